@@ -145,6 +145,10 @@ chaos: build tools-kube ## Two agents while everything breaks; CHAOS_FOR=2m is s
 monitoring-test: tools-kube ## A real Prometheus scrapes a real agent, and each alert fires by a real fault; `make test` leaves it out
 	MAINT_MONITORING=1 go test -v -count=1 -timeout 10m -run TestEachAlertFiresByARealFault ./test/monitoring
 
+.PHONY: argocd-test
+argocd-test: tools-kube tools-argocd ## Plans, policies and runs beside the real Argo CD; `make test` leaves it out, since Argo CD takes long to build
+	MAINT_ARGOCD=1 go test -v -count=1 -timeout 15m ./test/argocd
+
 .PHONY: upgrade-test
 upgrade-test: tools-kube ## The version before is replaced by this one and back, in mid-work; takes the repository's history
 	MAINT_UPGRADE=1 go test -v -count=1 -timeout 15m ./test/upgrade
@@ -256,6 +260,10 @@ tools-helm: ## helm, which renders and installs the chart in tests: about 5 minu
 tools-flux: ## kustomize-controller and helm-controller of Flux, beside which test/gitops runs: about 6 minutes the first time
 	@tools/build.sh flux kustomize-controller github.com/fluxcd/kustomize-controller
 	@tools/build.sh helm-controller helm-controller github.com/fluxcd/helm-controller
+
+.PHONY: tools-argocd
+tools-argocd: ## Application controller and repository server of Argo CD, for argocd-test: about 5 minutes the first time, after tools-kube
+	@tools/build.sh argocd argocd .
 
 # What a real node is made of. runc and the CNI plugins are Debian's.
 .PHONY: tools-node

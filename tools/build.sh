@@ -4,8 +4,9 @@
 #   tools/build.sh <module dir> <binary> <package> [ldflags]
 #
 # "Already it" means: built from the same go.mod and go.sum, the same package
-# and flags, for the same platform. Dates are not looked at, so a fresh
-# checkout with a kept bin/ (a CI cache) builds nothing.
+# (and its source, where it is the module's own) and flags, for the same
+# platform. Dates are not looked at, so a fresh checkout with a kept bin/ (a CI
+# cache) builds nothing.
 set -euo pipefail
 
 module=$1 binary=$2 package=$3 ldflags=${4:-}
@@ -17,6 +18,7 @@ mkdir -p "$bin/.stamps"
 cd "$root/tools/$module"
 want=$({
 	cat go.mod go.sum
+	[[ $package != . ]] || cat ./*.go
 	echo "$package $ldflags $(go env GOOS GOARCH)"
 } | git hash-object --stdin)
 
@@ -32,6 +34,7 @@ kwok) expected="1 to 3 minutes" ;;
 helm) expected="3 to 6 minutes" ;;
 kustomize-controller) expected="3 to 6 minutes" ;;
 helm-controller) expected="1 to 5 minutes" ;;
+argocd) expected="3 to 6 minutes" ;;
 containerd) expected="2 to 6 minutes" ;;
 golangci-lint) expected="2 to 3 minutes" ;;
 *) expected="up to a minute" ;;

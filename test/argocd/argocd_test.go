@@ -1,0 +1,291 @@
+package argocd_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// pushes are those of an hour in which somebody pushes every other minute.
+const pushes = 30
+
+// TestBesideArgoCD: what people and the agent wrote on documents from Git survives every
+// push, nobody fights, and a run keeps its target while it lives.
+func TestBesideArgoCD(t *testing.T) {
+	l := newLab(t)
+	for _, c := range []struct {
+		name, ns, at string
+		options      []string
+	}{
+		{"an Application of Argo CD's namespace, applied by the client", "shop", argoNamespace, nil},
+		{"an Application of its own namespace, applied by the server", "store", "store", []string{"ServerSideApply=true"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			part := *l
+			part.T = t
+			p := part.newTenant(c.ns, c.at)
+			p.apply(p.delivered(c.options...))
+			p.begin()
+			t.Run("an hour of pushes leaves plans as they are", func(t *testing.T) { p.of(t).pushed() })
+			t.Run("nothing is out of sync, and nothing is synced again", func(t *testing.T) { p.of(t).atRest() })
+			t.Run("what somebody asks for is done once", func(t *testing.T) { p.of(t).intents() })
+			t.Run("a run whose target Argo CD keeps is held", func(t *testing.T) { p.of(t).drift() })
+			t.Run("a run that holds the owners is left alone", func(t *testing.T) { p.of(t).held() })
+			t.Run("a sync that was decided before is waited for", func(t *testing.T) { p.of(t).raced() })
+			t.Run("a run that may not hold the owner says so", func(t *testing.T) { p.of(t).forbidden() })
+		})
+	}
+	t.Run("an Application that another Application keeps", func(t *testing.T) {
+		part := *l
+		part.T = t
+		part.newTenant("family", "fleet").parent()
+	})
+	t.Run("an Application that marks by a label", func(t *testing.T) {
+		part := *l
+		part.T = t
+		part.newTenant("guests", argoNamespace).labelled()
+	})
+}
+
+// begin has people and the agent write on the documents of the first commit.
+func (p *tenant) begin() {
+	p.Helper()
+	p.applied(p.repo.revision)
+	p.eventually("the agent has looked at the plans", func() (bool, string) {
+		all := true
+		for _, name := range documents() {
+			cm := p.document(name)
+			all = all && cm.Annotations[annotations.StatusObserved] == annotations.Observed(cm)
+		}
+		return all, ""
+	})
+	p.ready()
+	p.maint(0, "pause", "nightly", "--reason", "launch")
+	p.maint(0, "skip", "nightly", "--next", "1")
+	p.maint(0, "freeze", "policy/windows", "--for", "2h", "--reason", "launch")
+	p.eventually("the agent says so", func() (bool, string) {
+		a := p.document("nightly").Annotations
+		return a[annotations.StatusPhase] == "Paused" && strings.Contains(a[annotations.StatusBehavior], "launch"), fmt.Sprint(a)
+	})
+}
+
+func (p *tenant) snapshot() map[string]*corev1.ConfigMap {
+	p.Helper()
+	out := map[string]*corev1.ConfigMap{}
+	for _, name := range documents() {
+		out[name] = p.document(name)
+	}
+	return out
+}
+
+// unwritten compares each document with what it was, to the resourceVersion.
+func (p *tenant) unwritten(before map[string]*corev1.ConfigMap) {
+	p.Helper()
+	for name, was := range before {
+		is := p.document(name)
+		if is.ResourceVersion != was.ResourceVersion || !maps.Equal(is.Annotations, was.Annotations) {
+			p.Errorf("%s was written:\nwas %v\nis  %v\nby  %v", name, was.Annotations, is.Annotations, is.ManagedFields)
+		}
+	}
+}
+
+func (p *tenant) pushed() {
+	p.Helper()
+	before := p.snapshot()
+	for i := range pushes {
+		revision := p.push(files(i + 1))
+		p.refresh()
+		p.applied(revision)
+		if got, want := p.deployment().Annotations["example.com/commit"], fmt.Sprint(i+1); got != want {
+			p.Fatalf("commit %s is there, want %s", got, want)
+		}
+	}
+	p.unwritten(before)
+}
+
+// atRest looks several times without a push.
+func (p *tenant) atRest() {
+	p.Helper()
+	before, synced := p.snapshot(), field(p.owner(), "status", "operationState", "finishedAt")
+	p.rest(4)
+	p.unwritten(before)
+	if got := field(p.owner(), "status", "operationState", "finishedAt"); got != synced {
+		p.Errorf("it is synced again while nothing changes: at %s and at %s", synced, got)
+	}
+	if got := field(p.owner(), "status", "sync", "status"); got != "Synced" {
+		p.Errorf("it is %s: %s", got, field(p.owner(), "status", "resources"))
+	}
+	if got := field(p.owner(), "status", "conditions"); got != "null" {
+		p.Errorf("it has conditions: %s", got)
+	}
+}
+
+// intents are written and taken away by people, and by the agent that has done them.
+func (p *tenant) intents() {
+	p.Helper()
+	synced := field(p.owner(), "status", "operationState", "finishedAt")
+	p.maint(0, "resume", "nightly")
+	p.maint(0, "thaw", "policy/windows")
+	p.eventually("the agent says so", func() (bool, string) {
+		a := p.document("nightly").Annotations
+		return a[annotations.StatusPhase] != "Paused", fmt.Sprint(a)
+	})
+	name := p.trigger("nightly")
+	p.rest(2)
+	p.maint(0, "abort", name, "--yes")
+	p.ends("nightly", name, "Aborted")
+	p.rest(2)
+	if got := len(p.runs("nightly")); got != 1 {
+		p.Errorf("%d runs of one request", got)
+	}
+	if got := field(p.owner(), "status", "operationState", "finishedAt"); got != synced {
+		p.Errorf("it is synced again: at %s and at %s", synced, got)
+	}
+	if got := field(p.owner(), "status", "sync", "status"); got != "Synced" {
+		p.Errorf("it is %s: %s", got, field(p.owner(), "status", "resources"))
+	}
+}
+
+func (p *tenant) drift() {
+	p.Helper()
+	name := p.trigger("plain")
+	p.eventually("the run is held, by name of who did it", func() (bool, string) {
+		out := p.maint(0, "describe", "plain")
+		return strings.Contains(out, "argocd-controller changed spec.replicas of Deployment/orders from 0 to 3"), out
+	})
+	if out := p.maint(3, "why", "plain"); !strings.Contains(out, "holdOwners: true") {
+		p.Errorf("why does not say what helps:\n%s", out)
+	}
+	p.maint(0, "abort", "plain", "--yes")
+	p.ends("plain", name, "Aborted")
+	if got := p.replicas(); got != 3 {
+		p.Errorf("%d replicas", got)
+	}
+}
+
+func (p *tenant) held() {
+	p.Helper()
+	was := p.owner().Object["spec"]
+	name := p.trigger("upgrade")
+	p.holds(name)
+	if !p.suspended() {
+		p.Error("the owner is not suspended")
+	}
+	revision := p.push(files(pushes + 1))
+	p.rest(3)
+	if got := field(p.owner(), "status", "sync", "status"); got != "OutOfSync" {
+		p.Errorf("Argo CD does not see the push: %s", got)
+	}
+	if got := p.replicas(); got != 0 {
+		p.Errorf("a push while the run lives put back %d replicas", got)
+	}
+	p.released(name, was)
+	p.applied(revision)
+	if got := p.replicas(); got != 3 {
+		p.Errorf("%d replicas", got)
+	}
+}
+
+// released ends a run that holds, and sees that the owner is given back as it was.
+func (p *tenant) released(name string, was any) {
+	p.Helper()
+	p.maint(0, "resume", name)
+	p.ends("upgrade", name, "Succeeded")
+	if is := p.owner().Object["spec"]; !reflect.DeepEqual(is, was) {
+		p.Errorf("the owner is not as it was:\nwas %v\nis  %v", was, is)
+	}
+}
+
+// raced has the controller look at a push, and a run hold the Application meanwhile: what
+// the controller decided by the Application as it was then, it does afterwards.
+func (p *tenant) raced() {
+	p.Helper()
+	was := p.owner().Object["spec"]
+	p.render.set(true)
+	revision := p.push(files(pushes + 2))
+	p.ask(p.ns, p.at)
+	time.Sleep(2 * time.Second) // it asks the repository server
+	name := p.trigger("upgrade")
+	p.eventually("the owner is suspended", func() (bool, string) { return p.suspended(), p.maint(0, "describe", name) })
+	time.Sleep(2 * time.Second)
+	if got := p.replicas(); got != 3 {
+		p.Errorf("the run goes on while a sync is decided: %d replicas\n%s", got, p.maint(0, "describe", name))
+	}
+	p.render.set(false)
+	p.holds(name)
+	p.rest(3)
+	if out := p.maint(0, "describe", name); p.replicas() != 0 || strings.Contains(out, "changed spec.replicas") {
+		p.Errorf("a sync that was decided before came in between:\n%s", out)
+	}
+	p.released(name, was)
+	p.applied(revision)
+}
+
+// forbidden takes the right to the Application away.
+func (p *tenant) forbidden() {
+	p.Helper()
+	before := p.owner().Object["spec"]
+	p.must(p.admin.RbacV1().RoleBindings(p.at).Delete(p.ctx, "owners-of-"+p.ns, metav1.DeleteOptions{}))
+	name := p.trigger("upgrade")
+	p.ends("upgrade", name, "Failed")
+	out := p.maint(0, "describe", name)
+	if want := `may not get applications.argoproj.io "` + p.ns + `" in namespace ` + p.at; !strings.Contains(out, want) {
+		p.Errorf("it does not say what to grant, %s:\n%s", want, out)
+	}
+	if got := p.replicas(); got != 3 || !reflect.DeepEqual(p.owner().Object["spec"], before) {
+		p.Errorf("something was done: %d replicas", got)
+	}
+	p.grant()
+}
+
+// parent has the Application in a repository of its own, whose Application ignores its
+// automation, as docs/gitops.md says.
+func (p *tenant) parent() {
+	p.Helper()
+	fleet := p.newRepository("fleet")
+	child := func(label string) map[string]string {
+		return map[string]string{"family.yaml": strings.Replace(p.delivered(), "metadata: {", "metadata: {labels: {commit: "+label+"}, ", 1)}
+	}
+	_, err := fleet.push(p.ctx, child("first"))
+	p.must(err)
+	p.apply(manifest("fleet", argoNamespace, fleet, p.at, "syncOptions: [RespectIgnoreDifferences=true]",
+		"  ignoreDifferences: [{group: argoproj.io, kind: Application, jsonPointers: [/spec/syncPolicy/automated]}]\n"))
+	p.synced("fleet", argoNamespace, fleet.revision)
+	p.begin()
+	was := p.owner().Object["spec"]
+	name := p.trigger("upgrade")
+	p.holds(name)
+	revision, err := fleet.push(p.ctx, child("second"))
+	p.must(err)
+	p.ask("fleet", argoNamespace)
+	p.synced("fleet", argoNamespace, revision)
+	p.rest(2)
+	if got := p.owner().GetLabels()["commit"]; got != "second" {
+		p.Errorf("the parent has not applied the Application: %s", got)
+	}
+	if !p.suspended() || p.replicas() != 0 {
+		p.Errorf("the parent resumed the Application: %d replicas\n%s", p.replicas(), p.maint(0, "describe", name))
+	}
+	p.released(name, was)
+}
+
+// labelled has Argo CD mark what it applies by the label that others set, too.
+func (p *tenant) labelled() {
+	p.Helper()
+	p.configure("application.resourceTrackingMethod: label")
+	p.apply(p.delivered())
+	p.begin()
+	d := p.deployment()
+	if d.Labels["app.kubernetes.io/instance"] != p.ns || d.Annotations["argocd.argoproj.io/tracking-id"] != "" {
+		p.Fatalf("it is not marked by a label: %v %v", d.Labels, d.Annotations)
+	}
+	p.held()
+}
