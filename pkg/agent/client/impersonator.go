@@ -48,6 +48,8 @@ type Impersonator struct {
 	pools     *lru.Cache[string, executors.Clients]
 	remotes   *remotes
 	distances *distances
+
+	home, abroad *answers // of the agent's own API server, and of all others
 }
 
 // kinds are the kinds that the API server serves.
@@ -131,10 +133,11 @@ func (a *Impersonator) OnWrite(wrap func(w Account, run string, next http.RoundT
 }
 
 func (a *Impersonator) below(w Account, run string) http.RoundTripper {
+	below := a.home.bounded(a.base)
 	if a.listen == nil {
-		return a.base
+		return below
 	}
-	return a.listen(w, run, a.base)
+	return a.listen(w, run, below)
 }
 
 // acting is the configuration of clients that act as an account, for what streams.
@@ -205,6 +208,6 @@ func newImpersonator(config *rest.Config, base http.RoundTripper, kube kubernete
 	return &Impersonator{
 		config: config, base: base, kube: kube, external: external, now: now,
 		kinds:   kinds{mapper: restmapper.NewDeferredDiscoveryRESTMapper(disco)},
-		answers: answers, pools: pools, remotes: newRemotes(), distances: newDistances(),
+		answers: answers, pools: pools, remotes: newRemotes(), distances: newDistances(), home: newAnswers(false), abroad: newAnswers(true),
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"sync"
@@ -31,14 +30,13 @@ import (
 )
 
 // Bounds of other clusters (guesses). Their API servers may be anybody's: what they answer
-// is capped, and none is waited for without end.
+// is bounded (see answers), and none is waited for without end.
 const (
-	maxRemotes     = 64               // whose clients are kept
-	remoteIdle     = 15 * time.Minute // after which unused ones are not
-	remoteQPS      = 20
-	remoteBurst    = 40
-	remoteHeaders  = 30 * time.Second // until an answer begins
-	maxRemoteBytes = 32 << 20         // of one answer; a watch has no end
+	maxRemotes    = 64               // whose clients are kept
+	remoteIdle    = 15 * time.Minute // after which unused ones are not
+	remoteQPS     = 20
+	remoteBurst   = 40
+	remoteHeaders = 30 * time.Second // until an answer begins
 )
 
 // Cluster is another cluster, as the documents of a plan's namespace name it.
@@ -213,7 +211,7 @@ func (a *Impersonator) connect(home executors.Clients, config *rest.Config, w Ac
 	if err != nil {
 		return nil, err
 	}
-	through, err := rest.HTTPWrappersForConfig(config, a.fenced(capped(base)))
+	through, err := rest.HTTPWrappersForConfig(config, a.fenced(a.abroad.bounded(base)))
 	if err != nil {
 		return nil, err
 	}
@@ -262,35 +260,4 @@ func (a *Impersonator) fenced(next http.RoundTripper) http.RoundTripper {
 		}
 		return next.RoundTrip(req)
 	})
-}
-
-// capped bounds what an answer may be: whoever runs the other cluster is not to fill the
-// agent's memory. The decoder of a watch bounds each of its events itself.
-func capped(next http.RoundTripper) http.RoundTripper {
-	return RoundTripper(func(req *http.Request) (*http.Response, error) {
-		answer, err := next.RoundTrip(req)
-		if err != nil || answer.Body == nil || req.URL.Query().Get("watch") != "" {
-			return answer, err
-		}
-		answer.Body = &cappedBody{ReadCloser: answer.Body, left: maxRemoteBytes}
-		return answer, nil
-	})
-}
-
-type cappedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-// errTooLong is an answer that nobody can want.
-var errTooLong = fmt.Errorf("the answer has more than %d bytes", maxRemoteBytes) //nolint:gochecknoglobals // a sentinel for errors.Is
-
-// Read is io.Reader's.
-func (b *cappedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errTooLong
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
 }

@@ -186,7 +186,7 @@ func TestWhatAnotherClusterAnswersIsBounded(t *testing.T) {
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(endless{}), Request: r}, nil
 	}
-	if _, err := c.Kube.CoreV1().ConfigMaps("shop").Get(t.Context(), "a", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), "the answer has more than") {
+	if _, err := c.Kube.CoreV1().ConfigMaps("shop").Get(t.Context(), "a", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), "the answer of the API server is too large") {
 		t.Errorf("it said %v", err)
 	}
 	w.answer = func(r *http.Request) (*http.Response, error) {

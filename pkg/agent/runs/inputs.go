@@ -154,6 +154,9 @@ func (s inputReader) unread(ctx context.Context, reason string, right authorizat
 	if out, is := executors.Refused(ctx, s.clients.Kube, s.Now(), asked, err); is {
 		return &out
 	}
+	if out, is := executors.TooLarge(err); is {
+		return &out
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || passing(status.Status().Code) {
 		return s.away(err)
@@ -344,7 +347,7 @@ func (s inputReader) required(ctx context.Context, wanted []plan.Requirement) (m
 			object := shown(&u)
 			b, err := json.Marshal(object)
 			if size += len(b); err != nil || size > maxRequiredBytes {
-				return nil, refusal("TooLarge", fmt.Errorf("requires: the objects have more than %d bytes in all: ask for fewer", maxRequiredBytes))
+				return nil, refusal(executors.ReasonTooLarge, fmt.Errorf("requires: the objects have more than %d bytes in all: ask for fewer", maxRequiredBytes))
 			}
 			out[r.Name] = append(out[r.Name], object)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -104,6 +105,7 @@ func (p *StepPool) acquire(ctx context.Context, namespace string, act workflow.A
 
 // begin notes that a pass is under way, so that it can be cut short.
 func (p *StepPool) begin(ctx context.Context, s store.StepKey, act workflow.Act, attempt int) (context.Context, func()) {
+	ctx, leave := client.InPass(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,6 +117,7 @@ func (p *StepPool) begin(ctx context.Context, s store.StepKey, act workflow.Act,
 	delete(p.woken, s) // this pass will see it
 	return ctx, func() {
 		cancel(nil)
+		leave()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.executing[s.Run][s.Path] == f {

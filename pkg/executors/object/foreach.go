@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -36,14 +37,22 @@ func (Lister) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	list, err := from.ListMost(ctx, from.selector, plan.MaxItems)
-	if err != nil {
+	if call.Listed {
+		return from.holds(ctx, call, p)
+	}
+	var list []metav1.ObjectMeta
+	if _, err := from.Each(ctx, from.selector, plan.MaxItems, func(u *unstructured.Unstructured) error {
+		list = append(list, identity(u))
+		return nil
+	}); err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	if call.Listed {
-		return from.holds(ctx, call, p, list)
-	}
 	return from.take(call, p, list)
+}
+
+// identity is what a loop keeps of an object.
+func identity(u *unstructured.Unstructured) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), CreationTimestamp: u.GetCreationTimestamp()}
 }
 
 // selection is the objects of one kind that a selector picks.
@@ -67,7 +76,7 @@ func selectionOf(call executors.Call, p *plan.ForEachProperties) (s selection, e
 }
 
 // take is the objects as the run goes through them.
-func (s selection) take(call executors.Call, p *plan.ForEachProperties, list []unstructured.Unstructured) executors.Outcome {
+func (s selection) take(call executors.Call, p *plan.ForEachProperties, list []metav1.ObjectMeta) executors.Outcome {
 	if len(list) > plan.MaxItems {
 		return executors.Refuse("TooMany", "picks more than %d objects: narrow the selector", plan.MaxItems)
 	}
@@ -93,11 +102,11 @@ func (s selection) take(call executors.Call, p *plan.ForEachProperties, list []u
 // asListed keeps the order that a list has.
 const asListed = "as-listed"
 
-func order(list []unstructured.Unstructured, by string) {
+func order(list []metav1.ObjectMeta, by string) {
 	if by == asListed {
 		return
 	}
-	slices.SortStableFunc(list, func(a, b unstructured.Unstructured) int {
+	slices.SortStableFunc(list, func(a, b metav1.ObjectMeta) int {
 		age := a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
 		if by == "newest" {
 			age = -age
@@ -114,32 +123,56 @@ func order(list []unstructured.Unstructured, by string) {
 
 // holds says whether until is true of all that the batches have done. What is
 // gone since, or was replaced, is asked no more.
-func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEachProperties, list []unstructured.Unstructured) executors.Outcome {
+func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEachProperties) executors.Outcome {
+	if err := expr.CheckBool(p.Until, "object"); err != nil && !call.DryRun { // lint refuses it where it is not made by a template
+		return executors.Refuse("BadCondition", "until: %s", err)
+	}
+	done := map[types.UID]bool{}
+	for _, item := range call.Items {
+		done[types.UID(item.UID)] = true
+	}
+	picked := map[types.UID]answer{} // before the objects themselves go
+	if _, err := s.Each(ctx, s.selector, plan.MaxItems, func(u *unstructured.Unstructured) error {
+		if done[u.GetUID()] && !call.DryRun {
+			picked[u.GetUID()] = ask(p.Until, u)
+		}
+		return nil
+	}); err != nil {
+		return api.Outcome(ctx, call, err)
+	}
 	if call.DryRun {
 		return api.Done("dry run: would wait until %s holds for %d objects", p.Until, len(call.Items))
 	}
-	if err := expr.CheckBool(p.Until, "object"); err != nil { // lint refuses it where it is not made by a template
-		return executors.Refuse("BadCondition", "until: %s", err)
-	}
-	picked := map[types.UID]*unstructured.Unstructured{}
-	for i := range list {
-		picked[list[i].GetUID()] = &list[i]
-	}
 	var found look
 	for _, item := range call.Items {
-		live, err := s.live(ctx, call, item, picked)
-		if err != nil {
-			return api.Outcome(ctx, call, err)
+		a, is := picked[types.UID(item.UID)]
+		if !is { // its steps took it out of the selection: it is read by name
+			live, err := s.live(ctx, call, item)
+			if err != nil {
+				return api.Outcome(ctx, call, err)
+			}
+			if live == nil {
+				continue
+			}
+			a = ask(p.Until, live)
 		}
-		if live == nil {
-			continue
-		}
-		found.at(p.Until, item.Segment(), live.Object)
+		found.at(item.Segment(), a)
 	}
 	if len(found.not) == 0 {
 		return api.Done("%s holds for %d objects", p.Until, len(call.Items))
 	}
 	return s.wait(ctx, call, found.message(p.Until, len(call.Items)))
+}
+
+// answer is what until says of an object.
+type answer struct {
+	holds bool
+	err   error
+}
+
+func ask(until string, u *unstructured.Unstructured) answer {
+	ok, err := expr.Bool(until, map[string]any{"object": run.WithoutSecrets(u.Object)})
+	return answer{holds: ok, err: err}
 }
 
 // look is what was found of the objects that a loop's batches have done.
@@ -149,17 +182,16 @@ type look struct {
 	why    error    // for the first of those
 }
 
-// at looks at one object. An expression that fails there speaks of a field that is
+// at notes one object. An expression that fails there speaks of a field that is
 // not there yet, or never will be: it is waited for, and said.
-func (l *look) at(until, name string, object map[string]any) {
-	ok, err := expr.Bool(until, map[string]any{"object": run.WithoutSecrets(object)})
-	if err != nil {
+func (l *look) at(name string, a answer) {
+	if a.err != nil {
 		l.broken = append(l.broken, name)
 		if l.why == nil {
-			l.why = err
+			l.why = a.err
 		}
 	}
-	if err != nil || !ok {
+	if a.err != nil || !a.holds {
 		l.not = append(l.not, name)
 	}
 }
@@ -172,12 +204,8 @@ func (l *look) message(until string, of int) string {
 	return document.Cut(text, document.MaxMessage)
 }
 
-// live is an item as it is now. One that its steps took out of the selection is
-// read by name.
-func (s selection) live(ctx context.Context, call executors.Call, item run.Item, picked map[types.UID]*unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if o := picked[types.UID(item.UID)]; o != nil {
-		return o, nil
-	}
+// live is an item as it is now.
+func (s selection) live(ctx context.Context, call executors.Call, item run.Item) (*unstructured.Unstructured, error) {
 	ref := plan.ResourceRef{APIVersion: s.Kind.GroupVersion().String(), Kind: s.Kind.Kind, Name: item.Name, Namespace: item.Namespace}
 	o, err := api.Resolve(call, ref)
 	if err != nil {

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
@@ -30,19 +32,24 @@ func (NodeLister) Pass(ctx context.Context, call executors.Call) executors.Outco
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	list, err := from.ListMost(ctx, from.selector, plan.MaxItems)
-	if err != nil {
+	var list []metav1.ObjectMeta
+	needed := map[types.UID]need{}
+	if _, err := from.Each(ctx, from.selector, plan.MaxItems, func(u *unstructured.Unstructured) error {
+		list = append(list, identity(u))
+		needed[u.GetUID()] = needs(p.When, u)
+		return nil
+	}); err != nil {
 		return api.Outcome(ctx, call, err)
 	}
 	oldestFirst(list, call, p.Order)
 	out := from.take(call, &plan.ForEachProperties{Order: asListed}, list)
 	idle := 0
 	for i := range out.Items {
-		need, err := needs(p.When, list[i])
-		if err != nil {
-			return executors.Refuse("BadCondition", "when, for node %s: %s", list[i].GetName(), err)
+		n := needed[list[i].UID]
+		if n.err != nil {
+			return executors.Refuse("BadCondition", "when, for node %s: %s", list[i].Name, n.err)
 		}
-		if !need {
+		if !n.is {
 			out.Items[i].Phase, out.Items[i].Message = run.StepSucceeded, "nothing to do: when is false"
 			idle++
 		}
@@ -53,29 +60,36 @@ func (NodeLister) Pass(ctx context.Context, call executors.Call) executors.Outco
 	return out
 }
 
-func needs(when string, node unstructured.Unstructured) (bool, error) {
+// need is whether there is something to be done for a node.
+type need struct {
+	is  bool
+	err error
+}
+
+func needs(when string, node *unstructured.Unstructured) need {
 	if when == "" {
-		return true, nil
+		return need{is: true}
 	}
-	return expr.Bool(when, map[string]any{"node": node.Object})
+	is, err := expr.Bool(when, map[string]any{"node": node.Object})
+	return need{is: is, err: err}
 }
 
 // oldestFirst puts those first that no earlier run of the plan has come to, then
 // those that one was through with longest ago, whatever came of it: a node that
 // always fails does not keep the others from their turn.
-func oldestFirst(list []unstructured.Unstructured, call executors.Call, by string) {
-	slices.SortStableFunc(list, func(a, b unstructured.Unstructured) int {
+func oldestFirst(list []metav1.ObjectMeta, call executors.Call, by string) {
+	slices.SortStableFunc(list, func(a, b metav1.ObjectMeta) int {
 		if last := turnOf(call, a).Compare(turnOf(call, b)); last != 0 && by != "name" {
 			return last
 		}
-		return strings.Compare(a.GetName(), b.GetName())
+		return strings.Compare(a.Name, b.Name)
 	})
 }
 
 // turnOf is a node's last turn; none where the last one was that of another node
 // under its name.
-func turnOf(call executors.Call, node unstructured.Unstructured) run.NodeTurn {
-	if turn := call.Turns[node.GetName()]; turn.Of(string(node.GetUID())) {
+func turnOf(call executors.Call, node metav1.ObjectMeta) run.NodeTurn {
+	if turn := call.Turns[node.Name]; turn.Of(string(node.UID)) {
 		return turn
 	}
 	return run.NodeTurn{}

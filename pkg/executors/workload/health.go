@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -58,16 +59,13 @@ func healthPass(ctx context.Context, call executors.Call) (executors.Outcome, er
 	}
 	var all []checked
 	for _, kind := range s.kinds {
-		found, err := s.find(ctx, kind)
+		err := s.find(ctx, kind, func(u *unstructured.Unstructured) error {
+			v, err := health(ctx, call, kind, u)
+			all = append(all, checked{object: kind.Named(u.GetName()), verdict: v})
+			return err
+		})
 		if err != nil {
 			return executors.Outcome{}, err
-		}
-		for _, u := range found {
-			v, err := health(ctx, call, kind, &u)
-			if err != nil {
-				return executors.Outcome{}, err
-			}
-			all = append(all, checked{object: kind.Named(u.GetName()), verdict: v})
 		}
 	}
 	if len(all) == 0 {
@@ -134,25 +132,22 @@ func (s selection) String() string {
 	return text
 }
 
-func (s selection) find(ctx context.Context, kind api.Object) ([]unstructured.Unstructured, error) {
+// find hands on what is picked of a kind, one object after the other.
+func (s selection) find(ctx context.Context, kind api.Object, see func(*unstructured.Unstructured) error) error {
 	if kind.Name != "" {
 		live, err := kind.Get(ctx, "")
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return []unstructured.Unstructured{*live}, nil
+		return see(live)
 	}
-	found, err := kind.List(ctx, s.selector)
-	if err != nil || !s.mixed {
-		return found, err
-	}
-	var counted []unstructured.Unstructured
-	for _, u := range found {
-		if !passing(&u) {
-			counted = append(counted, u)
+	_, err := kind.Each(ctx, s.selector, math.MaxInt, func(u *unstructured.Unstructured) error {
+		if s.mixed && passing(u) {
+			return nil
 		}
-	}
-	return counted, nil
+		return see(u)
+	})
+	return err
 }
 
 // passing is a Job of a CronJob or of a plan's step. It says how one run of

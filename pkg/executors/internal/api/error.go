@@ -97,11 +97,17 @@ func Outcome(ctx context.Context, call executors.Call, err error) executors.Outc
 	var refused *Refused
 	var request *Error
 	var credentials *executors.CredentialsError
+	large, isTooLarge := executors.TooLarge(err)
 	switch {
 	case errors.As(err, &refused):
 		return refused.Outcome
 	case errors.As(err, &credentials) && ctx.Err() == nil:
 		return credentials.Outcome
+	case isTooLarge:
+		if errors.As(err, &request) {
+			large.Message = document.Cut(request.Action.String()+": "+large.Message, document.MaxMessage)
+		}
+		return large
 	case notAllowed(err) != "":
 		return executors.Refuse(executors.ReasonNoConnection, "%s", notAllowed(err))
 	case ctx.Err() != nil || !errors.As(err, &request):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,29 +57,35 @@ func (o Object) Delete(ctx context.Context, options metav1.DeleteOptions) error 
 // List reads the objects of the kind and namespace that a selector picks, in
 // the API server's order: by namespace and name.
 func (o Object) List(ctx context.Context, selector string) ([]unstructured.Unstructured, error) {
-	list, err := o.client.List(ctx, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return nil, Failed(o.Action("list", ""), err)
-	}
-	return list.Items, nil
+	var out []unstructured.Unstructured
+	_, err := o.Each(ctx, selector, math.MaxInt, func(u *unstructured.Unstructured) error {
+		out = append(out, *u)
+		return nil
+	})
+	return out, err
 }
 
-// pageSize is how many objects one request of ListMost lists.
+// pageSize is how many objects one request of Each lists.
 const pageSize = 500
 
-// ListMost are the objects that a label selector picks, read in pages; it stops
-// once there are more than so many.
-func (o Object) ListMost(ctx context.Context, selector string, most int) ([]unstructured.Unstructured, error) {
-	var out []unstructured.Unstructured
+// Each hands on the objects that a label selector picks, page by page, so that no more than
+// a page of them is in memory. It stops once there are more than so many, and says how many
+// it came to.
+func (o Object) Each(ctx context.Context, selector string, most int, see func(*unstructured.Unstructured) error) (int, error) {
 	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
-	for {
+	for seen := 0; ; {
 		page, err := o.client.List(ctx, options)
 		if err != nil {
-			return nil, Failed(o.Action("list", ""), err)
+			return seen, Failed(o.Action("list", ""), err)
 		}
-		out = append(out, page.Items...)
-		if options.Continue = page.GetContinue(); options.Continue == "" || len(out) > most {
-			return out, nil
+		for i := range page.Items {
+			if err := see(&page.Items[i]); err != nil {
+				return seen, err
+			}
+		}
+		seen += len(page.Items)
+		if options.Continue = page.GetContinue(); options.Continue == "" || seen > most {
+			return seen, nil
 		}
 	}
 }
