@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/env"
+	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/ext"
 )
@@ -93,7 +95,8 @@ func evalWithin(limit uint64, text string, vars map[string]any, want *cel.Type) 
 	if err != nil {
 		return nil, 0, err
 	}
-	program, err := env.Program(ast, cel.CostLimit(limit), cel.CustomDecoratorV2(boundLists))
+	looked := &reader{left: maxRead}
+	program, err := env.Program(ast, cel.CostLimit(limit), cel.CustomDecoratorV2(looked.decorate), searchCosts())
 	if err != nil {
 		return nil, 0, fmt.Errorf("%q: %w", text, err)
 	}
@@ -134,19 +137,20 @@ var environments sync.Map //nolint:gochecknoglobals // a cache of pure values
 func environment(roots []string) (*cel.Env, error) {
 	roots = slices.Sorted(slices.Values(roots))
 	key := strings.Join(roots, " ")
-	if env, ok := environments.Load(key); ok {
-		return env.(*cel.Env), nil
+	if made, ok := environments.Load(key); ok {
+		return made.(*cel.Env), nil
 	}
-	options := append([]cel.EnvOption{ext.Strings(), ext.Lists(ext.ListsMaxRangeSize(MaxItems)), cel.OptionalTypes()}, bounds()...)
+	standard := cel.StdLib(cel.StdLibSubset(env.NewLibrarySubset().AddExcludedFunctions(env.NewFunction(overloads.Matches)))) // bounded as ours
+	options := append([]cel.EnvOption{standard, ext.Strings(), ext.Lists(ext.ListsMaxRangeSize(MaxItems)), cel.OptionalTypes()}, append(bounds(), searches()...)...)
 	for _, name := range roots {
 		options = append(options, cel.Variable(name, cel.DynType))
 	}
-	env, err := cel.NewEnv(options...)
+	made, err := cel.NewCustomEnv(options...)
 	if err != nil {
 		return nil, fmt.Errorf("prepare CEL: %w", err)
 	}
-	environments.Store(key, env)
-	return env, nil
+	environments.Store(key, made)
+	return made, nil
 }
 
 func firstLine(s string) string {

@@ -1,0 +1,100 @@
+package expr_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+)
+
+// What an expression may look at may have a megabyte, and nothing cuts it short.
+func TestNoExpressionTakesLong(t *testing.T) {
+	const n = 100_000
+	objects, texts := make([]any, n), make([]any, n)
+	for i := range objects {
+		objects[i], texts[i] = map[string]any{"a": int64(i)}, "aaaa"
+	}
+	vars := map[string]any{"target": map[string]any{
+		"text": strings.Repeat("a", 1_000_000), "half": strings.Repeat("a", 500_000) + "b", "objects": objects, "texts": texts,
+		"pattern": strings.Repeat("(a|b)", 100_000),
+	}}
+	for _, text := range []string{
+		"target.text.matches('(a|a|a|a|a){500}b')",
+		"target.text.matches('a{1000}.*b')",
+		"target.texts.exists(x, target.half.matches('^a{50}b'))",
+		"target.texts.exists(x, 'aaaaaaaaaaaaaaaa'.matches('(a|a){900}b'))",
+		"'a'.matches(target.pattern)",
+		"'a'.matches('((a{1000}){1000}){1000}')",
+		"'a'.matches('" + strings.Repeat("(abcde){900}", 100) + "')",
+		"target.text.indexOf(target.half)",
+		"target.text.lastIndexOf(target.half)",
+		"target.texts.exists(x, target.text.indexOf(target.half) > 0)",
+		"target.texts.exists(x, int(target.text) == 1)",
+		"target.texts.exists(x, timestamp(target.text) == null)",
+		"target.texts.exists(x, string(target.text) == '')",
+		"target.texts.exists(x, bytes(target.text) == b'')",
+		"target.texts.exists(x, target.text.reverse() == '')",
+		"target.texts.exists(x, target.text.size() == 1)",
+		"target.texts.all(x, target.text.charAt(999999) == 'a')",
+		"target.objects.distinct().size()",
+		"target.texts.distinct().size()",
+		"target.texts.exists(x, target.texts.sort().size() == 1)",
+		"target.texts.exists(x, target.objects.reverse().size() == 1)",
+		"target.objects.all(x, target.objects == target.objects)",
+		"target.texts.exists(x, x in target.objects)",
+		"target.texts.exists(x, target.objects.sortBy(y, y.a).size() == 1)",
+	} {
+		began := time.Now()
+		if _, err := expr.Value(text, vars); err == nil {
+			t.Errorf("%.60s: it is evaluated", text)
+		}
+		if took := time.Since(began); took > 5*time.Second { // far more than it takes on a busy machine, far less than it took
+			t.Errorf("%.60s took %s", text, took)
+		}
+	}
+}
+
+func TestASearchThatIsTooMuchSaysSo(t *testing.T) {
+	vars := map[string]any{"text": strings.Repeat("a", 300_000), "pattern": strings.Repeat("(a|b)", 1000), "list": make([]any, 500)}
+	for text, want := range map[string]string{
+		"text.matches('(a|a){900}b')":                              "cost limit exceeded",
+		"text.matches('^a')":                                       "",
+		"'a'.matches(pattern)":                                     "a pattern may have at most 4096 characters, this one has 5000",
+		"'a'.matches('" + strings.Repeat("(abcde){900}", 9) + "')": "stands for more than 5000 instructions",
+		"list.distinct().size()":                                   "cost limit exceeded",
+		"text.indexOf('b') + 0":                                    "",
+		"list.all(x, text.size() > 0)":                             "it looks at more than 64 MiB of values",
+	} {
+		_, err := expr.Value(text, vars)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.60s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Ours are to find what CEL's own find.
+func TestSearchesFindWhatTheyAreToFind(t *testing.T) {
+	for text, want := range map[string]any{
+		"'hello'.indexOf('')": int64(0), "'hello'.indexOf('l')": int64(2), "'hello'.indexOf('l', 3)": int64(3), "'hello'.indexOf('x')": int64(-1),
+		"'hello'.indexOf('', 9)": int64(5), "'hello'.indexOf('', 2)": int64(2), "'hello'.indexOf('o', 9)": int64(-1), "'hello'.indexOf('hellohello')": int64(-1),
+		"'äöü€x'.indexOf('x')": int64(4), "'äöüäöü'.indexOf('ö', 2)": int64(4), "''.indexOf('a')": int64(-1), "''.indexOf('')": int64(0),
+		"'hello'.lastIndexOf('')": int64(5), "'hello'.lastIndexOf('l')": int64(3), "'hello'.lastIndexOf('l', 2)": int64(2), "'hello'.lastIndexOf('x')": int64(-1),
+		"'hello'.lastIndexOf('', 9)": int64(5), "'hello'.lastIndexOf('', 2)": int64(2), "'hello'.lastIndexOf('o', 9)": int64(-1), "'hello'.lastIndexOf('o', 4)": int64(4),
+		"'hello'.lastIndexOf('lo', 3)": int64(3), "'hello'.lastIndexOf('lo', 2)": int64(-1), "'hello'.lastIndexOf('hellohello')": int64(-1),
+		"'äöüäöü'.lastIndexOf('ö')": int64(4), "'äöüäöü'.lastIndexOf('öü', 3)": int64(1), "''.lastIndexOf('a')": int64(-1), "''.lastIndexOf('')": int64(0),
+		"[1, 2, 2, 3, 3, 3].distinct() == [1, 2, 3]": true, "['b', 'b', 'c', 'a', 'c'].distinct() == ['b', 'c', 'a']": true, "[].distinct().size()": int64(0),
+		"[{'a': 1}, {'a': 1}].distinct().size()": int64(1), "'123-456'.matches('^[0-9]+(-[0-9]+)?$')": true, "matches('hello', '^h.*o$')": true, "'a'.matches('b')": false,
+	} {
+		if got, err := expr.Value(text, nil); err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"'a'.indexOf('a', -1)": "index out of range: -1", "'a'.lastIndexOf('a', -1)": "index out of range: -1", "'a'.matches('(')": "missing closing )",
+	} {
+		if _, err := expr.Value(text, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
