@@ -290,6 +290,23 @@ func (t *Tracker) shut(r *ruleTrack) bool {
 	default:
 		return false
 	}
+	r.empty()
+	return true
+}
+
+// Shut ends a rule whose objects are too much beside those of other plans: together they
+// keep more than so many bytes.
+func (t *Tracker) Shut(id, whose string, most int) {
+	r := t.rule(id)
+	if r == nil || r.full != "" {
+		return
+	}
+	r.full = fmt.Sprintf("the watch of %s keeps more of its objects for `when` than %s may together, %d MiB: it is closed until the plan is edited; narrow its selector or namespace, or ask for neither oldObject nor the event delete", r.watch, whose, most>>20)
+	r.empty()
+}
+
+// empty lets go of what a closed rule keeps.
+func (r *ruleTrack) empty() {
 	for _, o := range r.objects {
 		o.handled, o.last, o.held, o.pending, o.offered = nil, nil, nil, nil, nil
 		if !o.dirty && !o.aged {
@@ -297,7 +314,6 @@ func (t *Tracker) shut(r *ruleTrack) bool {
 		}
 		r.weigh(o)
 	}
-	return true
 }
 
 // size is how many objects the rules watch, and how many bytes they keep of them.

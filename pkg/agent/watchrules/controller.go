@@ -47,6 +47,8 @@ type Controller struct {
 	watches *informer.Set
 	mu      sync.Mutex
 	plans   map[types.NamespacedName]*subscription
+	backlog *backlog
+	kept    keptBytes
 
 	refusals *store.Refusals[hiddenObject]
 }
@@ -60,6 +62,8 @@ type subscription struct {
 	flushed time.Time              // the same
 	mu      sync.Mutex
 	tracker *watchrule.Tracker
+	kept    int       // bytes of objects, as they were noted last
+	dropped bool      // it is looked at no more
 	doubt   time.Time // until then a lost answer is in doubt
 	early   time.Time // until then, what was written before the tracker was there
 }
@@ -89,7 +93,7 @@ type Config struct {
 // New watches nothing yet.
 func New(c Config) *Controller {
 	bound := informer.Bound{Max: maxOpen, Of: "watch rules", Advice: "let rules share kind, namespace and selector, or spread the plans over namespaces"}
-	return &Controller{Config: c, watches: informer.NewSet(bound), plans: map[types.NamespacedName]*subscription{}, refusals: store.NewRefusals[hiddenObject]()}
+	return &Controller{Config: c, watches: informer.NewSet(bound), plans: map[types.NamespacedName]*subscription{}, backlog: newBacklog(), kept: keptBytes{byNamespace: map[string]int{}}, refusals: store.NewRefusals[hiddenObject]()}
 }
 
 // Count is how many watches are open.
@@ -111,6 +115,7 @@ func (r *Controller) Drop(k types.NamespacedName) {
 	for id := range wp.rules {
 		r.close(wp, id)
 	}
+	r.forget(wp)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.plans, k)
@@ -143,6 +148,7 @@ func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *s
 	}
 	wp.tracker.SetUncertainty(wp.doubts(f.Now))
 	f.Watched = wp.tracker.Candidates()
+	r.account(wp, "") // what was handled or forgotten
 	for _, rule := range rules {
 		id := plan.RuleID(rule, known.Spec.MirrorPrefix)
 		if f.Unwatched == "" {
@@ -317,8 +323,19 @@ func (r *Controller) listen(ctx context.Context, wp *subscription, id string, k 
 			if !ok || object.ours {
 				return
 			}
+			if object.later && !gone {
+				fresh, leave, ok := r.read(ctx, k, object)
+				if !ok {
+					return
+				}
+				defer leave()
+				object = fresh
+			}
 			wp.mu.Lock()
 			urgency := wp.hear(id, object, gone)
+			if r.account(wp, id) {
+				urgency = watchrule.UrgencyNow
+			}
 			if wp.tracker.Full(id) != "" {
 				use.Leave()
 			}
@@ -356,6 +373,7 @@ func (r *Controller) catchUp(ctx context.Context, wp *subscription, id string) e
 		wp.mu.Lock()
 		defer wp.mu.Unlock()
 		wp.tracker.See(id, ruleObjectOf(u).asObservation())
+		r.account(wp, id)
 		return wp.tracker.Full(id) == ""
 	})
 	if err != nil {

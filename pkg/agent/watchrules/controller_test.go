@@ -67,22 +67,25 @@ func TestWhichChangesAskForARun(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				rule := onConfig
-				if c.rule != "" {
-					rule = c.rule
-				}
-				w.object("old", "1")
-				w.plan("p", rule)
-				w.begins("p")
-				w.claimed()
-				c.changes(w)
-				w.claimed(c.want...)
-				w.after(10 * time.Minute)
-				w.claimed()
+		for how, late := range map[string]bool{"": false, ", and bodies have no room": true} {
+			t.Run(name+how, func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					rule := onConfig
+					if c.rule != "" {
+						rule = c.rule
+					}
+					w.late = late
+					w.object("old", "1")
+					w.plan("p", rule)
+					w.begins("p")
+					w.claimed()
+					c.changes(w)
+					w.claimed(c.want...)
+					w.after(10 * time.Minute)
+					w.claimed()
+				})
 			})
-		})
+		}
 	}
 }
 

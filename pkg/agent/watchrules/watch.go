@@ -30,6 +30,8 @@ type ruleObject struct {
 	body    run.Body           // until it was told
 	writers []watchrule.Writer // the same
 	ours    bool               // written by the agent itself
+	later   bool               // there was no room for its body: it is read when it is told
+	release func()             // gives its room back; nil: it takes none
 }
 
 func ruleObjectOf(u *unstructured.Unstructured) *ruleObject {
@@ -78,10 +80,10 @@ func (r *Controller) source(k informer.Key) informer.Source {
 			}
 			return k.Objects(c.Dynamic), nil
 		},
-		Keep: keepRule,
+		Keep: func(o runtime.Object, was any) any { return r.backlog.keep(keepRule(o, was)) },
 		Told: func(o any) {
 			if object, ok := o.(*ruleObject); ok {
-				object.body, object.writers = nil, nil
+				object.told()
 			}
 		},
 		Refusal: func(err error) error { return refusal(k, err) },

@@ -40,6 +40,7 @@ type world struct {
 	accounts *client.Impersonator
 	plans    *store.Plans
 	stop     func()
+	late     bool // no body has room: each is read when it is told
 
 	mu        sync.Mutex
 	asked     []string          // the requests that were claimed
@@ -92,6 +93,9 @@ func (w *world) begins(plans ...string) {
 	looks := queue.New(queue.Config{Name: "plans", Now: time.Now, Log: log, OnPanic: func() { w.Error("it panics") }})
 	w.plans, w.accounts = store.NewPlans(), accounts
 	w.rules = New(Config{Accounts: accounts, Ledgers: ledgers, Runs: store.NewRuns(agenttest.Keys()), Plans: looks, Events: w.events, Log: log, Now: time.Now})
+	if w.late {
+		w.rules.backlog.most = 0
+	}
 	accounts.OnWrite(w.rules.Listen)
 	ctx, cancel := context.WithCancel(w.Context())
 	var group sync.WaitGroup

@@ -1,0 +1,115 @@
+package watchrules
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+)
+
+// Bounds of the bodies that wait until the rules are told of them: all that a watch shows
+// at first, and what changes faster than it is told (guesses).
+const (
+	maxBacklog  = 32 << 20 // weight of all of them together
+	maxLate     = 2        // bodies that are read late, at once
+	perValue    = 48       // weight of a value beside the bytes of texts: client.answers measured it
+	latePause   = time.Second
+	lateRetries = 30
+)
+
+// backlog is the room for bodies that wait.
+type backlog struct {
+	most  int64 // weight
+	taken atomic.Int64
+	late  chan struct{} // places of bodies that are read late
+}
+
+func newBacklog() *backlog { return &backlog{most: maxBacklog, late: make(chan struct{}, maxLate)} }
+
+// keep is what is kept of an object until the rules are told: without its body where there
+// is no room for that. The room is given back when it was told, or when it is forgotten.
+func (b *backlog) keep(o any) any {
+	object, is := o.(*ruleObject)
+	if !is || object.body == nil || object.release != nil {
+		return o
+	}
+	weight := weightOf(map[string]any(object.body))
+	if b.taken.Add(weight) > b.most {
+		b.taken.Add(-weight)
+		object.body, object.writers, object.later = nil, nil, true
+		return object
+	}
+	object.release = sync.OnceFunc(func() { b.taken.Add(-weight) })
+	runtime.AddCleanup(object, func(release func()) { release() }, object.release)
+	return object
+}
+
+// weightOf is about what a value takes in memory.
+func weightOf(v any) int64 {
+	sum := int64(perValue)
+	switch v := v.(type) {
+	case string:
+		sum += int64(len(v))
+	case map[string]any:
+		for key, one := range v {
+			sum += perValue + int64(len(key)) + weightOf(one)
+		}
+	case []any:
+		for _, one := range v {
+			sum += weightOf(one)
+		}
+	}
+	return sum
+}
+
+// told lets go of what the rules were told.
+func (o *ruleObject) told() {
+	o.body, o.writers = nil, nil
+	if o.release != nil {
+		o.release()
+		o.release = nil
+	}
+}
+
+// read reads an object whose body had no room as it is now, for the rules that are told of
+// it one after the other; ok is false where there is nothing to tell. leave has to be called
+// when it was told. What came after the change that is told comes as a change of its own.
+func (r *Controller) read(ctx context.Context, k informer.Key, o *ruleObject) (fresh *ruleObject, leave func(), ok bool) {
+	select {
+	case r.backlog.late <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, false
+	}
+	leave = func() { <-r.backlog.late }
+	for range lateRetries {
+		c, err := r.Accounts.Clients(client.Account(k.As), "")
+		if err == nil {
+			u, asked := c.Dynamic.Resource(k.Resource).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
+			if asked == nil && u.GetUID() == o.UID {
+				return ruleObjectOf(u), leave, true
+			}
+			err = asked
+		}
+		_, large := executors.TooLarge(err)
+		if err == nil || large || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // its deletion is told by the watch
+			if large || apierrors.IsForbidden(err) {
+				r.Log.Warn("what a watch rule is about cannot be read", "namespace", o.Namespace, "name", o.Name, "error", err.Error())
+			}
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(latePause):
+		}
+	}
+	leave()
+	return nil, nil, false
+}
