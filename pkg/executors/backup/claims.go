@@ -50,11 +50,15 @@ func claimsSelected(ctx context.Context, call executors.Call, s selector.LabelSe
 }
 
 func listClaims(ctx context.Context, call executors.Call, selector string) ([]corev1.PersistentVolumeClaim, error) {
-	list, err := call.Clients.Kube.CoreV1().PersistentVolumeClaims(call.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	var out []corev1.PersistentVolumeClaim
+	err := api.EachOf(ctx, call.Clients.Kube.CoreV1().PersistentVolumeClaims(call.Namespace).List, selector, func(c *corev1.PersistentVolumeClaim) error {
+		out = append(out, *c)
+		return nil
+	})
 	if err != nil {
 		return nil, api.Failed(action(call, "list", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), ""), err)
 	}
-	return list.Items, nil
+	return out, nil
 }
 
 // claimsOfComponent asks for a StatefulSet, a Deployment and a claim of that

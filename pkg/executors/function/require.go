@@ -3,6 +3,7 @@ package function
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,18 +72,32 @@ func (c *conversation) list(ctx context.Context, name string, o api.Object, matc
 		return nil, api.Refuse(executors.ReasonInvalid, "requirements.resources.%s: match_labels: %s", name, err)
 	}
 	o.Name = ""
-	list, err := c.in(o).List(ctx, metav1.ListOptions{LabelSelector: selector.String(), Limit: maxMatches})
-	if err != nil {
-		return nil, api.Failed(o.Action("list", ""), err)
+	var found []unstructured.Unstructured
+	size := 0
+	for page := ""; ; { // an API server may give fewer than were asked for
+		list, err := c.in(o).List(ctx, metav1.ListOptions{LabelSelector: selector.String(), Limit: maxMatches, Continue: page})
+		if err != nil {
+			return nil, api.Failed(o.Action("list", ""), err)
+		}
+		found, page = append(found, list.Items...), list.GetContinue()
+		for _, item := range list.Items {
+			text, err := json.Marshal(item.Object)
+			if size += len(text); err != nil || size > MaxSize {
+				return nil, api.Refuse(executors.ReasonTooLarge, "requirements.resources.%s: its match_labels pick objects of more than %d MiB in all", name, MaxSize>>20)
+			}
+		}
+		if len(found) > maxMatches || len(found) == maxMatches && page != "" {
+			return nil, api.Refuse(executors.ReasonTooLarge, "requirements.resources.%s: its match_labels pick more than %d objects of %s", name, maxMatches, o.Resource.GroupResource())
+		}
+		if page == "" {
+			break
+		}
 	}
-	if list.GetContinue() != "" {
-		return nil, api.Refuse("TooLarge", "requirements.resources.%s: its match_labels pick more than %d objects of %s", name, maxMatches, o.Resource.GroupResource())
-	}
-	slices.SortFunc(list.Items, func(a, b unstructured.Unstructured) int {
+	slices.SortFunc(found, func(a, b unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
-	out := make([]map[string]any, len(list.Items))
-	for i, item := range list.Items {
+	out := make([]map[string]any, len(found))
+	for i, item := range found {
 		out[i] = run.WithoutSecrets(item.Object)
 	}
 	return out, nil

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -137,18 +138,21 @@ func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([
 	if err != nil {
 		return nil, err
 	}
-	list, err := call.Clients.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
+	var out []cordoned
+	var unreadable error
+	err = api.EachOf(ctx, call.Clients.Kube.CoreV1().Nodes().List, selector, func(n *corev1.Node) error {
+		n.Status.Images = nil // half of a node, and nobody looks at them
+		one, err := cordonOf(n)
+		out, unreadable = append(out, one), cmp.Or(unreadable, err)
+		return nil
+	})
+	switch {
+	case err != nil:
 		return nil, api.Failed(action("list", ""), err)
-	}
-	if len(list.Items) == 0 {
+	case unreadable != nil:
+		return nil, unreadable
+	case len(out) == 0:
 		return nil, api.Refuse(executors.ReasonNotFound, "the selector %q picks no node", selector)
-	}
-	out := make([]cordoned, len(list.Items))
-	for i := range list.Items {
-		if out[i], err = cordonOf(&list.Items[i]); err != nil {
-			return nil, err
-		}
 	}
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 )
 
 // Guesses about surges.
@@ -198,16 +200,20 @@ func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) 
 // mayScale refuses a Deployment whose replicas belong to somebody who would
 // change them back.
 func (s *session) mayScale(dep *appsv1.Deployment) error {
-	list, err := s.kube().AutoscalingV2().HorizontalPodAutoscalers(dep.Namespace).List(s.ctx, metav1.ListOptions{})
+	var owner string
+	err := api.EachOf(s.ctx, s.kube().AutoscalingV2().HorizontalPodAutoscalers(dep.Namespace).List, "", func(h *autoscalingv2.HorizontalPodAutoscaler) error {
+		if ref := h.Spec.ScaleTargetRef; ref.Kind == "Deployment" && ref.Name == dep.Name {
+			owner = h.Name
+		}
+		return nil
+	})
 	if err != nil {
 		return denied(err, "list on horizontalpodautoscalers.autoscaling")
 	}
-	for _, h := range list.Items {
-		if ref := h.Spec.ScaleTargetRef; ref.Kind == "Deployment" && ref.Name == dep.Name {
-			return &cannot{
-				fmt.Sprintf("HorizontalPodAutoscaler/%s owns the replicas of Deployment/%s", h.Name, dep.Name),
-				"raise its minReplicas for the drain, or take the annotation maint.dev/drain=surge away",
-			}
+	if owner != "" {
+		return &cannot{
+			fmt.Sprintf("HorizontalPodAutoscaler/%s owns the replicas of Deployment/%s", owner, dep.Name),
+			"raise its minReplicas for the drain, or take the annotation maint.dev/drain=surge away",
 		}
 	}
 	for _, f := range dep.ManagedFields {

@@ -39,19 +39,24 @@ func podOf(ctx context.Context, call executors.Call, s plan.PodSelector) (*corev
 	if sel == "" {
 		return nil, api.Refuse(executors.ReasonInvalid, "pod: needs a name or labels")
 	}
-	list, err := call.Clients.Kube.CoreV1().Pods(call.Namespace).List(ctx, metav1.ListOptions{LabelSelector: sel})
-	if err != nil {
+	var first *corev1.Pod // that is ready
+	seen := false
+	err = api.EachOf(ctx, call.Clients.Kube.CoreV1().Pods(call.Namespace).List, sel, func(p *corev1.Pod) error {
+		seen = true
+		if p.DeletionTimestamp == nil && podReady(*p) && (first == nil || p.Name < first.Name) {
+			first = p
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
 		return nil, api.Failed(podAction("list", call.Namespace, ""), err)
-	}
-	if len(list.Items) == 0 {
+	case !seen:
 		return nil, api.Refuse(executors.ReasonNotFound, "no pod in namespace %s has the labels %s", call.Namespace, sel)
-	}
-	ready := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil || !podReady(p) })
-	if len(ready) == 0 {
+	case first == nil:
 		return nil, notReady("of the pods in namespace %s with the labels %s none is ready", call.Namespace, sel)
 	}
-	first := slices.MinFunc(ready, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	return &first, nil
+	return first, nil
 }
 
 // podNamed is a pod that runs. Whether it is ready is not asked: who names a

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,15 +188,15 @@ func (s *sleep) namespaces(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		list, err := s.call.Clients.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: text})
-		if err != nil {
-			return nil, fmt.Errorf("list namespaces: %w", err)
-		}
 		var out []string
-		for _, ns := range list.Items {
+		err = api.EachOf(ctx, s.call.Clients.Kube.CoreV1().Namespaces().List, text, func(ns *corev1.Namespace) error {
 			if ns.DeletionTimestamp == nil {
 				out = append(out, ns.Name)
 			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list namespaces: %w", err)
 		}
 		return out, nil
 	case len(s.params.Namespaces) > 0:
