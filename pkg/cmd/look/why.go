@@ -106,7 +106,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 // noteOwner warns of who would undo what the plan's runs do. Whoever may not read the target
 // does without.
 func (o *whyOptions) noteOwner(ctx context.Context, k *factory.Cluster, p view.Plan) {
-	step, moves := plan.MovesTarget(p.Spec)
+	step, moves := view.MovesTarget(p.Spec)
 	if !moves || p.Spec.OnDrift == plan.DriftIgnore {
 		return
 	}

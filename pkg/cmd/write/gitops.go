@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -81,7 +82,7 @@ func ownerWarnings(g source.GitOps, docs []source.Document) []source.Fault {
 			continue
 		}
 		spec, _ := plan.Parse([]byte(d.Text), d.Name)
-		step, moves := plan.MovesTarget(spec)
+		step, moves := view.MovesTarget(spec)
 		if !moves {
 			continue
 		}
