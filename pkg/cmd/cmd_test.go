@@ -107,7 +107,7 @@ func TestExamplesAreCommandLines(t *testing.T) {
 // What messages tell people to give can be given.
 func TestRemediesAreCommandLines(t *testing.T) {
 	root := New(factory.Env{Name: "kubectl maint"})
-	all := reflect.ValueOf(remedy.Commands{Name: "kubectl maint", Namespace: "ops"})
+	all := reflect.ValueOf(remedy.Commands{Name: "kubectl maint", Namespace: "ops", ClusterFlags: "--context prod --kubeconfig clusters.yaml"})
 	for i := range all.NumMethod() {
 		if all.Method(i).Type().Out(0).Kind() != reflect.String {
 			continue // In makes no line

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -25,16 +28,17 @@ import (
 // Env is everything that a command line takes from the process it runs in.
 type Env struct {
 	genericiooptions.IOStreams
-	Name        string           // as which it was called: "kubectl maint"
-	Version     string           // of this build
-	Elsewhere   string           // the namespace that is spoken of, where it is not the context's own
-	Now         func() time.Time // the real clock, read once per question
-	Zone        string           // IANA name of the user's time zone
-	InTerminal  bool             // somebody can answer questions
-	OutTerminal bool             // what is printed can be redrawn
-	Color       bool
-	Mark        terminal.Mark // of our own control sequences
-	Width       int           // of the terminal, 0 where unknown
+	Name         string           // as which it was called: "kubectl maint"
+	Version      string           // of this build
+	Elsewhere    string           // the namespace that is spoken of, where it is not the context's own
+	ClusterFlags string           // flags that chose another cluster than the kubeconfig does
+	Now          func() time.Time // the real clock, read once per question
+	Zone         string           // IANA name of the user's time zone
+	InTerminal   bool             // somebody can answer questions
+	OutTerminal  bool             // what is printed can be redrawn
+	Color        bool
+	Mark         terminal.Mark // of our own control sequences
+	Width        int           // of the terminal, 0 where unknown
 
 	// Screen is the terminal as a whole, for live views; nil: none is to be had, and what changes is
 	// shown in lines.
@@ -47,7 +51,9 @@ type Env struct {
 type Screen struct{ In, Out *os.File }
 
 // Suggest are the command lines that messages tell people to give.
-func (e Env) Suggest() remedy.Commands { return remedy.Commands{Name: e.Name, Namespace: e.Elsewhere} }
+func (e Env) Suggest() remedy.Commands {
+	return remedy.Commands{Name: e.Name, Namespace: e.Elsewhere, ClusterFlags: e.ClusterFlags}
+}
 
 // Factory is what all commands share.
 type Factory struct {
@@ -110,8 +116,25 @@ func (c *Factory) Connect() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	c.Elsewhere = c.elsewhere(namespace)
+	c.Elsewhere, c.ClusterFlags = c.elsewhere(namespace), c.chosen()
 	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock, suggest: c.Suggest()}, nil
+}
+
+// chosen are the flags by which another cluster was chosen than the kubeconfig does, as command
+// lines have to name them. What a shell would take apart is left out.
+func (c *Factory) chosen() string {
+	var out []string
+	for flag, value := range map[string]*string{"--context": c.Config.Context, "--kubeconfig": c.Config.KubeConfig, "--cluster": c.Config.ClusterName} {
+		if value != nil && *value != "" && !strings.ContainsFunc(*value, splitsWords) {
+			out = append(out, flag+" "+*value)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func splitsWords(r rune) bool {
+	return unicode.IsSpace(r) || strings.ContainsRune(`'"\$&;|<>()*?[]{}~#!`, r)
 }
 
 // elsewhere is a namespace that command lines have to name; empty: it is the one that they have

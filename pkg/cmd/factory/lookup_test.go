@@ -480,6 +480,20 @@ func TestConnect(t *testing.T) {
 	if err := factory.NoCluster(errors.New("line 3: no YAML")); err.Error() != "read kubeconfig: line 3: no YAML" {
 		t.Error(err)
 	}
+	f := factoryOf()
+	f.Name, *f.Config.Context, *f.Config.KubeConfig = "kubectl maint", "a", config
+	if _, err := f.Connect(); err != nil || f.Suggest().Describe("x") != "'kubectl maint --context a --kubeconfig "+config+" describe x'" || f.Suggest().Lint() != "'kubectl maint lint -f FILE'" {
+		t.Errorf("another cluster: %s, %s; %v", f.Suggest().Describe("x"), f.Suggest().Lint(), err)
+	}
+	spaced := filepath.Join(t.TempDir(), "my config")
+	if err := os.WriteFile(spaced, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f = factoryOf()
+	f.Name, *f.Config.KubeConfig = "kubectl maint", spaced
+	if _, err := f.Connect(); err != nil || f.Suggest().Describe("x") != "'kubectl maint describe x'" {
+		t.Errorf("a name that a shell would take apart: %s; %v", f.Suggest().Describe("x"), err)
+	}
 }
 
 func TestOfflineDefaults(t *testing.T) {

@@ -20,16 +20,17 @@ type Printer struct {
 	Zone string
 
 	elsewhere string // the namespace that command lines have to name; empty: none
+	cluster   string // the flags that choose the cluster; empty: none
 }
 
 // New prints for whoever called, on the clocks of a zone.
 func New(env factory.Env, zone string) Printer {
-	return Printer{paint: paint{env.Color, env.Mark}, Name: env.Name, Now: env.Now(), Zone: zone, elsewhere: env.Elsewhere}
+	return Printer{paint: paint{env.Color, env.Mark}, Name: env.Name, Now: env.Now(), Zone: zone, elsewhere: env.Elsewhere, cluster: env.ClusterFlags}
 }
 
 // Suggest are the command lines that messages tell people to give.
 func (v Printer) Suggest() remedy.Commands {
-	return remedy.Commands{Name: v.Name, Namespace: v.elsewhere}
+	return remedy.Commands{Name: v.Name, Namespace: v.elsewhere, ClusterFlags: v.cluster}
 }
 
 // In is a Printer whose command lines speak of a namespace.

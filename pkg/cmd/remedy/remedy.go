@@ -7,8 +7,9 @@ import "fmt"
 
 // Commands are command lines in quotes, as they can be pasted.
 type Commands struct {
-	Name      string // as which the plugin was called: "kubectl maint"
-	Namespace string // that command lines have to name; empty: it is the one of the context
+	Name         string // as which the plugin was called: "kubectl maint"
+	Namespace    string // that command lines have to name; empty: it is the one of the context
+	ClusterFlags string // flags that choose another cluster than the kubeconfig does; empty: none
 }
 
 // In are those that speak of a namespace; empty: of the one of the context.
@@ -27,6 +28,14 @@ func (c Commands) line(format string, args ...any) string {
 
 // plain is a command line about what is in no namespace.
 func (c Commands) plain(format string, args ...any) string {
+	if c.ClusterFlags == "" {
+		return c.offline(format, args...)
+	}
+	return c.offline("%s %s", c.ClusterFlags, fmt.Sprintf(format, args...))
+}
+
+// offline is a command line about files.
+func (c Commands) offline(format string, args ...any) string {
 	return fmt.Sprintf("'%s %s'", c.Name, fmt.Sprintf(format, args...))
 }
 
@@ -77,7 +86,7 @@ func (c Commands) List() string { return c.line("list") }
 func (c Commands) ListAll() string { return c.plain("list -A") }
 
 // Lint tells all faults of a file.
-func (c Commands) Lint() string { return c.plain("lint -f FILE") }
+func (c Commands) Lint() string { return c.offline("lint -f FILE") }
 
 // Release takes back what people ask of nodes, by name.
 func (c Commands) Release(nodes string) string { return c.plain("release %s", nodes) }
