@@ -41,7 +41,14 @@ func newDeath(t *testing.T, at int, lost bool) *death {
 		t.Fatal(err)
 	}
 	d, onward := &death{at: at, lost: lost}, httputil.NewSingleHostReverseProxy(to)
-	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	d.Server = httptest.NewServer(d.before(onward))
+	t.Cleanup(d.Close)
+	return d
+}
+
+// before stands before a server whose calls count, too.
+func (d *death) before(onward http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		body, _ := io.ReadAll(r.Body)
@@ -59,9 +66,7 @@ func newDeath(t *testing.T, at int, lost bool) *death {
 			panic(http.ErrAbortHandler)
 		}
 		onward.ServeHTTP(w, r)
-	}))
-	t.Cleanup(d.Close)
-	return d
+	})
 }
 
 func (d *death) asked() string {

@@ -108,17 +108,25 @@ func TestNodePoolsOfKarpenter(t *testing.T) {
 // the wire, by what EKS says of it and by a token that STS believes.
 type nodesOfEKS struct {
 	*nodePools
-	groups   *nodeGroups
-	order    []string
-	accounts *client.Impersonator
+	groups    *nodeGroups
+	order     []string
+	home      *agenttest.Cluster // the cluster of the plan
+	endpoints []string           // of AWS, as agents know it
 }
 
 func newNodesOfEKS(t *testing.T, order []string) *nodesOfEKS {
 	t.Helper()
-	w := &nodesOfEKS{groups: newNodeGroups(t).(*nodeGroups), nodePools: newNodePools(t), order: order}
-	front := ""
-	api := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		if why := simulated.Authenticate(r, "stg", front); why != "" {
+	w := &nodesOfEKS{groups: newNodeGroups(t).(*nodeGroups), nodePools: newNodePools(t), order: order, home: agenttest.New(t)}
+	w.home.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "maint-runner"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "keys"}, Data: map[string][]byte{"accessKeyId": []byte("AKIAIOSFODNN7EXAMPLE"), "secretAccessKey": []byte("none")}})
+	w.endpoints = []string{w.aws(t, w.server()).URL}
+	return w
+}
+
+// server is the API server of the cluster.
+func (w *nodesOfEKS) server() http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if why := simulated.Authenticate(r, "stg", w.endpoints...); why != "" {
 			http.Error(out, why, http.StatusUnauthorized)
 			return
 		}
@@ -130,22 +138,27 @@ func newNodesOfEKS(t *testing.T, order []string) *nodesOfEKS {
 		maps.Copy(out.Header(), answer.Header)
 		out.WriteHeader(answer.StatusCode)
 		_, _ = io.Copy(out, answer.Body)
-	}))
+	})
+}
+
+// aws is an AWS that leads to an API server for the cluster.
+func (w *nodesOfEKS) aws(t *testing.T, server http.Handler) *httptest.Server {
+	t.Helper()
+	api := httptest.NewTLSServer(server)
 	t.Cleanup(api.Close)
-	behind, err := simulated.WithCluster("stg", api)
+	front, err := simulated.WithCluster("stg", api)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(behind.Close)
-	front = behind.URL
-	home := agenttest.New(t)
-	home.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "maint-runner"}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "keys"}, Data: map[string][]byte{"accessKeyId": []byte("AKIAIOSFODNN7EXAMPLE"), "secretAccessKey": []byte("none")}})
-	conn, _ := home.Connect()
-	w.accounts = conn.Impersonate(client.External{
-		HTTP: func() *http.Client { return http.DefaultClient }, Dial: (&net.Dialer{}).DialContext, AWSEndpoint: front, EKS: awseks.NewClusters(session.NewPool(time.Now), time.Now),
-	})
-	return w
+	t.Cleanup(front.Close)
+	return front
+}
+
+// external is the world outside of the plan's cluster, with AWS at an endpoint.
+func external(at string) client.External {
+	return client.External{
+		HTTP: func() *http.Client { return http.DefaultClient }, Dial: (&net.Dialer{}).DialContext, AWSEndpoint: at, EKS: awseks.NewClusters(session.NewPool(time.Now), time.Now),
+	}
 }
 
 func (w *nodesOfEKS) Sleeper() executors.Sleeper {
@@ -158,9 +171,11 @@ func (w *nodesOfEKS) Call() executors.SleepCall {
 	params.ComputePolicy = &hibernate.ComputePolicy{Mode: hibernate.BothKinds, Order: w.order}
 	params.Karpenter = &hibernate.NodePools{NodePools: []string{"general", "spot", "closed"}}
 	spec := c.Cloud.AWS
+	conn, _ := w.home.Connect()
+	accounts := conn.Impersonate(external(w.endpoints[0]))
 	c.Cloud.Connect = func(ctx context.Context) (executors.Clients, error) {
 		cluster := client.Cluster{Name: "stg", Spec: connector.ClusterSpec{EKS: &connector.EKSCluster{Name: "stg"}, ProviderRef: &connector.Ref{Name: "aws"}}, Provider: &spec}
-		clients, failed := w.accounts.Remote(ctx, client.Account{Namespace: "team", Name: "maint-runner"}, cluster)
+		clients, failed := accounts.Remote(ctx, client.Account{Namespace: "team", Name: "maint-runner"}, cluster)
 		if failed != nil {
 			return clients, errors.New(failed.Message)
 		}
