@@ -103,8 +103,8 @@ mutations: tools-kube ## Ten thousand broken objects of a tenant against a live 
 	MAINT_MUTATIONS=$(or $(MUTATIONS),10000) go test -v -count=1 -timeout 60m -run TestObjectsThatATenantMadeOfRealOnesHarmNobody ./test/agent
 
 .PHONY: hibernate-crashes
-hibernate-crashes: tools-kube ## Kill the agent at every write and every call of AWS of a cycle of sleep; `make test` takes one in six
-	MAINT_CRASHES=all go test -v -count=1 -timeout 30m -run TestAKillAtAny ./test/hibernate
+hibernate-crashes: tools-kube ## Kill the agent at every write and every call of AWS of a cycle of sleep; `make test` takes some
+	MAINT_CRASHES=all go test -v -count=1 -timeout 60m -run 'TestAKillAtAny|TestThePlanOfWhoever' ./test/hibernate ./test/aws
 
 .PHONY: mutants
 mutants: ## Change one operator at a time in the core, and list what its own tests do not notice; half an hour
