@@ -42,13 +42,52 @@ func decode(data []byte, out any) (decoder, Faults) {
 	if len(data) > MaxDocumentBytes {
 		return decoder{}, Faults{{Message: fmt.Sprintf("the document has %d bytes; at most %d are allowed", len(data), MaxDocumentBytes)}}
 	}
+	if Weight(string(data)) > maxMarks {
+		return decoder{}, tooMany("marks", maxMarks)
+	}
 	root, faults := parseOne(data)
 	if len(faults) > 0 {
 		return decoder{}, faults
 	}
+	if nodes(root) > MaxValues {
+		return decoder{}, tooMany("values", MaxValues)
+	}
 	d := decoder{lines: Positions{"": root.Line}}
 	d.value(root, "", reflect.ValueOf(out).Elem())
 	return d, d.faults.sorted()
+}
+
+// maxMarks is how many signs a text may have that may part values, those within texts too:
+// one with more is not parsed to be counted (a guess: twice as many as a script or a
+// dashboard has that fills a document).
+const maxMarks = 80_000
+
+// Weight is how many signs a text has that may part values: about how much it takes to
+// read it.
+func Weight(text string) int {
+	sum := 0
+	for i := range len(text) {
+		switch text[i] {
+		case ',', ':', '[', '{', '\n':
+			sum++
+		}
+	}
+	return sum
+}
+
+func tooMany(what string, most int) Faults {
+	return Faults{{Message: fmt.Sprintf("the document has more than %d %s: split it, or keep in a ConfigMap of its own what is no part of it", most, what)}}
+}
+
+// nodes is how many values stand in one, keys among them.
+func nodes(n *yaml.Node) int {
+	sum := 1
+	for _, one := range n.Content {
+		if sum += nodes(one); sum > MaxValues {
+			break
+		}
+	}
+	return sum
 }
 
 func parseOne(data []byte) (*yaml.Node, Faults) {

@@ -329,3 +329,23 @@ func TestADurationHasItsDefault(t *testing.T) {
 		t.Errorf("no time at all is one: %s", got)
 	}
 }
+
+// What is read takes many times its text: a quarter of a megabyte may hold a hundred
+// thousand values.
+func TestADocumentHoldsSoManyValuesAndNoMore(t *testing.T) {
+	list := func(n int) string { return "a: [" + strings.Repeat("0,", n-1) + "0]\n" }
+	for name, c := range map[string]struct{ text, want string }{
+		"as many as there may be":          {list(document.MaxValues - 3), ""},
+		"one more":                         {list(document.MaxValues - 2), "the document has more than 20000 values"},
+		"so many that they are not parsed": {list(100_000), "the document has more than 80000 marks"},
+		"a script that fills a document":   {"a: |\n" + strings.Repeat("  echo \"$x\", {y}: [z]\n", 10_000), ""},
+	} {
+		var out struct {
+			A any `json:"a"`
+		}
+		_, faults := document.Decode([]byte(c.text), &out)
+		if got := faults.Error(); c.want == "" && len(faults) > 0 || c.want != "" && !strings.Contains(got, c.want) {
+			t.Errorf("%s: %.200s", name, got)
+		}
+	}
+}

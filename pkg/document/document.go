@@ -18,6 +18,10 @@ const (
 	MaxNameLength    = 63
 )
 
+// MaxValues is how many values a document may hold: read, each takes some hundred bytes
+// beside its text (a guess: a plan of a hundred steps has some three thousand).
+const MaxValues = 20_000
+
 // Duration is a Go duration in a document: "90s", "1h30m", and days as "30d".
 type Duration struct{ time.Duration }
 

@@ -19,6 +19,7 @@ import (
 // Plans hold what was worked out about each plan and would be costly to work
 // out again: its parsed text, its readiness, and the status last written.
 type Plans struct {
+	heavy      sync.Mutex // held while a heavy plan is parsed
 	mu         sync.Mutex
 	byKey      map[types.NamespacedName]*PlanMemory
 	parsed     *parsedPlans
@@ -75,7 +76,7 @@ func (k *CachedPlan) NoteResume(text string, now time.Time) {
 
 // NewPlans knows of none.
 func NewPlans() *Plans {
-	return &Plans{byKey: map[types.NamespacedName]*PlanMemory{}, parsed: newParsedPlans(maxParsed), namespaces: map[string]string{}, others: map[types.NamespacedName]*status.Written{}}
+	return &Plans{byKey: map[types.NamespacedName]*PlanMemory{}, parsed: newParsedPlans(maxParsed, maxParsedWeight), namespaces: map[string]string{}, others: map[types.NamespacedName]*status.Written{}}
 }
 
 // Of is what is known about a plan, read anew when its text or identity changed.
@@ -89,7 +90,7 @@ func (p *Plans) Of(cm *corev1.ConfigMap) *CachedPlan {
 	if same && parsed != nil && parsed.Text == cm.Data[annotations.DataPlan] {
 		return &CachedPlan{PlanMemory: memory, ParsedPlan: parsed}
 	}
-	parsed = parsePlan(cm)
+	parsed = p.parse(cm)
 	if observed := annotations.Hash10(parsed.Text); !same || memory.Observed != observed {
 		memory = &PlanMemory{
 			uid: string(cm.UID), account: cm.Labels[annotations.LabelServiceAccount], Observed: observed,
@@ -100,8 +101,17 @@ func (p *Plans) Of(cm *corev1.ConfigMap) *CachedPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.byKey[k] = memory
-	p.parsed.Add(k, parsed)
+	p.parsed.keep(k, parsed)
 	return &CachedPlan{PlanMemory: memory, ParsedPlan: parsed}
+}
+
+// parse understands a plan, of the heavy ones one at a time.
+func (p *Plans) parse(cm *corev1.ConfigMap) *ParsedPlan {
+	if weightOf(cm.Data[annotations.DataPlan]) > maxParsedOne {
+		p.heavy.Lock()
+		defer p.heavy.Unlock()
+	}
+	return parsePlan(cm)
 }
 
 // isOf says whether the memory is of this very plan, apart from its text.

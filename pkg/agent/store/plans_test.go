@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,7 @@ func aPlan(name, steps string) *corev1.ConfigMap {
 
 func TestOfPlansLookedAtLongAgoOnlyWhatIsAskedOfAllIsKept(t *testing.T) {
 	p := NewPlans()
-	p.parsed = newParsedPlans(2)
+	p.parsed = newParsedPlans(2, maxParsedWeight)
 	suspend, drain := "  - {name: a, type: suspend, properties: {duration: 1s}}\n", "  - {name: a, type: drain, properties: {node: n0}}\n"
 	p.Of(aPlan("drains", drain)).LastLook.Looks = 7
 	for i := range 3 {
@@ -47,5 +48,29 @@ func TestOfPlansLookedAtLongAgoOnlyWhatIsAskedOfAllIsKept(t *testing.T) {
 	p.Drop(at)
 	if len(p.Draining()) != 0 {
 		t.Error("a plan that is gone is still there")
+	}
+}
+
+// Plans are kept by what they take, and not only by how many they are.
+func TestHeavyPlansPushOutNoMoreThanTheirWeight(t *testing.T) {
+	p := NewPlans()
+	p.parsed = newParsedPlans(100, 200_000)
+	step := "  - {name: a, type: webhook, properties: {url: 'https://example.org', body: [" + strings.Repeat("0,", 500) + "0]}}\n" // some 52,000
+	for i := range 10 {
+		p.Of(aPlan(fmt.Sprint("heavy-", i), step))
+		p.Of(aPlan(fmt.Sprint("heavy-", i), step)) // twice is once
+	}
+	if n := p.parsed.Len(); n != 3 || p.parsed.weight > 200_000 {
+		t.Errorf("%d plans are kept, which weigh %d", n, p.parsed.weight)
+	}
+	p.Of(aPlan("heavy-9", "  - {name: a, type: webhook, properties: {url: 'https://example.org', body: ["+strings.Repeat("0,", 10_000)+"0]}}\n"))
+	if p.parsed.Contains(types.NamespacedName{Namespace: "shop", Name: "heavy-9"}) {
+		t.Error("one that weighs more than a hundred others is kept")
+	}
+	for i := range 10 {
+		p.Drop(types.NamespacedName{Namespace: "shop", Name: fmt.Sprint("heavy-", i)})
+	}
+	if p.parsed.weight != 0 {
+		t.Errorf("none are kept, and they weigh %d", p.parsed.weight)
 	}
 }
