@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
@@ -77,7 +78,7 @@ func NewJudge(o Options, daemonSets DaemonSets) Judge {
 	}
 	j.selector = picked
 	for _, f := range o.EvictionFilters {
-		re, err := regexp.Compile(f.ByResourceNameRegex)
+		re, err := expr.CompilePattern(f.ByResourceNameRegex)
 		if err != nil {
 			j.fault = fmt.Sprintf("evictionFilters: %q does not compile: %s", document.Cut(f.ByResourceNameRegex, 100), err)
 			continue

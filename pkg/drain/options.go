@@ -2,7 +2,6 @@ package drain
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -43,6 +42,9 @@ type EvictionFilter struct {
 	ByResourceNameRegex string `json:"byResourceNameRegex"` // unanchored, Go's syntax
 }
 
+// maxFilters is how many filters a drain may have: each is a program in memory (a guess).
+const maxFilters = 50
+
 // Check reports what is wrong with drain options; at takes the field's name.
 func (o Options) Check(at func(path, format string, args ...any)) {
 	document.CheckSpan("timeout", o.Timeout, 0, document.Longest, at)
@@ -56,9 +58,13 @@ func (o Options) Check(at func(path, format string, args ...any)) {
 	default:
 		at("onTimeout", "must be retry, skip, force or abort, is %q", document.Cut(string(o.OnTimeout), 100))
 	}
+	if n := len(o.EvictionFilters); n > maxFilters {
+		at("evictionFilters", "has %d; at most %d", n, maxFilters)
+		return
+	}
 	for i, f := range o.EvictionFilters {
 		path := fmt.Sprintf("evictionFilters[%d].byResourceNameRegex", i)
-		if _, err := regexp.Compile(f.ByResourceNameRegex); err != nil {
+		if _, err := expr.CompilePattern(f.ByResourceNameRegex); err != nil {
 			at(path, "%q does not compile: %s", document.Cut(f.ByResourceNameRegex, 100), err)
 		}
 		if f.ByResourceNameRegex == "" {

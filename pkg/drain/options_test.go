@@ -2,6 +2,7 @@ package drain_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,9 @@ func TestWhatMayBeAskedOfADrain(t *testing.T) {
 		{"something else", drain.Options{OnTimeout: "stop"}, `onTimeout: must be retry, skip, force or abort, is "stop"`},
 		{"a filter", drain.Options{EvictionFilters: []drain.EvictionFilter{{ByResourceNameRegex: "gpu"}}}, ""},
 		{"a filter that is none", drain.Options{EvictionFilters: []drain.EvictionFilter{{ByResourceNameRegex: "gpu"}, {ByResourceNameRegex: "("}}}, `evictionFilters[1].byResourceNameRegex: "(" does not compile`},
+		{"a filter that stands for millions of instructions", drain.Options{EvictionFilters: []drain.EvictionFilter{{ByResourceNameRegex: strings.Repeat("x{1000}", 500)}}}, `evictionFilters[0].byResourceNameRegex: "x{1000}x{1000}`},
+		{"fifty filters", drain.Options{EvictionFilters: slices.Repeat([]drain.EvictionFilter{{ByResourceNameRegex: "gpu"}}, 50)}, ""},
+		{"one more", drain.Options{EvictionFilters: slices.Repeat([]drain.EvictionFilter{{ByResourceNameRegex: "gpu"}}, 51)}, "evictionFilters: has 51; at most 50"},
 		{"an empty filter", drain.Options{EvictionFilters: []drain.EvictionFilter{{}}}, "evictionFilters[0].byResourceNameRegex: is empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -154,11 +154,20 @@ func matches(s, p ref.Val) ref.Val {
 	return types.Bool(found)
 }
 
+// CompilePattern compiles a regular expression that somebody wrote in a document. Few
+// letters may stand for millions of instructions, which are memory: such a one is refused.
+func CompilePattern(p string) (*regexp.Regexp, error) {
+	if _, _, err := pattern("", p); err != nil {
+		return nil, err
+	}
+	return regexp.Compile(p)
+}
+
 // pattern is a regular expression that may be compiled, and how many steps it takes at most
 // to look through a text.
 func pattern(s, p string) (re string, steps int, err error) {
 	if len(p) > MaxLength {
-		return "", 0, fmt.Errorf("matches: a pattern may have at most %d characters, this one has %d", MaxLength, len(p))
+		return "", 0, fmt.Errorf("a pattern may have at most %d characters, this one has %d", MaxLength, len(p))
 	}
 	tree, err := syntax.Parse(p, syntax.Perl)
 	if err != nil {
@@ -166,7 +175,7 @@ func pattern(s, p string) (re string, steps int, err error) {
 	}
 	size := instructions(tree)
 	if size > maxPattern {
-		return "", 0, fmt.Errorf("matches: the pattern %.60q stands for more than %d instructions: repeat less of it", p, maxPattern)
+		return "", 0, fmt.Errorf("the pattern %.60q stands for more than %d instructions: repeat less of it", p, maxPattern)
 	}
 	return p, (len(s) + 1) * size, nil
 }
