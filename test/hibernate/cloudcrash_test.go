@@ -2,6 +2,7 @@ package hibernate_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,9 +30,11 @@ type deadlyAWS struct {
 	*httptest.Server
 	mu     sync.Mutex
 	at     int    // which call it is
+	action string // which of those for this; empty: of all
 	lost   bool   // AWS does what it is asked, and its reply is lost
 	calls  int    // so far
 	where  string // what was asked for then
+	onward http.Handler
 	killed func()
 }
 
@@ -41,9 +44,8 @@ func newDeadlyAWS(t *testing.T, at int, lost bool) *deadlyAWS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &deadlyAWS{at: at, lost: lost}
-	onward := httputil.NewSingleHostReverseProxy(target)
-	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { d.serve(onward, w, req) }))
+	d := &deadlyAWS{at: at, lost: lost, onward: httputil.NewSingleHostReverseProxy(target)}
+	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { d.serve(d.onward, w, req) }))
 	t.Cleanup(func() {
 		d.CloseClientConnections()
 		d.Close()
@@ -51,21 +53,38 @@ func newDeadlyAWS(t *testing.T, at int, lost bool) *deadlyAWS {
 	return d
 }
 
+// before has it stand before another AWS.
+func (d *deadlyAWS) before(other *httptest.Server) {
+	d.onward = other.Config.Handler
+}
+
+// kills says which agent dies, and what follows.
+func (d *deadlyAWS) kills(victim *harness.Process, then func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.killed = func() {
+		victim.Kill()
+		then()
+	}
+}
+
 func (d *deadlyAWS) serve(onward http.Handler, w http.ResponseWriter, req *http.Request) {
 	body, _ := io.ReadAll(req.Body)
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.calls++
-	if d.calls > d.at { // of one that is dead
+	if d.where != "" { // of one that is dead
 		panic(http.ErrAbortHandler)
 	}
-	if d.calls < d.at {
+	asked, _ := url.ParseQuery(string(body))
+	if d.action == "" || d.action == asked.Get("Action") {
+		d.calls++
+	}
+	if d.calls < d.at || d.action != "" && d.action != asked.Get("Action") {
 		onward.ServeHTTP(w, req)
 		return
 	}
-	asked, _ := url.ParseQuery(string(body))
-	d.where = asked.Get("Action")
+	d.where = cmp.Or(asked.Get("Action"), req.Method+" "+req.URL.Path)
 	if d.lost {
 		onward.ServeHTTP(httptest.NewRecorder(), req)
 	}
@@ -109,14 +128,13 @@ func (x *crashing) cloudCycle(t *testing.T, n int, lost bool) string {
 	l.must(err)
 	l.must(os.Setenv("AWS_ENDPOINT_URL", world.aws.Endpoint))
 	var heir sync.WaitGroup
-	deadly.killed = func() {
-		victim.Kill()
+	deadly.kills(victim, func() {
 		heir.Go(func() {
 			if err := world.launch(); err != nil {
 				l.Error(err)
 			}
 		})
-	}
+	})
 	l.sleeper("nights", fmt.Sprintf(`
 schedule: {offHours: [{start: "20:00", end: "20:01", daysOfWeek: [MON]}]}
 targets:
