@@ -31,6 +31,7 @@ type eksLab struct {
 	*cloudLab
 	nodes     *eks.Client
 	cluster   string
+	tag       string           // ends the names of what no namespace holds
 	account   string           // of the cluster, as which the role of AWS works there
 	server    http.Handler     // the API server of the cluster
 	front     *httptest.Server // AWS, as the agent has it
@@ -42,7 +43,8 @@ func newEKSLab(t *testing.T) *eksLab {
 	l := &eksLab{cloudLab: newCloudLab(t)}
 	l.serves()
 	l.nodes = eks.NewFromConfig(aws.Config{Region: "eu-central-1", BaseEndpoint: aws.String(world.aws.Endpoint), HTTPClient: http.DefaultClient, Credentials: credentials.NewStaticCredentialsProvider("admin", "admin", "")})
-	l.cluster, l.account = "eks-"+l.ns[max(0, len(l.ns)-30):], "nights-role"
+	l.tag, l.account = strings.Trim(l.ns[max(0, len(l.ns)-20):], "-"), "nights-role"
+	l.cluster = "eks-" + l.tag
 	_, err := l.nodes.CreateCluster(l.ctx, &eks.CreateClusterInput{Name: &l.cluster, RoleArn: aws.String("arn:aws:iam::" + moto.Account + ":role/eks"), ResourcesVpcConfig: &types.VpcConfigRequest{SubnetIds: []string{"subnet-1"}}})
 	l.must(err)
 	l.nodeGroup("workers", 1, 2, 4)
@@ -157,7 +159,7 @@ metadata: {name: general-%[1]s, labels: {karpenter.sh/nodepool: general-%[1]s}, 
 apiVersion: karpenter.sh/v1
 kind: NodeClaim
 metadata: {name: kept-%[1]s, labels: {karpenter.sh/nodepool: kept-%[1]s}}
-`, l.ns))
+`, l.tag))
 }
 
 func (l *eksLab) claims() dynamic.ResourceInterface {
@@ -167,7 +169,7 @@ func (l *eksLab) claims() dynamic.ResourceInterface {
 // drained is what Karpenter does once a node is empty.
 func (l *eksLab) drained() {
 	l.Helper()
-	_, err := l.claims().Patch(l.ctx, "general-"+l.ns, apitypes.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err := l.claims().Patch(l.ctx, "general-"+l.tag, apitypes.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	l.must(err)
 }
 
@@ -180,7 +182,7 @@ targets:
   type: eks
   connectorRef: {kind: K8SCluster, name: cluster}
   parameters: {computePolicy: {mode: Both%[2]s}, karpenter: {nodePools: [general-%[1]s, free-%[1]s]}, managedNodeGroups: {names: [workers]}}
-`, l.ns, more))
+`, l.tag, more))
 }
 
 // are how all nodes are: limits of NodePools, sizes of node groups.
@@ -188,7 +190,7 @@ func (l *eksLab) are() string {
 	l.Helper()
 	var out []string
 	for _, name := range []string{"general", "free", "kept"} {
-		u, err := l.dynamic().Resource(resourceNamed("karpenter.sh", "v1", "nodepools")).Get(l.ctx, name+"-"+l.ns, metav1.GetOptions{})
+		u, err := l.dynamic().Resource(resourceNamed("karpenter.sh", "v1", "nodepools")).Get(l.ctx, name+"-"+l.tag, metav1.GetOptions{})
 		l.must(err)
 		limits, _, _ := unstructured.NestedMap(u.Object, "spec", "limits")
 		out = append(out, fmt.Sprintf("%s %v", name, limits["cpu"]))
@@ -240,7 +242,7 @@ func TestTheNodesOfAClusterOfEKSSleepByKarpenterAndByNodeGroups(t *testing.T) {
 	l.plan("")
 	l.hold("asleep")
 	l.eventually("a node of Karpenter is to go", func() (bool, string) {
-		u, err := l.claims().Get(l.ctx, "general-"+l.ns, metav1.GetOptions{})
+		u, err := l.claims().Get(l.ctx, "general-"+l.tag, metav1.GetOptions{})
 		l.must(err)
 		return u.GetDeletionTimestamp() != nil, l.are() + l.annotationsOf("nights")[annotations.StatusTargets]
 	})
@@ -249,7 +251,7 @@ func TestTheNodesOfAClusterOfEKSSleepByKarpenterAndByNodeGroups(t *testing.T) {
 	l.drained()
 	l.phaseOf("nights", hibernate.Hibernated, "1 of 1")
 	l.nodesAre(nodesAsleep, "asleep")
-	if _, err := l.claims().Get(l.ctx, "kept-"+l.ns, metav1.GetOptions{}); err != nil {
+	if _, err := l.claims().Get(l.ctx, "kept-"+l.tag, metav1.GetOptions{}); err != nil {
 		t.Errorf("a node of another pool: %v", err)
 	}
 	l.hold("awake")
@@ -266,7 +268,7 @@ func TestNodeGroupsWakeWhateverBecameOfTheAccessToTheirCluster(t *testing.T) {
 	l.plan("")
 	l.hold("asleep")
 	l.eventually("a node of Karpenter is to go", func() (bool, string) {
-		u, err := l.claims().Get(l.ctx, "general-"+l.ns, metav1.GetOptions{})
+		u, err := l.claims().Get(l.ctx, "general-"+l.tag, metav1.GetOptions{})
 		l.must(err)
 		return u.GetDeletionTimestamp() != nil, l.are()
 	})
