@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -179,6 +180,9 @@ func (a *answers) bounded(next http.RoundTripper) http.RoundTripper {
 
 // answer is the answer to a request, with a body that is weighed.
 func (a *answers) answer(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+	if a.foreign {
+		req = jsonAlone(req)
+	}
 	answer, err := next.RoundTrip(req)
 	if err != nil || answer.Body == nil || answer.StatusCode == http.StatusSwitchingProtocols {
 		return answer, err
@@ -205,6 +209,21 @@ func (a *answers) answer(next http.RoundTripper, req *http.Request) (*http.Respo
 	}
 	answer.Body = &answerBody{reading: read, weigher: w}
 	return answer, nil
+}
+
+// jsonAlone is a request that accepts no other encoding: clients of known kinds and of
+// metadata prefer protobuf by themselves.
+func jsonAlone(req *http.Request) *http.Request {
+	req = req.Clone(req.Context())
+	accepts := slices.DeleteFunc(strings.Split(req.Header.Get("Accept"), ","), func(one string) bool {
+		kind, _, _ := strings.Cut(strings.TrimSpace(one), ";")
+		return kind != runtime.ContentTypeJSON && kind != "*/*"
+	})
+	if len(accepts) == 0 {
+		accepts = []string{runtime.ContentTypeJSON}
+	}
+	req.Header.Set("Accept", strings.Join(accepts, ","))
+	return req
 }
 
 // readBody is an answer that was read already; its place is held until it is closed.

@@ -16,6 +16,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -206,6 +207,7 @@ func digestOf(parts ...string) string {
 // connect makes the clients of another cluster. Nothing is sent yet.
 func (a *Impersonator) connect(home executors.Clients, config *rest.Config, w Account, c Cluster) (*remote, error) {
 	config.UserAgent = fmt.Sprintf("%s (%s/%s)", cmp.Or(a.config.UserAgent, "kubectl-maint-agent"), w.Namespace, w.Name)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON // see answers.bounded
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(remoteQPS, remoteBurst)
 	base, err := a.transport(config)
 	if err != nil {

@@ -174,6 +174,23 @@ func TestAnAgentThatMayNotLeadChangesNothingOnAnotherCluster(t *testing.T) {
 	}
 }
 
+// What is not read must not be asked for: the typed clients prefer protobuf by themselves.
+func TestAnotherClusterIsAskedForJSON(t *testing.T) {
+	w := newFarWorld(t)
+	c := w.clients(t)
+	w.answer = func(r *http.Request) (*http.Response, error) {
+		for _, name := range []string{"Accept", "Content-Type"} {
+			if strings.Contains(r.Header.Get(name), "protobuf") {
+				t.Errorf("%s %s has %s: %s", r.Method, r.URL.Path, name, r.Header.Get(name))
+			}
+		}
+		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
+	}
+	_, _ = c.Kube.CoreV1().ConfigMaps("shop").Get(t.Context(), "a", metav1.GetOptions{})
+	_, _ = c.Kube.CoreV1().ConfigMaps("shop").Create(t.Context(), configMap("b"), metav1.CreateOptions{})
+	_, _ = c.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("shop").Get(t.Context(), "a", metav1.GetOptions{})
+}
+
 // The other cluster may be anybody's.
 func TestWhatAnotherClusterAnswersIsBounded(t *testing.T) {
 	w := newFarWorld(t)
