@@ -119,3 +119,27 @@ func TestArgoCDIsAskedWhetherItHasLooked(t *testing.T) {
 		t.Error("it does not go by the annotation")
 	}
 }
+
+func TestAnEmptySyncPolicyIsTakenOutWithItsAutomation(t *testing.T) {
+	argo := knob.Owners(knob.Object{}, map[string]string{"argocd.argoproj.io/instance": "apps"}, nil)[0].Knob
+	flux := knob.Owners(knob.Object{}, map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}, nil)[0].Knob
+	for _, c := range []struct {
+		name string
+		knob knob.Knob
+		spec string
+		want string
+	}{
+		{"nothing else is in it", argo, `{"spec":{"syncPolicy":{"automated":{}}}}`, "spec syncPolicy"},
+		{"something else is in it", argo, `{"spec":{"syncPolicy":{"automated":{},"retry":{}}}}`, "spec syncPolicy automated"},
+		{"another thing alone is in it", argo, `{"spec":{"syncPolicy":{"retry":{}}}}`, "spec syncPolicy automated"},
+		{"it is empty", argo, `{"spec":{"syncPolicy":{}}}`, "spec syncPolicy automated"},
+		{"there is none", argo, `{}`, "spec syncPolicy automated"},
+		{"an object of Flux", flux, `{"spec":{"suspend":false}}`, "spec suspend"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := strings.Join(c.knob.Taken(object(t, c.spec)), " "); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}

@@ -124,6 +124,25 @@ func text(object map[string]any, path ...string) string {
 	return s
 }
 
+// Taken is the path of what is taken out of an object where a knob is to have no value. Argo
+// CD takes an empty syncPolicy out by itself, after a look at the Application as it was, and
+// with it what has been put back since: none is left to it. The object has to be whole: one of
+// the agent's cache has the knob alone.
+func (k Knob) Taken(object map[string]any) []string {
+	if k.Name != ArgoCD {
+		return k.Path
+	}
+	last := len(k.Path) - 1
+	parent := object
+	for _, field := range k.Path[:last] {
+		parent, _ = parent[field].(map[string]any)
+	}
+	if _, has := parent[k.Path[last]]; has && len(parent) == 1 {
+		return k.Path[:last]
+	}
+	return k.Path
+}
+
 // patch is the merge patch that writes a value at a path. One of the values between which
 // a knob changes is a scalar or not there, so that nothing of the other has to be taken
 // out by itself.

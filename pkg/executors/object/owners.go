@@ -100,21 +100,30 @@ func (o *owner) unanswered(call executors.Call, suspended executors.Outcome) exe
 // suspension is the write that makes the owner hold still. One that does already is
 // recorded, too: it is to stay so.
 func (o *owner) suspension() write {
-	path := make(fieldPath, len(o.Knob.Path))
-	for i, key := range o.Knob.Path {
-		path[i] = segment{Key: key}
-	}
+	path := keys(o.Knob.Path)
 	is, found, _ := lookup(o.live.Object, path)
 	held := change{Path: path, Before: raw(is, found), After: raw(o.Knob.Closed.V, !o.Knob.Closed.Absent())}
 	if o.Knob.ClosedOn(o.live.Object) {
 		held.After = held.Before
 	}
-	wanted := set(o.live.Object, path, held.After, 0)
+	written := path
+	if held.After == nil {
+		written = keys(o.Knob.Taken(o.live.Object))
+	}
+	wanted := set(o.live.Object, written, held.After, 0)
 	if key, value := o.Question(); key != "" && !equalRaw(held.Before, held.After) {
 		wanted = set(wanted, fieldPath{{Key: "metadata"}, {Key: "annotations"}, {Key: key}}, raw(value, true), 0)
 	}
 	body := mergePatch(o.live.Object, wanted.(map[string]any))
 	return write{object: o.object, live: o.live, restoreAfter: true, changes: []change{held}, patch: api.Patch{Type: types.MergePatchType, Body: body}}
+}
+
+func keys(names []string) fieldPath {
+	path := make(fieldPath, len(names))
+	for i, name := range names {
+		path[i] = segment{Key: name}
+	}
+	return path
 }
 
 // Restore gives the owner back as it was.

@@ -90,3 +90,34 @@ func TestAnApplicationThatWasOffBeforeIsNotLookedAt(t *testing.T) {
 	}
 	w.wrote(0)
 }
+
+// Argo CD takes an empty syncPolicy out by itself, and with it an automation that was put back
+// since it looked.
+func TestAnApplicationIsLeftNoEmptySyncPolicy(t *testing.T) {
+	for spec, then := range map[string]string{
+		`{"project":"shop","syncPolicy":{"automated":{"selfHeal":true}}}`:                  `{"project":"shop"}`,
+		`{"project":"shop","syncPolicy":{"automated":{}}}`:                                 `{"project":"shop"}`,
+		`{"project":"shop","syncPolicy":{"automated":{"prune":true},"retry":{"limit":2}}}`: `{"project":"shop","syncPolicy":{"retry":{"limit":2}}}`,
+		`{"project":"shop"}`:                                    `{"project":"shop"}`,
+		`{"project":"shop","syncPolicy":{}}`:                    `{"project":"shop","syncPolicy":{}}`,
+		`{"project":"shop","syncPolicy":{"retry":{"limit":2}}}`: `{"project":"shop","syncPolicy":{"retry":{"limit":2}}}`,
+	} {
+		t.Run(spec, func(t *testing.T) {
+			w, call := newOwned(t, spec)
+			w.end(OwnerHolder{}, &call)
+			if got := w.field(apps, "spec"); got != then {
+				t.Errorf("it is left as %s, want %s", got, then)
+			}
+			w.looks()
+			if out := w.end(OwnerHolder{}, &call); out.State != executors.Done {
+				t.Errorf("%s", said(out))
+			}
+			if out := (OwnerHolder{}).Restore(t.Context(), call); out.State != executors.Done {
+				t.Errorf("%s", said(out))
+			}
+			if got := w.field(apps, "spec"); got != spec {
+				t.Errorf("it is given back as %s", got)
+			}
+		})
+	}
+}
