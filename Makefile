@@ -146,7 +146,7 @@ monitoring-test: tools-kube ## A real Prometheus scrapes a real agent, and each 
 	MAINT_MONITORING=1 go test -v -count=1 -timeout 10m -run TestEachAlertFiresByARealFault ./test/monitoring
 
 .PHONY: argocd-test
-argocd-test: tools-kube tools-argocd ## Plans, policies and runs beside the real Argo CD; `make test` leaves it out, since Argo CD takes long to build
+argocd-test: tools-kube tools-argocd ## Plans, policies and runs beside the real Argo CD: four minutes and the building; `make test` leaves it out
 	MAINT_ARGOCD=1 go test -v -count=1 -timeout 15m ./test/argocd
 
 .PHONY: upgrade-test

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
@@ -39,7 +40,9 @@ func TestBesideArgoCD(t *testing.T) {
 			t.Run("what somebody asks for is done once", func(t *testing.T) { p.of(t).intents() })
 			t.Run("a run whose target Argo CD keeps is held", func(t *testing.T) { p.of(t).drift() })
 			t.Run("a run that holds the owners is left alone", func(t *testing.T) { p.of(t).held() })
-			t.Run("a sync that was decided before is waited for", func(t *testing.T) { p.of(t).raced() })
+			t.Run("a sync of a push that was decided before is waited for", func(t *testing.T) { p := p.of(t); p.raced(p.pushedLook) })
+			t.Run("healing that was decided before is waited for", func(t *testing.T) { p := p.of(t); p.raced(p.healingLook) })
+			t.Run("a run that ends before Argo CD has looked gives back", func(t *testing.T) { p.of(t).abandoned() })
 			t.Run("a run that may not hold the owner says so", func(t *testing.T) { p.of(t).forbidden() })
 		})
 	}
@@ -53,6 +56,10 @@ func TestBesideArgoCD(t *testing.T) {
 		part.T = t
 		part.newTenant("guests", argoNamespace).labelled()
 	})
+	// Argo CD writes it after a look, over what was given back since.
+	if l.log.has("Normalized app spec") {
+		t.Error("Argo CD had to tidy an Application")
+	}
 }
 
 // begin has people and the agent write on the documents of the first commit.
@@ -68,6 +75,13 @@ func (p *tenant) begin() {
 		return all, ""
 	})
 	p.ready()
+	p.eventually("the agent has seen the rights that came with the plans", func() (bool, string) {
+		said := ""
+		for _, name := range documents() {
+			said += p.document(name).Annotations[annotations.StatusConditions]
+		}
+		return !strings.Contains(said, `"NotReady"`), said
+	})
 	p.maint(0, "pause", "nightly", "--reason", "launch")
 	p.maint(0, "skip", "nightly", "--next", "1")
 	p.maint(0, "freeze", "policy/windows", "--for", "2h", "--reason", "launch")
@@ -133,12 +147,12 @@ func (p *tenant) intents() {
 	p.Helper()
 	synced := field(p.owner(), "status", "operationState", "finishedAt")
 	p.maint(0, "resume", "nightly")
-	p.maint(0, "thaw", "policy/windows")
+	p.maint(0, "freeze", "policy/windows", "--end")
 	p.eventually("the agent says so", func() (bool, string) {
 		a := p.document("nightly").Annotations
 		return a[annotations.StatusPhase] != "Paused", fmt.Sprint(a)
 	})
-	name := p.trigger("nightly")
+	name := p.trigger("nightly", "--outside-window", "--reason", "launch")
 	p.rest(2)
 	p.maint(0, "abort", name, "--yes")
 	p.ends("nightly", name, "Aborted")
@@ -204,14 +218,27 @@ func (p *tenant) released(name string, was any) {
 	}
 }
 
-// raced has the controller look at a push, and a run hold the Application meanwhile: what
-// the controller decided by the Application as it was then, it does afterwards.
-func (p *tenant) raced() {
+// pushedLook has the controller look at a push.
+func (p *tenant) pushedLook() {
+	p.Helper()
+	p.push(files(pushes + 2))
+	p.ask(p.ns, p.at)
+}
+
+// healingLook has the controller look at something that somebody edited, of its own accord.
+func (p *tenant) healingLook() {
+	p.Helper()
+	_, err := p.admin.AppsV1().Deployments(p.ns).Patch(p.ctx, "orders", types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/commit":"edited"}}}`), metav1.PatchOptions{})
+	p.must(err)
+}
+
+// raced has the controller look, and a run hold the Application meanwhile: what the
+// controller decided by the Application as it was then, it does afterwards.
+func (p *tenant) raced(look func()) {
 	p.Helper()
 	was := p.owner().Object["spec"]
 	p.render.set(true)
-	revision := p.push(files(pushes + 2))
-	p.ask(p.ns, p.at)
+	look()
 	time.Sleep(2 * time.Second) // it asks the repository server
 	name := p.trigger("upgrade")
 	p.eventually("the owner is suspended", func() (bool, string) { return p.suspended(), p.maint(0, "describe", name) })
@@ -225,8 +252,30 @@ func (p *tenant) raced() {
 	if out := p.maint(0, "describe", name); p.replicas() != 0 || strings.Contains(out, "changed spec.replicas") {
 		p.Errorf("a sync that was decided before came in between:\n%s", out)
 	}
+	if got, want := p.deployment().Annotations["example.com/commit"], fmt.Sprint(pushes+2); got != want {
+		p.Errorf("what was decided is not done: commit %s is there, want %s", got, want)
+	}
 	p.released(name, was)
-	p.applied(revision)
+	p.applied(p.repo.revision)
+}
+
+// abandoned ends a run while the controller looks and the run waits for it.
+func (p *tenant) abandoned() {
+	p.Helper()
+	was := p.owner().Object["spec"]
+	p.render.set(true)
+	defer p.render.set(false)
+	name := p.trigger("upgrade")
+	p.eventually("the owner is suspended", func() (bool, string) { return p.suspended(), p.maint(0, "describe", name) })
+	time.Sleep(2 * time.Second) // it asks the repository server
+	p.maint(0, "abort", "upgrade", "--yes")
+	p.ends("upgrade", name, "Aborted")
+	p.render.set(false)
+	p.rest(3)
+	if is := p.owner().Object["spec"]; !reflect.DeepEqual(is, was) {
+		p.Errorf("the owner is not as it was:\nwas %v\nis  %v", was, is)
+	}
+	p.applied(p.repo.revision)
 }
 
 // forbidden takes the right to the Application away.
@@ -247,7 +296,7 @@ func (p *tenant) forbidden() {
 }
 
 // parent has the Application in a repository of its own, whose Application ignores its
-// automation, as docs/gitops.md says.
+// sync policy, as docs/gitops.md says.
 func (p *tenant) parent() {
 	p.Helper()
 	fleet := p.newRepository("fleet")
@@ -256,8 +305,8 @@ func (p *tenant) parent() {
 	}
 	_, err := fleet.push(p.ctx, child("first"))
 	p.must(err)
-	p.apply(manifest("fleet", argoNamespace, fleet, p.at, "syncOptions: [RespectIgnoreDifferences=true]",
-		"  ignoreDifferences: [{group: argoproj.io, kind: Application, jsonPointers: [/spec/syncPolicy/automated]}]\n"))
+	p.apply(manifest("fleet", argoNamespace, fleet, p.at, ", syncOptions: [RespectIgnoreDifferences=true]",
+		"  ignoreDifferences: [{group: argoproj.io, kind: Application, jsonPointers: [/spec/syncPolicy]}]\n"))
 	p.synced("fleet", argoNamespace, fleet.revision)
 	p.begin()
 	was := p.owner().Object["spec"]

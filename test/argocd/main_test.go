@@ -90,7 +90,7 @@ func newLab(t *testing.T) *lab {
 	l.startArgo()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("Argo CD says:\n%s", l.log.tail())
+			t.Logf("Argo CD's log: %s\n%s", l.keep(), l.log.tail())
 		}
 	})
 	return l
@@ -199,6 +199,22 @@ func (l *lab) start(binary string, args ...string) {
 	})
 }
 
+// keep writes Argo CD's log where the test does not take it away, and returns where.
+func (l *lab) keep() string {
+	l.Helper()
+	file, err := os.CreateTemp("", "argocd-*.log")
+	if err != nil {
+		return err.Error()
+	}
+	l.log.mu.Lock()
+	defer l.log.mu.Unlock()
+	_, err = file.Write(l.log.text.Bytes())
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err.Error()
+	}
+	return file.Name()
+}
+
 // lines keeps what processes say.
 type lines struct {
 	mu   sync.Mutex
@@ -211,12 +227,15 @@ func (l *lines) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
+func (l *lines) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), text)
+}
+
 func (l *lines) tail() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if path := os.Getenv("MAINT_ARGOCD_LOG"); path != "" {
-		_ = os.WriteFile(path, l.text.Bytes(), 0o600)
-	}
 	all := strings.Split(l.text.String(), "\n")
 	return strings.Join(all[max(len(all)-40, 0):], "\n")
 }

@@ -55,7 +55,11 @@ func (p *tenant) grant() {
 
 // delivered is an Application whose automation applies what is pushed and heals itself.
 func (p *tenant) delivered(options ...string) string {
-	return manifest(p.ns, p.at, p.repo, p.ns, "syncOptions: ["+strings.Join(options, ", ")+"]", "")
+	sync := ""
+	if len(options) > 0 {
+		sync = ", syncOptions: [" + strings.Join(options, ", ") + "]"
+	}
+	return manifest(p.ns, p.at, p.repo, p.ns, sync, "")
 }
 
 func manifest(name, namespace string, from *repository, to, sync, more string) string {
@@ -66,7 +70,7 @@ spec:
   project: default
   source: {repoURL: 'file://%s', path: ., targetRevision: HEAD}
   destination: {server: 'https://kubernetes.default.svc', namespace: %s}
-  syncPolicy: {automated: {prune: true, selfHeal: true}, %s}
+  syncPolicy: {automated: {prune: true, selfHeal: true}%s}
 %s`, name, namespace, from.dir, to, sync, more)
 }
 
@@ -136,10 +140,10 @@ func (p *tenant) runs(plan string) []corev1.ConfigMap {
 }
 
 // trigger asks for a run, and returns its name.
-func (p *tenant) trigger(plan string) string {
+func (p *tenant) trigger(plan string, flags ...string) string {
 	p.Helper()
 	before := len(p.runs(plan))
-	p.maint(0, "trigger", plan)
+	p.maint(0, append([]string{"trigger", plan}, flags...)...)
 	name := ""
 	p.eventually("a run of "+plan+" begins", func() (bool, string) {
 		all := p.runs(plan)
