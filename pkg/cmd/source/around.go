@@ -52,19 +52,11 @@ const readsAtOnce = 8
 // readEach reads some namespaces and the policies in them.
 func readEach(ctx context.Context, k *factory.Cluster, agentNamespace string, names []string) Around {
 	known, lists, failed := make([]namespace, len(names)), make([]*corev1.ConfigMapList, len(names)), make([]error, len(names))
-	var group errgroup.Group
-	group.SetLimit(readsAtOnce)
-	for i, name := range names {
-		group.Go(func() error {
-			known[i] = getNamespace(ctx, k, name)
-			return nil
-		})
-		group.Go(func() error {
+	sideBySide(names,
+		func(i int, name string) { known[i] = getNamespace(ctx, k, name) },
+		func(i int, name string) {
 			lists[i], failed[i] = k.ConfigMaps(name).List(ctx, metav1.ListOptions{LabelSelector: policiesAndCalendars})
-			return nil
 		})
-	}
-	_ = group.Wait() // each has its own error
 	out := Around{Resolver: newResolver(agentNamespace), Switches: switchesOf(byName(names, known), agentNamespace)}
 	for i, name := range names {
 		switch err := known[i].err; {
@@ -82,6 +74,22 @@ func readEach(ctx context.Context, k *factory.Cluster, agentNamespace string, na
 		}
 	}
 	return out
+}
+
+// sideBySide asks what there is to ask of each of some namespaces, so many questions at a time.
+// Each notes its own error.
+func sideBySide(names []string, questions ...func(i int, name string)) {
+	var group errgroup.Group
+	group.SetLimit(readsAtOnce)
+	for i, name := range names {
+		for _, ask := range questions {
+			group.Go(func() error {
+				ask(i, name)
+				return nil
+			})
+		}
+	}
+	_ = group.Wait() // none is an error
 }
 
 func byName(names []string, known []namespace) map[string]namespace {

@@ -63,7 +63,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		around, all = readEverything(ctx, k, agent.Namespace)
 	}
 	if !all {
-		around = ReadAround(ctx, k, agent.Namespace, namespaces...)
+		around = readEach(ctx, k, agent.Namespace, namesOf(agent.Namespace, namespaces))
 	}
 	w.Resolver = around.Resolver.Resolver
 	for i, cm := range objects {

@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
@@ -172,15 +170,7 @@ type Switches struct {
 func ReadSwitches(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Switches {
 	names := namesOf(agentNamespace, namespaces)
 	known := make([]namespace, len(names))
-	var group errgroup.Group
-	group.SetLimit(readsAtOnce)
-	for i, name := range names {
-		group.Go(func() error {
-			known[i] = getNamespace(ctx, k, name)
-			return nil
-		})
-	}
-	_ = group.Wait() // each has its own error
+	sideBySide(names, func(i int, name string) { known[i] = getNamespace(ctx, k, name) })
 	return switchesOf(byName(names, known), agentNamespace)
 }
 

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
@@ -74,24 +72,19 @@ func (c *conversation) list(ctx context.Context, name string, o api.Object, matc
 	o.Name = ""
 	var found []unstructured.Unstructured
 	size := 0
-	for page := ""; ; { // an API server may give fewer than were asked for
-		list, err := c.in(o).List(ctx, metav1.ListOptions{LabelSelector: selector.String(), Limit: maxMatches, Continue: page})
-		if err != nil {
-			return nil, api.Failed(o.Action("list", ""), err)
+	picked, err := o.Each(ctx, selector.String(), maxMatches, func(u *unstructured.Unstructured) error {
+		text, err := json.Marshal(u.Object)
+		if size += len(text); err != nil || size > MaxSize {
+			return api.Refuse(executors.ReasonTooLarge, "requirements.resources.%s: its match_labels pick objects of more than %d MiB in all", name, MaxSize>>20)
 		}
-		found, page = append(found, list.Items...), list.GetContinue()
-		for _, item := range list.Items {
-			text, err := json.Marshal(item.Object)
-			if size += len(text); err != nil || size > MaxSize {
-				return nil, api.Refuse(executors.ReasonTooLarge, "requirements.resources.%s: its match_labels pick objects of more than %d MiB in all", name, MaxSize>>20)
-			}
-		}
-		if len(found) > maxMatches || len(found) == maxMatches && page != "" {
-			return nil, api.Refuse(executors.ReasonTooLarge, "requirements.resources.%s: its match_labels pick more than %d objects of %s", name, maxMatches, o.Resource.GroupResource())
-		}
-		if page == "" {
-			break
-		}
+		found = append(found, *u)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if picked > maxMatches {
+		return nil, api.Refuse(executors.ReasonTooLarge, "requirements.resources.%s: its match_labels pick more than %d objects of %s", name, maxMatches, o.Resource.GroupResource())
 	}
 	slices.SortFunc(found, func(a, b unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
@@ -101,13 +94,4 @@ func (c *conversation) list(ctx context.Context, name string, o api.Object, matc
 		out[i] = run.WithoutSecrets(item.Object)
 	}
 	return out, nil
-}
-
-// in is the client for an object's kind, where the object lives.
-func (c *conversation) in(o api.Object) dynamic.ResourceInterface {
-	client := c.call.Clients.Dynamic.Resource(o.Resource)
-	if o.Namespace == "" {
-		return client
-	}
-	return client.Namespace(o.Namespace)
 }
