@@ -1,7 +1,6 @@
 package argocd_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -52,7 +50,7 @@ type lab struct {
 	plugin string
 	admin  kubernetes.Interface
 	dyn    dynamic.Interface
-	log    *lines
+	log    *harness.Output
 	render *gate // between the controller and the repository server
 }
 
@@ -63,7 +61,7 @@ func newLab(t *testing.T) *lab {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 14*time.Minute)
 	t.Cleanup(cancel)
-	l := &lab{T: t, ctx: ctx, log: &lines{}}
+	l := &lab{T: t, ctx: ctx, log: &harness.Output{}}
 	l.scratch()
 	c, err := cluster.Start(ctx, cluster.Options{ControllerManager: true, ControllerManagerArgs: []string{"--controllers=*,-deployment-controller"}})
 	l.must(err)
@@ -90,7 +88,7 @@ func newLab(t *testing.T) *lab {
 	l.startArgo()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("Argo CD's log: %s\n%s", l.keep(), l.log.tail())
+			t.Logf("Argo CD's log: %s\n%s", l.keep(), l.log.Tail(40))
 		}
 	})
 	return l
@@ -206,38 +204,11 @@ func (l *lab) keep() string {
 	if err != nil {
 		return err.Error()
 	}
-	l.log.mu.Lock()
-	defer l.log.mu.Unlock()
-	_, err = file.Write(l.log.text.Bytes())
+	_, err = file.WriteString(l.log.String())
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err.Error()
 	}
 	return file.Name()
-}
-
-// lines keeps what processes say.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
-}
-
-func (l *lines) tail() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := strings.Split(l.text.String(), "\n")
-	return strings.Join(all[max(len(all)-40, 0):], "\n")
 }
 
 func (l *lab) must(err error) {
@@ -255,17 +226,12 @@ func (l *lab) apply(text string) {
 // maint runs the built plugin in a namespace, and fails where it ends with another exit code.
 func (l *lab) maint(code int, namespace string, args ...string) string {
 	l.Helper()
-	cmd := exec.CommandContext(l.ctx, l.plugin, append([]string{"-n", namespace}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.config, "NO_COLOR=1")
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		l.Fatal(err)
-	}
-	if got := cmd.ProcessState.ExitCode(); got != code {
+	got, out, err := harness.Plugin(l.ctx, l.plugin, l.config, append([]string{"-n", namespace}, args...)...)
+	l.must(err)
+	if got != code {
 		l.Fatalf("%s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, out)
 	}
-	return string(out)
+	return out
 }
 
 func (l *lab) eventually(what string, holds func() (bool, string)) {

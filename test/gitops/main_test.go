@@ -1,15 +1,12 @@
 package gitops_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,7 +32,7 @@ type lab struct {
 	admin  kubernetes.Interface
 	dyn    dynamic.Interface
 	repo   *repository
-	log    *lines
+	log    *harness.Output
 }
 
 // fluxController is a controller of Flux, and what it applies from.
@@ -88,7 +85,7 @@ func newLab(t *testing.T, f fluxController) *lab {
 	t.Cleanup(l.repo.server.Close)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the controller says:\n%s", l.log.tail())
+			t.Logf("the controller says:\n%s", l.log.Tail(shown))
 		}
 	})
 	return l
@@ -142,7 +139,7 @@ func (l *lab) startFlux() {
 	if err != nil {
 		l.Fatalf("no %s in bin: run `make tools-flux`", l.name)
 	}
-	l.log = &lines{}
+	l.log = &harness.Output{}
 	cmd := exec.CommandContext(l.ctx, binary, "--watch-all-namespaces", "--enable-leader-election=false", "--events-addr=", "--metrics-addr=127.0.0.1:0", "--health-addr=127.0.0.1:0", "--log-encoding=console", "--min-retry-delay=100ms", "--requeue-dependency=1s")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.config, "RUNTIME_NAMESPACE="+l.ns, "TMPDIR="+l.TempDir())
 	cmd.Stdout, cmd.Stderr = l.log, l.log
@@ -153,24 +150,8 @@ func (l *lab) startFlux() {
 	})
 }
 
-// lines keeps what a process says.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) tail() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := strings.Split(l.text.String(), "\n")
-	return strings.Join(all[max(len(all)-12, 0):], "\n")
-}
+// shown are how many lines of the controller's log are looked at.
+const shown = 12
 
 func (l *lab) must(err error) {
 	l.Helper()
@@ -182,17 +163,12 @@ func (l *lab) must(err error) {
 // maint runs the built plugin, and fails where it ends with another exit code.
 func (l *lab) maint(code int, args ...string) string {
 	l.Helper()
-	cmd := exec.CommandContext(l.ctx, l.plugin, append([]string{"-n", l.ns}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.config, "NO_COLOR=1")
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		l.Fatal(err)
-	}
-	if got := cmd.ProcessState.ExitCode(); got != code {
+	got, out, err := harness.Plugin(l.ctx, l.plugin, l.config, append([]string{"-n", l.ns}, args...)...)
+	l.must(err)
+	if got != code {
 		l.Fatalf("%s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, out)
 	}
-	return string(out)
+	return out
 }
 
 func (l *lab) eventually(what string, holds func() (bool, string)) {

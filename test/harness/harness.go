@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -176,14 +175,14 @@ func Runner(ctx context.Context, admin kubernetes.Interface, namespace string, r
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
-	log  *lockedBuffer
+	log  *Output
 	err  error
 }
 
 // StartAgent starts an agent as a process of its own.
 func StartAgent(binary, kubeconfig string, args ...string) (*Process, error) {
 	args = append([]string{"--kubeconfig", kubeconfig, "--metrics-address", "127.0.0.1:0", "--log-format", "text"}, args...)
-	p := &Process{cmd: exec.Command(binary, args...), done: make(chan struct{}), log: &lockedBuffer{}}
+	p := &Process{cmd: exec.Command(binary, args...), done: make(chan struct{}), log: &Output{}}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	dieWithParent(p.cmd)
 	if err := p.cmd.Start(); err != nil {
@@ -237,23 +236,4 @@ func (p *Process) Address() string {
 		}
 	}
 	return ""
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write is io.Writer's.
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// String is all that was written.
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

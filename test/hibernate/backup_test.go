@@ -3,7 +3,6 @@ package hibernate_test
 import (
 	"fmt"
 	"os"
-	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
-	"github.com/kubectl-maint/kubectl-maint/test/harness"
 	"github.com/kubectl-maint/kubectl-maint/test/moto"
 )
 
@@ -105,26 +103,16 @@ func TestAKillWhileASnapshotIsTakenLeavesOne(t *testing.T) {
 			deadly := newDeadlyAWS(t, c.nth, c.lost)
 			deadly.action = c.action
 			l.must(os.Setenv("AWS_ENDPOINT_URL", deadly.URL))
-			victim, err := harness.StartAgent(world.bin, x.config, "--leader-elect=false")
-			l.must(err)
+			victim := x.victim(l.lab)
 			l.must(os.Setenv("AWS_ENDPOINT_URL", world.aws.Endpoint))
-			var heir sync.WaitGroup
-			deadly.kills(victim, func() {
-				heir.Go(func() {
-					if err := world.launch(); err != nil {
-						l.Error(err)
-					}
-				})
-			})
+			deadly.kills(victim.kill)
 			l.saves(db)
 			l.saved(db, "killed at "+c.action)
-			heir.Wait()
-			if deadly.asked() != c.action {
-				t.Errorf("it was killed at %q", deadly.asked())
-				victim.Kill()
-				return
+			where := deadly.asked()
+			victim.end(where != "")
+			if where != c.action {
+				t.Errorf("it was killed at %q", where)
 			}
-			world.process.Kill()
 		})
 	}
 }

@@ -21,7 +21,6 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
-	"github.com/kubectl-maint/kubectl-maint/test/harness"
 	"github.com/kubectl-maint/kubectl-maint/test/moto"
 )
 
@@ -58,14 +57,11 @@ func (d *deadlyAWS) before(other *httptest.Server) {
 	d.onward = other.Config.Handler
 }
 
-// kills says which agent dies, and what follows.
-func (d *deadlyAWS) kills(victim *harness.Process, then func()) {
+// kills says what has the agent die.
+func (d *deadlyAWS) kills(kill func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.killed = func() {
-		victim.Kill()
-		then()
-	}
+	d.killed = kill
 }
 
 func (d *deadlyAWS) serve(onward http.Handler, w http.ResponseWriter, req *http.Request) {
@@ -103,15 +99,7 @@ func (d *deadlyAWS) asked() string {
 func TestAKillAtAnyCallOfAWSWakesAllAsItWas(t *testing.T) {
 	newCloudLab(t) // that there is an AWS
 	x := newCrashing(t)
-	for _, lost := range []bool{false, true} {
-		for n := 1; ; n += strideOfCrashes() {
-			where := ""
-			t.Run(fmt.Sprintf("call %d, its reply lost %t", n, lost), func(t *testing.T) { where = x.cloudCycle(t, n, lost) })
-			if where == "" || t.Failed() { // the cycle ended before its n-th call
-				break
-			}
-		}
-	}
+	killedAtEach(t, "call", x.cloudCycle)
 }
 
 // cloudCycle has a machine and a database sleep and wake while the agent is killed at its
@@ -124,17 +112,9 @@ func (x *crashing) cloudCycle(t *testing.T, n int, lost bool) string {
 	l.connector(moto.Account, byKeys)
 	deadly := newDeadlyAWS(t, n, lost)
 	l.must(os.Setenv("AWS_ENDPOINT_URL", deadly.URL))
-	victim, err := harness.StartAgent(world.bin, x.config, "--leader-elect=false")
-	l.must(err)
+	victim := x.victim(l.lab)
 	l.must(os.Setenv("AWS_ENDPOINT_URL", world.aws.Endpoint))
-	var heir sync.WaitGroup
-	deadly.kills(victim, func() {
-		heir.Go(func() {
-			if err := world.launch(); err != nil {
-				l.Error(err)
-			}
-		})
-	})
+	deadly.kills(victim.kill)
 	l.sleeper("nights", fmt.Sprintf(`
 schedule: {offHours: [{start: "20:00", end: "20:01", daysOfWeek: [MON]}]}
 targets:
@@ -151,12 +131,7 @@ targets:
 		l.Errorf("killed at %s: %d snapshots were taken", deadly.asked(), taken)
 	}
 	where := deadly.asked()
-	heir.Wait()
-	if where == "" {
-		victim.Kill()
-	} else {
-		world.process.Kill()
-	}
+	victim.end(where != "")
 	return where
 }
 

@@ -52,14 +52,55 @@ func newCrashing(t *testing.T) *crashing {
 // before it is sent or with its reply lost, the next one brings all back as it was.
 func TestAKillAtAnyWriteOfACycleWakesAllAsItWas(t *testing.T) {
 	x := newCrashing(t)
+	killedAtEach(t, "write", func(t *testing.T, n int, lost bool) string { return x.cycle(newLab(t), n, lost) })
+}
+
+// killedAtEach plays a cycle once for each of its calls, with the agent killed at that one,
+// before it is sent and with its reply lost. cycle says which call that was; empty: it ended
+// before its n-th one.
+func killedAtEach(t *testing.T, what string, cycle func(t *testing.T, n int, lost bool) (where string)) {
 	for _, lost := range []bool{false, true} {
 		for n := 1; ; n += strideOfCrashes() {
 			where := ""
-			t.Run(fmt.Sprintf("write %d, its reply lost %t", n, lost), func(t *testing.T) { where = x.cycle(newLab(t), n, lost) })
-			if where == "" || t.Failed() { // the cycle ended before its n-th write
+			t.Run(fmt.Sprintf("%s %d, its reply lost %t", what, n, lost), func(t *testing.T) { where = cycle(t, n, lost) })
+			if where == "" || t.Failed() {
 				break
 			}
 		}
+	}
+}
+
+// victim is an agent that is killed in the middle of its work, and the one that follows it.
+type victim struct {
+	l     *lab
+	agent *harness.Process
+	heir  sync.WaitGroup
+}
+
+func (x *crashing) victim(l *lab) *victim {
+	l.Helper()
+	agent, err := harness.StartAgent(world.bin, x.config, "--leader-elect=false")
+	l.must(err)
+	return &victim{l: l, agent: agent}
+}
+
+// kill has it die, and the next one start.
+func (v *victim) kill() {
+	v.agent.Kill()
+	v.heir.Go(func() {
+		if err := world.launch(); err != nil {
+			v.l.Error(err)
+		}
+	})
+}
+
+// end ends the one of the two that lives.
+func (v *victim) end(killed bool) {
+	v.heir.Wait()
+	if killed {
+		world.process.Kill()
+	} else {
+		v.agent.Kill()
 	}
 }
 
@@ -70,9 +111,7 @@ func (x *crashing) cycle(l *lab, n int, lost bool) (where string) {
 	l.deployment("orders", 3)
 	l.deployment("web", 2)
 	l.cronJob("report")
-	victim, err := harness.StartAgent(world.bin, x.config, "--leader-elect=false")
-	l.must(err)
-	var heir sync.WaitGroup
+	victim := x.victim(l)
 	var mu sync.Mutex
 	seen := 0
 	x.proxy.At(func(req *http.Request, answered bool) bool {
@@ -85,12 +124,7 @@ func (x *crashing) cycle(l *lab, n int, lost bool) (where string) {
 			return seen < n
 		}
 		where = req.Method + " " + req.URL.Path
-		victim.Kill()
-		heir.Go(func() {
-			if err := world.launch(); err != nil {
-				l.Error(err)
-			}
-		})
+		victim.kill()
 		return false
 	})
 	l.sleeper("nights", workloads())
@@ -108,11 +142,6 @@ func (x *crashing) cycle(l *lab, n int, lost bool) (where string) {
 	x.proxy.At(nil)
 	mu.Lock()
 	defer mu.Unlock()
-	heir.Wait()
-	if where == "" {
-		victim.Kill()
-	} else {
-		world.process.Kill()
-	}
+	victim.end(where != "")
 	return where
 }

@@ -235,10 +235,9 @@ func agentAt(t *testing.T, endpoint string) {
 	})
 }
 
-func TestTheNodesOfAClusterOfEKSSleepByKarpenterAndByNodeGroups(t *testing.T) {
-	l := newEKSLab(t)
-	l.pools()
-	agentAt(t, l.front.URL)
+// fallsAsleep has the plan sleep, until a node of Karpenter is to go.
+func (l *eksLab) fallsAsleep() {
+	l.Helper()
 	l.plan("")
 	l.hold("asleep")
 	l.eventually("a node of Karpenter is to go", func() (bool, string) {
@@ -246,6 +245,13 @@ func TestTheNodesOfAClusterOfEKSSleepByKarpenterAndByNodeGroups(t *testing.T) {
 		l.must(err)
 		return u.GetDeletionTimestamp() != nil, l.are() + l.annotationsOf("nights")[annotations.StatusTargets]
 	})
+}
+
+func TestTheNodesOfAClusterOfEKSSleepByKarpenterAndByNodeGroups(t *testing.T) {
+	l := newEKSLab(t)
+	l.pools()
+	agentAt(t, l.front.URL)
+	l.fallsAsleep()
 	l.phaseOf("nights", hibernate.Hibernating, "")
 	l.nodesAre("general 0, free 0, kept 8, workers 1/2/4, system 1/1/2", "while Karpenter's nodes go")
 	l.drained()
@@ -265,13 +271,7 @@ func TestNodeGroupsWakeWhateverBecameOfTheAccessToTheirCluster(t *testing.T) {
 	l := newEKSLab(t)
 	l.pools()
 	agentAt(t, l.front.URL)
-	l.plan("")
-	l.hold("asleep")
-	l.eventually("a node of Karpenter is to go", func() (bool, string) {
-		u, err := l.claims().Get(l.ctx, "general-"+l.tag, metav1.GetOptions{})
-		l.must(err)
-		return u.GetDeletionTimestamp() != nil, l.are()
-	})
+	l.fallsAsleep()
 	l.drained()
 	l.phaseOf("nights", hibernate.Hibernated, "1 of 1")
 	bindings := l.admin.RbacV1().ClusterRoleBindings()
@@ -304,15 +304,7 @@ func TestAKillAtAnyCallOfAClusterOfEKSWakesAllItsNodes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for _, lost := range []bool{false, true} {
-		for n := 1; ; n += strideOfCrashes() {
-			where := ""
-			t.Run(fmt.Sprintf("call %d, its reply lost %t", n, lost), func(t *testing.T) { where = x.nodesCycle(t, n, lost) })
-			if where == "" || t.Failed() { // the cycle ended before its n-th call
-				break
-			}
-		}
-	}
+	killedAtEach(t, "call", x.nodesCycle)
 }
 
 // nodesCycle has the nodes of a cluster sleep and wake while the agent is killed at its n-th
@@ -325,17 +317,9 @@ func (x *crashing) nodesCycle(t *testing.T, n int, lost bool) string {
 	deadly.before(l.aws(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { deadly.serve(l.server, w, req) })))
 	l.known(deadly.URL)
 	l.must(os.Setenv("AWS_ENDPOINT_URL", deadly.URL))
-	victim, err := harness.StartAgent(world.bin, x.config, "--leader-elect=false")
-	l.must(err)
+	victim := x.victim(l.lab)
 	l.must(os.Setenv("AWS_ENDPOINT_URL", l.front.URL))
-	var heir sync.WaitGroup
-	deadly.kills(victim, func() {
-		heir.Go(func() {
-			if err := world.launch(); err != nil {
-				l.Error(err)
-			}
-		})
-	})
+	deadly.kills(victim.kill)
 	l.plan("")
 	l.hold("asleep")
 	l.phaseOf("nights", hibernate.Hibernated, "1 of 1")
@@ -344,11 +328,6 @@ func (x *crashing) nodesCycle(t *testing.T, n int, lost bool) string {
 	l.phaseOf("nights", hibernate.Active, "")
 	l.nodesAre(nodesAwake, "killed at "+deadly.asked())
 	where := deadly.asked()
-	heir.Wait()
-	if where == "" {
-		victim.Kill()
-	} else {
-		world.process.Kill()
-	}
+	victim.end(where != "")
 	return where
 }
