@@ -68,7 +68,8 @@ type proxy struct {
 	streams  map[*stream]bool
 	captured func(*http.Request) bool // a write for which it answers true is late
 
-	leaseHeld bool // a request for a lease hangs
+	leaseHeld bool           // a request for a lease hangs
+	onTheWay  sync.WaitGroup // late deliveries
 }
 
 func newProxy(to *rest.Config, random *rand.Rand) (*proxy, error) {
@@ -246,11 +247,11 @@ func (p *proxy) deliverLate(req *http.Request, by time.Duration) {
 	}
 	late := req.Clone(context.WithoutCancel(req.Context()))
 	late.Body = io.NopCloser(bytes.NewReader(body))
-	go func() {
+	p.onTheWay.Go(func() {
 		defer func() { _ = recover() }() // the API server may be gone by then
 		pause(late.Context(), by)
 		p.through.ServeHTTP(httptest.NewRecorder(), late)
-	}()
+	})
 }
 
 // half lets the first half of an answer through and closes the server's side.

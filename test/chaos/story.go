@@ -61,7 +61,9 @@ func (p *people) begin(ctx context.Context) error {
 	})
 }
 
-// turmoil lets people and faults loose for the length of the run.
+// turmoil lets people and faults loose for the length of the run. It waits for the
+// writes that are late then: an agent writes again what one of them overwrote, and
+// that is not quiet.
 func (w *world) turmoil(ctx context.Context, p *people) {
 	loose, end := context.WithTimeout(ctx, w.length)
 	defer end()
@@ -74,6 +76,9 @@ func (w *world) turmoil(ctx context.Context, p *people) {
 	all.Go(func() { two.run(loose, "network", two.network(), 6*time.Second) })
 	all.Wait()
 	w.calm()
+	for _, r := range w.replicas {
+		r.proxy.onTheWay.Wait()
+	}
 	w.say("chaos", "nothing breaks any more")
 }
 
