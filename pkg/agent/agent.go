@@ -119,7 +119,7 @@ type lifecycle struct {
 // events are recorded from the start, and sent once the agent runs.
 type events struct {
 	broadcaster record.EventBroadcaster
-	recorder    record.EventRecorder
+	recorder    *notify.Recorder
 }
 
 // caches are what the agent watches as itself.
@@ -177,7 +177,7 @@ func New(o Options) (*Agent, error) {
 	})
 	a.accounts = a.conn.Impersonate(client.External{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.AWSEndpoint, EKS: o.EKS, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
 	a.planQueue, a.runQueue = a.newQueue("plans"), a.newQueue("runs")
-	a.events = newEvents()
+	a.events = newEvents(o.Log)
 	a.notifier = notify.New(notify.Config{
 		Settings: func() agentconfig.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.conn.Fence.Check,
 		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/nodemaintenance"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/runs"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -276,16 +278,24 @@ func (a *Agent) sync(ctx context.Context) error {
 const eventsHeld = 512
 
 // newEvents prepares to record Events; none is sent before startEvents.
-func newEvents() events {
+func newEvents(log *slog.Logger) events {
 	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, QPS: 1, LRUCacheSize: eventsHeld})
-	return events{broadcaster, broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: annotations.ManagerAgent})}
+	return events{broadcaster, notify.NewRecorder(broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: annotations.ManagerAgent}), log)}
 }
+
+// backlog is how many plans and runs that are to be looked at keep Events back (a guess: more
+// than are due together where they are not due at once).
+const backlog = 50
 
 // startEvents begins to send Events; the function returned ends it after what is
 // queued was sent.
 func (a *Agent) startEvents() func() {
 	a.events.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.conn.Kube.CoreV1().Events("")})
-	return a.events.broadcaster.Shutdown
+	go a.events.recorder.Run(func() bool { return a.planQueue.Len()+a.runQueue.Len() > backlog })
+	return func() {
+		a.events.recorder.Stop()
+		a.events.broadcaster.Shutdown()
+	}
 }
 
 // barrier returns when every cache holds what was there after this agent began to

@@ -127,7 +127,7 @@ func (k Knob) Decide(f Facts, wants ...DesiredState) (Verdict, error) {
 		entry, out.Action = k.hold(entry, now, known, ours, f.Deleting)
 		out.Memory[k.Pointer()] = entry
 		if out.Action == Closing || out.Action == ClosesAgain {
-			out.Patch, out.Closed = patch(k.Path, k.Closed), true
+			out.Patch, out.Closed = k.closing(f.Object), true
 		}
 	case known:
 		delete(out.Memory, k.Pointer())

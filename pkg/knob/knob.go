@@ -55,7 +55,8 @@ func Parse(spelled any, apiVersion, kind string) (Knob, []Fault) {
 // named is a knob by its name. Where a controller has several switches, the one
 // is taken that loses nothing and works in every version:
 //
-//   - Argo CD: spec.syncPolicy.automated is taken out and put back as it was.
+//   - Argo CD: spec.syncPolicy.automated is taken out and put back as it was,
+//     with syncPolicy where nothing else is in it.
 //     automated.enabled is unknown to older versions, which drop it in silence;
 //     the skip-reconcile annotation also stops the status, by which alone is
 //     seen that change waits.
@@ -130,8 +131,8 @@ func (k Knob) Keep() [][]string {
 	case Flux:
 		out = append(out, []string{"spec", "sourceRef"}, []string{"spec", "chartRef"}, []string{"status", "lastAppliedRevision"},
 			[]string{"status", "helmChart"}, []string{"status", "lastAttemptedRevision"}, []string{"status", "lastAttemptedRevisionDigest"})
-	case ArgoCD:
-		out = append(out, []string{"status", "sync", "status"})
+	case ArgoCD: // what stands beside the knob says what is taken out with it
+		out = [][]string{k.Path[:len(k.Path)-1], {"status", "sync", "status"}}
 	case MachineConfigPool:
 		out = append(out, []string{"spec", "configuration", "name"}, []string{"status", "configuration", "name"})
 	}

@@ -78,7 +78,7 @@ func TestEachKnobClosesAndGivesBackWhatItFound(t *testing.T) {
 			"an Application of Argo CD with all its words", "argocd", "argoproj.io/v1alpha1", "Application",
 			`{"spec":{"syncPolicy":{"automated":{"prune":true,"selfHeal":true},"syncOptions":["A=b"]}}}`, `{"spec":{"syncPolicy":{"syncOptions":["A=b"]}}}`,
 		},
-		{"an Application of Argo CD with none", "argocd", "argoproj.io/v1alpha1", "Application", `{"spec":{"syncPolicy":{"automated":{}}}}`, `{"spec":{"syncPolicy":{}}}`},
+		{"an Application of Argo CD with none", "argocd", "argoproj.io/v1alpha1", "Application", `{"spec":{"syncPolicy":{"automated":{}}}}`, `{"spec":{}}`},
 		{"a Deployment", "deployment", "apps/v1", "Deployment", `{"spec":{"replicas":3}}`, `{"spec":{"replicas":3,"paused":true}}`},
 		{"a MachineConfigPool", "machineconfigpool", "machineconfiguration.openshift.io/v1", "MachineConfigPool", `{"spec":{"paused":false}}`, `{"spec":{"paused":true}}`},
 		{"a Cluster", "cluster-api", "cluster.x-k8s.io/v1beta2", "Cluster", `{"spec":{}}`, `{"spec":{"paused":true}}`},

@@ -126,8 +126,8 @@ func text(object map[string]any, path ...string) string {
 
 // Taken is the path of what is taken out of an object where a knob is to have no value. Argo
 // CD takes an empty syncPolicy out by itself, after a look at the Application as it was, and
-// with it what has been put back since: none is left to it. The object has to be whole: one of
-// the agent's cache has the knob alone.
+// with it what has been put back since: none is left to it. Of the object it needs what
+// [Knob.Keep] names.
 func (k Knob) Taken(object map[string]any) []string {
 	if k.Name != ArgoCD {
 		return k.Path
@@ -141,6 +141,14 @@ func (k Knob) Taken(object map[string]any) []string {
 		return k.Path[:last]
 	}
 	return k.Path
+}
+
+// closing is the merge patch that closes the knob of an object.
+func (k Knob) closing(object map[string]any) map[string]any {
+	if k.Closed.Absent() {
+		return patch(k.Taken(object), k.Closed)
+	}
+	return patch(k.Path, k.Closed)
 }
 
 // patch is the merge patch that writes a value at a path. One of the values between which

@@ -22,7 +22,7 @@ func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.C
 	}
 	claimant := nodes.PlanClaimant(one.Namespace, one.Plan)
 	for _, r := range j.Rollouts() {
-		next := len(r.Running) == 0
+		next, since := len(r.Running) == 0, RolloutWait(j, r.Path)
 		for _, item := range j.Record(r.Path).Items {
 			switch item.Phase {
 			case run.StepRunning, run.StepFailed:
@@ -30,7 +30,7 @@ func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.C
 				h.Drain, h.Yielded = drainAlone(j, r.Path+"/"+item.Segment(), item.Name)
 				holds = append(holds, h)
 			case "":
-				wants = append(wants, nodes.Candidate{Node: item.Name, Claimant: claimant, Path: r.Path, Next: next})
+				wants = append(wants, nodes.Candidate{Node: item.Name, Claimant: claimant, Path: r.Path, Next: next, Since: since})
 				next = false
 			}
 		}
@@ -49,6 +49,22 @@ func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.C
 		}
 	}
 	return holds, wants
+}
+
+// RolloutWait is since when a rollout wants its next node: since its attempt began, or since
+// the last of its nodes was through. Zero: there is no such rollout.
+func RolloutWait(j run.Journal, path string) time.Time {
+	rec := j.Record(path)
+	if rec == nil || rec.AttemptAt == nil {
+		return time.Time{}
+	}
+	since := *rec.AttemptAt
+	for _, item := range rec.Items {
+		if item.At != nil && item.At.After(since) {
+			since = *item.At
+		}
+	}
+	return since
 }
 
 // DrainWait is since when a drain at work wants a node, and what was found in its way: before

@@ -29,6 +29,13 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 	}
 	group := func(path string) run.Record { return run.Record{Path: path, Phase: run.StepRunning} }
 	item := func(name string, phase run.StepPhase) run.Item { return run.Item{Name: name, Phase: phase} }
+	since := func(rec run.Record) run.Record {
+		rec.AttemptAt = &began
+		return rec
+	}
+	through := func(name string, after time.Duration) run.Item {
+		return run.Item{Name: name, Phase: run.StepSucceeded, At: new(began.Add(after))}
+	}
 	ended := drain("empty", run.DrainTarget{Name: "a", Cordoned: true})
 	ended.Phase = run.StepFailed
 	r := coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {steps: [{name: drain, type: drain}, {name: both, type: step-group, properties: {mode: parallel, steps: ["+
@@ -52,6 +59,24 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 			[]run.Record{rollout(item("a", run.StepSucceeded), item("b", ""), item("c", ""))},
 			nil,
 			[]nodes.Candidate{{Node: "b", Claimant: who, Path: "roll", Next: true}, {Node: "c", Claimant: who, Path: "roll"}},
+		},
+		{
+			"a rollout that waits since it began",
+			[]run.Record{since(rollout(item("a", ""), item("b", "")))},
+			nil,
+			[]nodes.Candidate{{Node: "a", Claimant: who, Path: "roll", Next: true, Since: began}, {Node: "b", Claimant: who, Path: "roll", Since: began}},
+		},
+		{
+			"a rollout that waits since its last node was through",
+			[]run.Record{since(rollout(through("a", 2*time.Hour), through("b", time.Hour), item("c", "")))},
+			nil,
+			[]nodes.Candidate{{Node: "c", Claimant: who, Path: "roll", Next: true, Since: began.Add(2 * time.Hour)}},
+		},
+		{
+			"a rollout that is tried again waits since then",
+			[]run.Record{since(rollout(through("a", -time.Hour), item("b", "")))},
+			nil,
+			[]nodes.Candidate{{Node: "b", Claimant: who, Path: "roll", Next: true, Since: began}},
 		},
 		{
 			"a drain alone",

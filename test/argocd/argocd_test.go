@@ -43,6 +43,7 @@ func TestBesideArgoCD(t *testing.T) {
 			t.Run("a sync of a push that was decided before is waited for", func(t *testing.T) { p := p.of(t); p.raced(p.pushedLook) })
 			t.Run("healing that was decided before is waited for", func(t *testing.T) { p := p.of(t); p.raced(p.healingLook) })
 			t.Run("a run that ends before Argo CD has looked gives back", func(t *testing.T) { p.of(t).abandoned() })
+			t.Run("a gate holds what is pushed while it is closed", func(t *testing.T) { p.of(t).gated() })
 			t.Run("a run that may not hold the owner says so", func(t *testing.T) { p.of(t).forbidden() })
 		})
 	}
@@ -276,6 +277,31 @@ func (p *tenant) abandoned() {
 		p.Errorf("the owner is not as it was:\nwas %v\nis  %v", was, is)
 	}
 	p.applied(p.repo.revision)
+}
+
+// gated has a policy close its gate on the Application: what is pushed meanwhile waits, and
+// comes once the policy permits it.
+func (p *tenant) gated() {
+	p.Helper()
+	was := p.owner().Object["spec"]
+	p.apply(fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: shut, namespace: %[1]s, labels: {maint.dev/kind: policy}}, data: {policy.yaml: "{apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: Restrictive, gates: [{apiVersion: argoproj.io/v1alpha1, kind: Application, namespace: %[2]s, name: %[1]s, knob: argocd}]}}"}}`, p.ns, p.at))
+	p.eventually("the gate is closed", func() (bool, string) { return p.suspended(), p.maint(0, "why", "policy/shut") })
+	p.rest(2)
+	before := p.deployment().Annotations["example.com/commit"]
+	revision := p.push(files(pushes + 3))
+	p.rest(3)
+	if got := p.deployment().Annotations["example.com/commit"]; got != before {
+		p.Errorf("commit %s came in although the gate is closed", got)
+	}
+	if policy, there := p.owner().Object["spec"].(map[string]any)["syncPolicy"].(map[string]any); there && len(policy) == 0 {
+		p.Error("an empty syncPolicy is left")
+	}
+	p.maint(0, "allow", "shut", "--for", "1h", "--reason", "CHG-7")
+	p.applied(revision)
+	if is := p.owner().Object["spec"]; !reflect.DeepEqual(is, was) {
+		p.Errorf("the Application is not as it was:\nwas %v\nis  %v", was, is)
+	}
+	p.must(p.admin.CoreV1().ConfigMaps(p.ns).Delete(p.ctx, "shut", metav1.DeleteOptions{}))
 }
 
 // forbidden takes the right to the Application away.

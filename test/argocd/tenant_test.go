@@ -45,11 +45,11 @@ func (p *tenant) of(t *testing.T) *tenant {
 	return &part
 }
 
-// grant lets plans hold the Application; it is no part of the repository, whose Application
+// grant lets plans and policies hold the Application; it is no part of the repository, whose Application
 // may be elsewhere.
 func (p *tenant) grant() {
 	p.Helper()
-	p.apply(fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: owners-of-%[1]s, namespace: %[2]s}, rules: [{apiGroups: [argoproj.io], resources: [applications], resourceNames: [%[1]s], verbs: [get, patch, watch]}]}
+	p.apply(fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: owners-of-%[1]s, namespace: %[2]s}, rules: [{apiGroups: [argoproj.io], resources: [applications], resourceNames: [%[1]s], verbs: [get, patch, watch]}, {apiGroups: [argoproj.io], resources: [applications], verbs: [list, watch]}]}
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: owners-of-%[1]s, namespace: %[2]s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: owners-of-%[1]s}, subjects: [{kind: ServiceAccount, name: maint-runner, namespace: %[1]s}]}`, p.ns, p.at))
 }

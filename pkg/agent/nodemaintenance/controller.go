@@ -410,7 +410,10 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 			gate := k.Gates.node(objects[name], k.look.shut, now)
 			k.look.by(gate.Next)
 			since, found := workflow.DrainWait(l.Journal, s.Path, name)
-			if since.IsZero() || !want.bare { // a leader before us saw a drain wait, and wrote that down
+			if !want.bare {
+				since = workflow.RolloutWait(l.Journal, s.Path)
+			}
+			if since.IsZero() { // else the journal has it, whoever leads
 				since = k.since[w]
 			}
 			one := nodes.Candidate{Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: since, Permitted: gate.Permitted, Reason: gate.Reason}
