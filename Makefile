@@ -198,9 +198,14 @@ lint: tools-lint ## golangci-lint and gofumpt
 vet: ## go vet
 	go vet ./...
 
+# A week of some of the examples, as README shows it.
+CALENDAR = go run ./cmd/kubectl-maint calendar -o svg --timezone Europe/Berlin --from 2026-03-09 --to 2026-03-16 \
+	$(patsubst %,-f examples/%.yaml,weekends nightly-restart orders-weekly database-backup dev-namespace-sleeps)
+
 .PHONY: generate
-generate: ## Write what is generated: docs/schemas, manifests/ and the Go of the .proto files
+generate: ## Write what is generated: docs/schemas, manifests/, README's calendar and the Go of the .proto files
 	go run ./tools/manifests -o manifests
+	$(CALENDAR) > docs/calendar.svg
 	cd tools/schemagen && GOWORK=off go run . -o ../../docs/schemas
 	cd tools/protogen && GOWORK=off go run . -o ../..
 
@@ -210,6 +215,7 @@ verify-generated: ## Fail when something is not what `make generate` writes
 	(cd tools/schemagen && GOWORK=off go run . -o "$$fresh/docs/schemas"); \
 	go run ./tools/manifests -o "$$fresh/manifests"; \
 	(cd tools/protogen && GOWORK=off go run . -o "$$fresh"); \
+	$(CALENDAR) | diff docs/calendar.svg - || { echo "docs/calendar.svg is stale: run make generate" >&2; exit 1; }; \
 	diff -r docs/schemas "$$fresh/docs/schemas" || { echo "docs/schemas is stale: run make generate" >&2; exit 1; }; \
 	(cd "$$fresh" && find pkg manifests -type f) | while read -r file; do \
 		diff "$$file" "$$fresh/$$file" || { echo "$$file is stale: run make generate" >&2; exit 1; }; \
