@@ -142,8 +142,8 @@ chaos: build tools-kube ## Two agents while everything breaks; CHAOS_FOR=2m is s
 	bin/chaos --agent bin/agent --for $(CHAOS_FOR) --seed $(CHAOS_SEED)
 
 .PHONY: monitoring-test
-monitoring-test: tools-kube ## A real Prometheus scrapes a real agent, and each alert fires by a real fault; `make test` leaves it out
-	MAINT_MONITORING=1 go test -v -count=1 -timeout 10m -run TestEachAlertFiresByARealFault ./test/monitoring
+monitoring-test: tools-kube ## A real Prometheus scrapes a real agent, and each alert fires by a real fault; PICTURE=… keeps what the dashboard shows then; `make test` leaves it out
+	MAINT_MONITORING=1 MAINT_PICTURE=$(abspath $(PICTURE)) go test -v -count=1 -timeout 10m -run TestEachAlertFiresByARealFault ./test/monitoring
 
 .PHONY: argocd-test
 argocd-test: tools-kube tools-argocd ## Plans, policies and runs beside the real Argo CD: four minutes and the building; `make test` leaves it out

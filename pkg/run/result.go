@@ -32,5 +32,21 @@ const (
 	ReasonHold       = "hold" // somebody held it awake
 )
 
+// Reasons are those that the ledger gives for the slots of plans that ended so: of one that
+// ran, what asked for it.
+func Reasons(result Result) []string {
+	switch result {
+	case Ran:
+		return []string{string(BySchedule), string(ByLabel), string(ByToken), string(ByCreation), string(ByWatch)}
+	case Skipped:
+		return []string{ReasonPaused, ReasonSkip, ReasonBusy, ReasonAborted, ReasonRejected}
+	case Missed:
+		return []string{
+			ReasonDeadline, ReasonSuperseded, ReasonWindow, ReasonNotReady, ReasonTarget, ReasonLock, ReasonApproval, ReasonCatchUp, ReasonEdited, ReasonClock, ReasonRefused,
+		}
+	}
+	return nil
+}
+
 // ReasonDrift is why a run failed that somebody changed the effects of.
 const ReasonDrift = "Drift"

@@ -193,6 +193,7 @@ func TestRunsWithoutASlot(t *testing.T) {
 		{"at creation", span("01:00", "03:00"), nightly(onCreate), nil, []string{"no slot Ran at 01:00", "02:00 Ran"}},
 		{"after an outage", span("01:00", "03:00"), nightly(onCreate), outage("00:00", "01:30"), []string{"no slot Ran at 01:30", "02:00 Ran"}},
 		{"at the instant of a slot it comes before that", span("02:00", "03:00"), nightly(onCreate, withPolicy(plan.Allow)), nil, []string{"no slot Ran at 02:00", "02:00 Ran"}},
+		{"nor after one that it keeps from running, which ends first", span("02:00", "04:00"), nightly(onCreate, holds("30m"), longest("1h")), nil, []string{"no slot Ran at 02:00", "02:00 Skipped(busy)"}},
 		{"still at work at the end it waits for nothing", span("01:00", "01:30"), nightly(cron(), onCreate, holds("2h"), longest("3h")), nil, []string{"no slot Ran at 01:00"}},
 		{"a token in a file is recorded, not run", span("01:00", "03:00"), nightly(withIntent(func(i *intent.Intent) { i.Token = "x" })), nil, []string{"02:00 Ran"}},
 	})

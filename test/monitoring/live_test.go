@@ -206,6 +206,7 @@ func (l *lab) deployment(name string) {
 // dashboard asks is answered.
 func TestEachAlertFiresByARealFault(t *testing.T) {
 	l := newLab(t)
+	began := time.Now()
 	l.runner()
 	l.deployment("web")
 	l.deployment("batch")
@@ -240,6 +241,7 @@ func TestEachAlertFiresByARealFault(t *testing.T) {
 	l.must(harness.Configure(l.ctx, l.cluster.AdminConfig(), "{}"))
 	l.quiet("MaintConfigInvalid")
 	l.dashboard()
+	l.shown(l.picture(began))
 
 	l.agent.Kill()
 	l.fires("MaintAgentAbsent", "severity", "critical")
@@ -363,6 +365,24 @@ func (l *lab) dashboard() {
 		if _, err := l.prometheus.query(q); err != nil {
 			l.Errorf("%s: %v", q, err)
 		}
+	}
+}
+
+// shown sees that the dashboard shows what is wrong here.
+func (l *lab) shown(picture string) {
+	l.Helper()
+	l.keep(picture)
+	for _, text := range []string{
+		"<td>failed</td><td>namespace=" + l.ns + "</td><td>object=fails</td>", "<td>missed</td><td>namespace=" + l.ns + "</td><td>object=late</td>",
+		"object=nights", "object=gated", `<div class="stat" style="color:green">1</div>`, `<div class="stat" style="color:red">1</div>`, "</span>Failed<",
+	} {
+		if !strings.Contains(picture, text) {
+			l.Errorf("the dashboard does not show %s", text)
+		}
+	}
+	_, runs, _ := strings.Cut(picture, "Runs by how they ended")
+	if runs, _, _ = strings.Cut(runs, "</section>"); strings.Contains(runs, "to 0 short") {
+		l.Errorf("the first run that failed is no increase:\n%s", runs)
 	}
 }
 

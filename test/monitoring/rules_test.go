@@ -267,10 +267,25 @@ type panel struct {
 	Description string `json:"description"`
 	GridPos     struct{ X, Y, W, H int }
 	Datasource  struct{ UID string }
-	Targets     []struct {
-		RefID string `json:"refId"`
-		Expr  string `json:"expr"`
-	} `json:"targets"`
+	Targets     []target `json:"targets"`
+	FieldConfig struct {
+		Defaults struct {
+			Unit       string
+			Thresholds struct {
+				Steps []struct {
+					Color string
+					Value *float64
+				}
+			}
+		}
+	}
+}
+
+type target struct {
+	RefID        string `json:"refId"`
+	Expr         string `json:"expr"`
+	Instant      bool   `json:"instant"`
+	LegendFormat string `json:"legendFormat"`
 }
 
 func readDashboard(t *testing.T) dashboard {
@@ -283,13 +298,17 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// queries are those of all panels, with the variables as Grafana fills them in.
+// filled fills in variables as Grafana does.
+func filled() *strings.Replacer {
+	return strings.NewReplacer("$__rate_interval", "2m", "$namespace", ".*")
+}
+
+// queries are those of all panels.
 func (d dashboard) queries() []string {
-	filled := strings.NewReplacer("$__rate_interval", "2m", "$namespace", ".*")
 	var out []string
 	for _, p := range d.Panels {
 		for _, one := range p.Targets {
-			out = append(out, filled.Replace(one.Expr))
+			out = append(out, filled().Replace(one.Expr))
 		}
 	}
 	return out

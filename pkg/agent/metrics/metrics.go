@@ -54,11 +54,38 @@ func New(version string) *Metrics {
 	}
 	m.hibernated, m.troubles = newHibernated(time.Now), newTroubles()
 	m.configOK.Set(1)
+	m.beginAtZero()
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "maint_build_info", Help: "Version of the agent and of its zone data."}, []string{"version", "tzdata"})
 	build.WithLabelValues(version, schedule.ZoneVersion()).Set(1)
 	m.registry.MustRegister(m.leading, m.panics, m.slots, m.lateness, m.durations, m.steps, m.http, m.configOK, m.nodeRequests, m.drains, m.evictions, m.hibernated, m.troubles, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// beginAtZero has counters be there before anything is counted: to Prometheus one that appears
+// as 1 has not increased.
+func (m *Metrics) beginAtZero() {
+	for _, result := range []run.Result{run.Ran, run.Skipped, run.Missed} {
+		for _, reason := range run.Reasons(result) {
+			m.slots.WithLabelValues(string(result), reason)
+		}
+	}
+	for _, phase := range []run.Phase{run.Succeeded, run.Failed, run.Aborted, run.Replaced} {
+		m.durations.WithLabelValues(string(phase))
+	}
+	for _, result := range evictions(drain.Outcome{}) {
+		m.evictions.WithLabelValues(result.name)
+	}
+}
+
+// evicted is what became of some pods of a drain.
+type evicted struct {
+	name  string
+	count int
+}
+
+func evictions(o drain.Outcome) []evicted {
+	return []evicted{{"evicted", o.Evicted}, {"forced", o.Forced}, {"gone", o.Gone}, {"left", o.Left}}
 }
 
 // NodeRequests counts the requests as they stand.
@@ -81,8 +108,8 @@ func (m *Metrics) NodeRequests(all []nodes.Node) {
 // DrainEnded tells of a drain for requestors that ended.
 func (m *Metrics) DrainEnded(since, now time.Time, o drain.Outcome) {
 	m.drains.Observe(now.Sub(since).Seconds())
-	for result, n := range map[string]int{"evicted": o.Evicted, "forced": o.Forced, "gone": o.Gone, "left": o.Left} {
-		m.evictions.WithLabelValues(result).Add(float64(n))
+	for _, result := range evictions(o) {
+		m.evictions.WithLabelValues(result.name).Add(float64(result.count))
 	}
 }
 
