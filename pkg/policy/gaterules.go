@@ -74,10 +74,18 @@ func (v *policyChecker) knob(path string, g GateRule) {
 			return
 		}
 	}
-	_, faults := knob.Parse(g.Knob, g.APIVersion, g.Kind)
+	k, faults := knob.Parse(g.Knob, g.APIVersion, g.Kind)
 	for _, f := range faults {
 		v.Fault(strings.TrimSuffix(path+"."+f.Field, "."), "%s", f.Message)
 	}
+	if len(faults) == 0 && g.APIVersion == "v1" && g.Kind == "Secret" && keepsSecrets(k.Path) {
+		v.Fault(path+".path", "holds what the Secret keeps, which would be written down in an annotation; of a Secret, a label or another annotation can be a knob")
+	}
+}
+
+// keepsSecrets says whether a field of a Secret holds its data, or kubectl's copy of it.
+func keepsSecrets(path []string) bool {
+	return path[0] != "metadata" || path[len(path)-1] == "kubectl.kubernetes.io/last-applied-configuration"
 }
 
 // GateRecord is what the agent writes down of a policy's gates before it closes

@@ -3,6 +3,8 @@ package run
 import (
 	"encoding/json"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
@@ -54,15 +56,27 @@ func WatchedObject(body map[string]any, limit int) map[string]any {
 
 // WithoutSecrets is an object as expressions may see it: of a Secret its metadata
 // alone, since what an expression yields ends up in journals and messages. The
-// object is the caller's to give away.
+// object itself stays as it is.
 func WithoutSecrets(body map[string]any) map[string]any {
 	if body["apiVersion"] != "v1" || body["kind"] != "Secret" {
 		return body
 	}
 	meta, _ := body["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration") // which holds its data
-	return head(body, meta)
+	out := head(body, meta)
+	if annotations, is := meta["annotations"].(map[string]any); is {
+		shown := maps.Clone(annotations)
+		maps.DeleteFunc(shown, func(key string, _ any) bool { return CopiesObject(key) })
+		out["metadata"].(map[string]any)["annotations"] = shown
+	}
+	return out
+}
+
+// CopiesObject says whether tools keep a copy of the whole object under the key of an
+// annotation: kubectl apply, kapp, Rancher and operators that are built with objectmatcher.
+func CopiesObject(annotation string) bool {
+	return strings.HasPrefix(annotation, "kapp.k14s.io/original") || slices.Contains([]string{
+		"kubectl.kubernetes.io/last-applied-configuration", "objectset.rio.cattle.io/applied", "banzaicloud.com/last-applied",
+	}, annotation)
 }
 
 func head(body, meta map[string]any) map[string]any {

@@ -82,7 +82,11 @@ func TestOfASecretOnlyItsMetadataIsSeen(t *testing.T) {
 			meta(o)["annotations"] = map[string]any{"kubectl.kubernetes.io/last-applied-configuration": "{data}", "note": "stays"}
 		})
 	}
-	got := run.WithoutSecrets(secret("v1", "Secret"))
+	given := secret("v1", "Secret")
+	got := run.WithoutSecrets(given)
+	if diff := cmp.Diff(secret("v1", "Secret"), given); diff != "" {
+		t.Errorf("others see the object too, and it has changed:\n%s", diff)
+	}
 	want := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": meta(secret("v1", "Secret"))}
 	delete(meta(want)["annotations"].(map[string]any), "kubectl.kubernetes.io/last-applied-configuration")
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -91,6 +95,17 @@ func TestOfASecretOnlyItsMetadataIsSeen(t *testing.T) {
 	for _, other := range []map[string]any{secret("v1", "ConfigMap"), secret("example.org/v1", "Secret")} {
 		if diff := cmp.Diff(secret(other["apiVersion"].(string), other["kind"].(string)), run.WithoutSecrets(other)); diff != "" {
 			t.Errorf("%s of %s is another kind:\n%s", other["kind"], other["apiVersion"], diff)
+		}
+	}
+}
+
+func TestToolsKeepCopiesOfObjects(t *testing.T) {
+	for key, want := range map[string]bool{
+		"kubectl.kubernetes.io/last-applied-configuration": true, "kapp.k14s.io/original": true, "kapp.k14s.io/original-diff": true,
+		"objectset.rio.cattle.io/applied": true, "banzaicloud.com/last-applied": true, "kapp.k14s.io/identity": false, "note": false,
+	} {
+		if got := run.CopiesObject(key); got != want {
+			t.Errorf("%s: %t", key, got)
 		}
 	}
 }

@@ -231,7 +231,7 @@ func (t *Tracker) See(id string, s Observation) Urgency {
 func (r *ruleTrack) state(t *Tracker, s Observation) state {
 	out := state{version: s.Version, digest: r.digest.of(s.UID, s.Body)}
 	if r.watch.When != "" {
-		out.body = pack(s.Body)
+		out.body = pack(run.WithoutSecrets(s.Body)) // the digest alone knows of a Secret's data
 	}
 	for _, w := range s.Writers {
 		switch {

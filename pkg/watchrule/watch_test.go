@@ -148,3 +148,38 @@ func TestAConditionOverASecretTellsNothingOfIt(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a condition sees of a Secret ends in its error, in an Event and in the choice of
+// what runs: it sees no data. The digest does, since a rotated password is a change.
+func TestAConditionSeesNoDataOfASecret(t *testing.T) {
+	const hidden = "aHVudGVyMg=="
+	for name, c := range map[string]struct {
+		when string
+		told []string
+	}{
+		"its data":                          {"has(object.data) || has(object.stringData)", nil},
+		"its data before":                   {"oldObject != null && has(oldObject.data)", nil},
+		"a word of its data":                {"object.data.password == '" + hidden + "' || oldObject.data.password == '" + hidden + "'", []string{"failed update a"}},
+		"its last applied configuration":    {"'kubectl.kubernetes.io/last-applied-configuration' in object.metadata.annotations", nil},
+		"other annotations":                 {"object.metadata.annotations['note'] == 'stays' && oldObject.metadata.annotations['note'] == 'stays'", []string{"update a"}},
+		"the kind, the name and the labels": {"object.kind == 'Secret' && object.metadata.name == 'a' && object.metadata.labels.role == 'db'", []string{"update a"}},
+	} {
+		w := newField(plan.Watch{APIVersion: "v1", Kind: "Secret", When: c.when, Fields: []string{"data"}})
+		w.create("a", 1)
+		w.quietly(foreigner, "a", func(o map[string]any) {
+			delete(o, "spec")
+			o["apiVersion"], o["kind"], o["type"] = "v1", "Secret", "Opaque"
+			o["data"], o["stringData"] = map[string]any{"password": hidden}, map[string]any{"password": hidden}
+			meta(o)["annotations"] = map[string]any{"kubectl.kubernetes.io/last-applied-configuration": hidden, "note": "stays"}
+		})
+		w.begin()
+		w.write(foreigner, "a", func(o map[string]any) { o["data"] = map[string]any{"password": "cm90YXRlZA=="} })
+		w.look()
+		if diff := cmp.Diff(c.told, w.told); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+		if strings.Contains(fmt.Sprint(w.tracker.Body(w.ids()[0], w.objects["a"].uid)), "cm90YXRlZA") {
+			t.Errorf("%s: the data is kept", name)
+		}
+	}
+}

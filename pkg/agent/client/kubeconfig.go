@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -24,7 +25,7 @@ func readKubeconfig(data []byte) (*rest.Config, error) {
 	}
 	all, err := clientcmd.Load(data)
 	if err != nil {
-		return nil, fmt.Errorf("it is no kubeconfig: %w", err)
+		return nil, errors.New("it is no kubeconfig" + lineOf(err))
 	}
 	current, there := all.Contexts[all.CurrentContext]
 	if !there || current == nil {
@@ -44,6 +45,15 @@ func readKubeconfig(data []byte) (*rest.Config, error) {
 		CAData: cluster.CertificateAuthorityData, CertData: user.ClientCertificateData, KeyData: user.ClientKeyData, ServerName: cluster.TLSServerName,
 	}}
 	return config, nil
+}
+
+// lineOf is where a text cannot be read. What stands there is a Secret's, and parsers repeat it.
+func lineOf(err error) string {
+	line := regexp.MustCompile(`\bline \d+\b`).FindString(err.Error())
+	if line == "" {
+		return ""
+	}
+	return ": it cannot be read at " + line
 }
 
 // refusedField is a field that is not accepted, and why.

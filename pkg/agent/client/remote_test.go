@@ -260,3 +260,15 @@ func TestWhichKubeconfigsAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// A Secret that holds something else is no kubeconfig, and what it holds is nobody's to read.
+func TestWhatIsNoKubeconfigIsNotRepeated(t *testing.T) {
+	for text, want := range map[string]string{"*hunter2": "it is no kubeconfig", "hunter2": "it is no kubeconfig", "a: b\n\thunter2": "cannot be read at line 2", "kind: hunter2\napiVersion: hunter2": "it is no kubeconfig"} {
+		w := newFarWorld(t)
+		w.home.Put(kubeconfigSecret(text))
+		_, failure := w.accounts.Remote(t.Context(), maintRunner(), stg())
+		if failure == nil || !strings.Contains(failure.Message, want) || strings.Contains(failure.Message, "hunter2") {
+			t.Errorf("%q: %+v, want %s", text, failure, want)
+		}
+	}
+}

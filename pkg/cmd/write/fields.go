@@ -51,7 +51,8 @@ func UnknownFields(d source.Document) []source.Fault {
 	return out
 }
 
-// misspelt says of each path of an expression which field of it there is not.
+// misspelt says of each path of an expression which field of it there is not, or is not
+// shown.
 func misspelt(text, root, apiVersion, kind string, roots ...string) []string {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if text == "" || err != nil {
@@ -64,14 +65,17 @@ func misspelt(text, root, apiVersion, kind string, roots ...string) []string {
 	var out []string
 	for _, path := range expr.Paths(text, root, roots...) {
 		at, like, there := lookUp(reflect.TypeOf(object), path)
-		if there {
-			continue
+		what := ""
+		switch hidden := apiVersion == "v1" && kind == "Secret" && !slices.Contains([]string{"apiVersion", "kind", "metadata"}, path[0]); {
+		case there && hidden:
+			what = fmt.Sprintf("%s.%s: of a Secret, conditions see the metadata alone; name its data in fields", root, path[0])
+		case !there:
+			what = fmt.Sprintf("%s.%s: a %s has no such field", root, strings.Join(path[:at+1], "."), kind)
+			if like != "" {
+				what += "; did you mean " + strings.Join(append(append([]string{root}, path[:at]...), like), ".") + "?"
+			}
 		}
-		what := fmt.Sprintf("%s.%s: a %s has no such field", root, strings.Join(path[:at+1], "."), kind)
-		if like != "" {
-			what += "; did you mean " + strings.Join(append(append([]string{root}, path[:at]...), like), ".") + "?"
-		}
-		if !slices.Contains(out, what) {
+		if what != "" && !slices.Contains(out, what) {
 			out = append(out, what)
 		}
 	}

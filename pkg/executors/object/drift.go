@@ -32,7 +32,7 @@ func (memory) Drift(ctx context.Context, call executors.Call) (executors.Drifted
 	if err != nil {
 		return executors.Drifted{}, nil, err
 	}
-	l := looked{object: o, every: lookEvery}
+	l := looked{object: o, every: lookEvery, hide: holdsSecrets(o.Kind.GroupKind(), rec.Changes)}
 	live, err := read(ctx, o, rec.Subresource)
 	if api.IsMissing(err) || err == nil && string(live.GetUID()) != rec.UID { // restoring says that it is gone
 		return l.found(nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Patcher executes the step type patch-object. It needs get and patch on the
@@ -70,6 +71,9 @@ func (w write) compared(ctx context.Context, call executors.Call) executors.Outc
 	if rec != nil && rec.UID == string(w.live.GetUID()) && standingOf(w.live.Object, rec.Changes).applied {
 		return w.written(rec.Changes)
 	}
+	if movesSecrets(w.object.Kind.GroupKind(), w.patch.Body) {
+		return w.notKept()
+	}
 	dry := w.patch
 	dry.DryRun = true
 	after, err := w.object.Patch(ctx, w.live, dry)
@@ -85,9 +89,8 @@ func (w write) compared(ctx context.Context, call executors.Call) executors.Outc
 		return api.Outcome(ctx, call, err)
 	}
 	w.changes = changesBetween(w.live.Object, after.Object)
-	w.hide = holdsSecrets(w.object.Kind.GroupKind(), w.changes)
 	if call.DryRun && len(w.changes) > 0 {
-		return wouldChange("change", w.object, w.changes, w.hide)
+		return wouldChange("change", w.object, w.changes, holdsSecrets(w.object.Kind.GroupKind(), w.changes))
 	}
 	return w.pass(ctx, call)
 }
@@ -149,10 +152,25 @@ func countsTwice(patch any) bool {
 
 // holdsSecrets says that the changes show what a Secret keeps.
 func holdsSecrets(kind schema.GroupKind, changes []change) bool {
-	return kind == schema.GroupKind{Kind: "Secret"} && slices.ContainsFunc(changes, func(c change) bool {
-		return c.Path[0].Key != "metadata" || slices.ContainsFunc(c.Path, func(s segment) bool {
-			// kubectl apply keeps a copy of the data here.
-			return s.Key == "kubectl.kubernetes.io/last-applied-configuration"
-		})
+	return isSecret(kind) && slices.ContainsFunc(changes, func(c change) bool {
+		return c.Path[0].Key != "metadata" || slices.ContainsFunc(c.Path, func(s segment) bool { return run.CopiesObject(s.Key) })
+	})
+}
+
+func isSecret(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "Secret"} }
+
+// movesSecrets says that a JSON patch takes what a Secret keeps to another place, where
+// nothing knows it for what it is: a label's value is told of, also by the API server that
+// refuses it.
+func movesSecrets(kind schema.GroupKind, patch any) bool {
+	ops, _ := patch.([]any)
+	return isSecret(kind) && slices.ContainsFunc(ops, func(item any) bool {
+		op, _ := item.(map[string]any)
+		from, takes := op["from"].(string)
+		at := strings.Split(from, "/") // "", metadata, annotations, key
+		if !takes || len(at) < 4 || at[1] != "metadata" {
+			return takes
+		}
+		return run.CopiesObject(strings.NewReplacer("~1", "/", "~0", "~").Replace(at[3]))
 	})
 }

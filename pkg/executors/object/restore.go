@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -104,10 +105,11 @@ func (memory) Found(before json.RawMessage) string {
 	if json.Unmarshal(before, &rec) != nil || rec.Object == nil || len(rec.Changes) == 0 {
 		return ""
 	}
+	hide := holdsSecrets(schema.FromAPIVersionAndKind(rec.Object.APIVersion, rec.Object.Kind).GroupKind(), rec.Changes)
 	var parts []string
 	for _, c := range rec.Changes {
 		if !c.Made && len(parts) < 3 { // a guess: who has more to look at looks at the run
-			parts = append(parts, fmt.Sprintf("%s: %s", c.Path, shown(c.Before, false)))
+			parts = append(parts, fmt.Sprintf("%s: %s", c.Path, shown(c.Before, hide)))
 		}
 	}
 	object := rec.Object.String()

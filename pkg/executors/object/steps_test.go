@@ -2,6 +2,8 @@ package object
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -347,6 +349,65 @@ func TestASecretIsPatchedAndNotShown(t *testing.T) {
 	call := w.step(&plan.PatchProperties{Resource: ref("Secret"), PatchType: "merge", Patch: map[string]any{"data": map[string]any{"key": "bmV3"}}})
 	if got := said(w.end(Patcher{}, &call)); got != "done: changed Secret/orders: data.key: (hidden) → (hidden)" {
 		t.Error(got)
+	}
+}
+
+// Whatever a step does to a Secret, nothing that stands in it is told, and nothing of it is
+// written into a journal.
+func TestNothingOfASecretIsToldOrWrittenDown(t *testing.T) {
+	const applied = "kubectl.kubernetes.io/last-applied-configuration"
+	object := ref("Secret")
+	json := func(ops ...any) any {
+		return &plan.PatchProperties{Resource: object, PatchType: "json", Patch: ops}
+	}
+	op := func(fields ...string) any {
+		out := map[string]any{}
+		for i := 0; i < len(fields); i += 2 {
+			out[fields[i]] = fields[i+1]
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		executor   executors.Executor
+		properties any
+		want       string
+	}{
+		"kubectl's copy is taken away":                       {Annotations(), &plan.AnnotateProperties{Operation: "remove", Annotations: []any{applied}, Object: &object}, "done: changed Secret/orders: metadata.annotations[" + applied + "]: (hidden) → absent"},
+		"kubectl's copy is taken away and would be put back": {Annotations(), &plan.AnnotateProperties{Operation: "remove", Annotations: []any{applied}, Object: &object, RestoreAfter: true}, "SecretNotKept"},
+		"another annotation":                                 {Annotations(), &plan.AnnotateProperties{Operation: "add", Annotations: map[string]any{"a": "x"}, Object: &object, RestoreAfter: true}, `done: changed Secret/orders: metadata.annotations.a: absent → "x"`},
+		"data is copied into a label":                        {Patcher{}, json(op("op", "copy", "from", "/data/key", "path", "/metadata/labels/key")), "SecretNotKept"},
+		"data is moved into an annotation":                   {Patcher{}, json(op("op", "move", "from", "/data/key", "path", "/metadata/annotations/key")), "SecretNotKept"},
+		"all is copied":                                      {Patcher{}, json(op("op", "copy", "from", "", "path", "/metadata/annotations/key")), "SecretNotKept"},
+		"kubectl's copy is copied":                           {Patcher{}, json(op("op", "copy", "from", "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration", "path", "/metadata/annotations/key")), "SecretNotKept"},
+		"all annotations are copied":                         {Patcher{}, json(op("op", "copy", "from", "/metadata/annotations", "path", "/metadata/labels")), "SecretNotKept"},
+		"a label is copied":                                  {Patcher{}, json(op("op", "copy", "from", "/metadata/labels/app", "path", "/metadata/labels/was")), `done: changed Secret/orders: metadata.labels.was: absent → "shop"`},
+		"data is replaced, with what is put back":            {Patcher{}, &plan.PatchProperties{Resource: object, PatchType: "merge", RestoreAfter: true, Patch: map[string]any{"data": map[string]any{"key": "bmV3"}}}, "SecretNotKept"},
+	} {
+		for _, rehearsed := range []bool{false, true} {
+			w := newWorld(t, `{apiVersion: v1, kind: Secret, metadata: {name: orders, labels: {app: shop}, annotations: {`+applied+`: "b2xk"}}, data: {key: b2xk}}`)
+			call := w.step(c.properties)
+			call.DryRun = rehearsed
+			out := w.end(c.executor, &call)
+			told := fmt.Sprint(said(out), out.Outputs, out.Changed, string(call.Before))
+			if strings.Contains(told, "b2xk") || !rehearsed && !strings.Contains(told, c.want) {
+				t.Errorf("%s (rehearsed: %t): %s", name, rehearsed, told)
+			}
+		}
+	}
+}
+
+func TestWhatAnEarlierVersionWroteDownOfASecretIsNotTold(t *testing.T) {
+	before := []byte(`{"uid":"u","object":{"apiVersion":"v1","kind":"Secret","name":"orders"},"changes":[{"path":[{"key":"metadata"},{"key":"annotations"},{"key":"kubectl.kubernetes.io/last-applied-configuration"}],"before":"b2xk"}]}`)
+	if got := (memory{}).Found(before); strings.Contains(got, "b2xk") || !strings.Contains(got, "(hidden)") {
+		t.Error(got)
+	}
+	w := newWorld(t, `{apiVersion: v1, kind: Secret, metadata: {name: orders, annotations: {kubectl.kubernetes.io/last-applied-configuration: "bmV3"}}}`)
+	object := ref("Secret")
+	call := w.step(&plan.AnnotateProperties{Operation: "remove", Annotations: []any{"a"}, Object: &object, RestoreAfter: true})
+	call.Before = before
+	found, _, err := Annotations().Drift(w.Context(), call)
+	if err != nil || found.Drift == nil || strings.Contains(found.Drift.Said(), "bmV3") {
+		t.Errorf("%+v, %v", found.Drift, err)
 	}
 }
 

@@ -30,6 +30,7 @@ func (w write) pass(ctx context.Context, call executors.Call) executors.Outcome 
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
+	w.hide = holdsSecrets(w.object.Kind.GroupKind(), w.changes)
 	if rec == nil && w.restoreAfter && !call.DryRun && !w.hide {
 		w.changes = overlapping(call, w)
 	}
@@ -44,7 +45,7 @@ func (w write) pass(ctx context.Context, call executors.Call) executors.Outcome 
 	}
 	if rec == nil && (w.restoreAfter || w.once) {
 		if w.hide {
-			return executors.Refuse("SecretNotKept", "%s: this step would have to write down what the Secret holds, which is never done; use a merge patch without restoreAfter", w.object)
+			return w.notKept()
 		}
 		return toRecord(w.object, w.live, w.changes, w.patch.Subresource)
 	}
@@ -52,6 +53,10 @@ func (w write) pass(ctx context.Context, call executors.Call) executors.Outcome 
 		return api.Outcome(ctx, call, err)
 	}
 	return w.written(w.changes)
+}
+
+func (w write) notKept() executors.Outcome {
+	return executors.Refuse("SecretNotKept", "%s: this step would have to write down what the Secret holds, which is never done; use a merge patch without restoreAfter", w.object)
 }
 
 // already says that nothing is to be written: because the object is as wanted,
@@ -89,5 +94,5 @@ func (w write) written(changes []change) executors.Outcome {
 	if len(changes) == 0 { // another step at work had set it so
 		return api.Done("%s is so already", w.object)
 	}
-	return changed(w.object, paths(touched(changes)), "changed %s: %s", w.object, difference(changes, w.hide))
+	return changed(w.object, paths(touched(changes)), "changed %s: %s", w.object, difference(changes, holdsSecrets(w.object.Kind.GroupKind(), changes)))
 }
