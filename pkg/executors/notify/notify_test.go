@@ -246,6 +246,36 @@ func TestASinkThatNeverAnswersKeepsNobodyElseWaiting(t *testing.T) {
 	}
 }
 
+// Many messages at once wait for one another: those of one tenant make nobody else's fail.
+func TestManyMessagesToASinkThatAnswersAllArrive(t *testing.T) {
+	slow := newDesk(t, func(nethttp.ResponseWriter, *nethttp.Request) { time.Sleep(20 * time.Millisecond) })
+	n := New()
+	var all sync.WaitGroup
+	for range 3 * atOnce {
+		all.Go(func() {
+			call := callFor(&plan.NotificationProperties{Message: "hello", Sinks: []string{"ops"}}, map[string]string{"ops": slow.sink("/")})
+			if out := n.Pass(t.Context(), call); out.State != executors.Done {
+				t.Errorf("%+v", out)
+			}
+		})
+	}
+	all.Wait()
+	if got := len(slow.received()); got != 3*atOnce {
+		t.Errorf("it was told %d times", got)
+	}
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		n.sender.mu.Lock()
+		left := len(n.sender.lines)
+		n.sender.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d lines are kept that nobody uses", left)
+		}
+	}
+}
+
 func TestAStoppingAgentFailsNobody(t *testing.T) {
 	hang := newDesk(t, func(_ nethttp.ResponseWriter, r *nethttp.Request) { <-r.Context().Done() })
 	ctx, cancel := context.WithCancel(t.Context())

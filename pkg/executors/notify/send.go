@@ -13,6 +13,7 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/format"
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/mask"
@@ -31,22 +32,30 @@ const (
 type sender struct {
 	patience time.Duration
 	mu       sync.Mutex
-	under    map[string]int // messages under way, by URL
+	lines    map[string]*line // to sinks that are being told something, by URL
 }
 
-func newSender() *sender { return &sender{under: map[string]int{}, patience: patience} }
+// line is what is under way to one sink.
+type line struct {
+	places  *semaphore.Weighted
+	users   int // who are under way, or wait for a place
+	givenUp int // of those under way, who were waited for in vain
+}
+
+func newSender() *sender { return &sender{lines: map[string]*line{}, patience: patience} }
 
 // send tells one sink, where the fence lets it: the library dials by itself. Its
 // errors hold nothing of the URL.
 func (s *sender) send(ctx context.Context, fence func() error, rawURL, title, message string) error {
-	if !s.begin(rawURL) {
-		return fmt.Errorf("it has not answered %d earlier messages", atOnce)
-	}
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
+	one, err := s.enter(ctx, rawURL)
+	if err != nil {
+		return err
+	}
 	ended := make(chan error, 1)
 	go func() {
-		defer s.end(rawURL)
+		defer one.leave()
 		ended <- guarded(func() error {
 			if fence != nil {
 				if err := fence(); err != nil {
@@ -60,25 +69,70 @@ func (s *sender) send(ctx context.Context, fence func() error, rawURL, title, me
 	case err := <-ended:
 		return hidden(err, rawURL)
 	case <-ctx.Done():
+		one.giveUp()
 		return fmt.Errorf("no answer within %s", s.patience)
 	}
 }
 
-func (s *sender) begin(rawURL string) bool {
+// enter waits for a place among those who tell a sink something, so that many messages of
+// one tenant make nobody else's fail. Where all who have one were waited for in vain, so
+// would this one be.
+func (s *sender) enter(ctx context.Context, rawURL string) (*delivery, error) {
+	silent := fmt.Errorf("it has not answered %d earlier messages", atOnce)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.under[rawURL] >= atOnce {
-		return false
+	l := s.lines[rawURL]
+	if l == nil {
+		l = &line{places: semaphore.NewWeighted(atOnce)}
+		s.lines[rawURL] = l
 	}
-	s.under[rawURL]++
-	return true
+	if l.givenUp >= atOnce {
+		s.mu.Unlock()
+		return nil, silent
+	}
+	l.users++
+	s.mu.Unlock()
+	one := &delivery{sender: s, line: l, to: rawURL}
+	if l.places.Acquire(ctx, 1) != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		one.end()
+		return nil, silent
+	}
+	return one, nil
 }
 
-func (s *sender) end(rawURL string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.under[rawURL]--; s.under[rawURL] == 0 {
-		delete(s.under, rawURL)
+// delivery is one message under way.
+type delivery struct {
+	sender         *sender
+	line           *line
+	to             string
+	ended, givenUp bool
+}
+
+// giveUp says that nobody waits for it any more.
+func (d *delivery) giveUp() {
+	d.sender.mu.Lock()
+	defer d.sender.mu.Unlock()
+	if !d.ended {
+		d.givenUp = true
+		d.line.givenUp++
+	}
+}
+
+func (d *delivery) leave() {
+	d.sender.mu.Lock()
+	defer d.sender.mu.Unlock()
+	if d.end(); d.givenUp {
+		d.line.givenUp--
+	}
+	d.line.places.Release(1)
+}
+
+// end forgets a line that nobody uses any more. The sender is locked.
+func (d *delivery) end() {
+	d.ended = true
+	if d.line.users--; d.line.users == 0 {
+		delete(d.sender.lines, d.to)
 	}
 }
 
