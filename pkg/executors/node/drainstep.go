@@ -73,9 +73,14 @@ func (e Drains) begin(ctx context.Context, call executors.Call, p *plan.DrainPro
 		return executors.Outcome{}, err
 	}
 	m := run.DrainMemory{Attempt: call.Attempt, Since: call.Now.UTC()}
-	for _, n := range list {
+	names := make([]string, len(list))
+	for i, n := range list {
+		names[i] = n.Name
 		ours := slices.ContainsFunc(before.Nodes, func(t run.DrainTarget) bool { return t.UID == string(n.UID) && t.Cordoned })
 		m.Nodes = append(m.Nodes, run.DrainTarget{Name: n.Name, UID: string(n.UID), Cordoned: ours})
+	}
+	if err := api.NeedNodes(ctx, call, names); err != nil {
+		return executors.Outcome{}, err
 	}
 	return executors.Outcome{State: executors.Record, Memory: memory(m), Message: fmt.Sprintf("about to drain %d nodes", len(m.Nodes))}, nil
 }

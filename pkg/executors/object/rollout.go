@@ -19,7 +19,7 @@ import (
 
 // NodeLister executes what of a for-each-node looks at the cluster: which nodes it
 // takes, in which order, and which of them have nothing to be done. It needs list
-// on nodes.
+// on nodes, and patch on those for which there is something to be done.
 type NodeLister struct{}
 
 // Pass lists once.
@@ -44,6 +44,7 @@ func (NodeLister) Pass(ctx context.Context, call executors.Call) executors.Outco
 	oldestFirst(list, call, p.Order)
 	out := from.take(call, &plan.ForEachProperties{Order: asListed}, list)
 	idle := 0
+	var names []string
 	for i := range out.Items {
 		n := needed[list[i].UID]
 		if n.err != nil {
@@ -52,7 +53,12 @@ func (NodeLister) Pass(ctx context.Context, call executors.Call) executors.Outco
 		if !n.is {
 			out.Items[i].Phase, out.Items[i].Message = run.StepSucceeded, "nothing to do: when is false"
 			idle++
+			continue
 		}
+		names = append(names, list[i].Name)
+	}
+	if err := api.NeedNodes(ctx, call, names); err != nil {
+		return api.Outcome(ctx, call, err)
 	}
 	if out.Listed {
 		out.Message = fmt.Sprintf("takes %d nodes, of which %d have nothing to be done", len(list), idle)

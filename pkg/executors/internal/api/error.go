@@ -228,6 +228,26 @@ func Need(ctx context.Context, call executors.Call, actions ...Action) error {
 	return nil
 }
 
+// NeedNodes is nil when the account may change nodes of these names, and else the refusal.
+// It is asked before a step waits for its turn: who may only see nodes would take the turn
+// of others with nothing to do with it.
+func NeedNodes(ctx context.Context, call executors.Call, names []string) error {
+	if call.DryRun || len(names) == 0 {
+		return nil
+	}
+	change := Action{Verb: "patch", Resource: corev1.SchemeGroupVersion.WithResource("nodes")}
+	if all, err := May(ctx, call, change); all || err != nil {
+		return err
+	}
+	for _, name := range names {
+		change.Name = name
+		if err := Need(ctx, call, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // PropertiesAs is a call's properties as the type that the step's row promises.
 func PropertiesAs[T any](call executors.Call) (*T, error) {
 	if props, ok := call.Properties.(*T); ok && props != nil {
