@@ -86,9 +86,9 @@ type Call struct {
 	Node string
 
 	// Holders are the other steps at work, of this run and of others, that hold what
-	// they found in the object of a uid, the newest first; with those that ended a
-	// moment ago. Nil: there are none.
-	Holders func(uid string) []Holder
+	// they found in the object of a mark (see Mark), the newest first; with those that
+	// ended a moment ago. Nil: there are none.
+	Holders func(mark string) []Holder
 
 	Required map[string][]map[string]any // objects of the step's requires, by name
 	Watched  map[string]any              // the object whose change asked for the run, if one did
@@ -103,6 +103,15 @@ type Holder struct {
 	Run, Path string
 	Before    json.RawMessage // what it recorded
 	Over      time.Time       // when that was put back, or its run ended; zero: it was not
+}
+
+// Mark tells an object apart from all others of all clusters. Those of other clusters carry
+// their server's mark: another API server may be anybody's, and say any uid.
+func Mark(uid, server string) string {
+	if server == "" || uid == "" {
+		return uid
+	}
+	return uid + "@" + server
 }
 
 // Clients are the worlds a step may reach, each already acting as the plan's

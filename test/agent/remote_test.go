@@ -120,10 +120,16 @@ func (r *remoteLab) secret(kubeconfig string) {
 func (r *remoteLab) kubeconfig(token string) string {
 	r.Helper()
 	config := &rest.Config{Host: "https://" + r.line.address, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: elsewhere.cluster.AdminConfig().CAData}}
-	path, err := elsewhere.cluster.KubeconfigFile(r.ns, config)
-	r.must(err)
+	return r.kubeconfigOf(config)
+}
+
+// kubeconfigOf is a configuration as a kubeconfig.
+func (l *lab) kubeconfigOf(config *rest.Config) string {
+	l.Helper()
+	path, err := world.cluster.KubeconfigFile(l.ns, config)
+	l.must(err)
 	text, err := os.ReadFile(path)
-	r.must(err)
+	l.must(err)
 	return string(text)
 }
 

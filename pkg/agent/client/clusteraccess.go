@@ -61,13 +61,9 @@ func (r ClusterAccess) Where() ClusterIdentity {
 	return ClusterIdentity{Name: r.Clients.Cluster, Server: r.Clients.Server, Connection: r.Clients.Connection}
 }
 
-// UID tells an object apart from all others of all clusters. Those of other clusters carry
-// their server's mark: another API server may be anybody's, and say any uid.
+// UID tells an object apart from all others of all clusters, see executors.Mark.
 func (e ClusterIdentity) UID(uid types.UID) types.UID {
-	if e.Server == "" || uid == "" {
-		return uid
-	}
-	return uid + "@" + types.UID(e.Server)
+	return types.UID(executors.Mark(string(uid), e.Server))
 }
 
 // User is as whom it is reached, as the API server names it; Actor is the same for people.

@@ -227,7 +227,7 @@ func (a *Impersonator) connect(home executors.Clients, config *rest.Config, w Ac
 	}
 	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
 	clients := executors.Clients{
-		Cluster: c.Name, Address: digestOf(config.Host, string(config.CAData)), Server: digestOf(config.Host)[:10], Kube: kube, Dynamic: dyn, Metadata: meta, Mapper: liveMapper{kinds, kube},
+		Cluster: c.Name, Address: digestOf(config.Host, string(config.CAData)), Server: digestOf(config.Host)[:20], Kube: kube, Dynamic: dyn, Metadata: meta, Mapper: liveMapper{kinds, kube},
 		HTTP: home.HTTP, Dial: home.Dial, Sink: home.Sink, Fence: home.Fence, Certificate: home.Certificate,
 	}
 	return &remote{clients: clients, used: a.now(), close: func() { utilnet.CloseIdleConnectionsFor(base) }}, nil

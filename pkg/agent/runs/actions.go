@@ -307,7 +307,7 @@ func (c *Controller) restore(ctx context.Context, l *store.CachedRun, m workflow
 		c.Runs.Holds.Over(l.Key(), m.Path, c.Now())
 		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRestore(j, m.Path, how, message, changed) }}
 	}
-	defer c.Runs.Holds.Restoring(store.UIDOf(rec.Before))()
+	defer c.Runs.Holds.Restoring(store.MarkOf(rec.Before))()
 	executor, _ := c.Executor(m.Step.Type)
 	restorer, ok := executor.(executors.Restorer)
 	if !ok {

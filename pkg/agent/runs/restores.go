@@ -10,8 +10,8 @@ import (
 )
 
 // holders are what a step may know of the others that hold an object.
-func (c *Controller) holders(l *store.CachedRun, path string) func(uid string) []executors.Holder {
-	return func(uid string) []executors.Holder { return c.Runs.Holds.Of(uid, l.Key(), path) }
+func (c *Controller) holders(l *store.CachedRun, path string) func(mark string) []executors.Holder {
+	return func(mark string) []executors.Holder { return c.Runs.Holds.Of(mark, l.Key(), path) }
 }
 
 // found says what a step found, for a message; empty where nobody can tell.

@@ -12,16 +12,16 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Holds know which steps of live runs will put back what, by the uid of the object.
+// Holds know which steps of live runs will put back what, by the mark of the object.
 // They are read off the runs' journals, so that a restart loses nothing. What is
 // over is kept for a moment, for those who looked at the object just before.
 type Holds struct {
-	mu    sync.Mutex
-	byUID map[string]*heldUID
-	byRun map[types.NamespacedName]map[string]string // uid by the path of the step
+	mu     sync.Mutex
+	byMark map[string]*heldObject
+	byRun  map[types.NamespacedName]map[string]string // mark by the path of the step
 }
 
-type heldUID struct {
+type heldObject struct {
 	restoring sync.Mutex // restores of one object come one after another: each looks who is still there
 	holders   []executors.Holder
 	runs      []types.NamespacedName // of the holders
@@ -33,19 +33,20 @@ const overFor = LongestPass
 
 // NewHolds knows of none.
 func NewHolds() *Holds {
-	return &Holds{byUID: map[string]*heldUID{}, byRun: map[types.NamespacedName]map[string]string{}}
+	return &Holds{byMark: map[string]*heldObject{}, byRun: map[types.NamespacedName]map[string]string{}}
 }
 
-// UIDOf is the object of which a step recorded something; empty for what is no
-// record of one object.
-func UIDOf(before json.RawMessage) string {
+// MarkOf is the object of which a step recorded something, as executors.Mark has it; empty
+// for what is no record of one object.
+func MarkOf(before json.RawMessage) string {
 	var found struct {
-		UID string `json:"uid"`
+		UID    string `json:"uid"`
+		Server string `json:"server"`
 	}
 	if json.Unmarshal(before, &found) != nil {
 		return ""
 	}
-	return found.UID
+	return executors.Mark(found.UID, found.Server)
 }
 
 // saw takes in what a run's journal says.
@@ -58,18 +59,18 @@ func (h *Holds) saw(l *CachedRun) {
 		if _, known := h.byRun[k][rec.Path]; rec.Before == nil || rec.Restored != "" || known {
 			continue
 		}
-		uid := UIDOf(rec.Before)
+		mark := MarkOf(rec.Before)
 		if h.byRun[k] == nil {
 			h.byRun[k] = map[string]string{}
 		}
-		h.byRun[k][rec.Path] = uid
-		if uid == "" {
+		h.byRun[k][rec.Path] = mark
+		if mark == "" {
 			continue
 		}
-		if h.byUID[uid] == nil {
-			h.byUID[uid] = &heldUID{}
+		if h.byMark[mark] == nil {
+			h.byMark[mark] = &heldObject{}
 		}
-		h.byUID[uid].add(k, executors.Holder{Run: l.Run.Name, Path: rec.Path, Before: rec.Before}, began(rec))
+		h.byMark[mark].add(k, executors.Holder{Run: l.Run.Name, Path: rec.Path, Before: rec.Before}, began(rec))
 	}
 }
 
@@ -81,7 +82,7 @@ func began(rec *run.Record) time.Time {
 }
 
 // add puts a holder among the others, the newest first.
-func (u *heldUID) add(k types.NamespacedName, h executors.Holder, since time.Time) {
+func (u *heldObject) add(k types.NamespacedName, h executors.Holder, since time.Time) {
 	i := 0
 	for i < len(u.since) && u.since[i].After(since) {
 		i++
@@ -93,7 +94,7 @@ func (u *heldUID) add(k types.NamespacedName, h executors.Holder, since time.Tim
 func (h *Holds) Over(k types.NamespacedName, path string, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	u := h.byUID[h.byRun[k][path]]
+	u := h.byMark[h.byRun[k][path]]
 	if u == nil {
 		return
 	}
@@ -109,20 +110,20 @@ func (h *Holds) Drop(k types.NamespacedName, now time.Time) {
 	h.mu.Lock()
 	paths := h.byRun[k]
 	delete(h.byRun, k)
-	for _, uid := range paths {
-		if u := h.byUID[uid]; u != nil {
+	for _, mark := range paths {
+		if u := h.byMark[mark]; u != nil {
 			u.drop(k, now)
 		}
 	}
-	for uid, u := range h.byUID {
+	for mark, u := range h.byMark {
 		if len(paths) > 0 && u.forget(now.Add(-overFor)) {
-			delete(h.byUID, uid)
+			delete(h.byMark, mark)
 		}
 	}
 	h.mu.Unlock()
 }
 
-func (u *heldUID) drop(k types.NamespacedName, now time.Time) {
+func (u *heldObject) drop(k types.NamespacedName, now time.Time) {
 	for i := range u.holders {
 		if u.runs[i] == k && u.holders[i].Over.IsZero() {
 			u.holders[i].Over = now
@@ -131,7 +132,7 @@ func (u *heldUID) drop(k types.NamespacedName, now time.Time) {
 }
 
 // forget drops what was over before an instant, and says whether nothing is left.
-func (u *heldUID) forget(before time.Time) bool {
+func (u *heldObject) forget(before time.Time) bool {
 	for i := len(u.holders) - 1; i >= 0; i-- {
 		if over := u.holders[i].Over; !over.IsZero() && over.Before(before) {
 			u.holders, u.runs, u.since = slices.Delete(u.holders, i, i+1), slices.Delete(u.runs, i, i+1), slices.Delete(u.since, i, i+1)
@@ -141,10 +142,10 @@ func (u *heldUID) forget(before time.Time) bool {
 }
 
 // Of are the holders of an object but for one step.
-func (h *Holds) Of(uid string, k types.NamespacedName, path string) []executors.Holder {
+func (h *Holds) Of(mark string, k types.NamespacedName, path string) []executors.Holder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	u := h.byUID[uid]
+	u := h.byMark[mark]
 	if u == nil {
 		return nil
 	}
@@ -158,9 +159,9 @@ func (h *Holds) Of(uid string, k types.NamespacedName, path string) []executors.
 }
 
 // Restoring lets one restore of an object at a time look and write.
-func (h *Holds) Restoring(uid string) (done func()) {
+func (h *Holds) Restoring(mark string) (done func()) {
 	h.mu.Lock()
-	u := h.byUID[uid]
+	u := h.byMark[mark]
 	h.mu.Unlock()
 	if u == nil {
 		return func() {}

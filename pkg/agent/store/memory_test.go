@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -86,6 +87,20 @@ func TestWhoHoldsAnObject(t *testing.T) {
 	}
 	if got := names(h, "none", key("b")); got != "" {
 		t.Errorf("an object that nobody holds: %q", got)
+	}
+}
+
+// Another API server may say any uid.
+func TestAnObjectOfAnotherClusterIsAnother(t *testing.T) {
+	h := NewHolds()
+	far := held("far", "u", time.Unix(1000, 0))
+	far.Journal.Steps[0].Before = []byte(`{"uid":"u","server":"s"}`)
+	h.saw(far)
+	h.saw(held("here", "u", time.Unix(2000, 0)))
+	for mark, want := range map[string]string{"u": "here ", executors.Mark("u", "s"): "far ", executors.Mark("u", "t"): ""} {
+		if got := names(h, mark, types.NamespacedName{Namespace: "shop", Name: "x"}); got != want {
+			t.Errorf("%s is held by %q, want %q", mark, got, want)
+		}
 	}
 }
 

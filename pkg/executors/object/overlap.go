@@ -29,15 +29,16 @@ type holder struct {
 }
 
 // holders are the others, the newest first. Those that have ended count as long as
-// this pass may still have seen what they had set.
+// this pass may still have seen what they had set. A uid is an object's own on its API
+// server alone: another one may be anybody's, and say any.
 func holders(call executors.Call, uid string) []holder {
 	if call.Holders == nil {
 		return nil
 	}
 	var out []holder
-	for _, h := range call.Holders(uid) {
+	for _, h := range call.Holders(executors.Mark(uid, call.Clients.Server)) {
 		var r record
-		if json.Unmarshal(h.Before, &r) == nil && r.UID == uid {
+		if json.Unmarshal(h.Before, &r) == nil && r.UID == uid && r.Server == call.Clients.Server {
 			out = append(out, holder{h, r.Changes})
 		}
 	}

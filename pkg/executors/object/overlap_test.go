@@ -111,6 +111,22 @@ func TestRunsThatOverlapOnAFieldLeaveItAsItWasBeforeAllOfThem(t *testing.T) {
 	}
 }
 
+// What somebody recorded of an object of another cluster is not spoken of, whoever hands it
+// over: it may say any uid.
+func TestARecordOfAnotherClusterStandsBelowNothing(t *testing.T) {
+	f := &field{t: t, replicas: 3, now: time.Unix(1000, 0)}
+	far, err := json.Marshal(record{UID: "u", Server: "s", Changes: []change{{Path: replicasPath(), Before: raw(int64(999), true), After: raw(int64(3), true)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.records = []executors.Holder{{Run: "far", Path: "scale", Before: far}}
+	f.begin("A", 0)
+	f.records[len(f.records)-1].Over = f.now
+	if f.end("A", false); f.replicas != 3 {
+		t.Errorf("%d replicas were put back, want 3", f.replicas)
+	}
+}
+
 func TestARunThatEndsLeavesWhatOneOnTopOfItHolds(t *testing.T) {
 	f := &field{t: t, replicas: 7, now: time.Unix(1000, 0)}
 	f.begin("A", 0)

@@ -23,15 +23,17 @@ import (
 // Restore needs both, to tell our value from somebody's.
 type record struct {
 	UID         string            `json:"uid"`
+	Server      string            `json:"server,omitempty"` // of another cluster: see executors.Clients
 	Object      *plan.ResourceRef `json:"object,omitempty"`
 	Subresource string            `json:"subresource,omitempty"`
 	Changes     []change          `json:"changes"`
 }
 
 // toRecord is the outcome that asks for the record to be journaled.
-func toRecord(o api.Object, live *unstructured.Unstructured, changes []change, subresource string) executors.Outcome {
+func toRecord(call executors.Call, w write) executors.Outcome {
+	o := w.object
 	ref := plan.ResourceRef{APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind, Namespace: o.Namespace, Name: o.Name}
-	b, err := json.Marshal(record{UID: string(live.GetUID()), Object: &ref, Subresource: subresource, Changes: changes})
+	b, err := json.Marshal(record{UID: string(w.live.GetUID()), Server: call.Clients.Server, Object: &ref, Subresource: w.patch.Subresource, Changes: w.changes})
 	if err != nil {
 		return executors.Refuse(executors.ReasonInvalid, "record what %s held: %s", o, err)
 	}

@@ -47,7 +47,7 @@ func (w write) pass(ctx context.Context, call executors.Call) executors.Outcome 
 		if w.hide {
 			return w.notKept()
 		}
-		return toRecord(w.object, w.live, w.changes, w.patch.Subresource)
+		return toRecord(call, w)
 	}
 	if _, err := w.object.Patch(ctx, w.live, w.patch); err != nil {
 		return api.Outcome(ctx, call, err)
