@@ -267,6 +267,12 @@ type Stopper interface {
 	Stop(ctx context.Context, call Call) error
 }
 
+// Requirer is an executor that takes the objects of its step's requires as they are. All
+// others have of them what their properties say.
+type Requirer interface {
+	TakesRequired()
+}
+
 // Keeper is an executor whose effect is a lease: once its step succeeded, it is
 // kept up while the run lives and given back when the run ends.
 type Keeper interface {

@@ -41,61 +41,77 @@ const (
 
 // answers bounds what is read at once of the agent's own API server, or of all others.
 type answers struct {
-	foreign                bool
-	passes, others, events *semaphore.Weighted
+	foreign        bool
+	passes         *places
+	others, events *semaphore.Weighted
 }
 
 func newAnswers(foreign bool) *answers {
-	places := int64(heavyHome)
+	most := heavyHome
 	if foreign {
-		places = heavyAbroad
+		most = heavyAbroad
 	}
-	return &answers{foreign: foreign, passes: semaphore.NewWeighted(places), others: semaphore.NewWeighted(places), events: semaphore.NewWeighted(1)}
+	return &answers{foreign: foreign, passes: newPlaces(most), others: semaphore.NewWeighted(int64(most)), events: semaphore.NewWeighted(1)}
 }
 
-// pass is one pass of a step: what it reads lives until it ends, so it keeps the places that
-// its first heavy answers take.
+// pass is one pass of a step: what it reads lives until it ends or says that it does not
+// need it any more, so it keeps the places that its first heavy answers take.
 type pass struct {
-	mu    sync.Mutex
-	held  map[*semaphore.Weighted]bool
-	ended bool
+	tenant string
+	mu     sync.Mutex
+	held   map[*places]bool
+	ended  bool
 }
 
-type passKey struct{}
-
-// InPass is the context of a pass of a step; end gives back what the pass has taken.
-func InPass(ctx context.Context) (inner context.Context, end func()) {
-	p := &pass{held: map[*semaphore.Weighted]bool{}}
-	return context.WithValue(ctx, passKey{}, p), p.end
+// InPass is the context of a pass of a step of a tenant; end gives back what the pass has
+// taken.
+func InPass(ctx context.Context, tenant string) (inner context.Context, end func()) {
+	p := &pass{tenant: tenant, held: map[*places]bool{}}
+	return executors.WithRoom(ctx, p), p.end
 }
 
 func (p *pass) end() {
+	p.LetGo()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for places := range p.held {
-		places.Release(1)
+	p.ended = true
+}
+
+// LetGo is executors.Room's.
+func (p *pass) LetGo() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for from := range p.held {
+		from.release(p.tenant)
 	}
-	p.held, p.ended = nil, true
+	clear(p.held)
+}
+
+// Holds is executors.Room's.
+func (p *pass) Holds() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.held) > 0
 }
 
 // enter takes one of the places for the pass, unless it has one. Steps of a pass that read
 // side by side wait for each other here, no longer than their requests may take.
-func (p *pass) enter(ctx context.Context, places *semaphore.Weighted) error {
+func (p *pass) enter(ctx context.Context, from *places) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.held[places] || p.ended {
+	if p.held[from] || p.ended {
 		return nil
 	}
-	if err := places.Acquire(ctx, 1); err != nil {
+	if err := from.acquire(ctx, p.tenant); err != nil {
 		return err
 	}
-	p.held[places] = true
+	p.held[from] = true
 	return nil
 }
 
 // place takes a place for a heavy answer. leave gives it back; a pass keeps it to its end.
 func (a *answers) place(ctx context.Context) (leave func(), err error) {
-	if p, is := ctx.Value(passKey{}).(*pass); is {
+	if p, is := executors.RoomOf(ctx).(*pass); is {
 		return func() {}, p.enter(ctx, a.passes)
 	}
 	if err := a.others.Acquire(ctx, 1); err != nil {

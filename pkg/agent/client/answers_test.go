@@ -130,7 +130,7 @@ func TestHeavyAnswersWaitForTheirPlace(t *testing.T) {
 		from := newAnswers(false).bounded(says("application/json", text(strings.Repeat("x", lightAnswer))))
 		var ends []func()
 		pass := func() error {
-			ctx, end := InPass(t.Context())
+			ctx, end := InPass(t.Context(), "shop")
 			ends = append(ends, end)
 			short, stop := context.WithTimeout(ctx, time.Second)
 			defer stop()

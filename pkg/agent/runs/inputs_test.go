@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -167,5 +169,24 @@ func TestAnApprovalWaitsAsLongAsItsPlanSays(t *testing.T) {
 		}
 		w.after(2 * time.Minute)
 		w.ends(run.Failed, "nobody approved or rejected")
+	})
+}
+
+// What a step has read to put its properties together is not kept for as long as whoever it
+// calls does not answer: others wait for the room that it takes.
+func TestWhatWasReadForAStepIsLetGoBeforeItsPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.cluster.Put(configMap("large", map[string]string{"text": strings.Repeat("x", 200<<10)}))
+		w.asked(hooked("${string(size(required.all[0].data.text))}", requires("objectName: large")), func(*run.Run) {})
+		w.steps.does("pass hook", func(ctx context.Context, call executors.Call) executors.Outcome {
+			if p := call.Properties.(*plan.WebhookProperties); executors.RoomOf(ctx).Holds() || call.Required != nil || p.Body != "204800" {
+				t.Errorf("holds: %t, %d lists are handed over, its body is %v", executors.RoomOf(ctx).Holds(), len(call.Required), p.Body)
+			}
+			return executors.Outcome{State: executors.Done}
+		})
+		w.plays()
+		w.after(time.Minute)
+		w.ends(run.Succeeded, "")
 	})
 }

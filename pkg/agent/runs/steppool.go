@@ -105,7 +105,7 @@ func (p *StepPool) acquire(ctx context.Context, namespace string, act workflow.A
 
 // begin notes that a pass is under way, so that it can be cut short.
 func (p *StepPool) begin(ctx context.Context, s store.StepKey, act workflow.Act, attempt int) (context.Context, func()) {
-	ctx, leave := client.InPass(ctx)
+	ctx, leave := client.InPass(ctx, s.Run.Namespace)
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()

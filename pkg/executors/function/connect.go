@@ -30,6 +30,10 @@ import (
 // DefaultTimeout is for one call of the function.
 const DefaultTimeout = 20 * time.Second
 
+// heavyTimeout is the longest that one call may take to which much was read: the agent reads
+// as much for no step of another namespace meanwhile.
+const heavyTimeout = 30 * time.Second
+
 const method = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
 
 // line is a connection to the function.
@@ -202,6 +206,9 @@ func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResp
 // same pass for ever.
 func (c *conversation) patience(ctx context.Context) time.Duration {
 	limit := c.props.Timeout.Or(DefaultTimeout)
+	if executors.RoomOf(ctx).Holds() {
+		limit = min(limit, heavyTimeout)
+	}
 	if end, bounded := ctx.Deadline(); bounded {
 		if left := time.Until(end) - time.Second; left > 0 && left < limit {
 			return left.Round(time.Millisecond)

@@ -34,6 +34,9 @@ const MaxRounds = 5
 // see the same; what it desires is applied twice and is once.
 type Runner struct{}
 
+// TakesRequired is executors.Requirer's: the function is handed the objects.
+func (Runner) TakesRequired() {}
+
 // Pass calls the function, as often as it requires more, and applies what it
 // desires.
 func (Runner) Pass(ctx context.Context, call executors.Call) executors.Outcome {

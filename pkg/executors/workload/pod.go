@@ -44,7 +44,7 @@ func podOf(ctx context.Context, call executors.Call, s plan.PodSelector) (*corev
 	err = api.EachOf(ctx, call.Clients.Kube.CoreV1().Pods(call.Namespace).List, sel, func(p *corev1.Pod) error {
 		seen = true
 		if p.DeletionTimestamp == nil && podReady(*p) && (first == nil || p.Name < first.Name) {
-			first = p
+			first = p.DeepCopy() // and not the page that it came with
 		}
 		return nil
 	})
