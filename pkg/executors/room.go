@@ -6,6 +6,8 @@ import "context"
 // holds it to its end, and others wait for it, so that whoever begins to wait for somebody
 // else lets go of it first.
 type Room interface {
+	// Tenant is whose pass it is: a namespace.
+	Tenant() string
 	// LetGo gives it back: what was read is not used any more.
 	LetGo()
 	// Holds says whether there is any.
@@ -29,5 +31,6 @@ func RoomOf(ctx context.Context) Room {
 
 type noRoom struct{}
 
-func (noRoom) LetGo()      {}
-func (noRoom) Holds() bool { return false }
+func (noRoom) Tenant() string { return "" }
+func (noRoom) LetGo()         {}
+func (noRoom) Holds() bool    { return false }

@@ -77,6 +77,9 @@ func (p *pass) end() {
 	p.ended = true
 }
 
+// Tenant is executors.Room's.
+func (p *pass) Tenant() string { return p.tenant }
+
 // LetGo is executors.Room's.
 func (p *pass) LetGo() {
 	p.mu.Lock()

@@ -3,11 +3,14 @@ package http
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	nethttp "net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
 // answers gives every request a body of a size.
@@ -17,9 +20,16 @@ func (a answers) RoundTrip(*nethttp.Request) (*nethttp.Response, error) {
 	return &nethttp.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", int(a))))}, nil
 }
 
-func open(t *testing.T, b *Budget, size int, limit time.Duration) *nethttp.Response {
+// room is that of a tenant's pass.
+type room string
+
+func (r room) Tenant() string { return string(r) }
+func (room) LetGo()           {}
+func (room) Holds() bool      { return false }
+
+func open(t *testing.T, b *Budget, tenant string, size int, limit time.Duration) *nethttp.Response {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(executors.WithRoom(t.Context(), room(tenant)), limit)
 	t.Cleanup(cancel)
 	request, err := nethttp.NewRequestWithContext(ctx, nethttp.MethodGet, "http://example.org", nil)
 	if err != nil {
@@ -35,8 +45,8 @@ func open(t *testing.T, b *Budget, size int, limit time.Duration) *nethttp.Respo
 func TestLargeAnswersShareABudget(t *testing.T) {
 	b := NewBudget()
 	var held []*nethttp.Response
-	for range budgetBytes / MaxBody { // each is read whole and not closed
-		r := open(t, b, MaxBody, time.Minute)
+	for i := range budgetBytes / MaxBody { // each is read whole and not closed
+		r := open(t, b, fmt.Sprint("tenant-", i%4), MaxBody, time.Minute)
 		if text, err := io.ReadAll(r.Body); err != nil || len(text) != MaxBody {
 			t.Fatalf("read %d bytes, %v", len(text), err)
 		}
@@ -45,11 +55,11 @@ func TestLargeAnswersShareABudget(t *testing.T) {
 	rest := int64(0)
 	for ; b.free.TryAcquire(budgetChunk); rest += budgetChunk {
 	}
-	late := open(t, b, MaxBody, 20*time.Millisecond)
+	late := open(t, b, "late", MaxBody, 20*time.Millisecond)
 	if text, err := io.ReadAll(late.Body); !errors.Is(err, context.DeadlineExceeded) || len(text) <= freeBytes {
 		t.Errorf("beyond the budget it reads %d bytes, %v", len(text), err)
 	}
-	small := open(t, b, freeBytes, 20*time.Millisecond)
+	small := open(t, b, "late", freeBytes, 20*time.Millisecond)
 	if text, err := io.ReadAll(small.Body); err != nil || len(text) != freeBytes {
 		t.Errorf("a small one has to wait: %d bytes, %v", len(text), err)
 	}
@@ -57,14 +67,41 @@ func TestLargeAnswersShareABudget(t *testing.T) {
 	for _, r := range append(held, late, late, small) { // twice is once
 		_ = r.Body.Close()
 	}
-	if !b.free.TryAcquire(budgetBytes) {
-		t.Error("something was not given back")
+	if !b.free.TryAcquire(budgetBytes) || len(b.own) > 0 {
+		t.Errorf("something was not given back: %v", b.own)
+	}
+}
+
+// Servers that never end their answers take from their own tenant alone.
+func TestTheLargeAnswersOfOneTenantLeaveRoomForOthers(t *testing.T) {
+	b := NewBudget()
+	var held []*nethttp.Response
+	waits := 0
+	for range 32 {
+		r := open(t, b, "greedy", MaxBody, 20*time.Millisecond)
+		if _, err := io.ReadAll(r.Body); err != nil {
+			waits++
+		}
+		held = append(held, r)
+	}
+	if waits == 0 {
+		t.Error("one tenant may have all of it")
+	}
+	other := open(t, b, "fair", MaxBody, time.Second)
+	if text, err := io.ReadAll(other.Body); err != nil || len(text) != MaxBody {
+		t.Errorf("another read %d bytes, %v", len(text), err)
+	}
+	for _, r := range append(held, other) {
+		_ = r.Body.Close()
+	}
+	if !b.free.TryAcquire(budgetBytes) || len(b.own) > 0 {
+		t.Errorf("something was not given back: %v", b.own)
 	}
 }
 
 func TestWhoIsClosedGivesBackWhatComesLate(t *testing.T) {
 	b := NewBudget()
-	r := open(t, b, MaxBody, time.Minute)
+	r := open(t, b, "shop", MaxBody, time.Minute)
 	if _, err := io.CopyN(io.Discard, r.Body, freeBytes+1); err != nil {
 		t.Fatal(err)
 	}
