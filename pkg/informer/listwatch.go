@@ -341,7 +341,7 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 	case <-s.doubted:
 	default:
 	}
-	there := map[types.NamespacedName]bool{}
+	there, handed := map[types.NamespacedName]bool{}, s.handedUpTo()
 	for next, first := "", true; first || next != ""; first = false {
 		page, err := s.ListFunc(ctx, metav1.ListOptions{Limit: s.Page, Continue: next})
 		s.answered(err)
@@ -352,11 +352,10 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if is := Version(m.GetResourceVersion()); is > 0 && is < s.handedUpTo() && s.Rewound != nil {
-			s.Rewound(s.handedUpTo(), is)
-			return "", errRewound
+		if err := s.backThen(m.GetResourceVersion(), handed); err != nil {
+			return "", err
 		}
-		err = meta.EachListItem(page, func(o runtime.Object) error { return s.listed(ctx, o, there) })
+		err = meta.EachListItem(page, func(o runtime.Object) error { return s.listed(ctx, o, handed, there) })
 		if err != nil {
 			return "", err
 		}
@@ -367,8 +366,21 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// listed hands one object of a list on, where it is not what was handed on before.
-func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[types.NamespacedName]bool) error {
+// backThen tells whoever hears of it that a version is older than what was seen.
+func (s *watchStream) backThen(version string, seen uint64) error {
+	is := Version(version)
+	if is == 0 || is >= seen || s.Rewound == nil {
+		return nil
+	}
+	s.Rewound(seen, is)
+	return errRewound
+}
+
+// listed hands one object of a list on, where it is not what was handed on before. Whoever
+// puts a backup back may have the versions go on from a higher one, or others may have
+// written as many meanwhile: then the objects alone are older than they were, or there
+// again although their deletion was told.
+func (s *watchStream) listed(ctx context.Context, o runtime.Object, handed uint64, there map[types.NamespacedName]bool) error {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		return err
@@ -378,6 +390,13 @@ func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[ty
 	s.mu.Lock()
 	was, known := s.known[k]
 	s.mu.Unlock()
+	seen := handed + 1
+	if known {
+		seen = was.version
+	}
+	if err := s.backThen(m.GetResourceVersion(), seen); err != nil {
+		return err
+	}
 	kind := watch.Added
 	switch {
 	case known && was.uid != m.GetUID():

@@ -196,27 +196,49 @@ func TestAnObjectIsHandedOnAgain(t *testing.T) {
 	})
 }
 
-// An API server that was put back from a backup has older versions: nothing of it is taken
-// in, for what is kept is of a time that never was.
+// Of an API server that was put back from a backup nothing is taken in, for what is kept is
+// of a time that never was. Its version is older then, or, where it was made to go on from a
+// higher one, that of an object is.
 func TestAStateThatWentBackIsTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newShelf()
-		s.put("a", "1")
-		var told [2]uint64
-		from := NewListWatch(&corev1.ConfigMap{})
-		from.ListFunc, from.WatchFunc, from.silence, from.Rewound = s.list, s.watch, time.Hour, func(was, is uint64) { told = [2]uint64{was, is} }
-		c := NewCache(from, "kind", func(o any) (any, error) { return o, nil })
-		c.Handle(func(any) {}, func(any) {})
-		go c.Informer.RunWithContext(t.Context())
-		synctest.Wait()
-		s.set(func() { s.version = 5; s.maps = map[string]*corev1.ConfigMap{} })
-		from.Relist()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if told != [2]uint64{11, 5} || c.content() != "map[a:1]" {
-			t.Errorf("told %v, the cache has %s", told, c.content())
-		}
-	})
+	old := func(name, version string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: version}, Data: map[string]string{"v": "old"}}
+	}
+	for name, c := range map[string]struct {
+		change func(s *shelf)
+		told   [2]uint64
+		has    string
+	}{
+		"an older version":               {func(s *shelf) { s.version, s.maps = 5, nil }, [2]uint64{14, 5}, "map[a:1 b:1]"},
+		"an older object":                {func(s *shelf) { s.version, s.maps["a"] = 1000, old("a", "9") }, [2]uint64{11, 9}, "map[a:1 b:1]"},
+		"one that was seen to go":        {func(s *shelf) { s.version, s.maps["c"] = 1000, old("c", "13") }, [2]uint64{15, 13}, "map[a:1 b:1]"},
+		"not one that is new":            {func(s *shelf) { s.version, s.maps["c"] = 1000, old("c", "15") }, [2]uint64{}, "map[a:1 b:1 c:old]"},
+		"not one that was written since": {func(s *shelf) { s.version, s.maps["a"] = 1000, old("a", "15") }, [2]uint64{}, "map[a:old b:1]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShelf()
+				s.put("a", "1")
+				s.put("b", "1")
+				var told [2]uint64
+				from := NewListWatch(&corev1.ConfigMap{})
+				from.ListFunc, from.WatchFunc, from.silence, from.Rewound = s.list, s.watch, time.Hour, func(was, is uint64) { told = [2]uint64{was, is} }
+				cached := NewCache(from, "kind", func(o any) (any, error) { return o, nil })
+				cached.Handle(func(any) {}, func(any) {})
+				go cached.Informer.RunWithContext(t.Context())
+				synctest.Wait()
+				s.put("c", "1")
+				s.put("c", "")
+				synctest.Wait()
+				s.set(func() { c.change(s) })
+				from.Relist()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if told != c.told || cached.content() != c.has {
+					t.Errorf("told %v, want %v; the cache has %s", told, c.told, cached.content())
+				}
+			})
+		})
+	}
 }
 
 func TestAWatchThatIsSilentForTooLongIsDoubted(t *testing.T) {

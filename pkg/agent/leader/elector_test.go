@@ -10,8 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
@@ -140,6 +142,55 @@ func TestALeaderWhoseLeaseAnotherHasEnds(t *testing.T) {
 
 // Nobody else has led: the work goes on where it was, behind a fence that was closed
 // meanwhile.
+// setBack has the lease as it was before, as after a restored backup.
+func setBack(api *agenttest.Cluster, was *unstructured.Unstructured) {
+	api.Edit("leases", "maint-system", annotations.LeaseName, func(u *unstructured.Unstructured) {
+		u.Object["spec"] = was.Object["spec"]
+	})
+}
+
+func TestALeaderWhoseLeaseWasPutBackFromABackupEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := agenttest.New(t)
+		r := stands(t, api, "first", true, 0)
+		time.Sleep(5 * time.Second)
+		was := api.Get("leases", "maint-system", annotations.LeaseName)
+		time.Sleep(time.Minute)
+		expect(t, "meanwhile", r, "leads", "works")
+		setBack(api, was)
+		time.Sleep(2 * RetryPeriod)
+		synctest.Wait()
+		if got := r.heard(); !slices.Contains(got, "lost") || r.Fence.Valid() {
+			t.Errorf("it says %q, its fence is open: %t", got, r.Fence.Valid())
+		}
+		r.stop()
+	})
+}
+
+func TestALeaseThatIsOlderThanAStandbySawIsTold(t *testing.T) {
+	lease := func(uid types.UID, version string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}
+	}
+	for name, c := range map[string]struct {
+		then *coordinationv1.Lease
+		told int
+	}{
+		"older":          {lease("a", "9"), 1},
+		"the same":       {lease("a", "10"), 0},
+		"newer":          {lease("a", "11"), 0},
+		"another object": {lease("b", "9"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := 0
+			l := leaseWatch{tenure: &tenure{Elector: New(Config{Lost: func(error) { told++ }})}}
+			l.saw(lease("a", "10"))
+			if l.saw(c.then); told != c.told {
+				t.Errorf("told %d times", told)
+			}
+		})
+	}
+}
+
 func TestALeaderGoesOnWhenTheAPIServerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := agenttest.New(t)

@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
@@ -23,6 +24,8 @@ import (
 )
 
 var errLeaseLost = errors.New("the lease was lost: another agent leads") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+var errWentBack = errors.New("the lease is older than it was, as after a restored backup: the agent begins anew") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // The timing of the lease. A leader that is gone is replaced when its lease has run
 // out, which a standby sees by a watch; where that is broken, up to two retries later:
@@ -85,6 +88,7 @@ type tenure struct {
 	work    func(ctx context.Context)
 	began   atomic.Bool
 	ended   atomic.Pointer[resourcelock.LeaderElectionRecord] // a lease that was seen to run out
+	wrote   atomic.Pointer[time.Time]                         // when we renewed the lease last, as it says
 	done    chan struct{}                                     // closed when the work has ended
 }
 
@@ -142,6 +146,15 @@ func (t *tenure) sawLeader(identity string) {
 	}
 }
 
+// sawRenewed notices a lease of our own that we had renewed later than it says.
+func (t *tenure) sawRenewed(r *resourcelock.LeaderElectionRecord) {
+	wrote := t.wrote.Load()
+	if wrote != nil && r.HolderIdentity == t.Identity && wrote.Sub(r.RenewTime.Time) > time.Second {
+		t.Fence.Close()
+		t.Lost(errWentBack)
+	}
+}
+
 // leaseMargin is how long after the end of a lease a standby leaves it alone, so that
 // what its holder sent in the last moment has arrived (a guess).
 const leaseMargin = 500 * time.Millisecond
@@ -149,7 +162,9 @@ const leaseMargin = 500 * time.Millisecond
 // leaseWatch follows the lease for a standby, which otherwise asks once in a while.
 type leaseWatch struct {
 	tenure *tenure
-	held   bool // it was seen in somebody's hand
+	held   bool      // it was seen in somebody's hand
+	uid    types.UID // of the lease that was seen last, and its version
+	at     uint64
 }
 
 // await has a standby ask for the lease as soon as it may be had: when its holder
@@ -192,6 +207,7 @@ func (l *leaseWatch) follow(ctx context.Context, w watch.Interface) bool {
 			if !open || !is {
 				return false
 			}
+			l.saw(lease)
 			last = resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
 			switch {
 			case event.Type == watch.Deleted:
@@ -208,6 +224,15 @@ func (l *leaseWatch) follow(ctx context.Context, w watch.Interface) bool {
 	}
 }
 
+// saw notices a lease that is older than it was.
+func (l *leaseWatch) saw(lease *coordinationv1.Lease) {
+	version := informer.VersionOf(lease)
+	if lease.UID == l.uid && version > 0 && version < l.at {
+		l.tenure.Lost(errWentBack)
+	}
+	l.uid, l.at = lease.UID, version
+}
+
 // fencedLock tells the fence when the lease was renewed, by the time before the
 // request was sent: the API server may have counted from there.
 type fencedLock struct {
@@ -221,6 +246,7 @@ func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 	r, raw, err := l.LeaseLock.Get(ctx)
 	if err == nil { // the elector would tell only when it gives up
 		l.tenure.sawLeader(r.HolderIdentity)
+		l.tenure.sawRenewed(r)
 	}
 	if ended := l.tenure.ended.Load(); err == nil && ended != nil && sameTerm(r, ended) && r.RenewTime.Equal(&ended.RenewTime) {
 		r.HolderIdentity = ""
@@ -282,6 +308,7 @@ func (l *fencedLock) renewed(err error, sent time.Time, r resourcelock.LeaderEle
 	if err != nil || r.HolderIdentity != l.tenure.Identity {
 		return
 	}
+	l.tenure.wrote.Store(&r.RenewTime.Time)
 	l.tenure.Fence.Renew(sent, r.LeaderTransitions)
 	if l.tenure.Fence.Closed() && l.tenure.Elect {
 		l.tenure.Lost(errLeaseLost)
