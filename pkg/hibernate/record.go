@@ -302,7 +302,7 @@ func (s *Step) sleep(o Observation, i int, now time.Time) {
 	switch {
 	case res.Left != "":
 	case o.Gone:
-		res.leave("it is gone", now)
+		res.leave(goneForGood, now)
 	case o.Asleep && res.RestoredAt != nil: // it was awake again, and what it was then is not what is recorded
 		res.leave("somebody stopped it", now)
 	case o.Asleep && unsettled(res.WokenAt, o, now): // it may be on its way up, and not be shown so yet
@@ -392,7 +392,7 @@ func (r Record) ToWake(seen []Observation, now time.Time) Step {
 		at, there := lastSeen[place{res.ID, res.UID}]
 		switch {
 		case !there || seen[at].Gone:
-			res.leave("it is gone", now)
+			res.leave(goneForGood, now)
 		case seen[at].Unseen != "":
 			s.due(i, seen[at])
 		case !seen[at].Awake:
@@ -407,6 +407,49 @@ func (r Record) ToWake(seen []Observation, now time.Time) Step {
 			s.due(i, seen[at])
 		default:
 			res.RestoredAt = &now
+		}
+	}
+	return s
+}
+
+// goneForGood is why a resource is left alone that is not there any more.
+const goneForGood = "it is gone"
+
+// RestoreTimeout is how long after a plan was made anew what its restore data speaks of may
+// come (a guess: whoever puts a namespace back from a backup makes ConfigMaps first, and
+// workloads last).
+const RestoreTimeout = 10 * time.Minute
+
+// Adopted is a record of a plan that was made anew, as out of a backup: what has been made
+// anew with it, and sleeps, is what slept. Another of the name that runs is somebody else's.
+func (r Record) Adopted(seen []Observation) Record {
+	there, others := map[place]bool{}, map[string]Observation{}
+	for _, o := range seen {
+		if there[place{o.ID, o.UID}] = true; !o.Gone && !o.Awake {
+			others[o.ID] = o
+		}
+	}
+	known := placesOf(r.Resources)
+	r.Resources = slices.Clone(r.Resources)
+	for i, res := range r.Resources {
+		other, is := others[res.ID]
+		if is && res.UID != "" && res.Left == "" && res.RestoredAt == nil && !there[place{res.ID, res.UID}] && known.of(other) < 0 {
+			r.Resources[i].UID = other.UID
+		}
+	}
+	return r
+}
+
+// Expecting is the step without the conclusion that something is gone, until an instant
+// before which it may still come.
+func (s Step) Expecting(before Record, now, until time.Time) Step {
+	if !now.Before(until) {
+		return s
+	}
+	for i, res := range before.Resources {
+		if res.Left == "" && s.Record.Resources[i].Left == goneForGood {
+			s.Record.Resources[i] = res
+			s.wait(until)
 		}
 	}
 	return s

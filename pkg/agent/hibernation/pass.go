@@ -177,7 +177,7 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hi
 		return look{failure: failure}, nil
 	}
 	*r = there
-	if l.step, err = c.follow(ctx, *r, seen); err != nil {
+	if l.step, err = c.follow(ctx, k, *r, seen); err != nil {
 		return look{failure: document.Cut(err.Error(), document.MaxMessage)}, nil
 	}
 	if failure := c.noRoom(k, *r, l.step.Record); failure != "" {
@@ -198,16 +198,19 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hi
 }
 
 // follow is what follows for a target from how its resources are.
-func (c *Controller) follow(ctx context.Context, r hibernate.Record, seen []hibernate.Observation) (hibernate.Step, error) {
-	now := c.Now().UTC()
+func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hibernate.Record, seen []hibernate.Observation) (hibernate.Step, error) {
+	now, expected := c.Now().UTC(), time.Time{}
+	if cm := c.Documents.Any(k); cm != nil && string(cm.UID) != r.PlanUID {
+		r, expected = r.Adopted(seen), cm.CreationTimestamp.Add(hibernate.RestoreTimeout)
+	}
 	if r.Operation == hibernate.Wake {
-		return r.ToWake(seen, now), nil
+		return r.ToWake(seen, now).Expecting(r, now, expected), nil
 	}
 	seen, err := c.spareOwn(ctx, seen)
 	if err != nil {
 		return hibernate.Step{}, err
 	}
-	return r.ToSleep(seen, now), nil
+	return r.ToSleep(seen, now).Expecting(r, now, expected), nil
 }
 
 // watch has the target's resources watched, where they can be, and says whether that stands.

@@ -266,6 +266,67 @@ func TestWhatBecomesOfThePlanWhileItSleeps(t *testing.T) {
 	}
 }
 
+// fromBackup has the namespace be lost while its plan sleeps, and put back from a backup in
+// the order in which that is done: ConfigMaps first, under new uids, and workloads when
+// they come. No agent runs while it is lost.
+func (w *world) fromBackup(comes ...func()) {
+	w.agent.stop()
+	plan, data := w.api.ConfigMap(shop, "nights"), w.api.ConfigMap(shop, annotations.RestoreName("nights", "apps"))
+	for _, name := range w.api.Names("configmaps") {
+		namespace, object, _ := strings.Cut(name, "/")
+		w.api.Tear("configmaps", namespace, object)
+	}
+	for _, name := range []string{"orders", "web"} {
+		w.api.Tear("deployments", shop, name)
+	}
+	for _, cm := range []*corev1.ConfigMap{plan, data} {
+		cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
+		w.api.Put(cm)
+	}
+	w.begins()
+	for _, c := range comes {
+		w.after(time.Minute)
+		c()
+	}
+}
+
+func TestWhatABackupBringsBackAsleepWakesAsItWas(t *testing.T) {
+	for name, c := range map[string]struct {
+		comes func(w *world) []func()
+		want  string
+	}{
+		"soon": {func(w *world) []func() {
+			return []func(){func() { w.deployment("orders", "apps", 0); w.deployment("web", "apps", 0) }}
+		}, "orders 3, web 2"},
+		"one after the other": {func(w *world) []func() {
+			return []func(){func() { w.deployment("orders", "apps", 0) }, func() {}, func() { w.deployment("web", "apps", 0) }}
+		}, "orders 3, web 2"},
+		"one of them awake, by somebody": {func(w *world) []func() {
+			return []func(){func() { w.deployment("orders", "apps", 7); w.deployment("web", "apps", 0) }}
+		}, "orders 7, web 2"},
+		"one of them never": {func(w *world) []func() { return []func(){func() { w.deployment("web", "apps", 0) }} }, "web 2"},
+	} {
+		for _, at := range []string{"02:00", "03:30"} { // while it should sleep, and when it should be awake
+			t.Run(name+", at "+at, func(t *testing.T) {
+				night(t, oneToThree+apps, func(w *world) {
+					w.until("01:30")
+					w.sleeps()
+					if at != "02:00" {
+						w.until("02:59")
+					}
+					w.agent.stop()
+					w.until(at)
+					w.fromBackup(c.comes(w)...)
+					w.until("04:00")
+					w.has(c.want)
+					w.closed()
+					w.is("Active: ")
+				})
+			})
+		}
+	}
+}
+
 // In a namespace that goes nothing can be woken: what it was is kept where it can be read.
 func TestANamespaceThatIsDeletedLeavesItsRestoreData(t *testing.T) {
 	for name, c := range map[string]struct {
