@@ -262,6 +262,10 @@ func (l *ListWatch) handedUpTo() uint64 {
 
 var errDoubted = errors.New("the watch is doubted") //nolint:gochecknoglobals // a sentinel for errors.Is
 
+// cannotDecode marks what client-go says of an event that it cannot read: from the same version
+// on the watch would come to the same event again, and no further.
+const cannotDecode = "ClientWatchDecoding"
+
 // run lists, watches, and goes on with either until ctx ends.
 func (s *watchStream) run(ctx context.Context) {
 	defer close(s.out)
@@ -277,7 +281,7 @@ func (s *watchStream) run(ctx context.Context) {
 		if watched && time.Since(began) > time.Second { // what was open worked
 			failed = 0
 		}
-		if errors.Is(err, errDoubted) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		if errors.Is(err, errDoubted) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, cannotDecode) {
 			from = ""
 		}
 		if err != nil && !errors.Is(err, errDoubted) {
@@ -344,8 +348,8 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 	there, handed := map[types.NamespacedName]bool{}, s.handedUpTo()
 	for next, first := "", true; first || next != ""; first = false {
 		page, err := s.ListFunc(ctx, metav1.ListOptions{Limit: s.Page, Continue: next})
-		s.answered(err)
 		if err != nil {
+			s.answered(err)
 			return "", err
 		}
 		m, err := meta.ListAccessor(page)
@@ -360,6 +364,7 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 			return "", err
 		}
 		if next = m.GetContinue(); next == "" {
+			s.answered(nil) // not for a page before one that is refused
 			return m.GetResourceVersion(), s.end(ctx, there, m.GetResourceVersion())
 		}
 	}

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -154,6 +155,29 @@ func TestACacheReachesWhatAWatchThatHangsDoesNotShow(t *testing.T) {
 		if err := c.Reach(ctx, uint64(now)); err != nil || s.lists != 2 {
 			t.Errorf("%d lists, %v; what was reached is not listed again", s.lists, err)
 		}
+	})
+}
+
+// From the same version on the watch would come to the event that cannot be read again and
+// again: what is there is listed.
+func TestAnEventThatCannotBeReadIsReadFromAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		s.put("a", "1")
+		c := informed(t, s, time.Hour)
+		within(t, 5*time.Second, "a watch is open", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.open) == 1 })
+		s.set(func() { s.silent = true })
+		s.put("a", "2")
+		s.set(func() {
+			s.open[0].Error(apierrors.NewClientErrorReporter(500, "GET", cannotDecode).AsObject(errors.New("unable to decode an event from the watch stream: it is too large")))
+			s.silent = false
+		})
+		within(t, 5*time.Second, "what was written is seen", func() bool { return c.content() == "map[a:2]" })
+		s.set(func() {
+			if s.lists != 2 {
+				t.Errorf("%d lists", s.lists)
+			}
+		})
 	})
 }
 

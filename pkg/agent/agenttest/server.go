@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -251,14 +252,20 @@ func (c *Cluster) there(r Request) (objectKey, *unstructured.Unstructured, *apie
 
 func (c *Cluster) list(r Request) any {
 	items := []any{}
-	for _, u := range c.listed(r) {
+	all, from := c.listed(r), 0
+	_, _ = fmt.Sscan(url.Values(r.query).Get("continue"), &from) // none: the first page
+	page, next := all[min(from, len(all)):], ""
+	if limit, err := strconv.Atoi(url.Values(r.query).Get("limit")); err == nil && limit > 0 && limit < len(page) {
+		page, next = page[:limit], strconv.Itoa(from+limit)
+	}
+	for _, u := range page {
 		items = append(items, r.shown(u))
 	}
 	kind, version := r.kind.Kind+"List", schema.GroupVersion{Group: r.kind.Group, Version: r.kind.Version}.String()
 	if r.meta {
 		kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}
-	return map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]any{"resourceVersion": strconv.FormatInt(c.version, 10)}, "items": items}
+	return map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]any{"resourceVersion": strconv.FormatInt(c.version, 10), "continue": next}, "items": items}
 }
 
 // shown is an object as the request asks for it.

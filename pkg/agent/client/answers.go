@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -16,6 +17,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/semaphore"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -190,11 +192,32 @@ func (a *answers) bounded(next http.RoundTripper) http.RoundTripper {
 				return answer, nil
 			}
 			_ = answer.Body.Close()
-			if !tooLarge || limit == 1 {
+			if tooLarge && limit == 1 {
+				return nil, a.naming(next, asks, large)
+			}
+			if !tooLarge {
 				return nil, err
 			}
 		}
 	})
+}
+
+// naming asks for no more than the metadata of a page whose only object is too large: who has
+// to mend that wants to know its name. Where that is not answered it goes without.
+func (a *answers) naming(next http.RoundTripper, req *http.Request, large *executors.TooLargeError) error {
+	req = req.Clone(req.Context())
+	req.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")
+	answer, err := a.answer(next, req)
+	if err != nil {
+		return large
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var page metav1.PartialObjectMetadataList
+	if text, err := io.ReadAll(answer.Body); err != nil || json.Unmarshal(text, &page) != nil || len(page.Items) != 1 {
+		return large
+	}
+	of := page.Items[0]
+	return &executors.TooLargeError{What: large.What, Object: strings.TrimPrefix(of.Namespace+"/"+of.Name, "/")}
 }
 
 // answer is the answer to a request, with a body that is weighed.

@@ -114,13 +114,27 @@ func TestAPageThatIsTooLargeIsAskedForWithFewerObjects(t *testing.T) {
 }
 
 func TestAnObjectThatIsTooLargeForAPageOfItsOwnIsSaid(t *testing.T) {
-	asked := 0
-	from := newAnswers(false).bounded(says("application/json", func(*http.Request) io.ReadCloser {
-		asked++
-		return io.NopCloser(strings.NewReader(strings.Repeat("x", maxAnswer)))
-	}))
-	if _, err := read(t.Context(), t, from, aList+"?limit=500"); !tooLarge(err) || asked != 4 {
-		t.Errorf("asked %d times, %v", asked, err)
+	for said, object := range map[string]string{
+		`{"items":[{"metadata":{"namespace":"shop","name":"big"}}]}`: "shop/big", `{"items":[{"metadata":{"name":"node"}}]}`: "node",
+		`{"items":[]}`: "", `{"items":[{},{}]}`: "", "no JSON": "", strings.Repeat("x", maxAnswer): "",
+	} {
+		asked := 0
+		var named []string
+		from := newAnswers(false).bounded(says("application/json", func(r *http.Request) io.ReadCloser {
+			if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+				named = append(named, r.URL.RawQuery)
+				return io.NopCloser(strings.NewReader(said))
+			}
+			asked++
+			return io.NopCloser(strings.NewReader(strings.Repeat("x", maxAnswer)))
+		}))
+		_, err := read(t.Context(), t, from, aList+"?limit=500&continue=here")
+		if !tooLarge(err) || asked != 4 || !slices.Equal(named, []string{"continue=here&limit=1"}) {
+			t.Errorf("asked %d times, and for the name of %q, %v", asked, named, err)
+		}
+		if named := strings.HasSuffix(err.Error(), ": it is "+object); named != (object != "") {
+			t.Errorf("want %q: %v", object, err)
+		}
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
-	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
 )
 
 // Bounds of the bodies that wait until the rules are told of them: all that a watch shows
@@ -80,29 +80,22 @@ func (o *ruleObject) told() {
 }
 
 // read reads an object whose body had no room as it is now, for the rules that are told of
-// it one after the other; ok is false where there is nothing to tell. leave has to be called
-// when it was told. What came after the change that is told comes as a change of its own.
-func (r *Controller) read(ctx context.Context, k informer.Key, o *ruleObject) (fresh *ruleObject, leave func(), ok bool) {
+// it one after the other; fresh is nil where there is nothing to tell, and why says what is in
+// the way. leave has to be called when it was told. What came after the change that is told
+// comes as a change of its own.
+func (r *Controller) read(ctx context.Context, k informer.Key, o *ruleObject) (fresh *ruleObject, leave func(), why error) {
 	select {
 	case r.backlog.late <- struct{}{}:
 	case <-ctx.Done():
-		return nil, nil, false
+		return nil, nil, nil
 	}
 	leave = func() { <-r.backlog.late }
 	for range lateRetries {
-		c, err := r.Accounts.Clients(client.Account(k.As), "")
-		if err == nil {
-			u, asked := c.Dynamic.Resource(k.Resource).Namespace(o.Namespace).Get(ctx, o.Name, metav1.GetOptions{})
-			if asked == nil && u.GetUID() == o.UID {
-				return ruleObjectOf(u), leave, true
-			}
-			err = asked
+		u, err := r.readNow(ctx, k, watchrule.Where{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name})
+		if u != nil {
+			return ruleObjectOf(u), leave, nil
 		}
-		_, large := executors.TooLarge(err)
-		if err == nil || large || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // its deletion is told by the watch
-			if large || apierrors.IsForbidden(err) {
-				r.Log.Warn("what a watch rule is about cannot be read", "namespace", o.Namespace, "name", o.Name, "error", err.Error())
-			}
+		if why = err; why == nil || isTooLarge(why) || apierrors.IsForbidden(why) {
 			break
 		}
 		select {
@@ -111,5 +104,15 @@ func (r *Controller) read(ctx context.Context, k informer.Key, o *ruleObject) (f
 		}
 	}
 	leave()
-	return nil, nil, false
+	return nil, nil, why
+}
+
+// readNow is an object as it is, by the right that its watch has; nil: it is not there or has
+// left the selection, which is told by the watch.
+func (r *Controller) readNow(ctx context.Context, k informer.Key, o watchrule.Where) (*unstructured.Unstructured, error) {
+	c, err := r.Accounts.Clients(client.Account(k.As), "")
+	if err != nil {
+		return nil, err
+	}
+	return lookUp(ctx, c.Dynamic, k.Resource, k.Labels, o)
 }

@@ -2,10 +2,12 @@
 package watchrules
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -66,6 +68,9 @@ type subscription struct {
 	dropped bool      // it is looked at no more
 	doubt   time.Time // until then a lost answer is in doubt
 	early   time.Time // until then, what was written before the tracker was there
+
+	unread   map[unreadKey]unread // what its rules could not be told of
+	readNext time.Time            // when that is tried again; of the plan's worker alone
 }
 
 // openedRule is a rule and the watch that it listens to.
@@ -138,6 +143,7 @@ func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *s
 	for _, rule := range rules {
 		r.keep(ctx, wp, w, rule, plan.RuleID(rule, known.Spec.MirrorPrefix))
 	}
+	r.readAgain(ctx, wp, f.Now)
 	if err := r.confirm(ctx, wp); err != nil {
 		return err
 	}
@@ -151,9 +157,7 @@ func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *s
 	r.account(wp, "") // what was handled or forgotten
 	for _, rule := range rules {
 		id := plan.RuleID(rule, known.Spec.MirrorPrefix)
-		if f.Unwatched == "" {
-			f.Unwatched = wp.rules[id].trouble
-		}
+		f.Unwatched = cmp.Or(f.Unwatched, wp.rules[id].trouble, wp.unseen(rule, id))
 	}
 	for _, failure := range wp.tracker.Failures() {
 		r.Events.Eventf(cm, corev1.EventTypeWarning, "WatchConditionFailed", "The %s of %s/%s started no run, its condition cannot be evaluated: %s", failure.Event, failure.Kind, failure.Name, document.Cut(failure.Err.Error(), 512))
@@ -172,7 +176,7 @@ func (r *Controller) take(ctx context.Context, k types.NamespacedName, known *st
 	}
 	fresh := wp == nil
 	if fresh {
-		wp = &subscription{key: k, uid: f.UID, rules: map[string]*openedRule{}, early: f.Now.Add(doubtful)}
+		wp = &subscription{key: k, uid: f.UID, rules: map[string]*openedRule{}, unread: map[unreadKey]unread{}, early: f.Now.Add(doubtful)}
 		wp.tracker = watchrule.NewTracker(f.UID, annotations.PlanManager(k.Namespace, k.Name), annotations.ManagerAgent)
 	}
 	if wp.text != text {
@@ -273,7 +277,7 @@ func (r *Controller) keep(ctx context.Context, wp *subscription, w client.Accoun
 	}
 	o.trouble = ""
 	if refused := o.watch.Refusal(); refused != nil {
-		o.trouble = refused.Error()
+		o.trouble = blind(rule, refused)
 	}
 	if o.trouble != "" || o.compared || !o.watch.Synced() {
 		return
@@ -324,8 +328,9 @@ func (r *Controller) listen(ctx context.Context, wp *subscription, id string, k 
 				return
 			}
 			if object.later && !gone {
-				fresh, leave, ok := r.read(ctx, k, object)
-				if !ok {
+				fresh, leave, why := r.read(ctx, k, object)
+				if fresh == nil {
+					r.missed(wp, id, object, why)
 					return
 				}
 				defer leave()
@@ -352,10 +357,25 @@ func (r *Controller) listen(ctx context.Context, wp *subscription, id string, k 
 
 // hear tells a rule of an object.
 func (wp *subscription) hear(id string, o *ruleObject, gone bool) watchrule.Urgency {
-	if gone {
-		return wp.tracker.Lost(id, string(o.UID), o.body)
+	urgency := watchrule.UrgencyNone
+	if wp.miss(o.where(id), nil) { // the plan says so no more
+		urgency = watchrule.UrgencyNow
 	}
-	return wp.tracker.See(id, o.asObservation())
+	if gone {
+		return max(urgency, wp.tracker.Lost(id, string(o.UID), o.body))
+	}
+	return max(urgency, wp.tracker.See(id, o.asObservation()))
+}
+
+// missed notes that a rule cannot be told of an object, which its plan has to say; without an
+// error there is nothing to tell.
+func (r *Controller) missed(wp *subscription, id string, o *ruleObject, why error) {
+	wp.mu.Lock()
+	news := wp.tracker.Full(id) == "" && wp.miss(o.where(id), why)
+	wp.mu.Unlock()
+	if news {
+		r.Plans.Add(wp.key)
+	}
 }
 
 // catchUp shows a rule that joined late what its watch has told already: the
@@ -406,6 +426,9 @@ func (r *Controller) leave(wp *subscription, id string) {
 	}
 	o.watch.Leave()
 	o.watch, o.late, o.compared = nil, false, false
+	wp.mu.Lock()
+	defer wp.mu.Unlock()
+	maps.DeleteFunc(wp.unread, func(k unreadKey, _ unread) bool { return k.rule == id })
 }
 
 // confirm asks about objects that a watch no longer shows: deleted, or out of the
@@ -427,15 +450,17 @@ func (r *Controller) confirm(ctx context.Context, wp *subscription) error {
 		if err != nil {
 			return err
 		}
-		found, err := lookUp(ctx, c.Dynamic, k.Resource, o)
+		found, err := lookUp(ctx, c.Dynamic, k.Resource, "", o)
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			continue // the watch itself will say so
 		}
-		if err != nil {
+		if err != nil && !isTooLarge(err) {
 			return err
 		}
 		wp.mu.Lock()
-		wp.tracker.Confirm(o, found != nil)
+		if wp.miss(o, err); err == nil {
+			wp.tracker.Confirm(o, found != nil)
+		}
 		wp.mu.Unlock()
 	}
 	return nil
@@ -453,7 +478,7 @@ func (r *Controller) Note(ctx context.Context, k types.NamespacedName, f trigger
 	due := f.Now.Sub(wp.flushed) >= flushDelay
 	b := wp.tracker.Update(f.Ledger, d.Ledger, d.Changed, len(d.Claims) > 0, due)
 	for id, o := range wp.rules {
-		if o.compared && o.trouble == "" {
+		if o.compared && o.trouble == "" && len(wp.unreadOf(id)) == 0 { // what is there at first is recorded whole
 			wp.tracker.UpdateStart(&b, id)
 		}
 	}
@@ -539,7 +564,7 @@ func (r *Controller) Watched(ctx context.Context, k types.NamespacedName, w clie
 	if err != nil {
 		return nil, err
 	}
-	found, err := lookUp(ctx, c.Dynamic, rk.Resource, watchrule.Where{UID: req.UID, Namespace: req.Namespace, Name: req.Name})
+	found, err := lookUp(ctx, c.Dynamic, rk.Resource, "", watchrule.Where{UID: req.UID, Namespace: req.Namespace, Name: req.Name})
 	gone := err == nil && found == nil
 	if apierrors.IsNotFound(err) {
 		var asked error
@@ -547,6 +572,10 @@ func (r *Controller) Watched(ctx context.Context, k types.NamespacedName, w clie
 		err = errors.Join(err, asked)
 	}
 	switch {
+	case isTooLarge(err):
+		body := req.Watched(nil)
+		body["truncated"] = true
+		return body, nil
 	case gone || err != nil && r.hidden(ctx, c, k, rk, req, err):
 		return req.Watched(nil), nil
 	case err != nil:

@@ -2,6 +2,7 @@ package watchrules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,8 +16,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
@@ -145,6 +148,20 @@ func TestWhatARuleMayNotSeeIsSaid(t *testing.T) {
 			given: func(w *world) { w.cluster.Deny(runner, "list", "configmaps") }, said: "the ServiceAccount maint-runner may not list and watch configmaps in namespace shop",
 			mend: func(w *world) { w.cluster.Allow(runner, "list", "configmaps") },
 		},
+		"an object is too large": {
+			given: func(w *world) { w.object("big", tooLarge()) }, said: "the watch of ConfigMap sees nothing, for ConfigMap shop/big cannot be read: the answer of the API server is too large: to read it would take more than 16 MiB of the agent's memory; make it smaller, or have",
+			mend: func(w *world) { w.object("big", "1") },
+		},
+		"one is too large that goes": {
+			given: func(w *world) { w.object("big", tooLarge()) }, said: "for ConfigMap shop/big cannot be read",
+			mend: func(w *world) { w.cluster.Delete("configmaps", "shop", "big") },
+		},
+		"one is too large that leaves the selection": {
+			given: func(w *world) { w.object("big", tooLarge()) }, said: "for ConfigMap shop/big cannot be read",
+			mend: func(w *world) {
+				w.cluster.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "big"}, Data: map[string]string{"a": tooLarge()}})
+			},
+		},
 		"the kind is not served": {
 			given: func(w *world) { w.cluster.Unserve("configmaps2") }, rule: "{apiVersion: v1, kind: Unheard}", said: "kind Unheard of v1 is not known to this cluster",
 		},
@@ -175,6 +192,117 @@ func TestWhatARuleMayNotSeeIsSaid(t *testing.T) {
 				w.claimed("p: update old")
 			})
 		})
+	}
+}
+
+func tooLarge() string { return strings.Repeat("x", 6<<20) }
+
+// While an object is too large nothing is seen, and nothing is lost: what changed meanwhile
+// runs when it is over. The plan says so all the time, also while pages before it are read.
+func TestAnObjectThatGrowsTooLargeIsSaidUntilItIsOver(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for i := range 600 { // more than a page
+			w.cluster.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("a%d", i), Labels: map[string]string{"app": "shop"}}})
+		}
+		w.object("big", "1")
+		w.object("old", "1")
+		w.object("gone", "1")
+		w.plan("p", onConfig)
+		w.begins("p")
+		w.claimed()
+		w.object("big", tooLarge())
+		w.object("old", "2")
+		w.cluster.Delete("configmaps", "shop", "gone")
+		w.claimed()
+		for range 100 {
+			w.after(time.Second)
+			if got := w.trouble("p"); !strings.Contains(got, "for ConfigMap shop/big cannot be read") {
+				t.Fatalf("the plan is told %q", got)
+			}
+		}
+		before := w.cluster.Asked(agenttest.When{User: "maint-runner", Verb: "list"})
+		w.after(10 * time.Minute)
+		if n := w.cluster.Asked(agenttest.When{User: "maint-runner", Verb: "list"}) - before; n > 1000 {
+			t.Errorf("in ten minutes it lists %d pages", n)
+		}
+		w.object("big", "2")
+		w.after(time.Minute)
+		w.claimed("p: delete gone", "p: update big", "p: update old")
+		if got := w.trouble("p"); got != "" {
+			t.Errorf("it is still told %q", got)
+		}
+	})
+}
+
+// An object that could not be read when it was told of is tried again: its change is not lost.
+func TestAnObjectThatCannotBeReadIsSaidAndTriedAgain(t *testing.T) {
+	reads := agenttest.When{User: "maint-runner", Verb: "list"}
+	for name, c := range map[string]struct {
+		code int
+		mend func(w *world)
+		want []string
+	}{
+		"and is read later":         {403, func(*world) {}, []string{"p: update old"}},
+		"and was away for a minute": {500, func(*world) {}, []string{"p: update old"}},
+		"and is gone":               {403, func(w *world) { w.cluster.Delete("configmaps", "shop", "old") }, []string{"p: delete old"}},
+		"and has left the selection": {403, func(w *world) {
+			w.cluster.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "old"}, Data: map[string]string{"a": "2"}})
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.late = true
+				w.object("old", "1")
+				w.plan("p", onConfig)
+				w.begins("p")
+				mend := w.cluster.Refuse(reads, agenttest.Always, c.code, "no")
+				w.object("old", "2")
+				w.after(time.Minute)
+				if got := w.trouble("p"); !strings.Contains(got, "the watch of ConfigMap does not see ConfigMap shop/old: ") {
+					t.Errorf("the plan is told %q", got)
+				}
+				c.mend(w)
+				mend()
+				w.after(time.Minute)
+				w.claimed(c.want...)
+				if got := w.trouble("p"); got != "" {
+					t.Errorf("it is still told %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatARuleDoesNotSeeInWords(t *testing.T) {
+	rule := plan.Watch{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop"}
+	large := &executors.TooLargeError{What: "it is too large"}
+	for want, refusal := range map[string]error{
+		"no": errors.New("no"),
+		"the watch of ConfigMap in namespace shop sees nothing: it is too large; " + smallerAdvice:                                        large,
+		"the watch of ConfigMap in namespace shop sees nothing, for ConfigMap shop/big cannot be read: it is too large; " + smallerAdvice: &executors.TooLargeError{What: large.What, Object: "shop/big"},
+	} {
+		if got := blind(rule, refusal); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+	wp := &subscription{unread: map[unreadKey]unread{}}
+	tell := func(name string, why error, news bool) {
+		t.Helper()
+		if got := wp.miss(watchrule.Where{Rule: "r", UID: name, Namespace: "shop", Name: name}, why); got != news {
+			t.Errorf("%s: %v is news: %t", name, why, got)
+		}
+	}
+	tell("b", errors.New("no"), true)
+	tell("b", errors.New("no"), false)
+	tell("b", nil, true)
+	tell("b", nil, false)
+	tell("b", errors.New("no"), true)
+	tell("a", fmt.Errorf("look: %w", large), true)
+	if got, want := wp.unseen(rule, "r"), "the watch of ConfigMap in namespace shop does not see ConfigMap shop/a, and 1 more: look: it is too large; "+smallerAdvice; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	if got := wp.unseen(rule, "another"); got != "" {
+		t.Errorf("another rule says %q", got)
 	}
 }
 
@@ -288,10 +416,11 @@ func TestTheObjectOfARequest(t *testing.T) {
 		fails bool
 		later bool // nothing, when it is asked again half a minute later
 	}{
-		"is read as it is":                   {want: "2"},
-		"is nothing, where it is gone":       {given: func(w *world) { w.cluster.Delete("configmaps", "shop", "old") }},
-		"is nothing, where it is another":    {given: func(w *world) { w.cluster.Delete("configmaps", "shop", "old"); w.object("old", "9") }},
-		"is nothing, where its kind is gone": {kind: "Unheard"},
+		"is read as it is":                                {want: "2"},
+		"is nothing, where it is gone":                    {given: func(w *world) { w.cluster.Delete("configmaps", "shop", "old") }},
+		"is nothing, where it is another":                 {given: func(w *world) { w.cluster.Delete("configmaps", "shop", "old"); w.object("old", "9") }},
+		"is nothing, where its kind is gone":              {kind: "Unheard"},
+		"is nothing but who it is, where it is too large": {given: func(w *world) { w.object("old", tooLarge()) }},
 		"is waited for, where the API server is away": {
 			given: func(w *world) {
 				w.cluster.Refuse(agenttest.When{User: "maint-runner", Verb: "list"}, agenttest.Always, 500, "no")

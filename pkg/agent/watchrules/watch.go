@@ -2,7 +2,9 @@ package watchrules
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -65,6 +67,10 @@ func agentWrote(u *unstructured.Unstructured) bool {
 	return false
 }
 
+func (o *ruleObject) where(rule string) watchrule.Where {
+	return watchrule.Where{Rule: rule, UID: string(o.UID), Namespace: o.Namespace, Name: o.Name}
+}
+
 func (o *ruleObject) asObservation() watchrule.Observation {
 	return watchrule.Observation{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name, Version: informer.Version(o.ResourceVersion), Body: o.body, Writers: o.writers}
 }
@@ -87,8 +93,18 @@ func (r *Controller) source(k informer.Key) informer.Source {
 			}
 		},
 		Refusal: func(err error) error { return refusal(k, err) },
+		Pause: func(failed int, err error) time.Duration {
+			if isTooLarge(err) { // all that is before it is read each time
+				return tooLargePause
+			}
+			return informer.Backoff(failed, err)
+		},
 	}
 }
+
+// tooLargePause is how often a list is tried again in which an object is too large (a guess:
+// whoever mends it waits no longer than this).
+const tooLargePause = 30 * time.Second
 
 // refusal says that the account may not look. A right that comes later shows by itself: the
 // watch is tried again and again.
@@ -98,6 +114,10 @@ func refusal(k informer.Key, err error) error {
 		return fmt.Errorf("the ServiceAccount %s may not list and watch %s, which its watch triggers need: grant list and watch on them to it (%w)", k.As.Name, k, err)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the cluster does not serve %s (any more): %w", k, err)
+	}
+	var large *executors.TooLargeError
+	if errors.As(err, &large) { // alone: what is around it says another thing each time
+		return large
 	}
 	return nil // it does not answer now; that is no news of ours
 }
@@ -131,9 +151,9 @@ func listed(use *informer.Use) map[string]bool {
 }
 
 // lookUp reads one object, live: by a list, since that is the right that the account has.
-// Nil is one that is not there.
-func lookUp(ctx context.Context, as dynamic.Interface, resource schema.GroupVersionResource, o watchrule.Where) (*unstructured.Unstructured, error) {
-	list, err := as.Resource(resource).Namespace(o.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", o.Name).String()})
+// Nil is one that is not there, or that the labels do not pick.
+func lookUp(ctx context.Context, as dynamic.Interface, resource schema.GroupVersionResource, labels string, o watchrule.Where) (*unstructured.Unstructured, error) {
+	list, err := as.Resource(resource).Namespace(o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels, FieldSelector: fields.OneTermEqualSelector("metadata.name", o.Name).String()})
 	if err != nil {
 		return nil, fmt.Errorf("look for %s %s: %w", resource.GroupResource(), o.Name, err)
 	}
