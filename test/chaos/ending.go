@@ -33,6 +33,7 @@ func (p *people) wind(ctx context.Context) {
 			return p.mergeMap(ctx, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, annotations.Pause))
 		})
 	}
+	p.windNights(ctx)
 	for _, node := range []string{"node-2", "node-3"} {
 		p.insist(ctx, "releases "+node, func(ctx context.Context) error {
 			return p.mergeNode(ctx, node, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, annotations.RequestPrefix+"person"))
@@ -71,6 +72,8 @@ func (w *world) left(ctx context.Context) ([]check.Left, error) {
 			out = append(out, check.Left{What: "ledger " + cm.Name, Why: fmt.Sprintf("has %d open entries", openEntries(&cm))})
 		case kind == annotations.KindPlan:
 			out = append(out, leftOfPlan(&cm)...)
+		default:
+			out = append(out, leftOfNights(&cm)...)
 		}
 	}
 	orders, err := w.admin.AppsV1().Deployments(namespace).Get(ctx, "orders", metav1.GetOptions{})
@@ -170,6 +173,9 @@ func (w *world) snapshot(ctx context.Context) (map[string]string, error) {
 		out[key+" minReadySeconds"] = fmt.Sprint(d.Spec.MinReadySeconds)
 		out[key+" labels"] = spelled(d.Labels)
 		out[key+" annotations"] = spelled(d.Annotations)
+	}
+	if err := w.cronJobs(ctx, out); err != nil {
+		return nil, err
 	}
 	nodes, err := w.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

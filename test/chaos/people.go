@@ -46,6 +46,8 @@ func (p *people) deeds() []deed {
 		{2, "aborts a run", p.abort},
 		{2, "resumes a suspended run", func(ctx context.Context) error { return p.answerLive(ctx, annotations.Resume) }},
 		{3, "asks for a node, or releases it", p.node},
+		{4, "holds what sleeps asleep or awake, or lets go of it", p.hold},
+		{1, "pauses or resumes the nights", p.pauseNights},
 	}
 }
 

@@ -19,6 +19,9 @@ func (w *world) story(ctx context.Context) error {
 	if err := w.lay(ctx); err != nil {
 		return fmt.Errorf("prepare the workload: %w", err)
 	}
+	if err := w.layNights(ctx); err != nil {
+		return fmt.Errorf("prepare what sleeps: %w", err)
+	}
 	before, err := w.snapshot(ctx)
 	if err != nil {
 		return err
@@ -46,6 +49,9 @@ func (p *people) begin(ctx context.Context) error {
 		if err := p.plant(ctx, name, slots); err != nil {
 			return err
 		}
+	}
+	if err := p.plantNights(ctx); err != nil {
+		return err
 	}
 	return p.world.until(ctx, "the plans are seen", time.Minute, func(ctx context.Context) (bool, error) {
 		for _, name := range []string{"steady", "ticks", "labelled", "watched", "asked", "rollout"} {
@@ -136,7 +142,7 @@ func (w *world) judge(ctx context.Context, tokens []string, from, to time.Time) 
 	if err != nil {
 		return err
 	}
-	w.found(slices.Concat(check.Ended(h), check.Leader(h), check.FirstWrite(h), check.Requests(h), check.Tokens(h, tokens), check.Refusals(h), check.Intents(h), check.Slots(h, memories, read))...)
+	w.found(slices.Concat(check.Ended(h), check.Leader(h), check.FirstWrite(h), check.Requests(h), check.Tokens(h, tokens), check.Refusals(h), check.Needless(h), check.Intents(h), check.Slots(h, memories, read))...)
 	if !from.IsZero() {
 		w.found(check.Quiet(h, from, to)...)
 	}

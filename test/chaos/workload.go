@@ -187,7 +187,7 @@ func (w *world) accounts(ctx context.Context) error {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), Verbs: strings.Fields(verbs)}
 	}
 	err := harness.Runner(ctx, w.admin, namespace,
-		rule("apps", "deployments deployments/scale statefulsets daemonsets", "get list watch patch"), rule("batch", "jobs", "get list watch create delete"),
+		rule("apps", "deployments deployments/scale statefulsets daemonsets", "get list watch patch"), rule("batch", "jobs", "get list watch create delete"), rule("batch", "cronjobs", "get list watch patch"),
 		rule("", "configmaps", "get list watch create patch delete"), rule("", "pods pods/log", "get list"))
 	if err != nil {
 		return err

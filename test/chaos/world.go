@@ -33,6 +33,11 @@ rules:
   resources:
   - {group: "", resources: [configmaps]}
   - {group: coordination.k8s.io, resources: [leases]}
+- level: RequestResponse
+  verbs: [create, update, patch, delete]
+  resources:
+  - {group: apps, resources: [deployments, deployments/scale, statefulsets/scale, replicasets/scale]}
+  - {group: batch, resources: [cronjobs]}
 - level: Metadata
 `
 

@@ -130,7 +130,7 @@ func lived() *book {
 
 func TestCheckersSeeWhatIsWrongAndNothingElse(t *testing.T) {
 	judge := map[string]func(History) []Finding{
-		"ended": Ended, "leader": Leader, "first-write": FirstWrite, "requests": Requests, "refusals": Refusals, "intents": Intents,
+		"ended": Ended, "leader": Leader, "first-write": FirstWrite, "requests": Requests, "refusals": Refusals, "intents": Intents, "needless": Needless,
 		"quiet": func(h History) []Finding { return Quiet(h, noon(100), noon(160)) },
 	}
 	for _, c := range []struct {
@@ -171,6 +171,14 @@ func TestCheckersSeeWhatIsWrongAndNothingElse(t *testing.T) {
 		{"a start in a pause", "intents", newBook().plan(0, "v1", "").run(1, "a1", "create", "Pending").plan(2, "v1", "true").run(20, "a1", "update", "Running", "one=Running"), "run r of ns/p started"},
 		{"a step in a pause", "intents", newBook().plan(0, "v1", "").run(1, "a1", "create", "Running", "one=Running").plan(2, "v1", "true").run(20, "a1", "update", "Running", "one=Succeeded", "two=Running"), "step two of run r began"},
 		{"cleanup in a pause", "intents", newBook().plan(0, "v1", "").run(1, "a1", "create", "Running", "one=Running").plan(2, "v1", "true").run(20, "a1", "update", "Running", "one=Failed", "finally/two=Running"), ""},
+		{"a workload that sleeps and wakes", "needless", newBook().scale(1, "", 2).scale(2, "a1", 0).scale(3, "a1", 2).scale(4, "a1", 0), ""},
+		{"a workload that is put to sleep twice", "needless", newBook().scale(1, "", 2).scale(2, "a1", 0).scale(3, "b1", 0), "b1 told deployments ns d to be at 0"},
+		{"one that somebody woke in between", "needless", newBook().scale(1, "a1", 0).scale(2, "", 1).scale(3, "a1", 0), ""},
+		{"somebody who says it again", "needless", newBook().scale(1, "a1", 0).scale(2, "", 0), ""},
+		{"a CronJob that is suspended twice", "needless", newBook().suspend(1, "a1", true).suspend(2, "a1", true), "a1 told cronjobs ns c to be suspended: true"},
+		{"a CronJob that goes on", "needless", newBook().suspend(1, "a1", true).suspend(2, "a1", false), ""},
+		{"another patch of a workload", "needless", newBook().replicas(1, `{"spec":{"replicas":2}}`).replicas(2, `{"metadata":{"labels":{"a":"b"}}}`), ""},
+		{"a patch that says how many again", "needless", newBook().replicas(1, `{"spec":{"replicas":2}}`).replicas(2, `{"spec":{"replicas":2}}`), "to be at 2"},
 		{"lease and heartbeat in the quiet minute", "quiet", newBook().lease(110, "a1", "a").add(120, "a1", "update", "configmaps", heartbeat, nil), ""},
 		{"a person in the quiet minute", "quiet", newBook().plan(110, "v1", ""), ""},
 		{"a status in the quiet minute", "quiet", newBook().add(120, "a1", "patch", "configmaps", "p", nil), "a1 sent patch /x/p"},
@@ -190,6 +198,32 @@ func expect(t *testing.T, got []Finding, want string) {
 	case want != "" && (len(got) != 1 || !strings.Contains(got[0].String(), want)):
 		t.Errorf("found %v, want one that says %q", got, want)
 	}
+}
+
+// scale sets the replicas of a workload; a Scale says nothing of none.
+func (b *book) scale(at float64, process string, to int) *book {
+	return b.add(at, process, "patch", "deployments", "d", func(e *harness.AuditEvent, o map[string]any) {
+		e.Object.Subresource = "scale"
+		o["spec"] = map[string]any{"replicas": to}
+		if to == 0 {
+			o["spec"] = map[string]any{}
+		}
+	})
+}
+
+// replicas is a patch of a workload, which has two of them.
+func (b *book) replicas(at float64, patch string) *book {
+	return b.add(at, "a1", "patch", "deployments", "d", func(e *harness.AuditEvent, o map[string]any) {
+		e.Request = json.RawMessage(patch)
+		o["spec"] = map[string]any{"replicas": 2}
+	})
+}
+
+func (b *book) suspend(at float64, process string, to bool) *book {
+	return b.add(at, process, "patch", "cronjobs", "c", func(e *harness.AuditEvent, o map[string]any) {
+		e.Request = json.RawMessage(fmt.Sprintf(`{"spec":{"suspend":%t}}`, to))
+		o["spec"] = map[string]any{"suspend": to}
+	})
 }
 
 // late has the newest request sent at another instant than it came.

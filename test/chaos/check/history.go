@@ -97,6 +97,8 @@ type object struct {
 	Data map[string]string `json:"data"`
 	Spec struct {
 		HolderIdentity *string `json:"holderIdentity"`
+		Replicas       *int32  `json:"replicas"`
+		Suspend        *bool   `json:"suspend"`
 	} `json:"spec"`
 }
 
