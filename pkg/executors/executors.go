@@ -66,6 +66,9 @@ type Call struct {
 	Approval   *run.Approval   // approval: what somebody said
 	Listed     bool            // for-each: its items are known
 	Items      []run.Item      // for-each: those that its batches have done so far
+	// CameBack is when the run was put back from a backup, with what it had changed under
+	// other uids. Zero: it was not.
+	CameBack time.Time
 	// Turns says of nodes when an earlier run of the plan was through with them.
 	Turns run.NodeTurns
 	// Drainer drains nodes beside the passes, and wakes the step.

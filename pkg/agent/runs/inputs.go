@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,7 +52,7 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 		Manager: annotations.PlanManager(l.Run.Namespace, l.Run.Plan), DryRun: l.Run.Request.DryRun, Target: l.Run.Spec.Target, TargetUID: targets.UIDOf(l.Run.TargetUID),
 		Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Memory: rec.Memory, Approval: rec.Approval, OnRestart: m.Step.OnRestart,
 		Listed: rec.Listed, Items: l.Run.ItemsDone(l.Journal, m.Path), Watched: l.Run.Watched, Now: c.Now(), Clients: clients,
-		Holders: c.holders(l, m.Path),
+		Holders: c.holders(l, m.Path), CameBack: cameBack(l.Object.CreationTimestamp.Time, l.Journal.StartedAt),
 	}
 	if cluster, _ := clusterAt(l.Run, ""); cluster.Name != clients.Cluster { // the target is on another one
 		call.Target, call.TargetUID = nil, ""
@@ -65,6 +66,18 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, queue.Latest(failed.WakeAt, c.Now().Add(retryDelay))
 	}
 	return call, failed
+}
+
+// clocksDiffer is how far clocks may be apart.
+const clocksDiffer = 5 * time.Minute
+
+// cameBack is when a run was put back from a backup: its object was made after it had
+// started, by more than clocks may differ. Zero: it was not.
+func cameBack(made time.Time, started *time.Time) time.Time {
+	if started == nil || made.Sub(*started) <= clocksDiffer {
+		return time.Time{}
+	}
+	return made
 }
 
 // inputReader is what a step sees of the cluster.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,17 +35,34 @@ func restore(ctx context.Context, call executors.Call, ref plan.ResourceRef, sub
 		return api.Outcome(ctx, call, err)
 	}
 	live, err := read(ctx, o, subresource)
+	if api.IsMissing(err) && call.Now.Before(call.CameBack.Add(backupTime)) {
+		out := api.Waiting(o.Watch(""), "%s is not there yet; the run came out of a backup, and it may still follow", o)
+		out.WakeAt = call.CameBack.Add(backupTime)
+		return out
+	}
 	if api.IsMissing(err) {
 		return gone(o)
 	}
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	if string(live.GetUID()) != rec.UID {
+	if string(live.GetUID()) != rec.UID && !follows(call, live, rec) {
 		return gone(o)
 	}
 	return writeBack(ctx, call, o, live, rec, subresource)
 }
+
+// follows says whether an object came out of a backup with its run: it is as the step left
+// it, or as it was put back since.
+func follows(call executors.Call, live *unstructured.Unstructured, rec *record) bool {
+	s := standingOf(live.Object, rec.Changes)
+	return !call.CameBack.IsZero() && (s.applied || s.untouched)
+}
+
+// backupTime is how long after a run that came out of a backup its objects may follow (a
+// guess: ConfigMaps are put back first, and workloads last; a cleanup has no longer than
+// 15 minutes).
+const backupTime = 10 * time.Minute
 
 func read(ctx context.Context, o api.Object, subresource string) (*unstructured.Unstructured, error) {
 	if subresource == scaleSubresource {

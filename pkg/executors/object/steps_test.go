@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -218,6 +219,23 @@ func TestRestorePutsBackWhatWasThere(t *testing.T) {
 		{"as it was, though the answer gets lost", func(w *world, _ stepKind, _ *executors.Call) { w.lose["patch"] = true }, executors.NotYet, executors.ReasonUnavailable, func(k stepKind) string { return k.was }, true},
 		{"not what somebody changed since", func(w *world, k stepKind, _ *executors.Call) { w.edit(k.key, k.meddle) }, executors.Done, executors.ReasonChangedMeanwhile, nil, false},
 		{"not into an object of another uid", func(w *world, k stepKind, _ *executors.Call) { w.edit(k.key, `{metadata: {uid: another}}`) }, executors.Done, executors.ReasonGone, func(k stepKind) string { return k.is }, false},
+		{"into one of another uid that came out of a backup with the run", func(w *world, k stepKind, call *executors.Call) {
+			w.edit(k.key, `{metadata: {uid: another}}`)
+			call.CameBack = call.Now
+		}, executors.Done, "", func(k stepKind) string { return k.was }, true},
+		{"not into one of another uid that is not as the step left it", func(w *world, k stepKind, call *executors.Call) {
+			w.edit(k.key, `{metadata: {uid: another}}`)
+			w.edit(k.key, k.meddle)
+			call.CameBack = call.Now
+		}, executors.Done, executors.ReasonGone, nil, false},
+		{"not before an object follows that may be in the backup", func(w *world, k stepKind, call *executors.Call) {
+			delete(w.objects, k.key)
+			call.CameBack = call.Now.Add(-backupTime + time.Second)
+		}, executors.NotYet, "Waiting", func(stepKind) string { return "gone" }, false},
+		{"not into an object that did not follow", func(w *world, k stepKind, call *executors.Call) {
+			delete(w.objects, k.key)
+			call.CameBack = call.Now.Add(-backupTime)
+		}, executors.Done, executors.ReasonGone, func(stepKind) string { return "gone" }, false},
 		{"not into an object that is gone", func(w *world, k stepKind, _ *executors.Call) { delete(w.objects, k.key) }, executors.Done, executors.ReasonGone, func(stepKind) string { return "gone" }, false},
 		{"not without a record", func(_ *world, _ stepKind, call *executors.Call) { call.Before = nil }, executors.Done, "", func(k stepKind) string { return k.is }, false},
 		{"not from a record that cannot be read", func(_ *world, _ stepKind, call *executors.Call) { call.Before = []byte("{") }, executors.Failed, executors.ReasonInvalid, func(k stepKind) string { return k.is }, false},

@@ -1,0 +1,57 @@
+package runs
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+func TestARunThatIsOlderThanItsObjectCameBack(t *testing.T) {
+	made := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	before := func(d time.Duration) *time.Time { return new(made.Add(-d)) }
+	for name, c := range map[string]struct {
+		started *time.Time
+		want    time.Time
+	}{
+		"it has not begun":              {nil, time.Time{}},
+		"it began after it was made":    {before(-time.Second), time.Time{}},
+		"it began before, by its clock": {before(5 * time.Minute), time.Time{}},
+		"it began long before":          {before(5*time.Minute + time.Second), made},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := cameBack(made, c.started); !got.Equal(c.want) {
+				t.Errorf("it came back %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A namespace that is put back from a backup has its plan and its run under new uids: the
+// run ends by its cleanup, and whoever puts back what it had found knows where it came from.
+func TestARunOutOfABackupPutsBackWhatItHadFound(t *testing.T) {
+	inWorld(t, "steps:\n- "+down+"\n- "+hold+"\n", func(w *world) {
+		w.steps.does("pass down", gives(found))
+		w.plays()
+		w.agent.stop()
+		plan, one := w.cluster.ConfigMap(shop, nightly), w.cluster.ConfigMap(shop, runName)
+		w.after(time.Hour)
+		for _, cm := range []*corev1.ConfigMap{plan, one} {
+			w.cluster.Tear("configmaps", shop, cm.Name)
+			cm.UID, cm.ResourceVersion, cm.CreationTimestamp = types.UID("another-"+cm.Name), "", metav1.Time{}
+			w.cluster.Put(cm)
+		}
+		back := time.Now()
+		w.begins("b")
+		w.after(time.Minute)
+		w.ends(run.Aborted, "its plan was deleted")
+		w.did("pass down#1", "pass down#1", "restore down#1")
+		if got := w.steps.last("down"); !got.CameBack.Equal(back.Truncate(time.Second)) || w.record("down").Restored != run.RestoreDone {
+			t.Errorf("it came back %s, want %s; restored %q", got.CameBack, back, w.record("down").Restored)
+		}
+	})
+}
