@@ -113,7 +113,11 @@ func RestoreCopy(name string) bool { return strings.HasSuffix(name, copySuffix) 
 // RescuedName names the copy of restore data whose namespace is being deleted, in the
 // agent's own. That of a namespace which is made anew, and deleted again, is another.
 func RescuedName(namespace string, r hibernate.Record) string {
-	return agentName(KindRestore, r.Plan, Hash10(namespace+"/"+r.Plan+"/"+r.PlanUID+"/"+r.Target+"/"+r.Cycle))
+	plan := r.Plan
+	if !document.DNSLabel(plan) { // what does not count may be of any plan
+		plan = "unknown"
+	}
+	return agentName(KindRestore, plan, Hash10(namespace+"/"+r.Plan+"/"+r.PlanUID+"/"+r.Target+"/"+r.Cycle))
 }
 
 // RestoreObject is the ConfigMap that keeps a target's restore data. It has no owner: it

@@ -33,12 +33,16 @@ func TestWhoWaitsForAnAnswerKeepsNobodyFromReading(t *testing.T) {
 		l.large("large")
 	}
 	var asked atomic.Int64
+	over := make(chan struct{})
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
-		<-r.Context().Done()
+		select {
+		case <-r.Context().Done():
+		case <-over:
+		}
 	}))
 	t.Cleanup(func() {
-		silent.CloseClientConnections()
+		close(over)
 		silent.Close()
 	})
 	const calls = 4

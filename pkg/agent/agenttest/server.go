@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -306,9 +308,36 @@ func (c *Cluster) create(r Request) (*unstructured.Unstructured, *apierrors.Stat
 	}
 	u.SetNamespace(r.Namespace)
 	c.typed(r, u)
+	if invalid := r.invalid(u); invalid != nil {
+		return nil, invalid
+	}
 	c.born(u, nil)
 	c.keep(r.key(), u)
 	return u, nil
+}
+
+// invalid says what an API server says of names and of the keys of a ConfigMap that it does
+// not take.
+func (r Request) invalid(u *unstructured.Unstructured) *apierrors.StatusError {
+	var faults field.ErrorList
+	for _, why := range validation.IsDNS1123Subdomain(u.GetName()) {
+		faults = append(faults, field.Invalid(field.NewPath("metadata", "name"), u.GetName(), why))
+	}
+	for _, part := range []string{"data", "binaryData"} {
+		values, _, _ := unstructured.NestedMap(u.Object, part)
+		for key := range values {
+			if r.Resource != "configmaps" {
+				continue
+			}
+			for _, why := range validation.IsConfigMapKey(key) {
+				faults = append(faults, field.Invalid(field.NewPath(part).Key(key), key, why))
+			}
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(u.GroupVersionKind().GroupKind(), u.GetName(), faults)
 }
 
 func (c *Cluster) typed(r Request, u *unstructured.Unstructured) {
@@ -331,6 +360,9 @@ func (c *Cluster) update(r Request, edit func(*unstructured.Unstructured) (*unst
 		return nil, apierrors.NewConflict(r.resource(), r.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	c.typed(r, u)
+	if invalid := r.invalid(u); invalid != nil {
+		return nil, invalid
+	}
 	u.SetDeletionTimestamp(was.GetDeletionTimestamp())
 	c.born(u, was)
 	if u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) == 0 {

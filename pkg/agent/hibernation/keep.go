@@ -122,17 +122,25 @@ func (c *Controller) rescue(ctx context.Context, k types.NamespacedName, stored 
 	return nil
 }
 
+// mostUncounted is how many ConfigMaps that do not count are copied to the agent's namespace
+// at most, of all namespaces (a guess: each may have 1 MiB, and anybody may write one).
+const mostUncounted = 64
+
 // copyOut copies restore data into the agent's own namespace. The copy belongs to no plan:
 // one of the same name may be there.
 func (c *Controller) copyOut(ctx context.Context, k types.NamespacedName, s *stored) error {
 	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Labels: map[string]string{annotations.LabelKind: annotations.KindRestore, annotations.LabelPlan: s.object.Labels[annotations.LabelPlan]}}, Data: s.object.Data}
 	delete(copied.Labels, annotations.LabelPlan)
 	about := fmt.Sprintf("target %s of plan %s", s.record.Target, k.Name)
+	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: k.Namespace}
 	if s.broken == nil {
 		copied.Name = annotations.RescuedName(k.Namespace, s.record)
 		if err := c.Keys.Sign(copied); err != nil {
 			return err
 		}
+	} else if c.records.uncounted(c.Namespace) >= mostUncounted {
+		c.Events.Eventf(namespace, corev1.EventTypeWarning, "RestoreDataDropped", "ConfigMap %s, which does not count as restore data, goes with its namespace: %d such are in namespace %s already; look at them, and delete what nobody needs", s.object.Name, mostUncounted, c.Namespace)
+		return nil
 	} else { // of what is not signed nothing is held in memory
 		live, err := c.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, s.object.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -144,10 +152,14 @@ func (c *Controller) copyOut(ctx context.Context, k types.NamespacedName, s *sto
 		copied.Name, copied.Data = annotations.RescuedName(k.Namespace, hibernate.Record{Plan: k.Name, Target: live.Name, PlanUID: string(live.UID)}), live.Data
 		about = fmt.Sprintf("what %s/%s speaks of, which does not count,", k.Namespace, live.Name)
 	}
-	if _, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Create(ctx, copied, client.CreateOptions()); err != nil && !isThere(err) {
+	there, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Create(ctx, copied, client.CreateOptions())
+	switch {
+	case err == nil:
+		c.Keys.Empty(there) // as the watch shows it
+		c.records.observe(there)
+	case !isThere(err):
 		return fmt.Errorf("copy restore data %s/%s: %w", k.Namespace, s.object.Name, err)
 	}
-	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: k.Namespace}
 	c.Events.Eventf(namespace, corev1.EventTypeWarning, "RestoreDataCopied", "The namespace is being deleted while %s sleeps: nothing of it is woken; what it was stands in ConfigMap %s/%s", about, c.Namespace, copied.Name)
 	return nil
 }

@@ -338,6 +338,12 @@ func TestANamespaceThatIsDeletedLeavesItsRestoreData(t *testing.T) {
 			w.api.Edit("configmaps", shop, annotations.RestoreName("nights", "apps"), func(u *unstructured.Unstructured) { u.SetAnnotations(nil) })
 			w.after(time.Minute)
 		}, "what shop/" + annotations.RestoreName("nights", "apps") + " speaks of, which does not count,"},
+		"it says that it is of a plan that cannot be": {func(w *world) {
+			w.api.Edit("configmaps", shop, annotations.RestoreName("nights", "apps"), func(u *unstructured.Unstructured) {
+				u.SetLabels(map[string]string{annotations.LabelKind: annotations.KindRestore, annotations.LabelPlan: "A_B"})
+			})
+			w.after(time.Minute)
+		}, "what shop/" + annotations.RestoreName("nights", "apps") + " speaks of, which does not count,"},
 		"it is being copied": {func(w *world) {
 			w.api.Before(agenttest.When{Verb: "create", Resource: "configmaps"}, func() {
 				w.api.Edit("namespaces", "", shop, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"kubernetes"}) })
@@ -376,6 +382,39 @@ func TestANamespaceThatIsDeletedLeavesItsRestoreData(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Anybody may write what looks like restore data: of what does not count a few are copied.
+func TestWhatDoesNotCountFillsNotTheAgentsNamespace(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("01:30")
+		for i := range mostUncounted + 10 {
+			w.api.Put(&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: fmt.Sprintf("forged-%d", i), Finalizers: []string{annotations.RestoreFinalizer}, Labels: map[string]string{annotations.LabelKind: annotations.KindRestore, annotations.LabelPlan: "nights"}},
+				Data:       map[string]string{annotations.DataRestore: "{}"},
+			})
+		}
+		w.api.Edit("namespaces", "", shop, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"kubernetes"}) })
+		w.api.Delete("namespaces", "", shop)
+		w.after(5 * time.Minute)
+		copies, own := 0, 0
+		for _, at := range w.api.Names("configmaps") {
+			namespace, name, _ := strings.Cut(at, "/")
+			if w.api.ConfigMap(namespace, name).Labels[annotations.LabelKind] != annotations.KindRestore {
+				continue
+			}
+			if namespace == shop {
+				t.Errorf("%s stays", at)
+			}
+			if copies++; strings.Contains(w.api.ConfigMap(namespace, name).Data[annotations.DataRestore], `"before":3`) {
+				own++
+			}
+		}
+		if copies != mostUncounted+1 || own != 1 {
+			t.Errorf("%d were copied, of them %d of what sleeps, want %d and 1", copies, own, mostUncounted+1)
+		}
+		w.wantEvent("Warning RestoreDataDropped shop: ConfigMap forged-")
+	})
 }
 
 func TestRestoreDataThatDoesNotCountIsLeftAsItIs(t *testing.T) {

@@ -235,11 +235,42 @@ func (r *records) reread(ctx context.Context, k types.NamespacedName, have *stor
 	return queue.ErrConflict
 }
 
+// whole is a copy of restore data to write on; of what was emptied it is read.
+func (r *records) whole(ctx context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	if !annotations.IsEmptied(cm) {
+		return cm.DeepCopy(), nil
+	}
+	live, err := r.kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return cm.DeepCopy(), nil // and so is the write
+	case err != nil:
+		return nil, fmt.Errorf("read restore data %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	return live, nil
+}
+
+// uncounted is how much of a namespace's restore data does not count.
+func (r *records) uncounted(namespace string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for k, s := range r.byKey {
+		if k.Namespace == namespace && s.broken != nil && annotations.IsEmptied(s.object) {
+			n++
+		}
+	}
+	return n
+}
+
 // close takes restore data away that has served: its finalizer first, so that nothing of
 // it stays where somebody deleted it already.
 func (r *records) close(ctx context.Context, s *stored) error {
 	maps := r.kube.CoreV1().ConfigMaps(s.object.Namespace)
-	object := s.object.DeepCopy()
+	object, err := r.whole(ctx, s.object)
+	if err != nil {
+		return err
+	}
 	object.Finalizers = slices.DeleteFunc(object.Finalizers, func(f string) bool { return f == annotations.RestoreFinalizer })
 	got, err := maps.Update(ctx, object, client.UpdateOptions())
 	if apierrors.IsConflict(err) {

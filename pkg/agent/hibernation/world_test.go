@@ -128,7 +128,12 @@ func (w *world) begins() *agent {
 	conn, accounts := w.api.Connect()
 	log, signed := slog.New(slog.DiscardHandler), agenttest.Keys()
 	docs := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindHibernatePlan, store.Strip)
-	restores := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindRestore, store.Strip)
+	restores := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindRestore, func(o any) (any, error) {
+		if cm, is := o.(*corev1.ConfigMap); is {
+			signed.Empty(cm)
+		}
+		return store.Strip(o)
+	})
 	namespaces := agenttest.Metadata(conn, "namespaces", store.Strip)
 	a := &agent{}
 	a.Controller = New(Config{
