@@ -199,7 +199,7 @@ func TestTablesSayWhatThereIsToSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			titles := []string{"Plans", "What did not succeed", "Decisions of people"}
-			for _, s := range summary.Of([]summary.Plan{c.plan}, coretest.Clock("00:00"), coretest.Clock("07:00")).Sections() {
+			for _, s := range summary.Of([]summary.Plan{c.plan}, coretest.Clock("00:00"), coretest.Clock("07:00")).Sections(func(t time.Time) string { return t.Format(time.Kitchen) }) {
 				if s.Title != titles[c.table] {
 					continue
 				}

@@ -22,13 +22,14 @@ type Section struct {
 	Rows   [][]string
 }
 
-// Sections are the tables of a report for people; those without a row are left out.
-func (r Report) Sections() []Section {
-	all := []Section{r.plans(), r.endings(), r.decisions()}
+// Sections are the tables of a report for people, with instants as when writes them; those
+// without a row are left out.
+func (r Report) Sections(when func(time.Time) string) []Section {
+	all := []Section{r.plans(when), r.endings(when), r.decisions(when)}
 	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Rows) == 0 })
 }
 
-func (r Report) plans() Section {
+func (r Report) plans(when func(time.Time) string) Section {
 	s := Section{Title: "Plans", Header: []string{"Plan", "Runs", "Succeeded", "Failed", "Aborted", "Replaced", "Skipped", "Missed", "Late (median)", "Late (most)", "Worked", "Nodes", "Windows used", "Note"}}
 	for _, row := range r.Rows {
 		windows := ""
@@ -37,14 +38,14 @@ func (r Report) plans() Section {
 		}
 		s.Rows = append(s.Rows, []string{
 			row.Plan, text(row.Runs), text(row.Succeeded), text(row.Failed), text(row.Aborted), text(row.Replaced), text(row.Skipped), text(row.Missed),
-			seconds(row.LateMedian), seconds(row.LateMost), seconds(row.Seconds), text(row.Nodes), windows, row.note(),
+			seconds(row.LateMedian), seconds(row.LateMost), seconds(row.Seconds), text(row.Nodes), windows, row.note(when),
 		})
 	}
 	return s
 }
 
 // note is what the numbers of a plan leave open.
-func (r Row) note() string {
+func (r Row) note(when func(time.Time) string) string {
 	var parts []string
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 		parts = append(parts, fmt.Sprintf("%s: %d", reason, r.Reasons[reason]))
@@ -56,31 +57,31 @@ func (r Row) note() string {
 		parts = append(parts, Number(r.Unknown, "run")+" of unknown outcome")
 	}
 	if r.Since != nil {
-		parts = append(parts, "its ledger reaches back to "+stamp(*r.Since))
+		parts = append(parts, "its ledger reaches back to "+when(*r.Since))
 	}
 	return strings.Join(parts, "; ")
 }
 
-func (r Report) endings() Section {
+func (r Report) endings(when func(time.Time) string) Section {
 	s := Section{Title: "What did not succeed", Header: []string{"When", "Plan", "Result", "Reason", "Step", "Message", "Run"}}
 	for _, e := range r.Endings {
 		result := e.Result
 		if e.Slots != 0 { // it is folded
 			result = fmt.Sprintf("%s (%s)", e.Result, Number(e.Slots, "slot"))
 		}
-		s.Rows = append(s.Rows, []string{stamp(e.At), e.Plan, result, e.Reason, e.Step, e.Message, e.Run})
+		s.Rows = append(s.Rows, []string{when(e.At), e.Plan, result, e.Reason, e.Step, e.Message, e.Run})
 	}
 	return s
 }
 
-func (r Report) decisions() Section {
+func (r Report) decisions(when func(time.Time) string) Section {
 	s := Section{Title: "Decisions of people", Header: []string{"When", "Plan", "What", "Who", "Why", "Step", "Run"}}
 	for _, d := range r.Decisions {
 		who := d.Actor
 		if who != "" && !d.Verified {
 			who += " (unverified)"
 		}
-		s.Rows = append(s.Rows, []string{stamp(d.At), d.Plan, d.What, who, d.Reason, d.Step, d.Run})
+		s.Rows = append(s.Rows, []string{when(d.At), d.Plan, d.What, who, d.Reason, d.Step, d.Run})
 	}
 	return s
 }
@@ -94,13 +95,14 @@ func seconds(n int64) string {
 	return (time.Duration(n) * time.Second).String()
 }
 
+// stamp is an instant where a reader's zone is not known.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
 
 // Markdown is the report for a ticket or a wiki.
 func (r Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Maintenance from %s to %s\n\n%s.\n", stamp(r.From), stamp(r.To), r.Sentence())
-	for _, s := range r.Sections() {
+	for _, s := range r.Sections(stamp) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s%s", s.Title, markdownRow(s.Header), "|"+strings.Repeat(" --- |", len(s.Header))+"\n")
 		for _, row := range s.Rows {
 			b.WriteString(markdownRow(row))
@@ -207,7 +209,7 @@ func (r Report) HTML() string {
 }
 
 func (r Report) page() page {
-	p := page{Span: stamp(r.From) + " to " + stamp(r.To), Total: r.Sentence(), Bars: r.bars(), Sections: r.Sections()}
+	p := page{Span: stamp(r.From) + " to " + stamp(r.To), Total: r.Sentence(), Bars: r.bars(), Sections: r.Sections(stamp)}
 	p.Height = len(p.Bars) * barHeight
 	return p
 }

@@ -35,6 +35,7 @@ type skipOptions struct {
 	all      bool
 	timezone string
 	reason   string
+	before   []time.Time // coming slots that were skipped already, and still are
 	faults   exit.Faults
 }
 
@@ -57,7 +58,7 @@ wakes what sleeps.`,
 	}
 	o.DryRun.AddFlag(cmd)
 	f := cmd.Flags()
-	f.IntVar(&o.next, "next", 0, "the next N slots")
+	f.IntVar(&o.next, "next", 0, "the next N slots that are not skipped yet")
 	f.StringArrayVar(&o.slots, "slot", nil, "the slot at this time; may be repeated")
 	f.StringVar(&o.until, "until", "", "all slots before this time")
 	f.BoolVar(&o.all, "all", false, "all slots, until 'unskip'; labels wait too")
@@ -131,6 +132,9 @@ func (o *skipOptions) Run(ctx context.Context) error {
 		if err := o.Report(o.IOStreams, false, "%s/%s skips %s%s", p.kind, cm.Name, line, o.Mark()); err != nil {
 			return err
 		}
+	}
+	for _, at := range o.before {
+		fmt.Fprintf(o.ErrOut, "%s/%s also skips %s, as was asked before; %s takes all of it back\n", p.kind, cm.Name, instant.Both(at, o.zone(p.zone)), o.Suggest().Unskip(cm.Name))
 	}
 	return nil
 }
@@ -207,6 +211,10 @@ func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, p skip
 		return have, nil, fmt.Errorf("%d %ss cannot be named one by one: use --until", len(want.Slots), p.what)
 	}
 	slices.SortFunc(want.Slots, time.Time.Compare)
+	o.before = slices.DeleteFunc(slices.Clone(want.Slots), func(at time.Time) bool {
+		asked := slices.ContainsFunc(found, func(s schedule.Slot) bool { return s.At.Equal(at) })
+		return asked || !at.After(o.Now())
+	})
 	return want, said, nil
 }
 

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,13 +38,13 @@ func New(c *factory.Factory) *cobra.Command {
 		Use:   "doctor [PLAN]",
 		Short: "Try what maintenance needs: agent, clock, rights, sinks; and say what to do",
 		Long: `Try what maintenance needs before it is needed, a line each, and say what to do where
-something is amiss: the agent and its configuration, its key, the clocks, the policies that
+there is a problem: the agent and its configuration, its key, the clocks, the policies that
 confine it; and of a PLAN whether it is valid and ready, whether its account is there and has
 the rights that its steps need, and whether its sinks are configured; of a HibernatePlan
 also its connectors with their Secrets and roles, how each target stands, and whether the
 restore data of what sleeps is whole. Nothing is written, and no cloud is asked. What you
-may not look at is said, and counts as neither. Exit code 0 where nothing is amiss, 1 where
-something is.`,
+may not look at is said, and counts as neither. Exit code 0 without a problem, 1 with one,
+and where the API server cannot be reached.`,
 		Example:           "  kubectl maint doctor\n  kubectl maint doctor orders-weekly\n  kubectl maint doctor dev-nights",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompleteAllPlans(nil),
@@ -84,7 +85,7 @@ func (o *options) unknown(what string, err error) {
 
 func (o *options) amiss(what, remedy string) {
 	o.bad++
-	o.found(finding{Result: "amiss", What: what, Remedy: remedy}, "AMISS    %s\n")
+	o.found(finding{Result: "amiss", What: what, Remedy: remedy}, "PROBLEM  %s\n")
 	if o.out.Lines() {
 		fmt.Fprintf(o.Out, "         %s\n", remedy)
 	}
@@ -123,6 +124,9 @@ func (o *options) Run(ctx context.Context) error {
 		}
 	}
 	agent, err := o.Agent(ctx, k)
+	if answer := apierrors.APIStatus(nil); err != nil && !errors.As(err, &answer) { // nobody answered: nothing that follows could be seen
+		return factory.Explain("ask for the agent", err)
+	}
 	o.agent(agent, err)
 	o.clock(k)
 	config := o.config(ctx, k, agent)
@@ -138,7 +142,7 @@ func (o *options) Run(ctx context.Context) error {
 		return err
 	}
 	if o.bad > 0 {
-		return exit.Errorf(exit.CodeError, "%s amiss", view.Counted(o.bad, "thing"))
+		return exit.Errorf(exit.CodeError, "%s", view.Counted(o.bad, "problem"))
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func TestDoctorForScripts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent())
-			o.Line(c.line).Is(t, cmdtest.Printed{Code: 1, Out: c.want, Err: "error: 1 thing amiss\n"})
+			o.Line(c.line).Is(t, cmdtest.Printed{Code: 1, Out: c.want, Err: "error: 1 problem\n"})
 		})
 	}
 }

@@ -331,7 +331,8 @@ func TestErrorsOfTheAPIServerInWords(t *testing.T) {
 		want string
 	}{
 		{"none", nil, ""},
-		{"it cannot be reached", refused, "list nodes: the API server at https://10.0.0.1:6443 cannot be reached: connection refused"},
+		{"it cannot be reached", refused, "list nodes: the API server at https://10.0.0.1:6443 cannot be reached: connection refused; 'kubectl cluster-info' tries it, 'kubectl config get-contexts' lists others"},
+		{"nothing says where it is", &url.Error{Op: "Get", URL: "http://localhost:8080/api", Err: errors.New("connection refused")}, "list nodes: the API server at http://localhost:8080 cannot be reached: connection refused; no kubeconfig names another: set KUBECONFIG, or give --kubeconfig"},
 		{"interrupted on the way", &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api", Err: context.Canceled}, `list nodes: Get "https://10.0.0.1:6443/api": context canceled`},
 		{"forbidden", apierrors.NewForbidden(corev1.Resource("nodes"), "", nil), "list nodes: nodes is forbidden: <nil>"},
 		{"anything else", errors.New("etcd is full"), "list nodes: etcd is full"},

@@ -137,7 +137,7 @@ func TestNextAndCheckOfFiles(t *testing.T) {
 	}{
 		{"slots of the only plan", []string{"next", "-f", "a.yaml", "--count", "2"}, cmdtest.Printed{Out: "LOCAL                       UTC                    SCHEDULE   NOTE\n2026-11-21T02:00:00+01:00   2026-11-21T01:00:00Z   0          skipped\n2026-11-22T02:00:00+01:00   2026-11-22T01:00:00Z   0          -\n"}},
 		{"windows of a policy by name", []string{"next", "-f", "a.yaml", "policy/night", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: `{"items":[{"start":"2026-11-20T22:00:00Z","end":"2026-11-21T02:00:00Z","note":""}],"kind":"WindowList"}` + "\n"}},
-		{"no file", []string{"next", "-f", "ghost.yaml"}, cmdtest.Printed{Code: 1, Err: "error: read ghost.yaml: lstat ghost.yaml: no such file or directory\n"}},
+		{"no file", []string{"next", "-f", "ghost.yaml"}, cmdtest.Printed{Code: 1, Err: "error: the path \"ghost.yaml\" does not exist\n"}},
 		{"a name that the files do not hold", []string{"next", "-f", "a.yaml", "ghost"}, cmdtest.Printed{Code: 1, Err: "error: the files hold no plan or policy \"ghost\"\n"}},
 		{"a verdict", []string{"check", "-f", "a.yaml", "-q", "--at", "sat 12:00"}, cmdtest.Printed{Code: 3}},
 		{"a verdict of files with faults is an error", []string{"check", "-f", "bad.yaml"}, cmdtest.Printed{Code: 1, Err: "error: bad.yaml:14: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?\n"}},

@@ -145,7 +145,8 @@ func (o *reportOptions) tables(r summary.Report) error {
 		return nil
 	}
 	bold := print.New(o.Env, o.Zone).Bold
-	for i, s := range r.Sections() {
+	local := func(t time.Time) string { return instant.Local(t, o.Zone) }
+	for i, s := range r.Sections(local) {
 		if i > 0 {
 			fmt.Fprintf(o.Out, "\n%s\n", bold(s.Title))
 		}

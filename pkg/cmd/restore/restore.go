@@ -212,7 +212,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 		}
 		recorded += len(r.Record.Resources)
 		for _, res := range r.Record.Resources {
-			print.AddRow(t, nil, res.ID, r.Record.Target, stateOf(res), string(res.Before), res.CapturedAt.UTC().Format(time.RFC3339), res.UID)
+			print.AddRow(t, nil, res.ID, r.Record.Target, stateOf(res), string(res.Before), instant.Both(res.CapturedAt, o.Zone), res.UID)
 		}
 	}
 	if recorded == 0 {

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -88,7 +89,10 @@ func ReadFiles(paths []string, stdin io.Reader) ([]File, error) {
 			}
 			return err
 		})
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("the path %q does not exist", path)
+		case err != nil:
 			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
 	}

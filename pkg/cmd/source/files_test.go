@@ -39,7 +39,7 @@ func TestWhichFilesAreRead(t *testing.T) {
 		{"a folder, with those in it", []string{"dir"}, []string{"plan ", "plan b", "calendar days", "policy c"}, ""},
 		{"a file that is named is read whatever its ending", []string{"notes.txt"}, []string{"plan d"}, ""},
 		{"standard input beside a file", []string{"-", "a.yaml"}, []string{"plan stdin", "plan a"}, ""},
-		{"a file that is not there", []string{"a.yaml", "ghost.yaml"}, nil, "read ghost.yaml: lstat ghost.yaml: no such file or directory"},
+		{"a file that is not there", []string{"a.yaml", "ghost.yaml"}, nil, `the path "ghost.yaml" does not exist`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			docs, faults, err := ReadDocuments(c.paths, strings.NewReader(plan("stdin")))

@@ -115,7 +115,7 @@ func TestLintReadsFoldersAndSpeaksToMachines(t *testing.T) {
 	cmdtest.WriteFiles(t, map[string]string{"dir/a.yaml": cmdtest.Manifest()})
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "dir", "-o", "jsonpath={.kind}:{.items}").Is(t, cmdtest.Printed{Code: 0, Out: "FaultList:[]", Err: "1 document without faults\n"})
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "dir", "-o", "json").Is(t, cmdtest.Printed{Code: 0, Out: `{"items":[],"kind":"FaultList"}` + "\n", Err: "1 document without faults\n"})
-	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "absent").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: read absent: lstat absent: no such file or directory\n"})
+	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "absent").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: the path \"absent\" does not exist\n"})
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "-").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "warning: no document of ours was found\n0 documents without faults\n"})
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -117,6 +118,9 @@ func (o *newOptions) line(ctx context.Context) (string, error) {
 			fmt.Fprintln(o.ErrOut)
 			return "", exit.Errorf(exit.CodeUsage, "the input ended before the plan was whole: nothing was printed")
 		}
+		if !o.InTerminal { // where the answer, and the end of its line, are not seen
+			fmt.Fprintln(o.ErrOut, strings.TrimSpace(r.text))
+		}
 		return strings.TrimSpace(r.text), nil
 	}
 }
@@ -170,8 +174,12 @@ func (o *newOptions) askTarget(ctx context.Context) error {
 		return err
 	}
 	return o.ask(ctx, "a label that asks for a run when it is put on "+o.target, "none", func(answer string) error {
-		if o.labels = nil; answer != "" {
-			o.labels = []string{answer}
+		if o.labels = nil; answer == "" {
+			return nil
+		}
+		o.labels = []string{answer}
+		if len(validation.IsQualifiedName(answer)) > 0 {
+			return fmt.Errorf("%q is no name of a label: write it like company.org/upgrade", answer)
 		}
 		return nil
 	})
@@ -179,8 +187,16 @@ func (o *newOptions) askTarget(ctx context.Context) error {
 
 func (o *newOptions) askPolicy(ctx context.Context) error {
 	return o.ask(ctx, "a policy that has to permit it", "none", func(answer string) error {
-		if o.policies = nil; answer != "" {
-			o.policies = []string{answer}
+		if o.policies = nil; answer == "" {
+			return nil
+		}
+		o.policies = []string{answer}
+		namespace, name, found := strings.Cut(answer, "/")
+		if !found {
+			namespace, name = "default", answer
+		}
+		if !document.DNSLabel(namespace) || len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return fmt.Errorf("%q is no name of a policy: write [NAMESPACE/]NAME in lower case letters, digits and dashes, like weekends", answer)
 		}
 		return nil
 	})

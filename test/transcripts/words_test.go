@@ -1,0 +1,83 @@
+package transcripts
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// words replaces what another run of the same commands would say otherwise. What is replaced
+// keeps its width where it can, so that tables stay aligned.
+//
+//	maint-run-x-RUN0000001   the random end of a run's name; the number says which of the transcript's
+//	YYYY-MM-DDThh:mm:ssZ     an instant from 2026 to 2039; others stay as they are
+//	Ddd YYYY-MM-DD hh:mm     the same for people
+//	AGE                      a duration of the last column, or before "ago"
+//	UID, RV, PORT, WORK      an object's UID and resource version, a port, the transcript's folder
+type words struct {
+	work string
+	runs map[string]string
+}
+
+func newWords(work string) *words {
+	return &words{work: work, runs: map[string]string{}}
+}
+
+var ( //nolint:gochecknoglobals // compiled once
+	runNames = regexp.MustCompile(`\b(maint-run-[a-z0-9-]+?)-([a-z2-7]{10})\b`)
+	machine  = regexp.MustCompile(`\b(20\d\d-\d\d-\d\d)T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
+	people   = regexp.MustCompile(`\b(?:(Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(20\d\d-\d\d-\d\d)( \d\d:\d\d(:\d\d)?)?( CET| CEST)?`)
+	uids     = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
+	versions = regexp.MustCompile(`(resourceVersion"?: )"\d+"`)
+	ports    = regexp.MustCompile(`\b127\.0\.0\.1:\d+`)
+	ages     = regexp.MustCompile(`( |^)(?:\d+s|\d+m|\d+m\d+s)( ago|$)`)
+	digits   = regexp.MustCompile(`\d`)
+)
+
+func (w *words) replace(text string) string {
+	text = strings.ReplaceAll(text, w.work, "WORK")
+	text = runNames.ReplaceAllStringFunc(text, w.run)
+	text = machine.ReplaceAllStringFunc(text, func(s string) string {
+		if !isOurs(machine.FindStringSubmatch(s)[1]) {
+			return s
+		}
+		zone := machine.FindStringSubmatch(s)[3]
+		return "YYYY-MM-DDThh:mm:ss" + digits.ReplaceAllString(zone, "0")
+	})
+	text = people.ReplaceAllStringFunc(text, date)
+	text = uids.ReplaceAllString(text, "UID")
+	text = versions.ReplaceAllString(text, `$1"RV"`)
+	text = ports.ReplaceAllString(text, "127.0.0.1:PORT")
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = ages.ReplaceAllString(lines[i], "${1}AGE$2")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// run numbers the runs in the order in which they are first told of.
+func (w *words) run(name string) string {
+	if _, known := w.runs[name]; !known {
+		w.runs[name] = fmt.Sprintf("RUN%07d", len(w.runs)+1)
+	}
+	return runNames.FindStringSubmatch(name)[1] + "-" + w.runs[name]
+}
+
+func date(s string) string {
+	parts := people.FindStringSubmatch(s)
+	if !isOurs(parts[2]) {
+		return s
+	}
+	day, clock := "", digits.ReplaceAllString(parts[3], "h")
+	if parts[1] != "" {
+		day = "Ddd "
+	}
+	if clock != "" {
+		clock = " hh:mm:ss"[:len(parts[3])]
+	}
+	return day + "YYYY-MM-DD" + clock + parts[5]
+}
+
+// isOurs says whether a date may be one of the time in which the tests run. Transcripts write
+// of earlier and of later ones.
+func isOurs(date string) bool { return date >= "2026" && date < "2040" }
