@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -35,6 +36,7 @@ type Queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	timer  *RequeueTimer
 	config Config
+	places atomic.Pointer[shares] // once there are workers
 }
 
 // New is a queue without workers.
@@ -42,6 +44,16 @@ func New(c Config) *Queue {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](100*time.Millisecond, 30*time.Second)
 	q := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: c.Name})
 	return &Queue{TypedRateLimitingInterface: q, timer: NewRequeueTimer(c.Now, q.Add), config: c}
+}
+
+// Len is how many keys are to be looked at, those with them that wait for a place of their
+// namespace.
+func (q *Queue) Len() int {
+	n := q.TypedRateLimitingInterface.Len()
+	if places := q.places.Load(); places != nil {
+		n += places.count()
+	}
+	return n
 }
 
 // Work has as many workers look at keys until ctx ends. reconcile says when to look at
@@ -56,6 +68,7 @@ func (q *Queue) WorkInShares(ctx context.Context, workers, share int, reconcile 
 	var group sync.WaitGroup
 	group.Go(func() { q.timer.Run(ctx) })
 	places := newShares(share)
+	q.places.Store(places)
 	for range workers {
 		group.Go(func() { q.runWorker(ctx, places, reconcile) })
 	}

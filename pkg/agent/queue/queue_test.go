@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -148,6 +149,39 @@ func TestOneNamespaceHasAShareOfTheWorkers(t *testing.T) {
 	if _, all := turns(t, 4, keys...); all["a"] != 4 {
 		t.Errorf("%d at once where one namespace may have all workers", all["a"])
 	}
+}
+
+// What waits for a place of its namespace is to be looked at, too.
+func TestAQueueCountsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Config{Name: "test", Now: time.Now, Log: slog.New(slog.DiscardHandler), OnPanic: func() {}})
+		for i := range 10 {
+			q.Add(types.NamespacedName{Namespace: "a", Name: strconv.Itoa(i)})
+		}
+		if n := q.Len(); n != 10 {
+			t.Errorf("%d are to be looked at before anybody looks", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			q.WorkInShares(ctx, 4, 2, func(context.Context, types.NamespacedName) (time.Time, error) {
+				time.Sleep(time.Second)
+				return time.Time{}, nil
+			})
+		}()
+		time.Sleep(100 * time.Millisecond)
+		if n := q.Len(); n != 8 {
+			t.Errorf("%d are to be looked at while two are, want 8", n)
+		}
+		time.Sleep(10 * time.Second)
+		if n := q.Len(); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+		cancel()
+		<-done
+	})
 }
 
 func TestTheSoonestAndTheLatestOfInstants(t *testing.T) {

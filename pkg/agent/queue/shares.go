@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,11 +14,12 @@ type shares struct {
 	mu      sync.Mutex
 	atWork  map[string]int
 	waiting map[string][]types.NamespacedName // the longest first
+	waits   map[types.NamespacedName]bool     // the same, whatever their namespace
 	granted map[types.NamespacedName]bool     // a place was handed over to it
 }
 
 func newShares(most int) *shares {
-	return &shares{most: most, atWork: map[string]int{}, waiting: map[string][]types.NamespacedName{}, granted: map[types.NamespacedName]bool{}}
+	return &shares{most: most, atWork: map[string]int{}, waiting: map[string][]types.NamespacedName{}, waits: map[types.NamespacedName]bool{}, granted: map[types.NamespacedName]bool{}}
 }
 
 // enter says whether a key may be looked at now. If not it waits for a place of its
@@ -34,10 +34,18 @@ func (s *shares) enter(k types.NamespacedName) bool {
 	case s.atWork[k.Namespace] < s.most:
 		s.atWork[k.Namespace]++
 		return true
-	case !slices.Contains(s.waiting[k.Namespace], k):
+	case !s.waits[k]:
+		s.waits[k] = true
 		s.waiting[k.Namespace] = append(s.waiting[k.Namespace], k)
 	}
 	return false
+}
+
+// count is how many keys wait here.
+func (s *shares) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waits)
 }
 
 // leave gives a place back, or hands it over to the key that has waited longest: that one is
@@ -49,6 +57,7 @@ func (s *shares) leave(namespace string) (next types.NamespacedName, waits bool)
 		if s.waiting[namespace] = list[1:]; len(list) == 1 {
 			delete(s.waiting, namespace)
 		}
+		delete(s.waits, list[0])
 		s.granted[list[0]] = true
 		return list[0], true
 	}

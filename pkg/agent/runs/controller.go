@@ -124,9 +124,10 @@ func New(c Config) *Controller {
 // WatchCount is how many watches are open for steps.
 func (c *Controller) WatchCount() int { return c.watches.Count() }
 
-// Run moves runs until ctx ends, and waits for the acts that are under way.
+// Run moves runs until ctx ends, and waits for the acts that are under way. One namespace
+// has three quarters of the workers at most (a guess).
 func (c *Controller) Run(ctx context.Context, workers int) {
-	c.Queue.Work(ctx, workers, c.reconcile)
+	c.Queue.WorkInShares(ctx, workers, max(1, workers*3/4), c.reconcile)
 	c.Steps.group.Wait()
 }
 
