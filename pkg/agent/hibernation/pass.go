@@ -199,9 +199,10 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hi
 
 // follow is what follows for a target from how its resources are.
 func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hibernate.Record, seen []hibernate.Observation) (hibernate.Step, error) {
-	now, expected := c.Now().UTC(), time.Time{}
-	if cm := c.Documents.Any(k); cm != nil && string(cm.UID) != r.PlanUID {
-		r, expected = r.Adopted(seen), cm.CreationTimestamp.Add(hibernate.RestoreTimeout)
+	now, back := c.Now().UTC(), c.cameBack(k, r)
+	expected := back.Add(hibernate.RestoreTimeout)
+	if !back.IsZero() {
+		r = r.Adopted(seen)
 	}
 	if r.Operation == hibernate.Wake {
 		return r.ToWake(seen, now).Expecting(r, now, expected), nil
@@ -211,6 +212,22 @@ func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hiber
 		return hibernate.Step{}, err
 	}
 	return r.ToSleep(seen, now).Expecting(r, now, expected), nil
+}
+
+// clocksDiffer is how far clocks may be apart.
+const clocksDiffer = 5 * time.Minute
+
+// cameBack is when a plan, or its restore data, was made anew, as out of a backup: the plan
+// is another one, or the data is older than its object. Zero: neither was.
+func (c *Controller) cameBack(k types.NamespacedName, r hibernate.Record) time.Time {
+	var back time.Time
+	if s := c.records.find(k.Namespace, r); s != nil && s.object.CreationTimestamp.Sub(r.Snapshot.BeganAt) > clocksDiffer {
+		back = s.object.CreationTimestamp.Time
+	}
+	if cm := c.Documents.Any(k); cm != nil && string(cm.UID) != r.PlanUID {
+		back = latest(back, cm.CreationTimestamp.Time)
+	}
+	return back
 }
 
 // watch has the target's resources watched, where they can be, and says whether that stands.

@@ -269,7 +269,7 @@ func TestWhatBecomesOfThePlanWhileItSleeps(t *testing.T) {
 // fromBackup has the namespace be lost while its plan sleeps, and put back from a backup in
 // the order in which that is done: ConfigMaps first, under new uids, and workloads when
 // they come. No agent runs while it is lost.
-func (w *world) fromBackup(comes ...func()) {
+func (w *world) fromBackup(dataFirst bool, comes ...func()) {
 	w.agent.stop()
 	plan, data := w.api.ConfigMap(shop, "nights"), w.api.ConfigMap(shop, annotations.RestoreName("nights", "apps"))
 	for _, name := range w.api.Names("configmaps") {
@@ -279,11 +279,16 @@ func (w *world) fromBackup(comes ...func()) {
 	for _, name := range []string{"orders", "web"} {
 		w.api.Tear("deployments", shop, name)
 	}
-	for _, cm := range []*corev1.ConfigMap{plan, data} {
-		cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
-		w.api.Put(cm)
+	order := []*corev1.ConfigMap{plan, data}
+	if dataFirst {
+		slices.Reverse(order)
 	}
 	w.begins()
+	for _, cm := range order {
+		cm.UID, cm.ResourceVersion, cm.CreationTimestamp = "", "", metav1.Time{}
+		w.api.Put(cm)
+		w.after(10 * time.Second)
+	}
 	for _, c := range comes {
 		w.after(time.Minute)
 		c()
@@ -306,8 +311,9 @@ func TestWhatABackupBringsBackAsleepWakesAsItWas(t *testing.T) {
 		}, "orders 7, web 2"},
 		"one of them never": {func(w *world) []func() { return []func(){func() { w.deployment("web", "apps", 0) }} }, "web 2"},
 	} {
-		for _, at := range []string{"02:00", "03:30"} { // while it should sleep, and when it should be awake
-			t.Run(name+", at "+at, func(t *testing.T) {
+		for i, at := range []string{"02:00", "03:30", "02:00", "03:30"} { // while it should sleep, and when it should be awake
+			dataFirst := i > 1
+			t.Run(fmt.Sprintf("%s, at %s, data first %t", name, at, dataFirst), func(t *testing.T) {
 				night(t, oneToThree+apps, func(w *world) {
 					w.until("01:30")
 					w.sleeps()
@@ -316,7 +322,7 @@ func TestWhatABackupBringsBackAsleepWakesAsItWas(t *testing.T) {
 					}
 					w.agent.stop()
 					w.until(at)
-					w.fromBackup(c.comes(w)...)
+					w.fromBackup(dataFirst, c.comes(w)...)
 					w.until("04:00")
 					w.has(c.want)
 					w.closed()
