@@ -55,14 +55,23 @@ type Controller struct {
 	watches  *watches
 	troubles troubles
 
-	mu    sync.Mutex
-	plans map[types.NamespacedName]*cachedPlan
+	heavy  sync.Mutex // held while a heavy plan is read
+	mu     sync.Mutex
+	plans  map[types.NamespacedName]*planMemory
+	parsed *store.Parsed[*parsedPlan]
 }
 
 // New has looked at nothing yet.
 func New(c Config) *Controller {
-	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: newWatches(c.Accounts.Metadata, c.Queue), plans: map[types.NamespacedName]*cachedPlan{}}
+	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: newWatches(c.Accounts.Metadata, c.Queue), plans: map[types.NamespacedName]*planMemory{}, parsed: store.NewParsed[*parsedPlan](maxParsed, maxParsedWeight)}
 }
+
+// What is kept of plans as they were read (guesses: a half of what is kept of plans of other
+// kinds). The rest is read again when it is looked at.
+const (
+	maxParsed       = 1000
+	maxParsedWeight = 12 << 20
+)
 
 // workers is how many plans are looked at at once, and share how many of one namespace
 // (guesses: each has its targets at work beside each other, and a list may take long).

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
@@ -23,14 +24,37 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// cachedPlan is a plan as it was read last, until its text is another.
+// cachedPlan is what is known about a plan in one look at it.
 type cachedPlan struct {
+	*planMemory
+	*parsedPlan
+}
+
+// parsedPlan is a plan's text as it was understood. It follows from what it was read from,
+// and may be forgotten at any time.
+type parsedPlan struct {
+	from   textOf
+	spec   hibernate.Spec
+	faults document.Faults
+	table  *hibernate.Timetable // nil: the plan cannot be read
+}
+
+// textOf tells apart what plans are read from.
+type textOf struct {
 	uid      types.UID
-	observed string
-	spec     hibernate.Spec
-	faults   document.Faults
-	table    *hibernate.Timetable // nil: the plan cannot be read
-	written  status.Written
+	observed string // hash of the text
+	account  string // that a label names
+	parts    int    // of the object's data
+}
+
+func textOfPlan(cm *corev1.ConfigMap) textOf {
+	return textOf{uid: cm.UID, observed: annotations.Observed(cm), account: cm.Labels[annotations.LabelServiceAccount], parts: len(cm.Data)}
+}
+
+// planMemory is what is kept of a plan as long as it is the same object.
+type planMemory struct {
+	uid     types.UID
+	written status.Written
 	// window is the off-window in which the plan was seen last, and reason why nothing slept.
 	window time.Time
 	reason string
@@ -139,40 +163,57 @@ func (c *Controller) forget(k types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.plans, k)
+	c.parsed.Remove(k)
 }
 
-// known is a plan, read once for each text of it. Reading may take its time, and holds up
-// nobody else: one worker looks at a plan at a time.
+// known is a plan as it is now; of one that is gone, what was kept beside its text. Reading
+// may take its time, and holds up nobody else: one worker looks at a plan at a time.
 func (c *Controller) known(k types.NamespacedName, cm *corev1.ConfigMap) *cachedPlan {
 	c.mu.Lock()
-	have := c.plans[k]
+	memory := c.plans[k]
+	parsed, kept := c.parsed.Get(k)
 	c.mu.Unlock()
 	if cm == nil {
-		if have == nil {
-			have = &cachedPlan{}
+		if memory == nil {
+			memory = &planMemory{}
 		}
-		return have
+		return &cachedPlan{memory, &parsedPlan{}}
 	}
-	observed := annotations.Observed(cm)
-	if have != nil && have.uid == cm.UID && have.observed == observed {
-		return have
+	if memory == nil || memory.uid != cm.UID {
+		memory = &planMemory{uid: cm.UID}
 	}
-	fresh := &cachedPlan{uid: cm.UID, observed: observed}
-	if have != nil && have.uid == cm.UID {
-		fresh.written, fresh.window, fresh.reason, fresh.health = have.written, have.window, have.reason, have.health
-	}
-	fresh.spec, fresh.faults = annotations.HibernatePlan(cm)
-	if len(fresh.faults) == 0 {
-		if table, err := hibernate.NewTimetable(fresh.spec); err != nil {
-			fresh.faults = document.Faults{{Message: err.Error()}}
-		} else {
-			fresh.table = table
-		}
+	weight := 0
+	if from := textOfPlan(cm); !kept || parsed.from != from {
+		weight = store.WeightOf(cm.Data[annotations.DataPlan])
+		parsed = c.parse(cm, weight)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.plans[k] = fresh
-	return fresh
+	c.plans[k] = memory
+	if weight > 0 {
+		c.parsed.Keep(k, weight, parsed)
+	}
+	return &cachedPlan{memory, parsed}
+}
+
+// parse reads a plan, of the heavy ones one at a time.
+func (c *Controller) parse(cm *corev1.ConfigMap, weight int) *parsedPlan {
+	if store.Heavy(weight) {
+		c.heavy.Lock()
+		defer c.heavy.Unlock()
+	}
+	p := &parsedPlan{from: textOfPlan(cm)}
+	p.spec, p.faults = annotations.HibernatePlan(cm)
+	if len(p.faults) > 0 {
+		return p
+	}
+	table, err := hibernate.NewTimetable(p.spec)
+	if err != nil {
+		p.faults = document.Faults{{Message: err.Error()}}
+		return p
+	}
+	p.table = table
+	return p
 }
 
 // view is what is known of a plan at one instant.
@@ -197,9 +238,13 @@ type view struct {
 func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, stored []*stored, slots *ledger.Ledger) view {
 	now := c.Now()
 	v := view{ledger: slots, facts: hibernate.Facts{Now: now.UTC(), Plan: k.Name, Spec: known.spec, Blocked: map[string]string{}}, faults: known.faults}
+	spec := known.spec
+	if cm == nil {
+		spec = snapshotOf(stored)
+	}
 	for _, s := range stored {
 		if s.broken != nil {
-			v.facts.Blocked[targetName(k, known.spec, s)] = whyBroken(k, s)
+			v.facts.Blocked[targetName(k, spec, s)] = whyBroken(k, s)
 			continue
 		}
 		v.facts.Records = append(v.facts.Records, s.record)
@@ -232,6 +277,16 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 	}
 	v.missing(status.Standing(cm, &known.written)[annotations.StatusTargets])
 	return v
+}
+
+// snapshotOf is a plan that is gone, as it was recorded.
+func snapshotOf(all []*stored) hibernate.Spec {
+	for _, s := range all {
+		if s.broken == nil {
+			return s.record.Snapshot.Spec
+		}
+	}
+	return hibernate.Spec{}
 }
 
 // cycleOf names the sleep that there is; empty: there is none.

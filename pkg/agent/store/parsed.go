@@ -33,31 +33,58 @@ const (
 	perMark         = 100 // bytes that a value takes, its line and its path among them
 )
 
-// weightOf is about how much memory a plan takes as it was understood.
-func weightOf(text string) int { return len(text) + perMark*document.Weight(text) }
+// WeightOf is about how much memory a document takes as it was understood.
+func WeightOf(text string) int { return len(text) + perMark*document.Weight(text) }
 
-// parsedPlans are the plans that were looked at last.
-type parsedPlans struct {
-	*lru.Cache[types.NamespacedName, *ParsedPlan]
+// Heavy says whether a document is as heavy as a hundred others.
+func Heavy(weight int) bool { return weight > maxParsedOne }
+
+// Parsed keeps what documents were understood as, of those that were looked at last. What it
+// forgets is understood again from the text. It is not safe for concurrent use.
+type Parsed[V any] struct {
+	cache        *lru.Cache[types.NamespacedName, weighed[V]]
 	weight, most int
 }
 
-func newParsedPlans(limit, most int) *parsedPlans {
-	p := &parsedPlans{most: most}
-	p.Cache, _ = lru.NewWithEvict(limit, func(_ types.NamespacedName, gone *ParsedPlan) { p.weight -= weightOf(gone.Text) }) // its error is for limits below one
+type weighed[V any] struct {
+	value  V
+	weight int
+}
+
+// NewParsed keeps no more than so many, which weigh no more than so much.
+func NewParsed[V any](limit, most int) *Parsed[V] {
+	p := &Parsed[V]{most: most}
+	p.cache, _ = lru.NewWithEvict(limit, func(_ types.NamespacedName, gone weighed[V]) { p.weight -= gone.weight }) // its error is for limits below one
 	return p
 }
 
-// keep keeps a plan in place of what it was before, and lets others go for it.
-func (p *parsedPlans) keep(k types.NamespacedName, parsed *ParsedPlan) {
-	p.Remove(k)
-	weight := weightOf(parsed.Text)
-	if weight > maxParsedOne {
+func newParsedPlans(limit, most int) *Parsed[*ParsedPlan] { return NewParsed[*ParsedPlan](limit, most) }
+
+// Get is what is kept of a document.
+func (p *Parsed[V]) Get(k types.NamespacedName) (value V, kept bool) {
+	one, kept := p.cache.Get(k)
+	return one.value, kept
+}
+
+// Keep keeps a document in place of what it was before, and lets others go for it. A heavy
+// one is not kept.
+func (p *Parsed[V]) Keep(k types.NamespacedName, weight int, value V) {
+	p.cache.Remove(k)
+	if Heavy(weight) {
 		return
 	}
 	p.weight += weight
-	p.Add(k, parsed)
+	p.cache.Add(k, weighed[V]{value, weight})
 	for p.weight > p.most {
-		p.RemoveOldest()
+		p.cache.RemoveOldest()
 	}
 }
+
+// Contains says whether a document is kept.
+func (p *Parsed[V]) Contains(k types.NamespacedName) bool { return p.cache.Contains(k) }
+
+// Remove forgets a document.
+func (p *Parsed[V]) Remove(k types.NamespacedName) { p.cache.Remove(k) }
+
+// Len is how many are kept.
+func (p *Parsed[V]) Len() int { return p.cache.Len() }

@@ -22,7 +22,7 @@ type Plans struct {
 	heavy      sync.Mutex // held while a heavy plan is parsed
 	mu         sync.Mutex
 	byKey      map[types.NamespacedName]*PlanMemory
-	parsed     *parsedPlans
+	parsed     *Parsed[*ParsedPlan]
 	namespaces map[string]string                        // pause annotation and deletion, as last seen
 	others     map[types.NamespacedName]*status.Written // statuses of documents that are no plans
 }
@@ -101,13 +101,13 @@ func (p *Plans) Of(cm *corev1.ConfigMap) *CachedPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.byKey[k] = memory
-	p.parsed.keep(k, parsed)
+	p.parsed.Keep(k, WeightOf(parsed.Text), parsed)
 	return &CachedPlan{PlanMemory: memory, ParsedPlan: parsed}
 }
 
 // parse understands a plan, of the heavy ones one at a time.
 func (p *Plans) parse(cm *corev1.ConfigMap) *ParsedPlan {
-	if weightOf(cm.Data[annotations.DataPlan]) > maxParsedOne {
+	if Heavy(WeightOf(cm.Data[annotations.DataPlan])) {
 		p.heavy.Lock()
 		defer p.heavy.Unlock()
 	}
