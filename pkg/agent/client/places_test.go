@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 func TestWhoHasTheFewestPlacesGetsTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlaces(2)
+		var mu sync.Mutex
 		took := map[string]time.Duration{}
 		began := time.Now()
 		enter := func(tenant, name string) {
@@ -18,7 +20,9 @@ func TestWhoHasTheFewestPlacesGetsTheNext(t *testing.T) {
 				if err := p.acquire(t.Context(), tenant); err != nil {
 					t.Error(err)
 				}
+				mu.Lock()
 				took[name] = time.Since(began)
+				mu.Unlock()
 				time.Sleep(time.Second)
 				p.release(tenant)
 			}()
@@ -30,6 +34,10 @@ func TestWhoHasTheFewestPlacesGetsTheNext(t *testing.T) {
 		enter("b", "b1")
 		enter("c", "c1")
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		for name, want := range map[string]time.Duration{"a1": 0, "a2": 0, "b1": time.Second, "c1": time.Second, "a3": 2 * time.Second, "a6": 3 * time.Second} {
 			if took[name] != want {
 				t.Errorf("%s got its place after %s, want %s", name, took[name], want)
