@@ -115,6 +115,8 @@ func (o *abortOptions) Run(ctx context.Context) error {
 		if err := o.NeedAgent(ctx, k); err != nil {
 			return err
 		}
+	}
+	if o.Kept() {
 		if err := o.Confirm(ctx, o.Consent, "abort run "+r.Run.Name); err != nil {
 			return err
 		}

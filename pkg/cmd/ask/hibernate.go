@@ -179,7 +179,7 @@ func (o *holdOptions) Run(ctx context.Context) error {
 	if err := o.check(ctx, k, plans); err != nil {
 		return err
 	}
-	if o.asleep && !o.release && len(o.names) == 0 && !o.Client() {
+	if o.asleep && !o.release && len(o.names) == 0 && o.Kept() {
 		if err := o.Confirm(ctx, o.Consent, fmt.Sprintf("put %s in namespace %s to sleep", namesOfSleepers(plans), k.Namespace)); err != nil {
 			return err
 		}

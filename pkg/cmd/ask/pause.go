@@ -216,7 +216,7 @@ func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
 	what := "all plans in namespace " + namespace
 	if o.everywhere {
 		what = "all maintenance in the cluster"
-		if !o.Client() {
+		if o.Kept() {
 			if err := o.Confirm(ctx, o.Consent, "pause "+what); err != nil {
 				return err
 			}

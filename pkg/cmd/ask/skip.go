@@ -253,7 +253,7 @@ func (o *skipOptions) resolve(p skippable, zone string, have intent.Skip) ([]sch
 		}
 	}
 	if len(wrong) == 0 && len(out) == 0 {
-		wrong.Add("the plan has no coming %s", p.what)
+		wrong.Add("the plan has no coming %s%s", p.what, map[bool]string{true: " that is not skipped already"}[len(have.Slots) > 0])
 	}
 	return out, wrong.Err()
 }

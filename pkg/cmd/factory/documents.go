@@ -11,12 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // Document finds what a name on the command line means: a plan, or a run, also
 // without the first letters of its name. PLAN may be written plan/PLAN and
 // configmap/PLAN, as the lists print it.
 func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*corev1.ConfigMap, error) {
+	if err := noKind(name); err != nil {
+		return nil, err
+	}
 	bare := BareName(name)
 	what := strings.Join(words(kinds), " or ")
 	for _, candidate := range []string{bare, runPrefix + bare} {
@@ -46,10 +51,25 @@ func (e NotFoundError) Error() string { return string(e) }
 
 // BareName is a name without the kind before it.
 func BareName(name string) string {
-	for _, prefix := range []string{"plan/", "hibernate-plan/", "policy/", "run/", "configmap/", "cm/"} {
-		name = strings.TrimPrefix(name, prefix)
+	kind, bare, found := strings.Cut(name, "/")
+	if found && slices.Contains(kindsBefore(), strings.ToLower(kind)) {
+		return bare
 	}
 	return name
+}
+
+// kindsBefore are the kinds that may stand before a name.
+func kindsBefore() []string {
+	return []string{"plan", "plans", "hibernate-plan", "hibernateplan", "policy", "policies", "run", "runs", "configmap", "configmaps", "cm"}
+}
+
+// noKind is an error where what stands before a name is no kind that is known.
+func noKind(name string) error {
+	kind, _, found := strings.Cut(name, "/")
+	if !found || slices.Contains(kindsBefore(), strings.ToLower(kind)) {
+		return nil
+	}
+	return exit.Errorf(exit.CodeUsage, "%s: there is no kind %q here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME", name, kind)
 }
 
 // words are what people call some kinds: a HibernatePlan beside plans is one of them.
@@ -93,8 +113,12 @@ func (k *Cluster) instead(ctx context.Context, name string, kinds []string) stri
 	return "; see " + k.commands().List()
 }
 
-// nearest is the candidate that contains the word or shares its beginning.
+// nearest is the candidate that the word is a slip of, that contains it, or shares its
+// beginning.
 func nearest(word string, names []string) (string, bool) {
+	if near, ok := document.Nearest(word, names); ok && word != "" && word[:1] == near[:1] { // a slip rarely begins a name
+		return near, true
+	}
 	for _, n := range names {
 		if word != "" && (strings.Contains(n, word) || strings.Contains(word, n)) {
 			return n, true

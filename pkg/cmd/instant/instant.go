@@ -194,11 +194,15 @@ func LocalStamp(s schedule.Slot) string {
 
 // NoteWords say what a clock change did to a slot.
 func NoteWords(note string) string {
-	switch note {
+	of, rest, more := strings.Cut(note, ", ")
+	switch of {
 	case "gap":
-		return "clocks go forward over it: the first instant after the gap"
+		of = "clocks go forward over it: the first instant after the gap"
 	case "overlap":
-		return "clocks go back: they show this hour twice"
+		of = "clocks go back: they show this hour twice"
 	}
-	return note
+	if more {
+		of += ", " + rest
+	}
+	return of
 }

@@ -114,9 +114,18 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 	w := printers.GetNewTabWriter(o.Out)
 	fmt.Fprintln(w, "LOCAL\tUTC\tSCHEDULE\tNOTE")
 	for _, s := range items {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", s.Local, s.UTC, s.Schedule, view.OrDash(instant.NoteWords(s.Note)))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", localOf(s, spec), s.UTC, s.Schedule, view.OrDash(instant.NoteWords(s.Note)))
 	}
 	return w.Flush()
+}
+
+// localOf is a slot on the clocks of its schedule.
+func localOf(s view.Slot, spec plan.Spec) string {
+	at, err := time.Parse(time.RFC3339, s.UTC)
+	if err != nil { // we wrote it
+		return s.Local
+	}
+	return instant.Local(at, spec.Triggers.Schedules[s.Schedule].Timezone)
 }
 
 // markSkipped notes the slots that a plan in the cluster leaves out, by whom and why.

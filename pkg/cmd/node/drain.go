@@ -248,7 +248,7 @@ func (o *drainOptions) confirm(ctx context.Context, targets []*corev1.Node) erro
 			names = append(names, n.Name)
 		}
 	}
-	if len(names) == 0 || o.Client() {
+	if len(names) == 0 || !o.Kept() {
 		return nil
 	}
 	verb := "drain"

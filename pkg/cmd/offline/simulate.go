@@ -250,7 +250,7 @@ func (o *simulateOptions) printTable(entries []simulate.Entry) error {
 	for _, e := range entries {
 		item, local := simulatedOf(e), ""
 		if e.Slot != nil {
-			local = instant.LocalStamp(schedule.Slot{At: *e.Slot, Zone: e.Zone})
+			local = instant.Local(*e.Slot, e.Zone)
 		}
 		row := []string{item.Plan, view.OrDash(local), view.OrDash(item.Slot), item.Result, view.OrDash(item.Reason), view.OrDash(item.StartedAt)}
 		if woken {

@@ -12,14 +12,14 @@ import (
 
 func TestSimulateShowsWhatTheAgentWouldDecide(t *testing.T) {
 	cmdtest.WriteFiles(t, map[string]string{"plans/world.yaml": cmdtest.SimulatedWorld})
-	cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "plans", "-n", "ops", "--to", "24h").Is(t, cmdtest.Printed{Code: 0, Out: `PLAN          LOCAL                       UTC                    RESULT    REASON     STARTED
-ops/reports   -                           -                      Ran       create     2026-11-21T00:00:00Z
-ops/reports   2026-11-21T00:00:00Z        2026-11-21T00:00:00Z   Skipped   busy       -
-shop/orders   2026-11-21T07:00:00Z        2026-11-21T07:00:00Z   Missed    window     -
-ops/reports   2026-11-21T08:00:00Z        2026-11-21T08:00:00Z   Skipped   busy       -
-ops/reports   2026-11-21T16:00:00Z        2026-11-21T16:00:00Z   Ran       schedule   2026-11-21T16:00:00Z
-shop/orders   2026-11-21T21:00:00+01:00   2026-11-21T20:00:00Z   Ran       schedule   2026-11-21T21:00:00Z
-shop/orders   2026-11-21T23:00:00+01:00   2026-11-21T22:00:00Z   Ran       schedule   2026-11-21T22:00:00Z
+	cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "plans", "-n", "ops", "--to", "24h").Is(t, cmdtest.Printed{Code: 0, Out: `PLAN          LOCAL                      UTC                    RESULT    REASON     STARTED
+ops/reports   -                          -                      Ran       create     2026-11-21T00:00:00Z
+ops/reports   Sat 2026-11-21 00:00 UTC   2026-11-21T00:00:00Z   Skipped   busy       -
+shop/orders   Sat 2026-11-21 07:00 UTC   2026-11-21T07:00:00Z   Missed    window     -
+ops/reports   Sat 2026-11-21 08:00 UTC   2026-11-21T08:00:00Z   Skipped   busy       -
+ops/reports   Sat 2026-11-21 16:00 UTC   2026-11-21T16:00:00Z   Ran       schedule   2026-11-21T16:00:00Z
+shop/orders   Sat 2026-11-21 21:00 CET   2026-11-21T20:00:00Z   Ran       schedule   2026-11-21T21:00:00Z
+shop/orders   Sat 2026-11-21 23:00 CET   2026-11-21T22:00:00Z   Ran       schedule   2026-11-21T22:00:00Z
 `, Err: `from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)
 note: plan ops/reports: nobody resumes step hold here: it lasts until maxDuration 9h0m0s
 4 ran, 2 skipped, 1 missed
@@ -107,7 +107,7 @@ func TestSimulateOfSleep(t *testing.T) {
 		want cmdtest.Printed
 	}{
 		{[]string{"simulate", "-f", "f.yaml"}, cmdtest.Printed{
-			Out: "PLAN          LOCAL                       UTC                    RESULT    REASON     STARTED                WOKEN\nshop/nights   2026-11-21T18:00:00-05:00   2026-11-21T23:00:00Z   Ran       schedule   2026-11-21T23:00:00Z   2026-11-22T11:00:00Z\nshop/nights   2026-11-22T18:00:00-05:00   2026-11-22T23:00:00Z   Skipped   skip       -                      -\n",
+			Out: "PLAN          LOCAL                      UTC                    RESULT    REASON     STARTED                WOKEN\nshop/nights   Sat 2026-11-21 18:00 EST   2026-11-21T23:00:00Z   Ran       schedule   2026-11-21T23:00:00Z   2026-11-22T11:00:00Z\nshop/nights   Sun 2026-11-22 18:00 EST   2026-11-22T23:00:00Z   Skipped   skip       -                      -\n",
 			Err: rehearses + times + "1 ran, 1 skipped, 0 missed\n",
 		}},
 		{[]string{"simulate", "-f", "f.yaml", "-o", "json"}, cmdtest.Printed{

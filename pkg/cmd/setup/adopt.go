@@ -93,7 +93,7 @@ func (o *adoptOptions) Run(ctx context.Context) error {
 		}
 		fmt.Fprintf(o.ErrOut, "%s: %s\n", cm.Name, what)
 	}
-	if !o.Client() {
+	if o.Kept() {
 		if err := o.Confirm(ctx, o.Consent, fmt.Sprintf("sign %s in namespace %s, so that the agent acts on it", view.Counted(len(due), "object"), k.Namespace)); err != nil {
 			return err
 		}

@@ -167,6 +167,10 @@ func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) er
 	if err != nil && !apierrors.IsNotFound(err) {
 		return factory.Explain("delete the lease", err)
 	}
+	if _, err := k.Kube.CoreV1().Namespaces().Get(ctx, o.namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		fmt.Fprintf(o.ErrOut, "there is no namespace %s: nothing is left in it\n", o.namespace)
+		return nil
+	}
 	fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it: 'kubectl delete namespace %s' takes it away\n", o.namespace, o.namespace)
 	return nil
 }

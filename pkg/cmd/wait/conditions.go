@@ -17,8 +17,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // permitted waits until change of something is permitted. The agent publishes on it what
@@ -104,6 +106,17 @@ func (o *options) document(ctx context.Context, k *factory.Cluster, cm *corev1.C
 	})
 }
 
+// phasesOf are all phases that a kind of document knows.
+func phasesOf(kind string) []string {
+	switch kind {
+	case annotations.KindRun:
+		return []string{string(run.Pending), string(run.Running), string(run.Succeeded), string(run.Failed), string(run.Aborted), string(run.Replaced)}
+	case annotations.KindHibernatePlan:
+		return []string{string(hibernate.Active), string(hibernate.Hibernating), string(hibernate.Hibernated), string(hibernate.WakingUp), string(hibernate.Suspended), string(hibernate.InError), string(hibernate.Invalid)}
+	}
+	return []string{string(trigger.PhaseIdle), string(trigger.PhaseWaiting), string(trigger.PhaseRunning), string(trigger.PhasePaused), string(trigger.PhaseInvalid)}
+}
+
 // phase says whether a document has the phase that is waited for. A run that has ended
 // with another one never will.
 func (o *options) phase(cm *corev1.ConfigMap) (bool, string, error) {
@@ -120,6 +133,9 @@ func (o *options) phase(cm *corev1.ConfigMap) (bool, string, error) {
 		return false, "the agent has not looked at it yet", nil
 	}
 	stands := "phase " + got + view.Colon(message)
+	if known := phasesOf(cm.Labels[annotations.LabelKind]); !slices.ContainsFunc(known, func(p string) bool { return strings.EqualFold(p, o.value) }) {
+		return false, "", exit.Errorf(exit.CodeUsage, "--for=phase=%s: %s is never that; its phases are %s", o.value, o.name, strings.Join(known, ", "))
+	}
 	switch {
 	case strings.EqualFold(got, o.value):
 		return true, stands, nil
