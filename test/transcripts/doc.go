@@ -17,9 +17,11 @@
 // changed before it is committed. MAINT_BIN names a folder with commands that were built
 // before; without it they are built here.
 //
+// Those of a cluster run with MAINT_TRANSCRIPTS=1 alone, until two runs have given the same.
+//
 // Each transcript has a namespace of its own, named like the file, and the zone of
 // Berlin. The folders say what there is: offline (no cluster), bare (an API server, no agent),
-// agent (both), silent (both, and the agent was killed). The shell knows besides:
+// agent and nodes (both), silent (both, and the agent was killed). The shell knows besides:
 //
 //	eventually COMMAND    gives a command again until it ends with 0, and prints what it printed then
 //	terminal COLUMNS COMMAND   gives it in a terminal so wide

@@ -76,6 +76,9 @@ func TestTranscriptsWithoutACluster(t *testing.T) {
 }
 
 func TestTranscriptsOfACluster(t *testing.T) {
+	if os.Getenv("MAINT_TRANSCRIPTS") == "" {
+		t.Skip("set MAINT_TRANSCRIPTS=1: their answers have not been seen to be the same twice")
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // most of it to build, perhaps from nothing
 	t.Cleanup(cancel)
 	s := &stage{T: t, ctx: ctx, bin: t.TempDir()}
@@ -85,6 +88,7 @@ func TestTranscriptsOfACluster(t *testing.T) {
 	s.must(harness.Install(ctx, s.cluster.AdminConfig()))
 	s.startAgent()
 	s.folder("agent")
+	s.folder("nodes") // which others would see
 	s.running.Kill()
 	s.folder("silent")
 }
@@ -274,7 +278,7 @@ data:
 END
 	[ -z "$AGENT" ] || eventually taken "$1"
 }
-taken() { command kubectl get configmap "$1" -o yaml | grep -q maint.dev/status.observed; }
+taken() { command kubectl get configmap "$1" -o yaml | grep -q status.maint.dev/observed; }
 `
 
 const patience = 45 * time.Second

@@ -12,7 +12,7 @@ import (
 //	maint-run-x-RUN0000001   the random end of a run's name; the number says which of the transcript's
 //	YYYY-MM-DDThh:mm:ssZ     an instant from 2026 to 2039; others stay as they are
 //	Ddd YYYY-MM-DD hh:mm     the same for people
-//	AGE                      a duration of the last column, or before "ago"
+//	AGE                      a duration of a column, in brackets, or after in, after, for
 //	UID, RV, PORT, WORK      an object's UID and resource version, a port, the transcript's folder
 type words struct {
 	work string
@@ -30,7 +30,8 @@ var ( //nolint:gochecknoglobals // compiled once
 	uids     = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
 	versions = regexp.MustCompile(`(resourceVersion"?: )"\d+"`)
 	ports    = regexp.MustCompile(`\b127\.0\.0\.1:\d+`)
-	ages     = regexp.MustCompile(`( |^)(?:\d+s|\d+m|\d+m\d+s)( ago|$)`)
+	ages     = regexp.MustCompile(`(  |\bin |\bafter |\bfor |\bheld for |\(|\bshowed itself )(?:\d+(?:ms|[dhms]))+( ago|\)|:|$| +\S|)`)
+	columns  = regexp.MustCompile(`(\S) {3,}`)
 	digits   = regexp.MustCompile(`\d`)
 )
 
@@ -44,15 +45,28 @@ func (w *words) replace(text string) string {
 		zone := machine.FindStringSubmatch(s)[3]
 		return "YYYY-MM-DDThh:mm:ss" + digits.ReplaceAllString(zone, "0")
 	})
-	text = people.ReplaceAllStringFunc(text, date)
+	dated := people.ReplaceAllStringFunc(text, date)
+	squeezed := dated != text && strings.Contains(dated, " hh:mm")
+	text = dated
 	text = uids.ReplaceAllString(text, "UID")
 	text = versions.ReplaceAllString(text, `$1"RV"`)
 	text = ports.ReplaceAllString(text, "127.0.0.1:PORT")
+	return replaceAges(text, squeezed)
+}
+
+// replaceAges replaces durations that people read. Where one, or a time of day, stands within a
+// table, all its columns are three spaces apart: how wide they are depends on it.
+func replaceAges(text string, within bool) string {
 	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = ages.ReplaceAllString(lines[i], "${1}AGE$2")
+	for i, line := range lines {
+		lines[i] = ages.ReplaceAllString(line, "${1}AGE$2")
+		within = within || lines[i] != line && !strings.HasSuffix(lines[i], "AGE")
 	}
-	return strings.Join(lines, "\n")
+	text = strings.Join(lines, "\n")
+	if within {
+		return columns.ReplaceAllString(text, "$1   ")
+	}
+	return text
 }
 
 // run numbers the runs in the order in which they are first told of.
@@ -63,19 +77,23 @@ func (w *words) run(name string) string {
 	return runNames.FindStringSubmatch(name)[1] + "-" + w.runs[name]
 }
 
+// date leaves out the seconds, which are not shown where they are 0.
 func date(s string) string {
 	parts := people.FindStringSubmatch(s)
 	if !isOurs(parts[2]) {
 		return s
 	}
-	day, clock := "", digits.ReplaceAllString(parts[3], "h")
+	out := "YYYY-MM-DD"
 	if parts[1] != "" {
-		day = "Ddd "
+		out = "Ddd " + out
 	}
-	if clock != "" {
-		clock = " hh:mm:ss"[:len(parts[3])]
+	if parts[3] != "" {
+		out += " hh:mm"
 	}
-	return day + "YYYY-MM-DD" + clock + parts[5]
+	if parts[5] != "" {
+		out += " CET"
+	}
+	return out
 }
 
 // isOurs says whether a date may be one of the time in which the tests run. Transcripts write
