@@ -66,6 +66,6 @@ func (a *Agent) readKey(ctx context.Context) {
 func (a *Agent) ledgerForged(pk types.NamespacedName, why error) {
 	a.options.Log.Warn("a ledger does not count", "plan", pk.String(), "why", why.Error())
 	if cm := a.memory.documents.Plan(pk); cm != nil {
-		a.events.recorder.Event(cm, corev1.EventTypeWarning, "LedgerLost", document.Cut(why.Error()+"; it is made anew, and nothing from before now is made up for", document.MaxMessage))
+		a.events.recorder.Event(cm, corev1.EventTypeWarning, "LedgerLost", document.Cut(why.Error()+"; a new one is created, and slots from before now do not run", document.MaxMessage))
 	}
 }

@@ -185,7 +185,7 @@ func (v *configChecker) notifications(path string, n Notifications) {
 		case !document.DNSLabel(s.Name):
 			v.Fault(at+".name", "%q is no name: write lower case letters, digits and dashes, at most %d", document.Cut(s.Name, 100), document.MaxNameLength)
 		case seen[s.Name]:
-			v.Fault(at+".name", "%q stands twice", s.Name)
+			v.Fault(at+".name", "%q appears twice", s.Name)
 		}
 		seen[s.Name] = true
 		v.namespaces(at, s.Namespaces)

@@ -31,7 +31,7 @@ func TestAgentConfig(t *testing.T) {
 		"  outbound: {deny: [\"http://a\"]}\n":              "spec.outbound.deny[0]: \"http://a\" is no host name, *.domain, address or CIDR",
 		"  retention: {runs: 0d}\n":                         "spec.retention.runs: must be longer than 0s, is 0s",
 		"  colour: red\n":                                   "spec.colour: unknown field; known are logLevel, nodes, notifications, outbound, retention, steps",
-		sinks + "{name: ops, urlSecretRef: {name: a, key: b}}, {name: ops, urlSecretRef: {name: a, key: b}}]}\n": "spec.notifications.sinks[1].name: \"ops\" stands twice",
+		sinks + "{name: ops, urlSecretRef: {name: a, key: b}}, {name: ops, urlSecretRef: {name: a, key: b}}]}\n": "spec.notifications.sinks[1].name: \"ops\" appears twice",
 		"  notifications: {before: 30s}\n":                         "spec.notifications.before: must be from 1m to 7d, is 30s",
 		sinks + "{name: Ops, urlSecretRef: {name: a, key: b}}]}\n": "spec.notifications.sinks[0].name: \"Ops\" is no name: write lower case letters, digits and dashes, at most 63",
 		sinks + "{name: ops, urlSecretRef: {key: b}}]}\n":          "spec.notifications.sinks[0].urlSecretRef.name: \"\" is no name of a Secret; it stands in the agent's own namespace",

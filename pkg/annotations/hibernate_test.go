@@ -108,7 +108,7 @@ func TestRestoreDataThatIsNoneOfTheAgentsIsRefused(t *testing.T) {
 		"a target of another type":     {record(func(r *hibernate.Record) { r.Executor = "workload" }), `snapshot: has no target "apps" of type "workload"`},
 		"a plan that is not valid":     {record(func(r *hibernate.Record) { r.Snapshot.Spec.Schedule.OffHours = nil }), "snapshot: the plan is not valid: spec.schedule.offHours"},
 		"a resource without a name":    {record(func(r *hibernate.Record) { r.Resources[0].ID = "" }), "resources[0].id: is missing"},
-		"a resource twice":             {record(func(r *hibernate.Record) { r.Resources = append(r.Resources, r.Resources[0]) }), "resources[1]: deployments.apps/shop/web stands twice"},
+		"a resource twice":             {record(func(r *hibernate.Record) { r.Resources = append(r.Resources, r.Resources[0]) }), "resources[1]: deployments.apps/shop/web appears twice"},
 		"a resource that was nothing": {func(cm *corev1.ConfigMap) {
 			cm.Data[annotations.DataRestore] = strings.Replace(cm.Data[annotations.DataRestore], `"before":{"replicas":3},`, "", 1)
 		}, "resources[0].before: is missing"},

@@ -76,7 +76,7 @@ func Weight(text string) int {
 }
 
 func tooMany(what string, most int) Faults {
-	return Faults{{Message: fmt.Sprintf("the document has more than %d %s: split it, or keep in a ConfigMap of its own what is no part of it", most, what)}}
+	return Faults{{Message: fmt.Sprintf("the document has more than %d %s: split it, or move what does not belong to it to another ConfigMap", most, what)}}
 }
 
 // nodes is how many values stand in one, keys among them.
@@ -260,7 +260,7 @@ func (d *decoder) pairs(n *yaml.Node, path string, visit func(key, value *yaml.N
 			continue
 		}
 		if first, twice := seen[key.Value]; twice {
-			d.fault(key, join(path, key.Value), "stands twice, first on line %d", first)
+			d.fault(key, join(path, key.Value), "appears twice, first on line %d", first)
 			continue
 		}
 		seen[key.Value] = key.Line

@@ -121,7 +121,7 @@ func TestEachFaultOfADocumentIsToldWithItsLineAndPath(t *testing.T) {
 		{"a wrong value of a map", "map:\n  a: 1\n  b: x\n", `line 3: map.b: must be a whole number, is "x"`},
 		{"an unknown field that is near one", "txet: a", `line 1: txet: unknown field; did you mean "text"?`},
 		{"an unknown field", "inner: {quite: a}", "line 1: inner.quite: unknown field; known are name"},
-		{"a key that stands twice", "text: a\nflag: true\ntext: b\n", "line 3: text: stands twice, first on line 1"},
+		{"a key that appears twice", "text: a\nflag: true\ntext: b\n", "line 3: text: appears twice, first on line 1"},
 		{"a key that is a list", "map: {[a]: 1}", "line 1: map: a key must be a string, is a list"},
 		{"a key that is an object", "map: {{a: b}: 1}", "line 1: map: a key must be a string, is an object"},
 		{"an anchor", "text: &a x", "line 1: text: anchors and aliases are not supported"},

@@ -9,7 +9,7 @@ import (
 )
 
 // StrictJSON reads one JSON value into what encoding/json makes of it, with numbers as
-// json.Number. Unlike there, a key that stands twice is an error.
+// json.Number. Unlike there, a key that appears twice is an error.
 func StrictJSON(text string) (any, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -58,7 +58,7 @@ func strictObject(d *json.Decoder) (any, error) {
 		}
 		key, _ := token.(string)
 		if _, twice := object[key]; twice {
-			return nil, fmt.Errorf("%q stands twice", Cut(key, 80))
+			return nil, fmt.Errorf("%q appears twice", Cut(key, 80))
 		}
 		if object[key], err = strictValue(d); err != nil {
 			return nil, err

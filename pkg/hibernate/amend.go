@@ -33,7 +33,7 @@ func (r Record) Amend(list []Amendment) (out Record, changed []string, faults do
 		faults = append(faults, document.Fault{Path: fmt.Sprintf("[%d]", i), Message: fmt.Sprintf(format, args...)})
 	}
 	if len(list) != len(r.Resources) {
-		return r, nil, document.Faults{{Message: fmt.Sprintf("has %d resources and had %d: none may be added or taken away", len(list), len(r.Resources))}}
+		return r, nil, document.Faults{{Message: fmt.Sprintf("has %d resources and had %d: none may be added or removed", len(list), len(r.Resources))}}
 	}
 	out = r
 	out.Resources = slices.Clone(r.Resources)

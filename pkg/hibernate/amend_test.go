@@ -29,7 +29,7 @@ func TestWhatMayBeAmended(t *testing.T) {
 			l[4].Before = json.RawMessage(`{"limits":{"cpu":"20"},"nodes":null}`)
 			return l
 		}, "Pool/a", ""},
-		"one less":            {func(l []Amendment) []Amendment { return l[1:] }, "", "has 4 resources and had 5: none may be added or taken away"},
+		"one less":            {func(l []Amendment) []Amendment { return l[1:] }, "", "has 4 resources and had 5: none may be added or removed"},
 		"another id":          {func(l []Amendment) []Amendment { l[0].ID = "x"; return l }, "", "[0]: id is \"x\" and was \"Deployment/dev/web\": only before may be changed"},
 		"below nothing":       {func(l []Amendment) []Amendment { l[0].Before = json.RawMessage(`{"replicas":-1}`); return l }, "", "[0]: before of Deployment/dev/web .replicas must not be negative"},
 		"a part of a pod":     {func(l []Amendment) []Amendment { l[0].Before = json.RawMessage(`{"replicas":1.5}`); return l }, "", "[0]: before of Deployment/dev/web .replicas must be a whole number"},

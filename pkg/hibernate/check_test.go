@@ -46,7 +46,7 @@ func TestWhatIsWrongWithARecord(t *testing.T) {
 		"no targets":                            {func(r *Record) { r.Snapshot.Spec.Targets = nil }, `snapshot: has no target "a"`},
 		"a plan that is not valid":              {func(r *Record) { r.Snapshot.Spec.Schedule.OffHours = nil }, "snapshot: the plan is not valid: spec.schedule.offHours"},
 		"a resource without a name":             {func(r *Record) { r.Resources[1].ID = "" }, "resources[1].id: is missing"},
-		"a resource twice":                      {func(r *Record) { r.Resources[1].UID = "1" }, "resources[1]: web stands twice"},
+		"a resource twice":                      {func(r *Record) { r.Resources[1].UID = "1" }, "resources[1]: web appears twice"},
 		"a resource of which nothing is known":  {func(r *Record) { r.Resources[0].Before = nil }, "resources[0].before: is missing"},
 		"a resource of which nonsense is known": {func(r *Record) { r.Resources[0].Before = json.RawMessage("{") }, "resources[0].before: is missing"},
 		"a connector": {func(r *Record) {

@@ -264,7 +264,7 @@ func checkComputeOrder(mode string, order []string, at document.Reporter) {
 		case !slices.Contains(kinds, one):
 			at(fmt.Sprintf("computePolicy.order[%d]", i), "%q is not known; there are %s%s", document.Cut(one, 100), strings.Join(kinds, ", "), didYouMean(one, kinds))
 		case slices.Contains(order[:i], one):
-			at(fmt.Sprintf("computePolicy.order[%d]", i), "%q stands twice", one)
+			at(fmt.Sprintf("computePolicy.order[%d]", i), "%q appears twice", one)
 		}
 	}
 }
@@ -287,7 +287,7 @@ func checkNodeGroups(g *NodeGroups, at document.Reporter) {
 		case !name.MatchString(one):
 			at(fmt.Sprintf("%s.names[%d]", path, i), "%q cannot name a node group", document.Cut(one, 100))
 		case slices.Contains(g.Names[:i], one):
-			at(fmt.Sprintf("%s.names[%d]", path, i), "%q stands twice", one)
+			at(fmt.Sprintf("%s.names[%d]", path, i), "%q appears twice", one)
 		}
 	}
 	checkTags(path+".tags", g.Tags, at)

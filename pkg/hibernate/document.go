@@ -402,7 +402,7 @@ func (v *validator) targets(targets []Target) {
 		case !document.DNSLabel(t.Name):
 			v.Fault(path+".name", "%q cannot name a target: at most %d characters of a-z, 0-9 and '-'", document.Cut(t.Name, 100), document.MaxNameLength)
 		case seen[t.Name]:
-			v.Fault(path+".name", "%q stands twice", t.Name)
+			v.Fault(path+".name", "%q appears twice", t.Name)
 		}
 		seen[t.Name] = true
 		v.target(path, t)

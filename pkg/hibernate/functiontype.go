@@ -33,7 +33,7 @@ func checkFunction(params any, at document.Reporter) {
 	}
 	for _, field := range slices.Sorted(maps.Keys(p.Input)) {
 		if slices.Contains(OwnInput(), field) {
-			at("input."+field, "is written by the agent: the function is told there what to do")
+			at("input."+field, "is written by the agent, to tell the function what to do")
 		}
 	}
 	checkTimeout(p.Timeout, at)

@@ -114,7 +114,7 @@ func (r Record) Check() error {
 		case res.ID == "":
 			return fmt.Errorf("resources[%d].id: is missing", i)
 		case seen[[2]string{res.ID, res.UID}]:
-			return fmt.Errorf("resources[%d]: %s stands twice", i, document.Cut(res.ID, 200))
+			return fmt.Errorf("resources[%d]: %s appears twice", i, document.Cut(res.ID, 200))
 		case !json.Valid(res.Before):
 			return fmt.Errorf("resources[%d].before: is missing", i)
 		}

@@ -173,7 +173,7 @@ func checkWorkload(params any, at document.Reporter) {
 		case !document.DNSLabel(ns):
 			at(fmt.Sprintf("namespaces[%d]", i), "%q cannot name a namespace", document.Cut(ns, 100))
 		case slices.Contains(p.Namespaces[:i], ns):
-			at(fmt.Sprintf("namespaces[%d]", i), "%q stands twice", ns)
+			at(fmt.Sprintf("namespaces[%d]", i), "%q appears twice", ns)
 		}
 	}
 	checkSelector("namespaceSelector", p.NamespaceSelector, at)

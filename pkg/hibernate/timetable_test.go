@@ -198,7 +198,7 @@ func TestADocumentIsBounded(t *testing.T) {
 		"a reason":          {`schedule: {offHours: [{start: "20:00", end: "06:00"}]}` + "\n  exceptions: [{type: suspend, validFrom: '2026-01-01T00:00:00Z', validUntil: '2026-01-02T00:00:00Z', reason: " + strings.Repeat("x", 1025) + "}]\n  " + target, "spec.exceptions[0].reason: has 1025 bytes"},
 		"kinds":             {`schedule: {offHours: [{start: "20:00", end: "06:00"}]}` + "\n  targets: [{name: a, type: workload, parameters: {kinds: " + list(50, "{apiVersion: v, kind: a}") + "}}]", "kinds: has 51; at most 50"},
 		"their order":       {`schedule: {offHours: [{start: "20:00", end: "06:00"}]}` + "\n  targets: [{name: a, type: workload, parameters: {order: " + list(4000, "b") + "}}]", "order: has 4001; at most 50"},
-		"namespaces":        {`schedule: {offHours: [{start: "20:00", end: "06:00"}]}` + "\n  targets: [{name: a, type: workload, parameters: {namespaces: [a, a]}}]", `namespaces[1]: "a" stands twice`},
+		"namespaces":        {`schedule: {offHours: [{start: "20:00", end: "06:00"}]}` + "\n  targets: [{name: a, type: workload, parameters: {namespaces: [a, a]}}]", `namespaces[1]: "a" appears twice`},
 		"all of it":         {"description: " + strings.Repeat("x", MaxBytes), "make several of it"},
 	} {
 		_, faults := Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec:\n  " + c.spec + "\n"))

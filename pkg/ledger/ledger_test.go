@@ -143,7 +143,7 @@ func TestArchiveLosesAndDoublesNothing(t *testing.T) {
 		counted, last := int64(0), time.Time{}
 		for _, e := range all {
 			if !e.Slot.After(last) {
-				t.Fatalf("slot %s stands twice, or out of order", e.Slot)
+				t.Fatalf("slot %s appears twice, or out of order", e.Slot)
 			}
 			last = *e.Slot
 			if e.Last != nil {

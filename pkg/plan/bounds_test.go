@@ -98,7 +98,7 @@ func TestABoundIsWhereItSaysItIs(t *testing.T) {
 		{"an endpoint without a host", step("function", "endpoint: ':9443'"), p + `endpoint: ":9443" is no host and port`},
 		{"a credential without a Secret", step("function", "endpoint: 'fn:9443', credentials: [{name: a}]"), p + "credentials: each needs a name and a secretName"},
 		{"a credential without a name", step("function", "endpoint: 'fn:9443', credentials: [{secretName: a}]"), p + "credentials: each needs a name and a secretName"},
-		{"a credential that stands twice", step("function", "endpoint: 'fn:9443', credentials: [{name: a, secretName: b}, {name: a, secretName: c}]"), p + `credentials: "a" stands twice`},
+		{"a credential that appears twice", step("function", "endpoint: 'fn:9443', credentials: [{name: a, secretName: b}, {name: a, secretName: c}]"), p + `credentials: "a" appears twice`},
 		{"a backup that is kept", step("backup", "method: velero, selector: {matchLabels: {a: b}}, retain: 1ns"), ""},
 		{"a backup that is kept for no time", step("backup", "method: velero, selector: {matchLabels: {a: b}}, retain: 0s"), p + "retain: must be longer than 0s, is 0s"},
 

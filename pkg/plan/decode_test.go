@@ -106,7 +106,7 @@ spec:
 		`line 11: spec.steps[0].properties.metod: unknown field; did you mean "method"?`,
 		`line 13: spec.steps[1].type: unknown step type "webhok"; did you mean "webhook"?`,
 		`line 14: spec.steps[1].timeout: "true" is no duration: write it like 90s, 15m, 1h30m or 30d`,
-		`line 15: spec.steps[1].name: stands twice, first on line 12`,
+		`line 15: spec.steps[1].name: appears twice, first on line 12`,
 	)
 }
 
@@ -145,7 +145,7 @@ func TestDecodeRefuses(t *testing.T) {
 			"line 3: zzzzzz: unknown field; known are apiVersion, kind, spec",
 		}},
 		"a duplicate in free values": {planText("", "- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body: {a: 1, a: 2}"), []string{
-			"line 9: spec.steps[0].properties.body.a: stands twice, first on line 9",
+			"line 9: spec.steps[0].properties.body.a: appears twice, first on line 9",
 		}},
 		"a number beyond 64 bits": {planText("", "- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body: {id: 12345678901234567890}"), []string{
 			"line 9: spec.steps[0].properties.body.id: the number 12345678901234567890 does not fit in 64 bits: write it in quotes",

@@ -133,7 +133,7 @@ func checkFunction(p any, at document.Reporter) {
 			at("credentials", "each needs a name and a secretName")
 		}
 		if seen[c.Name] {
-			at("credentials", "%q stands twice", document.Cut(c.Name, 100))
+			at("credentials", "%q appears twice", document.Cut(c.Name, 100))
 		}
 		seen[c.Name] = true
 	}

@@ -121,7 +121,7 @@ func (v *validator) templateParameters(ps []TemplateParameter) {
 			v.Fault(path+".name", "%q cannot name a parameter: letters, digits, '-', '_' and '.'", document.Cut(p.Name, 100))
 		}
 		if seen[p.Name] {
-			v.Fault(path+".name", "%q stands twice", p.Name)
+			v.Fault(path+".name", "%q appears twice", p.Name)
 		}
 		seen[p.Name] = true
 		if !slices.Contains([]string{"", "string", "number", "integer", "boolean", "object", "array"}, p.Type) {

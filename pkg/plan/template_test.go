@@ -30,7 +30,7 @@ func TestATemplateIsCheckedLikeAPlan(t *testing.T) {
 		{"one step more", "t", many(plan.MaxSteps + 1), "spec.steps: a template may have 100 steps, this one has 101"},
 		{"another kind of step", "t", "{steps: [{name: a, type: nobody}]}", `spec.steps[0].type: unknown step type "nobody"`},
 		{"a parameter that cannot be named", "t", "{parameters: [{name: 'a b'}], " + steps + "}", `spec.parameters[0].name: "a b" cannot name a parameter`},
-		{"a parameter that stands twice", "t", "{parameters: [{name: a}, {name: a}], " + steps + "}", `spec.parameters[1].name: "a" stands twice`},
+		{"a parameter that appears twice", "t", "{parameters: [{name: a}, {name: a}], " + steps + "}", `spec.parameters[1].name: "a" appears twice`},
 		{"a type that is none", "t", "{parameters: [{name: a, type: text, default: 1}], " + steps + "}", `spec.parameters[0].type: must be string, number, integer, boolean, object or array, is "text"`},
 		{"a default of another type", "t", "{parameters: [{name: a, type: integer, default: x}], " + steps + "}", "spec.parameters[0].default: must be of type integer"},
 		{"a broken number as a whole one", "t", "{parameters: [{name: a, type: integer, default: 1.5}], " + steps + "}", "spec.parameters[0].default: must be of type integer"},

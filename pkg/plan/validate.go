@@ -137,7 +137,7 @@ func (v *validator) triggers(t Triggers) {
 		path := fmt.Sprintf("spec.triggers.labels[%d]", i)
 		checkKey("", key, func(_, format string, args ...any) { v.Fault(path, format, args...) })
 		if seen[key] {
-			v.Fault(path, "%q stands twice", key)
+			v.Fault(path, "%q appears twice", key)
 		}
 		seen[key] = true
 	}
@@ -173,7 +173,7 @@ func (v *validator) parameters(ps []Parameter) {
 			v.Fault(path, "%q cannot name a parameter: letters, digits, '-', '_' and '.'", p.Name)
 		}
 		if seen[p.Name] {
-			v.Fault(path, "%q stands twice", p.Name)
+			v.Fault(path, "%q appears twice", p.Name)
 		}
 		seen[p.Name] = true
 	}

@@ -160,7 +160,7 @@ func (v *validator) dependsOn(path string, s Step, p place) {
 		case !known:
 			v.Fault(at, "there is no step %q in this group%s", document.Cut(name, 100), didYouMean(name, p.siblings))
 		case slices.Index(s.DependsOn, name) < i:
-			v.Fault(at, "%q stands twice", name)
+			v.Fault(at, "%q appears twice", name)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (v *validator) requires(path string, s Step) {
 			v.Fault(at+".name", "%q cannot name it: letters, digits, '-', '_' and '.'", document.Cut(r.Name, 100))
 		}
 		if seen[r.Name] {
-			v.Fault(at+".name", "%q stands twice", r.Name)
+			v.Fault(at+".name", "%q appears twice", r.Name)
 		}
 		seen[r.Name] = true
 		checkRef("", ResourceRef{APIVersion: r.APIVersion, Kind: r.Kind, Name: "x", Namespace: r.Namespace}, func(field, format string, args ...any) { v.Fault(at+field, format, args...) })

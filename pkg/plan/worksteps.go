@@ -99,7 +99,7 @@ func checkDatabase(props *BackupProperties, at document.Reporter) {
 		at("component", "%q cannot name a database of RDS: write its name or its ARN", document.Cut(props.Component, 200))
 	}
 	if props.Selector != nil {
-		at("selector", "is for what lives in the cluster: rds-snapshot takes a component")
+		at("selector", "is for resources in the cluster; rds-snapshot takes a component")
 	}
 }
 

@@ -109,7 +109,7 @@ func admitLabel(r run.Run, s AdmissionFacts) (Admission, bool) {
 	if r.Request.Kind != run.ByLabel {
 		return Admission{}, false
 	}
-	gone := Admission{Result: run.Skipped, Reason: run.ReasonAborted, Message: "its label was taken away before its first step"}
+	gone := Admission{Result: run.Skipped, Reason: run.ReasonAborted, Message: "its label was removed before its first step"}
 	if s.TargetGone || s.Target == nil && s.NotReady == "" {
 		gone.Message = "its target is gone"
 		return gone, true

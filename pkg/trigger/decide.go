@@ -601,7 +601,7 @@ func (d *decider) retry() {
 		return
 	}
 	if len(d.f.Live)+d.occupying() > 0 { // also where runs may overlap: a retry is of the newest
-		d.waiting = "the retry of " + name + " waits until no run lives"
+		d.waiting = "the retry of " + name + " waits until no run is active"
 		return
 	}
 	r := run.Request{

@@ -242,7 +242,7 @@ func (w *ranger) bounded() {
 	seen := map[string]bool{}
 	for _, rec := range w.durable.Steps {
 		if seen[rec.Path] {
-			w.fail("%s stands twice in the journal", rec.Path)
+			w.fail("%s appears twice in the journal", rec.Path)
 		}
 		seen[rec.Path] = true
 	}

@@ -132,7 +132,7 @@ func TestAnObjectThatWasCreatedAnewIsLeftAlone(t *testing.T) {
 	call.Target = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: d.name}
 	call.TargetUID = "another"
 	call = h.as(t, call, rights("apps", "deployments", "get", "patch"))
-	refused(t, pass(t, "label", &call), true, executors.ReasonReplaced, "created anew")
+	refused(t, pass(t, "label", &call), true, executors.ReasonReplaced, "created again")
 }
 
 func TestSecretsAreNotWrittenDown(t *testing.T) {

@@ -183,7 +183,7 @@ func TestARestartOfAnObjectThatIsCreatedAnewFails(t *testing.T) {
 	if _, err := d.in.Create(t.Context(), text, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, remembering(t, "restart", &call), true, executors.ReasonReplaced, "created anew")
+	refused(t, remembering(t, "restart", &call), true, executors.ReasonReplaced, "created again")
 }
 
 func TestRestartsThatWouldNeverEnd(t *testing.T) {

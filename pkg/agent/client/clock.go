@@ -37,5 +37,5 @@ func (c *Clock) SkewReason() string {
 	if skew.Abs() <= maxSkew {
 		return ""
 	}
-	return fmt.Sprintf("the clock of this machine and the API server's are %s apart; nothing starts until that is mended", skew.Abs().Round(time.Second))
+	return fmt.Sprintf("the clock of this machine and the API server's are %s apart; nothing starts until that is corrected", skew.Abs().Round(time.Second))
 }

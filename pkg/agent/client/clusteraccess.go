@@ -150,7 +150,7 @@ func (r ClusterAccess) Refused(ctx context.Context, verb string, gvr schema.Grou
 func (a *Impersonator) Connected(connection string) (executors.Clients, error) {
 	one, have := a.remotes.get(connection, a.now())
 	if !have {
-		return executors.Clients{}, errors.New("the connection to its cluster is made anew")
+		return executors.Clients{}, errors.New("the connection to its cluster is opened again")
 	}
 	return one.clients, nil
 }

@@ -25,7 +25,7 @@ func TestAPlanThatCannotBeIsSaidBeforeAnythingIsTouched(t *testing.T) {
 		"a cloud without a connector":      {strings.Replace(three, "{name: bad, type: noop}", "{name: bad, type: rds, parameters: {selector: {ids: [x]}}}", 1), "connectorRef: is missing: a target of type rds is reached by a CloudProvider"},
 		"a connector of the wrong kind":    {strings.Replace(three, "{name: bad, type: noop}", "{name: bad, type: eks, connectorRef: {kind: CloudProvider, name: aws}, parameters: {managedNodeGroups: {names: [x]}}}", 1), `a target of type eks takes no "CloudProvider"`},
 		"all of an account":                {strings.Replace(three, "{name: bad, type: noop}", "{name: bad, type: ec2, connectorRef: {kind: CloudProvider, name: aws}}", 1), "selector: is missing; write ids or tags"},
-		"two of one name":                  {strings.Replace(three, "name: bad", "name: apps", 1), `"apps" stands twice`},
+		"two of one name":                  {strings.Replace(three, "name: bad", "name: apps", 1), `"apps" appears twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			night(t, oneToThree+c.text, func(w *world) {

@@ -160,6 +160,6 @@ func (c *Controller) copyOut(ctx context.Context, k types.NamespacedName, s *sto
 	case !isThere(err):
 		return fmt.Errorf("copy restore data %s/%s: %w", k.Namespace, s.object.Name, err)
 	}
-	c.Events.Eventf(namespace, corev1.EventTypeWarning, "RestoreDataCopied", "The namespace is being deleted while %s sleeps: nothing of it is woken; what it was stands in ConfigMap %s/%s", about, c.Namespace, copied.Name)
+	c.Events.Eventf(namespace, corev1.EventTypeWarning, "RestoreDataCopied", "The namespace is being deleted while %s sleeps: nothing of it is woken; its restore data is copied to ConfigMap %s/%s", about, c.Namespace, copied.Name)
 	return nil
 }

@@ -384,7 +384,7 @@ func TestANamespaceThatIsDeletedLeavesItsRestoreData(t *testing.T) {
 				if len(copies) != 1 || !strings.Contains(copies[0].Data[annotations.DataRestore], `"before":3`) || copies[0].Labels[annotations.LabelPlan] != "" {
 					t.Fatalf("copies are %v", copies)
 				}
-				w.wantEvent("Warning RestoreDataCopied shop: The namespace is being deleted while " + c.about + " sleeps: nothing of it is woken; what it was stands in ConfigMap maint-system/" + copies[0].Name)
+				w.wantEvent("Warning RestoreDataCopied shop: The namespace is being deleted while " + c.about + " sleeps: nothing of it is woken; its restore data is copied to ConfigMap maint-system/" + copies[0].Name)
 			})
 		})
 	}

@@ -61,7 +61,7 @@ func newTroubles() *troubles {
 		failed:       desc("maint_run_failed_timestamp_seconds", "When the last run of a plan ended, where it failed.", object...),
 		notBack:      desc("maint_not_put_back", "What ended runs of a plan did not put back, or targets of a HibernatePlan that cannot be woken.", "kind", "namespace", "object"),
 		overdue:      desc("maint_asleep_past_wake_seconds", "For how long something of a HibernatePlan has slept that should be awake.", object...),
-		blocked:      desc("maint_drain_blocked", "1 for each drain that no waiting ends, by node and by the plan whose run drains it.", "namespace", "object", "node"),
+		blocked:      desc("maint_drain_blocked", "1 for each drain that cannot end by waiting, by node and by the plan whose run drains it.", "namespace", "object", "node"),
 		enforced:     desc("maint_policy_enforced", "Of policies with gates: 1 while these hold what they should, else 0.", object...),
 		certificates: desc("maint_function_certificate_expiry_timestamp_seconds", "When a certificate ends that was used to call a function last.", "namespace", "endpoint", "side"),
 		seen:         map[executors.Certificate]certificateSeen{},

@@ -46,7 +46,7 @@ func (h *Notifier) Ahead(kind string, c Upcoming) time.Time {
 		return due
 	}
 	if err := c.Claim(instant); err != nil {
-		h.Log.Debug("could not write what is to be told ahead", "object", c.About.String(), "error", err.Error())
+		h.Log.Debug("could not record a notification in advance", "object", c.About.String(), "error", err.Error())
 		return now.Add(claimPause)
 	}
 	h.enqueue(message{

@@ -169,7 +169,7 @@ func (c *Controller) consume(ctx context.Context, cm *corev1.ConfigMap, f trigge
 				c.Events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "What run %s did not put back is known: %s", ask.Run, f.Intent.Actors["resume"].Said("acknowledged"))
 				continue
 			}
-			c.Events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s counts for nothing: no such run lives", in, document.Cut(gone[in], 200))
+			c.Events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s is ignored: there is no such active run", in, document.Cut(gone[in], 200))
 		}
 	}
 	if len(gone) == 0 {

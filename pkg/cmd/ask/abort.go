@@ -73,7 +73,7 @@ func NewAbort(c *factory.Factory) *cobra.Command {
 	o := &abortOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "abort RUN",
-		Short: "End a run through its finally",
+		Short: "End a run with its restore and finally",
 		Long: `End a run. The step at work is stopped, the ones after it are skipped, what
 restoreAfter promises is put back and finally runs. A run that has not started
 ends without a step.`,

@@ -70,8 +70,8 @@ func (o *overrideOptions) command(use, short, long, example string) *cobra.Comma
 	cmd.Flags().StringVar(&o.forText, "for", "", "how long, like 2h or 3d")
 	cmd.Flags().StringVar(&o.untilText, "until", "", `until when: "tomorrow 08:00", "sat 02:00", RFC 3339`)
 	cmd.Flags().StringVar(&o.timezone, "timezone", "", "zone of --until; default: the policy's, else yours")
-	cmd.Flags().StringVar(&o.reason, "reason", "", "why; it is kept beside it")
-	cmd.Flags().BoolVar(&o.end, "end", false, "end it now: take the strategy off again")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why; recorded beside it")
+	cmd.Flags().BoolVar(&o.end, "end", false, "end it now: remove the strategy")
 	return cmd
 }
 

@@ -84,7 +84,7 @@ func (o *holdOptions) command(cmd *cobra.Command, keep func(metav1.ObjectMeta) b
 	f.StringVarP(&o.selector, "selector", "l", "", "those of the namespace that have these labels")
 	f.StringVar(&o.forText, "for", "", "how long: 2h, 3d")
 	f.StringVar(&o.untilText, "until", "", `until when: "mon 06:00", RFC 3339`)
-	f.BoolVar(&o.release, "release", false, "hold it no longer: its schedule decides again")
+	f.BoolVar(&o.release, "release", false, "end the hold: the schedule decides again")
 	f.StringVar(&o.timezone, "timezone", "", "zone of --until; default: the plan's")
 	f.StringVar(&o.reason, "reason", "", "why")
 	return cmd

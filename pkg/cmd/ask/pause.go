@@ -28,7 +28,7 @@ type scope struct {
 }
 
 func (s *scope) addFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&s.all, "all", false, "all plans of the namespace, also those to come; with -A of the whole cluster")
+	cmd.Flags().BoolVar(&s.all, "all", false, "all plans of the namespace, including future ones; with -A those of the whole cluster")
 	cmd.Flags().BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --all: the whole cluster")
 }
 
@@ -73,7 +73,7 @@ func NewPause(c *factory.Factory) *cobra.Command {
 	o := &pauseOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "pause PLAN|POLICY|NODE... | --all",
-		Short: "Start nothing new, until resumed or until a time",
+		Short: "Pause plans until resumed, or until a time",
 		Long: `Start no new run of the plans, until they are resumed or until a time.
 What runs goes on to the end of its step. A paused HibernatePlan keeps its present
 state: what sleeps stays asleep, what is awake stays awake. A paused policy permits

@@ -28,7 +28,7 @@ func NewRetry(c *factory.Factory) *cobra.Command {
 	o := &retryOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "retry RUN",
-		Short: "Run again what failed or was aborted",
+		Short: "Run the steps again that failed or were aborted",
 		Long: `Ask for a new run of what a failed or aborted run was to do. It is for the
 newest run of a plan, when none lives.`,
 		Example:           `  kubectl maint retry maint-run-orders-weekly-k2x7a --wait`,
@@ -97,7 +97,7 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 		return err
 	}
 	if len(live) > 0 {
-		return exit.Errorf(exit.CodeNotNow, "run %s of the plan lives: wait for its end", live[0].Run.Name)
+		return exit.Errorf(exit.CodeNotNow, "run %s of the plan is active: wait for its end", live[0].Run.Name)
 	}
 	cm := planOf(r)
 	ledger, _, err := k.Ledger(ctx, cm)

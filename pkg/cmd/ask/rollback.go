@@ -31,7 +31,7 @@ func NewRollback(c *factory.Factory) *cobra.Command {
 	o := &rollbackOptions{triggerOptions: triggerOptions{Factory: c}}
 	cmd := &cobra.Command{
 		Use:   "rollback PLAN [--to RUN]",
-		Short: "Ask for a run that does what an earlier run did",
+		Short: "Run the steps of an earlier run again",
 		Long: `Ask for a run that does what an earlier run of the plan did: its steps, its
 templates and its parameters, whatever the plan says now. Without --to it is the
 newest run that succeeded before the plan's newest run.

@@ -45,8 +45,8 @@ func NewTrigger(c *factory.Factory) *cobra.Command {
 	o := &triggerOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "trigger PLAN",
-		Short: "Ask for one run of a plan",
-		Long: `Ask for one run of a plan, now.
+		Short: "Trigger one run of a plan",
+		Long: `Trigger one run of a plan, now.
 
 The agent takes the request up as soon as it can: a paused or busy plan runs
 later. The run's name is printed; with -o name it alone is on standard output, also

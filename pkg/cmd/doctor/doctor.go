@@ -36,7 +36,7 @@ func New(c *factory.Factory) *cobra.Command {
 	o := &options{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "doctor [PLAN]",
-		Short: "Try what maintenance needs: agent, clock, rights, sinks; and say what to do",
+		Short: "Check what maintenance needs (agent, clock, rights, sinks), and say what to do",
 		Long: `Try what maintenance needs before it is needed, a line each, and say what to do where
 there is a problem: the agent and its configuration, its key, the clocks, the policies that
 confine it; and of a PLAN whether it is valid and ready, whether its account is there and has

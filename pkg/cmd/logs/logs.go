@@ -45,9 +45,9 @@ steps of a loop's items printed is kept only while they are at work.`,
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompleteKinds(annotations.KindRun, annotations.KindPlan),
 	}
-	cmd.Flags().StringVar(&o.step, "step", "", "one step, by its path or name, with what it holds")
+	cmd.Flags().StringVar(&o.step, "step", "", "one step, by its path or name, with the steps inside it")
 	_ = cmd.RegisterFlagCompletionFunc("step", c.CompleteSteps())
-	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on until the run has ended")
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "follow until the run has ended")
 	return cmd
 }
 

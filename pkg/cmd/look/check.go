@@ -49,7 +49,7 @@ name, write plan/NAME or node/NAME.`,
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
 	cmd.Flags().StringVar(&o.atText, "at", "", `the instant to judge: 2h, "sat 02:00", RFC 3339; default now`)
 	o.out.AddFlags(cmd)
-	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "say nothing; the exit code is the answer")
+	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "print nothing; the exit code is the answer")
 	return cmd
 }
 

@@ -38,7 +38,7 @@ func NewDescribe(c *factory.Factory) *cobra.Command {
 	o := &describeOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:               "describe RUN|PLAN...",
-		Short:             "Everything about a run, or a plan",
+		Short:             "Show everything about a run or a plan",
 		Example:           "  kubectl maint describe maint-run-orders-weekly-k2x7abcdef",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,run)", nil),

@@ -40,7 +40,7 @@ func NewList(c *factory.Factory) *cobra.Command {
 	o := &listOptions{Factory: c, out: print.NewOutput()}
 	cmd := &cobra.Command{
 		Use:   "list [" + strings.Join(listed(), "|") + "]",
-		Short: "The plans of both kinds, or another kind, a line each",
+		Short: "List plans and HibernatePlans, or documents of another kind",
 		Long: `List the plans of both kinds, or policies, calendars, step templates, runs, or the nodes
 that somebody asks for (requests), a line each.`,
 		Example: "  kubectl maint list -A -o wide\n  kubectl maint list runs\n  kubectl maint list requests -o name",

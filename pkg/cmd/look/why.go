@@ -33,7 +33,7 @@ func NewWhy(c *factory.Factory) *cobra.Command {
 	o := &whyOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "why PLAN|RUN|POLICY|NODE",
-		Short: "Why nothing happens, and what would make it happen",
+		Short: "Show why nothing happens, and what would help",
 		Long: `Say what keeps a plan from running now, each thing with what would change it, in
 the order in which the agent asks. A run stands for its plan. Of a HibernatePlan: why it
 sleeps or is awake, and what would change that. Of a node: why those who ask for it do not have

@@ -172,9 +172,9 @@ func (q nodeQuestion) holding(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 	case n.Cordon != nil && n.Cordon.Undone && !n.Unschedulable && a.Status.Phase != nodes.Ready:
 		out.add("somebody uncordoned the node while "+requestor+" had it: nothing more is drained", fmt.Sprintf("'kubectl cordon %s' lets it go on; %s gives it back", n.Name, v.Suggest().ReleaseFor(n.Name, requestor)))
 	case blocked:
-		out.add(requestor+" is blocked for good: "+text, v.Suggest().DrainPlan(n.Name)+" tells all that stands in the way")
+		out.add(requestor+" is blocked for good: "+text, v.Suggest().DrainPlan(n.Name)+" shows all that blocks it")
 	case a.Status.Phase == nodes.RequestorFailed:
-		out.add(requestor+" failed, and keeps the node out", fmt.Sprintf("it goes on when %s has mended its request; %s gives the node back", requestor, v.Suggest().ReleaseFor(n.Name, requestor)))
+		out.add(requestor+" failed, and keeps the node out", fmt.Sprintf("it goes on when %s has corrected its request; %s gives the node back", requestor, v.Suggest().ReleaseFor(n.Name, requestor)))
 	}
 }
 
@@ -185,7 +185,7 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 	wait, waits := waitOf(ranking, n.Name, r.Claimant(), r.Step())
 	switch {
 	case r.Yielded:
-		out.add(fmt.Sprintf("%s yielded its turn: %s%s", who, r.Message, at), v.Suggest().DrainPlan(n.Name)+" tells all that stands in the way; it goes on first once nothing does")
+		out.add(fmt.Sprintf("%s yielded its turn: %s%s", who, r.Message, at), v.Suggest().DrainPlan(n.Name)+" shows all that blocks it; it goes on first once nothing does")
 	case r.Phase == run.StepRunning:
 		out.stands("%s: at work%s", who, at)
 	case r.Phase == run.StepFailed:
@@ -203,7 +203,7 @@ func (q nodeQuestion) remedy(v print.Printer, n nodes.Node, claimant string, wai
 	case nodes.WaitClosed:
 		return q.opens(v, n, wait)
 	case nodes.WaitBlocked:
-		return v.Suggest().DrainPlan(n.Name) + " tells all that stands in the way" + goesOnWith(n, claimant)
+		return v.Suggest().DrainPlan(n.Name) + " shows all that blocks it" + goesOnWith(n, claimant)
 	case nodes.WaitEnded:
 		return fmt.Sprintf("%s, then ask again; or ask for something else", v.Suggest().ReleaseFor(n.Name, claimant))
 	case nodes.WaitInvalid:

@@ -148,7 +148,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"pods that never leave are in the way of a plan's drain", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(drains(run.DrainTarget{Name: "a", Blocked: true, Why: "shop/db-0 cannot leave"})),
-			"1. plan shop/p: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn (run maint-run-p-x, step drain) → 'kubectl maint drain a --plan' tells all that stands in the way",
+			"1. plan shop/p: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn (run maint-run-p-x, step drain) → 'kubectl maint drain a --plan' shows all that blocks it",
 		},
 		{
 			"nothing at all begins", question(nodes.NodeLimits{MaxParallelOperations: 0}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))),
@@ -176,21 +176,21 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"its drain could not end", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn", cmdtest.ForGood("shop/db-0 cannot leave")))),
-			"1. gpu: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' tells all that stands in the way; or ask with --on-timeout skip or force",
+			"1. gpu: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' shows all that blocks it; or ask with --on-timeout skip or force",
 		},
 		{
 			"a pod on it may not leave", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", `{"drain":{"onTimeout":"force"}}`), cmdtest.Stood("gpu", nodes.Pending, "Blocked: shop/odd cannot leave", func(s *nodes.Status) {
 				s.Blocked = &nodes.Block{Permanent: true, Refused: true, Text: "shop/odd cannot leave"}
 			}))),
-			"1. gpu: Blocked: shop/odd cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' tells all that stands in the way; or ask with --on-timeout skip, which leaves those pods on the node",
+			"1. gpu: Blocked: shop/odd cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' shows all that blocks it; or ask with --on-timeout skip, which leaves those pods on the node",
 		},
 		{
 			"its drain could not end, and has no limit", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", `{"drain":{"timeout":"0s"}}`), cmdtest.Stood("gpu", nodes.Pending, "Blocked: shop/db-0 cannot leave", cmdtest.ForGood("shop/db-0 cannot leave")))),
-			"1. gpu: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' tells all that stands in the way; or ask with a --drain-timeout, and --on-timeout skip or force",
+			"1. gpu: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' shows all that blocks it; or ask with a --drain-timeout, and --on-timeout skip or force",
 		},
 		{
 			"its drain does not end", question(nodes.NodeLimits{}, cmdtest.Node("a", Held("gpu", nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave", cmdtest.ForGood("shop/db-0 cannot leave"))...)),
-			"gpu: Draining for 10m0s: 1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave\n1. gpu is blocked for good: shop/db-0 cannot leave → 'kubectl maint drain a --plan' tells all that stands in the way",
+			"gpu: Draining for 10m0s: 1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave\n1. gpu is blocked for good: shop/db-0 cannot leave → 'kubectl maint drain a --plan' shows all that blocks it",
 		},
 		{
 			"it waits behind another one on the node", question(nodes.NodeLimits{}, cmdtest.Node("a", append(Held("disk", nodes.Ready, "the node is its requestor's"), cmdtest.Asked("gpu", ""))...)),
@@ -198,7 +198,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"its requestor failed", question(nodes.NodeLimits{}, cmdtest.Node("a", append(Held("gpu", nodes.RequestorFailed, "no disk"), cmdtest.Asked("gpu", `{"failed":true}`))...)),
-			"gpu: RequestorFailed for 10m0s: no disk\n1. gpu failed, and keeps the node out → it goes on when gpu has mended its request; " + release("a", "gpu") + " gives the node back",
+			"gpu: RequestorFailed for 10m0s: no disk\n1. gpu failed, and keeps the node out → it goes on when gpu has corrected its request; " + release("a", "gpu") + " gives the node back",
 		},
 		{
 			"it was given up", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "{}"), cmdtest.Stood("gpu", nodes.Pending, "the drain was aborted after 5m0s", func(s *nodes.Status) { s.Ended = &nodes.End{Why: nodes.EndAborted, Value: identity("{}")} }))),

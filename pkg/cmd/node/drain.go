@@ -44,20 +44,20 @@ type request struct {
 
 func (r *request) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&r.reason, "reason", "", "why; it stands in the request")
+	f.StringVar(&r.reason, "reason", "", "why; recorded in the request")
 	f.IntVar(&r.priority, "priority", 0, fmt.Sprintf("higher comes first, from %d to %d", -nodes.MaxPriority, nodes.MaxPriority))
-	f.BoolVar(&r.shared, "shared", false, "be ready together with other requests that are shared")
-	f.BoolVar(&r.noDrain, "no-drain", false, "cordon alone: no pod leaves")
-	f.BoolVar(&r.force, "force", false, "also pods that no controller brings back, and those that autoscalers were told to leave")
-	f.BoolVar(&r.deleteEmptyDir, "delete-emptydir-data", false, "also pods that lose the data of an emptyDir")
+	f.BoolVar(&r.shared, "shared", false, "share the node with other requests that are shared")
+	f.BoolVar(&r.noDrain, "no-drain", false, "only cordon, and evict no pods")
+	f.BoolVar(&r.force, "force", false, "also evict pods without a controller, and pods that autoscalers must not evict")
+	f.BoolVar(&r.deleteEmptyDir, "delete-emptydir-data", false, "also evict pods with an emptyDir, whose data is lost")
 	f.BoolVar(&r.deleteEmptyDir, "delete-empty-dir", false, "the same")
 	_ = f.MarkHidden("delete-empty-dir") // it is there
-	f.StringVar(&r.gracePeriod, "grace-period", "", "what pods get to shut down, in seconds or like 2m; default: each pod's own")
-	f.StringVar(&r.podSelector, "pod-selector", "", "labels of the pods that leave; default: all")
-	f.StringVar(&r.drainTimeout, "drain-timeout", "", "after so long --on-timeout says how it goes on; 0 is no limit; default 5m")
-	f.StringVar(&r.onTimeout, "on-timeout", "", "retry goes on, skip leaves the pods, force deletes those that may be evicted, abort takes the cordon back; default retry")
-	f.StringVar(&r.podTimeout, "pod-timeout", "", "the same for one pod, from its first refusal; default: none")
-	f.BoolVar(&r.waitForVolumes, "wait-for-volumes", false, "until the volumes of the pods are detached")
+	f.StringVar(&r.gracePeriod, "grace-period", "", "time for pods to shut down, in seconds or like 2m; default: each pod's own")
+	f.StringVar(&r.podSelector, "pod-selector", "", "evict only pods with these labels; default: all")
+	f.StringVar(&r.drainTimeout, "drain-timeout", "", "after this time --on-timeout applies; 0 means no limit; default 5m")
+	f.StringVar(&r.onTimeout, "on-timeout", "", "retry continues, skip leaves the pods, force deletes those that may be evicted, abort removes the cordon; default retry")
+	f.StringVar(&r.podTimeout, "pod-timeout", "", "the timeout for one pod, from the first refusal of its eviction; default: none")
+	f.BoolVar(&r.waitForVolumes, "wait-for-volumes", false, "wait until the volumes of the pods are detached")
 }
 
 // flagOf is the flag behind a path in a request.
@@ -144,7 +144,7 @@ func NewDrain(c *factory.Factory) *cobra.Command {
 	o := &drainOptions{Factory: c, out: print.NewOutput()}
 	cmd := &cobra.Command{
 		Use:   "drain NODE... | -l SELECTOR",
-		Short: "Ask for nodes: cordoned, drained and kept out until released",
+		Short: "Request nodes: they are cordoned, drained and kept out until released",
 		Long: `Ask the agent for nodes. It cordons and drains them when their turn comes, within
 the limits over all maintenance of nodes, and keeps them out until 'release'. Pods
 leave as with kubectl drain --ignore-daemonsets.
@@ -166,8 +166,8 @@ read, or was given up, the exit code is 1. Interrupted, the request stays.`,
 	o.request.addFlags(cmd)
 	o.out.AddFlags(cmd)
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of the nodes")
-	cmd.Flags().StringVar(&o.requestor, "requestor", "", "who asks; default cli.<your name>")
-	cmd.Flags().BoolVar(&o.plan, "plan", false, "show what would happen, and ask for nothing")
+	cmd.Flags().StringVar(&o.requestor, "requestor", "", "name of the requestor; default cli.<your name>")
+	cmd.Flags().BoolVar(&o.plan, "plan", false, "show what would happen, and request nothing")
 	o.Waiting.AddFlags(cmd, "the nodes until all are ready")
 	return cmd
 }

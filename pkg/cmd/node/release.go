@@ -34,7 +34,7 @@ func NewRelease(c *factory.Factory) *cobra.Command {
 	o := &releaseOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "release NODE... | -l SELECTOR | --all",
-		Short: "Give nodes back that 'drain' asked for",
+		Short: "Release nodes that 'drain' requested",
 		Long: `Take a request for nodes back. When nobody asks for a node any more the agent
 uncordons it, if it was the agent that cordoned it. --all gives back every node for
 which you ask; with --requestor, for which that one asks.`,
@@ -53,7 +53,7 @@ which you ask; with --requestor, for which that one asks.`,
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of the nodes")
 	cmd.Flags().StringVar(&o.requestor, "requestor", "", "whose request; default cli.<your name>")
-	cmd.Flags().BoolVar(&o.all, "all", false, "all nodes for which the requestor asks")
+	cmd.Flags().BoolVar(&o.all, "all", false, "all nodes that the requestor has requested")
 	o.Waiting.AddFlags(cmd, "the nodes until the agent has given them back")
 	return cmd
 }

@@ -26,7 +26,7 @@ func NewExplain(c *factory.Factory) *cobra.Command {
 	o := &explainOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "explain KIND[.FIELD…]",
-		Short: "What may stand in a document, field by field",
+		Short: "Explain the fields of a document",
 		Long: `Say what may stand in a document, from its schema: the fields with their types, which
 are required, what they take where they take few words, and what counts where they are
 left out. The properties of a step, and the parameters of a target, are named by its type:

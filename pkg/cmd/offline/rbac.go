@@ -38,7 +38,7 @@ func NewRBAC(c *factory.Factory) *cobra.Command {
 	o := &rbacOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "rbac -f FILE|FOLDER|-",
-		Short: "The Roles that plans need",
+		Short: "Print the Roles that plans need",
 		Long: `Print the ServiceAccounts, Roles and ClusterRoles that plans in files need for their
 targets, triggers and steps, and HibernatePlans for their targets, with their bindings:
 all that they need, and nothing else. No cluster is asked, so resources are named by the

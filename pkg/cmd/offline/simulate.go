@@ -42,7 +42,7 @@ func NewSimulate(c *factory.Factory) *cobra.Command {
 	o := &simulateOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "simulate -f FILE|FOLDER|-",
-		Short: "What the agent would decide, over any interval and without a cluster",
+		Short: "Simulate what the agent would decide in a period, without a cluster",
 		Long: `What the agent would decide over an interval, slot by slot: what ran, what was
 skipped or missed, and why. The agent's own code decides, on documents from
 files, by a clock that jumps; no cluster is asked.
@@ -173,7 +173,7 @@ func (o *simulateOptions) plans(w source.Set) ([]simulate.Plan, error) {
 	for _, p := range w.Plans {
 		key := p.Namespace + "/" + p.Name
 		if file, twice := first[key]; twice {
-			return nil, fmt.Errorf("plan %s stands in %s and in %s: in a cluster only one can be", key, file, p.Source.File)
+			return nil, fmt.Errorf("plan %s stands in %s and in %s: a cluster can have only one", key, file, p.Source.File)
 		}
 		first[key] = p.Source.File
 		out = append(out, simulate.Plan{
@@ -199,7 +199,7 @@ func (o *simulateOptions) sleepers(w source.Set) ([]simulate.Sleeper, error) {
 	for _, p := range w.Sleepers {
 		key := p.Namespace + "/" + p.Name
 		if file, twice := first[key]; twice {
-			return nil, fmt.Errorf("plan %s stands in %s and in %s: in a cluster only one can be", key, file, p.Source.File)
+			return nil, fmt.Errorf("plan %s stands in %s and in %s: a cluster can have only one", key, file, p.Source.File)
 		}
 		first[key] = p.Source.File
 		if p.Spec.DryRun {

@@ -85,7 +85,7 @@ func TestSimulateRefuses(t *testing.T) {
 		{"all that is wrong", []string{"--from", "soon", "--outage", "now", "-o", "xml"}, 2, "error: --from: \"soon\" is no time: " + instant.Forms + "\nerror: --outage \"now\": write it FROM/TO\nerror: -f is missing: name a file or folder, or - for standard input\nerror: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\"\n"},
 		{"an interval of nothing", []string{"-f", "a", "--to", "now"}, 2, "error: --to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) is not after --from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"},
 		{"an outage that ends first", []string{"-f", "a", "--outage", "2h/2026-11-21T01:00:00Z"}, 2, "error: --outage ends at Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), which is not after its beginning Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n"},
-		{"one name twice", []string{"-f", "a,b"}, 1, "error: plan default/nightly stands in a/f.yaml and in b/f.yaml: in a cluster only one can be\n"},
+		{"one name twice", []string{"-f", "a,b"}, 1, "error: plan default/nightly stands in a/f.yaml and in b/f.yaml: a cluster can have only one\n"},
 		{"faults", []string{"-f", "bad.yaml"}, 1, "error: bad.yaml:14: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestSimulateOfSleep(t *testing.T) {
 			Out: `{"items":[{"plan":"shop/nights","slot":"2026-11-21T23:00:00Z","result":"Ran","reason":"schedule","startedAt":"2026-11-21T23:00:00Z","wokenAt":"2026-11-22T11:00:00Z"},{"plan":"shop/nights","slot":"2026-11-22T23:00:00Z","result":"Skipped","reason":"skip"}],"kind":"LedgerList"}` + "\n",
 			Err: rehearses + times,
 		}},
-		{[]string{"simulate", "-f", "twice.yaml"}, cmdtest.Printed{Code: 1, Err: "error: plan shop/nights stands in twice.yaml and in twice.yaml: in a cluster only one can be\n"}},
+		{[]string{"simulate", "-f", "twice.yaml"}, cmdtest.Printed{Code: 1, Err: "error: plan shop/nights stands in twice.yaml and in twice.yaml: a cluster can have only one\n"}},
 	} {
 		cmdtest.Offline(t, cmd.Run, "", append(c.args, span...)...).Is(t, c.want)
 	}

@@ -53,9 +53,9 @@ slept in it. Without a name, of all plans of the namespace, or with -A of the cl
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	flags.StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
-	flags.StringVar(&o.since, "since", "", "nothing older: a duration back from now, like 24h or 30d, or an instant")
+	flags.StringVar(&o.since, "since", "", "show nothing older: a duration back from now, like 24h or 30d, or an instant")
 	flags.StringSliceVar(&o.results, "result", nil, "only these: "+strings.Join(results(), ", "))
-	flags.IntVar(&o.limit, "limit", 0, "so many of the newest; 0 means all")
+	flags.IntVar(&o.limit, "limit", 0, "how many of the newest to show; 0 means all")
 	_ = cmd.RegisterFlagCompletionFunc("result", cobra.FixedCompletions(results(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -58,7 +58,7 @@ of the plans' policies as they stand now. -o csv has one line for each entry.`,
 	o.out.AddFlags(cmd)
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	flags.StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
-	flags.StringVar(&o.last, "last", "30d", "as far back from now")
+	flags.StringVar(&o.last, "last", "30d", "how far back from now")
 	flags.StringVar(&o.from, "from", "", "the first instant, in place of --last")
 	flags.StringVar(&o.to, "to", "", "the instant at which it ends; default now")
 	return cmd

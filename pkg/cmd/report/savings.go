@@ -49,7 +49,7 @@ in the plan's namespace or the agent's, says what an hour costs.`,
 	o.out.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
-	cmd.Flags().StringVar(&o.last, "last", "30d", "as far back from now")
+	cmd.Flags().StringVar(&o.last, "last", "30d", "how far back from now")
 	cmd.Flags().StringVar(&o.from, "from", "", "the first instant, in place of --last")
 	cmd.Flags().StringVar(&o.to, "to", "", "the instant at which it ends; default now")
 	return cmd

@@ -32,7 +32,7 @@ func newEdit(c *factory.Factory) *cobra.Command {
 	o := &editOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "edit PLAN TARGET",
-		Short: "Change what is put back when a target wakes, in your editor",
+		Short: "Edit what is restored when a target wakes",
 		Long: `Change what is put back when a target wakes, in the editor that KUBE_EDITOR or EDITOR
 names. Only what stands under 'before' can be changed, and keeps its fields and their
 types. What is written is signed with the agent's key, or the agent would not count

@@ -25,7 +25,7 @@ import (
 func New(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore",
-		Short: "What sleeping resources were, and are again when they wake",
+		Short: "Show or edit what sleeping resources are restored to when they wake",
 		Long: `Restore data says of each resource that sleeps what it was: it is written before the
 resource is touched, signed with the agent's key, and kept until all of its plan is
 awake again.`,
@@ -101,7 +101,7 @@ func newList(c *factory.Factory) *cobra.Command {
 	o := &listOptions{Factory: c, out: print.NewOutput()}
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "The restore data of the namespace, a line for each target",
+		Short:   "List the restore data of the namespace, one line for each target",
 		Example: "  kubectl maint restore list -A",
 		Args:    cobra.NoArgs,
 		RunE:    factory.RunE(o),
@@ -170,7 +170,7 @@ func newShow(c *factory.Factory) *cobra.Command {
 	o := &showOptions{Factory: c, out: print.NewOutput()}
 	cmd := &cobra.Command{
 		Use:               "show PLAN [TARGET]",
-		Short:             "What each resource of a plan was, and how far it has come",
+		Short:             "Show the former state of each resource of a plan, and what is restored",
 		Example:           "  kubectl maint restore show dev-nights\n  kubectl maint restore show dev-nights apps -o yaml",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: complete(c),

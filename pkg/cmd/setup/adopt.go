@@ -34,7 +34,7 @@ func NewAdopt(c *factory.Factory) *cobra.Command {
 	o := &adoptOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "adopt OBJECT...",
-		Short: "Sign records of the agent's that came back without their signature",
+		Short: "Sign the agent's own records that have no valid signature",
 		Long: `Sign runs, ledgers, gate records and restore data with the agent's key, so that the
 agent counts them as its own: after a backup was restored without the Secret maint-agent-key, or
 after the key was lost.
@@ -48,7 +48,7 @@ that this takes.`,
 	}
 	o.DryRun.AddFlag(cmd)
 	o.Consent.AddFlag(cmd)
-	cmd.Flags().BoolVar(&o.all, "all", false, "everything of the agent's in the namespace that does not count")
+	cmd.Flags().BoolVar(&o.all, "all", false, "all records of the agent in the namespace that have no valid signature")
 	return cmd
 }
 

@@ -22,8 +22,8 @@ func NewCompletion() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell", "kubectl"}
 	return &cobra.Command{
 		Use:   "completion " + strings.Join(shells, "|"),
-		Short: "Print what completes command lines",
-		Long: `Print what completes command lines: a script for a shell, or with "kubectl" the
+		Short: "Print completion scripts for shells",
+		Long: `Print completion scripts for shells: a script for a shell, or with "kubectl" the
 helper that kubectl looks for when it completes 'kubectl maint'.`,
 		Example:   `  kubectl maint completion kubectl > ~/.local/bin/kubectl_complete-maint && chmod +x ~/.local/bin/kubectl_complete-maint`,
 		ValidArgs: shells,

@@ -29,7 +29,7 @@ func NewUninstall(c *factory.Factory) *cobra.Command {
 	o := &uninstallOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove the agent; refused while a run lives, a gate or a node is held",
+		Short: "Remove the agent; refused while a run is active, or a gate or a node is held",
 		Long: `Remove what install applied. Refused while a run lives: its finally would not
 run, and its finalizer would hold it for ever; while gates hold something, and while
 nodes are cordoned by the agent. Plans, their ledgers and their

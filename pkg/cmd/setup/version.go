@@ -29,7 +29,7 @@ func NewVersion(c *factory.Factory) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  factory.RunE(o),
 	}
-	cmd.Flags().BoolVar(&o.client, "client", false, "of the plugin alone; no cluster is asked")
+	cmd.Flags().BoolVar(&o.client, "client", false, "only the version of the plugin; no cluster is asked")
 	o.out.AddFlags(cmd)
 	return cmd
 }

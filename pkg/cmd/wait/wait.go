@@ -45,7 +45,7 @@ func New(c *factory.Factory) *cobra.Command {
 	o := &options{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "wait RUN|PLAN|POLICY|NODE [--for=…]",
-		Short: "Wait until something is so; for runbooks",
+		Short: "Wait until a condition is met; for runbooks",
 		Long: `Wait until a run has ended, a plan or a policy permits change, a document has a phase
 or a condition, or a node is yours.
 

@@ -30,7 +30,7 @@ func NewLint(c *factory.Factory) *cobra.Command {
 	o := &lintOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE|FOLDER|-",
-		Short: "All faults of all documents in files, with their lines",
+		Short: "Check documents in files, and show all faults with their lines",
 		Long: `All faults of all documents in files and folders: manifests with ConfigMaps of
 ours, or the documents themselves. What kustomize, Flux and Helm would make of them is told
 where their own files are there, too. No cluster is asked. Exit code 1 when there are

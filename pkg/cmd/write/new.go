@@ -32,7 +32,7 @@ func NewNew(c *factory.Factory) *cobra.Command {
 	o.UseOutput("yaml")
 	return &cobra.Command{
 		Use:   "new",
-		Short: "Ask the way to a valid plan, and print it",
+		Short: "Create a valid plan by answering questions, and print it",
 		Long: `Ask for what a plan needs, one question at a time, and print the plan as a manifest on
 standard output. An answer that is not valid is said, and asked for again. Questions go to
 standard error; no cluster is asked, and nothing is written.`,

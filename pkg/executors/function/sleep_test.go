@@ -244,7 +244,7 @@ func TestWhatAFunctionSaysOfItsResources(t *testing.T) {
 		"a state that there is none": {`{"resources":[{"id":"a","state":"sleeping"}]}`, `state: "sleeping" is none of awake`},
 		"no id":                      {`{"resources":[{"state":"asleep"}]}`, "id is missing"},
 		"a word that is not known":   {`{"resources":[{"id":"a","state":"asleep","leftout":"x"}]}`, "leftOut"},
-		"one twice":                  {`{"resources":[{"id":"a","state":"asleep"},{"id":"a","state":"asleep"}]}`, `"a" stands twice`},
+		"one twice":                  {`{"resources":[{"id":"a","state":"asleep"},{"id":"a","state":"asleep"}]}`, `"a" appears twice`},
 		"too much to keep":           {`{"resources":[{"id":"a","state":"awake","before":"` + long + `"}]}`, "before: has 9002 bytes; at most 8192 are kept"},
 		"too many":                   {`{"resources":[` + strings.TrimSuffix(many, ",") + `]}`, "tells of 1001 resources; at most 1000"},
 		"a credential":               {`{"resources":[{"id":"a","state":"awake","before":{"token":"hush-hush"}}]}`, "holds a credential"},

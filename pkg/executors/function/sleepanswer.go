@@ -99,7 +99,7 @@ func (c *conversation) sleepAnswer(output *structpb.Struct) (*sleepAnswer, error
 			return nil, fmt.Errorf("the answer of %s cannot be taken: output.resources[%d]%s", c, i, why)
 		}
 		if slices.ContainsFunc(said.Resources[:i], func(other sleepResource) bool { return other.ID == r.ID }) {
-			return nil, fmt.Errorf("the answer of %s cannot be taken: output.resources[%d].id: %q stands twice", c, i, r.ID)
+			return nil, fmt.Errorf("the answer of %s cannot be taken: output.resources[%d].id: %q appears twice", c, i, r.ID)
 		}
 	}
 	for i := range said.Results {
@@ -117,11 +117,11 @@ func (c *conversation) wrong(r sleepResource) string {
 	case !slices.Contains([]string{stateAwake, stateAsleep, stateStarting, stateStopping, stateGone}, r.State):
 		return fmt.Sprintf(".state: %q is none of awake, asleep, starting, stopping and gone", document.Cut(r.State, 80))
 	case r.State == stateAwake && r.Before == nil && r.LeftOut == "":
-		return ".before: is missing: what is awake says what is to be put back"
+		return ".before: is missing: for a resource that is awake it says what to restore"
 	case err != nil || len(text) > maxBefore:
 		return fmt.Sprintf(".before: has %d bytes; at most %d are kept", len(text), maxBefore)
 	case c.mask.Text(string(text)) != string(text):
-		return ".before: holds a credential, which would stand in a ConfigMap"
+		return ".before: contains a credential, which would be written to a ConfigMap"
 	case len(r.Kind) > longestWord || len(r.LeftOut) > document.MaxMessage:
 		return ": kind or leftOut is too long"
 	case len(r.Units) > maxUnits:
@@ -140,7 +140,7 @@ func (c *conversation) wrong(r sleepResource) string {
 func (a *sleepAnswer) observations(recorded []hibernate.Resource) ([]hibernate.Observation, error) {
 	for _, r := range recorded {
 		if !slices.ContainsFunc(a.Resources, func(s sleepResource) bool { return s.ID == r.ID }) {
-			return nil, fmt.Errorf("observe: the function says nothing of %s, which is recorded; of what is no more it has to say that it is gone", r.ID)
+			return nil, fmt.Errorf("observe: the function says nothing of %s, which is recorded; for a resource that no longer exists it has to return the state gone", r.ID)
 		}
 	}
 	var out []hibernate.Observation

@@ -160,7 +160,7 @@ func observed(pool *unstructured.Unstructured, nodes int, recorded bool) (hibern
 	if _, fixed, _ := unstructured.NestedFieldNoCopy(pool.Object, "spec", "replicas"); fixed && !recorded {
 		o.LeftOut = "it keeps a fixed number of nodes (spec.replicas), which no limit takes away"
 	} else if closed && nodes > 0 && !recorded {
-		o.LeftOut = "its limits.cpu is 0 already: somebody else is about its nodes"
+		o.LeftOut = "its limits.cpu is 0 already: somebody else manages its nodes"
 	}
 	o.Asleep, o.Awake, o.Ready = closed && nodes == 0, !closed, !closed
 	text, err := json.Marshal(was)

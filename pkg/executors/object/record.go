@@ -61,7 +61,7 @@ func sameObject(o api.Object, live *unstructured.Unstructured, uid string) error
 	if uid == "" || string(live.GetUID()) == uid {
 		return nil
 	}
-	return api.Refuse(executors.ReasonReplaced, "%s was deleted and created anew since this run looked at it; the new one is left alone", o)
+	return api.Refuse(executors.ReasonReplaced, "%s was deleted and created again since this run read it; the new one is left alone", o)
 }
 
 // gone is the end of a restore whose object is not there any more.

@@ -120,7 +120,7 @@ func begunBefore(call executors.Call) (restarted, bool) {
 func restartable(call executors.Call, o api.Object, live *unstructured.Unstructured) error {
 	if was, begun := begunBefore(call); begun {
 		if was.UID != string(live.GetUID()) {
-			return api.Refuse(executors.ReasonReplaced, "%s was deleted and created anew while it was being restarted; the new one is left alone", o)
+			return api.Refuse(executors.ReasonReplaced, "%s was deleted and created again while it was being restarted; the new one is left alone", o)
 		}
 		return &api.Refused{Outcome: executors.Fail("Reverted", "%s: somebody took the annotation %s off its pod template, and with it the restart; does another controller own the template?", o, annotations.RestartedBy)}
 	}

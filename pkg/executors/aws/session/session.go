@@ -136,7 +136,7 @@ func source(config aws.Config, call executors.SleepCall) (aws.CredentialsProvide
 	case auth.ServiceAccount != nil && call.Cloud.Token != nil:
 		return &identity{sts: sts.NewFromConfig(config, anonymous), token: call.Cloud.Token, name: sessionName(call)}, nil
 	}
-	return nil, fmt.Errorf("the connector of kind %s says of no credentials that there are", connector.CloudProvider)
+	return nil, fmt.Errorf("the connector of kind %s names no credentials", connector.CloudProvider)
 }
 
 // anonymous signs nothing: the token is what STS looks at.
