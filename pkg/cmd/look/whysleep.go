@@ -117,11 +117,11 @@ func (w *whySleeper) targets() {
 	for _, t := range w.Targets() {
 		switch {
 		case t.State == hibernate.Failed:
-			w.add(fmt.Sprintf("target %s has failed after %s%s", t.Target, view.Counted(t.Attempts, "attempt"), view.Colon(t.Message)), "mend what it says, then %s", w.Suggest().Trigger(w.named))
+			w.add(fmt.Sprintf("target %s has failed after %s%s", t.Target, view.Counted(t.Attempts, "attempt"), view.Colon(t.Message)), "mend what it says, then %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
 		case t.State == hibernate.Aborted:
 			w.add("target "+t.Target+" is not tried"+view.Colon(t.Message), "%s, once the other is mended", w.Suggest().Trigger(w.named))
 		case t.State == hibernate.Running && t.Attempts > 0:
-			w.add(fmt.Sprintf("target %s has failed %s, and is tried again by itself%s", t.Target, view.Counted(t.Attempts, "time"), view.Colon(t.Message)), "at once: %s", w.Suggest().Trigger(w.named))
+			w.add(fmt.Sprintf("target %s has failed %s, and is tried again by itself%s", t.Target, view.Counted(t.Attempts, "time"), view.Colon(t.Message)), "at once: %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
 		}
 	}
 }

@@ -69,8 +69,8 @@ func TestReadTellsAllThatIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		name, text, said, err string
 	}{
-		{"nothing of ours", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n", "", "no document of ours was found in -"},
-		{"only a comment", "# later\n", "", "no document of ours was found in -"},
+		{"nothing of ours", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n", "", "no document was found in -: one is a ConfigMap with the label maint.dev/kind; 'kubectl maint new' prints a plan"},
+		{"only a comment", "# later\n", "", "no document was found in -: one is a ConfigMap with the label maint.dev/kind; 'kubectl maint new' prints a plan"},
 		{"a plan without faults", cmdtest.Manifest(), "", ""},
 		{"two faults in two documents", cmdtest.Manifest("suspend", "suspnd") + "---\n" + cmdtest.Manifest("nightly", "second", "hold", "Hold"), "", "-:14: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?\n-:28: spec.steps[0].name: \"Hold\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"},
 		{"YAML that is none, beside a plan", "a: [1\n---\n" + cmdtest.Manifest(), "", "-:1: this is no YAML: did not find expected ',' or ']'"},

@@ -77,6 +77,11 @@ func (e FaultyError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// NothingIn says that files hold no document, and what one looks like.
+func NothingIn(paths []string) string {
+	return fmt.Sprintf("no document was found in %s: one is a ConfigMap with the label %s; 'kubectl maint new' prints a plan", strings.Join(paths, ", "), annotations.LabelKind)
+}
+
 // Read reads files, folders and "-". Documents with faults are an error,
 // all at once, but for calendars, of which the rest works.
 func Read(c *factory.Factory, paths []string) (Set, error) {
@@ -85,7 +90,7 @@ func Read(c *factory.Factory, paths []string) (Set, error) {
 		return Set{}, err
 	}
 	if len(docs) == 0 && len(broken) == 0 {
-		return Set{}, errors.New("no document of ours was found in " + strings.Join(paths, ", "))
+		return Set{}, errors.New(NothingIn(paths))
 	}
 	for _, d := range docs {
 		found := d.Check()

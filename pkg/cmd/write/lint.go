@@ -85,10 +85,31 @@ func (o *lintOptions) Run(context.Context) error {
 		return exit.Errorf(exit.CodeError, "%s in %s", view.Counted(len(found), "fault"), view.Counted(len(docs), "document"))
 	}
 	if len(docs) == 0 {
-		fmt.Fprintln(o.ErrOut, "warning: no document of ours was found")
+		fmt.Fprintln(o.ErrOut, "warning: "+source.NothingIn(o.files))
+	}
+	for _, d := range docs {
+		if key := keyOfBare(d); key != "" {
+			fmt.Fprintf(o.ErrOut, "note: %s is no manifest: kubectl apply takes it as the text under %s in a ConfigMap with the label %s: %s\n", d.File, key, annotations.LabelKind, d.Kind)
+		}
 	}
 	fmt.Fprintf(o.ErrOut, "%s without faults\n", view.Counted(len(docs), "document"))
 	return nil
+}
+
+// keyOfBare is the key of a ConfigMap under which a file's bare document belongs;
+// empty: it has its ConfigMap, or is of a kind that tools write into one.
+func keyOfBare(d source.Document) string {
+	if d.Object != nil || d.File == "-" {
+		return ""
+	}
+	switch d.Kind {
+	case annotations.KindPlan, annotations.KindHibernatePlan:
+		return annotations.DataPlan
+	case annotations.KindPolicy:
+		return annotations.DataPolicy
+	default:
+		return ""
+	}
 }
 
 // faultsOf are all faults of one document. A name is not told as unknown where its

@@ -116,7 +116,26 @@ func TestLintReadsFoldersAndSpeaksToMachines(t *testing.T) {
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "dir", "-o", "jsonpath={.kind}:{.items}").Is(t, cmdtest.Printed{Code: 0, Out: "FaultList:[]", Err: "1 document without faults\n"})
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "dir", "-o", "json").Is(t, cmdtest.Printed{Code: 0, Out: `{"items":[],"kind":"FaultList"}` + "\n", Err: "1 document without faults\n"})
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "absent").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: the path \"absent\" does not exist\n"})
-	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "-").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "warning: no document of ours was found\n0 documents without faults\n"})
+	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "-").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "warning: no document was found in -: one is a ConfigMap with the label maint.dev/kind; 'kubectl maint new' prints a plan\n0 documents without faults\n"})
+}
+
+func TestLintSaysHowABareDocumentIsApplied(t *testing.T) {
+	plan := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: hold, type: suspend}]}\n"
+	policy := "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{days: [Sat], start: '02:00', end: '06:00'}]}}\n"
+	const note = "note: f.yaml is no manifest: kubectl apply takes it as the text under "
+	for _, c := range []struct{ name, text, err string }{
+		{"a plan", plan, note + "plan.yaml in a ConfigMap with the label maint.dev/kind: plan\n"},
+		{"a HibernatePlan", bare(), note + "plan.yaml in a ConfigMap with the label maint.dev/kind: hibernate-plan\n"},
+		{"a policy", policy, note + "policy.yaml in a ConfigMap with the label maint.dev/kind: policy\n"},
+		{"a template", "apiVersion: maint.dev/v1alpha1\nkind: StepTemplate\nspec:\n  steps: [{name: hold, type: suspend}]\n", ""},
+		{"a ConfigMap", cmdtest.Manifest(), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmdtest.WriteFiles(t, map[string]string{"f.yaml": c.text})
+			cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "f.yaml").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: c.err + "1 document without faults\n"})
+		})
+	}
+	cmdtest.Offline(t, cmd.Run, plan, "lint", "-f", "-").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "1 document without faults\n"})
 }
 
 func TestLintLooksAtDocumentsTogether(t *testing.T) {
