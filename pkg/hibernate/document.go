@@ -25,22 +25,22 @@ type Document struct {
 // Spec says what sleeps, and when.
 type Spec struct {
 	Schedule           Schedule           `json:"schedule"`
-	Exceptions         []Exception        `json:"exceptions,omitempty"`
+	Exceptions         []Exception        `json:"exceptions,omitempty"` // what changes the schedule for a while
 	Execution          Execution          `json:"execution,omitzero"`
 	Behavior           Behavior           `json:"behavior,omitzero"`
-	Policies           []policy.PolicyRef `json:"policies,omitempty"` // they gate falling asleep, never waking
-	HealthChecks       []any              `json:"healthChecks,omitempty"`
-	KeepSnapshots      *int               `json:"keepSnapshots,omitempty"` // default 3
-	DryRun             bool               `json:"dryRun,omitempty"`
-	ServiceAccountName string             `json:"serviceAccountName,omitempty"`
-	Targets            []Target           `json:"targets"`
+	Policies           []policy.PolicyRef `json:"policies,omitempty"`           // they gate falling asleep, never waking
+	HealthChecks       []any              `json:"healthChecks,omitempty"`       // what must be well after a wake
+	KeepSnapshots      *int               `json:"keepSnapshots,omitempty"`      // default 3
+	DryRun             bool               `json:"dryRun,omitempty"`             // nothing is put to sleep; the agent says what it would do
+	ServiceAccountName string             `json:"serviceAccountName,omitempty"` // as which all targets are reached; default maint-runner
+	Targets            []Target           `json:"targets"`                      // what sleeps, in the order in which it falls asleep
 }
 
 // Schedule is when the plan's targets sleep.
 type Schedule struct {
 	Timezone string               `json:"timezone,omitempty"` // IANA, default UTC
-	OffHours []schedule.OffHours  `json:"offHours"`
-	Exclude  []schedule.Exclusion `json:"exclude,omitempty"`
+	OffHours []schedule.OffHours  `json:"offHours"`           // when they sleep: each of them counts
+	Exclude  []schedule.Exclusion `json:"exclude,omitempty"`  // whole days on which nothing sleeps
 }
 
 // ExceptionType is what an exception does to the schedule while it is valid.

@@ -32,8 +32,8 @@ type CalendarRef struct {
 // Exclusion takes time out of a policy: whole days from FromDate up to, but
 // without, UntilDate (by default the day after), or the events of a Calendar.
 type Exclusion struct {
-	FromDate  string       `json:"fromDate,omitempty"`
-	UntilDate string       `json:"untilDate,omitempty"`
+	FromDate  string       `json:"fromDate,omitempty"`  // the first day
+	UntilDate string       `json:"untilDate,omitempty"` // the day after the last one; default the day after fromDate
 	Reason    string       `json:"reason,omitempty"`
 	Calendar  *CalendarRef `json:"calendar,omitempty"`
 }

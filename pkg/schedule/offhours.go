@@ -9,9 +9,9 @@ import (
 // DaysOfWeek or every day, or once a week with the days in Start and End
 // ("Fri 20:00" to "Mon 06:00"). It belongs to the day on which it starts.
 type OffHours struct {
-	Start      string   `json:"start"`
-	End        string   `json:"end"`
-	DaysOfWeek []string `json:"daysOfWeek,omitempty"`
+	Start      string   `json:"start"`                // a time of day, or with its day once a week
+	End        string   `json:"end"`                  // the same; before the start, it is on the next day
+	DaysOfWeek []string `json:"daysOfWeek,omitempty"` // on which it starts; default every day
 }
 
 // ParseOffHours reads a schedule of sleep, which is asleep where the timeline is
