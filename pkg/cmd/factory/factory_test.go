@@ -33,12 +33,15 @@ func clusterOf(objects ...runtime.Object) *Cluster {
 
 func TestWhatANameMeans(t *testing.T) {
 	foreign := object("", "settings")
-	k := clusterOf(object(annotations.KindPlan, "orders-weekly"), object(annotations.KindRun, "maint-run-x"), foreign)
+	k := clusterOf(object(annotations.KindPlan, "orders-nightly"), object(annotations.KindPlan, "orders-weekly"), object(annotations.KindRun, "maint-run-x"), foreign)
 	for _, c := range []struct{ name, arg, want, err string }{
 		{"a plan", "orders-weekly", "orders-weekly", ""},
 		{"a plan with its kind", "plan/orders-weekly", "orders-weekly", ""},
+		{"a plan with its kind as lists and kubectl write it", "Plans/orders-weekly", "orders-weekly", ""},
+		{"a kind that there is not", "pod/orders-weekly", "", `pod/orders-weekly: there is no kind "pod" here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME`},
+		{"a slip of the pen, beside another name that begins alike", "orders-weakly", "", `there is no plan or run "orders-weakly" in namespace shop; did you mean "orders-weekly"?`},
 		{"a run without its first letters", "x", "maint-run-x", ""},
-		{"a name that was probably meant", "orders", "", `there is no plan or run "orders" in namespace shop; did you mean "orders-weekly"?`},
+		{"a name that was probably meant", "orders", "", `there is no plan or run "orders" in namespace shop; did you mean "orders-nightly"?`},
 		{"a name of nothing", "zzz", "", `there is no plan or run "zzz" in namespace shop; see 'kubectl maint list'`},
 		{"somebody else's object", "settings", "", "the ConfigMap shop/settings is no plan or run: it lacks the label " + annotations.LabelKind},
 	} {
