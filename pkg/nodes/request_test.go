@@ -90,7 +90,7 @@ func TestWhatIsWrongWithARequest(t *testing.T) {
 		"a list":                                     {"gpu", `[1]`, []string{`must be a JSON object`}},
 		"null":                                       {"gpu", `null`, []string{`must be a JSON object`}},
 		"two objects":                                {"gpu", `{} {}`, []string{`something follows the value`}},
-		"a key that appears twice":                    {"gpu", `{"priority":1,"priority":2}`, []string{`"priority" appears twice`}},
+		"a key that appears twice":                   {"gpu", `{"priority":1,"priority":2}`, []string{`"priority" appears twice`}},
 		"too much":                                   {"gpu", `{"reason":"` + strings.Repeat("x", 20000) + `"}`, []string{`at most 16384 are allowed`}},
 		"a name of one letter":                       {"g", ``, []string{`"g" is no name of a requestor`}},
 		"a name in capitals":                         {"GPU", ``, []string{`"GPU" is no name of a requestor`}},

@@ -285,7 +285,9 @@ func (p *tenant) gated() {
 	p.Helper()
 	was := p.owner().Object["spec"]
 	p.apply(fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: shut, namespace: %[1]s, labels: {maint.dev/kind: policy}}, data: {policy.yaml: "{apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: Restrictive, gates: [{apiVersion: argoproj.io/v1alpha1, kind: Application, namespace: %[2]s, name: %[1]s, knob: argocd}]}}"}}`, p.ns, p.at))
-	p.eventually("the gate is closed", func() (bool, string) { return p.suspended(), p.document("shut").Annotations[annotations.StatusConditions] })
+	p.eventually("the gate is closed", func() (bool, string) {
+		return p.suspended(), p.document("shut").Annotations[annotations.StatusConditions]
+	})
 	p.rest(2)
 	before := p.deployment().Annotations["example.com/commit"]
 	revision := p.push(files(pushes + 3))

@@ -247,7 +247,7 @@ func TestWhatAFunctionSaysOfItsResources(t *testing.T) {
 		"one twice":                  {`{"resources":[{"id":"a","state":"asleep"},{"id":"a","state":"asleep"}]}`, `"a" appears twice`},
 		"too much to keep":           {`{"resources":[{"id":"a","state":"awake","before":"` + long + `"}]}`, "before: has 9002 bytes; at most 8192 are kept"},
 		"too many":                   {`{"resources":[` + strings.TrimSuffix(many, ",") + `]}`, "tells of 1001 resources; at most 1000"},
-		"a credential":               {`{"resources":[{"id":"a","state":"awake","before":{"token":"hush-hush"}}]}`, "holds a credential"},
+		"a credential":               {`{"resources":[{"id":"a","state":"awake","before":{"token":"hush-hush"}}]}`, "contains a credential"},
 		"a unit below nothing":       {`{"resources":[{"id":"a","state":"awake","before":1,"units":{"x":-1}}]}`, `units: "x" cannot be counted`},
 		"no list":                    {`{"resources":3}`, "output.resources"},
 	} {
