@@ -145,6 +145,10 @@ chaos: build tools-kube ## Two agents while everything breaks; CHAOS_FOR=2m is s
 monitoring-test: tools-kube ## A real Prometheus scrapes a real agent, and each alert fires by a real fault; PICTURE=… keeps what the dashboard shows then; `make test` leaves it out
 	MAINT_MONITORING=1 MAINT_PICTURE=$(abspath $(PICTURE)) go test -v -count=1 -timeout 10m -run TestEachAlertFiresByARealFault ./test/monitoring
 
+.PHONY: transcripts-test
+transcripts-test: tools-kube ## What the built plugin answers beside the built agent, to the letter; `make test` runs those without a cluster
+	MAINT_TRANSCRIPTS=1 go test -v -count=1 -timeout 15m ./test/transcripts
+
 .PHONY: argocd-test
 argocd-test: tools-kube tools-argocd ## Plans, policies and runs beside the real Argo CD: four minutes and the building; `make test` leaves it out
 	MAINT_ARGOCD=1 go test -v -count=1 -timeout 15m ./test/argocd

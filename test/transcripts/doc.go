@@ -17,7 +17,8 @@
 // changed before it is committed. MAINT_BIN names a folder with commands that were built
 // before; without it they are built here.
 //
-// Those of a cluster run with MAINT_TRANSCRIPTS=1 alone, until two runs have given the same.
+// `make transcripts-test` runs those of a cluster, too; `make test` leaves them out, since
+// on a busy machine they are not yet known to say the same each time.
 //
 // Each transcript has a namespace of its own, named like the file, and the zone of
 // Berlin. The folders say what there is: offline (no cluster), bare (an API server, no agent),

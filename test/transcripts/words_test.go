@@ -3,6 +3,7 @@ package transcripts
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -14,6 +15,8 @@ import (
 //	Ddd YYYY-MM-DD hh:mm     the same for people
 //	AGE                      a duration of a column, in brackets, or after in, after, for
 //	UID, RV, PORT, WORK      an object's UID and resource version, a port, the transcript's folder
+//	PROGRESS                 what a node is at while it is waited for
+//	HOST                     the machine of an agent, and what tells the agents on it apart
 type words struct {
 	work string
 	runs map[string]string
@@ -31,6 +34,10 @@ var ( //nolint:gochecknoglobals // compiled once
 	versions = regexp.MustCompile(`(resourceVersion"?: )"\d+"`)
 	ports    = regexp.MustCompile(`\b127\.0\.0\.1:\d+`)
 	ages     = regexp.MustCompile(`(  |\bin |\bafter |\bfor |\bheld for |\(|\bshowed itself )(?:\d+(?:ms|[dhms]))+( ago|\)|:|$| +\S|)`)
+	elapsed  = regexp.MustCompile(`\b(?:\d+(?:ms|[dhms]))+ ago\b`)
+	lasted   = regexp.MustCompile(`("duration": )"(?:\d+(?:ms|[dhms]))+"`)
+	hosts    = regexp.MustCompile(`(\b(?:identity|pod)"?: "?)[\w.-]+`)
+	progress = regexp.MustCompile(`(waiting for \w+ of node/[\w-]+): .*`)
 	columns  = regexp.MustCompile(`(\S) {3,}`)
 	digits   = regexp.MustCompile(`\d`)
 )
@@ -51,7 +58,18 @@ func (w *words) replace(text string) string {
 	text = uids.ReplaceAllString(text, "UID")
 	text = versions.ReplaceAllString(text, `$1"RV"`)
 	text = ports.ReplaceAllString(text, "127.0.0.1:PORT")
+	text = hosts.ReplaceAllString(text, "${1}HOST")
+	text = once(progress.ReplaceAllString(text, "$1: PROGRESS"))
+	text = lasted.ReplaceAllString(elapsed.ReplaceAllString(text, "AGE ago"), `$1"AGE"`)
 	return replaceAges(text, squeezed)
+}
+
+// once leaves one of several lines of progress after another: how many there are depends on
+// how fast it goes on.
+func once(text string) string {
+	return strings.Join(slices.CompactFunc(strings.Split(text, "\n"), func(a, b string) bool {
+		return a == b && strings.HasSuffix(a, ": PROGRESS")
+	}), "\n")
 }
 
 // replaceAges replaces durations that people read. Where one, or a time of day, stands within a
@@ -59,7 +77,10 @@ func (w *words) replace(text string) string {
 func replaceAges(text string, within bool) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = ages.ReplaceAllString(line, "${1}AGE$2")
+		for was := ""; was != lines[i]; { // two beside each other share what is between them
+			was = lines[i]
+			lines[i] = ages.ReplaceAllString(was, "${1}AGE$2")
+		}
 		within = within || lines[i] != line && !strings.HasSuffix(lines[i], "AGE")
 	}
 	text = strings.Join(lines, "\n")
