@@ -396,8 +396,11 @@ func (s *watchStream) listed(ctx context.Context, o runtime.Object, handed uint6
 	was, known := s.known[k]
 	s.mu.Unlock()
 	seen := handed + 1
-	if known {
+	switch {
+	case known:
 		seen = was.version
+	case !s.begun: // a reflector that begins anew knows none of what it was handed before
+		seen = 0
 	}
 	if err := s.backThen(m.GetResourceVersion(), seen); err != nil {
 		return err

@@ -265,6 +265,35 @@ func TestAStateThatWentBackIsTold(t *testing.T) {
 	}
 }
 
+// A reflector may give a watch up and begin another, which is handed all anew.
+func TestAWatchThatIsBegunAnewIsNoStateThatWentBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		s.put("a", "1")
+		from := NewListWatch(&corev1.ConfigMap{})
+		from.ListFunc, from.WatchFunc, from.silence = s.list, s.watch, time.Hour
+		from.Rewound = func(was, is uint64) { t.Errorf("from %d back to %d", was, is) }
+		for range 2 {
+			w, err := from.WatchWithContext(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []watch.EventType{watch.Added, watch.Bookmark} {
+				select {
+				case e := <-w.ResultChan():
+					if e.Type != want {
+						t.Errorf("it hands on %v, want %s", e, want)
+					}
+				case <-time.After(time.Minute):
+					t.Fatalf("no %s within a minute", want)
+				}
+			}
+			w.Stop()
+			synctest.Wait()
+		}
+	})
+}
+
 func TestAWatchThatIsSilentForTooLongIsDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf()
