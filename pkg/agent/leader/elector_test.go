@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -172,19 +173,28 @@ func TestALeaseThatIsOlderThanAStandbySawIsTold(t *testing.T) {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}
 	}
 	for name, c := range map[string]struct {
-		then *coordinationv1.Lease
-		told int
+		then, stored *coordinationv1.Lease
+		told         int
 	}{
-		"older":          {lease("a", "9"), 1},
-		"the same":       {lease("a", "10"), 0},
-		"newer":          {lease("a", "11"), 0},
-		"another object": {lease("b", "9"), 0},
+		"older":                                {lease("a", "9"), lease("a", "9"), 1},
+		"older, and written since":             {lease("a", "8"), lease("a", "9"), 1},
+		"older, from a cache that is":          {lease("a", "9"), lease("a", "10"), 0},
+		"older, and nobody says what is there": {lease("a", "9"), nil, 0},
+		"older, and made anew since":           {lease("a", "9"), lease("b", "12"), 0},
+		"the same":                             {lease("a", "10"), nil, 0},
+		"newer":                                {lease("a", "11"), nil, 0},
+		"another object":                       {lease("b", "9"), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := 0
-			l := leaseWatch{tenure: &tenure{Elector: New(Config{Lost: func(error) { told++ }})}}
-			l.saw(lease("a", "10"))
-			if l.saw(c.then); told != c.told {
+			l := leaseWatch{tenure: &tenure{Elector: New(Config{Lost: func(error) { told++ }})}, read: func(context.Context) (*coordinationv1.Lease, error) {
+				if c.stored == nil {
+					return nil, errors.New("away")
+				}
+				return c.stored, nil
+			}}
+			l.saw(t.Context(), lease("a", "10"))
+			if l.saw(t.Context(), c.then); told != c.told {
 				t.Errorf("told %d times", told)
 			}
 		})

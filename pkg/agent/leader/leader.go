@@ -120,7 +120,7 @@ func (t *tenure) stand(ctx context.Context) error {
 		return err
 	}
 	if !t.began.Load() {
-		go (&leaseWatch{tenure: t}).await(standing, cancel)
+		go newLeaseWatch(t).await(standing, cancel)
 	}
 	elector.Run(ctx)
 	return nil
@@ -162,9 +162,16 @@ const leaseMargin = 500 * time.Millisecond
 // leaseWatch follows the lease for a standby, which otherwise asks once in a while.
 type leaseWatch struct {
 	tenure *tenure
-	held   bool      // it was seen in somebody's hand
-	uid    types.UID // of the lease that was seen last, and its version
+	read   func(ctx context.Context) (*coordinationv1.Lease, error) // as it stands in etcd
+	held   bool                                                     // it was seen in somebody's hand
+	uid    types.UID                                                // of the lease that was seen last, and its version
 	at     uint64
+}
+
+func newLeaseWatch(t *tenure) *leaseWatch {
+	return &leaseWatch{tenure: t, read: func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return t.Kube.CoordinationV1().Leases(t.Namespace).Get(ctx, annotations.LeaseName, metav1.GetOptions{})
+	}}
 }
 
 // await has a standby ask for the lease as soon as it may be had: when its holder
@@ -207,7 +214,7 @@ func (l *leaseWatch) follow(ctx context.Context, w watch.Interface) bool {
 			if !open || !is {
 				return false
 			}
-			l.saw(lease)
+			l.saw(ctx, lease)
 			last = resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
 			switch {
 			case event.Type == watch.Deleted:
@@ -224,10 +231,15 @@ func (l *leaseWatch) follow(ctx context.Context, w watch.Interface) bool {
 	}
 }
 
-// saw notices a lease that is older than it was.
-func (l *leaseWatch) saw(lease *coordinationv1.Lease) {
+// saw notices a lease that is older than it was. Of several API servers one may begin a watch
+// with what it had a moment ago: what stands in etcd decides.
+func (l *leaseWatch) saw(ctx context.Context, lease *coordinationv1.Lease) {
 	version := informer.VersionOf(lease)
 	if lease.UID == l.uid && version > 0 && version < l.at {
+		now, err := l.read(ctx)
+		if err != nil || now.UID != l.uid || informer.VersionOf(now) >= l.at {
+			return
+		}
 		l.tenure.Lost(errWentBack)
 	}
 	l.uid, l.at = lease.UID, version
