@@ -92,6 +92,26 @@ data:
 	}
 }
 
+// What is printed is applied, and kubectl apply takes the namespace of the context.
+func TestRBACIsForTheNamespaceOfTheContext(t *testing.T) {
+	const in = "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: hold, type: suspend}]}\n"
+	config := filepath.Join(t.TempDir(), "config")
+	err := os.WriteFile(config, []byte("{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, namespace: dev}}, {name: other, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]}"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"dev":     {"--kubeconfig", config},
+		"shop":    {"--kubeconfig", config, "-n", "shop"},
+		"default": {"--kubeconfig", config, "--context", "other"},
+	} {
+		got := cmdtest.Offline(t, cmd.Run, in, append(args, "rbac", "-f", "-", "-o", "jsonpath={.items[0].metadata.namespace}")...)
+		got.Is(t, cmdtest.Printed{Out: want})
+	}
+	got := cmdtest.Offline(t, cmd.Run, in, "--kubeconfig", config+".gone", "rbac", "-f", "-", "-o", "jsonpath={.items[0].metadata.namespace}")
+	got.Is(t, cmdtest.Printed{Out: "default"})
+}
+
 func TestRBACTellsWhatItCannotSay(t *testing.T) {
 	for _, c := range []struct {
 		name, in string
