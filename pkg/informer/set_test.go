@@ -126,10 +126,12 @@ func (w *setWorld) expect(within time.Duration, when string, want ...string) {
 
 func TestMembersThatAskForTheSameShareAWatch(t *testing.T) {
 	inSet(t, 0, func(w *setWorld) {
+		letGo := w.api.Hold(agenttest.When{Verb: "list", Resource: "configmaps"}, agenttest.Always)
 		all, one := w.join(maps(), w.kept(maps()), "all", ""), w.join(maps(), w.kept(maps()), "one", "a")
 		if all.Late || !one.Late || all.Synced() {
 			t.Errorf("late %t and %t, synced %t before anything was listed", all.Late, one.Late, all.Synced())
 		}
+		letGo()
 		w.expect(time.Second, "at first", "all: a", "all: b", "all: standing", "one: a", "one: standing")
 		other := maps()
 		other.Variant = "other"
