@@ -85,7 +85,6 @@ type Options struct {
 // others' servers (guesses: a hanging webhook must not stall the rest).
 const (
 	planWorkers = 16
-	planShare   = 12 // of which the plans of one namespace may have as many
 	runWorkers  = 128
 )
 
@@ -405,7 +404,7 @@ func (a *Agent) work(ctx context.Context) {
 	group.Go(func() { a.notifier.Run(ctx) })
 	group.Go(func() { a.controllers.nodes.Run(ctx) })
 	group.Go(func() { a.controllers.plans.Run(ctx) })
-	group.Go(func() { a.planQueue.WorkInShares(ctx, planWorkers, planShare, a.reconcile) })
+	group.Go(func() { a.planQueue.WorkInShares(ctx, planWorkers, queue.Share(planWorkers), a.reconcile) })
 	group.Go(func() { a.controllers.runs.Run(ctx, runWorkers) })
 	group.Wait()
 }

@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -463,10 +464,7 @@ func suggestion(word string, fields map[string][]int) string {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	if near, ok := Nearest(word, names); ok {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	return "; known are " + strings.Join(names, ", ")
+	return cmp.Or(DidYouMean(word, names), "; known are "+strings.Join(names, ", "))
 }
 
 func fieldsOf(t reflect.Type) map[string][]int {

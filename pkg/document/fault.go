@@ -55,6 +55,15 @@ func (fs Faults) Told() Faults {
 	return fs
 }
 
+// DidYouMean asks for the candidate that was probably meant by a word, at the end of a
+// message; empty where none is near.
+func DidYouMean(word string, candidates []string) string {
+	if near, ok := Nearest(word, candidates); ok {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
+
 // Nearest is the candidate that was probably meant by word, if one is near:
 // at most a third of its letters differ.
 func Nearest(word string, candidates []string) (string, bool) {

@@ -101,6 +101,11 @@ type Call struct {
 	Cloud   *Cloud // of a step that works in an account of a cloud; nil for all others
 }
 
+// RestoreTimeout is how long after a run or a plan that came out of a backup the objects may
+// follow that it tells of (a guess: ConfigMaps are put back first, and workloads last; the
+// cleanup of a run has no longer than 15 minutes).
+const RestoreTimeout = 10 * time.Minute
+
 // Holder is a step that changed an object and will put back what it found.
 type Holder struct {
 	Run, Path string

@@ -415,11 +415,6 @@ func (r Record) ToWake(seen []Observation, now time.Time) Step {
 // goneForGood is why a resource is left alone that is not there any more.
 const goneForGood = "it is gone"
 
-// RestoreTimeout is how long after a plan was made anew what its restore data speaks of may
-// come (a guess: whoever puts a namespace back from a backup makes ConfigMaps first, and
-// workloads last).
-const RestoreTimeout = 10 * time.Minute
-
 // Adopted is a record of a plan that was made anew, as out of a backup: what has been made
 // anew with it, and sleeps, is what slept. Another of the name that runs is somebody else's.
 func (r Record) Adopted(seen []Observation) Record {

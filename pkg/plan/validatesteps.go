@@ -170,10 +170,7 @@ func didYouMean(name string, steps []Step) string {
 	for _, s := range steps {
 		names = append(names, s.Name)
 	}
-	if near, ok := document.Nearest(name, names); ok {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	return ""
+	return document.DidYouMean(name, names)
 }
 
 // cycles reports steps that wait for each other.

@@ -49,8 +49,17 @@ func (p *prometheus) asked(expr string, instant bool, since time.Time) ([]series
 	if err != nil {
 		return nil, err
 	}
-	var out struct{ Data struct{ Result []series } }
-	return out.Data.Result, json.Unmarshal(body, &out)
+	var out struct {
+		Status string
+		Data   struct{ Result []series }
+	}
+	if err := json.Unmarshal(body, &out); err != nil {
+		return nil, err
+	}
+	if out.Status != "success" {
+		return nil, fmt.Errorf("status %q", out.Status)
+	}
+	return out.Data.Result, nil
 }
 
 // drawn is a panel as it is shown.

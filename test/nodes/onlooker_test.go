@@ -10,22 +10,12 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
 // onlooker gives the namespace a maint-runner that may see nodes, and nothing else of them.
 func (l *lab) onlooker() {
 	l.Helper()
-	l.must(harness.Runner(l.ctx, l.admin, l.ns))
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "onlooker-" + l.ns}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}}}}
-	_, err := l.admin.RbacV1().ClusterRoles().Create(l.ctx, role, metav1.CreateOptions{})
-	l.must(err)
-	_, err = l.admin.RbacV1().ClusterRoleBindings().Create(l.ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "maint-runner", Namespace: l.ns}},
-	}, metav1.CreateOptions{})
-	l.must(err)
+	l.runner("onlooker", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch"}})
 }
 
 // A tenant whose account may only see nodes held the one slot that there was, for as long as

@@ -85,13 +85,18 @@ func (b *bench) now() (asked, there []string, most int) {
 // roller gives the namespace a maint-runner that may drain nodes.
 func (l *lab) roller() {
 	l.Helper()
+	l.runner("roller",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
+		rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}})
+}
+
+// runner gives the namespace a maint-runner that may do so much in the whole cluster.
+func (l *lab) runner(as string, rules ...rbacv1.PolicyRule) {
+	l.Helper()
 	l.must(harness.Runner(l.ctx, l.admin, l.ns))
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "roller-" + l.ns}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
-		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
-		{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}},
-	}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: as + "-" + l.ns}, Rules: rules}
 	_, err := l.admin.RbacV1().ClusterRoles().Create(l.ctx, role, metav1.CreateOptions{})
 	l.must(err)
 	_, err = l.admin.RbacV1().ClusterRoleBindings().Create(l.ctx, &rbacv1.ClusterRoleBinding{

@@ -323,12 +323,13 @@ func (r Request) invalid(u *unstructured.Unstructured) *apierrors.StatusError {
 	for _, why := range validation.IsDNS1123Subdomain(u.GetName()) {
 		faults = append(faults, field.Invalid(field.NewPath("metadata", "name"), u.GetName(), why))
 	}
-	for _, part := range []string{"data", "binaryData"} {
+	var parts []string
+	if r.Resource == "configmaps" {
+		parts = []string{"data", "binaryData"}
+	}
+	for _, part := range parts {
 		values, _, _ := unstructured.NestedMap(u.Object, part)
 		for key := range values {
-			if r.Resource != "configmaps" {
-				continue
-			}
 			for _, why := range validation.IsConfigMapKey(key) {
 				faults = append(faults, field.Invalid(field.NewPath(part).Key(key), key, why))
 			}

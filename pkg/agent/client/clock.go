@@ -11,6 +11,15 @@ import (
 // nothing starts any more, fixed by the contract.
 const maxSkew = 5 * time.Minute
 
+// CameBack is when an object was put back from a backup: it was made so long after what it
+// tells of had begun that no clock explains it. Zero: it was not.
+func CameBack(made, began time.Time) time.Time {
+	if made.Sub(began) <= maxSkew {
+		return time.Time{}
+	}
+	return made
+}
+
 // Clock is the agent's time, compared with the API server's at every answer.
 type Clock struct {
 	now  func() time.Time

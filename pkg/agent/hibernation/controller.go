@@ -55,7 +55,6 @@ type Controller struct {
 	watches  *watches
 	troubles troubles
 
-	heavy  sync.Mutex // held while a heavy plan is read
 	mu     sync.Mutex
 	plans  map[types.NamespacedName]*planMemory
 	parsed *store.Parsed[*parsedPlan]

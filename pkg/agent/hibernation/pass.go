@@ -200,7 +200,7 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hi
 // follow is what follows for a target from how its resources are.
 func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hibernate.Record, seen []hibernate.Observation) (hibernate.Step, error) {
 	now, back := c.Now().UTC(), c.cameBack(k, r)
-	expected := back.Add(hibernate.RestoreTimeout)
+	expected := back.Add(executors.RestoreTimeout)
 	if !back.IsZero() {
 		r = r.Adopted(seen)
 	}
@@ -214,18 +214,15 @@ func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hiber
 	return r.ToSleep(seen, now).Expecting(r, now, expected), nil
 }
 
-// clocksDiffer is how far clocks may be apart.
-const clocksDiffer = 5 * time.Minute
-
 // cameBack is when a plan, or its restore data, was made anew, as out of a backup: the plan
 // is another one, or the data is older than its object. Zero: neither was.
 func (c *Controller) cameBack(k types.NamespacedName, r hibernate.Record) time.Time {
 	var back time.Time
-	if s := c.records.find(k.Namespace, r); s != nil && s.object.CreationTimestamp.Sub(r.Snapshot.BeganAt) > clocksDiffer {
-		back = s.object.CreationTimestamp.Time
+	if s := c.records.find(k.Namespace, r); s != nil {
+		back = client.CameBack(s.object.CreationTimestamp.Time, r.Snapshot.BeganAt)
 	}
 	if cm := c.Documents.Any(k); cm != nil && string(cm.UID) != r.PlanUID {
-		back = latest(back, cm.CreationTimestamp.Time)
+		back = queue.Latest(back, cm.CreationTimestamp.Time)
 	}
 	return back
 }

@@ -185,7 +185,7 @@ func (c *Controller) known(k types.NamespacedName, cm *corev1.ConfigMap) *cached
 	weight := 0
 	if from := textOfPlan(cm); !kept || parsed.from != from {
 		weight = store.WeightOf(cm.Data[annotations.DataPlan])
-		parsed = c.parse(cm, weight)
+		parsed = c.parsed.Read(weight, func() *parsedPlan { return parse(cm) })
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,12 +196,7 @@ func (c *Controller) known(k types.NamespacedName, cm *corev1.ConfigMap) *cached
 	return &cachedPlan{memory, parsed}
 }
 
-// parse reads a plan, of the heavy ones one at a time.
-func (c *Controller) parse(cm *corev1.ConfigMap, weight int) *parsedPlan {
-	if store.Heavy(weight) {
-		c.heavy.Lock()
-		defer c.heavy.Unlock()
-	}
+func parse(cm *corev1.ConfigMap) *parsedPlan {
 	p := &parsedPlan{from: textOfPlan(cm)}
 	p.spec, p.faults = annotations.HibernatePlan(cm)
 	if len(p.faults) > 0 {

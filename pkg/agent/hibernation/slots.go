@@ -47,7 +47,7 @@ func passSlots(stored *ledger.Ledger, f slotFacts) (l ledger.Ledger, changed boo
 		l = *stored
 	}
 	if l.Timetable != f.digest { // what the earlier schedule owed is nothing: only the level counts
-		l.Timetable, l.Watermark, changed = f.digest, latest(l.Watermark, f.now.UTC()), true
+		l.Timetable, l.Watermark, changed = f.digest, queue.Latest(l.Watermark, f.now.UTC()), true
 	}
 	if l.NextSlot != nil && !f.skip.Next {
 		l.NextSlot, changed = nil, true
@@ -72,7 +72,7 @@ func passSlots(stored *ledger.Ledger, f slotFacts) (l ledger.Ledger, changed boo
 			continue
 		}
 		l, changed = l.Record(entry), true
-		l.Watermark = latest(l.Watermark, w.Start.UTC())
+		l.Watermark = queue.Latest(l.Watermark, w.Start.UTC())
 	}
 	return l, changed
 }
@@ -84,7 +84,7 @@ func (f slotFacts) entry(l ledger.Ledger, w hibernate.Window) (ledger.Entry, boo
 	over := !w.End.IsZero() && !w.End.After(f.now)
 	switch {
 	case !f.begun.IsZero() && (!over || f.begun.Before(w.End)):
-		e.Result, e.StartedAt = run.Ran, new(latest(f.begun, w.Start).UTC())
+		e.Result, e.StartedAt = run.Ran, new(queue.Latest(f.begun, w.Start).UTC())
 		return e, true
 	case !over || w.Start.Before(f.created):
 		return ledger.Entry{}, over
@@ -105,13 +105,6 @@ func (f slotFacts) why(l ledger.Ledger, w hibernate.Window) (run.Result, string)
 		return run.Skipped, reason
 	}
 	return run.Missed, reason
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // named is a skip of the next off-window by the name of the one that it has met: it is used

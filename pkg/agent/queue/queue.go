@@ -62,6 +62,9 @@ func (q *Queue) Work(ctx context.Context, workers int, reconcile Reconcile) {
 	q.WorkInShares(ctx, workers, workers, reconcile)
 }
 
+// Share is how many of the workers may look at keys of one namespace: three quarters (a guess).
+func Share(workers int) int { return max(1, workers*3/4) }
+
 // WorkInShares is Work with no more than a share of the workers at keys of one namespace, so
 // that no tenant takes them from the others.
 func (q *Queue) WorkInShares(ctx context.Context, workers, share int, reconcile Reconcile) {

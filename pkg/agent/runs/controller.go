@@ -124,10 +124,9 @@ func New(c Config) *Controller {
 // WatchCount is how many watches are open for steps.
 func (c *Controller) WatchCount() int { return c.watches.Count() }
 
-// Run moves runs until ctx ends, and waits for the acts that are under way. One namespace
-// has three quarters of the workers at most (a guess).
+// Run moves runs until ctx ends, and waits for the acts that are under way.
 func (c *Controller) Run(ctx context.Context, workers int) {
-	c.Queue.WorkInShares(ctx, workers, max(1, workers*3/4), c.reconcile)
+	c.Queue.WorkInShares(ctx, workers, queue.Share(workers), c.reconcile)
 	c.Steps.group.Wait()
 }
 

@@ -68,16 +68,12 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 	return call, failed
 }
 
-// clocksDiffer is how far clocks may be apart.
-const clocksDiffer = 5 * time.Minute
-
-// cameBack is when a run was put back from a backup: its object was made after it had
-// started, by more than clocks may differ. Zero: it was not.
+// cameBack is when a run was put back from a backup; zero: it was not.
 func cameBack(made time.Time, started *time.Time) time.Time {
-	if started == nil || made.Sub(*started) <= clocksDiffer {
+	if started == nil {
 		return time.Time{}
 	}
-	return made
+	return client.CameBack(made, *started)
 }
 
 // inputReader is what a step sees of the cluster.

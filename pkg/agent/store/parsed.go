@@ -1,6 +1,8 @@
 package store
 
 import (
+	"sync"
+
 	lru "github.com/hashicorp/golang-lru/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,14 +38,15 @@ const (
 // WeightOf is about how much memory a document takes as it was understood.
 func WeightOf(text string) int { return len(text) + perMark*document.Weight(text) }
 
-// Heavy says whether a document is as heavy as a hundred others.
-func Heavy(weight int) bool { return weight > maxParsedOne }
+// isHeavy says whether a document is as heavy as a hundred others.
+func isHeavy(weight int) bool { return weight > maxParsedOne }
 
 // Parsed keeps what documents were understood as, of those that were looked at last. What it
-// forgets is understood again from the text. It is not safe for concurrent use.
+// forgets is understood again from the text. It is not safe for concurrent use, but for Read.
 type Parsed[V any] struct {
 	cache        *lru.Cache[types.NamespacedName, weighed[V]]
 	weight, most int
+	heavy        sync.Mutex // held while a heavy document is read
 }
 
 type weighed[V any] struct {
@@ -60,6 +63,15 @@ func NewParsed[V any](limit, most int) *Parsed[V] {
 
 func newParsedPlans(limit, most int) *Parsed[*ParsedPlan] { return NewParsed[*ParsedPlan](limit, most) }
 
+// Read understands a document of a weight, of the heavy ones one at a time.
+func (p *Parsed[V]) Read(weight int, read func() V) V {
+	if isHeavy(weight) {
+		p.heavy.Lock()
+		defer p.heavy.Unlock()
+	}
+	return read()
+}
+
 // Get is what is kept of a document.
 func (p *Parsed[V]) Get(k types.NamespacedName) (value V, kept bool) {
 	one, kept := p.cache.Get(k)
@@ -70,7 +82,7 @@ func (p *Parsed[V]) Get(k types.NamespacedName) (value V, kept bool) {
 // one is not kept.
 func (p *Parsed[V]) Keep(k types.NamespacedName, weight int, value V) {
 	p.cache.Remove(k)
-	if Heavy(weight) {
+	if isHeavy(weight) {
 		return
 	}
 	p.weight += weight

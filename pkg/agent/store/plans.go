@@ -19,7 +19,6 @@ import (
 // Plans hold what was worked out about each plan and would be costly to work
 // out again: its parsed text, its readiness, and the status last written.
 type Plans struct {
-	heavy      sync.Mutex // held while a heavy plan is parsed
 	mu         sync.Mutex
 	byKey      map[types.NamespacedName]*PlanMemory
 	parsed     *Parsed[*ParsedPlan]
@@ -90,7 +89,8 @@ func (p *Plans) Of(cm *corev1.ConfigMap) *CachedPlan {
 	if same && parsed != nil && parsed.Text == cm.Data[annotations.DataPlan] {
 		return &CachedPlan{PlanMemory: memory, ParsedPlan: parsed}
 	}
-	parsed = p.parse(cm)
+	weight := WeightOf(cm.Data[annotations.DataPlan])
+	parsed = p.parsed.Read(weight, func() *ParsedPlan { return parsePlan(cm) })
 	if observed := annotations.Hash10(parsed.Text); !same || memory.Observed != observed {
 		memory = &PlanMemory{
 			uid: string(cm.UID), account: cm.Labels[annotations.LabelServiceAccount], Observed: observed,
@@ -101,17 +101,8 @@ func (p *Plans) Of(cm *corev1.ConfigMap) *CachedPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.byKey[k] = memory
-	p.parsed.Keep(k, WeightOf(parsed.Text), parsed)
+	p.parsed.Keep(k, weight, parsed)
 	return &CachedPlan{PlanMemory: memory, ParsedPlan: parsed}
-}
-
-// parse understands a plan, of the heavy ones one at a time.
-func (p *Plans) parse(cm *corev1.ConfigMap) *ParsedPlan {
-	if Heavy(WeightOf(cm.Data[annotations.DataPlan])) {
-		p.heavy.Lock()
-		defer p.heavy.Unlock()
-	}
-	return parsePlan(cm)
 }
 
 // isOf says whether the memory is of this very plan, apart from its text.

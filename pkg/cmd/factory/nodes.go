@@ -70,10 +70,7 @@ func (k *Cluster) nodeInstead(ctx context.Context, name string) string {
 	for i := range list.Items {
 		names[i] = list.Items[i].Name
 	}
-	if near, ok := document.Nearest(name, names); ok {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	return ""
+	return document.DidYouMean(name, names)
 }
 
 func (k *Cluster) nodesPicked(ctx context.Context, selector string) ([]*corev1.Node, error) {

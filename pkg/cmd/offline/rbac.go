@@ -42,9 +42,10 @@ func NewRBAC(c *factory.Factory) *cobra.Command {
 		Long: `Print the ServiceAccounts, Roles and ClusterRoles that plans in files need for their
 targets, triggers and steps, and HibernatePlans for their targets, with their bindings:
 all that they need, and nothing else. A plan that names no namespace is in that of -n, or
-of the kubeconfig's context. No cluster is asked, so resources are named by the rules of English: review them where a kind has another plural. What no file says is told
-on standard error: objects that an expression names, what a function asks for, the owner
-of a target, the rights in another cluster or an account of AWS.`,
+of the kubeconfig's context. No cluster is asked, so resources are named by the rules of
+English: review them where a kind has another plural. What no file says is told on
+standard error: objects that an expression names, what a function asks for, the owner of
+a target, the rights in another cluster or an account of AWS.`,
 		Example: "  kubectl maint rbac -f plan.yaml > rbac.yaml\n  kubectl maint rbac -f maintenance/ | kubectl apply -f -",
 		Args:    cobra.NoArgs,
 		RunE:    factory.RunE(o),

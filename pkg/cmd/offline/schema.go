@@ -33,7 +33,7 @@ func schemaOf(kind string) (kindSchema, error) {
 		return name == k || name == k+"s" || k == "policy" && name == "policies" || k == "steptemplate" && strings.TrimSuffix(name, "s") == "template"
 	})
 	if i < 0 {
-		return kindSchema{}, exit.Errorf(exit.CodeUsage, "%q is no kind of document: it must be one of %s%s", document.Cut(kind, 60), strings.Join(kinds(), ", "), meant(name, kinds()))
+		return kindSchema{}, exit.Errorf(exit.CodeUsage, "%q is no kind of document: it must be one of %s%s", document.Cut(kind, 60), strings.Join(kinds(), ", "), document.DidYouMean(name, kinds()))
 	}
 	text, err := docs.Schemas.ReadFile("schemas/" + strings.TrimPrefix(kinds()[i], "step") + ".schema.json")
 	if err != nil {
@@ -153,17 +153,9 @@ func (s kindSchema) find(path []string) (node, error) {
 		if len(has) == 0 {
 			return nil, fmt.Errorf("%s is a %s, and has no fields", where, s.typeOf(at))
 		}
-		return nil, fmt.Errorf("%s has no field %q: it has %s%s", where, document.Cut(name, 60), strings.Join(has, ", "), meant(name, has))
+		return nil, fmt.Errorf("%s has no field %q: it has %s%s", where, document.Cut(name, 60), strings.Join(has, ", "), document.DidYouMean(name, has))
 	}
 	return at, nil
-}
-
-// meant asks for the name that is near one that is none; empty where none is.
-func meant(name string, there []string) string {
-	if near, ok := document.Nearest(name, there); ok {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	return ""
 }
 
 // byType are the properties of a step, or the parameters of a target, by its type.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,9 +34,9 @@ func restore(ctx context.Context, call executors.Call, ref plan.ResourceRef, sub
 		return api.Outcome(ctx, call, err)
 	}
 	live, err := read(ctx, o, subresource)
-	if api.IsMissing(err) && call.Now.Before(call.CameBack.Add(backupTime)) {
+	if api.IsMissing(err) && call.Now.Before(call.CameBack.Add(executors.RestoreTimeout)) {
 		out := api.Waiting(o.Watch(""), "%s is not there yet; the run came out of a backup, and it may still follow", o)
-		out.WakeAt = call.CameBack.Add(backupTime)
+		out.WakeAt = call.CameBack.Add(executors.RestoreTimeout)
 		return out
 	}
 	if api.IsMissing(err) {
@@ -58,11 +57,6 @@ func follows(call executors.Call, live *unstructured.Unstructured, rec *record) 
 	s := standingOf(live.Object, rec.Changes)
 	return !call.CameBack.IsZero() && (s.applied || s.untouched)
 }
-
-// backupTime is how long after a run that came out of a backup its objects may follow (a
-// guess: ConfigMaps are put back first, and workloads last; a cleanup has no longer than
-// 15 minutes).
-const backupTime = 10 * time.Minute
 
 func read(ctx context.Context, o api.Object, subresource string) (*unstructured.Unstructured, error) {
 	if subresource == scaleSubresource {

@@ -230,11 +230,11 @@ func TestRestorePutsBackWhatWasThere(t *testing.T) {
 		}, executors.Done, executors.ReasonGone, nil, false},
 		{"not before an object follows that may be in the backup", func(w *world, k stepKind, call *executors.Call) {
 			delete(w.objects, k.key)
-			call.CameBack = call.Now.Add(-backupTime + time.Second)
+			call.CameBack = call.Now.Add(-executors.RestoreTimeout + time.Second)
 		}, executors.NotYet, "Waiting", func(stepKind) string { return "gone" }, false},
 		{"not into an object that did not follow", func(w *world, k stepKind, call *executors.Call) {
 			delete(w.objects, k.key)
-			call.CameBack = call.Now.Add(-backupTime)
+			call.CameBack = call.Now.Add(-executors.RestoreTimeout)
 		}, executors.Done, executors.ReasonGone, func(stepKind) string { return "gone" }, false},
 		{"not into an object that is gone", func(w *world, k stepKind, _ *executors.Call) { delete(w.objects, k.key) }, executors.Done, executors.ReasonGone, func(stepKind) string { return "gone" }, false},
 		{"not without a record", func(_ *world, _ stepKind, call *executors.Call) { call.Before = nil }, executors.Done, "", func(k stepKind) string { return k.is }, false},
