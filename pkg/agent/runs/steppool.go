@@ -61,8 +61,8 @@ type stepWait struct {
 // of it is in memory: what is lost with the process is found by another pass.
 type StepPool struct {
 	enqueue func(types.NamespacedName)
-	slots   *shares // of passes beside the workers
-	inline  *shares // of passes by the workers themselves
+	slots   *executors.Shares // of passes beside the workers
+	inline  *executors.Shares // of passes by the workers themselves
 	group   sync.WaitGroup
 
 	mu        sync.Mutex
@@ -80,7 +80,7 @@ type execution struct {
 
 // NewStepPool has nothing under way.
 func NewStepPool(enqueue func(types.NamespacedName)) *StepPool {
-	return &StepPool{enqueue: enqueue, slots: newShares(maxExecutions, maxOwn), inline: newShares(maxInline, maxOwn), executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]outcome{}, waiting: map[store.StepKey]*stepWait{}, woken: map[store.StepKey]bool{}}
+	return &StepPool{enqueue: enqueue, slots: executors.NewShares(maxExecutions, maxOwn), inline: executors.NewShares(maxInline, maxOwn), executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]outcome{}, waiting: map[store.StepKey]*stepWait{}, woken: map[store.StepKey]bool{}}
 }
 
 // acquire waits until a pass may be made: one namespace leaves room for the others,
@@ -89,7 +89,7 @@ func (p *StepPool) acquire(ctx context.Context, namespace string, act workflow.A
 	if act != workflow.ActPass {
 		return func() {}, true
 	}
-	if leave, ok = p.slots.wait(ctx, namespace); !ok {
+	if leave, ok = p.slots.Wait(ctx, namespace); !ok {
 		return nil, false
 	}
 	// The place may be that of a pass that was cut off a moment ago: whoever cuts off
@@ -388,7 +388,7 @@ func (c *Controller) dispatch(ctx context.Context, l *store.CachedRun, next work
 	}
 	// Nothing may begin beside it, but in a rollout, where another node may be granted.
 	if beside == 1 && len(acts) == 1 && c.Steps.count(l.Key()) == 0 && !l.RollsOut() {
-		if leave, free := c.Steps.inline.take(l.Key().Namespace); free {
+		if leave, free := c.Steps.inline.Take(l.Key().Namespace); free {
 			defer leave()
 			return c.doNow(ctx, l, acts[0])
 		}

@@ -6,26 +6,13 @@ import (
 	nethttp "net/http"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
 // Budget bounds what all answers together hold of memory while they are read, and those of
 // one tenant. An answer's first 64 KiB are free, so that whoever sends much makes nobody wait
 // who sends little.
-type Budget struct {
-	free *semaphore.Weighted
-
-	mu  sync.Mutex
-	own map[string]*tenantBudget
-}
-
-// tenantBudget is a tenant's part, and how many answers take of it.
-type tenantBudget struct {
-	free  *semaphore.Weighted
-	users int
-}
+type Budget struct{ bytes *executors.Shares }
 
 // Sizes of the budget (guesses: the agent's limit is 256 MiB, and one answer 1 MiB).
 const (
@@ -36,34 +23,7 @@ const (
 )
 
 // NewBudget is one for all clients of a process.
-func NewBudget() *Budget {
-	return &Budget{free: semaphore.NewWeighted(budgetBytes), own: map[string]*tenantBudget{}}
-}
-
-// open is a tenant's part, for one answer more. close says that the answer is over.
-func (b *Budget) open(tenant string) *tenantBudget {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	one := b.own[tenant]
-	if one == nil {
-		size := int64(tenantBytes)
-		if tenant == "" { // what is no step's
-			size = budgetBytes
-		}
-		one = &tenantBudget{free: semaphore.NewWeighted(size)}
-		b.own[tenant] = one
-	}
-	one.users++
-	return one
-}
-
-func (b *Budget) close(tenant string, one *tenantBudget) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if one.users--; one.users == 0 {
-		delete(b.own, tenant)
-	}
-}
+func NewBudget() *Budget { return &Budget{executors.NewShares(budgetBytes, tenantBytes)} }
 
 // budgeted sends requests, and reads their answers within a budget.
 type budgeted struct {
@@ -78,7 +38,7 @@ func (b budgeted) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 		return response, err
 	}
 	tenant := executors.RoomOf(r.Context()).Tenant()
-	response.Body = &budgetedBody{ReadCloser: response.Body, ctx: r.Context(), budget: b.budget, tenant: tenant, own: b.budget.open(tenant), left: freeBytes + 1} // one more finds the end
+	response.Body = &budgetedBody{ReadCloser: response.Body, ctx: r.Context(), own: b.budget.bytes.Open(tenant), left: freeBytes + 1} // one more finds the end
 	return response, nil
 }
 
@@ -92,9 +52,7 @@ func (b budgeted) CloseIdleConnections() {
 type budgetedBody struct {
 	io.ReadCloser
 	ctx    context.Context //nolint:containedctx // of the request, whose body this is
-	budget *Budget
-	tenant string
-	own    *tenantBudget
+	own    *executors.Share
 	left   int // may be read before more is asked for
 	mu     sync.Mutex
 	taken  int64
@@ -114,26 +72,17 @@ func (b *budgetedBody) Read(p []byte) (int, error) {
 }
 
 func (b *budgetedBody) take() error {
-	if err := b.own.free.Acquire(b.ctx, budgetChunk); err != nil {
-		return err
-	}
-	if err := b.budget.free.Acquire(b.ctx, budgetChunk); err != nil {
-		b.own.free.Release(budgetChunk)
+	if err := b.own.Acquire(b.ctx, budgetChunk); err != nil {
 		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		b.give(budgetChunk)
+		b.own.Release(budgetChunk)
 		return nethttp.ErrBodyReadAfterClose
 	}
 	b.taken, b.left = b.taken+budgetChunk, budgetChunk
 	return nil
-}
-
-func (b *budgetedBody) give(n int64) {
-	b.budget.free.Release(n)
-	b.own.free.Release(n)
 }
 
 // Close is io.Closer's.
@@ -141,8 +90,8 @@ func (b *budgetedBody) Close() error {
 	b.mu.Lock()
 	if !b.closed {
 		b.closed = true
-		b.give(b.taken)
-		b.budget.close(b.tenant, b.own)
+		b.own.Release(b.taken)
+		b.own.Close()
 	}
 	b.mu.Unlock()
 	return b.ReadCloser.Close()

@@ -52,8 +52,8 @@ func TestLargeAnswersShareABudget(t *testing.T) {
 		}
 		held = append(held, r)
 	}
-	rest := int64(0)
-	for ; b.free.TryAcquire(budgetChunk); rest += budgetChunk {
+	rest, left := b.bytes.Open(""), int64(0)
+	for ; rest.TryAcquire(budgetChunk); left += budgetChunk {
 	}
 	late := open(t, b, "late", MaxBody, 20*time.Millisecond)
 	if text, err := io.ReadAll(late.Body); !errors.Is(err, context.DeadlineExceeded) || len(text) <= freeBytes {
@@ -63,12 +63,13 @@ func TestLargeAnswersShareABudget(t *testing.T) {
 	if text, err := io.ReadAll(small.Body); err != nil || len(text) != freeBytes {
 		t.Errorf("a small one has to wait: %d bytes, %v", len(text), err)
 	}
-	b.free.Release(rest)
+	rest.Release(left)
+	rest.Close()
 	for _, r := range append(held, late, late, small) { // twice is once
 		_ = r.Body.Close()
 	}
-	if !b.free.TryAcquire(budgetBytes) || len(b.own) > 0 {
-		t.Errorf("something was not given back: %v", b.own)
+	if n := b.bytes.Len(); n > 0 || !b.bytes.Open("").TryAcquire(budgetBytes) {
+		t.Errorf("something was not given back: %d namespaces use a part", n)
 	}
 }
 
@@ -94,8 +95,8 @@ func TestTheLargeAnswersOfOneTenantLeaveRoomForOthers(t *testing.T) {
 	for _, r := range append(held, other) {
 		_ = r.Body.Close()
 	}
-	if !b.free.TryAcquire(budgetBytes) || len(b.own) > 0 {
-		t.Errorf("something was not given back: %v", b.own)
+	if n := b.bytes.Len(); n > 0 || !b.bytes.Open("").TryAcquire(budgetBytes) {
+		t.Errorf("something was not given back: %d namespaces use a part", n)
 	}
 }
 
@@ -109,7 +110,7 @@ func TestWhoIsClosedGivesBackWhatComesLate(t *testing.T) {
 	if _, err := r.Body.Read(make([]byte, 1)); !errors.Is(err, nethttp.ErrBodyReadAfterClose) {
 		t.Errorf("after its end it reads: %v", err)
 	}
-	if !b.free.TryAcquire(budgetBytes) {
+	if n := b.bytes.Len(); n > 0 || !b.bytes.Open("").TryAcquire(budgetBytes) {
 		t.Error("something was not given back")
 	}
 }
