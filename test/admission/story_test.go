@@ -42,11 +42,7 @@ func newTown(t *testing.T) *town {
 		t.Fatal(err)
 	}
 	l := newLab(t)
-	config, err := world.cluster.ServiceAccountConfig(l.ctx, annotations.DefaultNamespace, "maint-agent")
-	l.must(err)
-	path, err := world.cluster.KubeconfigFile("agent", config)
-	l.must(err)
-	process, err := harness.StartAgent(world.agent, path)
+	process, err := harness.StartInstalled(l.ctx, world.cluster, annotations.DefaultNamespace, world.agent)
 	l.must(err)
 	t.Cleanup(func() {
 		_ = process.Stop()

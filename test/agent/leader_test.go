@@ -96,7 +96,7 @@ func ledgerExists(x *crashes) bool {
 // direct starts an agent that talks to the API server itself.
 func (x *crashes) direct() *harness.Process {
 	x.t.Helper()
-	p, err := launch(x.ctx, x.c, x.bin)
+	p, err := harness.StartInstalled(x.ctx, x.c, annotations.DefaultNamespace, x.bin)
 	if err != nil {
 		x.t.Fatal(err)
 	}

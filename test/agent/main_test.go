@@ -110,7 +110,7 @@ func (s *shared) prepare(ctx context.Context) (err error) {
 	if s.hooks, err = harness.NewReceiver(nil); err != nil {
 		return err
 	}
-	s.agent, err = launch(ctx, s.cluster, s.bin)
+	s.agent, err = harness.StartInstalled(ctx, s.cluster, annotations.DefaultNamespace, s.bin)
 	return err
 }
 
@@ -130,19 +130,6 @@ func startCluster(ctx context.Context, o cluster.Options) (*cluster.Cluster, kub
 		return c, nil, err
 	}
 	return c, admin, harness.Install(ctx, c.AdminConfig())
-}
-
-// launch starts an agent with the rights of its ServiceAccount and no others.
-func launch(ctx context.Context, c *cluster.Cluster, bin string, args ...string) (*harness.Process, error) {
-	config, err := c.ServiceAccountConfig(ctx, annotations.DefaultNamespace, "maint-agent")
-	if err != nil {
-		return nil, err
-	}
-	path, err := c.KubeconfigFile("agent", config)
-	if err != nil {
-		return nil, err
-	}
-	return harness.StartAgent(bin, path, args...)
 }
 
 func (s *shared) stop() {

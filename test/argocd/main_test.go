@@ -77,11 +77,7 @@ func newLab(t *testing.T) *lab {
 	agent, plugin, err := harness.Build(ctx, t.TempDir())
 	l.must(err)
 	l.plugin = plugin
-	own, err := c.ServiceAccountConfig(ctx, annotations.DefaultNamespace, "maint-agent")
-	l.must(err)
-	path, err := c.KubeconfigFile("agent", own)
-	l.must(err)
-	process, err := harness.StartAgent(agent, path)
+	process, err := harness.StartInstalled(ctx, c, annotations.DefaultNamespace, agent)
 	l.must(err)
 	t.Cleanup(func() { _ = process.Stop() })
 	l.installArgo()

@@ -25,15 +25,7 @@ type agent struct {
 
 // launch starts an agent's process.
 func (b *bench) launch(ctx context.Context) (*agent, error) {
-	config, err := b.cluster.ServiceAccountConfig(ctx, annotations.DefaultNamespace, "maint-agent")
-	if err != nil {
-		return nil, err
-	}
-	path, err := b.cluster.KubeconfigFile("agent", config)
-	if err != nil {
-		return nil, err
-	}
-	process, err := harness.StartAgent(b.binary, path)
+	process, err := harness.StartInstalled(ctx, b.cluster, annotations.DefaultNamespace, b.binary)
 	if err != nil {
 		return nil, err
 	}

@@ -150,11 +150,7 @@ func (w *world) agent() {
 	w.t.Logf("agent and plugin took %s to build", time.Since(began).Round(time.Millisecond))
 	w.plugins = b.dir
 	w.must(harness.Install(w.t.Context(), w.cluster.AdminConfig()))
-	own, err := w.cluster.ServiceAccountConfig(w.t.Context(), annotations.DefaultNamespace, "maint-agent")
-	w.must(err)
-	kubeconfig, err := w.cluster.KubeconfigFile("agent", own)
-	w.must(err)
-	agent, err := harness.StartAgent(b.agent, kubeconfig, "--leader-elect=false")
+	agent, err := harness.StartInstalled(w.t.Context(), w.cluster, annotations.DefaultNamespace, b.agent, "--leader-elect=false")
 	w.must(err)
 	w.t.Cleanup(func() {
 		if err := agent.Stop(); err != nil {

@@ -68,11 +68,7 @@ func newLab(t *testing.T, f fluxController) *lab {
 	l.must(err)
 	l.plugin = plugin
 	l.ns = c.Namespace(t)
-	own, err := c.ServiceAccountConfig(ctx, annotations.DefaultNamespace, "maint-agent")
-	l.must(err)
-	path, err := c.KubeconfigFile("agent", own)
-	l.must(err)
-	process, err := harness.StartAgent(agent, path)
+	process, err := harness.StartInstalled(ctx, c, annotations.DefaultNamespace, agent)
 	l.must(err)
 	t.Cleanup(func() { _ = process.Stop() })
 	for _, text := range append(kinds(), l.ownerKind()) {

@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/test/cluster"
 )
 
 // Root is the folder of the repository that the working directory lies in.
@@ -193,6 +194,20 @@ func StartAgent(binary, kubeconfig string, args ...string) (*Process, error) {
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// StartInstalled starts an agent with the rights of the account that was installed in a
+// namespace, and no others.
+func StartInstalled(ctx context.Context, c *cluster.Cluster, namespace, binary string, args ...string) (*Process, error) {
+	own, err := c.ServiceAccountConfig(ctx, namespace, annotations.AgentName)
+	if err != nil {
+		return nil, err
+	}
+	path, err := c.KubeconfigFile("agent-"+namespace, own)
+	if err != nil {
+		return nil, err
+	}
+	return StartAgent(binary, path, args...)
 }
 
 // PID is the process's.

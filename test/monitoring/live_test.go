@@ -89,11 +89,8 @@ func newLab(t *testing.T) *lab {
 // launch starts an agent, and has Prometheus scrape it instead of the one before.
 func (l *lab) launch() {
 	l.Helper()
-	config, err := l.cluster.ServiceAccountConfig(l.ctx, annotations.DefaultNamespace, "maint-agent")
-	l.must(err)
-	path, err := l.cluster.KubeconfigFile("agent", config)
-	l.must(err)
-	l.agent, err = harness.StartAgent(l.bin, path)
+	var err error
+	l.agent, err = harness.StartInstalled(l.ctx, l.cluster, annotations.DefaultNamespace, l.bin)
 	l.must(err)
 	l.Cleanup(l.agent.Kill)
 	l.eventually("the agent says where it serves", func() (bool, string) { return l.agent.Address() != "", l.agent.Log() })

@@ -118,13 +118,9 @@ func (l *lab) ours() []string {
 // it leads.
 func (l *lab) work(namespace string) *harness.Process {
 	l.Helper()
-	config, err := l.cluster.ServiceAccountConfig(l.Context(), namespace, annotations.AgentName)
-	l.must(err)
-	file, err := l.cluster.KubeconfigFile("agent-"+namespace, config)
-	l.must(err)
 	var args []string
 	l.must(json.Unmarshal([]byte(l.jsonpath("deployment/maint-agent -n "+namespace, ".spec.template.spec.containers[0].args")), &args))
-	agent, err := harness.StartAgent(l.agent, file, args...)
+	agent, err := harness.StartInstalled(l.Context(), l.cluster, namespace, l.agent, args...)
 	l.must(err)
 	l.Cleanup(agent.Kill)
 	l.eventually("a heartbeat\n"+agent.Log(), func() bool {

@@ -130,11 +130,8 @@ func (s *stage) startCluster() {
 
 func (s *stage) startAgent() {
 	s.Helper()
-	own, err := s.cluster.ServiceAccountConfig(s.ctx, annotations.DefaultNamespace, "maint-agent")
-	s.must(err)
-	path, err := s.cluster.KubeconfigFile("agent", own)
-	s.must(err)
-	s.running, err = harness.StartAgent(s.agent, path)
+	var err error
+	s.running, err = harness.StartInstalled(s.ctx, s.cluster, annotations.DefaultNamespace, s.agent)
 	s.must(err)
 	s.Cleanup(func() { _ = s.running.Stop() })
 	for {

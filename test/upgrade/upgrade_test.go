@@ -129,11 +129,7 @@ func (l *lab) rights() {
 // launch starts an agent and waits until it leads.
 func (l *lab) launch(binary string) {
 	l.Helper()
-	config, err := l.cluster.ServiceAccountConfig(l.ctx, annotations.DefaultNamespace, "maint-agent")
-	l.must(err)
-	path, err := l.cluster.KubeconfigFile("agent", config)
-	l.must(err)
-	agent, err := harness.StartAgent(binary, path)
+	agent, err := harness.StartInstalled(l.ctx, l.cluster, annotations.DefaultNamespace, binary)
 	l.must(err)
 	l.agent = agent
 	l.Cleanup(func() {
