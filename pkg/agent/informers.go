@@ -233,7 +233,7 @@ func (a *Agent) observeNamespace(o any) {
 			a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		}
 	}
-	for _, l := range a.memory.runs.Where(func(l *store.CachedRun) bool { return everywhere || l.Object.Namespace == m.Name }) {
+	for _, l := range a.memory.runs.Where(func(l *store.LiveRun) bool { return everywhere || l.Object.Namespace == m.Name }) {
 		a.enqueueRun(l.Key())
 	}
 }

@@ -19,13 +19,13 @@ func (a *Agent) exportTroubles() {
 
 // blockedDrains are those of steps at work, as their runs remember them.
 func (a *Agent) blockedDrains() []metrics.BlockedDrain {
-	live := a.memory.runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && !l.Run.Request.DryRun })
+	live := a.memory.runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && !l.Head.Request.DryRun })
 	var out []metrics.BlockedDrain
 	for _, l := range live {
 		for _, rec := range l.Journal.Steps {
 			for _, t := range rec.Drains() {
 				if t.Blocked || t.Yielded {
-					out = append(out, metrics.BlockedDrain{Namespace: l.Object.Namespace, Plan: l.Run.Plan, Node: t.Name})
+					out = append(out, metrics.BlockedDrain{Namespace: l.Object.Namespace, Plan: l.Head.Plan, Node: t.Name})
 				}
 			}
 		}

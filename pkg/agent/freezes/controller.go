@@ -111,7 +111,7 @@ func (c *Controller) NamespaceSeen(m *metav1.PartialObjectMetadata) {
 
 // RunSeen looks at the namespace of a run that has begun or ended.
 func (c *Controller) RunSeen(k types.NamespacedName) {
-	l := c.Runs.Get(k)
+	l := c.Runs.Live(k)
 	c.mu.Lock()
 	known := c.published[k.Namespace]
 	c.mu.Unlock()
@@ -121,14 +121,14 @@ func (c *Controller) RunSeen(k types.NamespacedName) {
 }
 
 // freezes says whether a run has its target frozen, now or when it begins.
-func freezes(l *store.CachedRun) bool {
-	return l.Broken == nil && l.Run.Spec.FreezeTarget && l.Run.Spec.Target != nil
+func freezes(l *store.LiveRun) bool {
+	return l.Broken == nil && l.Head.Spec.FreezeTarget && l.Head.Spec.Target != nil
 }
 
 // Holds says whether a run's target is frozen for others. Where it never will be, why
 // says so, and the run goes on without.
 func (c *Controller) Holds(ctx context.Context, l *store.CachedRun) (held bool, why string) {
-	f, why := c.target(ctx, l)
+	f, why := c.target(ctx, l.Live())
 	if why != "" || f == nil {
 		return false, why
 	}
@@ -151,7 +151,7 @@ func (c *Controller) Holds(ctx context.Context, l *store.CachedRun) (held bool, 
 // target is the entry of a run's target; nil where it is not known yet. Who has an object
 // frozen must be able to change it: a plan takes nothing from others that its account
 // has no right over.
-func (c *Controller) target(ctx context.Context, l *store.CachedRun) (*annotations.Frozen, string) {
+func (c *Controller) target(ctx context.Context, l *store.LiveRun) (*annotations.Frozen, string) {
 	c.mu.Lock()
 	asked, installed := c.asked, c.installed
 	c.mu.Unlock()
@@ -163,21 +163,21 @@ func (c *Controller) target(ctx context.Context, l *store.CachedRun) (*annotatio
 	case !installed:
 		return nil, "the admission policy " + annotations.FreezePolicyName + " is not there: 'kubectl maint install --with-admission' brings it"
 	}
-	mapping, err := c.Accounts.Resolve(l.Run.Spec.Target.APIVersion, l.Run.Spec.Target.Kind)
+	mapping, err := c.Accounts.Resolve(l.Head.Spec.Target.APIVersion, l.Head.Spec.Target.Kind)
 	if err != nil {
 		return nil, err.Error()
 	}
 	if !c.enforced(mapping.Resource.GroupResource()) {
 		return nil, "the admission policy " + annotations.FreezePolicyName + " does not look at " + mapping.Resource.GroupResource().String()
 	}
-	refused, err := c.Accounts.Refused(ctx, l.Account(), "patch", mapping.Resource, l.Run.Spec.Target.Name)
+	refused, err := c.Accounts.Refused(ctx, l.Account(), "patch", mapping.Resource, l.Head.Spec.Target.Name)
 	switch {
 	case err != nil: // it is asked again
 		return nil, ""
 	case refused != "":
-		return nil, fmt.Sprintf("the ServiceAccount %s may not patch %s %q: who has an object frozen must be able to change it", l.Account().Name, mapping.Resource.GroupResource(), l.Run.Spec.Target.Name)
+		return nil, fmt.Sprintf("the ServiceAccount %s may not patch %s %q: who has an object frozen must be able to change it", l.Account().Name, mapping.Resource.GroupResource(), l.Head.Spec.Target.Name)
 	}
-	return &annotations.Frozen{Resource: mapping.Resource.GroupResource().String(), Name: l.Run.Spec.Target.Name, Run: l.Object.Name}, ""
+	return &annotations.Frozen{Resource: mapping.Resource.GroupResource().String(), Name: l.Head.Spec.Target.Name, Run: l.Object.Name}, ""
 }
 
 // warn says on a namespace what of its freezes is not kept.

@@ -201,8 +201,8 @@ func (k *Controller) drained(_, by string) {
 		return
 	}
 	k.Steps.WakeAll(func(l store.StepKey) bool {
-		run := k.Runs.Get(l.Run)
-		return run != nil && run.Run.Plan != "" && claimantOf(run) == by
+		run := k.Runs.Live(l.Run)
+		return run != nil && run.Head.Plan != "" && claimantOf(run) == by
 	})
 }
 
@@ -280,8 +280,8 @@ func (k *Controller) blockedDrains(all []nodes.Node, c claims, ranking nodes.Ran
 		if !wanted || w.Reason != nodes.WaitBlocked {
 			continue
 		}
-		if l := k.Runs.Get(s.Run); l != nil {
-			out = append(out, metrics.BlockedDrain{Namespace: s.Run.Namespace, Plan: l.Run.Plan, Node: w.Node})
+		if l := k.Runs.Live(s.Run); l != nil {
+			out = append(out, metrics.BlockedDrain{Namespace: s.Run.Namespace, Plan: l.Head.Plan, Node: w.Node})
 		}
 	}
 	return out
@@ -291,7 +291,7 @@ func (k *Controller) blockedDrains(all []nodes.Node, c claims, ranking nodes.Ran
 const unseen = "is not seen by the agent: it is new, or the agent runs with --watch-namespace"
 
 // drainsNow says whether a drain's journal speaks of a node that it was given.
-func drainsNow(l *store.CachedRun, path, node string) bool {
+func drainsNow(l *store.LiveRun, path, node string) bool {
 	rec := l.Journal.Record(path)
 	return rec != nil && slices.ContainsFunc(rec.Drains(), func(t run.DrainTarget) bool { return t.Name == node && t.Cordoned && !t.Yielded })
 }
@@ -304,7 +304,7 @@ func (k *Controller) confirm(ctx context.Context, objects map[string]*nodeObject
 		return
 	}
 	gone := map[string]bool{}
-	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.RollsOut() }) {
+	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.RollsOut() }) {
 		for i := range l.Journal.Steps {
 			for _, item := range itemsOf(&l.Journal.Steps[i]) {
 				if objects[item.Name] != nil || item.Phase != "" {
@@ -372,8 +372,8 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
-	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
-		holds, _ := workflow.NodeClaims(l.Run, l.Journal) // what it wants now, it said itself
+	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
+		holds, _ := workflow.NodeClaims(l.Head, l.Journal) // what it wants now, it said itself; what it holds its journal says
 		for _, h := range holds {
 			h.Step = store.StepKey{Run: l.Key(), Path: h.Path}.String()
 			h.Stalled = k.stalls(ctx, l, h, now)
@@ -384,7 +384,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 	defer k.mu.Unlock()
 	waits := map[wish]bool{}
 	for _, s := range slices.SortedFunc(maps.Keys(wants), compareSpots) {
-		want, l := wants[s], k.Runs.Get(s.Run)
+		want, l := wants[s], k.Runs.Live(s.Run)
 		if l == nil || want.bare && !atWork(l, s.Path) {
 			delete(k.wants, s)
 			continue
@@ -521,7 +521,7 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 	for _, h := range c.holds {
 		held[h.Node] = true
 	}
-	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.RollsOut() }) {
+	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.RollsOut() }) {
 		maps.Copy(sights, k.sightsOf(l, objects, held, why))
 	}
 	was := k.sights
@@ -543,7 +543,7 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 }
 
 // sightsOf is what a run needs to know of its nodes, by rollout.
-func (k *Controller) sightsOf(l *store.CachedRun, objects map[string]*nodeObject, held map[string]bool, why map[wish]string) map[store.StepKey]map[string]workflow.NodeState {
+func (k *Controller) sightsOf(l *store.LiveRun, objects map[string]*nodeObject, held map[string]bool, why map[wish]string) map[store.StepKey]map[string]workflow.NodeState {
 	out := map[store.StepKey]map[string]workflow.NodeState{}
 	for i := range l.Journal.Steps {
 		s := store.StepKey{Run: l.Key(), Path: l.Journal.Steps[i].Path}
@@ -646,7 +646,7 @@ func (k *Controller) Turn(s store.StepKey, node string, ahead *drain.Options) (g
 	return false, k.why[s][node]
 }
 
-func atWork(l *store.CachedRun, path string) bool {
+func atWork(l *store.LiveRun, path string) bool {
 	rec := l.Journal.Record(path)
 	return rec != nil && rec.Phase == run.StepRunning
 }

@@ -84,6 +84,6 @@ func systemOf(n *nodeObject) string {
 }
 
 // claimantOf is whom a run takes nodes for.
-func claimantOf(l *store.CachedRun) string {
-	return nodes.PlanClaimant(l.Run.Namespace, l.Run.Plan)
+func claimantOf(l *store.LiveRun) string {
+	return nodes.PlanClaimant(l.Head.Namespace, l.Head.Plan)
 }

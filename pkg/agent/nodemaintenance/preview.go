@@ -32,11 +32,11 @@ type planDrain struct {
 	kube    func() (kubernetes.Interface, error)
 }
 
-func (k *Controller) planDrain(l *store.CachedRun, node string, o drain.Options) planDrain {
+func (k *Controller) planDrain(l *store.LiveRun, node string, o drain.Options) planDrain {
 	return planDrain{
 		previewKey: previewKey{node, claimantOf(l), optionsIdentity(o)}, options: o,
 		kube: func() (kubernetes.Interface, error) {
-			c, err := k.Accounts.Clients(l.Account(), l.Run.Name)
+			c, err := k.Accounts.Clients(l.Account(), l.Head.Name)
 			return c.Kube, err
 		},
 	}
@@ -117,7 +117,7 @@ func (k *Controller) previewedGrants(ctx context.Context, c claims, ranking node
 // Preflight says whether a step of a rollout may cordon the node that it has come
 // to: not while pods are in the way that would never leave.
 func (k *Controller) Preflight(ctx context.Context, s store.StepKey, node string, ahead *drain.Options) (bool, string) {
-	l := k.Runs.Get(s.Run)
+	l := k.Runs.Live(s.Run)
 	if ahead == nil || l == nil {
 		return true, ""
 	}
@@ -134,7 +134,7 @@ func (k *Controller) Preflight(ctx context.Context, s store.StepKey, node string
 
 // BlockedBy is what keeps a step's drain of a node from its cordon for good.
 func (k *Controller) BlockedBy(s store.StepKey, node string, ahead *drain.Options) string {
-	l := k.Runs.Get(s.Run)
+	l := k.Runs.Live(s.Run)
 	if ahead == nil || l == nil {
 		return ""
 	}

@@ -130,7 +130,7 @@ func (w *world) Wake(s store.StepKey) {
 
 // WakeAll is Steps'. It knows the steps of all live runs.
 func (w *world) WakeAll(match func(store.StepKey) bool) {
-	for _, l := range w.runs.Where(func(*store.CachedRun) bool { return true }) {
+	for _, l := range w.runs.Where(func(*store.LiveRun) bool { return true }) {
 		for _, rec := range l.Journal.Steps {
 			if s := (store.StepKey{Run: l.Key(), Path: rec.Path}); match(s) {
 				w.Wake(s)

@@ -53,7 +53,7 @@ func (w nodeWant) asks(node string, options *drain.Options) nodeWant {
 
 // stalls says whether what a run has of a node is a drain that is blocked for good,
 // and would be however long it waited.
-func (k *Controller) stalls(ctx context.Context, l *store.CachedRun, h nodes.Hold, now time.Time) bool {
+func (k *Controller) stalls(ctx context.Context, l *store.LiveRun, h nodes.Hold, now time.Time) bool {
 	k.mu.Lock()
 	d, stalled := k.stalled[wish{h.Node, store.StepKey{Run: l.Key(), Path: h.Drain}}]
 	k.mu.Unlock()
@@ -72,7 +72,7 @@ func (k *Controller) noteYields(yields []string) (news []store.StepKey) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for w, d := range k.stalled {
-		if l := k.Runs.Get(w.step.Run); l == nil || !atWork(l, w.step.Path) {
+		if l := k.Runs.Live(w.step.Run); l == nil || !atWork(l, w.step.Path) {
 			delete(k.stalled, w)
 			continue
 		}

@@ -18,11 +18,11 @@ import (
 
 // letRunsAct lets runs act that stand in the status of their plan now, or whose plan
 // takes no status.
-func (c *Controller) letRunsAct(live []*store.CachedRun, err error) {
+func (c *Controller) letRunsAct(live []*store.LiveRun, err error) {
 	if err != nil && !client.IsRejected(err) {
 		return
 	}
-	live = slices.DeleteFunc(live, func(l *store.CachedRun) bool { return l.Broken != nil || l.Journal.Phase != run.Running })
+	live = slices.DeleteFunc(live, func(l *store.LiveRun) bool { return l.Broken != nil || l.Journal.Phase != run.Running })
 	for _, l := range c.Runs.MarkRecorded(live) {
 		c.EnqueueRun(l.Key())
 	}

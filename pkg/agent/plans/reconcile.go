@@ -144,7 +144,7 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	}
 	f.Spec.DryRun = f.Spec.DryRun || c.DryRun
 	for _, l := range c.Runs.OfPlan(k) {
-		if l.Broken == nil && l.Run.PlanUID == uid {
+		if l.Broken == nil && l.Head.PlanUID == uid {
 			f.Live = append(f.Live, l.ActiveRun())
 		}
 	}
@@ -219,7 +219,7 @@ func (c *Controller) createRuns(ctx context.Context, k types.NamespacedName, cm 
 		if c.Runs.IsOrphan(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) {
 			continue
 		}
-		if l := c.Runs.Get(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}); l != nil && l.Broken != nil {
+		if l := c.Runs.Live(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}); l != nil && l.Broken != nil {
 			continue // it is there, is left alone, and said so
 		}
 		if phase, made := store.WasMade(cm, e.Run); made {

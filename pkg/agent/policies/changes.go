@@ -184,7 +184,7 @@ func lastChange(v schedule.Verdict, lastStart, now time.Time) float64 {
 
 // pendingOf is what a plan's live runs say of change: one that waits is blocked,
 // one at work or about to begin is initiated.
-func pendingOf(live []*store.CachedRun) int {
+func pendingOf(live []*store.LiveRun) int {
 	out := store.PendingNone
 	for _, l := range live {
 		switch {

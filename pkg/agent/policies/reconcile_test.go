@@ -369,19 +369,19 @@ func TestRecordsOfGatesHaveTheirPolicyLookedAt(t *testing.T) {
 
 func TestWhatRunsSayOfChange(t *testing.T) {
 	now := time.Now()
-	of := func(j run.Journal) *store.CachedRun { return &store.CachedRun{Journal: j} }
+	of := func(j run.Journal) *store.LiveRun { return &store.LiveRun{Journal: j} }
 	for name, c := range map[string]struct {
-		live []*store.CachedRun
+		live []*store.LiveRun
 		want int
 	}{
 		"there is none":                              {want: store.PendingNone},
-		"one is at work":                             {[]*store.CachedRun{of(run.Journal{Phase: run.Running})}, store.PendingInitiated},
-		"one is about to begin":                      {[]*store.CachedRun{of(run.Journal{Phase: run.Pending})}, store.PendingInitiated},
-		"one waits for its jitter":                   {[]*store.CachedRun{of(run.Journal{Phase: run.Pending, Waiting: run.WaitJitter})}, store.PendingInitiated},
-		"one waits for its window":                   {[]*store.CachedRun{of(run.Journal{Phase: run.Pending, Waiting: run.WaitWindow})}, store.PendingBlocked},
-		"one is held between two steps":              {[]*store.CachedRun{of(run.Journal{Phase: run.Running, HeldSince: &now})}, store.PendingBlocked},
-		"one is at work, and one waits":              {[]*store.CachedRun{of(run.Journal{Phase: run.Running}), of(run.Journal{Phase: run.Pending, Waiting: run.WaitWindow})}, store.PendingBlocked},
-		"one that cannot be read counts for nothing": {[]*store.CachedRun{{Broken: context.Canceled}}, store.PendingNone},
+		"one is at work":                             {[]*store.LiveRun{of(run.Journal{Phase: run.Running})}, store.PendingInitiated},
+		"one is about to begin":                      {[]*store.LiveRun{of(run.Journal{Phase: run.Pending})}, store.PendingInitiated},
+		"one waits for its jitter":                   {[]*store.LiveRun{of(run.Journal{Phase: run.Pending, Waiting: run.WaitJitter})}, store.PendingInitiated},
+		"one waits for its window":                   {[]*store.LiveRun{of(run.Journal{Phase: run.Pending, Waiting: run.WaitWindow})}, store.PendingBlocked},
+		"one is held between two steps":              {[]*store.LiveRun{of(run.Journal{Phase: run.Running, HeldSince: &now})}, store.PendingBlocked},
+		"one is at work, and one waits":              {[]*store.LiveRun{of(run.Journal{Phase: run.Running}), of(run.Journal{Phase: run.Pending, Waiting: run.WaitWindow})}, store.PendingBlocked},
+		"one that cannot be read counts for nothing": {[]*store.LiveRun{{Broken: context.Canceled}}, store.PendingNone},
 	} {
 		if got := pendingOf(c.live); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

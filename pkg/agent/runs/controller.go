@@ -134,22 +134,30 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 func (c *Controller) PlanChanged(k types.NamespacedName, cm *corev1.ConfigMap) {
 	for _, l := range c.Runs.OfPlan(k) {
 		if c.interests(cm, l) {
-			if l.Journal.End == nil && c.signals(l).Abort != nil {
-				c.Steps.Cancel(l.Key())
+			if l.Journal.End == nil && c.signals(c.Runs.Whole(l)).Abort != nil {
+				c.cancel(l.Key())
 			}
 			c.Queue.Add(l.Key())
 		}
 	}
 }
 
+// cancel cuts off what a run has under way, unless that is its cleanup: it may have begun
+// while the run was looked at.
+func (c *Controller) cancel(k types.NamespacedName) {
+	if now := c.Runs.Live(k); now != nil && now.Journal.End == nil {
+		c.Steps.Cancel(k)
+	}
+}
+
 // interests says whether a plan's change may concern one of its runs: it is
 // gone, or an intent names the run.
-func (c *Controller) interests(cm *corev1.ConfigMap, l *store.CachedRun) bool {
-	if cm == nil || cm.DeletionTimestamp != nil || string(cm.UID) != l.Run.PlanUID || l.Journal.Phase == run.Pending {
+func (c *Controller) interests(cm *corev1.ConfigMap, l *store.LiveRun) bool {
+	if cm == nil || cm.DeletionTimestamp != nil || string(cm.UID) != l.Head.PlanUID || l.Journal.Phase == run.Pending {
 		return true
 	}
 	in := annotations.Intent(cm.Annotations)
-	return in.Abort.For(l.Run.Name) || in.Resume.For(l.Run.Name) || in.Approve.For(l.Run.Name) || in.Reject.For(l.Run.Name) || betweenSteps(l.Journal)
+	return in.Abort.For(l.Head.Name) || in.Resume.For(l.Head.Name) || in.Approve.For(l.Head.Name) || in.Reject.For(l.Head.Name) || betweenSteps(l.Journal)
 }
 
 // betweenSteps says whether a run has no step at work, or holds steps that may
@@ -168,7 +176,7 @@ func betweenSteps(j run.Journal) bool {
 func (c *Controller) Observe(o any) {
 	cm := o.(*corev1.ConfigMap)
 	if c.Runs.Observe(cm) {
-		if l := c.Runs.Get(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}); l != nil && cm.DeletionTimestamp != nil && l.Journal.End == nil { // its cleanup goes on
+		if l := c.Runs.Live(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}); l != nil && cm.DeletionTimestamp != nil && l.Journal.End == nil { // its cleanup goes on
 			c.Steps.Cancel(l.Key())
 		}
 		c.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})

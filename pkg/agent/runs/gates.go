@@ -42,6 +42,9 @@ func (c *Controller) passedBy(l *store.CachedRun, now time.Time) *intent.Actor {
 }
 
 // AsksGate says whether a live run may be waiting for its gate.
-func AsksGate(l *store.CachedRun) bool {
-	return l.Broken == nil && (l.Journal.Phase == run.Pending || l.Run.Spec.OnWindowClose == plan.CloseWait || l.Run.Spec.OnWindowClose == plan.CloseAbort || l.Run.Tree().Loops())
+func AsksGate(l *store.LiveRun) bool {
+	return l.Broken == nil && (l.Journal.Phase == run.Pending || asksAgain(l.Head.Spec.OnWindowClose) || l.Loops)
 }
+
+// asksAgain says whether a run that has begun asks its gate between its steps.
+func asksAgain(o plan.OnWindowClose) bool { return o == plan.CloseWait || o == plan.CloseAbort }

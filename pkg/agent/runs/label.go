@@ -77,9 +77,9 @@ func (c *Controller) labelStays(ctx context.Context, l *store.CachedRun, refusal
 
 // sharesLabel says whether another plan's live run answers the same request.
 func (c *Controller) sharesLabel(l *store.CachedRun) bool {
-	return len(c.Runs.Where(func(o *store.CachedRun) bool {
-		return o.Run.PlanUID != l.Run.PlanUID && o.Run.Request.Kind == run.ByLabel && o.Run.Request.Label == l.Run.Request.Label &&
-			o.Run.Request.TargetUID == l.Run.Request.TargetUID && o.Run.Request.Ordinal == l.Run.Request.Ordinal && o.Journal.Section != plan.SectionClosing
+	return len(c.Runs.Where(func(o *store.LiveRun) bool {
+		return o.Head.PlanUID != l.Run.PlanUID && o.Head.Request.Kind == run.ByLabel && o.Head.Request.Label == l.Run.Request.Label &&
+			o.Head.Request.TargetUID == l.Run.Request.TargetUID && o.Head.Request.Ordinal == l.Run.Request.Ordinal && o.Journal.Section != plan.SectionClosing
 	})) > 0
 }
 

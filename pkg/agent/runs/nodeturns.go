@@ -14,12 +14,12 @@ import (
 
 // saveTurns writes down which nodes a run that ends has been through. A rehearsal
 // has been through none. Where the plan is gone, nobody asks any more.
-func (c *Controller) saveTurns(ctx context.Context, l *store.CachedRun, now time.Time) error {
+func (c *Controller) saveTurns(ctx context.Context, l *store.LiveRun, now time.Time) error {
 	turns := l.Journal.Turns(now)
-	if len(turns) == 0 || l.Run.Request.DryRun || c.Documents.Plan(l.PlanKey()) == nil {
+	if len(turns) == 0 || l.Head.Request.DryRun || c.Documents.Plan(l.PlanKey()) == nil {
 		return nil
 	}
-	err := c.Ledgers.NoteTurns(ctx, l.PlanKey(), l.Run.PlanUID, turns, func(known run.NodeTurns) map[string]bool { return c.Nodes.Gone(ctx, known) })
+	err := c.Ledgers.NoteTurns(ctx, l.PlanKey(), l.Head.PlanUID, turns, func(known run.NodeTurns) map[string]bool { return c.Nodes.Gone(ctx, known) })
 	since := l.Journal.SectionAt
 	final := apierrors.IsForbidden(err) && since != nil && now.Sub(*since) > time.Minute // a quota, say
 	if final || errors.Is(err, annotations.ErrForeign) {
@@ -37,7 +37,7 @@ func (s inputReader) turnsOf(ctx context.Context) (run.NodeTurns, error) {
 		return nil, err
 	}
 	for _, other := range s.Runs.OfPlan(s.run.PlanKey()) {
-		if other.Broken == nil && other.Run.Name != s.run.Run.Name {
+		if other.Broken == nil && other.Head.Name != s.run.Run.Name {
 			turns = turns.With(other.Journal.Turns(s.Now()), func(string) bool { return false })
 		}
 	}

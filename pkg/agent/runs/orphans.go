@@ -47,7 +47,7 @@ func (c *Controller) CloseOrphans(ctx context.Context, k types.NamespacedName) e
 
 // isThere says whether a run's object is there after all, and takes it up again: it was
 // not shown for a while, or somebody put it back.
-func (c *Controller) isThere(ctx context.Context, l *store.CachedRun) (bool, error) {
+func (c *Controller) isThere(ctx context.Context, l *store.LiveRun) (bool, error) {
 	cm, err := c.Kube.CoreV1().ConfigMaps(l.Object.Namespace).Get(ctx, l.Object.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -64,7 +64,7 @@ func (c *Controller) isThere(ctx context.Context, l *store.CachedRun) (bool, err
 }
 
 // closeOrphan ends the entry of a run that vanished, and says so.
-func (c *Controller) closeOrphan(ctx context.Context, k types.NamespacedName, l *store.CachedRun, entry ledger.Entry) error {
+func (c *Controller) closeOrphan(ctx context.Context, k types.NamespacedName, l *store.LiveRun, entry ledger.Entry) error {
 	if l.Broken == nil {
 		if err := c.saveTurns(ctx, l, c.Now()); err != nil {
 			return err
@@ -81,20 +81,20 @@ func (c *Controller) closeOrphan(ctx context.Context, k types.NamespacedName, l 
 }
 
 // planOf is the uid of a run's plan. A run that cannot be read does not say it.
-func (c *Controller) planOf(l *store.CachedRun) string {
+func (c *Controller) planOf(l *store.LiveRun) string {
 	if cm := c.Documents.Plan(l.PlanKey()); l.Broken != nil && cm != nil {
 		return string(cm.UID)
 	}
-	return l.Run.PlanUID
+	return l.Head.PlanUID
 }
 
 // closeOrphanEntry ends the claim of a run that is gone, by its journal; where that
 // could not be read, by the label that says whether it had begun.
-func closeOrphanEntry(led ledger.Ledger, e ledger.Entry, l *store.CachedRun, now time.Time) ledger.Ledger {
+func closeOrphanEntry(led ledger.Ledger, e ledger.Entry, l *store.LiveRun, now time.Time) ledger.Ledger {
 	if l.Broken == nil {
 		j := l.Journal
 		j.End = &run.End{Phase: run.Aborted, Reason: run.TornAway, Message: "its object was removed against its finalizer"}
-		return led.CloseRun(l.Run, j, now)
+		return led.CloseRun(l.Head, j, now)
 	}
 	var started *time.Time
 	if l.Object.Labels[annotations.LabelPhase] != string(run.Pending) {

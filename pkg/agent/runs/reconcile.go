@@ -44,7 +44,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	case err != nil && client.IsRejectedForGood(err):
 		stuck = "the API server refuses what it writes: " + err.Error()
 	}
-	if l := c.Runs.Get(k); l != nil && c.Runs.MarkStuck(k, stuck) {
+	if l := c.Runs.Live(k); l != nil && c.Runs.MarkStuck(k, stuck) {
 		c.Plans.Add(l.PlanKey())
 	}
 	return wake, err
@@ -125,7 +125,7 @@ func (c *Controller) release(k types.NamespacedName) {
 // enqueueWaiting looks again at the pending runs of a namespace, and at those that
 // wait for a target, which may be one of the cluster: a lock or a place may be free.
 func (c *Controller) enqueueWaiting(namespace string) {
-	for _, l := range c.Runs.Where(func(l *store.CachedRun) bool {
+	for _, l := range c.Runs.Where(func(l *store.LiveRun) bool {
 		return l.Journal.Phase == run.Pending && (l.Object.Namespace == namespace || l.Journal.Waiting == run.WaitLock)
 	}) {
 		c.Queue.Add(l.Key())
@@ -154,7 +154,7 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Documents.Pauses(l.Object.Namespace), now)
 	sig.LookingSince = c.LookingSince()
 	sig.Replace = trigger.Yields(l.Run, c.siblings(l))
-	if l.Journal.Phase == run.Running && AsksGate(l) {
+	if l.Journal.Phase == run.Running && (asksAgain(l.Run.Spec.OnWindowClose) || l.Run.Tree().Loops()) {
 		sig.Hold = c.holdOf(l, cm, in, now)
 		if sig.Hold == nil {
 			sig.Passed = c.passedBy(l, now)
@@ -232,7 +232,7 @@ func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Ad
 	started := &store.CachedRun{Object: l.Object, Run: l.Run, Journal: trigger.Admitted(l.Journal, v, now)}
 	started.Journal.Passed = c.passedBy(l, now)
 	wake, err := c.reconcileLive(ctx, started)
-	if held := c.Runs.Get(l.Key()); held != nil && held.Journal.Phase == run.Pending {
+	if held := c.Runs.Live(l.Key()); held != nil && held.Journal.Phase == run.Pending {
 		c.Locks.Free(l.Key().String()) // the start was not written: somebody else may be first
 	}
 	if err == nil {
@@ -326,11 +326,11 @@ func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.
 // heldBy finds started runs in the way. The locks say it too, but only after
 // each started run was looked at once since this agent began.
 func (c *Controller) heldBy(l *store.CachedRun, s *trigger.AdmissionFacts) {
-	for _, other := range c.Runs.Where(func(o *store.CachedRun) bool { return o.Journal.Phase == run.Running && o.Run.Name != l.Run.Name }) {
-		if other.Run.PlanUID == l.Run.PlanUID && l.Run.Spec.ConcurrencyPolicy != plan.Allow {
-			s.PlanBusy = other.Run.Name
+	for _, other := range c.Runs.Where(func(o *store.LiveRun) bool { return o.Journal.Phase == run.Running && o.Head.Name != l.Run.Name }) {
+		if other.Head.PlanUID == l.Run.PlanUID && l.Run.Spec.ConcurrencyPolicy != plan.Allow {
+			s.PlanBusy = other.Head.Name
 		}
-		if l.Run.TargetUID != "" && other.Run.TargetUID == l.Run.TargetUID {
+		if l.Run.TargetUID != "" && other.Head.TargetUID == l.Run.TargetUID {
 			s.LockedBy = nameFrom(l.Object.Namespace, other.Key().String())
 		}
 	}
@@ -342,9 +342,9 @@ func nameFrom(namespace, run string) string { return strings.TrimPrefix(run, nam
 // reconcileLive advances a run act by act. Before an act the journal is written if it
 // changed; the act's outcome goes into the same write as the next intent.
 func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (time.Time, error) {
-	written := c.Runs.Get(l.Key())
+	written, err := c.current(l)
 	if written == nil {
-		return time.Time{}, nil
+		return time.Time{}, err
 	}
 	for range maxActs {
 		with, outcomes := c.withOutcomes(l)
@@ -400,6 +400,17 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 	}
 	c.Queue.Add(l.Key())
 	return time.Time{}, nil
+}
+
+// current is a run as it is held; nil where it lives no more, or has moved on from what is
+// looked at. Its journal may say then what would be written now, and nothing would show that
+// the steps are to be taken from another.
+func (c *Controller) current(l *store.CachedRun) (*store.CachedRun, error) {
+	held := c.Runs.Get(l.Key())
+	if held != nil && held.Object != l.Object {
+		return nil, queue.ErrConflict
+	}
+	return held, nil
 }
 
 // freezeDelay is how soon a run looks again for its target to be frozen (a guess: it is
@@ -509,7 +520,7 @@ func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
 		return c.labelStays(ctx, l, err)
 	}
 	now := c.Now()
-	if err := c.saveTurns(ctx, l, now); err != nil { // before the entry closes: the next run lists after it
+	if err := c.saveTurns(ctx, l.Live(), now); err != nil { // before the entry closes: the next run lists after it
 		return err
 	}
 	err = c.Ledgers.Edit(ctx, l.PlanKey(), l.Run.PlanUID, func(led ledger.Ledger) ledger.Ledger {

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -473,4 +475,23 @@ func TestAWaitIsWrittenOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The watch shows a newer state between a look at a run and what follows from it.
+func TestNothingIsDoneOnAStateThatARunHasMovedOnFrom(t *testing.T) {
+	inWorld(t, oneHook, func(w *world) {
+		w.steps.does("pass hook", notYet(time.Hour))
+		w.plays()
+		held := w.agent.Runs.Where(all)[0]
+		was := *w.agent.Runs.Whole(held)
+		was.Object = was.Object.DeepCopy()
+		was.Journal.Leader = "" // the one change since: nothing is left to be written
+		acts := len(w.story())
+		if _, err := w.agent.reconcileLive(w.Context(), &was); !errors.Is(err, queue.ErrConflict) || len(w.story()) != acts {
+			t.Errorf("it does %q: %v", w.story()[acts:], err)
+		}
+		if _, err := w.agent.reconcileLive(w.Context(), w.agent.Runs.Whole(held)); err != nil {
+			t.Errorf("as it is now: %v", err)
+		}
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -287,9 +288,10 @@ func (p *StepPool) forget(k types.NamespacedName) {
 // launch does an act beside the workers, and enqueues the run when something came of
 // it.
 func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.Action) {
-	s := stepKey(l, m)
+	s, live := stepKey(l, m), l.Live()
 	attempt := attemptOf(l.Journal, m.Path)
 	inner, end := c.Steps.begin(ctx, s, m.Act, attempt)
+	m.Step = plan.Step{} // many may wait for a place: they hold no run as a whole
 	c.Steps.group.Go(func() {
 		defer c.Queue.Add(s.Run)
 		defer end()
@@ -298,6 +300,11 @@ func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.
 		} else {
 			return
 		}
+		l, m := c.Runs.Whole(live), m
+		if l.Broken != nil {
+			return // the next look at the run says so
+		}
+		m.Step, _ = l.Run.Tree().Find(m.Path)
 		c.complete(ctx, l, c.guardedAct(inner, l, m, s, attempt))
 	})
 }
@@ -306,7 +313,7 @@ func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.
 // order, for the watch wakes the step at once.
 // taken says that its run still lives: else there is nothing more to be done for it.
 func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o outcome) (taken bool) {
-	if c.Runs.Get(l.Key()) == nil {
+	if c.Runs.Live(l.Key()) == nil {
 		return false
 	}
 	c.Steps.complete(o)
@@ -317,7 +324,7 @@ func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o outcome
 		}
 		c.Steps.lookBy(o.step, c.Now().Add(pause))
 	}
-	if c.Runs.Get(l.Key()) == nil { // it was let go while this was taken in
+	if c.Runs.Live(l.Key()) == nil { // it was let go while this was taken in
 		c.watches.DropRun(l.Key())
 		c.Steps.forget(l.Key())
 		return false

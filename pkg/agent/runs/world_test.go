@@ -37,7 +37,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
-	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
@@ -198,7 +197,7 @@ func (w *world) begins(identity string) *agent {
 	})
 	live.Handle(a.Observe, a.Lost)
 	namespaces.Handle(func(any) {
-		for _, l := range a.Runs.Where(func(*store.CachedRun) bool { return true }) {
+		for _, l := range a.Runs.Where(func(*store.LiveRun) bool { return true }) {
 			a.Queue.Add(l.Key())
 		}
 	}, func(any) {})
@@ -386,7 +385,7 @@ func (p *plansRoom) AddAfter(k types.NamespacedName, d time.Duration) {
 		defer p.mu.Unlock()
 		for _, l := range p.agent.Runs.OfPlan(k) {
 			said := ""
-			if live := trigger.ActiveRunOf(l.Run, l.Journal); live.Waits {
+			if live := l.ActiveRun(); live.Waits {
 				said = live.Message
 			}
 			if n := len(p.waits); n == 0 || p.waits[n-1] != said {
@@ -397,7 +396,7 @@ func (p *plansRoom) AddAfter(k types.NamespacedName, d time.Duration) {
 }
 
 func (p *plansRoom) shows(k types.NamespacedName) {
-	running := slices.DeleteFunc(p.agent.Runs.OfPlan(k), func(l *store.CachedRun) bool { return l.Journal.Phase != run.Running })
+	running := slices.DeleteFunc(p.agent.Runs.OfPlan(k), func(l *store.LiveRun) bool { return l.Journal.Phase != run.Running })
 	if news := p.agent.Runs.MarkRecorded(running); len(news) > 0 {
 		if p.world.cluster.ConfigMap(k.Namespace, k.Name) != nil {
 			p.world.cluster.Annotate(k.Namespace, k.Name, annotations.StatusRuns, store.FormatRuns(running))
@@ -652,4 +651,4 @@ func (e executor) Release(ctx context.Context, call executors.Call) executors.Ou
 
 func at(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-func all(*store.CachedRun) bool { return true }
+func all(*store.LiveRun) bool { return true }

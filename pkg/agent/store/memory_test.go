@@ -183,10 +183,10 @@ func observed(t *testing.T, rs *Runs, version int, phase run.Phase) *CachedRun {
 func TestWhatIsKnownOfARunGoesWithIt(t *testing.T) {
 	k, plan, rs := runKey(), types.NamespacedName{Namespace: "ns", Name: "p"}, NewRuns(agenttest.Keys())
 	l := observed(t, rs, 5, run.Running)
-	if news := rs.MarkRecorded([]*CachedRun{l}); len(news) != 1 || !rs.IsRecorded(k) {
+	if news := rs.MarkRecorded([]*LiveRun{l.Live()}); len(news) != 1 || !rs.IsRecorded(k) {
 		t.Errorf("shown for the first time: %v", news)
 	}
-	if news := rs.MarkRecorded([]*CachedRun{l}); len(news) != 0 {
+	if news := rs.MarkRecorded([]*LiveRun{l.Live()}); len(news) != 0 {
 		t.Errorf("shown again: %v", news)
 	}
 	if !rs.MarkStuck(k, "too large") || rs.MarkStuck(k, "too large") || rs.StuckOf(plan) == "" {
@@ -197,10 +197,10 @@ func TestWhatIsKnownOfARunGoesWithIt(t *testing.T) {
 	}
 	rs.MarkStuck(k, "too large")
 	rs.Drop(k, 6)
-	if rs.IsRecorded(k) || rs.StuckOf(plan) != "" || len(rs.OfPlan(plan)) != 0 || len(rs.Where(func(*CachedRun) bool { return true })) != 0 || len(rs.byPlan) != 0 {
+	if rs.IsRecorded(k) || rs.StuckOf(plan) != "" || len(rs.OfPlan(plan)) != 0 || len(rs.Where(func(*LiveRun) bool { return true })) != 0 || len(rs.byPlan) != 0 {
 		t.Error("something of it is kept")
 	}
-	if news := rs.MarkRecorded([]*CachedRun{l}); len(news) != 0 {
+	if news := rs.MarkRecorded([]*LiveRun{l.Live()}); len(news) != 0 {
 		t.Error("a run that is over is shown")
 	}
 	rs.Gone(k, 7)
@@ -234,8 +234,8 @@ func TestTheRunsOfAPlanAreThoseThatWereAskedForFirst(t *testing.T) {
 	if want := fmt.Sprintf("%s=Pending,%s=Pending,%s=Pending", names["c"], later[0], later[1]); FormatRuns(list) != want {
 		t.Errorf("they are %s, not %s", FormatRuns(list), want)
 	}
-	if !list[0].Drains() || !list[0].RollsOut() || list[0].Account() != (client.Account{Namespace: "ns", Name: "maint-runner"}) {
-		t.Errorf("%t %t %v", list[0].Drains(), list[0].RollsOut(), list[0].Account())
+	if first := rs.Whole(list[0]); !first.Drains() || !first.RollsOut() || !list[0].RollsOut() || first.Account() != list[0].Account() || list[0].Account() != (client.Account{Namespace: "ns", Name: "maint-runner"}) {
+		t.Errorf("%t %t %v", first.Drains(), first.RollsOut(), first.Account())
 	}
 	shown := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotations.StatusRuns: FormatRuns(list)}}}
 	if phase, made := WasMade(shown, names["a"]); !made || phase != run.Pending {

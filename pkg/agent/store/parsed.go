@@ -46,6 +46,7 @@ func isHeavy(weight int) bool { return weight > maxParsedOne }
 type Parsed[V any] struct {
 	cache        *lru.Cache[types.NamespacedName, weighed[V]]
 	weight, most int
+	keepsHeavy   bool
 	heavy        sync.Mutex // held while a heavy document is read
 }
 
@@ -58,6 +59,13 @@ type weighed[V any] struct {
 func NewParsed[V any](limit, most int) *Parsed[V] {
 	p := &Parsed[V]{most: most}
 	p.cache, _ = lru.NewWithEvict(limit, func(_ types.NamespacedName, gone weighed[V]) { p.weight -= gone.weight }) // its error is for limits below one
+	return p
+}
+
+// KeepHeavy has heavy ones kept, too: each pushes out what it weighs, and one that is heavier
+// than all that is kept stays until another is looked at.
+func (p *Parsed[V]) KeepHeavy() *Parsed[V] {
+	p.keepsHeavy = true
 	return p
 }
 
@@ -79,15 +87,15 @@ func (p *Parsed[V]) Get(k types.NamespacedName) (value V, kept bool) {
 }
 
 // Keep keeps a document in place of what it was before, and lets others go for it. A heavy
-// one is not kept.
+// one is not kept without KeepHeavy.
 func (p *Parsed[V]) Keep(k types.NamespacedName, weight int, value V) {
 	p.cache.Remove(k)
-	if isHeavy(weight) {
+	if isHeavy(weight) && !p.keepsHeavy {
 		return
 	}
 	p.weight += weight
 	p.cache.Add(k, weighed[V]{value, weight})
-	for p.weight > p.most {
+	for p.weight > p.most && (!p.keepsHeavy || p.cache.Len() > 1) {
 		p.cache.RemoveOldest()
 	}
 }

@@ -30,6 +30,86 @@ type CachedRun struct {
 	Broken  error // why it cannot be read; such a run is left alone and reported
 }
 
+// LiveRun is what is kept of each run that has not ended: its text, and what lists of runs
+// look at. The whole of it is read again from the text for whoever acts on it.
+type LiveRun struct {
+	Object  *corev1.ConfigMap
+	Head    run.Run     // without what it does
+	Journal run.Journal // without what its steps put out, where that is much
+	Loops   bool        // it holds a for-each
+	Broken  error
+}
+
+// Live is the run as lists look at it.
+func (l *CachedRun) Live() *LiveRun {
+	return &LiveRun{Object: l.Object, Head: l.Run.Head(), Journal: slim(l.Journal), Loops: l.Run.Tree().Loops(), Broken: l.Broken}
+}
+
+// slim is a journal without what its steps put out. A few values stay, for without them all
+// records would have to be copied.
+func slim(j run.Journal) run.Journal {
+	values := 0
+	for i := range j.Steps {
+		values += valuesIn(j.Steps[i].Outputs) - 1
+	}
+	if values <= maxOutputs {
+		return j
+	}
+	j.Steps = slices.Clone(j.Steps)
+	for i := range j.Steps {
+		j.Steps[i].Outputs = nil
+	}
+	return j
+}
+
+// whole reads a run again from its text, which was checked when it was taken in.
+func (l *LiveRun) whole() *CachedRun {
+	got := &CachedRun{Object: l.Object, Broken: l.Broken}
+	if l.Broken == nil {
+		got.Run, got.Journal, got.Broken = annotations.ReadRun(l.Object)
+	}
+	return got
+}
+
+// What is kept of runs as they were read (guesses, as for plans). One that is heavier than
+// all that is kept stays until another is looked at: a large rollout alone is read once.
+const (
+	maxParsedRuns       = 2000
+	maxParsedRunsWeight = 24 << 20
+	perRecord           = 700 // bytes that a step's record takes with what it points to
+	perItem             = 150
+	maxOutputs          = 100 // values that a run's steps put out and that lists keep
+)
+
+// weight is about how much memory the run takes as it was read.
+func (l *CachedRun) weight() int {
+	sum := WeightOf(l.Object.Data[annotations.DataRun])
+	for i := range l.Journal.Steps {
+		rec := &l.Journal.Steps[i]
+		sum += perRecord + len(rec.Before) + len(rec.Memory) + perItem*(len(rec.Items)+len(rec.Changed)) + perMark*valuesIn(rec.Outputs)
+	}
+	return sum
+}
+
+// valuesIn is how many values stand in what a step put out. Texts are cut before they are
+// kept, and count little.
+func valuesIn(v any) int {
+	sum := 1
+	switch v := v.(type) {
+	case map[string]any:
+		for _, one := range v {
+			sum += 1 + valuesIn(one)
+		}
+	case []any:
+		for _, one := range v {
+			sum += valuesIn(one)
+		}
+	case string:
+		sum += len(v) / perMark
+	}
+	return sum
+}
+
 // sameRun says whether an object holds the run that was read before, but for its journal.
 func (l *CachedRun) sameRun(cm *corev1.ConfigMap) bool {
 	was := l.Object
@@ -38,26 +118,37 @@ func (l *CachedRun) sameRun(cm *corev1.ConfigMap) bool {
 }
 
 // Key names the run's object.
-func (l *CachedRun) Key() types.NamespacedName {
-	return types.NamespacedName{Namespace: l.Object.Namespace, Name: l.Object.Name}
-}
+func (l *CachedRun) Key() types.NamespacedName { return keyOf(l.Object) }
+
+// Key names the run's object.
+func (l *LiveRun) Key() types.NamespacedName { return keyOf(l.Object) }
 
 // PlanKey names its plan.
-func (l *CachedRun) PlanKey() types.NamespacedName {
-	return types.NamespacedName{Namespace: l.Object.Namespace, Name: l.Object.Labels[annotations.LabelPlan]}
+func (l *CachedRun) PlanKey() types.NamespacedName { return planKeyOf(l.Object) }
+
+// PlanKey names its plan.
+func (l *LiveRun) PlanKey() types.NamespacedName { return planKeyOf(l.Object) }
+
+func keyOf(cm *corev1.ConfigMap) types.NamespacedName {
+	return types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+}
+
+func planKeyOf(cm *corev1.ConfigMap) types.NamespacedName {
+	return types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]}
 }
 
 // ActiveRun is the run as decisions over its plan look at it.
-func (l *CachedRun) ActiveRun() trigger.ActiveRun { return trigger.ActiveRunOf(l.Run, l.Journal) }
+func (l *LiveRun) ActiveRun() trigger.ActiveRun { return trigger.ActiveRunOf(l.Head, l.Journal) }
 
 // Runs are the live runs as last seen or last written by us, whichever is
 // newer: the watch's echo of an older state never hides what we wrote.
 type Runs struct {
 	mu      sync.Mutex
-	byKey   map[types.NamespacedName]*CachedRun
+	byKey   map[types.NamespacedName]*LiveRun
+	parsed  *Parsed[*CachedRun] // whole runs, each of the object that byKey has
 	byPlan  map[types.NamespacedName]map[types.NamespacedName]bool
-	ended   map[types.NamespacedName]uint64     // runs that we ended, until the watch has seen it too
-	orphans map[types.NamespacedName]*CachedRun // runs that vanished without us, until their entries are closed
+	ended   map[types.NamespacedName]uint64   // runs that we ended, until the watch has seen it too
+	orphans map[types.NamespacedName]*LiveRun // runs that vanished without us, until their entries are closed
 	Holds   *Holds
 	// recorded are those that stand as Running in the status of their plan.
 	recorded map[types.NamespacedName]bool
@@ -67,7 +158,8 @@ type Runs struct {
 
 // NewRuns knows of none. Those count that are signed with the agent's key.
 func NewRuns(signed *keys.Store) *Runs {
-	return &Runs{keys: signed, byKey: map[types.NamespacedName]*CachedRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*CachedRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}}
+	parsed := NewParsed[*CachedRun](maxParsedRuns, maxParsedRunsWeight).KeepHeavy()
+	return &Runs{keys: signed, parsed: parsed, byKey: map[types.NamespacedName]*LiveRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*LiveRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}}
 }
 
 // Observe takes in what the watch delivered, and says whether it is news. What was news
@@ -80,27 +172,29 @@ func (r *Runs) Observe(cm *corev1.ConfigMap) bool {
 		return false
 	}
 	l := r.read(cm)
+	live, weight := l.Live(), l.weight()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.news(cm) {
 		return false
 	}
-	r.put(l)
+	r.put(l, live, weight)
 	return true
 }
 
 // Recheck reads a run again: what counts as signed may be another. Of one that has moved
 // on meanwhile, or ended, nothing is taken in.
 func (r *Runs) Recheck(k types.NamespacedName) {
-	was := r.Get(k)
+	was := r.Live(k)
 	if was == nil {
 		return
 	}
 	l := r.read(was.Object)
+	live, weight := l.Live(), l.weight()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byKey[k] == was {
-		r.put(l)
+		r.put(l, live, weight)
 	}
 }
 
@@ -108,8 +202,10 @@ func (r *Runs) Recheck(k types.NamespacedName) {
 // read, nothing is kept but why.
 func (r *Runs) read(cm *corev1.ConfigMap) *CachedRun {
 	l := &CachedRun{Object: cm}
-	was := r.Get(l.Key())
-	if was == nil || !was.sameRun(cm) { // it is fixed: only the journal moves
+	r.mu.Lock()
+	was, kept := r.parsed.Get(l.Key())
+	r.mu.Unlock()
+	if !kept || !was.sameRun(cm) { // it is fixed: only the journal moves
 		l.Run, l.Journal, l.Broken = r.Read(cm)
 		return l
 	}
@@ -147,16 +243,18 @@ func (r *Runs) news(cm *corev1.ConfigMap) bool {
 
 // Put stores a run unless a newer state is there.
 func (r *Runs) Put(l *CachedRun) {
+	live, weight := l.Live(), l.weight()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if have := r.byKey[l.Key()]; have == nil || informer.VersionOf(have.Object) <= informer.VersionOf(l.Object) {
-		r.put(l)
+		r.put(l, live, weight)
 	}
 }
 
-func (r *Runs) put(l *CachedRun) {
+func (r *Runs) put(l *CachedRun, live *LiveRun, weight int) {
 	k := l.Key()
-	r.byKey[k] = l
+	r.byKey[k] = live
+	r.parsed.Keep(k, weight, l)
 	r.Holds.saw(l)
 	pk := l.PlanKey()
 	if r.byPlan[pk] == nil {
@@ -192,21 +290,22 @@ func (r *Runs) Gone(k types.NamespacedName, version uint64) {
 
 // Vanished is a run whose object turned out not to be there.
 func (r *Runs) Vanished(l *CachedRun) {
+	live := l.Live()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.orphan(l)
+	r.orphan(live)
 }
 
-func (r *Runs) orphan(l *CachedRun) {
+func (r *Runs) orphan(l *LiveRun) {
 	r.forget(l.Key())
 	r.orphans[l.Key()] = l
 }
 
 // OrphansOf are the runs of a plan that vanished without us.
-func (r *Runs) OrphansOf(k types.NamespacedName) []*CachedRun {
+func (r *Runs) OrphansOf(k types.NamespacedName) []*LiveRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []*CachedRun
+	var out []*LiveRun
 	for _, l := range r.orphans {
 		if l.PlanKey() == k {
 			out = append(out, l)
@@ -235,6 +334,7 @@ func (r *Runs) forget(k types.NamespacedName) {
 		return
 	}
 	delete(r.byKey, k)
+	r.parsed.Remove(k)
 	delete(r.recorded, k)
 	delete(r.stuck, k)
 	pk := have.PlanKey()
@@ -246,10 +346,10 @@ func (r *Runs) forget(k types.NamespacedName) {
 
 // MarkRecorded notes that runs stand in the status of their plan, and gives those that
 // did not before.
-func (r *Runs) MarkRecorded(running []*CachedRun) []*CachedRun {
+func (r *Runs) MarkRecorded(running []*LiveRun) []*LiveRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var news []*CachedRun
+	var news []*LiveRun
 	for _, l := range running {
 		if k := l.Key(); r.byKey[k] != nil && !r.recorded[k] {
 			r.recorded[k] = true
@@ -298,18 +398,47 @@ func (r *Runs) IsRecorded(k types.NamespacedName) bool {
 	return r.recorded[k]
 }
 
-// Get is a live run; nil where there is none.
-func (r *Runs) Get(k types.NamespacedName) *CachedRun {
+// Live is what lists look at of a live run; nil where there is none.
+func (r *Runs) Live(k types.NamespacedName) *LiveRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.byKey[k]
 }
 
-// OfPlan are a plan's live runs, oldest request first.
-func (r *Runs) OfPlan(k types.NamespacedName) []*CachedRun {
+// Get is a live run as a whole; nil where there is none.
+func (r *Runs) Get(k types.NamespacedName) *CachedRun {
+	if live := r.Live(k); live != nil {
+		return r.Whole(live)
+	}
+	return nil
+}
+
+// Whole is all of a run as it was in a look at it. The object says which state that is: what
+// is kept of another is not it.
+func (r *Runs) Whole(live *LiveRun) *CachedRun {
+	k := live.Key()
+	r.mu.Lock()
+	kept, there := r.parsed.Get(k)
+	r.mu.Unlock()
+	if there && kept.Object == live.Object {
+		return kept
+	}
+	text := live.Object.Data
+	got := r.parsed.Read(WeightOf(text[annotations.DataRun])+WeightOf(text[annotations.DataJournal]), live.whole)
+	weight := got.weight()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []*CachedRun
+	if now := r.byKey[k]; now != nil && now.Object == got.Object {
+		r.parsed.Keep(k, weight, got)
+	}
+	return got
+}
+
+// OfPlan are a plan's live runs, oldest request first.
+func (r *Runs) OfPlan(k types.NamespacedName) []*LiveRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*LiveRun
 	for rk := range r.byPlan[k] {
 		out = append(out, r.byKey[rk])
 	}
@@ -318,10 +447,10 @@ func (r *Runs) OfPlan(k types.NamespacedName) []*CachedRun {
 }
 
 // Where are the live runs that a condition holds for.
-func (r *Runs) Where(holds func(*CachedRun) bool) []*CachedRun {
+func (r *Runs) Where(holds func(*LiveRun) bool) []*LiveRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []*CachedRun
+	var out []*LiveRun
 	for _, l := range r.byKey {
 		if holds(l) {
 			out = append(out, l)
@@ -332,8 +461,13 @@ func (r *Runs) Where(holds func(*CachedRun) bool) []*CachedRun {
 }
 
 // Account is whom the steps of a run act as.
-func (l *CachedRun) Account() client.Account {
-	return client.Account{Namespace: l.Object.Namespace, Name: plan.Account(l.Run.Spec)}
+func (l *CachedRun) Account() client.Account { return accountOf(l.Object, l.Run) }
+
+// Account is whom the steps of a run act as.
+func (l *LiveRun) Account() client.Account { return accountOf(l.Object, l.Head) }
+
+func accountOf(cm *corev1.ConfigMap, r run.Run) client.Account {
+	return client.Account{Namespace: cm.Namespace, Name: plan.Account(r.Spec)}
 }
 
 // Drains says whether a run has to do with nodes.
@@ -342,14 +476,19 @@ func (l *CachedRun) Drains() bool {
 }
 
 // RollsOut says whether a run is at a for-each-node.
-func (l *CachedRun) RollsOut() bool {
-	return slices.ContainsFunc(l.Journal.Steps, func(r run.Record) bool { return r.Phase == run.StepRunning && r.Type == plan.TypeForEachNode })
+func (l *CachedRun) RollsOut() bool { return rollsOut(l.Journal) }
+
+// RollsOut says whether a run is at a for-each-node.
+func (l *LiveRun) RollsOut() bool { return rollsOut(l.Journal) }
+
+func rollsOut(j run.Journal) bool {
+	return slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Phase == run.StepRunning && r.Type == plan.TypeForEachNode })
 }
 
 // FormatRuns are the runs that were made, each with its phase, as the status of their
 // plan says it: an agent that begins tells by it a claim whose run was never made
 // from one whose run was taken away while nobody looked.
-func FormatRuns(runs []*CachedRun) string {
+func FormatRuns(runs []*LiveRun) string {
 	var out []string
 	for _, l := range runs {
 		phase := string(l.Journal.Phase)
@@ -373,9 +512,9 @@ func WasMade(cm *corev1.ConfigMap, r string) (phase run.Phase, made bool) {
 	return "", false
 }
 
-func sortRuns(rs []*CachedRun) {
-	slices.SortFunc(rs, func(a, b *CachedRun) int {
-		if c := a.Run.Request.At.Compare(b.Run.Request.At); c != 0 {
+func sortRuns(rs []*LiveRun) {
+	slices.SortFunc(rs, func(a, b *LiveRun) int {
+		if c := a.Head.Request.At.Compare(b.Head.Request.At); c != 0 {
 			return c
 		}
 		return strings.Compare(a.Object.Name, b.Object.Name)

@@ -76,7 +76,7 @@ func (r *Controller) writer(req *http.Request, w client.Account, run string) *su
 	}
 	k, ok := req.Context().Value(writesOf{}).(types.NamespacedName)
 	if !ok && run != "" {
-		l := r.Runs.Get(types.NamespacedName{Namespace: w.Namespace, Name: run})
+		l := r.Runs.Live(types.NamespacedName{Namespace: w.Namespace, Name: run})
 		if l == nil {
 			return nil
 		}
