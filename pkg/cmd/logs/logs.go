@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -38,8 +39,8 @@ func New(c *factory.Factory) *cobra.Command {
 job, what a command in a container said, else a step's message and outputs. Of a
 job at work it is the log of its pods, read with your own rights.
 
--f goes on until the run has ended; the exit code is 4 when it failed. What the
-steps of a loop's items printed is kept only while they are at work.`,
+-f goes on until the run has ended; the exit code is 4 when it failed, and 5 where
+the agent falls silent meanwhile. What the steps of a loop's items printed is kept only while they are at work.`,
 		Example: `  kubectl maint logs maint-run-orders-weekly-k2x7a
   kubectl maint logs maint-run-orders-weekly-k2x7a --step backup -f`,
 		RunE:              factory.RunE(o),
@@ -105,6 +106,9 @@ func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view
 		return watch.NotFollowed(ctx, r.Run.Name, err)
 	}
 	defer t.drain()
+	agent := o.WatchAgent(k)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
 	for {
 		cm := w.ConfigMap(r.Run.Namespace, r.Run.Name)
 		if cm == nil {
@@ -125,6 +129,10 @@ func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view
 		case <-ctx.Done():
 			return watch.EndedEarly(ctx, "run "+r.Run.Name+" goes on without you")
 		case <-w.Changed:
+		case <-tick.C: // a run whose agent is gone changes no more
+			if err := agent.Check(ctx, fmt.Sprintf("run %s goes on when an agent is back: see %s", r.Run.Name, o.Suggest().StatusOf(r.Run.Name))); err != nil {
+				return err
+			}
 		}
 	}
 }

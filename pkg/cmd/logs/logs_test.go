@@ -2,9 +2,11 @@ package logs
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -143,4 +146,26 @@ func TestWhatWasFollowedIsToldOnce(t *testing.T) {
 	if want := "==> work (job, Running)\nfake logs\n\n==> work (job, Succeeded)\nJob/j succeeded\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+// A run whose agent died ends no more: whoever follows it is told so.
+func TestFollowingEndsWhenTheAgentIsSilent(t *testing.T) {
+	r := cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning))
+	synctest.Test(t, func(t *testing.T) {
+		agent := cmdtest.Agent()
+		agent.Data["heartbeat"] = time.Now().UTC().Format(time.RFC3339)
+		o := cmdtest.NewCluster(t, nil, cmdtest.RunObject(r, "maint-run-orders-a"), cmdtest.Plan("orders", ""), agent)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}, Name: "kubectl maint", Now: time.Now}
+		l := &logsOptions{Factory: factory.NewFor(env, o.Connected()), name: "maint-run-orders-a", follow: true}
+		begun := time.Now()
+		err := l.Run(ctx)
+		if took := time.Since(begun); exit.CodeOf(err) != exit.CodeNoAgent || took > 32*time.Second {
+			t.Errorf("after %s: %v", took, err)
+		}
+		if text := cmdtest.ErrText(err); !strings.HasSuffix(text, "; run maint-run-orders-a goes on when an agent is back: see 'kubectl maint status maint-run-orders-a'") {
+			t.Error(text)
+		}
+	})
 }

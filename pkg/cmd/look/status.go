@@ -31,6 +31,7 @@ type statusOptions struct {
 	selector   string
 	watch      bool
 	seen       *watch.Cache // nodes, while they are watched; nil: they are read each time
+	silent     string       // what was said of an agent that shows itself no more
 	faults     exit.Faults
 }
 
@@ -111,12 +112,11 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 			return nil, nil, err
 		}
 		lines, said := o.overview(k, r)
-		return append(heads(o.agentLines(r.agent, r.noAgent)...), lines...), said, nil
+		return append(heads(o.agentLines(r.agent, r.noAgent)...), lines...), append(o.agentUpdates(r.agent, r.noAgent), said...), nil
 	}
 	agent, err := o.Agent(ctx, k)
-	head := heads(o.agentLines(agent, err)...)
+	head, said := heads(o.agentLines(agent, err)...), o.agentUpdates(agent, err)
 	var lines []view.Line
-	var said []print.Update
 	for i, name := range o.names {
 		if i > 0 {
 			lines = append(lines, view.Line{})
@@ -143,6 +143,22 @@ func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
 		return []string{print.New(o.Env, o.Zone).Bad(s.Missing), ""}
 	}
 	return nil
+}
+
+// agentUpdates tell whoever reads lines when the agent falls silent, and when it is back. An agent
+// that could not be looked for is neither.
+func (o *statusOptions) agentUpdates(s factory.AgentState, err error) []print.Update {
+	switch {
+	case err == nil && s.Missing != "" && o.silent == "": // its age is no news
+		o.silent = s.Missing
+	case err == nil && s.Missing == "" && o.silent != "":
+		o.silent = ""
+		return []print.Update{{Of: "agent", Text: "the agent in namespace " + s.Namespace + " shows itself again"}}
+	}
+	if o.silent == "" {
+		return nil
+	}
+	return []print.Update{{Of: "agent", Text: o.silent}}
 }
 
 // one is a plan, a run or a node in full.

@@ -97,6 +97,37 @@ func TestStatusStreamsLines(t *testing.T) {
 	})
 }
 
+// Whoever reads lines is told that the agent fell silent, and that it is back, each once.
+func TestAStatusThatIsFollowedTellsOfASilentAgent(t *testing.T) {
+	for line, of := range map[string]func(cmdtest.Printed) string{
+		"status -w":         func(p cmdtest.Printed) string { return p.Out },
+		"status orders -w":  func(p cmdtest.Printed) string { return p.Out },
+		"status -w -o json": func(p cmdtest.Printed) string { return p.Err + "shows itself again" }, // standard output has documents alone
+	} {
+		t.Run(line, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				o := scripted(t)
+				o.Ctx, o.Moves = ctx, true
+				go func() {
+					time.Sleep(2 * time.Minute)
+					back := cmdtest.Agent()
+					back.Data["heartbeat"] = cmdtest.Now().Add(2 * time.Minute).Format(time.RFC3339)
+					o.Stores("configmaps", back)
+					time.Sleep(10 * time.Second)
+					cancel()
+				}()
+				got := of(o.Line(line))
+				for _, words := range []string{"the agent in namespace maint-system last showed itself 3", "shows itself again"} { // 30 and some seconds
+					if strings.Count(got, words) != 1 {
+						t.Errorf("%d times %q:\n%s", strings.Count(got, words), words, got)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestDescribeForScripts(t *testing.T) {
 	kept := cmdtest.Ledger(ledger.Ledger{Totals: map[run.Result]int64{run.Ran: 3}, Recent: []ledger.Entry{{Kind: run.ByToken, Result: run.Ran, Run: "maint-run-orders-0", At: cmdtest.Now()}}})
 	for name, c := range map[string]struct{ line, want string }{
