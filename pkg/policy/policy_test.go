@@ -278,3 +278,26 @@ func TestParseCalendarICSKeepsWhatCanBeRead(t *testing.T) {
 		})
 	}
 }
+
+// What cannot be read is not said to be missing.
+func TestWhatCannotBeReadIsNotReady(t *testing.T) {
+	b := policy.NewResolver("maint-system")
+	put(t, b, "maint-system", "open", "strategy: Permissive", policy.StanzaText{})
+	put(t, b, "shop", "nights", "{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{cron: '0 22 * * *', duration: 4h}], exclude: [{calendar: {name: holidays, namespace: maint-system}}]}}", policy.StanzaText{})
+	b.PutUnread("maint-system")
+	b.PutNamespace("hidden", policy.StanzaText{Unread: "whether it is frozen cannot be read"})
+	for name, c := range map[string]struct {
+		q      policy.Query
+		reason string
+	}{
+		"a policy":                      {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "shut", Namespace: "maint-system"}}}, "policy shut: not ready: the policies of namespace maint-system cannot be read"},
+		"the calendar of a policy":      {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "nights"}}}, "policy nights: not ready: the calendars of namespace maint-system cannot be read"},
+		"a namespace, which binds":      {policy.Query{Namespace: "hidden", Policies: []policy.PolicyRef{{Name: "open", Namespace: "maint-system"}}}, "namespace: not ready: whether it is frozen cannot be read"},
+		"nothing, where all is known":   {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "open", Namespace: "maint-system"}}}, "policy open: Permissive"},
+		"nothing, of what is not there": {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "ghost"}}}, "policy ghost: not ready: there is no such policy in namespace shop"},
+	} {
+		if v := b.Gate(c.q).Verdict(day(t, "2026-11-21T03:00:00Z")); v.Reason != c.reason || v.Ready != strings.HasSuffix(c.reason, "Permissive") || v.Permitted != v.Ready {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}

@@ -18,15 +18,16 @@ type StanzaText struct {
 	Policies []PolicyRef // as change-policy names them
 	Until    *time.Time  // of the strategy, where it is one of the Untils
 	By       string      // who said so and why, as it follows a sentence
+	Unread   string      // of a namespace: why it is not known what it says
 	Faults   document.Faults
 }
 
 // Set says whether the stanza says anything.
-func (s StanzaText) Set() bool { return s.Strategy != "" || len(s.Policies) > 0 }
+func (s StanzaText) Set() bool { return s.Strategy != "" || len(s.Policies) > 0 || s.Unread != "" }
 
 // Equal says whether two stanzas say the same.
 func (s StanzaText) Equal(o StanzaText) bool {
-	return s.Strategy == o.Strategy && slices.Equal(s.Policies, o.Policies) && schedule.SameInstant(s.Until, o.Until) && s.By == o.By
+	return s.Strategy == o.Strategy && slices.Equal(s.Policies, o.Policies) && schedule.SameInstant(s.Until, o.Until) && s.By == o.By && s.Unread == o.Unread
 }
 
 // State is a policy's ConfigMap as it was read.
@@ -78,6 +79,7 @@ type Resolver struct {
 	policies   map[PolicyRef]State
 	calendars  map[PolicyRef]*schedule.Calendar // nil: broken
 	namespaces map[string]StanzaText
+	unread     map[string]bool                // namespaces whose policies and calendars are not known
 	parsed     map[PolicyRef]*schedule.Policy // by its document alone
 	resolved   map[PolicyRef]*schedule.Policy // with its stanza and its pause
 	generation int64
@@ -87,7 +89,7 @@ type Resolver struct {
 func NewResolver(agentNamespace string) *Resolver {
 	return &Resolver{
 		agent: agentNamespace, policies: map[PolicyRef]State{}, calendars: map[PolicyRef]*schedule.Calendar{},
-		namespaces: map[string]StanzaText{}, parsed: map[PolicyRef]*schedule.Policy{}, resolved: map[PolicyRef]*schedule.Policy{},
+		namespaces: map[string]StanzaText{}, unread: map[string]bool{}, parsed: map[PolicyRef]*schedule.Policy{}, resolved: map[PolicyRef]*schedule.Policy{},
 	}
 }
 
@@ -126,6 +128,14 @@ func (b *Resolver) PutCalendar(namespace, name string, c *schedule.Calendar) {
 // DropCalendar forgets a calendar.
 func (b *Resolver) DropCalendar(namespace, name string) {
 	delete(b.calendars, PolicyRef{Name: name, Namespace: namespace})
+	clear(b.parsed)
+	b.changed()
+}
+
+// PutUnread takes in that the policies and calendars of a namespace could not be read: what is
+// missing there may exist.
+func (b *Resolver) PutUnread(namespace string) {
+	b.unread[namespace] = true
 	clear(b.parsed)
 	b.changed()
 }
@@ -184,6 +194,9 @@ func (b *Resolver) resolve(ref PolicyRef) *schedule.Policy {
 // document is a policy by its document and its pause.
 func (b *Resolver) document(ref PolicyRef) *schedule.Policy {
 	state, there := b.policies[ref]
+	if !there && b.unread[ref.Namespace] {
+		return schedule.PolicyNotReady(ref.Name, "the policies of namespace "+ref.Namespace+" cannot be read")
+	}
 	if !there {
 		return schedule.PolicyNotReady(ref.Name, "there is no such policy in namespace "+ref.Namespace)
 	}
@@ -219,6 +232,9 @@ func (b *Resolver) parse(ref PolicyRef, state State) *schedule.Policy {
 			broken = b.foreign("calendar", at, ref.Namespace)
 			return nil, false
 		}
+		if !there && b.unread[at.Namespace] {
+			broken = "the calendars of namespace " + at.Namespace + " cannot be read"
+		}
 		if there && c == nil {
 			broken = "calendar " + name + " cannot be read"
 		}
@@ -235,7 +251,7 @@ func (b *Resolver) parse(ref PolicyRef, state State) *schedule.Policy {
 
 // stanza finds the policies that a stanza names.
 func (b *Resolver) stanza(namespace string, s StanzaText, find func(PolicyRef) *schedule.Policy) schedule.Stanza {
-	return schedule.Stanza{Strategy: s.Strategy, Until: s.Until, By: s.By, Policies: b.named(namespace, s.Policies, find)}
+	return schedule.Stanza{Strategy: s.Strategy, Until: s.Until, By: s.By, Unread: s.Unread, Policies: b.named(namespace, s.Policies, find)}
 }
 
 // named finds policies that an object of a namespace names, or one of the cluster.

@@ -105,6 +105,7 @@ type Stanza struct {
 	Policies []*Policy
 	Until    *time.Time
 	By       string // who said so and why, as it follows a sentence: " by jane: launch"
+	Unread   string // why it is not known what it says: it binds, and is not ready
 }
 
 // ParseStrategy reads the change-strategy of a stanza; empty means none.
@@ -118,11 +119,14 @@ func ParseStrategy(text string) (Strategy, error) {
 
 // set tells whether the stanza says anything. Policies that are named without a
 // strategy are meant to be asked.
-func (s Stanza) set() bool { return s.Strategy != "" || len(s.Policies) > 0 }
+func (s Stanza) set() bool { return s.Strategy != "" || len(s.Policies) > 0 || s.Unread != "" }
 
 // course is the stanza over time; policy is what it gives way to unless it
 // names policies itself, and may be nil.
 func (s Stanza) course(about string, policy course) course {
+	if s.Unread != "" {
+		return &unready{why: about + "not ready: " + s.Unread}
+	}
 	if len(s.Policies) > 0 {
 		policy = coursesOf(s.Policies)
 	}
@@ -215,7 +219,7 @@ func NewGate(spec GateSpec) *Gate {
 // bind puts a restrictive namespace above what was decided below it.
 func (s Stanza) bind(below, own course) course {
 	switch {
-	case s.Strategy == Restrictive, s.Strategy == RestrictiveUntil && s.Until == nil:
+	case s.Unread != "", s.Strategy == Restrictive, s.Strategy == RestrictiveUntil && s.Until == nil:
 		return own
 	case s.Strategy == RestrictiveUntil:
 		return newPrefix(false, *s.Until, below, "namespace: "+string(s.Strategy)+" "+stampOf(*s.Until)+s.By)

@@ -67,6 +67,7 @@ func readEach(ctx context.Context, k *factory.Cluster, agentNamespace string, na
 		}
 		if failed[i] != nil {
 			out.documents[name] = factory.Explain("read the policies of namespace "+name, failed[i])
+			out.PutUnread(name)
 			continue
 		}
 		for j := range lists[i].Items {

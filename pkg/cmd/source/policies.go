@@ -53,7 +53,7 @@ func (b Resolver) hidden(q policy.Query) (why []error, frozen bool) {
 // What changes the answer is told once.
 func (b Resolver) GateOf(c *factory.Factory, q policy.Query) *schedule.Gate {
 	if b.WarnOf(c, q) {
-		b.PutNamespace(q.Namespace, policy.StanzaText{Strategy: schedule.RestrictiveUntil}) // without an instant it is not ready, and binds
+		b.PutNamespace(q.Namespace, policy.StanzaText{Unread: "whether it is frozen cannot be read"})
 	}
 	return b.Gate(q)
 }
@@ -66,7 +66,7 @@ func (b Resolver) WarnOf(c *factory.Factory, q policy.Query) (frozen bool) {
 	case frozen:
 		c.Warn(joined(why) + "; whether it is frozen is not known, so nothing is permitted")
 	case len(why) > 0:
-		c.Warn(joined(why) + "; its policies count as not there")
+		c.Warn(joined(why) + "; its policies count as not ready")
 	}
 	return frozen
 }

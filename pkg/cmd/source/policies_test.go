@@ -31,9 +31,9 @@ func TestAFrozenNamespaceIsFrozenWhateverElseMayNotBeRead(t *testing.T) {
 func TestWhatIsHiddenIsToldOnceWhereItChangesTheAnswer(t *testing.T) {
 	var said bytes.Buffer
 	book, c := ReadResolver(t.Context(), cmdtest.Refusing("list", "configmaps"), "maint-system", "shop"), telling(&said)
-	nights := policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "nights", Namespace: "maint-system"}}}
+	nights := policy.Query{Policies: []policy.PolicyRef{{Name: "nights", Namespace: "maint-system"}}}
 	for range 2 {
-		if v := book.GateOf(c, nights).Verdict(cmdtest.Now()); v.Permitted {
+		if v := book.GateOf(c, nights).Verdict(cmdtest.Now()); v.Permitted || v.Ready || v.Reason != "policy nights: not ready: the policies of namespace maint-system cannot be read" {
 			t.Errorf("%+v", v)
 		}
 	}
@@ -45,7 +45,7 @@ func TestWhatIsHiddenIsToldOnceWhereItChangesTheAnswer(t *testing.T) {
 func TestANamespaceThatMayNotBeReadPermitsNothing(t *testing.T) {
 	var said bytes.Buffer
 	book := ReadResolver(t.Context(), cmdtest.Refusing("get", "namespaces"), "maint-system", "shop")
-	if v := book.GateOf(telling(&said), policy.Query{Namespace: "shop"}).Verdict(cmdtest.Now()); v.Permitted || v.Ready || !strings.Contains(said.String(), "whether it is frozen is not known") {
+	if v := book.GateOf(telling(&said), policy.Query{Namespace: "shop"}).Verdict(cmdtest.Now()); v.Permitted || v.Ready || v.Reason != "namespace: not ready: whether it is frozen cannot be read" || !strings.Contains(said.String(), "whether it is frozen is not known") {
 		t.Errorf("%+v, said %q", v, said.String())
 	}
 }
