@@ -26,7 +26,7 @@ func Node(n *corev1.Node) nodes.Node {
 	out := nodes.Node{
 		Name: n.Name, UID: string(n.UID), Zone: n.Labels[corev1.LabelTopologyZone],
 		Unschedulable: n.Spec.Unschedulable, NotReady: !NodeReady(n), Deleting: n.DeletionTimestamp != nil,
-		Progress: n.Annotations[StatusProgress],
+		Progress: n.Annotations[StatusProgress], Behavior: n.Annotations[StatusBehavior],
 	}
 	out.ReadCurrent(Requests(n.Annotations), RequestStatuses(n.Annotations), n.Annotations[StatusCordoned])
 	if out.Cordon != nil && out.Unschedulable && !out.Cordon.Before {
@@ -52,10 +52,13 @@ func NodePatch(uid types.UID, version string, step nodes.Step) ([]byte, error) {
 			on[StatusCordoned] = step.Cordon.String()
 		}
 	}
-	if step.Progress != nil {
-		on[StatusProgress] = nil
-		if *step.Progress != "" {
-			on[StatusProgress] = *step.Progress
+	for key, text := range map[string]*string{StatusProgress: step.Progress, StatusBehavior: step.Behavior} {
+		if text == nil {
+			continue
+		}
+		on[key] = nil
+		if *text != "" {
+			on[key] = *text
 		}
 	}
 	body := map[string]any{"metadata": map[string]any{"uid": uid, "resourceVersion": version, "annotations": on}}

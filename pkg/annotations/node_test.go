@@ -256,6 +256,8 @@ func TestWhatAStepWritesOnANode(t *testing.T) {
 		"nothing":                         {nodes.Step{}, `{"metadata":{"annotations":{}}}`},
 		"what was done of it":             {nodes.Step{Progress: new("p")}, `{"metadata":{"annotations":{"status.maint.dev/progress":"p"}}}`},
 		"nothing is left to be done":      {nodes.Step{Progress: new("")}, `{"metadata":{"annotations":{"status.maint.dev/progress":null}}}`},
+		"what is told of its gate":        {nodes.Step{Behavior: new("b")}, `{"metadata":{"annotations":{"status.maint.dev/behavior":"b"}}}`},
+		"nothing is told of it any more":  {nodes.Step{Behavior: new("")}, `{"metadata":{"annotations":{"status.maint.dev/behavior":null}}}`},
 		"it is closed":                    {nodes.Step{Unschedulable: &closed}, `{"metadata":{"annotations":{}},"spec":{"unschedulable":true}}`},
 		"it is opened":                    {nodes.Step{Unschedulable: &open}, `{"metadata":{"annotations":{}},"spec":{"unschedulable":null}}`},
 		"the record of a cordon goes":     {nodes.Step{CordonChanged: true}, `{"metadata":{"annotations":{"status.maint.dev/cordoned":null}}}`},

@@ -19,6 +19,7 @@ type Step struct {
 	CordonChanged bool
 	Cordon        *Cordon // with CordonChanged: the new record, nil to remove it
 	Progress      *string // the new NodeProgress, empty to remove it; nil: left as it is
+	Behavior      *string // what is told of the node's gate, empty to remove it; nil: left as it is
 	Events        []Event
 
 	Drain *Drain     // the drain that shall run now; nil: none, one that runs is stopped
@@ -48,7 +49,7 @@ type Event struct {
 
 // Writes says whether there is something to write.
 func (s Step) Writes() bool {
-	return len(s.Statuses) > 0 || len(s.Remove) > 0 || s.Unschedulable != nil || s.CordonChanged || s.Progress != nil
+	return len(s.Statuses) > 0 || len(s.Remove) > 0 || s.Unschedulable != nil || s.CordonChanged || s.Progress != nil || s.Behavior != nil
 }
 
 // Apply is the node as it is when the step has been written.
@@ -69,6 +70,9 @@ func (s Step) Apply(n Node) Node {
 	}
 	if s.Progress != nil {
 		n.Progress = *s.Progress
+	}
+	if s.Behavior != nil {
+		n.Behavior = *s.Behavior
 	}
 	return n
 }

@@ -1,11 +1,13 @@
 package nodemaintenance
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	published "github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -67,6 +69,28 @@ func (g Gates) verdict(q policy.Query, pause schedule.Pause) func(time.Time) sch
 		}
 		return schedule.NewGate(schedule.GateSpec{}).Verdict(now)
 	}
+}
+
+// behavior is what a node with a request tells of its gate, for those who asked and may not
+// read what stands behind it; empty: nothing does, or nobody asks any more. While the clock is in
+// doubt nothing new is told.
+func (g Gates) behavior(o *nodeObject, n nodes.Node, everywhere *nodes.Gate, now time.Time) string {
+	in := annotations.Intent(o.Annotations)
+	switch {
+	case !slices.ContainsFunc(n.Asked, func(a nodes.Asked) bool { return !a.Gone }):
+		return ""
+	case g.ClockDoubt() != "":
+		return n.Behavior
+	case everywhere == nil && !in.Stanza.Set() && !in.Pause.Holds(now):
+		return ""
+	}
+	q := in.Query("", nil)
+	strategy := g.Book.SubjectStrategy(q)(now)
+	v := g.verdict(q, in.Pause)(now)
+	if everywhere != nil || in.Pause.Holds(now) { // whose words the gate has
+		strategy, v = schedule.Restrictive, schedule.Verdict{Reason: n.Gate.Reason, Until: n.Gate.Next}
+	}
+	return published.Behavior(n.Behavior, v, strategy, now)
 }
 
 // cluster is what keeps change from starting on any node: a pause of the whole

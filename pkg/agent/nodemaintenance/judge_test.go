@@ -61,13 +61,13 @@ func TestHowADrainStands(t *testing.T) {
 }
 
 func TestWhetherANodeIsAsAStepWritesIt(t *testing.T) {
-	yes, progress := true, "p"
+	yes, progress, behavior := true, "p", "b"
 	ready := nodes.Status{Phase: nodes.Ready}
 	full := nodes.Step{
-		Statuses: map[string]nodes.Status{"gpu": ready}, Remove: []string{"os"}, Unschedulable: &yes, CordonChanged: true, Cordon: &nodes.Cordon{By: []string{"gpu"}}, Progress: &progress,
+		Statuses: map[string]nodes.Status{"gpu": ready}, Remove: []string{"os"}, Unschedulable: &yes, CordonChanged: true, Cordon: &nodes.Cordon{By: []string{"gpu"}}, Progress: &progress, Behavior: &behavior,
 	}
 	as := func(change ...func(*corev1.Node)) *nodeObject {
-		all := append([]func(*corev1.Node){cordoned, status("gpu", ready), recorded(*full.Cordon), annotated("status.maint.dev/progress", progress)}, change...)
+		all := append([]func(*corev1.Node){cordoned, status("gpu", ready), recorded(*full.Cordon), annotated("status.maint.dev/progress", progress), annotated("status.maint.dev/behavior", behavior)}, change...)
 		return nodeOf(node("a", all...))
 	}
 	for name, c := range map[string]struct {
@@ -81,6 +81,7 @@ func TestWhetherANodeIsAsAStepWritesIt(t *testing.T) {
 		"another record":           {as(recorded(nodes.Cordon{By: []string{"os"}})), full, false},
 		"no cordon":                {as(func(n *corev1.Node) { n.Spec.Unschedulable = false }), full, false},
 		"another progress":         {as(annotated("status.maint.dev/progress", "q")), full, false},
+		"another behavior":         {as(annotated("status.maint.dev/behavior", "c")), full, false},
 		"a record that was to go":  {as(), nodes.Step{CordonChanged: true}, false},
 		"what nobody wrote counts": {nodeOf(node("a")), nodes.Step{}, true},
 	} {

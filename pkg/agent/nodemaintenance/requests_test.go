@@ -189,6 +189,52 @@ func TestARequestFromItsBeginToItsEnd(t *testing.T) {
 	})
 }
 
+// Who asks for a node may perhaps not read what closes it: it is told on the node, while somebody
+// asks, and not written again while nothing changes.
+func TestARequestedNodeTellsWhatItsGateSays(t *testing.T) {
+	play(t, func(w *world) {
+		opens := dawn().Add(time.Hour)
+		w.api.Put(node("a", annotated(annotations.ChangeStrategy, "RestrictiveUntil"), annotated(annotations.RestrictiveUntil, opens.Format(time.RFC3339)), annotated(annotations.Reason(annotations.ChangeStrategy), "launch")), node("b", asked("gpu", noDrain)))
+		w.lead()
+		told := func(when, want string) {
+			w.Helper()
+			got := w.node("a").Annotations[annotations.StatusBehavior]
+			if !strings.Contains(got, want) || (got == "") != (want == "") {
+				w.Errorf("%s: %q, want %q", when, got, want)
+			}
+		}
+		w.pass(2 * time.Second)
+		told("while nobody asks", "")
+		w.edit("a", asked("os", noDrain))
+		w.pass(2 * time.Second)
+		told("while it is closed", `{"current":{"state":"ChangesPaused","strategy":"Restrictive","endTime":"2000-01-01T01:00:00Z","reason":"RestrictiveUntil 2000-01-01T01:00:00Z: launch"}`)
+		before := w.patches("a")
+		w.pass(30 * time.Minute)
+		if got := w.patches("a"); got != before {
+			w.Errorf("%d writes while nothing changed", got-before)
+		}
+		w.pauses = []schedule.Pause{{Of: annotations.WholeCluster, On: true}}
+		w.pass(2 * time.Minute)
+		told("while the cluster is paused", `"reason":"the whole cluster is paused`)
+		w.pauses = nil
+		w.edit("a", func(n *corev1.Node) {
+			delete(n.Annotations, annotations.ChangeStrategy)
+			delete(n.Annotations, annotations.RestrictiveUntil)
+		})
+		w.pass(2 * time.Minute)
+		told("when nothing stands there any more", "")
+		w.edit("a", annotated(annotations.ChangeStrategy, "Restrictive"))
+		w.pass(2 * time.Second)
+		told("when it is closed again", `{"current":{"state":"ChangesPaused","strategy":"Restrictive"`)
+		w.edit("a", withdraw("os"))
+		w.pass(2 * time.Second)
+		told("when nobody asks any more", "")
+		if got := w.node("b").Annotations[annotations.StatusBehavior]; got != "" {
+			w.Errorf("the other node says %q", got)
+		}
+	})
+}
+
 func TestWhatEndsADrain(t *testing.T) {
 	for name, c := range map[string]struct {
 		value string

@@ -66,6 +66,9 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 		if !step.Writes() && leftOver(n, world.Holds) {
 			step.CordonChanged = true
 		}
+		if told := k.Gates.behavior(objects[n.Name], n, k.look.shut, world.Now); told != n.Behavior {
+			step.Behavior = &told
+		}
 		k.look.by(step.Next)
 		k.pods.watch(ctx, n.Name, step.Watch)
 		drains[n.Name] = step.Drain != nil
@@ -169,7 +172,8 @@ func shows(n *nodeObject, step nodes.Step) bool {
 	}
 	return (!step.CordonChanged || n.Annotations[annotations.StatusCordoned] == record) &&
 		(step.Unschedulable == nil || n.Spec.Unschedulable == *step.Unschedulable) &&
-		(step.Progress == nil || n.Annotations[annotations.StatusProgress] == *step.Progress)
+		(step.Progress == nil || n.Annotations[annotations.StatusProgress] == *step.Progress) &&
+		(step.Behavior == nil || n.Annotations[annotations.StatusBehavior] == *step.Behavior)
 }
 
 // requeueLater has the nodes looked at again when the nodes that could not be written

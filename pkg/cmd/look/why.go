@@ -368,7 +368,7 @@ func (o *whyOptions) permission(s view.Subject) error {
 	now := o.Now()
 	v := s.Verdict(now)
 	if !o.out.Lines() {
-		return o.reportNode(s, nodeAnswer{})
+		return o.reportNodeValue(s, nodeAnswer{})
 	}
 	for _, l := range verdictLines(s, v, now) {
 		fmt.Fprintln(o.Out, l)

@@ -14,6 +14,39 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
+// A requestor that may read its node, or nodes, and nothing of the agent's namespace is told what
+// the agent says; and that a right is missing once, where it changes the answer.
+func TestWhyOfANodeForWhomeverMayReadLittle(t *testing.T) {
+	const closed = `{"current":{"state":"ChangesPaused","reason":"policy night: Restrictive"}}`
+	shut := cmdtest.Node("shut", append(look.Held("gpu", nodes.Pending, "policy night: Restrictive"), cmdtest.Noted(annotations.ChangePolicy, "maint-system/night"), cmdtest.Noted(annotations.StatusBehavior, closed))...)
+	verdict := "node/shut: not permitted (policy night: Restrictive, says the agent)\nuntil somebody changes it\n"
+	allow := "'kubectl maint allow node/shut --for 2h --reason …'"
+	little := func() *cmdtest.Cluster {
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), shut, cmdtest.Node("full", look.Held("os", nodes.Pending, "waits its turn")...), cmdtest.Node("mine", look.Held("gpu", nodes.Ready, "")...))
+		o.Forbids("list", "configmaps", "maint-system")
+		return o
+	}
+	word := "warning: read the policies of namespace maint-system: configmaps is forbidden: not for you; what follows from it is the agent's word\n"
+	o := little()
+	o.Forbids("get", "configmaps", "maint-system") // also the heartbeat: nobody knows whether the agent runs
+	got := o.Maint("why", "shut")
+	if got.Code != 3 || strings.Contains(got.Err, "maxUnavailable") {
+		t.Errorf("the limits decide nothing of it: %+v", got)
+	}
+	if got := o.Maint("why", "full"); got.Code != 3 || strings.Count(got.Err, "warning: the limits maxParallelOperations, maxUnavailable and zoneLimit are not known") != 1 {
+		t.Errorf("the limits decide: %+v", got)
+	}
+	o = little()
+	o.Forbids("list", "nodes", "")
+	o.Maint("why", "shut").Is(t, cmdtest.Printed{
+		Code: 3, Err: word + "warning: list nodes: nodes is forbidden: not for you; of the requests only the agent's word is known\n",
+		Out: verdict + "1. gpu: Pending for 10m0s: policy night: Restrictive\n   it goes on by itself then; 'kubectl maint release shut --requestor gpu' takes it back\nto permit it for a while: " + allow + "\n",
+	})
+	if got := o.Maint("why", "mine"); got.Code != 0 || !strings.Contains(got.Out, "gpu: Ready for 10m0s\nnothing is in the way\n") {
+		t.Errorf("a node that was handed over: %+v", got)
+	}
+}
+
 func TestWhyOfANode(t *testing.T) {
 	night := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: "night", Labels: map[string]string{annotations.LabelKind: annotations.KindPolicy}},

@@ -20,7 +20,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
-	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -41,6 +40,7 @@ type nodeQuestion struct {
 type nodeAnswer struct {
 	standing  []string
 	obstacles []obstacle
+	byLimits  bool // the limits over all maintenance decide something of it
 }
 
 // answer asks the ranker that the agent asks.
@@ -130,6 +130,7 @@ func (q nodeQuestion) request(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 	case waits:
 		q.waiting(out, v, n, a, wait)
 	case slices.Contains(ranking.Grants, nodes.Grant{Node: n.Name, Claimant: requestor}):
+		out.byLimits = true
 		out.stands("%s: its turn has come: the agent takes it up as soon as it can", requestor)
 	case a.Status == nil:
 		out.stands("%s: %s", requestor, view.RequestWords(&a))
@@ -151,6 +152,7 @@ func waitOf(r nodes.Ranking, node, claimant, step string) (nodes.Wait, bool) {
 // agent said of it is newer than what they would give.
 func (q nodeQuestion) waiting(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked, wait nodes.Wait) {
 	what := a.Request.Requestor + ": " + wait.Message
+	out.byLimits = out.byLimits || limited(wait.Reason)
 	if q.unread != nil && limited(wait.Reason) {
 		what = fmt.Sprintf("%s: %s (the limits are not known here: %v)", a.Request.Requestor, view.RequestWords(&a), q.unread)
 	}
@@ -183,6 +185,7 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 	who := view.ClaimantWords(r.Claimant())
 	at := fmt.Sprintf(" (run %s, step %s)", r.Run.Run.Name, r.Path)
 	wait, waits := waitOf(ranking, n.Name, r.Claimant(), r.Step())
+	out.byLimits = out.byLimits || r.Phase == "" && (!waits || limited(wait.Reason))
 	switch {
 	case r.Yielded:
 		out.add(fmt.Sprintf("%s yielded its turn: %s%s", who, r.Message, at), v.Suggest().DrainPlan(n.Name)+" shows all that blocks it; it goes on first once nothing does")
@@ -275,12 +278,12 @@ func mendRequest(node, requestor string) string {
 }
 
 // nodeGate says whether change of a node may start now, as the agent says it.
-func nodeGate(c *factory.Factory, b source.Resolver, everywhere []schedule.Pause, in intent.Intent) nodes.Gate {
+func nodeGate(c *factory.Factory, b source.Around, agent factory.AgentState, everywhere []schedule.Pause, n *corev1.Node) nodes.Gate {
 	now := c.Now()
 	if closed := nodes.ClosedBy(everywhere, now); closed != nil {
 		return *closed
 	}
-	return nodes.GateWith(in.Pause, b.GateOf(c, in.Query("", nil)).Verdict, now)
+	return nodes.GateWith(annotations.Intent(n.Annotations).Pause, b.NodeGate(c, agent, n).Verdict, now)
 }
 
 // questionOf reads what decides over a node.
@@ -298,14 +301,12 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	for _, r := range runs {
 		q.runs[nodes.PlanClaimant(r.Run.Namespace, r.Run.Plan)] = r.Run.Name
 	}
-	if q.world.Limits, q.unread = nodeLimits(ctx, k, agent.Namespace); q.unread != nil {
-		fmt.Fprintf(c.ErrOut, "warning: the limits maxParallelOperations, maxUnavailable and zoneLimit are not known: %v\n", q.unread)
-	}
-	everywhere := source.ReadSwitches(ctx, k, agent.Namespace, agent.Namespace).Above(agent.Namespace)
-	book := bookOfNodes(ctx, k, agent, list)
+	q.world.Limits, q.unread = nodeLimits(ctx, k, agent.Namespace)
+	around := aroundNodes(ctx, k, agent, list)
+	everywhere := around.Above(agent.Namespace)
 	for _, n := range list {
 		facts := annotations.Node(n)
-		facts.Gate = nodeGate(c, book, everywhere, annotations.Intent(n.Annotations))
+		facts.Gate = nodeGate(c, around, agent, everywhere, n)
 		for i := range facts.Asked {
 			facts.Asked[i].Preview = facts.Asked[i].Remembered()
 		}
@@ -314,13 +315,13 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	return q, nil
 }
 
-// bookOfNodes reads the policies that the stanzas of nodes name.
-func bookOfNodes(ctx context.Context, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) source.Resolver {
+// aroundNodes reads the policies that the stanzas of nodes name, and the cluster's switch.
+func aroundNodes(ctx context.Context, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) source.Around {
 	var namespaces []string
 	for _, n := range list {
 		namespaces = append(namespaces, source.PolicyNamespaces(annotations.Intent(n.Annotations))...)
 	}
-	return source.ReadResolver(ctx, k, agent.Namespace, namespaces...)
+	return source.ReadAround(ctx, k, agent.Namespace, namespaces...)
 }
 
 // nodeLimits reads the limits over all maintenance of nodes. Without a
@@ -361,12 +362,46 @@ func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Sub
 	}
 	q, err := questionOf(ctx, o.Factory, k, agent, s.Name)
 	if err != nil { // the node's own verdict is known all the same
-		fmt.Fprintf(o.ErrOut, "warning: %v; who asks for the node is not known\n", err)
-		return o.permission(s)
+		fmt.Fprintf(o.ErrOut, "warning: %v; of the requests only the agent's word is known\n", err)
+		return o.reportNode(s, o.toldOf(ctx, k, agent, s.Name))
 	}
 	answer := q.answer(print.New(o.Env, o.Zone))
+	if q.unread != nil && answer.byLimits {
+		fmt.Fprintf(o.ErrOut, "warning: the limits maxParallelOperations, maxUnavailable and zoneLimit are not known: %v\n", q.unread)
+	}
+	return o.reportNode(s, answer)
+}
+
+// toldOf is what the agent says of the requests on a node, for whoever may read that node alone.
+func (o *whyOptions) toldOf(ctx context.Context, k *factory.Cluster, agent factory.AgentState, name string) nodeAnswer {
+	var out nodeAnswer
+	if agent.Missing != "" {
+		out.add("nobody acts: "+agent.Missing, "install or mend the agent")
+	}
+	object, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil { // it was there a moment ago
+		o.Warn(fmt.Sprintf("read node %s: %v", name, err))
+		return out
+	}
+	q, v, n := nodeQuestion{agent: agent}, print.New(o.Env, o.Zone), annotations.Node(object)
+	for _, a := range n.Asked {
+		said := a.Request.Requestor + ": " + v.Asked(&a)
+		if !a.Gone && (a.Status == nil || a.Status.Phase == nodes.Pending) {
+			out.add(said, "it goes on by itself then; "+v.Suggest().ReleaseFor(n.Name, a.Request.Requestor)+" takes it back")
+			continue
+		}
+		out.stands("%s", said)
+		if !a.Gone {
+			q.holding(&out, v, n, a)
+		}
+	}
+	return out
+}
+
+// reportNode says what is in the way of a node.
+func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 	if !o.out.Lines() {
-		return o.reportNode(s, answer)
+		return o.reportNodeValue(s, answer)
 	}
 	verdict := s.Verdict(o.Now())
 	for _, l := range verdictLines(s, verdict, o.Now()) {
@@ -393,8 +428,8 @@ func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Sub
 	return nil
 }
 
-// reportNode says for scripts what is in the way of a node, or of what a policy governs.
-func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
+// reportNodeValue says for scripts what is in the way of a node, or of what a policy governs.
+func (o *whyOptions) reportNodeValue(s view.Subject, answer nodeAnswer) error {
 	found := answer.obstacles
 	if v := s.Verdict(o.Now()); !v.Permitted {
 		found = append([]obstacle{{"change is not permitted: " + v.Reason, "to permit it for a while: " + o.Suggest().Allow(s.String())}}, found...)

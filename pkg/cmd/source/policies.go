@@ -79,6 +79,30 @@ func (b Resolver) PlanGate(c *factory.Factory, agent factory.AgentState, cm *cor
 	return b.documentGate(c, agent, cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
 }
 
+// NodeGate is the gate of a node, by the rules of PlanGate: of a node that somebody asks for the
+// agent tells what stands in the way of change, also a pause of the cluster. Where it does not, and
+// the cluster's switch may not be read, nothing is permitted.
+func (b Resolver) NodeGate(c *factory.Factory, agent factory.AgentState, n *corev1.Node) *schedule.Gate {
+	q := annotations.Intent(n.Annotations).Query("", nil)
+	why, _ := b.hidden(q)
+	noSwitch := b.namespaces[agent.Namespace]
+	if noSwitch != nil {
+		why = append(why, noSwitch)
+	}
+	v, told := behaviorOf(n.Annotations)
+	switch {
+	case len(why) == 0:
+		return b.Gate(q)
+	case told && agent.Missing == "":
+		c.Warn(joined(why) + "; what follows from it is the agent's word")
+		return schedule.Told(v, ", says the agent")
+	case noSwitch != nil && (agent.Missing != "" || len(annotations.RequestStatuses(n.Annotations)) == 0):
+		c.Warn(joined(why) + "; whether the whole cluster is paused is not known, so nothing is permitted")
+		return schedule.NewGate(schedule.GateSpec{Own: schedule.Stanza{Unread: "whether the whole cluster is paused cannot be read"}})
+	}
+	return b.GateOf(c, q)
+}
+
 // SleepGate is the gate of a HibernatePlan's falling asleep, by the rules of PlanGate.
 func (b Resolver) SleepGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
 	spec, _ := annotations.HibernatePlan(cm)
@@ -113,12 +137,16 @@ func toldVerdict(cm *corev1.ConfigMap, q policy.Query) (schedule.Verdict, bool) 
 	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
 		return schedule.Verdict{}, false
 	}
-	text := cm.Annotations[annotations.StatusBehavior]
-	if text == "" {
+	if cm.Annotations[annotations.StatusBehavior] == "" {
 		return schedule.Verdict{Permitted: true, Ready: true, Reason: "no strategy is set"}, len(q.Policies) == 0
 	}
+	return behaviorOf(cm.Annotations)
+}
+
+// behaviorOf is the verdict that the agent published on an object.
+func behaviorOf(on map[string]string) (schedule.Verdict, bool) {
 	var b policy.Behavior
-	if err := json.Unmarshal([]byte(text), &b); err != nil || b.Current.State == "" {
+	if err := json.Unmarshal([]byte(on[annotations.StatusBehavior]), &b); err != nil || b.Current.State == "" {
 		return schedule.Verdict{}, false
 	}
 	return b.Verdict(), true

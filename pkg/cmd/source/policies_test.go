@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
@@ -137,6 +138,43 @@ func TestAPauseThatMayNotBeReadIsTheAgentsWord(t *testing.T) {
 	for name, cm := range map[string]*corev1.ConfigMap{"not paused": plan("Idle", "next run soon"), "over": plan("Paused", "namespace shop is paused until 2020-01-01T00:00:00Z")} {
 		if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, cm); len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A node that somebody asks for tells what closes it to those who may not read that; where it says
+// nothing, or the agent is silent, nothing is permitted.
+func TestWhereANodesPolicyIsHiddenTheAgentsWordIsTaken(t *testing.T) {
+	const closed = `{"current":{"state":"ChangesPaused","endTime":"2026-11-21T22:00:00Z","reason":"policy nights: outside of its windows"}}`
+	for name, c := range map[string]struct{ behavior, missing, policies, reason string }{
+		"it is told":                   {closed, "", "nights", "policy nights: outside of its windows, says the agent"},
+		"nobody asks for the node":     {"", "", "nights", "policy nights: not ready: the policies of namespace maint-system cannot be read"},
+		"the agent is silent":          {closed, "nobody", "nights", "policy nights: not ready: the policies of namespace maint-system cannot be read"},
+		"it cannot be read":            {"{", "", "nights", "policy nights: not ready: the policies of namespace maint-system cannot be read"},
+		"all that decides can be read": {closed, "", "", "no strategy is set"},
+	} {
+		n := cmdtest.Node("a", cmdtest.Noted(annotations.StatusBehavior, c.behavior), cmdtest.Noted(annotations.ChangePolicy, c.policies))
+		var said bytes.Buffer
+		book := ReadResolver(t.Context(), cmdtest.Refusing("list", "configmaps"), "maint-system")
+		v := book.NodeGate(telling(&said), factory.AgentState{Namespace: "maint-system", Missing: c.missing}, n).Verdict(cmdtest.Now())
+		if v.Reason != c.reason || strings.Count(said.String(), "warning") > 1 || (said.Len() == 0) != (c.policies == "") {
+			t.Errorf("%s: %+v, said %q", name, v, said.String())
+		}
+	}
+	paused := `{"current":{"state":"ChangesPaused","strategy":"Restrictive","reason":"the whole cluster is paused until resumed"}}`
+	book := ReadResolver(t.Context(), cmdtest.Refusing("get", "namespaces"), "maint-system")
+	for name, c := range map[string]struct {
+		missing, reason string
+		edits           []func(*corev1.Node)
+	}{
+		"it is told":                          {"", "the whole cluster is paused until resumed, says the agent", []func(*corev1.Node){cmdtest.Stood("os", nodes.Pending, ""), cmdtest.Noted(annotations.StatusBehavior, paused)}},
+		"the agent has nothing to tell":       {"", "no strategy is set", []func(*corev1.Node){cmdtest.Stood("os", nodes.Pending, "")}},
+		"nobody asks, so that nobody is told": {"", "not ready: whether the whole cluster is paused cannot be read", nil},
+		"the agent is silent":                 {"nobody", "not ready: whether the whole cluster is paused cannot be read", []func(*corev1.Node){cmdtest.Stood("os", nodes.Pending, ""), cmdtest.Noted(annotations.StatusBehavior, paused)}},
+	} {
+		v := book.NodeGate(telling(&bytes.Buffer{}), factory.AgentState{Namespace: "maint-system", Missing: c.missing}, cmdtest.Node("a", c.edits...)).Verdict(cmdtest.Now())
+		if v.Reason != c.reason || v.Permitted != (c.reason == "no strategy is set") {
+			t.Errorf("the cluster's switch, %s: %+v", name, v)
 		}
 	}
 }

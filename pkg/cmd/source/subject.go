@@ -41,7 +41,7 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 func nodeSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, node *corev1.Node) view.Subject {
 	in := annotations.Intent(node.Annotations)
 	b := ReadAround(ctx, k, agent.Namespace, PolicyNamespaces(in)...)
-	s := view.NewSubject(factory.KindNode, "", node.Name, c.Zone, b.GateOf(c, in.Query("", nil)))
+	s := view.NewSubject(factory.KindNode, "", node.Name, c.Zone, b.NodeGate(c, agent, node))
 	s.Pauses = append(b.Above(agent.Namespace), in.Pause)
 	return s
 }
