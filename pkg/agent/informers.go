@@ -260,7 +260,7 @@ func (a *Agent) sync(ctx context.Context) error {
 	var synced []cache.InformerSynced
 	for _, c := range a.watched() {
 		c.From.Rewound = a.rewound
-		go c.Informer.RunWithContext(ctx)
+		go informer.Run(ctx, c.Informer)
 		synced = append(synced, c.Informer.HasSynced, c.Synced) // what was read has also been taken in: the book is whole
 	}
 	var ledgers atomic.Bool

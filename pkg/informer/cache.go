@@ -7,10 +7,12 @@ import (
 	"time"
 	"unique"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // Cache is an informer with what tells how far it has come.
@@ -229,6 +231,28 @@ func New(from *ListWatch, keep cache.TransformFunc, handler cache.ResourceEventH
 	must(err)
 	return informer, heard
 }
+
+// Run runs an informer of a ListWatch until ctx ends. The reflector's chatter is left out: to it a
+// ListWatch that is refused is a watch that shows nothing, and it would say so every ten seconds.
+// Who reads hears of refusals from the ListWatch.
+func Run(ctx context.Context, informer cache.SharedIndexInformer) {
+	log := klog.FromContext(ctx)
+	informer.RunWithContext(klog.NewContext(ctx, log.WithSink(errorsOnly{log.GetSink()})))
+}
+
+// errorsOnly leaves out all that is no error.
+type errorsOnly struct{ logr.LogSink }
+
+// Enabled is logr.LogSink's, and is asked for all but errors.
+func (errorsOnly) Enabled(int) bool { return false }
+
+// WithValues is logr.LogSink's.
+func (s errorsOnly) WithValues(values ...any) logr.LogSink {
+	return errorsOnly{s.LogSink.WithValues(values...)}
+}
+
+// WithName is logr.LogSink's.
+func (s errorsOnly) WithName(name string) logr.LogSink { return errorsOnly{s.LogSink.WithName(name)} }
 
 // must is for calls that fail only when they are made too late, which is ours
 // to know.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,12 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
@@ -262,6 +265,20 @@ func TestARefusalIsToldOnceAndUntilItIsOver(t *testing.T) {
 		w.expect(200*time.Millisecond, "its rights were mended", "one: a", "one: standing")
 		if err := u.Refusal(); err != nil || !u.Synced() {
 			t.Errorf("%v, synced %t", err, u.Synced())
+		}
+	})
+}
+
+// A watch that is refused says so once, and not every ten seconds in the log.
+func TestARefusalFillsNoLog(t *testing.T) {
+	inSet(t, 0, func(w *setWorld) {
+		var said strings.Builder
+		w.ctx = klog.NewContext(w.ctx, logr.FromSlogHandler(slog.NewTextHandler(&said, nil)))
+		w.api.Deny(looker, "list", "configmaps")
+		w.join(maps(), w.kept(maps()), "one", "a")
+		w.expect(5*time.Minute, "it is refused", "one: standing")
+		if said.Len() > 0 {
+			w.Errorf("the log:\n%s", said.String())
 		}
 	})
 }

@@ -81,7 +81,7 @@ func (w *sharedWatch) start(ctx context.Context) {
 		},
 	})
 	w.informer, w.heard = informer, heard.HasSynced
-	go w.informer.RunWithContext(ctx)
+	go Run(ctx, w.informer)
 	go func() { // a watch of nothing sends no event to say that it stands
 		if cache.WaitForCacheSync(ctx.Done(), w.heard) {
 			w.notifyStanding()

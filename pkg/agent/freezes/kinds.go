@@ -36,7 +36,7 @@ func (c *Controller) followPolicy(ctx context.Context) {
 	policies, heard := informer.New(from, keepAll, cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { take() }, UpdateFunc: func(any, any) { take() }, DeleteFunc: func(any) { take() },
 	})
-	go policies.RunWithContext(ctx)
+	go informer.Run(ctx, policies)
 	if cache.WaitForCacheSync(ctx.Done(), heard.HasSynced) {
 		take() // also where there is none
 	}
@@ -120,7 +120,7 @@ func (c *Controller) open(ctx context.Context, resource schema.GroupVersionResou
 	if err := watch.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
 		c.Log.Error("labelled objects cannot be looked up by namespace", "resource", resource.String(), "error", err.Error())
 	}
-	go watch.RunWithContext(ctx)
+	go informer.Run(ctx, watch)
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), heard.HasSynced) {
 			c.EnqueueAll()

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
-	published "github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -90,7 +89,7 @@ func (g Gates) behavior(o *nodeObject, n nodes.Node, everywhere *nodes.Gate, now
 	if everywhere != nil || in.Pause.Holds(now) { // whose words the gate has
 		strategy, v = schedule.Restrictive, schedule.Verdict{Reason: n.Gate.Reason, Until: n.Gate.Next}
 	}
-	return published.Behavior(n.Behavior, v, strategy, now)
+	return g.Book.Behavior(n.Behavior, v, strategy, now)
 }
 
 // cluster is what keeps change from starting on any node: a pause of the whole

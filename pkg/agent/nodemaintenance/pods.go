@@ -192,7 +192,7 @@ func (p *nodePods) open(ctx context.Context, node string) *podWatch {
 	w.informer, _ = informer.New(from, slimPod, cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { p.enqueue() }, UpdateFunc: func(any, any) { p.enqueue() }, DeleteFunc: func(any) { p.enqueue() },
 	})
-	go w.informer.RunWithContext(ctx)
+	go informer.Run(ctx, w.informer)
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), w.informer.HasSynced) {
 			p.enqueue()

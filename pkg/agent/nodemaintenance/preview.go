@@ -234,7 +234,7 @@ func (p *nodePods) watchBudgets(ctx context.Context) {
 				}
 			},
 		})
-		go watched.RunWithContext(ctx)
+		go informer.Run(ctx, watched)
 		go func() {
 			if cache.WaitForCacheSync(ctx.Done(), watched.HasSynced) {
 				p.budgetsWatched()
