@@ -54,6 +54,7 @@ type Controller struct {
 	records  *records
 	watches  *watches
 	troubles troubles
+	missing  *missingAccounts
 
 	mu     sync.Mutex
 	plans  map[types.NamespacedName]*planMemory
@@ -62,7 +63,7 @@ type Controller struct {
 
 // New has looked at nothing yet.
 func New(c Config) *Controller {
-	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: newWatches(c.Accounts.Metadata, c.Queue), plans: map[types.NamespacedName]*planMemory{}, parsed: store.NewParsed[*parsedPlan](maxParsed, maxParsedWeight)}
+	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: newWatches(c.Accounts.Metadata, c.Queue), missing: newMissingAccounts(), plans: map[types.NamespacedName]*planMemory{}, parsed: store.NewParsed[*parsedPlan](maxParsed, maxParsedWeight)}
 }
 
 // What is kept of plans as they were read (guesses: a half of what is kept of plans of other

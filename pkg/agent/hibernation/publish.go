@@ -69,6 +69,8 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 		return hibernate.Suspended, "paused"
 	case d.Phase == hibernate.Active && v.want.By == hibernate.BySchedule && v.want.Level.Suspended:
 		return hibernate.Suspended, v.why
+	case d.Phase == hibernate.Active && d.Message == "" && v.unready != "":
+		return hibernate.Active, "awake, and cannot fall asleep: " + v.unready
 	case d.Phase == hibernate.Active && d.Message == "":
 		return hibernate.Active, "awake: " + v.why
 	case v.paused:
@@ -136,8 +138,11 @@ func conditions(have string, v view, phase hibernate.Phase, message string, now 
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Invalid", document.Cut(v.faults.Error(), document.MaxMessage)
 	}
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: string(phase), Message: document.Cut(message, document.MaxMessage)}
-	if phase == hibernate.InError || phase == hibernate.Invalid {
+	switch {
+	case phase == hibernate.InError || phase == hibernate.Invalid:
 		ready.Status = metav1.ConditionFalse
+	case v.unready != "":
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", document.Cut(v.unready, document.MaxMessage)
 	}
 	var out []metav1.Condition
 	for _, one := range []metav1.Condition{valid, ready} {

@@ -59,6 +59,8 @@ type planMemory struct {
 	window time.Time
 	reason string
 	health health
+	// unready is why nothing of it could be put to sleep or woken, as it was last known.
+	unready string
 }
 
 // reconcile looks at one plan: records first, then what follows for each target.
@@ -89,6 +91,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	}
 	v := c.view(k, cm, known, stored, slots)
 	defer c.records.release(k)
+	c.readiness(ctx, k, known, &v)
 	if c.DryRun || known.spec.DryRun && len(stored) == 0 && cm != nil {
 		return c.rehearse(ctx, k, cm, known, v)
 	}
@@ -222,7 +225,9 @@ type view struct {
 	faults document.Faults
 	again  time.Time
 	token  string
-	ledger *ledger.Ledger // nil: there is none yet
+	// unready is why nothing could be put to sleep or woken; empty: it can be, as far as known.
+	unready string
+	ledger  *ledger.Ledger // nil: there is none yet
 	// gate is what policies say of falling asleep now, and its strategy; nil: nothing
 	// stands before it.
 	gate     *schedule.Verdict

@@ -137,10 +137,15 @@ func failing() *corev1.ConfigMap {
 	))
 }
 
+// noAccount is what the agent says of a plan whose account is missing.
+var noAccount = []string{annotations.StatusConditions, `[{"type":"Ready","status":"False","reason":"NotReady","message":"no account"}]`} //nolint:gochecknoglobals // read only
+
 func TestStatusOfSleep(t *testing.T) {
 	held := cmdtest.Sleeper("held", office, cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusMessage, "awake: somebody holds it awake", annotations.HoldState, "awake", annotations.Actor(annotations.HoldState), "jane", annotations.Reason(annotations.HoldState), "late", annotations.Pause, "true", annotations.Skip, "true"))
 	shut := cmdtest.Sleeper("kept", office+", policies: [{name: shut}]", cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusMessage, "does not fall asleep: policy shut: Restrictive", annotations.HoldState, "sleepy"))
 	world := append(hibernated(t, "office"), cmdtest.Namespace("shop"), failing(), held, shut, cmdtest.Policy("shut", "{strategy: Restrictive}"), cmdtest.Sleeper("unseen", lunch, cmdtest.Noting(annotations.StatusObserved, "old")))
+	unready := cmdtest.Sleeper("unready", lunch, cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusMessage, "awake, and cannot fall asleep: no account"), cmdtest.Noting(noAccount...))
+	world = append(world, unready)
 	const table = `shop/failing  Error: apps failed: no right
   apps   workload   Failed    30m0s ago   4 attempts failed: no right
   db     workload   Aborted   30m0s ago   apps has failed
@@ -151,11 +156,13 @@ failing         Error        -           wakes Sat 2026-11-21 06:00 EST (11h0m) 
 held            Active       -           -                                         awake: somebody holds it awake
 kept            Active       -           wakes Sat 2026-11-21 06:00 EST (11h0m)    does not fall asleep: policy shut: Restrictive
 office          Hibernated   30m0s ago   wakes Sat 2026-11-21 06:00 EST (11h0m)    1 of 1 targets sleep
+unready         Active       -           sleeps Sat 2026-11-21 12:00 EST (17h0m)   awake, and cannot fall asleep: no account
 unseen          Unseen       -           sleeps Sat 2026-11-21 12:00 EST (17h0m)   the agent has not looked at this version of the plan yet
 `
 	runRows(t, []row{
-		{name: "the overview shows what sleeps, and in full what needs eyes", line: "status", world: world, out: "Needs somebody:\n  failing  is Error: apps failed: no right\n    'kubectl maint describe failing'\n  held  is paused until resumed\n    'kubectl maint resume held'\n\n" + table},
+		{name: "the overview shows what sleeps, and in full what needs eyes", line: "status", world: world, out: "Needs somebody:\n  failing  is Error: apps failed: no right\n    'kubectl maint describe failing'\n  held  is paused until resumed\n    'kubectl maint resume held'\n  unready  is not Ready: no account\n    'kubectl maint doctor unready'\n\n" + table},
 		{name: "one that sleeps", line: "status office", world: world, out: "Plan:    office in namespace shop, a HibernatePlan\nPhase:   Hibernated: 1 of 1 targets sleep\nAsleep:  since Fri 2026-11-20 18:30 EST (2026-11-20T23:30:00Z), 30m0s ago\nNext:    wakes Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z), in 11h0m\nWhy:     to be asleep: off-hours\n\nTargets\n  apps   workload   Asleep   30m0s ago   -\n"},
+		{name: "one whose account is missing", line: "status unready", world: world, out: "Plan:        unready in namespace shop, a HibernatePlan\nPhase:       Active: awake, and cannot fall asleep: no account\nNext:        sleeps Sat 2026-11-21 12:00 EST (2026-11-21T17:00:00Z), in 17h0m\nWhy:         to be awake: outside of the off-hours\nConditions:  Ready=False (NotReady) no account\n"},
 		{name: "one that is held, paused and skipped", line: "status hibernate-plan/held", world: world, out: "Plan:   held in namespace shop, a HibernatePlan\nPhase:  Active: awake: somebody holds it awake\nNext:   awake until somebody changes that\nWhy:    to be awake: somebody holds it awake\nHold:   held awake until released with 'kubectl maint wake held --release', by jane (unverified): late\nPause:  until resumed\nSkip:   all slots, until 'unskip'\n"},
 		{name: "one that no policy lets sleep, and a hold that is none", line: "status kept", world: world, out: "Plan:   kept in namespace shop, a HibernatePlan\nPhase:  Active: does not fall asleep: policy shut: Restrictive\nNext:   wakes Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z), in 11h0m\nWhy:    to be asleep: off-hours\nGate:   no sleep may begin: policy shut: Restrictive\nNotes:  maint.dev/hold-state: \"sleepy\" is neither awake nor asleep: it holds nothing\n"},
 	})
@@ -200,6 +207,7 @@ func TestWhyItSleepsOrIsAwake(t *testing.T) {
 	runRows(t, []row{
 		{name: "it sleeps as it should", line: "why office", world: append(hibernated(t, "office"), cmdtest.Namespace("shop")), out: "Hibernated: 1 of 1 targets sleep\nit is to be asleep: off-hours\nnothing is in the way\n" + morning + askWake},
 		{name: "it is day", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(lunch)), out: "Active: awake\nit is to be awake: outside of the off-hours\nnothing is in the way\nit is to sleep Sat 2026-11-21 12:00 EST (2026-11-21T17:00:00Z), in 17h0m\n" + askHib},
+		{name: "its account is missing", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(lunch, noAccount...)), code: 3, out: "Active: awake\nit is to be awake: outside of the off-hours\n1. the plan is not ready: no account\n   it is noticed within a minute when that is there; 'kubectl maint doctor office' checks all that it needs\nit is to sleep Sat 2026-11-21 12:00 EST (2026-11-21T17:00:00Z), in 17h0m\n" + askHib},
 		{name: "somebody holds it", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T02:00:00Z", annotations.Actor(annotations.HoldState), "jane", annotations.Reason(annotations.HoldState), "late")), code: 3, out: "Active: awake\nit is to be awake: somebody holds it awake until 2026-11-21T02:00:00Z\n1. somebody holds it: held awake until 2026-11-21T02:00:00Z, by jane (unverified): late\n   'kubectl maint wake office --release'; then it falls asleep by its schedule until Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z)\nit is to sleep Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z), in 2h0m\n" + askHib},
 		{name: "it is skipped", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.Skip, "next", annotations.Reason(annotations.Skip), "release")), code: 3, out: "Active: awake\nit is to be awake: these off-hours are skipped\n1. these off-hours are skipped: release\n   'kubectl maint unskip office'\n" + monday + askHib},
 		{name: "it is paused", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.Pause, "true")), code: 3, out: toBe + "1. it is paused until somebody resumes it, and keeps its present state\n   'kubectl maint resume office'\n" + morning + askWake},

@@ -45,6 +45,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 	}
 	if s.Table != nil {
 		w.want = s.Table.DesiredState(o.Now(), s.Overrides())
+		w.unready()
 		w.wishes()
 		w.beginning()
 	}
@@ -53,6 +54,13 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 		w.restores(restores)
 	}
 	return w.report()
+}
+
+// unready is what keeps anything from being put to sleep or woken, as the agent says.
+func (w *whySleeper) unready() {
+	if why := w.NotReady(); why != "" {
+		w.add("the plan is not ready: "+why, "it is noticed within a minute when that is there; %s checks all that it needs", w.Suggest().Doctor(w.named))
+	}
 }
 
 // wishes are what people and exceptions put in the place of the schedule.

@@ -147,6 +147,9 @@ func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
 	if hibernate.Phase(phase) == hibernate.InError || hibernate.Phase(phase) == hibernate.Invalid {
 		out = append(out, Need{About: s.Name, What: "is " + phase + view.Colon(message), Remedy: v.Suggest().Describe(s.Name)})
 	}
+	if why := s.NotReady(); why != "" {
+		out = append(out, Need{About: s.Name, What: "is not Ready: " + why, Remedy: v.Suggest().Doctor(s.Name)})
+	}
 	if s.Intent.Pause.Holds(v.Now) {
 		out = append(out, Need{About: s.Name, What: "is paused " + v.pauseUntil(s.Intent.Pause) + s.Intent.Pause.Clause(), Remedy: v.Suggest().Resume(s.Name)})
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -119,6 +120,20 @@ func (s Sleeper) Phase() (phase, message string) {
 		return "Unseen", "the agent has not looked at this version of the plan yet"
 	}
 	return s.Published(annotations.StatusPhase), s.Published(annotations.StatusMessage)
+}
+
+// NotReady is what keeps anything from being put to sleep or woken, as the agent says; empty:
+// nothing does. What failed is told by its targets.
+func (s Sleeper) NotReady() string {
+	if !s.Observed() {
+		return ""
+	}
+	for _, c := range Conditions(s.Object) {
+		if c.Type == "Ready" && c.Status == metav1.ConditionFalse && c.Reason == "NotReady" {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // Targets are the states of its targets, as the agent says.

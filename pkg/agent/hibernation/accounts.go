@@ -1,0 +1,94 @@
+package hibernation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+)
+
+// When it is looked whether plans' accounts are there (guesses): with each look at a plan, and
+// an hour before it falls asleep, so that somebody can still create what is not. One that is
+// missing is asked for twice a minute, for all of its plans at once, and all together ten
+// times a second at most. The agent may get ServiceAccounts, and not watch them.
+const (
+	accountAhead = time.Hour
+	accountPause = 30 * time.Second
+	accountShare = 100 * time.Millisecond
+	maxMissing   = 10000
+)
+
+// missingAccounts are those that were not there when they were last asked for, and when that
+// was.
+type missingAccounts struct {
+	mu    sync.Mutex
+	asked *lru.Cache[client.Account, time.Time]
+}
+
+func newMissingAccounts() *missingAccounts {
+	asked, _ := lru.New[client.Account, time.Time](maxMissing) // its error is for limits below one
+	return &missingAccounts{asked: asked}
+}
+
+// lately says whether an account was missing a short while ago.
+func (m *missingAccounts) lately(w client.Account, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at, is := m.asked.Get(w)
+	return is && now.Before(at.Add(max(accountPause, time.Duration(m.asked.Len())*accountShare)))
+}
+
+func (m *missingAccounts) note(w client.Account, missing bool, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if missing {
+		m.asked.Add(w, now)
+		return
+	}
+	m.asked.Remove(w)
+}
+
+// readiness notes whether the plan's account is there. What cannot be asked holds nothing up:
+// it stays as it was last known.
+func (c *Controller) readiness(ctx context.Context, k types.NamespacedName, known *cachedPlan, v *view) {
+	if known.table == nil {
+		return
+	}
+	w, now := client.Account{Namespace: k.Namespace, Name: known.spec.Account()}, c.Now()
+	missing, err := c.missingAccount(ctx, w)
+	if err == nil {
+		known.unready = missing
+	}
+	v.unready = known.unready
+	if missing != "" || err != nil {
+		v.again = queue.Soonest(v.again, now.Add(accountPause))
+	}
+	if until := v.facts.Until; until != nil && !v.facts.Sleep && until.Add(-accountAhead).After(now) {
+		v.again = queue.Soonest(v.again, until.Add(-accountAhead))
+	}
+}
+
+// missingAccount says that an account is not there, and what helps. The first plan of an
+// account asks for all of them.
+func (c *Controller) missingAccount(ctx context.Context, w client.Account) (string, error) {
+	message := fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s, so nothing can be put to sleep or woken: 'kubectl maint rbac -f FILE | kubectl apply -f -', with the plan's file, creates it with the rights that its targets need", w.Name, w.Namespace)
+	now := c.Now()
+	if c.missing.lately(w, now) {
+		return message, nil
+	}
+	missing, err := c.Accounts.Missing(ctx, w)
+	if err != nil {
+		return "", err
+	}
+	c.missing.note(w, missing != "", now)
+	if missing == "" {
+		return "", nil
+	}
+	return message, nil
+}
