@@ -139,7 +139,7 @@ func TestCalendarOf(t *testing.T) {
 		{
 			"sleep that somebody holds, and a namespace that is paused",
 			"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {maint.dev/pause: '2026-11-22T12:00:00Z'}}\n" + cmdtest.SleeperOf("s", "maint.dev/hold-state: asleep, maint.dev/hold-until: '2026-11-21T12:00:00Z'", sleepsAtNight),
-			"2026-11-20T23:00:00Z/2026-11-21T11:00:00Z sleep s held asleep until 2026-11-21T12:00:00Z\n../2026-11-22T12:00:00Z freeze namespace shop paused\n../2026-11-21T12:00:00Z sleep s somebody holds it asleep\n2026-11-21T23:00:00Z/2026-11-22T11:00:00Z sleep s paused\n2026-11-22T23:00:00Z/2026-11-23T11:00:00Z sleep s -",
+			"../2026-11-22T12:00:00Z freeze namespace shop paused\n../2026-11-21T12:00:00Z sleep s somebody holds it asleep\n2026-11-21T23:00:00Z/2026-11-22T11:00:00Z sleep s paused\n2026-11-22T23:00:00Z/2026-11-23T11:00:00Z sleep s -",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -150,6 +150,31 @@ func TestCalendarOf(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, withoutLocal(got.Out)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A hold is drawn from when the plan fell asleep by it, and the nights that it covers are not
+// drawn under it. At the tests' now it is Saturday 00:00 UTC.
+func TestAHoldIsDrawnFromWhenThePlanFellAsleep(t *testing.T) {
+	const thursdayNight, saturdayNight = "2026-11-20T00:30:00Z", "2026-11-22T00:30:00Z"
+	const tuesday, wednesdayNight = "2026-11-16T23:00:00Z/2026-11-17T11:00:00Z sleep s -\n2026-11-17T23:00:00Z/2026-11-18T11:00:00Z sleep s -", "2026-11-18T23:00:00Z/2026-11-19T11:00:00Z sleep s -"
+	for _, c := range []struct{ name, until, asleep, want string }{
+		{"begun by day", saturdayNight, "2026-11-18T15:00:00Z", tuesday + "\n2026-11-18T15:00:00Z/2026-11-22T00:30:00Z sleep s somebody holds it asleep\n2026-11-22T00:30:00Z/2026-11-22T11:00:00Z sleep s held asleep until 2026-11-22T00:30:00Z"},
+		{"begun in a night", saturdayNight, thursdayNight, tuesday + "\n" + wednesdayNight + "\n2026-11-19T23:00:00Z/2026-11-20T11:00:00Z sleep s -\n2026-11-20T11:00:00Z/2026-11-22T00:30:00Z sleep s somebody holds it asleep\n2026-11-22T00:30:00Z/2026-11-22T11:00:00Z sleep s held asleep until 2026-11-22T00:30:00Z"},
+		{"without an end", "", "2026-11-18T15:00:00Z", tuesday + "\n2026-11-18T15:00:00Z/.. sleep s somebody holds it asleep"},
+		{"that ends with the night in which it began", "2026-11-21T04:00:00Z", "2026-11-20T23:00:10Z", tuesday + "\n" + wednesdayNight + "\n2026-11-19T23:00:00Z/2026-11-20T11:00:00Z sleep s -\n2026-11-20T23:00:00Z/2026-11-21T11:00:00Z sleep s held asleep until 2026-11-21T04:00:00Z\n2026-11-21T23:00:00Z/2026-11-22T11:00:00Z sleep s -"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			notes := []string{"maint.dev/hold-state", "asleep", "status.maint.dev/asleep", c.asleep}
+			if c.until != "" {
+				notes = append(notes, "maint.dev/hold-until", c.until)
+			}
+			s := cmdtest.Sleeper("s", sleepsAtNight, cmdtest.Noting(notes...), func(cm *corev1.ConfigMap) { cm.CreationTimestamp = metav1.NewTime(cmdtest.Now().AddDate(0, -1, 0)) })
+			got := cmdtest.NewCluster(t, cmd.Run, s, cmdtest.Namespace("shop"), cmdtest.Agent()).Maint("calendar", "--from", "2026-11-16T12:00:00Z", "--to", "2026-11-22T12:00:00Z")
+			if diff := cmp.Diff(c.want, withoutLocal(got.Out)); diff != "" || got.Code != 0 {
+				t.Errorf("exit code %d (-want +got):\n%s%s", got.Code, diff, got.Err)
 			}
 		})
 	}

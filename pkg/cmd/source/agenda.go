@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -62,49 +61,6 @@ func (a *Agenda) Gather() error {
 		a.sleeper(p)
 	}
 	return nil
-}
-
-// sleeper takes in when a HibernatePlan sleeps, by its schedule or because somebody holds
-// it, with why nothing sleeps in some of that.
-func (a *Agenda) sleeper(p HibernatePlan) {
-	owner := calendar.Owner{Kind: annotations.KindHibernatePlan, Namespace: p.Namespace, Name: p.Name}
-	s := a.World.sleeper(p)
-	if s.Table == nil {
-		return
-	}
-	a.Owners = append(a.Owners, owner)
-	if h := s.Hold; h.Asleep && h.Holds(a.From) { // nobody knows since when
-		e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: a.From, End: a.To, Unbegun: true, Unending: h.Until == nil, Note: "somebody holds it asleep", Key: "held"}
-		if h.Until != nil {
-			e.End = *h.Until
-		}
-		a.add(e)
-	}
-	count := 0
-	from := p.past.after(a.From)
-	for w := range s.Stretches(a.Now, from) {
-		e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: w.Start, End: w.End, Unbegun: w.Start.IsZero(), Unending: w.End.IsZero(), Note: w.Note, Idle: w.Awake}
-		if e.Unbegun {
-			e.Start = from
-		}
-		if created := p.past.created; e.Start.Before(created) {
-			e.Start, e.Key = created, ""
-		}
-		if e.Unending {
-			e.End = a.To
-		}
-		if !e.Start.Before(a.To) {
-			break
-		}
-		if count++; count > mostEntries {
-			a.tooMany(owner, "stretches of sleep", e.Start)
-			break
-		}
-		if !e.Unbegun && p.past.covers(e.End, a.Now) {
-			p.past.note(&e)
-		}
-		a.add(e)
-	}
 }
 
 func (a *Agenda) add(e calendar.Entry) { a.Entries = append(a.Entries, e) }

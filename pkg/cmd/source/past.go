@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -19,10 +20,12 @@ type past struct {
 	bySlot  map[int64]ledger.Entry // that stand for themselves, by their slot's second
 	folded  []ledger.Entry         // each for several slots, from First to Last
 	seen    time.Time              // slots up to here have ended; zero: the agent has not looked at the plan
+	asleep  time.Time              // since when it sleeps, as the agent says; zero: it does not
 }
 
 func pastOf(ledgers map[string]*ledger.Ledger, cm *corev1.ConfigMap) past {
 	p := past{created: cm.CreationTimestamp.Time, bySlot: map[int64]ledger.Entry{}}
+	p.asleep, _ = time.Parse(time.RFC3339, cm.Annotations[annotations.StatusAsleep]) // without one it is zero
 	head, closed := factory.LedgerOf(ledgers, cm)
 	if head != nil {
 		p.seen, closed = head.Watermark, append(closed, head.Open...)

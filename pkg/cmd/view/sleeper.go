@@ -180,7 +180,8 @@ func (s Sleeper) stretch(now time.Time, w hibernate.Window, skip intent.Skip) St
 	if now.After(begins) && (w.End.IsZero() || now.Before(w.End)) {
 		begins = now
 	}
-	if s.Hold.Holds(begins) {
+	over := !w.End.IsZero() && !w.End.After(now) // nobody knows whether it was held or paused then
+	if s.Hold.Holds(begins) && !over {
 		out.Awake = !s.Hold.Asleep && (s.Hold.Until == nil || !w.End.IsZero() && !s.Hold.Until.Before(w.End))
 		note(HoldWords(s.Hold))
 		return out
@@ -190,7 +191,7 @@ func (s Sleeper) stretch(now time.Time, w hibernate.Window, skip intent.Skip) St
 		out.Awake = true
 		return out
 	}
-	if s.Asleep() && !w.Start.After(now) {
+	if over || s.Asleep() && !w.Start.After(now) {
 		return out
 	}
 	if s.Pause(begins).On {

@@ -1,0 +1,95 @@
+package source
+
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// sleeper takes in when a HibernatePlan sleeps, by its schedule or because somebody holds
+// it, with why nothing sleeps in some of that.
+func (a *Agenda) sleeper(p HibernatePlan) {
+	owner := calendar.Owner{Kind: annotations.KindHibernatePlan, Namespace: p.Namespace, Name: p.Name}
+	s := a.World.sleeper(p)
+	if s.Table == nil {
+		return
+	}
+	a.Owners = append(a.Owners, owner)
+	held, holds := a.heldAsleep(owner, p)
+	count := 0
+	from := p.past.after(a.From)
+	for w := range s.Stretches(a.Now, from) {
+		e := a.stretchOfSleep(owner, p, w)
+		if !e.Start.Before(a.To) {
+			break
+		}
+		if count++; count > mostEntries {
+			a.tooMany(owner, "stretches of sleep", e.Start)
+			break
+		}
+		if !e.Unbegun && p.past.covers(e.End, a.Now) {
+			p.past.note(&e)
+		}
+		if !holds || beside(&e, &held) {
+			a.add(e)
+		}
+	}
+	if holds && held.Start.Before(held.End) && held.Start.Before(a.To) {
+		a.add(held)
+	}
+}
+
+// stretchOfSleep is one by the schedule, as far as there is something of it.
+func (a *Agenda) stretchOfSleep(owner calendar.Owner, p HibernatePlan, w view.Stretch) calendar.Entry {
+	e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: w.Start, End: w.End, Unbegun: w.Start.IsZero(), Unending: w.End.IsZero(), Note: w.Note, Idle: w.Awake}
+	if e.Unbegun {
+		e.Start = p.past.after(a.From)
+	}
+	if created := p.past.created; e.Start.Before(created) {
+		e.Start, e.Key = created, ""
+	}
+	if e.Unending {
+		e.End = a.To
+	}
+	return e
+}
+
+// heldAsleep is the sleep of a plan that somebody holds asleep; false: nobody does. In a
+// cluster it began when the plan fell asleep, or is about to begin; of a file nobody knows.
+func (a *Agenda) heldAsleep(owner calendar.Owner, p HibernatePlan) (calendar.Entry, bool) {
+	e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: a.From, End: a.To, Unbegun: true, Unending: p.Hold.Until == nil, Note: "somebody holds it asleep", Key: "held"}
+	if p.Hold.Until != nil {
+		e.End = *p.Hold.Until
+	}
+	if !p.Hold.Asleep || !p.Hold.Holds(a.Now) && !p.Hold.Holds(a.From) {
+		return e, false
+	}
+	if !p.past.created.IsZero() {
+		e.Start, e.Unbegun = a.Now, false
+		if at := p.past.asleep; !at.IsZero() && at.Before(a.Now) {
+			e.Start = at
+		}
+	}
+	if e.Start.Before(a.From) {
+		e.Start, e.Unbegun = a.From, true
+	}
+	return e, true
+}
+
+// beside says whether a stretch by the schedule is drawn beside the sleep that somebody
+// holds, and has neither lie under the other: what began by the schedule stands whole, and of
+// what goes on after the hold the rest.
+func beside(e, held *calendar.Entry) bool {
+	switch {
+	case !e.End.After(held.Start) || !e.Start.Before(held.End):
+	case e.Start.Before(held.Start) && !held.Unbegun && e.Idle:
+		e.End = held.Start
+	case e.Start.Before(held.Start) && !held.Unbegun:
+		held.Start = e.End
+	case !e.End.After(held.End):
+		return false
+	default:
+		e.Start, e.Unbegun, e.Key = held.End, false, ""
+	}
+	return true
+}
