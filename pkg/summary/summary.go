@@ -44,9 +44,12 @@ type Row struct {
 	Aborted   int64  `json:"aborted"`
 	Replaced  int64  `json:"replaced"`
 	Unknown   int64  `json:"unknown,omitempty"` // their entries are older than outcomes are kept
-	DryRuns   int64  `json:"dryRuns,omitempty"`
-	Skipped   int64  `json:"skipped"` // slots, and requests that never started
-	Missed    int64  `json:"missed"`
+	// Asleep and NothingSlept are sleeps among Runs: those that go on, and those in which nothing fell asleep.
+	Asleep       int64 `json:"asleep,omitempty"`
+	NothingSlept int64 `json:"nothingSlept,omitempty"`
+	DryRuns      int64 `json:"dryRuns,omitempty"`
+	Skipped      int64 `json:"skipped"` // slots, and requests that never started
+	Missed       int64 `json:"missed"`
 	// Reasons say why slots had no run: Missed(deadline), Skipped(paused).
 	Reasons map[string]int64 `json:"reasons,omitempty"`
 	// LateMedian and LateMost are in seconds from slot to first step.
@@ -107,12 +110,17 @@ func Of(plans []Plan, from, to time.Time) Report {
 			row.Since = p.Since
 		}
 		var starts []time.Time
-		for _, e := range p.Entries {
+		sleeps := sleepsOf(p.Entries)
+		for i, e := range p.Entries {
 			if at := instantOf(e); at.Before(from) || !at.Before(to) {
 				continue
 			}
 			r.runs = append(r.runs, entryOf{p.key(), e})
-			row.count(e)
+			if ended, is := sleeps[i]; is && !e.DryRun {
+				row.countSleep(e, ended)
+			} else {
+				row.count(e)
+			}
 			r.tell(p.key(), e)
 			if e.Result == run.Ran && e.StartedAt != nil && !e.DryRun {
 				starts = append(starts, *e.StartedAt)
@@ -168,11 +176,15 @@ func (r *Row) count(e ledger.Entry) {
 	r.Reasons[fmt.Sprintf("%s(%s)", e.Result, e.Reason)] += slotsOf(e)
 }
 
-func (r *Row) countRun(e ledger.Entry) {
-	r.Runs++
+func (r *Row) lateBy(e ledger.Entry) {
 	if e.Slot != nil && e.StartedAt != nil {
 		r.late = append(r.late, max(int64(e.StartedAt.Sub(*e.Slot).Seconds()), 0))
 	}
+}
+
+func (r *Row) countRun(e ledger.Entry) {
+	r.Runs++
+	r.lateBy(e)
 	if e.Outcome == nil {
 		r.Unknown++
 		return
@@ -245,6 +257,8 @@ func (r Report) Total() Row {
 		t.Aborted += row.Aborted
 		t.Replaced += row.Replaced
 		t.Unknown += row.Unknown
+		t.Asleep += row.Asleep
+		t.NothingSlept += row.NothingSlept
 		t.DryRuns += row.DryRuns
 		t.Skipped += row.Skipped
 		t.Missed += row.Missed
@@ -265,7 +279,7 @@ func (r Report) Sentence() string {
 	for _, p := range []struct {
 		n    int64
 		word string
-	}{{t.Succeeded, "Succeeded"}, {t.Failed, "Failed"}, {t.Aborted, "Aborted"}, {t.Replaced, "Replaced"}, {t.Unknown, "of unknown outcome"}} {
+	}{{t.Succeeded, "Succeeded"}, {t.Failed, "Failed"}, {t.Aborted, "Aborted"}, {t.Replaced, "Replaced"}, {t.Asleep, "asleep now"}, {t.NothingSlept, "in which nothing slept"}, {t.Unknown, "of unknown outcome"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
 		}

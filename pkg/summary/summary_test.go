@@ -294,3 +294,39 @@ func TestThePageEscapesWhatDocumentsSay(t *testing.T) {
 		t.Errorf("an empty page says nothing:\n%s", empty)
 	}
 }
+
+// Sleeps have no runs: of one that is over it is known whether something slept in it.
+func TestSleepsAreCountedByWhatSlept(t *testing.T) {
+	apps := []ledger.Slept{{Target: "apps", Kind: "Deployment", Resources: 2, Hours: 4}}
+	night := func(slot string, ended *time.Time, slept ...ledger.Slept) ledger.Entry {
+		return ledger.Entry{Slot: at(slot), StartedAt: at(slot), Result: run.Ran, Kind: run.BySchedule, EndedAt: ended, Slept: slept}
+	}
+	hold := ledger.Entry{StartedAt: at("04:00"), Result: run.Ran, Kind: run.ByToken, EndedAt: at("04:01")}
+	for name, c := range map[string]struct {
+		entries        []ledger.Entry
+		want           summary.Row
+		note, sentence string
+	}{
+		"a night":                        {[]ledger.Entry{night("01:00", at("03:00"), apps...)}, summary.Row{Runs: 1, Succeeded: 1}, "", "1 run, 1 Succeeded"},
+		"one that goes on":               {[]ledger.Entry{night("01:00", nil)}, summary.Row{Runs: 1, Asleep: 1}, "1 sleep not over", "1 run, 1 asleep now"},
+		"a hold that never slept":        {[]ledger.Entry{hold}, summary.Row{Runs: 1, NothingSlept: 1}, "nothing slept in 1 sleep", "1 run, 1 in which nothing slept"},
+		"a sleep over several off-hours": {[]ledger.Entry{night("01:00", nil), night("02:00", nil), night("03:00", at("05:00"), apps...)}, summary.Row{Runs: 3, Succeeded: 3}, "", "3 runs, 3 Succeeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := summary.Of([]summary.Plan{{Namespace: "shop", Name: "nights", Entries: c.entries}}, coretest.Clock("00:30"), coretest.Clock("07:00"))
+			c.want.Plan = "shop/nights"
+			if diff := cmp.Diff([]summary.Row{c.want}, r.Rows, cmpopts.IgnoreUnexported(summary.Row{})); diff != "" {
+				t.Error(diff)
+			}
+			if got := r.Sentence(); got != c.sentence+"; 0 slots skipped, 0 missed" {
+				t.Error(got)
+			}
+			if len(r.Endings) > 0 {
+				t.Errorf("%+v did not succeed", r.Endings)
+			}
+			if got := r.Markdown(); !strings.Contains(got, "| "+c.note+" |") {
+				t.Errorf("no note %q in\n%s", c.note, got)
+			}
+		})
+	}
+}

@@ -53,6 +53,12 @@ func (r Row) note(when func(time.Time) string) string {
 	if r.DryRuns > 0 {
 		parts = append(parts, Number(r.DryRuns, "dry run")+" not counted")
 	}
+	if r.Asleep > 0 {
+		parts = append(parts, Number(r.Asleep, "sleep")+" not over")
+	}
+	if r.NothingSlept > 0 {
+		parts = append(parts, "nothing slept in "+Number(r.NothingSlept, "sleep"))
+	}
 	if r.Unknown > 0 {
 		parts = append(parts, Number(r.Unknown, "run")+" of unknown outcome")
 	}

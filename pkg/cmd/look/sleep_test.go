@@ -173,6 +173,7 @@ func TestListAndHistoryOfSleep(t *testing.T) {
 	l, err := annotations.LedgerObject("shop", "office", ledger.Ledger{PlanUID: "u-office", Recent: []ledger.Entry{
 		{Slot: slot(-49), Result: run.Skipped, Reason: "skip", At: *slot(-37)},
 		{Slot: slot(-25), Result: run.Ran, StartedAt: slot(-25), At: *slot(-25), Slept: []ledger.Slept{{Target: "apps", Kind: "Deployment", Resources: 2, Hours: 24}}},
+		{Kind: run.ByToken, Result: run.Ran, StartedAt: slot(-5), At: *slot(-4), EndedAt: slot(-4)},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +182,7 @@ func TestListAndHistoryOfSleep(t *testing.T) {
 	runRows(t, []row{
 		{name: "beside plans", line: "list", world: world, out: "NAME     KIND            PHASE        NEXT                       LAST                       RESULT   AGE\norders   Plan            Idle         <none>                     <none>                     <none>   2d\noffice   HibernatePlan   Hibernated   Sat 2026-11-21 12:00 CET   Sat 2026-11-21 00:30 CET   <none>   <unknown>\n"},
 		{name: "names", line: "list -o name", world: world, out: "configmap/orders\nconfigmap/office\n"},
-		{name: "its off-windows", line: "history office", world: world, out: "WHEN                       RESULT    REASON   RUN      OUTCOME\nWed 2026-11-18 18:00 EST   Skipped   skip     <none>   <none>\nThu 2026-11-19 18:00 EST   Ran       <none>   <none>   apps: 2 of kind Deployment slept, together 24h0m\n"},
+		{name: "its off-windows", line: "history office", world: world, out: "WHEN                       RESULT    REASON   RUN      OUTCOME\nWed 2026-11-18 18:00 EST   Skipped   skip     <none>   <none>\nThu 2026-11-19 18:00 EST   Ran       <none>   <none>   apps: 2 of kind Deployment slept, together 24h0m\nFri 2026-11-20 14:00 EST   Ran       <none>   <none>   nothing slept\n"},
 		{name: "and for a machine, with what slept", line: "history office -o 'jsonpath={.items[1].plan} {.items[1].slept[0].hours}'", world: world, out: "shop/office 24"},
 	})
 	got := cmdtest.NewCluster(t, cmd.Run, append(world, cmdtest.Agent())...).Maint("describe", "office")

@@ -300,6 +300,9 @@ func outcome(e ledger.Entry) string {
 
 // slept is what slept in an off-window that is over.
 func slept(e ledger.Entry) string {
+	if e.EndedAt != nil && len(e.Slept) == 0 {
+		return "nothing slept"
+	}
 	var out []string
 	for _, s := range e.Slept {
 		out = append(out, fmt.Sprintf("%s: %d of kind %s slept, together %s", s.Target, s.Resources, s.Kind, instant.Approximate(time.Duration(s.Hours*float64(time.Hour)))))
