@@ -165,12 +165,12 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hi
 	l.watched = c.watch(work, ctx, k, sleeper, call)
 	if r.Operation == hibernate.Shutdown && len(r.Resources) == 0 {
 		if err := sleeper.Validate(ctx, call); err != nil {
-			return look{failure: document.Cut(err.Error(), document.MaxMessage)}, nil
+			return look{failure: said(call, err.Error(), err)}, nil
 		}
 	}
 	seen, err := sleeper.Observe(ctx, call)
 	if err != nil {
-		return look{failure: document.Cut(err.Error(), document.MaxMessage)}, nil
+		return look{failure: said(call, err.Error(), err)}, nil
 	}
 	there, failure := r.Found(call.Clients.Address, seen)
 	if failure != "" {
@@ -251,16 +251,17 @@ func (c *Controller) effects(ctx context.Context, sleeper executors.Sleeper, cal
 		act = sleeper.Wake
 	}
 	var refused []string
+	var faults []error
 	for _, result := range act(ctx, call, step.Due) {
 		if result.Err != nil {
-			refused = append(refused, result.Err.Error())
+			refused, faults = append(refused, result.Err.Error()), append(faults, result.Err)
 		}
 	}
 	const most = 3
 	if n := len(refused); n > most {
 		refused = append(refused[:most], fmt.Sprintf("and %d more", n-most))
 	}
-	return document.Cut(strings.Join(refused, "; "), document.MaxMessage)
+	return said(call, strings.Join(refused, "; "), faults...)
 }
 
 // call is what a sleeper is asked with: as the plan's account, by its snapshot. What the

@@ -228,7 +228,7 @@ func (c *Controller) selected(ctx context.Context, k types.NamespacedName, r hib
 	}
 	seen, err := sleeper.Observe(ctx, call)
 	if err != nil {
-		return err.Error()
+		return said(call, err.Error(), err)
 	}
 	var ids []string
 	for _, d := range r.ToSleep(seen, c.Now()).Due {
