@@ -111,6 +111,24 @@ func (r Request) Why() string {
 	return string(r.Kind)
 }
 
+// AskedBy is who or what asked for the run, for people: a person with the reason that they gave.
+func (r Request) AskedBy() string {
+	if r.Kind != ByToken {
+		return r.Why()
+	}
+	who := r.Actor
+	if who == "" {
+		who = string(r.Kind)
+	}
+	if r.Reason != "" {
+		who += " (reason: " + r.Reason + ")"
+	}
+	if r.AsOf != "" {
+		who += ", as of run " + r.AsOf
+	}
+	return who
+}
+
 // Said is the reason in words for people: a rollback and a dry run are named as such.
 func (r Request) Said() string {
 	text := r.Why()

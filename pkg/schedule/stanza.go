@@ -63,6 +63,10 @@ func newPolicy(name string, c course) *Policy {
 	return &Policy{Name: name, gate: &Gate{course: c}}
 }
 
+// OfNamespace is how the reason of a verdict begins that a namespace gives: it binds every run,
+// also one that asked to start outside of its window.
+const OfNamespace = "namespace: "
+
 // Paused is the policy restrictive until a pause ends.
 func (p *Policy) Paused(by Pause) *Policy {
 	why := "policy " + p.Name + ": " + by.Said()
@@ -191,7 +195,7 @@ type Gate struct {
 func NewGate(spec GateSpec) *Gate {
 	var namespace, policies course
 	if spec.Namespace.set() {
-		namespace = spec.Namespace.course("namespace: ", nil)
+		namespace = spec.Namespace.course(OfNamespace, nil)
 	}
 	if len(spec.Policies) > 0 {
 		policies = coursesOf(spec.Policies)

@@ -154,6 +154,7 @@ type Decision struct {
 	Returned  []string          // label keys that came back from the hands that applied them
 	Window    *schedule.Verdict // what the gate says; nil without one
 	Waiting   string            // what was asked for and cannot be claimed yet, and why
+	WaitsFor  string            // the run that this waits for; empty: none
 	Refused   string            // what was claimed and has no run yet, since the API server does not take it, and why
 	NotRun    string            // why a trigger was given up just now, which no run will answer
 	Ready     Readiness         // with what the gate adds
@@ -420,10 +421,14 @@ func (d *decider) mayClaim(what string) bool {
 		return true
 	}
 	if name, busy := d.busyWith(time.Time{}); busy {
-		d.waiting = what + " waits for run " + name
+		d.waitFor(what, name)
 		return false
 	}
 	return true
+}
+
+func (d *decider) waitFor(what, name string) {
+	d.waiting, d.out.WaitsFor = what+" waits for run "+name, name
 }
 
 // busyWith names a live or claimed run that occupies the plan, and that began

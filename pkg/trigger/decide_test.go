@@ -722,6 +722,8 @@ func TestPhases(t *testing.T) {
 		"Running: run x is at work":                                                             coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running})),
 		"Running: run x is at work: step a waits: a Secret":                                     coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running, Waits: true, Message: "step a waits: a Secret"})),
 		"Waiting: run x is held: the window is shut":                                            coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running, Held: true, Message: "the window is shut"})),
+		"Running: run x is at work; the trigger waits for run x":                                coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running, Request: run.Request{At: coretest.Clock("00:30")}}), token("a")),
+		"Waiting: run x waits: lock; the trigger waits for run x":                               coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock, Request: run.Request{At: coretest.Clock("00:30")}}), token("a")),
 		"Waiting: run x waits: lock":                                                            coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock})),
 		"Waiting: run x waits for its window":                                                   coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitWindow, Message: "waits for its window"})),
 		"Waiting: the trigger waits: maint.dev/trigger-options is not understood":               coretest.Facts("01:00", token("a"), func(f *trigger.Facts) { f.Intent.Unclear = true }),

@@ -145,7 +145,7 @@ func (d *decider) mustQueue(slot schedule.Slot) bool {
 	}
 	name, busy := d.busyWith(after)
 	if busy {
-		d.waiting = "the next slot waits for run " + name
+		d.waitFor("the next slot", name)
 	}
 	return busy
 }
@@ -201,14 +201,18 @@ func (d *decider) finish() {
 }
 
 func (d *decider) phase() (Phase, string) {
+	behind := "" // what was asked for meanwhile
+	if d.out.WaitsFor != "" {
+		behind = "; " + d.waiting
+	}
 	for _, l := range d.f.Live {
 		switch {
 		case l.Phase == run.Running && l.Held:
-			return PhaseWaiting, l.named() + " is held: " + l.Message
+			return PhaseWaiting, l.named() + " is held: " + l.Message + behind
 		case l.Phase == run.Running && l.Waits:
-			return PhaseRunning, l.named() + " is at work: " + l.Message
+			return PhaseRunning, l.named() + " is at work: " + l.Message + behind
 		case l.Phase == run.Running:
-			return PhaseRunning, l.named() + " is at work"
+			return PhaseRunning, l.named() + " is at work" + behind
 		}
 	}
 	switch {
@@ -217,7 +221,7 @@ func (d *decider) phase() (Phase, string) {
 	case d.pausedAt(d.f.Now):
 		return PhasePaused, d.pauseMessage()
 	case len(d.f.Live) > 0:
-		return PhaseWaiting, Waits(d.f.Live[0].named(), cmp.Or(cmp.Or(d.f.Live[0].Message, d.f.Live[0].Waiting), "starting"))
+		return PhaseWaiting, Waits(d.f.Live[0].named(), cmp.Or(cmp.Or(d.f.Live[0].Message, d.f.Live[0].Waiting), "starting")) + behind
 	case d.waiting != "":
 		return PhaseWaiting, d.waiting
 	case !d.f.Ready.OK:

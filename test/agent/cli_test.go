@@ -76,7 +76,23 @@ func TestAPersonSchedulesTriggersAndLooks(t *testing.T) {
 	l.expect(l.maint("describe", run), 0, run, "because", "call", "webhook", "answered 200")
 	l.expect(l.maint("describe", "nightly"), 0, "Plan:", "Conditions:", "cron: 0 2 * * *")
 	next := l.maint("next", "nightly", "--count", "2", "--from", "2026-12-01T00:00:00Z", "-o", "json")
-	want := `{"items":[{"utc":"2026-12-01T01:00:00Z","local":"2026-12-01T02:00:00+01:00","schedule":0,"note":""},{"utc":"2026-12-02T01:00:00Z","local":"2026-12-02T02:00:00+01:00","schedule":0,"note":""}],"kind":"SlotList"}` + "\n"
+	want := `{
+    "items": [
+        {
+            "utc": "2026-12-01T01:00:00Z",
+            "local": "2026-12-01T02:00:00+01:00",
+            "schedule": 0,
+            "note": ""
+        },
+        {
+            "utc": "2026-12-02T01:00:00Z",
+            "local": "2026-12-02T02:00:00+01:00",
+            "schedule": 0,
+            "note": ""
+        }
+    ],
+    "kind": "SlotList"
+}` + "\n"
 	if next.out != want {
 		t.Errorf("next printed\n%s, want\n%s", next.out, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -156,7 +157,27 @@ func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *core
 	if err := o.notPaused(ctx, k, cm); err != nil {
 		return err
 	}
+	o.sayBusy(ctx, k, cm)
 	return o.sayGate(ctx, k)
+}
+
+// sayBusy names the run that has to end before the agent takes the request up. Whoever may not
+// read what decides that does without.
+func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) {
+	live, err := k.Runs(ctx, cm.Namespace, cm.Name, factory.ActiveOnly)
+	if err != nil || len(live) == 0 {
+		return
+	}
+	ledger, _, err := k.Ledger(ctx, cm)
+	if err != nil {
+		return
+	}
+	asked := cm.DeepCopy()
+	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, annotations.Trigger, "asked now")
+	p := view.NewPlan(asked, ledger, live, nil, nil, o.Now())
+	if name := p.Decision.WaitsFor; name != "" {
+		fmt.Fprintf(o.ErrOut, "%s; %s shows how far it is, %s what waits\n", p.Decision.Waiting, o.Suggest().Describe(name), o.Suggest().Why(cm.Name))
+	}
 }
 
 // sayGate says for what the run will wait where its gate is closed.
@@ -178,7 +199,7 @@ func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster) error 
 		opens = "which opens " + instant.Both(v.Next.Start, s.Zone)
 	}
 	hand := ""
-	if !strings.HasPrefix(v.Reason, "namespace: ") { // that binds whatever is asked
+	if !strings.HasPrefix(v.Reason, schedule.OfNamespace) { // that binds whatever is asked
 		hand = "; " + o.Suggest().TriggerOutside(factory.BareName(o.name)) + " asks for one that does not"
 	}
 	fmt.Fprintf(o.ErrOut, "the run waits for its window, %s (%s)%s\n", opens, v.Reason, hand)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -125,6 +126,24 @@ func TestTriggerSaysThatAPausedPlanRunsLater(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Pause, "2026-11-22T00:00:00Z")), cmdtest.Agent())
 	got := o.Maint("trigger", "orders")
 	got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n", Err: "plan orders is paused until 2026-11-22T00:00:00Z; the run begins after that\n"})
+}
+
+func TestTriggerNamesTheRunThatHasToEndFirst(t *testing.T) {
+	atWork := cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepRunning))
+	atWork.Run.Request.At = *cmdtest.Before(time.Hour)
+	live := cmdtest.RunObject(atWork, "maint-run-orders-a")
+	const waits = "the trigger waits for run maint-run-orders-a; 'kubectl maint describe maint-run-orders-a' shows how far it is, 'kubectl maint why orders' what waits\n"
+	for name, c := range map[string]struct{ spec, err string }{
+		"one after another":          {"", waits},
+		"runs that may be at once":   {"concurrencyPolicy: Allow", ""},
+		"a new one replaces the old": {"concurrencyPolicy: Replace", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", c.spec), cmdtest.Ledger(ledger.Ledger{}), live.DeepCopy(), cmdtest.Agent())
+			got := o.Maint("trigger", "orders")
+			got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n", Err: c.err})
+		})
+	}
 }
 
 func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {

@@ -3,6 +3,7 @@ package cmdtest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,4 +65,13 @@ func WriteFiles(t *testing.T, files map[string]string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// JSON is what -o json prints of a value that is written on one line here.
+func JSON(line string) string {
+	var out bytes.Buffer
+	if err := json.Indent(&out, []byte(line), "", "    "); err != nil {
+		panic(err)
+	}
+	return out.String() + "\n"
 }

@@ -2,7 +2,6 @@ package look
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -137,15 +136,10 @@ func (o *checkOptions) Run(ctx context.Context) error {
 }
 
 func (o *checkOptions) printJSON(v schedule.Verdict) error {
-	b, err := json.Marshal(struct {
+	return print.JSON(o.Out, struct {
 		Kind string `json:"kind"`
 		schedule.Verdict
 	}{"Verdict", v})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(o.Out, string(b))
-	return err
 }
 
 // verdictLines say a verdict to a person.

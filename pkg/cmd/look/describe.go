@@ -192,7 +192,7 @@ func (o *describeOptions) runLines(r view.Run) []string {
 	q := r.Run.Request
 	pairs := []string{
 		"Run", v.Bold(r.Run.Name) + " in namespace " + r.Run.Namespace, "Plan", r.Run.Plan, "Phase", v.RunHead(r),
-		"Asked by", q.Why() + view.Prefix(" of ", q.Actor), "Asked for", v.Both(q.ScheduledAt()), "Runs as", "ServiceAccount " + plan.Account(r.Run.Spec),
+		"Asked by", q.AskedBy(), "Asked for", v.Both(q.ScheduledAt()), "Runs as", "ServiceAccount " + plan.Account(r.Run.Spec),
 	}
 	pairs = append(pairs, "Parameters", strings.Join(parametersOf(r.Run), ", "))
 	if by := r.Journal.Approved; by != nil {

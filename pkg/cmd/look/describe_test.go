@@ -19,7 +19,7 @@ func TestDescribeTellsWhatSurroundsARun(t *testing.T) {
 	r := cmdtest.RunOf(cmdtest.Record("patch", "patch-object", run.StepSucceeded, cmdtest.Outputs(map[string]any{"difference": "- replicas: 1\n+ replicas: 2\n"}), func(rec *run.Record) {
 		rec.Changed = []run.Change{{Kind: "Deployment", Name: "orders", What: "spec.replicas"}}
 	}))
-	r.Run.Request = run.Request{Kind: run.ByToken, At: *cmdtest.Before(2 * time.Hour), Actor: "joe", DryRun: true, Parameters: map[string]string{"size": "2"}}
+	r.Run.Request = run.Request{Kind: run.ByToken, At: *cmdtest.Before(2 * time.Hour), Actor: "joe", Reason: "CHG-2", DryRun: true, Parameters: map[string]string{"size": "2"}}
 	r.Run.Spec = plan.Spec{RetryLimit: 3, Parameters: []plan.Parameter{{Name: "mode", Default: &fast}, {Name: "size"}, {Name: "unset"}}}
 	r.Journal.Approved = &intent.Actor{Name: "jane", Reason: "CHG-1", At: *cmdtest.Before(time.Hour)}
 	r.Journal.Passed = &intent.Actor{Name: "ops", Reason: "urgent"}
@@ -28,7 +28,7 @@ func TestDescribeTellsWhatSurroundsARun(t *testing.T) {
 	want := `Run:         maint-run-p-x in namespace shop
 Plan:        p
 Phase:       Running for 60m0s, 1 of 1 steps done
-Asked by:    manual of joe
+Asked by:    joe (reason: CHG-2)
 Asked for:   Fri 2026-11-20 23:00 CET (2026-11-20T22:00:00Z)
 Runs as:     ServiceAccount maint-runner
 Parameters:  mode=fast, size=2

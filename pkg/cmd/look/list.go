@@ -223,7 +223,7 @@ func (o *listOptions) runRow(cm *corev1.ConfigMap) []string {
 			took = instant.Approximate(j.FinishedAt.Sub(*j.StartedAt))
 		}
 	}
-	return []string{cm.Name, r.Run.Plan, string(j.Phase), r.Run.Request.Why(), started, took, o.age(cm), j.Message}
+	return []string{cm.Name, r.Run.Plan, string(j.Phase), r.Run.Request.AskedBy(), started, took, o.age(cm), j.Message}
 }
 
 func conditionOf(cm *corev1.ConfigMap, kind string) string {

@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -114,18 +115,19 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 	w := printers.GetNewTabWriter(o.Out)
 	fmt.Fprintln(w, "LOCAL\tUTC\tSCHEDULE\tNOTE")
 	for _, s := range items {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", localOf(s, spec), s.UTC, s.Schedule, view.OrDash(instant.NoteWords(s.Note)))
+		of := spec.Triggers.Schedules[s.Schedule]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", clocksOf(s.UTC, of.Timezone), clocksOf(s.UTC, time.UTC.String()), view.OrDash(cmp.Or(of.Cron, of.RRule, "once")), view.OrDash(instant.NoteWords(s.Note)))
 	}
 	return w.Flush()
 }
 
-// localOf is a slot on the clocks of its schedule.
-func localOf(s view.Slot, spec plan.Spec) string {
-	at, err := time.Parse(time.RFC3339, s.UTC)
-	if err != nil { // we wrote it
-		return s.Local
+// clocksOf shows an instant of the machine's shape on the clocks of a zone.
+func clocksOf(utc, zone string) string {
+	at, err := time.Parse(time.RFC3339, utc)
+	if err != nil { // there is none
+		return utc
 	}
-	return instant.Local(at, spec.Triggers.Schedules[s.Schedule].Timezone)
+	return instant.Local(at, zone)
 }
 
 // markSkipped notes the slots that a plan in the cluster leaves out, by whom and why.
@@ -163,11 +165,19 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 		case !v.Ready:
 			items[i].Note = view.JoinNote(item.Note, "policy not ready ("+v.Reason+")")
 		case v.Until != nil:
-			items[i].Note = view.JoinNote(item.Note, "window closed until "+v.Until.UTC().Format(time.RFC3339)+" ("+v.Reason+")")
+			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, spec.Triggers.Schedules[item.Schedule].Timezone)+" ("+v.Reason+")")
 		default:
 			items[i].Note = view.JoinNote(item.Note, "window closed ("+v.Reason+")")
 		}
 	}
+}
+
+// until is an instant within a note: on the clocks beside it for people, in UTC for scripts.
+func (o *nextOptions) until(at time.Time, zone string) string {
+	if o.out.Lines() {
+		return instant.Local(at, zone)
+	}
+	return instant.UTC(&at)
 }
 
 // agenda is what is meant: a plan or a policy, or a HibernatePlan.
@@ -247,9 +257,18 @@ func (o *nextOptions) windows(s view.Subject) error {
 	w := printers.GetNewTabWriter(o.Out)
 	fmt.Fprintln(w, "OPENS\tCLOSES\tUTC\tNOTE")
 	for _, i := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", localOr(i.Start, s.Zone, "always open"), localOr(i.End, s.Zone, "does not close"), view.OrDash(instant.UTC(i.Start))+"/"+view.OrDash(instant.UTC(i.End)), view.OrDash(i.Note))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", localOr(i.Start, s.Zone, "always open"), localOr(i.End, s.Zone, "does not close"), spanUTC(i.Start, i.End), view.OrDash(i.Note))
 	}
 	return w.Flush()
+}
+
+// spanUTC is from when to when, in UTC.
+func spanUTC(start, end *time.Time) string {
+	if start == nil && end == nil {
+		return "-"
+	}
+	utc := time.UTC.String()
+	return localOr(start, utc, "…") + " to " + localOr(end, utc, "…")
 }
 
 func localOr(t *time.Time, zone, none string) string {

@@ -48,13 +48,13 @@ func TestNextOfSleep(t *testing.T) {
 			}
 			out += one
 		}
-		return out + `],"kind":"WindowList"}` + "\n"
+		return cmdtest.JSON(out + `],"kind":"WindowList"}`)
 	}
 	friday := func(note string) string { return item("2026-11-20T23:00:00Z", "2026-11-21T11:00:00Z", note) }
 	monday := func(note string) string { return item("2026-11-23T23:00:00Z", "2026-11-24T11:00:00Z", note) }
 	const forgetting = "; 'kubectl maint wake held --release' ends that\n"
 	runRows(t, []row{
-		{name: "the one that it is in comes first, with its true start", line: "next office --count 2", world: world, out: "SLEEPS                     WAKES                      UTC                                         NOTE\nFri 2026-11-20 18:00 EST   Sat 2026-11-21 06:00 EST   2026-11-20T23:00:00Z/2026-11-21T11:00:00Z   -\nMon 2026-11-23 18:00 EST   Tue 2026-11-24 06:00 EST   2026-11-23T23:00:00Z/2026-11-24T11:00:00Z   -\n"},
+		{name: "the one that it is in comes first, with its true start", line: "next office --count 2", world: world, out: "SLEEPS                     WAKES                      UTC                                                    NOTE\nFri 2026-11-20 18:00 EST   Sat 2026-11-21 06:00 EST   Fri 2026-11-20 23:00 UTC to Sat 2026-11-21 11:00 UTC   -\nMon 2026-11-23 18:00 EST   Tue 2026-11-24 06:00 EST   Mon 2026-11-23 23:00 UTC to Tue 2026-11-24 11:00 UTC   -\n"},
 		{name: "for a machine", line: "next office --count 2 -o json", world: world, out: list(friday(""), monday(""))},
 		{name: "as the lists print its name", line: "next hibernate-plan/office --count 1 -o json", world: world, out: list(friday(""))},
 		{name: "from an instant", line: "next plan/office --from 2026-11-24T11:00:00Z --count 1 -o json", world: world, out: list(item("2026-11-24T23:00:00Z", "2026-11-25T11:00:00Z", ""))},
@@ -84,7 +84,7 @@ func TestNextOfSleepInFiles(t *testing.T) {
 		"both.yaml": cmdtest.SleeperOf("office", "", office) + cmdtest.PlanOf("orders", "", daily),
 	})
 	friday := func(note string) string {
-		return `{"items":[{"start":"2026-11-20T23:00:00Z","end":"2026-11-21T11:00:00Z","note":"` + note + `"}],"kind":"WindowList"}` + "\n"
+		return cmdtest.JSON(`{"items":[{"start":"2026-11-20T23:00:00Z","end":"2026-11-21T11:00:00Z","note":"` + note + `"}],"kind":"WindowList"}`)
 	}
 	for _, c := range []struct {
 		name string
@@ -94,7 +94,7 @@ func TestNextOfSleepInFiles(t *testing.T) {
 		{"the only one", []string{"next", "-f", "one.yaml", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: friday("skipped")}},
 		{"one by its name", []string{"next", "-f", "two.yaml", "office", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: friday("")}},
 		{"two without a name", []string{"next", "-f", "two.yaml"}, cmdtest.Printed{Code: 2, Err: "error: the files hold 2 hibernate plans: name one (office, lunch)\n"}},
-		{"beside a plan the plan is meant", []string{"next", "-f", "both.yaml", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: `{"items":[{"utc":"2026-11-21T01:00:00Z","local":"2026-11-21T02:00:00+01:00","schedule":0,"note":""}],"kind":"SlotList"}` + "\n"}},
+		{"beside a plan the plan is meant", []string{"next", "-f", "both.yaml", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: cmdtest.JSON(`{"items":[{"utc":"2026-11-21T01:00:00Z","local":"2026-11-21T02:00:00+01:00","schedule":0,"note":""}],"kind":"SlotList"}`)}},
 	} {
 		t.Run(c.name, func(t *testing.T) { cmdtest.Offline(t, cmd.Run, "", c.args...).Is(t, c.want) })
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
@@ -97,10 +98,10 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v := print.New(o.Env, s.Zone)
+	v := o.printer(s)
 	list := o.obstacles(s, p, agent, v)
 	o.noteOwner(ctx, k, p)
-	return o.report(p, v, list)
+	return o.report(p, v, list, whatNext(p, v, agent.Missing == "" && o.triggerHelps(s, p)))
 }
 
 // noteOwner warns of who would undo what the plan's runs do. Whoever may not read the target
@@ -143,9 +144,9 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 	return s, err
 }
 
-func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle) error {
+func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, next []string) error {
 	if !o.out.Lines() {
-		return o.reportValue(p, v, list)
+		return o.reportValue(p, v, list, next)
 	}
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
@@ -165,7 +166,9 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle) error
 	default:
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	}
-	fmt.Fprintln(o.Out, whatNext(p, v))
+	for _, line := range next {
+		fmt.Fprintln(o.Out, line)
+	}
 	if len(list) > 0 {
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
@@ -173,7 +176,7 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle) error
 }
 
 // reportValue is report for scripts.
-func (o *whyOptions) reportValue(p view.Plan, v print.Printer, list []obstacle) error {
+func (o *whyOptions) reportValue(p view.Plan, v print.Printer, list []obstacle, next []string) error {
 	var standing []string
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
@@ -185,7 +188,7 @@ func (o *whyOptions) reportValue(p view.Plan, v print.Printer, list []obstacle) 
 			standing = append(standing, said)
 		}
 	}
-	if err := o.printWhy(annotations.KindPlan, p.Object.Namespace, p.Object.Name, standing, list, strings.Split(whatNext(p, v), "\n")...); err != nil {
+	if err := o.printWhy(annotations.KindPlan, p.Object.Namespace, p.Object.Name, standing, list, next...); err != nil {
 		return err
 	}
 	if len(list) > 0 {
@@ -208,17 +211,35 @@ func refusedRollback(p view.Plan) string {
 	return ""
 }
 
-// whatNext says what the plan waits for when nothing is in the way.
-func whatNext(p view.Plan, v print.Printer) string {
+// whatNext says what the plan waits for when nothing is in the way. ask: a request for a run
+// would be taken up.
+func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 	var triggers []string
 	if next := v.Next(p); next != "" {
 		triggers = append(triggers, "next slot: "+next)
 	}
+	if !ask {
+		return triggers
+	}
 	if keys := p.Spec.Triggers.Labels; len(keys) > 0 && p.Spec.Target != nil {
 		triggers = append(triggers, fmt.Sprintf("put a label on %s to ask for a run: %s", p.Spec.TargetSaid(), strings.Join(keys, ", ")))
 	}
-	return strings.Join(append(triggers, "somebody may ask: "+v.Suggest().Trigger(p.Object.Name)), "\n")
+	return append(triggers, "somebody may ask: "+v.Suggest().Trigger(p.Object.Name))
 }
+
+// triggerHelps says whether a run that is asked for now would begin by itself: at once, or
+// when a window opens.
+func (o *whyOptions) triggerHelps(s view.Subject, p view.Plan) bool {
+	_, invalid := falseCondition(p, "Valid")
+	_, unready := falseCondition(p, "Ready")
+	if p.Decision.WaitsFor != "" || len(p.Faults) > 0 || invalid || unready || s.PauseAt(o.Now()).On || o.printer(s).Frozen(p.Intent) != "" {
+		return false
+	}
+	v := s.Gate.Verdict(o.Now())
+	return v.Permitted || v.Ready && v.Until != nil && !strings.HasPrefix(v.Reason, schedule.OfNamespace)
+}
+
+func (o *whyOptions) printer(s view.Subject) print.Printer { return print.New(o.Env, s.Zone) }
 
 // obstacles are in the order in which the core asks: invalid, not ready, paused,
 // window, busy, skip.
@@ -252,7 +273,9 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		case verdict.Until != nil:
 			found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(o.Now()))
 		}
-		found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
+		if !strings.HasPrefix(verdict.Reason, schedule.OfNamespace) { // that binds whatever is asked
+			found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
+		}
 		out = append(out, found)
 	}
 	if p.Ledger != nil {
@@ -299,6 +322,9 @@ func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer
 
 func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 	var out []obstacle
+	if name := p.Decision.WaitsFor; name != "" {
+		out = append(out, obstacle{p.Decision.Waiting, "it begins when that run has ended; " + o.Suggest().Describe(name) + " shows how far it is"})
+	}
 	for _, l := range p.Active {
 		switch open := view.Questions(l); {
 		case l.Journal.Phase == run.Pending && len(open) > 0:

@@ -238,6 +238,14 @@ func (o *simulateOptions) printValues(entries []simulate.Entry) error {
 	return print.Items(o.out, o.Out, "LedgerList", items, func(i simulated) string { return strings.TrimSuffix(i.Plan+"@"+i.Slot, "@") })
 }
 
+// clocksOf is a cell with an instant on the clocks of a zone.
+func clocksOf(at *time.Time, zone string) string {
+	if at == nil {
+		return view.OrDash("")
+	}
+	return instant.Local(*at, zone)
+}
+
 func (o *simulateOptions) printTable(entries []simulate.Entry) error {
 	if len(entries) == 0 {
 		fmt.Fprintln(o.ErrOut, "no slot lies between")
@@ -248,13 +256,13 @@ func (o *simulateOptions) printTable(entries []simulate.Entry) error {
 	fmt.Fprintln(w, "PLAN\tLOCAL\tUTC\tRESULT\tREASON\tSTARTED"+map[bool]string{true: "\tWOKEN"}[woken])
 	total := map[run.Result]int{}
 	for _, e := range entries {
-		item, local := simulatedOf(e), ""
-		if e.Slot != nil {
-			local = instant.Local(*e.Slot, e.Zone)
+		zone := e.Zone
+		if e.Slot == nil { // no schedule asked
+			zone = o.Zone
 		}
-		row := []string{item.Plan, view.OrDash(local), view.OrDash(item.Slot), item.Result, view.OrDash(item.Reason), view.OrDash(item.StartedAt)}
+		row := []string{e.Namespace + "/" + e.Plan, clocksOf(e.Slot, zone), clocksOf(e.Slot, time.UTC.String()), string(e.Result), view.OrDash(e.Reason), clocksOf(e.StartedAt, zone)}
 		if woken {
-			row = append(row, view.OrDash(item.WokenAt))
+			row = append(row, clocksOf(e.WokenAt, zone))
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 		total[e.Result]++

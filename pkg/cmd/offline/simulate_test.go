@@ -12,14 +12,14 @@ import (
 
 func TestSimulateShowsWhatTheAgentWouldDecide(t *testing.T) {
 	cmdtest.WriteFiles(t, map[string]string{"plans/world.yaml": cmdtest.SimulatedWorld})
-	cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "plans", "-n", "ops", "--to", "24h").Is(t, cmdtest.Printed{Code: 0, Out: `PLAN          LOCAL                      UTC                    RESULT    REASON     STARTED
-ops/reports   -                          -                      Ran       create     2026-11-21T00:00:00Z
-ops/reports   Sat 2026-11-21 00:00 UTC   2026-11-21T00:00:00Z   Skipped   busy       -
-shop/orders   Sat 2026-11-21 07:00 UTC   2026-11-21T07:00:00Z   Missed    window     -
-ops/reports   Sat 2026-11-21 08:00 UTC   2026-11-21T08:00:00Z   Skipped   busy       -
-ops/reports   Sat 2026-11-21 16:00 UTC   2026-11-21T16:00:00Z   Ran       schedule   2026-11-21T16:00:00Z
-shop/orders   Sat 2026-11-21 21:00 CET   2026-11-21T20:00:00Z   Ran       schedule   2026-11-21T21:00:00Z
-shop/orders   Sat 2026-11-21 23:00 CET   2026-11-21T22:00:00Z   Ran       schedule   2026-11-21T22:00:00Z
+	cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "plans", "-n", "ops", "--to", "24h").Is(t, cmdtest.Printed{Code: 0, Out: `PLAN          LOCAL                      UTC                        RESULT    REASON     STARTED
+ops/reports   -                          -                          Ran       create     Sat 2026-11-21 01:00 CET
+ops/reports   Sat 2026-11-21 00:00 UTC   Sat 2026-11-21 00:00 UTC   Skipped   busy       -
+shop/orders   Sat 2026-11-21 07:00 UTC   Sat 2026-11-21 07:00 UTC   Missed    window     -
+ops/reports   Sat 2026-11-21 08:00 UTC   Sat 2026-11-21 08:00 UTC   Skipped   busy       -
+ops/reports   Sat 2026-11-21 16:00 UTC   Sat 2026-11-21 16:00 UTC   Ran       schedule   Sat 2026-11-21 16:00 UTC
+shop/orders   Sat 2026-11-21 21:00 CET   Sat 2026-11-21 20:00 UTC   Ran       schedule   Sat 2026-11-21 22:00 CET
+shop/orders   Sat 2026-11-21 23:00 CET   Sat 2026-11-21 22:00 UTC   Ran       schedule   Sat 2026-11-21 23:00 CET
 `, Err: `from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)
 note: plan ops/reports: nobody resumes step hold here: it lasts until maxDuration 9h0m0s
 4 ran, 2 skipped, 1 missed
@@ -29,11 +29,11 @@ note: plan ops/reports: nobody resumes step hold here: it lasts until maxDuratio
 func TestSimulateForMachines(t *testing.T) {
 	cmdtest.WriteFiles(t, map[string]string{"world.yaml": cmdtest.SimulatedWorld})
 	got := cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "world.yaml", "--from", "2026-11-21T19:00:00Z", "--to", "5h", "--outage", "2026-11-21T21:30:00Z/3h", "-o", "json")
-	got.Is(t, cmdtest.Printed{Code: 0, Out: strings.Join([]string{
+	got.Is(t, cmdtest.Printed{Code: 0, Out: cmdtest.JSON(strings.Join([]string{
 		`{"items":[{"plan":"default/reports","result":"Ran","reason":"create","run":"maint-run-reports-huqiyzt5vb","startedAt":"2026-11-21T19:00:00Z"}`,
 		`{"plan":"shop/orders","slot":"2026-11-21T20:00:00Z","result":"Ran","reason":"schedule","run":"maint-run-orders-jfrmrejvfk","startedAt":"2026-11-21T21:00:00Z"}`,
 		`{"plan":"shop/orders","slot":"2026-11-21T22:00:00Z","result":"Missed","reason":"deadline"}],"kind":"LedgerList"}`,
-	}, ",") + "\n", Err: `from Sat 2026-11-21 20:00 CET (2026-11-21T19:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)
+	}, ",")), Err: `from Sat 2026-11-21 20:00 CET (2026-11-21T19:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)
 nobody looks from Sat 2026-11-21 22:30 CET (2026-11-21T21:30:00Z) to Sun 2026-11-22 01:30 CET (2026-11-22T00:30:00Z)
 note: plan default/reports: nobody resumes step hold here: it lasts until maxDuration 9h0m0s
 `})
@@ -71,7 +71,7 @@ func TestSimulateOfNothing(t *testing.T) {
 	cmdtest.WriteFiles(t, map[string]string{"policy.yaml": strings.Split(cmdtest.SimulatedWorld, "---\n")[1], "f.yaml": cmdtest.Manifest()})
 	const span = "from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sat 2026-11-28 01:00 CET (2026-11-28T00:00:00Z)\n"
 	cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "policy.yaml").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "warning: no plan was found in policy.yaml\n" + span + "no slot lies between\n"})
-	cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "policy.yaml", "-o", "json").Is(t, cmdtest.Printed{Code: 0, Out: "{\"items\":[],\"kind\":\"LedgerList\"}\n", Err: "warning: no plan was found in policy.yaml\n" + span})
+	cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "policy.yaml", "-o", "json").Is(t, cmdtest.Printed{Code: 0, Out: cmdtest.JSON(`{"items":[],"kind":"LedgerList"}`), Err: "warning: no plan was found in policy.yaml\n" + span})
 }
 
 func TestSimulateRefuses(t *testing.T) {
@@ -107,11 +107,11 @@ func TestSimulateOfSleep(t *testing.T) {
 		want cmdtest.Printed
 	}{
 		{[]string{"simulate", "-f", "f.yaml"}, cmdtest.Printed{
-			Out: "PLAN          LOCAL                      UTC                    RESULT    REASON     STARTED                WOKEN\nshop/nights   Sat 2026-11-21 18:00 EST   2026-11-21T23:00:00Z   Ran       schedule   2026-11-21T23:00:00Z   2026-11-22T11:00:00Z\nshop/nights   Sun 2026-11-22 18:00 EST   2026-11-22T23:00:00Z   Skipped   skip       -                      -\n",
+			Out: "PLAN          LOCAL                      UTC                        RESULT    REASON     STARTED                    WOKEN\nshop/nights   Sat 2026-11-21 18:00 EST   Sat 2026-11-21 23:00 UTC   Ran       schedule   Sat 2026-11-21 18:00 EST   Sun 2026-11-22 06:00 EST\nshop/nights   Sun 2026-11-22 18:00 EST   Sun 2026-11-22 23:00 UTC   Skipped   skip       -                          -\n",
 			Err: rehearses + times + "1 ran, 1 skipped, 0 missed\n",
 		}},
 		{[]string{"simulate", "-f", "f.yaml", "-o", "json"}, cmdtest.Printed{
-			Out: `{"items":[{"plan":"shop/nights","slot":"2026-11-21T23:00:00Z","result":"Ran","reason":"schedule","startedAt":"2026-11-21T23:00:00Z","wokenAt":"2026-11-22T11:00:00Z"},{"plan":"shop/nights","slot":"2026-11-22T23:00:00Z","result":"Skipped","reason":"skip"}],"kind":"LedgerList"}` + "\n",
+			Out: cmdtest.JSON(`{"items":[{"plan":"shop/nights","slot":"2026-11-21T23:00:00Z","result":"Ran","reason":"schedule","startedAt":"2026-11-21T23:00:00Z","wokenAt":"2026-11-22T11:00:00Z"},{"plan":"shop/nights","slot":"2026-11-22T23:00:00Z","result":"Skipped","reason":"skip"}],"kind":"LedgerList"}`),
 			Err: rehearses + times,
 		}},
 		{[]string{"simulate", "-f", "twice.yaml"}, cmdtest.Printed{Code: 1, Err: "error: plan shop/nights stands in twice.yaml and in twice.yaml: a cluster can have only one\n"}},

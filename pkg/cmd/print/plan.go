@@ -107,7 +107,11 @@ func (v Printer) waitingToken(p view.Plan) string {
 	if p.Intent.Token == "" || view.TokenHandled(p.Object, p.Ledger) {
 		return ""
 	}
-	return "a trigger that the agent has not handled yet" + ByOf(p.Object, annotations.Trigger)
+	text := "a trigger that the agent has not handled yet"
+	if run := p.Decision.WaitsFor; run != "" {
+		text = "a trigger, for the end of run " + run
+	}
+	return text + ByOf(p.Object, annotations.Trigger)
 }
 
 // conditions are all, or those that say more than that all is well.

@@ -237,19 +237,27 @@ func (o *Values) streamed(w io.Writer, v Value) error {
 	return nil
 }
 
-// Items prints a list whose JSON is one line without apiVersion: the shapes of the offline
-// commands are older than it. name is what -o name says of an item.
+// JSON prints a value of a shape that is older than apiVersion, indented as kubectl does.
+func JSON(w io.Writer, value any) error {
+	b, err := stdjson.MarshalIndent(value, "", "    ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, string(b))
+	return err
+}
+
+// Items prints a list without apiVersion: the shapes of the offline commands are older than it.
+// name is what -o name says of an item.
 func Items[T any](o *Values, w io.Writer, kind string, items []T, name func(T) string) error {
 	if items == nil {
 		items = []T{}
 	}
 	if o.Format() == "json" {
-		b, err := stdjson.Marshal(map[string]any{"kind": kind, "items": items})
-		if err != nil {
+		if err := JSON(w, map[string]any{"kind": kind, "items": items}); err != nil {
 			return fmt.Errorf("print %s: %w", kind, err)
 		}
-		_, err = fmt.Fprintln(w, string(b))
-		return err
+		return nil
 	}
 	values := []Value{}
 	for _, item := range items {

@@ -90,7 +90,7 @@ func (a *Agenda) namespace(name string) {
 	before := len(a.Entries)
 	gate := a.World.Resolver.Gate(policy.Query{Namespace: name, Own: policy.StanzaText{Strategy: schedule.Permissive}})
 	for s := range closed(gate.At, a.From, a.To) {
-		strategy, _, _ := strings.Cut(strings.TrimPrefix(s.Reason, "namespace: "), " ") // its instant is the entry's end
+		strategy, _, _ := strings.Cut(strings.TrimPrefix(s.Reason, schedule.OfNamespace), " ") // its instant is the entry's end
 		a.add(a.stretch(owner, s, strategy))
 	}
 	a.paused(owner, a.World.Pauses[name], "")
