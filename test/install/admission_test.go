@@ -69,6 +69,14 @@ func TestThePoliciesComeByAFlagStayAndGoByTheFlag(t *testing.T) {
 	l.there(false, "after another upgrade")
 
 	l.install(nextVersion, "--with-admission")
+	for _, mode := range []string{"client", "server"} {
+		p := l.maint(nextVersion, "uninstall", "--dry-run="+mode)
+		mark := map[string]string{"client": " deleted (dry run)\n", "server": " deleted (server dry run)\n"}[mode]
+		if p.code != 0 || !strings.Contains(p.out, "validatingadmissionpolicy/maint-intents"+mark) {
+			t.Errorf("uninstall --dry-run=%s exits %d: %s%s", mode, p.code, p.out, p.err)
+		}
+		l.there(true, "after a dry run of uninstall")
+	}
 	if p := l.maint(nextVersion, "uninstall", "--yes"); p.code != 0 {
 		t.Fatalf("uninstall exits %d: %s%s", p.code, p.out, p.err)
 	}

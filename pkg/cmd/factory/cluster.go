@@ -103,17 +103,9 @@ func Explain(doing string, err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &out) && !out.Timeout() && !errors.Is(err, context.Canceled):
-		return fmt.Errorf("%s: the API server at %s cannot be reached: %w; %s", doing, serverOf(out.URL), out.Err, lookAt(serverOf(out.URL)))
+		return fmt.Errorf("%s: the API server at %s cannot be reached: %w; 'kubectl cluster-info' tries it, 'kubectl config get-contexts' lists others", doing, serverOf(out.URL), out.Err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
-}
-
-// lookAt says what tells more of an API server that does not answer.
-func lookAt(server string) string {
-	if server == unconfigured {
-		return "no kubeconfig names another: set KUBECONFIG, or give --kubeconfig"
-	}
-	return "'kubectl cluster-info' tries it, 'kubectl config get-contexts' lists others"
 }
 
 // unconfigured is where client-go looks for an API server when nothing says where one is.

@@ -124,6 +124,15 @@ func (d *DryRun) Options() metav1.PatchOptions {
 	return o
 }
 
+// Deletion are the options of a deletion.
+func (d *DryRun) Deletion() metav1.DeleteOptions {
+	var o metav1.DeleteOptions
+	if d.Mode == "server" {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	return o
+}
+
 // Wrote keeps an object for -o, as it was written.
 func (d *DryRun) Wrote(o runtime.Object) {
 	if d.Format() != "" {

@@ -94,13 +94,10 @@ func (c *Factory) Connect() (*Cluster, error) {
 	if c.fixed != nil {
 		return c.fixed, nil
 	}
-	config, err := c.Config.ToRESTConfig()
+	config, err := c.ClientConfig()
 	if err != nil {
-		return nil, NoCluster(err)
+		return nil, err
 	}
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 50, 300 // as kubectl
-	config.UserAgent = "kubectl-maint/" + c.Version
 	config.WarningHandler = rest.NewWarningWriter(c.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	clock := &serverClock{}
 	config.Wrap(clock.RoundTripper)
@@ -159,7 +156,40 @@ func NoCluster(err error) error {
 	if clientcmd.IsEmptyConfig(err) {
 		return errors.New("no cluster is configured: set KUBECONFIG or give --kubeconfig")
 	}
-	return fmt.Errorf("read kubeconfig: %w", err)
+	return fmt.Errorf("read kubeconfig: %w; 'kubectl config get-contexts' shows what kubectl finds", err)
+}
+
+// ClientConfig is how to reach the cluster that the kubeconfig points at.
+func (c *Factory) ClientConfig() (*rest.Config, error) {
+	config, err := c.Config.ToRESTConfig()
+	if err != nil {
+		return nil, NoCluster(err)
+	}
+	if config.Host == unconfigured && *c.Config.APIServer == "" {
+		return nil, c.nothingConfigured()
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 50, 300 // as kubectl
+	config.UserAgent = "kubectl-maint/" + c.Version
+	return config, nil
+}
+
+// nothingConfigured says which files were to say where the cluster is, and do not: client-go
+// would look for one on this machine.
+func (c *Factory) nothingConfigured() error {
+	var missing, silent []string
+	for _, file := range c.Config.ToRawKubeConfigLoader().ConfigAccess().GetLoadingPrecedence() {
+		if _, err := os.Stat(file); err != nil {
+			missing = append(missing, file)
+		} else {
+			silent = append(silent, file)
+		}
+	}
+	why := view.PrefixList("there is no kubeconfig ", missing)
+	if len(silent) > 0 {
+		why = view.PrefixList("no current context names a cluster in kubeconfig ", silent)
+	}
+	return fmt.Errorf("no cluster is configured: %s; set KUBECONFIG to a file that there is, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds", why)
 }
 
 // OfflineAgent is the namespace of the agent where no cluster is asked.

@@ -332,7 +332,6 @@ func TestErrorsOfTheAPIServerInWords(t *testing.T) {
 	}{
 		{"none", nil, ""},
 		{"it cannot be reached", refused, "list nodes: the API server at https://10.0.0.1:6443 cannot be reached: connection refused; 'kubectl cluster-info' tries it, 'kubectl config get-contexts' lists others"},
-		{"nothing says where it is", &url.Error{Op: "Get", URL: "http://localhost:8080/api", Err: errors.New("connection refused")}, "list nodes: the API server at http://localhost:8080 cannot be reached: connection refused; no kubeconfig names another: set KUBECONFIG, or give --kubeconfig"},
 		{"interrupted on the way", &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api", Err: context.Canceled}, `list nodes: Get "https://10.0.0.1:6443/api": context canceled`},
 		{"forbidden", apierrors.NewForbidden(corev1.Resource("nodes"), "", nil), "list nodes: nodes is forbidden: <nil>"},
 		{"anything else", errors.New("etcd is full"), "list nodes: etcd is full"},
@@ -456,8 +455,8 @@ func TestConnect(t *testing.T) {
 		name, path, want, err string
 	}{
 		{"a kubeconfig with a namespace", config, "shop", ""},
-		{"none, which means what it means to kubectl", filepath.Join(t.TempDir(), "none"), "default", ""},
-		{"a folder", t.TempDir(), "", "read kubeconfig: error loading config file \"FOLDER\": read FOLDER: is a directory"},
+		{"one that is not there", filepath.Join(t.TempDir(), "none"), "", "no cluster is configured: there is no kubeconfig FOLDER; set KUBECONFIG to a file that there is, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds"},
+		{"a folder", t.TempDir(), "", "read kubeconfig: error loading config file \"FOLDER\": read FOLDER: is a directory; 'kubectl config get-contexts' shows what kubectl finds"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", c.path)
@@ -478,7 +477,7 @@ func TestConnect(t *testing.T) {
 	if err := factory.NoCluster(clientcmd.NewEmptyConfigError("")); err.Error() != "no cluster is configured: set KUBECONFIG or give --kubeconfig" {
 		t.Error(err)
 	}
-	if err := factory.NoCluster(errors.New("line 3: no YAML")); err.Error() != "read kubeconfig: line 3: no YAML" {
+	if err := factory.NoCluster(errors.New("line 3: no YAML")); err.Error() != "read kubeconfig: line 3: no YAML; 'kubectl config get-contexts' shows what kubectl finds" {
 		t.Error(err)
 	}
 	f := factoryOf()
@@ -596,5 +595,29 @@ func TestANodeThatIsNearlyThereIsSuggested(t *testing.T) {
 				t.Errorf("said %q", cmdtest.ErrText(err))
 			}
 		})
+	}
+}
+
+// client-go would look for a cluster on this machine, and say that its port is refused.
+func TestAKubeconfigThatNamesNoClusterIsNamed(t *testing.T) {
+	missing, empty := filepath.Join(t.TempDir(), "missing"), filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const next = "; set KUBECONFIG to a file that there is, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds"
+	for files, want := range map[string]string{
+		missing:               "no cluster is configured: there is no kubeconfig " + missing + next,
+		empty:                 "no cluster is configured: no current context names a cluster in kubeconfig " + empty + next,
+		missing + ":" + empty: "no cluster is configured: no current context names a cluster in kubeconfig " + empty + next,
+	} {
+		t.Setenv("KUBECONFIG", files)
+		if _, err := factoryOf().Connect(); cmdtest.ErrText(err) != want {
+			t.Errorf("KUBECONFIG=%s: %v", files, err)
+		}
+	}
+	f := factoryOf()
+	*f.Config.APIServer = "http://localhost:8080"
+	if _, err := f.Connect(); err != nil {
+		t.Errorf("a server that was asked for: %v", err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -34,13 +33,10 @@ type applier struct {
 }
 
 func connect(c *factory.Factory) (*applier, error) {
-	config, err := c.Config.ToRESTConfig()
+	config, err := c.ClientConfig()
 	if err != nil {
-		return nil, factory.NoCluster(err)
+		return nil, err
 	}
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 50, 300 // as kubectl
-	config.UserAgent = "kubectl-maint/" + c.Version
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err

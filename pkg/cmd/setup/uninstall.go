@@ -21,7 +21,9 @@ import (
 type uninstallOptions struct {
 	*factory.Factory
 	factory.Consent
+	factory.DryRun
 	namespace string
+	faults    exit.Faults
 }
 
 // NewUninstall removes the agent.
@@ -33,12 +35,16 @@ func NewUninstall(c *factory.Factory) *cobra.Command {
 		Long: `Remove what install applied. Refused while a run lives: its finally would not
 run, and its finalizer would hold it for ever; while gates hold something, and while
 nodes are cordoned by the agent. Plans, their ledgers and their
-history stay, and so does the agent's namespace. It is refused while anything sleeps, too.`,
-		Example: "  kubectl maint uninstall --yes",
+history stay, and so does the agent's namespace. It is refused while anything sleeps, too.
+
+--dry-run=client lists what would be deleted, --dry-run=server has the API server try it;
+both are refused when uninstall is.`,
+		Example: "  kubectl maint uninstall --dry-run=client\n  kubectl maint uninstall --yes",
 		Args:    cobra.NoArgs,
 		RunE:    factory.RunE(o),
 	}
 	o.Consent.AddFlag(cmd)
+	o.AddMode(cmd)
 	return cmd
 }
 
@@ -51,8 +57,11 @@ func (o *uninstallOptions) Complete(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// Validate has nothing to check.
-func (o *uninstallOptions) Validate() error { return nil }
+// Validate checks the flags.
+func (o *uninstallOptions) Validate() error {
+	o.DryRun.Check(&o.faults)
+	return o.faults.Err()
+}
 
 // nothingCordoned refuses while nodes are cordoned by us: nobody would uncordon
 // them.
@@ -118,8 +127,10 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	if err := o.nothingHeld(ctx, k); err != nil {
 		return err
 	}
-	if err := o.Confirm(ctx, o.Consent, "remove the agent from namespace "+o.namespace); err != nil {
-		return err
+	if o.Kept() {
+		if err := o.Confirm(ctx, o.Consent, "remove the agent from namespace "+o.namespace); err != nil {
+			return err
+		}
 	}
 	if err := o.remove(ctx); err != nil {
 		return err
@@ -145,12 +156,16 @@ func (o *uninstallOptions) remove(ctx context.Context) error {
 		if to == nil || u.GetKind() == "Namespace" {
 			continue
 		}
-		switch err := to.Delete(ctx, u.GetName(), metav1.DeleteOptions{}); {
+		del := func() error { return to.Delete(ctx, u.GetName(), o.Deletion()) }
+		if o.Client() {
+			del = func() error { _, err := to.Get(ctx, u.GetName(), metav1.GetOptions{}); return err }
+		}
+		switch err := del(); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return factory.Explain("delete "+named(u), err)
 		default:
-			fmt.Fprintf(o.Out, "%s deleted\n", named(u))
+			fmt.Fprintf(o.Out, "%s deleted%s\n", named(u), o.Mark())
 		}
 	}
 	return nil
@@ -159,18 +174,29 @@ func (o *uninstallOptions) remove(ctx context.Context) error {
 // leftovers takes away what the agent itself kept in its namespace. The
 // namespace stays: what else is in it is not ours to delete.
 func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) error {
-	err := k.ConfigMaps(o.namespace).Delete(ctx, annotations.HeartbeatName, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return factory.Explain("delete the heartbeat", err)
-	}
-	err = k.Kube.CoordinationV1().Leases(o.namespace).Delete(ctx, annotations.LeaseName, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return factory.Explain("delete the lease", err)
+	if err := o.ownRecords(ctx, k); err != nil {
+		return err
 	}
 	if _, err := k.Kube.CoreV1().Namespaces().Get(ctx, o.namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		fmt.Fprintf(o.ErrOut, "there is no namespace %s: nothing is left in it\n", o.namespace)
 		return nil
 	}
 	fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it: 'kubectl delete namespace %s' takes it away\n", o.namespace, o.namespace)
+	return nil
+}
+
+// ownRecords deletes the heartbeat and the lease.
+func (o *uninstallOptions) ownRecords(ctx context.Context, k *factory.Cluster) error {
+	if o.Client() {
+		return nil
+	}
+	err := k.ConfigMaps(o.namespace).Delete(ctx, annotations.HeartbeatName, o.Deletion())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return factory.Explain("delete the heartbeat", err)
+	}
+	err = k.Kube.CoordinationV1().Leases(o.namespace).Delete(ctx, annotations.LeaseName, o.Deletion())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return factory.Explain("delete the lease", err)
+	}
 	return nil
 }
