@@ -41,7 +41,9 @@ func NewRBAC(c *factory.Factory) *cobra.Command {
 		Short: "Print the Roles that plans need",
 		Long: `Print the ServiceAccounts, Roles and ClusterRoles that plans in files need for their
 targets, triggers and steps, and HibernatePlans for their targets, with their bindings:
-all that they need, and nothing else. A plan that names no namespace is in that of -n, or
+all that they need, and nothing else. Roles and bindings are named after the plan, maint:PLAN,
+and outside of its namespace maint:NAMESPACE:PLAN, so that plans with one account do not replace
+each other's. A plan that names no namespace is in that of -n, or
 of the kubeconfig's context. No cluster is asked, so resources are named by the rules of
 English: review them where a kind has another plural. What no file says is told on
 standard error: objects that an expression names, what a function asks for, the owner of
@@ -83,10 +85,13 @@ func (o *rbacOptions) Run(context.Context) error {
 	if len(w.Plans)+len(w.Sleepers) == 0 {
 		return errors.New("the files hold no plan")
 	}
-	needs := map[account][]rights.Need{}
+	needs := map[account]map[string][]rights.Need{} // by the plan's name
 	add := func(kind, namespace, name, as string, found []rights.Need, open []string) {
 		who := account{namespace, cmp.Or(as, policy.DefaultServiceAccount)}
-		needs[who] = append(needs[who], found...)
+		if needs[who] == nil {
+			needs[who] = map[string][]rights.Need{}
+		}
+		needs[who][name] = append(needs[who][name], found...)
 		for _, text := range open {
 			if name != "" {
 				text = kind + " " + name + ", " + text
@@ -151,10 +156,20 @@ func bare(object runtime.Object) (map[string]any, error) {
 	return u, nil
 }
 
-// manifestsOf are an account and its roles: one in each namespace, and one of the cluster.
-func manifestsOf(who account, needs []rights.Need) []runtime.Object {
-	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: who.name, Namespace: who.namespace}}
+// manifestsOf are an account and the roles of its plans.
+func manifestsOf(who account, plans map[string][]rights.Need) []runtime.Object {
 	out := []runtime.Object{&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: metav1.ObjectMeta{Name: who.name, Namespace: who.namespace}}}
+	for _, name := range slices.Sorted(maps.Keys(plans)) {
+		out = append(out, rolesOf(who, cmp.Or(name, who.name), plans[name])...)
+	}
+	return out
+}
+
+// rolesOf are the roles of a plan, one in each namespace and one of the cluster, under names
+// that no other plan's have: no name of an object of ours holds a colon.
+func rolesOf(who account, planName string, needs []rights.Need) []runtime.Object {
+	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: who.name, Namespace: who.namespace}}
+	var out []runtime.Object
 	byNamespace := map[string][]rights.Need{}
 	for _, n := range needs {
 		byNamespace[n.Namespace] = append(byNamespace[n.Namespace], n)
@@ -164,15 +179,14 @@ func manifestsOf(who account, needs []rights.Need) []runtime.Object {
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		rules := rulesOf(byNamespace[namespace])
-		name := metav1.ObjectMeta{Name: who.name, Namespace: namespace}
+		name := metav1.ObjectMeta{Name: "maint:" + planName, Namespace: namespace}
+		if namespace != who.namespace {
+			name.Name = "maint:" + who.namespace + ":" + planName
+		}
 		if namespace == "" {
-			name.Name = who.namespace + "-" + who.name
 			out = append(out, &rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: name, Rules: rules},
 				&rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: name, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name}})
 			continue
-		}
-		if namespace != who.namespace {
-			name.Name = who.namespace + "-" + who.name
 		}
 		out = append(out, &rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: name, Rules: rules},
 			&rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: name, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name}})

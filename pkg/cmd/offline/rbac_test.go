@@ -39,7 +39,7 @@ func TestRBACBringsRightsTogether(t *testing.T) {
   - get
   - patch
 `
-	for _, want := range []string{"kind: ServiceAccount\nmetadata:\n  name: maint-runner\n  namespace: shop\n", orders, "  - deployments\n  verbs:\n  - list\n  - watch\n", "  name: shop-maint-runner\n  namespace: front\n"} {
+	for _, want := range []string{"kind: ServiceAccount\nmetadata:\n  name: maint-runner\n  namespace: shop\n", orders, "  - deployments\n  verbs:\n  - list\n  - watch\n", "  name: maint:shop:maint-runner\n  namespace: front\n"} {
 		if !strings.Contains(got.Out, want) {
 			t.Errorf("lacks\n%s\nin\n%s", want, got.Out)
 		}
@@ -51,11 +51,32 @@ func TestRBACBringsRightsTogether(t *testing.T) {
 
 func TestRBACForScripts(t *testing.T) {
 	for format, want := range map[string]string{
-		"name": "serviceaccount/maint-runner\nrole.rbac.authorization.k8s.io/shop-maint-runner\nrolebinding.rbac.authorization.k8s.io/shop-maint-runner\nrole.rbac.authorization.k8s.io/maint-runner\nrolebinding.rbac.authorization.k8s.io/maint-runner\n",
+		"name": "serviceaccount/maint-runner\nrole.rbac.authorization.k8s.io/maint:shop:maint-runner\nrolebinding.rbac.authorization.k8s.io/maint:shop:maint-runner\nrole.rbac.authorization.k8s.io/maint:maint-runner\nrolebinding.rbac.authorization.k8s.io/maint:maint-runner\n",
 		"jsonpath={.kind} {.items[*].kind} {.items[1].metadata.namespace}":    "List ServiceAccount Role RoleBinding Role RoleBinding front",
-		"custom-columns=KIND:.kind,NAME:.metadata.name,VERBS:.rules[0].verbs": "KIND             NAME                VERBS\nServiceAccount   maint-runner        <none>\nRole             shop-maint-runner   [get patch]\nRoleBinding      shop-maint-runner   <none>\nRole             maint-runner        [list watch]\nRoleBinding      maint-runner        <none>\n",
+		"custom-columns=KIND:.kind,NAME:.metadata.name,VERBS:.rules[0].verbs": "KIND             NAME                      VERBS\nServiceAccount   maint-runner              <none>\nRole             maint:shop:maint-runner   [get patch]\nRoleBinding      maint:shop:maint-runner   <none>\nRole             maint:maint-runner        [list watch]\nRoleBinding      maint:maint-runner        <none>\n",
 	} {
 		cmdtest.Offline(t, cmd.Run, rolledUp, "-n", "shop", "rbac", "-f", "-", "-o", format).Is(t, cmdtest.Printed{Out: want})
+	}
+}
+
+// Each may be applied without the other, and neither replaces what the other is given.
+func TestRBACOfTwoPlansOfOneAccount(t *testing.T) {
+	restarts := func(name, deployment string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: shop, labels: {maint.dev/kind: plan}}\ndata:\n  plan.yaml: '{apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: a, type: restart, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: " + deployment + "}}}]}}'\n"
+	}
+	const columns = "custom-columns=KIND:.kind,NAME:.metadata.name,ON:.rules[*].resourceNames,ROLE:.roleRef.name"
+	rolesOf := func(name, deployment string) string {
+		return "Role maint:" + name + " [" + deployment + "] <none> RoleBinding maint:" + name + " <none> maint:" + name
+	}
+	const account = "KIND NAME ON ROLE ServiceAccount maint-runner <none> <none> "
+	for in, want := range map[string]string{
+		restarts("carts", "cart"): account + rolesOf("carts", "cart"),
+		restarts("orders", "order") + "---\n" + restarts("carts", "cart"): account + rolesOf("carts", "cart") + " " + rolesOf("orders", "order"),
+	} {
+		got := cmdtest.Offline(t, cmd.Run, in, "rbac", "-f", "-", "-o", columns)
+		if printed := strings.Join(strings.Fields(got.Out), " "); got.Code != 0 || printed != want {
+			t.Errorf("exit code %d, %s\nprinted %s\nwant    %s", got.Code, got.Err, printed, want)
+		}
 	}
 }
 
