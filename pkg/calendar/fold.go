@@ -16,19 +16,28 @@ const KindPlans = "plans"
 
 func isPlan(o Owner) bool { return o.Kind == "plan" || o.Kind == "hibernate-plan" }
 
+// plans is how many of the owners are plans.
+func (p Page) plans() (n int) {
+	for _, o := range p.Owners {
+		if isPlan(o) {
+			n++
+		}
+	}
+	return n
+}
+
 // folded is the page with the plans of each namespace as one owner, where there are more of
 // them than anybody looks through. Notes name the plans then.
 func (p Page) folded() Page {
+	total := p.plans()
+	if total <= mostLanes {
+		return p
+	}
 	plans := map[string]int{}
-	total := 0
 	for _, o := range p.Owners {
 		if isPlan(o) {
 			plans[o.Namespace]++
-			total++
 		}
-	}
-	if total <= mostLanes {
-		return p
 	}
 	whole, each := func(o Owner) Owner {
 		return Owner{Kind: KindPlans, Namespace: o.Namespace, Name: countOf(plans[o.Namespace], "plan")}

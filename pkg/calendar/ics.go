@@ -14,6 +14,9 @@ import (
 // begins at the same instant, so that a calendar that reads the feed again
 // moves its end and does not show it twice. Nothing in it blocks anybody's time
 // (TRANSP), and no Calendar document of ours would exclude it.
+//
+// Where there are more plans than a picture draws one by one, what is the same on several days
+// is one event with a rule, else calendars refuse the feed for its size.
 func (p Page) ICS() string {
 	var f feed
 	f.line("BEGIN", "VCALENDAR")
@@ -22,22 +25,53 @@ func (p Page) ICS() string {
 	f.line("CALSCALE", "GREGORIAN")
 	f.text("NAME", p.Title)         // RFC 7986
 	f.text("X-WR-CALNAME", p.Title) // for those that do not know NAME
-	for _, e := range p.Sorted() {
-		p.event(&f, e)
+	sorted, many := p.Sorted(), p.plans() > mostLanes
+	if !many {
+		for _, e := range sorted {
+			p.event(&f, e, e.uid())
+		}
+	} else {
+		for _, s := range p.seriesOf(sorted) {
+			p.events(&f, s)
+		}
 	}
 	f.line("END", "VCALENDAR")
 	return f.String()
 }
 
-func (p Page) event(f *feed, e Entry) {
+// events writes a series, as one event if it can.
+func (p Page) events(f *feed, s series) {
+	rule, except, ok := s.rule()
+	if !ok {
+		for _, e := range s {
+			p.event(f, e, e.uid())
+		}
+		return
+	}
+	// Whoever reads the feed again in a week finds the same series, one week on.
+	named := s[0]
+	named.Key = "each day at " + s[0].Start.UTC().Format(time.TimeOnly) + "\x00" + p.summary(named) + "\x00" + named.description()
+	lines := []string{"RRULE:" + rule}
+	for _, at := range except {
+		lines = append(lines, "EXDATE:"+instant(at))
+	}
+	p.event(f, s[0], named.uid(), lines...)
+}
+
+// event writes an entry; more are lines that only a series has.
+func (p Page) event(f *feed, e Entry, uid string, more ...string) {
 	f.line("BEGIN", "VEVENT")
-	f.line("UID", e.uid())
+	f.line("UID", uid)
 	// When the event was written would change with every reading; its own start
 	// does not.
 	f.line("DTSTAMP", instant(e.Start))
 	f.line("DTSTART", instant(e.Start))
 	if e.Kind != Slot { // without DTEND an event is as long as an instant
 		f.line("DTEND", instant(e.End))
+	}
+	for _, line := range more {
+		name, value, _ := strings.Cut(line, ":")
+		f.line(name, value)
 	}
 	f.text("SUMMARY", p.summary(e))
 	f.text("DESCRIPTION", e.description())
