@@ -17,9 +17,6 @@
 // changed before it is committed. MAINT_BIN names a folder with commands that were built
 // before; without it they are built here.
 //
-// `make transcripts-test` runs those of a cluster, too; `make test` leaves them out, since
-// on a busy machine they are not yet known to say the same each time.
-//
 // Each transcript has a namespace of its own, named like the file, and the zone of
 // Berlin. The folders say what there is: offline (no cluster), bare (an API server, no agent),
 // agent and nodes (both), silent (both, and the agent was killed). The shell knows besides:

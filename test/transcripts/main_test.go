@@ -76,9 +76,6 @@ func TestTranscriptsWithoutACluster(t *testing.T) {
 }
 
 func TestTranscriptsOfACluster(t *testing.T) {
-	if os.Getenv("MAINT_TRANSCRIPTS") == "" {
-		t.Skip("make transcripts-test runs them: on a busy machine they are not yet known to say the same each time")
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // most of it to build, perhaps from nothing
 	t.Cleanup(cancel)
 	s := &stage{T: t, ctx: ctx, bin: t.TempDir()}

@@ -15,6 +15,8 @@ import (
 //	Ddd YYYY-MM-DD hh:mm     the same for people
 //	AGE                      a duration of a column, in brackets, or after in, after, for
 //	UID, RV, PORT, WORK      an object's UID and resource version, a port, the transcript's folder
+//	(nothing)                lines that tell that a run or a step is Pending or Running: what is over
+//	                         before somebody looks is not shown
 //	PROGRESS                 what a node is at while it is waited for
 //	HOST                     the machine of an agent, and what tells the agents on it apart
 type words struct {
@@ -38,6 +40,7 @@ var ( //nolint:gochecknoglobals // compiled once
 	lasted   = regexp.MustCompile(`("duration": )"(?:\d+(?:ms|[dhms]))+"`)
 	hosts    = regexp.MustCompile(`(\b(?:identity|pod)"?: "?)[\w.-]+`)
 	progress = regexp.MustCompile(`(waiting for \w+ of node/[\w-]+): .*`)
+	passing  = regexp.MustCompile(`(?m)^(?:! )?YYYY-MM-DDThh:mm:ssZ (?:run|step) [\w/-]+: (?:Pending|Running)\n`)
 	columns  = regexp.MustCompile(`(\S) {3,}`)
 	digits   = regexp.MustCompile(`\d`)
 )
@@ -59,6 +62,7 @@ func (w *words) replace(text string) string {
 	text = versions.ReplaceAllString(text, `$1"RV"`)
 	text = ports.ReplaceAllString(text, "127.0.0.1:PORT")
 	text = hosts.ReplaceAllString(text, "${1}HOST")
+	text = passing.ReplaceAllString(text, "")
 	text = once(progress.ReplaceAllString(text, "$1: PROGRESS"))
 	text = lasted.ReplaceAllString(elapsed.ReplaceAllString(text, "AGE ago"), `$1"AGE"`)
 	return replaceAges(text, squeezed)
