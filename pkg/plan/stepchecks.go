@@ -189,12 +189,31 @@ func checkURL(raw string, at document.Reporter) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		at("url", "%q is no http or https URL", document.Cut(raw, 200))
+		at("url", "%q is no http or https URL", PublicURL(raw))
 		return
 	}
 	if u.User != nil {
 		at("url", "must not hold a password; use headers with a secretKeyRef")
 	}
+}
+
+// PublicURL is what of a URL may stand in a message, whether it is one or not: neither who
+// asks nor a query, in which a template may have put a token.
+func PublicURL(raw string) string {
+	scheme, rest, found := strings.Cut(raw, "://")
+	if !found {
+		scheme, rest = "", raw
+	}
+	if i := strings.LastIndex(rest, "@"); i >= 0 { // a password may hold what ends a host elsewhere
+		rest = "***" + rest[i:]
+	}
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	if found {
+		rest = scheme + "://" + rest
+	}
+	return document.Cut(rest, 200)
 }
 
 func checkJob(p any, at document.Reporter) {

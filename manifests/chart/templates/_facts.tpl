@@ -62,7 +62,7 @@ A value counts where it is given. Where it is not, what stands in the cluster st
   "Replicas" $replicas
   "Accounts" (fromJsonArray (include "maint.accounts" .))
   "SinkSecrets" (fromJsonArray (include "maint.sinks" .))
-  "Refused" (ternary (list "10.0.0.0/8" "100.64.0.0/10" "172.16.0.0/12" "192.168.0.0/16" "fc00::/7") list (eq $v.outbound "strict"))
+  "Refused" (ternary (list "10.0.0.0/8" "100.64.0.0/10" "172.16.0.0/12" "192.0.0.0/24" "192.168.0.0/16" "198.18.0.0/15" "240.0.0.0/4" "fc00::/7") list (eq $v.outbound "strict"))
   "Has" $has
   "ReadOnly" $v.readOnly
   "MetricsAuth" $v.metricsAuth

@@ -155,7 +155,7 @@ func TestInKubeSystemTheAgentMayWriteItsOwn(t *testing.T) {
 }
 
 func TestAStrictConfigurationDeniesPrivateAddresses(t *testing.T) {
-	for outbound, want := range map[string]int{"": 0, outboundOpen: 0, outboundStrict: 5} {
+	for outbound, want := range map[string]int{"": 0, outboundOpen: 0, outboundStrict: 8} {
 		m := released()
 		m.Outbound = outbound
 		spec, faults := agentconfig.Parse([]byte(configurationOf(t, m)))

@@ -104,12 +104,13 @@ const (
 )
 
 // Refused are the addresses that steps may not reach by the configuration that install
-// brings: those that pods, Services and nodes have (RFC 1918, RFC 6598, RFC 4193).
+// brings: those that pods, Services and nodes have (RFC 1918, RFC 6598, RFC 4193), also
+// where a cloud gives them ranges that nobody has in public (RFC 6890).
 func (m Manifests) Refused() []string {
 	if m.Outbound != outboundStrict {
 		return nil
 	}
-	return []string{"10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"}
+	return []string{"10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "240.0.0.0/4", "fc00::/7"}
 }
 
 // Has says whether a part is in. What acts on nodes needs what the part before it

@@ -276,7 +276,7 @@ func matches(patterns []string, name string) bool {
 }
 
 // refuses says why an address may not be dialed, or nothing. An address that
-// carries another inside it, for a translator on the way, has to pass as both.
+// carries others inside it, for a translator on the way, has to pass as all of them.
 func (g *guard) refuses(a netip.Addr) string {
 	a = a.WithZone("").Unmap()
 	if covers(g.denied, a, 0) {
@@ -287,8 +287,10 @@ func (g *guard) refuses(a netip.Addr) string {
 			return r.what + " unless outbound.allow names that address"
 		}
 	}
-	if inner, ok := embedded(a); ok {
-		return g.refuses(inner)
+	for _, inner := range embedded(a) {
+		if why := g.refuses(inner); why != "" {
+			return why
+		}
 	}
 	return ""
 }
@@ -328,22 +330,46 @@ func reserved() []reservedRange {
 	return out
 }
 
-// embedded is the IPv4 address inside an IPv6 one: NAT64 (RFC 6052, RFC 8215),
-// 6to4 (RFC 3056) and the old IPv4-compatible form. IPv4-mapped ones are
-// unmapped before.
-func embedded(a netip.Addr) (netip.Addr, bool) {
+// embedded are the IPv4 addresses inside an IPv6 one, to which somebody on the way may
+// send what is dialed: NAT64 (RFC 6052, RFC 8215), translation without state (RFC 7915),
+// 6to4 (RFC 3056), the server and the client of Teredo (RFC 4380), ISATAP (RFC 5214) and
+// the old IPv4-compatible form. IPv4-mapped ones are unmapped before.
+func embedded(a netip.Addr) []netip.Addr {
 	if !a.Is6() {
-		return netip.Addr{}, false
+		return nil
 	}
 	b := a.As16()
 	tail := netip.AddrFrom4([4]byte(b[12:16]))
 	switch {
-	case netip.MustParsePrefix("64:ff9b::/96").Contains(a), netip.MustParsePrefix("64:ff9b:1::/48").Contains(a):
-		return tail, true
+	case netip.MustParsePrefix("64:ff9b:1::/48").Contains(a):
+		return translated(b)
+	case netip.MustParsePrefix("64:ff9b::/96").Contains(a), netip.MustParsePrefix("::ffff:0:0:0/96").Contains(a):
+		return []netip.Addr{tail}
 	case netip.MustParsePrefix("2002::/16").Contains(a):
-		return netip.AddrFrom4([4]byte(b[2:6])), true
-	case netip.MustParsePrefix("::/96").Contains(a) && a != netip.IPv6Loopback():
-		return tail, true
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[2:6]))}
+	case netip.MustParsePrefix("2001::/32").Contains(a):
+		client := [4]byte{^b[12], ^b[13], ^b[14], ^b[15]}
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[4:8])), netip.AddrFrom4(client)}
+	case b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe, // whatever the prefix
+		netip.MustParsePrefix("::/96").Contains(a) && a != netip.IPv6Loopback():
+		return []netip.Addr{tail}
 	}
-	return netip.Addr{}, false
+	return nil
+}
+
+// translated are the addresses that one below 64:ff9b:1::/48 may mean. A network chooses
+// there how long the prefix of its translator is, and the address does not say: each
+// reading of RFC 6052, 2.2 counts, but those that no translator sends anywhere.
+func translated(b [16]byte) []netip.Addr {
+	readings := [][4]byte{[4]byte(b[12:16])} // 96 bits
+	if b[8] == 0 {
+		readings = append(readings, [4]byte{b[6], b[7], b[9], b[10]}, [4]byte{b[7], b[9], b[10], b[11]}, [4]byte(b[9:13])) // 48, 56, 64
+	}
+	var out []netip.Addr
+	for _, r := range readings {
+		if r[0] != 0 {
+			out = append(out, netip.AddrFrom4(r))
+		}
+	}
+	return out
 }

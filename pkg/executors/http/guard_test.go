@@ -35,6 +35,7 @@ func TestWhomTheGuardLetsThrough(t *testing.T) {
 		// What a C resolver makes of decimal, octal and hexadecimal addresses.
 		"2130706433": {"127.0.0.1"}, "0x7f000001": {"127.0.0.1"}, "127.1": {"127.0.0.1"}, "localhost": {"127.0.0.1", "::1"},
 	}
+	strict := Rules{Deny: []string{"10.0.0.0/8"}}
 	for name, c := range map[string]struct {
 		rules Rules
 		host  string
@@ -59,6 +60,21 @@ func TestWhomTheGuardLetsThrough(t *testing.T) {
 		"the metadata service behind 6to4":                      {host: "2002:a9fe:a9fe::1", want: "metadata"},
 		"loopback in the old compatible form":                   {host: "::7f00:1", want: "loopback"},
 		"a public address behind NAT64":                         {host: "64:ff9b::cb00:7107", want: "64:ff9b::cb00:7107"},
+		"a denied address behind NAT64":                         {rules: strict, host: "64:ff9b::a60:a", want: "deny names it"},
+		"one behind a NAT64 of the network's own":               {rules: strict, host: "64:ff9b:1:fffe::a60:a", want: "deny names it"},
+		"one whose prefix there has 48 bits":                    {rules: strict, host: "64:ff9b:1:a60:0:a00::", want: "deny names it"},
+		"one whose prefix there has 56 bits":                    {rules: strict, host: "64:ff9b:1:aa0a:60:a::", want: "deny names it"},
+		"one whose prefix there has 64 bits":                    {rules: strict, host: "64:ff9b:1:aabb:a:6000:a00:0", want: "deny names it"},
+		"a public address behind a NAT64 of the network's own":  {rules: strict, host: "64:ff9b:1:fffe::cb00:7107", want: "64:ff9b:1:fffe::cb00:7107"},
+		"a denied address behind 6to4":                          {rules: strict, host: "2002:a60:a::1", want: "deny names it"},
+		"one translated without state":                          {rules: strict, host: "::ffff:0:10.96.0.10", want: "deny names it"},
+		"the metadata service translated without state":         {host: "::ffff:0:a9fe:a9fe", want: "metadata"},
+		"a denied address as a client of Teredo":                {rules: strict, host: "2001:0:cb00:7107:8000:63bf:f59f:fff5", want: "deny names it"},
+		"one as a server of Teredo":                             {rules: strict, host: "2001:0:a60:a:8000:63bf:34ff:8ef8", want: "deny names it"},
+		"a public client of a public server of Teredo":          {rules: strict, host: "2001:0:cb00:7107:8000:63bf:34ff:8ef8", want: "2001:0:cb00:7107:8000:63bf:34ff:8ef8"},
+		"a denied address behind ISATAP":                        {rules: strict, host: "2001:db8:1:2:0:5efe:a60:a", want: "deny names it"},
+		"one behind ISATAP that says it is unique":              {rules: strict, host: "2001:db8:1:2:200:5efe:a60:a", want: "deny names it"},
+		"an ordinary IPv6 address":                              {rules: strict, host: "2001:db8::a60:a", want: "2001:db8::a60:a"},
 		"unspecified":                                           {host: "0.0.0.0", want: "unspecified"},
 		"unspecified IPv6":                                      {host: "::", want: "unspecified"},
 		"broadcast":                                             {host: "255.255.255.255", want: "multicast"},

@@ -146,7 +146,7 @@ func refusal(what string, err error) (executors.Outcome, bool) {
 func parseURL(field, raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, api.Refuse(executors.ReasonInvalid, "%s: %q is no http or https URL", field, document.Cut(raw, 200))
+		return nil, api.Refuse(executors.ReasonInvalid, "%s: %q is no http or https URL", field, plan.PublicURL(raw))
 	}
 	if u.User != nil {
 		return nil, api.Refuse(executors.ReasonInvalid, "%s: must not hold a password; use headers with a secretKeyRef", field)

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
@@ -154,12 +156,41 @@ func Plain(err error) error {
 func (e plainError) Error() string {
 	var answer smithy.APIError
 	errors.As(e.err, &answer)
-	message := answer.ErrorMessage()
-	if i := strings.Index(message, " Encoded authorization failure message:"); i >= 0 {
-		message = message[:i]
-	}
-	return strings.TrimSpace(answer.ErrorCode() + ": " + message)
+	return strings.TrimSpace(answer.ErrorCode() + ": " + withoutKeys(answer.ErrorMessage()))
 }
 
 // Unwrap is the error itself.
 func (e plainError) Unwrap() error { return e.err }
+
+// HideKeys has the errors of a configuration's requests told without keys, also those
+// that are never put into Plain's words.
+func HideKeys(stack *middleware.Stack) error {
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("HideKeys", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+		out, metadata, err := next.HandleInitialize(ctx, in)
+		if err != nil {
+			err = keylessError{err}
+		}
+		return out, metadata, err
+	}), middleware.Before)
+}
+
+// keylessError is an error of the SDK without keys. It still is that error.
+type keylessError struct{ err error }
+
+func (e keylessError) Error() string { return withoutKeys(e.err.Error()) }
+
+// Unwrap is the error itself.
+func (e keylessError) Unwrap() error { return e.err }
+
+// withoutKeys takes out what AWS repeats of whoever asked: the ids of access keys, and what
+// was to be signed, which holds the token of a session. Errors go into statuses, Events and
+// messages, and those have other readers than the Secret.
+func withoutKeys(text string) string {
+	for _, rest := range []string{"Encoded authorization failure message:", "The Canonical String for this request should have been"} {
+		text, _, _ = strings.Cut(text, rest)
+	}
+	return strings.TrimSpace(accessKey().ReplaceAllString(text, "$1***"))
+}
+
+// accessKey finds ids of access keys: of users, of sessions, of services and of contexts.
+func accessKey() *regexp.Regexp { return regexp.MustCompile(`(AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}`) }

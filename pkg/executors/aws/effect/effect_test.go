@@ -157,3 +157,21 @@ func TestWhichRefusalsMayBeThoseOfOneAmongSeveral(t *testing.T) {
 		t.Error("without an answer nothing is known of one")
 	}
 }
+
+// Who reads a status, an Event or a message in a chat is not who may read the key.
+func TestWhatAWSSaysIsToldWithoutKeys(t *testing.T) {
+	for name, c := range map[string]struct{ says, want string }{
+		"a sentence without one":       {"You have no right to stop i-1.", "No: You have no right to stop i-1."},
+		"the id of a key":              {"'Credential=AKIAIOSFODNN7EXAMPLE/20260101' not a valid key", "No: 'Credential=AKIA***/20260101' not a valid key"},
+		"that of a session":            {"The key ASIAIOSFODNN7EXAMPLE, and again ASIAIOSFODNN7EXAMPLE.", "No: The key ASIA***, and again ASIA***."},
+		"a word that begins so":        {"AKIA and ASIAN are words.", "No: AKIA and ASIAN are words."},
+		"what was to be signed":        {"The signature does not match.\n\nThe Canonical String for this request should have been\n'POST\nx-amz-security-token:FQoGZXIvYXdz'", "No: The signature does not match."},
+		"what nobody reads":            {"No right. Encoded authorization failure message: abcdef", "No: No right."},
+		"a key that is part of a word": {"xAKIAIOSFODNN7EXAMPLE", "No: xAKIA***"},
+	} {
+		err := Plain(fmt.Errorf("operation error X: %w", &smithy.GenericAPIError{Code: "No", Message: c.says}))
+		if err.Error() != c.want {
+			t.Errorf("%s: it says %q, want %q", name, err, c.want)
+		}
+	}
+}

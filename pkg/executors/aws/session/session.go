@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
 )
 
 // Pool keeps the sessions of accounts, so that a look every few seconds costs no token.
@@ -110,6 +111,7 @@ func build(call executors.SleepCall) (aws.Config, error) {
 	}
 	cloud := call.Cloud
 	config := aws.Config{Region: cloud.AWS.Region, HTTPClient: call.Clients.HTTP, AppID: "kubectl-maint"}
+	config.APIOptions = append(config.APIOptions, effect.HideKeys)
 	if cloud.Endpoint != "" {
 		config.BaseEndpoint = aws.String(cloud.Endpoint)
 	}
