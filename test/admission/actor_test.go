@@ -41,6 +41,8 @@ func TestActorsAreStamped(t *testing.T) {
 		{name: "an account of a cluster stands there by its name", who: account(l.ns, "flux"), asks: annotates("orders", pause, "true"), stored: map[string]string{actor: "system:serviceaccount:" + l.ns + ":flux"}},
 		{name: "the agent puts half a skip back, and whoever gave it stays", who: withMasters(agent()), asks: annotates("held", "maint.dev/trigger", "2"), stored: map[string]string{"actor.maint.dev/trigger": "ann"}},
 		{name: "on a namespace", who: clusterOperator(), asks: onNamespace(pause, "true", actor, "ann"), stored: map[string]string{actor: "olga"}},
+		{name: "on a namespace's status", who: clusterOperator(), asks: patchesNamespace(annotationPatch([]string{pause, "true", actor, "ann"}), "status"), stored: map[string]string{actor: "olga"}},
+		{name: "at a namespace's end", who: clusterOperator(), asks: finalizesNamespace(pause, "true", actor, "ann"), stored: map[string]string{actor: "olga"}},
 		{name: "on a node", who: nodeAdmin(), asks: onNode("maint.dev/restrictive-until", "2027-01-01T00:00:00Z", "actor.maint.dev/restrictive-until", "ann"), stored: map[string]string{"actor.maint.dev/restrictive-until": "nick"}},
 		{name: "on a node's status", who: nodeAdmin(), asks: onNodeStatus(pause, "true", actor, "ann"), stored: map[string]string{actor: "nick"}},
 	})

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,6 +77,51 @@ func forges(name string, at time.Time) request {
 	}
 }
 
+// autoscalerOf is a HorizontalPodAutoscaler that scales something up.
+func autoscalerOf(name, kind, target string) *autoscalingv2.HorizontalPodAutoscaler {
+	return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: kind, Name: target}, MinReplicas: new(int32(9)), MaxReplicas: 9,
+	}}
+}
+
+func (l *lab) autoscaler(name, kind, target string) {
+	l.Helper()
+	_, err := world.admin.AutoscalingV2().HorizontalPodAutoscalers(l.ns).Create(l.ctx, autoscalerOf(name, kind, target), metav1.CreateOptions{})
+	l.must(err)
+}
+
+func autoscales(kind, target string) request {
+	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
+		return k.AutoscalingV2().HorizontalPodAutoscalers(l.ns).Create(l.ctx, autoscalerOf("new", kind, target), metav1.CreateOptions{DryRun: dry})
+	}
+}
+
+// turnsAutoscaler has the autoscaler that is there scale something else.
+func turnsAutoscaler(target string) request {
+	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
+		body := fmt.Sprintf(`{"spec":{"scaleTargetRef":{"name":%q}}}`, target)
+		return k.AutoscalingV1().HorizontalPodAutoscalers(l.ns).Patch(l.ctx, "scaler", types.MergePatchType, []byte(body), metav1.PatchOptions{DryRun: dry})
+	}
+}
+
+func (l *lab) statefulSet(name string, labels map[string]string) {
+	l.Helper()
+	app := map[string]string{"app": name}
+	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: appsv1.StatefulSetSpec{
+		Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: app},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.org/c:1"}}}},
+	}}
+	_, err := world.admin.AppsV1().StatefulSets(l.ns).Create(l.ctx, s, metav1.CreateOptions{})
+	l.must(err)
+}
+
+// patchesSet patches the status of the StatefulSet db.
+func patchesSet(body string) request {
+	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
+		return k.AppsV1().StatefulSets(l.ns).Patch(l.ctx, "db", types.MergePatchType, []byte(body), metav1.PatchOptions{DryRun: dry}, "status")
+	}
+}
+
 func scales(name string) request {
 	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
 		to := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.ns}, Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
@@ -103,11 +149,13 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 	for _, name := range []string{"web", "api", "late", "held", "free"} {
 		l.deployment(name, label)
 	}
+	l.statefulSet("db", label)
+	l.autoscaler("scaler", "Deployment", "free")
 	l.given(plain("settings", labelled(annotations.LabelFreeze, "year-end")))
 	l.bind("edit", editor())
 	hour, past := time.Now().UTC().Add(time.Hour).Format(time.RFC3339), time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)
 	l.publish("deployments.apps/web=frozen,deployments.apps/api=open/" + hour + ",deployments.apps/late=open/" + past +
-		",deployments.apps/held=run/maint-run-orders-aaaaaaaaaa,configmaps/settings=frozen")
+		",deployments.apps/held=run/maint-run-orders-aaaaaaaaaa,configmaps/settings=frozen,statefulsets.apps/db=frozen")
 	const frozen = "is frozen by the policy of its label"
 	const scaled, annotated, unlabelled = `{"spec":{"replicas":3}}`, `{"metadata":{"annotations":{"a":"b"}}}`, `{"metadata":{"labels":{"maint.dev/freeze":null}}}`
 	run, other := runOf(l.ns), runOf(l.ns)
@@ -128,6 +176,15 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 		{name: "nor another thing of kube-system", who: withMasters(account("kube-system", "helm-controller")), asks: patchesDeployment("web", scaled), denied: frozen},
 		{name: "nor the data of a ConfigMap", who: admin(), asks: patches("settings", `{"data":{"x":"y"}}`), denied: frozen},
 		{name: "nor gives it an owner that takes it along", who: editor(), asks: patchesDeployment("web", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"mine","uid":"11111111-1111-1111-1111-111111111111"}]}}`), denied: frozen},
+		{name: "nor has the cluster scale it, by an autoscaler", who: editor(), asks: autoscales("Deployment", "web"), denied: frozen},
+		{name: "nor by one that is there", who: admin(), asks: turnsAutoscaler("web"), denied: frozen},
+		{name: "nor has a run's target scaled", who: admin(), asks: autoscales("Deployment", "held"), denied: "nobody but the run"},
+		{name: "an autoscaler of something else is created", who: editor(), asks: autoscales("Deployment", "free")},
+		{name: "so is one of another kind by that name", who: editor(), asks: autoscales("StatefulSet", "web")},
+		{name: "a run creates one", who: withMasters(run), asks: autoscales("Deployment", "web")},
+		{name: "nor takes its label off by its status", who: admin(), asks: patchesSet(`{"metadata":{"labels":{"maint.dev/freeze":null}}}`), denied: "maint-freeze-status"},
+		{name: "nor gives it an owner there", who: admin(), asks: patchesSet(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"mine","uid":"11111111-1111-1111-1111-111111111111"}]}}`), denied: "maint-freeze-status"},
+		{name: "a controller says how it is", who: admin(), asks: patchesSet(`{"status":{"replicas":1}}`)},
 		{name: "an annotation is no change", who: admin(), asks: patchesDeployment("web", annotated)},
 		{name: "the cluster's own controllers go on", who: withMasters(controller), asks: patchesDeployment("web", scaled)},
 		{name: "a run's step passes", who: withMasters(run), asks: patchesDeployment("web", scaled)},

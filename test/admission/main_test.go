@@ -225,7 +225,7 @@ func nodeWriter() person { return person{name: "norbert"} }     // writes nodes,
 func kubelet() person {
 	return person{name: "system:node:worker-1", groups: []string{"system:nodes"}}
 }
-func namespaceOwner() person  { return person{name: "owen"} } // writes namespaces, and has no verb of ours
+func namespaceOwner() person  { return person{name: "owen"} } // writes namespaces, and has verbs on policies alone
 func clusterOperator() person { return person{name: "olga"} } // writes namespaces, pause and override on all plans
 
 // runOf is the account of a plan, asking for one of its runs.
@@ -242,7 +242,7 @@ func rule(group, resource string, names []string, verbs ...string) rbacv1.Policy
 // bindOnce gives those their rights who have them in the whole cluster.
 func (s *shared) bindOnce(ctx context.Context) error {
 	nodes := rule("", "nodes,nodes/status", nil, "get", "create", "patch", "update")
-	namespaces := rule("", "namespaces", nil, "get", "patch", "update")
+	namespaces := rule("", "namespaces,namespaces/status,namespaces/finalize", nil, "get", "patch", "update")
 	for name, b := range map[string]struct {
 		who   person
 		rules []rbacv1.PolicyRule
@@ -252,7 +252,7 @@ func (s *shared) bindOnce(ctx context.Context) error {
 		"pauser":   {pauser(), []rbacv1.PolicyRule{nodes, rule("maint.dev", "nodes", nil, "pause")}},
 		"nodes":    {nodeAdmin(), []rbacv1.PolicyRule{nodes}},
 		"writer":   {nodeWriter(), []rbacv1.PolicyRule{nodes}},
-		"owner":    {namespaceOwner(), []rbacv1.PolicyRule{namespaces}},
+		"owner":    {namespaceOwner(), []rbacv1.PolicyRule{namespaces, rule("maint.dev", "policies", nil, "pause", "override", "write")}},
 		"operator": {clusterOperator(), []rbacv1.PolicyRule{namespaces, rule("maint.dev", "plans", nil, "pause", "override")}},
 	} {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-" + name}, Rules: b.rules}

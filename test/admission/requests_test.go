@@ -153,6 +153,25 @@ func onNamespace(pairs ...string) request {
 	}
 }
 
+// patchesNamespace merges a patch into the test's namespace.
+func patchesNamespace(patch string, subresources ...string) request {
+	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
+		return k.CoreV1().Namespaces().Patch(l.ctx, l.ns, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: dry}, subresources...)
+	}
+}
+
+// finalizesNamespace puts the test's namespace by the subresource that knows no patch.
+func finalizesNamespace(pairs ...string) request {
+	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
+		ns, err := k.CoreV1().Namespaces().Get(l.ctx, l.ns, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		ns.Annotations = pairsOf(pairs)
+		return k.CoreV1().Namespaces().Finalize(l.ctx, ns, metav1.UpdateOptions{DryRun: dry})
+	}
+}
+
 func onAgents(pairs ...string) request {
 	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
 		return k.CoreV1().Namespaces().Patch(l.ctx, annotations.DefaultNamespace, types.MergePatchType, []byte(annotationPatch(pairs)), metav1.PatchOptions{DryRun: dry})

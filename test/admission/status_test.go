@@ -17,6 +17,10 @@ func TestWhoWritesStatus(t *testing.T) {
 	l.given(plain("app", annotated(annotations.StatusPermitted, "true")))
 	l.bind("edit", restorer())
 	l.must(world.may(l.ctx, restorer(), l.ns, "impersonate", "", "serviceaccounts", "x"))
+	l.publish("configmaps/settings=frozen")
+	l.bind("edit", person{name: "wendy"})
+	l.must(world.bindCluster(l.ctx, "test-owner", person{name: "wendy"}))
+	l.must(world.may(l.ctx, person{name: "wendy"}, "", "patch", "", "namespaces", l.ns))
 	const agents = "only the agent says"
 	restored := document(annotations.KindPlan, "restored", annotated(annotations.StatusPhase, "Idle"))
 
@@ -35,6 +39,11 @@ func TestWhoWritesStatus(t *testing.T) {
 		{name: "nor on an ordinary ConfigMap", who: tenant(), asks: annotates("app", annotations.StatusPermitted, "false"), denied: agents},
 		{name: "nor on a namespace", who: namespaceOwner(), asks: onNamespace("status.maint.dev/frozen", "x"), denied: agents},
 		{name: "nor, on a namespace, as an account", who: withMasters(account("bots", "x")), asks: onNamespace("status.maint.dev/frozen", "x"), denied: agents},
+		{name: "nor by its status", who: namespaceOwner(), asks: patchesNamespace(annotationPatch([]string{annotations.StatusFrozen, "x"}), "status"), denied: agents},
+		{name: "nor by its end", who: namespaceOwner(), asks: finalizesNamespace(annotations.StatusFrozen, "x"), denied: agents},
+		{name: "nor takes one away there", who: namespaceOwner(), asks: onNamespace(annotations.StatusFrozen, ""), denied: agents},
+		{name: "nor by labelling it as a document", who: namespaceOwner(), asks: patchesNamespace(`{"metadata":{"labels":{"maint.dev/kind":"plan"},"annotations":{"status.maint.dev/frozen":null}}}`), denied: agents},
+		{name: "nor who may write plans in it", who: person{name: "wendy"}, asks: patchesNamespace(`{"metadata":{"labels":{"maint.dev/kind":"policy"},"annotations":{"status.maint.dev/frozen":null}}}`), denied: agents},
 		{name: "what bears a status is edited as ever", who: editor(), asks: patches("orders", `{"data":{"plan.yaml":"x"}}`)},
 		{name: "a replace, which drops all of it, is not refused", who: editor(), asks: puts(document(annotations.KindPlan, "orders", func(cm *corev1.ConfigMap) { cm.Data["plan.yaml"] = "x" }))},
 		{name: "a gate notes on an ordinary ConfigMap what it found, as the policy's account", who: account(l.ns, "maint-runner"), asks: annotates("app", annotations.StatusGate, "{}")},

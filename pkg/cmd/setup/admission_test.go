@@ -99,8 +99,8 @@ func TestNoPolicyStandsInTheWayOfACluster(t *testing.T) {
 			}
 		}
 	}
-	if policies != 10 {
-		t.Errorf("there are %d policies, want 10", policies)
+	if policies != 12 {
+		t.Errorf("there are %d policies, want 12", policies)
 	}
 }
 
