@@ -67,7 +67,7 @@ func IntentBy(a map[string]string, verified func(what string, stamp Stamp) bool)
 	in.Bypass, in.Faults = readBypass(a[Bypass], append(in.Faults, in.Stanza.Faults...))
 	for _, key := range actedOn() {
 		what := strings.TrimPrefix(key, IntentPrefix)
-		if by := actorOf(a, key); by != (intent.Actor{}) {
+		if by := ActorOf(a, key); by != (intent.Actor{}) {
 			by.Verified = by.Name != "" && verified(what, Stamp{a[key], a[Actor(key)]})
 			in.Actors[what] = by
 		}
@@ -76,8 +76,8 @@ func IntentBy(a map[string]string, verified func(what string, stamp Stamp) bool)
 	return in
 }
 
-// actorOf is who wrote an intent, and why, as far as that stands beside it.
-func actorOf(a map[string]string, key string) intent.Actor {
+// ActorOf is who wrote an intent, and why, as far as that stands beside it: each in one line.
+func ActorOf(a map[string]string, key string) intent.Actor {
 	return intent.Actor{Name: document.Cut(oneLine(a[Actor(key)]), 256), Reason: document.Cut(oneLine(a[Reason(key)]), 512)}
 }
 

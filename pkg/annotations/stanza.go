@@ -21,7 +21,7 @@ func Stanza(a map[string]string) policy.StanzaText {
 		s.Faults = append(s.Faults, document.Fault{Path: ChangeStrategy, Message: fmt.Sprintf("%q is no strategy, and change is not permitted: write ByPolicy, Permissive, Restrictive, PermissiveUntil or RestrictiveUntil", document.Cut(string(s.Strategy), 80))})
 	}
 	if s.Strategy != "" {
-		s.By = actorOf(a, ChangeStrategy).Said("")
+		s.By = ActorOf(a, ChangeStrategy).Said("")
 	}
 	for item := range strings.SplitSeq(a[ChangePolicy], ",") {
 		if item = strings.TrimSpace(item); item == "" {

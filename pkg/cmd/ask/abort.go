@@ -52,7 +52,7 @@ func planOf(r view.Run) *corev1.ConfigMap {
 // unhandled says that an intent stands in the way, and by whom it does.
 func unhandled(cm *corev1.ConfigMap, intent string) error {
 	by := ""
-	if who := cm.Annotations[annotations.Actor(intent)]; who != "" {
+	if who := annotations.ActorOf(cm.Annotations, intent).Name; who != "" {
 		by = " by " + who
 	}
 	return exit.Errorf(exit.CodeNotNow, "plan %s still has %s: %s%s, which the agent has not handled: try again in a moment, or remove that annotation", cm.Name, intent, cm.Annotations[intent], by)

@@ -55,6 +55,9 @@ func TestThePictureOfAPlan(t *testing.T) {
 		{"paused by somebody, for a reason", standing(daily, []string{annotations.Pause, "2026-11-23T00:00:00Z", annotations.Actor(annotations.Pause), "joe", annotations.Reason(annotations.Pause), "release week", annotations.StatusPhase, "Paused", annotations.StatusMessage, "until Monday"}, nil), false, []string{
 			"Plan:   orders in namespace shop", "Phase:  Paused: until Monday", "Next:   Mon 2026-11-23 02:00 CET (2026-11-23T01:00:00Z), in 2d1h", "Pause:  until Mon 2026-11-23 01:00 CET (2026-11-23T00:00:00Z), in 2d0h, by joe (unverified): release week",
 		}},
+		{"paused by a name that would be a line of ours", standing(daily, []string{annotations.Pause, "true", annotations.Actor(annotations.Pause), "ann\nPhase:  Succeeded\u2028", annotations.Reason(annotations.Pause), "a\n\nb"}, nil), false, []string{
+			"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   no slot that is neither paused nor skipped", "Pause:  until resumed, by ann Phase: Succeeded (unverified): a b",
+		}},
 		{"paused until resumed", standing(daily, []string{annotations.Pause, "true"}, nil), false, []string{
 			"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   no slot that is neither paused nor skipped", "Pause:  until resumed",
 		}},

@@ -110,9 +110,9 @@ func (v Printer) SleepPicture(s view.Sleeper) []string {
 
 // ByOf says who stands behind an intent on a document, and why.
 func ByOf(cm *corev1.ConfigMap, intent string) string {
-	text := ""
-	if who := cm.Annotations[annotations.Actor(intent)]; who != "" {
-		text = ", by " + who + " (unverified)"
+	text, by := "", annotations.ActorOf(cm.Annotations, intent)
+	if by.Name != "" {
+		text = ", by " + by.Name + " (unverified)"
 	}
-	return text + view.Colon(cm.Annotations[annotations.Reason(intent)])
+	return text + view.Colon(by.Reason)
 }

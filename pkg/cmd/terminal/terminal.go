@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -35,7 +36,7 @@ func (m Mark) Sequence(code string) string { return "\x1b[" + string(m) + code }
 
 // Writer shows a control character as kubectl does, ^[ for an escape, unless it is a line
 // break, a tab or the beginning of a sequence with the mark. Of what turns the direction of
-// text around it shows the code.
+// text around, or is not seen, it shows the code.
 type Writer struct {
 	mark Mark
 
@@ -124,14 +125,27 @@ func (m Mark) ours(text string) int {
 	return len(begin)
 }
 
-// harmful says whether a character does more than stand there.
+// harmful says whether a character does more than stand there, or stands there unseen:
+// controls, those that turn the direction of text around, the ends of lines that others
+// know, and formats. Two formats join the letters of some scripts, and some are letters.
 func harmful(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+	switch {
+	case unicode.IsControl(r):
+		return r != '\n' && r != '\t'
+	case unicode.In(r, unicode.Zl, unicode.Zp):
+		return true
+	}
+	return unicode.Is(unicode.Cf, r) && !unicode.In(r, unicode.Join_Control, unicode.Prepended_Concatenation_Mark)
 }
 
+// shown is a character as its code. It is that of JSON, of which a reader takes it for
+// what stood there, and breaks no page or picture, as a code between angle brackets would.
 func shown(r rune) string {
-	if r < ' ' {
+	switch high, low := utf16.EncodeRune(r); {
+	case r < ' ':
 		return "^" + string(r+'@')
+	case high != unicode.ReplacementChar:
+		return fmt.Sprintf(`\u%04X\u%04X`, high, low)
 	}
-	return fmt.Sprintf("<U+%04X>", r)
+	return fmt.Sprintf(`\u%04X`, r)
 }

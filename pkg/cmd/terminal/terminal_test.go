@@ -2,6 +2,8 @@ package terminal
 
 import (
 	"bytes"
+	"encoding/json"
+	"encoding/xml"
 	"strings"
 	"testing"
 )
@@ -22,9 +24,12 @@ func TestWhatReachesATerminal(t *testing.T) {
 		"a line that writes over itself":      {"Failed\rSucceeded", "Failed^MSucceeded"},
 		"line breaks of calendars":            {"BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n", "BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n"},
 		"a bell and a backspace":              {"a\a\bb", "a^G^Hb"},
-		"sequences of one character":          {"a\u009b31mb", "a<U+009B>31mb"},
-		"delete":                              {"a\x7fb", "a<U+007F>b"},
-		"text that runs the other way around": {"a\u202eb\u2066c", "a<U+202E>b<U+2066>c"},
+		"sequences of one character":          {"a\u009b31mb", `a\u009B31mb`},
+		"delete":                              {"a\x7fb", `a\u007Fb`},
+		"text that runs the other way around": {"a\u202eb\u2066c", `a\u202Eb\u2066c`},
+		"letters that nobody sees":            {"a\u200bb\u2060c\ufeffd\u00ade\U000e0041", `a\u200Bb\u2060c\uFEFFd\u00ADe\uDB40\uDC41`},
+		"what ends a line elsewhere":          {"a\u2028b\u2029c", `a\u2028b\u2029c`},
+		"what joins letters of a script":      {"می\u200cخواهم 👩\u200d🚀", "می\u200cخواهم 👩\u200d🚀"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -81,5 +86,34 @@ func TestWhatIsDivertedIsCleanToo(t *testing.T) {
 	write("c")
 	if out.String() != "ac" || beside.String() != "b^[[2J\x1b[31m" {
 		t.Errorf("%q, beside %q", out.String(), beside.String())
+	}
+}
+
+// A reader of JSON gets what stood there: only what a terminal would do is taken out.
+func TestJSONIsTheSameBehindAWriter(t *testing.T) {
+	const text = "\u202ea\u200b\u2028\x7f\u009b\U000e0041 <x> \\"
+	var in, out bytes.Buffer
+	e := json.NewEncoder(&in)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewWriter(&out, "").Write(in.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got != text {
+		t.Errorf("%s is read as %q, %v; want %q", out.Bytes(), got, err, text)
+	}
+}
+
+// Pictures and pages are XML: a freeze's reason must not keep anybody from opening them.
+func TestAPictureStaysOneBehindAWriter(t *testing.T) {
+	var out bytes.Buffer
+	if _, err := NewWriter(&out, "").Write([]byte("<svg><title>frozen: \u202eyear end\u009b</title></svg>")); err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal(out.Bytes(), new(struct{})); err != nil {
+		t.Errorf("%s cannot be read: %v", out.String(), err)
 	}
 }
