@@ -20,20 +20,28 @@ const roleAnnotation = "eks.amazonaws.com/role-arn"
 // It is exchanged at once.
 const tokenSeconds = 600
 
-// Cloud is an account of AWS as a plan's ServiceAccount reaches it. Nothing is asked before
-// credentials are needed.
-func (a *Impersonator) Cloud(w Account, spec connector.AWS) *executors.Cloud {
+// Cloud is an account of AWS as a plan's ServiceAccount reaches it. Nothing is asked of AWS
+// before credentials are needed. What they are kept under names the ServiceAccount by its
+// uid: the namespace may have been deleted and made again, for somebody else.
+func (a *Impersonator) Cloud(ctx context.Context, w Account, spec connector.AWS) (*executors.Cloud, error) {
+	account, err := a.kube.CoreV1().ServiceAccounts(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, noCredentials(executors.ReasonNoAccount, "%s", MissingMessage(w))
+	case err != nil:
+		return nil, fmt.Errorf("read ServiceAccount %s: %w", w.Name, err)
+	}
 	c := &executors.Cloud{AWS: spec, Endpoint: a.external.AWSEndpoint}
 	switch {
 	case spec.Auth.Static != nil:
 		name := spec.Auth.Static.SecretRef.Name
-		c.Credentials = "secret/" + name
+		c.Credentials = "secret/" + name + " of " + string(account.UID)
 		c.Keys = func(ctx context.Context) (executors.AccessKeys, error) { return a.accessKeys(ctx, w, name) }
 	case spec.Auth.ServiceAccount != nil:
-		c.Credentials = "serviceaccount"
+		c.Credentials = "serviceaccount " + string(account.UID)
 		c.Token = func(ctx context.Context) (executors.WebIdentity, error) { return a.webIdentity(ctx, w) }
 	}
-	return c
+	return c, nil
 }
 
 // accessKeys reads keys as the account, which has to have the right to.

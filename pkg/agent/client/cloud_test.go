@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
@@ -41,8 +42,10 @@ func TestCredentialsThatAreRefusedSayWhoLacksWhat(t *testing.T) {
 			api.Put(account())
 			c.change(api)
 			_, accounts := api.Connect()
-			cloud := accounts.Cloud(maintRunner(), c.spec)
-			var err error
+			cloud, err := accounts.Cloud(t.Context(), maintRunner(), c.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if cloud.Keys != nil {
 				_, err = cloud.Keys(t.Context())
 			} else {
@@ -59,10 +62,47 @@ func TestCredentialsThatAreRefusedSayWhoLacksWhat(t *testing.T) {
 		api.Put(account())
 		api.Refuse(agenttest.When{Verb: "get", Resource: "secrets"}, 1, 503, "later")
 		_, accounts := api.Connect()
-		_, err := accounts.Cloud(maintRunner(), keys).Keys(t.Context())
+		cloud, err := accounts.Cloud(t.Context(), maintRunner(), keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = cloud.Keys(t.Context())
 		var refused *executors.CredentialsError
 		if err == nil || errors.As(err, &refused) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// A namespace that is deleted and made again may be another tenant's. What AWS gave the one
+// before for its credentials is kept for up to an hour, and is not for the next one.
+func TestANamespaceThatIsMadeAgainGetsNoCredentialsOfTheOneBefore(t *testing.T) {
+	for name, spec := range map[string]connector.AWS{
+		"keys":  {Auth: connector.Auth{Static: &connector.StaticAuth{SecretRef: connector.Ref{Name: "aws-keys"}}}},
+		"token": {Auth: connector.Auth{ServiceAccount: &connector.ServiceAccountAuth{}}},
+	} {
+		api := agenttest.New(t)
+		_, accounts := api.Connect()
+		credentials := func(uid types.UID) string {
+			made := account()
+			made.UID = uid
+			api.Put(made)
+			cloud, err := accounts.Cloud(t.Context(), maintRunner(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return cloud.Credentials
+		}
+		first, again := credentials("one"), credentials("one")
+		if first != again {
+			t.Errorf("%s: the same account has no session of its own: %q and %q", name, first, again)
+		}
+		api.Delete("serviceaccounts", "shop", "maint-runner")
+		if _, err := accounts.Cloud(t.Context(), maintRunner(), spec); err == nil || !strings.Contains(err.Error(), "does not exist in namespace shop") {
+			t.Errorf("%s: without its account: %v", name, err)
+		}
+		if next := credentials("two"); next == first {
+			t.Errorf("%s: the account that was made again goes on with %q", name, next)
+		}
+	}
 }

@@ -36,7 +36,10 @@ func (a *Impersonator) eksConfig(ctx context.Context, home executors.Clients, w 
 	if region := c.Spec.EKS.Region; region != "" {
 		spec.Region = region
 	}
-	cloud := a.Cloud(w, spec)
+	cloud, err := a.Cloud(ctx, w, spec)
+	if err != nil { // of our own API server, if it is not that the account is gone
+		return nil, "", a.cloudFailure(c, &executors.PassingError{Err: err})
+	}
 	cloud.Cluster = c.Spec.EKS.Name
 	call := executors.SleepCall{Namespace: w.Namespace, Account: w.Name, Clients: home, Cloud: cloud, Now: a.now()}
 	at, err := a.external.EKS.Address(ctx, call)

@@ -65,7 +65,12 @@ func (c *Controller) account(ctx context.Context, w client.Account, r *hibernate
 	if region != "" {
 		spec.Region = region
 	}
-	return c.Accounts.Cloud(w, spec), "", nil
+	cloud, err := c.Accounts.Cloud(ctx, w, spec)
+	var missing *executors.CredentialsError
+	if errors.As(err, &missing) {
+		return nil, missing.Error(), nil
+	}
+	return cloud, "", err
 }
 
 // connector is one that counts for a record.

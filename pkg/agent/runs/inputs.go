@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -58,7 +59,10 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 		call.Target, call.TargetUID = nil, ""
 	}
 	if ref, inCloud := l.Run.Tree().CloudAt(m.Path); inCloud {
-		call.Cloud = c.Accounts.Cloud(l.Account(), *l.Run.Connectors[ref.Key()].Cloud.AWS) // a run without it is not read
+		var failed *executors.Outcome
+		if call.Cloud, failed = c.cloud(ctx, l, ref); failed != nil {
+			return call, failed
+		}
 	}
 	s := inputReader{Controller: c, run: l, account: l.Account(), clients: clients}
 	failed := s.properties(ctx, m, &call)
@@ -66,6 +70,21 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, queue.Latest(failed.WakeAt, c.Now().Add(retryDelay))
 	}
 	return call, failed
+}
+
+// cloud is the account of a cloud that a step works in.
+func (c *Controller) cloud(ctx context.Context, l *store.CachedRun, ref connector.Reference) (*executors.Cloud, *executors.Outcome) {
+	cloud, err := c.Accounts.Cloud(ctx, l.Account(), *l.Run.Connectors[ref.Key()].Cloud.AWS) // a run without it is not read
+	var missing *executors.CredentialsError
+	switch {
+	case errors.As(err, &missing):
+		return nil, &missing.Outcome
+	case err != nil:
+		out := executors.Fail(executors.ReasonUnavailable, "%s", err)
+		out.State, out.WakeAt = executors.NotYet, c.Now().Add(retryDelay)
+		return nil, &out
+	}
+	return cloud, nil
 }
 
 // cameBack is when a run was put back from a backup; zero: it was not.
