@@ -205,7 +205,7 @@ func (d *Drainer) watchBudgets() {
 	}
 	heard := func(err error) {
 		alive(func() {
-			if (err == nil) != (d.readErr == nil) {
+			if said(err) != said(d.readErr) { // another error may need another remedy
 				d.readErr = err
 				d.wakeEverybody()
 			}
@@ -229,6 +229,13 @@ func (d *Drainer) watchBudgets() {
 			})
 		},
 	}, &policyv1.PodDisruptionBudget{})
+}
+
+func said(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // wakeIn wakes the sessions for which a budget of a namespace counts: those that it

@@ -294,9 +294,8 @@ func (s *session) decide() ([]request, time.Time) {
 	if !ready {
 		return nil, again
 	}
-	view := s.view(now)
 	if s.order.DryRun {
-		s.rehearse(view)
+		s.rehearse(s.view(now))
 		return nil, time.Time{}
 	}
 	if !s.surges.looked {
@@ -304,6 +303,7 @@ func (s *session) decide() ([]request, time.Time) {
 		s.surges.open++
 		go s.undoSurges()
 	}
+	view := s.view(now) // after the look has begun: a node without pods is not drained before it is over
 	dec := drain.Decide(view)
 	if dec.Done {
 		s.awaitVolumes(&dec, now)

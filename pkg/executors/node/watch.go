@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -72,7 +73,9 @@ func reflect[O, L runtime.Object](ctx context.Context, name string, from source[
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			from.trim(&o)
 			w, err := from.watch(ctx, o)
-			from.heard(err)
+			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) { // else the server knows no such list, and is asked for another at once
+				from.heard(err)
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -1,0 +1,489 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// surging is a node with pod web-1 of Deployment web, which wants to be replaced first.
+func surging(t *testing.T, replicas int32, edits ...func(*appsv1.Deployment)) *host {
+	dep := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-dep"},
+		Spec:       appsv1.DeploymentSpec{Replicas: new(replicas), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}
+	for _, edit := range edits {
+		edit(dep)
+	}
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", OwnerReferences: []metav1.OwnerReference{ownedBy("Deployment", "web")}}}
+	return newHost(t, dep, rs, podNamed("web-1", drained("surge")))
+}
+
+// deployment is web as it stands: its replicas, and whether it is noted that it surges.
+func (h *host) deployment() string {
+	dep := h.Get("deployments", "shop", "web")
+	n, _, _ := unstructured.NestedFieldNoCopy(dep.Object, "spec", "replicas")
+	said := fmt.Sprintf("%v replicas", n)
+	record, noted := dep.GetAnnotations()[annotations.StatusSurge]
+	if _, labelled := dep.GetLabels()[annotations.LabelSurging]; noted != labelled {
+		said += ", record and label disagree"
+	}
+	if noted {
+		var s annotations.Surge
+		if err := json.Unmarshal([]byte(record), &s); err != nil {
+			return said + ", " + err.Error()
+		}
+		said += fmt.Sprintf(", of %d for %s by %s", s.Replicas, s.Pod, s.By)
+	}
+	return said
+}
+
+func (h *host) scale(n int64) {
+	h.Edit("deployments", "shop", "web", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, n, "spec", "replicas")
+	})
+}
+
+func notReady(reason string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionFalse},
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: reason},
+		}
+	}
+}
+
+const oneMore = "2 replicas, of 1 for uid-web-1 by " + mine
+
+// A lone pod is replaced before it goes, and the replica is given back afterwards.
+func TestALonePodIsReplacedBeforeItGoes(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		meanwhile func(*host) // while both are there
+		want      string      // at the end
+	}{
+		{"the Deployment has what it had", func(*host) {}, "1 replicas"},
+		{"somebody scaled it up since: that is theirs", func(h *host) { h.scale(5) }, "5 replicas"},
+		{"somebody scaled it down since: that is theirs", func(h *host) { h.scale(0) }, "0 replicas"},
+		{
+			"a write of somebody else is no reason to keep it", func(h *host) {
+				h.Before(agenttest.When{Verb: "patch", Resource: "deployments"}, func() {
+					h.Edit("deployments", "shop", "web", func(u *unstructured.Unstructured) {
+						u.SetLabels(map[string]string{"team": "x", annotations.LabelSurging: "true"})
+					})
+				})
+			}, "1 replicas",
+		},
+		{
+			"an API server that is away for a while", func(h *host) { h.Away(agenttest.When{Verb: "patch", Resource: "deployments"}, 3) }, "1 replicas",
+		},
+		{"an answer that is lost", func(h *host) { h.LoseReply(agenttest.When{Verb: "patch", Resource: "deployments"}, 1) }, "1 replicas"},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			h := surging(t, 1)
+			d := h.drainer()
+			order := h.order(drain.Options{})
+			d.Ensure(t.Context(), order)
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if got := h.deployment(); got != oneMore || len(h.requests()) != 0 {
+				t.Fatalf("%s, asked %q", got, h.requests())
+			}
+			h.put(podNamed("web-2", on("b"), notReady("no room")))
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if got := h.requests(); len(got) != 0 {
+				t.Fatalf("before it is Ready: %q", got)
+			}
+			c.meanwhile(h)
+			h.put(podNamed("web-2", on("b")))
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			if st := d.Ensure(t.Context(), order); standing(st) != "Drained: done, 1 evicted" || !slices.Equal(h.requests(), []string{"evict shop/web-1"}) {
+				t.Errorf("%q, asked %q", standing(st), h.requests())
+			}
+			if got := h.deployment(); got != c.want {
+				t.Errorf("at the end %s", got)
+			}
+		})
+	}
+}
+
+// Where a replacement cannot be, the drain is blocked for good and says what would help;
+// nothing is evicted, and the Deployment is as it was.
+func TestAReplacementThatCannotBe(t *testing.T) {
+	hpa := func(kind, name string) *autoscalingv2.HorizontalPodAutoscaler {
+		return &autoscalingv2.HorizontalPodAutoscaler{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "scaler"},
+			Spec:       autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: kind, Name: name}},
+		}
+	}
+	managed := func(manager string, op metav1.ManagedFieldsOperationType, fields string) func(*appsv1.Deployment) {
+		return func(dep *appsv1.Deployment) {
+			dep.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, Operation: op, FieldsV1: metav1.NewFieldsV1(fields)}}
+		}
+	}
+	const replicasField, imageField = `{"f:spec":{"f:replicas":{}}}`, `{"f:spec":{"f:template":{}}}`
+	for _, c := range []struct {
+		name  string
+		dep   []func(*appsv1.Deployment)
+		world func(*host)
+		why   string // empty: it is begun
+	}{
+		{"nothing is against it", nil, func(*host) {}, ""},
+		{"an autoscaler of the Deployment would scale it back", nil, func(h *host) { h.Put(hpa("Deployment", "web")) }, "HorizontalPodAutoscaler/scaler owns the replicas of Deployment/web; raise its minReplicas for the drain, or take the annotation maint.dev/drain=surge away"},
+		{"an autoscaler of another Deployment", nil, func(h *host) { h.Put(hpa("Deployment", "api")) }, ""},
+		{"an autoscaler of a StatefulSet of the name", nil, func(h *host) { h.Put(hpa("StatefulSet", "web")) }, ""},
+		{"Argo CD owns the replicas", []func(*appsv1.Deployment){managed("argocd-controller", metav1.ManagedFieldsOperationUpdate, replicasField)}, func(*host) {}, "argocd-controller owns the replicas of Deployment/web; add a replica where it is written, or leave replicas out there, or take the annotation maint.dev/drain=surge away"},
+		{"Argo CD owns other fields", []func(*appsv1.Deployment){managed("argocd-controller", metav1.ManagedFieldsOperationUpdate, imageField)}, func(*host) {}, ""},
+		{"somebody applies the replicas", []func(*appsv1.Deployment){managed("kustomize-controller", metav1.ManagedFieldsOperationApply, replicasField)}, func(*host) {}, "kustomize-controller owns the replicas of Deployment/web; add a replica"},
+		{"we apply the replicas ourselves", []func(*appsv1.Deployment){managed("maint-plan-x", metav1.ManagedFieldsOperationApply, replicasField)}, func(*host) {}, ""},
+		{"a person wrote the replicas, and owns nothing", []func(*appsv1.Deployment){managed("kubectl-edit", metav1.ManagedFieldsOperationUpdate, replicasField)}, func(*host) {}, ""},
+		{
+			"its budget would count the replacement in", nil, func(h *host) {
+				h.put(budget(0, func(b *policyv1.PodDisruptionBudget) {
+					b.Spec.MinAvailable = new(intstr.FromString("100%"))
+				}))
+			}, "its budget shop/web lets nobody go, however many replicas there are; write maxUnavailable: 1 there",
+		},
+		{
+			"its budget lets none be missing", nil, func(h *host) {
+				h.put(budget(0, func(b *policyv1.PodDisruptionBudget) {
+					b.Spec.MinAvailable, b.Spec.MaxUnavailable = nil, new(intstr.FromString("0%"))
+				}))
+			}, "its budget shop/web lets nobody go, however many replicas there are; write maxUnavailable: 1 there",
+		},
+		{"its ReplicaSet is of nobody", nil, func(h *host) {
+			h.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+		}, "its ReplicaSet belongs to no Deployment; take the annotation maint.dev/drain=surge away"},
+		{"its ReplicaSet is of something else", nil, func(h *host) {
+			h.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", OwnerReferences: []metav1.OwnerReference{ownedBy("Rollout", "web")}}})
+		}, "its ReplicaSet belongs to no Deployment; take the annotation maint.dev/drain=surge away"},
+		{"a record that nobody can read", []func(*appsv1.Deployment){func(dep *appsv1.Deployment) { dep.Annotations = map[string]string{annotations.StatusSurge: "?"} }}, func(*host) {}, "remove the annotation once its replicas are as they should be"},
+		{"without the right to read Deployments", nil, func(h *host) { h.Deny("", "get", "deployments") }, "; grant get on replicasets and deployments, or take the annotation maint.dev/drain=surge away"},
+		{"without the right to list autoscalers", nil, func(h *host) { h.Deny("", "list", "horizontalpodautoscalers") }, "; grant list on horizontalpodautoscalers.autoscaling, or take the annotation maint.dev/drain=surge away"},
+		{"without the right to change Deployments", nil, func(h *host) { h.Deny("", "patch", "deployments") }, "; grant patch on deployments, or take the annotation maint.dev/drain=surge away"},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			h := surging(t, 1, c.dep...)
+			c.world(h)
+			d := h.drainer()
+			order := h.order(drain.Options{Timeout: lasting(0)})
+			d.Ensure(t.Context(), order)
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			st := d.Ensure(t.Context(), order)
+			blocked := c.why != ""
+			if (st.Reason == executors.DrainBlocked) != blocked || len(h.requests()) != 0 {
+				t.Errorf("%q, asked %q", standing(st), h.requests())
+			}
+			if blocked && !slices.ContainsFunc(st.Blocks, func(b drain.Block) bool { return b.Permanent && strings.Contains(b.String(), c.why) }) {
+				t.Errorf("blocks %v", st.Blocks)
+			}
+			if begun := strings.HasPrefix(h.deployment(), "2 replicas"); begun == blocked {
+				t.Errorf("it has %s", h.deployment())
+			}
+		})
+	}
+}
+
+// Which pods need a replacement at all: one that is alone, or whose budget has no room.
+func TestWhichPodsNeedAReplacement(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		replicas int32
+		world    func(*host)
+		want     string
+	}{
+		{"one of two goes without", 2, func(*host) {}, "2 replicas"},
+		{"one of two whose budget has room goes without", 2, func(h *host) { h.put(budget(1)) }, "2 replicas"},
+		{"one of two whose budget has no room", 2, func(h *host) { h.put(budget(0)) }, "3 replicas, of 2 for uid-web-1 by " + mine},
+		{"one that has no say in its budget goes without", 2, func(h *host) {
+			h.put(budget(0), podNamed("web-1", drained("surge"), inPhase(corev1.PodPending)))
+		}, "2 replicas"},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			h := surging(t, c.replicas)
+			c.world(h)
+			d := h.drainer()
+			d.Ensure(t.Context(), h.order(drain.Options{}))
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if got := h.deployment(); got != c.want || (len(h.requests()) == 1) != (got == "2 replicas") {
+				t.Errorf("it has %s, asked %q", got, h.requests())
+			}
+		})
+	}
+}
+
+// A replacement that does not become Ready in its time is given up, and tried again later.
+func TestAReplacementThatDoesNotBecomeReady(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		pod  *corev1.Pod // nil: none is made
+		why  string
+	}{
+		{"none is made", nil, "it was not made"},
+		{"it finds no node", podNamed("web-2", on(""), notReady("0/3 nodes are available")), "Unschedulable: 0/3 nodes are available"},
+		{"its image is not there", podNamed("web-2", on("b"), func(p *corev1.Pod) {
+			p.Status.Conditions = nil
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+		}), "ImagePullBackOff"},
+		{"it is Ready, and on the node that is drained", podNamed("web-2", drained("skip")), "it was not made"},
+		{"it is Ready, and about to go", podNamed("web-2", on("b"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }), "it was not made"},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			h := surging(t, 1)
+			if c.pod != nil {
+				h.put(c.pod)
+			}
+			d := h.drainer(func(c *Config) { c.SurgeFor = time.Minute })
+			order := h.order(drain.Options{Timeout: lasting(0)})
+			d.Ensure(t.Context(), order)
+			time.Sleep(59 * time.Second)
+			synctest.Wait()
+			if st := d.Ensure(t.Context(), order); h.deployment() != oneMore || st.Reason != executors.DrainWorking {
+				t.Fatalf("before its time is over: %s, %q", h.deployment(), standing(st))
+			}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			st := d.Ensure(t.Context(), order)
+			want := "no replacement became Ready: " + c.why + "; Deployment/web is as it was; make room for one more pod, or take the annotation maint.dev/drain=surge away"
+			if h.deployment() != "1 replicas" || !strings.Contains(st.Message, want) || st.Reason != executors.DrainBlocked || len(h.requests()) != 0 {
+				t.Errorf("%s, %q, asked %q", h.deployment(), standing(st), h.requests())
+			}
+			time.Sleep(surgeAgain)
+			synctest.Wait()
+			h.put(podNamed("web-2", on("b")))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if st := d.Ensure(t.Context(), order); !st.Done || h.deployment() != "1 replicas" {
+				t.Errorf("when there is room later: %s, %q", h.deployment(), standing(st))
+			}
+		})
+	}
+}
+
+// Whose pods make a replacement superfluous, and what is said of them.
+func TestWhenEnoughPodsAreReadyWithoutTheOneThatGoes(t *testing.T) {
+	p := drain.Pod{UID: "me"}
+	here, there := sibling{node: "a", ready: true}, sibling{node: "b", ready: true}
+	for _, c := range []struct {
+		name   string
+		pods   map[string]sibling
+		wanted int
+		enough bool
+		why    string
+	}{
+		{"nobody", map[string]sibling{}, 1, false, ""},
+		{"itself alone", map[string]sibling{"me": there}, 1, false, ""},
+		{"one elsewhere", map[string]sibling{"me": here, "x": there}, 1, true, ""},
+		{"one on the same node", map[string]sibling{"me": here, "x": here}, 1, false, ""},
+		{"one of two that are wanted", map[string]sibling{"me": here, "x": there}, 2, false, ""},
+		{"one here and one elsewhere", map[string]sibling{"me": here, "x": there, "y": here}, 2, true, ""},
+		{"one that starts", map[string]sibling{"me": here, "x": {node: "b", why: "ContainerCreating"}}, 1, false, "ContainerCreating"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if enough, why := replacedBy(c.pods, p, "a", c.wanted); enough != c.enough || why != c.why {
+				t.Errorf("%t %q", enough, why)
+			}
+		})
+	}
+}
+
+// What a drain left that was broken off is given back by the next, or by the sweep.
+func TestReplicasThatABrokenDrainLeft(t *testing.T) {
+	left := func(s annotations.Surge) func(*appsv1.Deployment) {
+		return func(dep *appsv1.Deployment) {
+			text, _ := json.Marshal(s)
+			dep.Spec.Replicas = new(int32(2))
+			dep.Labels, dep.Annotations = map[string]string{annotations.LabelSurging: "true"}, map[string]string{annotations.StatusSurge: string(text)}
+		}
+	}
+	gone := annotations.Surge{Replicas: 1, Node: "a", Pod: "uid-gone", By: mine}
+	other := gone
+	other.By = "gpu"
+	elsewhere := gone
+	elsewhere.Node = "b"
+	nameless := gone
+	nameless.By = ""
+	has := func(s annotations.Surge) string {
+		return fmt.Sprintf("2 replicas, of 1 for %s by %s", s.Pod, s.By)
+	}
+	for _, c := range []struct {
+		name   string
+		record annotations.Surge
+		busy   bool
+		world  func(*host)
+		want   string
+		left   int
+		err    string
+	}{
+		{"its drain is no more", gone, false, nil, "1 replicas", 0, ""},
+		{"its drain is about to be taken up", gone, true, nil, has(gone), 1, ""},
+		{"it is another claimant's", other, false, nil, has(other), 0, ""},
+		{"it is of an agent that wrote no claimant", nameless, false, nil, "1 replicas", 0, ""},
+		{"of another node, whose drain is no more either", elsewhere, false, nil, "1 replicas", 0, ""},
+		{"somebody is faster: it is left for the next time", gone, false, func(h *host) {
+			h.Before(agenttest.When{Verb: "patch", Resource: "deployments"}, func() { h.scale(3) })
+		}, "3 replicas, of 1 for uid-gone by " + mine, 1, "give back the replica that a surge added to Deployment shop/web: "},
+		{"the Deployment goes meanwhile", gone, false, func(h *host) {
+			h.Before(agenttest.When{Verb: "get", Resource: "deployments"}, func() { h.Delete("deployments", "shop", "web") })
+		}, "", 0, ""},
+		{"they cannot be listed", gone, false, func(h *host) { h.Deny("", "list", "deployments") }, has(gone), 0, "list the Deployments that surge: "},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			h := surging(t, 1, left(c.record))
+			if c.world != nil {
+				c.world(h)
+			}
+			d := h.drainer()
+			n, err := d.Sweep(t.Context(), executors.Clients{Kube: h.kube}, "maint-plan-x", mine, func(node string) bool { return c.busy && node == c.record.Node })
+			if (err != nil) != (c.err != "") || err != nil && !strings.HasPrefix(err.Error(), c.err) || n != c.left {
+				t.Errorf("%d are left, %v", n, err)
+			}
+			if c.want == "" {
+				return
+			}
+			if got := h.deployment(); got != c.want {
+				t.Errorf("it has %s", got)
+			}
+		})
+	}
+	inBubble(t, "the next drain of the node gives it back before it ends", func(t *testing.T) {
+		h := surging(t, 1, left(gone))
+		h.Tear("pods", "shop", "web-1")
+		let := h.Hold(agenttest.When{Verb: "patch", Resource: "deployments"}, 1)
+		d := h.drainer()
+		order := h.order(drain.Options{})
+		d.Ensure(t.Context(), order)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if st := d.Ensure(t.Context(), order); st.Done {
+			t.Error("it ends while a replica is still to be given back")
+		}
+		if n, err := d.Sweep(t.Context(), order.Clients, "maint-plan-x", mine, func(string) bool { return false }); n != 1 || err != nil {
+			t.Errorf("a sweep meanwhile: %d, %v", n, err)
+		}
+		let()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if st := d.Ensure(t.Context(), order); !st.Done || h.deployment() != "1 replicas" {
+			t.Errorf("%q, %s", standing(st), h.deployment())
+		}
+	})
+	inBubble(t, "a drain goes on with the replica that the one before it added for the same pod", func(t *testing.T) {
+		mineStill := gone
+		mineStill.Pod = "uid-web-1"
+		mineStill.At = time.Now()
+		h := surging(t, 1, left(mineStill))
+		d := h.drainer()
+		order := h.order(drain.Options{})
+		d.Ensure(t.Context(), order)
+		time.Sleep(5 * time.Second)
+		h.put(podNamed("web-2", on("b")))
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if st := d.Ensure(t.Context(), order); !st.Done || h.deployment() != "1 replicas" {
+			t.Errorf("%q, %s", standing(st), h.deployment())
+		}
+		if n := len(slices.DeleteFunc(h.Log(), func(line string) bool { return line != "agent patch deployments shop/web" })); n != 1 {
+			t.Errorf("%d patches", n)
+		}
+	})
+}
+
+// Two pods of one Deployment are replaced one after the other.
+func TestPodsOfOneDeploymentAreReplacedOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := surging(t, 2)
+		h.put(podNamed("web-2", drained("surge")), budget(0))
+		d := h.drainer()
+		order := h.order(drain.Options{Timeout: lasting(0)})
+		d.Ensure(t.Context(), order)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		first := h.deployment()
+		if !strings.HasPrefix(first, "3 replicas, of 2 for uid-web-") {
+			t.Fatalf("it has %s", first)
+		}
+		st := d.Ensure(t.Context(), order)
+		if !slices.ContainsFunc(st.Pods, func(p drain.Progress) bool { return p.Why == "another pod of its Deployment is being replaced" }) {
+			t.Errorf("of the second: %+v", st.Pods)
+		}
+		h.put(podNamed("web-3", on("b")))
+		h.allow(1)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := h.requests(); len(got) != 1 || !strings.HasSuffix(first, strings.TrimPrefix(got[0], "evict shop/")+" by "+mine) {
+			t.Errorf("asked %q for %s", got, first)
+		}
+		h.put(podNamed("web-4", on("b")))
+		time.Sleep(10 * time.Second)
+		h.allow(1)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if st := d.Ensure(t.Context(), order); !st.Done || len(h.requests()) != 2 || h.deployment() != "2 replicas" {
+			t.Errorf("%q, asked %q, %s", standing(st), h.requests(), h.deployment())
+		}
+	})
+}
+
+// A drain that is called off gives the replica back; an agent that ends leaves it, and its
+// record, to the next.
+func TestAReplacementWhoseDrainEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := surging(t, 1)
+		d := h.drainer()
+		d.Ensure(t.Context(), h.order(drain.Options{}))
+		time.Sleep(5 * time.Second)
+		h.Refuse(agenttest.When{Verb: "patch", Resource: "deployments"}, 1, http.StatusInternalServerError, "etcd is away")
+		d.Stop("a", mine)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := h.deployment(); got != "1 replicas" {
+			t.Errorf("called off: %s", got)
+		}
+	})
+}
+
+// How a pod of the same Deployment stands, by its conditions.
+func TestHowASiblingStands(t *testing.T) {
+	waiting := []corev1.ContainerStatus{{}, {State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+	for _, c := range []struct {
+		name string
+		pod  *corev1.Pod
+		want sibling
+	}{
+		{"Ready", podNamed("x", on("b")), sibling{node: "b", ready: true}},
+		{"not Ready", podNamed("x", on("b"), func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }), sibling{node: "b"}},
+		{"Ready and being deleted", podNamed("x", on("b"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }), sibling{node: "b"}},
+		{"of no node", podNamed("x", on(""), notReady("no room")), sibling{why: "Unschedulable: no room"}},
+		{"a container that does not start", podNamed("x", on("b"), func(p *corev1.Pod) { p.Status.Conditions, p.Status.ContainerStatuses = nil, waiting }), sibling{node: "b", why: "CrashLoopBackOff"}},
+		{"of no node: that comes before its containers", podNamed("x", on(""), notReady("no room"), func(p *corev1.Pod) { p.Status.ContainerStatuses = waiting }), sibling{why: "Unschedulable: no room"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := siblingOf(c.pod); got != c.want {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
