@@ -61,6 +61,7 @@ func TestNextOfSleep(t *testing.T) {
 		{name: "an excluded day is passed over", line: "next lunch --count 2 -o json", world: world, out: list(item("2026-11-21T17:00:00Z", "2026-11-21T18:00:00Z", ""), item("2026-11-23T17:00:00Z", "2026-11-23T18:00:00Z", ""))},
 		{name: "one that is skipped by its start", line: "next skips --count 2 -o json", world: world, out: list(friday(""), monday("skipped"))},
 		{name: "the next one is skipped", line: "next skipsnext --count 2 -o json", world: world, out: list(friday("skipped"), monday(""))},
+		{name: "the next one is that from now, wherever the list begins", line: "next skipsnext --from 2026-11-22T00:00:00Z --count 1 -o json", world: world, out: list(monday(""))},
 		{name: "held awake over one and into the next", line: "next held --count 2 -o json", world: world, out: list(friday("held awake until 2026-11-24T12:00:00Z"), monday("held awake until 2026-11-24T12:00:00Z")), err: "somebody holds it: held awake until 2026-11-24T12:00:00Z" + forgetting},
 		{name: "paused: none begins", line: "next paused --count 1 -o json", world: world, out: list(friday("paused"))},
 		{name: "a pause ends no sleep", line: "next asleep --count 2 -o json", world: world, out: list(friday(""), monday("paused"))},

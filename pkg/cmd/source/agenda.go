@@ -10,6 +10,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -330,7 +332,7 @@ func (a *Agenda) plan(p Plan) error {
 	a.Owners = append(a.Owners, owner)
 	a.held(owner, p.Intent.Stanza)
 	a.paused(owner, p.Intent.Pause, p.Intent.Actors["pause"].Reason)
-	watch := a.watcher(p)
+	watch := a.watcher(p, set)
 	count := 0
 	for slot, ok := set.Next(p.past.after(a.From).Add(-time.Nanosecond)); ok && slot.At.Before(a.To); slot, ok = set.Next(slot.At) {
 		if count++; count > mostEntries {
@@ -352,14 +354,11 @@ func (a *Agenda) plan(p Plan) error {
 	return nil
 }
 
-// watcher says why nothing starts at an instant that comes after those it was
-// asked about before; empty where something does.
-func (a *Agenda) watcher(p Plan) func(time.Time) string {
+// watcher says why nothing starts at an instant; empty where something does.
+func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) string {
 	gate, gated := a.World.GateOf(p), a.World.Gated(p)
-	skip := p.Intent.Skip
-	next := skip.Next
+	skip := a.skipOf(p, set)
 	return func(at time.Time) string {
-		skip.Next = next && !at.Before(a.Now) // it is for the very next slot from now
 		switch {
 		case p.Intent.Pause.Holds(at):
 			return "the plan is paused" + p.Intent.Pause.By
@@ -367,7 +366,6 @@ func (a *Agenda) watcher(p Plan) func(time.Time) string {
 			above := a.World.Pauses[p.Namespace]
 			return cmp.Or(above.Of, "its namespace") + " is paused" + above.By
 		case skip.Covers(at):
-			next = next && !skip.Next
 			return "skipped" + p.Intent.Actors["skip"].Said("")
 		case gated:
 			if s := gate.At(at); !s.Open {
@@ -376,6 +374,27 @@ func (a *Agenda) watcher(p Plan) func(time.Time) string {
 		}
 		return ""
 	}
+}
+
+// skipOf is what a plan skips, the next slot by its instant: the first from now on that no
+// pause holds, wherever the agenda begins.
+func (a *Agenda) skipOf(p Plan, set schedule.Set) intent.Skip {
+	skip := p.Intent.Skip
+	if !skip.Next {
+		return skip
+	}
+	skip.Next = false
+	from, pause := a.Now, view.LongerPause(p.Intent.Pause, a.World.Pauses[p.Namespace])
+	if pause.Holds(from) {
+		if pause.Until == nil {
+			return skip
+		}
+		from = *pause.Until
+	}
+	if slot, ok := set.Next(from.Add(-time.Nanosecond)); ok {
+		skip.Slots = append(slices.Clone(skip.Slots), slot.At)
+	}
+	return skip
 }
 
 func slotNote(slot schedule.Slot, why string, delay time.Duration) string {

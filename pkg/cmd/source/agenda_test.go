@@ -137,19 +137,38 @@ func TestAgendaIsWhatTheDocumentsComeTo(t *testing.T) {
 }
 
 func TestAgendaSkipsTheVeryNextSlotFromNow(t *testing.T) {
-	w, _ := in(t, cmdtest.PlanOf("orders", "", twice))
-	w.Plans[0].Intent.Skip.Next = true
-	a := Agenda{World: w, Now: cmdtest.Now().Add(6 * time.Hour), From: cmdtest.Now(), To: cmdtest.Now().Add(26 * time.Hour)}
-	if err := a.Gather(); err != nil {
-		t.Fatal(err)
+	slot := func(at, why string) string {
+		return strings.TrimSuffix("plan shop/orders: slot "+at+" idle: "+why, " idle: ")
 	}
-	var got []string
-	for _, e := range a.Entries {
-		got = append(got, line(e))
-	}
-	want := []string{"plan shop/orders: slot 11-21 01:00", "plan shop/orders: slot 11-21 12:00 idle: skipped", "plan shop/orders: slot 11-22 01:00"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	for _, c := range []struct {
+		name, pause string
+		now, from   int // hours from midnight
+		want        []string
+	}{
+		{name: "from before now", now: 6, want: []string{slot("11-21 01:00", ""), slot("11-21 12:00", "skipped"), slot("11-22 01:00", "")}},
+		{name: "from now, which is a slot", now: 12, from: 12, want: []string{slot("11-21 12:00", "skipped"), slot("11-22 01:00", ""), slot("11-22 12:00", "")}},
+		{name: "from a time to come: the next one is before it", from: 6, want: []string{slot("11-21 12:00", ""), slot("11-22 01:00", ""), slot("11-22 12:00", "")}},
+		{name: "the next one is that after a pause", pause: "2026-11-21T12:00:00Z", want: []string{slot("11-21 01:00", "the plan is paused"), slot("11-21 12:00", "skipped"), slot("11-22 01:00", "")}},
+		{name: "of a pause without an end there is no next one", pause: "true", want: []string{slot("11-21 01:00", "the plan is paused"), slot("11-21 12:00", "the plan is paused"), slot("11-22 01:00", "the plan is paused")}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, _ := in(t, cmdtest.PlanOf("orders", "maint.dev/pause: '"+c.pause+"'", twice))
+			w.Plans[0].Intent.Skip.Next = true // a file may not hold that
+			at := func(hours int) time.Time { return cmdtest.Now().Add(time.Duration(hours) * time.Hour) }
+			a := Agenda{World: w, Now: at(c.now), From: at(c.from), To: at(48)}
+			if err := a.Gather(); err != nil {
+				t.Fatal(err)
+			}
+			got := []string{}
+			for _, e := range a.Entries {
+				if e.Kind == calendar.Slot && len(got) < len(c.want) {
+					got = append(got, line(e))
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -152,15 +152,11 @@ type Stretch struct {
 // Stretches are those from an instant on; one that it is in comes first.
 func (s Sleeper) Stretches(now, from time.Time) iter.Seq[Stretch] {
 	return func(yield func(Stretch) bool) {
-		skip := s.Intent.Skip
-		next := skip.Next
+		skip := s.Table.Named(s.Intent.Skip, now) // the next one is that from now, wherever the look begins
 		for w := range s.Table.Windows(from) {
-			over := !w.End.IsZero() && !w.End.After(now)
-			skip.Next = next && !over // it is for the very next one from now
 			if !yield(s.stretch(now, w, skip)) {
 				return
 			}
-			next = next && over
 		}
 	}
 }
