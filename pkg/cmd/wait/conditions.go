@@ -30,13 +30,17 @@ func (o *options) permitted(ctx context.Context, k *factory.Cluster, kind string
 	if err != nil {
 		return o.broken(ctx, err)
 	}
-	name := kind + "/" + object().Name
+	name := kind + "/" + objectOf(found).GetName()
 	var s view.Subject
 	var version string
 	var read time.Time
 	return o.until(ctx, k, live.Changed, name, func() (bool, string, error) {
+		meta, there := object()
+		if !there {
+			return false, "", exit.Errorf(exit.CodeNotNow, "%s was deleted", name)
+		}
 		now := o.Now()
-		if is := object().ResourceVersion; read.IsZero() || is != version || now.Sub(read) > unpublished {
+		if is := meta.ResourceVersion; read.IsZero() || is != version || now.Sub(read) > unpublished {
 			fresh, err := source.FindSubject(ctx, o.Factory, k, name)
 			if err != nil {
 				return false, "", o.broken(ctx, err)
@@ -56,25 +60,24 @@ func (o *options) permitted(ctx context.Context, k *factory.Cluster, kind string
 // publishes on it: a pause of the cluster on a node that nobody asks for.
 const unpublished = 30 * time.Second
 
-// watched is a live picture of a document or a node, and what it is now; as it was found
-// where it is gone.
-func (o *options) watched(ctx context.Context, k *factory.Cluster, found factory.Resource) (*watch.Cache, func() metav1.ObjectMeta, error) {
+// watched is a live picture of a document or a node, and what it is now; false: it is gone.
+func (o *options) watched(ctx context.Context, k *factory.Cluster, found factory.Resource) (*watch.Cache, func() (metav1.ObjectMeta, bool), error) {
 	if n := found.Node; n != nil {
 		live, err := watch.Nodes(ctx, k, make(chan struct{}, 1), n.Name)
-		return live, func() metav1.ObjectMeta {
+		return live, func() (metav1.ObjectMeta, bool) {
 			if is := live.Node(n.Name); is != nil {
-				return is.ObjectMeta
+				return is.ObjectMeta, true
 			}
-			return metav1.ObjectMeta{Name: n.Name}
+			return metav1.ObjectMeta{}, false
 		}, err
 	}
 	cm := found.Document
 	live, err := watch.ConfigMaps(ctx, k, cm.Namespace, watch.ByName(cm.Name))
-	return live, func() metav1.ObjectMeta {
+	return live, func() (metav1.ObjectMeta, bool) {
 		if is := live.ConfigMap(cm.Namespace, cm.Name); is != nil {
-			return is.ObjectMeta
+			return is.ObjectMeta, true
 		}
-		return metav1.ObjectMeta{Name: cm.Name}
+		return metav1.ObjectMeta{}, false
 	}, err
 }
 

@@ -152,10 +152,7 @@ type result struct {
 
 // printResult tells scripts what came of it. A run that failed has ended.
 func (o *options) printResult(kind string, found factory.Resource, err error) error {
-	var object metav1.Object = found.Node
-	if found.Document != nil {
-		object = found.Document
-	}
+	object := objectOf(found)
 	if o.ran != nil {
 		kind, object = annotations.KindRun, o.ran
 	}
@@ -165,6 +162,13 @@ func (o *options) printResult(kind string, found factory.Resource, err error) er
 		body.Message = err.Error()
 	}
 	return o.out.Print(o.Out, print.Value{Kind: "WaitResult", Name: kind + "/" + body.Metadata.Name, Body: body})
+}
+
+func objectOf(found factory.Resource) metav1.Object {
+	if found.Document != nil {
+		return found.Document
+	}
+	return found.Node
 }
 
 // usual is what is waited for where --for does not say.
