@@ -1,0 +1,263 @@
+package doctor_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// diagnosis is what doctor says, beside what it always says of an agent that is well.
+type diagnosis struct {
+	name, line string
+	world      []runtime.Object
+	may        func(a authorizationv1.ResourceAttributes) bool
+	before     func(o *cmdtest.Cluster)
+	code       int
+	out, err   string
+}
+
+// usual are the lines of a cluster in which all is well.
+const usual = "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\nok       no configuration: the defaults hold\nok       admission policies confine the agent's token\n"
+
+func (c diagnosis) check(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, c.world...)
+	o.Kube.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+		return true, &authorizationv1.SubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: c.may == nil || c.may(*review.Spec.ResourceAttributes)}}, nil
+	})
+	if c.before != nil {
+		c.before(o)
+	}
+	got := o.Line(c.line)
+	got.Out = strings.TrimPrefix(got.Out, usual)
+	got.Is(t, cmdtest.Printed{Code: c.code, Out: c.out, Err: c.err})
+}
+
+func diagnose(t *testing.T, all []diagnosis) {
+	t.Helper()
+	for _, c := range all {
+		t.Run(c.name, c.check)
+	}
+}
+
+const oneProblem = "error: 1 problem\n"
+
+func without(name string, world []runtime.Object) []runtime.Object {
+	var out []runtime.Object
+	for _, object := range world {
+		if meta, is := object.(metav1.Object); !is || meta.GetName() != name {
+			out = append(out, object)
+		}
+	}
+	return out
+}
+
+func TestDoctorOfTheAgent(t *testing.T) {
+	beat := func(age time.Duration, version string) *corev1.ConfigMap {
+		cm := cmdtest.Agent()
+		cm.Data["heartbeat"], cm.Data["version"] = cmdtest.Before(age).Format(time.RFC3339), version
+		return cm
+	}
+	const heartbeat = "ok       the clocks of this machine and the API server agree\nok       no configuration: the defaults hold\nok       admission policies confine the agent's token\n"
+	quiet := slices.Clip(without(annotations.HeartbeatName, installed()))
+	said := func(list string) *corev1.ConfigMap {
+		cm := cmdtest.Configured("{}")
+		cm.Annotations = map[string]string{annotations.StatusConditions: list}
+		return cm
+	}
+	const before = "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\n"
+	const after = "ok       admission policies confine the agent's token\n"
+	diagnose(t, []diagnosis{
+		{name: "all is well", line: "doctor", world: installed()},
+		{name: "another version than this command", line: "doctor", world: append(quiet, beat(5*time.Second, "v0.0.9")), out: "ok       agent v0.0.9 in namespace maint-system, seen 5s ago; this command is v0.1.0\n" + heartbeat},
+		{name: "half a minute ago is fresh", line: "doctor", world: append(quiet, beat(30*time.Second, "v0.1.0")), out: "ok       agent v0.1.0 in namespace maint-system, seen 30s ago\n" + heartbeat},
+		{
+			name: "longer ago is silence", line: "doctor", world: append(quiet, beat(31*time.Second, "v0.1.0")), code: 1, err: oneProblem,
+			out: "PROBLEM  the agent in namespace maint-system last showed itself 31s ago (2026-11-20T23:59:29Z): see 'kubectl -n maint-system get pods'\n         until it runs nothing starts; what was asked stands\n" + heartbeat,
+		},
+		{name: "its clock is a little ahead of ours", line: "doctor", world: append(quiet, beat(-time.Minute, "v0.1.0"))},
+		{
+			name: "who may not look at the heartbeat knows nothing of the agent", line: "doctor", world: installed(), before: func(o *cmdtest.Cluster) { o.Forbids("get", "configmaps", "maint-system") },
+			out: "unknown  the agent: could not look whether the agent runs: configmaps is forbidden: not for you\nok       the clocks of this machine and the API server agree\nunknown  the agent's configuration: read it: configmaps is forbidden: not for you\n" + after,
+		},
+		{name: "a valid configuration", line: "doctor", world: installed(cmdtest.Configured("{maxUnavailable: 2}")), out: before + "ok       the agent's configuration is valid\n" + after},
+		{
+			name: "a configuration with two faults", line: "doctor", world: installed(cmdtest.Configured("{maxUnavailable: many, maxParallelOperations: few}")), code: 1, err: oneProblem,
+			out: before + "PROBLEM  the agent's configuration: line 1: spec.nodes.maxParallelOperations: \"few\" is neither a number nor a share: write 3 or 10% (and 1 more)\n         mend ConfigMap maint-system/maint-agent\n" + after,
+		},
+		{
+			name: "a configuration without its text", line: "doctor", world: installed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: annotations.AgentConfigName, Labels: map[string]string{annotations.LabelKind: annotations.KindAgentConfig}}}), code: 1, err: oneProblem,
+			out: before + "PROBLEM  the agent's configuration: data: the key config.yaml is missing: the document stands there\n         mend ConfigMap maint-system/maint-agent\n" + after,
+		},
+		{
+			name: "the agent doubts its clock, and its configuration took effect", line: "doctor", world: installed(said(`[{"type":"ClockDoubt","status":"True","message":"it jumped"},{"type":"Valid","status":"True"},{"type":"NodesForbidden","status":"False"}]`)), code: 1, err: oneProblem,
+			out: before + "PROBLEM  the agent says ClockDoubt=True: it jumped\n         see docs/operations.md\nok       the agent's configuration is valid\n" + after,
+		},
+		{
+			name: "what it says is good it says as True", line: "doctor", world: installed(said(`[{"type":"Valid","status":"False","message":"no sink"},{"type":"ClockDoubt","status":"False"},{"type":"Ready","status":"Unknown","message":"?"}]`)), code: 1, err: "error: 2 problems\n",
+			out: before + "PROBLEM  the agent says Valid=False: no sink\n         see docs/operations.md\nPROBLEM  the agent says Ready=Unknown: ?\n         see docs/operations.md\nok       the agent's configuration is valid\n" + after,
+		},
+	})
+}
+
+func TestDoctorOfWhatConfinesTheAgent(t *testing.T) {
+	named := func(name string) runtime.Object {
+		return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	const before = "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\nok       no configuration: the defaults hold\n"
+	diagnose(t, []diagnosis{
+		{
+			name: "one of them is missing", line: "doctor", world: without("maint-agent-nodes", installed()), code: 1, err: oneProblem,
+			out: before + "PROBLEM  of the policies that confine the agent's token these are missing: maint-agent-nodes\n         install again with 'kubectl maint install --apply'; install --without may have left them out\n",
+		},
+		{
+			name: "all but one are", line: "doctor", world: append(without("maint-agent-secrets", without("maint-agent-configmaps", without("maint-agent-namespaces", installed()))), named("another")), code: 1, err: oneProblem,
+			out: before + "PROBLEM  of the policies that confine the agent's token these are missing: maint-agent-configmaps, maint-agent-secrets, maint-agent-namespaces\n         install again with 'kubectl maint install --apply'; install --without may have left them out\n",
+		},
+		{name: "those that guard intents are there, too", line: "doctor", world: installed(named("maint-intents")), out: "ok       admission policies guard intents, records and freezes (--with-admission)\n"},
+		{
+			name: "who may not list them", line: "doctor", world: installed(), before: func(o *cmdtest.Cluster) { o.Forbids("list", "validatingadmissionpolicies", "") },
+			out: before + "unknown  the policies that confine the agent: list them: validatingadmissionpolicies is forbidden: not for you\n",
+		},
+	})
+}
+
+func TestDoctorOfAPlan(t *testing.T) {
+	const dep = "{apiVersion: apps/v1, kind: Deployment, name: orders}"
+	const account = "ok       ServiceAccount shop/maint-runner is there\n"
+	const grant = "         grant it: 'kubectl maint rbac -f' on the plan's file prints the Role\n"
+	const none = "ok       the steps need no rights in this cluster\n"
+	const good = "ok       the agent finds the plan valid and ready\n"
+	unseen := seen("")
+	unseen.Annotations[annotations.StatusObserved] = "older"
+	conditions := func(list string) *corev1.ConfigMap {
+		cm := seen("")
+		cm.Annotations[annotations.StatusConditions] = list
+		return cm
+	}
+	steps := func(text string) *corev1.ConfigMap {
+		cm := seen("")
+		cm.Data[annotations.DataPlan] = "{apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [" + text + "]}}"
+		cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm)
+		return cm
+	}
+	inShop := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" }
+	diagnose(t, []diagnosis{
+		{name: "one that needs no rights", line: "doctor orders", world: installed(seen("")), out: good + account + none},
+		{name: "the agent has not seen this version", line: "doctor plan/orders", world: installed(unseen), code: 1, err: oneProblem, out: "PROBLEM  the agent has not looked at this version of the plan\n         it does within seconds where it runs and watches this namespace\n" + account + none},
+		{
+			name: "the agent finds it not ready", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"True"},{"type":"Ready","status":"False","message":"policy night is not there"}]`)), code: 1, err: oneProblem,
+			out: "PROBLEM  the plan is not ready: policy night is not there\n         'kubectl maint why orders' says more\n" + account + none,
+		},
+		{
+			name: "the agent finds it invalid: said once", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"False","message":"no template hush"},{"type":"Ready","status":"False","message":"it is invalid"}]`)), code: 1, err: oneProblem,
+			out: "PROBLEM  the plan is not valid: no template hush\n         'kubectl maint why orders' says more\n" + account + none,
+		},
+		{name: "another condition that is False is no fault of it", line: "doctor orders", world: installed(conditions(`[{"type":"WindowOpen","status":"False"}]`)), out: good + account + none},
+		{
+			name: "with two faults nothing else is looked at", line: "doctor orders", world: installed(seen("startDeadline: soon, concurrencyPolicy: Maybe")), code: 1, err: oneProblem,
+			out: "PROBLEM  the plan is invalid: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d (and 1 more)\n         mend it; 'kubectl maint lint -f FILE' tells all faults\n",
+		},
+		{
+			name: "its account is not there", line: "doctor orders", world: without("maint-runner", installed(seen("target: "+dep))), code: 1, err: oneProblem,
+			out: good + "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with the Role that 'kubectl maint rbac' prints\n",
+		},
+		{
+			name: "who may not look at its account may ask what it may", line: "doctor orders", world: installed(seen("target: " + dep)), before: func(o *cmdtest.Cluster) { o.Forbids("get", "serviceaccounts", "shop") },
+			out: good + "unknown  ServiceAccount shop/maint-runner: read it: serviceaccounts is forbidden: not for you\nok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
+		},
+		{
+			name: "rights are there in its own namespace, and missing in the other", line: "doctor orders", may: inShop, code: 1, err: oneProblem,
+			world: installed(steps("{name: here, type: restart, properties: {resource: " + dep + "}}, {name: there, type: restart, properties: {resource: {apiVersion: apps/v1, kind: Deployment, namespace: other, name: orders}}}")),
+			out:   good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace other (for step there); patch deployments.apps orders in namespace other (for step there); list deployments.apps in namespace other (for step there); watch deployments.apps in namespace other (for step there)\n" + grant,
+		},
+		{
+			name: "every right is missing once, however many steps need it", line: "doctor orders", may: func(authorizationv1.ResourceAttributes) bool { return false }, code: 1, err: oneProblem,
+			world: installed(steps("{name: one, type: wait, properties: {resource: " + dep + ", condition: 'true'}}, {name: two, type: wait, properties: {resource: " + dep + ", condition: 'true'}}")),
+			out:   good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace shop (for step one); list deployments.apps in namespace shop (for step one); watch deployments.apps in namespace shop (for step one)\n" + grant,
+		},
+		{
+			name: "a sink that nobody configured, and one that is named twice", line: "doctor orders", code: 1, err: oneProblem,
+			world: installed(steps("{name: one, type: notification, properties: {sinks: [ops], message: hi}}, {name: two, type: notification, properties: {sinks: [ops], message: hi}}")),
+			out:   good + account + none + "PROBLEM  the sink \"ops\": is not among spec.notifications.sinks of the AgentConfig; it names none\n         add it to the agent's configuration (docs/operations.md, Notifications), or name another\n",
+		},
+		{
+			name: "of sinks nothing is known where the configuration may not be read", line: "doctor orders", before: func(o *cmdtest.Cluster) {
+				o.Kube.PrependReactor("get", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					if a.(clienttesting.GetAction).GetName() != annotations.AgentConfigName {
+						return false, nil, nil
+					}
+					return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("not for you"))
+				})
+			},
+			world: installed(steps("{name: one, type: notification, properties: {sinks: [ops], message: hi}}")),
+			out:   "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\nunknown  the agent's configuration: read it: configmaps is forbidden: not for you\nok       admission policies confine the agent's token\n" + good + account + none,
+		},
+	})
+}
+
+func TestDoctorOfWhatSleeps(t *testing.T) {
+	const nights = "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"
+	target := func(state hibernate.State, attempts int, message string) string {
+		return annotations.Targets([]hibernate.TargetStatus{{Target: "apps", Executor: "workload", State: state, Attempts: attempts, Message: message}})
+	}
+	record := func(wake time.Duration) *corev1.ConfigMap {
+		r := cmdtest.Slept("office", "apps", hibernate.Resource{ID: "apps/v1/Deployment/web", Before: []byte(`{}`)})
+		r.Snapshot.WakeAt = cmdtest.After(wake)
+		cm, err := annotations.RestoreObject("shop", r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cm.Annotations == nil {
+			cm.Annotations = map[string]string{}
+		}
+		cm.Annotations[annotations.StatusSignature] = "x"
+		return cm
+	}
+	const seenWell = "ok       the agent finds the plan valid and ready\nok       ServiceAccount shop/maint-runner is there\nok       the targets need no rights in this cluster\n"
+	office := func(notes ...string) *corev1.ConfigMap {
+		return cmdtest.Sleeper("office", nights, cmdtest.Noting(notes...))
+	}
+	for _, c := range []struct {
+		name  string
+		world []runtime.Object
+		code  int
+		says  []string
+	}{
+		{"nothing has slept yet", []runtime.Object{office()}, 0, []string{"ok       target apps of type noop has not slept yet", "ok       nothing of the plan sleeps"}},
+		{"a target failed", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Failed, 3, "no answer"), annotations.StatusPhase, "Error")}, 1, []string{"PROBLEM  target apps is Failed: no answer", "         mend what it says, and 'kubectl maint trigger office' tries it again at once"}},
+		{"one waits for one that failed", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Aborted, 0, "")), record(0)}, 1, []string{"PROBLEM  target apps is Aborted", "         mend what it says, and 'kubectl maint trigger office' tries it again at once", "ok       the restore data of target apps has 1 resource"}},
+		{"one is tried again", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Running, 1, "no answer"), annotations.StatusPhase, "Hibernating"), record(6 * time.Hour)}, 1, []string{"PROBLEM  target apps is Running: no answer (1 attempt failed)", "         it is tried again; 'kubectl maint why office' says more", "ok       the restore data of target apps has 1 resource"}},
+		{"one was tried again, and sleeps", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Asleep, 1, ""), annotations.StatusPhase, "Hibernated"), record(6 * time.Hour)}, 0, []string{"ok       target apps is Asleep", "ok       the restore data of target apps has 1 resource"}},
+		{"it sleeps a quarter of an hour past its time", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Asleep, 0, ""), annotations.StatusPhase, "Hibernated"), record(-15 * time.Minute)}, 0, []string{"ok       target apps is Asleep", "ok       the restore data of target apps has 1 resource"}},
+		{"and longer", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Asleep, 0, ""), annotations.StatusPhase, "Hibernated"), record(-16 * time.Minute)}, 1, []string{"ok       target apps is Asleep", "PROBLEM  1 resource of target apps were to be awake by 2026-11-20T23:44:00Z", "         'kubectl maint why office' says what they wait for"}},
+		{"somebody holds it asleep", []runtime.Object{office(annotations.HoldState, "asleep", annotations.StatusTargets, target(hibernate.Asleep, 0, ""), annotations.StatusPhase, "Hibernated"), record(-16 * time.Minute)}, 0, []string{"ok       target apps is Asleep", "ok       the restore data of target apps has 1 resource"}},
+		{"its restore data is gone", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Asleep, 0, ""), annotations.StatusPhase, "Hibernated")}, 1, []string{"ok       target apps is Asleep", "PROBLEM  target apps sleeps, and its restore data is gone: nobody knows how it was", "         wake it by hand, and say so with 'kubectl maint trigger office'"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, installed(c.world...)...)
+			got := o.Line("doctor office")
+			rest, well := strings.CutPrefix(strings.TrimPrefix(got.Out, usual), seenWell)
+			lines := strings.Split(strings.TrimSuffix(rest, "\n"), "\n")
+			if diff := cmp.Diff(c.says, lines); diff != "" || got.Code != c.code || !well {
+				t.Errorf("exit code %d, %s(-want +got):\n%s", got.Code, got.Out, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package remedy_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
+)
+
+// What is in no namespace (nodes, the agent, the cluster) and what reads files is asked for
+// without one: 'drain' with -n would be understood, and teach something wrong.
+func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
+	everywhere := map[string]string{
+		"Drain":         "'kubectl maint drain x'",
+		"DrainPlan":     "'kubectl maint drain x --plan'",
+		"Install":       "'kubectl maint install --apply'",
+		"ListAll":       "'kubectl maint list -A'",
+		"Lint":          "'kubectl maint lint -f FILE'",
+		"Release":       "'kubectl maint release x'",
+		"ReleaseFor":    "'kubectl maint release x --requestor x'",
+		"ResumeCluster": "'kubectl maint resume --all -A'",
+		"PauseCluster":  "'kubectl maint pause --all -A'",
+		"WhyNode":       "'kubectl maint why NODE'",
+	}
+	inNamespace := map[string]string{
+		"Abort":          "'kubectl maint abort x'",
+		"Adopt":          "'kubectl maint adopt x'",
+		"Allow":          "'kubectl maint allow x --for 2h --reason …'",
+		"Answer":         "'kubectl maint approve x' or 'kubectl maint reject x'",
+		"Approve":        "'kubectl maint approve x'",
+		"Describe":       "'kubectl maint describe x'",
+		"Doctor":         "'kubectl maint doctor x'",
+		"Hibernate":      "'kubectl maint hibernate x'",
+		"History":        "'kubectl maint history x'",
+		"List":           "'kubectl maint list'",
+		"ReleaseHold":    "'kubectl maint wake x --release'",
+		"Resume":         "'kubectl maint resume x'",
+		"ResumeAll":      "'kubectl maint resume --all'",
+		"Retry":          "'kubectl maint retry x'",
+		"RollbackTo":     "'kubectl maint rollback x --to RUN'",
+		"Schedule":       "'kubectl maint schedule'",
+		"Status":         "'kubectl maint status'",
+		"StatusOf":       "'kubectl maint status x'",
+		"Trigger":        "'kubectl maint trigger x'",
+		"TriggerOutside": "'kubectl maint trigger x --outside-window --reason …'",
+		"Unfreeze":       "'kubectl maint freeze x --end'",
+		"Unskip":         "'kubectl maint unskip x'",
+		"Wake":           "'kubectl maint wake x'",
+		"Why":            "'kubectl maint why x'",
+	}
+	here := remedy.Commands{Name: "kubectl maint"}
+	for name, got := range suggested(here) {
+		want, known := inNamespace[name]
+		if !known {
+			want = everywhere[name]
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	for name, got := range suggested(here.In("shop")) {
+		want := everywhere[name]
+		if spaced, is := inNamespace[name]; is {
+			want = strings.ReplaceAll(spaced, "'kubectl maint ", "'kubectl maint -n shop ")
+		}
+		if got != want {
+			t.Errorf("%s in a namespace: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// Who asked another cluster than the kubeconfig's is told to ask that one again.
+func TestARemedyNamesTheClusterThatWasAsked(t *testing.T) {
+	there := remedy.Commands{Name: "kubectl maint", ClusterFlags: "--context prod", Namespace: "shop"}
+	for name, c := range map[string]struct{ got, want string }{
+		"in a namespace":      {there.Abort("r"), "'kubectl maint --context prod -n shop abort r'"},
+		"in none":             {there.Drain("a"), "'kubectl maint --context prod drain a'"},
+		"of two":              {there.Answer("r"), "'kubectl maint --context prod -n shop approve r' or 'kubectl maint --context prod -n shop reject r'"},
+		"of files":            {there.Lint(), "'kubectl maint lint -f FILE'"},
+		"back to the context": {there.In("").Abort("r"), "'kubectl maint --context prod abort r'"},
+		"as it was called":    {remedy.Commands{Name: "maint"}.Status(), "'maint status'"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %s, want %s", name, c.got, c.want)
+		}
+	}
+	if there.Namespace != "shop" {
+		t.Error("In changed the commands it was asked on")
+	}
+}
+
+// suggested calls every method that gives a command line, with x for what it is about.
+func suggested(c remedy.Commands) map[string]string {
+	out := map[string]string{}
+	of := reflect.ValueOf(c)
+	for i := range of.NumMethod() {
+		name, method := of.Type().Method(i).Name, of.Method(i)
+		if method.Type().Out(0).Kind() != reflect.String {
+			continue
+		}
+		args := slices.Repeat([]reflect.Value{reflect.ValueOf("x")}, method.Type().NumIn())
+		out[name] = method.Call(args)[0].String()
+	}
+	return out
+}
