@@ -86,15 +86,14 @@ func (v Printer) sleepGate(s view.Sleeper) string {
 }
 
 func (v Printer) sleepPause(s view.Sleeper) string {
-	p := s.Pause(v.Now)
-	if !p.On {
+	switch p := s.Pause(v.Now); {
+	case !p.On:
 		return ""
+	case p.Of != "": // the one above it is the longer one, and somebody else's
+		return v.PauseAbove(p)
+	default:
+		return v.pauseUntil(p) + ByOf(s.Object, annotations.Pause)
 	}
-	by := ""
-	if s.Intent.Pause.Holds(v.Now) {
-		by = ByOf(s.Object, annotations.Pause)
-	}
-	return v.pauseUntil(p) + by
 }
 
 func (v Printer) pauseUntil(p schedule.Pause) string {
