@@ -362,7 +362,13 @@ func formatted(format string, own ...string) *Values {
 
 func TestWhichFormatsThereAre(t *testing.T) {
 	for _, c := range []struct{ format, fault string }{
-		{"", ""}, {"json", ""}, {"yaml", ""}, {"name", ""}, {"jsonpath={.a}", ""}, {"custom-columns=A:.a", ""}, {"md", ""},
+		{"", ""},
+		{"json", ""},
+		{"yaml", ""},
+		{"name", ""},
+		{"jsonpath={.a}", ""},
+		{"custom-columns=A:.a", ""},
+		{"md", ""},
 		{"wide", "-o must be md, json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"wide\""},
 		{"xml", "-o must be md, json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\""},
 		{"jsonpath={.a", "-o must be md, json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"jsonpath={.a\""},
