@@ -2,15 +2,18 @@ package hibernation
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
 // densePlan is a plan of some 39 KB in which each two bytes are a value.
@@ -44,6 +47,52 @@ func TestManyDensePlansTakeTheMemoryOfTheirTexts(t *testing.T) {
 	}
 	runtime.KeepAlive(plans)
 	runtime.KeepAlive(c)
+}
+
+// What sleeps has the whole plan in the restore data of each target.
+func TestRestoreDataOfManyDensePlansTakesTheMemoryOfItsTexts(t *testing.T) {
+	r := newRecords(nil, agenttest.Keys())
+	spec, faults := annotations.HibernatePlan(densePlan(0))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	objects := make([]*corev1.ConfigMap, 150)
+	for i := range objects {
+		spec.ServiceAccountName = fmt.Sprint("runner-", i) // each another plan
+		objects[i] = denseRestore(t, i, spec)
+	}
+	before := heap()
+	for _, cm := range objects {
+		r.observe(cm)
+	}
+	asleep, grown := r.sleeping()["function"], heap()-before
+	t.Logf("restore data of 150 plans takes %d MB beside its texts", grown>>20)
+	if grown > 2*maxParsedWeight || asleep != len(objects) {
+		t.Errorf("it takes %d MB, and %d sleep", grown>>20, asleep)
+	}
+	for _, cm := range objects {
+		got := r.get(keyOf(cm))
+		want, err := annotations.ReadRestore(cm)
+		if err != nil || !reflect.DeepEqual(got.record, want) {
+			t.Fatalf("what is read again is another: %v", err)
+		}
+	}
+	runtime.KeepAlive(objects)
+}
+
+// denseRestore is what the target of a dense plan is put back from.
+func denseRestore(t *testing.T, i int, spec hibernate.Spec) *corev1.ConfigMap {
+	t.Helper()
+	now := time.Unix(1000, 0).UTC()
+	cm, err := annotations.RestoreObject(shop, hibernate.Record{
+		Plan: fmt.Sprintf("dense-%d", i), PlanUID: "u", Cycle: "c", Target: "fn", Executor: "function", Operation: hibernate.Shutdown, State: hibernate.Asleep,
+		Snapshot: hibernate.Snapshot{Spec: spec, BeganAt: now}, Resources: []hibernate.Resource{{ID: "fn", Before: []byte("{}"), CapturedAt: now, AsleepAt: &now}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cm.ResourceVersion, cm.UID = "5", types.UID(cm.Name)
+	return agenttest.Signed(t, cm)
 }
 
 // heap is what lives in memory.

@@ -2,6 +2,9 @@ package hibernation
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -17,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -34,17 +38,19 @@ type records struct {
 	types  map[string]int                  // how many sleep, by the type of their target
 	begins map[types.NamespacedName]int    // room that is kept for plans that begin to sleep, in bytes
 	most   int                             // how many bytes one namespace may have
+	specs  *store.Parsed[hibernate.Spec]   // the plans in it, by their digests
 }
 
 // stored is restore data with the object that it was read from.
 type stored struct {
 	object *corev1.ConfigMap
-	record hibernate.Record
+	record hibernate.Record // as it is kept, without its plan
+	plan   types.NamespacedName
 	broken error // why it does not count
 }
 
 func newRecords(kube kubernetes.Interface, signed *keys.Store) *records {
-	return &records{kube: kube, keys: signed, byKey: map[types.NamespacedName]*stored{}, closed: map[types.NamespacedName]uint64{}, types: map[string]int{}, begins: map[types.NamespacedName]int{}, most: mostRestore}
+	return &records{kube: kube, keys: signed, byKey: map[types.NamespacedName]*stored{}, closed: map[types.NamespacedName]uint64{}, types: map[string]int{}, begins: map[types.NamespacedName]int{}, most: mostRestore, specs: store.NewParsed[hibernate.Spec](maxParsed, maxParsedWeight).KeepHeavy()}
 }
 
 func keyOf(cm *corev1.ConfigMap) types.NamespacedName {
@@ -72,7 +78,62 @@ func (r *records) put(s *stored) {
 	if have := r.byKey[k]; version <= r.closed[k] || have != nil && version < informer.VersionOf(have.object) {
 		return
 	}
-	r.byKey[k] = s
+	r.byKey[k] = r.slim(s)
+}
+
+// slim keeps the plan of restore data apart: the targets of a plan share it, and what has
+// not been looked at for long is read again from the text.
+func (r *records) slim(s *stored) *stored {
+	out := *s
+	if s.broken != nil {
+		return &out
+	}
+	text := specIn(s.object)
+	sum := sha256.Sum256(text)
+	out.plan = types.NamespacedName{Namespace: s.object.Namespace, Name: hex.EncodeToString(sum[:])}
+	r.specs.Keep(out.plan, store.WeightOf(string(text)), s.record.Snapshot.Spec)
+	out.record.Snapshot.Spec = hibernate.Spec{}
+	return &out
+}
+
+// specIn is the text of the plan in restore data.
+func specIn(cm *corev1.ConfigMap) json.RawMessage {
+	var found struct {
+		Snapshot struct {
+			Spec json.RawMessage `json:"spec"`
+		} `json:"snapshot"`
+	}
+	if json.Unmarshal([]byte(cm.Data[annotations.DataRestore]), &found) != nil {
+		return nil
+	}
+	return found.Snapshot.Spec
+}
+
+// whole is restore data with the plan in it.
+func (r *records) whole(kept *stored) *stored {
+	if kept == nil || kept.broken != nil {
+		return kept
+	}
+	s := *kept
+	r.mu.Lock()
+	spec, there := r.specs.Get(s.plan)
+	r.mu.Unlock()
+	if !there {
+		text := specIn(s.object)
+		weight := store.WeightOf(string(text))
+		spec = r.specs.Read(weight, func() (spec hibernate.Spec) {
+			s.broken = json.Unmarshal(text, &spec)
+			return spec
+		})
+		if s.broken != nil {
+			return &s
+		}
+		r.mu.Lock()
+		r.specs.Keep(s.plan, weight, spec)
+		r.mu.Unlock()
+	}
+	s.record.Snapshot.Spec = spec
+	return &s
 }
 
 func (r *records) lost(cm *corev1.ConfigMap) {
@@ -89,7 +150,7 @@ func (r *records) recheck() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for k, s := range r.byKey {
-		r.byKey[k] = r.read(s.object)
+		r.byKey[k] = r.slim(r.read(s.object))
 	}
 }
 
@@ -101,12 +162,15 @@ func (r *records) copies(plan types.NamespacedName) []*stored { return r.named(p
 
 func (r *records) named(plan types.NamespacedName, copies bool) []*stored {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	var out []*stored
 	for k, s := range r.byKey {
 		if k.Namespace == plan.Namespace && s.object.Labels[annotations.LabelPlan] == plan.Name && annotations.RestoreCopy(k.Name) == copies {
 			out = append(out, s)
 		}
+	}
+	r.mu.Unlock()
+	for i := range out {
+		out[i] = r.whole(out[i])
 	}
 	slices.SortFunc(out, func(a, b *stored) int { return compare(a.object.Name, b.object.Name) })
 	return out
@@ -160,8 +224,9 @@ func (r *records) find(namespace string, record hibernate.Record) *stored {
 
 func (r *records) get(k types.NamespacedName) *stored {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.byKey[k]
+	kept := r.byKey[k]
+	r.mu.Unlock()
+	return r.whole(kept)
 }
 
 // write stores restore data on top of what was read; whoever was first wins.
@@ -235,8 +300,8 @@ func (r *records) reread(ctx context.Context, k types.NamespacedName, have *stor
 	return queue.ErrConflict
 }
 
-// whole is a copy of restore data to write on; of what was emptied it is read.
-func (r *records) whole(ctx context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+// objectOf is a copy of restore data to write on; of what was emptied it is read.
+func (r *records) objectOf(ctx context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	if !annotations.IsEmptied(cm) {
 		return cm.DeepCopy(), nil
 	}
@@ -267,7 +332,7 @@ func (r *records) uncounted(namespace string) int {
 // it stays where somebody deleted it already.
 func (r *records) close(ctx context.Context, s *stored) error {
 	maps := r.kube.CoreV1().ConfigMaps(s.object.Namespace)
-	object, err := r.whole(ctx, s.object)
+	object, err := r.objectOf(ctx, s.object)
 	if err != nil {
 		return err
 	}
