@@ -59,7 +59,7 @@ func (o *retryOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := o.RunOf(ctx, k, o.name)
+	r, err := o.RealRunOf(ctx, k, o.name)
 	if err != nil {
 		return err
 	}

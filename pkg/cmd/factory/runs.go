@@ -3,6 +3,7 @@ package factory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,15 @@ func (k *Cluster) Run(ctx context.Context, name string) (view.Run, error) {
 
 // RunOf finds a run, or the newest of a plan, which is said.
 func (c *Factory) RunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
+	return c.newestOf(ctx, k, name, false)
+}
+
+// RealRunOf is RunOf of those that were no dry runs, where a plan has one.
+func (c *Factory) RealRunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
+	return c.newestOf(ctx, k, name, true)
+}
+
+func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, real bool) (view.Run, error) {
 	cm, err := k.Document(ctx, name, annotations.KindRun, annotations.KindPlan)
 	switch {
 	case err != nil:
@@ -39,8 +49,12 @@ func (c *Factory) RunOf(ctx context.Context, k *Cluster, name string) (view.Run,
 	if len(runs) == 0 {
 		return view.Run{}, NotFoundError(fmt.Sprintf("plan %s has no run: %s asks for one", cm.Name, c.Suggest().Trigger(cm.Name)))
 	}
-	newest := runs[len(runs)-1]
-	fmt.Fprintf(c.ErrOut, "run %s is the newest of plan %s\n", newest.Run.Name, cm.Name)
+	newest, words := runs[len(runs)-1], ""
+	dry := func(r view.Run) bool { return r.Run.Request.DryRun }
+	if done := slices.DeleteFunc(slices.Clone(runs), dry); real && dry(newest) && len(done) > 0 {
+		newest, words = done[len(done)-1], " that was no dry run"
+	}
+	fmt.Fprintf(c.ErrOut, "run %s is the newest of plan %s%s\n", newest.Run.Name, cm.Name, words)
 	return newest, nil
 }
 
