@@ -121,6 +121,29 @@ func TestADatabaseIsStoppedOnceItsSnapshotIsThere(t *testing.T) {
 	}
 }
 
+// A database that was held awake in the night holds what no snapshot from before it does: one
+// is taken anew in the same cycle.
+func TestASecondSleepInACycleTakesASnapshotOfItsOwn(t *testing.T) {
+	a := newAccount()
+	a.add("orders", statusAvailable, "env=stg")
+	began := time.Date(2026, 11, 23, 20, 0, 5, 0, time.UTC)
+	for _, at := range []time.Time{began, began.Add(4 * time.Hour)} {
+		x := nights(a, true)
+		x.call.StartedAt = at
+		for range 4 {
+			x.pass(t)
+			a.settle()
+		}
+		if got := *a.instances["orders"].DBInstanceStatus; got != statusStopped {
+			t.Fatalf("it is %s", got)
+		}
+		*a.instances["orders"].DBInstanceStatus = statusAvailable // somebody works in it
+	}
+	if diff := cmp.Diff([]string{"snapshot db/orders", "stop db/orders", "snapshot db/orders", "stop db/orders"}, a.asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestASnapshotThatFailedIsTakenAnew(t *testing.T) {
 	a := newAccount()
 	a.add("orders", statusAvailable, "env=stg")

@@ -45,12 +45,13 @@ func nameOf(about, identity string) string {
 	return strings.Trim(about[:min(len(about), maxSnapshotName-1-len(hash))], "-") + "-" + hash
 }
 
-// snapshotName is that of a database's snapshot in a cycle, the same after any crash:
-// maint-<plan>-<database>-<cycle>-<hash>.
+// snapshotName is that of a database's snapshot, the same after any crash:
+// maint-<plan>-<database>-<cycle>-<hash>. A cycle may sleep twice, as where somebody holds the
+// plan awake in between: what was written then is in no snapshot from before.
 func snapshotName(call executors.SleepCall, id string) string {
 	_, database, _ := strings.Cut(id, "/")
 	cycle := strings.TrimPrefix(call.Cycle, call.Plan+"-")
-	return nameOf(call.Plan+"-"+database+"-"+cycle, strings.Join([]string{call.Namespace, call.Plan, call.Target, call.Cycle, id}, "\x00"))
+	return nameOf(call.Plan+"-"+database+"-"+cycle, strings.Join([]string{call.Namespace, call.Plan, call.Target, call.Cycle, call.StartedAt.UTC().Format(time.RFC3339Nano), id}, "\x00"))
 }
 
 // failed says of a snapshot that nothing can be restored from it.
