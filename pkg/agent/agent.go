@@ -202,7 +202,7 @@ func New(o Options) (*Agent, error) {
 	health, _ := o.Executor("health-check")
 	a.controllers.hibernation = hibernation.New(hibernation.Config{
 		Kube: a.conn.Kube, Accounts: a.accounts, Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys, Sleepers: o.Sleepers, Health: health, Machines: a.machines, Sleeping: a.metrics.Hibernated, Status: a.status, Notify: a.notifier,
-		Events: a.events.recorder, Queue: a.newQueue("hibernation"), Log: o.Log, Now: o.Now, Namespace: o.Namespace, DryRun: o.DryRun,
+		ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Events: a.events.recorder, Queue: a.newQueue("hibernation"), Log: o.Log, Now: o.Now, Namespace: o.Namespace, DryRun: o.DryRun,
 	})
 	a.controllers.targets = targets.New(targets.Config{
 		Accounts: a.accounts, Plans: a.planQueue,

@@ -223,11 +223,11 @@ func (d *decider) names(op Operation) []string {
 // target moves one target whose operation is not done.
 func (d *decider) target(r *Record, op Operation) {
 	switch {
-	case r.State == Failed && op == Wake && r.NotBefore != nil && d.f.Now.Before(*r.NotBefore):
+	case r.State == Failed && op == Wake && r.Waits(d.f.Now):
 		d.again(*r.NotBefore)
 	case r.State == Failed && op == Wake && !d.f.Keep:
 		r.State = Running // what sleeps is not given up
-	case r.State == Running && r.NotBefore != nil && d.f.Now.Before(*r.NotBefore):
+	case r.State == Running && r.Waits(d.f.Now):
 		d.again(*r.NotBefore)
 	case r.State != Pending || d.f.Keep:
 	case d.stopped(r, op):
@@ -459,7 +459,20 @@ func (r Record) left() string {
 	return document.Cut(strings.Join(out, "; "), document.MaxMessage)
 }
 
+// longestPause is after which a failed operation is tried again at the latest.
+const longestPause = 10 * time.Minute
+
 // backoff is the pause after so many failures of an operation.
 func backoff(failures int) time.Duration {
-	return min(10*time.Second<<min(failures-1, 10), 10*time.Minute)
+	return min(10*time.Second<<min(failures-1, 10), longestPause)
+}
+
+// Waits says whether a target is left alone until its NotBefore.
+func (r Record) Waits(now time.Time) bool { return waits(r.NotBefore, now, longestPause) }
+
+// waits says whether an instant is still to come for which something waits. One that is
+// farther away than the longest pause was written by a clock that was wrong: nothing is kept
+// asleep for it.
+func waits(until *time.Time, now time.Time, longest time.Duration) bool {
+	return until != nil && now.Before(*until) && until.Sub(now) <= longest
 }

@@ -190,9 +190,10 @@ type Observation struct {
 
 // How often what something else puts back is put to sleep again, and after which pause.
 const (
-	mostRevivals  = 3
-	revivalPause  = time.Minute
-	revivalFactor = 5
+	mostRevivals        = 3
+	revivalPause        = time.Minute
+	revivalFactor       = 5
+	longestRevivalPause = time.Hour
 )
 
 // Step is what is to be done to a target next, and what is to be written before.
@@ -337,7 +338,7 @@ func (s *Step) ask(i int, o Observation, now time.Time) {
 
 // unsettled says whether what is seen may be how it was before it was asked for something.
 func unsettled(asked *time.Time, o Observation, now time.Time) bool {
-	return asked != nil && now.Before(asked.Add(o.Lag))
+	return asked != nil && waits(new(asked.Add(o.Lag)), now, o.Lag+longestPause) // who led before may have had another clock
 }
 
 func (s *Step) wait(until time.Time) {
@@ -358,7 +359,7 @@ func (s *Step) revived(o Observation, i int, now time.Time) {
 		res.leave("somebody changed it while it slept", now)
 	case res.Revived >= mostRevivals && !o.Often:
 		res.leave(o.RevivedBy+" puts it back again and again", now)
-	case res.NotBefore != nil && now.Before(*res.NotBefore):
+	case waits(res.NotBefore, now, longestRevivalPause):
 		s.wait(*res.NotBefore)
 	default:
 		pause := revivalPause
@@ -367,7 +368,7 @@ func (s *Step) revived(o Observation, i int, now time.Time) {
 		}
 		res.Revived++
 		res.Slept = res.seconds(now)
-		res.NotBefore, res.AsleepAt = new(now.Add(min(pause, time.Hour))), nil
+		res.NotBefore, res.AsleepAt = new(now.Add(min(pause, longestRevivalPause))), nil
 		s.ask(i, o, now)
 	}
 }

@@ -40,6 +40,9 @@ func (c *Clock) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+// Ahead is how far the API server's clock is ahead of the local one; less than zero: behind.
+func (c *Clock) Ahead() time.Duration { return time.Duration(c.skew.Load()) }
+
 // SkewReason says why the clock is not to be trusted; empty when it is.
 func (c *Clock) SkewReason() string {
 	skew := time.Duration(c.skew.Load())

@@ -36,6 +36,10 @@ type Config struct {
 	Health    executors.Executor           // of health checks
 	// Machines are those that the agent itself runs on, by their provider ids.
 	Machines func(ctx context.Context) ([]string, error)
+	// ClockDoubt says why the local clock is not to be trusted, empty where it is, and Ahead
+	// how far the API server's is ahead of it.
+	ClockDoubt func() string
+	Ahead      func() time.Duration
 	// Sleeping hears how many resources sleep, by the type of their target.
 	Sleeping  func(byExecutor map[string]int)
 	Status    *status.Writer
@@ -81,7 +85,12 @@ const (
 )
 
 // Run works until ctx ends.
-func (c *Controller) Run(ctx context.Context) { c.Queue.WorkInShares(ctx, workers, share, c.reconcile) }
+func (c *Controller) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	group.Go(func() { c.followClock(ctx) })
+	c.Queue.WorkInShares(ctx, workers, share, c.reconcile)
+	group.Wait()
+}
 
 // RecordSeen takes in restore data as the watch shows it.
 func (c *Controller) RecordSeen(o any) {

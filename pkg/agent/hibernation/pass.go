@@ -59,7 +59,7 @@ func (c *Controller) passes(ctx context.Context, k types.NamespacedName, acts []
 
 // pass is one bounded piece of a target's operation: look, write down, act.
 func (c *Controller) pass(ctx context.Context, k types.NamespacedName, r hibernate.Record) (time.Time, error) {
-	if r.NotBefore != nil && c.Now().Before(*r.NotBefore) {
+	if r.Waits(c.Now()) {
 		return *r.NotBefore, nil
 	}
 	before := r

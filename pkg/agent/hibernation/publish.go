@@ -145,7 +145,11 @@ func conditions(have string, v view, phase hibernate.Phase, message string, now 
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", document.Cut(v.unready, document.MaxMessage)
 	}
 	var out []metav1.Condition
-	for _, one := range []metav1.Condition{valid, ready} {
+	all := []metav1.Condition{valid, ready}
+	if v.doubt != "" {
+		all = append(all, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: v.doubt})
+	}
+	for _, one := range all {
 		one.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
 		for _, was := range list {
 			if was.Type == one.Type && was.Status == one.Status {

@@ -225,6 +225,7 @@ type view struct {
 	faults document.Faults
 	again  time.Time
 	token  string
+	doubt  string // why the clock is not to be trusted; empty: it is
 	// unready is why nothing could be put to sleep or woken; empty: it can be, as far as known.
 	unready string
 	ledger  *ledger.Ledger // nil: there is none yet
@@ -265,15 +266,20 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 	v.pause(now, append(c.Documents.Pauses(k.Namespace), v.intent.Pause))
 	v.token = v.intent.Token
 	v.facts.Retry = v.token != "" && status.Standing(cm, &known.written)[annotations.StatusTrigger] != v.token
+	other := c.otherClock(&v, now)
 	if known.table == nil {
-		v.unreadable(now)
+		v.unreadable(queue.Latest(now, other))
 		return v
 	}
-	v.take(known.table.DesiredState(now, hibernate.Overrides{Hold: v.hold, Skip: named(v.ledger, v.intent.Skip)}))
+	wishes := hibernate.Overrides{Hold: v.hold, Skip: named(v.ledger, v.intent.Skip)}
+	v.take(known.table.DesiredState(now, wishes))
 	c.ask(k, &v, known)
 	if v.facts.Sleep && len(v.facts.Records) == 0 {
 		v.facts.Forbidden = v.forbidden()
 		c.room(k, &v)
+	}
+	if v.doubt != "" {
+		v.doubtful(known.table.DesiredState(other, wishes))
 	}
 	v.missing(status.Standing(cm, &known.written)[annotations.StatusTargets])
 	return v

@@ -154,7 +154,15 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 	if c.Ledgers.Lost(k, f.uid) { // nothing from before is made up
 		f.created = f.now
 	}
-	l, changed := passSlots(v.ledger, f)
+	l, changed := ledger.Ledger{}, false
+	switch {
+	case v.doubt == "":
+		l, changed = passSlots(v.ledger, f)
+	case v.ledger == nil || len(d.Closed) == 0: // no slot ends by a clock that is in doubt
+		return nil
+	default:
+		l = *v.ledger
+	}
 	if len(d.Closed) > 0 && !f.begun.IsZero() {
 		l, changed = l.RecordSlept(f.begun, savings.SleptIn(v.facts.Records, f.now), f.now), true
 	}
@@ -163,6 +171,9 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 			return err
 		}
 		v.ledger = &l
+	}
+	if v.doubt != "" {
+		return nil
 	}
 	known.window, known.reason = time.Time{}, ""
 	if v.want.Level.Asleep {

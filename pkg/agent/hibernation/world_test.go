@@ -58,8 +58,19 @@ type world struct {
 	dryRun bool
 	sick   atomic.Value // what the health checks say; empty: all is well
 
+	skew   atomic.Int64 // nanoseconds that the API server's clock is ahead
 	asleep map[string]int
 	own    atomic.Value // the answer to what the agent runs on, of type ownMachines
+}
+
+// ahead is how far the API server's clock is ahead of the agent's.
+func (w *world) ahead() time.Duration { return time.Duration(w.skew.Load()) }
+
+func (w *world) clockDoubt() string {
+	if w.ahead().Abs() <= 5*time.Minute {
+		return ""
+	}
+	return "the clocks are apart"
 }
 
 // machines are what the agent runs on.
@@ -142,7 +153,7 @@ func (w *world) begins() *agent {
 			Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
 		}),
 		Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
-		Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds, hibernate.TypeEC2: w.beds, hibernate.TypeRDS: w.beds, hibernate.TypeEKS: w.beds}, Health: checks{w}, Machines: w.machines, Sleeping: func(n map[string]int) { w.asleep = n },
+		Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds, hibernate.TypeEC2: w.beds, hibernate.TypeRDS: w.beds, hibernate.TypeEKS: w.beds}, Health: checks{w}, Machines: w.machines, ClockDoubt: w.clockDoubt, Ahead: w.ahead, Sleeping: func(n map[string]int) { w.asleep = n },
 		Status: status.NewWriter(conn.Kube), Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}), Events: w.events, Log: log, Now: time.Now, Namespace: annotations.DefaultNamespace, DryRun: w.dryRun,
 		Queue: queue.New(queue.Config{Name: "hibernation", Now: time.Now, Log: log, OnPanic: func() { w.Error("a panic") }}),
 	})

@@ -61,6 +61,9 @@ func (w *whySleeper) unready() {
 	if why := w.NotReady(); why != "" {
 		w.add("the plan is not ready: "+why, "it is noticed within a minute when that is there; %s checks all that it needs", w.Suggest().Doctor(w.named))
 	}
+	if why := w.ClockDoubt(); why != "" {
+		w.add("no sleep begins, and what sleeps wakes by whichever clock is first: "+why, "set the clock of the node that the agent runs on")
+	}
 }
 
 // wishes are what people and exceptions put in the place of the schedule.

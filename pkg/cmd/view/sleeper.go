@@ -124,12 +124,20 @@ func (s Sleeper) Phase() (phase, message string) {
 
 // NotReady is what keeps anything from being put to sleep or woken, as the agent says; empty:
 // nothing does. What failed is told by its targets.
-func (s Sleeper) NotReady() string {
+func (s Sleeper) NotReady() string { return s.condition("Ready", metav1.ConditionFalse, "NotReady") }
+
+// ClockDoubt is why the agent's clock is not to be trusted, as it says; empty: it is.
+func (s Sleeper) ClockDoubt() string {
+	return s.condition("ClockDoubt", metav1.ConditionTrue, "ClocksDiffer")
+}
+
+// condition is what a condition says that stands so for a reason; empty: none does.
+func (s Sleeper) condition(kind string, status metav1.ConditionStatus, reason string) string {
 	if !s.Observed() {
 		return ""
 	}
 	for _, c := range Conditions(s.Object) {
-		if c.Type == "Ready" && c.Status == metav1.ConditionFalse && c.Reason == "NotReady" {
+		if c.Type == kind && c.Status == status && c.Reason == reason {
 			return c.Message
 		}
 	}
