@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
 
 // heartbeatInterval is how often the leader says that it lives: one request. Whoever waits for
@@ -29,6 +30,9 @@ type Heartbeat struct {
 	Key       func() string // names the key that signs; nil: nothing is signed
 	Now       func() time.Time
 	Log       *slog.Logger
+	// Rewound hears that the API server's state is older than it was, as after a restored
+	// backup: an agent without an election has no lease that tells. nil: nobody hears.
+	Rewound func(was, is uint64)
 }
 
 // Run writes until ctx ends.
@@ -36,17 +40,32 @@ func (h Heartbeat) Run(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
 	var last *corev1.ConfigMap
+	var at uint64
 	for {
 		var err error
 		if last, err = h.write(ctx, last); err != nil && ctx.Err() == nil {
 			h.Log.Warn("could not write the heartbeat", "error", err.Error())
 		}
+		at = h.written(last, at)
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
 	}
+}
+
+// written is the version of the newest heartbeat: each is newer than the one before, unless
+// the API server's state went back.
+func (h Heartbeat) written(last *corev1.ConfigMap, at uint64) uint64 {
+	if last == nil {
+		return at
+	}
+	version := informer.VersionOf(last)
+	if version > 0 && version < at && h.Rewound != nil {
+		h.Rewound(at, version)
+	}
+	return version
 }
 
 // write says that the leader lives, on the object as it was last written; nil: it is not known.

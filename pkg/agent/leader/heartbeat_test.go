@@ -1,0 +1,50 @@
+package leader
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// Without an election no lease tells of a restored backup: the heartbeat's own version does.
+func TestAHeartbeatNoticesAStateThatWentBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube, version := fake.NewClientset(), 100
+		answers := func(action clienttesting.Action) (bool, runtime.Object, error) {
+			version++
+			cm := action.(clienttesting.CreateAction).GetObject().(*corev1.ConfigMap).DeepCopy()
+			cm.ResourceVersion = strconv.Itoa(version)
+			return true, cm, nil
+		}
+		kube.PrependReactor("create", "configmaps", answers)
+		kube.PrependReactor("update", "configmaps", answers)
+		var told [][2]uint64
+		ctx, cancel := context.WithCancel(t.Context())
+		go Heartbeat{
+			Kube: kube, Namespace: "maint-system", Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			Rewound: func(was, is uint64) { told = append(told, [2]uint64{was, is}) },
+		}.Run(ctx)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(told) > 0 {
+			t.Errorf("it tells %v of a state that goes on", told)
+		}
+		was := version
+		version = 50
+		time.Sleep(heartbeatInterval)
+		synctest.Wait()
+		if len(told) != 1 || told[0] != [2]uint64{uint64(was), 51} { //nolint:gosec // a small number
+			t.Errorf("it tells %v", told)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
