@@ -3,7 +3,6 @@ package transcripts
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -15,9 +14,10 @@ import (
 //	Ddd YYYY-MM-DD hh:mm     the same for people
 //	AGE                      a duration of a column, in brackets, or after in, after, for
 //	UID, RV, PORT, WORK      an object's UID and resource version, a port, the transcript's folder
-//	(nothing)                lines that tell that a run or a step is Pending or Running: what is over
-//	                         before somebody looks is not shown
-//	PROGRESS                 what a node is at while it is waited for
+//	(nothing)                lines that tell what a run, a step or a node is at while it is waited for:
+//	                         what is over before somebody looks is not shown
+//	PROGRESS                 what a HibernatePlan says once all is awake: by its targets first, then by
+//	                         its schedule
 //	HOST                     the machine of an agent, and what tells the agents on it apart
 type words struct {
 	work string
@@ -39,8 +39,8 @@ var ( //nolint:gochecknoglobals // compiled once
 	elapsed  = regexp.MustCompile(`\b(?:\d+(?:ms|[dhms]))+ ago\b`)
 	lasted   = regexp.MustCompile(`("duration": )"(?:\d+(?:ms|[dhms]))+"`)
 	hosts    = regexp.MustCompile(`(\b(?:identity|pod)"?: "?)[\w.-]+`)
-	progress = regexp.MustCompile(`(waiting for \w+ of node/[\w-]+): .*`)
-	passing  = regexp.MustCompile(`(?m)^(?:! )?YYYY-MM-DDThh:mm:ssZ (?:run|step) [\w/-]+: (?:Pending|Running)\n`)
+	progress = regexp.MustCompile(`(YYYY-MM-DDThh:mm:ssZ plan [\w-]+: Active): .*`)
+	passing  = regexp.MustCompile(`(?m)^(?:! )?(?:YYYY-MM-DDThh:mm:ssZ (?:run|step) [\w/-]+: (?:Pending|Running)|waiting for \w+ of node/[\w-]+: .*)(?:\n|\z)`)
 	columns  = regexp.MustCompile(`(\S) {3,}`)
 	digits   = regexp.MustCompile(`\d`)
 )
@@ -62,18 +62,10 @@ func (w *words) replace(text string) string {
 	text = versions.ReplaceAllString(text, `$1"RV"`)
 	text = ports.ReplaceAllString(text, "127.0.0.1:PORT")
 	text = hosts.ReplaceAllString(text, "${1}HOST")
-	text = passing.ReplaceAllString(text, "")
-	text = once(progress.ReplaceAllString(text, "$1: PROGRESS"))
+	text = strings.TrimSuffix(passing.ReplaceAllString(text, ""), "\n")
+	text = progress.ReplaceAllString(text, "$1: PROGRESS")
 	text = lasted.ReplaceAllString(elapsed.ReplaceAllString(text, "AGE ago"), `$1"AGE"`)
 	return replaceAges(text, squeezed)
-}
-
-// once leaves one of several lines of progress after another: how many there are depends on
-// how fast it goes on.
-func once(text string) string {
-	return strings.Join(slices.CompactFunc(strings.Split(text, "\n"), func(a, b string) bool {
-		return a == b && strings.HasSuffix(a, ": PROGRESS")
-	}), "\n")
 }
 
 // replaceAges replaces durations that people read. Where one, or a time of day, stands within a
