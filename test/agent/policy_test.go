@@ -364,7 +364,20 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
 	l.plan("gated", "policies: [{name: weekends}]\ntriggers: {schedules: [{cron: '0 3 * * 5', timezone: Europe/Berlin}]}"+quick)
 	l.seen("gated")
 	l.expect(l.maint("check", "weekends", "--at", "2026-12-05T01:30:00Z"), 0, "policy/weekends: permitted", "until Sat 2026-12-05 06:00 CET (2026-12-05T05:00:00Z)")
-	l.expect(l.maint("check", "weekends", "--at", "2026-12-05T06:00:00Z", "-o", "json"), 3, `{"kind":"Verdict","permitted":false,"reason":"policy weekends: outside of the windows","since":"2026-12-05T05:00:00Z","until":"2026-12-12T01:00:00Z","next":{"permitted":true,"start":"2026-12-12T01:00:00Z","end":"2026-12-12T05:00:00Z"},"nextChangeETA":586800,"permissiveRemaining":0}`)
+	l.expect(l.maint("check", "weekends", "--at", "2026-12-05T06:00:00Z", "-o", "json"), 3, `{
+    "kind": "Verdict",
+    "permitted": false,
+    "reason": "policy weekends: outside of the windows",
+    "since": "2026-12-05T05:00:00Z",
+    "until": "2026-12-12T01:00:00Z",
+    "next": {
+        "permitted": true,
+        "start": "2026-12-12T01:00:00Z",
+        "end": "2026-12-12T05:00:00Z"
+    },
+    "nextChangeETA": 586800,
+    "permissiveRemaining": 0
+}`)
 	l.expect(l.maint("check", "gated", "--at", "2026-12-04T02:00:00Z"), 3, "plan/gated: not permitted")
 	l.expect(l.maint("check", "absent"), 1, "there is no plan or policy")
 	l.expect(l.maint("next", "weekends", "--count", "1", "--from", "2026-12-05T02:00:00Z", "-o", "json"), 0, `{
@@ -377,7 +390,7 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
     ],
     "kind": "WindowList"
 }`)
-	l.expect(l.maint("next", "gated", "--count", "1", "--from", "2026-12-04T00:00:00Z"), 0, "window closed until 2026-12-05T01:00:00Z")
+	l.expect(l.maint("next", "gated", "--count", "1", "--from", "2026-12-04T00:00:00Z"), 0, "window closed until Sat 2026-12-05 02:00 CET")
 	l.expect(l.maint("calendar"), 0, "weekends", "gated")
 	l.expect(l.maint("calendar", "-A", "-o", "ics"), 0, "BEGIN:VCALENDAR", "END:VCALENDAR")
 	l.expect(l.maint("freeze", "weekends", "--for", "2h", "--reason", "go-live"), 0, "policy/weekends frozen until")
