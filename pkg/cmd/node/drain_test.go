@@ -34,6 +34,8 @@ func TestDrainFlagsAsARequest(t *testing.T) {
 		{"kubectl's words", "--force --delete-emptydir-data --grace-period 30 --pod-selector app=web", `{"drain":{"force":true,"podSelector":"app=web","deleteEmptyDir":true,"gracePeriod":"30s"}}`},
 		{"the other word", "--delete-empty-dir", `{"drain":{"deleteEmptyDir":true}}`},
 		{"time", "--drain-timeout 0 --on-timeout abort --pod-timeout 90s --grace-period 2m", `{"drain":{"timeout":"0s","gracePeriod":"2m0s","onTimeout":"abort","podTimeout":"1m30s"}}`},
+		{"pods that are killed at once", "--grace-period 0", `{"drain":{"gracePeriod":"0s"}}`},
+		{"a drain without a timeout of its own", "--drain-timeout 5m30s --pod-timeout 0s", `{"drain":{"timeout":"5m30s","podTimeout":"0s"}}`},
 		{"volumes", "--wait-for-volumes", `{"drain":{"waitForVolumes":true}}`},
 		{"a cordon alone", "--no-drain", `{"drain":false}`},
 	} {

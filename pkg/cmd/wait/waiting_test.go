@@ -187,7 +187,7 @@ func TestWaitUntilChangeIsPermitted(t *testing.T) {
 			err: "waiting for permitted of policy/night: change is not permitted (policy night: outside of the windows)\n",
 		},
 		{
-			name: "somebody changes the policy", line: "wait night", world: []runtime.Object{policyWith("{strategy: Restrictive}")},
+			name: "somebody changes the policy: that is seen at once", line: "wait night --timeout 5s", world: []runtime.Object{policyWith("{strategy: Restrictive}")},
 			then: func(o *cmdtest.Cluster) {
 				p := policyWith("{strategy: Permissive}")
 				p.ResourceVersion = "3"
