@@ -66,7 +66,10 @@ type known struct {
 // NewClusters reaches clusters by sessions of a pool.
 func NewClusters(pool *session.Pool, now func() time.Time) *Clusters {
 	return &Clusters{Now: now, Open: session.Opener(pool, func(config aws.Config) Access {
-		return access{eks.NewFromConfig(config), sts.NewPresignClient(sts.NewFromConfig(config))}
+		return access{
+			describeCluster: eks.NewFromConfig(config).DescribeCluster,
+			presignIdentity: sts.NewPresignClient(sts.NewFromConfig(config)).PresignGetCallerIdentity,
+		}
 	})}
 }
 
@@ -145,15 +148,20 @@ func judged(err error) error {
 	return &executors.PassingError{Err: effect.Plain(err)}
 }
 
-// access is AWS by the SDK.
+// access is AWS by the SDK, and has the calls that are made here and no others; why, client says.
 type access struct {
-	*eks.Client
-	sts *sts.PresignClient
+	describeCluster func(context.Context, *eks.DescribeClusterInput, ...func(*eks.Options)) (*eks.DescribeClusterOutput, error)
+	presignIdentity func(context.Context, *sts.GetCallerIdentityInput, ...func(*sts.PresignOptions)) (*v4.PresignedHTTPRequest, error)
+}
+
+// DescribeCluster is the SDK's.
+func (a access) DescribeCluster(ctx context.Context, in *eks.DescribeClusterInput, options ...func(*eks.Options)) (*eks.DescribeClusterOutput, error) {
+	return a.describeCluster(ctx, in, options...)
 }
 
 // PresignIdentity is Access'.
 func (a access) PresignIdentity(ctx context.Context, cluster string) (string, error) {
-	got, err := a.sts.PresignGetCallerIdentity(ctx, &sts.GetCallerIdentityInput{}, func(o *sts.PresignOptions) {
+	got, err := a.presignIdentity(ctx, &sts.GetCallerIdentityInput{}, func(o *sts.PresignOptions) {
 		o.Presigner = forCluster{o.Presigner, cluster}
 	})
 	if err != nil {

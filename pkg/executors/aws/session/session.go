@@ -121,7 +121,7 @@ func build(call executors.SleepCall) (aws.Config, error) {
 	}
 	config.Credentials = aws.NewCredentialsCache(source)
 	if role := cloud.AWS.AssumeRoleARN; role != "" {
-		assumed := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(config), role, func(o *stscreds.AssumeRoleOptions) {
+		assumed := stscreds.NewAssumeRoleProvider(assumeRole(sts.NewFromConfig(config).AssumeRole), role, func(o *stscreds.AssumeRoleOptions) {
 			o.RoleSessionName = sessionName(call)
 		})
 		config.Credentials = aws.NewCredentialsCache(assumed)
@@ -136,7 +136,7 @@ func source(config aws.Config, call executors.SleepCall) (aws.CredentialsProvide
 	case auth.Static != nil && call.Cloud.Keys != nil:
 		return keys(call.Cloud.Keys), nil
 	case auth.ServiceAccount != nil && call.Cloud.Token != nil:
-		return &identity{sts: sts.NewFromConfig(config, anonymous), token: call.Cloud.Token, name: sessionName(call)}, nil
+		return &identity{assume: sts.NewFromConfig(config, anonymous).AssumeRoleWithWebIdentity, token: call.Cloud.Token, name: sessionName(call)}, nil
 	}
 	return nil, fmt.Errorf("the connector of kind %s names no credentials", connector.CloudProvider)
 }
