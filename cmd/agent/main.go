@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -28,6 +27,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/builtin"
 	outbound "github.com/kubectl-maint/kubectl-maint/pkg/executors/http"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/node"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -122,7 +122,7 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 		Dialer: func(o agentconfig.Outbound) func(context.Context, string, string) (net.Conn, error) {
 			return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
 		},
-		Drainer: func(own kubernetes.Interface, changed func(node, by string)) executors.Drainer {
+		Drainer: func(own kube.Interface, changed func(node, by string)) executors.Drainer {
 			return node.New(ctx, node.Config{Reads: own, OnChange: changed, Namespace: f.namespace, Pod: pod()})
 		},
 	})

@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
@@ -42,6 +41,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -71,7 +71,7 @@ type Options struct {
 	Dialer func(agentconfig.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
 	// Drainer makes what drains nodes. own are the agent's own rights, for what is
 	// read of the cluster; changed is to be called when a drain has come further.
-	Drainer func(own kubernetes.Interface, changed func(node, by string)) executors.Drainer
+	Drainer func(own kube.Interface, changed func(node, by string)) executors.Drainer
 	// AWSEndpoint stands in for AWS, for tests and for AWS's own dual-stack or private
 	// endpoints; empty: AWS's.
 	AWSEndpoint string

@@ -10,7 +10,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Refusal is of whom an API server's no speaks.
@@ -82,7 +83,7 @@ type Asked struct {
 // right is missing (whether that is so for good is for the caller to ask a second
 // time), ReasonDenied where the account may, and NotYet with one of these where it
 // cannot be told yet. ok is false for every other error.
-func Refused(ctx context.Context, kube kubernetes.Interface, now time.Time, asked Asked, err error) (out Outcome, ok bool) {
+func Refused(ctx context.Context, kube kube.Interface, now time.Time, asked Asked, err error) (out Outcome, ok bool) {
 	var credentials *CredentialsError
 	if errors.As(err, &credentials) {
 		return credentials.Outcome, true
@@ -117,7 +118,7 @@ const again = 2 * time.Second
 
 // Allowed asks the API server whether whoever the client acts as may do something.
 // Everybody may ask that of themselves.
-func Allowed(ctx context.Context, kube kubernetes.Interface, right authorizationv1.ResourceAttributes) (bool, error) {
+func Allowed(ctx context.Context, kube kube.Interface, right authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 	answer, err := kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {

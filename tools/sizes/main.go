@@ -20,8 +20,10 @@ import (
 // shown is how many modules are listed; the rest is one line.
 const shown = 15
 
-// zeroed is 32 MiB that begin as zero and that nm takes for data all the same.
-const zeroed = "crypto/internal/fips140/drbg.memory"
+// zeroed begin as zero, and nm takes them for data all the same: 32 MiB and 2 MiB.
+func zeroed(symbol string) bool {
+	return symbol == "crypto/internal/fips140/drbg.memory" || symbol == "github.com/mattn/go-runewidth.strictWidthLUT"
+}
 
 func main() {
 	if err := run(os.Args[1:], os.Stdout); err != nil {
@@ -54,7 +56,7 @@ func byModule(symbols []byte) map[string]int64 {
 	lines := bufio.NewScanner(bytes.NewReader(symbols))
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 4 || strings.EqualFold(fields[2], "b") || fields[3] == zeroed {
+		if len(fields) < 4 || strings.EqualFold(fields[2], "b") || zeroed(fields[3]) {
 			continue
 		}
 		if size, err := strconv.ParseInt(fields[1], 10, 64); err == nil {

@@ -13,12 +13,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Config is what a connection to the API server is told.
@@ -33,7 +33,7 @@ type Config struct {
 // Connection are the agent's own clients. The fence and the clock stand below every
 // transport that it or its executors have.
 type Connection struct {
-	Kube  kubernetes.Interface
+	Kube  kube.Interface
 	Meta  metadata.Interface
 	Fence *Fence
 	Clock *Clock
@@ -58,7 +58,7 @@ func Connect(c Config) (*Connection, error) {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	client := &http.Client{Transport: out.base}
-	if out.Kube, err = kubernetes.NewForConfigAndClient(out.config, client); err != nil {
+	if out.Kube, err = kube.NewForConfigAndClient(out.config, client); err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	if out.Meta, err = metadata.NewForConfigAndClient(out.config, client); err != nil {

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/transport"
@@ -25,6 +24,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // answerTTL is how long an answer about an account is believed (a guess: long
@@ -37,7 +37,7 @@ const answerTTL = 20 * time.Second
 type Impersonator struct {
 	config   *rest.Config // the agent's own, without impersonation
 	base     http.RoundTripper
-	kube     kubernetes.Interface
+	kube     kube.Interface
 	kinds    kinds
 	external External
 	fence    func() error
@@ -110,7 +110,7 @@ func (a *Impersonator) build(w Account, run string) (executors.Clients, error) {
 		as.Extra = map[string][]string{annotations.RunExtra: {run}}
 	}
 	client := &http.Client{Transport: transport.NewImpersonatingRoundTripper(as, a.below(w, run))}
-	kube, err := kubernetes.NewForConfigAndClient(a.config, client)
+	kube, err := kube.NewForConfigAndClient(a.config, client)
 	if err != nil {
 		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.User(), err)
 	}
@@ -202,7 +202,7 @@ func (a *Impersonator) ask(question string, live func() (string, error)) (string
 
 // newImpersonator prepares discovery with the agent's own account: every
 // authenticated user may read it.
-func newImpersonator(config *rest.Config, base http.RoundTripper, kube kubernetes.Interface, disco discovery.CachedDiscoveryInterface, external External, now func() time.Time) *Impersonator {
+func newImpersonator(config *rest.Config, base http.RoundTripper, kube kube.Interface, disco discovery.CachedDiscoveryInterface, external External, now func() time.Time) *Impersonator {
 	answers, _ := lru.New[string, reply](maxAnswers) // the error of both is for limits below one
 	pools, _ := lru.New[string, executors.Clients](maxClients)
 	return &Impersonator{

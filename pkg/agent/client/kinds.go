@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Mapping finds a kind for what the agent looks at again and again, so that the
@@ -40,7 +41,7 @@ func (a *Impersonator) ResetKinds() { a.kinds.mapper.Reset() }
 // costs one small request, and only where it is served are all kinds asked for anew.
 type liveMapper struct {
 	meta.ResettableRESTMapper
-	kube kubernetes.Interface
+	kube kube.Interface
 }
 
 // errKinds says that a kind is served, and that the kinds could not be read.

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // An API server that starts knows its groups before it can tell what is in them, or
@@ -103,7 +104,7 @@ func accountsOf(t *testing.T, answer func(w http.ResponseWriter, path string)) *
 	}))
 	t.Cleanup(server.Close)
 	config := &rest.Config{Host: server.URL, QPS: -1}
-	kube, err := kubernetes.NewForConfig(config)
+	kube, err := kube.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,6 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Bounds of other clusters (guesses). Their API servers may be anybody's: what they answer
@@ -219,7 +219,7 @@ func (a *Impersonator) connect(home executors.Clients, config *rest.Config, w Ac
 	}
 	// A redirect would carry the credentials to wherever the other cluster says.
 	client := &http.Client{Transport: through, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	kube, errKube := kubernetes.NewForConfigAndClient(config, client)
+	kube, errKube := kube.NewForConfigAndClient(config, client)
 	dyn, errDynamic := dynamic.NewForConfigAndClient(config, client)
 	meta, errMeta := metadata.NewForConfigAndClient(config, client)
 	if err := errors.Join(errKube, errDynamic, errMeta); err != nil {

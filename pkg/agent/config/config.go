@@ -14,12 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Store is the AgentConfig in force. A broken one leaves the one before it in
@@ -47,8 +47,8 @@ type Config struct {
 	HTTP      func(agentconfig.Outbound) *http.Client
 	Dialer    func(agentconfig.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
 	Fence     *client.Fence
-	Kube      kubernetes.Interface // the agent's own
-	OnRead    func(valid bool)     // hears of each configuration that was read
+	Kube      kube.Interface   // the agent's own
+	OnRead    func(valid bool) // hears of each configuration that was read
 }
 
 // New has nothing but the defaults in force.

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
@@ -24,12 +23,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // records is the restore data of all plans, as last seen or last written by us, whichever
 // is newer.
 type records struct {
-	kube kubernetes.Interface
+	kube kube.Interface
 	keys *keys.Store
 
 	mu     sync.Mutex
@@ -49,7 +49,7 @@ type stored struct {
 	broken error // why it does not count
 }
 
-func newRecords(kube kubernetes.Interface, signed *keys.Store) *records {
+func newRecords(kube kube.Interface, signed *keys.Store) *records {
 	return &records{kube: kube, keys: signed, byKey: map[types.NamespacedName]*stored{}, closed: map[types.NamespacedName]uint64{}, types: map[string]int{}, begins: map[types.NamespacedName]int{}, most: mostRestore, specs: store.NewParsed[hibernate.Spec](maxParsed, maxParsedWeight).KeepHeavy()}
 }
 

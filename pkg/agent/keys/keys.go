@@ -9,11 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Store is the keyring in force, as the Secret says. A Secret that is broken or gone
@@ -30,7 +30,7 @@ type Store struct {
 
 // Config is what the key is kept with.
 type Config struct {
-	Kube           kubernetes.Interface // the agent's own
+	Kube           kube.Interface // the agent's own
 	Meta           metadata.Interface
 	Namespace      string // the agent's own
 	WatchNamespace string // empty: all

@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // heartbeatInterval is how often the leader says that it lives: one request. Whoever waits for
@@ -22,7 +22,7 @@ const heartbeatInterval = 5 * time.Second
 // Heartbeat keeps the ConfigMap by which every user can see that an agent runs, and
 // which version it is.
 type Heartbeat struct {
-	Kube      kubernetes.Interface
+	Kube      kube.Interface
 	Namespace string
 	Identity  string
 	Version   string

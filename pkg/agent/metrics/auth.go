@@ -13,13 +13,14 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Scrapers lets those read the metrics whose token the API server knows, and who may get
 // /metrics there, as the API server's own metrics are read.
 type Scrapers struct {
-	kube    kubernetes.Interface
+	kube    kube.Interface
 	now     func() time.Time
 	answers *lru.Cache[[sha256.Size]byte, scraperAnswer]
 	asking  chan struct{} // a place for each question that is under way
@@ -41,7 +42,7 @@ const (
 )
 
 // NewScrapers asks a client's API server.
-func NewScrapers(kube kubernetes.Interface, now func() time.Time) *Scrapers {
+func NewScrapers(kube kube.Interface, now func() time.Time) *Scrapers {
 	answers, _ := lru.New[[sha256.Size]byte, scraperAnswer](scrapersHeld) // its error is for limits below one
 	return &Scrapers{kube: kube, now: now, answers: answers, asking: make(chan struct{}, scrapersAsking)}
 }

@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
@@ -277,7 +277,7 @@ func (p *nodePods) previewed(ctx context.Context, n nodes.Node, requestor string
 
 // begin has the pods of a node looked at, for the first time or again; its caller
 // holds the lock.
-func (p *nodePods) begin(ctx context.Context, k previewKey, o drain.Options, kube func() (kubernetes.Interface, error)) {
+func (p *nodePods) begin(ctx context.Context, k previewKey, o drain.Options, kube func() (kube.Interface, error)) {
 	if p.previews[k] == nil {
 		p.previews[k] = &preview{}
 	}
@@ -304,7 +304,7 @@ func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now 
 	return time.Time{}
 }
 
-func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.Options, kube func() (kubernetes.Interface, error)) {
+func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.Options, kube func() (kube.Interface, error)) {
 	defer p.recoverPanic("over the pods of a node")
 	if p.looks.Acquire(ctx, 1) != nil {
 		return
@@ -325,7 +325,7 @@ func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.Options
 }
 
 // preflight is what stands in the way of a drain for good, before anything is cordoned.
-func (p *nodePods) preflight(ctx context.Context, node string, o drain.Options, clients func() (kubernetes.Interface, error)) (preview, error) {
+func (p *nodePods) preflight(ctx context.Context, node string, o drain.Options, clients func() (kube.Interface, error)) (preview, error) {
 	kube, err := clients()
 	if err != nil {
 		return preview{}, err
@@ -386,7 +386,7 @@ func (p *nodePods) ownReplicas(ctx context.Context, node string, pods []drain.Po
 }
 
 // daemonSets asks for each DaemonSet once.
-func daemonSets(ctx context.Context, kube kubernetes.Interface) drain.DaemonSets {
+func daemonSets(ctx context.Context, kube kube.Interface) drain.DaemonSets {
 	known := map[string]bool{}
 	return func(namespace, name string) (bool, error) {
 		at := namespace + "/" + name

@@ -11,12 +11,12 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
@@ -29,13 +29,13 @@ const previewPause = time.Second
 type planDrain struct {
 	previewKey
 	options drain.Options
-	kube    func() (kubernetes.Interface, error)
+	kube    func() (kube.Interface, error)
 }
 
 func (k *Controller) planDrain(l *store.LiveRun, node string, o drain.Options) planDrain {
 	return planDrain{
 		previewKey: previewKey{node, claimantOf(l), optionsIdentity(o)}, options: o,
-		kube: func() (kubernetes.Interface, error) {
+		kube: func() (kube.Interface, error) {
 			c, err := k.Accounts.Clients(l.Account(), l.Head.Name)
 			return c.Kube, err
 		},
@@ -197,7 +197,7 @@ func (p *nodePods) previewNext(ctx context.Context, n nodes.Node, a nodes.Asked,
 }
 
 // own is the agent's own client: requests are carried out with its rights.
-func (p *nodePods) own() (kubernetes.Interface, error) { return p.Kube, nil }
+func (p *nodePods) own() (kube.Interface, error) { return p.Kube, nil }
 
 // watchBudgets keeps a watch on the budgets while one of them is in the way of a
 // drain that has not begun: who mends it does not wait for the next look. It is the

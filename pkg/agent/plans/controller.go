@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
@@ -22,6 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Controller decides over plans: facts in, verdict out, ledger first, runs second,
@@ -52,7 +52,7 @@ type Config struct {
 
 // Clients reach the API server.
 type Clients struct {
-	Kube       kubernetes.Interface // the agent's own
+	Kube       kube.Interface // the agent's own
 	Accounts   *client.Impersonator
 	ClockDoubt func() string
 }

@@ -14,12 +14,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Delay is how long a plan whose run just began waits for its status: those that
@@ -29,10 +29,10 @@ const Delay = 250 * time.Millisecond
 
 // Writer writes status onto documents, and takes away what users asked for
 // once it is handled.
-type Writer struct{ kube kubernetes.Interface }
+type Writer struct{ kube kube.Interface }
 
 // NewWriter writes as the agent.
-func NewWriter(kube kubernetes.Interface) *Writer { return &Writer{kube: kube} }
+func NewWriter(kube kube.Interface) *Writer { return &Writer{kube: kube} }
 
 // Written is a status as we last wrote it, until the watch shows it.
 type Written struct {

@@ -14,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 const (
@@ -81,7 +81,7 @@ func (s *sharedCheck) recent(now time.Time) bool {
 
 // FreshConfig is what is needed to look live.
 type FreshConfig struct {
-	Kube           kubernetes.Interface
+	Kube           kube.Interface
 	Meta           metadata.Interface
 	Namespace      string // the agent's own
 	WatchNamespace string // empty: all

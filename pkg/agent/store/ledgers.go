@@ -12,12 +12,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
@@ -32,7 +32,7 @@ const maxHeld = 2000
 // One that the agent has not signed counts as lost: anybody who may write ConfigMaps in
 // a namespace can write one.
 type Ledgers struct {
-	kube kubernetes.Interface
+	kube kube.Interface
 	keys *keys.Store
 	// forged hears of each ledger that does not count.
 	forged func(pk types.NamespacedName, why error)
@@ -41,7 +41,7 @@ type Ledgers struct {
 }
 
 // NewLedgers has read none. forged hears of each that does not count.
-func NewLedgers(kube kubernetes.Interface, signed *keys.Store, forged func(pk types.NamespacedName, why error)) *Ledgers {
+func NewLedgers(kube kube.Interface, signed *keys.Store, forged func(pk types.NamespacedName, why error)) *Ledgers {
 	held, _ := lru.New[ledgerKey, *heldLedger](maxHeld) // its error is for limits below one
 	return &Ledgers{kube: kube, keys: signed, forged: forged, held: held}
 }

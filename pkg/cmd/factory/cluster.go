@@ -11,17 +11,17 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Cluster is the API server that the kubeconfig points at, and the namespace
 // that the command line speaks of.
 type Cluster struct {
-	Kube      kubernetes.Interface
+	Kube      kube.Basic
 	Metadata  metadata.Interface // of objects without the rest of them
 	Namespace string
 	clock     *serverClock // nil: its clock is ours

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Env is everything that a command line takes from the process it runs in.
@@ -101,7 +101,7 @@ func (c *Factory) Connect() (*Cluster, error) {
 	config.WarningHandler = rest.NewWarningWriter(c.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	clock := &serverClock{}
 	config.Wrap(clock.RoundTripper)
-	kube, err := kubernetes.NewForConfig(config)
+	kube, err := kube.NewBasic(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}

@@ -9,7 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubewatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -50,7 +51,28 @@ func ConfigMaps(ctx context.Context, k *factory.Cluster, namespace string, tweak
 	if _, err := k.ConfigMaps(namespace).List(ctx, probe); err != nil {
 		return nil, factory.Explain("watch ConfigMaps", err)
 	}
-	return start(ctx, k, v1.NewFilteredConfigMapInformer(k.Kube, namespace, 0, cache.Indexers{}, tweak))
+	return start(ctx, k, newInformer(k, k.Kube.CoreV1().ConfigMaps(namespace), &corev1.ConfigMap{}, tweak))
+}
+
+// client lists and watches the objects of a kind.
+type client[List runtime.Object] interface {
+	List(ctx context.Context, o metav1.ListOptions) (List, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (kubewatch.Interface, error)
+}
+
+// newInformer watches the objects that tweak picks. The constructors of client-go's package
+// informers want clients of all API groups.
+func newInformer[List runtime.Object](k *factory.Cluster, c client[List], example runtime.Object, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			tweak(&o)
+			return c.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (kubewatch.Interface, error) {
+			tweak(&o)
+			return c.Watch(ctx, o)
+		},
+	}, k.Kube), example, 0, cache.Indexers{})
 }
 
 // start runs an informer until ctx ends.

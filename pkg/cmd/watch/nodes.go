@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	informers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -29,7 +27,7 @@ func Nodes(ctx context.Context, k *factory.Cluster, changed chan struct{}, names
 	if _, err := k.Kube.CoreV1().Nodes().List(ctx, probe); err != nil {
 		return nil, factory.Explain("watch nodes", err)
 	}
-	informer := informers.NewFilteredNodeInformer(k.Kube, 0, cache.Indexers{}, tweak)
+	informer := newInformer(k, k.Kube.CoreV1().Nodes(), &corev1.Node{}, tweak)
 	if err := informer.SetTransform(slimNode); err != nil {
 		return nil, err
 	}
@@ -88,7 +86,7 @@ func PodsOn(ctx context.Context, k *factory.Cluster, changed chan struct{}, node
 	if _, err := k.Kube.CoreV1().Pods("").List(ctx, probe); err != nil {
 		return nil, factory.Explain("watch the pods of node "+node, err)
 	}
-	return startInto(ctx, k, informers.NewFilteredPodInformer(k.Kube, "", 0, cache.Indexers{}, tweak), changed, func(_, _ any) bool { return true })
+	return startInto(ctx, k, newInformer(k, k.Kube.CoreV1().Pods(""), &corev1.Pod{}, tweak), changed, func(_, _ any) bool { return true })
 }
 
 // Pods keeps a live picture of the pods of a namespace that a selector picks.
@@ -96,7 +94,7 @@ func Pods(ctx context.Context, k *factory.Cluster, namespace, selector string) (
 	if _, err := k.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
 		return nil, err
 	}
-	return start(ctx, k, informers.NewFilteredPodInformer(k.Kube, namespace, 0, cache.Indexers{}, ByLabel(selector)))
+	return start(ctx, k, newInformer(k, k.Kube.CoreV1().Pods(namespace), &corev1.Pod{}, ByLabel(selector)))
 }
 
 // Pods are the pods of the picture that are on a node, or all where node is empty,

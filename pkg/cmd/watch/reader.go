@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // readAgain is how old an answer may be that no watch keeps up to date.
@@ -26,12 +26,12 @@ const readAgain = 5 * time.Second
 // seconds. It is for reading alone: what it hands out is shared.
 func (w *Cache) Reader(k *factory.Cluster, namespace string, kinds ...string) *factory.Cluster {
 	out := k.In("")
-	out.Kube = reader{Interface: k.Kube, core: coreReader{CoreV1Interface: k.Kube.CoreV1(), seen: w, namespace: namespace, kinds: kinds, answers: &answers{}}}
+	out.Kube = reader{Basic: k.Kube, core: coreReader{CoreV1Interface: k.Kube.CoreV1(), seen: w, namespace: namespace, kinds: kinds, answers: &answers{}}}
 	return out
 }
 
 type reader struct {
-	kubernetes.Interface
+	kube.Basic
 	core coreReader
 }
 

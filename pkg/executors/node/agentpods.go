@@ -6,11 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // agentPods are the agent's own pods on all nodes. They are watched once for all
@@ -92,7 +92,7 @@ func (d *Drainer) watchReplicas() {
 	}, &corev1.Pod{})
 }
 
-func podsIn(kube kubernetes.Interface, namespace string, heard func(error)) source[*corev1.PodList] {
+func podsIn(kube kube.Interface, namespace string, heard func(error)) source[*corev1.PodList] {
 	in := kube.CoreV1().Pods(namespace)
 	return source[*corev1.PodList]{list: in.List, watch: in.Watch, heard: heard, trim: func(*metav1.ListOptions) {}}
 }

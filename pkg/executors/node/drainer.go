@@ -10,11 +10,11 @@ import (
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Guesses about the engine.
@@ -34,7 +34,7 @@ type Config struct {
 	// Reads is the agent's own client. It needs list and watch on
 	// poddisruptionbudgets.policy, and on volumeattachments.storage.k8s.io where a
 	// drain waits for volumes.
-	Reads kubernetes.Interface
+	Reads kube.Interface
 	// OnChange is called when a status has changed as a person would notice.
 	OnChange func(node, by string)
 	Now      func() time.Time // default time.Now

@@ -15,10 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Guesses about requests.
@@ -45,7 +45,7 @@ func deleteOptions(p drain.Pod, grace *document.Duration) *metav1.DeleteOptions 
 
 // evict asks once: the client's own tries, which follow Retry-After in the dark,
 // are switched off.
-func evict(ctx context.Context, kube kubernetes.Interface, p drain.Pod, grace *document.Duration) error {
+func evict(ctx context.Context, kube kube.Interface, p drain.Pod, grace *document.Duration) error {
 	body := &policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
@@ -56,7 +56,7 @@ func evict(ctx context.Context, kube kubernetes.Interface, p drain.Pod, grace *d
 }
 
 // deletePod deletes past all budgets.
-func deletePod(ctx context.Context, kube kubernetes.Interface, p drain.Pod, grace *document.Duration) error {
+func deletePod(ctx context.Context, kube kube.Interface, p drain.Pod, grace *document.Duration) error {
 	return kube.CoreV1().RESTClient().Delete().Namespace(p.Namespace).Resource("pods").Name(p.Name).
 		Body(deleteOptions(p, grace)).MaxRetries(0).Do(ctx).Error()
 }

@@ -8,11 +8,11 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // session is one drain. A goroutine of its own decides whenever it is rung;
@@ -144,7 +144,7 @@ func (s *session) wake() {
 }
 
 // kube are the clients of the last order.
-func (s *session) kube() kubernetes.Interface {
+func (s *session) kube() kube.Interface {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	return s.order.Clients.Kube

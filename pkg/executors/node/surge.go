@@ -15,13 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Guesses about surges.
@@ -241,7 +241,7 @@ func setsReplicas(fields []byte) bool {
 
 // scale writes replicas and record together, under the version that was read.
 // Empty text removes the record.
-func scale(ctx context.Context, kube kubernetes.Interface, manager string, dep *appsv1.Deployment, to int32, record, label string) error {
+func scale(ctx context.Context, kube kube.Interface, manager string, dep *appsv1.Deployment, to int32, record, label string) error {
 	value := func(text string) any {
 		if text == "" {
 			return nil
@@ -281,7 +281,7 @@ func (s *session) giveBack(namespace, name string, record annotations.Surge) {
 	}
 }
 
-func tryGiveBack(ctx context.Context, kube kubernetes.Interface, manager, namespace, name string, record annotations.Surge) error {
+func tryGiveBack(ctx context.Context, kube kube.Interface, manager, namespace, name string, record annotations.Surge) error {
 	dep, err := kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err

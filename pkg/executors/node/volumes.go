@@ -8,10 +8,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // attachments are the volumes that are attached to nodes. They cannot be picked
@@ -70,7 +70,7 @@ func (d *Drainer) watchVolumes() {
 }
 
 // noteVolumes remembers which volumes a pod that is about to go has.
-func (s *session) noteVolumes(ctx context.Context, kube kubernetes.Interface, p drain.Pod) error {
+func (s *session) noteVolumes(ctx context.Context, kube kube.Interface, p drain.Pod) error {
 	for _, name := range p.Claims {
 		claim, err := kube.CoreV1().PersistentVolumeClaims(p.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

@@ -15,8 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // mirror keeps what a reflector sees, each object turned into a value at once:
@@ -141,7 +142,7 @@ func (d *doubtedWatch) ResultChan() <-chan watch.Event { return d.out }
 // Stop is watch.Interface's.
 func (d *doubtedWatch) Stop() { d.once.Do(func() { close(d.stopped) }) }
 
-func podsOn(kube kubernetes.Interface, node string, heard func(error)) source[*corev1.PodList] {
+func podsOn(kube kube.Interface, node string, heard func(error)) source[*corev1.PodList] {
 	return source[*corev1.PodList]{
 		list: kube.CoreV1().Pods("").List, watch: kube.CoreV1().Pods("").Watch, heard: heard,
 		trim: func(o *metav1.ListOptions) {
@@ -150,12 +151,12 @@ func podsOn(kube kubernetes.Interface, node string, heard func(error)) source[*c
 	}
 }
 
-func allBudgets(kube kubernetes.Interface, heard func(error)) source[*policyv1.PodDisruptionBudgetList] {
+func allBudgets(kube kube.Interface, heard func(error)) source[*policyv1.PodDisruptionBudgetList] {
 	in := kube.PolicyV1().PodDisruptionBudgets("")
 	return source[*policyv1.PodDisruptionBudgetList]{list: in.List, watch: in.Watch, heard: heard, trim: func(*metav1.ListOptions) {}}
 }
 
-func allAttachments(kube kubernetes.Interface, heard func(error)) source[*storagev1.VolumeAttachmentList] {
+func allAttachments(kube kube.Interface, heard func(error)) source[*storagev1.VolumeAttachmentList] {
 	in := kube.StorageV1().VolumeAttachments()
 	return source[*storagev1.VolumeAttachmentList]{list: in.List, watch: in.Watch, heard: heard, trim: func(*metav1.ListOptions) {}}
 }

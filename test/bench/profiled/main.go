@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent"
@@ -27,6 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/builtin"
 	outbound "github.com/kubectl-maint/kubectl-maint/pkg/executors/http"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/node"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 func main() {
@@ -61,7 +61,7 @@ func serve(ctx context.Context, log *slog.Logger, kubeconfig, address string) er
 		Dialer: func(o agentconfig.Outbound) func(context.Context, string, string) (net.Conn, error) {
 			return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
 		},
-		Drainer: func(own kubernetes.Interface, changed func(node, by string)) executors.Drainer {
+		Drainer: func(own kube.Interface, changed func(node, by string)) executors.Drainer {
 			return node.New(ctx, node.Config{Reads: own, OnChange: changed})
 		},
 	})
