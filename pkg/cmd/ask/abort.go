@@ -74,9 +74,9 @@ func NewAbort(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "abort RUN",
 		Short: "End a run with its restore and finally",
-		Long: `End a run. The step at work is stopped, the ones after it are skipped, what
-restoreAfter promises is put back and finally runs. A run that has not started
-ends without a step.`,
+		Long: `End a run. The step that is running is stopped, and the steps after it are skipped.
+What restoreAfter covers is put back, and the steps under finally run. A run that has
+not started ends without running a step.`,
 		Example:           `  kubectl maint abort maint-run-orders-weekly-k2x7a --reason "wrong week" --yes`,
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompleteRuns(run.Pending, run.Running),

@@ -46,10 +46,10 @@ func NewHibernate(c *factory.Factory) *cobra.Command {
 		Use:   "hibernate PLAN... | -l SELECTOR | --all",
 		Short: "Put what a HibernatePlan names to sleep, whatever its schedule says",
 		Long: `Put the targets of HibernatePlans to sleep and hold them there: for a while, until
-a time, or until --release. Then the schedule decides again. Policies and a pause
-are still waited for. What the targets were is written down before they are
-touched, and is what they are after waking. With --wait their progress is shown; the
-exit code is 4 when one of them failed, 3 when they cannot fall asleep now.`,
+a time, or until --release. Then the schedule decides again. A policy
+or a pause can still delay it. The state of each target is recorded before it is
+changed, and is restored when it wakes. --wait shows the progress; the exit code is 4
+if a target failed, 3 if they cannot fall asleep now.`,
 		Example: `  kubectl maint hibernate dev-nights --for 3h --reason "nobody is here"
   kubectl maint hibernate dev-nights --until "mon 06:00" --wait
   kubectl maint hibernate dev-nights --release`,
@@ -64,9 +64,9 @@ func NewWake(c *factory.Factory) *cobra.Command {
 		Use:   "wake PLAN... | -l SELECTOR | --all",
 		Short: "Wake what a HibernatePlan has put to sleep, whatever its schedule says",
 		Long: `Wake the targets of HibernatePlans and hold them awake: for a while, until a time,
-or until --release. Then the schedule decides again. No policy keeps anything
-asleep; a pause does. With --wait their progress is shown; the exit code is 4 when one
-of them failed, 3 when they cannot wake now.`,
+or until --release. Then the schedule decides again. A policy
+does not delay it, but a pause does. --wait shows the progress; the exit code is 4 if a
+target failed, 3 if they cannot wake now.`,
 		Example: `  kubectl maint wake dev-nights --for 2h --reason "late release" --wait
   kubectl maint wake dev-nights --release`,
 	}

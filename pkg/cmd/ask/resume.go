@@ -38,10 +38,13 @@ func NewResume(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume PLAN|POLICY|NODE|RUN... | --all",
 		Short: "End a plan's pause, or a run's suspend",
-		Long: `End the pause of plans or nodes, or the present suspend of a run. Slots that passed
-during a pause are not made up for; of a HibernatePlan the present hour decides. Of a run that ended and could not put something
-back: say that you know, so that its plan speaks of it no more. --all ends the pause of the namespace, with
--A that of the whole cluster; plans that are paused themselves stay so.`,
+		Long: `End the pause of plans or nodes, or the suspend step that a run waits in. Slots that
+passed during a pause do not run later. A HibernatePlan sleeps or wakes as its schedule
+says for the present time.
+
+For a run that has ended and could not restore something, resume confirms that you know,
+and its plan no longer reports it. --all ends the pause of the namespace, with -A that
+of the whole cluster; plans that were paused by name stay paused.`,
 		Example: `  kubectl maint resume orders-weekly
   kubectl maint resume maint-run-orders-weekly-k2x7a`,
 		RunE: factory.RunE(o),

@@ -29,8 +29,8 @@ func NewRetry(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry RUN",
 		Short: "Run the steps again that failed or were aborted",
-		Long: `Ask for a new run of what a failed or aborted run was to do. It is for the
-newest run of a plan, when none lives.`,
+		Long: `Ask for a new run with the steps of a failed or aborted run. That run has to be the
+newest of its plan, and no run of the plan may be active.`,
 		Example:           `  kubectl maint retry maint-run-orders-weekly-k2x7a --wait`,
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompleteRuns(run.Failed, run.Aborted),

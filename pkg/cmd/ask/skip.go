@@ -46,10 +46,10 @@ func NewSkip(c *factory.Factory) *cobra.Command {
 		Use:   "skip PLAN (--next N | --slot T | --until T | --all)",
 		Short: "Leave out coming slots of a plan",
 		Long: `Leave out coming slots of a plan: the next ones, named ones, all before a time,
-or all until 'unskip'. Each is recorded as Skipped. What was understood is shown
-in the plan's zone and in UTC. A manual trigger runs all the same. The slots of a
-HibernatePlan are its off-windows, named by their start; to skip one that has begun
-wakes what sleeps.`,
+or all until 'unskip'. Each is recorded as Skipped. The command shows
+each slot in the plan's zone and in UTC. A manual trigger still runs. The slots of a
+HibernatePlan are its off-windows, named by their start. If you skip one that has
+begun, its targets wake.`,
 		Example: `  kubectl maint skip orders-weekly --next 1 --reason "release week"
   kubectl maint skip orders-weekly --slot "sat 02:00"
   kubectl maint skip orders-weekly --until 2027-01-04T00:00:00Z`,

@@ -37,14 +37,16 @@ func New(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [PLAN]",
 		Short: "Check what maintenance needs (agent, clock, rights, sinks), and say what to do",
-		Long: `Try what maintenance needs before it is needed, a line each, and say what to do where
-there is a problem: the agent and its configuration, its key, the clocks, the policies that
-confine it; and of a PLAN whether it is valid and ready, whether its account is there and has
-the rights that its steps need, and whether its sinks are configured; of a HibernatePlan
-also its connectors with their Secrets and roles, how each target stands, and whether the
-restore data of what sleeps is whole. Nothing is written, and no cloud is asked. What you
-may not look at is said, and counts as neither. Exit code 0 without a problem, 1 with one,
-and where the API server cannot be reached.`,
+		Long: `Check in advance what maintenance needs. Each check is a line, and each problem comes with
+what to do about it. Without a PLAN: the agent, its configuration and its key, the clocks,
+and the policies that confine the agent. With a PLAN also: whether it is valid and ready,
+whether its account exists and has the rights that the steps need, and whether its sinks are
+configured. With a HibernatePlan also: its connectors with their Secrets and roles, the state
+of each target, and whether the restore data of sleeping resources is complete.
+
+Nothing is written, and no cloud is asked. A check that your rights do not allow is shown as
+such; it is no problem. The exit code is 0 without a problem, and 1 with one or if the API
+server cannot be reached.`,
 		Example:           "  kubectl maint doctor\n  kubectl maint doctor orders-weekly\n  kubectl maint doctor dev-nights",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompleteAllPlans(nil),

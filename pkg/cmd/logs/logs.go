@@ -36,11 +36,11 @@ func New(c *factory.Factory) *cobra.Command {
 		Use:   "logs RUN",
 		Short: "What the steps of a run printed",
 		Long: `What the steps of a run printed, in the order in which they began: the log of a
-job, what a command in a container said, else a step's message and outputs. Of a
-job at work it is the log of its pods, read with your own rights.
+job, what a command in a container said, else a step's message and outputs. While
+a job runs, the log of its pods is read with your own rights.
 
--f goes on until the run has ended; the exit code is 4 when it failed, and 5 where
-the agent falls silent meanwhile. What the steps of a loop's items printed is kept only while they are at work.`,
+-f follows until the run has ended; the exit code is 4 if it failed, and 5 if the agent
+falls silent meanwhile. What the steps of a loop printed is kept only while they run.`,
 		Example: `  kubectl maint logs maint-run-orders-weekly-k2x7a
   kubectl maint logs maint-run-orders-weekly-k2x7a --step backup -f`,
 		RunE:              factory.RunE(o),

@@ -35,9 +35,9 @@ func NewCheck(c *factory.Factory) *cobra.Command {
 		Use:   "check POLICY|PLAN|NODE | -f FILE [NAME]",
 		Short: "Is change permitted? For runbooks: exit code 0 or 3",
 		Long: `Say whether change is permitted, now or at a time, and when that changes. The
-exit code is 0 where it is and 3 where it is not, also where that is in doubt: a
-plan whose policy is missing or broken, or a namespace that may not be read,
-permits nothing. Files with faults are an error, 1. Where a plan and a node have one
+exit code is 0 if it is, and 3 if it is not or if that is in doubt: if the policy of
+a plan is missing or broken, or if you may not read a namespace. Files with faults
+are an error, with exit code 1. Where a plan and a node have one
 name, write plan/NAME or node/NAME.`,
 		Example: `  kubectl maint check weekends && ./upgrade.sh
   kubectl maint check orders-weekly --at "sat 02:00"

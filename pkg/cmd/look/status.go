@@ -42,11 +42,10 @@ func NewStatus(c *factory.Factory) *cobra.Command {
 		Use:   "status [PLAN|NODE|RUN...]",
 		Short: "What runs, what waits and why, what is next",
 		Long: `What runs, what waits and why, what sleeps until when, and what is next: on one screen
-for a namespace and the nodes that are in maintenance or asked for, in full for what
-is named. Where
-a plan and a node have one name, write plan/NAME or node/NAME. -w keeps it live: on a
-terminal as a screen with keys (? shows them, q ends it), else a line for each change,
-until Ctrl-C.`,
+for a namespace and the nodes that are in maintenance or requested, or in full for the
+objects that you name. Where a plan and a node have one name, write plan/NAME or
+node/NAME. -w keeps it live: on a terminal as a screen with keys (? shows them, q ends
+it), else as a line for each change, until Ctrl-C.`,
 		Example: `  kubectl maint status
   kubectl maint status orders-weekly -w
   kubectl maint status node/worker-1`,

@@ -35,11 +35,11 @@ func NewWhy(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why PLAN|RUN|POLICY|NODE",
 		Short: "Show why nothing happens, and what would help",
-		Long: `Say what keeps a plan from running now, each thing with what would change it, in
-the order in which the agent asks. A run stands for its plan. Of a HibernatePlan: why it
-sleeps or is awake, and what would change that. Of a node: why those who ask for it do not have
-it yet, by which rule and with which numbers. The same core decides here and in the
-agent. Where a plan and a node have one name, write plan/NAME or node/NAME.
+		Long: `Show what keeps a plan from running now, in the order in which the agent checks, and
+what would change each. For a run, its plan is explained. For a HibernatePlan: why it
+sleeps or is awake, and what would change that. For a node: why its requestors do not
+have it yet, by which rule and with which numbers. The agent decides by the same code.
+Where a plan and a node have one name, write plan/NAME or node/NAME.
 Exit code 0 where nothing is in the way, 3 where something is.`,
 		Example:           "  kubectl maint why orders-weekly\n  kubectl maint why worker-3",
 		RunE:              factory.RunE(o),

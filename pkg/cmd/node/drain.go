@@ -153,8 +153,9 @@ leave as with kubectl drain --ignore-daemonsets.
 stay and why, and what stands in the way. Exit code 0 where the drain is possible,
 3 where something must change first.
 
-With --wait it is shown until all nodes are ready: 0. Where a request cannot be
-read, or was given up, the exit code is 1. Interrupted, the request stays.`,
+--wait shows the progress until all nodes are ready, and then exits with 0. The exit
+code is 1 if a request cannot be read, or if the drain was given up. The request stays
+if you interrupt the command.`,
 		Example: `  kubectl maint drain worker-1 worker-2 --reason "new disks" --wait
   kubectl maint drain -l pool=gpu --plan
   kubectl maint drain worker-1 --delete-emptydir-data --on-timeout abort --yes`,

@@ -35,9 +35,9 @@ func NewRelease(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release NODE... | -l SELECTOR | --all",
 		Short: "Release nodes that 'drain' requested",
-		Long: `Take a request for nodes back. When nobody asks for a node any more the agent
-uncordons it, if it was the agent that cordoned it. --all gives back every node for
-which you ask; with --requestor, for which that one asks.`,
+		Long: `Withdraw your request for nodes. When no other request for a node is left, the agent
+uncordons it, if the agent cordoned it. --all releases every node that you requested;
+with --requestor, every node that this requestor requested.`,
 		Example: `  kubectl maint release worker-1 worker-2 --wait
   kubectl maint release --all --requestor gpu-operator`,
 		RunE: factory.RunE(o),

@@ -44,9 +44,9 @@ func NewCalendar(c *factory.Factory) *cobra.Command {
 HibernatePlans: as lines, as a feed that calendars subscribe to (ics), or as a picture to look at (svg, html).
 
 With -f no cluster is asked; without it, the documents of the namespace are
-read. From the start of this week for five weeks, unless --from and --to say
-otherwise. A freeze of which nobody knows when it began, such as a pause, is
-shown from the start.`,
+read. The calendar covers five weeks from the start of this week, unless --from and
+--to say otherwise. If the start of a freeze is not known, as with a pause, it is
+shown from the start of the calendar.`,
 		Example: "  kubectl maint calendar\n  kubectl maint calendar -A -o html > maintenance.html\n  kubectl maint calendar -f examples/ --from 2026-12-01 --to 2027-01-10 -o ics",
 		Args:    cobra.NoArgs,
 		RunE:    factory.RunE(o),

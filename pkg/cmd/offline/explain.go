@@ -27,11 +27,10 @@ func NewExplain(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KIND[.FIELD…]",
 		Short: "Explain the fields of a document",
-		Long: `Say what may stand in a document, from its schema: the fields with their types, which
-are required, what they take where they take few words, and what counts where they are
-left out. The properties of a step, and the parameters of a target, are named by its type:
-plan.spec.steps.drain. Lists are walked through: plan.spec.steps.retry is a field of each.
-No cluster is asked.
+		Long: `Show the fields of a document, from its schema: their types, which are required, their
+allowed values if there are few, and their defaults. For the properties of a step, or the
+parameters of a target, add its type: plan.spec.steps.drain. For a field of the items of
+a list, leave out the index: plan.spec.steps.retry. No cluster is asked.
 
 Kinds: ` + strings.Join(kinds(), ", ") + ".",
 		Example: "  kubectl maint explain plan.spec\n  kubectl maint explain plan.spec.steps.drain\n  kubectl maint explain policy.spec.maintenanceSchedule.windows",

@@ -45,9 +45,9 @@ all that they need, and nothing else. Roles and bindings are named after the pla
 and outside of its namespace maint:NAMESPACE:PLAN, so that plans with one account do not replace
 each other's. A plan that names no namespace is in that of -n, or
 of the kubeconfig's context. No cluster is asked, so resources are named by the rules of
-English: review them where a kind has another plural. What no file says is told on
-standard error: objects that an expression names, what a function asks for, the owner of
-a target, the rights in another cluster or an account of AWS.`,
+English: review them if a kind has another plural. Standard error lists the rights that
+cannot be known from the files: for objects that an expression names, for what a function
+asks for, for the owner of a target, in another cluster, or in an account of AWS.`,
 		Example: "  kubectl maint rbac -f plan.yaml > rbac.yaml\n  kubectl maint rbac -f maintenance/ | kubectl apply -f -",
 		Args:    cobra.NoArgs,
 		RunE:    factory.RunE(o),

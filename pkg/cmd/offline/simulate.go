@@ -43,16 +43,16 @@ func NewSimulate(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate -f FILE|FOLDER|-",
 		Short: "Simulate what the agent would decide in a period, without a cluster",
-		Long: `What the agent would decide over an interval, slot by slot: what ran, what was
-skipped or missed, and why. The agent's own code decides, on documents from
-files, by a clock that jumps; no cluster is asked.
+		Long: `Show what the agent would decide in a period, slot by slot: what would run, be skipped
+or be missed, and why. The agent's own code decides, on documents from files, with a
+simulated clock; no cluster is asked.
 
-The plans are created at --from. Their steps count as done at once, but for
-suspend, which takes its time; approvals as given at once, targets as present. What
-a HibernatePlan names falls asleep and wakes at once, each off-window a slot. A
-for-each finds no objects, and watch triggers ask for nothing. During an --outage
-no agent looks. --from belongs to the interval, --to does not. A time without a
-date counts from --from; in an outage, the second from the first.`,
+The plans are created at --from. Their steps end at once, except suspend, which takes
+its time. Approvals are given at once, and targets exist. The targets of a
+HibernatePlan fall asleep and wake at once, and each off-window is a slot. A for-each
+finds no objects, and watch triggers start nothing. During an --outage no agent is
+running. The period includes --from and excludes --to. A time without a date is the
+next one after --from; as the end of an outage, the next one after its start.`,
 		Example: "  kubectl maint simulate -f examples/ --to 30d\n  kubectl maint simulate -f examples/ --from 2026-03-01T00:00:00Z --to 2026-04-01T00:00:00Z --outage 2026-03-07T22:00:00Z/12h -o json",
 		Args:    cobra.NoArgs,
 		RunE:    factory.RunE(o),

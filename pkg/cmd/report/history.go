@@ -41,10 +41,10 @@ func NewHistory(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [PLAN]",
 		Short: "How each slot and each run ended, and why",
-		Long: `The ledger of a plan: each slot, and each run without a slot, has exactly one
-end, which is kept after the run's object is gone. Neighbours that ended alike for the
-same reason are folded into one line. Of a HibernatePlan, each off-window, with what
-slept in it. Without a name, of all plans of the namespace, or with -A of the cluster.`,
+		Long: `Show how each slot of a plan ended, and each run without a slot. Results are kept after
+the run's object is deleted. Consecutive slots with the same result and reason share a
+line. For a HibernatePlan, show each off-window and what slept in it. Without a name, show
+all plans of the namespace, or with -A of the cluster.`,
 		Example:           "  kubectl maint history orders-weekly\n  kubectl maint history -A --since 24h --result Failed,Missed",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompleteAllPlans(nil),

@@ -34,9 +34,9 @@ func newEdit(c *factory.Factory) *cobra.Command {
 		Use:   "edit PLAN TARGET",
 		Short: "Edit what is restored when a target wakes",
 		Long: `Change what is put back when a target wakes, in the editor that KUBE_EDITOR or EDITOR
-names. Only what stands under 'before' can be changed, and keeps its fields and their
-types. What is written is signed with the agent's key, or the agent would not count
-it: reading the Secret maint-agent-key is the right that this takes.`,
+names. You can change the values under 'before', but not their fields or types. The result
+is signed with the agent's key, since the agent ignores restore data without a valid
+signature. You need the right to read the Secret maint-agent-key.`,
 		Example:           "  kubectl maint restore edit dev-nights apps",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: complete(c),

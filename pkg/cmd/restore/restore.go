@@ -26,9 +26,9 @@ func New(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Show or edit what sleeping resources are restored to when they wake",
-		Long: `Restore data says of each resource that sleeps what it was: it is written before the
-resource is touched, signed with the agent's key, and kept until all of its plan is
-awake again.`,
+		Long: `Restore data holds the former state of each sleeping resource. It is written before the
+resource is changed, signed with the agent's key, and kept until everything in its plan
+is awake again.`,
 		RunE: func(*cobra.Command, []string) error {
 			return exit.Errorf(exit.CodeUsage, "say what: list, show or edit")
 		},

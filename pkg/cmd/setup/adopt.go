@@ -39,9 +39,9 @@ func NewAdopt(c *factory.Factory) *cobra.Command {
 agent counts them as its own: after a backup was restored without the Secret maint-agent-key, or
 after the key was lost.
 
-OBJECT is the name of a ConfigMap in the namespace. What it holds is shown first: the
-agent will act on it, as the account that it names. Reading the Secret is the right
-that this takes.`,
+OBJECT is the name of a ConfigMap in the namespace. Its content is shown first:
+the agent will act on it, as the account that it names. You need the right to read the
+Secret.`,
 		Example: `  kubectl maint adopt -n shop maint-gate-weekends-k2x7a4b9qd
   kubectl maint adopt -n shop --all --dry-run=client`,
 		RunE: factory.RunE(o),

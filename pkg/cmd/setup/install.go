@@ -38,31 +38,32 @@ func NewInstall(c *factory.Factory) *cobra.Command {
 		Long: `Print the agent's manifests for this version: namespace, rights, configuration,
 the policies that confine the agent, and a Deployment of two replicas.
 
---apply applies them, and is the upgrade. What an admin changed since stays as it is,
-and is told: the configuration, replicas, resources, the image's registry and
+--apply applies them; use it to upgrade, too. It keeps what an admin has changed since,
+and lists it: the configuration, replicas, resources, the image's registry and
 repository, accounts and subjects that were added, and any other field. Rights,
-policies and the image's tag become those of this version. What an earlier install
-was told by --without, --read-only, --kube-system, --metrics-auth, --cloud,
---single-namespace, --tolerate-cordon and --with-admission still holds where these flags
-are not given again. --diff shows what --apply would change, and exits 1 if there is anything.
+policies and the image's tag become those of this version. The values of --without,
+--read-only, --kube-system, --metrics-auth, --cloud, --single-namespace,
+--tolerate-cordon and --with-admission from an earlier install still apply, unless you
+give the flag again. --diff shows what --apply would change, and exits with 1 if it would
+change anything.
 
---without leaves parts out, and takes them away where they are: 'requests' (rights
+--without leaves parts out, and removes them if they are installed: 'requests' (rights
 over nodes for requests), 'force' (deleting pods for them), 'volumes' (reading claims
 and attachments), 'conditions' (conditions in a node's status), 'confinement' (the
 admission policies, which need Kubernetes 1.30), 'kubelets' (the one by which a kubelet
 may not ask for its own node). --without none brings all of them back.
 
---with-admission adds policies that bind everybody else (Kubernetes 1.30; 1.36 to stamp
-who gave an intent): intents and requests for nodes become verbs in RBAC, and what the
-agent keeps for itself is the agent's alone. --with-admission=false takes them away.
+--with-admission adds policies for everybody else (Kubernetes 1.30; 1.36 to record
+who gave an intent): intents and requests for nodes become verbs in RBAC, and only the
+agent may write its own records. --with-admission=false removes them.
 
---single-namespace is for a team with a namespace of its own: the agent lives in it and
-looks at nothing else, by a Role there. Nodes, namespaces and other namespaces' policies
-are then none of its business.
+--single-namespace is for a team with a namespace of its own: the agent runs in it, has
+only a Role there, and looks at nothing else. It then ignores nodes, namespaces and the
+policies of other namespaces.
 
-With --read-only the agent may act as no ServiceAccount at all: it decides,
-records and shows, and every step fails by its missing right. Object steps are
-shown as dry runs where they can be.`,
+With --read-only the agent may not act as any ServiceAccount: it decides, records and
+shows, and every step fails because the right is missing. Object steps are shown as dry
+runs if possible.`,
 		Example: `  kubectl maint install | kubectl apply -f -
   kubectl maint install --image example.org/maint/agent:v1 --apply
   kubectl maint install --diff

@@ -32,10 +32,12 @@ func NewUninstall(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove the agent; refused while a run is active, or a gate or a node is held",
-		Long: `Remove what install applied. Refused while a run lives: its finally would not
-run, and its finalizer would hold it for ever; while gates hold something, and while
-nodes are cordoned by the agent. Plans, their ledgers and their
-history stay, and so does the agent's namespace. It is refused while anything sleeps, too.
+		Long: `Remove what install applied. The agent's namespace stays, and so do plans with their
+ledgers and history.
+
+uninstall is refused while a run is active (its steps under finally would not run, and
+its finalizer would keep it from being deleted), while gates hold an object, while nodes
+are cordoned by the agent, and while anything sleeps.
 
 --dry-run=client lists what would be deleted, --dry-run=server has the API server try it;
 both are refused when uninstall is.`,

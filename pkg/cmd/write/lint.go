@@ -31,10 +31,10 @@ func NewLint(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE|FOLDER|-",
 		Short: "Check documents in files, and show all faults with their lines",
-		Long: `All faults of all documents in files and folders: manifests with ConfigMaps of
-ours, or the documents themselves. What kustomize, Flux and Helm would make of them is told
-where their own files are there, too. No cluster is asked. Exit code 1 when there are
-faults; warnings alone are 0.`,
+		Long: `Show all faults of all documents in files and folders. A file holds a document, or a
+manifest of the ConfigMap that a document is in. If files of kustomize, Flux or Helm are
+there too, lint warns about what these tools would change. No cluster is asked. The exit
+code is 1 if there are faults; it is 0 if there are only warnings.`,
 		Example: "  kubectl maint lint -f examples/\n  cat plan.yaml | kubectl maint lint -f - -o json",
 		Args:    cobra.NoArgs,
 		RunE:    factory.RunE(o),
