@@ -43,11 +43,12 @@ func (c *Clock) wrap(next http.RoundTripper) http.RoundTripper {
 // Ahead is how far the API server's clock is ahead of the local one; less than zero: behind.
 func (c *Clock) Ahead() time.Duration { return time.Duration(c.skew.Load()) }
 
-// SkewReason says why the clock is not to be trusted; empty when it is.
+// SkewReason says why the clock is not to be trusted; empty when it is. It stands in the
+// status of every plan, so it does not say by how much: that is another second by second.
 func (c *Clock) SkewReason() string {
 	skew := time.Duration(c.skew.Load())
 	if skew.Abs() <= maxSkew {
 		return ""
 	}
-	return fmt.Sprintf("the clock of this machine and the API server's are %s apart; nothing starts until that is corrected", skew.Abs().Round(time.Second))
+	return fmt.Sprintf("the clock of this machine and the API server's are more than %s apart; nothing starts until that is corrected", maxSkew)
 }

@@ -15,8 +15,8 @@ import (
 
 // When it is looked whether plans' accounts are there (guesses): with each look at a plan, and
 // an hour before it falls asleep, so that somebody can still create what is not. One that is
-// missing is asked for twice a minute, for all of its plans at once, and all together ten
-// times a second at most. The agent may get ServiceAccounts, and not watch them.
+// missing is asked for twice a minute, for all of its plans at once, and all that are known
+// to be missing about ten times a second. The agent may get ServiceAccounts, and not watch them.
 const (
 	accountAhead = time.Hour
 	accountPause = 30 * time.Second
@@ -40,8 +40,12 @@ func newMissingAccounts() *missingAccounts {
 func (m *missingAccounts) lately(w client.Account, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at, is := m.asked.Get(w)
-	return is && now.Before(at.Add(max(accountPause, time.Duration(m.asked.Len())*accountShare)))
+	pause := max(accountPause, time.Duration(m.asked.Len())*accountShare)
+	for _, at, is := m.asked.GetOldest(); is && now.After(at.Add(pause+accountPause)); _, at, is = m.asked.GetOldest() {
+		m.asked.RemoveOldest() // no plan has asked for it any more
+	}
+	at, is := m.asked.Peek(w)
+	return is && now.Before(at.Add(pause))
 }
 
 func (m *missingAccounts) note(w client.Account, missing bool, now time.Time) {

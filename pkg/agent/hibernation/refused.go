@@ -1,8 +1,8 @@
 package hibernation
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -14,7 +14,7 @@ import (
 // says which right is missing, and to whom; what gives it is said here.
 func said(call executors.SleepCall, text string, faults ...error) string {
 	hint := ""
-	if apierrors.IsForbidden(errors.Join(faults...)) {
+	if slices.ContainsFunc(faults, apierrors.IsForbidden) {
 		hint = grantIt(call)
 	}
 	return document.Cut(text, document.MaxMessage-len(hint)) + hint

@@ -84,7 +84,7 @@ func (g Gates) behavior(o *nodeObject, n nodes.Node, everywhere *nodes.Gate, now
 		return ""
 	}
 	q := in.Query("", nil)
-	strategy := g.Book.SubjectStrategy(q)(now)
+	strategy := g.Book.Strategy(q, now)
 	v := g.verdict(q, in.Pause)(now)
 	if everywhere != nil || in.Pause.Holds(now) { // whose words the gate has
 		strategy, v = schedule.Restrictive, schedule.Verdict{Reason: n.Gate.Reason, Until: n.Gate.Next}

@@ -160,6 +160,38 @@ func (w *world) stuckIs(words string) {
 	}
 }
 
+// What a run that was torn away had under way is known by its steps, which lists of runs
+// do not keep.
+func TestWhatATornRunDidNotPutBackIsNoted(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps string
+		left  []string
+	}{
+		"a step is to be put back":          {"- " + down + "\n- " + hold, []string{"down"}},
+		"no step is, and nothing is undone": {"- " + hold, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "steps:\n"+c.steps+"\n", func(w *world) {
+				w.steps.does("pass down", gives(found))
+				w.begins("a")
+				w.after(time.Minute)
+				w.cluster.Tear("configmaps", shop, runName)
+				w.after(time.Second)
+				if err := w.agent.CloseOrphans(t.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
+					t.Fatal(err)
+				}
+				var left []string
+				for _, l := range w.ledger().Left {
+					left = append(left, l.Step)
+				}
+				if !slices.Equal(left, c.left) {
+					t.Errorf("left over is %q of %+v", left, w.ledger().Left)
+				}
+			})
+		})
+	}
+}
+
 func TestARunThatIsTornAwayEndsInTheLedgerAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		when   func(w *world)

@@ -70,7 +70,8 @@ func (c *Controller) closeOrphan(ctx context.Context, k types.NamespacedName, l 
 			return err
 		}
 	}
-	err := c.Ledgers.Edit(ctx, k, c.planOf(l), func(led ledger.Ledger) ledger.Ledger { return closeOrphanEntry(led, entry, l, c.Now()) })
+	whole := c.Runs.Whole(l) // what it leaves is told by its steps
+	err := c.Ledgers.Edit(ctx, k, c.planOf(l), func(led ledger.Ledger) ledger.Ledger { return closeOrphanEntry(led, entry, whole, c.Now()) })
 	if err != nil {
 		return err
 	}
@@ -90,11 +91,11 @@ func (c *Controller) planOf(l *store.LiveRun) string {
 
 // closeOrphanEntry ends the claim of a run that is gone, by its journal; where that
 // could not be read, by the label that says whether it had begun.
-func closeOrphanEntry(led ledger.Ledger, e ledger.Entry, l *store.LiveRun, now time.Time) ledger.Ledger {
+func closeOrphanEntry(led ledger.Ledger, e ledger.Entry, l *store.CachedRun, now time.Time) ledger.Ledger {
 	if l.Broken == nil {
 		j := l.Journal
 		j.End = &run.End{Phase: run.Aborted, Reason: run.TornAway, Message: "its object was removed against its finalizer"}
-		return led.CloseRun(l.Head, j, now)
+		return led.CloseRun(l.Run, j, now)
 	}
 	var started *time.Time
 	if l.Object.Labels[annotations.LabelPhase] != string(run.Pending) {

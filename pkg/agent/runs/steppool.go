@@ -288,7 +288,7 @@ func (p *StepPool) forget(k types.NamespacedName) {
 // launch does an act beside the workers, and enqueues the run when something came of
 // it.
 func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.Action) {
-	s, live := stepKey(l, m), l.Live()
+	s, live := stepKey(l, m), &store.LiveRun{Object: l.Object}
 	attempt := attemptOf(l.Journal, m.Path)
 	inner, end := c.Steps.begin(ctx, s, m.Act, attempt)
 	m.Step = plan.Step{} // many may wait for a place: they hold no run as a whole
