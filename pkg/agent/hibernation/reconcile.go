@@ -268,7 +268,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 	v.facts.Retry = v.token != "" && status.Standing(cm, &known.written)[annotations.StatusTrigger] != v.token
 	other := c.otherClock(&v, now)
 	if known.table == nil {
-		v.unreadable(queue.Latest(now, other))
+		v.unreadable(now, other)
 		return v
 	}
 	wishes := hibernate.Overrides{Hold: v.hold, Skip: named(v.ledger, v.intent.Skip)}
@@ -311,16 +311,16 @@ func (v *view) fromSnapshots() {
 }
 
 // unreadable is a plan that cannot be read: nothing falls asleep by it, and what sleeps
-// wakes when it was to, or when somebody holds it awake.
-func (v *view) unreadable(now time.Time) {
+// wakes when it was to, or when somebody holds it awake: by either clock.
+func (v *view) unreadable(now, other time.Time) {
 	v.fromSnapshots()
 	v.why = "the plan cannot be read"
-	if !v.hold.Asleep && v.hold.Holds(now) {
+	if !v.hold.Asleep && (v.hold.Holds(now) || v.hold.Holds(other)) {
 		v.why += "; somebody holds it awake"
 		return
 	}
 	for _, r := range v.facts.Records {
-		if at := r.Snapshot.WakeAt; at != nil && now.Before(*at) {
+		if at := r.Snapshot.WakeAt; at != nil && now.Before(*at) && other.Before(*at) {
 			v.facts.Sleep, v.facts.Until = true, at
 			v.again = queue.Soonest(v.again, *at)
 		}

@@ -142,8 +142,8 @@ func (c *Controller) PlanChanged(k types.NamespacedName, cm *corev1.ConfigMap) {
 	}
 }
 
-// cancel cuts off what a run has under way, unless that is its cleanup: it may have begun
-// while the run was looked at.
+// cancel cuts off what a run has under way, unless its cleanup has begun while the run was
+// looked at.
 func (c *Controller) cancel(k types.NamespacedName) {
 	if now := c.Runs.Live(k); now != nil && now.Journal.End == nil {
 		c.Steps.Cancel(k)

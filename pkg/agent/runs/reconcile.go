@@ -402,9 +402,9 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 	return time.Time{}, nil
 }
 
-// current is a run as it is held; nil where it lives no more, or has moved on from what is
-// looked at. Its journal may say then what would be written now, and nothing would show that
-// the steps are to be taken from another.
+// current is a run as it is held: nil where it lives no more, and ErrConflict where it has
+// moved on from what is looked at. The newer journal may already say what would be written
+// now: then nothing would be written, and steps would begin from the older state.
 func (c *Controller) current(l *store.CachedRun) (*store.CachedRun, error) {
 	held := c.Runs.Get(l.Key())
 	if held != nil && held.Object != l.Object {

@@ -413,8 +413,8 @@ func (r *Runs) Get(k types.NamespacedName) *CachedRun {
 	return nil
 }
 
-// Whole is all of a run as it was in a look at it. The object says which state that is: what
-// is kept of another is not it.
+// Whole reads all of a run in the state that a look at it saw. The object names that state:
+// what is kept of another is not used.
 func (r *Runs) Whole(live *LiveRun) *CachedRun {
 	k := live.Key()
 	r.mu.Lock()
