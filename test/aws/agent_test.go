@@ -50,6 +50,7 @@ func (w *nodesOfEKS) begins(t *testing.T, at string) *agent {
 		}),
 		Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
 		Sleepers: builtin.Sleepers(), Machines: func(context.Context) ([]string, error) { return nil, nil }, Sleeping: func(map[string]int) {},
+		ClockDoubt: conn.Clock.SkewReason, Ahead: conn.Clock.Ahead,
 		Status: status.NewWriter(conn.Kube), Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),
 		Events: &agenttest.Events{}, Log: log, Now: time.Now, Namespace: annotations.DefaultNamespace,
 		Queue: queue.New(queue.Config{Name: "hibernation", Now: time.Now, Log: log, OnPanic: func() { t.Error("a panic") }}),

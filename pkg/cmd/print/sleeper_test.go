@@ -404,10 +404,10 @@ func TestValuesForScripts(t *testing.T) {
 		{"an empty list is a list", "json", "{\n    \"apiVersion\": \"maint.dev/v1alpha1\",\n    \"items\": [],\n    \"kind\": \"ThingList\"\n}\n", func(o *Values, out *bytes.Buffer) error {
 			return o.PrintList(out, "ThingList", nil)
 		}},
-		{"a list older than apiVersion, in one line", "json", `{"items":[{"n":1}],"kind":"ThingList"}` + "\n", func(o *Values, out *bytes.Buffer) error {
+		{"a list older than apiVersion", "json", "{\n    \"items\": [\n        {\n            \"n\": 1\n        }\n    ],\n    \"kind\": \"ThingList\"\n}\n", func(o *Values, out *bytes.Buffer) error {
 			return Items(o, out, "ThingList", []body{{1}}, func(body) string { return "" })
 		}},
-		{"an empty one is no null", "json", `{"items":[],"kind":"ThingList"}` + "\n", func(o *Values, out *bytes.Buffer) error {
+		{"an empty one is no null", "json", "{\n    \"items\": [],\n    \"kind\": \"ThingList\"\n}\n", func(o *Values, out *bytes.Buffer) error {
 			return Items(o, out, "ThingList", []body(nil), func(body) string { return "" })
 		}},
 		{"its items have their kind, and no apiVersion", "jsonpath={.apiVersion}{.kind} {.items[0].kind} {.items[0].apiVersion}{.items[0].n}", "ThingList Thing 1", func(o *Values, out *bytes.Buffer) error {
