@@ -23,7 +23,8 @@ func manyPlans(plans, namespaces int) Page {
 		p.Entries = append(p.Entries, Entry{Kind: Window, Owner: night, Start: at, End: at.Add(4 * time.Hour)})
 		for i, o := range p.Owners[1:] {
 			start := at.Add(time.Duration(i%240) * time.Minute)
-			p.Entries = append(p.Entries, Entry{Kind: Slot, Owner: o, Start: start, End: start})
+			// Slots of documents have a name of their own.
+			p.Entries = append(p.Entries, Entry{Kind: Slot, Owner: o, Start: start, End: start, Key: start.Format("2006-01-02T15:04:05-07:00") + "[UTC]"})
 		}
 	}
 	return p

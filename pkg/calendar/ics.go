@@ -48,9 +48,10 @@ func (p Page) events(f *feed, s series) {
 		}
 		return
 	}
-	// Whoever reads the feed again in a week finds the same series, one week on.
+	// Whoever reads the feed again in a week finds the same series, one week on. Nights and weekends
+	// of one plan differ by their length alone.
 	named := s[0]
-	named.Key = "each day at " + s[0].Start.UTC().Format(time.TimeOnly) + "\x00" + p.summary(named) + "\x00" + named.description()
+	named.Key = strings.Join([]string{"each day at " + s[0].Start.UTC().Format(time.TimeOnly), p.summary(named), named.description(), s[0].End.Sub(s[0].Start).String()}, "\x00")
 	lines := []string{"RRULE:" + rule}
 	for _, at := range except {
 		lines = append(lines, "EXDATE:"+instant(at))

@@ -28,7 +28,8 @@ func (p Page) seriesOf(sorted []Entry) []series {
 	var out []series
 	at := map[event]int{} // where in out
 	for _, e := range sorted {
-		if e.Key != "" || e.Unbegun || e.Unending || e.Kind == Freeze {
+		named := e.Key != "" && e.Kind != Slot // the name of a slot is its start, as its document has it
+		if named || e.Unbegun || e.Unending || e.Kind == Freeze {
 			out = append(out, series{e})
 			continue
 		}

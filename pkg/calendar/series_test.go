@@ -52,8 +52,21 @@ func told(t *testing.T, feed string) []string {
 }
 
 func TestAFeedOfManyPlansIsSmallAndSaysTheSame(t *testing.T) {
-	const most = 5 << 20 // bytes
+	const most = 2 << 20 // bytes
 	p := manyPlans(2000, 20)
+	nights := Owner{"hibernate-plan", "team-00", "nights"}
+	p.Owners = append(p.Owners, nights)
+	for at := p.From; at.Before(p.To); at = at.AddDate(0, 0, 1) { // nights and weekends begin at the same time of day
+		night := Entry{Kind: Sleep, Owner: nights, Start: at.Add(20 * time.Hour), End: at.Add(32 * time.Hour)}
+		switch at.Weekday() {
+		case time.Friday:
+			night.End = at.Add(80 * time.Hour)
+		case time.Saturday, time.Sunday:
+			continue
+		}
+		p.Entries = append(p.Entries, night)
+	}
+	p.Entries = append(p.Entries, Entry{Kind: Sleep, Owner: nights, Start: p.Now, End: p.Now.Add(time.Hour), Key: "held"})
 	text := p.ICS()
 	t.Logf("the feed has %d KiB", len(text)>>10)
 	if len(text) > most {
@@ -66,14 +79,45 @@ func TestAFeedOfManyPlansIsSmallAndSaysTheSame(t *testing.T) {
 	if diff := cmp.Diff(told(t, single.String()), told(t, text)); diff != "" {
 		t.Errorf("(-single events +rules):\n%.2000s", diff)
 	}
-	uids := map[string]bool{}
-	for line := range strings.SplitSeq(text, "\r\n") {
+	uids := uidsOf(t, text)
+	later := p
+	later.From = p.From.AddDate(0, 0, 7)
+	later.Entries = slices.DeleteFunc(slices.Clone(p.Entries), func(e Entry) bool { return e.Start.Before(later.From) })
+	for uid := range uidsOf(t, later.ICS()) {
+		if !uids[uid] {
+			t.Fatalf("a week later an event has another UID: %s", uid)
+		}
+	}
+}
+
+// uidsOf are those of a feed, which has none twice.
+func uidsOf(t *testing.T, feed string) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	for line := range strings.SplitSeq(feed, "\r\n") {
 		if strings.HasPrefix(line, "UID:") {
-			if uids[line] {
+			if out[line] {
 				t.Fatalf("twice: %s", line)
 			}
-			uids[line] = true
+			out[line] = true
 		}
+	}
+	return out
+}
+
+// Delays that differ from day to day are told on each of them.
+func TestSlotsThatDifferStaySingle(t *testing.T) {
+	p := manyPlans(mostLanes+1, 2)
+	before := strings.Count(p.ICS(), "BEGIN:VEVENT")
+	jittered, days := p.Owners[1], 0
+	for i := range p.Entries {
+		if p.Entries[i].Owner == jittered {
+			days++
+			p.Entries[i].Note = fmt.Sprintf("starts %ds later (jitter)", days)
+		}
+	}
+	if got := strings.Count(p.ICS(), "BEGIN:VEVENT"); got != before-1+days {
+		t.Errorf("%d events, were %d with one for %d slots", got, before, days)
 	}
 }
 
