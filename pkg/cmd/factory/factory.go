@@ -165,13 +165,31 @@ func (c *Factory) ClientConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, NoCluster(err)
 	}
-	if config.Host == unconfigured && *c.Config.APIServer == "" {
+	if config.Host == unconfigured && !c.namesServer() {
 		return nil, c.nothingConfigured()
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 300 // as kubectl
 	config.UserAgent = "kubectl-maint/" + c.Version
 	return config, nil
+}
+
+// namesServer says whether anybody named a server: kubectl proxy serves where client-go looks by
+// itself.
+func (c *Factory) namesServer() bool {
+	if *c.Config.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != "" {
+		return true
+	}
+	raw, err := c.Config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return false
+	}
+	name := *c.Config.ClusterName
+	if at := raw.Contexts[cmp.Or(*c.Config.Context, raw.CurrentContext)]; at != nil {
+		name = cmp.Or(name, at.Cluster)
+	}
+	cluster := raw.Clusters[name]
+	return cluster != nil && cluster.Server != ""
 }
 
 // nothingConfigured says which files were to say where the cluster is, and do not: client-go
@@ -189,7 +207,7 @@ func (c *Factory) nothingConfigured() error {
 	if len(silent) > 0 {
 		why = view.PrefixList("no current context names a cluster in kubeconfig ", silent)
 	}
-	return fmt.Errorf("no cluster is configured: %s; set KUBECONFIG to a file that there is, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds", why)
+	return fmt.Errorf("no cluster is configured: %s; set KUBECONFIG to an existing file, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds", why)
 }
 
 // OfflineAgent is the namespace of the agent where no cluster is asked.

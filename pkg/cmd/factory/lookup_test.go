@@ -455,7 +455,7 @@ func TestConnect(t *testing.T) {
 		name, path, want, err string
 	}{
 		{"a kubeconfig with a namespace", config, "shop", ""},
-		{"one that is not there", filepath.Join(t.TempDir(), "none"), "", "no cluster is configured: there is no kubeconfig FOLDER; set KUBECONFIG to a file that there is, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds"},
+		{"one that is not there", filepath.Join(t.TempDir(), "none"), "", "no cluster is configured: there is no kubeconfig FOLDER; set KUBECONFIG to an existing file, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds"},
 		{"a folder", t.TempDir(), "", "read kubeconfig: error loading config file \"FOLDER\": read FOLDER: is a directory; 'kubectl config get-contexts' shows what kubectl finds"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -604,7 +604,7 @@ func TestAKubeconfigThatNamesNoClusterIsNamed(t *testing.T) {
 	if err := os.WriteFile(empty, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const next = "; set KUBECONFIG to a file that there is, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds"
+	const next = "; set KUBECONFIG to an existing file, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds"
 	for files, want := range map[string]string{
 		missing:               "no cluster is configured: there is no kubeconfig " + missing + next,
 		empty:                 "no cluster is configured: no current context names a cluster in kubeconfig " + empty + next,
@@ -619,5 +619,41 @@ func TestAKubeconfigThatNamesNoClusterIsNamed(t *testing.T) {
 	*f.Config.APIServer = "http://localhost:8080"
 	if _, err := f.Connect(); err != nil {
 		t.Errorf("a server that was asked for: %v", err)
+	}
+}
+
+// kubectl proxy serves where client-go would look by itself.
+func TestACurrentContextMayNameTheProxyOfThisMachine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	const text = "apiVersion: v1\nkind: Config\n%s" +
+		"contexts: [{name: proxy, context: {cluster: here}}, {name: none, context: {}}, {name: bare, context: {cluster: bare}}]\n" +
+		"clusters: [{name: here, cluster: {server: 'http://localhost:8080'}}, {name: bare, cluster: {}}]\n"
+	refused := "no cluster is configured: no current context names a cluster in kubeconfig " + file + "; set KUBECONFIG to an existing file, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds"
+	for name, c := range map[string]struct{ current, context, cluster, master, want string }{
+		"the current context":                  {current: "proxy"},
+		"a context that was asked for":         {current: "bare", context: "proxy"},
+		"a cluster that was asked for":         {cluster: "here"},
+		"the environment":                      {master: "http://localhost:8080"},
+		"the current context is of no cluster": {current: "none", want: refused},
+		"its cluster has no server":            {current: "bare", want: refused},
+		"one that was asked for has none":      {current: "proxy", cluster: "bare", want: refused},
+		"there is no current context":          {want: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			current := ""
+			if c.current != "" {
+				current = "current-context: " + c.current + "\n"
+			}
+			if err := os.WriteFile(file, fmt.Appendf(nil, text, current), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("KUBECONFIG", file)
+			t.Setenv("KUBERNETES_MASTER", c.master)
+			f := factoryOf()
+			*f.Config.Context, *f.Config.ClusterName = c.context, c.cluster
+			if _, err := f.Connect(); cmdtest.ErrText(err) != c.want {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
 	}
 }

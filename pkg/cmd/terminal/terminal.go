@@ -127,12 +127,13 @@ func (m Mark) ours(text string) int {
 
 // harmful says whether a character does more than stand there, or stands there unseen:
 // controls, those that turn the direction of text around, the ends of lines that others
-// know, and formats. Two formats join the letters of some scripts, and some are letters.
+// know, formats, and letters and marks of no width. Two formats join the letters of some scripts,
+// and some are letters; variation selectors, which are not in these tables, choose how one looks.
 func harmful(r rune) bool {
 	switch {
 	case unicode.IsControl(r):
 		return r != '\n' && r != '\t'
-	case unicode.In(r, unicode.Zl, unicode.Zp):
+	case unicode.In(r, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point):
 		return true
 	}
 	return unicode.Is(unicode.Cf, r) && !unicode.In(r, unicode.Join_Control, unicode.Prepended_Concatenation_Mark)
