@@ -339,7 +339,7 @@ func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) er
 	case o.release && unchanged:
 		words = "was not held"
 	case o.release:
-		words = "released" + map[bool]string{true: ", was " + view.HoldWords(was)}[was.Holds(o.Now())]
+		words = "released" + map[bool]string{true: ", was " + view.HoldWords(was, instant.InUTC)}[was.Holds(o.Now())]
 	case unchanged:
 		words = "unchanged: " + words
 	}

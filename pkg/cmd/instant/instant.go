@@ -180,8 +180,11 @@ func UTC(at *time.Time) string {
 	if at == nil {
 		return ""
 	}
-	return at.UTC().Format(time.RFC3339)
+	return InUTC(*at)
 }
+
+// InUTC is an instant for scripts, in UTC.
+func InUTC(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // LocalStamp is the slot's instant on its own zone's clock.
 func LocalStamp(s schedule.Slot) string {

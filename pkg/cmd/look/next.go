@@ -177,7 +177,7 @@ func (o *nextOptions) until(at time.Time, zone string) string {
 	if o.out.Lines() {
 		return instant.Local(at, zone)
 	}
-	return instant.UTC(&at)
+	return instant.InUTC(at)
 }
 
 // agenda is what is meant: a plan or a policy, or a HibernatePlan.

@@ -16,12 +16,13 @@ func (o *nextOptions) sleep(s view.Sleeper) error {
 	if s.Table == nil {
 		return s.Faults
 	}
+	clock := func(at time.Time) string { return o.until(at, s.Zone()) }
 	if s.Hold.Holds(o.Now()) {
-		fmt.Fprintf(o.ErrOut, "somebody holds it: %s; %s ends that\n", view.HoldWords(s.Hold), o.Suggest().ReleaseHold(s.Name))
+		fmt.Fprintf(o.ErrOut, "somebody holds it: %s; %s ends that\n", view.HoldWords(s.Hold, clock), o.Suggest().ReleaseHold(s.Name))
 	}
 	var list []view.Stretch
 	items := []view.Window{}
-	for w := range s.Stretches(o.Now(), o.start) {
+	for w := range s.Stretches(o.Now(), o.start, clock) {
 		if len(list) == o.count {
 			break
 		}

@@ -84,7 +84,7 @@ func (w *whySleeper) wishes() {
 	}
 	switch {
 	case w.want.By == hibernate.ByHold:
-		w.add("somebody holds it: "+view.HoldWords(w.Hold)+print.ByOf(w.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.Sleeper))
+		w.add("somebody holds it: "+view.HoldWords(w.Hold, instant.InUTC)+print.ByOf(w.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.Sleeper))
 	case w.want.By == hibernate.BySkip:
 		w.add("these off-hours are skipped"+print.ByOf(w.Object, annotations.Skip), "%s", w.Suggest().Unskip(w.named))
 	case w.want.Why != hibernate.InOffHours && w.want.Why != hibernate.Outside:

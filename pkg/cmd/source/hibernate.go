@@ -66,6 +66,7 @@ func Sleepers(c *factory.Factory, agent factory.AgentState, objects []*corev1.Co
 func (w Set) sleeper(p HibernatePlan) view.Sleeper {
 	s := view.SleeperOf(p.Namespace, p.Name, p.Spec, p.Intent, p.Hold, w.Resolver)
 	s.Pauses = append(s.Pauses, w.Pauses[p.Namespace])
+	s.Recorded = !p.past.created.IsZero()
 	return s
 }
 

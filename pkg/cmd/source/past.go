@@ -65,7 +65,9 @@ func (p past) note(e *calendar.Entry) {
 		return
 	}
 	if e.Kind == calendar.Sleep && found.Result == run.Ran {
-		e.Note = view.JoinNote(e.Note, sleptWords(found))
+		if text := sleptWords(found); text != "" {
+			e.Note = view.JoinNote(e.Note, text)
+		}
 		return
 	}
 	e.Note = pastWords(found)
@@ -102,7 +104,16 @@ func pastWords(e ledger.Entry) string {
 	return string(e.Result) + view.Colon(e.Reason)
 }
 
+// sleptWords are what slept; empty: that is not known yet, or stands on the last entry of a sleep
+// that was longer than its off-hours.
 func sleptWords(e ledger.Entry) string {
+	switch {
+	case len(e.Slept) > 0:
+	case e.EndedAt != nil:
+		return "nothing slept"
+	default:
+		return ""
+	}
 	n := 0
 	for _, s := range e.Slept {
 		n += s.Resources

@@ -2,12 +2,14 @@ package source
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -61,5 +63,56 @@ func TestTheCalendarOfAClusterTellsHowThePastEnded(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What slept in a sleep that was longer than its off-hours stands on the last entry of it alone.
+func TestWhatTheCalendarOfAClusterTellsOfPastNights(t *testing.T) {
+	night := func(day int) *time.Time { return new(time.Date(2026, 11, day, 20, 0, 0, 0, time.UTC)) }
+	ran := func(day int) ledger.Entry { return ledger.Entry{Slot: night(day), Result: run.Ran} }
+	over := func(e ledger.Entry, slept ...ledger.Slept) ledger.Entry {
+		e.Slept, e.EndedAt = slept, new(e.Slot.Add(10*time.Hour))
+		return e
+	}
+	skipped := ledger.Entry{Slot: night(19), Result: run.Skipped, Reason: "skipped"}
+	for _, c := range []struct {
+		name, skip string
+		entries    []ledger.Entry
+		want       []string
+	}{
+		{"what slept, and nothing", "", []ledger.Entry{over(ran(17), ledger.Slept{Resources: 5}), over(ran(18)), skipped}, []string{": 5 resources slept", ": nothing slept", ": Skipped: skipped (does not sleep)"}},
+		{"one sleep over several nights", "", []ledger.Entry{ran(17), ran(18), over(ran(19), ledger.Slept{Resources: 1})}, []string{"", "", ": 1 resource slept"}},
+		{"one that goes on", "", []ledger.Entry{over(ran(17), ledger.Slept{Resources: 1}), ran(18), ran(19)}, []string{": 1 resource slept", "", ""}},
+		{"all that comes is skipped now", "true", []ledger.Entry{over(ran(17), ledger.Slept{Resources: 5}), over(ran(18)), skipped}, []string{": 5 resources slept", ": nothing slept", ": Skipped: skipped (does not sleep)"}},
+		{"all is skipped until an instant to come", "until:2026-11-23T00:00:00Z", []ledger.Entry{over(ran(17), ledger.Slept{Resources: 5}), over(ran(18)), over(ran(19), ledger.Slept{Resources: 2})}, []string{": 5 resources slept", ": nothing slept", ": 2 resources slept"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			made := func(cm *corev1.ConfigMap) {
+				cm.CreationTimestamp.Time = night(17).Add(-time.Hour)
+				if c.skip != "" {
+					cm.Annotations[annotations.Skip] = c.skip
+				}
+			}
+			_, k := clusterOf(t, "shop", cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"),
+				cmdtest.Sleeper("nights", "schedule: {timezone: UTC, offHours: [{start: '20:00', end: '06:00'}]}", made), cmdtest.LedgerOf("nights", ledger.Ledger{Watermark: cmdtest.Now(), Recent: c.entries}))
+			w, err := ReadCluster(t.Context(), telling(&bytes.Buffer{}), k, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := Agenda{World: w, Now: cmdtest.Now(), From: *night(17), To: *night(20)}
+			if err := a.Gather(); err != nil {
+				t.Fatal(err)
+			}
+			var want, got []string
+			for i, text := range c.want {
+				want = append(want, fmt.Sprintf("hibernate-plan shop/nights: sleep [11-%d 20:00, 11-%d 06:00)%s", 17+i, 18+i, text))
+			}
+			for _, e := range a.Entries {
+				got = append(got, line(e)+map[bool]string{true: " (does not sleep)"}[e.Idle])
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -29,6 +29,7 @@ type Sleeper struct {
 	Hold            hibernate.Hold
 	Pauses          []schedule.Pause // its own, and those above it
 	Gate            *schedule.Gate   // of falling asleep
+	Recorded        bool             // a ledger tells how its past stretches of sleep ended
 }
 
 // NewSleeper is a HibernatePlan as its object says; pauses are those above it, gate that of
@@ -37,7 +38,7 @@ func NewSleeper(cm *corev1.ConfigMap, pauses []schedule.Pause, gate *schedule.Ga
 	spec, faults := annotations.HibernatePlan(cm)
 	hold, misheld := annotations.ReadHold(cm.Annotations)
 	s := SleeperOf(cm.Namespace, cm.Name, spec, annotations.Intent(cm.Annotations), hold, nil)
-	s.Gate = gate
+	s.Gate, s.Recorded = gate, true
 	s.Object, s.Faults, s.HoldFaults, s.Pauses = cm, faults, misheld, append(pauses, s.Intent.Pause)
 	if len(faults) > 0 {
 		s.Table = nil
@@ -157,12 +158,13 @@ type Stretch struct {
 	Awake bool
 }
 
-// Stretches are those from an instant on; one that it is in comes first.
-func (s Sleeper) Stretches(now, from time.Time) iter.Seq[Stretch] {
+// Stretches are those from an instant on; one that it is in comes first. Their notes show
+// instants by clock.
+func (s Sleeper) Stretches(now, from time.Time, clock func(time.Time) string) iter.Seq[Stretch] {
 	return func(yield func(Stretch) bool) {
 		skip := s.Table.Named(s.Intent.Skip, now) // the next one is that from now, wherever the look begins
 		for w := range s.Table.Windows(from) {
-			if !yield(s.stretch(now, w, skip)) {
+			if !yield(s.stretch(now, w, skip, clock)) {
 				return
 			}
 		}
@@ -171,7 +173,7 @@ func (s Sleeper) Stretches(now, from time.Time) iter.Seq[Stretch] {
 
 // stretch notes what a person would not guess of a stretch. What already sleeps is asked
 // neither of pauses nor of policies.
-func (s Sleeper) stretch(now time.Time, w hibernate.Window, skip intent.Skip) Stretch {
+func (s Sleeper) stretch(now time.Time, w hibernate.Window, skip intent.Skip, clock func(time.Time) string) Stretch {
 	out := Stretch{Window: w}
 	note := func(text string) { out.Note = JoinNote(out.Note, text) }
 	if w.Why != hibernate.InOffHours {
@@ -187,7 +189,10 @@ func (s Sleeper) stretch(now time.Time, w hibernate.Window, skip intent.Skip) St
 	over := !w.End.IsZero() && !w.End.After(now) // nobody knows whether it was held or paused then
 	if s.Hold.Holds(begins) && !over {
 		out.Awake = !s.Hold.Asleep && (s.Hold.Until == nil || !w.End.IsZero() && !s.Hold.Until.Before(w.End))
-		note(HoldWords(s.Hold))
+		note(HoldWords(s.Hold, clock))
+		return out
+	}
+	if over && s.Recorded {
 		return out
 	}
 	if skip.Covers(w.Start) {
@@ -203,12 +208,12 @@ func (s Sleeper) stretch(now time.Time, w hibernate.Window, skip intent.Skip) St
 		out.Awake = true
 		return out
 	}
-	s.gated(&out, begins, note)
+	s.gated(&out, begins, clock, note)
 	return out
 }
 
 // gated notes what keeps a sleep from beginning, or delays it.
-func (s Sleeper) gated(out *Stretch, begins time.Time, note func(string)) {
+func (s Sleeper) gated(out *Stretch, begins time.Time, clock func(time.Time) string, note func(string)) {
 	if why, until := s.Table.Forbidden(begins); why != "" {
 		out.Awake = !out.End.IsZero() && !until.Before(out.End)
 		note("does not begin: " + why)
@@ -224,7 +229,7 @@ func (s Sleeper) gated(out *Stretch, begins time.Time, note func(string)) {
 		note("does not begin: policy not ready")
 	case v.Until != nil:
 		out.Awake = !out.End.IsZero() && !v.Until.Before(out.End)
-		note("does not begin before " + v.Until.UTC().Format(time.RFC3339) + ": window closed")
+		note("does not begin before " + clock(*v.Until) + ": window closed")
 	default:
 		out.Awake = true
 		note("does not begin: window closed")
@@ -240,14 +245,14 @@ func (s Sleeper) Asleep() bool {
 	return phase == hibernate.Hibernated || phase == hibernate.Hibernating || s.Object.Annotations[annotations.StatusAsleep] != ""
 }
 
-// HoldWords say what is held, and until when.
-func HoldWords(h hibernate.Hold) string {
+// HoldWords say what is held, and until when by a clock.
+func HoldWords(h hibernate.Hold, clock func(time.Time) string) string {
 	text := "held awake"
 	if h.Asleep {
 		text = "held asleep"
 	}
 	if h.Until != nil {
-		text += " until " + h.Until.UTC().Format(time.RFC3339)
+		text += " until " + clock(*h.Until)
 	}
 	return text
 }

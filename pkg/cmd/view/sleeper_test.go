@@ -21,10 +21,12 @@ const everynight = "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"
 
 func evening(day int) time.Time { return time.Date(2026, 11, day, 20, 0, 0, 0, time.UTC) }
 
+func utc(at time.Time) string { return at.Format(time.RFC3339) }
+
 // told are the first stretches from an instant on, by the day on which they begin.
 func told(s view.Sleeper, from time.Time, count int) map[int]string {
 	out := map[int]string{}
-	for one := range s.Stretches(cmdtest.Now(), from) {
+	for one := range s.Stretches(cmdtest.Now(), from, utc) {
 		if len(out) == count {
 			break
 		}
@@ -49,6 +51,8 @@ func TestWhatIsToldOfStretchesOfSleep(t *testing.T) {
 		{name: "the next one is that from now, and not the first that is listed", notes: []string{annotations.Skip, "next"}, from: 24, want: map[int]string{21: "", 22: "", 23: ""}},
 		{name: "one that is over was not the next one", notes: []string{annotations.Skip, "next"}, from: -24, want: map[int]string{19: "", 20: "awake: skipped", 21: ""}},
 		{name: "all are skipped", notes: []string{annotations.Skip, "true"}, want: map[int]string{20: "awake: skipped", 21: "awake: skipped", 22: "awake: skipped"}},
+		{name: "whether one that is over was skipped is told by the ledger", notes: []string{annotations.Skip, "true"}, from: -24, want: map[int]string{19: "", 20: "awake: skipped", 21: "awake: skipped"}},
+		{name: "skipped until an instant, and what is over before", notes: []string{annotations.Skip, "until:" + hour(20)}, from: -24, want: map[int]string{19: "", 20: "awake: skipped", 21: ""}},
 		{name: "skipped until an instant that the start is before", notes: []string{annotations.Skip, "until:" + hour(21)}, want: map[int]string{20: "awake: skipped", 21: "awake: skipped", 22: ""}},
 		{name: "skipped until an instant that is the start", notes: []string{annotations.Skip, "until:" + hour(20)}, want: map[int]string{20: "awake: skipped", 21: "", 22: ""}},
 		{name: "held awake for good", notes: []string{annotations.HoldState, "awake"}, want: map[int]string{20: "awake: held awake", 21: "awake: held awake", 22: "awake: held awake"}},
@@ -227,6 +231,12 @@ func TestASleeperInAFile(t *testing.T) {
 	}
 	if v, asked := s.Verdict(cmdtest.Now()); !asked || v.Permitted || !v.Ready {
 		t.Errorf("its policies are asked, without a cluster: %t %+v", asked, v)
+	}
+	for one := range view.SleeperOf("shop", "office", spec, intent.Intent{Skip: intent.Skip{All: true}}, hibernate.Hold{}, nil).Stretches(cmdtest.Now(), evening(18), utc) {
+		if !one.Awake || one.Note != "skipped" {
+			t.Errorf("no ledger tells of one that is over: %+v", one)
+		}
+		break
 	}
 	if free := view.SleeperOf("shop", "office", spec, intent.Intent{}, hibernate.Hold{}, nil); free.Gate != nil {
 		t.Error("without a book there is no gate")
