@@ -75,9 +75,10 @@ func NewPause(c *factory.Factory) *cobra.Command {
 		Use:   "pause PLAN|POLICY|NODE... | --all",
 		Short: "Pause plans until resumed, or until a time",
 		Long: `Start no new run of the plans, until they are resumed or until a time.
-An active run stops after its current step. A paused HibernatePlan keeps its present
-state: what sleeps stays asleep, what is awake stays awake. A paused policy permits
-nothing. On a paused node no maintenance begins; maintenance that has begun goes on.
+An active run finishes its current step and then waits. A paused HibernatePlan keeps its
+present state: what sleeps stays asleep, what is awake stays awake. A paused policy
+permits nothing. On a paused node no maintenance begins; maintenance that has begun
+goes on.
 --all pauses the namespace, with -A the whole cluster.`,
 		Example: `  kubectl maint pause orders-weekly --until "mon 06:00" --reason "CHG-1234"
   kubectl maint pause node/worker-1

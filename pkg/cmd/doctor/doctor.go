@@ -44,9 +44,9 @@ whether its account exists and has the rights that the steps need, and whether i
 configured. With a HibernatePlan also: its connectors with their Secrets and roles, the state
 of each target, and whether the restore data of sleeping resources is complete.
 
-Nothing is written, and no cloud is asked. A check that your rights do not allow is shown as
-such; it is no problem. The exit code is 0 without a problem, and 1 with one or if the API
-server cannot be reached.`,
+Nothing is written, and no cloud is asked. A check that your rights do not allow is
+shown, and does not count as a problem. The exit code is 0 without a problem, and 1 with one
+or if the API server cannot be reached.`,
 		Example:           "  kubectl maint doctor\n  kubectl maint doctor orders-weekly\n  kubectl maint doctor dev-nights",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompleteAllPlans(nil),

@@ -36,9 +36,9 @@ func NewCheck(c *factory.Factory) *cobra.Command {
 		Short: "Is change permitted? For runbooks: exit code 0 or 3",
 		Long: `Say whether change is permitted, now or at a time, and when that changes. The
 exit code is 0 if it is, and 3 if it is not or if that is in doubt: if the policy of
-a plan is missing or broken, or if you may not read a namespace. Files with faults
-are an error, with exit code 1. Where a plan and a node have one
-name, write plan/NAME or node/NAME.`,
+a plan is missing or broken, or if you may not read what decides and the agent has
+published no verdict. Files with faults are an error, with exit code 1. Where a plan
+and a node have one name, write plan/NAME or node/NAME.`,
 		Example: `  kubectl maint check weekends && ./upgrade.sh
   kubectl maint check orders-weekly --at "sat 02:00"
   kubectl maint check -f policies/ weekends -o json`,
