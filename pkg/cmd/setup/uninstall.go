@@ -158,17 +158,29 @@ func (o *uninstallOptions) remove(ctx context.Context) error {
 		if to == nil || u.GetKind() == "Namespace" {
 			continue
 		}
-		del := func() error { return to.Delete(ctx, u.GetName(), o.Deletion()) }
-		if o.Client() {
-			del = func() error { _, err := to.Get(ctx, u.GetName(), metav1.GetOptions{}); return err }
+		err = o.deleted(named(u), func() error { return to.Delete(ctx, u.GetName(), o.Deletion()) }, func() error {
+			_, err := to.Get(ctx, u.GetName(), metav1.GetOptions{})
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		switch err := del(); {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return factory.Explain("delete "+named(u), err)
-		default:
-			fmt.Fprintf(o.Out, "%s deleted%s\n", named(u), o.Mark())
-		}
+	}
+	return nil
+}
+
+// deleted deletes an object and says so; with --dry-run=client it looks whether it is there.
+func (o *uninstallOptions) deleted(name string, del, get func() error) error {
+	doing, do := "delete ", del
+	if o.Client() {
+		doing, do = "look for ", get
+	}
+	switch err := do(); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return factory.Explain(doing+name, err)
+	default:
+		fmt.Fprintf(o.Out, "%s deleted%s\n", name, o.Mark())
 	}
 	return nil
 }
@@ -189,16 +201,16 @@ func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) er
 
 // ownRecords deletes the heartbeat and the lease.
 func (o *uninstallOptions) ownRecords(ctx context.Context, k *factory.Cluster) error {
-	if o.Client() {
-		return nil
+	records, leases := k.ConfigMaps(o.namespace), k.Kube.CoordinationV1().Leases(o.namespace)
+	err := o.deleted("configmap/"+annotations.HeartbeatName, func() error { return records.Delete(ctx, annotations.HeartbeatName, o.Deletion()) }, func() error {
+		_, err := records.Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	err := k.ConfigMaps(o.namespace).Delete(ctx, annotations.HeartbeatName, o.Deletion())
-	if err != nil && !apierrors.IsNotFound(err) {
-		return factory.Explain("delete the heartbeat", err)
-	}
-	err = k.Kube.CoordinationV1().Leases(o.namespace).Delete(ctx, annotations.LeaseName, o.Deletion())
-	if err != nil && !apierrors.IsNotFound(err) {
-		return factory.Explain("delete the lease", err)
-	}
-	return nil
+	return o.deleted("lease/"+annotations.LeaseName, func() error { return leases.Delete(ctx, annotations.LeaseName, o.Deletion()) }, func() error {
+		_, err := leases.Get(ctx, annotations.LeaseName, metav1.GetOptions{})
+		return err
+	})
 }
