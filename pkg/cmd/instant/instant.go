@@ -161,6 +161,14 @@ func Local(at time.Time, zone string) string {
 	return local.Format("Mon 2006-01-02 15:04 MST")
 }
 
+// LocalOr is Local of an instant that there may be none of.
+func LocalOr(at *time.Time, zone, none string) string {
+	if at == nil {
+		return none
+	}
+	return Local(*at, zone)
+}
+
 // Approximate says a distance in time as people do.
 func Approximate(d time.Duration) string {
 	d = d.Abs()

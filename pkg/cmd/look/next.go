@@ -257,7 +257,7 @@ func (o *nextOptions) windows(s view.Subject) error {
 	w := printers.GetNewTabWriter(o.Out)
 	fmt.Fprintln(w, "OPENS\tCLOSES\tUTC\tNOTE")
 	for _, i := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", localOr(i.Start, s.Zone, "always open"), localOr(i.End, s.Zone, "does not close"), spanUTC(i.Start, i.End), view.OrDash(i.Note))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant.LocalOr(i.Start, s.Zone, "always open"), instant.LocalOr(i.End, s.Zone, "does not close"), spanUTC(i.Start, i.End), view.OrDash(i.Note))
 	}
 	return w.Flush()
 }
@@ -268,12 +268,5 @@ func spanUTC(start, end *time.Time) string {
 		return "-"
 	}
 	utc := time.UTC.String()
-	return localOr(start, utc, "…") + " to " + localOr(end, utc, "…")
-}
-
-func localOr(t *time.Time, zone, none string) string {
-	if t == nil {
-		return none
-	}
-	return instant.Local(*t, zone)
+	return instant.LocalOr(start, utc, "…") + " to " + instant.LocalOr(end, utc, "…")
 }

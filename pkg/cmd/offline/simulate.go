@@ -238,14 +238,6 @@ func (o *simulateOptions) printValues(entries []simulate.Entry) error {
 	return print.Items(o.out, o.Out, "LedgerList", items, func(i simulated) string { return strings.TrimSuffix(i.Plan+"@"+i.Slot, "@") })
 }
 
-// clocksOf is a cell with an instant on the clocks of a zone.
-func clocksOf(at *time.Time, zone string) string {
-	if at == nil {
-		return view.OrDash("")
-	}
-	return instant.Local(*at, zone)
-}
-
 func (o *simulateOptions) printTable(entries []simulate.Entry) error {
 	if len(entries) == 0 {
 		fmt.Fprintln(o.ErrOut, "no slot lies between")
@@ -254,15 +246,15 @@ func (o *simulateOptions) printTable(entries []simulate.Entry) error {
 	w := printers.GetNewTabWriter(o.Out)
 	woken := slices.ContainsFunc(entries, func(e simulate.Entry) bool { return e.WokenAt != nil })
 	fmt.Fprintln(w, "PLAN\tLOCAL\tUTC\tRESULT\tREASON\tSTARTED"+map[bool]string{true: "\tWOKEN"}[woken])
-	total := map[run.Result]int{}
+	total, none := map[run.Result]int{}, view.OrDash("")
 	for _, e := range entries {
 		zone := e.Zone
 		if e.Slot == nil { // no schedule asked
 			zone = o.Zone
 		}
-		row := []string{e.Namespace + "/" + e.Plan, clocksOf(e.Slot, zone), clocksOf(e.Slot, time.UTC.String()), string(e.Result), view.OrDash(e.Reason), clocksOf(e.StartedAt, zone)}
+		row := []string{e.Namespace + "/" + e.Plan, instant.LocalOr(e.Slot, zone, none), instant.LocalOr(e.Slot, time.UTC.String(), none), string(e.Result), view.OrDash(e.Reason), instant.LocalOr(e.StartedAt, zone, none)}
 		if woken {
-			row = append(row, clocksOf(e.WokenAt, zone))
+			row = append(row, instant.LocalOr(e.WokenAt, zone, none))
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 		total[e.Result]++
