@@ -156,10 +156,10 @@ func (v *validator) dependencies(list []Dependency, known map[string]bool) {
 	const at = "spec.execution.strategy.dependencies"
 	faulty := false
 	for i, d := range list {
-		for field, name := range map[string]string{"from": d.From, "to": d.To} {
-			if !known[name] {
+		for _, end := range []struct{ field, name string }{{"from", d.From}, {"to", d.To}} {
+			if !known[end.name] {
 				faulty = true
-				v.Fault(fmt.Sprintf("%s[%d].%s", at, i, field), "%q is no target of this plan", document.Cut(name, 100))
+				v.Fault(fmt.Sprintf("%s[%d].%s", at, i, end.field), "%q is no target of this plan", document.Cut(end.name, 100))
 			}
 		}
 		if d.From == d.To && known[d.From] {

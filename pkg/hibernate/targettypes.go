@@ -159,9 +159,12 @@ func (p *WorkloadParameters) timeout() *document.Duration { return p.Timeout }
 
 func checkWorkload(params any, at document.Reporter) {
 	p := params.(*WorkloadParameters)
-	for field, n := range map[string][2]int{"namespaces": {len(p.Namespaces), MaxNamespaces}, "kinds": {len(p.Kinds), MaxKinds}, "order": {len(p.Order), MaxKinds}} {
-		if n[0] > n[1] {
-			at(field, "has %d; at most %d are read", n[0], n[1])
+	for _, list := range []struct {
+		field     string
+		has, most int
+	}{{"namespaces", len(p.Namespaces), MaxNamespaces}, {"kinds", len(p.Kinds), MaxKinds}, {"order", len(p.Order), MaxKinds}} {
+		if list.has > list.most {
+			at(list.field, "has %d; at most %d are read", list.has, list.most)
 			return
 		}
 	}
@@ -254,9 +257,12 @@ func checkNoop(params any, at document.Reporter) {
 	if p.Delay != nil && p.Delay.Duration < 0 {
 		at("delay", "must not be negative, is %s", p.Delay)
 	}
-	for field, n := range map[string]int{"failShutdown": p.FailShutdown, "failWakeUp": p.FailWakeUp} {
-		if n < 0 {
-			at(field, "must not be negative, is %d", n)
+	for _, count := range []struct {
+		field string
+		n     int
+	}{{"failShutdown", p.FailShutdown}, {"failWakeUp", p.FailWakeUp}} {
+		if count.n < 0 {
+			at(count.field, "must not be negative, is %d", count.n)
 		}
 	}
 	checkTimeout(p.Timeout, at)

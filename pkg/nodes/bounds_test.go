@@ -2,6 +2,7 @@ package nodes_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,17 @@ func TestWhatAnAdminMayLimit(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// The first fault stands in a condition, which must not be another at each look.
+func TestFaultsOfLimitsHaveAnOrder(t *testing.T) {
+	for range 50 {
+		var got []string
+		nodes.NodeLimits{MaxParallelOperations: "few", MaxUnavailable: "many"}.Check(func(path, _ string, _ ...any) { got = append(got, path) })
+		if want := []string{"maxParallelOperations", "maxUnavailable"}; !slices.Equal(got, want) {
+			t.Fatalf("faults of %q, want %q", got, want)
+		}
 	}
 }
 

@@ -16,14 +16,8 @@ type NodeLimits struct {
 
 // Check reports what is wrong with the limits; at takes the field's name.
 func (l NodeLimits) Check(at document.Reporter) {
-	for name, value := range map[string]any{"maxParallelOperations": l.MaxParallelOperations, "maxUnavailable": l.MaxUnavailable} {
-		if value == nil {
-			continue
-		}
-		if _, err := document.ParseShare(value); err != nil {
-			at(name, "%s", err)
-		}
-	}
+	checkShare("maxParallelOperations", l.MaxParallelOperations, at)
+	checkShare("maxUnavailable", l.MaxUnavailable, at)
 	if l.PauseMachineConfig {
 		at("pauseMachineConfigPool", "is not available in this version")
 	}
@@ -35,5 +29,14 @@ func (l NodeLimits) Check(at document.Reporter) {
 	}
 	if d := l.MaxWithoutDrain; d != nil && d.Duration < 0 {
 		at("maxTimeWithoutDrain", "must not be negative, is %s; 0s is without end", d)
+	}
+}
+
+func checkShare(name string, value any, at document.Reporter) {
+	if value == nil {
+		return
+	}
+	if _, err := document.ParseShare(value); err != nil {
+		at(name, "%s", err)
 	}
 }

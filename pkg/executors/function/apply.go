@@ -46,9 +46,9 @@ func (c *conversation) wanted(s *fnv1.State) ([]desired, error) {
 func (c *conversation) wantedObject(name string, r *fnv1.Resource) (desired, error) {
 	fields, _ := expr.Whole(r.GetResource().AsMap()).(map[string]any)
 	u := &unstructured.Unstructured{Object: fields}
-	for field, value := range map[string]string{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata.name": u.GetName()} {
-		if value == "" {
-			return desired{}, api.Refuse(executors.ReasonInvalid, "desired.resources.%s: has no %s; the %s has to name what it desires", name, field, c)
+	for _, has := range []struct{ field, value string }{{"apiVersion", u.GetAPIVersion()}, {"kind", u.GetKind()}, {"metadata.name", u.GetName()}} {
+		if has.value == "" {
+			return desired{}, api.Refuse(executors.ReasonInvalid, "desired.resources.%s: has no %s; the %s has to name what it desires", name, has.field, c)
 		}
 	}
 	if u.GetManagedFields() != nil {
