@@ -24,4 +24,4 @@ if [[ -z $packages ]]; then
 	exit 1
 fi
 # shellcheck disable=SC2086 # one word per package
-CGO_ENABLED=1 go test -race $packages
+CGO_ENABLED=1 go test -race -timeout 20m $packages
