@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,32 +18,35 @@ import (
 // Without an election no lease tells of a restored backup: the heartbeat's own version does.
 func TestAHeartbeatNoticesAStateThatWentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kube, version := fake.NewClientset(), 100
+		kube := fake.NewClientset()
+		var version atomic.Int64
+		version.Store(100)
 		answers := func(action clienttesting.Action) (bool, runtime.Object, error) {
-			version++
 			cm := action.(clienttesting.CreateAction).GetObject().(*corev1.ConfigMap).DeepCopy()
-			cm.ResourceVersion = strconv.Itoa(version)
+			cm.ResourceVersion = strconv.FormatInt(version.Add(1), 10)
 			return true, cm, nil
 		}
 		kube.PrependReactor("create", "configmaps", answers)
 		kube.PrependReactor("update", "configmaps", answers)
-		var told [][2]uint64
+		told := make(chan [2]uint64, 10)
 		ctx, cancel := context.WithCancel(t.Context())
 		go Heartbeat{
 			Kube: kube, Namespace: "maint-system", Now: time.Now, Log: slog.New(slog.DiscardHandler),
-			Rewound: func(was, is uint64) { told = append(told, [2]uint64{was, is}) },
+			Rewound: func(was, is uint64) { told <- [2]uint64{was, is} },
 		}.Run(ctx)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(told) > 0 {
-			t.Errorf("it tells %v of a state that goes on", told)
+			t.Errorf("it tells %v of a state that goes on", <-told)
 		}
-		was := version
-		version = 50
+		was := version.Swap(50)
 		time.Sleep(heartbeatInterval)
 		synctest.Wait()
-		if len(told) != 1 || told[0] != [2]uint64{uint64(was), 51} { //nolint:gosec // a small number
-			t.Errorf("it tells %v", told)
+		if len(told) != 1 {
+			t.Fatalf("it tells %d times", len(told))
+		}
+		if got := <-told; got != [2]uint64{uint64(was), 51} { //nolint:gosec // a small number
+			t.Errorf("it tells %v", got)
 		}
 		cancel()
 		synctest.Wait()

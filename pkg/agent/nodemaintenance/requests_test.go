@@ -213,10 +213,10 @@ func TestARequestedNodeTellsWhatItsGateSays(t *testing.T) {
 		if got := w.patches("a"); got != before {
 			w.Errorf("%d writes while nothing changed", got-before)
 		}
-		w.pauses = []schedule.Pause{{Of: annotations.WholeCluster, On: true}}
+		w.paused(schedule.Pause{Of: annotations.WholeCluster, On: true})
 		w.pass(2 * time.Minute)
 		told("while the cluster is paused", `"reason":"the whole cluster is paused`)
-		w.pauses = nil
+		w.paused()
 		w.edit("a", func(n *corev1.Node) {
 			delete(n.Annotations, annotations.ChangeStrategy)
 			delete(n.Annotations, annotations.RestrictiveUntil)

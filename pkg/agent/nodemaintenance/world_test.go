@@ -84,7 +84,7 @@ func (w *world) lead(change ...func(*Config)) *agent {
 		Kube: conn.Kube, Accounts: accounts,
 		Drainer: func(changed func(node, by string)) executors.Drainer { a.drains.changed = changed; return a.drains },
 		Nodes:   shown.Informer.GetStore(), Runs: w.runs, Draining: func() map[types.NamespacedName]client.Account { return w.plans },
-		Gates: Gates{Book: store.NewGates("maint-system"), Pauses: func() []schedule.Pause { return w.pauses }, ClockDoubt: func() string { return w.doubt }},
+		Gates: Gates{Book: store.NewGates("maint-system"), Pauses: func() []schedule.Pause { w.mu.Lock(); defer w.mu.Unlock(); return w.pauses }, ClockDoubt: func() string { return w.doubt }},
 		Steps: w, EnqueueRun: func(k types.NamespacedName) { w.mu.Lock(); defer w.mu.Unlock(); w.rung = append(w.rung, k) },
 		Blocked: func(_ *store.CachedRun, path string, list []string, why string) {
 			w.mu.Lock()
@@ -119,6 +119,13 @@ func (w *world) lead(change ...func(*Config)) *agent {
 	}
 	w.Cleanup(a.stop)
 	return a
+}
+
+// paused has the cluster say other pauses while an agent may ask for them.
+func (w *world) paused(all ...schedule.Pause) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pauses = all
 }
 
 // Wake is Steps'.
