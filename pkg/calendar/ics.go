@@ -52,15 +52,18 @@ func (p Page) events(f *feed, s series) {
 	// of one plan differ by their length alone.
 	named := s[0]
 	named.Key = strings.Join([]string{"each day at " + s[0].Start.UTC().Format(time.TimeOnly), p.summary(named), named.description(), s[0].End.Sub(s[0].Start).String()}, "\x00")
-	lines := []string{"RRULE:" + rule}
+	lines := []property{{"RRULE", rule}}
 	for _, at := range except {
-		lines = append(lines, "EXDATE:"+instant(at))
+		lines = append(lines, property{"EXDATE", instant(at)})
 	}
 	p.event(f, s[0], named.uid(), lines...)
 }
 
+// property is a line of an event.
+type property struct{ name, value string }
+
 // event writes an entry; more are lines that only a series has.
-func (p Page) event(f *feed, e Entry, uid string, more ...string) {
+func (p Page) event(f *feed, e Entry, uid string, more ...property) {
 	f.line("BEGIN", "VEVENT")
 	f.line("UID", uid)
 	// When the event was written would change with every reading; its own start
@@ -71,8 +74,7 @@ func (p Page) event(f *feed, e Entry, uid string, more ...string) {
 		f.line("DTEND", instant(e.End))
 	}
 	for _, line := range more {
-		name, value, _ := strings.Cut(line, ":")
-		f.line(name, value)
+		f.line(line.name, line.value)
 	}
 	f.text("SUMMARY", p.summary(e))
 	f.text("DESCRIPTION", e.description())

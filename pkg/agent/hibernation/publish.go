@@ -3,7 +3,6 @@ package hibernation
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -131,8 +130,6 @@ func asleepSince(records []hibernate.Record, d hibernate.Decision) string {
 
 // conditions are Valid and Ready, as they stand on every document.
 func conditions(have string, v view, phase hibernate.Phase, message string, now time.Time) string {
-	var list []metav1.Condition
-	_ = json.Unmarshal([]byte(have), &list) // what cannot be read is written anew
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the plan is valid"}
 	if len(v.faults) > 0 {
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Invalid", document.Cut(v.faults.Error(), document.MaxMessage)
@@ -144,25 +141,11 @@ func conditions(have string, v view, phase hibernate.Phase, message string, now 
 	case v.unready != "":
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", document.Cut(v.unready, document.MaxMessage)
 	}
-	var out []metav1.Condition
 	all := []metav1.Condition{valid, ready}
 	if v.doubt != "" {
-		all = append(all, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: v.doubt})
+		all = append(all, status.ClockDoubt(v.doubt))
 	}
-	for _, one := range all {
-		one.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
-		for _, was := range list {
-			if was.Type == one.Type && was.Status == one.Status {
-				one.LastTransitionTime = was.LastTransitionTime
-			}
-		}
-		out = append(out, one)
-	}
-	text, err := json.Marshal(out)
-	if err != nil {
-		return ""
-	}
-	return string(text)
+	return status.Conditions(have, all, now)
 }
 
 // reportPhase has an Event say what became of a plan.

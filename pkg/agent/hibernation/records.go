@@ -44,9 +44,10 @@ type records struct {
 // stored is restore data with the object that it was read from.
 type stored struct {
 	object *corev1.ConfigMap
-	record hibernate.Record // as it is kept, without its plan
-	plan   types.NamespacedName
-	broken error // why it does not count
+	record hibernate.Record     // as it is kept, without its plan
+	plan   types.NamespacedName // names its plan by what it says
+	weight int                  // of its plan
+	broken error                // why it does not count
 }
 
 func newRecords(kube kube.Interface, signed *keys.Store) *records {
@@ -62,38 +63,44 @@ func (r *records) read(cm *corev1.ConfigMap) *stored {
 	if s.broken = r.keys.Check(cm); s.broken == nil {
 		s.record, s.broken = annotations.ReadRestore(cm)
 	}
+	return s.digested()
+}
+
+// digested names the plan in restore data.
+func (s *stored) digested() *stored {
+	if s.broken == nil {
+		text := specIn(s.object)
+		sum := sha256.Sum256(text)
+		s.plan = types.NamespacedName{Namespace: s.object.Namespace, Name: hex.EncodeToString(sum[:])}
+		s.weight = store.WeightOf(string(text))
+	}
 	return s
 }
 
 func (r *records) observe(cm *corev1.ConfigMap) {
-	s := r.read(cm)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.put(s)
+	r.put(r.read(cm))
 }
 
 // put keeps what is newer than what is held.
 func (r *records) put(s *stored) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	k, version := keyOf(s.object), informer.VersionOf(s.object)
 	if have := r.byKey[k]; version <= r.closed[k] || have != nil && version < informer.VersionOf(have.object) {
 		return
 	}
-	r.byKey[k] = r.slim(s)
+	r.keep(s)
 }
 
-// slim keeps the plan of restore data apart: the targets of a plan share it, and what has
-// not been looked at for long is read again from the text.
-func (r *records) slim(s *stored) *stored {
+// keep holds restore data, and the plan in it apart: the targets of a plan share it, and what
+// has not been looked at for long is read again from the text. Its caller holds the lock.
+func (r *records) keep(s *stored) {
 	out := *s
-	if s.broken != nil {
-		return &out
+	if s.broken == nil {
+		r.specs.Keep(s.plan, s.weight, s.record.Snapshot.Spec)
+		out.record.Snapshot.Spec = hibernate.Spec{}
 	}
-	text := specIn(s.object)
-	sum := sha256.Sum256(text)
-	out.plan = types.NamespacedName{Namespace: s.object.Namespace, Name: hex.EncodeToString(sum[:])}
-	r.specs.Keep(out.plan, store.WeightOf(string(text)), s.record.Snapshot.Spec)
-	out.record.Snapshot.Spec = hibernate.Spec{}
-	return &out
+	r.byKey[keyOf(s.object)] = &out
 }
 
 // specIn is the text of the plan in restore data.
@@ -119,17 +126,15 @@ func (r *records) whole(kept *stored) *stored {
 	spec, there := r.specs.Get(s.plan)
 	r.mu.Unlock()
 	if !there {
-		text := specIn(s.object)
-		weight := store.WeightOf(string(text))
-		spec = r.specs.Read(weight, func() (spec hibernate.Spec) {
-			s.broken = json.Unmarshal(text, &spec)
+		spec = r.specs.Read(s.weight, func() (spec hibernate.Spec) {
+			s.broken = json.Unmarshal(specIn(s.object), &spec)
 			return spec
 		})
 		if s.broken != nil {
 			return &s
 		}
 		r.mu.Lock()
-		r.specs.Keep(s.plan, weight, spec)
+		r.specs.Keep(s.plan, s.weight, spec)
 		r.mu.Unlock()
 	}
 	s.record.Snapshot.Spec = spec
@@ -149,8 +154,8 @@ func (r *records) lost(cm *corev1.ConfigMap) {
 func (r *records) recheck() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for k, s := range r.byKey {
-		r.byKey[k] = r.slim(r.read(s.object))
+	for _, s := range r.byKey {
+		r.keep(r.read(s.object))
 	}
 }
 
@@ -278,9 +283,7 @@ func (r *records) writeAs(ctx context.Context, k types.NamespacedName, record hi
 		return fmt.Errorf("write restore data %s/%s: %w", namespace, object.Name, err)
 	}
 	got.ManagedFields = nil
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.put(&stored{object: got, record: record})
+	r.put((&stored{object: got, record: record}).digested())
 	return nil
 }
 

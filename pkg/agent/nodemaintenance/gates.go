@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -83,13 +84,12 @@ func (g Gates) behavior(o *nodeObject, n nodes.Node, everywhere *nodes.Gate, now
 	case everywhere == nil && !in.Stanza.Set() && !in.Pause.Holds(now):
 		return ""
 	}
-	q := in.Query("", nil)
-	strategy := g.Book.Strategy(q, now)
-	v := g.verdict(q, in.Pause)(now)
-	if everywhere != nil || in.Pause.Holds(now) { // whose words the gate has
-		strategy, v = schedule.Restrictive, schedule.Verdict{Reason: n.Gate.Reason, Until: n.Gate.Next}
+	strategy, v := schedule.Restrictive, schedule.Verdict{Reason: n.Gate.Reason, Until: n.Gate.Next} // in a pause: the gate has its words
+	if everywhere == nil && !in.Pause.Holds(now) {
+		q := in.Query("", nil)
+		strategy, v = g.Book.Strategy(q, now), g.verdict(q, in.Pause)(now)
 	}
-	return g.Book.Behavior(n.Behavior, v, strategy, now)
+	return status.Behavior(n.Behavior, v, strategy, now)
 }
 
 // cluster is what keeps change from starting on any node: a pause of the whole

@@ -241,7 +241,7 @@ func (c *Controller) conditions(known *store.CachedPlan, f trigger.Facts, d trig
 		out = append(out, metav1.Condition{Type: "Restored", Status: metav1.ConditionFalse, Reason: "NotPutBack", Message: document.Cut(left, document.MaxMessage)})
 	}
 	if f.ClockDoubt != "" {
-		out = append(out, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: f.ClockDoubt})
+		out = append(out, status.ClockDoubt(f.ClockDoubt))
 	}
 	if len(f.Intent.Faults) > 0 {
 		out = append(out, metav1.Condition{Type: "IntentUnderstood", Status: metav1.ConditionFalse, Reason: "NotUnderstood", Message: f.Intent.Faults.Error()})

@@ -43,8 +43,10 @@ func (c *Controller) passedBy(l *store.CachedRun, now time.Time) *intent.Actor {
 
 // AsksGate says whether a live run may be waiting for its gate.
 func AsksGate(l *store.LiveRun) bool {
-	return l.Broken == nil && (l.Journal.Phase == run.Pending || asksAgain(l.Head.Spec.OnWindowClose) || l.Loops)
+	return l.Broken == nil && (l.Journal.Phase == run.Pending || asksAgain(l.Head.Spec.OnWindowClose, l.Loops))
 }
 
 // asksAgain says whether a run that has begun asks its gate between its steps.
-func asksAgain(o plan.OnWindowClose) bool { return o == plan.CloseWait || o == plan.CloseAbort }
+func asksAgain(o plan.OnWindowClose, loops bool) bool {
+	return o == plan.CloseWait || o == plan.CloseAbort || loops
+}

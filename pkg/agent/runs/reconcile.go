@@ -154,7 +154,7 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Documents.Pauses(l.Object.Namespace), now)
 	sig.LookingSince = c.LookingSince()
 	sig.Replace = trigger.Yields(l.Run, c.siblings(l))
-	if l.Journal.Phase == run.Running && (asksAgain(l.Run.Spec.OnWindowClose) || l.Run.Tree().Loops()) {
+	if l.Journal.Phase == run.Running && asksAgain(l.Run.Spec.OnWindowClose, l.Run.Tree().Loops()) {
 		sig.Hold = c.holdOf(l, cm, in, now)
 		if sig.Hold == nil {
 			sig.Passed = c.passedBy(l, now)

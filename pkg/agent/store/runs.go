@@ -62,10 +62,15 @@ func slim(j run.Journal) run.Journal {
 	return j
 }
 
-// whole reads a run again from its text, which was checked when it was taken in.
-func (l *LiveRun) whole() *CachedRun {
+// whole reads a run again from its text, which was checked when it was taken in. kept is what
+// is kept of it in another state; nil: nothing is.
+func (l *LiveRun) whole(kept *CachedRun) *CachedRun {
 	got := &CachedRun{Object: l.Object, Broken: l.Broken}
-	if l.Broken == nil {
+	switch {
+	case l.Broken != nil:
+	case kept != nil && kept.sameRun(l.Object): // it is fixed: only the journal moves
+		got.Run, got.Journal, got.Broken = annotations.WithRun(l.Object, kept.Run)
+	default:
 		got.Run, got.Journal, got.Broken = annotations.ReadRun(l.Object)
 	}
 	return got
@@ -418,13 +423,13 @@ func (r *Runs) Get(k types.NamespacedName) *CachedRun {
 func (r *Runs) Whole(live *LiveRun) *CachedRun {
 	k := live.Key()
 	r.mu.Lock()
-	kept, there := r.parsed.Get(k)
+	kept, _ := r.parsed.Get(k)
 	r.mu.Unlock()
-	if there && kept.Object == live.Object {
+	if kept != nil && kept.Object == live.Object {
 		return kept
 	}
 	text := live.Object.Data
-	got := r.parsed.Read(WeightOf(text[annotations.DataRun])+WeightOf(text[annotations.DataJournal]), live.whole)
+	got := r.parsed.Read(WeightOf(text[annotations.DataRun])+WeightOf(text[annotations.DataJournal]), func() *CachedRun { return live.whole(kept) })
 	weight := got.weight()
 	r.mu.Lock()
 	defer r.mu.Unlock()
