@@ -1,30 +1,40 @@
 package agenttest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
+
+// host is the address by which a cluster is asked; there is none.
+const host = "http://cluster.test"
 
 // Connect gives the agent's own clients, and those of accounts.
 func (c *Cluster) Connect() (*client.Connection, *client.Impersonator) {
 	c.t.Helper()
 	conn, err := client.Connect(client.Config{
-		Rest: &rest.Config{Host: "http://cluster.test", Transport: c}, Version: "test", Lease: 15 * time.Second, Now: time.Now, OnAnswer: func(string, string) {},
+		Rest: &rest.Config{Host: host, Transport: c}, Version: "test", Lease: 15 * time.Second, Now: time.Now, OnAnswer: func(string, string) {},
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -37,6 +47,47 @@ func (c *Cluster) Connect() (*client.Connection, *client.Impersonator) {
 		outside.Remote = func(*rest.Config) (http.RoundTripper, error) { return c.far, nil }
 	}
 	return conn, conn.Impersonate(outside)
+}
+
+// Clients are those of an executor: typed ones, those of any object, and the kinds that the
+// cluster serves.
+func (c *Cluster) Clients() executors.Clients {
+	c.t.Helper()
+	config := &rest.Config{Host: host, Transport: c, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}
+	typed, errTyped := kube.NewForConfig(config)
+	objects, errObjects := dynamic.NewForConfig(config)
+	if err := errors.Join(errTyped, errObjects); err != nil {
+		c.t.Fatal(err)
+	}
+	return executors.Clients{Kube: typed, Dynamic: objects, Mapper: c.mapper()}
+}
+
+func (c *Cluster) mapper() meta.RESTMapper {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := meta.NewDefaultRESTMapper(nil)
+	for _, k := range c.kinds {
+		scope := meta.RESTScopeRoot
+		if k.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		out.Add(schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, scope)
+	}
+	return out
+}
+
+// Object is an object as it is written in YAML or JSON. It needs no apiVersion.
+func Object(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	b, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(b); err != nil {
+		t.Fatal(err)
+	}
+	return u
 }
 
 // ConfigMaps is a cache of ConfigMaps with some labels, as the agent's own. It is not

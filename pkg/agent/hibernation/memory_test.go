@@ -36,13 +36,13 @@ func TestManyDensePlansTakeTheMemoryOfTheirTexts(t *testing.T) {
 	for i := range plans {
 		plans[i] = densePlan(i)
 	}
-	before := heap()
+	before := agenttest.Heap()
 	for _, cm := range plans {
 		if known := c.known(keyOf(cm), cm); len(known.faults) > 0 {
 			t.Fatal(known.faults)
 		}
 	}
-	grown := heap() - before
+	grown := agenttest.Heap() - before
 	t.Logf("150 plans of %d KB take %d MB as they are kept", len(plans[0].Data[annotations.DataPlan])>>10, grown>>20)
 	if grown > 2*maxParsedWeight {
 		t.Errorf("they take %d MB", grown>>20)
@@ -63,11 +63,11 @@ func TestRestoreDataOfManyDensePlansTakesTheMemoryOfItsTexts(t *testing.T) {
 		spec.ServiceAccountName = fmt.Sprint("runner-", i) // each another plan
 		objects[i] = denseRestore(t, i, spec)
 	}
-	before := heap()
+	before := agenttest.Heap()
 	for _, cm := range objects {
 		r.observe(cm)
 	}
-	asleep, grown := r.sleeping()["function"], heap()-before
+	asleep, grown := r.sleeping()["function"], agenttest.Heap()-before
 	t.Logf("restore data of 150 plans takes %d MB beside its texts", grown>>20)
 	if grown > 2*maxParsedWeight || asleep != len(objects) {
 		t.Errorf("it takes %d MB, and %d sleep", grown>>20, asleep)
@@ -95,13 +95,4 @@ func denseRestore(t *testing.T, i int, spec hibernate.Spec) *corev1.ConfigMap {
 	}
 	cm.ResourceVersion, cm.UID = "5", types.UID(cm.Name)
 	return agenttest.Signed(t, cm)
-}
-
-// heap is what lives in memory.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // far below
 }

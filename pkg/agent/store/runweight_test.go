@@ -61,12 +61,12 @@ func TestManyDenseRunsTakeTheMemoryOfTheirTexts(t *testing.T) {
 			for i := range objects {
 				objects[i] = denseRun(t, i, c.inPlan, c.inJournal)
 			}
-			before := heap()
+			before := agenttest.Heap()
 			for _, cm := range objects {
 				rs.Observe(cm)
 			}
 			all := rs.Where(func(l *LiveRun) bool { return l.Broken == nil })
-			grown := heap() - before
+			grown := agenttest.Heap() - before
 			t.Logf("%d live runs take %d MiB beside their texts", len(all), grown>>20)
 			if len(all) != c.runs || grown > 48<<20 {
 				t.Errorf("%d of %d runs take %d MiB", len(all), c.runs, grown>>20)
@@ -74,15 +74,6 @@ func TestManyDenseRunsTakeTheMemoryOfTheirTexts(t *testing.T) {
 			runtime.KeepAlive(rs)
 		})
 	}
-}
-
-// heap is what lives in memory.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // far below
 }
 
 // What was let go is read again: the state that was asked for, and no other.

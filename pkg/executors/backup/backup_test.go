@@ -14,10 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
@@ -38,47 +34,20 @@ type vault struct {
 
 func newVault(t *testing.T, p *plan.BackupProperties, objects ...string) *vault {
 	v := &vault{Cluster: agenttest.New(t), T: t}
-	kinds := []agenttest.Kind{
-		{Group: "apps", Version: "v1", Kind: "StatefulSet", Resource: "statefulsets", Namespaced: true},
-		{Version: "v1", Kind: "PersistentVolumeClaim", Resource: "persistentvolumeclaims", Namespaced: true},
-		{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshot", Resource: "volumesnapshots", Namespaced: true},
-		{Group: "velero.io", Version: "v1", Kind: "Backup", Resource: "backups", Namespaced: true},
-	}
-	v.Serve(kinds...)
-	config := &rest.Config{Host: "http://cluster.test", Transport: v, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	objectsOf, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, k := range kinds {
-		mapper.Add(schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, meta.RESTScopeNamespace)
-	}
+	v.Serve(
+		agenttest.Kind{Group: "apps", Version: "v1", Kind: "StatefulSet", Resource: "statefulsets", Namespaced: true},
+		agenttest.Kind{Version: "v1", Kind: "PersistentVolumeClaim", Resource: "persistentvolumeclaims", Namespaced: true},
+		agenttest.Kind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshot", Resource: "volumesnapshots", Namespaced: true},
+		agenttest.Kind{Group: "velero.io", Version: "v1", Kind: "Backup", Resource: "backups", Namespaced: true},
+	)
 	v.call = executors.Call{
 		Run: "run-a", Plan: "save", Namespace: "shop", Account: "saver", Path: "snap", Attempt: 1, Manager: "maint-plan-x",
-		Properties: p, Now: time.Now(), Clients: executors.Clients{Kube: kube, Dynamic: objectsOf, Mapper: mapper},
+		Properties: p, Now: time.Now(), Clients: v.Clients(),
 	}
 	for _, text := range objects {
-		v.Put(v.object(text))
+		v.Put(agenttest.Object(v.T, text))
 	}
 	return v
-}
-
-func (v *vault) object(text string) *unstructured.Unstructured {
-	v.Helper()
-	b, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		v.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(b); err != nil {
-		v.Fatal(err)
-	}
-	return u
 }
 
 func (v *vault) pass() executors.Outcome {
@@ -275,7 +244,7 @@ func TestSnapshotsThatCannotBeMade(t *testing.T) {
 		{"without the right to delete, which retain needs", true, "delete", nil, "failed for good Forbidden: serviceaccount shop/saver may not delete volumesnapshots.snapshot.storage.k8s.io in namespace shop: grant delete on"},
 		{"without the right to delete, which nothing needs", false, "delete", nil, "not yet Waiting: "},
 		{"somebody else's stands under the name", false, "", func(v *vault) {
-			v.Put(v.object(fmt.Sprintf(`{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, metadata: {namespace: shop, name: %s}}`, snapshotName(v.call, "lone"))))
+			v.Put(agenttest.Object(v.T, fmt.Sprintf(`{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, metadata: {namespace: shop, name: %s}}`, snapshotName(v.call, "lone"))))
 		}, "failed for good NotOurs: "},
 		{"the controller is not installed", false, "", func(v *vault) { v.call.Clients.Mapper = meta.NewDefaultRESTMapper(nil) }, "failed for good UnknownKind: VolumeSnapshot: the cluster serves no kind VolumeSnapshot in snapshot.storage.k8s.io/v1; is its CRD installed?"},
 		{"the API server is away", false, "", func(v *vault) {

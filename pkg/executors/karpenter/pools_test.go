@@ -10,12 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/sleepertest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
@@ -32,21 +30,13 @@ func newPools(t *testing.T, names ...string) *pools {
 		agenttest.Kind{Group: "karpenter.sh", Version: "v1", Kind: "NodePool", Resource: "nodepools"},
 		agenttest.Kind{Group: "karpenter.sh", Version: "v1", Kind: "NodeClaim", Resource: "nodeclaims"},
 	)
-	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://cluster.test", Transport: p, QPS: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.call = executors.SleepCall{Plan: "nights", Manager: "maint-plan-x", Operation: hibernate.Shutdown, Params: &hibernate.KarpenterParameters{NodePools: names}, Clients: executors.Clients{Dynamic: client}}
+	p.call = executors.SleepCall{Plan: "nights", Manager: "maint-plan-x", Operation: hibernate.Shutdown, Params: &hibernate.KarpenterParameters{NodePools: names}, Clients: p.Clients()}
 	return p
 }
 
 func (p *pools) object(format string, args ...any) {
 	p.Helper()
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(fmt.Appendf(nil, format, args...)); err != nil {
-		p.Fatal(err)
-	}
-	p.Put(u)
+	p.Put(agenttest.Object(p.T, fmt.Sprintf(format, args...)))
 }
 
 func (p *pools) pool(name, spec string) {
@@ -72,16 +62,7 @@ func (p *pools) observe() []hibernate.Observation {
 // due is what was seen, recorded as it was at first.
 func (p *pools) due() []hibernate.Due {
 	p.Helper()
-	var out []hibernate.Due
-	for _, o := range p.observe() {
-		i := slices.IndexFunc(p.call.Recorded, func(r hibernate.Resource) bool { return r.ID == o.ID })
-		if i < 0 {
-			p.call.Recorded = append(p.call.Recorded, hibernate.Resource{ID: o.ID, UID: o.UID, Before: o.Before})
-			i = len(p.call.Recorded) - 1
-		}
-		out = append(out, hibernate.Due{Resource: p.call.Recorded[i], Seen: o})
-	}
-	return out
+	return sleepertest.Due(&p.call, p.observe())
 }
 
 // stands is a pool's spec, and which of its nodes are there and not about to go.

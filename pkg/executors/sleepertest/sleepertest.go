@@ -5,6 +5,7 @@ package sleepertest
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -133,6 +134,20 @@ func good(t *testing.T, results []executors.SleepResult) {
 			t.Errorf("%s: %v", r.ID, r.Err)
 		}
 	}
+}
+
+// Due is what was seen, each recorded in a call as it was when it was first seen.
+func Due(call *executors.SleepCall, seen []hibernate.Observation) []hibernate.Due {
+	var out []hibernate.Due
+	for _, o := range seen {
+		i := slices.IndexFunc(call.Recorded, func(r hibernate.Resource) bool { return r.ID == o.ID })
+		if i < 0 {
+			call.Recorded = append(call.Recorded, hibernate.Resource{ID: o.ID, UID: o.UID, Before: o.Before})
+			i = len(call.Recorded) - 1
+		}
+		out = append(out, hibernate.Due{Resource: call.Recorded[i], Seen: o})
+	}
+	return out
 }
 
 func whole(due []hibernate.Due) ([]hibernate.Due, bool) { return due, false }

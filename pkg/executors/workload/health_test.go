@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 )
@@ -49,7 +50,7 @@ func TestTheHealthOfEachKind(t *testing.T) {
 		"a ConfigMap":                          {`{apiVersion: v1, kind: ConfigMap, data: {a: b}}`, true, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := object(t, c.object)
+			u := agenttest.Object(t, c.object)
 			got, err := health(t.Context(), executors.Call{}, api.Object{Kind: u.GroupVersionKind()}, u)
 			if err != nil || got.Well != c.well || got.Failed != c.failed || !strings.Contains(got.Why, c.why) || c.why == "" && got.Why != "" {
 				t.Errorf("%+v (%v)", got, err)

@@ -4,22 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 )
-
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	b, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(b); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
 
 func TestWhenARolloutIsThrough(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -80,7 +66,7 @@ func TestWhenARolloutIsThrough(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := object(t, c.object)
+			u := agenttest.Object(t, c.object)
 			u.SetAPIVersion("apps/v1")
 			got := rollouts()[u.GroupVersionKind().GroupKind()](u)
 			if got.Well != c.well || got.Failed != c.failed || !strings.Contains(got.Why, c.why) {

@@ -7,33 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
-
-func objectOf(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	b, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(b, &u.Object); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(u.Object)
-	if err == nil {
-		err = u.UnmarshalJSON(raw)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
 
 // looks are an observation in short: whether it sleeps, is awake, is ready, and what is to
 // be put back.
@@ -70,7 +49,7 @@ func TestHowADaemonSetIs(t *testing.T) {
 			`asleep true, awake false, ready false, before {"nodeSelector":{"value":"nights"}}`,
 		},
 	} {
-		if got := looks(banishment(objectOf(t, c.object), hibernate.Observation{})); got != c.want {
+		if got := looks(banishment(agenttest.Object(t, c.object), hibernate.Observation{})); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -90,7 +69,7 @@ func TestHowAScaledObjectIs(t *testing.T) {
 		"below the floor":        {`{autoscaling.keda.sh/paused-replicas: "0"}`, 2, `asleep false, awake true, ready true, before {"paused":{"value":"0"}}`},
 	} {
 		s := &sleep{floor: c.floor}
-		if got := looks(s.pausing(objectOf(t, head+c.annotations+"}}"), hibernate.Observation{})); got != c.want {
+		if got := looks(s.pausing(agenttest.Object(t, head+c.annotations+"}}"), hibernate.Observation{})); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

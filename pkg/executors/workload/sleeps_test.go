@@ -10,15 +10,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/sleepertest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
@@ -32,34 +30,19 @@ type night struct {
 
 func newNight(t *testing.T, params hibernate.WorkloadParameters, objects ...string) *night {
 	n := &night{Cluster: agenttest.New(t), T: t}
-	kinds := []agenttest.Kind{
-		{Group: "apps", Version: "v1", Kind: "StatefulSet", Resource: "statefulsets", Namespaced: true},
-		{Group: "apps", Version: "v1", Kind: "ReplicaSet", Resource: "replicasets", Namespaced: true},
-		{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject", Resource: "scaledobjects", Namespaced: true},
-		{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler", Resource: "horizontalpodautoscalers", Namespaced: true},
-		{Group: "example.org", Version: "v1", Kind: "Machine", Resource: "machines", Namespaced: true},
-	}
-	n.Serve(kinds...)
-	config := &rest.Config{Host: "http://cluster.test", Transport: n, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	objectsOf, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, k := range append(kinds, agenttest.Kind{Group: "apps", Version: "v1", Kind: "Deployment"}, agenttest.Kind{Group: "apps", Version: "v1", Kind: "DaemonSet"}, agenttest.Kind{Group: "batch", Version: "v1", Kind: "CronJob"}) {
-		mapper.Add(schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}, meta.RESTScopeNamespace)
-	}
-	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Node"}, meta.RESTScopeRoot)
+	n.Serve(
+		agenttest.Kind{Group: "apps", Version: "v1", Kind: "StatefulSet", Resource: "statefulsets", Namespaced: true},
+		agenttest.Kind{Group: "apps", Version: "v1", Kind: "ReplicaSet", Resource: "replicasets", Namespaced: true},
+		agenttest.Kind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject", Resource: "scaledobjects", Namespaced: true},
+		agenttest.Kind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler", Resource: "horizontalpodautoscalers", Namespaced: true},
+		agenttest.Kind{Group: "example.org", Version: "v1", Kind: "Machine", Resource: "machines", Namespaced: true},
+	)
 	n.call = executors.SleepCall{
 		Plan: "nights", Namespace: "shop", Account: "sleeper", Manager: "maint-plan-x", Params: &params, Operation: hibernate.Shutdown,
-		Clients: executors.Clients{Kube: kube, Dynamic: objectsOf, Mapper: mapper},
+		Clients: n.Clients(),
 	}
 	for _, text := range objects {
-		n.Put(objectOf(t, text))
+		n.Put(agenttest.Object(t, text))
 	}
 	return n
 }
@@ -86,16 +69,7 @@ func (n *night) observe() []hibernate.Observation {
 // due is what was seen, each recorded as it was when it was first seen awake.
 func (n *night) due() []hibernate.Due {
 	n.Helper()
-	var out []hibernate.Due
-	for _, o := range n.observe() {
-		i := slices.IndexFunc(n.call.Recorded, func(r hibernate.Resource) bool { return r.ID == o.ID })
-		if i < 0 {
-			n.call.Recorded = append(n.call.Recorded, hibernate.Resource{ID: o.ID, UID: o.UID, Before: o.Before})
-			i = len(n.call.Recorded) - 1
-		}
-		out = append(out, hibernate.Due{Resource: n.call.Recorded[i], Seen: o})
-	}
-	return out
+	return sleepertest.Due(&n.call, n.observe())
 }
 
 func (n *night) sleep() []executors.SleepResult {
@@ -173,7 +147,7 @@ func TestHowAWorkloadThatScalesIs(t *testing.T) {
 			params.Floor = &c.floor
 			n := newNight(t, params, c.object)
 			if c.hpa != "" {
-				n.Put(objectOf(t, c.hpa))
+				n.Put(agenttest.Object(t, c.hpa))
 			}
 			seen := n.observe()
 			if len(seen) != 1 || seen[0].ID != "deployments.apps/shop/web" {
@@ -348,7 +322,7 @@ func TestRecordedWorkloadsAreLookedAt(t *testing.T) {
 			for i := range c.many {
 				name := fmt.Sprint("web-", i)
 				if i > 0 { // the first is gone
-					n.Put(objectOf(t, deploymentOf(name, 1, "")))
+					n.Put(agenttest.Object(t, deploymentOf(name, 1, "")))
 				}
 				n.call.Recorded = append(n.call.Recorded, hibernate.Resource{ID: "deployments.apps/shop/" + name, UID: "uid-" + name})
 				want = append(want, fmt.Sprintf("deployments.apps/shop/%s uid-%s gone %t", name, name, i == 0))
@@ -394,7 +368,7 @@ func TestWritesThatDoNotSucceed(t *testing.T) {
 			"another of its name stands there meanwhile: the record of the one before is not its own", func(n *night) {
 				n.Before(patchOf("a"), func() {
 					n.Tear("deployments", "shop", "a")
-					n.Put(objectOf(n.T, strings.Replace(deploymentOf("a", 4, ""), "uid-a", "uid-other", 1)))
+					n.Put(agenttest.Object(n.T, strings.Replace(deploymentOf("a", 4, ""), "uid-a", "uid-other", 1)))
 				})
 			}, []string{"deployments.apps/shop/a", "deployments.apps/shop/b"}, `{"replicas":4}`, `{"replicas":4}`,
 		},

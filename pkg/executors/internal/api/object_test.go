@@ -18,26 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
-
-func read(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	b, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(b); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
 
 // world is what a call reaches: Deployments, and Nodes that are in no namespace.
 func world(objects ...runtime.Object) (executors.Call, *dynamicfake.FakeDynamicClient) {
@@ -118,10 +105,10 @@ func TestAPatchIsOfWhatWasRead(t *testing.T) {
 			var sent []clienttesting.PatchActionImpl
 			client.PrependReactor("patch", "deployments", func(a clienttesting.Action) (bool, runtime.Object, error) {
 				sent = append(sent, a.(clienttesting.PatchActionImpl))
-				return true, read(t, web), nil
+				return true, agenttest.Object(t, web), nil
 			})
 			given, _ := json.Marshal(c.p.Body)
-			_, err := deployment(call, t).Patch(t.Context(), read(t, web), c.p)
+			_, err := deployment(call, t).Patch(t.Context(), agenttest.Object(t, web), c.p)
 			if said(err) != c.err {
 				t.Fatal(err)
 			}
@@ -165,11 +152,11 @@ func TestAnApplyIsOfWhatWasRead(t *testing.T) {
 			var sent clienttesting.PatchActionImpl
 			client.PrependReactor("patch", "deployments", func(a clienttesting.Action) (bool, runtime.Object, error) {
 				sent = a.(clienttesting.PatchActionImpl)
-				return true, read(t, web), nil
+				return true, agenttest.Object(t, web), nil
 			})
 			var was *unstructured.Unstructured
 			if c.read {
-				was = read(t, web)
+				was = agenttest.Object(t, web)
 			}
 			if _, err := deployment(call, t).Apply(t.Context(), was, c.apply); err != nil {
 				t.Fatal(err)
@@ -241,7 +228,7 @@ func TestObjectsAreReadPageByPage(t *testing.T) {
 				}
 				list := &unstructured.UnstructuredList{Object: map[string]any{"kind": "DeploymentList", "apiVersion": "apps/v1"}}
 				for _, name := range pages[page] {
-					list.Items = append(list.Items, *read(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s, labels: {app: web}}}`, name)))
+					list.Items = append(list.Items, *agenttest.Object(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s, labels: {app: web}}}`, name)))
 				}
 				if page < len(pages)-1 {
 					list.SetContinue(fmt.Sprint("page", page+1))
@@ -295,8 +282,8 @@ func TestConditions(t *testing.T) {
 		{"of a status that is behind, whatever the condition says", `{metadata: {generation: 3}, status: {observedGeneration: 2, conditions: [{type: Ready, status: "True", observedGeneration: 3}]}}`, false, "condition Ready speaks of generation 2, the object is at 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u := read(t, `{kind: X, apiVersion: v1}`)
-			for key, value := range read(t, c.object[:1]+"kind: X, apiVersion: v1, "+c.object[1:]).Object {
+			u := agenttest.Object(t, `{kind: X, apiVersion: v1}`)
+			for key, value := range agenttest.Object(t, c.object[:1]+"kind: X, apiVersion: v1, "+c.object[1:]).Object {
 				u.Object[key] = value
 			}
 			if is, why := api.Condition(u, "Ready"); is != c.is || why != c.why {
@@ -390,7 +377,7 @@ func TestErrorsOfObjectsSayWhatWasAskedFor(t *testing.T) {
 	for want, err := range map[string]error{
 		`get deployments.apps "web" in namespace ops`:       second(o.Get(t.Context(), "")),
 		`get deployments.apps/scale "web" in namespace ops`: second(o.Get(t.Context(), "scale")),
-		`create deployments.apps "web" in namespace ops`:    second(o.Create(t.Context(), read(t, web))),
+		`create deployments.apps "web" in namespace ops`:    second(o.Create(t.Context(), agenttest.Object(t, web))),
 		`delete deployments.apps "web" in namespace ops`:    o.Delete(t.Context(), metav1.DeleteOptions{}),
 		`list deployments.apps "web" in namespace ops`:      second(o.ListNamed(t.Context())),
 	} {
