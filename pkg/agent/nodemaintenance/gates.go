@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -89,7 +88,7 @@ func (g Gates) behavior(o *nodeObject, n nodes.Node, everywhere *nodes.Gate, now
 		q := in.Query("", nil)
 		strategy, v = g.Book.Strategy(q, now), g.verdict(q, in.Pause)(now)
 	}
-	return status.Behavior(n.Behavior, v, strategy, now)
+	return g.Book.Behavior(n.Behavior, v, strategy, now)
 }
 
 // cluster is what keeps change from starting on any node: a pause of the whole

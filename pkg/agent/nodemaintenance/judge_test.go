@@ -67,7 +67,7 @@ func TestWhetherANodeIsAsAStepWritesIt(t *testing.T) {
 		Statuses: map[string]nodes.Status{"gpu": ready}, Remove: []string{"os"}, Unschedulable: &yes, CordonChanged: true, Cordon: &nodes.Cordon{By: []string{"gpu"}}, Progress: &progress, Behavior: &behavior,
 	}
 	as := func(change ...func(*corev1.Node)) *nodeObject {
-		all := append([]func(*corev1.Node){cordoned, answered("gpu", ready), recorded(*full.Cordon), annotated("status.maint.dev/progress", progress), annotated("status.maint.dev/behavior", behavior)}, change...)
+		all := append([]func(*corev1.Node){cordoned, status("gpu", ready), recorded(*full.Cordon), annotated("status.maint.dev/progress", progress), annotated("status.maint.dev/behavior", behavior)}, change...)
 		return nodeOf(node("a", all...))
 	}
 	for name, c := range map[string]struct {
@@ -76,8 +76,8 @@ func TestWhetherANodeIsAsAStepWritesIt(t *testing.T) {
 		want bool
 	}{
 		"all of it":                {as(), full, true},
-		"another status":           {as(answered("gpu", nodes.Status{Phase: nodes.Pending})), full, false},
-		"a status that was to go":  {as(answered("os", ready)), full, false},
+		"another status":           {as(status("gpu", nodes.Status{Phase: nodes.Pending})), full, false},
+		"a status that was to go":  {as(status("os", ready)), full, false},
 		"another record":           {as(recorded(nodes.Cordon{By: []string{"os"}})), full, false},
 		"no cordon":                {as(func(n *corev1.Node) { n.Spec.Unschedulable = false }), full, false},
 		"another progress":         {as(annotated("status.maint.dev/progress", "q")), full, false},

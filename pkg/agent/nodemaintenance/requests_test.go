@@ -55,8 +55,8 @@ func TestRequestsForNodes(t *testing.T) {
 		},
 		"two requestors, one slot: the older one gets it": {
 			nodes: []*corev1.Node{
-				node("a", asked("gpu", noDrain), answered("gpu", nodes.Status{Phase: nodes.Pending, Asked: dawn().Add(-time.Minute)})),
-				node("b", asked("os", noDrain), answered("os", nodes.Status{Phase: nodes.Pending, Asked: dawn().Add(-2 * time.Minute)})),
+				node("a", asked("gpu", noDrain), status("gpu", nodes.Status{Phase: nodes.Pending, Asked: dawn().Add(-time.Minute)})),
+				node("b", asked("os", noDrain), status("os", nodes.Status{Phase: nodes.Pending, Asked: dawn().Add(-2 * time.Minute)})),
 			},
 			want: []string{"a open, gpu Pending", "b cordoned for os, os Ready"},
 		},
@@ -117,11 +117,11 @@ func TestRequestsForNodes(t *testing.T) {
 			want:   []string{"a open for plan:shop/roll"},
 		},
 		"a status without a request goes": {
-			nodes: []*corev1.Node{node("a", answered("gpu", nodes.Status{Phase: nodes.Pending}))},
+			nodes: []*corev1.Node{node("a", status("gpu", nodes.Status{Phase: nodes.Pending}))},
 			want:  []string{"a open"},
 		},
 		"a node of another uid under the name has been drained of nothing": {
-			nodes: []*corev1.Node{node("a", asked("gpu", "{}"), answered("gpu", nodes.Status{Phase: nodes.Ready, Node: "another", Drained: "x"}))},
+			nodes: []*corev1.Node{node("a", asked("gpu", "{}"), status("gpu", nodes.Status{Phase: nodes.Ready, Node: "another", Drained: "x"}))},
 			want:  []string{"a cordoned for gpu, gpu Draining"},
 		},
 		"a node that is being deleted is not begun": {
@@ -495,7 +495,7 @@ func TestTheNextLeaderGoesOnFromTheRecord(t *testing.T) {
 		t.Run("it dies after the node was "+after, func(t *testing.T) {
 			play(t, func(w *world) {
 				w.api.Put(node("a"), node("b", asked("os", noDrain)))
-				w.edit("b", answered("os", nodes.Status{Phase: nodes.Pending, Asked: dawn().Add(time.Hour)}))
+				w.edit("b", status("os", nodes.Status{Phase: nodes.Pending, Asked: dawn().Add(time.Hour)}))
 				w.edit("a", asked("gpu", "{}"))
 				first := w.lead()
 				for string(w.status("a", "gpu").Phase) != after {

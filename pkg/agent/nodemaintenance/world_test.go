@@ -193,8 +193,8 @@ func recorded(c nodes.Cordon) func(*corev1.Node) {
 	return annotated(annotations.StatusCordoned, c.String())
 }
 
-// answered bears what the agent said of a request.
-func answered(requestor string, s nodes.Status) func(*corev1.Node) {
+// status bears what the agent said of a request.
+func status(requestor string, s nodes.Status) func(*corev1.Node) {
 	return annotated(annotations.StatusRequestPrefix+requestor, s.String())
 }
 

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -217,6 +218,12 @@ func (g *Gates) StrategyOf(o *Subject, now time.Time) schedule.Strategy {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return o.Strategy(now)
+}
+
+// Behavior is what the status of an object says of a verdict, after what it said before: for
+// rooms that write no status of documents, and so do not import status.
+func (*Gates) Behavior(have string, v schedule.Verdict, strategy schedule.Strategy, now time.Time) string {
+	return status.Behavior(have, v, strategy, now)
 }
 
 // SubjectStrategy is the strategy of one question, for subjects alone: it is asked under
