@@ -25,6 +25,7 @@ func cmdRooms() map[string][]string {
 		"node":     {"exit", "remedy", "view", "factory", "live", "print", "watch"},
 		"look":     {"exit", "instant", "view", "factory", "live", "source", "print", "watch"},
 		"logs":     {"exit", "view", "factory", "print", "watch"},
+		"why":      {"exit", "instant", "view", "factory", "source", "print"},
 		"doctor":   {"exit", "instant", "view", "factory", "source", "print"},
 		"wait":     {"exit", "view", "factory", "source", "print", "watch"},
 		"write":    {"exit", "instant", "view", "factory", "source", "print"},

@@ -3,7 +3,6 @@ package look
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -125,7 +124,7 @@ func (o *checkOptions) Run(ctx context.Context) error {
 			return err
 		}
 	default:
-		for _, l := range verdictLines(s, v, at) {
+		for _, l := range print.VerdictLines(s, v, at) {
 			fmt.Fprintln(o.Out, l)
 		}
 	}
@@ -140,36 +139,4 @@ func (o *checkOptions) printJSON(v schedule.Verdict) error {
 		Kind string `json:"kind"`
 		schedule.Verdict
 	}{"Verdict", v})
-}
-
-// verdictLines say a verdict to a person.
-func verdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
-	word := "not permitted"
-	if v.Permitted {
-		word = "permitted"
-	}
-	lines := []string{fmt.Sprintf("%s: %s (%s)", s, word, strings.TrimPrefix(v.Reason, s.Kind+" "+s.Name+": "))}
-	if v.Since != nil {
-		lines = append(lines, "since "+instant.Both(*v.Since, s.Zone))
-	}
-	switch {
-	case !v.Ready:
-		lines = append(lines, "until that is mended")
-	case v.Until == nil:
-		lines = append(lines, "until somebody changes it")
-	default:
-		lines = append(lines, "until "+instant.Both(*v.Until, s.Zone)+", in "+instant.Approximate(v.Until.Sub(at)))
-	}
-	if v.Next != nil {
-		then := "not permitted"
-		if v.Next.Permitted {
-			then = "permitted"
-		}
-		until := ""
-		if v.Next.End != nil {
-			until = " until " + instant.Both(*v.Next.End, s.Zone)
-		}
-		lines = append(lines, "then "+then+until)
-	}
-	return lines
 }

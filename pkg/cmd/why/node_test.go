@@ -1,4 +1,4 @@
-package look
+package why
 
 import (
 	"encoding/json"

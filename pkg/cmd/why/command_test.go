@@ -1,4 +1,4 @@
-package look_test
+package why_test
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/look"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/why"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
@@ -18,11 +18,11 @@ import (
 // the agent says; and that a right is missing once, where it changes the answer.
 func TestWhyOfANodeForWhomeverMayReadLittle(t *testing.T) {
 	const closed = `{"current":{"state":"ChangesPaused","reason":"policy night: Restrictive"}}`
-	shut := cmdtest.Node("shut", append(look.Held("gpu", nodes.Pending, "policy night: Restrictive"), cmdtest.Noted(annotations.ChangePolicy, "maint-system/night"), cmdtest.Noted(annotations.StatusBehavior, closed))...)
+	shut := cmdtest.Node("shut", append(why.Held("gpu", nodes.Pending, "policy night: Restrictive"), cmdtest.Noted(annotations.ChangePolicy, "maint-system/night"), cmdtest.Noted(annotations.StatusBehavior, closed))...)
 	verdict := "node/shut: not permitted (policy night: Restrictive, says the agent)\nuntil somebody changes it\n"
 	allow := "'kubectl maint allow node/shut --for 2h --reason …'"
 	little := func() *cmdtest.Cluster {
-		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), shut, cmdtest.Node("full", look.Held("os", nodes.Pending, "waits its turn")...), cmdtest.Node("mine", look.Held("gpu", nodes.Ready, "")...))
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), shut, cmdtest.Node("full", why.Held("os", nodes.Pending, "waits its turn")...), cmdtest.Node("mine", why.Held("gpu", nodes.Ready, "")...))
 		o.Forbids("list", "configmaps", "maint-system")
 		return o
 	}
@@ -53,7 +53,7 @@ func TestWhyOfANode(t *testing.T) {
 		Data:       map[string]string{annotations.DataPolicy: "{apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{start: '02:00', end: '04:00'}]}}}"},
 	}
 	o := cmdtest.NewCluster(
-		t, cmd.Run, cmdtest.Agent(), cmdtest.Configured("{maxParallelOperations: 2}"), night, cmdtest.Node("free"), cmdtest.Node("ready", look.Held(cmdtest.Jane, nodes.Ready, "")...),
+		t, cmd.Run, cmdtest.Agent(), cmdtest.Configured("{maxParallelOperations: 2}"), night, cmdtest.Node("free"), cmdtest.Node("ready", why.Held(cmdtest.Jane, nodes.Ready, "")...),
 		cmdtest.Node("closed", cmdtest.Asked("gpu", ""), cmdtest.Noted(annotations.ChangePolicy, "maint-system/night")), cmdtest.Node("new", cmdtest.Asked("gpu", "")),
 		cmdtest.Node("late", cmdtest.Asked("gpu", "")), cmdtest.Node("paused", cmdtest.Asked("gpu", ""), cmdtest.Noted(annotations.Pause, "true")),
 	)

@@ -1,4 +1,6 @@
-package look
+// Package why holds the command that says why nothing happens to a plan, a run, a policy or a
+// node, and what would help.
+package why
 
 import (
 	"cmp"
@@ -29,8 +31,8 @@ type whyOptions struct {
 	faults exit.Faults
 }
 
-// NewWhy says why nothing happens.
-func NewWhy(c *factory.Factory) *cobra.Command {
+// New is the command why.
+func New(c *factory.Factory) *cobra.Command {
 	o := &whyOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "why PLAN|RUN|POLICY|NODE",
@@ -396,7 +398,7 @@ func (o *whyOptions) permission(s view.Subject) error {
 	if !o.out.Lines() {
 		return o.reportNodeValue(s, nodeAnswer{})
 	}
-	for _, l := range verdictLines(s, v, now) {
+	for _, l := range print.VerdictLines(s, v, now) {
 		fmt.Fprintln(o.Out, l)
 	}
 	if !v.Permitted {

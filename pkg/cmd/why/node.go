@@ -1,4 +1,4 @@
-package look
+package why
 
 import (
 	"context"
@@ -404,7 +404,7 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 		return o.reportNodeValue(s, answer)
 	}
 	verdict := s.Verdict(o.Now())
-	for _, l := range verdictLines(s, verdict, o.Now()) {
+	for _, l := range print.VerdictLines(s, verdict, o.Now()) {
 		fmt.Fprintln(o.Out, l)
 	}
 	for _, l := range answer.standing {

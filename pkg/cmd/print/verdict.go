@@ -1,0 +1,43 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// VerdictLines say a verdict to a person.
+func VerdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
+	word := "not permitted"
+	if v.Permitted {
+		word = "permitted"
+	}
+	lines := []string{fmt.Sprintf("%s: %s (%s)", s, word, strings.TrimPrefix(v.Reason, s.Kind+" "+s.Name+": "))}
+	if v.Since != nil {
+		lines = append(lines, "since "+instant.Both(*v.Since, s.Zone))
+	}
+	switch {
+	case !v.Ready:
+		lines = append(lines, "until that is mended")
+	case v.Until == nil:
+		lines = append(lines, "until somebody changes it")
+	default:
+		lines = append(lines, "until "+instant.Both(*v.Until, s.Zone)+", in "+instant.Approximate(v.Until.Sub(at)))
+	}
+	if v.Next != nil {
+		then := "not permitted"
+		if v.Next.Permitted {
+			then = "permitted"
+		}
+		until := ""
+		if v.Next.End != nil {
+			until = " until " + instant.Both(*v.Next.End, s.Zone)
+		}
+		lines = append(lines, "then "+then+until)
+	}
+	return lines
+}
