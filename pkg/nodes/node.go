@@ -49,6 +49,7 @@ type Gate struct {
 	Permitted bool
 	Reason    string     // why not, until when: one sentence without a countdown
 	Next      *time.Time // when to look again; nil: nothing changes by itself
+	Opens     *time.Time // of a closed one: when its window opens or its pause ends; nil: not known
 }
 
 // Why a node's gate is closed, where no window is the reason.
@@ -61,7 +62,7 @@ const (
 func ClosedBy(everywhere []schedule.Pause, now time.Time) *Gate {
 	for _, p := range everywhere {
 		if p.Holds(now) {
-			return &Gate{Reason: document.Cut(ClusterPaused+p.By, document.MaxMessage/2), Next: p.Until}
+			return &Gate{Reason: document.Cut(ClusterPaused+p.By, document.MaxMessage/2), Next: p.Until, Opens: p.Until}
 		}
 	}
 	return nil
@@ -71,14 +72,18 @@ func ClosedBy(everywhere []schedule.Pause, now time.Time) *Gate {
 // stanza says, and is asked for only where it decides.
 func GateWith(own schedule.Pause, verdict func(time.Time) schedule.Verdict, now time.Time) Gate {
 	if own.Holds(now) {
-		return Gate{Reason: document.Cut(NodePaused+own.By, document.MaxMessage/2), Next: own.Until}
+		return Gate{Reason: document.Cut(NodePaused+own.By, document.MaxMessage/2), Next: own.Until, Opens: own.Until}
 	}
 	return GateOf(verdict(now))
 }
 
 // GateOf is the gate as a stanza's verdict says it.
 func GateOf(v schedule.Verdict) Gate {
-	return Gate{Permitted: v.Permitted && v.Ready, Reason: v.Reason, Next: v.Until}
+	gate := Gate{Permitted: v.Permitted && v.Ready, Reason: v.Reason, Next: v.Until}
+	if !gate.Permitted && v.Ready {
+		gate.Opens = v.Until
+	}
+	return gate
 }
 
 // Pods are the pods that a waitFor counts: unfinished ones that no DaemonSet owns.

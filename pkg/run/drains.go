@@ -22,6 +22,7 @@ type DrainTarget struct {
 	UID      string    `json:"uid"`
 	Cordoned bool      `json:"cordoned,omitempty"` // seen so, with our record, by this step
 	Drained  bool      `json:"drained,omitempty"`  // its drain has ended
+	Left     bool      `json:"left,omitempty"`     // it has, and pods that should have left did not
 	Blocked  bool      `json:"blocked,omitempty"`  // something stands in its way for good
 	Yielded  bool      `json:"yielded,omitempty"`  // others have its slot meanwhile; it stays cordoned, and nothing is evicted
 	Why      string    `json:"why,omitempty"`      // what was in its way when it yielded, or before its cordon

@@ -175,6 +175,7 @@ func (l *lab) tidy() {
 		delete(n.Labels, "pool")
 		n.Spec.Unschedulable = false
 		_, _ = l.admin.CoreV1().Nodes().Update(context.Background(), &n, metav1.UpdateOptions{})
+		l.withoutLifecycle(n.Name)
 	}
 }
 

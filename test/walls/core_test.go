@@ -42,7 +42,10 @@ func core() [][]room {
 			{"ledger", "how each slot and request ended, what is still open"},
 			{"workflow", "what a run does next, and what came of it"},
 		},
-		{{"watchrule", "which changes of watched objects ask for a run"}},
+		{
+			{"watchrule", "which changes of watched objects ask for a run"},
+			{"lifecycle", "which lifecycle conditions a node has, as KEP-5683 names them"},
+		},
 		{
 			{"trigger", "when a plan runs, and which run may start"},
 			{"calendar", "slots and windows over weeks"},

@@ -12,7 +12,7 @@ import (
 type When struct{ User, Verb, Resource, Name string }
 
 func (w When) match(r Request) bool {
-	return (w.User == "" || w.User == r.who()) && (w.Verb == "" || w.Verb == r.Verb) && (w.Resource == "" || w.Resource == r.Resource) && strings.HasPrefix(r.Name, w.Name)
+	return (w.User == "" || w.User == r.who()) && (w.Verb == "" || w.Verb == r.Verb) && (w.Resource == "" || w.Resource == r.what()) && strings.HasPrefix(r.Name, w.Name)
 }
 
 // fault is what becomes of the next requests that it picks.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -31,6 +32,7 @@ type Request struct {
 	Run       string // whose step it is; empty: nobody's
 	Verb      string // get, list, watch, create, update, patch or delete
 	Resource  string
+	Status    bool // the object's status alone
 	Namespace string
 	Name      string
 	Body      []byte
@@ -39,6 +41,7 @@ type Request struct {
 	labels labels.Selector
 	fields fields.Selector
 	meta   bool // only metadata is asked for
+	merges bool // strategically
 	query  map[string][]string
 }
 
@@ -50,7 +53,15 @@ func (r Request) who() string {
 }
 
 func (r Request) String() string {
-	return fmt.Sprintf("%s %s %s %s/%s", r.who(), r.Verb, r.Resource, r.Namespace, r.Name)
+	return fmt.Sprintf("%s %s %s %s/%s", r.who(), r.Verb, r.what(), r.Namespace, r.Name)
+}
+
+// what is the resource, as rights name it.
+func (r Request) what() string {
+	if r.Status {
+		return r.Resource + "/status"
+	}
+	return r.Resource
 }
 
 // picks says whether an object is among those that a list or a watch asks for.
@@ -162,6 +173,8 @@ func (c *Cluster) read(req *http.Request, path []string) (r Request, isObject bo
 	if len(rest) > 1 {
 		r.Name = rest[1]
 	}
+	r.Status = len(rest) > 2 && rest[2] == "status"
+	r.merges = req.Header.Get("Content-Type") == string(types.StrategicMergePatchType)
 	if text := req.URL.Query().Get("labelSelector"); text != "" {
 		if r.labels, err = labels.Parse(text); err != nil {
 			return r, false, err
@@ -225,7 +238,7 @@ func (c *Cluster) serve(r Request) (any, *apierrors.StatusError) {
 }
 
 func (c *Cluster) forbidden(r Request) *apierrors.StatusError {
-	if !c.denied[right{r.User, r.Verb, r.Resource}] {
+	if !c.denied[right{r.User, r.Verb, r.what()}] {
 		return nil
 	}
 	who := r.User
@@ -290,6 +303,9 @@ func (c *Cluster) write(r Request) (*unstructured.Unstructured, *apierrors.Statu
 			var patch map[string]any
 			if err := json.Unmarshal(r.Body, &patch); err != nil {
 				return nil, err
+			}
+			if r.merges {
+				return r.strategically(was, patch)
 			}
 			return &unstructured.Unstructured{Object: merge(was.Object, patch)}, nil
 		})

@@ -27,6 +27,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
+	"github.com/kubectl-maint/kubectl-maint/pkg/lifecycle"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -43,12 +44,13 @@ const batchDelay = 20 * time.Millisecond
 // journals, and is found there by whoever comes after.
 type Controller struct {
 	Config
-	drainer executors.Drainer
-	wake    chan struct{}
-	pods    *nodePods
-	writer  *nodeWriter
-	look    look
-	gone    map[string]bool // nodes of rollouts that are known not to be there
+	drainer   executors.Drainer
+	wake      chan struct{}
+	pods      *nodePods
+	writer    *nodeWriter
+	lifecycle *conditionWriter
+	look      look
+	gone      map[string]bool // nodes of rollouts that are known not to be there
 
 	mu      sync.Mutex
 	shown   shownNodes
@@ -161,6 +163,7 @@ func New(c Config) *Controller {
 		wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{},
 	}
 	k.writer = newNodeWriter(c, k.Enqueue)
+	k.lifecycle = newConditionWriter(k.writer)
 	k.pods = newNodePods(c, k.Enqueue, func(claimant string) { k.drained("", claimant) })
 	if c.Drainer != nil {
 		k.drainer = c.Drainer(k.drained)
@@ -259,7 +262,7 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 	k.reportLimits(ranking.Conditions, now)
 	k.Metrics.NodeRequests(world.Nodes)
 	k.Metrics.DrainsBlocked(k.blockedDrains(world.Nodes, claims, ranking))
-	k.apply(ctx, objects, world, ranking, writing)
+	k.conditions(ctx, objects, world, claims.works, k.apply(ctx, objects, world, ranking, writing))
 	return k.look.again
 }
 
@@ -363,17 +366,21 @@ type claims struct {
 	holds   []nodes.Hold
 	wants   []nodes.Candidate
 	drains  map[wish]planDrain
-	steps   map[string]store.StepKey // steps that want nodes, by their names in the ranking
-	unknown []wish                   // nodes that the agent does not see
+	steps   map[string]store.StepKey    // steps that want nodes, by their names in the ranking
+	unknown []wish                      // nodes that the agent does not see
+	works   map[string][]lifecycle.Work // what the runs have to do with nodes, by node
 }
 
 func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
-	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]planDrain{}}
+	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]planDrain{}, works: map[string][]lifecycle.Work{}}
 	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
 	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
-		holds, _ := workflow.NodeClaims(l.Head, l.Journal) // what it wants now, it said itself; what it holds its journal says
+		holds, wants := workflow.NodeClaims(l.Head, l.Journal) // what it wants now, it said itself; what it holds its journal says
+		for _, w := range lifecycle.OfRun(claimantOf(l), l.Journal, holds, wants) {
+			c.works[w.Node] = append(c.works[w.Node], w)
+		}
 		for _, h := range holds {
 			h.Step = store.StepKey{Run: l.Key(), Path: h.Path}.String()
 			h.Stalled = k.stalls(ctx, l, h, now)

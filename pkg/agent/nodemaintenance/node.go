@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/lifecycle"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
@@ -18,7 +19,10 @@ func controlPlane() []string {
 
 // nodeObject is what is kept of a node: whether it takes pods, where it stands, its
 // role, and what we and others ask of it.
-type nodeObject struct{ corev1.Node }
+type nodeObject struct {
+	corev1.Node
+	lifecycle []lifecycle.Condition
+}
 
 // SlimNode keeps of a node what is looked at.
 func SlimNode(o any) (any, error) {
@@ -38,6 +42,7 @@ func nodeOf(node *corev1.Node) *nodeObject {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
 		}
 	}
+	n.lifecycle = annotations.Lifecycle(node)
 	n.Annotations, n.ManagedFields = annotations.OfNode(node.Annotations), annotations.SlimCordon(node)
 	n.Labels = map[string]string{}
 	for _, label := range append(controlPlane(), annotations.LabelSystem, corev1.LabelTopologyZone) {
@@ -56,7 +61,7 @@ func (n *nodeObject) ProviderID() string { return n.Spec.ProviderID }
 func (n *nodeObject) same(o *nodeObject) bool {
 	return n.UID == o.UID && n.Spec.Unschedulable == o.Spec.Unschedulable && n.ready() == o.ready() && (n.DeletionTimestamp == nil) == (o.DeletionTimestamp == nil) &&
 		slices.Equal(annotations.CordonWriters(&n.Node), annotations.CordonWriters(&o.Node)) &&
-		maps.Equal(n.Annotations, o.Annotations) && maps.Equal(n.Labels, o.Labels)
+		slices.Equal(n.lifecycle, o.lifecycle) && maps.Equal(n.Annotations, o.Annotations) && maps.Equal(n.Labels, o.Labels)
 }
 
 func (n *nodeObject) ready() bool { return annotations.NodeReady(&n.Node) }

@@ -55,8 +55,13 @@ func await(ctx context.Context, group *sync.WaitGroup) {
 }
 
 // apply does for each node with requests the one next thing: a write, a drain, a
-// count of pods. What is to be drained no more is stopped before anything is written.
-func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, world nodes.ClusterState, ranking nodes.Ranking, writing map[string]*nodeWriting) {
+// count of pods. What is to be drained no more is stopped before anything is written. The
+// nodes that are being written are busy.
+func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, world nodes.ClusterState, ranking nodes.Ranking, writing map[string]*nodeWriting) (busy map[string]bool) {
+	busy = map[string]bool{}
+	for name := range writing {
+		busy[name] = true
+	}
 	steps, drains := map[string]nodes.Step{}, map[string]bool{}
 	for _, n := range world.Nodes {
 		if len(n.Asked) == 0 && n.Cordon == nil {
@@ -71,7 +76,7 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 		}
 		k.look.by(step.Next)
 		k.pods.watch(ctx, n.Name, step.Watch)
-		drains[n.Name] = step.Drain != nil
+		drains[n.Name], busy[n.Name] = step.Drain != nil, busy[n.Name] || step.Writes()
 		steps[n.Name] = step
 	}
 	k.endDrains(drains)
@@ -95,6 +100,7 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 		n := objects[name]
 		return n != nil && len(annotations.Requests(n.Annotations)) > 0
 	})
+	return busy
 }
 
 // leftOver says whether the record of a cordon speaks of plans alone that have not

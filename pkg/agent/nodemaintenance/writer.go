@@ -58,14 +58,24 @@ func (nw *nodeWriter) inFlight() map[string]*nodeWriting {
 
 // startWrite has a step written, beside the looks.
 func (nw *nodeWriter) startWrite(ctx context.Context, group *sync.WaitGroup, n *nodeObject, step nodes.Step) {
-	w := &nodeWriting{version: n.ResourceVersion, step: step}
+	nw.begin(ctx, n, step, group.Go, func(inner context.Context) {
+		if nw.limit.Acquire(ctx, 1) != nil {
+			return
+		}
+		defer nw.limit.Release(1)
+		nw.write(ctx, inner, n, step)
+	})
+}
+
+// begin notes that a node is being written, and writes it beside the looks: of one node no
+// two writes are in flight. step is what the write gives to requestors.
+func (nw *nodeWriter) begin(ctx context.Context, n *nodeObject, step nodes.Step, start func(func()), write func(inner context.Context)) {
 	inner, cancel := context.WithCancel(ctx)
-	w.cancel = cancel
 	nw.mu.Lock()
-	nw.writing[n.Name] = w
+	nw.writing[n.Name] = &nodeWriting{version: n.ResourceVersion, step: step, cancel: cancel}
 	nw.mu.Unlock()
 	nw.underWay.Add(1)
-	group.Go(func() {
+	start(func() {
 		defer nw.underWay.Done()
 		defer cancel()
 		defer nw.enqueue() // after it is in flight no more
@@ -74,11 +84,7 @@ func (nw *nodeWriter) startWrite(ctx context.Context, group *sync.WaitGroup, n *
 			defer nw.mu.Unlock()
 			delete(nw.writing, n.Name)
 		}()
-		if nw.limit.Acquire(ctx, 1) != nil {
-			return
-		}
-		defer nw.limit.Release(1)
-		nw.write(ctx, inner, n, step)
+		write(inner)
 	})
 }
 

@@ -194,7 +194,7 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 		return nil
 	}
 	for _, c := range view.Conditions(cm) {
-		warns := slices.Contains([]string{"NodesForbidden", "ClockDoubt"}, c.Type) // the others are well where they are True
+		warns := slices.Contains([]string{"NodesForbidden", "ClockDoubt", "MaxUnavailableIsZero", "NoParallelOperations"}, c.Type) // the others are well where they are True
 		if (c.Status == metav1.ConditionTrue) == warns {
 			o.amiss(fmt.Sprintf("the agent says %s=%s: %s", c.Type, c.Status, c.Message), "see docs/operations.md")
 		}

@@ -58,7 +58,7 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 			e.stop(call, m)
 			return *failed, nil
 		}
-		m.Nodes[i].Drained = st.Done
+		m.Nodes[i].Drained, m.Nodes[i].Left = st.Done, st.Done && st.Outcome.Left > 0
 		m.Nodes[i].Blocked = blockedForGood(st)
 		all.add(m.Nodes[i].Name, st)
 	}
@@ -274,6 +274,7 @@ func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.Drain
 	}
 	e.stop(call, m)
 	out := api.Done("%s", joined(all.said))
+	out.Memory = memory(m)
 	out.Outputs = map[string]any{"nodes": bounded(all.outputs)}
 	for i, st := range all.statuses {
 		if !call.DryRun {
