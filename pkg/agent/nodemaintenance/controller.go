@@ -259,10 +259,10 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 	world.Holds = append(claims.holds, promised(writing)...)
 	ranking := k.rank(&world, claims)
 	k.notifyRuns(objects, claims, k.previewedGrants(ctx, claims, ranking, now))
-	k.reportLimits(ranking.Conditions, now)
 	k.Metrics.NodeRequests(world.Nodes)
 	k.Metrics.DrainsBlocked(k.blockedDrains(world.Nodes, claims, ranking))
 	k.conditions(ctx, objects, world, claims.works, k.apply(ctx, objects, world, ranking, writing))
+	k.reportLimits(ranking.Conditions, now)
 	return k.look.again
 }
 
