@@ -24,6 +24,7 @@ func TestTheHealthOfEachKind(t *testing.T) {
 		"a Pod that ended well":                {`{apiVersion: v1, kind: Pod, status: {phase: Succeeded, conditions: [{type: Ready, status: "False"}]}}`, true, "", ""},
 		"a Pod that failed":                    {`{apiVersion: v1, kind: Pod, status: {phase: Failed, reason: Evicted}}`, false, "PodFailed", "Evicted"},
 		"a Pod that crashes":                   {`{apiVersion: v1, kind: Pod, status: {phase: Running, containerStatuses: [{name: web, state: {waiting: {reason: CrashLoopBackOff}}}]}}`, false, "", "web is waiting: CrashLoopBackOff"},
+		"a Pod that is not Ready yet":          {`{apiVersion: v1, kind: Pod, status: {phase: Running, conditions: [{type: Initialized, status: "True"}, {type: Ready, status: "False"}], containerStatuses: [{name: web, state: {running: {}}}, {name: side, state: {waiting: {}}}]}}`, false, "", "is Running and not Ready"},
 		"a Pod that nobody placed":             {`{apiVersion: v1, kind: Pod, status: {phase: Pending}}`, false, "", "Pending"},
 		"a Pod that is being deleted":          {`{apiVersion: v1, kind: Pod, metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`, false, "", "being deleted"},
 		"a Node that is Ready":                 {`{apiVersion: v1, kind: Node, status: {conditions: [{type: Ready, status: "True"}, {type: DiskPressure, status: "False"}]}}`, true, "", ""},
@@ -61,6 +62,9 @@ func TestTheHealthOfEachKind(t *testing.T) {
 
 func TestAMessageNamesTheFirstFew(t *testing.T) {
 	if got := listed(": ", []string{"a", "b", "c", "d", "e", "f", "g"}); got != ": a; b; c; d; e; and 2 more" {
+		t.Error(got)
+	}
+	if got := listed(": ", []string{"a", "b", "c", "d", "e"}); got != ": a; b; c; d; e" {
 		t.Error(got)
 	}
 	if got := listed(": ", nil); got != "" {

@@ -40,6 +40,10 @@ func TestHowADaemonSetIs(t *testing.T) {
 			head + banished + "status: {observedGeneration: 2, numberMisscheduled: 1}}",
 			`asleep false, awake false, ready false, before {"nodeSelector":{"value":"nights"}}`,
 		},
+		"on its way, and some pods are misplaced": {
+			head + banished + "status: {observedGeneration: 2, currentNumberScheduled: 1, numberMisscheduled: 1}}",
+			`asleep false, awake false, ready false, before {"nodeSelector":{"value":"nights"}}`,
+		},
 		"told, and not heard yet": {
 			head + banished + "status: {observedGeneration: 1}}",
 			`asleep false, awake false, ready false, before {"nodeSelector":{"value":"nights"}}`,
@@ -51,6 +55,33 @@ func TestHowADaemonSetIs(t *testing.T) {
 	} {
 		if got := looks(banishment(agenttest.Object(t, c.object), hibernate.Observation{})); got != c.want {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestHowACronJobIs(t *testing.T) {
+	for spec, want := range map[string]string{
+		"{}":               `asleep false, awake true, ready true, before {"suspend":false}`,
+		"{suspend: false}": `asleep false, awake true, ready true, before {"suspend":false}`,
+		"{suspend: true}":  `asleep true, awake false, ready false, before {"suspend":true}`,
+	} {
+		o, err := suspension(agenttest.Object(t, "{apiVersion: batch/v1, kind: CronJob, metadata: {name: report}, spec: "+spec+"}"), hibernate.Observation{})
+		if got := looks(o); got != want || err != nil {
+			t.Errorf("%s: %s (%v)", spec, got, err)
+		}
+	}
+}
+
+// A kind is known by its group and its resource, not by one of the two.
+func TestHowKindsFallAsleep(t *testing.T) {
+	for of, want := range map[string]form{
+		"cronjobs.batch": bySuspend, "jobs.batch": byScale, "cronjobs.example.org": byScale,
+		"scaledobjects.keda.sh": byPause, "scaledjobs.keda.sh": byScale, "scaledobjects.example.org": byScale,
+		"daemonsets.apps": byNodeSelector, "daemonsets.example.org": byScale,
+		"deployments.apps": byReplicas, "statefulsets.apps": byReplicas, "deployments.example.org": byScale,
+	} {
+		if got := formOf(schema.ParseGroupResource(of)); got != want {
+			t.Errorf("%s is put to sleep by %d, want %d", of, got, want)
 		}
 	}
 }

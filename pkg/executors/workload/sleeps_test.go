@@ -311,6 +311,69 @@ func TestWhichWorkloadsSleep(t *testing.T) {
 	}
 }
 
+// What is recorded and selected is seen in the list: it is not asked for once more.
+func TestWhatIsRecordedAndSelectedIsAskedForOnce(t *testing.T) {
+	n := newNight(t, only("Deployment"), deploymentOf("a", 1, ", ownerReferences: [{apiVersion: example.org/v1, kind: App, name: x, uid: u, controller: true}]"))
+	n.call.Recorded = []hibernate.Resource{{ID: "deployments.apps/shop/a", UID: "uid-a"}}
+	if seen := n.observe(); len(seen) != 1 || n.Asked(agenttest.When{Verb: "get", Resource: "deployments"}) != 0 {
+		t.Errorf("seen %+v", seen)
+	}
+}
+
+// KEDA may be missing where nobody names it; every other kind may not.
+func TestKindsThatTheClusterDoesNotServe(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		params hibernate.WorkloadParameters
+		lacks  string
+		op     hibernate.Operation
+		want   string
+	}{
+		{"KEDA's, which nobody names", hibernate.WorkloadParameters{}, "scaledobjects", hibernate.Shutdown, ""},
+		{"KEDA's, which the plan names", only("ScaledObject"), "scaledobjects", hibernate.Shutdown, "the cluster does not serve ScaledObject of keda.sh/v1alpha1: "},
+		{"another, which nobody names", hibernate.WorkloadParameters{}, "statefulsets", hibernate.Shutdown, "the cluster does not serve StatefulSet of apps/v1: "},
+		{"another, on waking", hibernate.WorkloadParameters{}, "statefulsets", hibernate.Wake, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := newNight(t, c.params, deploymentOf("a", 1, ""))
+			n.Unserve(c.lacks)
+			n.call.Clients, n.call.Operation = n.Clients(), c.op
+			err := Sleeps{}.Validate(t.Context(), n.call)
+			if (err != nil) != (c.want != "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// Autoscalers are looked for in each namespace, and only where there is a floor.
+func TestAutoscalersAreLookedForInEachNamespace(t *testing.T) {
+	floor := int32(2)
+	params := hibernate.WorkloadParameters{Kinds: []any{"Deployment"}, Namespaces: []string{"mall", "shop"}, Floor: &floor}
+	n := newNight(t, params, deploymentOf("web", 3, ""), `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {namespace: shop, name: scaler}, spec: {scaleTargetRef: {kind: Deployment, name: web}}}`)
+	if seen := n.observe(); len(seen) != 1 || !strings.HasPrefix(seen[0].LeftOut, "HorizontalPodAutoscaler scaler scales it") {
+		t.Errorf("seen %+v", seen)
+	}
+	n.Deny("", "list", "horizontalpodautoscalers")
+	if _, err := (Sleeps{}).Observe(t.Context(), n.call); err == nil || !strings.HasPrefix(err.Error(), "list horizontalpodautoscalers.autoscaling in namespace mall: ") {
+		t.Errorf("without the right: %v", err)
+	}
+	floor = 0
+	n.observe()
+}
+
+// What sleeping saves is what the pods above the floor request.
+func TestWhatASleepSaves(t *testing.T) {
+	for floor, want := range map[int32]float64{0: 1.5, 1: 1} {
+		params := only("Deployment")
+		params.Floor = &floor
+		n := newNight(t, params, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: web}, spec: {replicas: 3, template: {spec: {containers: [{name: a, resources: {requests: {cpu: 500m}}}]}}}}`)
+		if diff := cmp.Diff(map[string]float64{"cpu": want}, n.observe()[0].Units); diff != "" {
+			t.Errorf("at a floor of %d (-want +got):\n%s", floor, diff)
+		}
+	}
+}
+
 // Many recorded workloads of a namespace are listed, a few are asked for one by one: what
 // is seen is the same.
 func TestRecordedWorkloadsAreLookedAt(t *testing.T) {
