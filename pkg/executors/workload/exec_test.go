@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +29,7 @@ import (
 type console struct {
 	*shop
 	socket *httptest.Server
+	mu     sync.Mutex
 	ran    []string // container and command of each stream that was asked for
 	next   func(http.ResponseWriter, *http.Request)
 }
@@ -46,8 +49,25 @@ func newConsole(t *testing.T, objects ...string) *console {
 
 func (c *console) serve(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
+	c.mu.Lock()
+	next := c.next
 	c.ran = append(c.ran, fmt.Sprintf("%s %s in %s: %q stdout=%s stderr=%s stdin=%s", r.Method, r.URL.Path, q.Get("container"), q["command"], q.Get("stdout"), q.Get("stderr"), q.Get("stdin")))
-	c.next(w, r)
+	c.mu.Unlock()
+	next(w, r)
+}
+
+// streams are those that were asked for.
+func (c *console) streams() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.ran)
+}
+
+// runs has a command end in another way.
+func (c *console) runs(next func(http.ResponseWriter, *http.Request)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next = next
 }
 
 func opened(w http.ResponseWriter, r *http.Request) *websocket.Conn {
@@ -119,20 +139,20 @@ func TestACommandRunsOnceAfterItWasWrittenDown(t *testing.T) {
 	if err := json.Unmarshal(c.call.Memory, &was); err != nil || was.Token == "" {
 		t.Fatalf("remembered %s", c.call.Memory)
 	}
-	if diff := cmp.Diff(attempt{Attempt: 1, Token: was.Token, UID: "uid-web", Container: "app"}, was); diff != "" || len(c.ran) != 0 {
-		t.Errorf("ran %q, remembered (-want +got):\n%s", c.ran, diff)
+	if diff := cmp.Diff(attempt{Attempt: 1, Token: was.Token, UID: "uid-web", Container: "app"}, was); diff != "" || len(c.streams()) != 0 {
+		t.Errorf("ran %q, remembered (-want +got):\n%s", c.streams(), diff)
 	}
 	out := c.pass()
 	want := executors.Outcome{State: executors.Done, Message: `["flush" "--all"] ran in Pod/web container app`, Outputs: outputs("hello\n", "", int64(0))}
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{`GET /api/v1/namespaces/shop/pods/web/exec in app: ["flush" "--all"] stdout=true stderr=true stdin=`}, c.ran); diff != "" {
+	if diff := cmp.Diff([]string{`GET /api/v1/namespaces/shop/pods/web/exec in app: ["flush" "--all"] stdout=true stderr=true stdin=`}, c.streams()); diff != "" {
 		t.Errorf("ran (-want +got):\n%s", diff)
 	}
 	c.says(interrupted) // its outcome was lost
-	if len(c.ran) != 1 {
-		t.Errorf("ran %q", c.ran)
+	if len(c.streams()) != 1 {
+		t.Errorf("ran %q", c.streams())
 	}
 }
 
@@ -168,8 +188,8 @@ func TestAnAttemptThatSomebodyBegan(t *testing.T) {
 			for _, want := range c.wants {
 				s.says(want)
 			}
-			if len(s.ran) != c.ran {
-				t.Errorf("ran %q", s.ran)
+			if len(s.streams()) != c.ran {
+				t.Errorf("ran %q", s.streams())
 			}
 		})
 	}
@@ -213,7 +233,7 @@ func TestHowACommandEnds(t *testing.T) {
 			s := newConsole(t, podWeb)
 			s.call.OnRestart = c.restart
 			s.says(aboutTo)
-			s.next = c.next
+			s.runs(c.next)
 			out := s.pass()
 			if got := inShort(out); !strings.HasPrefix(got, c.want) || !strings.HasSuffix(got, c.ending) || c.ending == "" && c.outputs != nil && got != c.want {
 				t.Errorf("%s\nwant %s%s", got, c.want, c.ending)
@@ -221,7 +241,7 @@ func TestHowACommandEnds(t *testing.T) {
 			if diff := cmp.Diff(c.outputs, out.Outputs); diff != "" {
 				t.Errorf("outputs (-want +got):\n%s", diff)
 			}
-			s.next = ends("", "", nil)
+			s.runs(ends("", "", nil))
 			s.says(c.after)
 		})
 	}
@@ -256,12 +276,12 @@ func TestACommandThatIsNotWaitedFor(t *testing.T) {
 			s := newConsole(t, podWeb)
 			s.says(aboutTo)
 			ctx := endsWhen{Context: t.Context(), over: make(chan struct{}), why: c.why}
-			s.next = func(w http.ResponseWriter, r *http.Request) {
+			s.runs(func(w http.ResponseWriter, r *http.Request) {
 				conn := opened(w, r)
 				defer conn.Close()
 				close(ctx.over)
 				_, _, _ = conn.ReadMessage()
-			}
+			})
 			if got := inShort(s.executor.Pass(ctx, s.call)); got != c.want {
 				t.Errorf("%s\nwant %s", got, c.want)
 			}
@@ -305,8 +325,8 @@ func TestACommandThatIsNotBegun(t *testing.T) {
 			s := newConsole(t, podWeb)
 			c.edit(s)
 			s.says(c.want)
-			if len(s.ran) != 0 || s.call.Memory != nil {
-				t.Errorf("ran %q, remembered %s", s.ran, s.call.Memory)
+			if len(s.streams()) != 0 || s.call.Memory != nil {
+				t.Errorf("ran %q, remembered %s", s.streams(), s.call.Memory)
 			}
 		})
 	}
