@@ -58,6 +58,10 @@ func TestWhichPolicyRefusesEveryFalseActor(t *testing.T) {
 		{"nor one of an earlier version", func(b both) { b.policy.MatchConditions[0].Name = "an-intent" }, false},
 		{"nor one that selects namespaces", func(b both) { b.policy.MatchConstraints.NamespaceSelector = some }, false},
 		{"nor one that selects objects", func(b both) { b.policy.MatchConstraints.ObjectSelector = some }, false},
+		{"nor one that selects objects in two ways", func(b both) {
+			b.policy.MatchConstraints.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}, MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "c", Operator: metav1.LabelSelectorOpExists}}}
+		}, false},
+		{"nor one with a parameter", func(b both) { b.policy.ParamKind = &admissionv1.ParamKind{Kind: "ConfigMap"} }, false},
 		{"nor one that excludes", func(b both) {
 			b.policy.MatchConstraints.ExcludeResourceRules = b.policy.MatchConstraints.ResourceRules
 		}, false},
@@ -68,6 +72,11 @@ func TestWhichPolicyRefusesEveryFalseActor(t *testing.T) {
 		{"nor one of some names", func(b both) { b.policy.MatchConstraints.ResourceRules[0].ResourceNames = []string{"a"} }, false},
 		{"nor one that refuses nothing", func(b both) { b.policy.Validations = nil }, false},
 		{"nor one that is bound to some namespaces", func(b both) { b.binding.MatchResources = &admissionv1.MatchResources{NamespaceSelector: some} }, false},
+		{"one that is bound to what it is for", func(b both) { b.binding.MatchResources = &admissionv1.MatchResources{} }, true},
+		{"nor one that is bound to some resources, but for some of them", func(b both) {
+			b.binding.MatchResources = &admissionv1.MatchResources{ResourceRules: make([]admissionv1.NamedRuleWithOperations, 1), ExcludeResourceRules: make([]admissionv1.NamedRuleWithOperations, 1)}
+		}, false},
+		{"nor one that is bound with a parameter", func(b both) { b.binding.ParamRef = &admissionv1.ParamRef{Name: "a"} }, false},
 		{"nor one whose binding is another's", func(b both) { b.binding.PolicyName = "other" }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
