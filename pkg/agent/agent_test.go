@@ -491,29 +491,6 @@ func TestWhatTheAgentRunsOn(t *testing.T) {
 	}
 }
 
-// What is wrong with plans, and whether change waits, is measured by who leads, and by no
-// standby.
-func TestOnlyTheLeaderMeasuresWhatIsWrong(t *testing.T) {
-	play(t, func(w *world) {
-		held := agenttest.Object(t, `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: `+home+`, name: maint-agent}, spec: {holderIdentity: other, leaseDurationSeconds: 600, renewTime: "2000-01-01T00:00:00.000000Z"}}`)
-		w.Put(held, w.document(shop, "orders", "Plan", annotations.KindPlan, "color: red\n"+hook))
-		closed := w.document(shop, "reports", "Plan", annotations.KindPlan, hook)
-		closed.Annotations = map[string]string{annotations.ChangeStrategy: "Restrictive"}
-		w.Put(closed)
-		w.begins(func(o *Options) { o.LeaderElect = true })
-		names := []string{`maint_plan_problem\{`, `maint_change_permitted\{`}
-		w.after(time.Minute)
-		if diff := cmp.Diff([]string{"", ""}, w.measured(names...)); diff != "" {
-			t.Errorf("a standby (-want +got):\n%s", diff)
-		}
-		w.after(15 * time.Minute)
-		if got := w.measured(names...); got[0] == "" || got[1] == "" {
-			_, all := w.answers("/metrics")
-			t.Errorf("who leads: %q\n%s", got, all)
-		}
-	})
-}
-
 // Which drains are blocked is told of runs that do something.
 func TestDrainsThatAreBlocked(t *testing.T) {
 	draining := func(targets ...run.DrainTarget) func(*run.Run, *run.Journal) {
