@@ -115,10 +115,10 @@ func (l *lab) statefulSet(name string, labels map[string]string) {
 	l.must(err)
 }
 
-// patchesSet patches the status of the StatefulSet db.
-func patchesSet(body string) request {
+// patchesSet patches the status of a StatefulSet.
+func patchesSet(name, body string) request {
 	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
-		return k.AppsV1().StatefulSets(l.ns).Patch(l.ctx, "db", types.MergePatchType, []byte(body), metav1.PatchOptions{DryRun: dry}, "status")
+		return k.AppsV1().StatefulSets(l.ns).Patch(l.ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{DryRun: dry}, "status")
 	}
 }
 
@@ -150,13 +150,15 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 		l.deployment(name, label)
 	}
 	l.statefulSet("db", label)
+	l.statefulSet("target", nil)
 	l.autoscaler("scaler", "Deployment", "free")
 	l.given(plain("settings", labelled(annotations.LabelFreeze, "year-end")))
 	l.bind("edit", editor())
 	hour, past := time.Now().UTC().Add(time.Hour).Format(time.RFC3339), time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)
 	l.publish("deployments.apps/web=frozen,deployments.apps/api=open/" + hour + ",deployments.apps/late=open/" + past +
-		",deployments.apps/held=run/maint-run-orders-aaaaaaaaaa,configmaps/settings=frozen,statefulsets.apps/db=frozen")
+		",deployments.apps/held=run/maint-run-orders-aaaaaaaaaa,configmaps/settings=frozen,statefulsets.apps/db=frozen,statefulsets.apps/target=run/maint-run-orders-aaaaaaaaaa")
 	const frozen = "is frozen by the policy of its label"
+	const owned = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"mine","uid":"11111111-1111-1111-1111-111111111111"}]}}`
 	const scaled, annotated, unlabelled = `{"spec":{"replicas":3}}`, `{"metadata":{"annotations":{"a":"b"}}}`, `{"metadata":{"labels":{"maint.dev/freeze":null}}}`
 	run, other := runOf(l.ns), runOf(l.ns)
 	other.extra = map[string][]string{"maint.dev/run": {"maint-run-other-aaaaaaaaaa"}}
@@ -175,16 +177,20 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 		{name: "nor takes its label off", who: admin(), asks: patchesDeployment("web", unlabelled), denied: frozen},
 		{name: "nor another thing of kube-system", who: withMasters(account("kube-system", "helm-controller")), asks: patchesDeployment("web", scaled), denied: frozen},
 		{name: "nor the data of a ConfigMap", who: admin(), asks: patches("settings", `{"data":{"x":"y"}}`), denied: frozen},
-		{name: "nor gives it an owner that takes it along", who: editor(), asks: patchesDeployment("web", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"mine","uid":"11111111-1111-1111-1111-111111111111"}]}}`), denied: frozen},
+		{name: "nor gives it an owner that takes it along", who: editor(), asks: patchesDeployment("web", owned), denied: frozen},
 		{name: "nor has the cluster scale it, by an autoscaler", who: editor(), asks: autoscales("Deployment", "web"), denied: frozen},
 		{name: "nor by one that is there", who: admin(), asks: turnsAutoscaler("web"), denied: frozen},
 		{name: "nor has a run's target scaled", who: admin(), asks: autoscales("Deployment", "held"), denied: "nobody but the run"},
 		{name: "an autoscaler of something else is created", who: editor(), asks: autoscales("Deployment", "free")},
 		{name: "so is one of another kind by that name", who: editor(), asks: autoscales("StatefulSet", "web")},
 		{name: "a run creates one", who: withMasters(run), asks: autoscales("Deployment", "web")},
-		{name: "nor takes its label off by its status", who: admin(), asks: patchesSet(`{"metadata":{"labels":{"maint.dev/freeze":null}}}`), denied: "maint-freeze-status"},
-		{name: "nor gives it an owner there", who: admin(), asks: patchesSet(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"mine","uid":"11111111-1111-1111-1111-111111111111"}]}}`), denied: "maint-freeze-status"},
-		{name: "a controller says how it is", who: admin(), asks: patchesSet(`{"status":{"replicas":1}}`)},
+		{name: "nor takes its label off by its status", who: admin(), asks: patchesSet("db", `{"metadata":{"labels":{"maint.dev/freeze":null}}}`), denied: "maint-freeze-status"},
+		{name: "nor gives it an owner there", who: admin(), asks: patchesSet("db", owned), denied: "maint-freeze-status"},
+		{name: "nor gives a run's target one there", who: admin(), asks: patchesSet("target", owned), denied: "nobody but the run maint-run-orders-aaaaaaaaaa"},
+		{name: "nor does another run", who: withMasters(other), asks: patchesSet("target", owned), denied: "nobody but the run"},
+		{name: "the run itself does", who: withMasters(run), asks: patchesSet("target", owned)},
+		{name: "a controller says how it is", who: admin(), asks: patchesSet("db", `{"status":{"replicas":1}}`)},
+		{name: "and how a run's target is", who: admin(), asks: patchesSet("target", `{"status":{"replicas":1}}`)},
 		{name: "an annotation is no change", who: admin(), asks: patchesDeployment("web", annotated)},
 		{name: "the cluster's own controllers go on", who: withMasters(controller), asks: patchesDeployment("web", scaled)},
 		{name: "a run's step passes", who: withMasters(run), asks: patchesDeployment("web", scaled)},
@@ -230,6 +236,7 @@ func TestLabelledObjectsThatThereIsNoRoomForAreFrozen(t *testing.T) {
 	l.deployment("web", map[string]string{annotations.LabelFreeze: "year-end"})
 	l.deployment("api", map[string]string{annotations.LabelFreeze: "year-end"})
 	l.deployment("free", nil)
+	l.autoscaler("scaler", "Deployment", "api")
 	l.bind("edit", editor())
 	l.publish("*=full,deployments.apps/api=open")
 	const frozen, scaled = "is frozen by the policy of its label", `{"spec":{"replicas":3}}`
@@ -237,7 +244,11 @@ func TestLabelledObjectsThatThereIsNoRoomForAreFrozen(t *testing.T) {
 		{name: "one that is not named is not changed", who: editor(), asks: patchesDeployment("web", scaled), denied: frozen},
 		{name: "nor scaled", who: editor(), asks: scales("web"), denied: frozen},
 		{name: "nor deleted", who: editor(), asks: deletesDeployment("web"), denied: frozen},
+		{name: "nor scaled by an autoscaler", who: editor(), asks: autoscales("Deployment", "web"), denied: frozen},
+		{name: "nor by one that is there", who: editor(), asks: turnsAutoscaler("web"), denied: frozen},
 		{name: "one that is named is as it is named", who: editor(), asks: patchesDeployment("api", scaled)},
+		{name: "and is scaled by an autoscaler", who: editor(), asks: autoscales("Deployment", "api")},
+		{name: "so is what cannot be frozen", who: editor(), asks: autoscales("ReplicationController", "web")},
 		{name: "one without the label is changed", who: editor(), asks: patchesDeployment("free", scaled)},
 		{name: "and deleted", who: editor(), asks: deletesDeployment("free")},
 	})

@@ -42,7 +42,16 @@ func withFacts(text string) string {
 // standingActions has each binding do what it does in the cluster already.
 func standingActions(text string) string {
 	binding := regexp.MustCompile(`(?m)(kind: ValidatingAdmissionPolicyBinding\nmetadata:\n  name: (\S+)\nspec:.*\n  policyName: (\S+)\n  validationActions: )\[Deny\]$`)
-	return binding.ReplaceAllString(text, `${1}{{ include "maint.actions" (list $$facts "${2}" "${3}") }}`)
+	return binding.ReplaceAllStringFunc(text, func(found string) string {
+		parts := binding.FindStringSubmatch(found)
+		names := fmt.Sprintf("%q", parts[2])
+		for _, name := range setup.BindingsBefore(parts[3]) {
+			if name != parts[2] && strings.Contains(text, "policyName: "+name+"\n") {
+				names += fmt.Sprintf(" %q", name)
+			}
+		}
+		return parts[1] + "{{ include \"maint.actions\" (list $facts " + names + ") }}"
+	})
 }
 
 // policy is a file of admission policies. Those that write are left out where the API

@@ -99,12 +99,14 @@ Helm knows no kinds, and the version of Kubernetes that it was told decides.
 {{- end -}}
 
 {{- /*
-What a binding does: as it does in the cluster, else as the one that its policy had before
-there were more, else it refuses.
+What a binding does: as it does in the cluster, else as the nearest that an earlier version
+had instead of it, else it refuses.
 */ -}}
 {{- define "maint.actions" -}}
-{{- $standing := (index . 0).Actions -}}
-{{- get $standing (index . 1) | default (get $standing (index . 2)) | default (list "Deny") | toJson -}}
+{{- $standing := (first .).Actions -}}
+{{- $actions := list -}}
+{{- range rest . }}{{ $actions = $actions | default (get $standing .) }}{{ end -}}
+{{- $actions | default (list "Deny") | toJson -}}
 {{- end -}}
 
 {{- /* The accounts that the agent may act as. */ -}}

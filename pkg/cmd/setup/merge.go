@@ -64,8 +64,8 @@ func (m merger) merge(want, live *unstructured.Unstructured) (*unstructured.Unst
 }
 
 // add returns what to apply for an object that is not there, and what of it is as an admin
-// has it elsewhere: a binding that is new in this version does as the one of its policy
-// that an earlier version brought. Who has a policy warn would be refused by the rest.
+// has it elsewhere: a binding that is new in this version does as the one that an earlier
+// version brought. Who has a policy warn would be refused by the rest.
 func (m merger) add(want *unstructured.Unstructured, all objectsByKey) (*unstructured.Unstructured, []string, error) {
 	if want.GetKind() != policyBinding {
 		return want, nil, nil
@@ -74,7 +74,12 @@ func (m merger) add(want *unstructured.Unstructured, all objectsByKey) (*unstruc
 	if err != nil {
 		return nil, nil, err
 	}
-	first := all[objectKey{policyBinding, of}]
+	var first *unstructured.Unstructured
+	for _, name := range BindingsBefore(of) {
+		if first = all[objectKey{policyBinding, name}]; first != nil {
+			break
+		}
+	}
 	if first == nil {
 		return want, nil, nil
 	}
@@ -86,6 +91,17 @@ func (m merger) add(want *unstructured.Unstructured, all objectsByKey) (*unstruc
 	want = want.DeepCopy()
 	kept := fmt.Sprintf("spec.%s: %s (as %s has)", validationActions, valueWords(actions), named(first))
 	return want, []string{kept}, unstructured.SetNestedSlice(want.Object, actions, "spec", validationActions)
+}
+
+// BindingsBefore are the bindings, nearest first, that a new binding of a policy does as:
+// the one of the policy itself, then those of the policies whose names its own continues
+// (maint-freeze-status continues maint-freeze). An earlier version may have had only those.
+func BindingsBefore(policy string) []string {
+	var names []string
+	for at := len(policy); at > 0; at = strings.LastIndex(policy[:at], "-") {
+		names = append(names, policy[:at])
+	}
+	return names
 }
 
 func (m merger) role(want, live *unstructured.Unstructured) ([]string, error) {
