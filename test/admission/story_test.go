@@ -34,7 +34,10 @@ spec:
 `
 
 // town is a lab with an agent at work.
-type town struct{ *lab }
+type town struct {
+	*lab
+	agent *harness.Process
+}
 
 func newTown(t *testing.T) *town {
 	t.Helper()
@@ -42,16 +45,24 @@ func newTown(t *testing.T) *town {
 		t.Fatal(err)
 	}
 	l := newLab(t)
-	process, err := harness.StartInstalled(l.ctx, world.cluster, annotations.DefaultNamespace, world.agent)
-	l.must(err)
+	w := &town{lab: l}
+	w.begins()
 	t.Cleanup(func() {
-		_ = process.Stop()
+		_ = w.agent.Stop()
 		if t.Failed() && os.Getenv("MAINT_TEST_LOG") != "" {
-			t.Log(process.Log())
+			t.Log(w.agent.Log())
 		}
 	})
 	l.must(harness.Runner(l.ctx, world.admin, l.ns, rule("", "configmaps", nil, "get", "list", "watch", "patch")))
-	return &town{l}
+	return w
+}
+
+// begins starts an agent with the rights that were installed.
+func (w *town) begins() {
+	w.Helper()
+	process, err := harness.StartInstalled(w.ctx, world.cluster, annotations.DefaultNamespace, world.agent)
+	w.must(err)
+	w.agent = process
 }
 
 // maint runs the command as somebody in the test's namespace.
@@ -157,10 +168,16 @@ func (w *town) plan() {
 	maps := world.as(editor()).CoreV1().ConfigMaps(w.ns)
 	_, err := maps.Create(w.ctx, plain("app"), metav1.CreateOptions{})
 	w.must(err)
-	cm, err := maps.Create(w.ctx, annotations.NewPlan(w.ns, "orders", storyText, ""), metav1.CreateOptions{})
+	_, err = maps.Create(w.ctx, annotations.NewPlan(w.ns, "orders", storyText, ""), metav1.CreateOptions{})
 	w.must(err)
+	w.takesUp()
+}
+
+// takesUp waits until the agent has taken the plan up.
+func (w *town) takesUp() {
+	w.Helper()
 	w.until("the agent has taken the plan up", func() error {
-		cm, err = world.admin.CoreV1().ConfigMaps(w.ns).Get(w.ctx, "orders", metav1.GetOptions{})
+		cm, err := world.admin.CoreV1().ConfigMaps(w.ns).Get(w.ctx, "orders", metav1.GetOptions{})
 		if err == nil && (cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) || cm.Annotations[annotations.StatusPhase] == "Invalid") {
 			err = fmt.Errorf("%v", cm.Annotations)
 		}

@@ -226,7 +226,7 @@ func (w *world) PlanChanged(k types.NamespacedName, cm *corev1.ConfigMap) {
 func (w *world) CloseOrphans(context.Context, types.NamespacedName) error { return nil }
 
 // TellOrphan is Runs'.
-func (w *world) TellOrphan(_ *corev1.ConfigMap, name, what string) {
+func (w *world) TellOrphan(_ *corev1.ConfigMap, _, name, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.orphans = append(w.orphans, name+": "+what)

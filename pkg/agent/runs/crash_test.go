@@ -232,6 +232,27 @@ func TestARunThatIsTornAwayEndsInTheLedgerAlone(t *testing.T) {
 	}
 }
 
+// The namespace of a run may be made again for somebody else, with a plan of the same name.
+func TestARunThatIsTornAwayIsNotToldOnAnotherPlanOfTheName(t *testing.T) {
+	inWorld(t, "steps:\n- "+hold+"\n- "+hook+"}\n"+tell, func(w *world) {
+		w.begins("a")
+		w.after(time.Minute)
+		w.cluster.Tear("configmaps", shop, runName)
+		w.cluster.Tear("configmaps", shop, nightly)
+		other := annotations.NewPlan(shop, nightly, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: hold, type: suspend}\n", "")
+		other.UID = "another"
+		w.cluster.Put(other)
+		w.after(time.Second)
+		if err := w.agent.CloseOrphans(t.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
+			t.Fatal(err)
+		}
+		w.wantEvent("Warning RunTornAway " + runName + ": ")
+		if said := strings.Join(w.events.All(), "\n"); strings.Contains(said, "RunTornAway nightly") {
+			t.Errorf("the other plan is told %s", said)
+		}
+	})
+}
+
 // An orphan whose journal cannot be read ended as its label says.
 // What looks gone may be there: it is looked at before it is given up, and goes on.
 func TestARunThatIsThereIsNotGivenUp(t *testing.T) {

@@ -629,6 +629,65 @@ func TestPodsThatComeAndGoByThemselves(t *testing.T) {
 	}
 }
 
+// What a pod's owner writes on it in the middle of a drain is minded as it stands when the
+// pod is to be evicted: no pod of others leaves for it, and none that was left alone is
+// evicted in its place.
+func TestPodsWhoseMarksChangeInMidDrain(t *testing.T) {
+	picked := drain.Options{PodSelector: "app=web"}
+	labelled := func(app string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels["app"] = app } }
+	for _, c := range []struct {
+		name  string
+		first []func(*corev1.Pod)
+		then  []func(*corev1.Pod)
+		asked []string
+		want  string
+	}{
+		{
+			"one that is picked no more stays", nil, []func(*corev1.Pod){labelled("db")},
+			nil, "Drained: done, 0 evicted, 2 skipped",
+		},
+		{
+			"one that is to be skipped now stays, and the drain says so", nil, []func(*corev1.Pod){drained("skip")},
+			nil, "Drained: done, 0 evicted, 2 skipped",
+		},
+		{
+			"one that is picked now leaves by its budget alone", []func(*corev1.Pod){labelled("db")}, nil,
+			[]string{"evict shop/web-1"}, "Drained: done, 1 evicted, 1 gone by themselves, 1 skipped",
+		},
+		{
+			"one whose mark nobody understands holds the drain up, and is not evicted", nil, []func(*corev1.Pod){drained("please")},
+			nil, `Blocked: 0 of 1 pods have left; shop/web-1 cannot leave until somebody changes something: maint.dev/drain is "please"`,
+		},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			other := podNamed("other-1", labelled("other"))
+			h := newHost(t, podNamed("web-1", c.first...), other, budget(0))
+			d := h.drainer()
+			order := h.order(picked)
+			if c.first != nil { // something else keeps the drain going
+				h.put(podNamed("job-1", of("Job", "job"), drained("wait-completed")))
+			}
+			d.Ensure(t.Context(), order)
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			h.put(podNamed("web-1", c.then...))
+			time.Sleep(10 * time.Second)
+			h.allow(1)
+			if c.first != nil {
+				h.end("shop", "job-1")
+			}
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if st := d.Ensure(t.Context(), order); !strings.HasPrefix(standing(st), c.want) {
+				t.Errorf("it is %q", standing(st))
+			}
+			if got := h.requests(); !slices.Equal(got, c.asked) {
+				t.Errorf("asked %q", got)
+			}
+		})
+	}
+}
+
 // What tolerates the cordon comes back: the drain waits a moment to see whether it does,
 // and after twice it stays.
 func TestPodsThatTolerateTheCordonComeBack(t *testing.T) {

@@ -311,6 +311,28 @@ func TestWhatHappensToANodeWhileItIsDrained(t *testing.T) {
 	}
 }
 
+// Which nodes a drain is about is written down at its beginning: a label that is taken off
+// or put on since, by a kubelet say, frees none and adds none.
+func TestANodeWhoseLabelsChangeInMidDrain(t *testing.T) {
+	pool := func(n *corev1.Node) { n.Labels = map[string]string{"pool": "gpu"} }
+	out := func(n *corev1.Node) { n.Labels = nil }
+	s := newDraining(t, ofPool(drain.Options{}), nodeNamed("a", pool), nodeNamed("b", pool), nodeNamed("c", out))
+	s.begin()
+	s.edit("a", out)
+	s.pass()
+	s.edit("b", out)
+	s.edit("c", pool)
+	s.pass()
+	for node, want := range map[string]string{"a": "shut for [plan:ops/roll]", "b": "shut for [plan:ops/roll]", "c": "open"} {
+		if got := s.is(node); got != want {
+			t.Errorf("%s is %s, want %s", node, got, want)
+		}
+	}
+	if m := s.remembers(); len(m.Nodes) != 2 || m.Nodes[0].Name != "a" || m.Nodes[1].Name != "b" {
+		t.Errorf("it remembers %+v", m.Nodes)
+	}
+}
+
 func (c *cluster) remove(name string) {
 	c.Helper()
 	if err := c.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("nodes"), "", name); err != nil {
