@@ -43,6 +43,26 @@ func ProgressOf(j Journal) Progress {
 	return p
 }
 
+// Outline is the journal without the records of items that are through, and without the
+// items of loops that have ended: progress, and what the run waits for, are told the same
+// without them. What is told of nodes stays.
+func (j Journal) Outline() Journal {
+	loops := j.outerLoops()
+	var steps []Record // no longer than what stays
+	for _, rec := range j.Steps {
+		told := rec.Waits != "" || rec.Drift != nil || rec.Type == plan.TypeForEachNode
+		if rec.Phase.Ended() && !told {
+			if itemIn(loops, rec.Path) != "" {
+				continue
+			}
+			rec.Items = nil
+		}
+		steps = append(steps, rec)
+	}
+	j.Steps = steps
+	return j
+}
+
 // AtWork is the step at work, and which of all it is: backup 2/5; empty: none is.
 func (p Progress) AtWork() string {
 	if p.Step == "" {

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +18,46 @@ func TestTheStepAtWork(t *testing.T) {
 	}
 	if got := run.ProgressOf(run.Journal{}).AtWork(); got != "" {
 		t.Errorf("of nothing %q", got)
+	}
+}
+
+func TestTheOutlineOfAJournal(t *testing.T) {
+	done := []run.Item{{Name: "a", Phase: run.StepSucceeded}, {Name: "b", Phase: run.StepSucceeded}}
+	now := []run.Item{{Name: "a", Phase: run.StepSucceeded}, {Name: "b", Phase: run.StepRunning}}
+	through := func(path string) run.Record {
+		return run.Record{Path: path, Type: "annotate", Phase: run.StepSucceeded}
+	}
+	drifted, waits := through("second/a/mark"), through("first/b/mark")
+	drifted.Drift, waits.Waits = &run.Drift{}, "until its account may patch"
+	j := run.Journal{Phase: run.Running, Steps: []run.Record{
+		through("dump"),
+		{Path: "first", Type: "for-each", Phase: run.StepSucceeded, Items: done},
+		through("first/a/mark"), waits,
+		{Path: "nodes", Type: "for-each-node", Phase: run.StepSucceeded, Items: done},
+		through("nodes/a/drain"),
+		{Path: "second", Type: "for-each", Phase: run.StepRunning, Items: now},
+		drifted,
+		{Path: "second/b/mark", Type: "annotate", Phase: run.StepRunning},
+		through("second/a/test"),
+		{Path: "group", Type: "group", Phase: run.StepSucceeded},
+		through("group/one"),
+	}}
+	got := j.Outline()
+	var paths []string
+	for _, rec := range got.Steps {
+		paths = append(paths, rec.Path)
+	}
+	if want := []string{"dump", "first", "first/b/mark", "nodes", "second", "second/a/mark", "second/b/mark", "group", "group/one"}; !slices.Equal(paths, want) {
+		t.Errorf("it keeps %q", paths)
+	}
+	if len(j.Steps) != 12 || len(j.Steps[1].Items) != 2 || len(got.Steps[1].Items) != 0 || len(got.Steps[3].Items) != 2 || len(got.Steps[4].Items) != 2 {
+		t.Errorf("of %+v it keeps %+v", j.Steps, got.Steps)
+	}
+	if was, is := run.ProgressOf(j), run.ProgressOf(got); was != is {
+		t.Errorf("its progress is %+v, not %+v", is, was)
+	}
+	if j.Notice() != got.Notice() || j.Suspended() != got.Suspended() || j.DriftSaid() != got.DriftSaid() {
+		t.Errorf("it says %q, not %q", got.Notice(), j.Notice())
 	}
 }
 

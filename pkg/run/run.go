@@ -174,7 +174,7 @@ func (r Run) Tree() plan.Tree { return plan.Tree{Spec: r.Spec, Templates: r.Temp
 // Head is the run without what it does: who it is, what asked for it and under which rules
 // it lives. It takes little memory however large the plan is.
 func (r Run) Head() Run {
-	r.Templates, r.Connectors, r.Watched, r.Request.Body = nil, nil, nil, nil
+	r.Templates, r.Connectors, r.Watched, r.Request.Body, r.Request.Parameters = nil, nil, nil, nil, nil
 	r.Spec.Description, r.Spec.Triggers, r.Spec.Parameters = "", plan.Triggers{}, nil
 	r.Spec.Steps, r.Spec.OnFailure, r.Spec.Finally = nil, nil, nil
 	return r

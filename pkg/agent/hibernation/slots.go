@@ -151,7 +151,11 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 			f.begun = r.Snapshot.BeganAt
 		}
 	}
-	if c.Ledgers.Lost(k, f.uid) { // nothing from before is made up
+	lost, err := c.Ledgers.Lost(ctx, k, f.uid)
+	if err != nil {
+		return err
+	}
+	if lost { // nothing from before is made up
 		f.created = f.now
 	}
 	l, changed := ledger.Ledger{}, false

@@ -158,7 +158,12 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	if err := c.noteEarlier(ctx, k, &f); err != nil {
 		return f, err
 	}
-	f.LedgerLost, f.Handled = ledger == nil && (wasDecided(cm) || c.Ledgers.Lost(k, uid)), cm.Annotations[annotations.StatusTrigger]
+	if f.LedgerLost = ledger == nil && wasDecided(cm); ledger == nil && !f.LedgerLost {
+		if f.LedgerLost, err = c.Ledgers.Lost(ctx, k, uid); err != nil {
+			return f, err
+		}
+	}
+	f.Handled = cm.Annotations[annotations.StatusTrigger]
 	if len(f.Faults) == 0 {
 		c.labelTarget(ctx, k, known, &f)
 		return f, c.Rules.Observe(ctx, cm, known, &f)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	lru "github.com/hashicorp/golang-lru/v2"
+	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,9 +21,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
-// maxHeld is how many ledgers are held in memory; the rest is read again when
-// it is needed (a guess: 2,000 heads of some kilobytes).
-const maxHeld = 2000
+// How many ledgers are held in memory, and how much they weigh; the rest is read again when
+// it is needed (guesses: 2,000 heads of some kilobytes). The one that was used last stays,
+// however heavy it is.
+const (
+	maxHeld       = 2000
+	maxHeldWeight = 24 << 20
+	perEntry      = 600 // bytes that an entry takes beside its texts
+	perParameter  = 50  // bytes that a parameter of a claim takes beside its texts
+)
 
 // Ledgers reads and writes the plans' ledgers. What it holds in memory is what
 // it last read or wrote itself while the fence stood; a write by anybody else
@@ -37,13 +43,16 @@ type Ledgers struct {
 	// forged hears of each ledger that does not count.
 	forged func(pk types.NamespacedName, why error)
 
-	held *lru.Cache[ledgerKey, *heldLedger]
+	mu     sync.Mutex // of what follows; never taken before that of a ledger is, and kept for no request
+	held   *lru.LRU[ledgerKey, *heldLedger]
+	weight int // of all that are held
 }
 
 // NewLedgers has read none. forged hears of each that does not count.
 func NewLedgers(kube kube.Interface, signed *keys.Store, forged func(pk types.NamespacedName, why error)) *Ledgers {
-	held, _ := lru.New[ledgerKey, *heldLedger](maxHeld) // its error is for limits below one
-	return &Ledgers{kube: kube, keys: signed, forged: forged, held: held}
+	l := &Ledgers{kube: kube, keys: signed, forged: forged}
+	l.held, _ = lru.NewLRU(maxHeld, func(_ ledgerKey, gone *heldLedger) { l.weight -= gone.weight }) // its error is for limits below one
+	return l
 }
 
 // ledgerKey is the plan of a ledger. Its UID alone would let an object of another
@@ -60,24 +69,64 @@ type heldLedger struct {
 	read   bool
 	lost   bool        // the object is there, and is none that the agent has signed
 	stale  atomic.Bool // what was read is gone: set without waiting for a writer
+	weight int         // as it was counted, under the mutex of all
 }
 
 func (l *Ledgers) of(k ledgerKey) *heldLedger {
-	fresh := &heldLedger{}
-	if h, had, _ := l.held.PeekOrAdd(k, fresh); had {
-		l.held.Get(k) // it was used just now
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h, had := l.held.Get(k); had {
 		return h
 	}
+	fresh := &heldLedger{}
+	l.held.Add(k, fresh)
 	return fresh
+}
+
+// weigh counts what a ledger weighs now, and lets others go for it. One that was let go
+// while it was at work is not counted: nobody comes to it again.
+func (l *Ledgers) weigh(k ledgerKey, h *heldLedger, weight int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now, have := l.held.Get(k); !have || now != h {
+		return
+	}
+	l.weight += weight - h.weight
+	h.weight = weight
+	for l.weight > maxHeldWeight && l.held.Len() > 1 {
+		l.held.RemoveOldest()
+	}
+}
+
+// weightOf is about how much memory a ledger takes as it was read from a text.
+func weightOf(text string, led ledger.Ledger) int {
+	sum := len(text) + perEntry*(len(led.Open)+len(led.Recent)+len(led.Tokens)+len(led.Labels)+len(led.Seen)+len(led.Left)+len(led.Schedules)+len(led.Rules))
+	for i := range led.Open {
+		e := &led.Open[i]
+		if e.Spec != nil { // rare, and as heavy as it likes
+			return WeightOf(text)
+		}
+		if e.Request != nil {
+			sum += perParameter * len(e.Request.Parameters)
+		}
+	}
+	for i := range led.Recent {
+		sum += perEntry * len(led.Recent[i].Slept)
+	}
+	return sum
 }
 
 // Forget drops everything held, as a new leader does.
 func (l *Ledgers) Forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.held.Purge()
 }
 
 // Invalidate has a plan's ledger read again before it is used next.
 func (l *Ledgers) Invalidate(pk types.NamespacedName, uid string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if h, have := l.held.Peek(ledgerKey{pk, uid}); have {
 		h.stale.Store(true)
 	}
@@ -96,14 +145,12 @@ func (l *Ledgers) Get(ctx context.Context, pk types.NamespacedName, uid string) 
 }
 
 // Lost says whether a plan's ledger is there and does not count.
-func (l *Ledgers) Lost(pk types.NamespacedName, uid string) bool {
-	h, have := l.held.Peek(ledgerKey{pk, uid})
-	if !have {
-		return false
-	}
+func (l *Ledgers) Lost(ctx context.Context, pk types.NamespacedName, uid string) (bool, error) {
+	h := l.of(ledgerKey{pk, uid})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.read && h.lost
+	err := l.load(ctx, h, pk, uid)
+	return err == nil && h.lost, err
 }
 
 // there says whether there is a ledger that counts.
@@ -126,6 +173,7 @@ func (l *Ledgers) load(ctx context.Context, h *heldLedger, pk types.NamespacedNa
 	}
 	if forged := l.keys.CheckKind(cm, annotations.KindLedger); forged != nil {
 		l.forged(pk, forged)
+		cm.ManagedFields, cm.Data, cm.BinaryData = nil, nil, nil // nothing of it counts
 		h.object, h.ledger, h.read, h.lost = cm, ledger.Ledger{}, true, true
 		return nil
 	}
@@ -133,12 +181,13 @@ func (l *Ledgers) load(ctx context.Context, h *heldLedger, pk types.NamespacedNa
 	if err != nil {
 		return err
 	}
-	h.hold(cm, led)
+	l.hold(ledgerKey{pk, uid}, h, cm, led)
 	return nil
 }
 
 // hold keeps a ledger as it was read or written.
-func (h *heldLedger) hold(cm *corev1.ConfigMap, led ledger.Ledger) {
+func (l *Ledgers) hold(k ledgerKey, h *heldLedger, cm *corev1.ConfigMap, led ledger.Ledger) {
+	l.weigh(k, h, weightOf(cm.Data[annotations.DataLedger], led))
 	cm.ManagedFields, cm.Data = nil, nil // the next write makes the text anew
 	h.object, h.ledger, h.read, h.lost = cm, led, true, false
 }
@@ -216,7 +265,7 @@ func (l *Ledgers) store(ctx context.Context, h *heldLedger, pk types.NamespacedN
 		}
 		return fmt.Errorf("write the ledger of plan %s: %w", pk, err)
 	}
-	h.hold(cm, led)
+	l.hold(ledgerKey{pk, led.PlanUID}, h, cm, led)
 	return nil
 }
 

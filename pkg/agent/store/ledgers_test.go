@@ -398,15 +398,15 @@ func TestALedgerThatTheAgentDidNotSignCountsAsLost(t *testing.T) {
 	}{
 		"it is read as none": {act: func(t *testing.T, l *Ledgers) error {
 			led, err := l.Get(t.Context(), pk(), planUID)
-			if led != nil || !l.Lost(pk(), planUID) {
-				t.Errorf("it reads %+v, lost: %t", led, l.Lost(pk(), planUID))
+			if lost, err := l.Lost(t.Context(), pk(), planUID); led != nil || !lost || err != nil {
+				t.Errorf("it reads %+v, lost: %t, %v", led, lost, err)
 			}
 			return err
 		}},
 		"a change of it changes nothing": {act: func(t *testing.T, l *Ledgers) error { return l.Edit(t.Context(), pk(), planUID, token("mine")) }},
 		"it is made anew in its place": {act: func(t *testing.T, l *Ledgers) error {
 			err := l.Put(t.Context(), pk(), planUID, nil, ledger.Ledger{PlanUID: planUID}.WithToken("anew"))
-			if l.Lost(pk(), planUID) {
+			if lost, err := l.Lost(t.Context(), pk(), planUID); lost || err != nil {
 				t.Error("it is still lost")
 			}
 			return err

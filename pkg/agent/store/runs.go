@@ -45,9 +45,12 @@ func (l *CachedRun) Live() *LiveRun {
 	return &LiveRun{Object: l.Object, Head: l.Run.Head(), Journal: slim(l.Journal), Loops: l.Run.Tree().Loops(), Broken: l.Broken}
 }
 
-// slim is a journal without what its steps put out. A few values stay, for without them all
-// records would have to be copied.
+// slim is a journal without what its steps put out and, where it is long, without what loops
+// are through with. A few values stay, for without them all records would have to be copied.
 func slim(j run.Journal) run.Journal {
+	if weightOfRecords(j) > maxOutline {
+		j = j.Outline()
+	}
 	values := 0
 	for i := range j.Steps {
 		values += valuesIn(j.Steps[i].Outputs) - 1
@@ -83,15 +86,24 @@ const (
 	maxParsedRunsWeight = 24 << 20
 	perRecord           = 700 // bytes that a step's record takes with what it points to
 	perItem             = 150
-	maxOutputs          = 100 // values that a run's steps put out and that lists keep
+	maxOutputs          = 100      // values that a run's steps put out and that lists keep
+	maxOutline          = 64 << 10 // bytes of records that lists keep, ended or not
 )
 
 // weight is about how much memory the run takes as it was read.
 func (l *CachedRun) weight() int {
-	sum := WeightOf(l.Object.Data[annotations.DataRun])
+	sum := WeightOf(l.Object.Data[annotations.DataRun]) + weightOfRecords(l.Journal)
 	for i := range l.Journal.Steps {
-		rec := &l.Journal.Steps[i]
-		sum += perRecord + len(rec.Before) + len(rec.Memory) + perItem*(len(rec.Items)+len(rec.Changed)) + perMark*valuesIn(rec.Outputs)
+		sum += perMark * valuesIn(l.Journal.Steps[i].Outputs)
+	}
+	return sum
+}
+
+// weightOfRecords is about how much memory records take without what their steps put out.
+func weightOfRecords(j run.Journal) (sum int) {
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		sum += perRecord + len(rec.Before) + len(rec.Memory) + perItem*(len(rec.Items)+len(rec.Changed))
 	}
 	return sum
 }

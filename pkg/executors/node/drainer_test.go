@@ -643,19 +643,25 @@ func TestPodsWhoseMarksChangeInMidDrain(t *testing.T) {
 		want  string
 	}{
 		{
-			"one that is picked no more stays", nil, []func(*corev1.Pod){labelled("db")},
+			"one that is picked no more stays", nil,
+			[]func(*corev1.Pod){labelled("db")},
 			nil, "Drained: done, 0 evicted, 2 skipped",
 		},
 		{
-			"one that is to be skipped now stays, and the drain says so", nil, []func(*corev1.Pod){drained("skip")},
+			"one that is to be skipped now stays, and the drain says so", nil,
+			[]func(*corev1.Pod){drained("skip")},
 			nil, "Drained: done, 0 evicted, 2 skipped",
 		},
 		{
-			"one that is picked now leaves by its budget alone", []func(*corev1.Pod){labelled("db")}, nil,
-			[]string{"evict shop/web-1"}, "Drained: done, 1 evicted, 1 gone by themselves, 1 skipped",
+			"one that is picked now leaves by its budget alone",
+			[]func(*corev1.Pod){labelled("db")},
+			nil,
+			[]string{"evict shop/web-1"},
+			"Drained: done, 1 evicted, 1 gone by themselves, 1 skipped",
 		},
 		{
-			"one whose mark nobody understands holds the drain up, and is not evicted", nil, []func(*corev1.Pod){drained("please")},
+			"one whose mark nobody understands holds the drain up, and is not evicted", nil,
+			[]func(*corev1.Pod){drained("please")},
 			nil, `Blocked: 0 of 1 pods have left; shop/web-1 cannot leave until somebody changes something: maint.dev/drain is "please"`,
 		},
 	} {
