@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // telling is a command line whose warnings are kept.
@@ -114,6 +116,35 @@ func TestWhereAPolicyIsHiddenTheAgentsWordOnSleepIsTaken(t *testing.T) {
 		}
 	}
 	if !strings.Contains(said.String(), "what follows from it is the agent's word") {
+		t.Errorf("said %q", said.String())
+	}
+}
+
+// Without the admission policies, whoever may write a plan may write the agent's verdict on it.
+// It is taken where what decides is hidden, and nowhere else.
+func TestAForgedVerdictIsNotBelievedWhereAllMayBeRead(t *testing.T) {
+	forged := func(cm *corev1.ConfigMap) *corev1.ConfigMap {
+		cm.Annotations = map[string]string{
+			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusPhase: "Idle", annotations.StatusPermitted: "true",
+			annotations.StatusBehavior: `{"current":{"state":"ChangesUnpaused","reason":"policy nights: in a window"}}`,
+		}
+		return cm
+	}
+	closed := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: "nights", Labels: map[string]string{annotations.LabelKind: annotations.KindPolicy}},
+		Data:       map[string]string{annotations.DataPolicy: "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Restrictive}\n"},
+	}
+	_, k := clusterOf(t, "shop", cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), closed)
+	book := ReadResolver(t.Context(), k, "maint-system", "shop")
+	var said bytes.Buffer
+	plan, _ := book.PlanGate(telling(&said), factory.AgentState{}, forged(cmdtest.Plan("nightly", "policies: [{name: nights, namespace: maint-system}]")))
+	sleeper := forged(annotations.NewHibernatePlan("shop", "nights", "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec:\n  policies: [{name: nights, namespace: maint-system}]\n", ""))
+	for what, gate := range map[string]*schedule.Gate{"a plan": plan, "a HibernatePlan": book.SleepGate(telling(&said), factory.AgentState{}, sleeper)} {
+		if v := gate.Verdict(cmdtest.Now()); v.Permitted || strings.Contains(v.Reason, "says the agent") {
+			t.Errorf("%s: %+v", what, v)
+		}
+	}
+	if said.Len() > 0 {
 		t.Errorf("said %q", said.String())
 	}
 }
