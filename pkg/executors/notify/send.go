@@ -10,9 +10,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/nicholas-fedor/shoutrrr/pkg/format"
-	"github.com/nicholas-fedor/shoutrrr/pkg/router"
-	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -146,34 +143,13 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// deliver is shoutrrr's part.
+// deliver finds the service and tells it.
 func deliver(rawURL, title, message string) error {
-	var r router.ServiceRouter // it has no logger: what it logs holds URLs
-	service, err := r.Locate(rawURL)
+	s, err := locate(rawURL)
 	if err != nil {
 		return fmt.Errorf("its URL cannot be used: %w", err)
 	}
-	params := types.Params{}
-	if showsTitle(service, rawURL) {
-		params.SetTitle(title)
-	} else {
-		message = title + "\n" + message
-	}
-	return service.Send(message, &params)
-}
-
-// showsTitle says whether a service has a place for a title. Two take one and
-// show it to nobody.
-func showsTitle(service types.Service, rawURL string) bool {
-	switch service.GetID() {
-	case "mattermost":
-		return false
-	case "generic":
-		u, err := url.Parse(rawURL)
-		return err == nil && u.Query().Get("template") != ""
-	}
-	fields := format.NewPropKeyResolver(format.GetServiceConfig(service))
-	return slices.Contains(fields.QueryFields(), types.TitleKey)
+	return s.send(title, message)
 }
 
 // hidden is an error without any part of the sink's URL. Services take URLs

@@ -1,0 +1,153 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/nicholas-fedor/shoutrrr/pkg/format"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/discord"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/googlechat"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/lark"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/matrix"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/mattermost"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/rocketchat"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/signal"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/slack"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/teams"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/telegram"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/wecom"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/zulip"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/incident/opsgenie"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/incident/pagerduty"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/bark"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/gotify"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/ifttt"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/join"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/ntfy"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/pushbullet"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/pushover"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/specialized/notifiarr"
+	"github.com/nicholas-fedor/shoutrrr/pkg/types"
+)
+
+// service is a kind of sink, set up for one of its URLs.
+type service interface {
+	send(title, message string) error
+}
+
+// maker is a service for a URL. A custom URL has another scheme after the service's own,
+// as generic+https has.
+type maker func(u *url.URL, custom bool) (service, error)
+
+// makers are the services by the schemes of their URLs: those of shoutrrr's router but for
+// logger, which reaches nobody. The router itself is not imported: its mail, webhooks and
+// logger execute text templates, for which the linker keeps every exported method of the
+// agent.
+func makers() map[string]maker {
+	return map[string]maker{
+		"bark":       library(func() types.Service { return &bark.Service{} }),
+		"discord":    library(func() types.Service { return &discord.Service{} }),
+		"generic":    newWebhook,
+		"googlechat": library(func() types.Service { return &googlechat.Service{} }),
+		"gotify":     library(func() types.Service { return &gotify.Service{} }),
+		"hangouts":   library(func() types.Service { return &googlechat.Service{} }),
+		"ifttt":      library(func() types.Service { return &ifttt.Service{} }),
+		"join":       library(func() types.Service { return &join.Service{} }),
+		"lark":       library(func() types.Service { return &lark.Service{} }),
+		"matrix":     library(func() types.Service { return &matrix.Service{} }),
+		"mattermost": library(func() types.Service { return &mattermost.Service{} }),
+		"notifiarr":  library(func() types.Service { return &notifiarr.Service{} }),
+		"ntfy":       library(func() types.Service { return &ntfy.Service{} }),
+		"opsgenie":   library(func() types.Service { return &opsgenie.Service{} }),
+		"pagerduty":  library(func() types.Service { return &pagerduty.Service{} }),
+		"pushbullet": library(func() types.Service { return &pushbullet.Service{} }),
+		"pushover":   library(func() types.Service { return &pushover.Service{} }),
+		"rocketchat": library(func() types.Service { return &rocketchat.Service{} }),
+		"signal":     library(func() types.Service { return &signal.Service{} }),
+		"slack":      library(func() types.Service { return &slack.Service{} }),
+		"smtp":       newMail,
+		"teams":      library(func() types.Service { return &teams.Service{} }),
+		"telegram":   library(func() types.Service { return &telegram.Service{} }),
+		"wecom":      library(func() types.Service { return &wecom.Service{} }),
+		"zulip":      library(func() types.Service { return &zulip.Service{} }),
+	}
+}
+
+// locate finds the service of a URL and sets it up.
+func locate(rawURL string) (service, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, errors.New("it is no URL")
+	}
+	scheme, _, custom := strings.Cut(u.Scheme, "+")
+	maker, known := makers()[scheme]
+	if !known {
+		return nil, fmt.Errorf("unknown service: %q", scheme)
+	}
+	s, err := maker(u, custom)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", scheme, err)
+	}
+	return s, nil
+}
+
+// Why a service cannot be set up. What it says itself is left out: it may hold parts of
+// the URL.
+const (
+	noCustomURL  = "custom URLs are not supported by this service"
+	badCustomURL = "failed to convert the custom URL"
+	badURL       = "failed to initialize the service"
+)
+
+// fromLibrary sends by a service of shoutrrr.
+type fromLibrary struct {
+	types.Service
+	titled bool
+}
+
+// library makes services of shoutrrr. They get no logger: what they log holds URLs.
+func library(empty func() types.Service) maker {
+	return func(u *url.URL, custom bool) (service, error) {
+		s := empty()
+		if custom {
+			converter, ok := s.(types.CustomURLService)
+			if !ok {
+				return nil, errors.New(noCustomURL)
+			}
+			var err error
+			if u, err = converter.GetConfigURLFromCustom(u); err != nil {
+				return nil, errors.New(badCustomURL)
+			}
+		}
+		if s.Initialize(u, nil) != nil {
+			return nil, errors.New(badURL)
+		}
+		return fromLibrary{s, showsTitle(s)}, nil
+	}
+}
+
+func (l fromLibrary) send(title, message string) error {
+	params := types.Params{}
+	if l.titled {
+		params.SetTitle(title)
+	} else {
+		message = withTitle(title, message)
+	}
+	return l.Send(message, &params)
+}
+
+// withTitle is a message for a service that has no place for a title.
+func withTitle(title, message string) string { return title + "\n" + message }
+
+// showsTitle says whether a service has a place for a title. One takes it and shows it to
+// nobody.
+func showsTitle(s types.Service) bool {
+	if s.GetID() == mattermost.Scheme {
+		return false
+	}
+	fields := format.NewPropKeyResolver(format.GetServiceConfig(s))
+	return slices.Contains(fields.QueryFields(), types.TitleKey)
+}
