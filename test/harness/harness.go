@@ -52,8 +52,8 @@ func Root() (string, error) {
 	}
 }
 
-// Build compiles the two commands into a folder, with the race detector where
-// asked, and returns their paths.
+// Build compiles the two commands into a folder, with the tags of the Makefile, and
+// returns their paths.
 func Build(ctx context.Context, dir string) (agent, plugin string, err error) {
 	root, err := Root()
 	if err != nil {
@@ -61,7 +61,7 @@ func Build(ctx context.Context, dir string) (agent, plugin string, err error) {
 	}
 	agent, plugin = filepath.Join(dir, "agent"), filepath.Join(dir, "kubectl-maint")
 	for path, pkg := range map[string]string{agent: "./cmd/agent", plugin: "./cmd/kubectl-maint"} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", path, pkg)
+		cmd := exec.CommandContext(ctx, "go", "build", "-tags", "grpcnotrace", "-o", path, pkg)
 		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)

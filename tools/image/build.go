@@ -24,6 +24,9 @@ type binary struct {
 	text     []byte
 }
 
+// tags are the Makefile's: without them the agent is 13 MB larger.
+const tags = "grpcnotrace"
+
 // build compiles the agent. Nothing of this machine ends up in it: no paths, no
 // C library, no revision of a dirty tree.
 func build(ctx context.Context, root, path string, p v1.Platform, version string) (binary, error) {
@@ -31,7 +34,7 @@ func build(ctx context.Context, root, path string, p v1.Platform, version string
 	if err != nil {
 		return binary{}, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+version, "-o", path, "./cmd/agent")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", "-s -w -X main.version="+version, "-o", path, "./cmd/agent")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.OS, "GOARCH="+p.Architecture)
 	if out, err := cmd.CombinedOutput(); err != nil {

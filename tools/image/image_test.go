@@ -4,11 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/x509"
+	"debug/buildinfo"
 	"debug/elf"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"testing"
 
@@ -203,8 +205,8 @@ func TestTheSameSourceGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-// What `make image` wrote: each agent is for its platform and asks for no
-// interpreter, that is, for no C library.
+// What `make image` wrote: each agent is for its platform, asks for no interpreter, that
+// is, for no C library, and was built with the tags that keep it small.
 func TestTheBuiltArchiveHoldsStaticBinaries(t *testing.T) {
 	path := os.Getenv("MAINT_IMAGE")
 	if path == "" {
@@ -212,7 +214,8 @@ func TestTheBuiltArchiveHoldsStaticBinaries(t *testing.T) {
 	}
 	_, all := images(t, path)
 	for platform, machine := range map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64": elf.EM_AARCH64} {
-		agent, err := elf.NewFile(bytes.NewReader(content(t, all[platform])["agent"].text))
+		text := content(t, all[platform])["agent"].text
+		agent, err := elf.NewFile(bytes.NewReader(text))
 		if err != nil {
 			t.Fatalf("%s: the agent is no binary of Linux: %v", platform, err)
 		}
@@ -221,6 +224,13 @@ func TestTheBuiltArchiveHoldsStaticBinaries(t *testing.T) {
 		}
 		if slices.ContainsFunc(agent.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 			t.Errorf("%s: the agent is not static", platform)
+		}
+		info, err := buildinfo.Read(bytes.NewReader(text))
+		if err != nil {
+			t.Fatalf("%s: read how the agent was built: %v", platform, err)
+		}
+		if !slices.Contains(info.Settings, debug.BuildSetting{Key: "-tags", Value: tags}) {
+			t.Errorf("%s: the agent was built without -tags %s: %v", platform, tags, info.Settings)
 		}
 	}
 }
