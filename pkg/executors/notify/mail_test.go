@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -36,6 +37,7 @@ func TestAMailIsWhatItIsForTheRouter(t *testing.T) {
 		"encryption None still starts it": {server: mailServer{startTLS: true}, query: "from=a@example.org&to=b@example.org&skiptlsverify=yes&encryption=None", want: letter{TLS: true}},
 		"in the clear where asked":        {server: mailServer{startTLS: true}, query: "from=a@example.org&to=b@example.org&starttls=no"},
 		"encrypted from the first byte":   {server: mailServer{implicitTLS: true}, login: mailLogin, query: "from=a@example.org&to=b@example.org&encryption=ImplicitTLS&skiptlsverify=yes&timeout=5s", want: letter{TLS: true, Login: "PLAIN"}},
+		"no other encryption within it":   {server: mailServer{implicitTLS: true}, query: "from=a@example.org&to=b@example.org&encryption=ImplicitTLS&skiptlsverify=yes&requirestarttls=yes", want: letter{TLS: true}},
 		"a server of few words":           {server: mailServer{goodbye: "2"}, query: "from=a@example.org&to=b@example.org"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +117,7 @@ func TestARecipientWhoIsRefusedKeepsNoOtherFromBeingTold(t *testing.T) {
 
 func TestAMailThatFailsLeavesNoSessionOpen(t *testing.T) {
 	s := (&mailServer{}).start(t)
-	if err := deliver("smtp://"+mailUser+":no@"+s.listener.Addr().String()+"/?from=a@example.org&to=b@example.org", "Upgrade", "it begins"); err == nil {
+	if err := deliver("smtp://"+s.listener.Addr().String()+"/?from=a@example.org&to=b@example.org&requirestarttls=yes", "Upgrade", "it begins"); err == nil {
 		t.Error("it was sent")
 	}
 	if got := s.received(); len(got) != 0 { // it waits for the end of every session
@@ -136,6 +138,9 @@ func TestAHeaderHoldsAnyText(t *testing.T) {
 	}
 	want := map[string]string{"Subject": title, "From": name + " <a+tag@example.org>", "To": "b@example.org", "Mime-Version": "1.0", "Content-Type": contentPlain}
 	for key, value := range got[0].Headers {
+		if strings.ContainsFunc(value, func(r rune) bool { return r >= unicode.MaxASCII }) {
+			t.Errorf("%s is not ASCII: %s", key, value)
+		}
 		text, err := new(mime.WordDecoder).DecodeHeader(value)
 		if err != nil {
 			t.Error(err)
@@ -144,5 +149,25 @@ func TestAHeaderHoldsAnyText(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got[0].Headers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhichMailsAreEncryptedFromTheFirstByte(t *testing.T) {
+	for address, want := range map[string]bool{
+		"mail.example.org/?encryption=Auto":            false,
+		"mail.example.org:465/?encryption=Auto":        true,
+		"mail.example.org:465/?starttls=yes":           true,
+		"mail.example.org:465/?encryption=None":        false,
+		"mail.example.org:465/?encryption=ExplicitTLS": false,
+		"mail.example.org:587/?encryption=ImplicitTLS": true,
+		"mail.example.org:587/?encryption=ExplicitTLS": false,
+	} {
+		got, err := locate("smtp://" + address + "&from=a@example.org&to=b@example.org")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.(mail).implicitTLS() != want {
+			t.Errorf("%s: %t, want %t", address, !want, want)
+		}
 	}
 }
