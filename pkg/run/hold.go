@@ -27,6 +27,18 @@ func (h ClosedGate) Message() string {
 	return "waits for its window, which does not open by itself (" + h.Reason + ")"
 }
 
+// Then says of a start to come, at which the gate is closed, how it lies to its window.
+// clock writes an instant.
+func (h ClosedGate) Then(clock func(time.Time) string) string {
+	switch {
+	case h.NotReady:
+		return "and whether change is permitted then is not known (" + h.Reason + ")"
+	case h.Opens != nil:
+		return "outside of its window, which opens at " + clock(*h.Opens) + " (" + h.Reason + ")"
+	}
+	return "outside of its window, which does not open by itself (" + h.Reason + ")"
+}
+
 // PassedBy says who let a run start although its gate, asked without any bypass,
 // is closed; nil where it is open.
 func PassedBy(g *schedule.Gate, r Request, in intent.Intent, now time.Time) *intent.Actor {

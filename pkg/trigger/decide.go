@@ -151,6 +151,7 @@ type Decision struct {
 	Phase     Phase
 	Message   string
 	Next      *schedule.Slot
+	NextGate  *run.ClosedGate   // closed when the next slot is to start; nil: it is open, or there is none
 	Returned  []string          // label keys that came back from the hands that applied them
 	Window    *schedule.Verdict // what the gate says; nil without one
 	Waiting   string            // what was asked for and cannot be claimed yet, and why

@@ -711,10 +711,23 @@ func TestWakesWhenTheAnswerMayDiffer(t *testing.T) {
 	}
 }
 
+// gated puts a policy named night before the plan.
+func gated(t *testing.T, spec schedule.PolicySpec) edit {
+	t.Helper()
+	p, err := schedule.ParsePolicy("night", spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(f *trigger.Facts) { f.Gate = schedule.NewGate(schedule.GateSpec{Policies: []*schedule.Policy{p}}) }
+}
+
 func TestPhases(t *testing.T) {
 	hourly := scheduled("0 * * * *")
+	night := schedule.PolicySpec{Strategy: schedule.MaintenanceScheduled, MaintenanceSchedule: &schedule.MaintenanceSchedule{Windows: []schedule.Window{{Start: "22:00", End: "00:00"}}}}
+	at1 := ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("01:00") })
+	at2 := ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("22:00") })
 	for want, f := range map[string]trigger.Facts{
-		"Idle: next run 2026-12-05T02:00:00Z UTC":                                               coretest.Facts("01:30", hourly, ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("01:00") })),
+		"Idle: next run 2026-12-05T02:00:00Z UTC":                                               coretest.Facts("01:30", hourly, at1),
 		"Idle: waits for kubectl maint trigger":                                                 coretest.Facts("01:30"),
 		"Idle: waits for a trigger label on Deployment/orders":                                  coretest.Facts("01:30", onTarget("t"), func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"k"} }),
 		"Running: a run begins (schedule)":                                                      coretest.Facts("01:00", hourly),
@@ -735,7 +748,10 @@ func TestPhases(t *testing.T) {
 		"Invalid: line 3: spec: is wrong":                       coretest.Facts("01:00", func(f *trigger.Facts) { f.Faults = document.Faults{{Line: 3, Path: "spec", Message: "is wrong"}} }),
 		"Waiting: clocks differ":                                coretest.Facts("01:00", func(f *trigger.Facts) { f.ClockDoubt = "clocks differ" }),
 		"Waiting: the slot 2026-12-05T01:00:00Z waits: not yet": coretest.Facts("01:00", hourly, coretest.NotReady("target")),
-		"Waiting: not yet":                                      coretest.Facts("00:30", hourly, coretest.NotReady("target")),
+		"Idle: next run 2026-12-05T02:00:00Z UTC, outside of its window, which opens at 2026-12-05T22:00:00Z (policy night: outside of the windows)": coretest.Facts("01:30", hourly, at1, gated(t, night)),
+		"Idle: next run 2026-12-05T02:00:00Z UTC, outside of its window, which does not open by itself (policy night: Restrictive)":                  coretest.Facts("01:30", hourly, at1, gated(t, schedule.PolicySpec{Strategy: schedule.Restrictive})),
+		"Idle: next run 2026-12-05T23:00:00Z UTC": coretest.Facts("22:30", hourly, at2, gated(t, night)),
+		"Waiting: not yet":                        coretest.Facts("00:30", hourly, coretest.NotReady("target")),
 	} {
 		d := trigger.Decide(f)
 		if got := string(d.Phase) + ": " + d.Message; got != want {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -229,13 +230,21 @@ func (d *decider) phase() (Phase, string) {
 	case d.f.Unwatched != "":
 		return PhaseWaiting, d.f.Unwatched
 	case d.out.Next != nil:
-		return PhaseIdle, "next run " + d.out.Next.Wall + " " + d.out.Next.Zone
+		return PhaseIdle, d.nextRun()
 	case len(d.f.Spec.Triggers.Labels) > 0:
 		return PhaseIdle, "waits for a trigger label on " + d.f.Spec.TargetSaid()
 	case len(d.f.Spec.Triggers.Watch) > 0:
 		return PhaseIdle, "waits for a change of " + d.f.Spec.Triggers.Watch[0].String()
 	}
 	return PhaseIdle, "waits for kubectl maint trigger"
+}
+
+func (d *decider) nextRun() string {
+	text := "next run " + d.out.Next.Wall + " " + d.out.Next.Zone
+	if d.out.NextGate != nil {
+		text += ", " + cut(d.out.NextGate.Then(func(t time.Time) string { return t.UTC().Format(time.RFC3339) }))
+	}
+	return text
 }
 
 func (d *decider) pauseMessage() string {
@@ -291,6 +300,7 @@ func (d *decider) nextSlot() {
 		}
 		if !d.skipsLater(slot.At, &next) && !d.pausedAt(slot.At) {
 			d.out.Next = &slot
+			d.out.NextGate = run.ClosedFor(d.f.Gate, "", intent.Bypass{}, StartsAt(d.f.Spec, d.f.Namespace, d.f.Name, slot.At, slot.Index))
 			return
 		}
 		from = slot.At

@@ -167,7 +167,7 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 		case v.Until != nil:
 			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, spec.Triggers.Schedules[item.Schedule].Timezone)+" ("+v.Reason+")")
 		default:
-			items[i].Note = view.JoinNote(item.Note, "window closed ("+v.Reason+")")
+			items[i].Note = view.JoinNote(item.Note, "window closed, does not open by itself ("+v.Reason+")")
 		}
 	}
 }

@@ -45,13 +45,21 @@ func (v Printer) Next(p view.Plan) string {
 		if n := p.Decision.Next.Note; n != "" {
 			note = ", " + instant.NoteWords(n)
 		}
-		return v.When(trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Next.At, p.Decision.Next.Index)) + note
+		return v.When(trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Next.At, p.Decision.Next.Index)) + note + v.nextGate(p)
 	case len(p.Faults) > 0:
 		return "nothing runs while the plan is invalid"
 	case len(p.Spec.Triggers.Schedules) == 0:
 		return ""
 	}
 	return "no slot that is neither paused nor skipped"
+}
+
+// nextGate says that the next start lies outside of the window; empty where it does not.
+func (v Printer) nextGate(p view.Plan) string {
+	if g := p.Decision.NextGate; g != nil {
+		return ", " + g.Then(v.Both)
+	}
+	return ""
 }
 
 func (v Printer) last(p view.Plan) string {
