@@ -26,7 +26,7 @@ func Node(n *corev1.Node) nodes.Node {
 	out := nodes.Node{
 		Name: n.Name, UID: string(n.UID), Zone: n.Labels[corev1.LabelTopologyZone],
 		Unschedulable: n.Spec.Unschedulable, NotReady: !NodeReady(n), Deleting: n.DeletionTimestamp != nil,
-		Progress: n.Annotations[StatusProgress], Behavior: n.Annotations[StatusBehavior],
+		Progress: n.Annotations[StatusProgress], Behavior: n.Annotations[StatusBehavior], Conditions: n.Annotations[StatusConditions],
 	}
 	out.ReadCurrent(Requests(n.Annotations), RequestStatuses(n.Annotations), n.Annotations[StatusCordoned])
 	if out.Cordon != nil && out.Unschedulable && !out.Cordon.Before {
@@ -52,7 +52,7 @@ func NodePatch(uid types.UID, version string, step nodes.Step) ([]byte, error) {
 			on[StatusCordoned] = step.Cordon.String()
 		}
 	}
-	for key, text := range map[string]*string{StatusProgress: step.Progress, StatusBehavior: step.Behavior} {
+	for key, text := range map[string]*string{StatusProgress: step.Progress, StatusBehavior: step.Behavior, StatusConditions: step.Conditions} {
 		if text == nil {
 			continue
 		}

@@ -23,6 +23,7 @@ type Node struct {
 	Foreign       bool           // the record on it is of an earlier node of its name, and counts for nothing
 	Progress      string         // status.maint.dev/progress as it stands
 	Behavior      string         // status.maint.dev/behavior as it stands
+	Conditions    string         // status.maint.dev/conditions as it stands
 	Gate          Gate           // whether its stanza permits change; also closed while paused
 	Drain         Session        // what the drain of this node says; not remembered anywhere
 }

@@ -20,6 +20,7 @@ type Step struct {
 	Cordon        *Cordon // with CordonChanged: the new record, nil to remove it
 	Progress      *string // the new NodeProgress, empty to remove it; nil: left as it is
 	Behavior      *string // what is told of the node's gate, empty to remove it; nil: left as it is
+	Conditions    *string // the new list of its conditions, empty to remove it; nil: left as it is
 	Events        []Event
 
 	Drain *Drain     // the drain that shall run now; nil: none, one that runs is stopped
@@ -49,7 +50,14 @@ type Event struct {
 
 // Writes says whether there is something to write.
 func (s Step) Writes() bool {
-	return len(s.Statuses) > 0 || len(s.Remove) > 0 || s.Unschedulable != nil || s.CordonChanged || s.Progress != nil || s.Behavior != nil
+	return s.maintains() || s.Behavior != nil || s.Conditions != nil
+}
+
+// OnlyTells says whether all that is written is what is told of the node's gate.
+func (s Step) OnlyTells() bool { return s.Writes() && !s.maintains() }
+
+func (s Step) maintains() bool {
+	return len(s.Statuses) > 0 || len(s.Remove) > 0 || s.Unschedulable != nil || s.CordonChanged || s.Progress != nil
 }
 
 // Apply is the node as it is when the step has been written.
@@ -73,6 +81,9 @@ func (s Step) Apply(n Node) Node {
 	}
 	if s.Behavior != nil {
 		n.Behavior = *s.Behavior
+	}
+	if s.Conditions != nil {
+		n.Conditions = *s.Conditions
 	}
 	return n
 }

@@ -6,16 +6,33 @@ package nodes
 // (its value is broken, its requestor failed, it was given up) wants nothing.
 func (n *Node) Wanted() (atWork, waits bool) {
 	for _, a := range n.Asked {
-		switch {
-		case a.Gone:
-		case a.Status == nil:
-			waits = waits || a.Fault == ""
-		case a.Status.Ended != nil, a.Status.Phase == Invalid, a.Status.Phase == RequestorFailed:
-		case a.Status.Phase == Pending, a.Status.Blocked != nil && a.Status.Blocked.Permanent:
-			waits = true
-		default:
-			atWork = true
-		}
+		works, waiting := a.wants()
+		atWork, waits = atWork || works, waits || waiting
 	}
 	return atWork, waits
+}
+
+// Waiting are the requestors of whose requests Wanted says that they wait.
+func (n *Node) Waiting() []string {
+	var out []string
+	for _, a := range n.Asked {
+		if _, waits := a.wants(); waits {
+			out = append(out, a.Request.Requestor)
+		}
+	}
+	return out
+}
+
+func (a Asked) wants() (atWork, waits bool) {
+	switch {
+	case a.Gone:
+		return false, false
+	case a.Status == nil:
+		return false, a.Fault == ""
+	case a.Status.Ended != nil, a.Status.Phase == Invalid, a.Status.Phase == RequestorFailed:
+		return false, false
+	case a.Status.Phase == Pending, a.Status.Blocked != nil && a.Status.Blocked.Permanent:
+		return false, true
+	}
+	return true, false
 }

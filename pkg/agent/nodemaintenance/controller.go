@@ -261,7 +261,8 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 	k.notifyRuns(objects, claims, k.previewedGrants(ctx, claims, ranking, now))
 	k.Metrics.NodeRequests(world.Nodes)
 	k.Metrics.DrainsBlocked(k.blockedDrains(world.Nodes, claims, ranking))
-	k.conditions(ctx, objects, world, claims.works, k.apply(ctx, objects, world, ranking, writing))
+	busy := k.apply(ctx, objects, world, ranking, claims.engaged, writing)
+	k.conditions(ctx, objects, world, claims.works, busy)
 	k.reportLimits(ranking.Conditions, now)
 	return k.look.again
 }
@@ -369,10 +370,11 @@ type claims struct {
 	steps   map[string]store.StepKey    // steps that want nodes, by their names in the ranking
 	unknown []wish                      // nodes that the agent does not see
 	works   map[string][]lifecycle.Work // what the runs have to do with nodes, by node
+	engaged map[string]engagement       // by node
 }
 
 func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
-	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]planDrain{}, works: map[string][]lifecycle.Work{}}
+	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]planDrain{}, works: map[string][]lifecycle.Work{}, engaged: map[string]engagement{}}
 	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
@@ -381,6 +383,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 		for _, w := range lifecycle.OfRun(claimantOf(l), l.Journal, holds, wants) {
 			c.works[w.Node] = append(c.works[w.Node], w)
 		}
+		c.engage(l, holds, wants)
 		for _, h := range holds {
 			h.Step = store.StepKey{Run: l.Key(), Path: h.Path}.String()
 			h.Stalled = k.stalls(ctx, l, h, now)

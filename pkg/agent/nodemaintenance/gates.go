@@ -1,7 +1,6 @@
 package nodemaintenance
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -26,7 +25,7 @@ type Gates struct {
 func (g Gates) note(n *nodeObject, pending int) {
 	k := types.NamespacedName{Name: n.Name}
 	in := annotations.Intent(n.Annotations)
-	if !in.Stanza.Set() && !in.Pause.On && len(annotations.Requests(n.Annotations)) == 0 {
+	if !governed(in) && len(annotations.Requests(n.Annotations)) == 0 {
 		g.Book.Forget(k)
 		return
 	}
@@ -68,27 +67,6 @@ func (g Gates) verdict(q policy.Query, pause schedule.Pause) func(time.Time) sch
 		}
 		return schedule.NewGate(schedule.GateSpec{}).Verdict(now)
 	}
-}
-
-// behavior is what a node with a request tells of its gate, for those who asked and may not
-// read what stands behind it; empty: nothing does, or nobody asks any more. While the clock is in
-// doubt nothing new is told.
-func (g Gates) behavior(o *nodeObject, n nodes.Node, everywhere *nodes.Gate, now time.Time) string {
-	in := annotations.Intent(o.Annotations)
-	switch {
-	case !slices.ContainsFunc(n.Asked, func(a nodes.Asked) bool { return !a.Gone }):
-		return ""
-	case g.ClockDoubt() != "":
-		return n.Behavior
-	case everywhere == nil && !in.Stanza.Set() && !in.Pause.Holds(now):
-		return ""
-	}
-	strategy, v := schedule.Restrictive, schedule.Verdict{Reason: n.Gate.Reason, Until: n.Gate.Next} // in a pause: the gate has its words
-	if everywhere == nil && !in.Pause.Holds(now) {
-		q := in.Query("", nil)
-		strategy, v = g.Book.Strategy(q, now), g.verdict(q, in.Pause)(now)
-	}
-	return g.Book.Behavior(n.Behavior, v, strategy, now)
 }
 
 // cluster is what keeps change from starting on any node: a pause of the whole

@@ -84,7 +84,7 @@ func (w *world) lead(change ...func(*Config)) *agent {
 		Kube: conn.Kube, Accounts: accounts,
 		Drainer: func(changed func(node, by string)) executors.Drainer { a.drains.changed = changed; return a.drains },
 		Nodes:   shown.Informer.GetStore(), Runs: w.runs, Draining: func() map[types.NamespacedName]client.Account { return w.plans },
-		Gates: Gates{Book: store.NewGates("maint-system"), Pauses: func() []schedule.Pause { w.mu.Lock(); defer w.mu.Unlock(); return w.pauses }, ClockDoubt: func() string { return w.doubt }},
+		Gates: Gates{Book: store.NewGates("maint-system"), Pauses: func() []schedule.Pause { w.mu.Lock(); defer w.mu.Unlock(); return w.pauses }, ClockDoubt: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.doubt }},
 		Steps: w, EnqueueRun: func(k types.NamespacedName) { w.mu.Lock(); defer w.mu.Unlock(); w.rung = append(w.rung, k) },
 		Blocked: func(_ *store.CachedRun, path string, list []string, why string) {
 			w.mu.Lock()
@@ -126,6 +126,13 @@ func (w *world) paused(all ...schedule.Pause) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pauses = all
+}
+
+// doubts has the clock be in doubt while an agent may ask for it.
+func (w *world) doubts(why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.doubt = why
 }
 
 // Wake is Steps'.

@@ -55,39 +55,42 @@ func await(ctx context.Context, group *sync.WaitGroup) {
 }
 
 // apply does for each node with requests the one next thing: a write, a drain, a
-// count of pods. What is to be drained no more is stopped before anything is written. The
-// nodes that are being written are busy.
-func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, world nodes.ClusterState, ranking nodes.Ranking, writing map[string]*nodeWriting) (busy map[string]bool) {
+// count of pods; and has nodes say what is told of their gates. What is to be drained no
+// more is stopped before anything is written. The nodes that are being written are busy.
+func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, world nodes.ClusterState, ranking nodes.Ranking, engaged map[string]engagement, writing map[string]*nodeWriting) (busy map[string]bool) {
 	busy = map[string]bool{}
 	for name := range writing {
 		busy[name] = true
 	}
 	steps, drains := map[string]nodes.Step{}, map[string]bool{}
 	for _, n := range world.Nodes {
-		if len(n.Asked) == 0 && n.Cordon == nil {
-			continue
+		var step nodes.Step
+		maintained := len(n.Asked) > 0 || n.Cordon != nil
+		if maintained {
+			step = nodes.Advance(n, k.previewTurns(ctx, n, ranking.Turns(n.Name), world.Now), world.Limits, world.Now)
+			if !step.Writes() && leftOver(n, world.Holds) {
+				step.CordonChanged = true
+			}
+			k.look.by(step.Next)
+			k.pods.watch(ctx, n.Name, step.Watch)
+			drains[n.Name] = step.Drain != nil
 		}
-		step := nodes.Advance(n, k.previewTurns(ctx, n, ranking.Turns(n.Name), world.Now), world.Limits, world.Now)
-		if !step.Writes() && leftOver(n, world.Holds) {
-			step.CordonChanged = true
+		k.tell(&step, objects[n.Name], n, engaged[n.Name], world.Now)
+		if maintained || step.Writes() {
+			steps[n.Name] = step
 		}
-		if told := k.Gates.behavior(objects[n.Name], n, k.look.shut, world.Now); told != n.Behavior {
-			step.Behavior = &told
-		}
-		k.look.by(step.Next)
-		k.pods.watch(ctx, n.Name, step.Watch)
-		drains[n.Name], busy[n.Name] = step.Drain != nil, busy[n.Name] || step.Writes()
-		steps[n.Name] = step
+		busy[n.Name] = busy[n.Name] || step.Writes()
 	}
 	k.endDrains(drains)
 	later := k.writer.postponed(world.Now)
+	status := newStatusBudget(writing, k.writer.tells(world.Now))
 	var group sync.WaitGroup
 	for _, n := range world.Nodes {
 		step, there := steps[n.Name]
 		switch {
 		case !there || writing[n.Name] != nil:
 		case step.Writes():
-			if !k.DryRun && later[n.Name].IsZero() {
+			if !k.DryRun && later[n.Name].IsZero() && status.allows(step) {
 				k.writer.startWrite(ctx, &group, objects[n.Name], step)
 			}
 		case step.Drain != nil && k.drainer != nil:
@@ -179,7 +182,8 @@ func shows(n *nodeObject, step nodes.Step) bool {
 	return (!step.CordonChanged || n.Annotations[annotations.StatusCordoned] == record) &&
 		(step.Unschedulable == nil || n.Spec.Unschedulable == *step.Unschedulable) &&
 		(step.Progress == nil || n.Annotations[annotations.StatusProgress] == *step.Progress) &&
-		(step.Behavior == nil || n.Annotations[annotations.StatusBehavior] == *step.Behavior)
+		(step.Behavior == nil || n.Annotations[annotations.StatusBehavior] == *step.Behavior) &&
+		(step.Conditions == nil || n.Annotations[annotations.StatusConditions] == *step.Conditions)
 }
 
 // requeueLater has the nodes looked at again when the nodes that could not be written

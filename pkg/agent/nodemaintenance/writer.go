@@ -36,6 +36,8 @@ type nodeWriter struct {
 	later   map[string]time.Time   // nodes that could not be written, and until when they are left alone
 	refused workflow.Refusal       // of every write of a node for want of a right; zero: not
 	denied  time.Time              // until then requests are left out: the agent may not write nodes
+	unsaid  workflow.Refusal       // of writes that change nothing but what is told of gates; zero: not
+	quiet   time.Time              // until then such writes are left out
 }
 
 func newNodeWriter(c Config, enqueue func()) *nodeWriter {
@@ -112,7 +114,7 @@ func (nw *nodeWriter) write(ctx, inner context.Context, n *nodeObject, step node
 	case err == nil && got == nil: // somebody else was first
 	case err == nil:
 		nw.keep(got)
-		nw.may()
+		nw.may(step)
 		nw.say(got, step)
 	case apierrors.IsConflict(err):
 		nw.reread(ctx, n.Name)
@@ -120,7 +122,7 @@ func (nw *nodeWriter) write(ctx, inner context.Context, n *nodeObject, step node
 	case apierrors.IsNotFound(err): // the watch has still to show it
 		nw.leave(n.Name, writeBackoff)
 	default:
-		nw.postpone(n.Name, err)
+		nw.postpone(n.Name, step, err)
 	}
 }
 
@@ -143,15 +145,36 @@ func (nw *nodeWriter) outcomeOf(ctx context.Context, n *nodeObject, step nodes.S
 }
 
 // may notes that the agent may write nodes.
-func (nw *nodeWriter) may() {
+func (nw *nodeWriter) may(step nodes.Step) {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
-	nw.refused = workflow.Refusal{}
+	nw.unsaid, nw.quiet = workflow.Refusal{}, time.Time{}
+	if !step.OnlyTells() {
+		nw.refused = workflow.Refusal{}
+	}
+}
+
+// tells is how many writes at once may change nothing but what is told of gates. An agent that
+// may not write nodes, which it can do without where nobody makes requests, tries one now and then.
+func (nw *nodeWriter) tells(now time.Time) int {
+	nw.mu.Lock()
+	defer nw.mu.Unlock()
+	switch {
+	case now.Before(nw.quiet):
+		return 0
+	case nw.unsaid.Times > 0:
+		return 1
+	}
+	return statusWrites
 }
 
 // postpone leaves a node that could not be written alone for a while, and all
 // requests where the agent lacks the right to.
-func (nw *nodeWriter) postpone(node string, err error) {
+func (nw *nodeWriter) postpone(node string, step nodes.Step, err error) {
+	if step.OnlyTells() && apierrors.IsForbidden(err) {
+		nw.hush(err)
+		return
+	}
 	nw.Log.Warn("a node could not be written; it is tried again later", "node", node, "error", err.Error())
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
@@ -166,6 +189,21 @@ func (nw *nodeWriter) postpone(node string, err error) {
 			nw.denied = now.Add(queue.ResyncPeriod)
 		}
 	}
+}
+
+// hush leaves out for a while what is told of gates alone. It is said once.
+func (nw *nodeWriter) hush(err error) {
+	nw.mu.Lock()
+	defer nw.mu.Unlock()
+	now := nw.Now()
+	if now.Before(nw.quiet) { // of several writes at once
+		return
+	}
+	if nw.unsaid.Times == 0 {
+		nw.Log.Info("nodes do not say whether they may be changed: the agent may not write nodes", "error", err.Error())
+	}
+	nw.unsaid, _ = nw.unsaid.Again(now)
+	nw.quiet = nw.unsaid.RetryAt(now)
 }
 
 // leave leaves a node alone for a while.
@@ -280,5 +318,9 @@ func (nw *nodeWriter) postponed(now time.Time) map[string]time.Time {
 func (nw *nodeWriter) next() []time.Time {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
-	return slices.Collect(maps.Values(nw.later))
+	out := slices.Collect(maps.Values(nw.later))
+	if nw.Now().Before(nw.quiet) {
+		out = append(out, nw.quiet)
+	}
+	return out
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
@@ -224,6 +225,11 @@ func (g *Gates) StrategyOf(o *Subject, now time.Time) schedule.Strategy {
 // rooms that write no status of documents, and so do not import status.
 func (*Gates) Behavior(have string, v schedule.Verdict, strategy schedule.Strategy, now time.Time) string {
 	return status.Behavior(have, v, strategy, now)
+}
+
+// Conditions writes those of an object, after those that stand there: for the same rooms.
+func (*Gates) Conditions(have string, list []metav1.Condition, now time.Time) string {
+	return status.Conditions(have, list, now)
 }
 
 // SubjectStrategy is the strategy of one question, for subjects alone: it is asked under
