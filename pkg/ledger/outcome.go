@@ -121,7 +121,9 @@ func overridesOf(r run.Run, j run.Journal) []Override {
 		})
 	}
 	note(OverrideApproved, "", j.Approved)
-	note(OverrideBypass, "", j.Passed)
+	if !askedItself(r.Request, j.Passed) {
+		note(OverrideBypass, "", j.Passed)
+	}
 	if r.Request.OutsideWindow {
 		note(OverrideOutsideWindow, "", &intent.Actor{Name: r.Request.Actor, Reason: r.Request.Reason, Verified: r.Request.Verified})
 	}
@@ -136,6 +138,12 @@ func overridesOf(r run.Run, j run.Journal) []Override {
 		}
 	}
 	return out
+}
+
+// askedItself says whether it is the run's own request that let it through its gate: asking to run
+// outside of the window and doing so is one decision.
+func askedItself(r run.Request, passed *intent.Actor) bool {
+	return r.OutsideWindow && passed != nil && passed.Name == r.Actor && passed.Reason == r.Reason
 }
 
 func answered(a *run.Approval) string {

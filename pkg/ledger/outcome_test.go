@@ -64,6 +64,12 @@ func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
 			}},
 		},
 		{
+			"it started outside of its window, as it was asked to",
+			run.Request{OutsideWindow: true, Actor: "ann", Reason: "urgent"},
+			run.Journal{StartedAt: &began, Passed: &intent.Actor{Name: "ann", Reason: "urgent", At: began}, End: &run.End{Phase: run.Succeeded}},
+			ledger.Outcome{Phase: run.Succeeded, Duration: took, Overrides: []ledger.Override{{What: "outside-window", Actor: "ann", Reason: "urgent"}}},
+		},
+		{
 			"it never started",
 			run.Request{},
 			run.Journal{End: &run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonDeadline, Message: "too late"}},
