@@ -99,7 +99,8 @@ func blockCounts(blocks []drain.Block) string {
 type podReader struct {
 	k          *factory.Cluster
 	budgets    map[string][]drain.Budget // by namespace
-	whole      bool                      // budgets holds those of all namespaces
+	asked      bool                      // for those of all namespaces at once
+	whole      bool                      // budgets holds them
 	daemonSets map[string]bool
 	agent      factory.AgentState
 }
@@ -146,7 +147,8 @@ func (w *podReader) podsAndBudgets(ctx context.Context, node string) ([]drain.Po
 // budgetsOf reads the budgets of some namespaces, each once: all at once where that
 // is allowed, for a node has pods of many.
 func (w *podReader) budgetsOf(ctx context.Context, namespaces []string) ([]drain.Budget, error) {
-	if !w.whole {
+	if !w.asked {
+		w.asked = true
 		if list, err := w.k.Kube.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{}); err == nil {
 			w.whole = true
 			for i := range list.Items {

@@ -162,13 +162,16 @@ func ClaimsOfNode(n Node) []NodeClaim {
 	for _, r := range n.StepClaims {
 		out = append(out, NodeClaim{Node: n.Name, By: ClaimantWords(r.Claimant()), Phase: r.Words(), Reason: "run " + r.Run.Run.Name})
 	}
-	return append(out, leftClaims(n.Node, claimantsOf(n.StepClaims))...)
+	return append(out, leftClaims(n.Node, holdersOf(n.StepClaims))...)
 }
 
-func claimantsOf(rollings []StepClaim) []string {
+// holdersOf are the plans whose runs have a node; one that is still to come to it has not.
+func holdersOf(rollings []StepClaim) []string {
 	var out []string
 	for _, r := range rollings {
-		out = append(out, r.Claimant())
+		if r.Phase != "" {
+			out = append(out, r.Claimant())
+		}
 	}
 	return out
 }

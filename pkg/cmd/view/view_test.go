@@ -154,6 +154,15 @@ func TestWhoHasANode(t *testing.T) {
 	if diff := cmp.Diff(want, ClaimsOfNode(Node{Node: n, StepClaims: []StepClaim{claim}})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	claim.Phase, n.Asked = "", nil // a new run, which has not come to what an earlier one left
+	want = []NodeClaim{
+		{Node: "a", By: "plan shop/roll", Phase: "not begun", Reason: "run r"},
+		{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "cordoned for it", Since: saturday()},
+		{Node: "a", By: "plan shop/left", Phase: "Cordoned", Reason: "cordoned for it", Since: saturday()},
+	}
+	if diff := cmp.Diff(want, ClaimsOfNode(Node{Node: n, StepClaims: []StepClaim{claim}})); diff != "" {
+		t.Errorf("of a run that waits (-want +got):\n%s", diff)
+	}
 }
 
 func TestWordsAroundWords(t *testing.T) {

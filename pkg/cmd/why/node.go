@@ -62,7 +62,9 @@ func (q nodeQuestion) answer(v print.Printer) nodeAnswer {
 	var rolling []string
 	for _, r := range q.stepClaims {
 		if r.Node == q.node {
-			rolling = append(rolling, r.Claimant())
+			if r.Phase != "" {
+				rolling = append(rolling, r.Claimant())
+			}
 			q.rollout(&out, v, n, r, ranking)
 		}
 	}

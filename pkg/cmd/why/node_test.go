@@ -123,6 +123,10 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"plan shop/p: cordoned for it; its run maint-run-p-x goes on",
 		},
 		{
+			"an earlier run left it cordoned, and the new one waits", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}})), cmdtest.Node("b", Held("other", nodes.Ready, "")...)).with(func(q *nodeQuestion) { q.runs = map[string]string{"plan:shop/p": "maint-run-p-x"} }).with(rolls(run.Item{Name: "a"})),
+			"plan shop/p: cordoned for it; its run maint-run-p-x goes on\n1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b (run maint-run-p-x, step roll) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+		},
+		{
 			"a plan drains another", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(drains(run.DrainTarget{Name: "b", Cordoned: true})),
 			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
