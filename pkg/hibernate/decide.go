@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
 // Phase is how a plan as a whole is.
@@ -31,6 +32,8 @@ type Facts struct {
 	Now   time.Time
 	Spec  Spec // of the document; of one that is gone or cannot be read, that of the snapshots
 	Plan  string
+	// Namespace is that of the plan.
+	Namespace string
 	UID   string
 	Sleep bool   // it should be asleep now
 	Keep  bool   // paused: what is at work goes on to its end, and nothing else begins
@@ -373,7 +376,7 @@ func (d *decider) phase() {
 	switch {
 	case len(d.f.Missing) > 0:
 		d.out.Phase = InError
-		d.out.Message = fmt.Sprintf("the restore data of %s is gone: nobody knows how it was before it was put to sleep; wake it by hand, and say so with 'kubectl maint trigger'", strings.Join(d.f.Missing, ", "))
+		d.out.Message = fmt.Sprintf("the restore data of %s is gone: nobody knows how it was before it was put to sleep; wake it by hand, and say so with %s", strings.Join(d.f.Missing, ", "), intent.Command(d.f.Namespace, "trigger", d.f.Plan))
 	case len(d.f.Blocked) > 0:
 		d.out.Phase, d.out.Message = InError, d.f.Blocked[slices.Min(slices.Collect(maps.Keys(d.f.Blocked)))]
 	case n == 0:

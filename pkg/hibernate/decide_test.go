@@ -19,7 +19,7 @@ var evening = time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC) //nolint:gochecknoglo
 
 // asleepAt is a story in which all is to sleep; without records none has begun.
 func toldToSleep(strategy Strategy, targets string, states ...string) story {
-	s := story{spec: Spec{Execution: Execution{Strategy: strategy}}, facts: Facts{Now: evening, Plan: "nights", UID: "u", Sleep: true, Cycle: "nights-1", Until: new(evening.Add(10 * time.Hour))}}
+	s := story{spec: Spec{Execution: Execution{Strategy: strategy}}, facts: Facts{Now: evening, Namespace: "shop", Plan: "nights", UID: "u", Sleep: true, Cycle: "nights-1", Until: new(evening.Add(10 * time.Hour))}}
 	for _, name := range strings.Fields(targets) {
 		s.spec.Targets = append(s.spec.Targets, Target{Name: name, Type: TypeNoop})
 	}
@@ -198,10 +198,10 @@ func TestWhatIsDoneNext(t *testing.T) {
 		"a sleep does not wait for them": {toldToSleep(Strategy{}, "a", "a wake Awake").checked(), []string{"Hibernating: 0 of 1 targets sleep", "write a shutdown Running", "shutdown a"}},
 
 		"its restore data is gone: it is said": {toldToWake(Strategy{}, "a b").with(func(f *Facts) { f.Missing = []string{"a"} }), []string{
-			"Error: the restore data of a is gone: nobody knows how it was before it was put to sleep; wake it by hand, and say so with 'kubectl maint trigger'",
+			"Error: the restore data of a is gone: nobody knows how it was before it was put to sleep; wake it by hand, and say so with 'kubectl maint -n shop trigger nights'",
 		}},
 		"its restore data is gone: it is not begun anew, and the rest wakes": {toldToSleep(Strategy{Type: Parallel}, "a b", "b Asleep").with(func(f *Facts) { f.Missing = []string{"a"} }), []string{
-			"Error: the restore data of a is gone: nobody knows how it was before it was put to sleep; wake it by hand, and say so with 'kubectl maint trigger'", "shutdown b",
+			"Error: the restore data of a is gone: nobody knows how it was before it was put to sleep; wake it by hand, and say so with 'kubectl maint -n shop trigger nights'", "shutdown b",
 		}},
 		"restore data that does not count: nothing is done to its target": {toldToSleep(Strategy{Type: Parallel}, "a b").with(func(f *Facts) { f.Blocked = map[string]string{"a": "forged"} }), []string{
 			"Error: forged", "write b shutdown Running", "shutdown b",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -88,8 +89,9 @@ func (l Ledger) LeftBy(run string, at time.Time) bool {
 	return run != "" && slices.ContainsFunc(l.Left, func(o Leftover) bool { return o.Run == run && o.At.Before(at) })
 }
 
-// LeftMessage names what was left, in one sentence; empty when nothing was.
-func (l Ledger) LeftMessage() string {
+// LeftMessage names what was left by the plan's runs, which are in its namespace, in one
+// sentence; empty when nothing was.
+func (l Ledger) LeftMessage(namespace string) string {
 	if len(l.Left) == 0 {
 		return ""
 	}
@@ -102,7 +104,7 @@ func (l Ledger) LeftMessage() string {
 	if n := len(l.Left) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more)", n)
 	}
-	return text + fmt.Sprintf("; put it right by hand, or say that you know: kubectl maint resume %s", first.Run)
+	return text + "; put it right by hand, or say that you know: " + intent.Command(namespace, "resume", first.Run)
 }
 
 // Taken is the end of a claim whose run was made and is not there any more, while

@@ -65,8 +65,8 @@ func left(paths ...string) ledger.Ledger {
 
 func TestWhatARunDidNotPutBackIsKeptUntilSomebodyKnowsOrItIsAsItWas(t *testing.T) {
 	l := left("a", "b")
-	message := l.LeftMessage()
-	for _, want := range []string{"run run-1, step a", "spec.replicas of Deployment/orders stays 0, was 7: forbidden", "and 1 more", "kubectl maint resume run-1"} {
+	message := l.LeftMessage("shop")
+	for _, want := range []string{"run run-1, step a", "spec.replicas of Deployment/orders stays 0, was 7: forbidden", "and 1 more", "'kubectl maint -n shop resume run-1'"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("%q lacks %q", message, want)
 		}
@@ -88,7 +88,7 @@ func TestWhatARunDidNotPutBackIsKeptUntilSomebodyKnowsOrItIsAsItWas(t *testing.T
 	}
 	f.ResumeSeen = coretest.Clock("02:31")
 	d := trigger.Decide(f)
-	if !d.Changed || len(d.Ledger.Left) != 0 || d.Ledger.LeftMessage() != "" {
+	if !d.Changed || len(d.Ledger.Left) != 0 || d.Ledger.LeftMessage("shop") != "" {
 		t.Errorf("acknowledged: changed %t, %+v", d.Changed, d.Ledger.Left)
 	}
 	if diff := cmp.Diff(1, len(l.Left)); diff != "" {
@@ -208,12 +208,12 @@ func TestWhoLeftWhatByWhen(t *testing.T) {
 		t.Errorf("acknowledged: %+v", got)
 	}
 	one := l.PutBack("run-1", "b")
-	if strings.Contains(one.LeftMessage(), "more") || !strings.Contains(l.LeftMessage(), "(and 1 more)") {
-		t.Errorf("%q, %q", one.LeftMessage(), l.LeftMessage())
+	if strings.Contains(one.LeftMessage("shop"), "more") || !strings.Contains(l.LeftMessage("shop"), "(and 1 more)") {
+		t.Errorf("%q, %q", one.LeftMessage("shop"), l.LeftMessage("shop"))
 	}
 	one.Left[0].Step = ""
-	if !strings.HasPrefix(one.LeftMessage(), "run run-1: ") {
-		t.Errorf("of the whole run: %q", one.LeftMessage())
+	if !strings.HasPrefix(one.LeftMessage("shop"), "run run-1: ") {
+		t.Errorf("of the whole run: %q", one.LeftMessage("shop"))
 	}
 }
 

@@ -170,7 +170,7 @@ func (s *sleeper) settle(now time.Time, want hibernate.DesiredState, paused bool
 	const most = 1000 // each target begins once and ends once
 	for range most {
 		d := hibernate.Decide(hibernate.Facts{
-			Now: now, Spec: s.Spec, Plan: s.Name, UID: s.key(), Sleep: want.Asleep, Keep: paused, Cycle: s.Name, Until: want.Until,
+			Now: now, Spec: s.Spec, Namespace: s.Namespace, Plan: s.Name, UID: s.key(), Sleep: want.Asleep, Keep: paused, Cycle: s.Name, Until: want.Until,
 			Forbidden: forbidden, Records: s.records, Healthy: true,
 		})
 		if len(d.Closed) > 0 {

@@ -99,7 +99,7 @@ func admitApproval(r run.Run, s AdmissionFacts) (Admission, bool) {
 	case !s.Now.Before(limit):
 		return Admission{Result: run.Missed, Reason: run.ReasonApproval, Message: "nobody approved or rejected it until " + limit.UTC().Format(time.RFC3339)}, true
 	}
-	message := fmt.Sprintf("waits for approval until %s (kubectl maint approve %s)", limit.UTC().Format(time.RFC3339), r.Name)
+	message := fmt.Sprintf("waits for approval until %s (%s)", limit.UTC().Format(time.RFC3339), intent.Command(r.Namespace, "approve", r.Name))
 	return Admission{Waiting: run.WaitApproval, Message: message, Until: limit}, true
 }
 

@@ -236,7 +236,7 @@ func (d *decider) phase() (Phase, string) {
 	case len(d.f.Spec.Triggers.Watch) > 0:
 		return PhaseIdle, "waits for a change of " + d.f.Spec.Triggers.Watch[0].String()
 	}
-	return PhaseIdle, "waits for kubectl maint trigger"
+	return PhaseIdle, "waits to be triggered: " + intent.Command(d.f.Namespace, "trigger", d.f.Name)
 }
 
 func (d *decider) nextRun() string {
@@ -249,7 +249,7 @@ func (d *decider) nextRun() string {
 
 func (d *decider) pauseMessage() string {
 	if own := d.f.Intent.Pause; own.Holds(d.f.Now) && own.Until == nil {
-		return "paused until the annotation maint.dev/pause is removed (kubectl maint resume)" + cut(own.By)
+		return "paused until the annotation maint.dev/pause is removed (" + intent.Command(d.f.Namespace, "resume", d.f.Name) + ")" + cut(own.By)
 	}
 	for _, s := range d.switches() {
 		if s.Holds(d.f.Now) {

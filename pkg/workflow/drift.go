@@ -48,7 +48,7 @@ func (a *advance) drift() {
 		return
 	}
 	if a.sig.Held == "" {
-		a.sig.Held = document.Cut(said+": no new step begins until it is as the step left it, or somebody says 'kubectl maint resume "+a.run.Name+"'", document.MaxMessage)
+		a.sig.Held = document.Cut(said+": no new step begins until it is as the step left it, or somebody resumes the run: "+intent.Command(a.run.Namespace, "resume", a.run.Name), document.MaxMessage)
 	}
 }
 

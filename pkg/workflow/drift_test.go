@@ -17,7 +17,7 @@ func driftRun(on plan.OnDrift) (run.Run, run.Journal, time.Time) {
 	spec := plan.Spec{OnDrift: on, Steps: []plan.Step{
 		{Name: "down", Type: "scale", Properties: map[string]any{"restoreAfter": true}}, {Name: "migrate", Type: "webhook"},
 	}}.Defaulted()
-	r := run.Run{Name: "r", Spec: spec}
+	r := run.Run{Name: "r", Namespace: "shop", Spec: spec}
 	j := workflow.NewJournal(r)
 	j.Phase, j.StartedAt = run.Running, &now
 	down := &j.Steps[0]
@@ -75,7 +75,7 @@ func TestDriftHoldsTheNextStep(t *testing.T) {
 	r, j, now := driftRun(plan.DriftHold)
 	j = workflow.NoteDrift(j, "down", drifted(now), now)
 	held, m := workflow.Advance(r, j, now.Add(time.Minute), workflow.Signals{})
-	const says = "after step down kustomize-controller changed spec.replicas of Deployment/orders from 0 to 3 at 2026-01-01T02:00:00Z: no new step begins until it is as the step left it, or somebody says 'kubectl maint resume r'"
+	const says = "after step down kustomize-controller changed spec.replicas of Deployment/orders from 0 to 3 at 2026-01-01T02:00:00Z: no new step begins until it is as the step left it, or somebody resumes the run: 'kubectl maint -n shop resume r'"
 	if held.Steps[1].Phase != run.StepPending || held.Message != says || len(looksAt(m)) != 1 {
 		t.Fatalf("migrate is %s; it says %q; it looks at %q", held.Steps[1].Phase, held.Message, looksAt(m))
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -73,7 +74,7 @@ func (a *advance) settle() {
 		if a.j.HeldSince == nil {
 			a.j.HeldSince = new(asks.UTC())
 		}
-		a.j.Message = "waits for approval: kubectl maint approve " + a.run.Name
+		a.j.Message = "waits for approval: " + intent.Command(a.run.Namespace, "approve", a.run.Name)
 	}
 	if a.sig.Held != "" && !a.working() && asks.IsZero() {
 		a.j.Message = a.sig.Held + a.failedMeanwhile()

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
@@ -55,7 +56,7 @@ func (g *Controller) leaveUnsigned(k types.NamespacedName, why *annotations.Sign
 	if known {
 		return
 	}
-	message := fmt.Sprintf("%s: nothing of policy %s is closed or opened. If it is the agent's own, sign it with 'kubectl maint adopt -n %s %s', else delete it", why.Error(), k.Name, why.Namespace, why.Name)
+	message := fmt.Sprintf("%s: nothing of policy %s is closed or opened. If it is the agent's own, sign it with %s, else delete it", why.Error(), k.Name, intent.Command(why.Namespace, "adopt", why.Name))
 	g.Log.Warn("the record of a policy's gates does not count", "policy", k.String(), "why", why.Why)
 	for _, name := range []string{k.Name, why.Name} {
 		if about := g.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: name}); about != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
@@ -77,7 +78,7 @@ func (g *Controller) Condition(k types.NamespacedName) []metav1.Condition {
 	p, unsigned := g.policies[k], g.unsigned[k]
 	g.mu.Unlock()
 	if unsigned != "" {
-		message := fmt.Sprintf("the record %s of what its gates hold does not count: %s; nothing is closed or opened until it is signed with 'kubectl maint adopt', or deleted", annotations.GateName(k.Name), unsigned)
+		message := fmt.Sprintf("the record %s of what its gates hold does not count: %s; nothing is closed or opened until it is signed with %s, or deleted", annotations.GateName(k.Name), unsigned, intent.Command(k.Namespace, "adopt", annotations.GateName(k.Name)))
 		return []metav1.Condition{{Type: "Gates", Status: metav1.ConditionFalse, Reason: "RecordUnsigned", Message: document.Cut(message, document.MaxMessage)}}
 	}
 	if p == nil || len(p.record.InForce()) == 0 {

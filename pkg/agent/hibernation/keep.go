@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
 // targetName is the target of restore data that does not count: by its name, as nothing in
@@ -31,7 +32,7 @@ func targetName(k types.NamespacedName, spec hibernate.Spec, s *stored) string {
 // whyBroken says why restore data does not count, and what helps.
 func whyBroken(k types.NamespacedName, s *stored) string {
 	if unsigned := new(annotations.SignatureError); errors.As(s.broken, &unsigned) {
-		return fmt.Sprintf("%s; if it is the agent's own, sign it with 'kubectl maint adopt -n %s %s'", s.broken, k.Namespace, s.object.Name)
+		return fmt.Sprintf("%s; if it is the agent's own, sign it with %s", s.broken, intent.Command(k.Namespace, "adopt", s.object.Name))
 	}
 	return s.broken.Error()
 }

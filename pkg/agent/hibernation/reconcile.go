@@ -238,7 +238,7 @@ type view struct {
 // view puts together what a decision rests on.
 func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, stored []*stored, slots *ledger.Ledger) view {
 	now := c.Now()
-	v := view{ledger: slots, facts: hibernate.Facts{Now: now.UTC(), Plan: k.Name, Spec: known.spec, Blocked: map[string]string{}}, faults: known.faults}
+	v := view{ledger: slots, facts: hibernate.Facts{Now: now.UTC(), Namespace: k.Namespace, Plan: k.Name, Spec: known.spec, Blocked: map[string]string{}}, faults: known.faults}
 	spec := known.spec
 	if cm == nil {
 		spec = snapshotOf(stored)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
 // said is what went wrong with a target, for its plan. An API server that forbids something
@@ -23,7 +24,7 @@ func said(call executors.SleepCall, text string, faults ...error) string {
 // grantIt is what gives an account a right that it lacks.
 func grantIt(call executors.SleepCall) string {
 	if call.Clients.Connection != "" { // the rights of another cluster are granted there, to whom its connector names
-		return fmt.Sprintf("; grant that in the other cluster to the account of the target's connector: 'kubectl maint doctor -n %s %s' names all rights that it needs there", call.Namespace, call.Plan)
+		return fmt.Sprintf("; grant that in the other cluster to the account of the target's connector: %s names all rights that it needs there", intent.Command(call.Namespace, "doctor", call.Plan))
 	}
-	return fmt.Sprintf("; if ServiceAccount %s/%s lacks that right, 'kubectl maint rbac -f FILE | kubectl apply -f -', with the plan's file, grants all that it needs, and 'kubectl maint doctor -n %s %s' checks it", call.Namespace, call.Account, call.Namespace, call.Plan)
+	return fmt.Sprintf("; if ServiceAccount %s/%s lacks that right, 'kubectl maint rbac -f FILE | kubectl apply -f -', with the plan's file, grants all that it needs, and %s checks it", call.Namespace, call.Account, intent.Command(call.Namespace, "doctor", call.Plan))
 }

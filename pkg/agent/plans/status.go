@@ -63,7 +63,7 @@ func (c *Controller) planStatus(have map[string]string, known *store.CachedPlan,
 
 // message adds to the decision's sentence what nobody may overlook.
 func (c *Controller) message(f trigger.Facts, d trigger.Decision) string {
-	if left := d.Ledger.LeftMessage(); left != "" {
+	if left := d.Ledger.LeftMessage(f.Namespace); left != "" {
 		d.Message = "not put back by " + left + "; " + d.Message
 	}
 	if stuck := c.Runs.StuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
@@ -237,7 +237,7 @@ func (c *Controller) conditions(known *store.CachedPlan, f trigger.Facts, d trig
 			break
 		}
 	}
-	if left := d.Ledger.LeftMessage(); left != "" {
+	if left := d.Ledger.LeftMessage(f.Namespace); left != "" {
 		out = append(out, metav1.Condition{Type: "Restored", Status: metav1.ConditionFalse, Reason: "NotPutBack", Message: document.Cut(left, document.MaxMessage)})
 	}
 	if f.ClockDoubt != "" {

@@ -40,7 +40,8 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	stuck := ""
 	switch {
 	case errors.Is(err, errUnclaimed): // whoever ends it wakes it
-		stuck, wake, err = err.Error(), c.Now().Add(queue.ResyncPeriod), nil
+		abort := intent.Command(k.Namespace, "abort", k.Name)
+		stuck, wake, err = err.Error()+"; "+abort+" puts back what it changed and ends it", c.Now().Add(queue.ResyncPeriod), nil
 	case err != nil && client.IsRejectedForGood(err):
 		stuck = "the API server refuses what it writes: " + err.Error()
 	}
@@ -72,14 +73,14 @@ func (c *Controller) advance(ctx context.Context, k types.NamespacedName) (time.
 // brokenRun says why a run is left alone, and what helps.
 func brokenRun(why error) string {
 	if unsigned := new(annotations.SignatureError); errors.As(why, &unsigned) {
-		return fmt.Sprintf("This run is left alone: %s. Delete it, or, if it is the agent's own from a backup, sign it with 'kubectl maint adopt -n %s %s'", why, unsigned.Namespace, unsigned.Name)
+		return fmt.Sprintf("This run is left alone: %s. Delete it, or, if it is the agent's own from a backup, sign it with %s", why, intent.Command(unsigned.Namespace, "adopt", unsigned.Name))
 	}
 	return fmt.Sprintf("This run cannot be read and is left alone: %s", why)
 }
 
 // errUnclaimed says that a run that has begun has no open entry in its plan's ledger: it
 // ended once, and somebody put an old state of it back.
-var errUnclaimed = errors.New("it has no open entry in its plan's ledger, so it begins nothing; 'kubectl maint abort' puts back what it changed and ends it") //nolint:gochecknoglobals // a sentinel for errors.Is
+var errUnclaimed = errors.New("it has no open entry in its plan's ledger, so it begins nothing") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // claimed says whether the ledger knows a run that is at work: without its open entry it
 // does nothing but end. Where the ledger itself is gone, its plan makes it anew first, and

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -393,7 +394,7 @@ func (r *Runs) MarkStuck(k types.NamespacedName, why string) bool {
 func (r *Runs) StuckOf(k types.NamespacedName) string {
 	for _, l := range r.OfPlan(k) {
 		if forged := new(annotations.SignatureError); errors.As(l.Broken, &forged) {
-			return fmt.Sprintf("run %s is left alone, and nothing of it is put back: %s; if it is the agent's own, from a backup say, sign it with 'kubectl maint adopt -n %s run/%s'", l.Object.Name, l.Broken, l.Object.Namespace, l.Object.Name)
+			return fmt.Sprintf("run %s is left alone, and nothing of it is put back: %s; if it is the agent's own, from a backup say, sign it with %s", l.Object.Name, l.Broken, intent.Command(l.Object.Namespace, "adopt", "run/"+l.Object.Name))
 		}
 		if l.Broken != nil {
 			return fmt.Sprintf("run %s cannot be read and is left alone: %s; mend its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.Object.Name, l.Broken)

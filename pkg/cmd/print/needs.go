@@ -100,13 +100,16 @@ func (v Printer) Frozen(in intent.Intent) string {
 	return ""
 }
 
-// approvalWords say that a run waits for approval, by the journal's message, which may say so
-// itself and name the command, too.
-func approvalWords(name, message string) string {
+// ApprovalWords say that a run, or a step of it, waits for approval, by the agent's message.
+// The command that the message ends with is left out: whoever prints it names the command by
+// itself. Agents before this version named it without quotes and without a namespace.
+func ApprovalWords(r run.Run, step, message string) string {
 	const waits = "waits for approval"
-	command := "kubectl maint approve " + name
-	message = strings.TrimSuffix(strings.TrimSuffix(message, " ("+command+")"), ": "+command)
-	if strings.HasPrefix(message, waits) {
+	question := r.Name + view.Prefix("/", step)
+	for _, command := range []string{intent.Command(r.Namespace, "approve", question), "kubectl maint approve " + question} {
+		message = strings.TrimSuffix(strings.TrimSuffix(message, " ("+command+")"), ": "+command)
+	}
+	if step != "" && message != "" || strings.HasPrefix(message, waits) {
 		return message
 	}
 	return waits + view.Colon(message)
@@ -116,7 +119,7 @@ func approvalWords(name, message string) string {
 func (v Printer) runNeeds(r view.Run) []Need {
 	name, j := r.Run.Name, r.Journal
 	if j.Waiting == run.WaitApproval {
-		return []Need{{What: "run " + name + " " + approvalWords(name, j.Message), Remedy: v.Suggest().Answer(name)}}
+		return []Need{{What: "run " + name + " " + ApprovalWords(r.Run, "", j.Message), Remedy: v.Suggest().Answer(name)}}
 	}
 	var out []Need
 	if said := j.DriftSaid(); said != "" && j.End == nil {
@@ -126,7 +129,7 @@ func (v Printer) runNeeds(r view.Run) []Need {
 		switch {
 		case rec.Phase != run.StepRunning:
 		case rec.Type == plan.TypeApproval && rec.Approval == nil:
-			out = append(out, Need{What: "run " + name + " asks in step " + rec.Path + view.Colon(rec.Message), Remedy: v.Suggest().Answer(name + "/" + rec.Path)})
+			out = append(out, Need{What: "run " + name + " asks in step " + rec.Path + ": " + ApprovalWords(r.Run, rec.Path, rec.Message), Remedy: v.Suggest().Answer(name + "/" + rec.Path)})
 		case rec.Type == "suspend" && rec.ResumeAt == nil && rec.Resumed == nil:
 			out = append(out, Need{What: "run " + name + " is suspended in step " + rec.Path, Remedy: v.Suggest().Resume(name)})
 		}

@@ -56,6 +56,15 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 		"an approval of a run, whose message is the command": {standing(daily, nil, nil, live(func(r *view.Run) {
 			r.Journal.Phase, r.Journal.Waiting, r.Journal.Message = run.Pending, run.WaitApproval, "waits for approval: kubectl maint approve maint-run-p-x"
 		})), []string{"orders run maint-run-p-x waits for approval → 'kubectl maint approve maint-run-p-x' or 'kubectl maint reject maint-run-p-x'"}},
+		"an approval of a run, whose command names its namespace": {standing(daily, nil, nil, live(func(r *view.Run) {
+			r.Journal.Phase, r.Journal.Waiting, r.Journal.Message = run.Pending, run.WaitApproval, "waits for approval until noon ('kubectl maint -n shop approve maint-run-p-x')"
+		})), []string{"orders run maint-run-p-x waits for approval until noon → 'kubectl maint approve maint-run-p-x' or 'kubectl maint reject maint-run-p-x'"}},
+		"an approval of a run between its steps": {standing(daily, nil, nil, live(func(r *view.Run) {
+			r.Journal.Phase, r.Journal.Waiting, r.Journal.Message = run.Pending, run.WaitApproval, "waits for approval: 'kubectl maint -n shop approve maint-run-p-x'"
+		})), []string{"orders run maint-run-p-x waits for approval → 'kubectl maint approve maint-run-p-x' or 'kubectl maint reject maint-run-p-x'"}},
+		"an approval of a step, whose message is the command": {standing(daily, nil, nil, live(as, cmdtest.Record("ask", "approval", run.StepRunning, cmdtest.Message("waits for approval until noon: switch? ('kubectl maint -n shop approve maint-run-p-x/ask')")))), []string{"orders run maint-run-p-x asks in step ask: waits for approval until noon: switch? → 'kubectl maint approve maint-run-p-x/ask' or 'kubectl maint reject maint-run-p-x/ask'"}},
+		"an approval of a step, whose command an old agent wrote": {standing(daily, nil, nil, live(as, cmdtest.Record("ask", "approval", run.StepRunning, cmdtest.Message("waits for approval until noon (kubectl maint approve maint-run-p-x/ask)")))), []string{"orders run maint-run-p-x asks in step ask: waits for approval until noon → 'kubectl maint approve maint-run-p-x/ask' or 'kubectl maint reject maint-run-p-x/ask'"}},
+		"an approval of a step that has just begun": {standing(daily, nil, nil, live(as, cmdtest.Record("ask", "approval", run.StepRunning))), []string{"orders run maint-run-p-x asks in step ask: waits for approval → 'kubectl maint approve maint-run-p-x/ask' or 'kubectl maint reject maint-run-p-x/ask'"}},
 		"an approval of a step": {standing(daily, nil, nil, live(as, cmdtest.Record("ask", "approval", run.StepRunning, cmdtest.Message("switch?")))), []string{"orders run maint-run-p-x asks in step ask: switch? → 'kubectl maint approve maint-run-p-x/ask' or 'kubectl maint reject maint-run-p-x/ask'"}},
 		"a suspend":             {standing(daily, nil, nil, live(as, cmdtest.Record("hold", "suspend", run.StepRunning))), []string{"orders run maint-run-p-x is suspended in step hold → 'kubectl maint resume maint-run-p-x'"}},
 		"a suspend with an end": {standing(daily, nil, nil, live(func(r *view.Run) { r.Journal.Steps[0].ResumeAt = new(cmdtest.Now()) }, cmdtest.Record("hold", "suspend", run.StepRunning))), nil},

@@ -3,7 +3,6 @@
 package why
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -330,7 +329,7 @@ func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 	for _, l := range p.Active {
 		switch open := view.Questions(l); {
 		case l.Journal.Phase == run.Pending && len(open) > 0:
-			out = append(out, obstacle{"run " + l.Run.Name + " " + cmp.Or(l.Journal.Message, "will wait for approval"), o.Suggest().Answer(open[0])})
+			out = append(out, obstacle{"run " + l.Run.Name + " " + awaited(l), o.Suggest().Answer(open[0])})
 		case l.Journal.Phase == run.Pending && l.Journal.Waiting != "":
 			out = append(out, o.waitObstacle(l, v))
 		case l.Journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
@@ -339,6 +338,14 @@ func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 		out = append(out, o.stepObstacles(l, v)...)
 	}
 	return out
+}
+
+// awaited says that a pending run waits for approval, or will once the agent has seen it.
+func awaited(l view.Run) string {
+	if l.Journal.Message == "" {
+		return "will wait for approval"
+	}
+	return print.ApprovalWords(l.Run, "", l.Journal.Message)
 }
 
 // waitObstacle is what a pending run waits for.
@@ -367,7 +374,7 @@ func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 		case rec.Type == "suspend" && rec.Phase == run.StepRunning && rec.ResumeAt == nil:
 			out = append(out, obstacle{"run " + l.Run.Name + " is suspended at step " + rec.Path, o.Suggest().Resume(l.Run.Name)})
 		case view.WaitsForAnswer(rec) && l.Journal.Phase == run.Running:
-			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, cmp.Or(rec.Message, "waits for approval")), o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
+			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, print.ApprovalWords(l.Run, rec.Path, rec.Message)), o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
 		}
 	}
 	return out

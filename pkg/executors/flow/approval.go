@@ -7,6 +7,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -49,5 +50,6 @@ func asks(call executors.Call, p *plan.ApprovalProperties, until time.Time) stri
 	if p.Message != "" {
 		text += ": " + p.Message
 	}
-	return document.Cut(text+" (kubectl maint approve "+call.Run+"/"+call.Path+")", document.MaxMessage)
+	command := " (" + intent.Command(call.Namespace, "approve", call.Run+"/"+call.Path) + ")"
+	return document.Cut(text, document.MaxMessage-len(command)) + command
 }

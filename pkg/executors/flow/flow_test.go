@@ -29,17 +29,17 @@ func TestApproval(t *testing.T) {
 		"the end of the wait is recorded before anybody waits": {
 			plan.ApprovalProperties{Timeout: hour, Message: "is the backup good?"},
 			executors.Call{},
-			executors.Outcome{State: executors.Record, ResumeAt: &inAnHour, Message: "waits for approval until 2026-03-01T03:00:00Z: is the backup good? (kubectl maint approve r/ask)"},
+			executors.Outcome{State: executors.Record, ResumeAt: &inAnHour, Message: "waits for approval until 2026-03-01T03:00:00Z: is the backup good? ('kubectl maint -n shop approve r/ask')"},
 		},
 		"without a timeout it is the default's": {
 			plan.ApprovalProperties{},
 			executors.Call{},
-			executors.Outcome{State: executors.Record, ResumeAt: &byDefault, Message: "waits for approval until " + byDefault.Format(time.RFC3339) + " (kubectl maint approve r/ask)"},
+			executors.Outcome{State: executors.Record, ResumeAt: &byDefault, Message: "waits for approval until " + byDefault.Format(time.RFC3339) + " ('kubectl maint -n shop approve r/ask')"},
 		},
 		"it waits until the recorded end, whatever the timeout says by then": {
 			plan.ApprovalProperties{},
 			executors.Call{ResumeAt: &inAnHour},
-			executors.Outcome{Reason: "Waiting", WakeAt: inAnHour, Message: "waits for approval until 2026-03-01T03:00:00Z (kubectl maint approve r/ask)"},
+			executors.Outcome{Reason: "Waiting", WakeAt: inAnHour, Message: "waits for approval until 2026-03-01T03:00:00Z ('kubectl maint -n shop approve r/ask')"},
 		},
 		"nobody answered until the end": {
 			plan.ApprovalProperties{},
@@ -68,7 +68,7 @@ func TestApproval(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.call.Run, c.call.Path, c.call.Now, c.call.Properties = "r", "ask", now, &c.properties
+			c.call.Namespace, c.call.Run, c.call.Path, c.call.Now, c.call.Properties = "shop", "r", "ask", now, &c.properties
 			if diff := cmp.Diff(c.want, Approver{}.Pass(t.Context(), c.call)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -30,7 +31,7 @@ func (Suspender) Pass(ctx context.Context, call executors.Call) executors.Outcom
 	case call.Resumed:
 		return executors.Outcome{State: executors.Done, Reason: "Resumed", Message: "resumed"}
 	case p.Duration == nil:
-		return executors.Outcome{State: executors.NotYet, Reason: "Suspended", Message: "held until somebody says kubectl maint resume"}
+		return executors.Outcome{State: executors.NotYet, Reason: "Suspended", Message: "held until somebody resumes it: " + intent.Command(call.Namespace, "resume", call.Run)}
 	case call.ResumeAt == nil:
 		at := call.Now.Add(p.Duration.Duration).UTC()
 		return executors.Outcome{State: executors.Record, ResumeAt: &at, Message: "held until " + at.Format(time.RFC3339)}

@@ -37,8 +37,8 @@ func TestSuspend(t *testing.T) {
 			want: executors.Outcome{State: executors.Done, Message: "held for 10m0s"},
 		},
 		"without a duration it waits for somebody": {
-			call: executors.Call{Now: now},
-			want: executors.Outcome{State: executors.NotYet, Reason: "Suspended", Message: "held until somebody says kubectl maint resume"},
+			call: executors.Call{Now: now, Namespace: "shop", Run: "r"},
+			want: executors.Outcome{State: executors.NotYet, Reason: "Suspended", Message: "held until somebody resumes it: 'kubectl maint -n shop resume r'"},
 		},
 		"somebody's resume ends it without a duration": {
 			call: executors.Call{Now: now, Resumed: true},
