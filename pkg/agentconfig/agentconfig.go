@@ -110,11 +110,11 @@ func (n Notifications) Sink(namespace, name string) (Sink, error) {
 			names = append(names, s.Name)
 		}
 	}
-	there := "it names none"
+	there := "which names none"
 	if len(names) > 0 {
-		there = "it names " + strings.Join(names, ", ")
+		there = "which names " + strings.Join(names, ", ")
 	}
-	return Sink{}, &SinkError{Name: name, Why: "is not among spec.notifications.sinks of the AgentConfig; " + there}
+	return Sink{}, &SinkError{Name: name, Why: "not among spec.notifications.sinks of the AgentConfig, " + there}
 }
 
 // Retention says how long ended runs are kept beside the plans' own limits.

@@ -76,7 +76,7 @@ func TestSinks(t *testing.T) {
 	}
 	for there, n := range map[string]agentconfig.Notifications{"names ops, dba": config.Notifications, "names none": {}} {
 		var fault *agentconfig.SinkError
-		if _, err := n.Sink("shop", "opps"); !errors.As(err, &fault) || err.Error() != `"opps": is not among spec.notifications.sinks of the AgentConfig; it `+there {
+		if _, err := n.Sink("shop", "opps"); !errors.As(err, &fault) || err.Error() != `"opps": not among spec.notifications.sinks of the AgentConfig, which `+there {
 			t.Error(err)
 		}
 	}

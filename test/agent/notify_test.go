@@ -136,7 +136,7 @@ steps:
 	if good.journal.Phase != run.Succeeded {
 		t.Errorf("ended %s: %s", good.journal.Phase, good.journal.Message)
 	}
-	for want, r := range map[string]runState{`"deks": is not among spec.notifications.sinks of the AgentConfig; it names desk, lost`: bad, `"lost": its Secret maint-system/maint-sinks holds no URL under the key "lost"`: lost} {
+	for want, r := range map[string]runState{`"deks": not among spec.notifications.sinks of the AgentConfig, which names desk, lost`: bad, `"lost": its Secret maint-system/maint-sinks holds no URL under the key "lost"`: lost} {
 		if got := r.journal.Steps[0]; r.journal.Phase != run.Failed || !strings.Contains(got.Message, want) {
 			t.Errorf("ended %s, step: %s, want %s", r.journal.Phase, got.Message, want)
 		}

@@ -61,5 +61,5 @@ func TestDoctorTriesRightsBeforeARunDoes(t *testing.T) {
 	l.expect(l.maint("doctor"), 0, "ok       agent ", "admission policies confine the agent's token")
 	l.expect(l.maint("doctor", "restarts"), 1, "PROBLEM  ServiceAccount "+l.ns+"/maint-runner is not there")
 	l.runner(deploymentRightsWithout("watch"))
-	l.expect(l.maint("doctor", "restarts"), 1, "may not: watch deployments.apps in namespace "+l.ns+" (for step go)", `PROBLEM  the sink "nowhere": is not among spec.notifications.sinks`)
+	l.expect(l.maint("doctor", "restarts"), 1, "may not: watch deployments.apps in namespace "+l.ns+" (for step go)", `PROBLEM  the sink "nowhere": not among spec.notifications.sinks`)
 }

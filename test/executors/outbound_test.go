@@ -129,7 +129,7 @@ func (h *house) desk(t *testing.T, answer nethttp.HandlerFunc) (*atomic.Int64, f
 		clients, account := h.connect(t, rights, wrap)
 		clients.Sink = func(_ context.Context, name string) (string, error) {
 			if name == "nobody" {
-				return "", &agentconfig.SinkError{Name: name, Why: "is not among spec.notifications.sinks of the AgentConfig; it names ops, dba"}
+				return "", &agentconfig.SinkError{Name: name, Why: "not among spec.notifications.sinks of the AgentConfig, which names ops, dba"}
 			}
 			return "generic+" + server.URL + "/s3cret/" + name, nil
 		}

@@ -38,7 +38,7 @@ func TestWhereASinkHasItsURL(t *testing.T) {
 		fault  string // of the admin's
 	}{
 		"a URL and the line break behind it": {sink: "ops", config: sinksOf(), want: secretURL},
-		"a name that is not configured":      {sink: "opps", config: sinksOf(), fault: `"opps": is not among spec.notifications.sinks of the AgentConfig; it names ops, dba`},
+		"a name that is not configured":      {sink: "opps", config: sinksOf(), fault: `"opps": not among spec.notifications.sinks of the AgentConfig, which names ops, dba`},
 		"no configuration":                   {sink: "ops", fault: "it names none"},
 		"no Secret":                          {sink: "dba", config: sinksOf(), fault: `"dba": its Secret maint-system/others is not there`},
 		"no right": {

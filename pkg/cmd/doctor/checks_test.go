@@ -195,7 +195,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{
 			name: "a sink that nobody configured, and one that is named twice", line: "doctor orders", code: 1, err: oneProblem,
 			world: installed(steps("{name: one, type: notification, properties: {sinks: [ops], message: hi}}, {name: two, type: notification, properties: {sinks: [ops], message: hi}}")),
-			out:   good + account + none + "PROBLEM  the sink \"ops\": is not among spec.notifications.sinks of the AgentConfig; it names none\n         add it to the agent's configuration (docs/operations.md, Notifications), or name another\n",
+			out:   good + account + none + "PROBLEM  the sink \"ops\": not among spec.notifications.sinks of the AgentConfig, which names none\n         add it to the agent's configuration (docs/operations.md, Notifications), or name another\n",
 		},
 		{
 			name: "of sinks nothing is known where the configuration may not be read", line: "doctor orders", before: func(o *cmdtest.Cluster) {

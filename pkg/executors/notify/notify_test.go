@@ -64,7 +64,7 @@ func callFor(p *plan.NotificationProperties, urls map[string]string) executors.C
 			if u, ok := urls[name]; ok {
 				return u, nil
 			}
-			return "", &agentconfig.SinkError{Name: name, Why: "is not among spec.notifications.sinks of the AgentConfig; it names ops"}
+			return "", &agentconfig.SinkError{Name: name, Why: "not among spec.notifications.sinks of the AgentConfig, which names ops"}
 		}},
 	}
 }
@@ -152,7 +152,7 @@ func TestWhatIsSaidBeforeAnybodyIsTold(t *testing.T) {
 		says   string
 	}{
 		"no sinks at all":               {sinks: []string{"ops"}, want: executors.Failed, reason: "NoSinks", says: "no sinks are configured"},
-		"a sink that nobody configured": {sinks: []string{"ops", "opps"}, lookup: callFor(nil, map[string]string{"ops": d.sink("/")}).Clients.Sink, want: executors.Failed, reason: "Sink", says: `"opps": is not among spec.notifications.sinks of the AgentConfig; it names ops`},
+		"a sink that nobody configured": {sinks: []string{"ops", "opps"}, lookup: callFor(nil, map[string]string{"ops": d.sink("/")}).Clients.Sink, want: executors.Failed, reason: "Sink", says: `"opps": not among spec.notifications.sinks of the AgentConfig, which names ops`},
 		"an API server that is away":    {sinks: []string{"ops"}, lookup: func(context.Context, string) (string, error) { return "", away }, want: executors.NotYet, reason: "Unavailable", says: "connection refused"},
 		"a rehearsal":                   {sinks: []string{"ops", "opps"}, dryRun: true, want: executors.Done, says: "dry run: would tell ops, opps"},
 	} {
