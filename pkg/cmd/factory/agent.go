@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,11 +151,20 @@ func whyNotRunning(p *corev1.Pod) string {
 	return ""
 }
 
-// AgentLiveness watches while a command waits whether the agent goes on.
+// silentEvery is how often the heartbeat of a silent agent is read: who waits for the agent
+// learns soon that it is back.
+const silentEvery = 5 * time.Second
+
+// AgentLiveness knows while a command goes on whether the agent is at work, falls silent and
+// comes back.
 type AgentLiveness struct {
 	c    *Factory
 	k    *Cluster
 	next time.Time
+
+	mu      sync.Mutex // guards what follows
+	state   AgentState
+	unknown error // why the state is not known
 }
 
 // WatchAgent begins with the agent as it was just seen.
@@ -162,21 +172,73 @@ func (c *Factory) WatchAgent(k *Cluster) *AgentLiveness {
 	return &AgentLiveness{c: c, k: k, next: c.Now().Add(staleAfter / 2)}
 }
 
-// Check is an error once the agent has been silent for too long. It asks when that could be:
-// once in half a minute while all is well. stands says what becomes of what was asked.
-func (a *AgentLiveness) Check(ctx context.Context, stands string) error {
-	if now := a.c.Now(); now.Before(a.next) {
-		return nil
+// FollowAgent looks at the agent, and then tells on changed when it falls silent and when it is
+// back, until ctx ends.
+func (c *Factory) FollowAgent(ctx context.Context, k *Cluster, changed chan<- struct{}) *AgentLiveness {
+	a := &AgentLiveness{c: c, k: k}
+	a.look(ctx)
+	go a.follow(ctx, changed)
+	return a
+}
+
+func (a *AgentLiveness) follow(ctx context.Context, changed chan<- struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		was, _ := a.State()
+		if is := a.look(ctx); (was.Missing == "") == (is.Missing == "") {
+			continue
+		}
+		select {
+		case changed <- struct{}{}:
+		default: // it is known already that there is news
+		}
+	}
+}
+
+// State is the agent as it was last seen, or why it could not be seen.
+func (a *AgentLiveness) State() (AgentState, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state, a.unknown
+}
+
+// look reads the heartbeat when that may tell something new: twice a minute while all is well,
+// and more often while the agent is silent. What cannot be read changes nothing that is known.
+func (a *AgentLiveness) look(ctx context.Context) AgentState {
+	now := a.c.Now()
+	if now.Before(a.next) {
+		s, _ := a.State()
+		return s
 	}
 	s, err := a.c.Agent(ctx, a.k)
 	switch {
-	case err != nil: // unknown is no silence
-		a.next = a.c.Now().Add(staleAfter)
-		return nil
+	case err != nil:
+		a.next = now.Add(staleAfter)
 	case s.Missing != "":
+		a.next = now.Add(silentEvery)
+	default:
+		a.next = s.Heartbeat.Add(staleAfter + time.Second - a.k.Skew())
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil || a.state == (AgentState{}) {
+		a.state, a.unknown = s, err
+	}
+	return a.state
+}
+
+// Check is an error once the agent has been silent for too long; an agent that could not be
+// seen is not silent. stands says what becomes of what was asked.
+func (a *AgentLiveness) Check(ctx context.Context, stands string) error {
+	if s := a.look(ctx); s.Missing != "" {
 		return exit.Errorf(exit.CodeNoAgent, "%s; %s", s.Missing, stands)
 	}
-	a.next = s.Heartbeat.Add(staleAfter + time.Second - a.k.Skew())
 	return nil
 }
 

@@ -31,6 +31,7 @@ type statusOptions struct {
 	selector   string
 	watch      bool
 	seen       *watch.Cache // nodes, while they are watched; nil: they are read each time
+	agent      *factory.AgentLiveness // while the status goes on; nil: the heartbeat is read each time
 	silent     string       // what was said of an agent that shows itself no more
 	faults     exit.Faults
 }
@@ -113,7 +114,7 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 		lines, said := o.overview(k, r)
 		return append(heads(o.agentLines(r.agent, r.noAgent)...), lines...), append(o.agentUpdates(r.agent, r.noAgent), said...), nil
 	}
-	agent, err := o.Agent(ctx, k)
+	agent, err := o.agentNow(ctx, k)
 	head, said := heads(o.agentLines(agent, err)...), o.agentUpdates(agent, err)
 	var lines []view.Line
 	for i, name := range o.names {

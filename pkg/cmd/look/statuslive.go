@@ -33,35 +33,16 @@ func (o *statusOptions) watchAll(ctx context.Context, k *factory.Cluster) (*watc
 		return nil, watch.NotFollowed(ctx, "", err)
 	}
 	o.watchNodes(ctx, k, w.Changed)
-	go o.watchAgent(ctx, k, w.Changed)
+	o.agent = o.FollowAgent(ctx, k, w.Changed)
 	return w, nil
 }
 
-// agentEvery is how often the heartbeat is read. It changes every 5 s, so that it is no news for
-// a watch.
-const agentEvery = 5 * time.Second
-
-// watchAgent has the status looked at again when the agent falls silent, and when it is back.
-func (o *statusOptions) watchAgent(ctx context.Context, k *factory.Cluster, changed chan struct{}) {
-	tick := time.NewTicker(agentEvery)
-	defer tick.Stop()
-	known, silent := false, false
-	for {
-		if s, err := o.Agent(ctx, k); err == nil {
-			if known && silent != (s.Missing != "") {
-				select {
-				case changed <- struct{}{}:
-				default:
-				}
-			}
-			known, silent = true, s.Missing != ""
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+// agentNow is the agent as whoever follows it has last seen it, or as it is read now.
+func (o *statusOptions) agentNow(ctx context.Context, k *factory.Cluster) (factory.AgentState, error) {
+	if o.agent != nil {
+		return o.agent.State()
 	}
+	return o.Agent(ctx, k)
 }
 
 // stream prints for scripts what has changed, whenever something does.

@@ -30,7 +30,7 @@ type reads struct {
 // the API server is far away. The agent is known with an error, too.
 func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, error) {
 	var r reads
-	r.agent, r.noAgent = o.Agent(ctx, k) // alone, so that the others share its connection
+	r.agent, r.noAgent = o.agentNow(ctx, k) // alone, so that the others share its connection
 	namespace := o.namespace(k)
 	var failed [4]error
 	var group errgroup.Group

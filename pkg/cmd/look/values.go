@@ -35,7 +35,7 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 		}
 		return o.allValues(r), nil
 	}
-	agent, err := o.Agent(ctx, k)
+	agent, err := o.agentNow(ctx, k)
 	o.warnOfAgent(agent, err)
 	var out []print.Value
 	for _, name := range o.names {

@@ -1,0 +1,57 @@
+package factory
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// One minute of beats, one of silence, one in which nothing can be read, and beats again.
+func TestWhoFollowsTheAgentHearsThatItFallsSilentAndIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		minute := func() int { return int(time.Since(begun) / time.Minute) }
+		kube, reads := fake.NewClientset(), atomic.Int32{}
+		kube.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			reads.Add(1)
+			at := time.Now().Truncate(5 * time.Second)
+			switch minute() {
+			case 1:
+				at = begun.Add(time.Minute)
+			case 2:
+				return true, nil, errors.New("no connection")
+			}
+			return true, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.HeartbeatName},
+				Data:       map[string]string{"version": "v0.1.0", "heartbeat": at.UTC().Format(time.RFC3339)},
+			}, nil
+		})
+		changed := make(chan struct{}, 1)
+		a := (&Factory{Env: Env{Now: time.Now}}).FollowAgent(t.Context(), &Cluster{Kube: kube}, changed)
+		if s, err := a.State(); err != nil || s.Missing != "" || s.Version != "v0.1.0" {
+			t.Fatalf("at first: %+v, %v", s, err)
+		}
+		time.Sleep(59 * time.Second)
+		if n := reads.Load(); n > 3 {
+			t.Errorf("the heartbeat was read %d times in a minute in which all was well", n)
+		}
+		<-changed
+		if s, _ := a.State(); s.Missing == "" || time.Since(begun) < 90*time.Second || time.Since(begun) > 95*time.Second {
+			t.Errorf("after %s it says %q", time.Since(begun), s.Missing)
+		}
+		<-changed
+		if s, err := a.State(); err != nil || s.Missing != "" || minute() != 3 {
+			t.Errorf("after %s it says %q, %v", time.Since(begun), s.Missing, err)
+		}
+	})
+}
