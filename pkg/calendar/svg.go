@@ -281,9 +281,10 @@ func (d *drawing) mark(y float64, m mark) {
 func (m mark) says(p Page, loc *time.Location) string {
 	e, last := m.first(), m.entries[len(m.entries)-1]
 	if len(m.entries) > 1 {
-		return fmt.Sprintf("%d %ss of %s · %s to %s · %s to %s", len(m.entries), e.what(), p.label(e.Owner), e.local(loc), last.local(loc), e.utc(), last.utc())
+		span := onceWhereAlike(e.local(loc)+" to "+last.local(loc), e.utcForPeople()+" to "+last.utcForPeople())
+		return fmt.Sprintf("%d %ss of %s · %s", len(m.entries), e.what(), p.label(e.Owner), span)
 	}
-	text := e.what() + " of " + p.label(e.Owner) + " · " + e.local(loc) + " · " + e.utc()
+	text := e.what() + " of " + p.label(e.Owner) + " · " + e.onBothClocks(loc)
 	if e.Note != "" {
 		text += " · " + e.Note
 	}

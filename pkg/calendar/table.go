@@ -17,7 +17,7 @@ func (p Page) Table() string {
 		if note == "" {
 			note = "-"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.local(loc), e.utc(), e.Kind, p.label(e.Owner), strings.Join(strings.Fields(note), " "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.local(loc), e.utcForPeople(), e.Kind, p.label(e.Owner), strings.Join(strings.Fields(note), " "))
 	}
 	_ = w.Flush() // a Builder takes everything
 	return out.String()

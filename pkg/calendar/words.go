@@ -30,7 +30,27 @@ func (e Entry) local(loc *time.Location) string {
 	return from + " – " + end.Format("Mon 2006-01-02 "+hours(end)+" MST")
 }
 
-// utc is an entry's time as ISO 8601 writes intervals; ".." is no bound.
+// utcForPeople is an entry's time in UTC, written as the local one is.
+func (e Entry) utcForPeople() string {
+	if e.Unbegun && e.Unending {
+		return "-"
+	}
+	return e.local(time.UTC)
+}
+
+// onBothClocks is an entry's time on the clocks of a zone and in UTC, once where they are alike.
+func (e Entry) onBothClocks(loc *time.Location) string {
+	return onceWhereAlike(e.local(loc), e.utcForPeople())
+}
+
+func onceWhereAlike(local, utc string) string {
+	if utc == "-" || utc == local {
+		return local
+	}
+	return local + " · " + utc
+}
+
+// utc is an entry's time for machines, as ISO 8601 writes intervals; ".." is no bound.
 func (e Entry) utc() string {
 	if e.Kind == Slot {
 		return stamp(e.Start)

@@ -83,6 +83,32 @@ func TestSecondsAreSaidWhereThereAreAny(t *testing.T) {
 	}
 }
 
+func TestPeopleReadTimesInUTCAsTheyReadLocalOnes(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	night := Entry{Start: utc("2026-03-24 23:30"), End: utc("2026-03-25 01:00")}
+	for _, c := range []struct {
+		name, utc, both string
+		entry           Entry
+	}{
+		{"a window", "Tue 2026-03-24 23:30 – Wed 2026-03-25 01:00 UTC", "Wed 2026-03-25 00:30–02:00 CET · Tue 2026-03-24 23:30 – Wed 2026-03-25 01:00 UTC", night},
+		{"one without an end", "Tue 2026-03-24 23:30 UTC – …", "Wed 2026-03-25 00:30 CET – … · Tue 2026-03-24 23:30 UTC – …", Entry{Start: night.Start, Unending: true}},
+		{"one that is always there", "-", "all the time", Entry{Unbegun: true, Unending: true}},
+	} {
+		if got := c.entry.utcForPeople(); got != c.utc {
+			t.Errorf("%s in UTC: %q, want %q", c.name, got, c.utc)
+		}
+		if got := c.entry.onBothClocks(berlin); got != c.both {
+			t.Errorf("%s on both clocks: %q, want %q", c.name, got, c.both)
+		}
+	}
+	if got := night.onBothClocks(time.UTC); got != night.utcForPeople() {
+		t.Errorf("where both clocks are alike: %q", got)
+	}
+}
+
 func TestWordsAreCutToTheirRoom(t *testing.T) {
 	for _, c := range []struct {
 		text           string

@@ -66,7 +66,7 @@ func (p past) note(e *calendar.Entry) {
 	}
 	if e.Kind == calendar.Sleep && found.Result == run.Ran {
 		if text := sleptWords(found); text != "" {
-			e.Note = view.JoinNote(e.Note, text)
+			e.Note, e.Idle = view.JoinNote(e.Note, text), len(found.Slept) == 0
 		}
 		return
 	}

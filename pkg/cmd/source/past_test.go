@@ -80,11 +80,11 @@ func TestWhatTheCalendarOfAClusterTellsOfPastNights(t *testing.T) {
 		entries    []ledger.Entry
 		want       []string
 	}{
-		{"what slept, and nothing", "", []ledger.Entry{over(ran(17), ledger.Slept{Resources: 5}), over(ran(18)), skipped}, []string{": 5 resources slept", ": nothing slept", ": Skipped: skipped (does not sleep)"}},
+		{"what slept, and nothing", "", []ledger.Entry{over(ran(17), ledger.Slept{Resources: 5}), over(ran(18)), skipped}, []string{": 5 resources slept", ": nothing slept (does not sleep)", ": Skipped: skipped (does not sleep)"}},
 		{"one sleep over several nights", "", []ledger.Entry{ran(17), ran(18), over(ran(19), ledger.Slept{Resources: 1})}, []string{"", "", ": 1 resource slept"}},
 		{"one that goes on", "", []ledger.Entry{over(ran(17), ledger.Slept{Resources: 1}), ran(18), ran(19)}, []string{": 1 resource slept", "", ""}},
-		{"all that comes is skipped now", "true", []ledger.Entry{over(ran(17), ledger.Slept{Resources: 5}), over(ran(18)), skipped}, []string{": 5 resources slept", ": nothing slept", ": Skipped: skipped (does not sleep)"}},
-		{"all is skipped until an instant to come", "until:2026-11-23T00:00:00Z", []ledger.Entry{over(ran(17), ledger.Slept{Resources: 5}), over(ran(18)), over(ran(19), ledger.Slept{Resources: 2})}, []string{": 5 resources slept", ": nothing slept", ": 2 resources slept"}},
+		{"all that comes is skipped now", "true", []ledger.Entry{over(ran(17), ledger.Slept{Resources: 5}), over(ran(18)), skipped}, []string{": 5 resources slept", ": nothing slept (does not sleep)", ": Skipped: skipped (does not sleep)"}},
+		{"all is skipped until an instant to come", "until:2026-11-23T00:00:00Z", []ledger.Entry{over(ran(17), ledger.Slept{Resources: 5}), over(ran(18)), over(ran(19), ledger.Slept{Resources: 2})}, []string{": 5 resources slept", ": nothing slept (does not sleep)", ": 2 resources slept"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			made := func(cm *corev1.ConfigMap) {
