@@ -117,6 +117,9 @@ func (o *calendarOptions) Run(ctx context.Context) error {
 
 func (o *calendarOptions) show(w source.Set) error {
 	a := &source.Agenda{World: w, Now: o.now, From: o.start, To: o.end}
+	if o.out.Lines() || o.out.Own() {
+		a.Zone = o.timezone
+	}
 	if err := a.Gather(); err != nil {
 		return err
 	}

@@ -86,60 +86,60 @@ func TestCalendarOf(t *testing.T) {
 		{
 			"a policy that is always open",
 			cmdtest.PolicyOf("p", "", "{strategy: Permissive}"),
-			"../.. window p -",
+			"- window p -",
 		},
 		{
 			"a policy that is never open",
 			cmdtest.PolicyOf("p", "", "{strategy: Restrictive}"),
-			"../.. freeze p Restrictive",
+			"- freeze p Restrictive",
 		},
 		{
 			"a policy that names a calendar which is not there",
 			cmdtest.PolicyOf("p", "", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{calendar: {name: gone}}]}}"),
-			"../.. freeze p not ready: maintenanceSchedule.exclude[0].calendar: \"gone\": there is no such Calendar document",
+			"- freeze p not ready: maintenanceSchedule.exclude[0].calendar: \"gone\": there is no such Calendar document",
 		},
 		{
 			"a pause with an end",
 			cmdtest.PolicyOf("p", "maint.dev/pause: '2026-11-22T00:00:00Z'", "{strategy: Permissive}"),
-			"../2026-11-22T00:00:00Z freeze p paused\n2026-11-22T00:00:00Z/.. window p -",
+			"… – Sun 2026-11-22 00:00 UTC freeze p paused\nSun 2026-11-22 00:00 UTC – … window p -",
 		},
 		{
 			"an exclusion that is opened by an override",
 			cmdtest.PolicyOf("p", "maint.dev/change-strategy: PermissiveUntil, maint.dev/permissive-until: '2026-11-22T12:00:00Z'", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{fromDate: '2026-11-20', untilDate: '2026-11-23', reason: sale}]}}"),
-			"../2026-11-22T12:00:00Z window p -\n2026-11-22T12:00:00Z/2026-11-23T00:00:00Z freeze p sale",
+			"… – Sun 2026-11-22 12:00 UTC window p -\nSun 2026-11-22 12:00 – Mon 2026-11-23 00:00 UTC freeze p sale",
 		},
 		{
 			"days of a calendar that touch, each with its reason",
 			cmdtest.PolicyOf("p", "", "{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{days: [Sat], start: '01:00', end: '02:00'}], exclude: [{calendar: {name: c}}]}}") +
 				"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: shop, labels: {maint.dev/kind: calendar}}\ndata:\n  calendar.yaml: |\n" +
 				"    - {from: '2026-11-21', reason: one}\n    - {from: '2026-11-22T00:00:00Z', until: '2026-11-22T10:20:30Z', reason: two}\n    - {from: '2026-11-22T10:20:30Z', until: '2026-11-23T00:00:00Z', reason: three}\n",
-			"2026-11-21T00:00:00Z/2026-11-22T00:00:00Z freeze p one\n2026-11-22T00:00:00Z/2026-11-22T10:20:30Z freeze p two\n2026-11-22T10:20:30Z/2026-11-23T00:00:00Z freeze p three",
+			"Sat 2026-11-21 00:00 – Sun 2026-11-22 00:00 UTC freeze p one\nSun 2026-11-22 00:00–10:20:30 UTC freeze p two\nSun 2026-11-22 10:20:30 – Mon 2026-11-23 00:00 UTC freeze p three",
 		},
 		{
 			"slots: skipped, and outside of the window",
 			cmdtest.PolicyOf("p", "", "{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{days: [Sun], start: '11:00', end: '13:00'}]}}") +
 				cmdtest.PlanOf("a", "maint.dev/skip: '2026-11-22T12:00:00Z'", day) + cmdtest.PlanOf("b", "", "policies: [{name: p}], "+day),
-			"2026-11-21T12:00:00Z slot a -\n2026-11-21T12:00:00Z slot b not permitted then: policy p: outside of the windows\n2026-11-22T11:00:00Z/2026-11-22T13:00:00Z window p -\n2026-11-22T12:00:00Z slot a skipped\n2026-11-22T12:00:00Z slot b -",
+			"Sat 2026-11-21 12:00 UTC slot a -\nSat 2026-11-21 12:00 UTC slot b not permitted then: policy p: outside of the windows\nSun 2026-11-22 11:00–13:00 UTC window p -\nSun 2026-11-22 12:00 UTC slot a skipped\nSun 2026-11-22 12:00 UTC slot b -",
 		},
 		{
 			"a namespace that is closed and paused",
 			"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {maint.dev/change-strategy: Restrictive, maint.dev/pause: '2026-11-22T00:00:00Z'}}\n" + cmdtest.PlanOf("a", "", day),
-			"../2026-11-22T00:00:00Z freeze namespace shop paused\n../.. freeze namespace shop Restrictive\n2026-11-21T12:00:00Z slot a its namespace is paused\n2026-11-22T12:00:00Z slot a not permitted then: namespace: Restrictive",
+			"… – Sun 2026-11-22 00:00 UTC freeze namespace shop paused\n- freeze namespace shop Restrictive\nSat 2026-11-21 12:00 UTC slot a its namespace is paused\nSun 2026-11-22 12:00 UTC slot a not permitted then: namespace: Restrictive",
 		},
 		{
 			"a plan that is frozen",
 			cmdtest.PlanOf("a", "maint.dev/change-strategy: RestrictiveUntil, maint.dev/restrictive-until: '2026-11-22T00:00:00Z'", day),
-			"../2026-11-22T00:00:00Z freeze a RestrictiveUntil\n2026-11-21T12:00:00Z slot a not permitted then: RestrictiveUntil 2026-11-22T00:00:00Z\n2026-11-22T12:00:00Z slot a -",
+			"… – Sun 2026-11-22 00:00 UTC freeze a RestrictiveUntil\nSat 2026-11-21 12:00 UTC slot a not permitted then: RestrictiveUntil 2026-11-22T00:00:00Z\nSun 2026-11-22 12:00 UTC slot a -",
 		},
 		{
 			"sleep: one that is on, one that is skipped, and why it ends",
 			cmdtest.SleeperOf("s", "maint.dev/skip: '2026-11-21T23:00:00Z'", sleepsAtNight+", exceptions: [{type: suspend, validFrom: '2026-11-21T05:00:00Z', validUntil: '2026-11-21T09:00:00Z', reason: tests}]"),
-			"2026-11-20T23:00:00Z/2026-11-21T05:00:00Z sleep s ends: suspended by an exception: tests\n2026-11-21T09:00:00Z/2026-11-21T11:00:00Z sleep s -\n2026-11-21T23:00:00Z/2026-11-22T11:00:00Z sleep s skipped\n2026-11-22T23:00:00Z/2026-11-23T11:00:00Z sleep s -",
+			"Fri 2026-11-20 23:00 – Sat 2026-11-21 05:00 UTC sleep s ends: suspended by an exception: tests\nSat 2026-11-21 09:00–11:00 UTC sleep s -\nSat 2026-11-21 23:00 – Sun 2026-11-22 11:00 UTC sleep s skipped\nSun 2026-11-22 23:00 – Mon 2026-11-23 11:00 UTC sleep s -",
 		},
 		{
 			"sleep that somebody holds, and a namespace that is paused",
 			"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {maint.dev/pause: '2026-11-22T12:00:00Z'}}\n" + cmdtest.SleeperOf("s", "maint.dev/hold-state: asleep, maint.dev/hold-until: '2026-11-21T12:00:00Z'", sleepsAtNight),
-			"../2026-11-22T12:00:00Z freeze namespace shop paused\n../2026-11-21T12:00:00Z sleep s somebody holds it asleep\n2026-11-21T23:00:00Z/2026-11-22T11:00:00Z sleep s paused\n2026-11-22T23:00:00Z/2026-11-23T11:00:00Z sleep s -",
+			"… – Sun 2026-11-22 12:00 UTC freeze namespace shop paused\n… – Sat 2026-11-21 12:00 UTC sleep s somebody holds it asleep\nSat 2026-11-21 23:00 – Sun 2026-11-22 11:00 UTC sleep s paused\nSun 2026-11-22 23:00 – Mon 2026-11-23 11:00 UTC sleep s -",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -159,12 +159,12 @@ func TestCalendarOf(t *testing.T) {
 // drawn under it. At the tests' now it is Saturday 00:00 UTC.
 func TestAHoldIsDrawnFromWhenThePlanFellAsleep(t *testing.T) {
 	const thursdayNight, saturdayNight = "2026-11-20T00:30:00Z", "2026-11-22T00:30:00Z"
-	const tuesday, wednesdayNight = "2026-11-16T23:00:00Z/2026-11-17T11:00:00Z sleep s -\n2026-11-17T23:00:00Z/2026-11-18T11:00:00Z sleep s -", "2026-11-18T23:00:00Z/2026-11-19T11:00:00Z sleep s -"
+	const tuesday, wednesdayNight = "Mon 2026-11-16 23:00 – Tue 2026-11-17 11:00 UTC sleep s -\nTue 2026-11-17 23:00 – Wed 2026-11-18 11:00 UTC sleep s -", "Wed 2026-11-18 23:00 – Thu 2026-11-19 11:00 UTC sleep s -"
 	for _, c := range []struct{ name, until, asleep, want string }{
-		{"begun by day", saturdayNight, "2026-11-18T15:00:00Z", tuesday + "\n2026-11-18T15:00:00Z/2026-11-22T00:30:00Z sleep s somebody holds it asleep\n2026-11-22T00:30:00Z/2026-11-22T11:00:00Z sleep s held asleep until 2026-11-22T00:30:00Z"},
-		{"begun in a night", saturdayNight, thursdayNight, tuesday + "\n" + wednesdayNight + "\n2026-11-19T23:00:00Z/2026-11-20T11:00:00Z sleep s -\n2026-11-20T11:00:00Z/2026-11-22T00:30:00Z sleep s somebody holds it asleep\n2026-11-22T00:30:00Z/2026-11-22T11:00:00Z sleep s held asleep until 2026-11-22T00:30:00Z"},
-		{"without an end", "", "2026-11-18T15:00:00Z", tuesday + "\n2026-11-18T15:00:00Z/.. sleep s somebody holds it asleep"},
-		{"that ends with the night in which it began", "2026-11-21T04:00:00Z", "2026-11-20T23:00:10Z", tuesday + "\n" + wednesdayNight + "\n2026-11-19T23:00:00Z/2026-11-20T11:00:00Z sleep s -\n2026-11-20T23:00:00Z/2026-11-21T11:00:00Z sleep s held asleep until 2026-11-21T04:00:00Z\n2026-11-21T23:00:00Z/2026-11-22T11:00:00Z sleep s -"},
+		{"begun by day", saturdayNight, "2026-11-18T15:00:00Z", tuesday + "\nWed 2026-11-18 15:00 – Sun 2026-11-22 00:30 UTC sleep s somebody holds it asleep\nSun 2026-11-22 00:30–11:00 UTC sleep s held asleep until Sun 2026-11-22 01:30 CET"},
+		{"begun in a night", saturdayNight, thursdayNight, tuesday + "\n" + wednesdayNight + "\nThu 2026-11-19 23:00 – Fri 2026-11-20 11:00 UTC sleep s -\nFri 2026-11-20 11:00 – Sun 2026-11-22 00:30 UTC sleep s somebody holds it asleep\nSun 2026-11-22 00:30–11:00 UTC sleep s held asleep until Sun 2026-11-22 01:30 CET"},
+		{"without an end", "", "2026-11-18T15:00:00Z", tuesday + "\nWed 2026-11-18 15:00 UTC – … sleep s somebody holds it asleep"},
+		{"that ends with the night in which it began", "2026-11-21T04:00:00Z", "2026-11-20T23:00:10Z", tuesday + "\n" + wednesdayNight + "\nThu 2026-11-19 23:00 – Fri 2026-11-20 11:00 UTC sleep s -\nFri 2026-11-20 23:00 – Sat 2026-11-21 11:00 UTC sleep s held asleep until Sat 2026-11-21 05:00 CET\nSat 2026-11-21 23:00 – Sun 2026-11-22 11:00 UTC sleep s -"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			notes := []string{"maint.dev/hold-state", "asleep", "status.maint.dev/asleep", c.asleep}

@@ -24,6 +24,8 @@ type Agenda struct {
 	World    Set
 	Now      time.Time
 	From, To time.Time
+	// Zone is on whose clocks notes tell times to people; empty: in UTC, for scripts.
+	Zone     string
 	Owners   []calendar.Owner
 	Entries  []calendar.Entry
 	Warnings []string
@@ -63,6 +65,14 @@ func (a *Agenda) Gather() error {
 		a.sleeper(p)
 	}
 	return nil
+}
+
+// stamp is an instant within a note.
+func (a *Agenda) stamp(at time.Time) string {
+	if a.Zone == "" {
+		return instant.InUTC(at)
+	}
+	return instant.Local(at, a.Zone)
 }
 
 func (a *Agenda) add(e calendar.Entry) { a.Entries = append(a.Entries, e) }

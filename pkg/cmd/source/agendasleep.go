@@ -3,7 +3,6 @@ package source
 import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -19,7 +18,7 @@ func (a *Agenda) sleeper(p HibernatePlan) {
 	held, holds := a.heldAsleep(owner, p)
 	count := 0
 	from := p.past.after(a.From)
-	for w := range s.Stretches(a.Now, from, instant.InUTC) {
+	for w := range s.Stretches(a.Now, from, a.stamp) {
 		e := a.stretchOfSleep(owner, p, w)
 		if !e.Start.Before(a.To) {
 			break

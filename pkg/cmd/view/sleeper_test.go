@@ -66,7 +66,7 @@ func TestWhatIsToldOfStretchesOfSleep(t *testing.T) {
 		{name: "what is awake does not sleep", notes: []string{annotations.Pause, "true", annotations.StatusPhase, "WakingUp"}, want: map[int]string{20: "awake: paused", 21: "awake: paused", 22: "awake: paused"}},
 		{
 			name: "what a suspend cuts short and its lead time covers to the end does not begin", spec: ", exceptions: [{type: suspend, validFrom: '2026-11-22T02:00:00Z', validUntil: '2026-11-22T04:00:00Z', leadTime: 8h, reason: tests}]",
-			want: map[int]string{20: "", 21: "awake: ends: suspended by an exception: tests, does not begin: soon suspended by an exception: tests, from Sun 2026-11-22 02:00 CET on", 22: ""},
+			want: map[int]string{20: "", 21: "awake: ends: suspended by an exception: tests, does not begin: soon suspended by an exception: tests, from Sun 2026-11-22 02:00 UTC on", 22: ""},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
