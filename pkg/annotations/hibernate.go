@@ -66,12 +66,12 @@ func ReadHold(a map[string]string) (hibernate.Hold, document.Faults) {
 	case "awake", "asleep":
 		h.On, h.Asleep = true, state == "asleep"
 	default:
-		return h, append(faults, document.Fault{Path: HoldState, Message: fmt.Sprintf("%q is neither awake nor asleep: it holds nothing", document.Cut(state, 80))})
+		return h, append(faults, document.Fault{Path: HoldState, Message: fmt.Sprintf("%q is neither awake nor asleep: the hold is ignored", document.Cut(state, 80))})
 	}
 	if text := a[HoldUntil]; text != "" {
 		until, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return hibernate.Hold{}, append(faults, document.Fault{Path: HoldUntil, Message: fmt.Sprintf("%q is no RFC 3339 instant like 2026-03-02T06:00:00Z: nothing is held", document.Cut(text, 80))})
+			return hibernate.Hold{}, append(faults, document.Fault{Path: HoldUntil, Message: fmt.Sprintf("%q is no RFC 3339 instant like 2026-03-02T06:00:00Z: the hold is ignored", document.Cut(text, 80))})
 		}
 		h.Until = &until
 	}

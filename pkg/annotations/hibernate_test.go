@@ -25,8 +25,8 @@ func TestWhatHoldsAHibernatePlan(t *testing.T) {
 		"nothing does":                       {},
 		"asleep until it is taken away":      {state: "asleep", want: hibernate.Hold{On: true, Asleep: true}},
 		"awake until an instant":             {state: "awake", until: "2026-03-02T06:00:00Z", want: hibernate.Hold{On: true, Until: until("2026-03-02T06:00:00Z")}},
-		"a word that is none holds nothing":  {state: "sleeping", fault: `maint.dev/hold-state: "sleeping" is neither awake nor asleep: it holds nothing`},
-		"nor does a hold with an unread end": {state: "awake", until: "monday", fault: `maint.dev/hold-until: "monday" is no RFC 3339 instant like 2026-03-02T06:00:00Z: nothing is held`},
+		"a word that is none holds nothing":  {state: "sleeping", fault: `maint.dev/hold-state: "sleeping" is neither awake nor asleep: the hold is ignored`},
+		"nor does a hold with an unread end": {state: "awake", until: "monday", fault: `maint.dev/hold-until: "monday" is no RFC 3339 instant like 2026-03-02T06:00:00Z: the hold is ignored`},
 		"an end alone is the end of no hold": {until: "2026-03-02T06:00:00Z", fault: "maint.dev/hold-until: has no effect without maint.dev/hold-state"},
 	} {
 		hold, faults := annotations.ReadHold(map[string]string{annotations.HoldState: c.state, annotations.HoldUntil: c.until})
@@ -103,7 +103,7 @@ func TestRestoreDataThatIsNoneOfTheAgentsIsRefused(t *testing.T) {
 		"it speaks of another target":  {record(func(r *hibernate.Record) { r.Target = "db" }), `speaks of target "db" of plan "nights"`},
 		"it stands under another plan": {func(cm *corev1.ConfigMap) { cm.Labels[annotations.LabelPlan] = "days" }, `speaks of target "apps" of plan "nights"`},
 		"an operation that is none":    {record(func(r *hibernate.Record) { r.Operation = "sleep" }), `operation: "sleep" is neither shutdown nor wake`},
-		"a state that is none":         {record(func(r *hibernate.Record) { r.State = "asleep" }), `state: "asleep" is none that a target may have`},
+		"a state that is none":         {record(func(r *hibernate.Record) { r.State = "asleep" }), `state: "asleep" is not a state of a target`},
 		"attempts below none":          {record(func(r *hibernate.Record) { r.Attempts = -1 }), "attempts: must not be negative, is -1"},
 		"a target of another type":     {record(func(r *hibernate.Record) { r.Executor = "workload" }), `snapshot: has no target "apps" of type "workload"`},
 		"a plan that is not valid":     {record(func(r *hibernate.Record) { r.Snapshot.Spec.Schedule.OffHours = nil }), "snapshot: the plan is not valid: spec.schedule.offHours"},

@@ -69,7 +69,7 @@ func readBypass(value string, faults document.Faults) (intent.Bypass, document.F
 	what, reason, _ := strings.Cut(value, ": ")
 	what, reason = strings.TrimSpace(what), strings.TrimSpace(reason)
 	if what == "" || reason == "" {
-		return intent.Bypass{}, append(faults, document.Fault{Path: Bypass, Message: fmt.Sprintf("%q lets nothing pass: write <run or instant>: <reason>, like 2026-12-01T06:00:00Z: urgent fix", document.Cut(value, 80))})
+		return intent.Bypass{}, append(faults, document.Fault{Path: Bypass, Message: fmt.Sprintf("%q bypasses nothing: write <run or instant>: <reason>, like 2026-12-01T06:00:00Z: urgent fix", document.Cut(value, 80))})
 	}
 	b := intent.Bypass{Reason: document.Cut(reason, 512)}
 	if until, err := time.Parse(time.RFC3339, what); err == nil {
@@ -77,7 +77,7 @@ func readBypass(value string, faults document.Faults) (intent.Bypass, document.F
 		return b, faults
 	}
 	if !strings.HasPrefix(what, "maint-"+KindRun+"-") {
-		return intent.Bypass{}, append(faults, document.Fault{Path: Bypass, Message: fmt.Sprintf("%q is neither a run nor an RFC 3339 instant, and lets nothing pass", document.Cut(what, 80))})
+		return intent.Bypass{}, append(faults, document.Fault{Path: Bypass, Message: fmt.Sprintf("%q is neither a run nor an RFC 3339 instant, and bypasses nothing", document.Cut(what, 80))})
 	}
 	b.Run = what
 	return b, faults

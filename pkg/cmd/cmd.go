@@ -37,6 +37,10 @@ func Main(ctx context.Context, env factory.Env, args []string) int {
 
 // Run is Main for whoever brings clients: the tests of the commands do.
 func Run(ctx context.Context, c *factory.Factory, args []string) int {
+	if len(args) == 0 {
+		fmt.Fprint(c.Out, firstScreen(c.Name))
+		return exit.CodeDone
+	}
 	root := rootOf(c)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -99,6 +103,7 @@ func rootOf(c *factory.Factory) *cobra.Command {
 	}
 	root.SetHelpCommandGroupID("More")
 	root.SetUsageTemplate(usageTemplate(env.Name))
+	wrapHelp(root)
 	return root
 }
 
@@ -149,9 +154,9 @@ func newOptions() *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
 		Short: "Flags that every command has",
-		Args:  cobra.NoArgs,
+		Args:  factory.NoNames,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintf(cmd.OutOrStdout(), "These flags can be given to every command:\n\n%s", cmd.InheritedFlags().FlagUsages())
+			fmt.Fprintf(cmd.OutOrStdout(), "These flags can be given to every command:\n\n%s", cmd.InheritedFlags().FlagUsagesWrapped(helpWidth))
 			return nil
 		},
 	}
@@ -170,7 +175,7 @@ Examples:
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}{{if .HasParent}}
 
 Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{end}}
+{{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}{{end}}{{end}}
 
 Use "` + name + ` options" for the flags that every command has.
 `

@@ -30,7 +30,7 @@ func TestANameThatIsAPlanAndANode(t *testing.T) {
 	o.Maint("resume", "node/other").Is(t, cmdtest.Printed{Code: 0, Out: "node/other resumed\n", Err: ""})
 	o.Has("other", map[string]string{})
 	o.Maint("resume", "node/other").Is(t, cmdtest.Printed{Code: 0, Out: "node/other was not paused\n", Err: ""})
-	o.Maint("status", "node/absent").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: there is no node \"absent\"\n"})
+	o.Maint("status", "node/absent").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: there is no node \"absent\"; 'kubectl get nodes' shows which there are\n"})
 }
 
 func TestCompletionOffersTheNodesThatACommandCanActOn(t *testing.T) {

@@ -57,7 +57,7 @@ func cluster(c *document.Checker, s ClusterSpec) {
 	case s.K8S != nil:
 		kubernetes(c, s)
 	default:
-		c.Fault("spec", "says of no cluster how it is reached; write eks: {name: …} with providerRef, or k8s: {kubeconfigRef: {name: …}}")
+		c.Fault("spec", "does not say how its cluster is reached; write eks: {name: …} with providerRef, or k8s: {kubeconfigRef: {name: …}}")
 	}
 }
 

@@ -47,13 +47,13 @@ func TestWhatIsWrongWithAConnector(t *testing.T) {
 		"a kubeconfig of no Secret":                 {text: other("{k8s: {}}"), want: []string{"kubeconfigRef.name: is missing"}},
 		"a kubeconfig in an account":                {text: other("{providerRef: {name: x}, k8s: {kubeconfigRef: {name: other}}}"), want: []string{"spec.providerRef: is for eks"}},
 		"a cluster twice":                           {text: other("{providerRef: {name: x}, eks: {name: a}, k8s: {kubeconfigRef: {name: other}}}"), want: []string{"spec: has eks and k8s"}},
-		"a cluster of nowhere":                      {text: other("{}"), want: []string{"says of no cluster how it is reached"}},
-		"GKE is not known":                          {text: other("{gke: {name: x}}"), want: []string{"gke", "says of no cluster"}},
+		"a cluster of nowhere":                      {text: other("{}"), want: []string{"does not say how its cluster is reached"}},
+		"GKE is not known":                          {text: other("{gke: {name: x}}"), want: []string{"gke", "does not say how its cluster"}},
 		"a kind with a slip":                        {text: version + "kind: CloudProvidr\nspec: {}\n", want: []string{"did you mean CloudProvider?"}},
 		"no kind":                                   {text: version + "spec: {}\n", want: []string{"kind: is missing"}},
 		"another version":                           {text: "apiVersion: v1\nkind: K8SCluster\nspec: {k8s: {kubeconfigRef: {name: other}}}\n", want: []string{"apiVersion: must be maint.dev/v1alpha1"}},
 		"no document":                               {text: "", want: []string{"the document is empty"}},
-		"a field beside the spec of a known kind":   {text: version + "kind: K8SCluster\nspek: {}\n", want: []string{"spek", "says of no cluster"}},
+		"a field beside the spec of a known kind":   {text: version + "kind: K8SCluster\nspek: {}\n", want: []string{"spek", "does not say how its cluster"}},
 		"a field beside the spec of an unknown one": {text: version + "kind: Connector\nspek: {}\n", want: []string{"spek", "kind: must be one of"}},
 	} {
 		t.Run(name, func(t *testing.T) {

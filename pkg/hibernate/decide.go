@@ -29,16 +29,16 @@ const (
 // Facts are what a decision rests on. Everything in them may be as old as a cache; what is
 // decided is written on top of what was read, and whoever was first wins.
 type Facts struct {
-	Now   time.Time
-	Spec  Spec // of the document; of one that is gone or cannot be read, that of the snapshots
-	Plan  string
+	Now  time.Time
+	Spec Spec // of the document; of one that is gone or cannot be read, that of the snapshots
+	Plan string
 	// Namespace is that of the plan.
 	Namespace string
-	UID   string
-	Sleep bool   // it should be asleep now
-	Keep  bool   // paused: what is at work goes on to its end, and nothing else begins
-	Cycle string // of the sleep that there should be
-	Until *time.Time
+	UID       string
+	Sleep     bool   // it should be asleep now
+	Keep      bool   // paused: what is at work goes on to its end, and nothing else begins
+	Cycle     string // of the sleep that there should be
+	Until     *time.Time
 	// Forbidden says why no sleep may begin now; empty: it may.
 	Forbidden string
 	Records   []Record
@@ -143,7 +143,7 @@ func (d *decider) skip(r *Record) {
 	in := slices.ContainsFunc(d.f.Spec.Targets, func(t Target) bool { return t.Name == r.Target })
 	if !in && !d.f.Keep && r.State != Skipped && (r.Operation == Wake || r.State != Asleep) {
 		r.turn(Shutdown)
-		r.State, r.FinishedAt, r.Message = Skipped, new(d.f.Now), "it was taken out of the plan; what sleeps of it wakes with the others"
+		r.State, r.FinishedAt, r.Message = Skipped, new(d.f.Now), "it was removed from the plan; what it put to sleep wakes with the other targets"
 	}
 }
 

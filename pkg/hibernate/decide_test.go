@@ -213,7 +213,7 @@ func TestWhatIsDoneNext(t *testing.T) {
 		}},
 		"one that was taken out of the plan stays asleep until the others wake": {toldToSleep(Strategy{}, "a b", "a Asleep", "b Asleep").without("b"), []string{"Hibernated: 2 of 2 targets sleep", "shutdown a"}},
 		"one that was taken out while it fell asleep keeps nobody waiting": {toldToSleep(Strategy{Type: Parallel, MaxConcurrency: one}, "a b", "a Running", "b Pending").without("a"), []string{
-			"Hibernating: 0 of 2 targets sleep", "write a shutdown Skipped: it was taken out of the plan; what sleeps of it wakes with the others", "write b shutdown Running", "shutdown b",
+			"Hibernating: 0 of 2 targets sleep", "write a shutdown Skipped: it was removed from the plan; what it put to sleep wakes with the other targets", "write b shutdown Running", "shutdown b",
 		}},
 		"then the rest is all there is": {toldToSleep(Strategy{Type: Parallel}, "a b", "a Skipped", "b Asleep").without("a"), []string{"Hibernated: 1 of 1 targets sleep", "shutdown b"}},
 		"it is put into the plan again": {toldToSleep(Strategy{Type: Parallel}, "a b", "a Skipped", "b Asleep"), []string{

@@ -87,7 +87,7 @@ func (r Record) Found(address string, seen []Observation) (out Record, failure s
 		return there && !seen[i].Gone
 	})
 	if !known {
-		return r, "the kubeconfig leads to another address than when this fell asleep, and nothing of what sleeps is there: have it lead to that cluster again"
+		return r, "the kubeconfig names another API server than when this fell asleep, and none of the sleeping resources is there: let it name that cluster again"
 	}
 	r.Snapshot.Address = address
 	return r, ""
@@ -100,7 +100,7 @@ func (r Record) Check() error {
 		return fmt.Errorf("operation: %q is neither %s nor %s", document.Cut(string(r.Operation), 80), Shutdown, Wake)
 	}
 	if !slices.Contains([]State{Pending, Running, Asleep, Awake, Failed, Aborted, Skipped}, r.State) {
-		return fmt.Errorf("state: %q is none that a target may have", document.Cut(string(r.State), 80))
+		return fmt.Errorf("state: %q is not a state of a target", document.Cut(string(r.State), 80))
 	}
 	if r.Attempts < 0 {
 		return fmt.Errorf("attempts: must not be negative, is %d", r.Attempts)

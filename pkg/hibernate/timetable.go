@@ -73,7 +73,9 @@ func (v validity) holds(at time.Time) bool { return !at.Before(v.from) && at.Bef
 func (t *Timetable) Zone() string { return t.zone }
 
 // Local is an instant as the clocks of the plan show it: 2026-03-01T20:00.
-func (t *Timetable) Local(at time.Time) string { return at.In(t.location).Format("Mon 2006-01-02 15:04 MST") }
+func (t *Timetable) Local(at time.Time) string {
+	return at.In(t.location).Format("Mon 2006-01-02 15:04 MST")
+}
 
 // Slot names the off-window that begins at an instant, as the ledger does:
 // 2026-03-01T20:00:00+07:00[Asia/Jakarta].

@@ -39,7 +39,7 @@ type Entry struct {
 	Request   *run.Request    `json:"request,omitempty"` // while open: all that the run needs to be created
 	Spec      *plan.Spec      `json:"spec,omitempty"`    // while open and the plan was edited or deleted since: the snapshot
 	TargetUID string          `json:"targetUID,omitempty"`
-	Refused   string          `json:"refused,omitempty"` // while open: why the API server does not take its run
+	Refused   string          `json:"refused,omitempty"` // while open: why the API server refuses its run
 	Slept     []Slept         `json:"slept,omitempty"`   // of off-hours that are over: what slept in them
 	EndedAt   *time.Time      `json:"endedAt,omitempty"` // of off-hours that are over: when all was awake
 	Outcome   *Outcome        `json:"outcome,omitempty"` // of an entry that had a run: how that ended; of a trigger that was refused: why
@@ -295,7 +295,7 @@ func AppendArchive(old, batch []Entry) []Entry {
 // maxRefused bounds what a ledger keeps of the API server's words.
 const maxRefused = 256
 
-// Refuse notes on an open claim why the API server does not take its run now;
+// Refuse notes on an open claim why the API server refuses its run now;
 // empty words take the note away.
 func (l Ledger) Refuse(run, why string) Ledger {
 	l.Open = slices.Clone(l.Open)

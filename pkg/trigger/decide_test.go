@@ -489,7 +489,7 @@ func TestAClaimWhoseRunIsRefusedWaitsWithoutThePlan(t *testing.T) {
 		{"a run that was made after all is none of them", coretest.Facts("02:30", hourly, deadline("5m"), at("02:00"), claimed(coretest.SlotAt("02:00")), live(trigger.ActiveRun{Name: coretest.NameOf(coretest.SlotAt("02:00")), Request: coretest.SlotAt("02:00"), Phase: run.Running, StartedAt: coretest.On("02:01")})), nil},
 	})
 	d := trigger.Decide(coretest.Facts("20:00", claimed(asked)))
-	if want := "the trigger waits: the API server does not take its run: exceeded quota: few"; d.Refused != want || d.Waiting != want || d.Message != want || d.Phase != trigger.PhaseWaiting {
+	if want := "the trigger waits: the API server refuses its run: exceeded quota: few"; d.Refused != want || d.Waiting != want || d.Message != want || d.Phase != trigger.PhaseWaiting {
 		t.Errorf("%s: %q, %q", d.Phase, d.Message, d.Refused)
 	}
 	if d = trigger.Decide(coretest.Facts("02:04", hourly, deadline("5m"), at("02:00"), claimed(coretest.SlotAt("02:00")))); !d.Wake.Equal(coretest.Clock("02:05").Add(time.Nanosecond)) {

@@ -367,7 +367,7 @@ func TestGateNeverOpensWhatAPersonClosed(t *testing.T) {
 	l.kustomization("later", `{"spec":{"suspend":false}}`)
 	l.policy("shut", "{strategy: Restrictive, gates: ["+fluxGate+"]}")
 	l.settled("shut", "3 objects: 3 closed, 0 open")
-	l.told("GateFoundClosed", "before", "stays so")
+	l.told("GateFoundClosed", "before", "stays closed")
 	l.write(flux, "open", `{"spec":{"suspend":false}}`) // a person opens it while it is held
 	l.reaches(flux, "open", `{"spec":{"suspend":true}}`)
 	l.told("GateClosedAgain", "open", "policy "+l.ns+"/shut")

@@ -190,7 +190,7 @@ func TestOnlyAReasonOrABypassPassesAClosedGate(t *testing.T) {
 	l.annotate("urgent", map[string]string{annotations.Bypass: "for ever"})
 	l.eventually("a bypass without an end is refused with words", func() (bool, string) {
 		said := l.seen("urgent").Annotations[annotations.StatusConditions]
-		return strings.Contains(said, "lets nothing pass"), said
+		return strings.Contains(said, "bypasses nothing"), said
 	})
 	l.annotate("urgent", map[string]string{annotations.Bypass: r.run.Name + ": the site is down", annotations.Actor(annotations.Bypass): "ann"})
 	end := l.ended("urgent", 1)[0]
@@ -402,7 +402,7 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
 	l.expect(l.maint("allow", "weekends", "--until", "2020-01-01T00:00:00Z"), 2, "has passed")
 	l.expect(l.maint("allow", "weekends"), 2, "--for or --until is missing", "--reason is missing")
 	l.plan("free", quick)
-	l.expect(l.maint("allow", "free", "--for", "1h", "--reason", "x"), 1, "no policy stands behind plan/free")
+	l.expect(l.maint("allow", "free", "--for", "1h", "--reason", "x"), 1, "no policy applies to plan/free")
 	l.expect(l.maint("allow", "weekends", "--for", "1h", "--reason", "CHG-7", "--dry-run=server"), 0, "allowed until", "dry run")
 	l.expect(l.maint("allow", "weekends", "--for", "1h", "--reason", "CHG-7"), 0, "policy/weekends allowed until")
 	l.ended("gated", 1)

@@ -297,7 +297,7 @@ func TestATokenWhoseRunAQuotaRefusesWaitsAndSaysForWhat(t *testing.T) {
 	l.seen("quota")
 	lift := l.full()
 	l.trigger("quota", "t")
-	l.says("quota", "the trigger waits", "the API server does not take its run", "exceeded quota: few")
+	l.says("quota", "the trigger waits", "the API server refuses its run", "exceeded quota: few")
 	l.expect(l.maint("why", "quota"), 3, "the trigger waits", "exceeded quota: few")
 	l.expect(l.maint("status", "quota"), 0, "exceeded quota: few")
 	if c := condition(t, l.seen("quota").Annotations, "RunRefused"); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "exceeded quota") {

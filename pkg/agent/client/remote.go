@@ -140,7 +140,7 @@ func (a *Impersonator) credentials(ctx context.Context, home executors.Clients, 
 	case c.Spec.EKS != nil:
 		return a.eksConfig(ctx, home, w, c)
 	case c.Spec.K8S == nil:
-		return nil, "", a.noConnection(c, errors.New("its connector says of no cluster how it is reached"))
+		return nil, "", a.noConnection(c, errors.New("its connector does not say how its cluster is reached"))
 	}
 	data, failure := a.kubeconfig(ctx, home, w, c)
 	if failure != nil {

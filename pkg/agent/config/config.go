@@ -95,7 +95,7 @@ func (c *Store) Observe(cm *corev1.ConfigMap) {
 			c.mended = make(chan struct{})
 		}
 		c.broken = faults
-		c.config.Log.Error("the agent's configuration is broken; what was in force stays so", "faults", faults.Error())
+		c.config.Log.Error("the agent's configuration is invalid; the previous one stays in force", "faults", faults.Error())
 		return
 	}
 	if len(c.broken) > 0 {
@@ -119,7 +119,7 @@ func (c *Store) news(observed string) bool {
 func (c *Store) Removed(cm *corev1.ConfigMap) {
 	if c.ours(cm) {
 		c.news("")
-		c.config.Log.Warn("the agent's configuration is gone; what was in force stays so")
+		c.config.Log.Warn("the agent's configuration was deleted; the previous one stays in force")
 	}
 }
 

@@ -20,14 +20,14 @@ func (c *Store) Conditions(cm *corev1.ConfigMap) (valid metav1.Condition, limits
 	valid = metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "InForce", Message: "the configuration is in force"}
 	if cm.Namespace != c.config.Namespace || cm.Name != annotations.AgentConfigName {
 		valid.Status, valid.Reason = metav1.ConditionFalse, notUsed
-		valid.Message = "this agent uses the ConfigMap " + c.config.Namespace + "/" + annotations.AgentConfigName + ", and this one counts for nothing"
+		valid.Message = "this agent uses the ConfigMap " + c.config.Namespace + "/" + annotations.AgentConfigName + ", and ignores this one"
 		return valid, nil, true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.broken) > 0 {
 		valid.Status, valid.Reason = metav1.ConditionFalse, "Faults"
-		valid.Message = document.Cut("broken, and what was in force before stays so: "+c.broken.Error(), 4*document.MaxMessage)
+		valid.Message = document.Cut("the document is invalid, and the previous configuration stays in force: "+c.broken.Error(), 4*document.MaxMessage)
 	}
 	return valid, slices.Clone(c.limits), c.limitsKnown
 }

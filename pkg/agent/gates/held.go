@@ -72,7 +72,7 @@ func (w *gateWatch) contested(o *gateObject) string {
 	if known := w.problems[cache.NewObjectName(o.Namespace, o.Name).String()]; known != "" {
 		return known
 	}
-	return fmt.Sprintf("%s/%s is opened by somebody again and again, and closed again later and later: does what applies it say otherwise?", w.kind.Kind, o.Name)
+	return fmt.Sprintf("%s/%s is opened by somebody again and again, and the agent closes it after longer and longer pauses: is it set otherwise in what is applied, as from Git?", w.kind.Kind, o.Name)
 }
 
 // forget drops what is known of an object that is gone.

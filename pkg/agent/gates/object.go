@@ -60,7 +60,7 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 		return now.Add(queue.ResyncPeriod), nil
 	}
 	if lost != nil {
-		g.Events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", document.Cut(lost.Error()+"; if it is closed, it is not opened by us", document.MaxMessage))
+		g.Events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", document.Cut(lost.Error()+"; if it is closed, the agent does not open it", document.MaxMessage))
 	}
 	if patience := w.backoffUntil(o, verdict, now); patience.After(now) {
 		g.note(ctx, w, o, said, w.contested(o))

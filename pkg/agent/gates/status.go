@@ -162,11 +162,11 @@ func (g *Controller) announce(w *gateWatch, o *gateObject, v knob.Verdict, said 
 	case knob.Opening:
 		reason, message = "GateOpened", "Opened, as it was found"
 	case knob.ClosesAgain:
-		kind, reason, message = corev1.EventTypeWarning, "GateClosedAgain", "Somebody opened it while change is not permitted; closed again, and what they wrote comes back when it is"
+		kind, reason, message = corev1.EventTypeWarning, "GateClosedAgain", "Somebody opened it while change is not permitted: it is closed again, and their value is put back when change is permitted"
 	case knob.FoundClosed:
-		reason, message = "GateFoundClosed", "Somebody else closed it; it stays so when change is permitted"
+		reason, message = "GateFoundClosed", "Somebody else closed it: it stays closed when change is permitted"
 	case knob.LetsGo:
-		reason, message = "GateLetGo", "No longer held; it is left as somebody else has set it"
+		reason, message = "GateLetGo", "No longer held: it is left as somebody else has set it"
 	default:
 		return
 	}

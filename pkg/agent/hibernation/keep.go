@@ -140,7 +140,7 @@ func (c *Controller) copyOut(ctx context.Context, k types.NamespacedName, s *sto
 			return err
 		}
 	} else if c.records.uncounted(c.Namespace) >= mostUncounted {
-		c.Events.Eventf(namespace, corev1.EventTypeWarning, "RestoreDataDropped", "ConfigMap %s, which does not count as restore data, goes with its namespace: %d such are in namespace %s already; look at them, and delete what nobody needs", s.object.Name, mostUncounted, c.Namespace)
+		c.Events.Eventf(namespace, corev1.EventTypeWarning, "RestoreDataDropped", "ConfigMap %s is not valid restore data and is deleted with its namespace, without a copy: namespace %[3]s holds %[2]d such copies already; look at them, and delete those that nobody needs", s.object.Name, mostUncounted, c.Namespace)
 		return nil
 	} else { // of what is not signed nothing is held in memory
 		live, err := c.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, s.object.Name, metav1.GetOptions{})

@@ -186,9 +186,9 @@ func (c *Controller) rehearse(ctx context.Context, k types.NamespacedName, cm *c
 	if cm == nil {
 		return time.Time{}, nil
 	}
-	d := hibernate.Decision{Phase: hibernate.Active, Message: "only rehearses: it would be awake: " + v.why}
+	d := hibernate.Decision{Phase: hibernate.Active, Message: "dry run: it would be awake: " + v.why}
 	if v.facts.Sleep {
-		d.Message = "only rehearses: it would put to sleep " + c.list(ctx, k, v)
+		d.Message = "dry run: it would put to sleep " + c.list(ctx, k, v)
 	}
 	v.facts.Records = nil
 	return queue.Soonest(v.again, c.Now().Add(sleepPause)), c.publish(ctx, k, cm, known, v, d)

@@ -470,7 +470,7 @@ func TestRestoreDataThatIsNonsenseIsSaid(t *testing.T) {
 		})
 		w.until("03:30")
 		w.sleeps()
-		if got := w.phase(); !strings.Contains(got, `state: "Dreaming" is none that a target may have`) || strings.Contains(got, "adopt") {
+		if got := w.phase(); !strings.Contains(got, `state: "Dreaming" is not a state of a target`) || strings.Contains(got, "adopt") {
 			t.Errorf("the plan says %q", got)
 		}
 	})
@@ -676,9 +676,9 @@ func TestADryRunListsWhatWouldSleep(t *testing.T) {
 			night(t, oneToThree+apps, func(w *world) {
 				given(w)
 				w.after(time.Minute)
-				w.is("Active: only rehearses: it would be awake: ")
+				w.is("Active: dry run: it would be awake: ")
 				w.until("01:30")
-				w.is("Active: only rehearses: it would put to sleep apps: orders, web; db: nothing")
+				w.is("Active: dry run: it would put to sleep apps: orders, web; db: nothing")
 				w.awake()
 				w.api.Deny(runner, "list", "deployments")
 				w.after(2 * time.Minute)

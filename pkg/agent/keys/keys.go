@@ -152,9 +152,9 @@ func (s *Store) Condition() []metav1.Condition {
 	case s.fault != nil && s.ring.Empty():
 		c.Reason, c.Message = "Broken", fmt.Sprintf("%v, so nothing is done: put the key back, or delete the Secret to begin with a new one (docs/operations.md, \"The key\")", s.fault)
 	case s.fault != nil:
-		c.Reason, c.Message = "Broken", fmt.Sprintf("%v; the key that was in force stays so until the agent ends: put it back", s.fault)
+		c.Reason, c.Message = "Broken", fmt.Sprintf("%v; the previous key stays in force until the agent ends: put it back", s.fault)
 	case s.lost != "":
-		c.Reason, c.Message = "Lost", fmt.Sprintf("the key was found to be gone at %s and a new one was made: what had been signed before does not count. 'kubectl maint adopt' signs what you know; take %s off the Secret %s/%s when that is done",
+		c.Reason, c.Message = "Lost", fmt.Sprintf("the key was found to be gone at %s and a new one was made: what the old key signed is not accepted any more. 'kubectl maint adopt' signs what you know; take %s off the Secret %s/%s when that is done",
 			document.Cut(s.lost, 40), annotations.StatusKeyLost, s.Namespace, annotations.KeyName)
 	default:
 		return nil

@@ -254,7 +254,7 @@ func TestAKeyThatIsBroken(t *testing.T) {
 				w.leads(s)
 				was := s.ID()
 				s.Observe(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: annotations.KeyName}, Data: data})
-				if c := s.Condition(); s.Usable() != nil || s.ID() != was || len(c) != 1 || !strings.Contains(c[0].Message, "stays so") {
+				if c := s.Condition(); s.Usable() != nil || s.ID() != was || len(c) != 1 || !strings.Contains(c[0].Message, "stays in force") {
 					w.Errorf("it says %v, %v; signs with %q, not %q", c, s.Usable(), s.ID(), was)
 				}
 			})

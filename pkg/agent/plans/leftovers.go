@@ -39,7 +39,7 @@ func (c *Controller) leftAsItWas(ctx context.Context, k types.NamespacedName, cm
 		if err != nil {
 			return time.Time{}, err
 		}
-		c.Events.Eventf(cm, corev1.EventTypeNormal, "PutBack", "What run %s, step %s had left is as it was", left.Run, left.Step)
+		c.Events.Eventf(cm, corev1.EventTypeNormal, "PutBack", "What run %s, step %s did not put back is now as it was before", left.Run, left.Step)
 		c.Queue.Add(k)
 	}
 	return known.LeftAgain, nil

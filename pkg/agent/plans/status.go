@@ -166,7 +166,7 @@ func (c *Controller) consume(ctx context.Context, cm *corev1.ConfigMap, f trigge
 		if ask.Run != "" && !lives(f, d, ask.Run) {
 			gone[in] = cm.Annotations[in]
 			if in == annotations.Resume && f.Ledger != nil && f.Ledger.LeftBy(ask.Run, f.ResumeSeen) {
-				c.Events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "What run %s did not put back is known: %s", ask.Run, f.Intent.Actors["resume"].Said("acknowledged"))
+				c.Events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "Somebody knows what run %s did not put back: %s", ask.Run, f.Intent.Actors["resume"].Said("acknowledged"))
 				continue
 			}
 			c.Events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s is ignored: there is no such active run", in, document.Cut(gone[in], 200))

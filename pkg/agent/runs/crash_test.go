@@ -328,7 +328,7 @@ func TestARunInANamespaceThatIsDeletedIsLetGo(t *testing.T) {
 					t.Errorf("finalizers %v, owners %v", cm.Finalizers, cm.OwnerReferences)
 				}
 				w.did()
-				w.wantEvent("Warning RunCutOff shop: The namespace is being deleted: run maint-run-nightly-1 of plan nightly was let go after 0 of 2 steps")
+				w.wantEvent("Warning RunCutOff shop: The namespace is being deleted: run maint-run-nightly-1 of plan nightly was abandoned after 0 of 2 steps")
 			})
 		})
 	}

@@ -87,7 +87,7 @@ func (c *Controller) recordDrift(l *store.CachedRun, before, now run.Journal) {
 			c.Events.Eventf(about, corev1.EventTypeWarning, "Drift", "Run %s, step %s: %s", l.Run.Name, rec.Path, rec.Drift.Said())
 		}
 		if rec.Unwatched && !was.Unwatched {
-			c.Events.Eventf(about, corev1.EventTypeNormal, "DriftUnwatched", "Run %s, step %s: what it did is looked at once a minute, for serviceaccount %s may not watch it", l.Run.Name, rec.Path, l.Account().User())
+			c.Events.Eventf(about, corev1.EventTypeNormal, "DriftUnwatched", "Run %s, step %s: what it did is checked once a minute, because ServiceAccount %s may not watch it", l.Run.Name, rec.Path, l.Account().User())
 		}
 	}
 }

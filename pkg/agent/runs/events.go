@@ -40,7 +40,7 @@ func (c *Controller) consumeAnswers(ctx context.Context, l *store.CachedRun, ask
 		}
 		gone[key] = cm.Annotations[key]
 		if !takenUp(l.Journal, ask) {
-			c.Events.Eventf(cm, corev1.EventTypeWarning, "AnswerIgnored", "%s: %s counts for nothing: nobody waits for it", key, cm.Annotations[key])
+			c.Events.Eventf(cm, corev1.EventTypeWarning, "AnswerIgnored", "%s: %s is ignored: nothing waits for that answer", key, cm.Annotations[key])
 		}
 	}
 	if len(gone) == 0 {

@@ -582,7 +582,7 @@ func (c *Controller) abandon(ctx context.Context, l *store.CachedRun) error {
 	c.release(l.Key())
 	pending := run.ProgressOf(l.Journal)
 	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: object.Namespace}
-	c.Events.Eventf(namespace, corev1.EventTypeWarning, "RunCutOff", "The namespace is being deleted: run %s of plan %s was let go after %d of %d steps; its finally did not run",
+	c.Events.Eventf(namespace, corev1.EventTypeWarning, "RunCutOff", "The namespace is being deleted: run %s of plan %s was abandoned after %d of %d steps; its finally steps did not run",
 		l.Object.Name, l.Object.Labels[annotations.LabelPlan], pending.Done, pending.Total)
 	return nil
 }

@@ -396,7 +396,7 @@ func TestWhatIsSaidToARunIsTakenAwayOnceItIsHeard(t *testing.T) {
 		"a resume of what is not suspended": {"steps:\n- " + hook + ", timeout: 5m}\n", annotations.Resume, runName, false, "Warning ResumeIgnored nightly: Run maint-run-nightly-1 was not suspended"},
 		"an approval of a step":             {"steps:\n- {name: ask, type: approval}\n", annotations.Approve, runName + "/ask", false, "Normal RunSucceeded"},
 		"a rejection of a step":             {"steps:\n- {name: ask, type: approval}\n", annotations.Reject, runName + "/ask", false, "Warning RunFailed"},
-		"an approval that nobody waits for": {"steps:\n- " + hook + ", timeout: 5m}\n", annotations.Approve, runName, false, "Warning AnswerIgnored nightly: maint.dev/approve: maint-run-nightly-1 counts for nothing"},
+		"an approval that nobody waits for": {"steps:\n- " + hook + ", timeout: 5m}\n", annotations.Approve, runName, false, "Warning AnswerIgnored nightly: maint.dev/approve: maint-run-nightly-1 is ignored"},
 		"an abort of another run":           {"steps:\n- " + hold + "\n", annotations.Abort, "maint-run-nightly-2", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func NewAllow(c *factory.Factory) *cobra.Command {
 windows say. It ends by itself; after it, the policy holds as before. On a
 policy it overrides the policy for everything that it governs. A namespace's
 Restrictive binds all the same.`, `  kubectl maint allow weekends --for 2h --reason "CHG-1234: urgent fix"
-  kubectl maint allow node/worker-3 --until "tomorrow 08:00" --reason "disk swap"
+  kubectl maint allow node/worker-3 --until "tomorrow 08:00" --reason "disks"
   kubectl maint allow weekends --end`)
 }
 
@@ -63,7 +63,7 @@ window between its steps (onWindowClose); what waits goes on waiting.`, `  kubec
 
 func (o *overrideOptions) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use + " POLICY|PLAN|KIND/NAME --for D|--until T --reason TEXT", Short: short, Long: long, Example: example,
+		Use: use + " POLICY|PLAN|KIND/NAME --for D|--until T --reason R", DisableFlagsInUseLine: true, Short: short, Long: long, Example: example,
 		RunE: factory.RunE(o), ValidArgsFunction: o.CompleteKinds(annotations.KindPolicy, annotations.KindPlan),
 	}
 	o.DryRun.AddFlag(cmd)
@@ -166,7 +166,7 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 	case o.end:
 		return nil
 	case have.Strategy == schedule.Restrictive || have.Strategy == schedule.Permissive:
-		return fmt.Errorf("%s is %s by its annotation %s, which would be lost: take that off first (--end)", f, have.Strategy, annotations.ChangeStrategy)
+		return fmt.Errorf("%s is %s by its annotation %s, which would be lost: remove it first (--end)", f, have.Strategy, annotations.ChangeStrategy)
 	case o.strategy == schedule.RestrictiveUntil || f.kind == annotations.KindPolicy || len(have.Policies) > 0:
 		return nil
 	case f.kind == annotations.KindPlan:
@@ -181,7 +181,7 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 			return nil
 		}
 	}
-	return fmt.Errorf("no policy stands behind %s: change is permitted there already, and would never be again when this ends", f)
+	return fmt.Errorf("no policy applies to %s: change is permitted there already, and after this permission ends it never would be again", f)
 }
 
 func (o *overrideOptions) clear() factory.Change {

@@ -32,7 +32,7 @@ type answerOptions struct {
 // NewApprove lets a run begin, or go on, that waits for approval.
 func NewApprove(c *factory.Factory) *cobra.Command {
 	o := &answerOptions{Factory: c, intent: annotations.Approve, other: annotations.Reject, word: "approved"}
-	cmd := o.command("approve", "Let a run begin, or go on, that waits for approval", `Approve a run that waits for approval before it begins, or a step of it that asks.
+	cmd := o.command("approve", "Approve a run, or a step of it, that waits for approval", `Approve a run that waits for approval before it begins, or a step of it that asks.
 RUN alone is enough where one thing waits. Who may do this is who may annotate
 the plan.`)
 	o.Waiting.AddFlags(cmd, "the run until it ends")
@@ -42,7 +42,7 @@ the plan.`)
 // NewReject says no to a run, or a step of it, that waits for approval.
 func NewReject(c *factory.Factory) *cobra.Command {
 	o := &answerOptions{Factory: c, intent: annotations.Reject, other: annotations.Approve, word: "rejected"}
-	return o.command("reject", "Say no to a run, or a step of it, that waits for approval", `Reject a run that waits for approval: it ends without a step, and its slot is
+	return o.command("reject", "Reject a run, or a step of it, that waits for approval", `Reject a run that waits for approval: it ends without a step, and its slot is
 Skipped. A step that is rejected fails, and is not tried again: the run goes on
 with onFailure and finally. RUN alone is enough where one thing waits.`)
 }

@@ -44,7 +44,7 @@ func NewHibernate(c *factory.Factory) *cobra.Command {
 	o := &holdOptions{Factory: c, asleep: true}
 	cmd := &cobra.Command{
 		Use:   "hibernate PLAN... | -l SELECTOR | --all",
-		Short: "Put what a HibernatePlan names to sleep, whatever its schedule says",
+		Short: "Put the targets of HibernatePlans to sleep",
 		Long: `Put the targets of HibernatePlans to sleep and hold them there: for a while, until
 a time, or until --release. Then the schedule decides again. A policy
 or a pause can still delay it. The state of each target is recorded before it is
@@ -62,7 +62,7 @@ func NewWake(c *factory.Factory) *cobra.Command {
 	o := &holdOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "wake PLAN... | -l SELECTOR | --all",
-		Short: "Wake what a HibernatePlan has put to sleep, whatever its schedule says",
+		Short: "Wake the targets of HibernatePlans",
 		Long: `Wake the targets of HibernatePlans and hold them awake: for a while, until a time,
 or until --release. Then the schedule decides again. A policy
 does not delay it, but a pause does. --wait shows the progress; the exit code is 4 if a
@@ -259,7 +259,7 @@ func (o *holdOptions) checkOne(s view.Sleeper) error {
 	case why == "":
 		return nil
 	case o.Wait:
-		return exit.Errorf(exit.CodeNotNow, "plan %s: %s; nothing was asked (without --wait the hold stands, and is met when it can be)", s.Name, why)
+		return exit.Errorf(exit.CodeNotNow, "plan %s: %s; nothing was asked (without --wait the request is kept, and is carried out as soon as it can be)", s.Name, why)
 	}
 	fmt.Fprintf(o.ErrOut, "plan %s: %s\n", s.Name, why)
 	return nil
@@ -276,7 +276,7 @@ func (o *holdOptions) kept(s view.Sleeper) string {
 	case !o.asleep || s.Asleep():
 		return ""
 	case s.Spec.DryRun:
-		return "it only rehearses (spec.dryRun): nothing is put to sleep"
+		return "it is a dry run (spec.dryRun): nothing is put to sleep"
 	}
 	if v := s.Gate.Verdict(o.Now()); !v.Permitted {
 		until := ""

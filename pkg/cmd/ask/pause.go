@@ -253,7 +253,7 @@ func annotateNamespace(ctx context.Context, k *factory.Cluster, name string, dry
 		dry.Wrote(written)
 	}
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%w\nthe switch for all stands on the namespace; to hold single plans, name them", factory.Explain("write to namespace "+name, err))
+		return fmt.Errorf("%w\n--all pauses the namespace itself; to pause single plans, name them", factory.Explain("write to namespace "+name, err))
 	}
 	return factory.Explain("write to namespace "+name, err)
 }

@@ -25,7 +25,7 @@ func TestPause(t *testing.T) {
 		{name: "a plan and a node", world: objects(cmdtest.Node("worker-1")), line: "pause orders worker-1 --until 2h", out: "plan/orders paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\nnode/worker-1 paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: signed(annotations.Pause, "2026-11-21T02:00:00Z", "")},
 		{name: "of two names one means nothing: nothing is written", line: "pause orders ghost", code: 1, err: "error: there is no plan or policy \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
 		{name: "a name that is a plan and a node", world: objects(cmdtest.Node("orders")), line: "pause orders", code: 2, err: "error: orders is a plan in namespace shop, and a node: write plan/orders or node/orders\n"},
-		{name: "no node of that name", line: "pause node/ghost", code: 1, err: "error: there is no node \"ghost\"\n"},
+		{name: "no node of that name", line: "pause node/ghost", code: 1, err: "error: there is no node \"ghost\"; 'kubectl get nodes' shows which there are\n"},
 		{name: "a trial", line: "pause orders --dry-run", out: "plan/orders paused until resumed (dry run)\n"},
 		{name: "who may not write", line: "pause orders", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you\n"},
 		{name: "who may not write on nodes", world: objects(cmdtest.Node("worker-1")), line: "pause worker-1", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "nodes", "") }, code: 1, err: "Error from server (Forbidden): write to node worker-1: nodes is forbidden: not for you\n"},
@@ -99,7 +99,7 @@ func TestPauseAndResumeOfAll(t *testing.T) {
 func TestWhoMayNotWriteOnTheNamespaceIsToldWhatElseThereIs(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Namespace("shop"), cmdtest.Agent())
 	o.Forbids("patch", "namespaces", "")
-	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): write to namespace shop: namespaces is forbidden: not for you\nerror: the switch for all stands on the namespace; to hold single plans, name them\n"})
+	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): write to namespace shop: namespaces is forbidden: not for you\nerror: --all pauses the namespace itself; to pause single plans, name them\n"})
 	o.Forbids("get", "namespaces", "")
 	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): read namespace shop: namespaces is forbidden: not for you\n"})
 }

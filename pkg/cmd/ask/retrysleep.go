@@ -54,7 +54,7 @@ func (o *triggerOptions) retrySleep(ctx context.Context, k *factory.Cluster, cm 
 	err := k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
 		again = failedOf(cm.Annotations)
 		if len(again) == 0 {
-			return nil, exit.Errorf(exit.CodeNotNow, "nothing of plan %s has failed (%s), so that there is nothing to try again; %s or %s does what its schedule does not say", cm.Name, print.New(o.Env, s.Zone()).SleepHead(s), o.Suggest().Hibernate(cm.Name), o.Suggest().Wake(cm.Name))
+			return nil, exit.Errorf(exit.CodeNotNow, "nothing of plan %s has failed (%s), so that there is nothing to try again; %s or %s overrides its schedule", cm.Name, print.New(o.Env, s.Zone()).SleepHead(s), o.Suggest().Hibernate(cm.Name), o.Suggest().Wake(cm.Name))
 		}
 		return factory.Change{annotations.Trigger: factory.Value(token)}.Signed(annotations.Trigger, actor, o.reason), nil
 	})

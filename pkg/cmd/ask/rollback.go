@@ -44,7 +44,7 @@ as it stands. A run that names another account or target is refused.
 --dry-run=server has the API server try what would be written, too; --dry-run=run
 asks for a run that changes nothing.`,
 		Example: `  kubectl maint rollback orders-weekly --dry-run
-  kubectl maint rollback orders-weekly --reason "CHG-1234 broke the login" --wait
+  kubectl maint rollback orders-weekly --reason "CHG-1234 broke login" --wait
   kubectl maint rollback orders-weekly --to maint-run-orders-weekly-k2x7a`,
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompletePlans(nil),

@@ -36,7 +36,7 @@ func New(c *factory.Factory) *cobra.Command {
 	o := &options{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "doctor [PLAN]",
-		Short: "Check what maintenance needs (agent, clock, rights, sinks), and say what to do",
+		Short: "Check agent, clock, rights and sinks, and say what to do",
 		Long: `Check in advance what maintenance needs. Each check is a line, and each problem comes with
 what to do about it. Without a PLAN: the agent, its configuration and its key, the clocks,
 and the policies that confine the agent. With a PLAN also: whether it is valid and ready,

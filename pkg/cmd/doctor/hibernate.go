@@ -204,7 +204,7 @@ func (o *options) restores(ctx context.Context, k *factory.Cluster, cm *corev1.C
 		case r.Fault != "":
 			o.amiss(fmt.Sprintf("the restore data %s does not count: %s", r.Object.Name, r.Fault), "look at it with 'kubectl maint restore show', and if it is right, "+o.Suggest().Adopt(r.Object.Name))
 		case sleeping > 0 && wake != nil && o.Now().Sub(*wake) > overdue && cm.Annotations[annotations.HoldState] == "":
-			o.amiss(fmt.Sprintf("%s of target %s were to be awake by %s", view.Counted(sleeping, "resource"), r.Record.Target, wake.UTC().Format(time.RFC3339)), o.Suggest().Why(cm.Name)+" says what they wait for")
+			o.amiss(fmt.Sprintf("%s of target %s should have been awake by %s", view.Counted(sleeping, "resource"), r.Record.Target, wake.UTC().Format(time.RFC3339)), o.Suggest().Why(cm.Name)+" says what they wait for")
 		default:
 			o.good("the restore data of target %s has %s", r.Record.Target, view.Counted(len(r.Record.Resources), "resource"))
 		}

@@ -30,6 +30,14 @@ func RunE(o Command) func(*cobra.Command, []string) error {
 	}
 }
 
+// NoNames refuses names for a command that takes none.
+func NoNames(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return exit.Errorf(exit.CodeUsage, "'%s' takes no names, such as %q: see '%s --help'", cmd.CommandPath(), args[0], cmd.CommandPath())
+}
+
 // OneName is the single name that a command takes.
 func OneName(args []string, what string, f *exit.Faults) string {
 	switch {

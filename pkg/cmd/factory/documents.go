@@ -36,7 +36,7 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 			return nil, Explain("read "+what+" "+bare, err)
 		}
 		if !slices.Contains(kinds, cm.Labels[annotations.LabelKind]) {
-			return nil, WrongKind(cm, what)
+			return nil, fmt.Errorf("%w; see %s", WrongKind(cm, what), k.commands().List())
 		}
 		return cm, nil
 	}
@@ -105,6 +105,9 @@ func (k *Cluster) instead(ctx context.Context, name string, kinds []string) stri
 		names[i] = list.Items[i].Name
 	}
 	if len(names) == 0 {
+		if _, err := k.Kube.CoreV1().Namespaces().Get(ctx, k.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			return ": there is no such namespace; 'kubectl get namespaces' shows which there are"
+		}
 		return "; the namespace has none: choose another with -n, or see all with " + k.commands().ListAll()
 	}
 	if near, ok := nearest(name, names); ok {
@@ -118,6 +121,11 @@ func (k *Cluster) instead(ctx context.Context, name string, kinds []string) stri
 func nearest(word string, names []string) (string, bool) {
 	if near, ok := document.Nearest(word, names); ok && word != "" && word[:1] == near[:1] { // a slip rarely begins a name
 		return near, true
+	}
+	for _, n := range names {
+		if word != "" && strings.HasPrefix(n, word) { // a run's name contains that of its plan
+			return n, true
+		}
 	}
 	for _, n := range names {
 		if word != "" && (strings.Contains(n, word) || strings.Contains(word, n)) {
@@ -178,6 +186,9 @@ func (k *Cluster) Listed(ctx context.Context, what, kind, namespace, selector st
 	}
 	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: full})
 	if err != nil {
+		if namespace == "" && apierrors.IsForbidden(err) {
+			return nil, fmt.Errorf("%w; -n NAMESPACE asks for one namespace alone", Explain("list "+what, err))
+		}
 		return nil, Explain("list "+what, err)
 	}
 	out := make([]*corev1.ConfigMap, len(list.Items))

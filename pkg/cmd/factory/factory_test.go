@@ -33,7 +33,7 @@ func clusterOf(objects ...runtime.Object) *Cluster {
 
 func TestWhatANameMeans(t *testing.T) {
 	foreign := object("", "settings")
-	k := clusterOf(object(annotations.KindPlan, "orders-nightly"), object(annotations.KindPlan, "orders-weekly"), object(annotations.KindRun, "maint-run-x"), foreign)
+	k := clusterOf(object(annotations.KindPlan, "orders-nightly"), object(annotations.KindPlan, "orders-weekly"), object(annotations.KindRun, "maint-run-x"), object(annotations.KindRun, "maint-run-orders-nightly-a"), foreign)
 	for _, c := range []struct{ name, arg, want, err string }{
 		{"a plan", "orders-weekly", "orders-weekly", ""},
 		{"a plan with its kind", "plan/orders-weekly", "orders-weekly", ""},
@@ -42,8 +42,9 @@ func TestWhatANameMeans(t *testing.T) {
 		{"a slip of the pen, beside another name that begins alike", "orders-weakly", "", `there is no plan or run "orders-weakly" in namespace shop; did you mean "orders-weekly"?`},
 		{"a run without its first letters", "x", "maint-run-x", ""},
 		{"a name that was probably meant", "orders", "", `there is no plan or run "orders" in namespace shop; did you mean "orders-nightly"?`},
+		{"the beginning of a plan's name, which is within a run's, too", "order", "", `there is no plan or run "order" in namespace shop; did you mean "orders-nightly"?`},
 		{"a name of nothing", "zzz", "", `there is no plan or run "zzz" in namespace shop; see 'kubectl maint list'`},
-		{"somebody else's object", "settings", "", "the ConfigMap shop/settings is no plan or run: it lacks the label " + annotations.LabelKind},
+		{"somebody else's object", "settings", "", "the ConfigMap shop/settings is no plan or run: it lacks the label " + annotations.LabelKind + "; see 'kubectl maint list'"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cm, err := k.Document(t.Context(), c.arg, annotations.KindPlan, annotations.KindRun)

@@ -34,6 +34,8 @@ func (k *Cluster) Find(ctx context.Context, name string, kinds ...string) (Resou
 	switch {
 	case err != nil && apierrors.IsForbidden(nodeErr):
 		return Resource{}, unseenNode(err)
+	case err != nil && apierrors.IsNotFound(nodeErr):
+		return Resource{}, k.nodeMeant(ctx, name, err)
 	case nodeErr != nil: // who may not read nodes means a document
 		return Resource{Document: cm}, err
 	case err != nil:
@@ -48,6 +50,16 @@ func (k *Cluster) Find(ctx context.Context, name string, kinds ...string) (Resou
 func unseenNode(err error) error {
 	if none := NotFoundError(""); errors.As(err, &none) {
 		return none + " (you may not read nodes: whether it is one is not known)"
+	}
+	return err
+}
+
+// nodeMeant adds to "there is none" the node that was probably meant. Other errors stay as they
+// are.
+func (k *Cluster) nodeMeant(ctx context.Context, name string, err error) error {
+	none := NotFoundError("")
+	if near, ok := k.nearNode(ctx, name); ok && errors.As(err, &none) {
+		return none + NotFoundError("; or did you mean node/"+near+"?")
 	}
 	return err
 }

@@ -59,7 +59,8 @@ func TestWhatANameFinds(t *testing.T) {
 		{name: "nothing", arg: "ghost", code: 1, err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'`},
 		{name: "what begins alike is suggested", arg: "nightly", code: 1, err: `there is no plan or policy "nightly" in namespace shop; did you mean "night"?`},
 		{name: "what shares three letters is suggested", arg: "ordinal", code: 1, err: `there is no plan or policy "ordinal" in namespace shop; did you mean "orders"?`},
-		{name: "no node", arg: "node/ghost", code: 1, err: `there is no node "ghost"`},
+		{name: "a slip of the pen in a node's name", arg: "worker-11", code: 1, err: `there is no plan or policy "worker-11" in namespace shop; see 'kubectl maint list'; or did you mean node/worker-1?`},
+		{name: "no node", arg: "node/ghost", code: 1, err: `there is no node "ghost"; 'kubectl get nodes' shows which there are`},
 		{name: "a node with a slip of the pen", arg: "node/worker-11", code: 1, err: `there is no node "worker-11"; did you mean "worker-1"?`},
 		{name: "who may not read nodes, and names nothing else", arg: "worker-1", forbids: "nodes", code: 1, err: `there is no plan or policy "worker-1" in namespace shop; see 'kubectl maint list' (you may not read nodes: whether it is one is not known)`},
 		{name: "who may not read nodes means a plan", arg: "both", forbids: "nodes", want: "configmap both"},
@@ -89,10 +90,14 @@ func TestWhatANameFinds(t *testing.T) {
 
 func TestADocumentOfAnotherKindSaysWhatItIs(t *testing.T) {
 	_, k := clusterOf(t, cmdtest.Policy("night", "{}"))
-	if _, err := k.Plan(t.Context(), "night"); cmdtest.ErrText(err) != "shop/night is a policy and no plan" {
+	if _, err := k.Plan(t.Context(), "night"); cmdtest.ErrText(err) != "shop/night is a policy and no plan; see 'kubectl maint list'" {
 		t.Error(err)
 	}
-	_, empty := clusterOf(t)
+	_, missing := clusterOf(t)
+	if _, err := missing.Plan(t.Context(), "night"); !errors.As(err, new(factory.NotFoundError)) || !strings.HasSuffix(err.Error(), "in namespace shop: there is no such namespace; 'kubectl get namespaces' shows which there are") {
+		t.Error(err)
+	}
+	_, empty := clusterOf(t, cmdtest.Namespace("shop"))
 	if _, err := empty.Plan(t.Context(), "night"); !errors.As(err, new(factory.NotFoundError)) || !strings.HasSuffix(err.Error(), "the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'") {
 		t.Error(err)
 	}
@@ -112,7 +117,7 @@ func TestNodesNamed(t *testing.T) {
 		{name: "by labels", selector: corev1.LabelTopologyZone + "=x", want: "a b"},
 		{name: "all", want: "a b c"},
 		{name: "labels that pick none", selector: "pool=gpu", err: "-l pool=gpu picks no node"},
-		{name: "one that is not there", names: []string{"a", "x"}, err: `there is no node "x"; nothing was done`},
+		{name: "one that is not there", names: []string{"a", "x"}, err: `there is no node "x"; 'kubectl get nodes' shows which there are; nothing was done`},
 		{name: "two that are not there", names: []string{"y", "a", "x"}, err: "there are no nodes x, y; nothing was done"},
 		{name: "who may not read", names: []string{"a"}, forbids: "get", err: "read node a: nodes is forbidden: not for you"},
 		{name: "who may not list", forbids: "list", err: "list nodes: nodes is forbidden: not for you"},
@@ -586,8 +591,8 @@ func TestANodeThatIsNearlyThereIsSuggested(t *testing.T) {
 	for _, c := range []struct{ name, asked, want string }{
 		{"one letter too much", "node-00", `there is no node "node-00"; did you mean "node-0"?; nothing was done`},
 		{"one letter for another", "node-x", `there is no node "node-x"; did you mean "node-0"?; nothing was done`},
-		{"nothing alike", "worker", `there is no node "worker"; nothing was done`},
-		{"too short to be like anything", "x", `there is no node "x"; nothing was done`},
+		{"nothing alike", "worker", `there is no node "worker"; 'kubectl get nodes' shows which there are; nothing was done`},
+		{"too short to be like anything", "x", `there is no node "x"; 'kubectl get nodes' shows which there are; nothing was done`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, k := clusterOf(t, cmdtest.Node("node-0"), cmdtest.Node("a"))

@@ -55,22 +55,30 @@ func (k *Cluster) NodesNamed(ctx context.Context, names []string, selector strin
 	return nil, fmt.Errorf("there are no nodes %s; nothing was done", strings.Join(missing, ", "))
 }
 
-// nodeInstead names the node that was probably meant. Names of nodes mostly begin alike, so
-// their beginning says nothing: the letters that differ are counted. It is a courtesy, and left
-// out where the nodes may not be listed.
+// nodeInstead names the node that was probably meant, or says where to look.
 func (k *Cluster) nodeInstead(ctx context.Context, name string) string {
+	if near, ok := k.nearNode(ctx, name); ok {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return "; 'kubectl get nodes' shows which there are"
+}
+
+// nearNode is the node that was probably meant. Names of nodes mostly begin alike, so their
+// beginning says nothing: the letters that differ are counted. It is a courtesy, and left out
+// where the nodes may not be listed.
+func (k *Cluster) nearNode(ctx context.Context, name string) (string, bool) {
 	if len(name) < 3 { // one letter in two is no likeness
-		return ""
+		return "", false
 	}
 	list, err := k.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 500}) // a guess need not know all
 	if err != nil {
-		return ""
+		return "", false
 	}
 	names := make([]string, len(list.Items))
 	for i := range list.Items {
 		names[i] = list.Items[i].Name
 	}
-	return document.DidYouMean(name, names)
+	return document.Nearest(name, names)
 }
 
 func (k *Cluster) nodesPicked(ctx context.Context, selector string) ([]*corev1.Node, error) {

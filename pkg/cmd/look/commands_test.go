@@ -181,6 +181,7 @@ func TestList(t *testing.T) {
 		{name: "no document, for a script", line: "list -o json", out: "{\n    \"apiVersion\": \"maint.dev/v1alpha1\",\n    \"items\": [],\n    \"kind\": \"DocumentList\"\n}\n"},
 		{name: "what is not listed", line: "list pods", code: 2, err: "error: \"pods\" is not listed: it must be one of plans, policies, calendars, templates, runs, requests\n"},
 		{name: "none in the cluster", line: "list -A", err: "No resources found\n"},
+		{name: "who may not list all namespaces", line: "list -A", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; -n NAMESPACE asks for one namespace alone\n"},
 		{name: "who may not list", line: "list", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you\n"},
 	})
 }
@@ -203,7 +204,7 @@ func TestStatus(t *testing.T) {
 		{name: "a run and a plan", line: "status orders-a reports", world: world, out: "Run maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n\nPlan:   reports in namespace shop\nPhase:  Running: run x\n"},
 		{name: "without an agent: said first, and not an error", line: "status orders-a", world: world, before: away, out: "the agent in namespace maint-system last showed itself 1h0m0s ago (2026-11-20T23:00:00Z): see 'kubectl -n maint-system get pods'\n\nRun maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n"},
 		{name: "where nobody may look for the agent", line: "status orders-a", world: world, before: func(o *cmdtest.Cluster) { o.Forbids("get", "configmaps", "maint-system") }, out: "could not look whether the agent runs: configmaps is forbidden: not for you\n\nRun maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n"},
-		{name: "no such thing", line: "status ghost", code: 1, err: "error: there is no plan or run \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+		{name: "no such thing", line: "status ghost", world: objects(cmdtest.Namespace("shop")), code: 1, err: "error: there is no plan or run \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
 		{name: "who may not list", line: "status", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you\n"},
 		{name: "who may not list, and would watch", line: "status -w", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): watch ConfigMaps: configmaps is forbidden: not for you\n"},
 	})
@@ -252,7 +253,7 @@ func TestWhy(t *testing.T) {
 		{name: "its last run failed", line: "why orders", world: of(seen("orders", ""), failed), out: "its last run maint-run-orders-z failed Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z), 60m0s ago, in step dump: no disk\n   see 'kubectl maint describe maint-run-orders-z'; 'kubectl maint retry maint-run-orders-z' runs it once more\nnothing keeps the next run from starting\nsomebody may ask: 'kubectl maint trigger orders'\n"},
 		{name: "a run that has ended stands for its plan", line: "why orders-a", world: of(seen("orders", ""), ended("maint-run-orders-a", run.Failed, time.Hour)), out: "run maint-run-orders-a of plan orders: Failed after 5m0s\nnothing is in the way\nsomebody may ask: 'kubectl maint trigger orders'\n"},
 		{name: "a policy", line: "why shut", world: objects(cmdtest.Policy("shut", "{strategy: Restrictive}")), code: 3, out: "policy/shut: not permitted (Restrictive)\nuntil somebody changes it\nto permit it for a while: 'kubectl maint allow policy/shut --for 2h --reason …'\n"},
-		{name: "no such thing", line: "why ghost", code: 1, err: "error: there is no plan or policy \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+		{name: "no such thing", line: "why ghost", world: objects(cmdtest.Namespace("shop")), code: 1, err: "error: there is no plan or policy \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
 	})
 }
 
@@ -262,7 +263,7 @@ func TestDescribe(t *testing.T) {
 	runRows(t, []row{
 		{name: "a plan", line: "describe orders", world: objects(cmdtest.Namespace("shop"), seen("orders", ""), l, event), out: "Plan:   orders in namespace shop\nPhase:  Idle\n\nHistory (all of it: 'kubectl maint history orders'):\n  Sat 2026-11-21 00:00 CET  Ran (dry run)  CHG-1  maint-run-orders-z\n\nEvents:\n  60s ago  Normal  RunStarted: run x; began\n\nDocument:\n  {apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: hold, type: suspend}], }}\n"},
 		{name: "a plan with a fault, and a run", line: "describe orders orders-a", world: objects(cmdtest.Namespace("shop"), seen("orders", "startDeadline: soon"), live(cmdtest.Record("call", "webhook", run.StepRunning))), out: "Plan:   orders in namespace shop\nPhase:  Invalid: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\nNext:   nothing runs while the plan is invalid\n\nRun maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n\nFaults:\n  line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n\nDocument:\n  {apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: hold, type: suspend}], startDeadline: soon}}\n\nRun:        maint-run-orders-a in namespace shop\nPlan:       orders\nPhase:      Running for 60m0s, 0 of 1 steps done\nAsked for:  Mon 0001-01-01 00:53:28 LMT (0001-01-01T00:00:00Z)\nRuns as:    ServiceAccount maint-runner\nStarted:    Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z)\n\nSteps:\n  ▶ call  webhook  Running       60s\n"},
-		{name: "no such thing", line: "describe ghost", code: 1, err: "error: there is no plan or run \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+		{name: "no such thing", line: "describe ghost", world: objects(cmdtest.Namespace("shop")), code: 1, err: "error: there is no plan or run \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
 	})
 }
 
@@ -275,7 +276,7 @@ func TestLogs(t *testing.T) {
 		{name: "of a step that there is not", line: "logs orders-a --step ghost", world: objects(live(printed)), code: 1, err: "error: run maint-run-orders-a has no step \"ghost\"; it has call\n"},
 		{name: "of a run that has not begun", line: "logs orders-a", world: objects(pending(run.WaitWindow, "waits for its window")), err: "no step has begun: the run is Pending, waits for its window\n"},
 		{name: "of a run that has ended, followed: its exit code", line: "logs orders-a -f", world: objects(ended("maint-run-orders-a", run.Failed, time.Hour, printed)), code: 4, out: "==> call (exec, Succeeded)\nhello\n", err: "error: run maint-run-orders-a ended Failed\n"},
-		{name: "of no run", line: "logs orders-a", code: 1, err: "error: there is no run or plan \"orders-a\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+		{name: "of no run", line: "logs orders-a", world: objects(cmdtest.Namespace("shop")), code: 1, err: "error: there is no run or plan \"orders-a\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
 	})
 }
 

@@ -38,7 +38,7 @@ func NewNext(c *factory.Factory) *cobra.Command {
 	o := &nextOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "next PLAN|POLICY | -f FILE [NAME]",
-		Short: "The coming slots of a plan, its sleep, or windows of a policy, local and UTC",
+		Short: "Coming slots or sleep of a plan, or windows of a policy",
 		Long: `The coming slots of a plan, the coming sleep of a HibernatePlan, or the windows of
 a policy, on local clocks and in UTC, with notes: a clock change, what is skipped,
 held or paused, what cuts a window short, an exception, a slot or a sleep whose

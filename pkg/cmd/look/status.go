@@ -30,9 +30,9 @@ type statusOptions struct {
 	everywhere bool
 	selector   string
 	watch      bool
-	seen       *watch.Cache // nodes, while they are watched; nil: they are read each time
+	seen       *watch.Cache           // nodes, while they are watched; nil: they are read each time
 	agent      *factory.AgentLiveness // while the status goes on; nil: the heartbeat is read each time
-	silent     string       // what was said of an agent that shows itself no more
+	silent     string                 // what was said of an agent that shows itself no more
 	faults     exit.Faults
 }
 

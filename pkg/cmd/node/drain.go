@@ -144,7 +144,7 @@ func NewDrain(c *factory.Factory) *cobra.Command {
 	o := &drainOptions{Factory: c, out: print.NewOutput()}
 	cmd := &cobra.Command{
 		Use:   "drain NODE... | -l SELECTOR",
-		Short: "Request nodes: they are cordoned, drained and kept out until released",
+		Short: "Request nodes, which are drained and kept out until released",
 		Long: `Ask the agent for nodes. It cordons and drains them when their turn comes, within
 the limits over all maintenance of nodes, and keeps them out until 'release'. Pods
 leave as with kubectl drain --ignore-daemonsets.

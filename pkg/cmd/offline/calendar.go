@@ -48,7 +48,7 @@ read. The calendar covers five weeks from the start of this week, unless --from 
 --to say otherwise. If the start of a freeze is not known, as with a pause, it is
 shown from the start of the calendar.`,
 		Example: "  kubectl maint calendar\n  kubectl maint calendar -A -o html > maintenance.html\n  kubectl maint calendar -f examples/ --from 2026-12-01 --to 2027-01-10 -o ics",
-		Args:    cobra.NoArgs,
+		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")

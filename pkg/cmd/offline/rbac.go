@@ -49,7 +49,7 @@ English: review them if a kind has another plural. Standard error lists the righ
 cannot be known from the files: for objects that an expression names, for what a function
 asks for, for the owner of a target, in another cluster, or in an account of AWS.`,
 		Example: "  kubectl maint rbac -f plan.yaml > rbac.yaml\n  kubectl maint rbac -f maintenance/ | kubectl apply -f -",
-		Args:    cobra.NoArgs,
+		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input")

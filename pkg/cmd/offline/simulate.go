@@ -42,7 +42,7 @@ func NewSimulate(c *factory.Factory) *cobra.Command {
 	o := &simulateOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "simulate -f FILE|FOLDER|-",
-		Short: "Simulate what the agent would decide in a period, without a cluster",
+		Short: "Simulate what the agent would decide, without a cluster",
 		Long: `Show what the agent would decide in a period, slot by slot: what would run, be skipped
 or be missed, and why. The agent's own code decides, on documents from files, with a
 simulated clock; no cluster is asked.
@@ -53,8 +53,8 @@ HibernatePlan fall asleep and wake at once, and each off-window is a slot. A for
 finds no objects, and watch triggers start nothing. During an --outage no agent is
 running. The period includes --from and excludes --to. A time without a date is the
 next one after --from; as the end of an outage, the next one after its start.`,
-		Example: "  kubectl maint simulate -f examples/ --to 30d\n  kubectl maint simulate -f examples/ --from 2026-03-01T00:00:00Z --to 2026-04-01T00:00:00Z --outage 2026-03-07T22:00:00Z/12h -o json",
-		Args:    cobra.NoArgs,
+		Example: "  kubectl maint simulate -f examples/ --to 30d\n  kubectl maint simulate -f examples/ --from 2026-03-01 --to 2026-04-01 \\\n    --outage 2026-03-07T22:00:00Z/12h -o json",
+		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input")
@@ -131,7 +131,7 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(o.ErrOut, "from %s to %s\n", instant.Both(o.span.From, o.Zone), instant.Both(o.span.To, o.Zone))
 	for _, a := range o.away {
-		fmt.Fprintf(o.ErrOut, "nobody looks from %s to %s\n", instant.Both(a.From, o.Zone), instant.Both(a.To, o.Zone))
+		fmt.Fprintf(o.ErrOut, "no agent runs from %s to %s\n", instant.Both(a.From, o.Zone), instant.Both(a.To, o.Zone))
 	}
 	out, err := play(ctx, simulate.Scenario{Plans: plans, Sleepers: sleepers, Book: w.Resolver, Span: o.span, Outages: o.away, NameOf: annotations.RunName})
 	if err != nil {
@@ -203,7 +203,7 @@ func (o *simulateOptions) sleepers(w source.Set) ([]simulate.Sleeper, error) {
 		}
 		first[key] = p.Source.File
 		if p.Spec.DryRun {
-			fmt.Fprintf(o.ErrOut, "note: plan %s only rehearses (spec.dryRun): nothing of it sleeps\n", key)
+			fmt.Fprintf(o.ErrOut, "note: plan %s is a dry run (spec.dryRun): nothing is put to sleep\n", key)
 			continue
 		}
 		out = append(out, simulate.Sleeper{

@@ -34,7 +34,7 @@ func TestSimulateForMachines(t *testing.T) {
 		`{"plan":"shop/orders","slot":"2026-11-21T20:00:00Z","result":"Ran","reason":"schedule","run":"maint-run-orders-jfrmrejvfk","startedAt":"2026-11-21T21:00:00Z"}`,
 		`{"plan":"shop/orders","slot":"2026-11-21T22:00:00Z","result":"Missed","reason":"deadline"}],"kind":"LedgerList"}`,
 	}, ",")), Err: `from Sat 2026-11-21 20:00 CET (2026-11-21T19:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)
-nobody looks from Sat 2026-11-21 22:30 CET (2026-11-21T21:30:00Z) to Sun 2026-11-22 01:30 CET (2026-11-22T00:30:00Z)
+no agent runs from Sat 2026-11-21 22:30 CET (2026-11-21T21:30:00Z) to Sun 2026-11-22 01:30 CET (2026-11-22T00:30:00Z)
 note: plan default/reports: nobody resumes step hold here: it lasts until maxDuration 9h0m0s
 `})
 	var list struct{ Kind string }
@@ -100,7 +100,7 @@ func TestSimulateOfSleep(t *testing.T) {
 		"twice.yaml": cmdtest.SleeperOf("nights", "", sleepsAtNight) + cmdtest.SleeperOf("nights", "", sleepsAtNight),
 	})
 	const times = "from Sat 2026-11-21 13:00 CET (2026-11-21T12:00:00Z) to Mon 2026-11-23 13:00 CET (2026-11-23T12:00:00Z)\n"
-	const rehearses = "note: plan shop/tries only rehearses (spec.dryRun): nothing of it sleeps\n"
+	const rehearses = "note: plan shop/tries is a dry run (spec.dryRun): nothing is put to sleep\n"
 	span := []string{"--from", "2026-11-21T12:00:00Z", "--to", "2026-11-23T12:00:00Z"}
 	for _, c := range []struct {
 		args []string

@@ -67,7 +67,7 @@ func (v Printer) Then(s view.Sleeper) string {
 	at, begins, stays := v.Now, "it sleeps by its schedule", "it is awake by its schedule"
 	if h := s.Hold; h.Holds(v.Now) {
 		if h.Until == nil {
-			return "its schedule does not count until then"
+			return "its schedule is ignored until then"
 		}
 		at, begins, stays = *h.Until, "then it falls asleep by its schedule", "then it stays awake by its schedule"
 		if h.Asleep {

@@ -141,7 +141,7 @@ func TestWhatFollowsAHold(t *testing.T) {
 		{"awake until after them", []string{annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T07:00:00Z"}, "then it stays awake by its schedule; it sleeps next from Sat 2026-11-21 21:00 CET (2026-11-21T20:00:00Z) on"},
 		{"asleep until within them", []string{annotations.HoldState, "asleep", annotations.HoldUntil, "2026-11-21T02:00:00Z"}, "then it sleeps on by its schedule until Sat 2026-11-21 07:00 CET (2026-11-21T06:00:00Z)"},
 		{"asleep until after them", []string{annotations.HoldState, "asleep", annotations.HoldUntil, "2026-11-21T07:00:00Z"}, "then it wakes; it sleeps next from Sat 2026-11-21 21:00 CET (2026-11-21T20:00:00Z) on"},
-		{"until somebody takes it away", []string{annotations.HoldState, "awake"}, "its schedule does not count until then"},
+		{"until somebody takes it away", []string{annotations.HoldState, "awake"}, "its schedule is ignored until then"},
 		{"a hold that is over is none", []string{annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-20T23:00:00Z"}, "it sleeps by its schedule until Sat 2026-11-21 07:00 CET (2026-11-21T06:00:00Z)"},
 		{"what is skipped is said so", []string{annotations.Skip, "next"}, "it is awake by its schedule (these off-hours are skipped); it sleeps next from Sat 2026-11-21 21:00 CET (2026-11-21T20:00:00Z) on"},
 	} {

@@ -44,14 +44,14 @@ func NewReport(c *factory.Factory) *cobra.Command {
 	o := &reportOptions{Factory: c, out: print.NewValues(formatTable, formatMarkdown, formatCSV, formatHTML)}
 	cmd := &cobra.Command{
 		Use:   "report",
-		Short: "What ran over a time, how it ended, what was missed and why, and who decided what",
+		Short: "What ran in a period, how it ended, and what was missed and why",
 		Long: `A digest of the plans' ledgers: runs and how they ended, how late they began, slots
 that were missed or skipped and why, windows that were used, nodes that rollouts
 finished, and who approved, overrode or aborted what. A ledger keeps the newest 200 entries
 of its plan; where the time asked for begins earlier, the report says so. Windows are those
 of the plans' policies as they stand now. -o csv has one line for each entry.`,
-		Example: "  kubectl maint report --last 7d\n  kubectl maint report -A --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z -o md",
-		Args:    cobra.NoArgs,
+		Example: "  kubectl maint report --last 7d\n  kubectl maint report -A --from 2026-11-01 --to 2026-12-01 -o md",
+		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
 	}
 	flags := cmd.Flags()

@@ -38,12 +38,12 @@ func NewSavings(c *factory.Factory) *cobra.Command {
 	o := &savingsOptions{Factory: c, out: print.NewOutput(formatHTML)}
 	cmd := &cobra.Command{
 		Use:   "savings",
-		Short: "How long resources slept, by plan, target and kind, and what that saved",
+		Short: "How long resources slept, and what that saved",
 		Long: `The hours that the resources of HibernatePlans slept, those that sleep now
 included. Money is shown where a ConfigMap with the label maint.dev/kind: prices,
 in the plan's namespace or the agent's, says what an hour costs.`,
-		Example: "  kubectl maint savings\n  kubectl maint savings -A --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z\n  kubectl maint savings -A -o html > savings.html",
-		Args:    cobra.NoArgs,
+		Example: "  kubectl maint savings\n  kubectl maint savings -A --from 2026-11-01 --to 2026-12-01\n  kubectl maint savings -A -o html > savings.html",
+		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
 	}
 	o.out.AddFlags(cmd)
@@ -192,7 +192,7 @@ func (o *savingsOptions) prices(ctx context.Context, k *factory.Cluster, namespa
 		}
 		for _, cm := range list {
 			if known[cm.Namespace] != nil {
-				fmt.Fprintf(o.ErrOut, "warning: prices %s/%s do not count: the first of a namespace do\n", cm.Namespace, cm.Name)
+				fmt.Fprintf(o.ErrOut, "warning: prices %s/%s are ignored: only the first prices of a namespace count\n", cm.Namespace, cm.Name)
 				continue
 			}
 			p, err := pricesIn(cm)

@@ -125,7 +125,7 @@ func (o *editOptions) write(ctx context.Context, k *factory.Cluster, ring annota
 			return factory.Explain("write configmap/"+cm.Name, err)
 		}
 	}
-	return fmt.Errorf("configmap/%s is written again and again: the target is at work, ask anew when it rests", e.object.Name)
+	return fmt.Errorf("configmap/%s keeps changing, because the agent is working on the target: try again when it has finished", e.object.Name)
 }
 
 // edition is what a person makes of restore data.
@@ -181,7 +181,7 @@ func (e *edition) ask() error {
 func (e *edition) take(text []byte) error {
 	var list []hibernate.Amendment
 	if err := yaml.UnmarshalStrict(text, &list); err != nil {
-		return fmt.Errorf("this is no list of id and before: %w", err)
+		return fmt.Errorf("the text must be a list of id and before: %w", err)
 	}
 	_, changed, faults := e.shown.Amend(list)
 	if len(faults) > 0 {
@@ -194,7 +194,7 @@ func (e *edition) take(text []byte) error {
 // onto puts what was changed on a record as it is now.
 func (e *edition) onto(now hibernate.Record) (hibernate.Record, error) {
 	if now.Cycle != e.shown.Cycle {
-		return now, errors.New("it has woken, and sleeps anew: look at it again")
+		return now, errors.New("the target has woken and fallen asleep again meanwhile: look at it again")
 	}
 	want := now.Amendments()
 	for i, a := range e.wanted {
@@ -209,7 +209,7 @@ func (e *edition) onto(now hibernate.Record) (hibernate.Record, error) {
 			}
 		}
 		if at < 0 || !jsonEqual(now.Resources[at].Before, was.Before) {
-			return now, fmt.Errorf("what is put back of %s is another meanwhile: look at it again", was.ID)
+			return now, fmt.Errorf("the restore data of %s has changed meanwhile: look at it again", was.ID)
 		}
 		want[at].Before = a.Before
 	}

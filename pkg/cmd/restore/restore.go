@@ -25,7 +25,7 @@ import (
 func New(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore",
-		Short: "Show or edit what sleeping resources are restored to when they wake",
+		Short: "Show or edit what sleeping resources are restored to",
 		Long: `Restore data holds the former state of each sleeping resource. It is written before the
 resource is changed, signed with the agent's key, and kept until everything in its plan
 is awake again.`,
@@ -103,7 +103,7 @@ func newList(c *factory.Factory) *cobra.Command {
 		Use:     "list",
 		Short:   "List the restore data of the namespace, one line for each target",
 		Example: "  kubectl maint restore list -A",
-		Args:    cobra.NoArgs,
+		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
 	}
 	o.out.AddFlags(cmd)
@@ -268,7 +268,7 @@ func read(ctx context.Context, k *factory.Cluster, was *corev1.ConfigMap) (*core
 	cm, err := k.ConfigMaps(was.Namespace).Get(ctx, was.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && cm.UID != was.UID:
-		return nil, exit.Errorf(exit.CodeNotNow, "the restore data %s is gone meanwhile: all of its plan is awake", was.Name)
+		return nil, exit.Errorf(exit.CodeNotNow, "the restore data %s was deleted meanwhile: all targets of its plan are awake", was.Name)
 	case err != nil:
 		return nil, factory.Explain("read configmap/"+was.Name, err)
 	}

@@ -220,8 +220,8 @@ func TestEditsBesideOthers(t *testing.T) {
 		"the agent records one more": {func(r *hibernate.Record) {
 			r.Resources = append(r.Resources, asleep("Deployment/shop/new", `{"replicas":1}`))
 		}, 0, "", []string{`{"replicas":7}`, `{"replicas":2}`, `{"replicas":1}`}},
-		"somebody edits the same":      {func(r *hibernate.Record) { r.Resources[0].Before = json.RawMessage(`{"replicas":4}`) }, 1, "error: what is put back of Deployment/shop/web is another meanwhile: look at it again\n", []string{`{"replicas":4}`, `{"replicas":2}`}},
-		"it has woken and sleeps anew": {func(r *hibernate.Record) { r.Cycle = "another" }, 1, "error: it has woken, and sleeps anew: look at it again\n", []string{`{"replicas":3}`, `{"replicas":2}`}},
+		"somebody edits the same":      {func(r *hibernate.Record) { r.Resources[0].Before = json.RawMessage(`{"replicas":4}`) }, 1, "error: the restore data of Deployment/shop/web has changed meanwhile: look at it again\n", []string{`{"replicas":4}`, `{"replicas":2}`}},
+		"it has woken and sleeps anew": {func(r *hibernate.Record) { r.Cycle = "another" }, 1, "error: the target has woken and fallen asleep again meanwhile: look at it again\n", []string{`{"replicas":3}`, `{"replicas":2}`}},
 		"it is awake meanwhile":        {func(r *hibernate.Record) { r.Resources[0].RestoredAt = cmdtest.Before(0) }, 1, "error: [0]: Deployment/shop/web is awake again: what it was is put back already\n", []string{`{"replicas":3}`, `{"replicas":2}`}},
 	} {
 		t.Run(name, func(t *testing.T) {

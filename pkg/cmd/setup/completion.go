@@ -25,7 +25,8 @@ func NewCompletion() *cobra.Command {
 		Short: "Print completion scripts for shells",
 		Long: `Print completion scripts for shells: a script for a shell, or with "kubectl" the
 helper that kubectl looks for when it completes 'kubectl maint'.`,
-		Example:   `  kubectl maint completion kubectl > ~/.local/bin/kubectl_complete-maint && chmod +x ~/.local/bin/kubectl_complete-maint`,
+		Example: `  kubectl maint completion kubectl > ~/.local/bin/kubectl_complete-maint
+  chmod +x ~/.local/bin/kubectl_complete-maint`,
 		ValidArgs: shells,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(shells, args[0]) {

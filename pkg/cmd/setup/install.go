@@ -68,7 +68,7 @@ runs if possible.`,
   kubectl maint install --image example.org/maint/agent:v1 --apply
   kubectl maint install --diff
   kubectl maint install --apply --without force,volumes --impersonate deployer`,
-		Args: cobra.NoArgs,
+		Args: factory.NoNames,
 		RunE: factory.RunE(o),
 	}
 	f, m := cmd.Flags(), &o.manifests
@@ -145,14 +145,14 @@ func (o *installOptions) Validate() error {
 	}
 	for _, part := range m.Without {
 		if !slices.Contains(parts(), part) {
-			o.faults.Add("--without knows %s, and none alone; not %q", strings.Join(parts(), ", "), part)
+			o.faults.Add("--without takes %s, or none alone; not %q", strings.Join(parts(), ", "), part)
 		}
 	}
 	if m.Cloud && slices.Contains(m.Without, partConfinement) {
-		o.faults.Add("--cloud lets the agent ask for tokens, and without the part %s nothing says for whom: leave one of them out", partConfinement)
+		o.faults.Add("--cloud lets the agent ask for tokens, and the part %s limits for whom: give --cloud, or leave that part out, and not both", partConfinement)
 	}
 	if m.SingleNamespace && m.Namespace == kubeSystem {
-		o.faults.Add("--single-namespace is for a namespace of a team: in %s an agent looks at the cluster", kubeSystem)
+		o.faults.Add("--single-namespace is for a team's own namespace: an agent in %s watches the whole cluster", kubeSystem)
 	}
 	if m.Cloud && m.ReadOnly {
 		o.faults.Add("--cloud is for an agent that acts as accounts, and --read-only lets it act as none: give one of them")
@@ -218,7 +218,7 @@ func (o *installOptions) bring(ctx context.Context) error {
 		fmt.Fprintln(o.ErrOut, "this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do): nothing but its own code confines the agent's token; after an upgrade of the cluster, run this again")
 	}
 	if o.manifests.Admission && a.noStamps {
-		fmt.Fprintln(o.ErrOut, "this API server has no MutatingAdmissionPolicy (Kubernetes 1.36 and later do): who gave an intent is not stamped, and a false name is refused; after an upgrade of the cluster, run this again")
+		fmt.Fprintln(o.ErrOut, "this API server has no MutatingAdmissionPolicy (Kubernetes 1.36 and later do): it does not record who asked for something, and only refuses a false name; after an upgrade of the cluster, run this again")
 	}
 	if o.diff && differ {
 		return &exit.Error{Code: exit.CodeError} // as kubectl diff

@@ -31,7 +31,7 @@ func NewUninstall(c *factory.Factory) *cobra.Command {
 	o := &uninstallOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove the agent; refused while a run is active, or a gate or a node is held",
+		Short: "Remove the agent; refused while it still holds something",
 		Long: `Remove what install applied. The agent's namespace stays, and so do plans with their
 ledgers and history.
 
@@ -42,7 +42,7 @@ are cordoned by the agent, and while anything sleeps.
 --dry-run=client lists what would be deleted, --dry-run=server has the API server try it;
 both are refused when uninstall is.`,
 		Example: "  kubectl maint uninstall --dry-run=client\n  kubectl maint uninstall --yes",
-		Args:    cobra.NoArgs,
+		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
 	}
 	o.Consent.AddFlag(cmd)

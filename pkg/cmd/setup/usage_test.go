@@ -14,8 +14,8 @@ func TestACommandLineOfInstallThatIsWrong(t *testing.T) {
 		told string
 	}{
 		{"shows and applies", []string{"--apply", "--diff"}, "--diff changes nothing, and --apply does: give one of them"},
-		{"a part that is none", []string{"--without", "requests,pods"}, `--without knows requests, force, volumes, conditions, confinement, kubelets, and none alone; not "pods"`},
-		{"none beside a part", []string{"--without", "none,force"}, `--without knows requests, force, volumes, conditions, confinement, kubelets, and none alone; not "none"`},
+		{"a part that is none", []string{"--without", "requests,pods"}, `--without takes requests, force, volumes, conditions, confinement, kubelets, or none alone; not "pods"`},
+		{"none beside a part", []string{"--without", "none,force"}, `--without takes requests, force, volumes, conditions, confinement, kubelets, or none alone; not "none"`},
 		{"no replicas", []string{"--replicas", "0"}, "--replicas must be at least 1, is 0"},
 		{"an account by its namespace", []string{"--impersonate", "ops/deployer"}, `--impersonate "ops/deployer" cannot name a ServiceAccount`},
 		{"acting as one and as nobody", []string{"--read-only", "--impersonate", "deployer"}, "--impersonate lets the agent act as an account, and --read-only as none: give one of them"},

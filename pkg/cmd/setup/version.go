@@ -26,7 +26,7 @@ func NewVersion(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Versions of the plugin, the agent and the zone data",
-		Args:  cobra.NoArgs,
+		Args:  factory.NoNames,
 		RunE:  factory.RunE(o),
 	}
 	cmd.Flags().BoolVar(&o.client, "client", false, "only the version of the plugin; no cluster is asked")

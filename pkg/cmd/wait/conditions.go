@@ -137,7 +137,7 @@ func (o *options) phase(cm *corev1.ConfigMap) (bool, string, error) {
 	}
 	stands := "phase " + got + view.Colon(message)
 	if known := phasesOf(cm.Labels[annotations.LabelKind]); !slices.ContainsFunc(known, func(p string) bool { return strings.EqualFold(p, o.value) }) {
-		return false, "", exit.Errorf(exit.CodeUsage, "--for=phase=%s: %s is never that; its phases are %s", o.value, o.name, strings.Join(known, ", "))
+		return false, "", exit.Errorf(exit.CodeUsage, "--for=phase=%s: %s never has that phase; its phases are %s", o.value, o.name, strings.Join(known, ", "))
 	}
 	switch {
 	case strings.EqualFold(got, o.value):

@@ -49,10 +49,10 @@ func New(c *factory.Factory) *cobra.Command {
 		Long: `Wait until a run has ended, a plan or a policy permits change, a document has a phase
 or a condition, or a node is yours.
 
-  --for=ended                    a run, or the newest of a plan: 0 when it Succeeded, 4 when not
-  --for=permitted                change of a plan, a policy or a node is permitted
+  --for=ended                    a run, or a plan's newest; 4 if it failed
+  --for=permitted                change of a plan, policy or node is permitted
   --for=phase=PHASE              a plan, a HibernatePlan or a run
-  --for=condition=TYPE[=STATUS]  any of them; the status is True where none is given
+  --for=condition=TYPE[=STATUS]  any of them; the default of STATUS is True
   --for=ready, --for=released    a node that was asked for with 'drain'
 
 Without --for: ended for a run and a plan, permitted for a policy, ready for a node, and

@@ -107,7 +107,7 @@ func TestWaitForAPhaseOrACondition(t *testing.T) {
 		},
 		{name: "it is deleted", line: "wait orders --for=phase=Idle", world: []runtime.Object{busy}, then: func(o *cmdtest.Cluster) { o.Deletes("configmaps", "orders") }, code: 3, err: waiting + "error: plan/orders was deleted\n"},
 		{name: "it is another one of its name, that would be so", line: "wait orders --for=phase=Idle", world: []runtime.Object{busy}, then: stores(another()), code: 3, err: waiting + "error: plan/orders was deleted\n"},
-		{name: "no phase of its kind", line: "wait orders --for=phase=Hibernated", world: []runtime.Object{busy}, code: 2, err: "error: --for=phase=Hibernated: orders is never that; its phases are Idle, Waiting, Running, Paused, Invalid\n"},
+		{name: "no phase of its kind", line: "wait orders --for=phase=Hibernated", world: []runtime.Object{busy}, code: 2, err: "error: --for=phase=Hibernated: orders never has that phase; its phases are Idle, Waiting, Running, Paused, Invalid\n"},
 		{name: "it comes to pass too late", line: "wait orders --for=phase=Idle --timeout 5s", world: []runtime.Object{busy}, code: 124, err: waiting + "error: --timeout passed: plan/orders: phase Running: run maint-run-orders-a\n"},
 		{name: "for a script: the time is over", line: "wait orders --for=phase=Idle --timeout 5s -o 'jsonpath={.met}'", world: []runtime.Object{busy}, code: 124, out: "false", err: waiting + "error: --timeout passed: plan/orders: phase Running: run maint-run-orders-a\n"},
 		{name: "somebody interrupts it", line: "wait orders --for=phase=Idle", world: []runtime.Object{busy}, interrupts: true, code: 130, err: waiting + "error: interrupted: plan/orders: phase Running: run maint-run-orders-a\n"},
@@ -143,7 +143,7 @@ func TestWaitForThePhaseOfARun(t *testing.T) {
 		{name: "it fails", line: "wait orders-a --for=phase=succeeded", world: world, then: ends(run.Failed, "no disk"), code: 4, err: "waiting for phase=succeeded of run/maint-run-orders-a: phase Running\nerror: run maint-run-orders-a ended, and will never be succeeded: phase Failed: no disk\n"},
 		{name: "somebody aborts it", line: "wait orders-a --for=phase=Succeeded", world: world, then: ends(run.Aborted, "by jane"), code: 3, err: waiting + "error: run maint-run-orders-a ended, and will never be Succeeded: phase Aborted: by jane\n"},
 		{name: "that it fails is what is waited for", line: "wait orders-a --for=phase=Failed", world: world, then: ends(run.Failed, "no disk"), out: "run/maint-run-orders-a: phase Failed: no disk\n", err: "waiting for phase=Failed of run/maint-run-orders-a: phase Running\n"},
-		{name: "no phase of a run", line: "wait orders-a --for=phase=Idle", world: world, code: 2, err: "error: --for=phase=Idle: orders-a is never that; its phases are Pending, Running, Succeeded, Failed, Aborted, Replaced\n"},
+		{name: "no phase of a run", line: "wait orders-a --for=phase=Idle", world: world, code: 2, err: "error: --for=phase=Idle: orders-a never has that phase; its phases are Pending, Running, Succeeded, Failed, Aborted, Replaced\n"},
 	})
 }
 

@@ -353,7 +353,7 @@ func nodeLimits(ctx context.Context, k *factory.Cluster, agentNamespace string) 
 }
 
 func errBrokenConfig(why string) error {
-	return errors.New("the agent's configuration is broken, and what was in force before stays so: " + why)
+	return errors.New("the agent's configuration is invalid, and the previous one stays in force: " + why)
 }
 
 // whyNode tells why a node is not given to whoever asks for it.

@@ -62,7 +62,7 @@ func (w *whySleeper) unready() {
 		w.add("the plan is not ready: "+why, "it is noticed within a minute when that is there; %s checks all that it needs", w.Suggest().Doctor(w.named))
 	}
 	if why := w.ClockDoubt(); why != "" {
-		w.add("no sleep begins, and what sleeps wakes by whichever clock is first: "+why, "set the clock of the node that the agent runs on")
+		w.add("the agent's clock may be wrong, so no sleep begins, and what sleeps wakes as soon as its own clock or the API server's says so: "+why, "set the clock of the node that the agent runs on")
 	}
 }
 
@@ -109,7 +109,7 @@ func (w *whySleeper) beginning() {
 		w.add("no sleep begins: "+w.want.Forbidden, "%s", w.Suggest().Hibernate(w.named+" --for 2h"))
 	}
 	if w.Spec.DryRun {
-		w.add("it only rehearses", "take spec.dryRun out of the plan")
+		w.add("it is a dry run", "take spec.dryRun out of the plan")
 	}
 	verdict, asked := w.Verdict(w.Now())
 	switch {

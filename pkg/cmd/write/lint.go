@@ -36,7 +36,7 @@ manifest of the ConfigMap that a document is in. If files of kustomize, Flux or 
 there too, lint warns about what these tools would change. No cluster is asked. The exit
 code is 1 if there are faults; it is 0 if there are only warnings.`,
 		Example: "  kubectl maint lint -f examples/\n  cat plan.yaml | kubectl maint lint -f - -o json",
-		Args:    cobra.NoArgs,
+		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input")

@@ -37,7 +37,7 @@ func NewNew(c *factory.Factory) *cobra.Command {
 standard output. An answer that is not valid is said, and asked for again. Questions go to
 standard error; no cluster is asked, and nothing is written.`,
 		Example: "  kubectl maint new > orders-weekly.yaml",
-		Args:    cobra.NoArgs,
+		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
 	}
 }

@@ -59,11 +59,14 @@ KIND/NAME or APIVERSION/KIND/NAME; labels.KEY=VALUE adds a label, labels=KEY
 removes one; selector=KEY=VALUE picks by a label.`,
 		Example: `  kubectl maint schedule nightly --cron "0 2 * * *" --timezone Europe/Berlin \
     --step call=webhook,url=https://example.org/hook
-  kubectl maint schedule orders --target Deployment/orders --label company.org/upgrade \
+  kubectl maint schedule orders --target Deployment/orders \
+    --label company.org/upgrade \
     --step down=scale,resource=Deployment/orders,replicas=0,restoreAfter=true \
     --step hold=suspend --dry-run=client -o yaml
-  kubectl maint schedule orders-restart --step ask=approval,message="restart orders?",timeout=2h \
-    --step roll=restart,resource=Deployment/orders --step healthy=health-check,selector=app=orders`,
+  kubectl maint schedule orders-restart \
+    --step ask=approval,message="restart orders?",timeout=2h \
+    --step roll=restart,resource=Deployment/orders \
+    --step healthy=health-check,selector=app=orders`,
 		RunE: factory.RunE(o),
 	}
 	o.DryRun.AddFlag(cmd)

@@ -1,0 +1,85 @@
+package cmd
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// helpWidth is how wide help is written: a terminal of the usual size shows it as it is.
+const helpWidth = 80
+
+// wrapHelp has every command's help fit the width.
+func wrapHelp(root *cobra.Command) {
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		cmd.Long = wrapped(cmd.Long, helpWidth)
+		show(cmd, args)
+	})
+}
+
+// wrapped fills the paragraphs of a text anew. What is indented stays as it is.
+func wrapped(text string, width int) string {
+	var out, words []string
+	fill := func() {
+		line := ""
+		for _, word := range words {
+			if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+				out, line = append(out, line), ""
+			}
+			line = strings.TrimPrefix(line+" "+word, " ")
+		}
+		if line != "" {
+			out = append(out, line)
+		}
+		words = nil
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" || strings.HasPrefix(line, " ") {
+			fill()
+			out = append(out, line)
+			continue
+		}
+		words = append(words, strings.Fields(line)...)
+	}
+	fill()
+	return strings.Join(out, "\n")
+}
+
+// firstScreen is shown to who gives no command: what people do first, on one screen.
+func firstScreen(name string) string {
+	var out strings.Builder
+	fmt.Fprintln(&out, "Maintenance that runs at its time, as its own account, and can be seen.")
+	for _, part := range []struct {
+		title string
+		lines [][2]string
+	}{
+		{"Begin", [][2]string{
+			{"doctor", "check agent, clock and rights"},
+			{"new", "create a plan by answering questions"},
+			{"lint -f plan.yaml", "check it before it is applied"},
+			{"trigger PLAN --wait", "run it once, now"},
+		}},
+		{"Look", [][2]string{
+			{"status -w", "what runs, what waits and why"},
+			{"why PLAN|NODE", "why nothing happens, and what helps"},
+			{"history PLAN", "how each slot and each run ended"},
+			{"calendar", "what is to come"},
+		}},
+		{"Step in", [][2]string{
+			{"approve RUN", "approve a run that waits for it"},
+			{"skip PLAN --next 1", "leave out the next slot"},
+			{"pause PLAN", "start nothing until it is resumed"},
+			{"drain NODE --plan", "what a drain would do"},
+		}},
+	} {
+		fmt.Fprintf(&out, "\n%s:\n", part.title)
+		for _, line := range part.lines {
+			fmt.Fprintf(&out, "  %s %-21s %s\n", name, line[0], line[1])
+		}
+	}
+	fmt.Fprintf(&out, "\nMore: '%s --help' lists all commands.\n", name)
+	return out.String()
+}
