@@ -38,7 +38,7 @@ steps:
 	l.expect(l.maint("approve", "absent"), 1, `there is no run or plan "absent"`)
 	one := l.waitsForApproval("asks", "one")
 	l.expect(l.maint("__complete", "approve", ""), 0, one+"\n")
-	l.expect(l.maint("status", "asks"), 0, "Pending, waits for approval until", "(kubectl maint approve "+one+")")
+	l.expect(l.maint("status", "asks"), 0, "Pending, waits for approval until", "('kubectl maint -n "+l.ns+" approve "+one+"')")
 	l.expect(l.maint("why", "asks"), 3, "approve "+one+"' or '", "reject "+one+"'")
 	l.expect(l.maint("approve", one, "--dry-run=server"), 0, "run/"+one+" approved (server dry run)")
 	l.expect(l.maint("approve", one+"/left"), 3, "does not wait for approval", "Pending")
@@ -52,7 +52,7 @@ steps:
 	l.expect(l.maint("approve", one+"/call"), 3, "step call of run "+one+" does not wait for approval: it is Pending (type webhook)")
 	l.expect(l.maint("approve", one+"/absent"), 1, `has no step "absent"; it has both, both/left, both/right, call`)
 	l.expect(l.maint("__complete", "reject", ""), 0, one+"/both/left\n"+one+"/both/right\n")
-	l.expect(l.maint("status", one), 0, "▶ both     step-group  Running", "\n    ▶ left   approval", "left? (kubectl maint approve "+one+"/both/left)")
+	l.expect(l.maint("status", one), 0, "▶ both     step-group  Running", "\n    ▶ left   approval", "left? ('kubectl maint -n "+l.ns+" approve "+one+"/both/left')")
 	l.expect(l.maint("approve", one+"/left"), 0, "run/"+one+"/both/left approved")
 	l.eventually("left is approved", func() (bool, string) {
 		r := l.running("asks", "both/right")

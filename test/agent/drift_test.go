@@ -85,7 +85,7 @@ func TestNoStepBeginsAfterADrift(t *testing.T) {
 		r := l.runs("upgrade")[0]
 		return recordOf(r.journal, "hold").Phase == run.StepSucceeded && strings.Contains(r.journal.Message, "no new step begins"), r.journal.Message
 	})
-	l.expect(l.maint("status", "upgrade"), 0, "kustomize-controller changed spec.replicas", "kubectl maint resume "+name)
+	l.expect(l.maint("status", "upgrade"), 0, "kustomize-controller changed spec.replicas", "'kubectl maint -n "+l.ns+" resume "+name+"'")
 	if l.migrated() != 0 {
 		t.Error("the step after the drift began")
 	}

@@ -168,7 +168,7 @@ func TestNotificationsThatCannotBeSent(t *testing.T) {
 		words     []string
 		told      int64
 	}{
-		"a sink that nobody configured":        {[]string{"ops", "nobody"}, true, []string{`"nobody"`, "spec.notifications.sinks", "it names ops, dba"}, 0},
+		"a sink that nobody configured":        {[]string{"ops", "nobody"}, true, []string{`"nobody"`, "spec.notifications.sinks", "which names ops, dba"}, 0},
 		"a sink that says no":                  {[]string{"no", "ops"}, false, []string{"sink no: ", "403"}, 2},
 		"a sink that sends us round and round": {[]string{"away", "ops"}, false, []string{"sink away: ", "redirects"}, 11},
 	} {

@@ -39,7 +39,7 @@ func TestWhereASinkHasItsURL(t *testing.T) {
 	}{
 		"a URL and the line break behind it": {sink: "ops", config: sinksOf(), want: secretURL},
 		"a name that is not configured":      {sink: "opps", config: sinksOf(), fault: `"opps": not among spec.notifications.sinks of the AgentConfig, which names ops, dba`},
-		"no configuration":                   {sink: "ops", fault: "it names none"},
+		"no configuration":                   {sink: "ops", fault: "which names none"},
 		"no Secret":                          {sink: "dba", config: sinksOf(), fault: `"dba": its Secret maint-system/others is not there`},
 		"no right": {
 			sink: "ops", config: sinksOf(), answer: apierrors.NewForbidden(corev1.Resource("secrets"), "sinks", nil), fault: "lets it read what the configuration names",

@@ -175,7 +175,7 @@ func TestWhatIsPublishedOnAConfiguration(t *testing.T) {
 	}{
 		"it is in force": {cm: ours("{}"), found: []metav1.Condition{}, message: "in force", types: "Valid=True"},
 		"it is broken": {
-			cm: ours("{logLevel: loud}"), found: []metav1.Condition{}, message: "the document is invalid, and the previous configuration stays in force: ", types: "Valid=False", event: "Warning ConfigFaults maint-agent: broken",
+			cm: ours("{logLevel: loud}"), found: []metav1.Condition{}, message: "the document is invalid, and the previous configuration stays in force: ", types: "Valid=False", event: "Warning ConfigFaults maint-agent: the document is invalid",
 		},
 		"it is not the one that is used": {
 			cm: configOf("shop", "mine", "{}"), message: "this agent uses the ConfigMap maint-system/maint-agent", types: "Valid=False", event: "Warning ConfigNotUsed mine: ",
