@@ -38,7 +38,7 @@ func TestWhatIsWrongWithARecord(t *testing.T) {
 		"it wakes":                              {func(r *Record) { r.Operation, r.State = Wake, Running }, ""},
 		"another operation":                     {func(r *Record) { r.Operation = "delete" }, `operation: "delete" is neither`},
 		"no operation":                          {func(r *Record) { r.Operation = "" }, `operation: "" is neither`},
-		"another state":                         {func(r *Record) { r.State = "Dozing" }, `state: "Dozing" is none`},
+		"another state":                         {func(r *Record) { r.State = "Dozing" }, `state: "Dozing" is not a state`},
 		"attempts below none":                   {func(r *Record) { r.Attempts = -1 }, "attempts: must not be negative, is -1"},
 		"a target that the plan has not":        {func(r *Record) { r.Target = "c" }, `snapshot: has no target "c"`},
 		"a target of another type":              {func(r *Record) { r.Executor = "workload" }, `snapshot: has no target "a" of type "workload"`},

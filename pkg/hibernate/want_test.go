@@ -38,7 +38,7 @@ func TestWhatIsWanted(t *testing.T) {
 		"a suspend that comes soon forbids a sleep": {
 			nights + "\nexceptions: [{type: suspend, validFrom: \"2026-03-02T15:30:00Z\", validUntil: \"2026-03-02T20:00:00Z\", leadTime: 1h, reason: tests}]", "2026-03-02T15:00:00Z",
 			Overrides{},
-			"asleep by schedule until 2026-03-02T22:30, forbidden: soon suspended by an exception: tests, from 2026-03-02T22:30 on", InOffHours,
+			"asleep by schedule until 2026-03-02T22:30, forbidden: soon suspended by an exception: tests, from Mon 2026-03-02 22:30 WIB on", InOffHours,
 		},
 		"and not one that somebody holds": {
 			nights + "\nexceptions: [{type: suspend, validFrom: \"2026-03-02T15:30:00Z\", validUntil: \"2026-03-02T20:00:00Z\", leadTime: 1h, reason: tests}]", "2026-03-02T15:00:00Z",
@@ -57,7 +57,7 @@ func TestWhatIsWanted(t *testing.T) {
 			if w.Until == nil {
 				got += "ever"
 			} else {
-				got += tt.Local(*w.Until)
+				got += wall(tt, *w.Until)
 			}
 			if w.Forbidden != "" {
 				got += ", forbidden: " + w.Forbidden
