@@ -119,7 +119,7 @@ func DocumentsIn(files []File) (docs []Document, faults []Fault) {
 }
 
 func isDocument(file string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json", ".ics"}, filepath.Ext(file))
+	return slices.Contains([]string{".yaml", ".yml", ".json", ".ics"}, filepath.Ext(file)) || isKustomization(file)
 }
 
 // namedAfter is how a document without a manifest is called: as its file.

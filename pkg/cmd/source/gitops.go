@@ -63,7 +63,7 @@ func ReadGitOps(files []File) GitOps {
 func (g *GitOps) take(f File, line int, n *yaml.Node, roots []string) {
 	group, _, _ := strings.Cut(scalarIn(n, "apiVersion"), "/")
 	kind := scalarIn(n, "kind")
-	isKustomize := group == "kustomize.config.k8s.io" || group == "" && slices.Contains([]string{"kustomization.yaml", "kustomization.yml"}, filepath.Base(f.Path))
+	isKustomize := group == "kustomize.config.k8s.io" || group == "" && isKustomization(f.Path)
 	switch {
 	case isKustomize:
 		g.generators(f.Path, line, n)
@@ -76,6 +76,11 @@ func (g *GitOps) take(f File, line int, n *yaml.Node, roots []string) {
 			g.Substitutes = append(g.Substitutes, Substitution{File: f.Path, Name: scalarIn(valueOf(n, "metadata"), "name"), path: scalarIn(spec, "path"), roots: roots})
 		}
 	}
+}
+
+// isKustomization says whether kustomize takes a file for its own by its name.
+func isKustomization(file string) bool {
+	return slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, filepath.Base(file))
 }
 
 // generators takes the entries that make documents of ours under changing names.

@@ -41,6 +41,7 @@ func TestLintKnowsTheToolsBesideADocument(t *testing.T) {
 	}{
 		"a generated name":             {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n"}, out: hash},
 		"generated from another file":  {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml=apps/nightly.yaml]\n"}, out: hash},
+		"kustomize's third file name":  {files: map[string]string{"Kustomization": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n"}, out: strings.Replace(hash, "kustomization.yaml", "Kustomization", 1)},
 		"generated and marked":         {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [x.yaml]\n  options: {labels: {maint.dev/kind: plan}}\n"}, out: hash},
 		"a generated name that stays":  {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n  options: {disableNameSuffixHash: true}\n"}},
 		"all generated names stay":     {files: map[string]string{"kustomization.yaml": "generatorOptions: {disableNameSuffixHash: true}\nconfigMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n"}},
