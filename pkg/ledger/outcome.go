@@ -90,9 +90,10 @@ func outcomeOf(r run.Run, j run.Journal, now time.Time) *Outcome {
 	return out
 }
 
-// failureOf is the message of the step that failed, or of the run's end.
+// failureOf is the message of the step that failed, or of the run's end. A step that
+// succeeded, and whose effect somebody changed, does not say why the run ended.
 func failureOf(j run.Journal) string {
-	if rec := j.Record(j.End.Step); j.End.Step != "" && rec != nil && rec.Message != "" {
+	if rec := j.Record(j.End.Step); j.End.Step != "" && rec != nil && rec.Message != "" && rec.Phase != run.StepSucceeded {
 		return rec.Message
 	}
 	return j.End.Message

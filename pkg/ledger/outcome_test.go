@@ -47,6 +47,12 @@ func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
 			ledger.Outcome{Phase: run.Failed, Reason: "Timeout", Step: "migrate", Message: "did not end", Duration: took},
 		},
 		{
+			"the step whose effect somebody changed did not fail itself",
+			run.Request{},
+			run.Journal{StartedAt: &began, End: &run.End{Phase: run.Failed, Reason: run.ReasonDrift, Step: "down", Message: "after step down jane changed it"}, Steps: []run.Record{{Path: "down", Phase: run.StepSucceeded, Message: "changed it to 0"}}},
+			ledger.Outcome{Phase: run.Failed, Reason: run.ReasonDrift, Step: "down", Message: "after step down jane changed it", Duration: took},
+		},
+		{
 			"people decided",
 			run.Request{OutsideWindow: true, Actor: "ann", Reason: "urgent"},
 			run.Journal{

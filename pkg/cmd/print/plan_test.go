@@ -153,7 +153,8 @@ func TestTheDetailOfAStep(t *testing.T) {
 		{"what its cleanup waits for", "sent: waits: for the right to delete pods", cmdtest.Record("s", "job", run.StepSucceeded, cmdtest.Message("sent"), func(rec *run.Record) { rec.Waits = "for the right to delete pods" })},
 		{"put back", "put back as it was", restored(run.RestoreDone, "")},
 		{"put back, in its own words", "uncordoned", restored(run.RestoreDone, "uncordoned")},
-		{"changed meanwhile", "not put back: somebody changed it meanwhile: replicas is 3", restored(run.RestoreChanged, "replicas is 3")},
+		{"changed meanwhile", "not put back: somebody changed replicas meanwhile", restored(run.RestoreChanged, "somebody changed replicas meanwhile")},
+		{"changed meanwhile, without words", "not put back: somebody changed it meanwhile", restored(run.RestoreChanged, "")},
 		{"gone", "not put back: it is gone", restored(run.RestoreGone, "")},
 		{"not put back", "could not be put back: forbidden", restored(run.RestoreFailed, "forbidden")},
 	} {

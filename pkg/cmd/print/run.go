@@ -123,6 +123,8 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	case how == "":
 	case s.Restored == run.RestoreDone && s.RestoreMessage != "": // it says so itself
 		parts = append(parts, s.RestoreMessage)
+	case s.Restored == run.RestoreChanged && s.RestoreMessage != "": // it says who changed what
+		parts = append(parts, "not put back: "+s.RestoreMessage)
 	default:
 		parts = append(parts, how+view.Colon(s.RestoreMessage))
 	}

@@ -86,10 +86,11 @@ func writeBack(ctx context.Context, call executors.Call, o api.Object, live *uns
 	}
 	if len(left) > 0 {
 		out.Reason = executors.ReasonChangedMeanwhile
-		out.Message = document.Cut(fmt.Sprintf("%s; somebody changed %s meanwhile, which stays", out.Message, paths(left)), document.MaxMessage)
-		if len(put) == 0 && len(others) == 0 {
-			out.Message = document.Cut(fmt.Sprintf("somebody changed %s of %s meanwhile, which stays", paths(left), o), document.MaxMessage)
+		stays := fmt.Sprintf("somebody changed %s of %s meanwhile, which stays", paths(left), o)
+		if len(put)+len(others) > 0 {
+			stays += "; " + out.Message
 		}
+		out.Message = document.Cut(stays, document.MaxMessage)
 	}
 	return out
 }
