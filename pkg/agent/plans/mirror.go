@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,20 +26,28 @@ import (
 // keeps a digest of what was written, so that an agent that begins writes nothing
 // again. What cannot be written is tried again, and holds nothing up.
 func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *store.CachedPlan, have map[string]string, f trigger.Facts, d trigger.Decision) {
-	m := &known.Mirror
+	m := known.Mirror
 	if m.Digest == "" {
 		m.Digest = have[annotations.StatusMirrored]
+	}
+	if len(f.Faults) > 0 { // where it is to stand is not known
+		c.blockers.unmirrored(k, m.Problem != "")
+		return
+	}
+	if m.Digest != "" && moved(*m, known) {
+		c.takeMirror(ctx, k)
+		*m = store.Mirror{}
 	}
 	if known.Spec.Target == nil {
 		*m = store.Mirror{}
 		c.blockers.unmirrored(k, false)
 		return
 	}
-	m.On, m.Prefix, m.Account = known.Spec.Target, known.Spec.MirrorPrefix, plan.Account(known.Spec)
-	if len(f.Faults) == 0 { // else its connector is not known
-		m.Cluster = known.Cluster()
+	if m.Account != plan.Account(known.Spec) {
+		m.Again = time.Time{}
 	}
-	if len(f.Faults) > 0 || f.ClockDoubt != "" || !d.Ready.OK || f.Now.Before(m.Again) {
+	m.On, m.Prefix, m.Account, m.Cluster = known.Spec.Target, known.Spec.MirrorPrefix, plan.Account(known.Spec), known.Cluster()
+	if f.ClockDoubt != "" || !d.Ready.OK || f.Now.Before(m.Again) {
 		return
 	}
 	want := map[string]string{}
@@ -77,8 +86,17 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 	m.Digest, m.Again = digest, time.Time{}
 }
 
-// takeMirror takes the mirror of a plan that is gone away from its target, as far as this
-// agent knows of it. What cannot be taken away stays: nobody is left to be told.
+// moved says whether a plan wants its mirror elsewhere, or under another prefix, than where
+// this agent wrote it.
+func moved(m store.Mirror, known *store.CachedPlan) bool {
+	if m.On == nil {
+		return false
+	}
+	return known.Spec.Target == nil || *m.On != *known.Spec.Target || m.Prefix != known.Spec.MirrorPrefix || !reflect.DeepEqual(m.Cluster, known.Cluster())
+}
+
+// takeMirror takes the mirror of a plan away from where it stands, as far as this agent knows
+// of it: the plan is gone, or wants it elsewhere. What cannot be taken away stays.
 func (c *Controller) takeMirror(ctx context.Context, k types.NamespacedName) {
 	known := c.Plans.Memory(k)
 	if known == nil || known.Mirror.On == nil || known.Mirror.Digest == "" {
@@ -88,8 +106,8 @@ func (c *Controller) takeMirror(ctx context.Context, k types.NamespacedName) {
 	for _, suffix := range []string{"status", "last-run", "next-run", "step"} {
 		values[annotations.Mirror(known.Mirror.Prefix, k.Name, suffix)] = nil
 	}
-	if problem := c.patchMirror(ctx, k.Namespace, known.Mirror, false, values); problem != "" {
-		c.Log.Info("the mirror of a deleted plan stays", "plan", k.String(), "why", problem)
+	if problem := c.patchMirror(ctx, k.Namespace, *known.Mirror, false, values); problem != "" {
+		c.Log.Info("a mirror stays where its plan does not want it any more", "plan", k.String(), "why", problem)
 	}
 }
 

@@ -620,6 +620,53 @@ func TestTheMirrorLeavesWithItsPlan(t *testing.T) {
 	})
 }
 
+// A plan may take another prefix or another target: the former mirror would say for ever that
+// something runs.
+func TestTheMirrorMovesWithItsPlan(t *testing.T) {
+	moved := strings.Replace(orders, "name: orders", "name: other", 1)
+	for name, next := range map[string]string{
+		"to another prefix": orders + "mirrorPrefix: kept.example.org\n",
+		"to another target": moved,
+		"to no target":      "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			mirrored := func(w *world, object, prefix string) (n int) {
+				for key := range w.api.Get("deployments", shop, object).GetAnnotations() {
+					if strings.HasPrefix(key, prefix) {
+						n++
+					}
+				}
+				return n
+			}
+			play(t, func(w *world) {
+				other := deployment(true, nil)
+				other.SetName("other")
+				w.api.Put(deployment(true, nil))
+				w.api.Put(other)
+				w.plan("nightly", orders+tenMins+hook)
+				w.begins()
+				w.after(2 * time.Second)
+				if mirrored(w, "orders", "mirror.maint.dev/nightly-") == 0 {
+					w.Fatal("there is no mirror")
+				}
+				w.plan("nightly", "steps: 1\n") // while nobody understands it, all stays
+				w.after(5 * time.Second)
+				if mirrored(w, "orders", "mirror.maint.dev/nightly-") == 0 {
+					w.Error("an invalid plan loses its mirror")
+				}
+				w.plan("nightly", next+tenMins+hook)
+				w.after(5 * time.Second)
+				if n := mirrored(w, "orders", "mirror.maint.dev/nightly-"); n > 0 {
+					w.Errorf("%d of it stay", n)
+				}
+				if next == moved && mirrored(w, "other", "mirror.maint.dev/nightly-") == 0 || strings.Contains(next, "kept") && mirrored(w, "orders", "kept.example.org/nightly-") == 0 {
+					w.Error("it is not where the plan wants it")
+				}
+			})
+		})
+	}
+}
+
 func TestStepTemplates(t *testing.T) {
 	template := func(text string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{

@@ -54,7 +54,7 @@ type PlanMemory struct {
 	LastLook  ReadinessLook
 	Phase     trigger.Phase
 	Gate      PlanGate
-	Mirror    Mirror
+	Mirror    *Mirror   // that of its versions before, too: an edit may move it
 	LeftAgain time.Time // when what its runs did not put back is looked at again
 	Resume    seenResume
 }
@@ -92,8 +92,12 @@ func (p *Plans) Of(cm *corev1.ConfigMap) *CachedPlan {
 	weight := WeightOf(cm.Data[annotations.DataPlan])
 	parsed = p.parsed.Read(weight, func() *ParsedPlan { return parsePlan(cm) })
 	if observed := annotations.Hash10(parsed.Text); !same || memory.Observed != observed {
+		mirror := &Mirror{}
+		if memory != nil && memory.uid == string(cm.UID) {
+			mirror = memory.Mirror
+		}
 		memory = &PlanMemory{
-			uid: string(cm.UID), account: cm.Labels[annotations.LabelServiceAccount], Observed: observed,
+			Mirror: mirror, uid: string(cm.UID), account: cm.Labels[annotations.LabelServiceAccount], Observed: observed,
 			valid: len(parsed.Faults) == 0, Policed: len(parsed.Spec.Policies) > 0,
 			drains: mayDrain(parsed.Spec), runsAs: plan.Account(parsed.Spec),
 		}
