@@ -1,6 +1,7 @@
 package factory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,6 +139,14 @@ func whyNotRunning(p *corev1.Pod) string {
 			return s.State.Waiting.Reason + last + view.Prefix(": ", document.Cut(s.State.Waiting.Message, document.MaxMessage/4))
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
 			return fmt.Sprintf("exit code %d (%s)", s.State.Terminated.ExitCode, s.State.Terminated.Reason)
+		}
+	}
+	if p.Status.Phase == corev1.PodFailed { // evicted, or lost with its node
+		return cmp.Or(p.Status.Reason, string(p.Status.Phase)) + view.Prefix(": ", document.Cut(p.Status.Message, document.MaxMessage/4))
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if t := s.LastTerminationState.Terminated; t != nil && !s.Ready {
+			return fmt.Sprintf("not ready, started again after exit code %d (%s), restarts: %d", t.ExitCode, t.Reason, s.RestartCount)
 		}
 	}
 	for _, c := range p.Status.Conditions {

@@ -75,6 +75,10 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 	}
 	broken := heartbeat(0)
 	broken.Data["heartbeat"] = "soon"
+	again, evicted := podOf("a", corev1.ContainerState{}), podOf("b", corev1.ContainerState{})
+	again.Status.ContainerStatuses[0].RestartCount = 3
+	again.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
+	evicted.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"}
 	for _, c := range []struct {
 		name    string
 		objects []runtime.Object
@@ -83,6 +87,7 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 	}{
 		{"one that lives", []runtime.Object{heartbeat(time.Second)}, exit.CodeDone, ""},
 		{"one that was silent for half a minute", []runtime.Object{heartbeat(31 * time.Second)}, exit.CodeNoAgent, "last showed itself 31s ago"},
+		{"one whose pods begin again or were evicted", []runtime.Object{heartbeat(time.Hour), again, evicted}, exit.CodeNoAgent, "see 'kubectl -n maint-system get pods'; pod a: not ready, started again after exit code 137 (OOMKilled), restarts: 3, pod b: Evicted: low on memory"},
 		{"one that is silent, with its pods", []runtime.Object{heartbeat(time.Hour), podOf("a", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}), podOf("b", corev1.ContainerState{}), podOf("c", corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}})}, exit.CodeNoAgent, "see 'kubectl -n maint-system get pods'; pod a: ImagePullBackOff: no such image, pod c: exit code 1 (Error)"},
 		{"none, and its pods do not start", []runtime.Object{podOf("a", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})}, exit.CodeNoAgent, "install it with 'kubectl maint install --apply'; pod a: CrashLoopBackOff, after exit code 2 (Error)"},
 		{"one whose last beat is old", []runtime.Object{heartbeat(time.Hour)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
