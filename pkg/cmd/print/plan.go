@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -25,7 +26,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 		"Last", v.last(p),
 		"Window", v.gate(p),
 		"Pause", v.Pause(p),
-		"Skip", v.Skip(p.Intent.Skip),
+		"Skip", v.Skipped(p.Object, p.Intent.Skip),
 		"Waiting", v.waitingToken(p),
 		"Notes", strings.Join(view.IntentFaults(p), "\n"),
 		"Conditions", strings.Join(v.conditions(p, all), "\n"),
@@ -109,6 +110,15 @@ func (v Printer) Skip(s intent.Skip) string {
 		slots = append(slots, v.Both(at))
 	}
 	return strings.Join(slots, "\n")
+}
+
+// Skipped is what a document skips, by whom and why; empty where nothing is skipped.
+func (v Printer) Skipped(cm *corev1.ConfigMap, s intent.Skip) string {
+	text := v.Skip(s)
+	if text == "" {
+		return ""
+	}
+	return text + ByOf(cm, annotations.Skip)
 }
 
 func (v Printer) waitingToken(p view.Plan) string {

@@ -31,7 +31,7 @@ func (v Printer) SleeperLines(s view.Sleeper, all bool) []string {
 		"Hold", v.hold(s),
 		"Gate", v.sleepGate(s),
 		"Pause", v.sleepPause(s),
-		"Skip", v.Skip(s.Intent.Skip),
+		"Skip", v.Skipped(s.Object, s.Intent.Skip),
 		"Notes", strings.Join(s.Notes(), "\n"),
 		"Conditions", strings.Join(v.conditionsOf(s.Object, all), "\n"),
 	)

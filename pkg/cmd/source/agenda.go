@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -102,10 +103,13 @@ func (a *Agenda) namespace(name string) {
 	before := len(a.Entries)
 	gate := a.World.Resolver.Gate(policy.Query{Namespace: name, Own: policy.StanzaText{Strategy: schedule.Permissive}})
 	for s := range closed(gate.At, a.From, a.To) {
-		strategy, _, _ := strings.Cut(strings.TrimPrefix(s.Reason, schedule.OfNamespace), " ") // its instant is the entry's end
-		a.add(a.stretch(owner, s, strategy))
+		note := strings.TrimPrefix(s.Reason, schedule.OfNamespace)
+		if s.HasUntil { // it is the entry's end
+			note = strings.Replace(note, " "+s.Until.UTC().Format(time.RFC3339), "", 1)
+		}
+		a.add(a.stretch(owner, s, note))
 	}
-	a.paused(owner, a.World.Pauses[name], "")
+	a.paused(owner, a.World.Pauses[name])
 	if len(a.Entries) > before {
 		a.Owners = append(a.Owners, owner)
 	}
@@ -123,7 +127,7 @@ func (a *Agenda) policy(p policy.State) {
 		a.Entries = append(a.Entries, without(e, windows)...)
 	}
 	a.held(owner, p.Stanza)
-	a.paused(owner, p.Pause, "")
+	a.paused(owner, p.Pause)
 	switch last := a.To.Add(-time.Second); {
 	case !inForce.Ready(last):
 		a.add(a.always(owner, afterName(inForce.At(last).Reason, p.Name)))
@@ -272,19 +276,19 @@ func (a *Agenda) always(owner calendar.Owner, note string) calendar.Entry {
 func (a *Agenda) held(owner calendar.Owner, s policy.StanzaText) {
 	switch {
 	case s.Strategy == schedule.Restrictive:
-		a.until(owner, nil, "Restrictive")
+		a.until(owner, nil, string(s.Strategy)+s.By)
 	case s.Strategy == schedule.RestrictiveUntil && s.Until != nil:
-		a.until(owner, s.Until, "RestrictiveUntil")
+		a.until(owner, s.Until, string(s.Strategy)+s.By)
 	}
 }
 
-func (a *Agenda) paused(owner calendar.Owner, pause schedule.Pause, reason string) {
+func (a *Agenda) paused(owner calendar.Owner, pause schedule.Pause) {
 	if !pause.On {
 		return
 	}
-	note := "paused"
-	if reason != "" {
-		note += ": " + reason
+	note := "paused" + pause.By
+	if pause.Of == annotations.WholeCluster {
+		note = pause.Of + " is " + note
 	}
 	a.until(owner, pause.Until, note)
 }
@@ -341,7 +345,7 @@ func (a *Agenda) plan(p Plan) error {
 	}
 	a.Owners = append(a.Owners, owner)
 	a.held(owner, p.Intent.Stanza)
-	a.paused(owner, p.Intent.Pause, p.Intent.Actors["pause"].Reason)
+	a.paused(owner, p.Intent.Pause)
 	watch := a.watcher(p, set)
 	count := 0
 	for slot, ok := set.Next(p.past.after(a.From).Add(-time.Nanosecond)); ok && slot.At.Before(a.To); slot, ok = set.Next(slot.At) {

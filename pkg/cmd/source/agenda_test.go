@@ -122,6 +122,18 @@ func TestAgendaIsWhatTheDocumentsComeTo(t *testing.T) {
 		{"a paused namespace stands above its plans", []string{namespaceOf("maint.dev/pause: 'true'"), cmdtest.PlanOf("orders", "", "triggers: {schedules: [{cron: '0 1 21 * *'}]}")}, []string{
 			"namespace shop: freeze [*, *): paused", "plan shop/orders: slot 11-21 01:00 idle: its namespace is paused",
 		}},
+		{"who closed a policy, a plan and their namespace, and why", []string{
+			namespaceOf("maint.dev/pause: 'true', actor.maint.dev/pause: jane, reason.maint.dev/pause: audit, maint.dev/change-strategy: RestrictiveUntil, maint.dev/restrictive-until: '2026-11-21T06:00:00Z', actor.maint.dev/change-strategy: joe, reason.maint.dev/change-strategy: go-live"),
+			cmdtest.PolicyOf("night", "maint.dev/pause: 'true', actor.maint.dev/pause: ann, reason.maint.dev/pause: storm, maint.dev/change-strategy: Restrictive, actor.maint.dev/change-strategy: bob, reason.maint.dev/change-strategy: end of year", window),
+			cmdtest.PlanOf("orders", "maint.dev/pause: 'true', actor.maint.dev/pause: eve, maint.dev/change-strategy: RestrictiveUntil, maint.dev/restrictive-until: '2026-11-22T00:00:00Z', reason.maint.dev/change-strategy: CHG-1", ""),
+		}, []string{
+			"namespace shop: freeze [*, 11-21 06:00): RestrictiveUntil by joe (unverified): go-live",
+			"namespace shop: freeze [*, *): paused by jane (unverified): audit",
+			"policy shop/night: freeze [*, *): Restrictive by bob (unverified): end of year",
+			"policy shop/night: freeze [*, *): paused by ann (unverified): storm",
+			"plan shop/orders: freeze [*, 11-22 00:00): RestrictiveUntil: CHG-1",
+			"plan shop/orders: freeze [*, *): paused by eve (unverified)",
+		}},
 		{"a frozen namespace", []string{namespaceOf("maint.dev/change-strategy: RestrictiveUntil, maint.dev/restrictive-until: '2026-11-21T06:00:00Z'"), cmdtest.PlanOf("orders", "", "triggers: {schedules: [{cron: '0 1,12 21 * *'}]}")}, []string{
 			"namespace shop: freeze [*, 11-21 06:00): RestrictiveUntil",
 			"plan shop/orders: slot 11-21 01:00 idle: not permitted then: namespace: RestrictiveUntil 2026-11-21T06:00:00Z", "plan shop/orders: slot 11-21 12:00",

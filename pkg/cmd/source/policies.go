@@ -22,6 +22,7 @@ type Resolver struct {
 	*policy.Resolver
 	namespaces map[string]error // whose annotations could not be read
 	documents  map[string]error // whose policies and calendars could not be read
+	told       map[string]bool  // of these, what was warned of
 }
 
 // ReadResolver reads what may stand behind objects of some namespaces: what is in them, and in
@@ -31,7 +32,7 @@ func ReadResolver(ctx context.Context, k *factory.Cluster, agentNamespace string
 }
 
 func newResolver(agentNamespace string) Resolver {
-	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}}
+	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}}
 }
 
 // hidden is why what stands behind an object's gate is not all known; frozen says that it
@@ -58,15 +59,30 @@ func (b Resolver) GateOf(c *factory.Factory, q policy.Query) *schedule.Gate {
 	return b.Gate(q)
 }
 
+// warn tells what could not be read, each thing once, and what follows from it for the object
+// that needed it first: the verdicts on the others say so themselves.
+func (b Resolver) warn(c *factory.Factory, why []error, follows string) {
+	var news []error
+	for _, err := range why {
+		if !b.told[err.Error()] {
+			b.told[err.Error()] = true
+			news = append(news, err)
+		}
+	}
+	if len(news) > 0 {
+		c.Warn(joined(news) + "; " + follows)
+	}
+}
+
 // WarnOf tells what of that which stands behind an object is hidden, and says whether its
 // namespace may be frozen.
 func (b Resolver) WarnOf(c *factory.Factory, q policy.Query) (frozen bool) {
 	why, frozen := b.hidden(q)
 	switch {
 	case frozen:
-		c.Warn(joined(why) + "; whether it is frozen is not known, so nothing is permitted")
+		b.warn(c, why, "whether it is frozen is not known, so nothing is permitted")
 	case len(why) > 0:
-		c.Warn(joined(why) + "; its policies count as not ready")
+		b.warn(c, why, "its policies count as not ready")
 	}
 	return frozen
 }
@@ -94,10 +110,10 @@ func (b Resolver) NodeGate(c *factory.Factory, agent factory.AgentState, n *core
 	case len(why) == 0:
 		return b.Gate(q)
 	case told && agent.Missing == "":
-		c.Warn(joined(why) + "; what follows from it is the agent's word")
+		b.warn(c, why, "what follows from it is the agent's word")
 		return schedule.Told(v, ", says the agent")
 	case noSwitch != nil && (agent.Missing != "" || len(annotations.RequestStatuses(n.Annotations)) == 0):
-		c.Warn(joined(why) + "; whether the whole cluster is paused is not known, so nothing is permitted")
+		b.warn(c, why, "whether the whole cluster is paused is not known, so nothing is permitted")
 		return schedule.NewGate(schedule.GateSpec{Own: schedule.Stanza{Unread: "whether the whole cluster is paused cannot be read"}})
 	}
 	return b.GateOf(c, q)
@@ -119,7 +135,7 @@ func (b Resolver) documentGate(c *factory.Factory, agent factory.AgentState, cm 
 	if !ok || agent.Missing != "" { // whoever is silent does not know of a freeze since
 		return b.GateOf(c, q), true
 	}
-	c.Warn(joined(why) + "; what follows from it is the agent's word")
+	b.warn(c, why, "what follows from it is the agent's word")
 	return schedule.Told(v, ", says the agent"), true
 }
 

@@ -29,7 +29,9 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 	b := ReadAround(ctx, k, agent.Namespace, cm.Namespace)
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
-		return view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver), nil
+		s := view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver)
+		s.Pauses = []schedule.Pause{annotations.Intent(cm.Annotations).Pause}
+		return s, nil
 	}
 	spec, _ := annotations.Plan(cm)
 	gate, _ := b.PlanGate(c, agent, cm)

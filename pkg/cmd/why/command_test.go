@@ -70,7 +70,7 @@ then permitted until Sat 2026-11-21 05:00 CET (2026-11-21T04:00:00Z)
    permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/closed --for 2h --reason …'
 to permit it for a while: 'kubectl maint allow node/closed --for 2h --reason …'
 `, Err: ""})
-	if got := o.Maint("why", "paused"); got.Code != 3 || !strings.Contains(got.Out, "1. gpu: the node is paused\n   it stays so until somebody changes it; or 'kubectl maint resume node/paused'\n") {
+	if got := o.Maint("why", "paused"); got.Code != 3 || !strings.HasSuffix(got.Out, "\nto end the pause: 'kubectl maint resume node/paused'\n") || !strings.Contains(got.Out, "1. gpu: the node is paused\n   it stays so until somebody changes it; or 'kubectl maint resume node/paused'\n") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -417,7 +417,7 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 	}
 	switch {
 	case !verdict.Permitted:
-		fmt.Fprintf(o.Out, "to permit it for a while: %s\n", o.Suggest().Allow(s.String()))
+		fmt.Fprintln(o.Out, o.opens(s))
 	case len(answer.obstacles) > 0:
 	case len(answer.standing) > 0:
 		fmt.Fprintln(o.Out, "nothing is in the way")
@@ -430,11 +430,22 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 	return nil
 }
 
+// opens is the command that permits change, which is another one while a pause stands above.
+func (o *whyOptions) opens(s view.Subject) string {
+	switch pause := s.PauseAt(o.Now()); {
+	case !pause.On:
+		return "to permit it for a while: " + o.Suggest().Allow(s.String())
+	case pause.Of == annotations.WholeCluster:
+		return "to end the pause: " + o.Suggest().ResumeCluster()
+	}
+	return "to end the pause: " + o.Suggest().Resume(s.String())
+}
+
 // reportNodeValue says for scripts what is in the way of a node, or of what a policy governs.
 func (o *whyOptions) reportNodeValue(s view.Subject, answer nodeAnswer) error {
 	found := answer.obstacles
 	if v := s.Verdict(o.Now()); !v.Permitted {
-		found = append([]obstacle{{"change is not permitted: " + v.Reason, "to permit it for a while: " + o.Suggest().Allow(s.String())}}, found...)
+		found = append([]obstacle{{"change is not permitted: " + v.Reason, o.opens(s)}}, found...)
 	}
 	if err := o.printWhy(s.Kind, s.Namespace, s.Name, answer.standing, found); err != nil {
 		return err

@@ -315,7 +315,7 @@ func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer
 			out = append(out, obstacle{v.PauseAbove(above), hand})
 		}
 	}
-	if skip := v.Skip(p.Intent.Skip); skip != "" {
+	if skip := v.Skipped(p.Object, p.Intent.Skip); skip != "" {
 		out = append(out, obstacle{"slots are skipped: " + strings.ReplaceAll(skip, "\n", ", "), o.Suggest().Unskip(s.Name)})
 	}
 	return out
@@ -409,7 +409,7 @@ func (o *whyOptions) permission(s view.Subject) error {
 		fmt.Fprintln(o.Out, l)
 	}
 	if !v.Permitted {
-		fmt.Fprintf(o.Out, "to permit it for a while: %s\n", o.Suggest().Allow(s.String()))
+		fmt.Fprintln(o.Out, o.opens(s))
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
 	return nil
