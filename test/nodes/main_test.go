@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && world.cluster != nil {
-		if err := harness.CheckRights(world.audit, []string{"maint-agent-drains", "maint-agent-nodes", "maint-agent-force", "maint-agent-volumes", "maint-surge"}, []string{"maint-agent", "maint-agent-key"}); err != nil {
+		if err := harness.CheckRights(world.audit, []string{"maint-agent-drains", "maint-agent-nodes", "maint-agent-force", "maint-agent-volumes", "maint-agent-conditions", "maint-surge"}, []string{"maint-agent", "maint-agent-key"}); err != nil {
 			fmt.Fprintln(os.Stderr, "--- FAIL: the agent's rights over nodes are exactly those that it used\n"+err.Error())
 			code = 1
 		}
