@@ -29,8 +29,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-const configName = home + "/" + annotations.AgentConfigName
-
 // runsOf are the phases of a plan's runs as they are stored.
 func (w *world) runsOf(name string) []string {
 	var out []string
