@@ -15,7 +15,7 @@ const mailLogin = mailUser + ":pa%2Bss%20word@"
 
 func TestAMailIsWhatItIsForTheRouter(t *testing.T) {
 	for name, c := range map[string]struct {
-		server mailServer
+		server *mailServer
 		login  string
 		query  string
 		want   letter // what matters of the first: the rest is compared with the router's
@@ -32,16 +32,19 @@ func TestAMailIsWhatItIsForTheRouter(t *testing.T) {
 		"with a challenge":                {login: mailLogin, query: "from=a@example.org&to=b@example.org&auth=CRAMMD5", want: letter{Login: "CRAM-MD5"}},
 		"with a token":                    {login: mailLogin, query: "from=a@example.org&to=b@example.org&auth=OAuth2", want: letter{Login: "XOAUTH2"}},
 		"with a user who does not login":  {login: mailLogin, query: "from=a@example.org&to=b@example.org&auth=None"},
-		"encrypted where it can be":       {server: mailServer{startTLS: true}, login: mailLogin, query: "from=a@example.org&to=b@example.org&skiptlsverify=yes", want: letter{TLS: true, Login: "PLAIN"}},
-		"encrypted where it has to be":    {server: mailServer{startTLS: true}, query: "from=a@example.org&to=b@example.org&skiptlsverify=yes&requirestarttls=yes", want: letter{TLS: true}},
-		"encryption None still starts it": {server: mailServer{startTLS: true}, query: "from=a@example.org&to=b@example.org&skiptlsverify=yes&encryption=None", want: letter{TLS: true}},
-		"in the clear where asked":        {server: mailServer{startTLS: true}, query: "from=a@example.org&to=b@example.org&starttls=no"},
-		"encrypted from the first byte":   {server: mailServer{implicitTLS: true}, login: mailLogin, query: "from=a@example.org&to=b@example.org&encryption=ImplicitTLS&skiptlsverify=yes&timeout=5s", want: letter{TLS: true, Login: "PLAIN"}},
-		"no other encryption within it":   {server: mailServer{implicitTLS: true}, query: "from=a@example.org&to=b@example.org&encryption=ImplicitTLS&skiptlsverify=yes&requirestarttls=yes", want: letter{TLS: true}},
-		"a server of few words":           {server: mailServer{goodbye: "2"}, query: "from=a@example.org&to=b@example.org"},
+		"encrypted where it can be":       {server: &mailServer{startTLS: true}, login: mailLogin, query: "from=a@example.org&to=b@example.org&skiptlsverify=yes", want: letter{TLS: true, Login: "PLAIN"}},
+		"encrypted where it has to be":    {server: &mailServer{startTLS: true}, query: "from=a@example.org&to=b@example.org&skiptlsverify=yes&requirestarttls=yes", want: letter{TLS: true}},
+		"encryption None still starts it": {server: &mailServer{startTLS: true}, query: "from=a@example.org&to=b@example.org&skiptlsverify=yes&encryption=None", want: letter{TLS: true}},
+		"in the clear where asked":        {server: &mailServer{startTLS: true}, query: "from=a@example.org&to=b@example.org&starttls=no"},
+		"encrypted from the first byte":   {server: &mailServer{implicitTLS: true}, login: mailLogin, query: "from=a@example.org&to=b@example.org&encryption=ImplicitTLS&skiptlsverify=yes&timeout=5s", want: letter{TLS: true, Login: "PLAIN"}},
+		"no other encryption within it":   {server: &mailServer{implicitTLS: true}, query: "from=a@example.org&to=b@example.org&encryption=ImplicitTLS&skiptlsverify=yes&requirestarttls=yes", want: letter{TLS: true}},
+		"a server of few words":           {server: &mailServer{goodbye: "2"}, query: "from=a@example.org&to=b@example.org"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := (&c.server).start(t)
+			if c.server == nil {
+				c.server = &mailServer{}
+			}
+			s := c.server.start(t)
 			u := "smtp://" + c.login + s.listener.Addr().String() + "/?" + c.query
 			if err := byRouter(u, "Upgrade", "it begins\n.\n<b> é"); err != nil {
 				t.Fatalf("by the router: %v", err)
@@ -66,22 +69,25 @@ func TestAMailIsWhatItIsForTheRouter(t *testing.T) {
 
 func TestAMailThatIsNotSentForTheRouterEither(t *testing.T) {
 	for name, c := range map[string]struct {
-		server mailServer
+		server *mailServer
 		login  string
 		query  string
 		says   string
 	}{
-		"a certificate that nobody signed":       {server: mailServer{startTLS: true}, says: "start TLS: tls: failed to verify certificate"},
-		"the same, from the first byte":          {server: mailServer{implicitTLS: true}, query: "&encryption=ImplicitTLS", says: "connect to the mail server: tls: failed to verify certificate"},
+		"a certificate that nobody signed":       {server: &mailServer{startTLS: true}, says: "start TLS: tls: failed to verify certificate"},
+		"the same, from the first byte":          {server: &mailServer{implicitTLS: true}, query: "&encryption=ImplicitTLS", says: "connect to the mail server: tls: failed to verify certificate"},
 		"no encryption where it has to be":       {query: "&requirestarttls=yes", says: "server does not support StartTLS"},
-		"encryption that is offered and refused": {server: mailServer{startTLS: true, refuseStartTLS: true}, says: "start TLS: 454"},
+		"encryption that is offered and refused": {server: &mailServer{startTLS: true, refuseStartTLS: true}, says: "start TLS: 454"},
 		"a wrong password":                       {login: mailUser + ":no@", says: "log in to the mail server: 535"},
 		"a sender that breaks the line":          {query: "&from=a%0D%0ARCPT+TO:c@example.org", says: "CR or LF"},
 		"a recipient who is refused":             {query: "&to=refused@example.org", says: "name the recipient: 550"},
-		"a server that does not say goodbye":     {server: mailServer{goodbye: "421 busy"}, says: "end the session: 421"},
+		"a server that does not say goodbye":     {server: &mailServer{goodbye: "421 busy"}, says: "end the session: 421"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := (&c.server).start(t)
+			if c.server == nil {
+				c.server = &mailServer{}
+			}
+			s := c.server.start(t)
 			query, err := url.ParseQuery("from=a@example.org&to=b@example.org")
 			if err != nil {
 				t.Fatal(err)
