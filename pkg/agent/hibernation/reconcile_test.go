@@ -431,7 +431,7 @@ func TestRestoreDataThatDoesNotCountIsLeftAsItIs(t *testing.T) {
 		"it was changed": {func(u *unstructured.Unstructured) {
 			text, _, _ := unstructured.NestedString(u.Object, "data", annotations.DataRestore)
 			_ = unstructured.SetNestedField(u.Object, strings.Replace(text, `"before":3`, `"before":300`, 1), "data", annotations.DataRestore)
-		}, "changed after the agent had signed it; if it is the agent's own, sign it with 'kubectl maint adopt -n shop "},
+		}, "changed after the agent had signed it; if it is the agent's own, sign it with 'kubectl maint -n shop adopt "},
 		"it has no signature": {func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }, "carries no signature"},
 	} {
 		t.Run(name, func(t *testing.T) {

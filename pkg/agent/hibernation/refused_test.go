@@ -15,7 +15,7 @@ import (
 
 // A right that is missing is said with whom it is missing and the command that grants it.
 func TestAMissingRightIsSaidWithTheCommandThatGrantsIt(t *testing.T) {
-	const grant = "'kubectl maint rbac -f FILE | kubectl apply -f -', with the plan's file, grants all that it needs, and 'kubectl maint doctor -n shop nights' checks it"
+	const grant = "'kubectl maint rbac -f FILE | kubectl apply -f -', with the plan's file, grants all that it needs, and 'kubectl maint -n shop doctor nights' checks it"
 	for name, c := range map[string]struct {
 		verb string
 		says string
@@ -52,7 +52,7 @@ func TestWhatIsSaidOfAFault(t *testing.T) {
 		"no right is missing":     {call, "not now", []error{errors.New("not now")}, "not now", "not now"},
 		"one of several is":       {call, "a; b", []error{errors.New("a"), denied}, "a; b; if ServiceAccount", "checks it"},
 		"a long one":              {call, long, []error{denied}, "xxx", "checks it"},
-		"in another cluster":      {elsewhere, "web", []error{denied}, "web; grant that in the other cluster", "'kubectl maint doctor -n shop nights' names all rights that it needs there"},
+		"in another cluster":      {elsewhere, "web", []error{denied}, "web; grant that in the other cluster", "'kubectl maint -n shop doctor nights' names all rights that it needs there"},
 		"nothing but its message": {call, long, nil, "xxx", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
