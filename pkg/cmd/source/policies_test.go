@@ -146,6 +146,18 @@ func TestAForgedVerdictIsNotBelievedWhereAllMayBeRead(t *testing.T) {
 	}
 	if said.Len() > 0 {
 		t.Errorf("said %q", said.String())
+func TestWhatMayNotBeReadIsToldOnceWhateverFollowsFromIt(t *testing.T) {
+	of := func(name, behavior string) *corev1.ConfigMap {
+		cm := cmdtest.Plan(name, "policies: [{name: quiet, namespace: maint-system}]")
+		cm.Annotations = map[string]string{annotations.StatusObserved: annotations.Observed(cm), annotations.StatusBehavior: behavior}
+		return cm
+	}
+	var said bytes.Buffer
+	c, book := telling(&said), ReadResolver(t.Context(), cmdtest.Refusing("list", "configmaps"), "maint-system", "shop")
+	book.PlanGate(c, factory.AgentState{}, of("known", `{"current":{"state":"ChangesPaused","reason":"policy quiet: Restrictive"}}`))
+	gate, _ := book.PlanGate(c, factory.AgentState{}, of("unknown", ""))
+	if v := gate.Verdict(cmdtest.Now()); v.Permitted || strings.Count(said.String(), "warning: ") != 1 {
+		t.Errorf("%+v, said %q", v, said.String())
 	}
 }
 
