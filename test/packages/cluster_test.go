@@ -315,8 +315,17 @@ func (l *lab) noSuchImage() {
 }
 
 func (l *lab) withAdmission() {
-	l.helm("install", "maint", l.chart(), "-n", home, "--set", "admission=true", "--wait", "--timeout", "2m")
+	l.helm("install", "maint", l.chart(), "-n", home, "--create-namespace", "--set", "admission=true", "--wait", "--timeout", "2m")
 	l.must(l.work(home).Stop())
+	l.Log("an admin tries freezes in the audit log, in a version that had one policy for them, and upgrades")
+	l.kubectl("", "--field-manager=kubectl-edit", "patch", "validatingadmissionpolicybinding", "maint-freeze", "--type=merge", "-p", `{"spec":{"validationActions":["Audit"]}}`)
+	l.kubectl("", "delete", "validatingadmissionpolicybinding", "maint-freeze-autoscalers", "maint-freeze-status")
+	l.helm("upgrade", "maint", l.newer("v0.2.0"), "-n", home, "--set", "admission=true", "--wait", "--timeout", "2m")
+	for name, want := range map[string]string{"maint-freeze": `["Audit"]`, "maint-freeze-autoscalers": `["Audit"]`, "maint-freeze-status": `["Audit"]`, "maint-intents": `["Deny"]`} {
+		if got := l.jsonpath("validatingadmissionpolicybinding/"+name, ".spec.validationActions"); got != want {
+			l.Errorf("after the upgrade %s does %s, want %s", name, got, want)
+		}
+	}
 	l.helm("uninstall", "maint", "-n", home, "--wait", "--timeout", "2m")
 	l.nothingLeft()
 	l.refused("not ready", "install", "maint", l.chart(), "-n", home, "--set", "nodeSelector.nowhere=yes", "--wait", "--timeout", "10s", "--rollback-on-failure")
