@@ -146,6 +146,9 @@ func TestAForgedVerdictIsNotBelievedWhereAllMayBeRead(t *testing.T) {
 	}
 	if said.Len() > 0 {
 		t.Errorf("said %q", said.String())
+	}
+}
+
 func TestWhatMayNotBeReadIsToldOnceWhateverFollowsFromIt(t *testing.T) {
 	of := func(name, behavior string) *corev1.ConfigMap {
 		cm := cmdtest.Plan(name, "policies: [{name: quiet, namespace: maint-system}]")
