@@ -73,6 +73,11 @@ func IntentBy(a map[string]string, verified func(what string, stamp Stamp) bool)
 		}
 	}
 	in.Pause.By = in.Actors["pause"].Said("")
+	if in.Bypass.Reason != "" { // it stands in the value itself
+		by := in.Actors["bypass"]
+		by.Reason = in.Bypass.Reason
+		in.Bypass.By = by.Said("")
+	}
 	return in
 }
 

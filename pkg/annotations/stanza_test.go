@@ -68,9 +68,9 @@ func TestABypassIsForARunOrForATime(t *testing.T) {
 	}{
 		{"", intent.Bypass{}, false},
 		{"false", intent.Bypass{}, false},
-		{"maint-run-orders-abc: urgent fix", intent.Bypass{Run: "maint-run-orders-abc", Reason: "urgent fix"}, false},
-		{"2026-12-01T06:00:00Z: urgent: really", intent.Bypass{Until: until("2026-12-01T06:00:00Z"), Reason: "urgent: really"}, false},
-		{" maint-run-x :  why ", intent.Bypass{Run: "maint-run-x", Reason: "why"}, false},
+		{"maint-run-orders-abc: urgent fix", intent.Bypass{Run: "maint-run-orders-abc", Reason: "urgent fix", By: ": urgent fix"}, false},
+		{"2026-12-01T06:00:00Z: urgent: really", intent.Bypass{Until: until("2026-12-01T06:00:00Z"), Reason: "urgent: really", By: ": urgent: really"}, false},
+		{" maint-run-x :  why ", intent.Bypass{Run: "maint-run-x", Reason: "why", By: ": why"}, false},
 		{"maint-run-x", intent.Bypass{}, true},
 		{"maint-run-x: ", intent.Bypass{}, true},
 		{": why", intent.Bypass{}, true},
@@ -141,5 +141,20 @@ func TestWhichKeysAreOurs(t *testing.T) {
 		if got := annotations.IsProjectKey(key); got != want {
 			t.Errorf("%s: %t", key, got)
 		}
+	}
+}
+
+func TestABypassSaysWhoseItIsAndWhy(t *testing.T) {
+	by := map[string]string{annotations.Bypass: "2026-12-01T06:00:00Z: urgent fix", annotations.Actor(annotations.Bypass): "jane"}
+	q := annotations.Intent(by).Query("shop", nil)
+	if want := " by jane (unverified): urgent fix"; q.BypassBy != want {
+		t.Errorf("%q, want %q", q.BypassBy, want)
+	}
+	verified := annotations.IntentBy(by, func(string, annotations.Stamp) bool { return true })
+	if want := " by jane: urgent fix"; verified.Bypass.By != want {
+		t.Errorf("%q, want %q", verified.Bypass.By, want)
+	}
+	if q.Key() == annotations.Intent(map[string]string{annotations.Bypass: by[annotations.Bypass]}).Query("shop", nil).Key() {
+		t.Error("whose it is makes no difference to what is kept of the answer")
 	}
 }

@@ -13,6 +13,7 @@ type Bypass struct {
 	Run    string
 	Until  *time.Time
 	Reason string
+	By     string // who said so and why, as it follows a sentence: " by jane: urgent fix"
 }
 
 // Intent is what people ask of a plan by annotations, already read.
@@ -42,7 +43,7 @@ type Intent struct {
 // Query is the question for an object of a namespace whose annotations say this, and
 // whose spec names these policies.
 func (in Intent) Query(namespace string, policies []policy.PolicyRef) policy.Query {
-	return policy.Query{Namespace: namespace, Own: in.Stanza, Policies: policies, Bypass: in.Bypass.Until}
+	return policy.Query{Namespace: namespace, Own: in.Stanza, Policies: policies, Bypass: in.Bypass.Until, BypassBy: in.Bypass.By}
 }
 
 // Skip says which slots do not run.

@@ -47,6 +47,7 @@ type Query struct {
 	Policies  []PolicyRef // spec.policies of a plan
 	Gates     []PolicyRef // policies, of any namespace, whose spec.gates mean the object
 	Bypass    *time.Time
+	BypassBy  string // who said so and why, as it follows a sentence
 }
 
 // For is the question for a run: one that was asked for outside of the window asks
@@ -60,7 +61,7 @@ func (q Query) For(outsideWindow bool) Query {
 
 // Key tells questions apart.
 func (q Query) Key() string {
-	return fmt.Sprintf("%s|%v|%q|%v|%v|%v|%v|%v", q.Namespace, q.Own.Strategy, q.Own.By, q.Own.Policies, stampOf(q.Own.Until), q.Policies, q.Gates, stampOf(q.Bypass))
+	return fmt.Sprintf("%s|%v|%q|%v|%v|%v|%v|%v|%q", q.Namespace, q.Own.Strategy, q.Own.By, q.Own.Policies, stampOf(q.Own.Until), q.Policies, q.Gates, stampOf(q.Bypass), q.BypassBy)
 }
 
 func stampOf(t *time.Time) string {
@@ -284,7 +285,7 @@ func (b *Resolver) foreign(what string, ref PolicyRef, own string) string {
 
 // Gate is the gate of an object over time.
 func (b *Resolver) Gate(q Query) *schedule.Gate {
-	spec := schedule.GateSpec{Own: b.stanza(q.Namespace, q.Own, b.resolve), Bypass: q.Bypass}
+	spec := schedule.GateSpec{Own: b.stanza(q.Namespace, q.Own, b.resolve), Bypass: q.Bypass, BypassBy: q.BypassBy}
 	if q.Namespace != "" {
 		spec.Namespace = b.stanza(q.Namespace, b.namespaces[q.Namespace], b.resolve)
 	}

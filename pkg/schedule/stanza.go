@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -175,12 +176,21 @@ func stampOf(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
+const bypassUntil = "bypass until "
+
+// Granted says whether change is permitted since somebody permits it until an instant, by an
+// allow or a bypass; the reason then says who.
+func (v Verdict) Granted() bool {
+	return v.Permitted && (strings.Contains(v.Reason, bypassUntil) || strings.Contains(v.Reason, string(PermissiveUntil)+" "))
+}
+
 // GateSpec is all that decides whether change of one object is permitted.
 type GateSpec struct {
 	Own       Stanza    // the object's own
 	Namespace Stanza    // that of its namespace
 	Policies  []*Policy // spec.policies of a plan; all must permit
 	Bypass    *time.Time
+	BypassBy  string // who said so and why, as it follows a sentence
 }
 
 // Gate is a GateSpec over time. It is safe for concurrent use.
@@ -215,7 +225,7 @@ func NewGate(spec GateSpec) *Gate {
 	}
 	c = spec.Namespace.bind(c, namespace)
 	if spec.Bypass != nil {
-		c = newPrefix(true, *spec.Bypass, c, "bypass until "+stampOf(*spec.Bypass))
+		c = newPrefix(true, *spec.Bypass, c, bypassUntil+stampOf(*spec.Bypass)+spec.BypassBy)
 	}
 	return &Gate{course: c}
 }

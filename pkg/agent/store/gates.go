@@ -65,7 +65,7 @@ func (g *Gates) Of(known *PlanGate, q policy.Query) *schedule.Gate {
 
 func sameQuestion(a, b policy.Query) bool {
 	same := a.Bypass == b.Bypass || a.Bypass != nil && b.Bypass != nil && a.Bypass.Equal(*b.Bypass)
-	return same && a.Namespace == b.Namespace && a.Own.Equal(b.Own) && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Gates, b.Gates)
+	return same && a.BypassBy == b.BypassBy && a.Namespace == b.Namespace && a.Own.Equal(b.Own) && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Gates, b.Gates)
 }
 
 // Ask is the gate of one question; nil where nothing stands between. Gates are

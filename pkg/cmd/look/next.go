@@ -161,6 +161,8 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 		}
 		v := s.Gate.Verdict(trigger.StartsAt(spec, s.Namespace, s.Name, slot, item.Schedule))
 		switch {
+		case v.Granted():
+			items[i].Note = view.JoinNote(item.Note, "permitted: "+v.Reason)
 		case v.Permitted:
 		case !v.Ready:
 			items[i].Note = view.JoinNote(item.Note, "policy not ready ("+v.Reason+")")

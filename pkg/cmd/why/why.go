@@ -102,7 +102,11 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	v := o.printer(s)
 	list := o.obstacles(s, p, agent, v)
 	o.noteOwner(ctx, k, p)
-	return o.report(p, v, list, whatNext(p, v, agent.Missing == "" && o.triggerHelps(s, p)))
+	next := whatNext(p, v, agent.Missing == "" && o.triggerHelps(s, p))
+	if verdict := s.Verdict(o.Now()); verdict.Granted() {
+		next = append([]string{"change is permitted: " + verdict.Reason}, next...)
+	}
+	return o.report(p, v, list, next)
 }
 
 // noteOwner warns of who would undo what the plan's runs do. Whoever may not read the target
