@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -87,27 +86,35 @@ func events(t *testing.T, feed string) []event {
 
 func TestAnotherParserReadsTheSameInstantsFromTheFeed(t *testing.T) {
 	got := events(t, calendar(t, "-o", "ics"))
-	lines := strings.Split(strings.TrimSpace(calendar(t)), "\n")[1:]
-	if len(got) != len(lines) || len(lines) < 50 {
-		t.Fatalf("the feed has %d events, the table %d lines", len(got), len(lines))
-	}
-	column := regexp.MustCompile(`\S+Z\b(/\S+)?|\.\./\S+`)
-	uids := map[string]bool{}
-	for i, line := range lines {
-		start, end, lasts := strings.Cut(column.FindString(line), "/")
-		if !lasts {
-			end = start
+	var drawn struct {
+		Items []struct {
+			Start, End *time.Time
+			Owner      struct{ Kind, Name string }
 		}
-		for what, pair := range map[string][2]string{"start": {start, stamp(got[i].Start)}, "end": {end, stamp(got[i].End)}} {
-			if pair[0] != ".." && pair[0] != pair[1] {
-				t.Errorf("%s is %s to ical.js: %s", what, pair[1], line)
-			}
+	}
+	if err := json.Unmarshal([]byte(calendar(t, "-o", "json")), &drawn); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(drawn.Items) || len(got) < 50 {
+		t.Fatalf("the feed has %d events, the calendar %d entries", len(got), len(drawn.Items))
+	}
+	uids := map[string]bool{}
+	for i, entry := range drawn.Items {
+		end := entry.End
+		if end == nil {
+			end = entry.Start
+		}
+		if entry.Start != nil && !entry.Start.Equal(got[i].Start) {
+			t.Errorf("%+v: its start is %s to ical.js, not %s", entry.Owner, stamp(got[i].Start), stamp(*entry.Start))
+		}
+		if end != nil && !end.Equal(got[i].End) {
+			t.Errorf("%+v: its end is %s to ical.js, not %s", entry.Owner, stamp(got[i].End), stamp(*end))
 		}
 		if got[i].Zone != "UTC" && got[i].Zone != "Z" {
-			t.Errorf("an event in zone %q: %s", got[i].Zone, line)
+			t.Errorf("%+v: an event in zone %q", entry.Owner, got[i].Zone)
 		}
 		if uids[got[i].UID] {
-			t.Errorf("UID %s comes twice, the second time for %s", got[i].UID, line)
+			t.Errorf("%+v: its UID %s is there already", entry.Owner, got[i].UID)
 		}
 		uids[got[i].UID] = true
 	}
