@@ -45,14 +45,15 @@ func ProgressOf(j Journal) Progress {
 
 // Outline is the journal without the records of items that are through, and without the
 // items of loops that have ended: progress, and what the run waits for, are told the same
-// without them. What is told of nodes stays.
+// without them. What is told of nodes stays, also how the drains of those at work ended.
 func (j Journal) Outline() Journal {
-	loops := j.outerLoops()
+	loops, working := j.outerLoops(), j.itemsAtWork()
 	var steps []Record // no longer than what stays
 	for _, rec := range j.Steps {
 		told := rec.Waits != "" || rec.Drift != nil || rec.Type == plan.TypeForEachNode
 		if rec.Phase.Ended() && !told {
-			if itemIn(loops, rec.Path) != "" {
+			item := itemIn(loops, rec.Path)
+			if item != "" && (rec.Type != plan.TypeDrain || !working[item]) {
 				continue
 			}
 			rec.Items = nil
@@ -61,6 +62,23 @@ func (j Journal) Outline() Journal {
 	}
 	j.Steps = steps
 	return j
+}
+
+// itemsAtWork are the paths of the nodes that rollouts are at work on.
+func (j Journal) itemsAtWork() map[string]bool {
+	out := map[string]bool{}
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		if rec.Type != plan.TypeForEachNode || rec.Phase != StepRunning {
+			continue
+		}
+		for _, item := range rec.Items {
+			if item.Phase == StepRunning {
+				out[rec.Path+"/"+item.Segment()] = true
+			}
+		}
+	}
+	return out
 }
 
 // AtWork is the step at work, and which of all it is: backup 2/5; empty: none is.

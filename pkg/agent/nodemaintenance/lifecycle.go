@@ -32,7 +32,7 @@ const (
 // on each, and what gives nodes away must not wait behind that.
 const (
 	conditionWriters = 4  // at once
-	conditionsAhead  = 32 // begun in one look
+	conditionsAhead  = 32 // begun and not answered
 )
 
 // conditionWriter writes the lifecycle conditions of nodes.
@@ -45,6 +45,7 @@ type conditionWriter struct {
 	denied  time.Time            // until then nothing is written
 	later   map[string]time.Time // nodes of which a write failed, and until when they are left alone
 	left    []string             // what stays as somebody else set it
+	begun   int                  // writes that are not answered
 }
 
 func newConditionWriter(nw *nodeWriter) *conditionWriter {
@@ -88,8 +89,15 @@ type nodeConditions struct {
 // start begins to write, and says when to look again for what is left for later.
 func (cw *conditionWriter) start(ctx context.Context, list []nodeConditions, left []string, now time.Time) *time.Time {
 	cw.mu.Lock()
+	defer cw.mu.Unlock()
 	cw.left = left
-	held := cw.denied
+	if len(list) == 0 { // nothing is refused any more
+		cw.refused, cw.denied = workflow.Refusal{}, time.Time{}
+	}
+	if now.Before(cw.denied) {
+		return soonestOf(cw.denied)
+	}
+	var held time.Time
 	for name, until := range cw.later {
 		if !now.Before(until) {
 			delete(cw.later, name)
@@ -102,12 +110,8 @@ func (cw *conditionWriter) start(ctx context.Context, list []nodeConditions, lef
 		}
 		return later
 	})
-	denied := now.Before(cw.denied)
-	cw.mu.Unlock()
-	if denied {
-		return soonestOf(cw.denied)
-	}
-	for _, c := range ready[:min(len(ready), conditionsAhead)] {
+	for _, c := range ready[:min(len(ready), conditionsAhead-cw.begun)] {
+		cw.begun++
 		beside := func(write func()) { go write() }
 		cw.nodes.begin(ctx, c.node, nodes.Step{}, beside, func(inner context.Context) { cw.write(ctx, inner, c) })
 	}
@@ -117,6 +121,11 @@ func (cw *conditionWriter) start(ctx context.Context, list []nodeConditions, lef
 // write patches the conditions of one node.
 func (cw *conditionWriter) write(ctx, inner context.Context, c nodeConditions) {
 	defer cw.nodes.recoverPanic("over a node's conditions")
+	defer func() {
+		cw.mu.Lock()
+		defer cw.mu.Unlock()
+		cw.begun--
+	}()
 	if cw.limit.Acquire(ctx, 1) != nil {
 		return
 	}

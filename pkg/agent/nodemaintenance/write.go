@@ -79,7 +79,6 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 		if maintained || step.Writes() {
 			steps[n.Name] = step
 		}
-		busy[n.Name] = busy[n.Name] || step.Writes()
 	}
 	k.endDrains(drains)
 	later := k.writer.postponed(world.Now)
@@ -87,12 +86,14 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 	var group sync.WaitGroup
 	for _, n := range world.Nodes {
 		step, there := steps[n.Name]
+		if !there || writing[n.Name] != nil {
+			continue
+		}
 		switch {
-		case !there || writing[n.Name] != nil:
-		case step.Writes():
-			if !k.DryRun && later[n.Name].IsZero() && status.allows(step) {
-				k.writer.startWrite(ctx, &group, objects[n.Name], step)
-			}
+		case step.Writes() && !k.DryRun && later[n.Name].IsZero() && status.allows(step):
+			busy[n.Name] = true
+			k.writer.startWrite(ctx, &group, objects[n.Name], step)
+		case step.Writes() && !step.OnlyTells(): // it comes first
 		case step.Drain != nil && k.drainer != nil:
 			k.pods.noteSession(n.Name, step.Drain, k.drainer.Ensure(ctx, k.order(n, *step.Drain)))
 		}

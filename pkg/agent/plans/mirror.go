@@ -31,10 +31,11 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 		m.Digest = have[annotations.StatusMirrored]
 	}
 	if len(f.Faults) > 0 { // where it is to stand is not known
+		m.Again = time.Time{}
 		c.blockers.unmirrored(k, m.Problem != "")
 		return
 	}
-	if m.Digest != "" && moved(*m, known) {
+	if moved(*m, known) {
 		c.takeMirror(ctx, k)
 		*m = store.Mirror{}
 	}
@@ -47,9 +48,14 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 		m.Again = time.Time{}
 	}
 	m.On, m.Prefix, m.Account, m.Cluster = known.Spec.Target, known.Spec.MirrorPrefix, plan.Account(known.Spec), known.Cluster()
-	if f.ClockDoubt != "" || !d.Ready.OK || f.Now.Before(m.Again) {
+	if f.ClockDoubt != "" || !d.Ready.OK {
+		m.Again = time.Time{} // what ends that is heard of
 		return
 	}
+	if f.Now.Before(m.Again) {
+		return
+	}
+	m.Again = time.Time{}
 	want := map[string]string{}
 	c.lastRun(want, f, d)
 	word, step := mirrorWord(run.Phase(want[annotations.StatusLastResult])), ""

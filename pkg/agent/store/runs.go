@@ -3,6 +3,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -535,6 +536,6 @@ func sortRuns(rs []*LiveRun) {
 		if c := a.Head.Request.At.Compare(b.Head.Request.At); c != 0 {
 			return c
 		}
-		return strings.Compare(a.Object.Name, b.Object.Name)
+		return cmp.Or(strings.Compare(a.Object.Name, b.Object.Name), strings.Compare(a.Object.Namespace, b.Object.Namespace))
 	})
 }
