@@ -152,6 +152,9 @@ func (b *Resolver) PutNamespace(name string, s StanzaText) bool {
 	return true
 }
 
+// NamespaceStanza is what a namespace's annotations say.
+func (b *Resolver) NamespaceStanza(name string) StanzaText { return b.namespaces[name] }
+
 // Policies are those that it knows, by namespace and name.
 func (b *Resolver) Policies() []State {
 	out := make([]State, 0, len(b.policies))

@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
@@ -195,12 +194,13 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 // is next.
 func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []print.Update) {
 	plans, sleepers := o.plans(r), o.sleepers(r)
-	below, about, needs := o.nodeLines(view.NodeClaims(r.nodes, r.steps))
+	above, nodes := o.held(k, r), o.nodeNeeds(r)
+	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps))
 	if len(plans)+len(sleepers) == 0 {
-		head := append(o.needLines(nil, nil, needs), heads(fmt.Sprintf("no plans%s; %s writes one", view.In(o.namespace(k)), o.Suggest().Schedule()))...)
+		head := append(o.needLines(above, nil, nil, nodes), heads(fmt.Sprintf("no plans%s; %s writes one", view.In(o.namespace(k)), o.Suggest().Schedule()))...)
 		return append(head, below...), about
 	}
-	lines := append(heads(o.pauseLines(r.around.Above(k.Namespace))...), o.needLines(plans, sleepers, needs)...)
+	lines := o.needLines(above, plans, sleepers, nodes)
 	var said []print.Update
 	for _, p := range plans {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
@@ -227,9 +227,14 @@ func (o *statusOptions) printer(zone, namespace string) print.Printer {
 }
 
 // needLines are what needs somebody, before all that goes on by itself.
-func (o *statusOptions) needLines(plans []view.Plan, sleepers []view.Sleeper, nodes []print.Need) []view.Line {
+func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []view.Sleeper, nodes []print.Need) []view.Line {
 	var all []print.Need
 	var about []view.Resource
+	for _, h := range above {
+		for _, n := range h.needs { // no key of the live view acts on it
+			all, about = append(all, n), append(about, view.Resource{})
+		}
+	}
 	add := func(of view.Resource, namespace string, needs []print.Need) {
 		for _, n := range needs {
 			if o.everywhere {
@@ -250,23 +255,23 @@ func (o *statusOptions) needLines(plans []view.Plan, sleepers []view.Sleeper, no
 	lines := heads(print.New(o.Env, o.Zone).NeedLines(all)...)
 	for i, of := range about { // two lines each, below the heading
 		for n := 1 + 2*i; n <= 2+2*i; n++ {
-			lines[n].Of, lines[n].Head = of, false
+			lines[n].Of, lines[n].Head = of, of.Kind == ""
 		}
 	}
 	return lines
 }
 
 // nodeLines are the nodes that are in maintenance, or asked for, below the plans.
-func (o *statusOptions) nodeLines(claims []view.NodeClaim) ([]view.Line, []print.Update, []print.Need) {
+func (o *statusOptions) nodeLines(claims []view.NodeClaim) ([]view.Line, []print.Update) {
 	if len(claims) == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	v := print.New(o.Env, o.Zone)
 	lines := heads(append([]string{""}, v.ClaimTable(claims)...)...)
 	for i, c := range claims {
 		lines[i+2].Of, lines[i+2].Head = view.NodeResource(c.Node), false
 	}
-	return lines, print.ClaimUpdates(claims), v.ClaimNeeds(claims)
+	return lines, print.ClaimUpdates(claims)
 }
 
 func (o *statusOptions) plans(r reads) []view.Plan {
@@ -291,25 +296,6 @@ func urgency(p view.Plan) int {
 		return i
 	}
 	return len(order)
-}
-
-// pauseLines say that the namespace or the cluster is held.
-func (o *statusOptions) pauseLines(above []schedule.Pause) []string {
-	if o.everywhere {
-		return nil
-	}
-	var lines []string
-	v := print.New(o.Env, o.Zone)
-	for _, s := range above {
-		if !s.Holds(v.Now) {
-			continue
-		}
-		lines = append(lines, v.Warn(v.PauseAbove(s)))
-	}
-	if len(lines) > 0 {
-		lines = append(lines, "")
-	}
-	return lines
 }
 
 func (o *statusOptions) planTable(plans []view.Plan) []view.Line {

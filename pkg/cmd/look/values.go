@@ -33,7 +33,7 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 		if err != nil {
 			return nil, err
 		}
-		return o.allValues(r), nil
+		return o.allValues(k, r), nil
 	}
 	agent, err := o.agentNow(ctx, k)
 	o.warnOfAgent(agent, err)
@@ -87,9 +87,9 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 	return o.planValue(p), nil
 }
 
-// allValues are the plans of both kinds, and the nodes that somebody has or asks for.
-// Who may not read nodes does without.
-func (o *statusOptions) allValues(r reads) []print.Value {
+// allValues are the plans of both kinds, the namespaces and policies that are paused or frozen,
+// and the nodes that are, or that somebody has or asks for. Who may not read nodes does without.
+func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 	out := []print.Value{}
 	for _, p := range o.plans(r) {
 		out = append(out, o.planValue(p))
@@ -97,9 +97,13 @@ func (o *statusOptions) allValues(r reads) []print.Value {
 	for _, s := range o.sleepers(r) {
 		out = append(out, o.sleeperValue(s))
 	}
+	for _, h := range o.held(k, r) {
+		out = append(out, h.value())
+	}
 	for _, n := range r.nodes {
-		if claims := view.NodeClaims([]*corev1.Node{n}, r.steps); len(claims) > 0 {
-			out = append(out, nodeValue(print.New(o.Env, o.Zone).NodeValue(n, claims)))
+		v, claims := print.New(o.Env, o.Zone), view.NodeClaims([]*corev1.Node{n}, r.steps)
+		if len(claims)+len(v.NodeNeeds(n)) > 0 {
+			out = append(out, nodeValue(v.NodeValue(n, claims)))
 		}
 	}
 	return out

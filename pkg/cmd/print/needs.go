@@ -15,7 +15,7 @@ import (
 // Need is something that goes on only when somebody does something, or that somebody is to
 // know.
 type Need struct {
-	About  string // a plan or a node
+	About  string // a plan, a policy, a node, a namespace or the whole cluster
 	What   string
 	Remedy string // the command that helps
 }
@@ -60,13 +60,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 			add("run "+left.Run+view.Prefix(", step ", left.Step)+" left something as it made it: "+left.Message, v.Suggest().Resume(left.Run))
 		}
 	}
-	if p.Intent.Pause.Holds(v.Now) {
-		add("is paused "+v.pauseUntil(p.Intent.Pause)+p.Intent.Pause.Clause(), v.Suggest().Resume(name))
-	}
-	if what := v.Frozen(p.Intent); what != "" {
-		add(what, v.Suggest().Unfreeze(name))
-	}
-	return out
+	return append(out, v.held(name, p.Intent, v.Suggest().Resume(name), v.Suggest().Unfreeze(name))...)
 }
 
 // FailedLast says how the last run failed, with step and cause; empty: it did not.
@@ -153,10 +147,7 @@ func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
 	if why := s.NotReady(); why != "" {
 		out = append(out, Need{About: s.Name, What: "is not Ready: " + why, Remedy: v.Suggest().Doctor(s.Name)})
 	}
-	if s.Intent.Pause.Holds(v.Now) {
-		out = append(out, Need{About: s.Name, What: "is paused " + v.pauseUntil(s.Intent.Pause) + s.Intent.Pause.Clause(), Remedy: v.Suggest().Resume(s.Name)})
-	}
-	return out
+	return append(out, v.held(s.Name, s.Intent, v.Suggest().Resume(s.Name), v.Suggest().Unfreeze("configmap/"+s.Name))...)
 }
 
 // ClaimNeeds are the nodes that nobody goes on with by himself.

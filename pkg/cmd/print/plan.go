@@ -92,7 +92,7 @@ func (v Printer) Pause(p view.Plan) string {
 
 // PauseAbove is the pause of a namespace or of the whole cluster, with who asked for it.
 func (v Printer) PauseAbove(p schedule.Pause) string {
-	return p.Of + " is paused " + v.pauseUntil(p) + p.Clause()
+	return p.Of + " " + v.Paused(p)
 }
 
 // Skip is what of the coming slots is left out; empty: nothing.

@@ -252,7 +252,7 @@ type NodeStatus struct {
 
 // NodeValue is a node for scripts, with who has it or asks for it.
 func (v Printer) NodeValue(n *corev1.Node, claims []view.NodeClaim) NodeStatus {
-	out := NodeStatus{Metadata: identityOf(n.ObjectMeta), Unschedulable: n.Spec.Unschedulable, Claims: []ClaimValue{}, Needs: needValues(v.ClaimNeeds(claims))}
+	out := NodeStatus{Metadata: identityOf(n.ObjectMeta), Unschedulable: n.Spec.Unschedulable, Claims: []ClaimValue{}, Needs: needValues(append(v.ClaimNeeds(claims), v.NodeNeeds(n)...))}
 	for _, c := range claims {
 		out.Claims = append(out.Claims, claimValue(c))
 	}

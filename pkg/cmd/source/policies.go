@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -219,6 +220,9 @@ func ReadSwitches(ctx context.Context, k *factory.Cluster, agentNamespace string
 }
 
 func unread(err error) bool { return err != nil && !apierrors.IsNotFound(err) }
+
+// Namespaces are those that were asked for, by name.
+func (s Switches) Namespaces() []string { return slices.Sorted(maps.Keys(s.of)) }
 
 // Above are the pauses above the objects of a namespace that was read.
 func (s Switches) Above(namespace string) []schedule.Pause { return slices.Clone(s.of[namespace]) }

@@ -1,0 +1,96 @@
+package look
+
+import (
+	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+)
+
+// held is a namespace or a policy that somebody paused or froze. The pause of the whole cluster
+// is on the agent's namespace.
+type held struct {
+	namespace, name string // the namespace is empty of a namespace
+	needs           []print.Need
+}
+
+func (h held) value() print.Value {
+	kind, of := print.KindPolicyStatus, "policy/"
+	if h.namespace == "" {
+		kind, of = print.KindNamespaceStatus, "namespace/"
+	}
+	return print.Value{Kind: kind, Name: of + h.name, Body: print.HeldValue(h.namespace, h.name, h.needs)}
+}
+
+// held are the namespaces and policies that are paused or frozen, of what was read around the
+// plans. What may not be read is not known, and not told here.
+func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
+	var all []held
+	for _, name := range r.around.Namespaces() {
+		all = append(all, held{name: name, needs: o.namespaceNeeds(k, r, name)})
+	}
+	used := o.used(r)
+	for _, p := range r.around.Policies() {
+		if !o.everywhere && p.Namespace != k.Namespace && !used[policy.PolicyRef{Name: p.Name, Namespace: p.Namespace}] {
+			continue
+		}
+		v, about := print.New(o.Env, view.PolicyZone(p.Spec, o.Zone)), "policy "+p.Name
+		if o.everywhere || p.Namespace != k.Namespace {
+			v, about = v.In(p.Namespace), "policy "+p.Namespace+"/"+p.Name
+		}
+		all = append(all, held{namespace: p.Namespace, name: p.Name, needs: v.PolicyNeeds(about, p)})
+	}
+	return slices.DeleteFunc(all, func(h held) bool { return len(h.needs) == 0 })
+}
+
+// namespaceNeeds are of a namespace; of the agent's only the pause of the whole cluster, where it
+// is not asked for.
+func (o *statusOptions) namespaceNeeds(k *factory.Cluster, r reads, name string) []print.Need {
+	v := o.printer(o.Zone, name)
+	var out []print.Need
+	for _, p := range r.around.Above(name) {
+		if (p.Of == annotations.WholeCluster) == (name == r.agent.Namespace) {
+			out = append(out, v.PauseNeeds(p)...)
+		}
+	}
+	if o.everywhere || name == k.Namespace {
+		out = append(out, v.FreezeNeeds(name, r.around.NamespaceStanza(name))...)
+	}
+	return out
+}
+
+// used are the policies that stand behind the plans and nodes that were read.
+func (o *statusOptions) used(r reads) map[policy.PolicyRef]bool {
+	out := map[policy.PolicyRef]bool{}
+	add := func(namespace string, in intent.Intent, named []policy.PolicyRef) {
+		for _, ref := range r.around.Uses(in.Query(namespace, named)) {
+			out[ref] = true
+		}
+	}
+	for _, cm := range r.plans {
+		spec, _ := annotations.Plan(cm)
+		add(cm.Namespace, annotations.Intent(cm.Annotations), spec.Policies)
+	}
+	for _, cm := range r.sleepers {
+		spec, _ := annotations.HibernatePlan(cm)
+		add(cm.Namespace, annotations.Intent(cm.Annotations), spec.Policies)
+	}
+	for _, n := range r.nodes {
+		add("", annotations.Intent(n.Annotations), nil)
+	}
+	return out
+}
+
+// nodeNeeds are what of the nodes needs somebody.
+func (o *statusOptions) nodeNeeds(r reads) []print.Need {
+	v := print.New(o.Env, o.Zone)
+	out := v.ClaimNeeds(view.NodeClaims(r.nodes, r.steps))
+	for _, n := range r.nodes {
+		out = append(out, v.NodeNeeds(n)...)
+	}
+	return out
+}

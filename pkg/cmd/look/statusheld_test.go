@@ -1,0 +1,86 @@
+package look_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+)
+
+// frozen and paused are annotations as freeze and pause write them.
+func frozen(until, by, why string) []string {
+	return []string{annotations.ChangeStrategy, "RestrictiveUntil", annotations.RestrictiveUntil, until, annotations.Actor(annotations.ChangeStrategy), by, annotations.Reason(annotations.ChangeStrategy), why}
+}
+
+func paused(by, why string) []string {
+	return []string{annotations.Pause, "true", annotations.Actor(annotations.Pause), by, annotations.Reason(annotations.Pause), why}
+}
+
+func policyWith(namespace, name string, pairs ...string) *corev1.ConfigMap {
+	cm := cmdtest.Policy(name, nights)
+	cm.Namespace = namespace
+	cmdtest.Noting(pairs...)(cm)
+	return cm
+}
+
+func nodeWith(name string, pairs ...string) *corev1.Node {
+	n := cmdtest.Node(name)
+	for i := 0; i < len(pairs); i += 2 {
+		n.Annotations[pairs[i]] = pairs[i+1]
+	}
+	return n
+}
+
+const (
+	later     = "2026-11-22T00:00:00Z"
+	laterHere = "Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), in 24h0m"
+	laterUTC  = "Sun 2026-11-22 00:00 UTC (2026-11-22T00:00:00Z), in 24h0m"
+	idle      = "PLAN     PHASE   NEXT   LAST   MESSAGE\norders   Idle    -      -      -\n"
+)
+
+func TestStatusBeginsWithWhatIsPausedAndFrozen(t *testing.T) {
+	shop, orders := cmdtest.Namespace("shop"), seen("orders", "")
+	need := func(lines string) string { return "Needs somebody:\n" + lines + "\n" }
+	runRows(t, []row{
+		{name: "a frozen namespace", line: "status", world: objects(cmdtest.Namespace("shop", frozen(later, "jane", "go-live")...), orders), out: need("  namespace shop  is frozen until "+laterHere+" by jane (unverified): go-live\n    'kubectl maint freeze namespace/shop --end'\n") + idle},
+		{name: "one that is closed for good", line: "status", world: objects(cmdtest.Namespace("shop", annotations.ChangeStrategy, "Restrictive"), orders), out: need("  namespace shop  is frozen\n    'kubectl maint freeze namespace/shop --end'\n") + idle},
+		{name: "a freeze that is over", line: "status", world: objects(cmdtest.Namespace("shop", frozen("2026-11-20T00:00:00Z", "jane", "go-live")...), orders), out: idle},
+		{name: "a frozen namespace without plans", line: "status", world: objects(cmdtest.Namespace("shop", frozen(later, "jane", "go-live")...)), out: need("  namespace shop  is frozen until "+laterHere+" by jane (unverified): go-live\n    'kubectl maint freeze namespace/shop --end'\n") + "no plans in namespace shop; 'kubectl maint schedule' writes one\n"},
+		{name: "a paused namespace", line: "status", world: objects(cmdtest.Namespace("shop", paused("jane", "launch")...), orders), out: need("  namespace shop  is paused until resumed, by jane (unverified): launch\n    'kubectl maint resume --all'\n") + idle},
+		{name: "a frozen policy, told in its zone", line: "status", world: objects(shop, policyWith("shop", "night", frozen(later, "jane", "go-live")...), orders), out: need("  policy night  is frozen until "+laterUTC+" by jane (unverified): go-live\n    'kubectl maint freeze policy/night --end'\n") + idle},
+		{name: "a paused policy", line: "status", world: objects(shop, policyWith("shop", "night", paused("jane", "")...), orders), out: need("  policy night  is paused until resumed, by jane (unverified)\n    'kubectl maint resume policy/night'\n") + idle},
+		{name: "policies of the agent's namespace, as far as they are used", line: "status", world: objects(shop, policyWith("maint-system", "free", frozen(later, "jane", "x")...), policyWith("maint-system", "used", frozen(later, "jane", "go-live")...), seen("orders", "policies: [{name: used, namespace: maint-system}]")), out: need("  policy maint-system/used  is frozen until "+laterUTC+" by jane (unverified): go-live\n    'kubectl maint -n maint-system freeze policy/used --end'\n") + idle},
+		{name: "a policy that a node uses", line: "status", world: objects(shop, policyWith("maint-system", "used", frozen(later, "jane", "go-live")...), nodeWith("worker-1", annotations.ChangePolicy, "used"), orders), out: need("  policy maint-system/used  is frozen until "+laterUTC+" by jane (unverified): go-live\n    'kubectl maint -n maint-system freeze policy/used --end'\n") + idle},
+		{name: "nodes", line: "status", world: objects(shop, nodeWith("a", frozen(later, "jane", "disks")...), nodeWith("b", paused("joe", "")...), orders), out: need("  node a  is frozen until "+laterHere+" by jane (unverified): disks\n    'kubectl maint freeze node/a --end'\n  node b  is paused until resumed, by joe (unverified)\n    'kubectl maint resume node/b'\n") + idle},
+		{name: "a frozen HibernatePlan", line: "status", world: objects(shop, cmdtest.Sleeper("office", "schedule: {offHours: [{start: '20:00', end: '06:00', daysOfWeek: [MON]}]}", cmdtest.Noting(append(frozen(later, "jane", "demo"), annotations.StatusPhase, "Active")...))), out: need("  office  is frozen until "+laterUTC+" by jane (unverified): demo\n    'kubectl maint freeze configmap/office --end'\n") + "HIBERNATEPLAN   PHASE    ASLEEP   NEXT                                      MESSAGE\noffice          Active   -        sleeps Mon 2026-11-23 20:00 UTC (2d20h)   -\n"},
+		{name: "all namespaces, each with its own command", line: "status -A", world: objects(cmdtest.Namespace("shop", append(paused("jane", ""), frozen(later, "joe", "x")...)...), policyWith("shop", "night", paused("jane", "")...), orders), out: need("  namespace shop  is paused until resumed, by jane (unverified)\n    'kubectl maint -n shop resume --all'\n  namespace shop  is frozen until "+laterHere+" by joe (unverified): x\n    'kubectl maint freeze namespace/shop --end'\n  policy shop/night  is paused until resumed, by jane (unverified)\n    'kubectl maint -n shop resume policy/night'\n") + "NAMESPACE   PLAN     PHASE   NEXT   LAST   MESSAGE\nshop        orders   Idle    -      -      -\n"},
+		{name: "who may not read the namespace is warned of nothing", line: "status", world: objects(cmdtest.Namespace("shop", frozen(later, "jane", "go-live")...)), before: func(o *cmdtest.Cluster) { o.Forbids("get", "namespaces", "") }, out: "no plans in namespace shop; 'kubectl maint schedule' writes one\n"},
+	})
+}
+
+func TestStatusTellsThePauseOfTheClusterOnce(t *testing.T) {
+	for line, want := range map[string]string{
+		"status":    "Needs somebody:\n  the whole cluster  is paused until resumed, by jane (unverified): outage\n    'kubectl maint resume --all -A'\n\n" + idle,
+		"status -A": "Needs somebody:\n  the whole cluster  is paused until resumed, by jane (unverified): outage\n    'kubectl maint resume --all -A'\n\nNAMESPACE   PLAN     PHASE   NEXT   LAST   MESSAGE\nshop        orders   Idle    -      -      -\n",
+	} {
+		t.Run(line, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("maint-system", paused("jane", "outage")...), cmdtest.Namespace("shop"), seen("orders", ""))
+			o.Line(line).Is(t, cmdtest.Printed{Out: want})
+		})
+	}
+}
+
+func TestStatusForScriptsHasWhatIsPausedAndFrozen(t *testing.T) {
+	world := func() []runtime.Object {
+		return objects(cmdtest.Namespace("shop", frozen(later, "jane", "go-live")...), policyWith("shop", "night", paused("jane", "")...), nodeWith("a", paused("joe", "")...), cmdtest.Node("b"))
+	}
+	runRows(t, []row{
+		{name: "with the commands that help", line: "status -o 'jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}: {.needs[0].what}: {.needs[0].remedy}\n{end}'", world: world(), out: "NamespaceStatus /shop: is frozen until " + laterHere + " by jane (unverified): go-live: 'kubectl maint freeze namespace/shop --end'\nPolicyStatus shop/night: is paused until resumed, by jane (unverified): 'kubectl maint resume policy/night'\nNodeStatus /a: is paused until resumed, by joe (unverified): 'kubectl maint resume node/a'\n"},
+		{name: "by name", line: "status -o name", world: world(), out: "namespace/shop\npolicy/night\nnode/a\n"},
+		{name: "in full", line: "status -o json", world: objects(cmdtest.Namespace("shop"), policyWith("shop", "night", paused("jane", "")...)), out: cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","items":[{"apiVersion":"maint.dev/v1alpha1","kind":"PolicyStatus","metadata":{"name":"night","namespace":"shop"},"needs":[{"remedy":"'kubectl maint resume policy/night'","what":"is paused until resumed, by jane (unverified)"}]}],"kind":"StatusList"}`)},
+	})
+}

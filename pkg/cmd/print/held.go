@@ -1,0 +1,70 @@
+package print
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// The kinds of values of what is no plan, and is paused or frozen.
+const (
+	KindNamespaceStatus = "NamespaceStatus"
+	KindPolicyStatus    = "PolicyStatus"
+)
+
+// HeldStatus is a namespace or a policy that is paused or frozen.
+type HeldStatus struct {
+	Metadata Identity    `json:"metadata"`
+	Needs    []NeedValue `json:"needs"`
+}
+
+// HeldValue is a namespace or a policy for scripts.
+func HeldValue(namespace, name string, needs []Need) HeldStatus {
+	return HeldStatus{Metadata: identityOf(metav1.ObjectMeta{Namespace: namespace, Name: name}), Needs: needValues(needs)}
+}
+
+// PauseNeeds are the pause of a namespace, or of the whole cluster.
+func (v Printer) PauseNeeds(p schedule.Pause) []Need {
+	remedy := v.Suggest().ResumeAll()
+	if p.Of == annotations.WholeCluster {
+		remedy = v.Suggest().ResumeCluster()
+	}
+	return v.held(p.Of, intent.Intent{Pause: p}, remedy, "")
+}
+
+// FreezeNeeds are the freeze of a namespace.
+func (v Printer) FreezeNeeds(namespace string, s policy.StanzaText) []Need {
+	return v.held(annotations.NamespaceNamed(namespace), intent.Intent{Stanza: s}, "", v.In("").Suggest().Unfreeze("namespace/"+namespace))
+}
+
+// PolicyNeeds are the pause and the freeze of a policy.
+func (v Printer) PolicyNeeds(about string, p policy.State) []Need {
+	of := "policy/" + p.Name
+	return v.held(about, intent.Intent{Pause: p.Pause, Stanza: p.Stanza}, v.Suggest().Resume(of), v.Suggest().Unfreeze(of))
+}
+
+// NodeNeeds are the pause and the freeze of a node.
+func (v Printer) NodeNeeds(n *corev1.Node) []Need {
+	of, hand := "node/"+n.Name, v.In("").Suggest()
+	return v.held("node "+n.Name, annotations.Intent(n.Annotations), hand.Resume(of), hand.Unfreeze(of))
+}
+
+func (v Printer) held(about string, in intent.Intent, resume, unfreeze string) []Need {
+	var out []Need
+	if in.Pause.Holds(v.Now) {
+		out = append(out, Need{About: about, What: v.Paused(in.Pause), Remedy: resume})
+	}
+	if what := v.Frozen(in); what != "" {
+		out = append(out, Need{About: about, What: what, Remedy: unfreeze})
+	}
+	return out
+}
+
+// Paused says until when, by whom and why something is paused.
+func (v Printer) Paused(p schedule.Pause) string {
+	return "is paused " + v.pauseUntil(p) + p.Clause()
+}
