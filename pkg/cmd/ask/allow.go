@@ -3,7 +3,9 @@ package ask
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -155,7 +158,39 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if err := o.write(ctx, target, c); err != nil {
 		return err
 	}
-	return o.Report(o.IOStreams, false, "%s %s%s", target.String(), words, o.Mark())
+	if err := o.Report(o.IOStreams, false, "%s %s%s", target.String(), words, o.Mark()); err != nil {
+		return err
+	}
+	if pause := o.paused(k, target); pause != "" {
+		fmt.Fprintf(o.ErrOut, "but %s\n", pause)
+	}
+	return nil
+}
+
+// paused says that an object which is to be allowed is paused, and how that ends; empty: it is not.
+func (o *overrideOptions) paused(k *factory.Cluster, f found) string {
+	pause := annotations.Intent(f.meta.GetAnnotations()).Pause
+	hand := o.resume(k, f)
+	if o.end || o.strategy != schedule.PermissiveUntil || hand == "" || !pause.Holds(o.Now()) {
+		return ""
+	}
+	return fmt.Sprintf("%s %s; 'allow' does not end that: see %s", f, print.New(o.Env, f.zone).Paused(pause), hand)
+}
+
+// resume is the command that ends an object's pause; empty where its kind has none.
+func (o *overrideOptions) resume(k *factory.Cluster, f found) string {
+	hand := o.Suggest()
+	switch kind, name := f.info.Mapping.GroupVersionKind.GroupKind().String(), f.meta.GetName(); {
+	case kind == "Node":
+		return hand.In("").Resume("node/" + name)
+	case kind == "Namespace" && name != k.Namespace:
+		return hand.In(name).ResumeAll()
+	case kind == "Namespace":
+		return hand.ResumeAll()
+	case kind == "ConfigMap" && slices.Contains([]string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy}, f.meta.GetLabels()[annotations.LabelKind]):
+		return hand.Resume(f.meta.GetLabels()[annotations.LabelKind] + "/" + name)
+	}
+	return ""
 }
 
 // check refuses what would do harm when it ends by itself: to permit where no
@@ -180,6 +215,9 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 		if len(book.Uses(policy.Query{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
 			return nil
 		}
+	}
+	if pause := o.paused(k, f); pause != "" {
+		return errors.New(pause)
 	}
 	return fmt.Errorf("no policy applies to %s: change is permitted there already, and after this permission ends it never would be again", f)
 }

@@ -45,6 +45,7 @@ func TestAllowAndFreeze(t *testing.T) {
 	allowed := override("PermissiveUntil", annotations.PermissiveUntil, late, "CHG-1")
 	frozen := override("RestrictiveUntil", annotations.RestrictiveUntil, late, "CHG-1")
 	stands := []string{annotations.ChangeStrategy, "RestrictiveUntil", annotations.RestrictiveUntil, "2026-12-01T00:00:00Z", annotations.Actor(annotations.ChangeStrategy), "joe", annotations.Reason(annotations.ChangeStrategy), "go-live"}
+	held := []string{annotations.Pause, "true", annotations.Actor(annotations.Pause), "joe", annotations.Reason(annotations.Pause), "disks"}
 	none := map[string]string{}
 	for _, key := range []string{annotations.ChangeStrategy, annotations.RestrictiveUntil, annotations.Actor(annotations.ChangeStrategy), annotations.Reason(annotations.ChangeStrategy)} {
 		none[key] = ""
@@ -67,6 +68,12 @@ func TestAllowAndFreeze(t *testing.T) {
 		{object: "node/worker-1", row: row{name: "a node", line: "freeze node/worker-1 --for 2h --reason CHG-1", out: "node/worker-1 frozen until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: frozen}},
 		{object: "node/worker-1", notes: []string{annotations.ChangePolicy, "maint-system/night"}, row: row{name: "a node behind which a policy stands", line: "allow node/worker-1 --for 2h --reason CHG-1", out: "node/worker-1 allowed until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: allowed}},
 		{object: "node/worker-1", row: row{name: "a node behind which none stands", line: "allow node/worker-1 --for 2h --reason CHG-1", code: 1, err: "error: no policy applies to node/worker-1: change is permitted there already, and after this permission ends it never would be again\n"}},
+		{object: "node/worker-1", notes: held, row: row{name: "a node that is paused", line: "allow node/worker-1 --for 2h --reason CHG-1", code: 1, err: "error: node/worker-1 is paused until resumed, by joe (unverified): disks; 'allow' does not end that: see 'kubectl maint resume node/worker-1'\n"}},
+		{object: "node/worker-1", notes: []string{annotations.Pause, "2026-11-20T00:00:00Z"}, row: row{name: "a node whose pause is over", line: "allow node/worker-1 --for 2h --reason CHG-1", code: 1, err: "error: no policy applies to node/worker-1: change is permitted there already, and after this permission ends it never would be again\n"}},
+		{object: "namespace/shop", notes: held, row: row{name: "a namespace that is paused", line: "allow namespace/shop --for 2h --reason CHG-1", code: 1, err: "error: namespace/shop is paused until resumed, by joe (unverified): disks; 'allow' does not end that: see 'kubectl maint resume --all'\n"}},
+		{object: "orders", row: row{name: "a plan that is paused", notes: held, line: "allow orders --for 2h --reason CHG-1", code: 1, err: "error: plan/orders is paused until resumed, by joe (unverified): disks; 'allow' does not end that: see 'kubectl maint resume plan/orders'\n"}},
+		{object: "night", notes: held, row: row{name: "a policy that is paused: its pause goes on", line: "allow night --for 2h --reason CHG-1", out: "policy/night allowed until Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z)\n", err: "but policy/night is paused until resumed, by joe (unverified): disks; 'allow' does not end that: see 'kubectl maint resume policy/night'\n", wrote: allowed}},
+		{object: "night", notes: held, row: row{name: "a policy that is paused, frozen as well", line: "freeze night --for 2h --reason CHG-1", out: "policy/night frozen until Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z)\n", wrote: frozen}},
 		{object: "orders", row: row{name: "a plan behind which a policy stands", spec: "policies: [{name: night}]", line: "allow orders --for 2h --reason CHG-1", out: "plan/orders allowed until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: allowed}},
 		{object: "orders", row: row{name: "a plan behind which none stands", line: "allow orders --for 2h --reason CHG-1", code: 1, err: "error: no policy applies to plan/orders: change is permitted there already, and after this permission ends it never would be again\n"}},
 		{object: "night", notes: []string{annotations.ChangeStrategy, "Restrictive"}, row: row{name: "what somebody closed for good", line: "allow night --for 2h --reason CHG-1", code: 1, err: "error: policy/night is Restrictive by its annotation maint.dev/change-strategy, which would be lost: remove it first (--end)\n"}},
@@ -92,7 +99,7 @@ func TestAllowAndFreeze(t *testing.T) {
 					notes[c.notes[i]] = c.notes[i+1]
 				}
 			}
-			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", c.row.spec), night, node, ns, cmdtest.Agent())
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", c.row.spec, cmdtest.Noting(c.row.notes...)), night, node, ns, cmdtest.Agent())
 			if c.row.before != nil {
 				c.row.before(o)
 			}
