@@ -197,6 +197,7 @@ func (o *overrideOptions) resume(k *factory.Cluster, f found) string {
 // policy takes over again, and to replace a strategy that somebody set for good.
 func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found) error {
 	have := annotations.Stanza(f.meta.GetAnnotations())
+	var above []schedule.Pause
 	switch {
 	case o.end:
 		return nil
@@ -211,13 +212,19 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 		}
 		agent, _ := o.Agent(ctx, k)
 		spec, _ := annotations.Plan(cm)
-		book := source.ReadResolver(ctx, k, agent.Namespace, cm.Namespace)
-		if len(book.Uses(policy.Query{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
+		around := source.ReadAround(ctx, k, agent.Namespace, cm.Namespace)
+		if len(around.Uses(policy.Query{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
 			return nil
 		}
+		above = around.Above(cm.Namespace)
 	}
 	if pause := o.paused(k, f); pause != "" {
 		return errors.New(pause)
+	}
+	for _, p := range above {
+		for _, n := range print.New(o.Env, f.zone).PauseNeeds(p) {
+			return fmt.Errorf("%s %s; 'allow' does not end that: see %s", n.About, n.What, n.Remedy)
+		}
 	}
 	return fmt.Errorf("no policy applies to %s: change is permitted there already, and after this permission ends it never would be again", f)
 }
