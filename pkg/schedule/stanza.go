@@ -181,7 +181,13 @@ const bypassUntil = "bypass until "
 // Granted says whether change is permitted since somebody permits it until an instant, by an
 // allow or a bypass; the reason then says who.
 func (v Verdict) Granted() bool {
-	return v.Permitted && (strings.Contains(v.Reason, bypassUntil) || strings.Contains(v.Reason, string(PermissiveUntil)+" "))
+	why, _, _ := strings.Cut(v.Reason, " by ") // what people wrote comes after it
+	for _, begin := range []string{bypassUntil, string(PermissiveUntil) + " "} {
+		if v.Permitted && (strings.HasPrefix(why, begin) || strings.Contains(why, ": "+begin)) {
+			return true
+		}
+	}
+	return false
 }
 
 // GateSpec is all that decides whether change of one object is permitted.

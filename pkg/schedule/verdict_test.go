@@ -290,3 +290,22 @@ func TestAPolicyIsSharedByManyWhoAskAtOnce(t *testing.T) {
 	}
 	all.Wait()
 }
+
+func TestWhatSomebodyPermitsForAWhile(t *testing.T) {
+	for reason, want := range map[string]bool{
+		"bypass until 2026-08-03T19:00:00Z by jane: urgent":              true,
+		"PermissiveUntil 2026-08-03T19:00:00Z":                           true,
+		"policy night: PermissiveUntil 2026-08-03T19:00:00Z by jane: x":  true,
+		"namespace: PermissiveUntil 2026-08-03T19:00:00Z":                true,
+		"Permissive by jane: was PermissiveUntil Friday":                 false,
+		"Permissive by jane: bypass until 2026-08-03T19:00:00Z was over": false,
+		"policy night: in a window":                                      false,
+	} {
+		if got := (schedule.Verdict{Permitted: true, Reason: reason}).Granted(); got != want {
+			t.Errorf("%s: %t", reason, got)
+		}
+		if (schedule.Verdict{Reason: reason}).Granted() {
+			t.Errorf("%s: closed, and granted", reason)
+		}
+	}
+}

@@ -102,11 +102,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	v := o.printer(s)
 	list := o.obstacles(s, p, agent, v)
 	o.noteOwner(ctx, k, p)
-	next := whatNext(p, v, agent.Missing == "" && o.triggerHelps(s, p))
-	if verdict := s.Verdict(o.Now()); verdict.Granted() {
-		next = append([]string{"change is permitted: " + verdict.Reason}, next...)
-	}
-	return o.report(p, v, list, next)
+	return o.report(p, v, list, o.granted(s), whatNext(p, v, agent.Missing == "" && o.triggerHelps(s, p)))
 }
 
 // noteOwner warns of who would undo what the plan's runs do. Whoever may not read the target
@@ -149,9 +145,18 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 	return s, err
 }
 
-func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, next []string) error {
+// granted says who permits change until an instant, whatever policies say; empty: nobody does.
+func (o *whyOptions) granted(s view.Subject) string {
+	verdict := s.Verdict(o.Now())
+	if !verdict.Granted() {
+		return ""
+	}
+	return "change is permitted: " + verdict.Reason
+}
+
+func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, granted string, next []string) error {
 	if !o.out.Lines() {
-		return o.reportValue(p, v, list, next)
+		return o.reportValue(p, v, list, granted, next)
 	}
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
@@ -171,6 +176,9 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, next 
 	default:
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	}
+	if granted != "" {
+		fmt.Fprintln(o.Out, granted)
+	}
 	for _, line := range next {
 		fmt.Fprintln(o.Out, line)
 	}
@@ -181,14 +189,14 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, next 
 }
 
 // reportValue is report for scripts.
-func (o *whyOptions) reportValue(p view.Plan, v print.Printer, list []obstacle, next []string) error {
+func (o *whyOptions) reportValue(p view.Plan, v print.Printer, list []obstacle, granted string, next []string) error {
 	var standing []string
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
 			standing = append(standing, fmt.Sprintf("run %s is at work: %s", l.Run.Name, v.RunHead(l)))
 		}
 	}
-	for _, said := range []string{refusedRollback(p), v.FailedLast(p)} {
+	for _, said := range []string{refusedRollback(p), v.FailedLast(p), granted} {
 		if said != "" {
 			standing = append(standing, said)
 		}
