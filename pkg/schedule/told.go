@@ -1,12 +1,15 @@
 package schedule
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Told is a gate of which nothing is known but what somebody else said of it: the verdict's
 // present stretch and the one after it. Beyond them nobody knows, and it is not ready. whose
 // follows each reason, and says who said so.
 func Told(v Verdict, whose string) *Gate {
-	beyond := course(&unready{why: "not known beyond what was said" + whose})
+	beyond := course(&unready{why: notSaid + whose})
 	first := told{permits: v.Permitted, began: secondOf(v.Since, beginning), until: secondOf(v.Until, never), why: v.Reason + whose, then: beyond}
 	if n := v.Next; n != nil {
 		why := "not permitted then" + whose
@@ -17,6 +20,11 @@ func Told(v Verdict, whose string) *Gate {
 	}
 	return &Gate{course: &first}
 }
+
+const notSaid = "not known beyond what was said"
+
+// Unknown says that nobody said what holds then, and that what decides may not be read.
+func (v Verdict) Unknown() bool { return !v.Ready && strings.HasPrefix(v.Reason, notSaid) }
 
 func secondOf(t *time.Time, otherwise int64) int64 {
 	if t == nil {

@@ -33,3 +33,20 @@ func TestAnAllowIsSaidWhereItLetsAPlanRun(t *testing.T) {
 		}
 	}
 }
+
+// Who may not read a plan's policies is not told that they are broken, where it is only not
+// known what they say.
+func TestWhatNobodySaidOfASlotIsNotKnown(t *testing.T) {
+	plan := cmdtest.Plan("orders", "policies: [{name: quiet, namespace: maint-system}], triggers: {schedules: [{cron: '0 2 * * *'}]}", young)
+	plan.Annotations = map[string]string{
+		annotations.StatusObserved: annotations.Observed(plan),
+		annotations.StatusBehavior: `{"current":{"state":"ChangesUnpaused","reason":"policy quiet: in a window","endTime":"2026-11-21T04:00:00Z"}}`,
+	}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), plan)
+	o.Forbids("list", "configmaps", "maint-system")
+	got := o.Line("next orders --count 2")
+	rows := strings.Split(strings.TrimSpace(got.Out), "\n")
+	if len(rows) != 3 || !strings.HasSuffix(rows[1], " -") || !strings.HasSuffix(rows[2], " not known whether change is permitted then: its policies may not be read here, and the agent has not said") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -164,6 +164,8 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 		case v.Granted():
 			items[i].Note = view.JoinNote(item.Note, "permitted: "+v.Reason)
 		case v.Permitted:
+		case v.Unknown():
+			items[i].Note = view.JoinNote(item.Note, "not known whether change is permitted then: its policies may not be read here, and the agent has not said")
 		case !v.Ready:
 			items[i].Note = view.JoinNote(item.Note, "policy not ready ("+v.Reason+")")
 		case v.Until != nil:

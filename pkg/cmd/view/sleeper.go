@@ -224,6 +224,9 @@ func (s Sleeper) gated(out *Stretch, begins time.Time, clock func(time.Time) str
 	}
 	switch v := s.Gate.Verdict(begins); {
 	case v.Permitted:
+	case v.Unknown():
+		out.Awake = true
+		note("not known whether it begins: its policies may not be read here")
 	case !v.Ready:
 		out.Awake = true
 		note("does not begin: policy not ready")
