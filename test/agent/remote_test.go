@@ -562,7 +562,7 @@ func TestAKubeconfigThatLeadsElsewhereWakesNothing(t *testing.T) {
 	r.must(err)
 	r.secret(string(text))
 	r.annotate("nights", map[string]string{annotations.HoldState: "awake"})
-	r.sleepPhase("Error", "nothing of what sleeps is there")
+	r.sleepPhase("Error", "none of the sleeping resources is there")
 	if here := r.sizeOn(r.admin); here != 3 {
 		t.Errorf("there are %d replicas here, want 3", here)
 	}
