@@ -60,6 +60,7 @@ func (k *Controller) conditions(ctx context.Context, objects map[string]*nodeObj
 	}
 	var left []string
 	var urgent, planned []nodeConditions
+	wanted := false
 	for _, n := range world.Nodes {
 		object := objects[n.Name]
 		if len(n.Asked) == 0 && n.Cordon == nil && len(works[n.Name]) == 0 && len(object.lifecycle) == 0 {
@@ -69,6 +70,7 @@ func (k *Controller) conditions(ctx context.Context, objects map[string]*nodeObj
 		for _, c := range kept {
 			left = append(left, fmt.Sprintf("%s of %s", c.Type, n.Name))
 		}
+		wanted = wanted || len(change) > 0
 		switch {
 		case len(change) == 0 || busy[n.Name]:
 		case len(change) == 1 && change[0].Type == lifecycle.Planned:
@@ -77,7 +79,8 @@ func (k *Controller) conditions(ctx context.Context, objects map[string]*nodeObj
 			urgent = append(urgent, nodeConditions{object, change})
 		}
 	}
-	k.look.by(k.lifecycle.start(ctx, append(urgent, planned...), left, world.Now))
+	k.lifecycle.note(left, wanted)
+	k.look.by(k.lifecycle.start(ctx, append(urgent, planned...), world.Now))
 }
 
 // nodeConditions are the conditions of a node that change.
@@ -86,14 +89,21 @@ type nodeConditions struct {
 	change []lifecycle.Condition
 }
 
-// start begins to write, and says when to look again for what is left for later.
-func (cw *conditionWriter) start(ctx context.Context, list []nodeConditions, left []string, now time.Time) *time.Time {
+// note takes in what stays as somebody else set it, and whether any condition is to change,
+// also of nodes that are being written: where none is, nothing is refused any more.
+func (cw *conditionWriter) note(left []string, wanted bool) {
 	cw.mu.Lock()
 	defer cw.mu.Unlock()
 	cw.left = left
-	if len(list) == 0 { // nothing is refused any more
+	if !wanted {
 		cw.refused, cw.denied = workflow.Refusal{}, time.Time{}
 	}
+}
+
+// start begins to write, and says when to look again for what is left for later.
+func (cw *conditionWriter) start(ctx context.Context, list []nodeConditions, now time.Time) *time.Time {
+	cw.mu.Lock()
+	defer cw.mu.Unlock()
 	if now.Before(cw.denied) {
 		return soonestOf(cw.denied)
 	}

@@ -237,3 +237,21 @@ func TestManyConditionsKeepNobodyWaiting(t *testing.T) {
 		}
 	})
 }
+
+// That the right is missing is known also while the only node that shows it is being written.
+func TestARefusalOfConditionsOutlastsAnotherWriteOfTheNode(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a", asked("gpu", noDrain)))
+		w.api.Deny("", "patch", "nodes/status")
+		a := w.lead()
+		w.pass(80 * time.Second)
+		w.api.Hold(agenttest.When{Verb: "patch", Resource: "nodes", Name: "a"}, agenttest.Always)
+		w.edit("a", asked("os", noDrain))
+		w.pass(time.Second)
+		a.Enqueue()
+		w.pass(time.Second)
+		if got := w.conditions(); !slices.Equal(got, []string{conditionsForbidden}) {
+			t.Errorf("conditions %q", got)
+		}
+	})
+}
