@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && world.cluster != nil {
-		if err := harness.CheckRights(world.audit, []string{"maint-agent", "maint-agent-key"}, []string{"maint-agent-drains", "maint-agent-nodes", "maint-agent-force", "maint-agent-volumes", "maint-surge"}); err != nil {
+		if err := harness.CheckRights(world.audit, []string{"maint-agent", "maint-agent-key"}, []string{"maint-agent-drains", "maint-agent-nodes", "maint-agent-force", "maint-agent-volumes", "maint-agent-conditions", "maint-surge"}); err != nil {
 			fmt.Fprintln(os.Stderr, "--- FAIL: the agent's rights are exactly those that it used\n"+err.Error())
 			code = 1
 		}

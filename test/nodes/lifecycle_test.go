@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,7 +20,11 @@ import (
 // withoutLifecycle takes the lifecycle conditions off a node.
 func (l *lab) withoutLifecycle(name string) {
 	n, err := l.admin.CoreV1().Nodes().Get(context.Background(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return
+	}
 	if err != nil {
+		l.Errorf("the conditions of %s stay: %v", name, err)
 		return
 	}
 	ours := annotations.Lifecycle(n)
@@ -32,7 +37,10 @@ func (l *lab) withoutLifecycle(name string) {
 	}
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": deletions}})
 	if err == nil {
-		_, _ = l.admin.CoreV1().Nodes().Patch(context.Background(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err = l.admin.CoreV1().Nodes().Patch(context.Background(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	if err != nil {
+		l.Errorf("the conditions of %s stay: %v", name, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,10 +19,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -163,20 +166,33 @@ func (l *lab) start() {
 func (l *lab) tidy() {
 	list, err := l.admin.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
 	if err != nil {
+		l.Errorf("nothing is tidied: %v", err)
 		return
 	}
-	for _, n := range list.Items {
-		for key := range n.Annotations {
-			if strings.Contains(key, "maint.dev/") {
-				delete(n.Annotations, key)
-			}
+	for i := range list.Items {
+		name := list.Items[i].Name
+		if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return l.asNew(name) }); err != nil {
+			l.Errorf("%s stays as this test left it: %v", name, err)
 		}
-		delete(n.Labels, corev1.LabelTopologyZone)
-		delete(n.Labels, "pool")
-		n.Spec.Unschedulable = false
-		_, _ = l.admin.CoreV1().Nodes().Update(context.Background(), &n, metav1.UpdateOptions{})
-		l.withoutLifecycle(n.Name)
+		l.withoutLifecycle(name)
 	}
+}
+
+// asNew takes from a node what a test may have left on it.
+func (l *lab) asNew(name string) error {
+	n, err := l.admin.CoreV1().Nodes().Get(context.Background(), name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(n.Annotations, func(key, _ string) bool { return strings.Contains(key, "maint.dev/") })
+	delete(n.Labels, corev1.LabelTopologyZone)
+	delete(n.Labels, "pool")
+	n.Spec.Unschedulable = false
+	_, err = l.admin.CoreV1().Nodes().Update(context.Background(), n, metav1.UpdateOptions{})
+	return err
 }
 
 // explain prints what a person would look at first.
@@ -190,11 +206,11 @@ func (l *lab) explain() {
 			l.Logf("%s unschedulable=%v %v", n.Name, n.Spec.Unschedulable, of)
 		}
 	}
-	maps, err := l.admin.CoreV1().ConfigMaps(l.ns).List(context.Background(), metav1.ListOptions{LabelSelector: annotations.LabelKind})
+	documents, err := l.admin.CoreV1().ConfigMaps(l.ns).List(context.Background(), metav1.ListOptions{LabelSelector: annotations.LabelKind})
 	if err != nil {
 		return
 	}
-	for _, cm := range maps.Items {
+	for _, cm := range documents.Items {
 		l.Logf("%s %v %s", cm.Name, annotations.OfNode(cm.Annotations), cm.Data[annotations.DataJournal])
 	}
 	lines := strings.Split(l.agent.Log(), "\n")
