@@ -66,6 +66,7 @@ type Judge struct {
 	fault      string
 	daemonSets DaemonSets
 	agent      Agent
+	noSurge    bool
 }
 
 // NewJudge judges under options. Options that cannot be read are no error here:
@@ -85,6 +86,12 @@ func NewJudge(o Options, daemonSets DaemonSets) Judge {
 		}
 		j.filters = append(j.filters, re)
 	}
+	return j
+}
+
+// WithoutSurge judges where no replacements are made: a pod that asks for one stays.
+func (j Judge) WithoutSurge() Judge {
+	j.noSurge = true
 	return j
 }
 
@@ -184,6 +191,9 @@ func (j Judge) annotated(p Pod, v Verdict) Verdict {
 		v.Why = p.Kept + " (set aside by force)"
 	}
 	v.Surge = p.How == HowSurge && p.Controller != nil && p.Controller.Kind == "ReplicaSet" && !p.Finished()
+	if v.Surge && j.noSurge {
+		return Verdict{Do: Refuse, Order: p.Order, Why: p.howSaid() + ", and no replacements are made on another cluster", Remedy: "have the agent of its own cluster drain the node, or take the annotation away"}
+	}
 	return v
 }
 

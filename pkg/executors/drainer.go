@@ -72,6 +72,13 @@ type Drainer interface {
 	Stop(node, by string)
 	// Keep ends the sessions for which wanted is false, as Stop does.
 	Keep(wanted func(node, by string) bool)
+	// At is a drainer for the nodes of another cluster, with sessions of its own, which
+	// reads and writes by these clients alone. by is the claimant with which the one who
+	// constructed this drainer hears of changes. A session there ends by itself when it is
+	// not ensured for a minute: nobody else calls Keep for it. No replacements are made
+	// there for pods that ask for one: they stay, and that is said. It is false where the
+	// plans of by's namespace drain on as many other clusters as they may at once.
+	At(by string, clients Clients) (Drainer, bool)
 	// Sweep gives back the replicas that surges left whose drain is no more: of an
 	// agent that died in the middle, while the drain was called off or its node was
 	// deleted. It looks as these clients, and at records of this claimant alone.

@@ -48,6 +48,7 @@ const (
 type Call struct {
 	Run       string // name of the run
 	Plan      string // name of the plan
+	PlanUID   string // of the plan's object
 	Namespace string // of the plan; steps' objects default to it
 	Account   string // ServiceAccount the clients act as
 	Path      string // of the step: scale-down, finally/scale-up
@@ -74,7 +75,8 @@ type Call struct {
 	// Drainer drains nodes beside the passes, and wakes the step.
 	Drainer Drainer
 	// Turn says whether a node may be taken now, or why not: the limits over all
-	// maintenance of nodes are the agent's. Asking is wanting.
+	// maintenance of nodes are the agent's. Asking is wanting. Nil: the nodes are of another
+	// cluster, whose limits nobody here knows, and a drain takes them one after another.
 	Turn func(node string) (granted bool, why string)
 	// Yield notes whether a drain of the step is blocked for good after its cordon, and
 	// says whether its node's slot is to go to others meanwhile. Nil: never.

@@ -225,6 +225,8 @@ func (u *connectorUse) elsewhere(path string, s Step, at connector.Reference) {
 		u.fault(path+".type", "stands in a step with a connectorRef, and %s", homeAlone(s.Type))
 	case slices.Contains([]string{"label", "annotate"}, s.Type) && s.Properties["object"] == nil && !withTarget:
 		u.fault(path+".properties.object", "is missing: the step works on another cluster than that of the plan's target")
+	case nodeStep(s.Type) && s.Properties["node"] == nil && s.Properties["selector"] == nil:
+		u.fault(path+".properties.node", "is missing, and so is selector: the step works on another cluster, and the nodes of a rollout are of the plan's own")
 	case s.Type == "wait" && s.Properties["resource"] == nil:
 		u.fault(path+".properties.resource", "is missing: the step works on another cluster, and the nodes of a rollout are of the plan's own")
 	}

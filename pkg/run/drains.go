@@ -14,6 +14,9 @@ type DrainMemory struct {
 	Attempt int           `json:"attempt"`
 	Since   time.Time     `json:"since"`
 	Nodes   []DrainTarget `json:"nodes"`
+	// Elsewhere are the nodes where the step works on another cluster: nothing that counts
+	// the nodes of this one looks at them.
+	Elsewhere []DrainTarget `json:"elsewhere,omitempty"`
 }
 
 // DrainTarget is one of its nodes.
@@ -38,12 +41,12 @@ func NewlyBlocked(before, now json.RawMessage) []string {
 	}
 	known := map[string]bool{}
 	if json.Unmarshal(before, &was) == nil {
-		for _, t := range was.Nodes {
+		for _, t := range append(was.Nodes, was.Elsewhere...) {
 			known[t.Name] = t.Blocked
 		}
 	}
 	var out []string
-	for _, t := range is.Nodes {
+	for _, t := range append(is.Nodes, is.Elsewhere...) {
 		if t.Blocked && !known[t.Name] {
 			out = append(out, t.Name)
 		}

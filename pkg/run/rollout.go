@@ -14,19 +14,25 @@ import (
 // looks at them before the first pass of each attempt: what takes them for empty must
 // not run where somebody lets pods in again. A step that opens a node needs no look,
 // and neither does what cleans up.
-func (r Run) ClosedNodes(j Journal, path string) []Item {
+func (r Run) ClosedNodes(j Journal, path string) []ClosedNode {
 	rec := j.Record(path)
 	if rec == nil || rec.Type == plan.TypeUncordon || rec.NodeSeen == rec.Attempt || r.Request.DryRun {
 		return nil
 	}
-	var out []Item
+	var out []ClosedNode
 	if item, closed := r.closedItem(j, path); closed {
-		out = append(out, item)
+		out = append(out, ClosedNode{Name: item.Name, UID: item.UID})
 	}
 	if plan.SectionOf(path) == plan.SectionSteps && !r.afterFailure(j, path) {
 		out = append(out, r.closedBefore(j, rec)...)
 	}
 	return out
+}
+
+// ClosedNode is a node that a step relies on to be closed.
+type ClosedNode struct {
+	Name, UID string
+	Elsewhere string // path of the step that closed it, where that works on another cluster
 }
 
 // closedItem is the node of the rollout's item that a step lies in, where an earlier
@@ -69,7 +75,7 @@ func (r Run) about(rec *Record, node string) bool {
 		return false
 	}
 	step, found := r.Tree().Find(rec.Path)
-	if !found {
+	if !found || r.cluster(rec.Path) != "" {
 		return false
 	}
 	name, _ := step.Own()["node"].(string)
@@ -85,17 +91,21 @@ func (r Run) afterFailure(j Journal, path string) bool {
 
 // closedBefore are the nodes that cordons and drains outside of rollouts closed
 // before an attempt of a step began.
-func (r Run) closedBefore(j Journal, step *Record) []Item {
-	var out []Item
+func (r Run) closedBefore(j Journal, step *Record) []ClosedNode {
+	var out []ClosedNode
 	for i := range j.Steps {
 		rec := &j.Steps[i]
 		if rec.Type != plan.TypeCordon && rec.Type != plan.TypeDrain || rec.Phase != StepSucceeded || rec.FinishedAt == nil || !r.earlier(rec, step) {
 			continue
 		}
+		elsewhere := ""
+		if r.cluster(rec.Path) != "" {
+			elsewhere = rec.Path
+		}
 		for _, t := range rec.nodes() {
-			known := slices.ContainsFunc(out, func(i Item) bool { return i.Name == t.Name })
+			known := slices.ContainsFunc(out, func(n ClosedNode) bool { return n.Name == t.Name && n.UID == t.UID })
 			if !known && !r.opened(j, *rec, t.Name) {
-				out = append(out, Item{Name: t.Name, UID: t.UID})
+				out = append(out, ClosedNode{Name: t.Name, UID: t.UID, Elsewhere: elsewhere})
 			}
 		}
 	}
@@ -116,13 +126,20 @@ func (r Run) earlier(closes, step *Record) bool {
 	return plan.SectionOf(closes.Path) == plan.SectionSteps
 }
 
-// nodes are those that a step about nodes wrote down.
+// nodes are those that a step about nodes wrote down, of whatever cluster.
 func (r Record) nodes() []DrainTarget {
 	var m DrainMemory
 	if json.Unmarshal(r.Memory, &m) != nil {
 		return nil
 	}
-	return m.Nodes
+	return append(m.Nodes, m.Elsewhere...)
+}
+
+// cluster is the connector of the cluster that the step at a path works on; empty: the
+// plan's own.
+func (r Run) cluster(path string) string {
+	ref, _ := r.Tree().ConnectorAt(path)
+	return ref.Name
 }
 
 // opened says whether a step of the run has opened a node since another closed it, or
@@ -133,7 +150,8 @@ func (r Run) opened(j Journal, closes Record, node string) bool {
 		began := rec.Phase == StepRunning || rec.Phase == StepSucceeded || rec.Phase == StepFailed
 		over := rec.FinishedAt != nil && rec.FinishedAt.Before(*closes.FinishedAt)
 		around := rec.Holds() && (!plan.IsLoop(rec.Type) || plan.Below(closes.Path, rec.Path)) // the steps in it tell
-		if began && !over && !around && r.opens(rec, node) {
+		far := !rec.Holds() && r.cluster(rec.Path) != r.cluster(closes.Path)
+		if began && !over && !around && !far && r.opens(rec, node) {
 			return true
 		}
 	}

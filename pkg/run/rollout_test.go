@@ -50,7 +50,7 @@ func TestWhichStepsRelyOnAClosedNode(t *testing.T) {
 			loop := run.Record{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepRunning, Listed: true, Items: []run.Item{{Name: "n0", UID: "u0", Phase: run.StepRunning}}}
 			j := run.Journal{Steps: append([]run.Record{loop}, c.steps...)}
 			got := r.ClosedNodes(j, c.steps[len(c.steps)-1].Path)
-			if want := []run.Item{{Name: "n0", UID: "u0", Phase: run.StepRunning}}; c.want && !cmp.Equal(want, got) || !c.want && len(got) > 0 {
+			if want := []run.ClosedNode{{Name: "n0", UID: "u0"}}; c.want && !cmp.Equal(want, got) || !c.want && len(got) > 0 {
 				t.Errorf("relies on %+v, want %t", got, c.want)
 			}
 		})
@@ -58,7 +58,7 @@ func TestWhichStepsRelyOnAClosedNode(t *testing.T) {
 }
 
 func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
-	const hook = "type: webhook, properties: {url: 'https://example.org'}"
+	const hook, toStg = "type: webhook, properties: {url: 'https://example.org'}", "connectorRef: {kind: K8SCluster, name: stg}"
 	spec := "steps: [{name: side, " + hook + "}, {name: close, type: cordon, properties: {node: n0}}, {name: drain, type: drain, properties: {selector: {matchLabels: {pool: gpu}}}}," +
 		" {name: work, " + hook + "}, {name: told, if: always, " + hook + "}, {name: mended, if: 'steps.work.phase == \"Failed\"', " + hook + "}," +
 		" {name: patch, type: patch-object, properties: {resource: {apiVersion: v1, kind: Node, name: n0}, patch: {spec: {unschedulable: false}}}}," +
@@ -66,13 +66,14 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 		" {name: apply, type: apply-object, properties: {object: {apiVersion: v1, kind: Node, metadata: {name: n0}}}}," +
 		" {name: open, type: uncordon, properties: {node: n0}}, {name: all, type: uncordon, properties: {selector: {matchLabels: {pool: gpu}}}}," +
 		" {name: roll, type: for-each-node, properties: {steps: [{name: empty, type: drain}, {name: free, type: uncordon}]}}," +
-		" {name: each, type: for-each, properties: {apiVersion: v1, kind: Node, steps: [{name: shut, type: cordon, properties: {node: '${each.metadata.name}'}}, {name: toil, " + hook + "}]}}]\n" +
+		" {name: each, type: for-each, properties: {apiVersion: v1, kind: Node, steps: [{name: shut, type: cordon, properties: {node: '${each.metadata.name}'}}, {name: toil, " + hook + "}]}}," +
+		" {name: far, " + toStg + ", type: drain, properties: {node: n0}}, {name: freed, " + toStg + ", type: uncordon, properties: {node: n0}}]\n" +
 		"finally: [{name: last, " + hook + "}]"
 	at := func(minute int) *time.Time {
 		out := time.Date(2026, 5, 1, 2, minute, 0, 0, time.UTC)
 		return &out
 	}
-	kinds := map[string]string{"close": "cordon", "shut": "cordon", "drain": "drain", "empty": "drain", "open": "uncordon", "all": "uncordon", "patch": "patch-object", "note": "patch-object", "apply": "apply-object"}
+	kinds := map[string]string{"far": "drain", "freed": "uncordon", "close": "cordon", "shut": "cordon", "drain": "drain", "empty": "drain", "open": "uncordon", "all": "uncordon", "patch": "patch-object", "note": "patch-object", "apply": "apply-object"}
 	ended := func(path string, phase run.StepPhase, minute int, nodes ...string) run.Record {
 		var m run.DrainMemory
 		for _, n := range nodes {
@@ -87,6 +88,11 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 	done := func(path string, minute int, nodes ...string) run.Record {
 		return ended(path, run.StepSucceeded, minute, nodes...)
 	}
+	away := func(path string, minute int) run.Record { // what was done to node n0 of the other cluster
+		rec := done(path, minute)
+		rec.Memory = []byte(`{"attempt": 1, "elsewhere": [{"name": "n0", "uid": "u9"}]}`)
+		return rec
+	}
 	works := func(path string, minute int) run.Record {
 		return run.Record{Path: path, Type: "webhook", Phase: run.StepRunning, Attempt: 1, StartedAt: at(minute), AttemptAt: at(minute)}
 	}
@@ -94,36 +100,43 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 		return run.Record{Path: path, Type: kinds[path], Phase: run.StepRunning, Attempt: 1, StartedAt: at(4), AttemptAt: at(4)}
 	}
 	loop := run.Record{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepSucceeded, FinishedAt: at(4), Listed: true}
-	n0, n1 := run.Item{Name: "n0", UID: "u0"}, run.Item{Name: "n1", UID: "u1"}
+	n0, n1 := run.ClosedNode{Name: "n0", UID: "u0"}, run.ClosedNode{Name: "n1", UID: "u1"}
+	far := run.ClosedNode{Name: "n0", UID: "u9", Elsewhere: "far"}
 	for name, c := range map[string]struct {
 		steps  []run.Record
 		dryRun bool
-		want   []run.Item
+		want   []run.ClosedNode
 	}{
-		"after a cordon":                     {steps: []run.Record{done("close", 1, "n0"), works("work", 5)}, want: []run.Item{n0}},
-		"after a drain of several":           {steps: []run.Record{done("drain", 1, "n0", "n1"), works("work", 5)}, want: []run.Item{n0, n1}},
-		"both name a node once":              {steps: []run.Record{done("close", 1, "n0"), done("drain", 2, "n0"), works("work", 5)}, want: []run.Item{n0}},
+		"after a cordon":                     {steps: []run.Record{done("close", 1, "n0"), works("work", 5)}, want: []run.ClosedNode{n0}},
+		"after a drain of several":           {steps: []run.Record{done("drain", 1, "n0", "n1"), works("work", 5)}, want: []run.ClosedNode{n0, n1}},
+		"both name a node once":              {steps: []run.Record{done("close", 1, "n0"), done("drain", 2, "n0"), works("work", 5)}, want: []run.ClosedNode{n0}},
 		"once it has begun":                  {steps: []run.Record{done("close", 1, "n0"), {Path: "work", Type: "webhook", Phase: run.StepRunning, Attempt: 1, NodeSeen: 1}}},
 		"a rehearsal":                        {steps: []run.Record{done("close", 1, "n0"), works("work", 5)}, dryRun: true},
 		"a drain that failed closed nothing": {steps: []run.Record{ended("drain", run.StepFailed, 1, "n0"), works("work", 5)}},
 		"a drain that undid its cordon opened what another closed": {steps: []run.Record{done("close", 1, "n0"), ended("drain", run.StepFailed, 2, "n0"), works("work", 5)}},
 		"one beside the drain began before its end":                {steps: []run.Record{done("drain", 3, "n0"), works("side", 2)}},
 		"after its uncordon":                                 {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), works("work", 5)}},
-		"after the uncordon of one of two":                   {steps: []run.Record{done("drain", 1, "n0", "n1"), done("open", 2, "n0"), works("work", 5)}, want: []run.Item{n1}},
-		"after an uncordon by a selector":                    {steps: []run.Record{done("drain", 1, "n0", "n1"), done("all", 2, "n1"), works("work", 5)}, want: []run.Item{n0}},
+		"after the uncordon of one of two":                   {steps: []run.Record{done("drain", 1, "n0", "n1"), done("open", 2, "n0"), works("work", 5)}, want: []run.ClosedNode{n1}},
+		"after an uncordon by a selector":                    {steps: []run.Record{done("drain", 1, "n0", "n1"), done("all", 2, "n1"), works("work", 5)}, want: []run.ClosedNode{n0}},
 		"beside an uncordon that has not said its nodes yet": {steps: []run.Record{done("drain", 1, "n0", "n1"), opens("all"), works("work", 5)}},
-		"closed again after its uncordon":                    {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), done("drain", 3, "n0"), works("work", 5)}, want: []run.Item{n0}},
+		"closed again after its uncordon":                    {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), done("drain", 3, "n0"), works("work", 5)}, want: []run.ClosedNode{n0}},
 		"after a patch that opens it":                        {steps: []run.Record{done("close", 1, "n0"), done("patch", 2), works("work", 5)}},
 		"the patch that opens it":                            {steps: []run.Record{done("close", 1, "n0"), opens("patch")}},
-		"after a patch of something else of it":              {steps: []run.Record{done("close", 1, "n0"), done("note", 2), works("work", 5)}, want: []run.Item{n0}},
+		"after a patch of something else of it":              {steps: []run.Record{done("close", 1, "n0"), done("note", 2), works("work", 5)}, want: []run.ClosedNode{n0}},
 		"after an apply of the node":                         {steps: []run.Record{done("close", 1, "n0"), done("apply", 2), works("work", 5)}},
 		"after a rollout that may have opened it":            {steps: []run.Record{done("close", 1, "n0"), loop, works("work", 5)}},
 		"after a rollout that left a node closed":            {steps: []run.Record{loop, done("roll/n0/empty", 1, "n0"), works("work", 5)}},
-		"in the same item of a loop":                         {steps: []run.Record{done("each/n0/shut", 1, "n0"), works("each/n0/toil", 5)}, want: []run.Item{n0}},
+		"in the same item of a loop":                         {steps: []run.Record{done("each/n0/shut", 1, "n0"), works("each/n0/toil", 5)}, want: []run.ClosedNode{n0}},
 		"in another item of a loop":                          {steps: []run.Record{done("each/n1/shut", 1, "n1"), works("each/n0/toil", 5)}},
 		"one that runs always":                               {steps: []run.Record{done("close", 1, "n0"), works("told", 5)}},
-		"one by a condition":                                 {steps: []run.Record{done("close", 1, "n0"), works("mended", 5)}, want: []run.Item{n0}},
+		"one by a condition":                                 {steps: []run.Record{done("close", 1, "n0"), works("mended", 5)}, want: []run.ClosedNode{n0}},
 		"one by a condition after a failure":                 {steps: []run.Record{done("close", 1, "n0"), ended("work", run.StepFailed, 2), works("mended", 5)}},
+		"after a drain on another cluster":                   {steps: []run.Record{away("far", 1), works("work", 5)}, want: []run.ClosedNode{far}},
+		"after its uncordon there":                           {steps: []run.Record{away("far", 1), away("freed", 2), works("work", 5)}},
+		"an uncordon of a node of that name here":            {steps: []run.Record{away("far", 1), done("open", 2, "n0"), works("work", 5)}, want: []run.ClosedNode{far}},
+		"an uncordon there opens no node of that name here":  {steps: []run.Record{done("close", 1, "n0"), away("freed", 2), works("work", 5)}, want: []run.ClosedNode{n0}},
+		"nodes of one name, one of each cluster":             {steps: []run.Record{done("close", 1, "n0"), away("far", 2), works("work", 5)}, want: []run.ClosedNode{n0, far}},
+		"a patch that opens a node of that name here":        {steps: []run.Record{away("far", 1), done("patch", 2), works("work", 5)}, want: []run.ClosedNode{far}},
 		"what cleans up":                                     {steps: []run.Record{done("close", 1, "n0"), works("finally/last", 5)}},
 	} {
 		t.Run(name, func(t *testing.T) {

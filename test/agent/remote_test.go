@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/cluster"
 )
@@ -439,6 +442,20 @@ func (r *remoteLab) killedAt(x *crashes, n int, lost bool) (where string) {
 	r.connector()
 	r.secret(r.kubeconfig(r.token("maint", scales()...)))
 	r.plan("far", farStory)
+	where = r.deathAt(x, n, lost)
+	d, err := r.there.AppsV1().Deployments(r.ns).Get(r.ctx, "orders", metav1.GetOptions{})
+	r.must(err)
+	if *d.Spec.Replicas != 3 || d.Labels["a"] != "b" {
+		r.Errorf("killed at %s: %d replicas, labels %v", where, *d.Spec.Replicas, d.Labels)
+	}
+	return where
+}
+
+// deathAt triggers plan far, and has the agent die at its n-th write, with the reply lost or
+// before it is sent on; another agent brings the run to its end. It returns the write; empty:
+// there were not so many.
+func (r *remoteLab) deathAt(x *crashes, n int, lost bool) (where string) {
+	r.Helper()
 	victim := x.agent()
 	defer func() { victim.Kill() }()
 	r.seen("far")
@@ -475,12 +492,210 @@ func (r *remoteLab) killedAt(x *crashes, n int, lost bool) (where string) {
 	default:
 	}
 	r.succeeded("far")
-	d, err := r.there.AppsV1().Deployments(r.ns).Get(r.ctx, "orders", metav1.GetOptions{})
-	r.must(err)
-	if *d.Spec.Replicas != 3 || d.Labels["a"] != "b" {
-		r.Errorf("killed at %s: %d replicas, labels %v", where, *d.Spec.Replicas, d.Labels)
-	}
 	return where
+}
+
+// drains are the rights with which another cluster's account drains nodes.
+func drains() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"list", "watch"}},
+	}
+}
+
+// everywhere gives the other cluster's account maint rights in its whole cluster.
+func (r *remoteLab) everywhere(rules ...rbacv1.PolicyRule) {
+	r.Helper()
+	_, err := r.there.RbacV1().ClusterRoles().Create(r.ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.ns}, Rules: rules}, metav1.CreateOptions{})
+	r.must(err)
+	_, err = r.there.RbacV1().ClusterRoleBindings().Create(r.ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: r.ns}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "maint", Namespace: r.ns}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.ns},
+	}, metav1.CreateOptions{})
+	r.must(err)
+}
+
+// nodes are three of the other cluster, with a pod each: a, which is returned, b, which somebody cordoned, and
+// one whose name a node of this cluster has, too.
+func (r *remoteLab) nodes() (a string) {
+	r.Helper()
+	a, b, twin := r.ns+"-a", r.ns+"-b", r.ns+"-twin"
+	for _, name := range []string{a, b, twin} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": r.ns}}, Spec: corev1.NodeSpec{Unschedulable: name == b}}
+		_, err := r.there.CoreV1().Nodes().Create(r.ctx, n, metav1.CreateOptions{})
+		r.must(err)
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+			NodeName: name, ServiceAccountName: "maint", TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{{Name: "c", Image: "example.org/i"}},
+		}}
+		_, err = r.there.CoreV1().Pods(r.ns).Create(r.ctx, p, metav1.CreateOptions{})
+		r.must(err)
+	}
+	_, err := r.admin.CoreV1().Nodes().Create(r.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: twin, Labels: map[string]string{"pool": r.ns}}}, metav1.CreateOptions{})
+	r.must(err)
+	r.Cleanup(func() { _ = r.admin.CoreV1().Nodes().Delete(context.Background(), twin, metav1.DeleteOptions{}) })
+	return a
+}
+
+// cordons are the nodes of a cluster's pool: who wants each cordoned, and whether it is.
+func (r *remoteLab) cordons(of kubernetes.Interface) map[string]string {
+	r.Helper()
+	list, err := of.CoreV1().Nodes().List(r.ctx, metav1.ListOptions{LabelSelector: "pool=" + r.ns})
+	r.must(err)
+	out := map[string]string{}
+	for _, n := range list.Items {
+		word := "open"
+		if n.Spec.Unschedulable {
+			word = "shut"
+		}
+		if c, noted := nodes.ParseCordon(n.Annotations[annotations.StatusCordoned]); noted && c != nil {
+			word += " for " + strings.Join(c.By, " ")
+		}
+		out[strings.TrimPrefix(n.Name, r.ns+"-")] = word
+	}
+	return out
+}
+
+func (r *remoteLab) podsThere() int {
+	r.Helper()
+	list, err := r.there.CoreV1().Pods(r.ns).List(r.ctx, metav1.ListOptions{})
+	r.must(err)
+	return len(list.Items)
+}
+
+func (r *remoteLab) drainStory(hold string) string {
+	pool := "{selector: {matchLabels: {pool: " + r.ns + "}}"
+	return "\nconnectorRef: {kind: K8SCluster, name: stg}\nsteps:\n- {name: drain, type: drain, properties: " + pool + ", force: true, timeout: 2m}}\n" + hold +
+		"- {name: back, type: uncordon, properties: " + pool + "}}\n"
+}
+
+func TestNodesOfAnotherClusterAreDrainedWithItsRights(t *testing.T) {
+	r := newRemoteLab(t)
+	r.runner(readsKubeconfig()) // and no right on nodes of this cluster
+	r.connector()
+	r.secret(r.kubeconfig(r.token("maint")))
+	r.everywhere(drains()...)
+	r.nodes()
+	r.plan("far", r.drainStory("- {name: hold, type: suspend}\n"))
+	r.seen("far")
+	r.trigger("far", "1")
+	at := r.running("far", "hold")
+	by := "plan:" + r.ns + "/far@" + at.run.PlanUID
+	if diff := cmp.Diff(map[string]string{"a": "shut for " + by, "b": "shut for " + by, "twin": "shut for " + by}, r.cordons(r.there)); diff != "" {
+		t.Errorf("there (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"twin": "open"}, r.cordons(r.admin)); diff != "" {
+		t.Errorf("here (-want +got):\n%s", diff)
+	}
+	if n := r.podsThere(); n != 0 {
+		t.Errorf("%d pods are left", n)
+	}
+	r.annotate("far", map[string]string{annotations.Resume: at.run.Name})
+	end := r.succeeded("far")
+	if diff := cmp.Diff(map[string]string{"a": "open", "b": "shut", "twin": "open"}, r.cordons(r.there)); diff != "" {
+		t.Errorf("in the end (-want +got):\n%s", diff)
+	}
+	r.expect(r.maint("describe", end.run.Name), 0, "on K8SCluster stg", "Node/"+r.ns+"-a", "1 evicted")
+}
+
+// Between two steps somebody lets pods in again, on a node of the other cluster: what takes
+// it for empty does not run.
+func TestANodeOfAnotherClusterThatSomebodyUncordonsEndsTheRun(t *testing.T) {
+	r := newRemoteLab(t)
+	r.runner(readsKubeconfig())
+	r.connector()
+	r.secret(r.kubeconfig(r.token("maint")))
+	r.everywhere(drains()...)
+	a := r.nodes()
+	r.plan("far", r.drainStory("- {name: hold, type: suspend}\n- {name: work, type: webhook, properties: {url: '"+r.hooks.URL+"/"+r.ns+"/work'}}\n"))
+	r.seen("far")
+	r.trigger("far", "1")
+	at := r.running("far", "hold")
+	_, err := r.there.CoreV1().Nodes().Patch(r.ctx, a, types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`), metav1.PatchOptions{})
+	r.must(err)
+	r.annotate("far", map[string]string{annotations.Resume: at.run.Name})
+	end := r.ended("far", 1)[0]
+	if end.journal.Phase != run.Failed || !strings.Contains(recordOf(end.journal, "work").Message, "Node/"+a+" was uncordoned") {
+		t.Errorf("it ended %s: %s", end.journal.Phase, recordOf(end.journal, "work").Message)
+	}
+	if got := r.hooks.Keys("/" + r.ns + "/work"); len(got) != 0 {
+		t.Errorf("the step ran all the same")
+	}
+}
+
+func TestADrainOnAnotherClusterNamesTheRightThatIsMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		without string
+		message []string
+	}{
+		"to change nodes":    {"nodes", []string{"on K8SCluster stg: ", "nodes"}},
+		"to read budgets":    {"poddisruptionbudgets", []string{"on K8SCluster stg: ", `:maint" cannot list resource "poddisruptionbudgets"`}},
+		"to evict its pods":  {"pods/eviction", []string{"on K8SCluster stg: ", "not allowed to create pods/eviction in namespace"}},
+		"to see where it is": {"pods", []string{"on K8SCluster stg: ", `:maint" cannot list resource "pods"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRemoteLab(t)
+			r.runner(readsKubeconfig())
+			r.connector()
+			r.secret(r.kubeconfig(r.token("maint")))
+			r.nodes()
+			r.everywhere(slices.DeleteFunc(drains(), func(p rbacv1.PolicyRule) bool { return p.Resources[0] == c.without })...)
+			r.plan("far", r.drainStory(""))
+			r.seen("far")
+			r.trigger("far", "1")
+			var end runState
+			eventuallyWithin(t, r.ctx, 100*time.Second, "the refusal counts", func() (bool, string) { // it has to be said for a minute
+				runs := r.runs("far")
+				if len(runs) == 1 {
+					end = runs[0]
+				}
+				return end.journal.Phase.Ended(), string(end.journal.Phase)
+			})
+			for _, part := range c.message {
+				if said := recordOf(end.journal, "drain").Message; end.journal.Phase != run.Failed || !strings.Contains(said, part) {
+					t.Errorf("it ended %s: %s\nwant %s", end.journal.Phase, said, part)
+				}
+			}
+			if n := r.podsThere(); n != 3 {
+				t.Errorf("%d pods are left, want all", n)
+			}
+		})
+	}
+}
+
+// The agent dies at its writes around a drain on the other cluster: what somebody had
+// cordoned stays so, and nothing else does.
+func TestAKillAroundADrainOnAnotherClusterLeavesTheNodesAsTheyWere(t *testing.T) {
+	x := newCrashes(t)
+	r := &remoteLab{lab: &lab{T: t, ctx: x.ctx, admin: x.admin, ns: "home", hooks: x.hooks}}
+	r.must(elsewhere.start())
+	r.there = elsewhere.admin
+	to, err := url.Parse(elsewhere.cluster.AdminConfig().Host)
+	r.must(err)
+	r.line = newLine(t, to.Host)
+	for _, lost := range []bool{false, true} {
+		for n := 2; ; n += 3 {
+			r.ns = fmt.Sprintf("drained-%d-%t", n, lost)
+			_, err := r.admin.CoreV1().Namespaces().Create(r.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.ns}}, metav1.CreateOptions{})
+			r.must(err)
+			r.namespace(r.ns)
+			r.runner(readsKubeconfig())
+			r.connector()
+			r.secret(r.kubeconfig(r.token("maint")))
+			r.nodes()
+			r.everywhere(drains()...)
+			r.plan("far", r.drainStory(""))
+			where := r.deathAt(x, n, lost)
+			if diff := cmp.Diff(map[string]string{"a": "open", "b": "shut", "twin": "open"}, r.cordons(r.there)); diff != "" || r.podsThere() != 0 {
+				t.Errorf("killed at %s: %d pods; (-want +got):\n%s", where, r.podsThere(), diff)
+			}
+			if where == "" || t.Failed() {
+				break
+			}
+		}
+	}
 }
 
 // sleeping are the rights of the other cluster's account where it has workloads asleep.

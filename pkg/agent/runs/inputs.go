@@ -31,6 +31,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -49,7 +50,7 @@ const (
 func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow.Action, clients executors.Clients) (executors.Call, *executors.Outcome) {
 	rec := l.Journal.Record(m.Path)
 	call := executors.Call{
-		Run: l.Run.Name, Plan: l.Run.Plan, Namespace: l.Run.Namespace, Account: plan.Account(l.Run.Spec), Path: m.Path, Attempt: rec.Attempt,
+		Run: l.Run.Name, Plan: l.Run.Plan, PlanUID: l.Run.PlanUID, Namespace: l.Run.Namespace, Account: plan.Account(l.Run.Spec), Path: m.Path, Attempt: rec.Attempt,
 		Manager: annotations.PlanManager(l.Run.Namespace, l.Run.Plan), DryRun: l.Run.Request.DryRun, Target: l.Run.Spec.Target, TargetUID: targets.UIDOf(l.Run.TargetUID),
 		Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Memory: rec.Memory, Approval: rec.Approval, OnRestart: m.Step.OnRestart,
 		Listed: rec.Listed, Items: l.Run.ItemsDone(l.Journal, m.Path), Watched: l.Run.Watched, Now: c.Now(), Clients: clients,
@@ -120,19 +121,12 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 		return refusal("BadProperties", faults)
 	}
 	if s.clients.Cluster == "" {
-		call.Node = s.node(m.Path)
-	}
-	call.Drainer = s.Nodes.Drains()
-	ahead := plan.DrainToPreview(props, call.DryRun)
-	call.Turn = s.turn(ctx, m.Path, call.Node, ahead)
-	call.Blocked = func(node string) string {
-		return s.Nodes.BlockedBy(store.StepKey{Run: s.run.Key(), Path: m.Path}, node, ahead)
-	}
-	call.Yield = func(node string, blocked bool) bool {
-		return s.Nodes.Stalled(store.StepKey{Run: s.run.Key(), Path: m.Path}, node, ahead, blocked)
-	}
-	call.Resume = func(node string) (bool, string) {
-		return s.Nodes.Turn(store.StepKey{Run: s.run.Key(), Path: m.Path}, node, ahead)
+		s.drains(ctx, m.Path, plan.DrainToPreview(props, call.DryRun), call)
+	} else if m.Step.Type == plan.TypeDrain {
+		var free bool
+		if call.Drainer, free = s.Nodes.Drains().At(nodes.PlanClaimant(s.run.Run.Namespace, s.run.Run.Plan), s.clients); !free {
+			return s.away(errors.New("the plans of this namespace drain nodes of as many other clusters as may be at once"))
+		}
 	}
 	if p, about := props.(interface{ OnNode(name string) }); about {
 		p.OnNode(call.Node)
@@ -152,6 +146,16 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 	return nil
 }
 
+// drains is how a step has nodes of the plan's own cluster: under the limits of the agent.
+func (s inputReader) drains(ctx context.Context, path string, ahead *drain.Options, call *executors.Call) {
+	at := store.StepKey{Run: s.run.Key(), Path: path}
+	call.Node, call.Drainer = s.node(path), s.Nodes.Drains()
+	call.Turn = s.turn(ctx, at, call.Node, ahead)
+	call.Blocked = func(node string) string { return s.Nodes.BlockedBy(at, node, ahead) }
+	call.Yield = func(node string, blocked bool) bool { return s.Nodes.Stalled(at, node, ahead, blocked) }
+	call.Resume = func(node string) (bool, string) { return s.Nodes.Turn(at, node, ahead) }
+}
+
 // node is the node that a rollout has come to.
 func (s inputReader) node(path string) string {
 	name, _ := s.run.Run.RolloutNode(s.run.Journal, path)
@@ -160,8 +164,7 @@ func (s inputReader) node(path string) string {
 
 // turn is how a step takes nodes. What a rollout has come to was granted to it;
 // before its cordon it is looked at all the same.
-func (s inputReader) turn(ctx context.Context, path, node string, ahead *drain.Options) func(string) (bool, string) {
-	at := store.StepKey{Run: s.run.Key(), Path: path}
+func (s inputReader) turn(ctx context.Context, at store.StepKey, node string, ahead *drain.Options) func(string) (bool, string) {
 	return func(wanted string) (bool, string) {
 		if wanted == node {
 			return s.Nodes.Preflight(ctx, at, wanted, ahead)

@@ -29,7 +29,14 @@ const (
 // older than the uncordon.
 func (c *Controller) stillClosed(ctx context.Context, l *store.CachedRun, m workflow.Action, clients executors.Clients) *executors.Outcome {
 	for _, n := range l.Run.ClosedNodes(l.Journal, m.Path) {
-		if failed := c.nodeClosed(ctx, l, n, clients); failed != nil {
+		there, failed := clients, (*executors.Outcome)(nil)
+		if n.Elsewhere != "" {
+			there, failed = c.clientsAt(ctx, l, n.Elsewhere, clients)
+		}
+		if failed == nil {
+			failed = c.nodeClosed(ctx, l, n, there)
+		}
+		if failed != nil {
 			return failed
 		}
 	}
@@ -38,7 +45,7 @@ func (c *Controller) stillClosed(ctx context.Context, l *store.CachedRun, m work
 
 // nodeClosed looks at one node. One that is gone, or was made anew under its name, was
 // opened by nobody.
-func (c *Controller) nodeClosed(ctx context.Context, l *store.CachedRun, n run.Item, clients executors.Clients) *executors.Outcome {
+func (c *Controller) nodeClosed(ctx context.Context, l *store.CachedRun, n run.ClosedNode, clients executors.Clients) *executors.Outcome {
 	node, err := clients.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -49,7 +56,7 @@ func (c *Controller) nodeClosed(ctx context.Context, l *store.CachedRun, n run.I
 		return nil
 	}
 	failed := executors.Refuse(reasonUncordoned, "Node/%s was uncordoned %s after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again",
-		n.Name, c.uncordonedBy(node))
+		n.Name, c.uncordonedBy(node, n))
 	return &failed
 }
 
@@ -69,10 +76,10 @@ func (c *Controller) nodeNotRead(ctx context.Context, l *store.CachedRun, client
 
 // uncordonedBy says who opened a node and when, as far as anything tells. The API
 // server keeps the name only of who wrote the field, and not of who took it away.
-func (c *Controller) uncordonedBy(node *corev1.Node) string {
-	at := c.Nodes.OpenedAt(node.Name)
-	if at.IsZero() {
-		at = c.Now()
+func (c *Controller) uncordonedBy(node *corev1.Node, n run.ClosedNode) string {
+	at := c.Now()
+	if seen := c.Nodes.OpenedAt(node.Name); n.Elsewhere == "" && !seen.IsZero() {
+		at = seen
 	}
 	if writers := annotations.CordonWriters(node); len(writers) > 0 {
 		return fmt.Sprintf("by %s at %s", writers[0].Manager, writers[0].At.UTC().Format(time.RFC3339))

@@ -20,8 +20,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// claimant is how the plan of a step stands in the record of a cordon.
-func claimant(call executors.Call) string { return nodes.PlanClaimant(call.Namespace, call.Plan) }
+// claimant is how the plan of a step stands in the record of a cordon. On another cluster it
+// carries its uid: a plan of the same name there is another one, and must not free its nodes.
+func claimant(call executors.Call) string {
+	if call.Clients.Cluster != "" {
+		return nodes.PlanClaimant(call.Namespace, call.Plan+"@"+call.PlanUID)
+	}
+	return nodes.PlanClaimant(call.Namespace, call.Plan)
+}
 
 // cordoned is a node and the record of our cordon on it.
 type cordoned struct {

@@ -27,6 +27,7 @@ const (
 	stillFor    = 2 * time.Second        // until it is a block that nothing moves
 	settleFor   = 3 * time.Second        // for a controller and the scheduler to bring a pod back
 	stopFor     = 5 * time.Second        // for the answers of requests when a drain is stopped
+	leaseFor    = time.Minute            // how long a drain on another cluster goes on that nobody ensures: four looks of its step
 )
 
 // Config is what a Drainer is made of.
@@ -44,6 +45,11 @@ type Config struct {
 	// and not at all where no other is Ready elsewhere. Reads then needs list and
 	// watch on pods of that namespace. An empty Pod is one that is not known.
 	Namespace, Pod string
+	// Lease is how long a session goes on that is not ensured; zero: until it is stopped.
+	Lease time.Duration
+	// Elsewhere says that the nodes are of another cluster, and that Reads are the clients
+	// that evict, too. Pods stay that ask for a replacement before they go.
+	Elsewhere bool
 }
 
 // own is the agent's pod as namespace/name, where it is known.
@@ -68,6 +74,7 @@ type Drainer struct {
 	idle     *time.Timer
 	volumes  *attachments // nil: not watched
 	replicas *agentPods   // the agent's own; nil: not watched
+	others   map[string]*otherCluster
 }
 
 // place is the key of a session.
@@ -86,7 +93,7 @@ func New(ctx context.Context, c Config) *Drainer {
 	if c.SurgeFor == 0 {
 		c.SurgeFor = surgeFor
 	}
-	return &Drainer{config: c, ctx: ctx, sessions: map[place]*session{}, ledger: newLedger()}
+	return &Drainer{config: c, ctx: ctx, sessions: map[place]*session{}, ledger: newLedger(), others: map[string]*otherCluster{}}
 }
 
 // Ensure starts a session, or goes on with it.
@@ -97,6 +104,7 @@ func (d *Drainer) Ensure(_ context.Context, order executors.DrainOrder) executor
 	if s := d.sessions[key]; s != nil {
 		if same(s.order, order) {
 			s.order.Clients = order.Clients
+			s.extend()
 			return s.status
 		}
 		d.end(s)
@@ -130,13 +138,21 @@ func (d *Drainer) Stop(node, by string) {
 // Settle waits for the answers of what is in flight.
 func (d *Drainer) Settle() {
 	for limit := time.Now().Add(stopFor); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
-		d.mu.Lock()
-		busy := d.busy
-		d.mu.Unlock()
-		if busy == 0 {
+		if d.inFlight() == 0 {
 			return
 		}
 	}
+}
+
+// inFlight is how many requests have no answer yet, on all clusters.
+func (d *Drainer) inFlight() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	busy := d.busy
+	for _, other := range d.others {
+		busy += other.inFlight()
+	}
+	return busy
 }
 
 // Keep ends the sessions that nobody wants any more.
@@ -158,6 +174,9 @@ func (d *Drainer) Keep(wanted func(node, by string) bool) {
 // seldom comes alone.
 func (d *Drainer) end(s *session) {
 	s.cancel()
+	if s.lease != nil {
+		s.lease.Stop()
+	}
 	delete(d.sessions, place{s.order.Node, s.order.By})
 	d.wakeAll(d.ledger.wait(s, nil))
 	d.wakeAll(d.ledger.line(s, nil))
@@ -211,24 +230,24 @@ func (d *Drainer) watchBudgets() {
 			}
 		})
 	}
-	go reflect(ctx, "budgets of drains", allBudgets(d.config.Reads, heard), mirror[*policyv1.PodDisruptionBudget]{
-		set: func(b *policyv1.PodDisruptionBudget) {
-			alive(func() { d.ledger.set(annotations.DrainBudget(b)); d.wakeIn(b.Namespace) })
-		},
-		gone: func(b *policyv1.PodDisruptionBudget) {
-			alive(func() { d.ledger.remove(b.Namespace, b.Namespace+"/"+b.Name); d.wakeIn(b.Namespace) })
-		},
-		replace: func(all []*policyv1.PodDisruptionBudget, _ string) {
-			alive(func() {
-				d.ledger.budgets = map[string]map[string]drain.Budget{}
-				for _, b := range all {
-					d.ledger.set(annotations.DrainBudget(b))
-				}
-				d.ledger.synced = true
-				d.wakeEverybody()
-			})
-		},
-	}, &policyv1.PodDisruptionBudget{})
+	set := func(b drain.Budget) { alive(func() { d.ledger.set(b); d.wakeIn(b.Namespace) }) }
+	gone := func(b drain.Budget) { alive(func() { d.ledger.remove(b.Namespace, b.Key()); d.wakeIn(b.Namespace) }) }
+	replace := func(all []drain.Budget, _ string) {
+		alive(func() {
+			d.ledger.budgets = map[string]map[string]drain.Budget{}
+			for _, b := range all {
+				d.ledger.set(b)
+			}
+			d.ledger.synced = true
+			d.wakeEverybody()
+		})
+	}
+	from := allBudgets(d.config.Reads, heard)
+	if d.config.Elsewhere {
+		go follow(ctx, from, follower[*policyv1.PodDisruptionBudget, drain.Budget]{turn: annotations.DrainBudget, key: drain.Budget.Key, set: set, gone: gone, replace: replace})
+		return
+	}
+	go reflect(ctx, "budgets of drains", from, mirrorOf(annotations.DrainBudget, set, gone, replace), &policyv1.PodDisruptionBudget{})
 }
 
 func said(err error) string {

@@ -44,8 +44,8 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 	if err != nil {
 		return executors.Outcome{}, err
 	}
-	var m run.DrainMemory
-	if json.Unmarshal(call.Memory, &m) != nil || m.Attempt != call.Attempt {
+	m, read := remembered(call)
+	if !read || m.Attempt != call.Attempt {
 		return e.begin(ctx, call, p, m)
 	}
 	all := summary{}
@@ -82,15 +82,31 @@ func (e Drains) begin(ctx context.Context, call executors.Call, p *plan.DrainPro
 	if err := api.NeedNodes(ctx, call, names); err != nil {
 		return executors.Outcome{}, err
 	}
-	return executors.Outcome{State: executors.Record, Memory: memory(m), Message: fmt.Sprintf("about to drain %d nodes", len(m.Nodes))}, nil
+	return executors.Outcome{State: executors.Record, Memory: memory(call, m), Message: fmt.Sprintf("about to drain %d nodes", len(m.Nodes))}, nil
 }
 
-func memory(m run.DrainMemory) json.RawMessage {
+// memory is what a step remembers of its nodes. Those of another cluster are apart: nobody
+// takes them for nodes of this one that have the same names.
+func memory(call executors.Call, m run.DrainMemory) json.RawMessage {
+	if call.Clients.Cluster != "" {
+		m.Nodes, m.Elsewhere = nil, m.Nodes
+	}
 	b, err := json.Marshal(m)
 	if err != nil {
 		panic(err) // strings, numbers and instants
 	}
 	return b
+}
+
+// remembered is what memory wrote, if the call has it.
+func remembered(call executors.Call) (m run.DrainMemory, read bool) {
+	if json.Unmarshal(call.Memory, &m) != nil {
+		return run.DrainMemory{}, false
+	}
+	if call.Clients.Cluster != "" {
+		m.Nodes, m.Elsewhere = m.Elsewhere, nil
+	}
+	return m, true
 }
 
 // node cordons one node, if it has to be, and has it drained.
@@ -112,7 +128,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 			return executors.DrainStatus{}, nil, err
 		}
 		failed := executors.Fail("Uncordoned", "Node/%s was uncordoned by somebody else during the drain: it is left so; %s", t.Name, "cordon it again for another attempt")
-		failed.Memory = memory(*m)
+		failed.Memory = memory(call, *m)
 		return executors.DrainStatus{}, &failed, nil
 	}
 	if t.Yielded {
@@ -121,7 +137,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 		}
 	}
 	if !t.Cordoned { // else its turn has come before, perhaps under an agent that is no more
-		if granted, why := call.Turn(t.Name); !granted {
+		if granted, why := turn(call, m, t.Name); !granted {
 			return notBegun(call, t, why), nil, nil
 		}
 	}
@@ -137,6 +153,22 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 		Clients: call.Clients, Manager: call.Manager, DryRun: call.DryRun,
 	})
 	return yield(call, p, t, st), nil, nil
+}
+
+// turn says whether a node may be taken now, or why not.
+func turn(call executors.Call, m *run.DrainMemory, node string) (granted bool, why string) {
+	if call.Turn != nil {
+		return call.Turn(node)
+	}
+	for _, before := range m.Nodes {
+		switch {
+		case before.Name == node:
+			return true, ""
+		case !before.Drained:
+			return false, "after Node/" + before.Name
+		}
+	}
+	return true, ""
 }
 
 // yield gives a node's slot to others, where its drain is blocked for good and they
@@ -158,6 +190,10 @@ func resume(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget) (e
 	call.Drainer.Stop(t.Name, claimant(call))
 	if at, ends := drain.Deadline(p.Options, t.Since); t.Cordoned && ends && p.OnTimeout == drain.TimeoutAbort && !call.Now.Before(at) {
 		return executors.DrainStatus{Aborted: true, Reason: executors.DrainTimedOut, Message: "the drain was blocked for good, and its time is over"}, false
+	}
+	if call.Resume == nil {
+		t.Yielded, t.Why = false, ""
+		return executors.DrainStatus{}, true
 	}
 	granted, why := call.Resume(t.Name)
 	if granted {
@@ -268,13 +304,13 @@ func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.Drain
 		return e.abort(ctx, call, m, all)
 	case all.done < len(all.statuses):
 		return executors.Outcome{
-			State: executors.NotYet, Reason: "Draining", Memory: memory(m), WakeAt: call.Now.Add(relook),
+			State: executors.NotYet, Reason: "Draining", Memory: memory(call, m), WakeAt: call.Now.Add(relook),
 			Message: document.Cut(joined(all.said), document.MaxMessage),
 		}, nil
 	}
 	e.stop(call, m)
 	out := api.Done("%s", joined(all.said))
-	out.Memory = memory(m)
+	out.Memory = memory(call, m)
 	out.Outputs = map[string]any{"nodes": bounded(all.outputs)}
 	for i, st := range all.statuses {
 		if !call.DryRun {
@@ -299,7 +335,7 @@ func (e Drains) denied(ctx context.Context, call executors.Call, m run.DrainMemo
 			out.State, out.Permanent, out.WakeAt = executors.NotYet, false, call.Now.Add(relook)
 		}
 	}
-	out.Memory = memory(m)
+	out.Memory = memory(call, m)
 	return out
 }
 
@@ -334,8 +370,7 @@ func (e Drains) abort(ctx context.Context, call executors.Call, m run.DrainMemor
 
 // Stop ends the drains of a step. The nodes stay cordoned.
 func (e Drains) Stop(_ context.Context, call executors.Call) error {
-	var m run.DrainMemory
-	if json.Unmarshal(call.Memory, &m) == nil {
+	if m, read := remembered(call); read {
 		e.stop(call, m)
 	}
 	return nil

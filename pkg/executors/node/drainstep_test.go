@@ -43,6 +43,10 @@ func (d *drains) Ensure(_ context.Context, o executors.DrainOrder) executors.Dra
 func (d *drains) Stop(node, by string)            { d.stopped = append(d.stopped, node+" of "+by) }
 func (d *drains) Keep(func(node, by string) bool) {}
 func (d *drains) Settle()                         {}
+func (d *drains) At(string, executors.Clients) (executors.Drainer, bool) {
+	return d, true
+}
+
 func (d *drains) Sweep(context.Context, executors.Clients, string, string, func(string) bool) (int, error) {
 	return 0, nil
 }
@@ -387,7 +391,7 @@ func TestTheNextAttemptOfADrain(t *testing.T) {
 			c.before.Name = "a"
 			s := newDraining(t, ofNode("a", drain.Options{}), nodeNamed("a", c.node))
 			s.call.Attempt = 2
-			s.call.Memory = memory(run.DrainMemory{Attempt: 1, Nodes: []run.DrainTarget{c.before}})
+			s.call.Memory = memory(executors.Call{}, run.DrainMemory{Attempt: 1, Nodes: []run.DrainTarget{c.before}})
 			s.begin()
 			if m := s.remembers(); m.Attempt != 2 || m.Nodes[0].Cordoned != (c.before.Cordoned && c.before.UID == "uid-a") {
 				t.Errorf("remembered %+v", m)
@@ -527,7 +531,7 @@ func TestTheTimeOfADrainThatYieldedIsOver(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newDraining(t, ofNode("a", drain.Options{OnTimeout: c.onTimeout}), nodeNamed("a", recorded(true, nodes.Cordon{By: []string{mine}})))
-			s.call.Memory = memory(run.DrainMemory{Attempt: 1, Nodes: []run.DrainTarget{{Name: "a", UID: "uid-a", Cordoned: true, Yielded: true, Since: s.call.Now}}})
+			s.call.Memory = memory(executors.Call{}, run.DrainMemory{Attempt: 1, Nodes: []run.DrainTarget{{Name: "a", UID: "uid-a", Cordoned: true, Yielded: true, Since: s.call.Now}}})
 			s.call.Now = s.call.Now.Add(c.after)
 			s.call.Resume = func(string) (bool, string) { return false, "behind b" }
 			if got := outcome(s.pass()); got != c.want {
@@ -578,7 +582,7 @@ func TestAStepThatIsStoppedStopsItsDrains(t *testing.T) {
 		memory json.RawMessage
 		want   []string
 	}{
-		"after it began":       {memory(run.DrainMemory{Attempt: 1, Nodes: []run.DrainTarget{{Name: "a"}, {Name: "b"}}}), []string{"a of " + mine, "b of " + mine}},
+		"after it began":       {memory(executors.Call{}, run.DrainMemory{Attempt: 1, Nodes: []run.DrainTarget{{Name: "a"}, {Name: "b"}}}), []string{"a of " + mine, "b of " + mine}},
 		"before it began":      {nil, nil},
 		"with nothing to read": {json.RawMessage(`[`), nil},
 	} {

@@ -37,6 +37,7 @@ type session struct {
 	surges     surges
 	pending    map[string]string // volumes that must be detached → pod
 	notice     notice
+	lease      *time.Timer // ends the session, unless it is ensured before; nil: it has no lease
 }
 
 // seen are the pods of the node, as far as they could be read.
@@ -111,18 +112,36 @@ func newSession(d *Drainer, order executors.DrainOrder) *session {
 	if at, ok := drain.Deadline(order.Options, order.Since); ok {
 		s.status.Deadline = at
 	}
+	s.surges.looked = d.config.Elsewhere
+	if d.config.Lease > 0 {
+		s.lease = time.AfterFunc(d.config.Lease, s.expire)
+	}
 	return s
+}
+
+// extend begins the session's lease anew.
+func (s *session) extend() {
+	if s.lease != nil {
+		s.lease.Reset(s.d.config.Lease)
+	}
+}
+
+// expire ends a session whose lease is over.
+func (s *session) expire() {
+	s.alive(func() { s.d.end(s) })
 }
 
 // start watches the node's pods and begins to decide.
 func (s *session) start() {
-	go reflect(s.ctx, "pods of node "+s.order.Node, podsOn(s.order.Clients.Kube, s.order.Node, s.heard), mirror[*corev1.Pod]{
-		set:  func(p *corev1.Pod) { s.alive(func() { s.came(annotations.DrainPod(p)) }) },
-		gone: func(p *corev1.Pod) { s.alive(func() { s.left(annotations.DrainPod(p)) }) },
-		replace: func(all []*corev1.Pod, version string) {
-			s.alive(func() { s.replaced(all, version) })
-		},
-	}, &corev1.Pod{})
+	from := podsOn(s.order.Clients.Kube, s.order.Node, s.heard)
+	set := func(p drain.Pod) { s.alive(func() { s.came(p) }) }
+	gone := func(p drain.Pod) { s.alive(func() { s.left(p) }) }
+	replace := func(all []drain.Pod, version string) { s.alive(func() { s.replaced(all, version) }) }
+	if s.d.config.Elsewhere {
+		go follow(s.ctx, from, follower[*corev1.Pod, drain.Pod]{turn: annotations.DrainPod, key: func(p drain.Pod) string { return p.UID }, set: set, gone: gone, replace: replace})
+	} else {
+		go reflect(s.ctx, "pods of node "+s.order.Node, from, mirrorOf(annotations.DrainPod, set, gone, replace), &corev1.Pod{})
+	}
 	go s.run()
 }
 
@@ -225,11 +244,11 @@ func (s *session) account(p drain.Pod, asked drain.Asked, ours bool) {
 	}
 }
 
-func (s *session) replaced(all []*corev1.Pod, version string) {
+func (s *session) replaced(all []drain.Pod, version string) {
 	there := map[string]bool{}
 	for _, p := range all {
-		there[string(p.UID)] = true
-		s.came(annotations.DrainPod(p))
+		there[p.UID] = true
+		s.came(p)
 	}
 	at, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
@@ -326,10 +345,14 @@ func earliest(a, b time.Time) time.Time {
 
 // judge gives the verdicts of this drain.
 func (s *session) judge(now time.Time) drain.Judge {
-	return drain.NewJudge(s.order.Options, func(namespace, name string) (bool, error) {
+	judge := drain.NewJudge(s.order.Options, func(namespace, name string) (bool, error) {
 		k := s.daemonSets[namespace+"/"+name]
 		return k.there, k.err
-	}).WithAgent(s.agent(now))
+	})
+	if s.d.config.Elsewhere {
+		judge = judge.WithoutSurge()
+	}
+	return judge.WithAgent(s.agent(now))
 }
 
 // view is all that the decision is made on.

@@ -22,6 +22,8 @@ func (s *session) unreadable(err error) {
 	s.status.Right = nil
 	if apierrors.IsForbidden(s.seen.err) {
 		s.status.Right = &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}
+	} else if s.d.config.Elsewhere && apierrors.IsForbidden(s.d.readErr) {
+		s.status.Right = &authorizationv1.ResourceAttributes{Verb: "list", Group: "policy", Resource: "poddisruptionbudgets"}
 	}
 	s.changed()
 }

@@ -67,7 +67,7 @@ func eachNode(ctx context.Context, call executors.Call, p plan.NodeProperties, d
 	if call.DryRun {
 		out = api.Done("dry run: %s", joined(said))
 	} else {
-		out.Memory = memory(meant(call, nodes))
+		out.Memory = memory(call, meant(call, nodes))
 	}
 	out.Changed = changes
 	return out

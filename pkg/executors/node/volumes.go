@@ -23,10 +23,10 @@ type attachments struct {
 	on     map[string]attached // by name of the VolumeAttachment
 }
 
-type attached struct{ node, volume string }
+type attached struct{ name, node, volume string }
 
 func attachedBy(a *storagev1.VolumeAttachment) attached {
-	at := attached{node: a.Spec.NodeName}
+	at := attached{name: a.Name, node: a.Spec.NodeName}
 	if a.Spec.Source.PersistentVolumeName != nil {
 		at.volume = *a.Spec.Source.PersistentVolumeName
 	}
@@ -54,19 +54,23 @@ func (d *Drainer) watchVolumes() {
 		}
 	}
 	heard := func(err error) { change(func() { v.err = err }) }
-	go reflect(ctx, "volumes of drains", allAttachments(d.config.Reads, heard), mirror[*storagev1.VolumeAttachment]{
-		set:  func(a *storagev1.VolumeAttachment) { change(func() { v.on[a.Name] = attachedBy(a) }) },
-		gone: func(a *storagev1.VolumeAttachment) { change(func() { delete(v.on, a.Name) }) },
-		replace: func(all []*storagev1.VolumeAttachment, _ string) {
-			change(func() {
-				v.on = map[string]attached{}
-				for _, a := range all {
-					v.on[a.Name] = attachedBy(a)
-				}
-				v.synced = true
-			})
-		},
-	}, &storagev1.VolumeAttachment{})
+	set := func(a attached) { change(func() { v.on[a.name] = a }) }
+	gone := func(a attached) { change(func() { delete(v.on, a.name) }) }
+	replace := func(all []attached, _ string) {
+		change(func() {
+			v.on = map[string]attached{}
+			for _, a := range all {
+				v.on[a.name] = a
+			}
+			v.synced = true
+		})
+	}
+	from := allAttachments(d.config.Reads, heard)
+	if d.config.Elsewhere {
+		go follow(ctx, from, follower[*storagev1.VolumeAttachment, attached]{turn: attachedBy, key: func(a attached) string { return a.name + a.node + a.volume }, set: set, gone: gone, replace: replace})
+		return
+	}
+	go reflect(ctx, "volumes of drains", from, mirrorOf(attachedBy, set, gone, replace), &storagev1.VolumeAttachment{})
 }
 
 // noteVolumes remembers which volumes a pod that is about to go has.

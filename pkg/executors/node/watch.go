@@ -28,6 +28,21 @@ type mirror[O runtime.Object] struct {
 	replace func(all []O, version string)
 }
 
+// mirrorOf keeps of each object what turn makes of it.
+func mirrorOf[O runtime.Object, V any](turn func(O) V, set, gone func(V), replace func(all []V, version string)) mirror[O] {
+	return mirror[O]{
+		set:  func(o O) { set(turn(o)) },
+		gone: func(o O) { gone(turn(o)) },
+		replace: func(all []O, version string) {
+			kept := make([]V, len(all))
+			for i, o := range all {
+				kept[i] = turn(o)
+			}
+			replace(kept, version)
+		},
+	}
+}
+
 func (m mirror[O]) Add(obj any) error    { return m.with(obj, m.set) }
 func (m mirror[O]) Update(obj any) error { return m.with(obj, m.set) }
 func (m mirror[O]) Delete(obj any) error { return m.with(obj, m.gone) }

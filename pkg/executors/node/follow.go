@@ -1,0 +1,160 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+)
+
+// Bounds of what is kept of one source of another cluster (guesses: pods and budgets take some
+// 300 bytes each).
+const (
+	mostFollowed = 1 << 20 // bytes of JSON
+	mostObjects  = 5000    // of one list: it may show the same ones again and again
+	// followAgain is how long after an error, or the end of a watch, it is listed anew.
+	followAgain = time.Second
+)
+
+// follower is told of the objects of a source of another cluster. Each is turned at once into
+// the little that is kept of it.
+type follower[O, V any] struct {
+	turn    func(O) V
+	key     func(V) string
+	set     func(V)
+	gone    func(V)
+	replace func(all []V, version string)
+}
+
+// follow lists and watches a source of another cluster until ctx ends. Its API server may be
+// anybody's: no more than one page of it is in memory as it came, and what is kept has a bound.
+// A reflector keeps whole lists.
+func follow[O, L runtime.Object, V any](ctx context.Context, from source[L], to follower[O, V]) {
+	for {
+		followOnce(ctx, from, to)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(followAgain):
+		}
+	}
+}
+
+// followOnce lists, and watches from there until the watch ends.
+func followOnce[O, L runtime.Object, V any](ctx context.Context, from source[L], to follower[O, V]) {
+	kept := newWeights()
+	var all []V
+	version := ""
+	list := func(ctx context.Context, o metav1.ListOptions) (L, error) {
+		from.trim(&o)
+		page, err := from.list(ctx, o)
+		if err == nil {
+			version = versionOf(page)
+		}
+		return page, err
+	}
+	err := api.EachOf(ctx, list, "", func(o O) error {
+		v := to.turn(o)
+		if all = append(all, v); len(all) > mostObjects {
+			return fmt.Errorf("the other cluster shows more than the %d objects that are read of it", mostObjects)
+		}
+		return kept.add(to.key(v), v)
+	})
+	from.heard(err)
+	if err != nil {
+		return
+	}
+	to.replace(all, version)
+	from.heard(watchFrom(ctx, from, to, version, kept))
+}
+
+func versionOf(list runtime.Object) string {
+	l, err := meta.ListAccessor(list)
+	if err != nil {
+		return ""
+	}
+	return l.GetResourceVersion()
+}
+
+// watchFrom hands on what changes after a version, until the watch ends.
+func watchFrom[O, L runtime.Object, V any](ctx context.Context, from source[L], to follower[O, V], version string, kept *weights) error {
+	options := metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}
+	from.trim(&options)
+	w, err := from.watch(ctx, options)
+	if err != nil {
+		return err
+	}
+	w = doubted(w, silence)
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, open := <-w.ResultChan():
+			if !open {
+				return nil
+			}
+			if err := handOn(event, to, kept); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// handOn hands on one event.
+func handOn[O runtime.Object, V any](event watch.Event, to follower[O, V], kept *weights) error {
+	if event.Type == watch.Error {
+		return apierrors.FromObject(event.Object)
+	}
+	o, is := event.Object.(O)
+	if !is || event.Type == watch.Bookmark {
+		return nil
+	}
+	v := to.turn(o)
+	if event.Type == watch.Deleted {
+		kept.remove(to.key(v))
+		to.gone(v)
+		return nil
+	}
+	if err := kept.add(to.key(v), v); err != nil {
+		return err
+	}
+	to.set(v)
+	return nil
+}
+
+// weights are what is kept of a source, by key, in bytes of JSON.
+type weights struct {
+	of    map[string]int
+	total int
+}
+
+func newWeights() *weights { return &weights{of: map[string]int{}} }
+
+// add counts something that is kept from now on, where it has room.
+func (w *weights) add(key string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.remove(key)
+	w.of[key] = len(key) + len(b)
+	w.total += w.of[key]
+	if w.total > mostFollowed {
+		return fmt.Errorf("the other cluster shows more than the %d KiB that are read of it", mostFollowed>>10)
+	}
+	return nil
+}
+
+func (w *weights) remove(key string) {
+	w.total -= w.of[key]
+	delete(w.of, key)
+}

@@ -1,0 +1,72 @@
+package node
+
+import (
+	"context"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// otherCluster drains nodes of another cluster for one plan.
+type otherCluster struct {
+	*Drainer
+	connection string // of its clients
+	close      context.CancelFunc
+}
+
+// mostClusters is on how many other clusters the plans of one namespace drain at once (a guess:
+// what such a cluster shows is kept in memory, and its API server may be anybody's).
+const mostClusters = 8
+
+// At is the drainer of another cluster's nodes. Its sessions end where the clients have other
+// credentials than before: what they may is asked anew.
+func (d *Drainer) At(by string, clients executors.Clients) (executors.Drainer, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := by + " " + clients.Cluster
+	d.forgetIdle(key)
+	have := d.others[key]
+	switch {
+	case have != nil && have.connection == clients.Connection:
+		return have, true
+	case have != nil:
+		have.close()
+	case d.clustersOf(by) >= mostClusters:
+		return nil, false
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	other := New(ctx, Config{
+		Reads: clients.Kube, OnChange: func(node, _ string) { d.config.OnChange(node, by) }, Now: d.config.Now,
+		Lease: leaseFor, Elsewhere: true,
+	})
+	d.others[key] = &otherCluster{Drainer: other, connection: clients.Connection, close: cancel}
+	return d.others[key], true
+}
+
+// clustersOf is on how many other clusters the plans of a claimant's namespace drain.
+func (d *Drainer) clustersOf(by string) (n int) {
+	namespace, _, _ := strings.Cut(by, "/")
+	for key := range d.others {
+		if strings.HasPrefix(key, namespace+"/") {
+			n++
+		}
+	}
+	return n
+}
+
+// forgetIdle forgets the drainers of other clusters that drain nothing, but for one.
+func (d *Drainer) forgetIdle(but string) {
+	for key, other := range d.others {
+		if key != but && other.idles() {
+			other.close()
+			delete(d.others, key)
+		}
+	}
+}
+
+// idles says whether a drainer has no sessions, and nothing in flight.
+func (d *Drainer) idles() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.sessions) == 0 && d.busy == 0
+}
