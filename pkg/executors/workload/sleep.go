@@ -267,8 +267,8 @@ func (s *sleep) rest(ctx context.Context, seen *sightings) error {
 	}
 	for place, resources := range missing {
 		of, namespace, ok := cutLast(place)
-		if !ok {
-			return fmt.Errorf("the restore data names %q, which is no workload", place)
+		if !ok || of == "" {
+			return noWorkload(resources[0].ID)
 		}
 		k, err := s.kindOf(schema.ParseGroupResource(of))
 		if meta.IsNoMatchError(err) { // the kind is gone, and all of it
@@ -285,6 +285,13 @@ func (s *sleep) rest(ctx context.Context, seen *sightings) error {
 		}
 	}
 	return nil
+}
+
+func noWorkload(id string) error {
+	if id == "" {
+		return errors.New("the restore data has a resource without an id")
+	}
+	return fmt.Errorf("the restore data names %q, which is no workload", id)
 }
 
 func cutLast(text string) (before, after string, found bool) {
