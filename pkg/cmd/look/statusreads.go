@@ -56,7 +56,7 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 		for _, cm := range slices.Concat(r.plans, r.sleepers) {
 			namespaces = append(namespaces, cm.Namespace)
 		}
-		r.around = source.ReadAround(ctx, k, r.agent.Namespace, namespaces...)
+		r.around = source.ReadAllAround(ctx, k, r.agent.Namespace, namespaces...)
 	}
 	return r, nil
 }

@@ -33,6 +33,14 @@ func ReadAround(ctx context.Context, k *factory.Cluster, agentNamespace string, 
 	return readEach(ctx, k, agentNamespace, names)
 }
 
+// ReadAllAround is ReadAround of all namespaces, or of some where not all may be read.
+func ReadAllAround(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Around {
+	if out, may := readEverything(ctx, k, agentNamespace); may {
+		return out
+	}
+	return readEach(ctx, k, agentNamespace, namesOf(agentNamespace, namespaces))
+}
+
 // namesOf are the namespaces to read, each once.
 func namesOf(agentNamespace string, namespaces []string) []string {
 	names := slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(namespaces), agentNamespace))))

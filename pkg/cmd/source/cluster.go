@@ -58,13 +58,11 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	if err != nil {
 		return w, err
 	}
-	around, all := Around{}, false
+	readAround := ReadAround
 	if k.Namespace == "" {
-		around, all = readEverything(ctx, k, agent.Namespace)
+		readAround = ReadAllAround
 	}
-	if !all {
-		around = readEach(ctx, k, agent.Namespace, namesOf(agent.Namespace, namespaces))
-	}
+	around := readAround(ctx, k, agent.Namespace, namespaces...)
 	w.Resolver = around.Resolver.Resolver
 	for i, cm := range objects {
 		w.Plans[i].past = pastOf(ledgers, cm)
