@@ -161,20 +161,55 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if err := o.Report(o.IOStreams, false, "%s %s%s", target.String(), words, o.Mark()); err != nil {
 		return err
 	}
-	if pause := o.paused(k, target); pause != "" {
+	if pause := o.paused(ctx, k, target); pause != "" {
 		fmt.Fprintf(o.ErrOut, "but %s\n", pause)
 	}
 	return nil
 }
 
-// paused says that an object which is to be allowed is paused, and how that ends; empty: it is not.
-func (o *overrideOptions) paused(k *factory.Cluster, f found) string {
-	pause := annotations.Intent(f.meta.GetAnnotations()).Pause
+// paused says what holds an object that is to be allowed whatever is permitted, its own pause or
+// one above it, and how that ends; empty: nothing does.
+func (o *overrideOptions) paused(ctx context.Context, k *factory.Cluster, f found) string {
 	hand := o.resume(k, f)
-	if o.end || o.strategy != schedule.PermissiveUntil || hand == "" || !pause.Holds(o.Now()) {
+	if o.end || o.strategy != schedule.PermissiveUntil || hand == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s %s; 'allow' does not end that: see %s", f, print.New(o.Env, f.zone).Paused(pause), hand)
+	v := print.New(o.Env, f.zone)
+	if own := annotations.Intent(f.meta.GetAnnotations()).Pause; own.Holds(o.Now()) {
+		return goesOn(print.Need{About: f.String(), What: v.Paused(own), Remedy: hand})
+	}
+	for _, p := range o.above(ctx, k, f) {
+		for _, n := range v.PauseNeeds(p) {
+			return goesOn(n)
+		}
+	}
+	return ""
+}
+
+func goesOn(pause print.Need) string {
+	return fmt.Sprintf("%s %s; 'allow' does not end that: see %s", pause.About, pause.What, pause.Remedy)
+}
+
+// above are the pauses above an object, as far as they may be read: of its namespace and of the
+// whole cluster.
+func (o *overrideOptions) above(ctx context.Context, k *factory.Cluster, f found) []schedule.Pause {
+	agent, _ := o.Agent(ctx, k)
+	namespace := f.meta.GetNamespace()
+	switch f.info.Mapping.GroupVersionKind.Kind {
+	case "Node":
+		namespace = agent.Namespace
+	case "Namespace":
+		namespace = f.meta.GetName()
+	}
+	switches := source.ReadSwitches(ctx, k, agent.Namespace, namespace)
+	if f.kind != annotations.KindPlan {
+		return switches.Above(namespace)
+	}
+	cm, err := k.Plan(ctx, f.meta.GetName())
+	if err != nil { // it was there a moment ago
+		return switches.Above(namespace)
+	}
+	return switches.AbovePlan(o.Factory, cm)
 }
 
 // resume is the command that ends an object's pause; empty where its kind has none.
@@ -197,7 +232,6 @@ func (o *overrideOptions) resume(k *factory.Cluster, f found) string {
 // policy takes over again, and to replace a strategy that somebody set for good.
 func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found) error {
 	have := annotations.Stanza(f.meta.GetAnnotations())
-	var above []schedule.Pause
 	switch {
 	case o.end:
 		return nil
@@ -216,15 +250,9 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 		if len(around.Uses(policy.Query{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
 			return nil
 		}
-		above = around.Above(cm.Namespace)
 	}
-	if pause := o.paused(k, f); pause != "" {
+	if pause := o.paused(ctx, k, f); pause != "" {
 		return errors.New(pause)
-	}
-	for _, p := range above {
-		for _, n := range print.New(o.Env, f.zone).PauseNeeds(p) {
-			return fmt.Errorf("%s %s; 'allow' does not end that: see %s", n.About, n.What, n.Remedy)
-		}
 	}
 	return fmt.Errorf("no policy applies to %s: change is permitted there already, and after this permission ends it never would be again", f)
 }
