@@ -1,7 +1,6 @@
 package factory
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +15,6 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // AgentState is what the heartbeat says about the agent.
@@ -81,7 +78,10 @@ func (c *Factory) agentIn(ctx context.Context, k *Cluster, namespace string) (Ag
 	switch {
 	case apierrors.IsNotFound(err):
 		missing := fmt.Sprintf("no agent runs in namespace %s: install it with %s", namespace, c.Suggest().Install())
-		return AgentState{Namespace: namespace, Missing: missing + k.silentPods(ctx, namespace)}, nil
+		if why, installed := k.silentAgent(ctx, namespace); installed {
+			missing = fmt.Sprintf("the agent in namespace %s is installed, but does not show itself: %s", namespace, why)
+		}
+		return AgentState{Namespace: namespace, Missing: missing}, nil
 	case err != nil:
 		return AgentState{Namespace: namespace}, fmt.Errorf("%w: %w", errUnknownAgent, err)
 	}
@@ -102,63 +102,14 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 	}
 	s.Heartbeat = at
 	if age := now.Sub(at); age > staleAfter {
-		s.Missing = fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): see 'kubectl -n %s get pods'", cm.Namespace, age.Round(time.Second), at.UTC().Format(time.RFC3339), cm.Namespace)
-		s.Missing += k.silentPods(ctx, cm.Namespace)
+		why, _ := k.silentAgent(ctx, cm.Namespace)
+		s.Missing = fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", cm.Namespace, age.Round(time.Second), at.UTC().Format(time.RFC3339), why)
 	}
 	return s
 }
 
 // aheadBy is how far the agent's clock may be ahead of the API server's.
 const aheadBy = 90 * time.Second
-
-// silentPods says what becomes of the agent's pods, for whoever may look at them: ; pod
-// maint-agent-x: ImagePullBackOff.
-func (k *Cluster) silentPods(ctx context.Context, namespace string) string {
-	list, err := k.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods, Limit: 10})
-	if err != nil {
-		return ""
-	}
-	var said []string
-	for _, p := range list.Items {
-		if reason := whyNotRunning(&p); reason != "" {
-			said = append(said, "pod "+p.Name+": "+reason)
-		}
-	}
-	return view.Prefix("; ", strings.Join(said, ", "))
-}
-
-// whyNotRunning is why a pod does not do its work; empty: it does, as far as it tells.
-func whyNotRunning(p *corev1.Pod) string {
-	for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
-		switch {
-		case s.State.Waiting != nil && s.State.Waiting.Reason != "":
-			last := ""
-			if t := s.LastTerminationState.Terminated; t != nil {
-				last = fmt.Sprintf(", after exit code %d (%s)", t.ExitCode, t.Reason)
-			}
-			return s.State.Waiting.Reason + last + view.Prefix(": ", document.Cut(s.State.Waiting.Message, document.MaxMessage/4))
-		case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
-			return fmt.Sprintf("exit code %d (%s)", s.State.Terminated.ExitCode, s.State.Terminated.Reason)
-		}
-	}
-	if p.Status.Phase == corev1.PodFailed { // evicted, or lost with its node
-		return cmp.Or(p.Status.Reason, string(p.Status.Phase)) + view.Prefix(": ", document.Cut(p.Status.Message, document.MaxMessage/4))
-	}
-	for _, s := range p.Status.ContainerStatuses {
-		if t := s.LastTerminationState.Terminated; t != nil && !s.Ready {
-			return fmt.Sprintf("not ready, started again after exit code %d (%s), restarts: %d", t.ExitCode, t.Reason, s.RestartCount)
-		}
-	}
-	for _, c := range p.Status.Conditions {
-		if c.Status == corev1.ConditionFalse && (c.Type == corev1.PodScheduled || c.Type == corev1.PodReady) {
-			return view.Prefix("", c.Reason) + view.Prefix(": ", document.Cut(c.Message, document.MaxMessage/4))
-		}
-	}
-	if p.Status.Phase != corev1.PodRunning {
-		return string(p.Status.Phase)
-	}
-	return ""
-}
 
 // silentEvery is how often the heartbeat of a silent agent is read: who waits for the agent
 // learns soon that it is back.

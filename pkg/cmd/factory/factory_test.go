@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,6 +80,7 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 	again.Status.ContainerStatuses[0].RestartCount = 3
 	again.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
 	evicted.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"}
+	quota := appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "pods is forbidden: exceeded quota: compute"}
 	for _, c := range []struct {
 		name    string
 		objects []runtime.Object
@@ -89,7 +91,12 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 		{"one that was silent for half a minute", []runtime.Object{heartbeat(31 * time.Second)}, exit.CodeNoAgent, "last showed itself 31s ago"},
 		{"one whose pods begin again or were evicted", []runtime.Object{heartbeat(time.Hour), again, evicted}, exit.CodeNoAgent, "see 'kubectl -n maint-system get pods'; pod a: not ready, started again after exit code 137 (OOMKilled), restarts: 3, pod b: Evicted: low on memory"},
 		{"one that is silent, with its pods", []runtime.Object{heartbeat(time.Hour), podOf("a", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}), podOf("b", corev1.ContainerState{}), podOf("c", corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}})}, exit.CodeNoAgent, "see 'kubectl -n maint-system get pods'; pod a: ImagePullBackOff: no such image, pod c: exit code 1 (Error)"},
-		{"none, and its pods do not start", []runtime.Object{podOf("a", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})}, exit.CodeNoAgent, "install it with 'kubectl maint install --apply'; pod a: CrashLoopBackOff, after exit code 2 (Error)"},
+		{"none, and its pods do not start", []runtime.Object{podOf("a", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})}, exit.CodeNoAgent, "the agent in namespace maint-system is installed, but does not show itself: see 'kubectl -n maint-system get pods'; pod a: CrashLoopBackOff, after exit code 2 (Error)"},
+		{"one that is scaled to nothing", []runtime.Object{heartbeat(time.Hour), deploymentOf(0)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago (2026-11-20T23:00:00Z): its Deployment maint-agent is scaled to 0 replicas: start it with 'kubectl -n maint-system scale deployment maint-agent --replicas=2'"},
+		{"one that was scaled to nothing before it began", []runtime.Object{deploymentOf(0)}, exit.CodeNoAgent, "the agent in namespace maint-system is installed, but does not show itself: its Deployment maint-agent is scaled to 0 replicas: start it with"},
+		{"one whose pods a quota refuses", []runtime.Object{deploymentOf(2, quota)}, exit.CodeNoAgent, "is installed, but does not show itself: its Deployment maint-agent cannot create pods: pods is forbidden: exceeded quota: compute: see 'kubectl -n maint-system describe deployment maint-agent'"},
+		{"one whose second pod a quota refuses", []runtime.Object{heartbeat(time.Hour), deploymentOf(2, quota), evicted}, exit.CodeNoAgent, "exceeded quota: compute: see 'kubectl -n maint-system describe deployment maint-agent'; pod b: Evicted: low on memory"},
+		{"one whose Deployment has pods again", []runtime.Object{heartbeat(time.Hour), deploymentOf(2)}, exit.CodeNoAgent, "ago (2026-11-20T23:00:00Z): see 'kubectl -n maint-system get pods'"},
 		{"one whose last beat is old", []runtime.Object{heartbeat(time.Hour)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
 		{"one that cannot be read", []runtime.Object{broken}, exit.CodeNoAgent, "cannot be read"},
 		{"one of a time to come", []runtime.Object{heartbeat(-time.Hour)}, exit.CodeNoAgent, "is of a time to come"},
@@ -106,6 +113,25 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The caller may see no more than the heartbeat.
+func TestWhoMayNotLookAtTheAgentIsToldNoReason(t *testing.T) {
+	k := clusterOf(deploymentOf(0))
+	for _, resource := range []string{"deployments", "pods"} {
+		k.Kube.(*fake.Clientset).PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("not for you") })
+	}
+	f := &Factory{Env: Env{Name: "kubectl maint", Now: saturday}}
+	if err := f.NeedAgent(t.Context(), k); exit.CodeOf(err) != exit.CodeNoAgent || err.Error() != "no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'" {
+		t.Error(err)
+	}
+}
+
+// deploymentOf is the agent's.
+func deploymentOf(replicas int32, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: "maint-agent", Labels: map[string]string{"app.kubernetes.io/name": "maint-agent"}}}
+	d.Spec.Replicas, d.Status.Conditions = &replicas, conditions
+	return d
 }
 
 // podOf is a pod of the agent with one container.
