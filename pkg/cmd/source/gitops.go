@@ -32,6 +32,7 @@ type Substitution struct {
 	File, Name string
 	path       string // of the folder that it applies
 	roots      []string
+	tree       bool // it was not named, but is in the working tree of files that were
 }
 
 // ReadGitOps looks through files for what kustomize, Flux, Argo CD and Helm do with the
@@ -121,19 +122,25 @@ func makesOurs(entry *yaml.Node) bool {
 }
 
 // Applies says whether a file is in the folder that is applied: below any of the folders
-// that were read, since which of them is the repository's top is not known.
+// that may be the repository's top.
 func (s Substitution) Applies(file string) bool {
 	path := filepath.Clean("./" + strings.TrimPrefix(s.path, "/"))
-	if path == "." {
+	if path == "." && !s.tree {
 		return true
 	}
-	for _, root := range s.roots {
-		below, err := filepath.Rel(root, file)
-		if err == nil && strings.HasPrefix(filepath.ToSlash(below), filepath.ToSlash(path)+"/") {
-			return true
-		}
+	return slices.ContainsFunc(s.roots, func(root string) bool { return isBelow(filepath.Join(root, path), file) })
+}
+
+func isBelow(folder, file string) bool {
+	from, err := filepath.Abs(folder)
+	if err != nil {
+		return false
 	}
-	return false
+	to, err := filepath.Abs(file)
+	if err != nil {
+		return false
+	}
+	return strings.HasPrefix(to, from+string(filepath.Separator))
 }
 
 // Chart is the folder of the Helm chart of which a file is a template; empty: none.

@@ -72,3 +72,42 @@ func TestLintKnowsTheToolsBesideADocument(t *testing.T) {
 		})
 	}
 }
+
+// Who lints a part of a repository is told what Flux makes of it, as who lints all of it.
+func TestLintKnowsTheTreeOfADocument(t *testing.T) {
+	const eaten = "apps/nightly.yaml:15: Flux takes ${…} for a variable of its own, since Kustomization apps has postBuild: put the annotation kustomize.toolkit.fluxcd.io/substitute: disabled on this ConfigMap\n"
+	substitutes := fluxApps + "  postBuild: {substitute: {a: b}}\n"
+	for name, c := range map[string]struct {
+		flux  map[string]string
+		noGit bool
+		lint  []string
+		out   string
+	}{
+		"one manifest":                    {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"apps/nightly.yaml"}, out: eaten},
+		"one folder":                      {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"apps"}, out: eaten},
+		"both folders":                    {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"apps", "clusters"}, out: eaten},
+		"all of it, and told once":        {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"."}, out: eaten},
+		"the whole tree is applied":       {flux: map[string]string{"clusters/apps.yaml": strings.Replace(substitutes, "  path: ./apps\n", "", 1)}, lint: []string{"apps"}, out: eaten},
+		"another folder is applied":       {flux: map[string]string{"clusters/apps.yaml": strings.Replace(substitutes, "./apps", "./app", 1)}, lint: []string{"apps"}},
+		"Flux replaces nothing":           {flux: map[string]string{"clusters/apps.yaml": fluxApps}, lint: []string{"apps/nightly.yaml"}},
+		"what Git does not show":          {flux: map[string]string{".cache/apps.yaml": substitutes}, lint: []string{"apps"}},
+		"beside it is what nobody parses": {flux: map[string]string{"clusters/apps.yaml": substitutes, "broken.yaml": "kustomize.toolkit.fluxcd.io/ postBuild: ["}, lint: []string{"apps"}, out: eaten},
+		"outside of any tree":             {flux: map[string]string{"clusters/apps.yaml": substitutes}, noGit: true, lint: []string{"apps"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"apps/nightly.yaml": scalesWeb, ".git": "gitdir: elsewhere\n"}
+			if c.noGit {
+				delete(files, ".git")
+			}
+			maps.Copy(files, c.flux)
+			cmdtest.WriteFiles(t, files)
+			args := []string{"lint"}
+			for _, path := range c.lint {
+				args = append(args, "-f", path)
+			}
+			if got := cmdtest.Offline(t, cmd.Run, "", args...); got.Out != c.out || (got.Code != 0) != (c.out != "") {
+				t.Errorf("exit code %d, and it says %q, want %q", got.Code, got.Out, c.out)
+			}
+		})
+	}
+}

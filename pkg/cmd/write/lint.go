@@ -33,8 +33,9 @@ func NewLint(c *factory.Factory) *cobra.Command {
 		Short: "Check documents in files, and show all faults with their lines",
 		Long: `Show all faults of all documents in files and folders. A file holds a document, or a
 manifest of the ConfigMap that a document is in. If files of kustomize, Flux or Helm are
-there too, lint warns about what these tools would change. No cluster is asked. The exit
-code is 1 if there are faults; it is 0 if there are only warnings.`,
+there too, lint warns about what these tools would change; of Flux's variables also where
+its Kustomization is elsewhere in the files' Git working tree. No cluster is asked. The
+exit code is 1 if there are faults; it is 0 if there are only warnings.`,
 		Example: "  kubectl maint lint -f examples/\n  cat plan.yaml | kubectl maint lint -f - -o json",
 		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
@@ -64,6 +65,7 @@ func (o *lintOptions) Run(context.Context) error {
 	}
 	docs, found := source.DocumentsIn(files)
 	tools := source.ReadGitOps(files)
+	tools.AddTrees(files)
 	helmHints(tools, found, files)
 	found = append(found, gitOpsFaults(tools, docs)...)
 	for _, d := range docs {

@@ -1,0 +1,85 @@
+package source
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// AddTrees takes in what substitutes variables from the working trees of Git that files are in:
+// who lints one manifest is told what becomes of it, too. What cannot be read is nothing.
+func (g *GitOps) AddTrees(files []File) {
+	var tops []string
+	read := map[string]bool{}
+	for _, f := range files {
+		if f.Path == "-" {
+			continue
+		}
+		if at, err := filepath.Abs(f.Path); err == nil {
+			read[at] = true
+		}
+		if top, ok := treeOf(f.Root); ok && !slices.Contains(tops, top) {
+			tops = append(tops, top)
+		}
+	}
+	for i := range g.Substitutes {
+		g.Substitutes[i].roots = slices.Concat(g.Substitutes[i].roots, tops)
+	}
+	for _, top := range tops {
+		for _, s := range ReadGitOps(substituting(top, read)).Substitutes {
+			s.tree = true
+			g.Substitutes = append(g.Substitutes, s)
+		}
+	}
+}
+
+// treeOf is the top of the working tree that a file or folder is in; false: it is in none.
+func treeOf(path string) (string, bool) {
+	at, err := filepath.Abs(path)
+	for ; err == nil; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at, true
+		}
+		if filepath.Dir(at) == at {
+			break
+		}
+	}
+	return "", false
+}
+
+// What is looked at of a tree (guesses: a repository of manifests has less).
+const (
+	mostInTree    = 20000
+	largestInTree = 1 << 20
+)
+
+// substituting are the files of a tree in which Kustomizations of Flux may be that replace
+// variables, without those that were read already.
+func substituting(top string, read map[string]bool) []File {
+	var out []File
+	seen := 0
+	_ = filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
+		switch seen++; {
+		case seen > mostInTree:
+			return filepath.SkipAll
+		case err != nil:
+			return nil //nolint:nilerr // of what cannot be read nothing is known
+		case entry.IsDir() && file != top && strings.HasPrefix(entry.Name(), "."):
+			return filepath.SkipDir
+		case !entry.Type().IsRegular() || read[file] || !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(file)):
+			return nil
+		}
+		if info, err := entry.Info(); err != nil || info.Size() > largestInTree {
+			return nil //nolint:nilerr // as above
+		}
+		text, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(text, []byte("kustomize.toolkit.fluxcd.io/")) && bytes.Contains(text, []byte("postBuild")) {
+			out = append(out, File{Path: file, Root: top, Text: text})
+		}
+		return nil //nolint:nilerr // as above
+	})
+	return out
+}
