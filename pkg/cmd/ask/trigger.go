@@ -262,13 +262,16 @@ func (o *triggerOptions) ready(ctx context.Context, k *factory.Cluster, cm *core
 	if o.readyNow(ctx, k, cm) == "" {
 		return cm, nil
 	}
-	inner, cancel := context.WithTimeout(ctx, factory.AgentTimeout)
+	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w, err := watch.ConfigMaps(inner, k, cm.Namespace, watch.ByName(cm.Name))
 	if err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(o.ErrOut, "waiting for the agent: %s\n", o.readyNow(ctx, k, cm))
+	agent, tick, late := o.WatchAgent(k), time.NewTicker(time.Second), time.NewTimer(factory.AgentTimeout)
+	defer tick.Stop()
+	defer late.Stop()
 	for {
 		now := w.ConfigMap(cm.Namespace, cm.Name)
 		if now == nil || now.UID != cm.UID {
@@ -279,9 +282,18 @@ func (o *triggerOptions) ready(ctx context.Context, k *factory.Cluster, cm *core
 			return now, nil
 		}
 		select {
+		case <-ctx.Done():
+			return nil, watch.EndedEarly(ctx, "nothing was asked: "+missing)
 		case <-w.Changed:
-		case <-inner.Done():
-			return nil, o.notReady(ctx, now, missing)
+		case <-tick.C:
+			if err := agent.Check(ctx, "nothing was asked: "+missing); err != nil {
+				return nil, err
+			}
+		case <-late.C:
+			if !agent.Falters(ctx) {
+				return nil, notReady(now, missing)
+			}
+			late.Reset(factory.SilentEvery)
 		}
 	}
 }
@@ -300,11 +312,8 @@ func (o *triggerOptions) readyNow(ctx context.Context, k *factory.Cluster, cm *c
 	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(cm.Annotations[annotations.StatusMessage])
 }
 
-func (o *triggerOptions) notReady(ctx context.Context, cm *corev1.ConfigMap, missing string) error {
-	switch {
-	case ctx.Err() != nil:
-		return watch.EndedEarly(ctx, "nothing was asked: "+missing)
-	case cm.Annotations[annotations.StatusObserved] == "":
+func notReady(cm *corev1.ConfigMap, missing string) error {
+	if cm.Annotations[annotations.StatusObserved] == "" {
 		return exit.Errorf(exit.CodeNoAgent, "the agent does not look at plan %s: does it watch namespace %s?", cm.Name, cm.Namespace)
 	}
 	return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked", missing)

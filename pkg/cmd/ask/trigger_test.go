@@ -92,6 +92,7 @@ func TestTriggerWaitsUntilATokenWouldCount(t *testing.T) {
 		edit  func(*corev1.ConfigMap)
 		becom func(o *cmdtest.Cluster) // while it waits
 		flags []string
+		dies  bool // the agent shows itself no more
 		code  int
 		err   string
 		asked bool
@@ -103,11 +104,14 @@ func TestTriggerWaitsUntilATokenWouldCount(t *testing.T) {
 		}, err: "waiting for the agent: an earlier trigger of plan orders is not handled yet: queued\n", asked: true},
 		{name: "the other token stays", edit: pending, code: 3, err: "waiting for the agent: an earlier trigger of plan orders is not handled yet: queued\nerror: an earlier trigger of plan orders is not handled yet: queued; nothing was asked\n"},
 		{name: "the time is over first", edit: pending, flags: []string{"--wait", "--timeout", "5s"}, code: 124, err: "waiting for the agent: an earlier trigger of plan orders is not handled yet: queued\nerror: --timeout passed: nothing was asked: an earlier trigger of plan orders is not handled yet: queued\n"},
+		{name: "the agent was killed a moment ago, and never handles the other token", edit: pending, dies: true, code: 5, err: "waiting for the agent: an earlier trigger of plan orders is not handled yet: queued\nerror: the agent in namespace maint-system last showed itself 31s ago (2026-11-21T00:00:00Z): see 'kubectl -n maint-system get pods'; nothing was asked: an earlier trigger of plan orders is not handled yet: queued\n"},
+		{name: "the agent was killed a moment ago, and never looks at the plan", edit: unseen, dies: true, code: 5, err: "waiting for the agent: it has not looked at plan orders yet\nerror: the agent in namespace maint-system last showed itself 31s ago (2026-11-21T00:00:00Z): see 'kubectl -n maint-system get pods'; nothing was asked: it has not looked at plan orders yet\n"},
 		{name: "the plan is deleted", edit: unseen, becom: func(o *cmdtest.Cluster) { o.Deletes("configmaps", "orders") }, code: 1, err: "waiting for the agent: it has not looked at plan orders yet\nerror: plan orders was deleted meanwhile\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", "", c.edit), cmdtest.Agent())
+				o.Moves = c.dies
 				if c.becom != nil {
 					o.Told(map[string]func(){"waiting for the agent": cmdtest.Later(func() { c.becom(o) })})
 				}

@@ -111,9 +111,9 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 // aheadBy is how far the agent's clock may be ahead of the API server's.
 const aheadBy = 90 * time.Second
 
-// silentEvery is how often the heartbeat of a silent agent is read: who waits for the agent
+// SilentEvery is how often the heartbeat of a silent agent is read: who waits for the agent
 // learns soon that it is back.
-const silentEvery = 5 * time.Second
+const SilentEvery = 5 * time.Second
 
 // AgentLiveness knows while a command goes on whether the agent is at work, falls silent and
 // comes back.
@@ -181,7 +181,7 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 	case err != nil:
 		a.next = now.Add(staleAfter)
 	case s.Missing != "":
-		a.next = now.Add(silentEvery)
+		a.next = now.Add(SilentEvery)
 	default:
 		a.next = s.Heartbeat.Add(staleAfter + time.Second - a.k.Skew())
 	}
@@ -200,6 +200,13 @@ func (a *AgentLiveness) Check(ctx context.Context, stands string) error {
 		return exit.Errorf(exit.CodeNoAgent, "%s; %s", s.Missing, stands)
 	}
 	return nil
+}
+
+// Falters says whether the agent has missed several beats: what it leaves undone may be its silence
+// then, which Check tells as soon as that is sure.
+func (a *AgentLiveness) Falters(ctx context.Context) bool {
+	s, err := a.c.Agent(ctx, a.k)
+	return err == nil && !s.Heartbeat.IsZero() && a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat) > staleAfter/2
 }
 
 // NeedAgent refuses to go on where nobody would act on what is asked. Whoever

@@ -95,7 +95,11 @@ func (w *nodeWait) follow(ctx context.Context) error {
 				return err
 			}
 		case <-silent.C:
-			if w.expected != "" && !w.reported {
+			switch {
+			case w.expected == "" || w.reported:
+			case w.agent.Falters(ctx):
+				silent.Reset(factory.SilentEvery)
+			default:
 				return exit.Errorf(exit.CodeNoAgent, "the agent says nothing of %s: it is too old for that, or watches one namespace alone; %s", view.NodeWords(w.names), w.left)
 			}
 		}
