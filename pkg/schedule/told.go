@@ -10,15 +10,34 @@ import (
 // follows each reason, and says who said so.
 func Told(v Verdict, whose string) *Gate {
 	beyond := course(&unready{why: notSaid + whose})
-	first := told{permits: v.Permitted, began: secondOf(v.Since, beginning), until: secondOf(v.Until, never), why: v.Reason + whose, then: beyond}
+	first := told{
+		permits: v.Permitted, began: secondOf(v.Since, beginning), until: secondOf(v.Until, never), then: beyond,
+		why: v.Reason + whose, holds: saidUntil(v.Reason), later: thenPermitted(v.Permitted) + whose,
+	}
 	if n := v.Next; n != nil {
-		why := "not permitted then" + whose
-		if n.Permitted {
-			why = "permitted then" + whose
-		}
-		first.then = &told{permits: n.Permitted, began: n.Start.Unix(), until: secondOf(n.End, never), why: why, then: beyond}
+		first.then = &told{permits: n.Permitted, began: n.Start.Unix(), until: secondOf(n.End, never), why: thenPermitted(n.Permitted) + whose, holds: never, then: beyond}
 	}
 	return &Gate{course: &first}
+}
+
+func thenPermitted(is bool) string {
+	if is {
+		return "permitted then"
+	}
+	return "not permitted then"
+}
+
+// saidUntil is up to when a reason holds that names the end of a strategy, as stanzas do. What
+// follows it may permit no more than it did, for a reason that nobody told.
+func saidUntil(reason string) int64 {
+	for _, strategy := range []Strategy{RestrictiveUntil, PermissiveUntil} {
+		_, after, found := strings.Cut(reason, string(strategy)+" ")
+		text, _, _ := strings.Cut(after, " ")
+		if at, err := time.Parse(time.RFC3339, text); found && err == nil {
+			return at.Unix()
+		}
+	}
+	return never
 }
 
 const notSaid = "not known beyond what was said"
@@ -38,6 +57,8 @@ type told struct {
 	permits      bool
 	began, until int64
 	why          string
+	holds        int64  // up to when that is why
+	later        string // why after that
 	then         course
 }
 
@@ -69,10 +90,13 @@ func (s *told) since(t int64) int64 {
 }
 
 func (s *told) reason(t int64) string {
-	if t < s.until {
-		return s.why
+	switch {
+	case t >= s.until:
+		return s.then.reason(t)
+	case t >= s.holds:
+		return s.later
 	}
-	return s.then.reason(t)
+	return s.why
 }
 
 func (s *told) ready(t int64) bool { return t < s.until || s.then.ready(t) }

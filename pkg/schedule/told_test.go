@@ -84,3 +84,23 @@ func TestAPauseIsReadFromWhatItSays(t *testing.T) {
 		}
 	}
 }
+
+// A freeze within a stretch that is closed for longer is not why nothing is permitted after its end.
+func TestAFreezeThatIsOverIsNoReasonThatWasTold(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC) }
+	now, frozen, opens := day(2), day(3), day(5)
+	for _, c := range []struct{ reason, first, then string }{
+		{"RestrictiveUntil 2026-03-03T00:00:00Z by jane (unverified): launch", "RestrictiveUntil 2026-03-03T00:00:00Z by jane (unverified): launch, says the agent", "not permitted then, says the agent"},
+		{"namespace: RestrictiveUntil 2026-03-03T00:00:00Z", "namespace: RestrictiveUntil 2026-03-03T00:00:00Z, says the agent", "not permitted then, says the agent"},
+		{"policy night: outside of the windows", "policy night: outside of the windows, says the agent", "policy night: outside of the windows, says the agent"},
+		{"RestrictiveUntil soon", "RestrictiveUntil soon, says the agent", "RestrictiveUntil soon, says the agent"},
+	} {
+		g := Told(Verdict{Ready: true, Reason: c.reason, Until: &opens, Next: &Following{Permitted: true, Start: opens}}, ", says the agent")
+		if got := g.Verdict(now); got.Permitted || got.Reason != c.first {
+			t.Errorf("%q, want %q", got.Reason, c.first)
+		}
+		if got := g.Verdict(frozen); got.Permitted || got.Reason != c.then || got.Until == nil || !got.Until.Equal(opens) {
+			t.Errorf("after its end %q until %v, want %q", got.Reason, got.Until, c.then)
+		}
+	}
+}
