@@ -120,6 +120,14 @@ func (a *Agenda) namespace(name string) {
 func (a *Agenda) policy(p policy.State) {
 	owner := calendar.Owner{Kind: "policy", Namespace: p.Namespace, Name: p.Name}
 	a.Owners = append(a.Owners, owner)
+	first := len(a.Entries)
+	a.policyAlways(owner, p)
+	made := a.World.created[policy.PolicyRef{Name: p.Name, Namespace: p.Namespace}]
+	a.Entries = append(a.Entries[:first], after(made, a.Entries[first:])...)
+}
+
+// policyAlways takes in what a policy would have come to had it always been there.
+func (a *Agenda) policyAlways(owner calendar.Owner, p policy.State) {
 	inForce := a.World.Resolver.Policy(p.Namespace, p.Name)
 	windows := a.windows(owner, inForce)
 	a.Entries = append(a.Entries, windows...)
@@ -134,6 +142,21 @@ func (a *Agenda) policy(p policy.State) {
 	case p.Spec.Strategy == schedule.Restrictive && !p.Stanza.Set():
 		a.add(a.always(owner, string(schedule.Restrictive)))
 	}
+}
+
+// after are entries as far as they are not before an instant, at which what they are of was made.
+func after(made time.Time, entries []calendar.Entry) []calendar.Entry {
+	var out []calendar.Entry
+	for _, e := range entries {
+		if !e.End.After(made) {
+			continue
+		}
+		if e.Start.Before(made) {
+			e.Start, e.Unbegun = made, false
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 func (a *Agenda) windows(owner calendar.Owner, p *schedule.Policy) []calendar.Entry {

@@ -79,7 +79,7 @@ func readEach(ctx context.Context, k *factory.Cluster, agentNamespace string, na
 			continue
 		}
 		for j := range lists[i].Items {
-			putDocument(out.Resolver.Resolver, &lists[i].Items[j])
+			out.putDocument(&lists[i].Items[j])
 		}
 	}
 	return out
@@ -135,7 +135,7 @@ func readEverything(ctx context.Context, k *factory.Cluster, agentNamespace stri
 	}
 	out, known := Around{Resolver: newResolver(agentNamespace)}, map[string]namespace{}
 	for i := range documents.Items {
-		putDocument(out.Resolver.Resolver, &documents.Items[i])
+		out.putDocument(&documents.Items[i])
 	}
 	for i := range all.Items {
 		ns := &all.Items[i]

@@ -63,7 +63,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		readAround = ReadAllAround
 	}
 	around := readAround(ctx, k, agent.Namespace, namespaces...)
-	w.Resolver = around.Resolver.Resolver
+	w.Resolver, w.created = around.Resolver.Resolver, around.created
 	for i, cm := range objects {
 		w.Plans[i].past = pastOf(ledgers, cm)
 		w.Plans[i].gate, w.Plans[i].gated = around.PlanGate(c, agent, cm)

@@ -16,6 +16,39 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
+// Nothing of a policy was so before it was made: no window, and no time in which nothing was permitted.
+func TestTheCalendarOfAClusterHasNothingOfAPolicyBeforeItWasMade(t *testing.T) {
+	made := time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		spec string
+		want []string
+	}{
+		"windows":     {"{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '10:00', end: '11:00'}, {start: '12:00', end: '13:00'}, {start: '14:00', end: '15:00'}]}}", []string{"policy shop/night: window [11-20 12:30, 11-20 13:00)", "policy shop/night: window [11-20 14:00, 11-20 15:00)"}},
+		"restrictive": {"{strategy: Restrictive}", []string{"policy shop/night: freeze [11-20 12:30, *): Restrictive"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night := cmdtest.Policy("night", c.spec)
+			night.CreationTimestamp.Time = made
+			_, k := clusterOf(t, "shop", cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), night)
+			w, err := ReadCluster(t.Context(), telling(&bytes.Buffer{}), k, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := Agenda{World: w, Now: cmdtest.Now(), From: made.Add(-3 * time.Hour), To: made.Add(210 * time.Minute)}
+			if err := a.Gather(); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range a.Entries {
+				got = append(got, line(e))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestTheCalendarOfAClusterTellsHowThePastEnded, and has nothing before a plan was made.
 func TestTheCalendarOfAClusterTellsHowThePastEnded(t *testing.T) {
 	at := func(clock string) *time.Time {

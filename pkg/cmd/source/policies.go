@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,7 @@ type Resolver struct {
 	namespaces map[string]error // whose annotations could not be read
 	documents  map[string]error // whose policies and calendars could not be read
 	told       map[string]bool  // of these, what was warned of
+	created    map[policy.PolicyRef]time.Time
 }
 
 // ReadResolver reads what may stand behind objects of some namespaces: what is in them, and in
@@ -33,7 +35,7 @@ func ReadResolver(ctx context.Context, k *factory.Cluster, agentNamespace string
 }
 
 func newResolver(agentNamespace string) Resolver {
-	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}}
+	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}, created: map[policy.PolicyRef]time.Time{}}
 }
 
 // hidden is why what stands behind an object's gate is not all known; frozen says that it
@@ -184,9 +186,10 @@ const policiesAndCalendars = annotations.LabelKind + " in (" + annotations.KindP
 // for each of more would take longer).
 const manyNamespaces = 4
 
-func putDocument(b *policy.Resolver, cm *corev1.ConfigMap) {
+func (b Resolver) putDocument(cm *corev1.ConfigMap) {
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		b.PutPolicy(annotations.Policy(cm))
+		b.created[policy.PolicyRef{Name: cm.Name, Namespace: cm.Namespace}] = cm.CreationTimestamp.Time
 		return
 	}
 	c, _ := annotations.Calendar(cm)

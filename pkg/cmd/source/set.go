@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -19,6 +20,7 @@ type Set struct {
 	Plans    []Plan
 	Sleepers []HibernatePlan
 	policies []policy.State
+	created  map[policy.PolicyRef]time.Time // when policies in a cluster were made
 	Resolver *policy.Resolver
 	Pauses   map[string]schedule.Pause // of namespaces
 	// templates are step templates, by namespace/name.
