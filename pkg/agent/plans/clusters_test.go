@@ -79,6 +79,67 @@ func TestTheMirrorOfAPlanStandsWhereItsTargetIs(t *testing.T) {
 	})
 }
 
+// A plan may move to another cluster, or back: the former mirror would say for ever that something
+// runs. What moved while no agent ran stays where it was, and stands at the new place, too.
+func TestTheMirrorOfAPlanMovesToAnotherCluster(t *testing.T) {
+	const key = "mirror.maint.dev/nightly-next-run"
+	for name, c := range map[string]struct {
+		from, to string
+		down     bool
+	}{
+		"there":                     {from: "", to: onStg},
+		"back":                      {from: onStg, to: ""},
+		"there while no agent runs": {from: "", to: onStg, down: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			beside(t, func(w *world, far *agenttest.Cluster) {
+				far.Put(deployment(true, nil))
+				w.api.Put(deployment(true, nil))
+				stands := func() (here, there bool) {
+					return w.api.Get("deployments", shop, "orders").GetAnnotations()[key] != "", far.Get("deployments", shop, "orders").GetAnnotations()[key] != ""
+				}
+				w.plan("nightly", c.from+orders+tenMins+hook)
+				w.begins()
+				w.after(5 * time.Second)
+				if here, there := stands(); here != (c.from == "") || there == here {
+					t.Fatalf("here %t, there %t", here, there)
+				}
+				if c.down {
+					w.agent.stop()
+				}
+				w.plan("nightly", c.to+orders+tenMins+hook)
+				if c.down {
+					w.begins()
+				}
+				w.after(5 * time.Second)
+				if here, there := stands(); here != (c.to == "" || c.down) || there != (c.to != "") {
+					t.Errorf("after it moved: here %t, there %t", here, there)
+				}
+			})
+		})
+	}
+}
+
+func TestTheMirrorFollowsAConnectorThatLedElsewhereWhileNoAgentRan(t *testing.T) {
+	const key = "mirror.maint.dev/nightly-next-run"
+	beside(t, func(w *world, far *agenttest.Cluster) {
+		far.Put(deployment(true, nil))
+		w.plan("nightly", onStg+orders+tenMins+hook)
+		w.begins()
+		w.after(5 * time.Second)
+		w.agent.stop()
+		far.Put(deployment(true, nil)) // another cluster's, on which nobody wrote
+		other := w.connector()
+		other.Data[annotations.DataConnector] = strings.Replace(other.Data[annotations.DataConnector], "kubeconfigRef: {name: stg}", "kubeconfigRef: {name: other}", 1)
+		w.api.Put(other, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "other"}, Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)}})
+		w.begins()
+		w.after(5 * time.Second)
+		if there := far.Get("deployments", shop, "orders").GetAnnotations(); there[key] == "" {
+			t.Errorf("it is not there: %v", there)
+		}
+	})
+}
+
 func TestWhatKeepsAPlanFromItsTargetElsewhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(w *world, far *agenttest.Cluster)

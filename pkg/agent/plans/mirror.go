@@ -79,7 +79,7 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 	if err != nil {
 		return // words: JSON can say them all
 	}
-	digest := annotations.Hash10(known.Spec.Target.APIVersion, known.Spec.TargetSaid(), string(b))
+	digest := annotations.Hash10(append(mirrorPlace(known), string(b))...)
 	if len(values) == 0 || m.Digest == digest {
 		return
 	}
@@ -90,6 +90,19 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 		return
 	}
 	m.Digest, m.Again = digest, time.Time{}
+}
+
+// mirrorPlace is where a plan wants its mirror: on another cluster also how that is reached, since
+// its connector may lead elsewhere under the same name.
+func mirrorPlace(known *store.CachedPlan) []string {
+	place := []string{known.Spec.Target.APIVersion, known.Spec.TargetSaid()}
+	if on := known.Cluster(); on != nil {
+		reached, err := json.Marshal(on)
+		if err == nil { // JSON can say all of it
+			place = append(place, string(reached))
+		}
+	}
+	return place
 }
 
 // moved says whether a plan wants its mirror elsewhere, or under another prefix, than where
