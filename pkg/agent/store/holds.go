@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -18,22 +19,52 @@ import (
 type Holds struct {
 	mu     sync.Mutex
 	byMark map[string]*heldObject
-	byRun  map[types.NamespacedName]map[string]string // mark by the path of the step
+	byRun  map[types.NamespacedName]*holdingRun
+	kept   int                                    // bytes of records that are kept
+	read   func(cm *corev1.ConfigMap) run.Journal // of a run's object
 }
 
 type heldObject struct {
 	restoring sync.Mutex // restores of one object come one after another: each looks who is still there
-	holders   []executors.Holder
-	runs      []types.NamespacedName // of the holders
-	since     []time.Time
+	steps     []*heldStep
+}
+
+// heldStep is a step that holds an object. Its record is read again from the run where it is
+// not kept.
+type heldStep struct {
+	executors.Holder
+	key   types.NamespacedName
+	of    *holdingRun
+	since time.Time
+}
+
+// holdingRun is a run with steps that hold objects.
+type holdingRun struct {
+	object *corev1.ConfigMap // as it last counted; nil once it has ended, and all records are kept
+	marks  map[string]string // by the path of the step
+	kept   int               // bytes of its records that are kept
+	left   bool              // some are not
 }
 
 // overFor is how long a hold that is over is remembered: longer than a pass.
 const overFor = LongestPass
 
+// What is kept of records (guesses): of most runs all, and of loops over thousands of objects
+// no more than of others. The rest stands in the runs' texts, which are packed.
+const (
+	maxKeptOfRun = 64 << 10
+	maxKept      = 16 << 20
+)
+
 // NewHolds knows of none.
 func NewHolds() *Holds {
-	return &Holds{byMark: map[string]*heldObject{}, byRun: map[types.NamespacedName]map[string]string{}}
+	return &Holds{byMark: map[string]*heldObject{}, byRun: map[types.NamespacedName]*holdingRun{}, read: readJournal}
+}
+
+// readJournal reads the journal of a run that counted when it was taken in; an empty one
+// where that is not possible.
+func readJournal(cm *corev1.ConfigMap) run.Journal {
+	return (&LiveRun{Object: cm}).whole(nil).Journal
 }
 
 // MarkOf is the object of which a step recorded something, as executors.Mark has it; empty
@@ -54,24 +85,45 @@ func (h *Holds) saw(l *CachedRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	k := l.Key()
+	if r := h.byRun[k]; r != nil && l.Broken == nil { // what somebody else wrote over it is no record
+		r.object = l.Object
+	}
 	for i := range l.Journal.Steps {
 		rec := &l.Journal.Steps[i]
-		if _, known := h.byRun[k][rec.Path]; rec.Before == nil || rec.Restored != "" || known {
+		if rec.Before == nil || rec.Restored != "" {
+			continue
+		}
+		r := h.byRun[k]
+		if r == nil {
+			r = &holdingRun{object: l.Object, marks: map[string]string{}}
+			h.byRun[k] = r
+		}
+		if _, known := r.marks[rec.Path]; known {
 			continue
 		}
 		mark := MarkOf(rec.Before)
-		if h.byRun[k] == nil {
-			h.byRun[k] = map[string]string{}
-		}
-		h.byRun[k][rec.Path] = mark
+		r.marks[rec.Path] = mark
 		if mark == "" {
 			continue
 		}
 		if h.byMark[mark] == nil {
 			h.byMark[mark] = &heldObject{}
 		}
-		h.byMark[mark].add(k, executors.Holder{Run: l.Run.Name, Path: rec.Path, Before: rec.Before}, began(rec))
+		step := &heldStep{Holder: executors.Holder{Run: l.Run.Name, Path: rec.Path}, key: k, of: r, since: began(rec)}
+		h.keep(step, rec.Before)
+		h.byMark[mark].add(step)
 	}
+}
+
+// keep keeps a step's record where there is room.
+func (h *Holds) keep(s *heldStep, before json.RawMessage) {
+	size := len(before)
+	if s.of.kept+size > maxKeptOfRun || h.kept+size > maxKept {
+		s.of.left = true
+		return
+	}
+	s.Before = before
+	s.of.kept, h.kept = s.of.kept+size, h.kept+size
 }
 
 func began(rec *run.Record) time.Time {
@@ -82,25 +134,25 @@ func began(rec *run.Record) time.Time {
 }
 
 // add puts a holder among the others, the newest first.
-func (u *heldObject) add(k types.NamespacedName, h executors.Holder, since time.Time) {
+func (u *heldObject) add(s *heldStep) {
 	i := 0
-	for i < len(u.since) && u.since[i].After(since) {
+	for i < len(u.steps) && u.steps[i].since.After(s.since) {
 		i++
 	}
-	u.holders, u.runs, u.since = slices.Insert(u.holders, i, h), slices.Insert(u.runs, i, k), slices.Insert(u.since, i, since)
+	u.steps = slices.Insert(u.steps, i, s)
 }
 
 // Over notes that what a step found is put back, or that its run has ended.
 func (h *Holds) Over(k types.NamespacedName, path string, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	u := h.byMark[h.byRun[k][path]]
-	if u == nil {
+	r := h.byRun[k]
+	if r == nil || h.byMark[r.marks[path]] == nil {
 		return
 	}
-	for i := range u.holders {
-		if u.runs[i] == k && u.holders[i].Path == path && u.holders[i].Over.IsZero() {
-			u.holders[i].Over = now
+	for _, s := range h.byMark[r.marks[path]].steps {
+		if s.key == k && s.Path == path && s.Over.IsZero() {
+			s.Over = now
 		}
 	}
 }
@@ -108,54 +160,84 @@ func (h *Holds) Over(k types.NamespacedName, path string, now time.Time) {
 // Drop notes that a run has ended, and forgets what was over long ago.
 func (h *Holds) Drop(k types.NamespacedName, now time.Time) {
 	h.mu.Lock()
-	paths := h.byRun[k]
+	defer h.mu.Unlock()
+	r := h.byRun[k]
+	if r == nil {
+		return
+	}
 	delete(h.byRun, k)
-	for _, mark := range paths {
+	if !r.left {
+		r.object = nil
+	}
+	for _, mark := range r.marks {
 		if u := h.byMark[mark]; u != nil {
 			u.drop(k, now)
 		}
 	}
 	for mark, u := range h.byMark {
-		if len(paths) > 0 && u.forget(now.Add(-overFor)) {
+		if h.forget(u, now.Add(-overFor)) {
 			delete(h.byMark, mark)
 		}
 	}
-	h.mu.Unlock()
 }
 
 func (u *heldObject) drop(k types.NamespacedName, now time.Time) {
-	for i := range u.holders {
-		if u.runs[i] == k && u.holders[i].Over.IsZero() {
-			u.holders[i].Over = now
+	for _, s := range u.steps {
+		if s.key == k && s.Over.IsZero() {
+			s.Over = now
 		}
 	}
 }
 
 // forget drops what was over before an instant, and says whether nothing is left.
-func (u *heldObject) forget(before time.Time) bool {
-	for i := len(u.holders) - 1; i >= 0; i-- {
-		if over := u.holders[i].Over; !over.IsZero() && over.Before(before) {
-			u.holders, u.runs, u.since = slices.Delete(u.holders, i, i+1), slices.Delete(u.runs, i, i+1), slices.Delete(u.since, i, i+1)
+func (h *Holds) forget(u *heldObject, before time.Time) bool {
+	u.steps = slices.DeleteFunc(u.steps, func(s *heldStep) bool {
+		gone := !s.Over.IsZero() && s.Over.Before(before)
+		if gone {
+			s.of.kept, h.kept = s.of.kept-len(s.Before), h.kept-len(s.Before)
 		}
-	}
-	return len(u.holders) == 0
+		return gone
+	})
+	return len(u.steps) == 0
 }
 
 // Of are the holders of an object but for one step.
 func (h *Holds) Of(mark string, k types.NamespacedName, path string) []executors.Holder {
+	out, unread := h.of(mark, k, path)
+	journals := map[*corev1.ConfigMap]run.Journal{}
+	for i, object := range unread { // without the lock: a journal may be long
+		if _, there := journals[object]; !there {
+			journals[object] = h.read(object)
+		}
+		if rec := journals[object].Record(out[i].Path); rec != nil {
+			out[i].Before = rec.Before
+		}
+	}
+	return out
+}
+
+// of are the holders of an object but for one step, and the runs of those whose records are
+// not kept, by their place among them.
+func (h *Holds) of(mark string, k types.NamespacedName, path string) (out []executors.Holder, unread map[int]*corev1.ConfigMap) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	u := h.byMark[mark]
 	if u == nil {
-		return nil
+		return nil, nil
 	}
-	var out []executors.Holder
-	for i, one := range u.holders {
-		if u.runs[i] != k || one.Path != path {
-			out = append(out, one)
+	for _, s := range u.steps {
+		if s.key == k && s.Path == path {
+			continue
 		}
+		if s.Before == nil && s.of.object != nil {
+			if unread == nil {
+				unread = map[int]*corev1.ConfigMap{}
+			}
+			unread[len(out)] = s.of.object
+		}
+		out = append(out, s.Holder)
 	}
-	return out
+	return out, unread
 }
 
 // Restoring lets one restore of an object at a time look and write.

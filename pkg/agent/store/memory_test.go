@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,6 +88,82 @@ func TestWhoHoldsAnObject(t *testing.T) {
 	}
 	if got := names(h, "none", key("b")); got != "" {
 		t.Errorf("an object that nobody holds: %q", got)
+	}
+}
+
+// heldMany is a run with so many steps that each recorded so many bytes of an object.
+func heldMany(t *testing.T, name string, steps, bytes int) *corev1.ConfigMap {
+	t.Helper()
+	spec, faults := plan.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: hold, type: suspend}\n"), "p")
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	r := run.Run{Namespace: "shop", Plan: name, PlanUID: "u", Request: run.Request{Kind: run.ByToken, Token: name}, Spec: spec.Defaulted()}
+	r.Name = annotations.RunName(r.Plan, r.PlanUID, r.Request)
+	j := run.Journal{Phase: run.Running, Section: plan.SectionSteps}
+	for i := range steps {
+		before := fmt.Sprintf(`{"uid":"%s-%d","changes":[%q]}`, name, i, strings.Repeat("x", bytes))
+		j.Steps = append(j.Steps, run.Record{Path: fmt.Sprint("s-", i), Type: plan.TypeScale, Phase: run.StepSucceeded, Attempt: 1, Before: []byte(before)})
+	}
+	cm, err := annotations.RunObject(r, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cm.ResourceVersion, cm.UID = "5", types.UID(r.Name)
+	return agenttest.Signed(t, cm)
+}
+
+// What steps recorded is packed in the texts of their runs: of loops over thousands of
+// objects it is read again from there, and is still there a moment after their end.
+func TestWhatStepsRecordedTakesTheMemoryOfTheTexts(t *testing.T) {
+	rs, objects := NewRuns(agenttest.Keys()), make([]*corev1.ConfigMap, 12)
+	for i := range objects {
+		objects[i] = heldMany(t, fmt.Sprint("p", i), 200, 60_000)
+	}
+	before := agenttest.Heap()
+	for _, cm := range objects {
+		rs.Observe(cm)
+	}
+	grown := agenttest.Heap() - before
+	t.Logf("%d runs that recorded 12 MB each take %d MiB beside their texts", len(objects), grown>>20)
+	if grown > 48<<20 {
+		t.Errorf("they take %d MiB", grown>>20)
+	}
+	for _, when := range []string{"while its run lives", "when it has ended"} {
+		for _, cm := range objects {
+			plan := cm.Labels[annotations.LabelPlan]
+			for _, step := range []int{0, 199} {
+				mark := fmt.Sprintf("%s-%d", plan, step)
+				got := rs.Holds.Of(mark, types.NamespacedName{}, "")
+				if len(got) != 1 || MarkOf(got[0].Before) != mark || len(got[0].Before) < 60_000 {
+					t.Fatalf("%s: of %s it knows %d holders", when, mark, len(got))
+				}
+			}
+		}
+		for i, cm := range objects {
+			rs.Holds.Drop(keyOf(cm), time.Unix(int64(i), 0))
+			rs.Drop(keyOf(cm), 6)
+		}
+	}
+	last := heldMany(t, "last", 1, 1)
+	rs.Observe(last)
+	rs.Holds.Drop(keyOf(last), time.Unix(0, 0).Add(2*overFor))
+	if rs.Holds.kept != len(rs.Holds.Of("last-0", types.NamespacedName{}, "")[0].Before) {
+		t.Errorf("it counts %d bytes for what it has forgotten", rs.Holds.kept)
+	}
+}
+
+// What a tenant writes over a run does not become the record of what was there.
+func TestARunThatIsWrittenOverKeepsItsRecords(t *testing.T) {
+	rs := NewRuns(agenttest.Keys())
+	cm := heldMany(t, "p", 200, 1_000)
+	rs.Observe(cm)
+	forged := cm.DeepCopy()
+	forged.ResourceVersion = "6"
+	forged.Annotations[annotations.StatusSignature] = "x"
+	rs.Observe(forged)
+	if got := rs.Holds.Of("p-199", types.NamespacedName{}, ""); len(got) != 1 || MarkOf(got[0].Before) != "p-199" {
+		t.Errorf("it knows %v", got)
 	}
 }
 

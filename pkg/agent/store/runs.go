@@ -52,6 +52,9 @@ func (l *CachedRun) Live() *LiveRun {
 func slim(j run.Journal) run.Journal {
 	if weightOfRecords(j) > maxOutline {
 		j = j.Outline()
+		for i := range j.Steps {
+			j.Steps[i].Before = nil // only who acts on the run puts anything back
+		}
 	}
 	values := 0
 	for i := range j.Steps {
@@ -178,7 +181,9 @@ type Runs struct {
 // NewRuns knows of none. Those count that are signed with the agent's key.
 func NewRuns(signed *keys.Store) *Runs {
 	parsed := NewParsed[*CachedRun](maxParsedRuns, maxParsedRunsWeight).KeepHeavy()
-	return &Runs{keys: signed, parsed: parsed, byKey: map[types.NamespacedName]*LiveRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*LiveRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}}
+	r := &Runs{keys: signed, parsed: parsed, byKey: map[types.NamespacedName]*LiveRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*LiveRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}}
+	r.Holds.read = func(cm *corev1.ConfigMap) run.Journal { return r.Whole(&LiveRun{Object: cm}).Journal }
+	return r
 }
 
 // Observe takes in what the watch delivered, and says whether it is news. What was news
