@@ -12,8 +12,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/lifecycle"
 )
 
-// Lifecycle are the lifecycle conditions on a node, and whether somebody other than the
-// agent set one that is True, by the node's managed fields.
+// Lifecycle are the lifecycle conditions on a node, and who set those that are True, by the
+// node's managed fields.
 func Lifecycle(n *corev1.Node) []lifecycle.Condition {
 	var out []lifecycle.Condition
 	for _, c := range n.Status.Conditions {
@@ -21,26 +21,48 @@ func Lifecycle(n *corev1.Node) []lifecycle.Condition {
 			continue
 		}
 		one := lifecycle.Condition{Type: lifecycle.Type(c.Type), True: c.Status == corev1.ConditionTrue, Reason: c.Reason, Message: c.Message}
-		one.Foreign = one.True && !conditionIsOurs(n, c.Type)
+		if one.True {
+			one.Foreign, one.Unknown = whoSet(n, c.Type)
+		}
 		out = append(out, one)
 	}
 	return out
 }
 
-// conditionIsOurs says whether the agent was the last to set a condition's status.
-func conditionIsOurs(n *corev1.Node, t corev1.NodeConditionType) bool {
-	key := `k:{"type":"` + string(t) + `"}`
-	return slices.ContainsFunc(n.ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
-		if m.Manager != ManagerAgent || m.FieldsV1 == nil {
-			return false
+// mergedManager is how the API server calls the oldest of more than ten managers, which it
+// merges: whose a field was cannot be told any more.
+const mergedManager = "ancient-changes"
+
+// whoSet says whether somebody other than the agent was the last to set a condition's status,
+// or whether that is not known.
+func whoSet(n *corev1.Node, t corev1.NodeConditionType) (foreign, unknown bool) {
+	key, merged := `k:{"type":"`+string(t)+`"}`, false
+	for _, m := range n.ManagedFields {
+		if !owns(m, key) {
+			continue
 		}
-		var fields struct {
-			Status struct {
-				Conditions map[string]map[string]json.RawMessage `json:"f:conditions"`
-			} `json:"f:status"`
+		switch m.Manager {
+		case ManagerAgent:
+			return false, false
+		case mergedManager:
+			merged = true
+		default:
+			foreign = true
 		}
-		return json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) == nil && fields.Status.Conditions[key]["f:status"] != nil
-	})
+	}
+	return foreign || !merged, !foreign && merged
+}
+
+func owns(m metav1.ManagedFieldsEntry, condition string) bool {
+	if m.FieldsV1 == nil {
+		return false
+	}
+	var fields struct {
+		Status struct {
+			Conditions map[string]map[string]json.RawMessage `json:"f:conditions"`
+		} `json:"f:status"`
+	}
+	return json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) == nil && fields.Status.Conditions[condition]["f:status"] != nil
 }
 
 // LifecyclePatch is a strategic merge patch of a node's status, of the version that was

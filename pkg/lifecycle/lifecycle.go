@@ -56,6 +56,7 @@ type Condition struct {
 	True            bool
 	Reason, Message string
 	Foreign         bool // as it stands: somebody else set it
+	Unknown         bool // as it stands: the API server does not tell any more who set it
 }
 
 // Facts is what is known of a node.
@@ -84,7 +85,7 @@ func (f Facts) Changes(have []Condition) (change, left []Condition) {
 		}
 		switch {
 		case !set || is.True == want.True && is.Reason == want.Reason && is.Message == want.Message:
-		case is.True && is.Foreign:
+		case is.True && f.foreign(is):
 			if want.True {
 				left = append(left, is)
 			}
@@ -93,6 +94,76 @@ func (f Facts) Changes(have []Condition) (change, left []Condition) {
 		}
 	}
 	return change, left
+}
+
+// Ends are the conditions of ours, as they end where nobody looks after the node any more.
+func (f Facts) Ends(have []Condition) []Condition {
+	var out []Condition
+	for _, is := range have {
+		switch {
+		case !is.True || f.foreign(is):
+		case is.Type == Planned:
+			out = append(out, Condition{Type: is.Type, Reason: ReasonCancelled})
+		default:
+			out = append(out, Condition{Type: is.Type, Reason: ReasonReleased})
+		}
+	}
+	return out
+}
+
+// foreign says whether somebody else set a condition that is True. Where the API server does
+// not tell, it is ours by what it says: our reason, with the words that we write for it. Words
+// that are not always the same have to name those who have to do with the node.
+func (f Facts) foreign(is Condition) bool {
+	if !is.Unknown {
+		return is.Foreign
+	}
+	names, text, said := strings.Cut(is.Message, ": ")
+	switch {
+	case !said || !slices.Contains(reasonsOf(is.Type), is.Reason):
+		return true
+	case text == textOf(is.Reason):
+		return false
+	}
+	known := f.names()
+	for name := range strings.SplitSeq(names, ", ") {
+		if !slices.Contains(known, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// reasonsOf are the reasons for which we set a condition to True.
+func reasonsOf(t Type) []string {
+	switch t {
+	case Planned:
+		return []string{ReasonRequested, ReasonRollout, ReasonWindow}
+	case Draining:
+		return []string{ReasonStarted, ReasonBlocked}
+	case Drained:
+		return []string{ReasonCompleted}
+	case Maintenance:
+		return []string{ReasonHanded, ReasonAtWork, ReasonFailed}
+	}
+	return nil
+}
+
+// names are those who have to do with the node, as messages name them.
+func (f Facts) names() []string {
+	var out []string
+	for _, a := range f.Node.Asked {
+		out = append(out, a.Request.Requestor)
+	}
+	for _, w := range f.Works {
+		out = append(out, nameOf(w.Claimant))
+	}
+	if f.Node.Cordon != nil {
+		for _, by := range f.Node.Cordon.By {
+			out = append(out, nameOf(by))
+		}
+	}
+	return out
 }
 
 // wanted are the conditions that hold, by type.
@@ -267,7 +338,7 @@ func (f Facts) drained(have []Condition) (c Condition, ok bool) {
 		return c, true
 	}
 	for _, h := range have {
-		if h.Type == Drained && !h.Foreign && h.True {
+		if h.Type == Drained && !f.foreign(h) && h.True {
 			return h, true
 		}
 	}

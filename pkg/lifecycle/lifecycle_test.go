@@ -46,6 +46,9 @@ func not(t lifecycle.Type, reason string) lifecycle.Condition {
 
 func theirs(c lifecycle.Condition) lifecycle.Condition { c.Foreign = true; return c }
 
+// unknown is a condition that somebody set of whom the API server tells no more.
+func unknown(c lifecycle.Condition) lifecycle.Condition { c.Unknown = true; return c }
+
 const shop = "plan:shop/kernel"
 
 func TestWhichConditionsANodeHas(t *testing.T) {
@@ -62,47 +65,56 @@ func TestWhichConditionsANodeHas(t *testing.T) {
 		have         list
 		change, left list
 	}{
-		"nobody asks":                      {node: node(nil)},
-		"a request without a status":       {node: node(nil, nodes.Asked{Request: nodes.Request{Requestor: "gpu"}})},
-		"a request that cannot be read":    {node: node(nil, asked("gpu", nodes.Invalid, func(a *nodes.Asked) { a.Fault = "no JSON" }))},
-		"a request that was given up":      {node: node(nil, asked("gpu", nodes.Pending, func(a *nodes.Asked) { a.Status.Ended = &nodes.End{} }))},
-		"a request that waits":             {node: node(nil, asked("gpu", nodes.Pending)), change: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}},
-		"its turn has come":                {node: node(nil, asked("gpu", nodes.Scheduled)), change: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}},
-		"two wait":                         {node: node(nil, asked("gpu", nodes.Pending), asked("os", nodes.Pending)), change: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu, os: waits for the node")}},
-		"its window is closed":             {node: closed(node(nil, asked("gpu", nodes.Pending)), &opens), change: list{is(lifecycle.Planned, "MaintenanceWindow", "gpu: not before 2026-11-20T13:00:00Z: outside of the windows")}},
-		"nobody knows when it opens":       {node: closed(node(nil, asked("gpu", nodes.Pending)), nil), change: list{is(lifecycle.Planned, "MaintenanceWindow", "gpu: outside of the windows")}},
-		"a rollout lists it":               {node: node(nil), works: []lifecycle.Work{{Claimant: shop, Planned: true}}, change: list{is(lifecycle.Planned, "RolloutPlanned", "plan shop/kernel: waits for the node")}},
-		"one that was written":             {node: node(nil, asked("gpu", nodes.Pending)), have: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}},
-		"it was withdrawn":                 {node: node(nil), have: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}, change: list{not(lifecycle.Planned, "MaintenanceCanceled")}},
-		"it is gone, with a status":        {node: node(nil, asked("gpu", nodes.Pending, gone)), have: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}, change: list{not(lifecycle.Planned, "MaintenanceCanceled")}},
-		"one that is False stays":          {node: node(nil), have: list{not(lifecycle.Planned, "MaintenanceCanceled"), not(lifecycle.Drained, "NodeReleased")}},
-		"the cordon is not there yet":      {node: node(nil, asked("gpu", nodes.Cordoning))},
-		"a node that is to stay open":      {node: node(nil, asked("gpu", nodes.Draining, func(a *nodes.Asked) { a.Request.Cordon = false })), change: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}},
-		"no drain is asked for":            {node: node(cordon("gpu"), asked("gpu", nodes.Cordoning, func(a *nodes.Asked) { a.Request.Drain = nil }))},
-		"a drain begins":                   {node: node(cordon("gpu"), asked("gpu", nodes.Draining)), have: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}, change: list{not(lifecycle.Planned, "MaintenanceStarted"), is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}},
-		"it waits for pods":                {node: node(cordon("gpu"), asked("gpu", nodes.WaitingForPods)), change: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}},
-		"it is blocked":                    {node: node(cordon("gpu"), asked("gpu", nodes.Draining, func(a *nodes.Asked) { a.Status.Blocked = &nodes.Block{Text: "budget shop/db"} })), change: list{is(lifecycle.Draining, "DrainBlocked", "gpu: budget shop/db")}},
-		"it is Ready":                      {node: node(drained(false).on(cordon("gpu")), asked("gpu", nodes.Ready)), have: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}, change: list{not(lifecycle.Draining, "DrainCompleted"), is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
-		"skip left pods":                   {node: node(drained(true).on(cordon("gpu")), asked("gpu", nodes.Ready)), have: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}, change: list{not(lifecycle.Draining, "DrainIncomplete"), {Type: lifecycle.Drained, Reason: "DrainIncomplete", Message: "gpu: pods that were to leave are still there"}, is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
-		"skip, and one that left all":      {node: node(drained(false).on(drained(true).on(cordon("gpu", "os"))), asked("gpu", nodes.Ready)), change: list{is(lifecycle.Drained, "DrainCompleted", "gpu, os: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
-		"Ready without a cordon":           {node: node(nil, asked("gpu", nodes.Ready, func(a *nodes.Asked) { a.Request.Cordon, a.Status.Drained = false, "x" })), change: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
-		"its requestor failed":             {node: node(drained(false).on(cordon("gpu")), asked("gpu", nodes.RequestorFailed)), have: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left")}, change: list{is(lifecycle.Maintenance, "RequestorFailed", "gpu: failed, and keeps the node")}},
-		"somebody uncordoned it":           {node: node(nil, asked("gpu", nodes.Uncordoned)), have: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}, change: list{not(lifecycle.Drained, "NodeReleased")}},
-		"a second drain of another":        {node: node(drained(false).on(cordon("gpu", "os")), asked("gpu", nodes.Ready), asked("os", nodes.Draining)), have: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left")}, change: list{is(lifecycle.Draining, "DrainStarted", "os: pods are leaving"), not(lifecycle.Drained, "DrainStarted"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
-		"released":                         {node: node(nil), have: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}, change: list{not(lifecycle.Drained, "NodeReleased"), not(lifecycle.Maintenance, "NodeReleased")}},
-		"the drain was given up":           {node: node(nil), have: list{is(lifecycle.Draining, "DrainBlocked", "gpu: x")}, change: list{not(lifecycle.Draining, "DrainEnded")}},
-		"a rollout drains it":              {node: node(cordon(shop)), works: []lifecycle.Work{{Claimant: shop, Draining: true}}, change: list{is(lifecycle.Draining, "DrainStarted", "plan shop/kernel: pods are leaving")}},
-		"a rollout's drain is blocked":     {node: node(cordon(shop)), works: []lifecycle.Work{{Claimant: shop, Draining: true, Blocked: true, Why: "budget shop/db"}}, change: list{is(lifecycle.Draining, "DrainBlocked", "plan shop/kernel: budget shop/db")}},
-		"a rollout works on it":            {node: node(cordon(shop)), works: []lifecycle.Work{{Claimant: shop, AtWork: true}, {Claimant: shop, Drained: true, Since: noon()}}, have: list{is(lifecycle.Draining, "DrainStarted", "plan shop/kernel: pods are leaving")}, change: list{not(lifecycle.Draining, "DrainCompleted"), is(lifecycle.Drained, "DrainCompleted", "plan shop/kernel: pods have left"), is(lifecycle.Maintenance, "RolloutAtWork", "plan shop/kernel: works on the node")}},
-		"a rollout's drain left pods":      {node: node(cordon(shop)), works: []lifecycle.Work{{Claimant: shop, Incomplete: true, Since: noon()}}, change: list{{Type: lifecycle.Drained, Reason: "DrainIncomplete", Message: "plan shop/kernel: pods that were to leave are still there"}}},
-		"a drain of an earlier cordon":     {node: node(cordon(shop)), works: []lifecycle.Work{{Claimant: shop, Drained: true, Since: noon().Add(-time.Second)}}},
-		"a drain of somebody else's run":   {node: node(cordon("gpu")), works: []lifecycle.Work{{Claimant: shop, Drained: true, Since: noon()}}},
-		"a rollout failed, and left it":    {node: node(cordon(shop)), have: list{is(lifecycle.Drained, "DrainCompleted", "plan shop/kernel: pods have left"), is(lifecycle.Maintenance, "RolloutAtWork", "plan shop/kernel: works on the node")}, change: list{not(lifecycle.Maintenance, "MaintenanceEnded")}},
-		"somebody undid the cordon":        {node: node(func() *nodes.Cordon { c := cordon(shop); c.Undone = true; return c }()), have: list{is(lifecycle.Drained, "DrainCompleted", "plan shop/kernel: pods have left")}, change: list{not(lifecycle.Drained, "NodeReleased")}},
-		"one that somebody else has set":   {node: node(cordon("gpu"), asked("gpu", nodes.Draining)), have: list{theirs(is(lifecycle.Draining, "KuredDrains", "kured"))}, left: list{theirs(is(lifecycle.Draining, "KuredDrains", "kured"))}},
-		"theirs, and nobody of ours asks":  {node: node(nil), have: list{theirs(is(lifecycle.Maintenance, "CAPI", "x"))}},
-		"theirs is False":                  {node: node(cordon("gpu"), asked("gpu", nodes.Draining)), have: list{not(lifecycle.Draining, "KuredDone")}, change: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}},
-		"theirs, and a drain of ours ends": {node: node(drained(false).on(cordon("gpu"))), have: list{theirs(is(lifecycle.Drained, "KuredDrains", "kured"))}, left: list{theirs(is(lifecycle.Drained, "KuredDrains", "kured"))}},
+		"nobody asks":                       {node: node(nil)},
+		"a request without a status":        {node: node(nil, nodes.Asked{Request: nodes.Request{Requestor: "gpu"}})},
+		"a request that cannot be read":     {node: node(nil, asked("gpu", nodes.Invalid, func(a *nodes.Asked) { a.Fault = "no JSON" }))},
+		"a request that was given up":       {node: node(nil, asked("gpu", nodes.Pending, func(a *nodes.Asked) { a.Status.Ended = &nodes.End{} }))},
+		"a request that waits":              {node: node(nil, asked("gpu", nodes.Pending)), change: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}},
+		"its turn has come":                 {node: node(nil, asked("gpu", nodes.Scheduled)), change: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}},
+		"two wait":                          {node: node(nil, asked("gpu", nodes.Pending), asked("os", nodes.Pending)), change: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu, os: waits for the node")}},
+		"its window is closed":              {node: closed(node(nil, asked("gpu", nodes.Pending)), &opens), change: list{is(lifecycle.Planned, "MaintenanceWindow", "gpu: not before 2026-11-20T13:00:00Z: outside of the windows")}},
+		"nobody knows when it opens":        {node: closed(node(nil, asked("gpu", nodes.Pending)), nil), change: list{is(lifecycle.Planned, "MaintenanceWindow", "gpu: outside of the windows")}},
+		"a rollout lists it":                {node: node(nil), works: []lifecycle.Work{{Claimant: shop, Planned: true}}, change: list{is(lifecycle.Planned, "RolloutPlanned", "plan shop/kernel: waits for the node")}},
+		"one that was written":              {node: node(nil, asked("gpu", nodes.Pending)), have: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}},
+		"it was withdrawn":                  {node: node(nil), have: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}, change: list{not(lifecycle.Planned, "MaintenanceCanceled")}},
+		"it is gone, with a status":         {node: node(nil, asked("gpu", nodes.Pending, gone)), have: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}, change: list{not(lifecycle.Planned, "MaintenanceCanceled")}},
+		"one that is False stays":           {node: node(nil), have: list{not(lifecycle.Planned, "MaintenanceCanceled"), not(lifecycle.Drained, "NodeReleased")}},
+		"the cordon is not there yet":       {node: node(nil, asked("gpu", nodes.Cordoning))},
+		"a node that is to stay open":       {node: node(nil, asked("gpu", nodes.Draining, func(a *nodes.Asked) { a.Request.Cordon = false })), change: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}},
+		"no drain is asked for":             {node: node(cordon("gpu"), asked("gpu", nodes.Cordoning, func(a *nodes.Asked) { a.Request.Drain = nil }))},
+		"a drain begins":                    {node: node(cordon("gpu"), asked("gpu", nodes.Draining)), have: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}, change: list{not(lifecycle.Planned, "MaintenanceStarted"), is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}},
+		"it waits for pods":                 {node: node(cordon("gpu"), asked("gpu", nodes.WaitingForPods)), change: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}},
+		"it is blocked":                     {node: node(cordon("gpu"), asked("gpu", nodes.Draining, func(a *nodes.Asked) { a.Status.Blocked = &nodes.Block{Text: "budget shop/db"} })), change: list{is(lifecycle.Draining, "DrainBlocked", "gpu: budget shop/db")}},
+		"it is Ready":                       {node: node(drained(false).on(cordon("gpu")), asked("gpu", nodes.Ready)), have: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}, change: list{not(lifecycle.Draining, "DrainCompleted"), is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
+		"skip left pods":                    {node: node(drained(true).on(cordon("gpu")), asked("gpu", nodes.Ready)), have: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}, change: list{not(lifecycle.Draining, "DrainIncomplete"), {Type: lifecycle.Drained, Reason: "DrainIncomplete", Message: "gpu: pods that were to leave are still there"}, is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
+		"skip, and one that left all":       {node: node(drained(false).on(drained(true).on(cordon("gpu", "os"))), asked("gpu", nodes.Ready)), change: list{is(lifecycle.Drained, "DrainCompleted", "gpu, os: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
+		"Ready without a cordon":            {node: node(nil, asked("gpu", nodes.Ready, func(a *nodes.Asked) { a.Request.Cordon, a.Status.Drained = false, "x" })), change: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
+		"its requestor failed":              {node: node(drained(false).on(cordon("gpu")), asked("gpu", nodes.RequestorFailed)), have: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left")}, change: list{is(lifecycle.Maintenance, "RequestorFailed", "gpu: failed, and keeps the node")}},
+		"somebody uncordoned it":            {node: node(nil, asked("gpu", nodes.Uncordoned)), have: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}, change: list{not(lifecycle.Drained, "NodeReleased")}},
+		"a second drain of another":         {node: node(drained(false).on(cordon("gpu", "os")), asked("gpu", nodes.Ready), asked("os", nodes.Draining)), have: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left")}, change: list{is(lifecycle.Draining, "DrainStarted", "os: pods are leaving"), not(lifecycle.Drained, "DrainStarted"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
+		"released":                          {node: node(nil), have: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}, change: list{not(lifecycle.Drained, "NodeReleased"), not(lifecycle.Maintenance, "NodeReleased")}},
+		"the drain was given up":            {node: node(nil), have: list{is(lifecycle.Draining, "DrainBlocked", "gpu: x")}, change: list{not(lifecycle.Draining, "DrainEnded")}},
+		"a rollout drains it":               {node: node(cordon(shop)), works: []lifecycle.Work{{Claimant: shop, Draining: true}}, change: list{is(lifecycle.Draining, "DrainStarted", "plan shop/kernel: pods are leaving")}},
+		"a rollout's drain is blocked":      {node: node(cordon(shop)), works: []lifecycle.Work{{Claimant: shop, Draining: true, Blocked: true, Why: "budget shop/db"}}, change: list{is(lifecycle.Draining, "DrainBlocked", "plan shop/kernel: budget shop/db")}},
+		"a rollout works on it":             {node: node(cordon(shop)), works: []lifecycle.Work{{Claimant: shop, AtWork: true}, {Claimant: shop, Drained: true, Since: noon()}}, have: list{is(lifecycle.Draining, "DrainStarted", "plan shop/kernel: pods are leaving")}, change: list{not(lifecycle.Draining, "DrainCompleted"), is(lifecycle.Drained, "DrainCompleted", "plan shop/kernel: pods have left"), is(lifecycle.Maintenance, "RolloutAtWork", "plan shop/kernel: works on the node")}},
+		"a rollout's drain left pods":       {node: node(cordon(shop)), works: []lifecycle.Work{{Claimant: shop, Incomplete: true, Since: noon()}}, change: list{{Type: lifecycle.Drained, Reason: "DrainIncomplete", Message: "plan shop/kernel: pods that were to leave are still there"}}},
+		"a drain of an earlier cordon":      {node: node(cordon(shop)), works: []lifecycle.Work{{Claimant: shop, Drained: true, Since: noon().Add(-time.Second)}}},
+		"a drain of somebody else's run":    {node: node(cordon("gpu")), works: []lifecycle.Work{{Claimant: shop, Drained: true, Since: noon()}}},
+		"a rollout failed, and left it":     {node: node(cordon(shop)), have: list{is(lifecycle.Drained, "DrainCompleted", "plan shop/kernel: pods have left"), is(lifecycle.Maintenance, "RolloutAtWork", "plan shop/kernel: works on the node")}, change: list{not(lifecycle.Maintenance, "MaintenanceEnded")}},
+		"somebody undid the cordon":         {node: node(func() *nodes.Cordon { c := cordon(shop); c.Undone = true; return c }()), have: list{is(lifecycle.Drained, "DrainCompleted", "plan shop/kernel: pods have left")}, change: list{not(lifecycle.Drained, "NodeReleased")}},
+		"one that somebody else has set":    {node: node(cordon("gpu"), asked("gpu", nodes.Draining)), have: list{theirs(is(lifecycle.Draining, "KuredDrains", "kured"))}, left: list{theirs(is(lifecycle.Draining, "KuredDrains", "kured"))}},
+		"theirs, and nobody of ours asks":   {node: node(nil), have: list{theirs(is(lifecycle.Maintenance, "CAPI", "x"))}},
+		"theirs is False":                   {node: node(cordon("gpu"), asked("gpu", nodes.Draining)), have: list{not(lifecycle.Draining, "KuredDone")}, change: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}},
+		"ours by its words":                 {node: node(nil), have: list{unknown(is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")), unknown(is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"))}, change: list{not(lifecycle.Drained, "NodeReleased"), not(lifecycle.Maintenance, "NodeReleased")}},
+		"ours by its words, and it goes on": {node: node(drained(false).on(cordon("gpu")), asked("gpu", nodes.Ready)), have: list{unknown(is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left")), unknown(is(lifecycle.Maintenance, "HandedOver", "gpu: has the node"))}},
+		"ours by its names":                 {node: node(cordon("gpu"), asked("gpu", nodes.Draining)), have: list{unknown(is(lifecycle.Draining, "DrainBlocked", "gpu: budget shop/db"))}, change: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}},
+		"ours by a plan's name":             {node: node(cordon(shop)), have: list{unknown(is(lifecycle.Draining, "DrainBlocked", "plan shop/kernel: budget shop/db"))}, change: list{not(lifecycle.Draining, "DrainEnded")}},
+		"ours by the name of its run":       {node: node(nil), works: []lifecycle.Work{{Claimant: shop, Draining: true}}, have: list{unknown(is(lifecycle.Draining, "DrainBlocked", "plan shop/kernel: budget shop/db"))}, change: list{is(lifecycle.Draining, "DrainStarted", "plan shop/kernel: pods are leaving")}},
+		"another's name in our words":       {node: node(cordon("gpu"), asked("gpu", nodes.Draining)), have: list{unknown(is(lifecycle.Draining, "DrainBlocked", "gpu, kured: budget shop/db"))}, left: list{unknown(is(lifecycle.Draining, "DrainBlocked", "gpu, kured: budget shop/db"))}},
+		"another's reason":                  {node: node(nil), have: list{unknown(is(lifecycle.Maintenance, "CAPI", "gpu: has the node"))}},
+		"another's words":                   {node: node(nil), have: list{unknown(is(lifecycle.Maintenance, "HandedOver", "to the operator"))}},
+		"a drain that may be ours goes on":  {node: node(cordon(shop)), have: list{unknown(is(lifecycle.Drained, "DrainCompleted", "plan shop/kernel: pods have left"))}},
+		"theirs, and a drain of ours ends":  {node: node(drained(false).on(cordon("gpu"))), have: list{theirs(is(lifecycle.Drained, "KuredDrains", "kured"))}, left: list{theirs(is(lifecycle.Drained, "KuredDrains", "kured"))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			change, left := lifecycle.Facts{Node: c.node, Works: c.works}.Changes(c.have)
@@ -114,6 +126,18 @@ func TestWhichConditionsANodeHas(t *testing.T) {
 			}
 			settled(t, lifecycle.Facts{Node: c.node, Works: c.works}, c.have, change)
 		})
+	}
+}
+
+// Where no agent looks after a node any more, nothing of ours stays True.
+func TestHowConditionsEndWithoutAnAgent(t *testing.T) {
+	f := lifecycle.Facts{Node: node(nil, asked("gpu", nodes.Pending))}
+	got := f.Ends([]lifecycle.Condition{
+		is(lifecycle.Planned, "MaintenanceWindow", "gpu: not before 2026-11-20T13:00:00Z: outside of the windows"), not(lifecycle.Draining, "DrainEnded"),
+		theirs(is(lifecycle.Drained, "KuredDrains", "kured")), unknown(is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")),
+	})
+	if diff := cmp.Diff([]lifecycle.Condition{not(lifecycle.Planned, "MaintenanceCanceled"), not(lifecycle.Maintenance, "NodeReleased")}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
