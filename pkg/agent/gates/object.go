@@ -29,6 +29,8 @@ type opinion struct {
 	why      map[string]string
 	leaving  bool
 	wake     time.Time
+	pending  bool      // its controller would change something
+	again    time.Time // when to look again at what it is fed from
 }
 
 // reconcileObject closes or opens one object, as its policies say now.
@@ -53,17 +55,21 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 		return now.Add(queue.ResyncPeriod), nil
 	}
 	said := g.opinion(w, o, now)
+	if len(said.question.Gates) > 0 {
+		source, again := g.source(ctx, w, o)
+		said.pending, said.again = w.knob.Pending(o.fields, source), again
+	}
 	memory, lost := knob.ReadMemory(o.Annotations[annotations.StatusGate])
 	verdict, err := w.knob.Decide(knob.Facts{Object: o.fields, Memory: memory, Foreign: o.foreign, Deleting: o.DeletionTimestamp != nil}, said.wants...)
 	if err != nil {
-		g.note(ctx, w, o, said, err.Error())
+		g.note(w, o, said, err.Error())
 		return now.Add(queue.ResyncPeriod), nil
 	}
 	if lost != nil {
 		g.Events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", document.Cut(lost.Error()+"; if it is closed, the agent does not open it", document.MaxMessage))
 	}
 	if patience := w.backoffUntil(o, verdict, now); patience.After(now) {
-		g.note(ctx, w, o, said, w.contested(o))
+		g.note(w, o, said, w.contested(o))
 		return patience, nil
 	}
 	problem, err := g.write(ctx, w, o, verdict, said, now)
@@ -73,7 +79,7 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 	if problem != "" {
 		said.wake = queue.Soonest(said.wake, now.Add(queue.ResyncPeriod))
 	}
-	return queue.Soonest(said.wake, g.note(ctx, w, o, said, problem)), nil
+	return queue.Soonest(said.wake, g.note(w, o, said, problem)), nil
 }
 
 // opinion asks every policy of a watch of one object.
@@ -137,7 +143,7 @@ func (g *Controller) policiesOf(w *gateWatch, o *gateObject) []policy.PolicyRef 
 // would not help.
 func (g *Controller) write(ctx context.Context, w *gateWatch, o *gateObject, v knob.Verdict, said opinion, now time.Time) (string, error) {
 	diff := map[string]any{}
-	want := g.status(o, said.question, now)
+	want := g.status(o, said, now)
 	want[annotations.StatusGate] = v.Memory.String()
 	for name, value := range want {
 		if o.Annotations[name] != value {

@@ -65,6 +65,9 @@ func TestWhatAPolicyNamesIsHeldWhileChangeIsNotPermitted(t *testing.T) {
 				if got := w.said("a", annotations.StatusPermitted); got != "false" {
 					t.Errorf("it says permitted: %q", got)
 				}
+				if got := w.changes("a"); got != "ChangesPaused=True (Restrictive) ChangesPending=False (Nothing)" {
+					t.Errorf("its conditions are %s", got)
+				}
 				if got := w.condition("p"); got != "Held: 1 objects: 1 closed, 0 open" {
 					t.Errorf("its policy says %q", got)
 				}
@@ -75,6 +78,9 @@ func TestWhatAPolicyNamesIsHeldWhileChangeIsNotPermitted(t *testing.T) {
 				}
 				if got := w.said("a", annotations.StatusPermitted); got != "true" {
 					t.Errorf("it says permitted: %q", got)
+				}
+				if got := w.changes("a"); got != "ChangesPaused=False (Permissive) ChangesPending=False (Nothing)" {
+					t.Errorf("its conditions are %s", got)
 				}
 				if c.said != "" {
 					w.wantEvent(c.said)
@@ -108,7 +114,7 @@ func TestAGateIsLetGo(t *testing.T) {
 				if got := w.suspended("a"); got != nil {
 					t.Errorf("it is %v", got)
 				}
-				for _, key := range []string{annotations.StatusGate, annotations.StatusPermitted, annotations.StatusBehavior} {
+				for _, key := range []string{annotations.StatusGate, annotations.StatusPermitted, annotations.StatusBehavior, annotations.StatusConditions} {
 					if got := w.said("a", key); got != "" {
 						t.Errorf("%s stays: %s", key, got)
 					}
@@ -386,6 +392,9 @@ func TestWhetherChangeWaits(t *testing.T) {
 				if len(all) != 1 || all[0].Pending() != c.want || all[0].Kind != "Kustomization" {
 					t.Errorf("metrics show %+v", all)
 				}
+				if got, waits := w.changes("a"), c.want != store.PendingNone; strings.Contains(got, "ChangesPending=True (Waits)") != waits {
+					t.Errorf("its conditions are %s", got)
+				}
 				if name != "nothing new is there" {
 					return
 				}
@@ -393,6 +402,14 @@ func TestWhetherChangeWaits(t *testing.T) {
 				w.after(2 * time.Minute)
 				if got := w.gates.Objects()[0].Pending(); got != store.PendingBlocked {
 					t.Errorf("two minutes later it is %d", got)
+				}
+				if got := w.changes("a"); got != "ChangesPaused=True (Restrictive) ChangesPending=True (Waits)" {
+					t.Errorf("two minutes later its conditions are %s", got)
+				}
+				w.cluster.ClearLog()
+				w.after(10 * time.Minute)
+				if n := w.patches("a"); n > 0 {
+					t.Errorf("at rest it is written %d times", n)
 				}
 			})
 		})

@@ -1,7 +1,6 @@
 package gates
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,11 +19,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // note keeps how an object was left, for the metrics and its policies' condition,
 // and says when to look again at what it is fed from.
-func (g *Controller) note(ctx context.Context, w *gateWatch, o *gateObject, said opinion, problem string) time.Time {
+func (g *Controller) note(w *gateWatch, o *gateObject, said opinion, problem string) time.Time {
 	name := cache.NewObjectName(o.Namespace, o.Name).String()
 	if said.leaving {
 		g.enqueuePolicies(w)
@@ -34,12 +34,11 @@ func (g *Controller) note(ctx context.Context, w *gateWatch, o *gateObject, said
 		return time.Time{}
 	}
 	h := &HeldObject{Subject: g.gated(w, o, said.question), Namespace: o.Namespace, Name: o.Name, uid: o.UID, closed: w.knob.ClosedOn(o.fields)}
-	source, again := g.source(ctx, w, o)
-	h.wanted = w.knob.Pending(o.fields, source)
+	h.wanted = said.pending
 	if w.note(name, h, problem) {
 		g.enqueuePolicies(w)
 	}
-	return again
+	return said.again
 }
 
 // problem is the first thing that keeps a policy's gates from doing what they
@@ -142,15 +141,29 @@ func (g *Controller) report(k types.NamespacedName, p *gatePolicy) {
 }
 
 // status are the status annotations of an object; empty ones are to go.
-func (g *Controller) status(o *gateObject, q policy.Query, now time.Time) map[string]string {
-	if len(q.Gates) == 0 {
-		return map[string]string{annotations.StatusPermitted: "", annotations.StatusBehavior: ""}
+func (g *Controller) status(o *gateObject, said opinion, now time.Time) map[string]string {
+	if len(said.question.Gates) == 0 {
+		return map[string]string{annotations.StatusPermitted: "", annotations.StatusBehavior: "", annotations.StatusConditions: ""}
 	}
-	v := g.Gates.Ask(q).Verdict(now)
+	v := g.Gates.Ask(said.question).Verdict(now)
 	return map[string]string{
-		annotations.StatusPermitted: fmt.Sprint(v.Permitted),
-		annotations.StatusBehavior:  status.Behavior(o.Annotations[annotations.StatusBehavior], v, g.Gates.Strategy(q, now), now),
+		annotations.StatusPermitted:  fmt.Sprint(v.Permitted),
+		annotations.StatusBehavior:   status.Behavior(o.Annotations[annotations.StatusBehavior], v, g.Gates.Strategy(said.question, now), now),
+		annotations.StatusConditions: status.Conditions(o.Annotations[annotations.StatusConditions], changeConditions(v, said.pending), now),
 	}
+}
+
+// changeConditions say whether an object may be changed, and whether its controller would.
+func changeConditions(v schedule.Verdict, waits bool) []metav1.Condition {
+	paused := metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: "Restrictive", Message: document.Cut(v.Reason, document.MaxMessage)}
+	if v.Permitted {
+		paused.Status, paused.Reason = metav1.ConditionFalse, "Permissive"
+	}
+	pending := metav1.Condition{Type: "ChangesPending", Status: metav1.ConditionFalse, Reason: "Nothing", Message: "no change is known to wait"}
+	if waits {
+		pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "Waits", "its controller has something to change"
+	}
+	return []metav1.Condition{paused, pending}
 }
 
 // announce sends the Event of what was done to an object.

@@ -2,6 +2,8 @@ package gates
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -96,6 +98,20 @@ func (w *world) suspended(name string) any {
 
 func (w *world) said(name, key string) string {
 	return w.cluster.Get("kustomizations", "shop", name).GetAnnotations()[key]
+}
+
+// changes are the conditions on an object.
+func (w *world) changes(name string) string {
+	w.Helper()
+	var all []metav1.Condition
+	if err := json.Unmarshal([]byte(w.said(name, annotations.StatusConditions)), &all); err != nil {
+		w.Fatalf("conditions of %s: %v", name, err)
+	}
+	var out []string
+	for _, c := range all {
+		out = append(out, fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, c.Reason))
+	}
+	return strings.Join(out, " ")
 }
 
 // begins starts an agent; what was one before is stopped.
