@@ -89,6 +89,9 @@ type Call struct {
 	Blocked func(node string) string
 	// Node is the node that a rollout has come to; empty outside of one.
 	Node string
+	// Closed are the nodes that earlier steps of the run closed by the selector of an
+	// uncordon, also those that it picks no more.
+	Closed []run.DrainTarget
 
 	// Holders are the other steps at work, of this run and of others, that hold what
 	// they found in the object of a mark (see Mark), the newest first; with those that

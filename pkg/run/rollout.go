@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -124,6 +125,40 @@ func (r Run) earlier(closes, step *Record) bool {
 		}
 	}
 	return plan.SectionOf(closes.Path) == plan.SectionSteps
+}
+
+// ClosedLike are the nodes that steps of the run cordoned or drained by the selector by which
+// another is to open them now: their labels may have changed since. Of loops only the steps
+// of the same item count.
+func (r Run) ClosedLike(j Journal, path string) []DrainTarget {
+	opens, found := r.Tree().Find(path)
+	if !found || opens.Own()["selector"] == nil {
+		return nil
+	}
+	var out []DrainTarget
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		if rec.Type != plan.TypeCordon && rec.Type != plan.TypeDrain || !r.besides(rec.Path, path) || r.cluster(rec.Path) != r.cluster(path) {
+			continue
+		}
+		closes, found := r.Tree().Find(rec.Path)
+		if !found || !reflect.DeepEqual(closes.Own()["selector"], opens.Own()["selector"]) {
+			continue
+		}
+		for _, t := range rec.nodes() {
+			if !slices.ContainsFunc(out, func(o DrainTarget) bool { return o.Name == t.Name && o.UID == t.UID }) {
+				out = append(out, DrainTarget{Name: t.Name, UID: t.UID})
+			}
+		}
+	}
+	return out
+}
+
+// besides says whether a step lies in no item of a loop that another lies outside of.
+func (r Run) besides(path, other string) bool {
+	return !slices.ContainsFunc(r.Tree().Chain(path), func(l plan.Link) bool {
+		return l.Item != "" && !plan.Below(other, l.Path+"/"+l.Item)
+	})
 }
 
 // nodes are those that a step about nodes wrote down, of whatever cluster.

@@ -148,3 +148,39 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 		})
 	}
 }
+
+// An uncordon by a selector opens what steps of the run closed by the same one, and nothing that
+// another selector, or another item of a loop, closed.
+func TestWhatAnUncordonBySelectorOpensBeside(t *testing.T) {
+	r := coretest.RunOf(t, `steps: [{name: gpu, type: cordon, properties: {selector: {matchLabels: {pool: gpu}}}}, {name: cpu, type: cordon, properties: {selector: {matchLabels: {pool: cpu}}}}, {name: one, type: cordon, properties: {node: n9}},
+ {name: each, type: for-each, properties: {apiVersion: v1, kind: ConfigMap, steps: [{name: shut, type: cordon, properties: {selector: {matchLabels: {pool: "${each.metadata.name}"}}}}, {name: reopen, type: uncordon, properties: {selector: {matchLabels: {pool: "${each.metadata.name}"}}}}]}},
+ {name: drain, type: drain, properties: {selector: {matchLabels: {pool: gpu}}}}]
+finally: [{name: open, type: uncordon, properties: {selector: {matchLabels: {pool: gpu}}}}, {name: open-one, type: uncordon, properties: {node: n9}}]`)
+	closed := func(path, kind string, phase run.StepPhase, names ...string) run.Record {
+		m := run.DrainMemory{}
+		for _, name := range names {
+			m.Nodes = append(m.Nodes, run.DrainTarget{Name: name, UID: "u-" + name, Cordoned: true})
+		}
+		text, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run.Record{Path: path, Type: kind, Phase: phase, Memory: text}
+	}
+	j := run.Journal{Steps: []run.Record{
+		closed("gpu", "cordon", run.StepSucceeded, "n1", "n2"), closed("cpu", "cordon", run.StepSucceeded, "n3"), closed("one", "cordon", run.StepSucceeded, "n9"),
+		closed("each/a/shut", "cordon", run.StepSucceeded, "n4"), closed("each/b/shut", "cordon", run.StepSucceeded, "n5"), closed("drain", "drain", run.StepFailed, "n2", "n6"),
+		{Path: "each/b/reopen", Type: "uncordon"},
+		{Path: "finally/open", Type: "uncordon"},
+		{Path: "finally/open-one", Type: "uncordon"},
+	}}
+	for path, want := range map[string][]string{"finally/open": {"n1", "n2", "n6"}, "each/b/reopen": {"n5"}, "finally/open-one": nil, "nothing": nil} {
+		var got []string
+		for _, n := range r.ClosedLike(j, path) {
+			got = append(got, n.Name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+	}
+}

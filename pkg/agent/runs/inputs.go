@@ -56,6 +56,9 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 		Listed: rec.Listed, Items: l.Run.ItemsDone(l.Journal, m.Path), Watched: l.Run.Watched, Now: c.Now(), Clients: clients,
 		Holders: c.holders(l, m.Path), CameBack: cameBack(l.Object.CreationTimestamp.Time, l.Journal.StartedAt),
 	}
+	if m.Step.Type == plan.TypeUncordon {
+		call.Closed = l.Run.ClosedLike(l.Journal, m.Path)
+	}
 	if cluster, _ := clusterAt(l.Run, ""); cluster.Name != clients.Cluster { // the target is on another one
 		call.Target, call.TargetUID = nil, ""
 	}

@@ -157,8 +157,34 @@ func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([
 		return nil, api.Failed(action("list", ""), err)
 	case unreadable != nil:
 		return nil, unreadable
-	case len(out) == 0:
+	case len(out) == 0 && len(call.Closed) == 0:
 		return nil, api.Refuse(executors.ReasonNotFound, "the selector %q picks no node", selector)
+	}
+	return out, nil
+}
+
+// nodesToOpen are the nodes that a step means, and after them those that the run closed by
+// its selector and that it picks no more: their labels were changed since. Who is gone, or
+// is another node of the name, has nothing to be opened.
+func nodesToOpen(ctx context.Context, call executors.Call, p plan.NodeProperties) ([]cordoned, error) {
+	out, err := nodesOf(ctx, call, p)
+	if err != nil || p.Node != "" {
+		return out, err
+	}
+	for _, closed := range call.Closed {
+		if slices.ContainsFunc(out, func(n cordoned) bool { return n.Name == closed.Name }) {
+			continue
+		}
+		n, err := readNode(ctx, call.Clients, closed.Name)
+		switch {
+		case api.IsMissing(err):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if string(n.UID) == closed.UID && n.claimed(claimant(call)) {
+			out = append(out, n)
+		}
 	}
 	return out, nil
 }

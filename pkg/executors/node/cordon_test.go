@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
@@ -283,5 +284,33 @@ func TestCordonOfSeveralNodesGoesOnWhereItBrokeOff(t *testing.T) {
 		if got := how(k.node(name)); got != "shut for [plan:ops/roll]" {
 			t.Errorf("%s is %s", name, got)
 		}
+	}
+}
+
+// Labels of nodes change in the middle of a run: what it closed by a selector it opens by that.
+func TestUncordonBySelectorOpensWhatTheRunClosedByIt(t *testing.T) {
+	other := func(n *corev1.Node) { n.Labels["pool"] = "cpu" }
+	ours, theirs := recorded(true, nodes.Cordon{By: []string{mine}}), recorded(true, nodes.Cordon{By: []string{"plan:ops/other"}})
+	k := newCluster(t, nodeNamed("a", ours), nodeNamed("b", ours, other), nodeNamed("again", ours, other), nodeNamed("shared", theirs, other), nodeNamed("never", ours, other))
+	call := k.step(&plan.CordonProperties{NodeProperties: plan.NodeProperties{Selector: &selector.LabelSelector{MatchLabels: map[string]string{"pool": "gpu"}}}})
+	for name, uid := range map[string]string{"a": "uid-a", "b": "uid-b", "again": "uid-of-before", "shared": "uid-shared", "gone": "uid-gone"} {
+		call.Closed = append(call.Closed, run.DrainTarget{Name: name, UID: uid})
+	}
+	out := Uncordoner{}.Pass(t.Context(), call)
+	if out.State != executors.Done || out.Message != "Node/a is schedulable again; Node/b is schedulable again" {
+		t.Errorf("%+v", out)
+	}
+	for name, want := range map[string]string{"a": "open", "b": "open", "again": "shut for [plan:ops/roll]", "shared": "shut for [plan:ops/other]", "never": "shut for [plan:ops/roll]"} {
+		if got := how(k.node(name)); got != want {
+			t.Errorf("node %s is %s, want %s", name, got, want)
+		}
+	}
+	k.edit("a", other)
+	if again := (Uncordoner{}).Pass(t.Context(), call); again.State != executors.Done || again.Message != "no node is left that it could open" || k.writes != 2 {
+		t.Errorf("a second time: %+v, %d writes", again, k.writes)
+	}
+	call.Closed = nil
+	if none := (Uncordoner{}).Pass(t.Context(), call); none.Reason != executors.ReasonNotFound {
+		t.Errorf("a selector that picks nothing, of a run that closed nothing: %+v", none)
 	}
 }

@@ -21,7 +21,11 @@ func (Cordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	return eachNode(ctx, call, p.NodeProperties, func(n cordoned) (string, bool, error) {
+	picked, err := nodesOf(ctx, call, p.NodeProperties)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	return eachNode(ctx, call, picked, func(n cordoned) (string, bool, error) {
 		changed, err := claim(ctx, call, n, claimant(call), call.Now)
 		return "is cordoned", changed, err
 	})
@@ -30,25 +34,29 @@ func (Cordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome
 // Uncordoner executes the step type uncordon. It needs what a Cordoner needs.
 type Uncordoner struct{}
 
-// Pass takes the plan off each node's record. A node that was cordoned before,
-// or that somebody else wants cordoned, stays so, and that is said.
+// Pass takes the plan off each node's record, also of those that the run closed by the
+// same selector and that it picks no more. A node that was cordoned before, or that somebody
+// else wants cordoned, stays so, and that is said.
 func (Uncordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.CordonProperties](call)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	return eachNode(ctx, call, p.NodeProperties, func(n cordoned) (string, bool, error) {
+	picked, err := nodesToOpen(ctx, call, p.NodeProperties)
+	switch {
+	case err != nil:
+		return api.Outcome(ctx, call, err)
+	case len(picked) == 0:
+		return api.Done("no node is left that it could open")
+	}
+	return eachNode(ctx, call, picked, func(n cordoned) (string, bool, error) {
 		return release(ctx, call, n, claimant(call))
 	})
 }
 
 // eachNode does one write on each node. What was written before a pass broke off
 // is found done by the next.
-func eachNode(ctx context.Context, call executors.Call, p plan.NodeProperties, do func(cordoned) (said string, changed bool, err error)) executors.Outcome {
-	nodes, err := nodesOf(ctx, call, p)
-	if err != nil {
-		return api.Outcome(ctx, call, err)
-	}
+func eachNode(ctx context.Context, call executors.Call, nodes []cordoned, do func(cordoned) (said string, changed bool, err error)) executors.Outcome {
 	var said []string
 	var changes []run.Change
 	for _, n := range nodes {
