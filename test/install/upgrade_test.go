@@ -1,18 +1,23 @@
 package install_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/lifecycle"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -333,11 +338,31 @@ func TestAnAgentInAnotherNamespaceIsNotDoubled(t *testing.T) {
 	}
 }
 
+// planned makes a node that the agent has said maintenance is planned for.
+func (l *lab) planned(name string) string {
+	l.Helper()
+	nodes := l.kube.CoreV1().Nodes()
+	n, err := nodes.Create(l.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	l.must(err)
+	l.Cleanup(func() { _ = nodes.Delete(context.Background(), name, metav1.DeleteOptions{}) })
+	patch, err := annotations.LifecyclePatch(n.UID, n.ResourceVersion, nil, []lifecycle.Condition{{Type: lifecycle.Planned, True: true, Reason: lifecycle.ReasonRequested, Message: "gpu: waits for the node"}}, time.Now())
+	l.must(err)
+	_, err = nodes.Patch(l.ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: annotations.ManagerAgent}, "status")
+	l.must(err)
+	return name
+}
+
 func TestUninstallLeavesNothingThatInstallApplied(t *testing.T) {
 	l := newLab(t)
 	l.install(thisVersion)
-	if p := l.maint(thisVersion, "uninstall", "--yes"); p.code != 0 {
+	planned := l.planned("waits-for-maintenance")
+	if p := l.maint(thisVersion, "uninstall", "--yes"); p.code != 0 || !strings.Contains(p.out, "node/"+planned+" condition MaintenancePlanned ended\n") {
 		t.Fatalf("it exits %d: %s%s", p.code, p.out, p.err)
+	}
+	n, err := l.kube.CoreV1().Nodes().Get(l.ctx, planned, metav1.GetOptions{})
+	l.must(err)
+	if conditions := annotations.Lifecycle(n); len(conditions) != 1 || conditions[0].True || conditions[0].Reason != "MaintenanceCanceled" {
+		t.Errorf("the node says %+v", conditions)
 	}
 	left := l.installed()
 	delete(left, "Namespace/"+annotations.DefaultNamespace)

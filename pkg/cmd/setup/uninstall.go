@@ -8,14 +8,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/lifecycle"
 )
 
 type uninstallOptions struct {
@@ -33,7 +36,7 @@ func NewUninstall(c *factory.Factory) *cobra.Command {
 		Use:   "uninstall",
 		Short: "Remove the agent; refused while it still holds something",
 		Long: `Remove what install applied. The agent's namespace stays, and so do plans with their
-ledgers and history.
+ledgers and history. Lifecycle conditions that the agent set on nodes are ended.
 
 uninstall is refused while a run is active (its steps under finally would not run, and
 its finalizer would keep it from being deleted), while gates hold an object, while nodes
@@ -137,7 +140,56 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	if err := o.remove(ctx); err != nil {
 		return err
 	}
+	if err := o.conditions(ctx, k); err != nil {
+		return err
+	}
 	return o.leftovers(ctx, k)
+}
+
+// conditions ends the lifecycle conditions that the agent left on nodes: those of requests
+// that wait. It comes after the agent's rights are gone, so that nobody sets them again.
+func (o *uninstallOptions) conditions(ctx context.Context, k *factory.Cluster) error {
+	list, err := k.Nodes(ctx, "")
+	if err != nil {
+		return factory.Explain("look for conditions of nodes", err)
+	}
+	for _, n := range list {
+		if err := o.conditionsOf(ctx, k, n); err != nil {
+			return factory.Explain("end the conditions of node "+n.Name+" (the agent is removed; uninstall again goes on with them)", err)
+		}
+	}
+	return nil
+}
+
+// conditionsOf ends those of one node. A node that somebody wrote meanwhile is read again.
+func (o *uninstallOptions) conditionsOf(ctx context.Context, k *factory.Cluster, n *corev1.Node) error {
+	have := annotations.Lifecycle(n)
+	change := lifecycle.Facts{Node: annotations.Node(n)}.Ends(have)
+	if len(change) == 0 {
+		return nil
+	}
+	if !o.Client() {
+		patch, err := annotations.LifecyclePatch(n.UID, n.ResourceVersion, have, change, o.Now())
+		if err != nil {
+			return err
+		}
+		_, err = k.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, o.Options(), "status")
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case apierrors.IsConflict(err):
+			if n, err = k.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{}); err != nil {
+				return err
+			}
+			return o.conditionsOf(ctx, k, n)
+		case err != nil:
+			return err
+		}
+	}
+	for _, c := range change {
+		fmt.Fprintf(o.Out, "node/%s condition %s ended%s\n", n.Name, c.Type, o.Mark())
+	}
+	return nil
 }
 
 // remove deletes what any install may have applied, but for the namespace.
