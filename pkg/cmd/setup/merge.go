@@ -94,14 +94,26 @@ func (m merger) add(want *unstructured.Unstructured, all objectsByKey) (*unstruc
 }
 
 // BindingsBefore are the bindings, nearest first, that a new binding of a policy does as:
-// the one of the policy itself, then those of the policies whose names its own continues
-// (maint-freeze-status continues maint-freeze). An earlier version may have had only those.
+// the one of the policy itself, then that of the policy that did its work in an earlier
+// version, where there was one.
 func BindingsBefore(policy string) []string {
-	var names []string
-	for at := len(policy); at > 0; at = strings.LastIndex(policy[:at], "-") {
-		names = append(names, policy[:at])
+	names := []string{policy}
+	for before, continuing := range continuedPolicies() {
+		if slices.Contains(continuing, policy) {
+			names = append(names, before)
+		}
 	}
 	return names
+}
+
+// continuedPolicies are the policies whose work others took over in part, and those others.
+// A policy that comes here was cut out of one that admins may have set to warn; one that is
+// new in what it looks at does not.
+func continuedPolicies() map[string][]string {
+	return map[string][]string{
+		"maint-actor-check": {"maint-actor-check-nodes"},
+		"maint-freeze":      {"maint-freeze-autoscalers", "maint-freeze-status"},
+	}
 }
 
 func (m merger) role(want, live *unstructured.Unstructured) ([]string, error) {

@@ -330,6 +330,40 @@ func TestABindingThatIsNewDoesAsTheOneThatWasThere(t *testing.T) {
 	}
 }
 
+// Whoever adds a policy decides whether it continues one that admins may have set to warn,
+// and names it here or in continuedPolicies. A name that begins like another says nothing.
+func TestEveryPolicyContinuesOneOrIsNew(t *testing.T) {
+	m := next()
+	m.Admission, m.Cloud = true, true
+	want := map[string][]string{
+		"maint-actor-check-nodes":  {"maint-actor-check-nodes", "maint-actor-check"},
+		"maint-freeze-autoscalers": {"maint-freeze-autoscalers", "maint-freeze"},
+		"maint-freeze-status":      {"maint-freeze-status", "maint-freeze"},
+	}
+	for _, policy := range []string{ // all of these were there before any other
+		"maint-actor-check", "maint-agent-configmaps", "maint-agent-kubelets", "maint-agent-namespaces", "maint-agent-nodes", "maint-agent-secrets",
+		"maint-agent-tokens", "maint-documents", "maint-freeze", "maint-intents", "maint-nodes", "maint-records", "maint-status",
+	} {
+		want[policy] = []string{policy}
+	}
+	all, err := m.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for _, u := range all {
+		if u.GetKind() == "ValidatingAdmissionPolicy" {
+			got[u.GetName()] = BindingsBefore(u.GetName())
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("whose bindings a new one does as (-want +got):\n%s", diff)
+	}
+	if got := BindingsBefore("maint-nodes-of-another-kind"); len(got) != 1 {
+		t.Errorf("a policy continues %v by its name alone", got[1:])
+	}
+}
+
 func TestTheConfigurationIsNeverApplied(t *testing.T) {
 	live := object(t, released(), "ConfigMap", "maint-agent").DeepCopy()
 	live.Object["data"] = map[string]any{"config.yaml": "theirs"}
