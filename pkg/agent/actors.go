@@ -39,6 +39,7 @@ func (a *Agent) followActorPolicy(ctx context.Context) {
 	}
 	p := &actorPolicy{certain: a.memory.documents.Actors.SetVerified, settled: a.actorsSettled, stop: func() {}}
 	defer p.certain(false)
+	defer a.actors.Store(nil)
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.ActorPolicyName).String()}
 	api := a.conn.Kube.AdmissionregistrationV1()
 	changed := func() { p.look(ctx) }
@@ -48,10 +49,25 @@ func (a *Agent) followActorPolicy(ctx context.Context) {
 	whole := func(o any) (any, error) { return o, nil }
 	p.policies, _ = informer.New(informer.ForMany(&admissionv1.ValidatingAdmissionPolicy{}, api.ValidatingAdmissionPolicies(), named, func(error) {}), whole, handler)
 	p.bindings, _ = informer.New(informer.ForMany(&admissionv1.ValidatingAdmissionPolicyBinding{}, api.ValidatingAdmissionPolicyBindings(), named, func(error) {}), whole, handler)
+	a.actors.Store(p)
 	var group sync.WaitGroup
 	group.Go(func() { p.policies.RunWithContext(ctx) })
 	group.Go(func() { p.bindings.RunWithContext(ctx) })
 	group.Wait()
+}
+
+// actorsRefused says for the heartbeat whether false actors are refused; empty: not known yet.
+func (a *Agent) actorsRefused() string {
+	p := a.actors.Load()
+	switch {
+	case a.options.WatchNamespace != "":
+		return annotations.ActorsUnverified
+	case p == nil || !p.policies.HasSynced() || !p.bindings.HasSynced():
+		return ""
+	case p.version() == "":
+		return annotations.ActorsUnverified
+	}
+	return annotations.ActorsVerified
 }
 
 // actorsSettled waits until the policy counts everywhere, and the documents are known as

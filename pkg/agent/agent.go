@@ -105,6 +105,7 @@ type Agent struct {
 	planQueue   *queue.Queue
 	runQueue    *queue.Queue
 	controllers controllers
+	actors      atomic.Pointer[actorPolicy] // nil: nobody follows it yet
 }
 
 // lifecycle is how far the process has come.
@@ -368,7 +369,7 @@ func (a *Agent) elector() *leader.Elector {
 
 func (a *Agent) heartbeat() leader.Heartbeat {
 	o := a.options
-	return leader.Heartbeat{Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.Identity, Version: o.Version, Pod: o.Pod, Key: a.keys.ID, Now: a.options.Now, Log: a.options.Log, Rewound: a.rewound}
+	return leader.Heartbeat{Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.Identity, Version: o.Version, Pod: o.Pod, Key: a.keys.ID, Actors: a.actorsRefused, Now: a.options.Now, Log: a.options.Log, Rewound: a.rewound}
 }
 
 // die ends the process's work for a reason that another agent must mend.

@@ -35,6 +35,14 @@ const (
 // is of an agent that signed nothing.
 const HeartbeatKey = "key"
 
+// HeartbeatActors says, in the heartbeat's data, whether the API server refuses false actors.
+// A heartbeat without it is of an agent that does not know.
+const (
+	HeartbeatActors  = "actors"
+	ActorsVerified   = "verified"
+	ActorsUnverified = "unverified"
+)
+
 // StatusKeyLost is on that Secret: when the key before this one was found to be gone.
 const StatusKeyLost = "status.maint.dev/key-lost"
 
@@ -177,13 +185,30 @@ func (k Keyring) Outdated(o metav1.Object) bool {
 	return k.Replacing() && id == keyID(k.previous) && id != k.ID() && k.CheckName(o) == nil
 }
 
+// CheckForm says, without a key, why an object cannot count as written by the agent:
+// *SignatureError. One that it finds nothing wrong with may be false all the same.
+func CheckForm(cm *corev1.ConfigMap) error {
+	version, _, digest, _, ok := parseSignature(cm)
+	switch {
+	case Unsigned(cm):
+		return refused(cm, unsigned)
+	case !ok || version != signatureVersion:
+		return refused(cm, "its signature cannot be read")
+	case !hmac.Equal(digest, contentOf(cm)):
+		return refused(cm, changedSince)
+	}
+	return nil
+}
+
+const unsigned = "it carries no signature of the agent's"
+
 // Unsigned says whether an object carries no signature at all.
 func Unsigned(o metav1.Object) bool { return o.GetAnnotations()[StatusSignature] == "" }
 
 // signed is the digest that an object's signature speaks of.
 func (k Keyring) signed(o metav1.Object) ([]byte, error) {
 	if Unsigned(o) {
-		return nil, refused(o, "it carries no signature of the agent's")
+		return nil, refused(o, unsigned)
 	}
 	version, id, digest, sum, ok := parseSignature(o)
 	switch {

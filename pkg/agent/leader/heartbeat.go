@@ -28,6 +28,7 @@ type Heartbeat struct {
 	Version   string
 	Pod       string        // empty: not known
 	Key       func() string // names the key that signs; nil: nothing is signed
+	Actors    func() string // whether false actors are refused, as annotations.HeartbeatActors; empty: not known yet
 	Now       func() time.Time
 	Log       *slog.Logger
 	// Rewound hears that the API server's state is older than it was, as after a restored
@@ -78,6 +79,13 @@ func (h Heartbeat) write(ctx context.Context, last *corev1.ConfigMap) (*corev1.C
 	if h.Key != nil {
 		data[annotations.HeartbeatKey] = h.Key()
 	}
+	actors := ""
+	if h.Actors != nil {
+		actors = h.Actors()
+	}
+	if actors != "" {
+		data[annotations.HeartbeatActors] = actors
+	}
 	if last == nil {
 		found, err := maps.Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -88,6 +96,9 @@ func (h Heartbeat) write(ctx context.Context, last *corev1.ConfigMap) (*corev1.C
 			return nil, err
 		}
 		last = found
+	}
+	if known := last.Data[annotations.HeartbeatActors]; actors == "" && known != "" { // the agent before this one knew
+		data[annotations.HeartbeatActors] = known
 	}
 	last.Data = data
 	written, err := maps.Update(ctx, last, client.UpdateOptions())

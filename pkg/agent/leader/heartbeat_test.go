@@ -10,9 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
 // Without an election no lease tells of a restored backup: the heartbeat's own version does.
@@ -49,6 +52,48 @@ func TestAHeartbeatNoticesAStateThatWentBack(t *testing.T) {
 			t.Errorf("it tells %v", got)
 		}
 		cancel()
+		synctest.Wait()
+	})
+}
+
+// Whether false actors are refused is said once it is known; until then what the agent before
+// this one knew stands there.
+func TestAHeartbeatSaysWhetherActorsAreTrue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		var knows atomic.Value
+		knows.Store("")
+		beat := Heartbeat{Kube: kube, Namespace: "maint-system", Now: time.Now, Log: slog.New(slog.DiscardHandler), Actors: func() string { return knows.Load().(string) }}
+		says := func(want string, there bool) {
+			t.Helper()
+			synctest.Wait()
+			cm, err := kube.CoreV1().ConfigMaps("maint-system").Get(t.Context(), annotations.HeartbeatName, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, is := cm.Data[annotations.HeartbeatActors]; got != want || is != there {
+				t.Errorf("it says %q (%t), want %q (%t)", got, is, want, there)
+			}
+		}
+		lead := func() (stop func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			go beat.Run(ctx)
+			return cancel
+		}
+		stop := lead()
+		says("", false)
+		knows.Store(annotations.ActorsVerified)
+		time.Sleep(heartbeatInterval)
+		says(annotations.ActorsVerified, true)
+		stop()
+		knows.Store("")
+		stop = lead()
+		time.Sleep(2 * heartbeatInterval)
+		says(annotations.ActorsVerified, true)
+		knows.Store(annotations.ActorsUnverified)
+		time.Sleep(heartbeatInterval)
+		says(annotations.ActorsUnverified, true)
+		stop()
 		synctest.Wait()
 	})
 }

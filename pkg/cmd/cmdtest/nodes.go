@@ -142,5 +142,5 @@ func RollsThrough(t *testing.T, message string, items ...run.Item) *corev1.Confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cm
+	return Signed(cm)
 }

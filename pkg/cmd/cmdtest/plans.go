@@ -91,6 +91,18 @@ func RunObject(r view.Run, name string) *corev1.ConfigMap {
 	if err != nil {
 		panic(err)
 	}
+	return Signed(cm)
+}
+
+// Signed is an object as the agent signs it, with a key that no command has.
+func Signed(cm *corev1.ConfigMap) *corev1.ConfigMap {
+	keys, err := annotations.ReadKeyring(&corev1.Secret{Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}})
+	if err != nil {
+		panic(err)
+	}
+	if err := keys.Sign(cm); err != nil {
+		panic(err)
+	}
 	return cm
 }
 
@@ -104,7 +116,7 @@ func LedgerOf(plan string, l ledger.Ledger) *corev1.ConfigMap {
 	if err != nil {
 		panic(err)
 	}
-	return cm
+	return Signed(cm)
 }
 
 // Notes are the annotations of a document in namespace shop.

@@ -26,6 +26,7 @@ type Cluster struct {
 	Namespace string
 	clock     *serverClock // nil: its clock is ours
 	suggest   remedy.Commands
+	actors    *actorsOf
 
 	// Broken hears why a watch does not go on for now; nil: nobody listens.
 	Broken func(error)

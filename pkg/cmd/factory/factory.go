@@ -114,7 +114,7 @@ func (c *Factory) Connect() (*Cluster, error) {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c.Elsewhere, c.ClusterFlags = c.elsewhere(namespace), c.chosen()
-	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock, suggest: c.Suggest()}, nil
+	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}}, nil
 }
 
 // chosen are the flags by which another cluster was chosen than the kubeconfig does, as command

@@ -44,7 +44,18 @@ func (k *Cluster) readLedger(ctx context.Context, cm *corev1.ConfigMap, name str
 	if err != nil {
 		return nil, err
 	}
+	k.doubtLedger(ctx, object, &l)
 	return &l, nil
+}
+
+// doubtLedger believes nothing that a ledger says of actors where the agent cannot have
+// written it.
+func (k *Cluster) doubtLedger(ctx context.Context, cm *corev1.ConfigMap, l *ledger.Ledger) {
+	if verified := view.LedgerVerified(l); annotations.CheckForm(cm) != nil {
+		view.Doubt(verified)
+	} else {
+		k.doubt(ctx, verified)
+	}
 }
 
 // Ledgers are the ledgers of a namespace, by namespace/name.
@@ -57,6 +68,7 @@ func (k *Cluster) Ledgers(ctx context.Context, namespace string) (map[string]*le
 	for i := range list.Items {
 		cm := &list.Items[i]
 		if l, err := annotations.ReadLedger(cm, ownerUID(cm)); err == nil { // a foreign one is no ledger of these plans
+			k.doubtLedger(ctx, cm, &l)
 			out[cm.Namespace+"/"+cm.Name] = &l
 		}
 	}

@@ -21,7 +21,7 @@ func (k *Cluster) Run(ctx context.Context, name string) (view.Run, error) {
 	if err != nil {
 		return view.Run{}, err
 	}
-	return view.ReadRun(cm)
+	return k.ReadRun(ctx, cm)
 }
 
 // RunOf finds a run, or the newest of a plan, which is said.
@@ -40,7 +40,7 @@ func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, real bo
 	case err != nil:
 		return view.Run{}, err
 	case cm.Labels[annotations.LabelKind] == annotations.KindRun:
-		return view.ReadRun(cm)
+		return k.ReadRun(ctx, cm)
 	}
 	runs, err := k.Runs(ctx, cm.Namespace, cm.Name)
 	if err != nil {
@@ -59,7 +59,8 @@ func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, real bo
 }
 
 // Runs are the runs of a plan, or of all plans of a namespace, oldest first.
-// One that cannot be read is left out: describe says what is wrong with it.
+// One that cannot be read, or that the agent leaves alone, is left out: describe says what is
+// wrong with it.
 func (k *Cluster) Runs(ctx context.Context, namespace, planName string, more ...string) ([]view.Run, error) {
 	selector := annotations.LabelKind + "=" + annotations.KindRun
 	if planName != "" {
@@ -71,7 +72,7 @@ func (k *Cluster) Runs(ctx context.Context, namespace, planName string, more ...
 	}
 	var out []view.Run
 	for i := range list.Items {
-		if r, err := view.ReadRun(&list.Items[i]); err == nil {
+		if r, err := k.ReadRun(ctx, &list.Items[i]); err == nil {
 			out = append(out, r)
 		}
 	}

@@ -114,7 +114,7 @@ func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view
 		if cm == nil {
 			return fmt.Errorf("run %s is no longer kept", r.Run.Name)
 		}
-		if r, err = view.ReadRun(cm); err != nil {
+		if r, err = k.ReadRun(ctx, cm); err != nil {
 			return err
 		}
 		t.update(ctx, r)

@@ -92,7 +92,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 
 func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) ([]string, error) {
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
-		r, err := view.ReadRun(cm)
+		r, err := k.ReadRun(ctx, cm)
 		if err != nil {
 			return nil, err
 		}

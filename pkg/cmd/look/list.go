@@ -114,7 +114,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	kind, value := o.shape()
+	kind, value := o.shape(ctx, k)
 	return o.out.Print(o.Out, t, kind, func() ([]print.Value, error) {
 		items := make([]print.Value, len(list))
 		for i, cm := range list {
@@ -125,9 +125,12 @@ func (o *listOptions) Run(ctx context.Context) error {
 }
 
 // shape is what scripts read of a kind.
-func (o *listOptions) shape() (kind string, value func(*corev1.ConfigMap) print.Value) {
+func (o *listOptions) shape(ctx context.Context, k *factory.Cluster) (kind string, value func(*corev1.ConfigMap) print.Value) {
 	if o.what == "runs" {
-		return print.KindRunList, print.RunItem
+		return print.KindRunList, func(cm *corev1.ConfigMap) print.Value {
+			r, err := k.ReadRun(ctx, cm)
+			return print.RunItem(cm, r, err)
+		}
 	}
 	now := o.Now()
 	return print.KindDocumentList, func(cm *corev1.ConfigMap) print.Value { return print.DocumentValue(cm, now) }

@@ -171,7 +171,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	}
 	cm := found.Document
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
-		r, err := view.ReadRun(cm)
+		r, err := k.ReadRun(ctx, cm)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -75,7 +75,7 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 	cm := found.Document
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindRun:
-		r, err := view.ReadRun(cm)
+		r, err := k.ReadRun(ctx, cm)
 		return runValue(print.RunValue(r)), err
 	case annotations.KindHibernatePlan:
 		return o.sleeperValue(source.ReadSleeper(ctx, o.Factory, k, agent, cm)), nil
@@ -156,7 +156,7 @@ func (o *describeOptions) printValues(ctx context.Context, k *factory.Cluster) e
 func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (print.Value, error) {
 	events := eventValues(ctx, k, cm)
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
-		r, err := view.ReadRun(cm)
+		r, err := k.ReadRun(ctx, cm)
 		if err != nil {
 			return print.Value{}, err
 		}

@@ -148,9 +148,8 @@ func calendarIn(cm *corev1.ConfigMap) any {
 }
 
 // RunItem is a run of a list for scripts; one that cannot be read says why.
-func RunItem(cm *corev1.ConfigMap) Value {
+func RunItem(cm *corev1.ConfigMap, r view.Run, err error) Value {
 	out := Value{Kind: KindRunStatus, Name: mapName(cm.Name)}
-	r, err := view.ReadRun(cm)
 	if err != nil {
 		out.Body = RunStatus{Metadata: identityOf(cm.ObjectMeta), Plan: cm.Labels[annotations.LabelPlan], Phase: view.BrokenRun, Message: err.Error(), Steps: []StepStatus{}}
 		return out

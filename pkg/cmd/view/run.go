@@ -4,9 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -67,12 +64,6 @@ type Run struct {
 
 // BrokenRun stands where the phase of a run cannot be read.
 const BrokenRun = "Broken"
-
-// ReadRun reads a run from its object.
-func ReadRun(cm *corev1.ConfigMap) (Run, error) {
-	r, j, err := annotations.ReadRun(cm)
-	return Run{Run: r, Journal: j}, err
-}
 
 // SortRuns sorts runs by when they were asked for.
 func SortRuns(runs []Run) {

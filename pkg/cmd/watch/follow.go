@@ -77,7 +77,7 @@ type follower struct {
 
 func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 	if cm := f.runs.ConfigMap(f.plan.Namespace, f.name); cm != nil {
-		r, err := view.ReadRun(cm)
+		r, err := f.k.ReadRun(ctx, cm)
 		if err != nil {
 			return true, err
 		}

@@ -1,0 +1,86 @@
+package view
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+)
+
+// ReadRun reads a run from its object. One that lives and lacks the agent's signature is an
+// error: the agent leaves it alone. One that has ended says so in its message, and who did
+// what in it is not certain.
+func ReadRun(cm *corev1.ConfigMap) (Run, error) {
+	r, j, err := annotations.ReadRun(cm)
+	if err != nil {
+		return Run{Run: r, Journal: j}, err
+	}
+	out := Run{Run: r, Journal: j}
+	err = annotations.CheckForm(cm)
+	if err == nil {
+		return out, nil
+	}
+	if !j.Phase.Ended() {
+		return Run{}, err
+	}
+	why := err.Error()
+	if forged := new(annotations.SignatureError); errors.As(err, &forged) {
+		why = forged.Why
+	}
+	out.Journal.Message = "not known to be the agent's record: " + why + Prefix("; ", j.Message)
+	Doubt(out.Verified())
+	return out, nil
+}
+
+// Verified are the places in a run that say whether somebody is known to have done what is
+// told of them.
+func (r *Run) Verified() []*bool {
+	out := []*bool{&r.Run.Request.Verified}
+	j := &r.Journal
+	if j.Approved != nil {
+		out = append(out, &j.Approved.Verified)
+	}
+	if j.Passed != nil {
+		out = append(out, &j.Passed.Verified)
+	}
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		if rec.Resumed != nil {
+			out = append(out, &rec.Resumed.Verified)
+		}
+		if rec.Approval != nil {
+			out = append(out, &rec.Approval.Verified)
+		}
+		if rec.Drift != nil && rec.Drift.Accepted != nil {
+			out = append(out, &rec.Drift.Accepted.Verified)
+		}
+	}
+	return out
+}
+
+// LedgerVerified are the places in a ledger that say so.
+func LedgerVerified(l *ledger.Ledger) []*bool {
+	var out []*bool
+	for _, entries := range [][]ledger.Entry{l.Open, l.Recent} {
+		for i := range entries {
+			if q := entries[i].Request; q != nil {
+				out = append(out, &q.Verified)
+			}
+			if o := entries[i].Outcome; o != nil {
+				for at := range o.Overrides {
+					out = append(out, &o.Overrides[at].Verified)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Doubt says of all of them that it is not known.
+func Doubt(verified []*bool) {
+	for _, v := range verified {
+		*v = false
+	}
+}
