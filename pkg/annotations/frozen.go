@@ -45,13 +45,19 @@ func (f Frozen) String() string {
 	return f.id() + "=" + state
 }
 
-// frozenFull says that there are labelled objects beyond those that are named: each of them
-// counts as frozen.
-const frozenFull = "*=full"
+// What stands for labelled objects beyond those that are named: each of them counts as
+// frozen, or is open until the first of them closes.
+const (
+	frozenFull = "*=full"
+	frozenRest = "*=open/"
+)
 
-// FrozenText is StatusFrozen of a namespace, and how many of the objects it has no room
-// for. What a run holds comes first, then what is closed, then what will close.
-func FrozenText(all []Frozen) (text string, left int) {
+// frozenRestBytes is the room that is kept for the longer of the two.
+const frozenRestBytes = len(frozenRest + "2006-01-02T15:04:05Z")
+
+// FrozenText is StatusFrozen of a namespace, and the objects that it has no room for. What a
+// run holds comes first, then what is closed, then what will close.
+func FrozenText(all []Frozen) (text string, left []Frozen) {
 	all = slices.SortedFunc(slices.Values(all), func(a, b Frozen) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.id(), b.id()))
 	})
@@ -63,17 +69,35 @@ func FrozenText(all []Frozen) (text string, left int) {
 		}
 		there[f.id()] = true
 		entry := f.String()
-		if size += len(entry) + 1; size+len(frozenFull) > maxFrozenBytes {
-			left++
+		if size += len(entry) + 1; size+frozenRestBytes > maxFrozenBytes {
+			left = append(left, f)
 			continue
 		}
 		entries = append(entries, entry)
 	}
-	if left > 0 {
-		entries = append(entries, frozenFull)
+	if rest := restOf(left); rest != "" {
+		entries = append(entries, rest)
 	}
 	slices.Sort(entries)
 	return strings.Join(entries, ","), left
+}
+
+// restOf is the entry for objects that are not named. A closed one among them closes all,
+// since nobody could tell which it is.
+func restOf(left []Frozen) string {
+	var until *time.Time
+	for _, f := range left {
+		switch {
+		case !f.Open:
+			return frozenFull
+		case f.Until != nil && (until == nil || f.Until.Before(*until)):
+			until = f.Until
+		}
+	}
+	if until == nil {
+		return ""
+	}
+	return frozenRest + until.UTC().Format(time.RFC3339)
 }
 
 func (f Frozen) rank() int {

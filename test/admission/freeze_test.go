@@ -254,6 +254,33 @@ func TestLabelledObjectsThatThereIsNoRoomForAreFrozen(t *testing.T) {
 	})
 }
 
+// Where only objects whose policies permit change had no room, they stay open: until the
+// first of their windows ends, also when nobody is there to say so.
+func TestObjectsThatThereIsNoRoomForAreOpenWhileTheirPoliciesAre(t *testing.T) {
+	const frozen, scaled = "is frozen by the policy of its label", `{"spec":{"replicas":3}}`
+	for name, c := range map[string]struct {
+		until  time.Duration
+		denied string
+	}{"before the first of them closes": {time.Hour, ""}, "after": {-time.Hour, frozen}} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.deployment("web", map[string]string{annotations.LabelFreeze: "year-end"})
+			l.deployment("free", nil)
+			l.autoscaler("scaler", "Deployment", "free")
+			l.bind("edit", editor())
+			l.publish("*=open/" + time.Now().Add(c.until).UTC().Format(time.RFC3339) + ",deployments.apps/api=frozen")
+			l.table([]row{
+				{name: "one that is not named is changed", who: editor(), asks: patchesDeployment("web", scaled), denied: c.denied},
+				{name: "and scaled by an autoscaler", who: editor(), asks: autoscales("Deployment", "web"), denied: c.denied},
+				{name: "and by one that is there", who: editor(), asks: turnsAutoscaler("web"), denied: c.denied},
+				{name: "and scaled", who: editor(), asks: scales("web")},
+				{name: "and deleted", who: editor(), asks: deletesDeployment("web")},
+				{name: "one without the label is changed", who: editor(), asks: patchesDeployment("free", scaled)},
+			})
+		})
+	}
+}
+
 // An agent publishes what policies and runs freeze, and takes it back.
 func TestAnAgentFreezes(t *testing.T) {
 	w := newTown(t)

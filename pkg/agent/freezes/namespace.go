@@ -34,9 +34,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		return time.Time{}, nil
 	}
 	text, left := annotations.FrozenText(all)
-	if left > 0 {
-		c.warn(k.Name, "TooManyFreezes", fmt.Sprintf("%d labelled objects have no room in %s: they count as frozen, whatever their policies say", left, annotations.StatusFrozen))
-	}
+	c.warnOfLeftOut(k.Name, left)
 	if text == is || c.DryRun {
 		c.note(k.Name, publication{text: text})
 		return wake, nil
@@ -55,6 +53,18 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		return queue.Soonest(wake, c.Now().Add(queue.ResyncPeriod)), nil
 	}
 	return time.Time{}, err
+}
+
+// warnOfLeftOut says what becomes of the objects that are not named on a namespace.
+func (c *Controller) warnOfLeftOut(namespace string, left []annotations.Frozen) {
+	if len(left) == 0 {
+		return
+	}
+	what := "their policies permit change now; once one of them does not, all of them count as frozen"
+	if slices.ContainsFunc(left, func(f annotations.Frozen) bool { return !f.Open }) {
+		what = "they count as frozen, whatever their policies say"
+	}
+	c.warn(namespace, "TooManyFreezes", fmt.Sprintf("%d labelled objects have no room in %s: %s", len(left), annotations.StatusFrozen, what))
 }
 
 func (c *Controller) note(namespace string, p publication) {
