@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,6 +95,7 @@ func (h *bench) round(set policySet) {
 	}
 	h.Run("run-made-by-the-agent/"+set.name, func(b *testing.B) { runs(h.ctx, b, h.ns) })
 	h.Run("Service/"+set.name, func(b *testing.B) { services(h.ctx, b, h.ns) })
+	h.Run("Deployment-status-by-its-controller/"+set.name, func(b *testing.B) { deploymentStatuses(h.ctx, b, h.ns) })
 	h.Run("node-status-by-its-kubelet/"+set.name, func(b *testing.B) { heartbeats(h.ctx, b) })
 }
 
@@ -121,6 +123,27 @@ func services(ctx context.Context, b *testing.B, ns string) {
 	each(b, func(client, n int64) error {
 		patch := fmt.Appendf(nil, `{"spec":{"selector":{"n":"%d"}}}`, n)
 		_, err := services.Patch(ctx, fmt.Sprintf("%s-%d", prefix, client), types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
+}
+
+// deploymentStatuses says how Deployments are, as the cluster's controller does all the time.
+func deploymentStatuses(ctx context.Context, b *testing.B, ns string) {
+	all := world.as(withMasters(account("kube-system", "deployment-controller"))).AppsV1().Deployments(ns)
+	prefix, app := "bench-"+rand.String(6), map[string]string{"app": "bench"}
+	for i := range atOnce {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", prefix, i)}, Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: app},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.org/c:1"}}}},
+		}}
+		if _, err := world.admin.AppsV1().Deployments(ns).Create(ctx, d, metav1.CreateOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		defer func() { _ = world.admin.AppsV1().Deployments(ns).Delete(ctx, d.Name, metav1.DeleteOptions{}) }()
+	}
+	each(b, func(client, n int64) error {
+		patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d}}`, n)
+		_, err := all.Patch(ctx, fmt.Sprintf("%s-%d", prefix, client), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})
 }
