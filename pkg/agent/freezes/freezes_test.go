@@ -2,6 +2,7 @@ package freezes
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -289,4 +290,27 @@ func TestATargetThatCannotBeFrozenIsSaid(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What has no room on the namespace closes the others only where it may not be changed itself.
+func TestWhatHasNoRoomIsSaid(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for i := range 400 {
+			w.deployment(fmt.Sprintf("%s-%d", strings.Repeat("x", 240), i), "year-end")
+		}
+		w.policy("shop", "year-end", `{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{days: [Sat], start: "00:00", end: "01:00"}]}}`)
+		w.begins() // on a Saturday
+		says := func(rest, event string) {
+			t.Helper()
+			if got := w.cluster.Get("namespaces", "", "shop").GetAnnotations()[annotations.StatusFrozen]; !strings.HasPrefix(got, rest+",deployments.apps/") {
+				t.Errorf("the namespace says %.60q, want %q", got, rest)
+			}
+			if all := strings.Join(w.events.All(), "\n"); !strings.Contains(all, event) {
+				t.Errorf("no Event says %q:\n%s", event, all)
+			}
+		}
+		says("*=open/2000-01-01T01:00:00Z", "have no room in status.maint.dev/frozen: their policies permit change now")
+		w.after(time.Hour)
+		says("*=full", "have no room in status.maint.dev/frozen: they count as frozen, whatever their policies say")
+	})
 }
