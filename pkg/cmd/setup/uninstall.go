@@ -132,6 +132,9 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	if err := o.nothingHeld(ctx, k); err != nil {
 		return err
 	}
+	if err := o.warnOfBroken(ctx, k); err != nil {
+		return err
+	}
 	if o.Kept() {
 		if err := o.Confirm(ctx, o.Consent, "remove the agent from namespace "+o.namespace); err != nil {
 			return err
@@ -144,6 +147,22 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 		return err
 	}
 	return o.leftovers(ctx, k)
+}
+
+// warnOfBroken names the runs that no agent goes on with: anybody may have written them, so
+// that they hold nothing up, and their finalizer keeps them from being deleted.
+func (o *uninstallOptions) warnOfBroken(ctx context.Context, k *factory.Cluster) error {
+	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun + "," + factory.ActiveOnly})
+	if err != nil {
+		return factory.Explain("list runs", err)
+	}
+	for i := range list.Items {
+		cm := &list.Items[i]
+		if _, err := view.ReadRun(cm); err != nil && len(cm.Finalizers) > 0 {
+			fmt.Fprintf(o.ErrOut, "warning: run %s/%s stays: %v; once it is deleted, take its finalizer off: kubectl -n %s patch configmap %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'\n", cm.Namespace, cm.Name, err, cm.Namespace, cm.Name)
+		}
+	}
+	return nil
 }
 
 // conditions ends the lifecycle conditions that the agent left on nodes: those of requests

@@ -1,6 +1,7 @@
 package setup_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -20,4 +21,21 @@ func TestUninstallRefusesWhileAnythingSleeps(t *testing.T) {
 	asleep := cmdtest.Sleeper("office", "{schedule: {timezone: UTC, offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: a, type: noop}]}", cmdtest.Noting(annotations.StatusPhase, "Hibernated", annotations.StatusAsleep, "2026-11-20T20:00:00Z"))
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), asleep)
 	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: what HibernatePlan shop/office names sleeps (Hibernated), and nobody would wake it: kubectl maint -n shop wake office --for 24h, and uninstall once it is awake\n"})
+}
+
+// A run that anybody may have made up holds nothing up, and is named.
+func TestUninstallNamesRunsThatNoAgentGoesOnWith(t *testing.T) {
+	forged := cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")
+	delete(forged.Annotations, annotations.StatusSignature)
+	held := cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}}))
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b"), forged)
+	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Err: "error: run shop/maint-run-orders-b of plan orders lives: wait for it or abort it first; 'kubectl maint pause --all -A' keeps others from beginning meanwhile\n"})
+	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), held, forged)
+	if got := o.Maint("uninstall", "--yes"); got.Code != 3 || strings.Contains(got.Err, "maint-run-orders-a of plan orders lives") {
+		t.Errorf("%+v", got)
+	}
+	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), forged)
+	if got := o.Maint("uninstall"); !strings.HasPrefix(got.Err, "warning: run shop/maint-run-orders-a stays: the run shop/maint-run-orders-a does not count: it carries no signature of the agent's; once it is deleted, take its finalizer off: kubectl -n shop patch configmap maint-run-orders-a --type=merge -p '{\"metadata\":{\"finalizers\":null}}'\n") {
+		t.Errorf("%+v", got)
+	}
 }
