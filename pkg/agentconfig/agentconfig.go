@@ -62,8 +62,9 @@ type Sink struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
-// Takes says whether a sink takes what a namespace says, or what is said of it. What is
-// said of the cluster, of a node say, has no namespace: a sink for some does not hear it.
+// Takes says whether a namespace may send to the sink, and whether the sink is told about that
+// namespace. What is about a node or the whole cluster has no namespace (an empty name): a sink
+// that names namespaces is not told of it.
 func (s Sink) Takes(namespace string) bool {
 	return len(s.Namespaces) == 0 || slices.ContainsFunc(s.Namespaces, func(p string) bool { return matches(p, namespace) })
 }
@@ -122,7 +123,8 @@ type Retention struct {
 	Runs *document.Duration `json:"runs,omitempty"` // default 30d
 }
 
-// Parse reads the agent's configuration and reports all its faults.
+// Parse reads the agent's configuration, a document in YAML, and reports all its faults. What could
+// be read is returned with them.
 func Parse(text []byte) (AgentConfig, document.Faults) {
 	var doc AgentConfigDocument
 	c, ok := document.Read(text, &doc)
@@ -216,7 +218,7 @@ func (v *configChecker) destinations(path string, list []string) {
 	}
 }
 
-// Denied says which step types a namespace may not use.
+// Denied are the step types that plans of a namespace may not use.
 func (c AgentConfig) Denied(namespace string) []string {
 	var out []string
 	for _, use := range c.Steps {

@@ -17,8 +17,8 @@ type CordonWriter struct {
 	At      time.Time
 }
 
-// CordonWriters are the managers of spec.unschedulable, as far as anything tells: the
-// API server keeps who wrote the field, and not who took it away.
+// CordonWriters are the managers of spec.unschedulable, as far as the managed fields tell: the API
+// server keeps who wrote the field, and not who removed it.
 func CordonWriters(n *corev1.Node) []CordonWriter {
 	var out []CordonWriter
 	for _, m := range n.ManagedFields {

@@ -78,8 +78,8 @@ func ReadHold(a map[string]string) (hibernate.Hold, document.Faults) {
 	return h, faults
 }
 
-// FormatHold is a hold in one word, or with its end: "awake until 2026-03-02T06:00:00Z".
-// None is empty.
+// FormatHold is a hold in one word, or with its end in UTC: "awake until 2026-03-02T06:00:00Z". No
+// hold is the empty text.
 func FormatHold(h hibernate.Hold) string {
 	if !h.On {
 		return ""
@@ -99,19 +99,19 @@ func RestoreName(planName, target string) string {
 	return agentName(KindRestore, planName, Hash10(planName+"/"+target))
 }
 
-// RestoreCopyName names the copy that is made of restore data which somebody deletes, until
-// it is written anew.
+// RestoreCopyName names the copy of restore data that somebody deletes. It stands until the restore
+// data is written again.
 func RestoreCopyName(planName, target string) string {
 	return RestoreName(planName, target) + copySuffix
 }
 
 const copySuffix = "-copy"
 
-// RestoreCopy says whether a name is that of such a copy.
+// RestoreCopy says whether a name is one of RestoreCopyName.
 func RestoreCopy(name string) bool { return strings.HasSuffix(name, copySuffix) }
 
-// RescuedName names the copy of restore data whose namespace is being deleted, in the
-// agent's own. That of a namespace which is made anew, and deleted again, is another.
+// RescuedName names the copy, in the agent's own namespace, of restore data whose namespace is
+// being deleted. A namespace that is created and deleted once more has another copy.
 func RescuedName(namespace string, r hibernate.Record) string {
 	plan := r.Plan
 	if !document.DNSLabel(plan) { // what does not count may be of any plan
@@ -161,8 +161,8 @@ func WithRestore(cm *corev1.ConfigMap, r hibernate.Record) (*corev1.ConfigMap, e
 	return out, nil
 }
 
-// ReadRestore reads a target's restore data, of which nothing is believed that is not the
-// place where it stands.
+// ReadRestore reads a target's restore data. It is refused with ErrForeign where the plan and the
+// target that it names are not those of its own name and label.
 func ReadRestore(cm *corev1.ConfigMap) (hibernate.Record, error) {
 	var r hibernate.Record
 	if cm.Labels[LabelKind] != KindRestore {

@@ -17,13 +17,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Intent reads what people ask of a plan. A switch that is not understood
-// holds, and is reported. Nobody is known to have written what names them.
+// Intent reads what people ask of a plan. A pause that is not understood holds until it is removed,
+// and is a fault. All actors that it names count as unverified.
 func Intent(a map[string]string) intent.Intent {
 	return IntentBy(a, func(string, Stamp) bool { return false })
 }
 
-// Stamp is an intent with whom it names.
+// Stamp is the value of an intent, and the actor whom it names.
 type Stamp struct{ Value, Actor string }
 
 // Stamps are the intents that name somebody, by their names (trigger, abort, …).
@@ -53,7 +53,8 @@ func actedOn() []string {
 	return []string{Pause, Skip, Trigger, Bypass, ChangeStrategy, Approve, Reject, Resume, Abort, Retry, HoldState}
 }
 
-// IntentBy is Intent where it is known of some who are named that they wrote it.
+// IntentBy is Intent for who can tell which actors are the true ones: verified says it of the
+// intent of a name (trigger, abort, …).
 func IntentBy(a map[string]string, verified func(what string, stamp Stamp) bool) intent.Intent {
 	in := intent.Intent{Token: token(a[Trigger]), Actors: map[string]intent.Actor{}}
 	in.Pause, in.Faults = readSwitch(Pause, a[Pause], in.Faults)
@@ -93,7 +94,7 @@ func PauseOf(of string, a map[string]string) schedule.Pause {
 	return p
 }
 
-// PauseText is a pause with who asked for it and why, to be told apart from another; empty
+// PauseText is a pause with who asked for it and why, by which two pauses can be compared; empty
 // where there is none.
 func PauseText(a map[string]string) string {
 	if a[Pause] == "" {
@@ -105,7 +106,7 @@ func PauseText(a map[string]string) string {
 // WholeCluster is what the pause on the agent's namespace holds, as messages name it.
 const WholeCluster = "the whole cluster"
 
-// NamespaceNamed is a namespace as its pause names it.
+// NamespaceNamed is what the pause of a namespace calls it: namespace shop.
 func NamespaceNamed(name string) string { return "namespace " + name }
 
 // oneLine is a text of somebody's in one line: it stands among lines of ours.

@@ -178,7 +178,7 @@ func weigh(text []byte) (w weight, err error) {
 	return w, err
 }
 
-// TooLarge is by how many bytes a run's ConfigMap is too large to be kept.
+// TooLarge is by how many bytes a run's ConfigMap is too large to be kept; 0 or less: it fits.
 func TooLarge(cm *corev1.ConfigMap) int {
 	return len(cm.Data[DataRun]) + len(cm.Data[DataJournal]) + len(cm.BinaryData[DataSteps]) - maxRun
 }

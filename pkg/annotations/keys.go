@@ -163,9 +163,9 @@ func Actor(intent string) string { return ActorPrefix + strings.TrimPrefix(inten
 // Reason is the key that says why an intent was given.
 func Reason(intent string) string { return ReasonPrefix + strings.TrimPrefix(intent, IntentPrefix) }
 
-// Handled is the key on a target that holds the number of the last handled
-// request by a label. The label's key may be longer than ours may, so a hash
-// stands in; the whole key is in the value's company, the ledger.
+// Handled is the key on a target that holds the number of the last handled request by a label. It
+// has a hash of the label's key, which may be longer than fits; the plan's ledger has the whole
+// key.
 func Handled(label string) string { return StatusHandled + Hash10(label) }
 
 // Mirror is the key on a target under which a plan tells the target's users of

@@ -20,8 +20,8 @@ const (
 	DrainOrder          = "maint.dev/drain-order" // on pods: an integer, low first
 )
 
-// Node is a node as the decisions over nodes look at it, but for what it does not
-// bear itself: its gate, its pods and its drain.
+// Node is a node as the decisions over nodes see it, without what its object does not say: its
+// gate, its pods and its drain.
 func Node(n *corev1.Node) nodes.Node {
 	out := nodes.Node{
 		Name: n.Name, UID: string(n.UID), Zone: n.Labels[corev1.LabelTopologyZone],
@@ -35,9 +35,9 @@ func Node(n *corev1.Node) nodes.Node {
 	return out
 }
 
-// NodePatch is the JSON merge patch of what a step writes on a node: statuses, the
-// record of the cordon, and the cordon itself, all or nothing, of exactly the version
-// that was looked at. Whoever dies is before it or after it.
+// NodePatch is the JSON merge patch of what a step writes on a node: statuses, the record of the
+// cordon, and the cordon itself. All of it is written or nothing, and only on the version that was
+// read. So a crash leaves no part of it.
 func NodePatch(uid types.UID, version string, step nodes.Step) ([]byte, error) {
 	on := map[string]any{} // null takes a key away
 	for requestor, status := range step.Statuses {

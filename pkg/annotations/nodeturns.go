@@ -19,8 +19,8 @@ type nodeTurns struct {
 	Nodes   run.NodeTurns `json:"nodes"`
 }
 
-// NodeTurnsObject is the ConfigMap of what a plan's ledger knows of nodes, collected
-// with its plan: of turns that do not fit into it, the newest. It stands beside the head,
+// NodeTurnsObject is the ConfigMap of the turns that nodes had in a plan's rollouts; it is deleted
+// with its plan. If not all turns fit, it has the newest. It is apart from the head of the ledger,
 // which is written at every claim.
 func NodeTurnsObject(namespace, planName, planUID string, turns run.NodeTurns) (*corev1.ConfigMap, error) {
 	name := NodeTurnsName(planName, planUID)

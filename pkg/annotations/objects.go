@@ -148,10 +148,10 @@ func WithJournal(cm *corev1.ConfigMap, j run.Journal) (*corev1.ConfigMap, error)
 	return out, nil
 }
 
-// ReadRun reads a run and its journal. Whoever may write ConfigMaps in a namespace can
-// write one: its name, namespace, label and plan have to belong together, and its steps
-// are no more than can be walked. Of one that is refused nothing is returned. Whoever
-// acts on it asks plan.CheckSnapshot besides.
+// ReadRun reads a run and its journal. Whoever may write ConfigMaps in a namespace can write one.
+// So its name, namespace, label and plan have to belong together, and its tree of steps is limited
+// in size. With an error nothing is returned. Whoever acts on the run has to call
+// plan.CheckSnapshot as well.
 func ReadRun(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
 	if cm.Labels[LabelKind] != KindRun {
 		return run.Run{}, run.Journal{}, fmt.Errorf("%s/%s is no run: it lacks the label %s: %s", cm.Namespace, cm.Name, LabelKind, KindRun)
@@ -259,7 +259,7 @@ func ArchiveObject(namespace, planName, planUID string, entries []ledger.Entry) 
 	return WithLedger(cm, ledger.Ledger{PlanUID: planUID, Recent: entries})
 }
 
-// PlanOwner is the reference by which history goes with its plan.
+// PlanOwner is the owner reference by which ledgers and ended runs are deleted with their plan.
 func PlanOwner(planName, planUID string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: planName, UID: uid(planUID)}
 }

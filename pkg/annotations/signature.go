@@ -109,9 +109,9 @@ func keyID(key []byte) string {
 	return hex.EncodeToString(mac(key, "id")[:5])
 }
 
-// Sign puts a signature on an object as it is now: every change of what it covers takes
-// another. It covers the object's kind, namespace and name, our labels, and its data, in
-// which a run's and a ledger's plan is named by its UID.
+// Sign puts a signature on an object as it is now. It covers the object's kind, namespace and name,
+// our labels, and its data, in which the plan of a run or a ledger is named by its UID. After any
+// change of these the object has to be signed again.
 func (k Keyring) Sign(cm *corev1.ConfigMap) error {
 	if k.Empty() {
 		return errors.New("there is no key to sign with")
@@ -155,19 +155,19 @@ const changedSince = "it was changed after the agent had signed it"
 // a key.
 const uncountedKey = "\x00uncounted"
 
-// EmptyUncounted takes out what an object holds that the agent has not signed, and keeps why it
-// does not count: nothing else of it is ever looked at.
+// EmptyUncounted takes out what an object holds that the agent has not signed, and leaves the
+// reason in its place: nothing else of such an object is ever looked at.
 func (k Keyring) EmptyUncounted(cm *corev1.ConfigMap) {
 	if forged := new(SignatureError); errors.As(k.Check(cm), &forged) {
 		cm.Data, cm.BinaryData = nil, map[string][]byte{uncountedKey: []byte(forged.Why)}
 	}
 }
 
-// IsEmptied says whether what an object holds was not kept.
+// IsEmptied says whether EmptyUncounted took out what the object held.
 func IsEmptied(cm *corev1.ConfigMap) bool { return cm.BinaryData[uncountedKey] != nil }
 
-// MayCount says whether an object that was emptied is signed with a key that was not there
-// when it was.
+// MayCount says whether an object that EmptyUncounted emptied may count with the keys of now: its
+// signature is of a key that was not known then. It has to be read again.
 func (k Keyring) MayCount(cm *corev1.ConfigMap) bool {
 	return IsEmptied(cm) && string(cm.BinaryData[uncountedKey]) != changedSince && k.CheckName(cm) == nil
 }

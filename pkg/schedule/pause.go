@@ -25,7 +25,7 @@ func (s Pause) Said() string {
 	return text + s.By
 }
 
-// Clause is By as it follows a clause that it must not be taken for a part of: until
+// Clause is By with a comma, to follow a clause that it must not be read as a part of: until
 // resumed, by jane: CHG-1.
 func (s Pause) Clause() string {
 	if strings.HasPrefix(s.By, " by ") {
@@ -34,8 +34,8 @@ func (s Pause) Clause() string {
 	return s.By
 }
 
-// PauseSaid is the pause that a sentence with Said in it speaks of; false: it speaks of none,
-// or of one of nothing in particular.
+// PauseSaid reads back the pause from a sentence that Said wrote. It is false where the sentence
+// speaks of no pause, or does not say what is paused.
 func PauseSaid(text string) (Pause, bool) {
 	of, rest, found := strings.Cut(text, " is paused")
 	if !found {

@@ -34,9 +34,9 @@ type Policy struct {
 	gate *Gate
 }
 
-// ParsePolicy reads a policy; name is what reasons call it. Permissive and
-// Restrictive ignore the maintenance schedule, so only its owner's lint looks at
-// it there (ParseMaintenanceSchedule).
+// ParsePolicy reads a policy; name is what reasons call it. The error joins one *FieldError for
+// every fault. With Permissive and Restrictive the maintenance schedule is ignored, also its
+// faults: lint finds them with ParseMaintenanceSchedule.
 func ParsePolicy(name string, spec PolicySpec, calendars Calendars) (*Policy, error) {
 	about := "policy " + name + ": "
 	switch spec.Strategy {
@@ -64,8 +64,8 @@ func newPolicy(name string, c course) *Policy {
 	return &Policy{Name: name, gate: &Gate{course: c}}
 }
 
-// OfNamespace is how the reason of a verdict begins that a namespace gives: it binds every run,
-// also one that asked to start outside of its window.
+// OfNamespace begins the reason of a verdict that the annotations of a namespace give. Such a
+// verdict binds every run, also one that asked to start outside of its window.
 const OfNamespace = "namespace: "
 
 // Paused is the policy restrictive until a pause ends.
@@ -77,8 +77,9 @@ func (p *Policy) Paused(by Pause) *Policy {
 	return newPolicy(p.Name, newPrefix(false, *by.Until, p.gate.course, why))
 }
 
-// Overridden is the policy with a stanza on it, which overrides the policy
-// itself. An Until gives way to the policy, or to those the stanza names.
+// Overridden is the policy with a stanza on it, which overrides the policy itself. PermissiveUntil
+// and RestrictiveUntil hold until their instant; from then on the policies that the stanza names
+// decide, or else the policy itself.
 func (p *Policy) Overridden(by Stanza) *Policy {
 	if !by.set() {
 		return p
@@ -113,7 +114,8 @@ type Stanza struct {
 	Unread   string // why it is not known what it says: it binds, and is not ready
 }
 
-// ParseStrategy reads the change-strategy of a stanza; empty means none.
+// ParseStrategy reads the change-strategy of a stanza; the empty text is no strategy. The error is
+// a *FieldError of the field "change-strategy".
 func ParseStrategy(text string) (Strategy, error) {
 	switch s := Strategy(text); s {
 	case "", ByPolicy, Permissive, Restrictive, PermissiveUntil, RestrictiveUntil:
@@ -178,8 +180,8 @@ func stampOf(t time.Time) string {
 
 const bypassUntil = "bypass until "
 
-// Granted says whether change is permitted since somebody permits it until an instant, by an
-// allow or a bypass; the reason then says who.
+// Granted says whether change is permitted because somebody permitted it until an instant, by an
+// allow or a bypass. The reason then says who.
 func (v Verdict) Granted() bool {
 	why, _, _ := strings.Cut(v.Reason, " by ") // what people wrote comes after it
 	for _, begin := range []string{bypassUntil, string(PermissiveUntil) + " "} {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Told is a gate of which nothing is known but what somebody else said of it: the verdict's
-// present stretch and the one after it. Beyond them nobody knows, and it is not ready. whose
-// follows each reason, and says who said so.
+// Told is a gate of which no more is known than a verdict of somebody else: the stretch that the
+// verdict speaks of, and the one after it. After these the gate is not ready. whose follows each
+// reason, and says whose verdict it is.
 func Told(v Verdict, whose string) *Gate {
 	beyond := course(&unready{why: notSaid + whose})
 	first := told{
@@ -42,7 +42,7 @@ func saidUntil(reason string) int64 {
 
 const notSaid = "not known beyond what was said"
 
-// Unknown says that nobody said what holds then, and that what decides may not be read.
+// Unknown says that what decides may not be read, and that the agent has not said what it decides.
 func (v Verdict) Unknown() bool { return !v.Ready && strings.HasPrefix(v.Reason, notSaid) }
 
 func secondOf(t *time.Time, otherwise int64) int64 {

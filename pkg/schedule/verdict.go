@@ -29,14 +29,14 @@ type Following struct {
 	End       *time.Time `json:"end,omitempty"`
 }
 
-// Values of the two numbers that are no seconds.
+// Values of NextChangeETA and PermissiveRemaining that are no number of seconds.
 const (
 	NotReady = -2
 	ForEver  = -1
 )
 
-// Verdict is what the gate says at an instant. The pointers in it are shared
-// with other verdicts and must not be written through.
+// Verdict is what the gate says at an instant. Its pointers are shared with other verdicts: read
+// them, and write nothing through them.
 func (g *Gate) Verdict(now time.Time) Verdict {
 	t := now.Unix()
 	if !g.course.ready(t) {
