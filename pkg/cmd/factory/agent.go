@@ -111,7 +111,8 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 // aheadBy is how far the agent's clock may be ahead of the API server's.
 const aheadBy = 90 * time.Second
 
-// SilentEvery is how often the heartbeat of a silent agent is read: who waits for the agent
+// SilentEvery is how often the heartbeat of a silent agent is read, or one that could not be read:
+// who waits for the agent
 // learns soon that it is back.
 const SilentEvery = 5 * time.Second
 
@@ -150,8 +151,9 @@ func (a *AgentLiveness) follow(ctx context.Context, changed chan<- struct{}) {
 			return
 		case <-tick.C:
 		}
-		was, _ := a.State()
-		if is := a.look(ctx); (was.Missing == "") == (is.Missing == "") {
+		was, unseen := a.State()
+		a.look(ctx)
+		if is, still := a.State(); (was.Missing == "") == (is.Missing == "") && (unseen == nil) == (still == nil) {
 			continue
 		}
 		select {
@@ -168,8 +170,9 @@ func (a *AgentLiveness) State() (AgentState, error) {
 	return a.state, a.unknown
 }
 
-// look reads the heartbeat when that may tell something new: twice a minute while all is well,
-// and more often while the agent is silent. What cannot be read changes nothing that is known.
+// look reads the heartbeat when that may tell something new: twice a minute while all is well or
+// it may not be read, and more often while the agent is silent or the API server does not answer.
+// What cannot be read changes nothing that is known.
 func (a *AgentLiveness) look(ctx context.Context) AgentState {
 	now := a.c.Now()
 	if now.Before(a.next) {
@@ -178,9 +181,9 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 	}
 	s, err := a.c.Agent(ctx, a.k)
 	switch {
-	case err != nil:
+	case apierrors.IsForbidden(err): // it stays so
 		a.next = now.Add(staleAfter)
-	case s.Missing != "":
+	case err != nil, s.Missing != "": // one lost request says nothing of the agent
 		a.next = now.Add(SilentEvery)
 	default:
 		a.next = s.Heartbeat.Add(staleAfter + time.Second - a.k.Skew())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -52,6 +53,47 @@ func TestWhoFollowsTheAgentHearsThatItFallsSilentAndIsBack(t *testing.T) {
 		<-changed
 		if s, err := a.State(); err != nil || s.Missing != "" || minute() != 3 {
 			t.Errorf("after %s it says %q, %v", time.Since(begun), s.Missing, err)
+		}
+	})
+}
+
+// Whether an agent runs is known again soon after one request that was lost, and who shows it is told.
+func TestOneLostRequestIsNoSilentAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube, reads := fake.NewClientset(), atomic.Int32{}
+		kube.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if reads.Add(1) == 1 {
+				return true, nil, errors.New("connection reset by peer")
+			}
+			return true, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.HeartbeatName},
+				Data:       map[string]string{"version": "v0.1.0", "heartbeat": time.Now().UTC().Format(time.RFC3339)},
+			}, nil
+		})
+		begun, changed := time.Now(), make(chan struct{}, 1)
+		a := (&Factory{Env: Env{Now: time.Now}}).FollowAgent(t.Context(), &Cluster{Kube: kube}, changed)
+		if _, err := a.State(); !errors.Is(err, errUnknownAgent) {
+			t.Fatalf("after the lost request: %v", err)
+		}
+		<-changed
+		if s, err := a.State(); err != nil || s.Version != "v0.1.0" || time.Since(begun) > 6*time.Second {
+			t.Errorf("after %s: %+v, %v", time.Since(begun), s, err)
+		}
+	})
+}
+
+// Who may not read the heartbeat does not ask for it every few seconds.
+func TestAHeartbeatThatMayNotBeReadIsSeldomAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube, reads := fake.NewClientset(), atomic.Int32{}
+		kube.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			reads.Add(1)
+			return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), annotations.HeartbeatName, nil)
+		})
+		a := (&Factory{Env: Env{Now: time.Now}}).FollowAgent(t.Context(), &Cluster{Kube: kube}, make(chan struct{}, 1))
+		time.Sleep(59 * time.Second)
+		if _, err := a.State(); err == nil || reads.Load() > 2 {
+			t.Errorf("read %d times in a minute, %v", reads.Load(), err)
 		}
 	})
 }
