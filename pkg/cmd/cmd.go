@@ -45,20 +45,24 @@ func Run(ctx context.Context, c *factory.Factory, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		for _, line := range exit.Lines(oneLineSuggestion(err)) {
+		for _, line := range exit.Lines(unknownCommand(c.Name, err)) {
 			fmt.Fprintln(c.ErrOut, line)
 		}
 	}
 	return exit.CodeOf(err)
 }
 
-// oneLineSuggestion brings cobra's paragraph about a mistyped command to one line.
-func oneLineSuggestion(err error) error {
-	head, names, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
-	if !found {
-		return err
+// unknownCommand brings cobra's paragraph about a mistyped command to one line, with what to do
+// next. cobra has no kind for that error.
+func unknownCommand(name string, err error) error {
+	head, names, near := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
+	switch {
+	case near:
+		return errors.New(head + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?")
+	case strings.HasPrefix(head, "unknown command "):
+		return fmt.Errorf("%w; '%s --help' lists all commands", err, name)
 	}
-	return errors.New(head + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?")
+	return err
 }
 
 // New is the tree of commands.

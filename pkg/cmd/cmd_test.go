@@ -17,7 +17,7 @@ func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
 		args []string
 		err  string
 	}{
-		{"an unknown command", []string{"frobnicate"}, "error: unknown command \"frobnicate\" for \"kubectl maint\"\n"},
+		{"an unknown command", []string{"frobnicate"}, "error: unknown command \"frobnicate\" for \"kubectl maint\"; 'kubectl maint --help' lists all commands\n"},
 		{"a near miss", []string{"statsu"}, "error: unknown command \"statsu\" for \"kubectl maint\"; did you mean status?\n"},
 		{"an unknown flag", []string{"skip", "p", "--nxt", "1"}, "error: unknown flag: --nxt\nerror: see 'kubectl maint skip --help'\n"},
 		{"a name where none is taken", []string{"rbac", "p"}, "error: 'kubectl maint rbac' takes no names, such as \"p\": see 'kubectl maint rbac --help'\n"},

@@ -179,6 +179,20 @@ func (b *Resolver) Policy(namespace, name string) *schedule.Policy {
 	return b.resolve(PolicyRef{Name: name, Namespace: namespace})
 }
 
+// Unpaused is Policy without its own pause.
+func (b *Resolver) Unpaused(namespace, name string) *schedule.Policy {
+	ref := PolicyRef{Name: name, Namespace: namespace}
+	state, there := b.policies[ref]
+	if !there {
+		return b.resolve(ref)
+	}
+	p := b.read(ref, state)
+	if state.Stanza.Set() {
+		return p.Overridden(b.stanza(namespace, state.Stanza, b.document))
+	}
+	return p
+}
+
 // resolve is a policy with the stanza on it. The policies that such a stanza names
 // are judged by their documents and pauses alone: so no stanza leads back to
 // itself, and none makes others expensive.

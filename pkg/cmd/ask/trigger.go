@@ -309,7 +309,7 @@ func (o *triggerOptions) readyNow(ctx context.Context, k *factory.Cluster, cm *c
 	if ledger, _, err := k.Ledger(ctx, cm); err == nil && view.TokenHandled(cm, ledger) {
 		return ""
 	}
-	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(cm.Annotations[annotations.StatusMessage])
+	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(instant.InText(cm.Annotations[annotations.StatusMessage], o.Zone))
 }
 
 func notReady(cm *corev1.ConfigMap, missing string) error {

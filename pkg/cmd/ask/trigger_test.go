@@ -242,3 +242,23 @@ func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
 		})
 	}
 }
+
+// What the agent says of the plan meanwhile has times as people read them.
+func TestWhoWaitsForARunReadsTimesAsElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", "", cmdtest.Noting(annotations.StatusMessage, "next run 2040-01-01T02:00:00+01:00 Europe/Berlin")), cmdtest.Agent())
+		o.Moves = true
+		o.Told(map[string]func(){"waiting for run": cmdtest.Later(func() { o.Deletes("configmaps", "orders") })})
+		got := o.Maint("trigger", "orders", "--wait")
+		if want := "2026-11-21T00:00:00Z waiting for run " + requestedIn(got.Out) + ": next run Sun 2040-01-01 02:00 CET\n"; got.Out != want {
+			t.Errorf("%q, want %q", got.Out, want)
+		}
+	})
+}
+
+// requestedIn is the name of the run that somebody was told to wait for.
+func requestedIn(out string) string {
+	_, rest, _ := strings.Cut(out, "waiting for run ")
+	name, _, _ := strings.Cut(rest, ":")
+	return name
+}

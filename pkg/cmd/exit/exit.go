@@ -44,6 +44,19 @@ func Errorf(code int, format string, args ...any) error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
+// helped is an error with what would help.
+type helped struct {
+	error
+	help string
+}
+
+// Unwrap gives the cause to errors.Is and errors.As.
+func (h *helped) Unwrap() error { return h.error }
+
+// WithHelp adds to an error what would help. People are told it where the error ends a command;
+// what quotes the error goes without. Of help within help the outer one counts.
+func WithHelp(err error, help string) error { return &helped{err, help} }
+
 // Faults gathers everything wrong with a command line, to be told at once.
 type Faults []string
 
@@ -91,17 +104,21 @@ func CodeOf(err error) int {
 }
 
 // Lines are an error as people are told it, a line for each of its own. One that is about rights
-// begins as kubectl's do.
+// begins as kubectl's do. What would help follows the first.
 func Lines(err error) []string {
 	head := "error: "
 	if apierrors.IsForbidden(err) {
 		head = "Error from server (Forbidden): "
 	}
+	tail, known := "", new(helped)
+	if errors.As(err, &known) {
+		tail = "; " + known.help
+	}
 	var out []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		if line != "" {
-			out = append(out, head+line)
-			head = "error: "
+			out = append(out, head+line+tail)
+			head, tail = "error: ", ""
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -39,5 +40,22 @@ func TestTheCodeOfAnEnd(t *testing.T) {
 				t.Errorf("code %d, %q; want %d, %q", code, text, c.code, c.text)
 			}
 		})
+	}
+}
+
+func TestWhatWouldHelpIsToldAtTheEndAlone(t *testing.T) {
+	inner := WithHelp(errors.New("no"), "ask jane")
+	for _, c := range []struct {
+		err  error
+		text string
+		want []string
+	}{
+		{inner, "no", []string{"error: no; ask jane"}},
+		{fmt.Errorf("look: %w\nnothing was done", inner), "look: no\nnothing was done", []string{"error: look: no; ask jane", "error: nothing was done"}},
+		{WithHelp(Coded(t.Context(), inner), "ask joe"), "no", []string{"error: no; ask joe"}},
+	} {
+		if got := Lines(c.err); c.err.Error() != c.text || !slices.Equal(got, c.want) {
+			t.Errorf("%q, %q", c.err, got)
+		}
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
@@ -107,6 +109,19 @@ func Explain(doing string, err error) error {
 		return fmt.Errorf("%s: the API server at %s cannot be reached: %w; 'kubectl cluster-info' tries it, 'kubectl config get-contexts' lists others", doing, serverOf(out.URL), out.Err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// Unread is Explain for documents that were to be read, in a namespace or, where it is empty, in
+// all. Who lacks the right is told what to ask for, or where to look instead.
+func (k *Cluster) Unread(doing, namespace string, err error) error {
+	out := Explain(doing, err)
+	switch {
+	case !apierrors.IsForbidden(err):
+		return out
+	case namespace == "":
+		return exit.WithHelp(out, "-n NAMESPACE asks for one namespace alone")
+	}
+	return exit.WithHelp(out, fmt.Sprintf("the ClusterRole view in namespace %s would let you; 'kubectl auth can-i --list -n %s' shows what you may", namespace, namespace))
 }
 
 // unconfigured is where client-go looks for an API server when nothing says where one is.

@@ -33,10 +33,10 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 			continue
 		}
 		if err != nil {
-			return nil, Explain("read "+what+" "+bare, err)
+			return nil, k.Unread("read "+what+" "+bare, k.Namespace, err)
 		}
 		if !slices.Contains(kinds, cm.Labels[annotations.LabelKind]) {
-			return nil, fmt.Errorf("%w; see %s", WrongKind(cm, what), k.commands().List())
+			return nil, fmt.Errorf("%w; see %s", WrongKind(cm, what), k.listOf(kinds))
 		}
 		return cm, nil
 	}
@@ -113,7 +113,19 @@ func (k *Cluster) instead(ctx context.Context, name string, kinds []string) stri
 	if near, ok := nearest(name, names); ok {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
-	return "; see " + k.commands().List()
+	return "; see " + k.listOf(kinds)
+}
+
+// listOf is the command that lists what a name may mean. A plan beside runs stands for its newest.
+func (k *Cluster) listOf(kinds []string) string {
+	policies := slices.Contains(kinds, annotations.KindPolicy)
+	switch {
+	case kinds[0] == annotations.KindRun && !policies:
+		return k.commands().ListOf("runs")
+	case policies && len(kinds) == 1:
+		return k.commands().ListOf("policies")
+	}
+	return k.commands().List()
 }
 
 // nearest is the candidate that the word is a slip of, that contains it, or shares its
@@ -156,7 +168,7 @@ func (k *Cluster) HibernatePlan(ctx context.Context, name string) (*corev1.Confi
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, Explain("read plan "+BareName(name), err)
+		return nil, k.Unread("read plan "+BareName(name), k.Namespace, err)
 	case cm.Labels[annotations.LabelKind] != annotations.KindHibernatePlan:
 		return nil, nil
 	}
@@ -186,10 +198,7 @@ func (k *Cluster) Listed(ctx context.Context, what, kind, namespace, selector st
 	}
 	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: full})
 	if err != nil {
-		if namespace == "" && apierrors.IsForbidden(err) {
-			return nil, fmt.Errorf("%w; -n NAMESPACE asks for one namespace alone", Explain("list "+what, err))
-		}
-		return nil, Explain("list "+what, err)
+		return nil, k.Unread("list "+what, namespace, err)
 	}
 	out := make([]*corev1.ConfigMap, len(list.Items))
 	for i := range list.Items {

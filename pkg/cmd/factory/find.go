@@ -58,7 +58,10 @@ func unseenNode(err error) error {
 // are.
 func (k *Cluster) nodeMeant(ctx context.Context, name string, err error) error {
 	none := NotFoundError("")
-	if near, ok := k.nearNode(ctx, name); ok && errors.As(err, &none) {
+	if !errors.As(err, &none) {
+		return err
+	}
+	if near, ok := k.nearNode(ctx, name); ok {
 		return none + NotFoundError("; or did you mean node/"+near+"?")
 	}
 	return err

@@ -88,10 +88,56 @@ func TestWhatANameFinds(t *testing.T) {
 	}
 }
 
+// Nodes are listed for a guess alone: not where the answer is another one.
+func TestNodesAreNotListedForWhatIsNoQuestionOfNames(t *testing.T) {
+	o, k := clusterOf(t)
+	o.Forbids("get", "configmaps", "")
+	if _, err := k.Find(t.Context(), "worker-1", annotations.KindPlan); cmdtest.ErrText(err) != "read plan worker-1: configmaps is forbidden: not for you" {
+		t.Error(err)
+	}
+	if n := o.Asked("list", "nodes", ""); n > 0 {
+		t.Errorf("all nodes were listed %d times", n)
+	}
+}
+
+// Who lacks a right to read is told what to ask for; what only quotes the error goes without.
+func TestWhoMayNotReadIsToldWhatWouldHelp(t *testing.T) {
+	o, k := clusterOf(t)
+	for _, verb := range []string{"get", "list"} {
+		o.Forbids(verb, "configmaps", "")
+		o.Forbids(verb, "nodes", "")
+	}
+	_, document := k.Plan(t.Context(), "orders")
+	_, plans := k.Plans(t.Context(), "shop", "")
+	_, everywhere := k.Plans(t.Context(), "", "")
+	_, nodes := k.Nodes(t.Context(), "")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{document, "Error from server (Forbidden): read plan orders: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may"},
+		{plans, "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may"},
+		{everywhere, "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; -n NAMESPACE asks for one namespace alone"},
+		{nodes, "Error from server (Forbidden): list nodes: nodes is forbidden: not for you; a ClusterRole with get, list and watch on nodes would let you; 'kubectl auth can-i --list' shows what you may"},
+	} {
+		if got := strings.Join(exit.Lines(c.err), "\n"); got != c.want {
+			t.Errorf("%s\nwant %s", got, c.want)
+		}
+	}
+}
+
 func TestADocumentOfAnotherKindSaysWhatItIs(t *testing.T) {
-	_, k := clusterOf(t, cmdtest.Policy("night", "{}"))
+	_, k := clusterOf(t, cmdtest.Policy("night", "{}"), cmdtest.Plan("orders", ""))
 	if _, err := k.Plan(t.Context(), "night"); cmdtest.ErrText(err) != "shop/night is a policy and no plan; see 'kubectl maint list'" {
 		t.Error(err)
+	}
+	for kind, want := range map[string]string{
+		annotations.KindRun:    "shop/orders is a plan and no run; see 'kubectl maint list runs'",
+		annotations.KindPolicy: "shop/orders is a plan and no policy; see 'kubectl maint list policies'",
+	} {
+		if _, err := k.Document(t.Context(), "orders", kind); cmdtest.ErrText(err) != want {
+			t.Error(err)
+		}
 	}
 	_, missing := clusterOf(t)
 	if _, err := missing.Plan(t.Context(), "night"); !errors.As(err, new(factory.NotFoundError)) || !strings.HasSuffix(err.Error(), "in namespace shop: there is no such namespace; 'kubectl get namespaces' shows which there are") {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
@@ -24,7 +25,16 @@ func (k *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is no node %q%s", name, k.nodeInstead(ctx, name))
 	}
-	return n, Explain("read node "+name, err)
+	return n, unreadNode("read node "+name, err)
+}
+
+// unreadNode is Explain for nodes that were to be read.
+func unreadNode(doing string, err error) error {
+	out := Explain(doing, err)
+	if !apierrors.IsForbidden(err) {
+		return out
+	}
+	return exit.WithHelp(out, "a ClusterRole with get, list and watch on nodes would let you; 'kubectl auth can-i --list' shows what you may")
 }
 
 // NodesNamed are the nodes that a command line names or picks by labels, by name.
@@ -41,7 +51,7 @@ func (k *Cluster) NodesNamed(ctx context.Context, names []string, selector strin
 		case apierrors.IsNotFound(err):
 			missing = append(missing, name)
 		case err != nil:
-			return nil, Explain("read node "+name, err)
+			return nil, unreadNode("read node "+name, err)
 		default:
 			out = append(out, n)
 		}
@@ -93,7 +103,7 @@ func (k *Cluster) nodesPicked(ctx context.Context, selector string) ([]*corev1.N
 func (k *Cluster) Nodes(ctx context.Context, selector string) ([]*corev1.Node, error) {
 	list, err := k.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
-		return nil, Explain("list nodes", err)
+		return nil, unreadNode("list nodes", err)
 	}
 	out := make([]*corev1.Node, len(list.Items))
 	for i := range list.Items {

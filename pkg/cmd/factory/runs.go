@@ -68,7 +68,7 @@ func (k *Cluster) Runs(ctx context.Context, namespace, planName string, more ...
 	}
 	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: strings.Join(append([]string{selector}, more...), ",")})
 	if err != nil {
-		return nil, Explain("list runs", err)
+		return nil, k.Unread("list runs", namespace, err)
 	}
 	var out []view.Run
 	for i := range list.Items {

@@ -161,6 +161,52 @@ func Local(at time.Time, zone string) string {
 	return local.Format("Mon 2006-01-02 15:04 MST")
 }
 
+// InText shows the instants of a text that stand there as machines write them (RFC 3339) on the
+// clocks of a zone. One that is followed by the name of its zone is shown on those clocks instead.
+// The agent writes its messages so: it knows no reader's zone.
+func InText(text, zone string) string {
+	words := strings.Split(text, " ")
+	out := words[:0]
+	for i := 0; i < len(words); i++ {
+		at, before, after, ok := stamped(words[i])
+		if !ok || i > 0 && strings.HasPrefix(words[i-1], "--") { // a command line stays as it can be pasted
+			out = append(out, words[i])
+			continue
+		}
+		in := zone
+		if i+1 < len(words) && after == "" {
+			if name := strings.TrimRight(words[i+1], ",;:.)"); namesZone(name) {
+				in, after = name, words[i+1][len(name):]
+				i++
+			}
+		}
+		out = append(out, before+Local(at, in)+after)
+	}
+	return strings.Join(out, " ")
+}
+
+// stamped is the instant that a word of a text is, between its punctuation.
+func stamped(word string) (at time.Time, before, after string, ok bool) {
+	bare := strings.TrimLeft(word, "(")
+	before = word[:len(word)-len(bare)]
+	stamp := strings.TrimRight(bare, ",;:.)")
+	if len(stamp) < len("2006-01-02T15:04:05Z") {
+		return time.Time{}, "", "", false
+	}
+	at, err := time.Parse(time.RFC3339, stamp)
+	return at, before, bare[len(stamp):], err == nil
+}
+
+// namesZone says whether a word is the name of a zone, and not some word of a language: few zones
+// are called otherwise than Europe/Berlin.
+func namesZone(word string) bool {
+	if word != "UTC" && !strings.Contains(word, "/") {
+		return false
+	}
+	_, err := schedule.LoadZone(word)
+	return err == nil
+}
+
 // LocalOr is Local of an instant that there may be none of.
 func LocalOr(at *time.Time, zone, none string) string {
 	if at == nil {

@@ -91,6 +91,26 @@ func TestAnInstantIsShownInBothZones(t *testing.T) {
 	}
 }
 
+func TestInstantsInATextAreShownOnPeoplesClocks(t *testing.T) {
+	for text, want := range map[string]string{
+		"next run 2040-01-01T02:00:00+01:00 Europe/Berlin":                                                                     "next run Sun 2040-01-01 02:00 CET",
+		"next run 2026-12-05T02:00:00Z UTC, outside of its window, which opens at 2026-12-05T22:00:00Z (policy night: closed)": "next run Sat 2026-12-05 02:00 UTC, outside of its window, which opens at Sat 2026-12-05 17:00 EST (policy night: closed)",
+		"paused until 2026-12-05T22:00:00Z by jane: CHG-1":                                                                     "paused until Sat 2026-12-05 17:00 EST by jane: CHG-1",
+		"(until 2026-12-05T22:00:00Z)":                                                                                         "(until Sat 2026-12-05 17:00 EST)",
+		"next run 2026-12-05T02:00:00+01:00 Europe/Berlin, outside of its window":                                              "next run Sat 2026-12-05 02:00 CET, outside of its window",
+		"since 2026-12-05T22:00:00Z apps/v1 is gone":                                                                           "since Sat 2026-12-05 17:00 EST apps/v1 is gone",
+		"give 'kubectl maint skip orders --slot 2026-12-05T22:00:00Z'":                                                         "give 'kubectl maint skip orders --slot 2026-12-05T22:00:00Z'",
+		"kubectl maint pause orders --until 2026-12-05T22:00:00Z then":                                                         "kubectl maint pause orders --until 2026-12-05T22:00:00Z then",
+		"spec.at: \"2026-12-05T22:00:00Z\" is past":                                                                            "spec.at: \"2026-12-05T22:00:00Z\" is past",
+		"no time  in it\n2026-12-05":                                                                                           "no time  in it\n2026-12-05",
+		"":                                                                                                                     "",
+	} {
+		if got := InText(text, "America/New_York"); got != want {
+			t.Errorf("%q\nis  %q\nnot %q", text, got, want)
+		}
+	}
+}
+
 func FuzzParseInstant(f *testing.F) {
 	for _, seed := range []string{"tomorrow 08:00", "sat 02:00", "2h", "2026-12-24T18:00:00Z", "00:00", "9999-12-31 23:59", "99999999d"} {
 		f.Add(seed)

@@ -59,7 +59,7 @@ func TestLogs(t *testing.T) {
 		{name: "one step by its name", line: "logs orders-a --step dump", world: world(stored(nil, dumped, cmdtest.Record("other", "webhook", run.StepSucceeded))), out: done},
 		{name: "a step that the run has not", line: "logs orders-a --step drop", world: world(stored(nil, dumped, cmdtest.Record("roll", plan.TypeForEach, run.StepPending))), code: 1, err: "error: run maint-run-orders-a has no step \"drop\"; it has dump, roll\n"},
 		{name: "a step of a loop's items, none of which is at work", line: "logs orders-a --step inner", world: world(stored(nil, dumped))},
-		{name: "no run", line: "logs ghost", world: world(), code: 1, err: "error: there is no run or plan \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
+		{name: "no run", line: "logs ghost", world: world(), code: 1, err: "error: there is no run or plan \"ghost\" in namespace shop; see 'kubectl maint list runs'\n"},
 		{name: "no name", line: "logs", code: 2, err: "error: RUN is missing\n"},
 		{name: "followed to an end that was", line: "logs orders-a -f", world: world(stored(ends(run.Succeeded, "done"), dumped)), out: done},
 		{name: "followed to an end that failed", line: "logs orders-a -f", world: world(stored(ends(run.Failed, "no disk"), dumped)), code: 4, out: done, err: "error: run maint-run-orders-a ended Failed: no disk\n"},

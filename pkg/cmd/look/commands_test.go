@@ -1,6 +1,7 @@
 package look_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,6 +96,8 @@ func runRows(t *testing.T, rows []row) {
 }
 
 func TestCheck(t *testing.T) {
+	heldPolicy := cmdtest.Policy("held", nights)
+	cmdtest.Noting(annotations.Pause, "true")(heldPolicy)
 	world := objects(cmdtest.Namespace("shop"), cmdtest.Policy("night", nights), cmdtest.Policy("shut", "{strategy: Restrictive}"), seen("orders", gated), seen("free", ""), seen("lost", "policies: [{name: ghost}]"), cmdtest.Node("a"))
 	runRows(t, []row{
 		{name: "a policy in its window", line: "check night", world: world, out: "policy/night: permitted (in a window)\nsince Fri 2026-11-20 22:00 UTC (2026-11-20T22:00:00Z)\nuntil Sat 2026-11-21 02:00 UTC (2026-11-21T02:00:00Z), in 2h0m\nthen not permitted until Sat 2026-11-21 22:00 UTC (2026-11-21T22:00:00Z)\n"},
@@ -102,6 +105,9 @@ func TestCheck(t *testing.T) {
 		{name: "for a script that wants no words", line: "check night -q", world: world},
 		{name: "for a script that wants no words, and no", line: "check shut -q", world: world, code: 3},
 		{name: "for a machine", line: "check shut -o json", world: world, code: 3, out: cmdtest.JSON(`{"kind":"Verdict","permitted":false,"reason":"policy shut: Restrictive","nextChangeETA":-1,"permissiveRemaining":0}`)},
+		{name: "a policy that is paused outside of its window", line: "check held --at 'sat 12:00'", world: append(world, heldPolicy), code: 3, err: "at Sat 2026-11-21 12:00 UTC (2026-11-21T12:00:00Z)\n", out: "policy/held: not permitted (paused)\nsince Sat 2026-11-21 02:00 UTC (2026-11-21T02:00:00Z)\nuntil somebody changes it\n"},
+		{name: "a policy that is paused in its window", line: "check held", world: append(world, heldPolicy), code: 3, out: "policy/held: not permitted (paused)\nuntil somebody changes it\n"},
+		{name: "a plan that is paused outside of its window", line: "check stopped --at 'sat 12:00'", world: append(world, seen("stopped", gated, annotations.Pause, "2026-11-21T15:00:00Z")), code: 3, err: "at Sat 2026-11-21 12:00 CET (2026-11-21T11:00:00Z)\n", out: "plan/stopped: not permitted (paused until 2026-11-21T15:00:00Z)\nsince Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\nuntil Sat 2026-11-21 23:00 CET (2026-11-21T22:00:00Z), in 11h0m\nthen permitted until Sun 2026-11-22 03:00 CET (2026-11-22T02:00:00Z)\n"},
 		{name: "a plan without a policy", line: "check free", world: world, out: "plan/free: permitted (no strategy is set)\nuntil somebody changes it\n"},
 		{name: "a plan whose policy is not there", line: "check lost", world: world, code: 3, out: "plan/lost: not permitted (policy ghost: not ready: there is no such policy in namespace shop)\nuntil that is mended\n"},
 		{name: "a node", line: "check a", world: world, out: "node/a: permitted (no strategy is set)\nuntil somebody changes it\n"},
@@ -157,15 +163,15 @@ func TestList(t *testing.T) {
 	ops.Namespace = "ops"
 	world := objects(seen("orders", daily+", target: {apiVersion: apps/v1, kind: Deployment, name: orders}", annotations.StatusNextRun, "2026-11-21T01:00:00Z", annotations.StatusLastRun, "2026-11-20T01:00:00Z", annotations.StatusLastResult, "Succeeded"), seen("broken", "startDeadline: soon"), ops)
 	runRows(t, []row{
-		{name: "the plans of the namespace", line: "list", world: world, out: "NAME     KIND   PHASE     NEXT                       LAST                       RESULT      AGE\nbroken   Plan   Invalid   <none>                     <none>                     <none>      2d\norders   Plan   Idle      Sat 2026-11-21 02:00 CET   Fri 2026-11-20 02:00 CET   Succeeded   2d\n"},
-		{name: "of all namespaces", line: "list -A --no-headers", world: world, out: "ops    roll     Plan   Idle      <none>                     <none>                     <none>      2d\nshop   broken   Plan   Invalid   <none>                     <none>                     <none>      2d\nshop   orders   Plan   Idle      Sat 2026-11-21 02:00 CET   Fri 2026-11-20 02:00 CET   Succeeded   2d\n"},
+		{name: "the plans of the namespace", line: "list", world: world, out: "NAME     KIND   PHASE     NEXT                       RESULT      AGE\nbroken   Plan   Invalid   <none>                     <none>      2d\norders   Plan   Idle      Sat 2026-11-21 02:00 CET   Succeeded   2d\n"},
+		{name: "of all namespaces", line: "list -A --no-headers", world: world, out: "ops    roll     Plan   Idle      <none>                     <none>      2d\nshop   broken   Plan   Invalid   <none>                     <none>      2d\nshop   orders   Plan   Idle      Sat 2026-11-21 02:00 CET   Succeeded   2d\n"},
 		{name: "with all columns", line: "list -o wide", world: world, out: "NAME     KIND   PHASE     NEXT                       LAST                       RESULT      AGE   TARGET              MESSAGE\nbroken   Plan   Invalid   <none>                     <none>                     <none>      2d    <none>              line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\norders   Plan   Idle      Sat 2026-11-21 02:00 CET   Fri 2026-11-20 02:00 CET   Succeeded   2d    Deployment/orders   <none>\n"},
 		{name: "names", line: "list -o name", world: world, out: "configmap/broken\nconfigmap/orders\n"},
 		{name: "by a path", line: "list -o jsonpath={.items[*].metadata.name}", world: world, out: "broken orders"},
 		{name: "none", line: "list", err: "No resources found in shop namespace.\n"},
 		{name: "policies", line: "list policies", world: objects(policed("night", "{strategy: Permissive}"), cmdtest.Policy("odd", "{strategy: Sometimes}")), out: "NAME    STRATEGY     PERMITTED   UNTIL                      READY    AGE\nnight   Permissive   true        Sun 2026-11-22 01:00 CET   True     <unknown>\nodd     Sometimes    <none>      <none>                     <none>   <unknown>\n"},
-		{name: "runs", line: "list runs", world: objects(live()), out: "NAME                 PLAN     PHASE     ASKED BY   STARTED                    TOOK    AGE\nmaint-run-orders-a   orders   Running   <none>     Sat 2026-11-21 00:00 CET   60m0s   <unknown>\n"},
-		{name: "a run that a person asked for", line: "list runs --no-headers", world: objects(asked()), out: "maint-run-orders-a   orders   Running   jane (reason: trying it)   Sat 2026-11-21 00:00 CET   60m0s   <unknown>\n"},
+		{name: "runs", line: "list runs", world: objects(live()), out: "NAME                 PHASE     STARTED                    TOOK    AGE\nmaint-run-orders-a   Running   Sat 2026-11-21 00:00 CET   60m0s   <unknown>\n"},
+		{name: "a run that a person asked for", line: "list runs --no-headers -o wide", world: objects(asked()), out: "maint-run-orders-a   orders   Running   jane (reason: trying it)   Sat 2026-11-21 00:00 CET   60m0s   <unknown>   <none>\n"},
 		{name: "calendars", line: "list calendar", world: objects(cmdtest.Map(annotations.KindCalendar, "holidays", annotations.DataDates, "[{from: soon}]")), out: "NAME       VALID    AGE\nholidays   <none>   <unknown>\n"},
 		{name: "templates, none", line: "list templates", err: "No resources found in shop namespace.\n"},
 		{name: "who asks for nodes", line: "list requests", world: objects(cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")), out: "NODE   FOR   PHASE     SINCE    LEFT\na      gpu   Pending   <none>   <none>\n"},
@@ -182,8 +188,30 @@ func TestList(t *testing.T) {
 		{name: "what is not listed", line: "list pods", code: 2, err: "error: \"pods\" is not listed: it must be one of plans, policies, calendars, templates, runs, requests\n"},
 		{name: "none in the cluster", line: "list -A", err: "No resources found\n"},
 		{name: "who may not list all namespaces", line: "list -A", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; -n NAMESPACE asks for one namespace alone\n"},
-		{name: "who may not list", line: "list", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you\n"},
+		{name: "who may not list", line: "list", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
 	})
+}
+
+// What people look at fits a screen with names as people give them; the rest is in -o wide.
+func TestAListOfUsualNamesFitsAScreen(t *testing.T) {
+	told := []string{annotations.StatusNextRun, "2026-11-21T01:00:00Z", annotations.StatusLastRun, "2026-11-20T01:00:00Z", annotations.StatusLastResult, "Succeeded", annotations.StatusWakes, "2026-11-21T05:00:00Z", annotations.StatusPhase, "Hibernated"}
+	run := cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-nightly-abcdefghij")
+	run.CreationTimestamp.Time = *cmdtest.Before(time.Hour)
+	sleeper := cmdtest.Sleeper("staging-sleeps", "{schedule: {timezone: UTC, offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: a, type: noop}]}", cmdtest.Noting(told...))
+	sleeper.CreationTimestamp.Time = *cmdtest.Before(48 * time.Hour)
+	sleeper.Annotations[annotations.StatusObserved] = annotations.Observed(sleeper)
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), seen("orders-nightly", daily, told...), sleeper, run)
+	for _, what := range []string{"plans", "runs"} {
+		got := o.Maint("list", what)
+		for line := range strings.Lines(got.Out) {
+			if wide := len(strings.TrimRight(line, "\n")); wide > 100 {
+				t.Errorf("list %s: %d columns: %s", what, wide, line)
+			}
+		}
+		if !strings.Contains(got.Out, "2026-11-21 0") || got.Err != "" {
+			t.Errorf("%+v", got)
+		}
+	}
 }
 
 func TestStatus(t *testing.T) {
@@ -205,8 +233,8 @@ func TestStatus(t *testing.T) {
 		{name: "without an agent: said first, and not an error", line: "status orders-a", world: world, before: away, out: "the agent in namespace maint-system last showed itself 1h0m0s ago (2026-11-20T23:00:00Z): see 'kubectl -n maint-system get pods'\n\nRun maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n"},
 		{name: "where nobody may look for the agent", line: "status orders-a", world: world, before: func(o *cmdtest.Cluster) { o.Forbids("get", "configmaps", "maint-system") }, out: "could not look whether the agent runs: configmaps is forbidden: not for you\n\nRun maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n"},
 		{name: "no such thing", line: "status ghost", world: objects(cmdtest.Namespace("shop")), code: 1, err: "error: there is no plan or run \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
-		{name: "who may not list", line: "status", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you\n"},
-		{name: "who may not list, and would watch", line: "status -w", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): watch ConfigMaps: configmaps is forbidden: not for you\n"},
+		{name: "who may not list", line: "status", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
+		{name: "who may not list, and would watch", line: "status -w", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): watch ConfigMaps: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
 	})
 }
 
@@ -223,7 +251,8 @@ func TestWhy(t *testing.T) {
 	left := cmdtest.Ledger(ledger.Ledger{Left: []ledger.Leftover{{Run: "maint-run-orders-z", Step: "down", Message: "replicas: forbidden"}}})
 	stale := cmdtest.Agent()
 	stale.Data["heartbeat"] = "2026-11-20T23:00:00Z"
-	pausedPolicy := cmdtest.Policy("shut", "{strategy: Permissive}")
+	pausedPolicy, brokenPolicy := cmdtest.Policy("shut", "{strategy: Permissive}"), cmdtest.Policy("odd", "{strategy: Sometimes}")
+	cmdtest.Noting(annotations.Pause, "true")(brokenPolicy)
 	cmdtest.Noting(annotations.Pause, "true")(pausedPolicy)
 	of := func(cm *corev1.ConfigMap, more ...runtime.Object) []runtime.Object {
 		return append(objects(cmdtest.Namespace("shop"), cm), more...)
@@ -254,6 +283,8 @@ func TestWhy(t *testing.T) {
 		{name: "a run that is suspended", line: "why orders-a", world: of(seen("orders", ""), live(cmdtest.Record("hold", "suspend", run.StepRunning))), code: 3, out: "run maint-run-orders-a is at work: Running for 60m0s, 0 of 1 steps done\n1. run maint-run-orders-a is suspended at step hold\n   'kubectl maint resume maint-run-orders-a'\nsomebody may ask: 'kubectl maint trigger orders'\n"},
 		{name: "its last run failed", line: "why orders", world: of(seen("orders", ""), failed), out: "its last run maint-run-orders-z failed Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z), 60m0s ago, in step dump: no disk\n   see 'kubectl maint describe maint-run-orders-z'; 'kubectl maint retry maint-run-orders-z' runs it once more\nnothing keeps the next run from starting\nsomebody may ask: 'kubectl maint trigger orders'\n"},
 		{name: "a run that has ended stands for its plan", line: "why orders-a", world: of(seen("orders", ""), ended("maint-run-orders-a", run.Failed, time.Hour)), out: "run maint-run-orders-a of plan orders: Failed after 5m0s\nnothing is in the way\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a pause, and a policy that is broken", line: "why orders", world: objects(cmdtest.Namespace("shop"), cmdtest.Policy("odd", "{strategy: Sometimes}"), seen("orders", "policies: [{name: odd}]", annotations.Pause, "true")), code: 3, out: "1. the plan is paused until resumed\n   'kubectl maint resume orders'\n2. change is not permitted: policy odd: not ready: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule\n   mend or create the policy\n"},
+		{name: "a policy that is paused and broken", line: "why odd", world: objects(brokenPolicy), code: 3, out: "policy/odd: not permitted (not ready: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule)\nuntil that is mended\nit is paused as well: mend the policy, then end the pause with 'kubectl maint resume policy/odd'\n"},
 		{name: "a policy that is paused", line: "why shut", world: objects(pausedPolicy), code: 3, out: "policy/shut: not permitted (paused)\nuntil somebody changes it\nto end the pause: 'kubectl maint resume policy/shut'\n"},
 		{name: "a policy", line: "why shut", world: objects(cmdtest.Policy("shut", "{strategy: Restrictive}")), code: 3, out: "policy/shut: not permitted (Restrictive)\nuntil somebody changes it\nto permit it for a while: 'kubectl maint allow policy/shut --for 2h --reason …'\n"},
 		{name: "no such thing", line: "why ghost", world: objects(cmdtest.Namespace("shop")), code: 1, err: "error: there is no plan or policy \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},

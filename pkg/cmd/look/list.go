@@ -153,14 +153,14 @@ func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespa
 		slices.SortStableFunc(list, func(a, b *corev1.ConfigMap) int {
 			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 		})
-		return list, columnsOf("Name", "Plan", "Phase", "Asked by", "Started", "Took", "Age"), o.runRow, err
+		return list, secondary(columnsOf("Name", "Plan", "Phase", "Asked by", "Started", "Took", "Age"), "Plan", "Asked by"), o.runRow, err
 	}
 	plans, err := k.Plans(ctx, namespace, o.selector)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	sleepers, err := k.HibernatePlans(ctx, namespace, o.selector)
-	columns = slices.Insert(columnsOf("Name", "Kind", "Phase", "Next", "Last", "Result", "Age"), 7, print.Column{Name: "Target", Wide: true})
+	columns = secondary(columnsOf("Name", "Kind", "Phase", "Next", "Last", "Result", "Age", "Target"), "Last", "Target")
 	return append(plans, sleepers...), columns, o.listRow, err
 }
 
@@ -173,6 +173,14 @@ func columnsOf(names ...string) []print.Column {
 	return append(out, print.Column{Name: "Message", Wide: true})
 }
 
+// secondary moves columns to -o wide, so that the others fit a screen of 80 to 100 columns.
+func secondary(columns []print.Column, names ...string) []print.Column {
+	for i := range columns {
+		columns[i].Wide = columns[i].Wide || slices.Contains(names, columns[i].Name)
+	}
+	return columns
+}
+
 // policyRow is what a policy says now, by its document as the agent published it.
 func (o *listOptions) policyRow(cm *corev1.ConfigMap) []string {
 	state := annotations.Policy(cm)
@@ -182,7 +190,7 @@ func (o *listOptions) policyRow(cm *corev1.ConfigMap) []string {
 	if b.Current.EndTime != nil {
 		until = instant.Local(*b.Current.EndTime, o.Zone)
 	}
-	return []string{cm.Name, string(state.StrategyOf(o.Now())), cm.Annotations[annotations.StatusPermitted], until, conditionOf(cm, "Ready"), o.age(cm), message(cm, state.Faults)}
+	return []string{cm.Name, string(state.StrategyOf(o.Now())), cm.Annotations[annotations.StatusPermitted], until, conditionOf(cm, "Ready"), o.age(cm), o.message(cm, state.Faults)}
 }
 
 // age is how old an object is.
@@ -201,7 +209,7 @@ func (o *listOptions) clock(published string) string {
 
 func (o *listOptions) validRow(cm *corev1.ConfigMap) []string {
 	_, faults := annotations.Calendar(cm)
-	return []string{cm.Name, conditionOf(cm, "Valid"), o.age(cm), message(cm, faults)}
+	return []string{cm.Name, conditionOf(cm, "Valid"), o.age(cm), o.message(cm, faults)}
 }
 
 func (o *listOptions) templateRow(cm *corev1.ConfigMap) []string {
@@ -210,7 +218,7 @@ func (o *listOptions) templateRow(cm *corev1.ConfigMap) []string {
 	for _, p := range t.Spec.Parameters {
 		names = append(names, p.Name)
 	}
-	return []string{cm.Name, strings.Join(t.Contexts, ","), strings.Join(names, ","), o.age(cm), message(cm, t.Faults)}
+	return []string{cm.Name, strings.Join(t.Contexts, ","), strings.Join(names, ","), o.age(cm), o.message(cm, t.Faults)}
 }
 
 func (o *listOptions) runRow(cm *corev1.ConfigMap) []string {
@@ -226,7 +234,7 @@ func (o *listOptions) runRow(cm *corev1.ConfigMap) []string {
 			took = instant.Approximate(j.FinishedAt.Sub(*j.StartedAt))
 		}
 	}
-	return []string{cm.Name, r.Run.Plan, string(j.Phase), r.Run.Request.AskedBy(), started, took, o.age(cm), j.Message}
+	return []string{cm.Name, r.Run.Plan, string(j.Phase), r.Run.Request.AskedBy(), started, took, o.age(cm), instant.InText(j.Message, o.Zone)}
 }
 
 func conditionOf(cm *corev1.ConfigMap, kind string) string {
@@ -239,11 +247,11 @@ func conditionOf(cm *corev1.ConfigMap, kind string) string {
 }
 
 // message is the first fault of a document, else what the agent says of it.
-func message(cm *corev1.ConfigMap, faults document.Faults) string {
+func (o *listOptions) message(cm *corev1.ConfigMap, faults document.Faults) string {
 	if len(faults) > 0 {
 		return faults[0].String() + view.AndMore(len(faults)-1)
 	}
-	return cm.Annotations[annotations.StatusMessage]
+	return instant.InText(cm.Annotations[annotations.StatusMessage], o.Zone)
 }
 
 // requests are the nodes that somebody asks for, a line for each who does.
@@ -287,7 +295,7 @@ func (o *listOptions) listRow(cm *corev1.ConfigMap) []string {
 	spec, faults := annotations.Plan(cm)
 	p := view.Plan{Object: cm, Spec: spec, Faults: faults}
 	phase, message := p.Phase()
-	return []string{cm.Name, "Plan", phase, o.clock(p.Published(annotations.StatusNextRun)), o.clock(p.Published(annotations.StatusLastRun)), p.Published(annotations.StatusLastResult), o.age(cm), spec.TargetSaid(), message}
+	return []string{cm.Name, "Plan", phase, o.clock(p.Published(annotations.StatusNextRun)), o.clock(p.Published(annotations.StatusLastRun)), p.Published(annotations.StatusLastResult), o.age(cm), spec.TargetSaid(), instant.InText(message, o.Zone)}
 }
 
 // sleeperRow has a HibernatePlan's next waking or sleeping, and since when it sleeps.
@@ -298,5 +306,5 @@ func (o *listOptions) sleeperRow(s view.Sleeper) []string {
 		targets = append(targets, t.Name)
 	}
 	next := cmp.Or(s.Published(annotations.StatusWakes), s.Published(annotations.StatusSleeps))
-	return []string{s.Name, "HibernatePlan", phase, o.clock(next), o.clock(s.Published(annotations.StatusAsleep)), "", o.age(s.Object), strings.Join(targets, ","), message}
+	return []string{s.Name, "HibernatePlan", phase, o.clock(next), o.clock(s.Published(annotations.StatusAsleep)), "", o.age(s.Object), strings.Join(targets, ","), instant.InText(message, o.Zone)}
 }

@@ -185,7 +185,7 @@ func TestListAndHistoryOfSleep(t *testing.T) {
 	}
 	world := append(hibernated(t, "office"), l, seen("orders", daily))
 	runRows(t, []row{
-		{name: "beside plans", line: "list", world: world, out: "NAME     KIND            PHASE        NEXT                       LAST                       RESULT   AGE\norders   Plan            Idle         <none>                     <none>                     <none>   2d\noffice   HibernatePlan   Hibernated   Sat 2026-11-21 12:00 CET   Sat 2026-11-21 00:30 CET   <none>   <unknown>\n"},
+		{name: "beside plans", line: "list", world: world, out: "NAME     KIND            PHASE        NEXT                       RESULT   AGE\norders   Plan            Idle         <none>                     <none>   2d\noffice   HibernatePlan   Hibernated   Sat 2026-11-21 12:00 CET   <none>   <unknown>\n"},
 		{name: "names", line: "list -o name", world: world, out: "configmap/orders\nconfigmap/office\n"},
 		{name: "its off-windows", line: "history office", world: world, out: "WHEN                       RESULT    REASON   RUN      OUTCOME\nWed 2026-11-18 18:00 EST   Skipped   skip     <none>   <none>\nThu 2026-11-19 18:00 EST   Ran       <none>   <none>   apps: 2 of kind Deployment slept, together 24h0m\nFri 2026-11-20 14:00 EST   Ran       <none>   <none>   nothing slept\n"},
 		{name: "and for a machine, with what slept", line: "history office -o 'jsonpath={.items[1].plan} {.items[1].slept[0].hours}'", world: world, out: "shop/office 24"},

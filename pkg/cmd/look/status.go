@@ -181,13 +181,15 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
-		return view.LinesOf(view.SleeperResource(s), print.New(o.Env, s.Zone()).SleeperLines(s, false)...), print.SleepUpdates(s), nil
+		v := print.New(o.Env, s.Zone())
+		return view.LinesOf(view.SleeperResource(s), v.SleeperLines(s, false)...), v.SleepUpdates(s), nil
 	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
 		return nil, nil, err
 	}
-	return view.LinesOf(view.PlanResource(p), print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanLines(p, false)...), print.PlanUpdates(p), nil
+	v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
+	return view.LinesOf(view.PlanResource(p), v.PlanLines(p, false)...), v.PlanUpdates(p), nil
 }
 
 // overview is one screen for all plans: runs with their steps on top, then what
@@ -204,15 +206,16 @@ func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []pr
 	var said []print.Update
 	for _, p := range plans {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
-		said = append(said, print.PlanUpdates(p)...)
+		said = append(said, v.PlanUpdates(p)...)
 		for _, r := range p.Active {
 			about := append([]string{v.Bold(r.Run.Namespace+"/"+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
 			lines = append(append(lines, view.LinesOf(view.RunResource(r), about...)...), view.Line{})
 		}
 	}
 	for _, s := range sleepers {
-		lines = append(lines, view.LinesOf(view.SleeperResource(s), print.New(o.Env, s.Zone()).SleepBusy(s)...)...)
-		said = append(said, print.SleepUpdates(s)...)
+		v := print.New(o.Env, s.Zone())
+		lines = append(lines, view.LinesOf(view.SleeperResource(s), v.SleepBusy(s)...)...)
+		said = append(said, v.SleepUpdates(s)...)
 	}
 	return slices.Concat(lines, o.planTable(plans), o.sleeperTable(sleepers, len(plans) > 0), below), append(said, about...)
 }
@@ -305,7 +308,7 @@ func (o *statusOptions) planTable(plans []view.Plan) []view.Line {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 		phase, message := p.Phase()
 		about = append(about, view.PlanResource(p))
-		rows = append(rows, []string{p.Object.Namespace, p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), message})
+		rows = append(rows, []string{p.Object.Namespace, p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), v.Told(message)})
 	}
 	return o.table([]string{"NAMESPACE", "PLAN", "PHASE", "NEXT", "LAST", "MESSAGE"}, rows, about, "LAST", "NEXT")
 }
@@ -335,7 +338,7 @@ func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view
 		v := print.New(o.Env, s.Zone())
 		phase, message := s.Phase()
 		about = append(about, view.SleeperResource(s))
-		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), message})
+		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), v.Told(message)})
 	}
 	lines := o.table([]string{"NAMESPACE", "HIBERNATEPLAN", "PHASE", "ASLEEP", "NEXT", "MESSAGE"}, rows, about, "ASLEEP", "NEXT")
 	if below && len(lines) > 0 {

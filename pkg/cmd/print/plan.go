@@ -21,7 +21,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 	phase, message := p.Phase()
 	lines := v.Labelled(
 		"Plan", v.Bold(p.Object.Name)+" in namespace "+p.Object.Namespace,
-		"Phase", v.Phase(phase)+view.Colon(message),
+		"Phase", v.Phase(phase)+view.Colon(v.Told(message)),
 		"Next", v.Next(p),
 		"Last", v.last(p),
 		"Window", v.gate(p),

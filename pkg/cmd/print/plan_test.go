@@ -223,7 +223,7 @@ func TestARunInPlainLines(t *testing.T) {
 		})
 	}
 	p := standing("", nil, nil, cmdtest.RunOf())
-	if diff := cmp.Diff([]Update{{"shop/orders", "plan orders: Idle"}, {"maint-run-p-x", "run maint-run-p-x: Running"}}, PlanUpdates(p)); diff != "" {
+	if diff := cmp.Diff([]Update{{"shop/orders", "plan orders: Idle"}, {"maint-run-p-x", "run maint-run-p-x: Running"}}, atNow().PlanUpdates(p)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

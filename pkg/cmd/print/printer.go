@@ -50,6 +50,9 @@ func (v Printer) When(t time.Time) string {
 	return fmt.Sprintf("%s, %s ago", v.Both(t), instant.Approximate(v.Now.Sub(t)))
 }
 
+// Told is what the agent says of something, with its instants on the zone's clocks.
+func (v Printer) Told(message string) string { return instant.InText(message, v.Zone) }
+
 // soon is an instant without the date where that is plain.
 func (v Printer) soon(t time.Time) string {
 	text := instant.Local(t, v.Zone)

@@ -16,7 +16,7 @@ import (
 // SleepHead is the phase of a HibernatePlan, and what the agent says of it.
 func (v Printer) SleepHead(s view.Sleeper) string {
 	phase, message := s.Phase()
-	return v.Phase(phase) + view.Colon(message)
+	return v.Phase(phase) + view.Colon(v.Told(message))
 }
 
 // TargetLines are the targets of a HibernatePlan, a line each.
@@ -52,14 +52,14 @@ func targetMessage(t hibernate.TargetStatus) string {
 }
 
 // SleepUpdates are a HibernatePlan and its targets as plain lines.
-func SleepUpdates(s view.Sleeper) []Update {
+func (v Printer) SleepUpdates(s view.Sleeper) []Update {
 	phase, message := s.Phase()
 	of := s.Namespace + "/" + s.Name
 	var out []Update
 	for _, t := range s.Targets() {
 		out = append(out, Update{Of: of + "/" + t.Target, Text: fmt.Sprintf("%s: target %s: %s%s", s.Name, t.Target, t.State, view.Colon(targetMessage(t)))})
 	}
-	return append(out, Update{Of: of, Text: fmt.Sprintf("plan %s: %s%s", s.Name, phase, view.Colon(message))})
+	return append(out, Update{Of: of, Text: fmt.Sprintf("plan %s: %s%s", s.Name, phase, view.Colon(v.Told(message)))})
 }
 
 // Then is what follows when a hold ends, or at once where there is none.

@@ -78,9 +78,9 @@ func NodeUpdates(n view.Node) []Update {
 }
 
 // PlanUpdates are a plan and its live runs as plain lines.
-func PlanUpdates(p view.Plan) []Update {
+func (v Printer) PlanUpdates(p view.Plan) []Update {
 	phase, message := p.Phase()
-	out := []Update{{Of: p.Object.Namespace + "/" + p.Object.Name, Text: fmt.Sprintf("plan %s: %s%s", p.Object.Name, phase, view.Colon(message))}}
+	out := []Update{{Of: p.Object.Namespace + "/" + p.Object.Name, Text: fmt.Sprintf("plan %s: %s%s", p.Object.Name, phase, view.Colon(v.Told(message)))}}
 	for _, r := range p.Active {
 		out = append(out, RunUpdates(r)...)
 	}

@@ -82,6 +82,9 @@ func (c Commands) Install() string { return c.plain("install --apply") }
 // List shows the plans of the namespace.
 func (c Commands) List() string { return c.line("list") }
 
+// ListOf shows what there is of a kind in the namespace, as list calls it: runs.
+func (c Commands) ListOf(kind string) string { return c.line("list %s", kind) }
+
 // ListAll shows the plans of the cluster.
 func (c Commands) ListAll() string { return c.plain("list -A") }
 

@@ -35,6 +35,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"Hibernate":      "'kubectl maint hibernate x'",
 		"History":        "'kubectl maint history x'",
 		"List":           "'kubectl maint list'",
+		"ListOf":         "'kubectl maint list x'",
 		"ReleaseHold":    "'kubectl maint wake x --release'",
 		"Resume":         "'kubectl maint resume x'",
 		"ResumeAll":      "'kubectl maint resume --all'",

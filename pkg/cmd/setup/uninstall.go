@@ -122,14 +122,9 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	live, err := k.Runs(ctx, "", "", factory.ActiveOnly)
-	if err != nil {
-		return err
-	}
-	if len(live) > 0 {
-		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s lives%s: wait for it or abort it first; %s keeps others from beginning meanwhile", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1), o.Suggest().PauseCluster())
-	}
-	if err := o.nothingHeld(ctx, k); err != nil {
+	if err := o.nothingLeft(ctx, k); apierrors.IsForbidden(err) {
+		return exit.WithHelp(err, "uninstall has to look at all namespaces and nodes: ask an admin of the cluster to run it")
+	} else if err != nil {
 		return err
 	}
 	if err := o.warnOfBroken(ctx, k); err != nil {
@@ -209,6 +204,18 @@ func (o *uninstallOptions) conditionsOf(ctx context.Context, k *factory.Cluster,
 		fmt.Fprintf(o.Out, "node/%s condition %s ended%s\n", n.Name, c.Type, o.Mark())
 	}
 	return nil
+}
+
+// nothingLeft refuses while anything would be left behind that the agent alone ends.
+func (o *uninstallOptions) nothingLeft(ctx context.Context, k *factory.Cluster) error {
+	live, err := k.Runs(ctx, "", "", factory.ActiveOnly)
+	if err != nil {
+		return err
+	}
+	if len(live) > 0 {
+		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s lives%s: wait for it or abort it first; %s keeps others from beginning meanwhile", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1), o.Suggest().PauseCluster())
+	}
+	return o.nothingHeld(ctx, k)
 }
 
 // remove deletes what any install may have applied, but for the namespace.

@@ -39,3 +39,10 @@ func TestUninstallNamesRunsThatNoAgentGoesOnWith(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// It looks everywhere: a namespace of one's own would not do.
+func TestUninstallNeedsTheRightsOfAnAdmin(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent())
+	o.Forbids("list", "configmaps", "")
+	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): list runs: configmaps is forbidden: not for you; uninstall has to look at all namespaces and nodes: ask an admin of the cluster to run it\n"})
+}

@@ -4,7 +4,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
-// Forecast is what a drain of a node would do, in the machine's shape, see
+// Forecast is what a drain of a node would do, in the shape for scripts, see
 // docs/cli.md.
 type Forecast struct {
 	Node     string               `json:"node"`
@@ -18,7 +18,7 @@ type Forecast struct {
 	Total    int                  `json:"total"`              // pods that would have to leave
 }
 
-// NewForecast is a forecast in the shape of the machine.
+// NewForecast is a forecast in the shape for scripts.
 func NewForecast(node string, f drain.Forecast) Forecast {
 	return Forecast{
 		Node: node, Possible: f.Possible(), Groups: filled(f.Groups), Skipped: filled(f.Skipped), Refused: filled(f.Refused), Blocks: filled(f.Blocks),

@@ -8,7 +8,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// LedgerItem is one entry in the machine's shape, see docs/cli.md.
+// LedgerItem is one entry in the shape for scripts, see docs/cli.md.
 type LedgerItem struct {
 	Plan      string     `json:"plan"`
 	Slot      *time.Time `json:"slot,omitempty"`
@@ -39,7 +39,7 @@ func EntryAt(e ledger.Entry) time.Time {
 	return e.At
 }
 
-// Slot is one slot in the machine's shape, see docs/cli.md.
+// Slot is one slot in the shape for scripts, see docs/cli.md.
 type Slot struct {
 	UTC      string `json:"utc"`
 	Local    string `json:"local"`
@@ -47,7 +47,7 @@ type Slot struct {
 	Note     string `json:"note"`
 }
 
-// Began is the slot's instant.
+// Began is the slot's instant, in UTC and RFC 3339.
 func (s Slot) Began() string { return s.UTC }
 
 // NextSlots are the slots from an instant on, that instant included.
@@ -65,12 +65,12 @@ func NextSlots(set schedule.Set, from time.Time, count int) []Slot {
 	return items
 }
 
-// Window is one window in the machine's shape, see docs/cli.md.
+// Window is one window in the shape for scripts, see docs/cli.md.
 type Window struct {
 	Start string `json:"start,omitempty"` // absent where it always was open
 	End   string `json:"end,omitempty"`   // absent where it does not close
 	Note  string `json:"note"`
 }
 
-// Began is when the window opens; empty: it is open from ever.
+// Began is when the window opens, in UTC and RFC 3339; empty where it always was open.
 func (w Window) Began() string { return w.Start }

@@ -24,7 +24,7 @@ type Resource struct {
 	Question              string // RUN or RUN/STEP that waits for an answer; empty: none does
 }
 
-// Key tells things apart, however they stand.
+// Key is the same for the same thing in every state; empty for none.
 func (t Resource) Key() string {
 	if t.Kind == "" {
 		return ""
@@ -71,8 +71,8 @@ func RunResource(r Run) Resource {
 	return Resource{Kind: annotations.KindRun, Namespace: r.Run.Namespace, Name: r.Run.Name, Plan: r.Run.Plan, Question: firstOf(Questions(r))}
 }
 
-// PlanResource is a plan as something that commands are given for: what one of its runs asks is
-// asked of whoever looks at the plan.
+// PlanResource is a plan as something that commands are given for. A question that one of its runs
+// asks is the plan's, too.
 func PlanResource(p Plan) Resource {
 	var open []string
 	for _, r := range p.Active {

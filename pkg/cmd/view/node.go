@@ -29,10 +29,10 @@ type StepClaim struct {
 	Blocked nodes.Block   // what the agent found in its way before a cordon
 }
 
-// Claimant is the plan, as nodes name it.
+// Claimant is the run's plan, as the cordon of a node names it: plan:NAMESPACE/NAME.
 func (r StepClaim) Claimant() string { return nodes.PlanClaimant(r.Run.Run.Namespace, r.Run.Run.Plan) }
 
-// Step names the step as the ranking does.
+// Step is RUN/PATH, by which nodes.Rank tells steps apart.
 func (r StepClaim) Step() string { return r.Run.Run.Name + "/" + r.Path }
 
 // Words say how the step stands with the node.
@@ -48,7 +48,7 @@ func (r StepClaim) Words() string {
 	return "not begun" + Colon(r.Message)
 }
 
-// StepClaims are the nodes that live runs have, or want, by what the agent counts.
+// StepClaims are the nodes that live runs have or want, as the agent counts them.
 func StepClaims(runs []Run) []StepClaim {
 	var out []StepClaim
 	for _, r := range runs {

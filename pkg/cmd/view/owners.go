@@ -6,9 +6,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// MovesTarget is the first step that changes the plan's target, so that who keeps the target
-// as Git has it may undo that while the run lives; false where there is none, or where the
-// plan holds that one.
+// MovesTarget is the first step that changes the plan's target. A GitOps tool that keeps the target
+// as Git has it may undo that while the run lives. It is false where no step does, or where the
+// plan suspends that tool.
 func MovesTarget(s plan.Spec) (step plan.Step, moves bool) {
 	if s.Target == nil || s.HoldOwners || s.ConnectorRef != nil { // no owner is looked for on another cluster
 		return plan.Step{}, false

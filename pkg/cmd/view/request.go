@@ -22,7 +22,8 @@ func AskedBy(n nodes.Node, requestor string) *nodes.Asked {
 	return &n.Asked[i]
 }
 
-// BlockedForGood is what no waiting ends, as the agent says it of a request.
+// BlockedForGood is what blocks the drain of a request and does not end by waiting, in the agent's
+// words; false: nothing does.
 func BlockedForGood(s nodes.Status) (string, bool) {
 	if s.Blocked == nil || !s.Blocked.Permanent {
 		return "", false
@@ -56,7 +57,7 @@ func PodsLeft(s *nodes.Status) string {
 	return fmt.Sprintf("%d/%d", s.Progress.Left, s.Progress.Total)
 }
 
-// ClaimantWords are a claimant as people say it.
+// ClaimantWords are who claims a node, as people say it: plan shop/roll, or the requestor.
 func ClaimantWords(claimant string) string {
 	if nodes.IsPlan(claimant) {
 		return "plan " + strings.TrimPrefix(claimant, "plan:")

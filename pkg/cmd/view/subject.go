@@ -24,7 +24,7 @@ type Subject struct {
 	Kind, Namespace, Name string // plan, policy or node
 	Zone                  string // in which people think of its times
 	Gate                  *schedule.Gate
-	policy                *schedule.Policy
+	policy, unpaused      *schedule.Policy // with and without its own pause; nil: it is none
 	Pauses                []schedule.Pause
 	Intervals             func(from time.Time, yield func(schedule.Interval) bool)
 }
@@ -33,21 +33,31 @@ type Subject struct {
 func (s Subject) String() string { return s.Kind + "/" + s.Name }
 
 // Verdict is what may be done at an instant, pauses included: what is paused is
-// not permitted, whatever its windows say.
+// not permitted, whatever its windows say. Since when it is paused is not known: Since is there
+// where its windows were closed already.
 func (s Subject) Verdict(at time.Time) schedule.Verdict {
-	ask := s.Gate.Verdict
-	if s.policy != nil {
-		ask = s.policy.Verdict
-	}
+	ask, below := s.asks()
 	v := ask(at)
 	pause := s.longestPause()
-	switch {
-	case !pause.Holds(at) || !v.Ready:
+	if !pause.Holds(at) || !v.Ready {
 		return v
-	case pause.Until == nil:
-		return schedule.Verdict{Ready: true, Reason: pause.Said(), NextChangeETA: schedule.ForEver}
 	}
-	return pausedUntil(pause, at, ask)
+	out := schedule.Verdict{Ready: true, Reason: pause.Said(), NextChangeETA: schedule.ForEver}
+	if pause.Until != nil {
+		out = pausedUntil(pause, at, ask)
+	}
+	if v := below(at); v.Ready && !v.Permitted {
+		out.Since = v.Since
+	}
+	return out
+}
+
+// asks are what decides over it, and that without the pause of a policy.
+func (s Subject) asks() (with, without func(time.Time) schedule.Verdict) {
+	if s.policy != nil {
+		return s.policy.Verdict, s.unpaused.Verdict
+	}
+	return s.Gate.Verdict, s.Gate.Verdict
 }
 
 func (s Subject) longestPause() schedule.Pause {
@@ -91,7 +101,7 @@ func pausedUntil(pause schedule.Pause, at time.Time, ask func(time.Time) schedul
 
 // PolicySubject is a policy.
 func PolicySubject(namespace, name, zone string, b *policy.Resolver) Subject {
-	s := Subject{Kind: annotations.KindPolicy, Namespace: namespace, Name: name, Zone: zone, policy: b.Policy(namespace, name)}
+	s := Subject{Kind: annotations.KindPolicy, Namespace: namespace, Name: name, Zone: zone, policy: b.Policy(namespace, name), unpaused: b.Unpaused(namespace, name)}
 	s.Intervals = func(from time.Time, yield func(schedule.Interval) bool) { s.policy.Intervals(from)(yield) }
 	return s
 }

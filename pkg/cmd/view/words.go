@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Prefix is s with something before it; empty where s is.
+// Prefix is s with something before it; empty where s is empty.
 func Prefix(before, s string) string {
 	if s == "" {
 		return ""
@@ -41,7 +41,7 @@ func PrefixList(before string, names []string) string {
 	return before + strings.Join(names, ", ")
 }
 
-// Colon is s after a colon; empty where s is.
+// Colon is s after a colon; empty where s is empty.
 func Colon(s string) string {
 	if s == "" {
 		return ""
@@ -60,7 +60,7 @@ func Counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// OrDash is the cell of a table: one line, and never empty.
+// OrDash is a text as the cell of a table: in one line, and a dash where it is empty.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
@@ -135,7 +136,7 @@ func (o *options) phase(cm *corev1.ConfigMap) (bool, string, error) {
 	if !seen {
 		return false, "the agent has not looked at it yet", nil
 	}
-	stands := "phase " + got + view.Colon(message)
+	stands := "phase " + got + view.Colon(print.New(o.Env, o.Zone).Told(message))
 	if known := phasesOf(cm.Labels[annotations.LabelKind]); !slices.ContainsFunc(known, func(p string) bool { return strings.EqualFold(p, o.value) }) {
 		return false, "", exit.Errorf(exit.CodeUsage, "--for=phase=%s: %s never has that phase; its phases are %s", o.value, o.name, strings.Join(known, ", "))
 	}

@@ -96,7 +96,7 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 		return true, exit.Errorf(exit.CodeNotNow, "plan %s was deleted before run %s began", f.plan.Name, f.name)
 	}
 	message := cm.Annotations[annotations.StatusMessage]
-	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(message))
+	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.Env, f.Zone).Told(message)))
 	f.screen.ShowOf(view.LinesOf(planThing(f.plan), text), []print.Update{{Of: "wait", Text: text}})
 	return f.endedUnseen(ctx)
 }

@@ -89,8 +89,9 @@ func (f *sleepFollower) refresh() (over bool, err error) {
 			continue
 		}
 		s := view.NewSleeper(cm, nil, nil)
-		picture = append(picture, view.LinesOf(view.SleeperResource(s), print.New(f.c.Env, s.Zone()).SleepPicture(s)...)...)
-		said = append(said, print.SleepUpdates(s)...)
+		v := print.New(f.c.Env, s.Zone())
+		picture = append(picture, view.LinesOf(view.SleeperResource(s), v.SleepPicture(s)...)...)
+		said = append(said, v.SleepUpdates(s)...)
 		done, why := a.at(s)
 		over = over && done
 		if why != "" {

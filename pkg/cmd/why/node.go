@@ -432,13 +432,18 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 
 // opens is the command that permits change, which is another one while a pause stands above.
 func (o *whyOptions) opens(s view.Subject) string {
-	switch pause := s.PauseAt(o.Now()); {
-	case !pause.On:
+	pause := s.PauseAt(o.Now())
+	if !pause.On {
 		return "to permit it for a while: " + o.Suggest().Allow(s.String())
-	case pause.Of == annotations.WholeCluster:
-		return "to end the pause: " + o.Suggest().ResumeCluster()
 	}
-	return "to end the pause: " + o.Suggest().Resume(s.String())
+	resume := o.Suggest().Resume(s.String())
+	if pause.Of == annotations.WholeCluster {
+		resume = o.Suggest().ResumeCluster()
+	}
+	if !s.Verdict(o.Now()).Ready { // which hides the pause
+		return "it is paused as well: mend the policy, then end the pause with " + resume
+	}
+	return "to end the pause: " + resume
 }
 
 // reportNodeValue says for scripts what is in the way of a node, or of what a policy governs.

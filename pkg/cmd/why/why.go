@@ -286,7 +286,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		case verdict.Until != nil:
 			found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(o.Now()))
 		}
-		if !strings.HasPrefix(verdict.Reason, schedule.OfNamespace) { // that binds whatever is asked
+		if !strings.HasPrefix(verdict.Reason, schedule.OfNamespace) && !s.PauseAt(o.Now()).On { // these bind whatever is asked
 			found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
 		}
 		out = append(out, found)
