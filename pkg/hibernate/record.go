@@ -535,6 +535,7 @@ func (r Record) Asleep() int {
 type TargetStatus struct {
 	Target     string     `json:"target"`
 	Executor   string     `json:"executor"`
+	Operation  Operation  `json:"operation,omitempty"` // that the state is of; empty: an older agent wrote it
 	State      State      `json:"state"`
 	StartedAt  *time.Time `json:"startedAt,omitempty"`
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
@@ -542,7 +543,18 @@ type TargetStatus struct {
 	Message    string     `json:"message,omitempty"`
 }
 
+// MaySleep says whether something of a target may be asleep, so that restore data is needed.
+func (t TargetStatus) MaySleep() bool {
+	switch t.Operation {
+	case Wake:
+		return t.State != Awake
+	case Shutdown:
+		return t.State == Asleep || t.State == Running || t.State == Failed
+	}
+	return t.State == Asleep
+}
+
 // Status is what a target's record says to people.
 func (r Record) Status() TargetStatus {
-	return TargetStatus{Target: r.Target, Executor: r.Executor, State: r.State, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Attempts: r.Attempts, Message: r.Message}
+	return TargetStatus{Target: r.Target, Executor: r.Executor, Operation: r.Operation, State: r.State, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Attempts: r.Attempts, Message: r.Message}
 }

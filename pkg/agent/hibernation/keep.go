@@ -99,7 +99,7 @@ func (c *Controller) surelyMissing(ctx context.Context, k types.NamespacedName, 
 		return fmt.Errorf("read plan %s: %w", k, err)
 	}
 	for _, t := range annotations.ReadTargets(live.Annotations[annotations.StatusTargets]) {
-		if t.State == hibernate.Asleep && slices.Contains(missing, t.Target) {
+		if t.MaySleep() && slices.Contains(missing, t.Target) {
 			return nil
 		}
 	}

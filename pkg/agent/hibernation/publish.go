@@ -83,7 +83,7 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 func (c *Controller) targets(k types.NamespacedName, standing string, v view, d hibernate.Decision) string {
 	list := map[string]hibernate.TargetStatus{}
 	for _, t := range annotations.ReadTargets(standing) {
-		if t.State != hibernate.Asleep || v.facts.Blocked[t.Target] != "" || slices.Contains(v.facts.Missing, t.Target) || slices.Contains(d.Closed, t.Target) {
+		if !t.MaySleep() || v.facts.Blocked[t.Target] != "" || slices.Contains(v.facts.Missing, t.Target) || slices.Contains(d.Closed, t.Target) {
 			list[t.Target] = t
 		}
 	}

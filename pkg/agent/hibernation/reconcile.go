@@ -384,7 +384,7 @@ func (v *view) forbidden() string {
 	return ""
 }
 
-// missing are targets that slept and whose records are gone. Who triggers the plan says
+// missing are targets of which something slept and whose records are gone. Who triggers the plan says
 // that they were seen to.
 func (v *view) missing(targets string) {
 	if v.facts.Retry {
@@ -392,7 +392,7 @@ func (v *view) missing(targets string) {
 	}
 	for _, t := range annotations.ReadTargets(targets) {
 		there := slices.ContainsFunc(v.facts.Records, func(r hibernate.Record) bool { return r.Target == t.Target })
-		if t.State == hibernate.Asleep && !there && len(v.facts.Blocked) == 0 {
+		if t.MaySleep() && !there && len(v.facts.Blocked) == 0 {
 			v.facts.Missing = append(v.facts.Missing, document.Cut(t.Target, document.MaxNameLength))
 		}
 	}

@@ -208,6 +208,41 @@ func TestRestoreDataThatIsGoneIsSaidLoudly(t *testing.T) {
 	}
 }
 
+// Restore data is needed from the first effect until the last resource is awake.
+func TestRestoreDataThatIsGoneHalfwayIsSaidLoudly(t *testing.T) {
+	for name, c := range map[string]struct{ refused, at, has string }{
+		"while it falls asleep":              {"shutdown web", "01:00", "orders 0, web 2"},
+		"when falling asleep has failed":     {"shutdown web", "01:30", "orders 0, web 2"},
+		"while it wakes":                     {"wake web", "03:00", "orders 3, web 0"},
+		"when waking has failed":             {"wake web", "04:30", "orders 3, web 0"},
+		"before it wakes for the first time": {"observe apps", "03:00", "orders 0, web 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				if c.refused == "observe apps" {
+					w.until("02:59")
+				}
+				w.beds.goes(c.refused, "boom")
+				w.until(c.at)
+				w.after(15 * time.Second)
+				if w.record("apps") == nil {
+					t.Fatalf("nothing is recorded; the plan says %s", w.phase())
+				}
+				w.api.Tear("configmaps", shop, annotations.RestoreName("nights", "apps"))
+				w.beds.goes(c.refused, "")
+				w.after(5 * time.Minute)
+				w.is("Error: the restore data of apps is gone")
+				w.until("06:00")
+				w.is("Error: the restore data of apps is gone")
+				w.has(c.has)
+				w.says(annotations.Trigger, "seen-to")
+				w.is("Active: ")
+				w.closed()
+			})
+		})
+	}
+}
+
 // What is seen of the plan is older than what is seen of its restore data.
 func TestAnOldLookSaysNothingIsMissing(t *testing.T) {
 	night(t, oneToThree+apps, func(w *world) {

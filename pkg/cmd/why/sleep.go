@@ -148,7 +148,7 @@ func (w *whySleeper) restores(list []view.Restore) {
 		there := slices.ContainsFunc(list, func(r view.Restore) bool {
 			return r.Object.Name == annotations.RestoreName(w.Name, t.Target)
 		})
-		if t.State == hibernate.Asleep && !there {
+		if t.MaySleep() && !there {
 			w.add("the restore data of target "+t.Target+" is gone: nobody knows how it was before it was put to sleep", "wake it by hand, and say so with %s", w.Suggest().Trigger(w.named))
 		}
 	}
