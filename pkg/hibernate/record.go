@@ -398,7 +398,7 @@ func (r Record) ToWake(seen []Observation, now time.Time) Step {
 			s.due(i, seen[at])
 		case !seen[at].Awake:
 			s.wakeUp(seen[at], i, now)
-		case res.WokenAt == nil && res.AsleepAt != nil:
+		case res.WokenAt == nil && res.AsleepAt != nil && !equal(res.Before, seen[at].Before):
 			res.leave("somebody changed it while it slept", now)
 		case res.AsleepAt == nil && res.WokenAt == nil && unsettled(res.AskedAt, seen[at], now): // it may be on its way down, and not be shown so yet
 			s.wait(res.AskedAt.Add(seen[at].Lag))
@@ -475,7 +475,7 @@ func (r Resource) seconds(now time.Time) int64 {
 		return r.Slept
 	}
 	end := now
-	for _, at := range []*time.Time{r.WokenAt, r.LeftAt} {
+	for _, at := range []*time.Time{r.WokenAt, r.LeftAt, r.RestoredAt} {
 		if at != nil && at.Before(end) {
 			end = *at
 		}

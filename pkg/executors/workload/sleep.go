@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,8 +120,8 @@ type sleep struct {
 	kinds    []sleepKind // as they are looked at: what scales others comes last
 	selector string
 	floor    int64
-	scaled   map[string]string  // with a floor: what scales a workload, by its id
-	known    map[[2]string]bool // what was recorded, by id and uid; nil until somebody asks
+	scaled   map[string]string             // with a floor: what scales a workload, by its id
+	known    map[[2]string]json.RawMessage // what was recorded, by id and uid; nil until somebody asks
 }
 
 func newSleep(call executors.SleepCall) (*sleep, error) {
@@ -230,7 +231,7 @@ func (s *sleep) see(ctx context.Context, k sleepKind, u *unstructured.Unstructur
 	if seen.of[id] {
 		return nil
 	}
-	if !s.recorded(id, string(u.GetUID())) && (metav1.GetControllerOf(u) != nil || k.form == byPause && !seen.of[s.targetOf(u)]) {
+	if _, known := s.recorded(id, string(u.GetUID())); !known && (metav1.GetControllerOf(u) != nil || k.form == byPause && !seen.of[s.targetOf(u)]) {
 		return nil
 	}
 	o, err := s.observed(ctx, k, u)
@@ -241,14 +242,24 @@ func (s *sleep) see(ctx context.Context, k sleepKind, u *unstructured.Unstructur
 	return nil
 }
 
-func (s *sleep) recorded(id, uid string) bool {
+// recorded is what was recorded of a workload; false: nothing was.
+func (s *sleep) recorded(id, uid string) (json.RawMessage, bool) {
 	if s.known == nil {
-		s.known = make(map[[2]string]bool, len(s.call.Recorded))
+		s.known = make(map[[2]string]json.RawMessage, len(s.call.Recorded))
 		for _, r := range s.call.Recorded {
-			s.known[[2]string{r.ID, r.UID}] = true
+			s.known[[2]string{r.ID, r.UID}] = r.Before
 		}
 	}
-	return s.known[[2]string{id, uid}]
+	before, known := s.known[[2]string{id, uid}]
+	return before, known
+}
+
+// staysAsleep says whether somebody wrote into the restore data of a workload that it is not to
+// wake. It is then as it is to be.
+func (s *sleep) staysAsleep(o hibernate.Observation) bool {
+	want, known := s.recorded(o.ID, o.UID)
+	var a, b before
+	return known && s.call.Operation == hibernate.Wake && o.Asleep && json.Unmarshal(want, &a) == nil && json.Unmarshal(o.Before, &b) == nil && reflect.DeepEqual(a, b)
 }
 
 // idOf names a workload: deployments.apps/shop/web.
@@ -364,6 +375,15 @@ func (s *sleep) kindOf(of schema.GroupResource) (sleepKind, error) {
 
 // observed is how a workload is.
 func (s *sleep) observed(ctx context.Context, k sleepKind, u *unstructured.Unstructured) (hibernate.Observation, error) {
+	o, err := s.formed(ctx, k, u)
+	if s.staysAsleep(o) {
+		o.Asleep, o.Awake, o.Ready = false, true, true
+	}
+	return o, err
+}
+
+// formed is how a workload of a form is.
+func (s *sleep) formed(ctx context.Context, k sleepKind, u *unstructured.Unstructured) (hibernate.Observation, error) {
 	o := hibernate.Observation{
 		ID: idOf(k.resource.GroupResource(), u.GetNamespace(), u.GetName()), UID: string(u.GetUID()), Version: u.GetResourceVersion(),
 		Gone: u.GetDeletionTimestamp() != nil, Kind: u.GetKind(),
@@ -457,7 +477,8 @@ func recorded(d hibernate.Due) (*before, error) {
 }
 
 // Wake gives workloads back what they had, those of one kind after the other, in the
-// reverse order.
+// reverse order. After a failure it no longer waits for one kind before the next: a workload
+// that does not become ready keeps no other asleep.
 func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	return change(ctx, call, due, func(_ *sleep, d hibernate.Due) (*before, error) {
 		if d.Seen.Awake { // it only has to become ready
@@ -467,14 +488,13 @@ func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernat
 	})
 }
 
-// change writes what to says of each workload of the first kind whose turn it is; nil:
-// nothing.
+// change writes what to says of each workload of the kinds whose turn it is; nil: nothing.
 func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, to func(*sleep, hibernate.Due) (*before, error)) []executors.SleepResult {
 	s, err := newSleep(call)
 	if err != nil {
 		return []executors.SleepResult{{Err: err}}
 	}
-	turn := s.turn(due)
+	turn, all := s.turn(due), call.Operation == hibernate.Wake && call.Failures > 0
 	var group errgroup.Group
 	group.SetLimit(writesAtOnce)
 	var mu sync.Mutex
@@ -486,7 +506,7 @@ func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, 
 	}
 	for _, d := range due {
 		of, namespace, name, ok := parts(d.ID)
-		if !ok || of != turn || ctx.Err() != nil {
+		if !ok || of != turn && !all || ctx.Err() != nil {
 			continue
 		}
 		want, err := to(s, d)

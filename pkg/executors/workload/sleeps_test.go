@@ -208,6 +208,50 @@ func TestWorkloadsWakeAsTheyWere(t *testing.T) {
 	}
 }
 
+// Restore data that was edited to what sleeps says that it is not to wake, and is no failure.
+func TestWhatIsEditedToStayAsleepStaysSo(t *testing.T) {
+	slept := map[string]string{
+		"deployments": `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: web, uid: u}, spec: {replicas: 0}}`,
+		"cronjobs":    `{apiVersion: batch/v1, kind: CronJob, metadata: {namespace: shop, name: web, uid: u}, spec: {suspend: true}}`,
+	}
+	for resource, c := range map[string]struct{ id, before, edited string }{
+		"deployments": {"deployments.apps/shop/web", `{"replicas":7}`, `{"replicas": 0}`},
+		"cronjobs":    {"cronjobs.batch/shop/web", `{"suspend":false}`, `{"suspend": true}`},
+	} {
+		for before, want := range map[string]bool{c.before: false, c.edited: true} {
+			n := newNight(t, only("Deployment", "CronJob"), slept[resource])
+			n.call.Recorded = []hibernate.Resource{{ID: c.id, UID: "u", Before: json.RawMessage(before), AsleepAt: &n.call.Now}}
+			n.call.Operation = hibernate.Wake
+			if seen := n.observe(); len(seen) != 1 || seen[0].Awake != want || seen[0].Asleep == want || want && !seen[0].Ready {
+				t.Errorf("with %s it is %+v", before, seen)
+			}
+			n.call.Operation = hibernate.Shutdown
+			if seen := n.observe(); len(seen) != 1 || !seen[0].Asleep {
+				t.Errorf("while it sleeps, with %s, it is %+v", before, seen)
+			}
+		}
+	}
+}
+
+// Kinds wake one after the other, until that has failed: then nothing waits any more.
+func TestAWorkloadThatDoesNotBecomeReadyKeepsNoOtherAsleep(t *testing.T) {
+	for failures, want := range map[int]string{0: `{"replicas":0}`, 1: `{"replicas":7}`} {
+		n := newNight(t, hibernate.WorkloadParameters{}, deploymentOf("web", 7, ""), `{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: shop, name: broken, uid: uid-broken}, spec: {replicas: 1}}`)
+		n.sleep()
+		n.sleep()
+		n.call.Failures = failures
+		for range 3 {
+			n.wake()
+		}
+		if got := n.spec("statefulsets", "broken"); got != `{"replicas":1}` {
+			t.Errorf("after %d failures the first is %s", failures, got)
+		}
+		if got := n.spec("deployments", "web"); got != want {
+			t.Errorf("after %d failures the next is %s, want %s", failures, got, want)
+		}
+	}
+}
+
 // A ScaledObject is paused at the floor, and before what it scales.
 func TestAScaledObjectIsPausedFirst(t *testing.T) {
 	const scaled = `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {namespace: shop, name: %s%s}, spec: {scaleTargetRef: {name: %s}}}`
