@@ -1,6 +1,7 @@
 package hibernation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
 // When it is looked whether plans' accounts are there (guesses): with each look at a plan, and
@@ -59,8 +61,11 @@ func (m *missingAccounts) note(w client.Account, missing bool, now time.Time) {
 }
 
 // readiness notes whether the plan's account is there. What cannot be asked holds nothing up:
-// it stays as it was last known.
+// it stays as it was last known. What sleeps and cannot be looked at could not be woken either.
 func (c *Controller) readiness(ctx context.Context, k types.NamespacedName, known *cachedPlan, v *view) {
+	for _, r := range v.facts.Records {
+		v.unready = cmp.Or(v.unready, unseen(r))
+	}
 	if known.table == nil {
 		return
 	}
@@ -69,13 +74,21 @@ func (c *Controller) readiness(ctx context.Context, k types.NamespacedName, know
 	if err == nil {
 		known.unready = missing
 	}
-	v.unready = known.unready
+	v.unready = cmp.Or(known.unready, v.unready)
 	if missing != "" || err != nil {
 		v.again = queue.Soonest(v.again, now.Add(accountPause))
 	}
 	if until := v.facts.Until; until != nil && !v.facts.Sleep && until.Add(-accountAhead).After(now) {
 		v.again = queue.Soonest(v.again, until.Add(-accountAhead))
 	}
+}
+
+// unseen says why a target that sleeps could not be looked at the last time; empty: it was.
+func unseen(r hibernate.Record) string {
+	if r.State != hibernate.Asleep || r.NotBefore == nil {
+		return ""
+	}
+	return fmt.Sprintf("target %s could not be woken now: %s", r.Target, r.Message)
 }
 
 // missingAccount says that an account is not there, and what helps. The first plan of an

@@ -3,6 +3,7 @@ package hibernation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -72,7 +73,10 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 		return hibernate.Active, "awake, and cannot fall asleep: " + v.unready
 	case d.Phase == hibernate.Active && d.Message == "":
 		return hibernate.Active, "awake: " + v.why
-	case v.paused:
+	case d.Phase == hibernate.Hibernated && v.unready != "":
+		d.Message += "; " + v.unready
+	}
+	if v.paused {
 		return d.Phase, "paused; " + d.Message
 	}
 	return d.Phase, cmp.Or(d.Message, v.why)
@@ -174,6 +178,9 @@ func (c *Controller) reportChange(k types.NamespacedName, was, is hibernate.Reco
 	if is.Attempts > was.Attempts {
 		c.Events.Eventf(cm, corev1.EventTypeWarning, "TargetFailed", "%s of target %s failed (attempt %d): %s", is.Operation, is.Target, is.Attempts, is.Message)
 	}
+	if why := unseen(is); why != "" && unseen(was) == "" {
+		c.Events.Event(cm, corev1.EventTypeWarning, "TargetFailed", why)
+	}
 	for i, res := range is.Resources {
 		if res.Left != "" && (i >= len(was.Resources) || was.Resources[i].Left == "") {
 			c.Events.Eventf(cm, corev1.EventTypeWarning, "ResourceLeft", "%s of target %s is left alone until the next sleep: %s", res.ID, is.Target, res.Left)
@@ -181,17 +188,31 @@ func (c *Controller) reportChange(k types.NamespacedName, was, is hibernate.Reco
 	}
 }
 
-// rehearse lists what would be put to sleep, resource by resource, and touches nothing.
+// rehearse says what would happen, resource by resource, and touches nothing.
 func (c *Controller) rehearse(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view) (time.Time, error) {
 	if cm == nil {
 		return time.Time{}, nil
 	}
-	d := hibernate.Decision{Phase: hibernate.Active, Message: "dry run: it would be awake: " + v.why}
-	if v.facts.Sleep {
-		d.Message = "dry run: it would put to sleep " + c.list(ctx, k, v)
+	d := c.rehearsal(ctx, k, v)
+	err := c.publish(ctx, k, cm, known, v, d)
+	return queue.Soonest(v.again, c.Now().Add(sleepPause)), errors.Join(err, c.record(ctx, k, cm, known, v, d))
+}
+
+// rehearsal is what would be decided. What slept before the agent began to rehearse sleeps on.
+func (c *Controller) rehearsal(ctx context.Context, k types.NamespacedName, v view) hibernate.Decision {
+	d := hibernate.Decision{Phase: hibernate.Active}
+	switch decided := hibernate.Decide(v.facts); {
+	case len(v.facts.Records)+len(v.facts.Blocked)+len(v.facts.Missing) > 0:
+		d.Phase, d.Message = decided.Phase, decided.Message
+	case !v.facts.Sleep:
+		d.Message = "it would be awake: " + v.why
+	case v.facts.Forbidden != "":
+		d.Message = "it would not fall asleep: " + v.facts.Forbidden
+	default:
+		d.Message = "it would put to sleep " + c.list(ctx, k, v)
 	}
-	v.facts.Records = nil
-	return queue.Soonest(v.again, c.Now().Add(sleepPause)), c.publish(ctx, k, cm, known, v, d)
+	d.Message = "dry run: " + d.Message
+	return d
 }
 
 // list names what the targets of a plan select, and what is wrong with them.

@@ -726,6 +726,94 @@ func TestADryRunListsWhatWouldSleep(t *testing.T) {
 	}
 }
 
+// A dry run says what would happen, and so also what keeps a sleep from beginning.
+func TestADryRunSaysWhatKeepsASleepFromBeginning(t *testing.T) {
+	suspends := "exceptions: [{type: suspend, validFrom: 2000-01-01T02:00:00Z, validUntil: 2000-01-01T02:30:00Z, leadTime: 1h}]\n"
+	night(t, oneToThree+suspends+apps+"dryRun: true\n", func(w *world) {
+		w.until("01:30")
+		w.is("Active: dry run: it would not fall asleep: soon suspended by an exception")
+		w.until("02:45")
+		w.is("Active: dry run: it would put to sleep apps: orders, web")
+		w.awake()
+	})
+}
+
+// What sleeps when the agent begins to rehearse is still asleep.
+func TestAnAgentThatOnlyRehearsesSaysWhatSleeps(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("01:30")
+		since := w.said(annotations.StatusAsleep)
+		w.dryRun = true
+		w.begins()
+		w.until("02:00")
+		w.sleeps()
+		w.is("Hibernated: dry run: 1 of 1 targets sleep")
+		if got := w.said(annotations.StatusAsleep); got != since {
+			t.Errorf("it says that it sleeps since %q, want %q", got, since)
+		}
+		w.until("03:30")
+		w.sleeps()
+		w.is("WakingUp: dry run: ")
+		w.dryRun = false
+		w.begins()
+		w.until("03:40")
+		w.awake()
+		w.is("Active: ")
+		w.closed()
+	})
+}
+
+// Off-windows of a dry run are in the ledger as such: none was missed.
+func TestOffWindowsOfADryRunAreNotMissed(t *testing.T) {
+	night(t, oneToThree+apps+"dryRun: true\n", func(w *world) {
+		w.until("28:00")
+		w.plan(oneToThree + apps)
+		w.until("29:00")
+		w.ledger("1 01:00 Ran since 1 01:00 dry", "2 01:00 Ran since 2 01:00 dry")
+		w.until("49:30")
+		w.sleeps()
+		w.ledger("1 01:00 Ran since 1 01:00 dry", "2 01:00 Ran since 2 01:00 dry", "3 01:00 Ran since 3 01:00")
+	})
+}
+
+// A dry run says in the ledger why it would not have slept.
+func TestOffWindowsOfADryRunSayWhyItWouldNotHaveSlept(t *testing.T) {
+	night(t, oneToThree+apps+"dryRun: true\n", func(w *world) {
+		w.says(annotations.HoldState, "awake")
+		w.until("03:30")
+		w.says(annotations.HoldState, "")
+		w.ledger("1 01:00 Skipped hold dry")
+		w.says(annotations.Skip, "next")
+		w.until("28:00")
+		w.ledger("1 01:00 Skipped hold dry", "2 01:00 Skipped skip dry")
+		if got := w.said(annotations.Skip); got != "" {
+			t.Errorf("the used skip stays: %q", got)
+		}
+	})
+}
+
+// While it sleeps it is looked at, so that what would keep it from waking is known before.
+func TestWhatCouldNotBeWokenIsSaidWhileItSleeps(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("01:30")
+		w.api.Deny(runner, "list", "deployments")
+		w.until("02:00")
+		w.is("Hibernated: 1 of 1 targets sleep; target apps could not be woken now: deployments.apps is forbidden")
+		w.wantEvent("Warning TargetFailed nights: target apps could not be woken now: deployments.apps is forbidden")
+		if got := w.said(annotations.StatusConditions); !strings.Contains(got, `"reason":"NotReady"`) {
+			t.Errorf("its conditions are %s", got)
+		}
+		w.api.Allow(runner, "list", "deployments")
+		w.until("02:05")
+		if got := w.phase(); got != "Hibernated: 1 of 1 targets sleep" {
+			t.Errorf("it says %q", got)
+		}
+		w.until("03:01")
+		w.awake()
+		w.closed()
+	})
+}
+
 func TestHealthChecksComeBeforeItIsActive(t *testing.T) {
 	night(t, oneToThree+apps+"healthChecks: [{resource: {apiVersion: apps/v1, kind: Deployment, name: orders}}]\n", func(w *world) {
 		w.sick.Store("orders is not ready")

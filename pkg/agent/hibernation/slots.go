@@ -32,9 +32,11 @@ type slotFacts struct {
 	table   *hibernate.Timetable
 	skip    intent.Skip
 	begun   time.Time // when the sleep began that there is; zero: there is none
-	// seen is the off-window that the plan was last seen in, and why it did not sleep then.
+	// seen is the off-window that the plan was last seen in, and why it did not sleep then;
+	// empty, in a dry run: it would have.
 	seen   time.Time
 	reason string
+	dryRun bool
 }
 
 // passSlots records what became of the off-windows up to now, each once: of one that is not
@@ -80,7 +82,7 @@ func passSlots(stored *ledger.Ledger, f slotFacts) (l ledger.Ledger, changed boo
 // entry is what became of an off-window; false: it may still sleep in it. Of one that began
 // before the plan was made, nothing was owed.
 func (f slotFacts) entry(l ledger.Ledger, w hibernate.Window) (ledger.Entry, bool) {
-	e := ledger.Entry{Slot: new(w.Start.UTC()), Local: f.table.Slot(w.Start), Kind: run.BySchedule, At: f.now.UTC()}
+	e := ledger.Entry{Slot: new(w.Start.UTC()), Local: f.table.Slot(w.Start), Kind: run.BySchedule, DryRun: f.dryRun, At: f.now.UTC()}
 	over := !w.End.IsZero() && !w.End.After(f.now)
 	switch {
 	case !f.begun.IsZero() && (!over || f.begun.Before(w.End)):
@@ -88,6 +90,9 @@ func (f slotFacts) entry(l ledger.Ledger, w hibernate.Window) (ledger.Entry, boo
 		return e, true
 	case !over || w.Start.Before(f.created):
 		return ledger.Entry{}, over
+	case f.dryRun && f.seen.Equal(w.Start) && f.reason == "":
+		e.Result, e.StartedAt = run.Ran, new(w.Start.UTC())
+		return e, true
 	}
 	e.Result, e.Reason = f.why(l, w)
 	return e, true
@@ -145,6 +150,7 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 	f := slotFacts{
 		now: c.Now(), uid: string(cm.UID), created: cm.CreationTimestamp.Time, digest: digest,
 		table: known.table, skip: v.intent.Skip, seen: known.window, reason: known.reason,
+		dryRun: (c.DryRun || known.spec.DryRun) && len(v.facts.Records) == 0,
 	}
 	for _, r := range v.facts.Records {
 		if f.begun.IsZero() || r.Snapshot.BeganAt.Before(f.begun) {
@@ -181,13 +187,17 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 	}
 	known.window, known.reason = time.Time{}, ""
 	if v.want.Level.Asleep {
-		known.window, known.reason = v.want.Level.Since, v.awakeBecause()
+		known.window, known.reason = v.want.Level.Since, v.awakeBecause(f.dryRun)
+	}
+	if c.DryRun {
+		return nil
 	}
 	return c.useSkip(ctx, cm, v)
 }
 
-// awakeBecause is why nothing sleeps in off-hours, in the ledger's words.
-func (v view) awakeBecause() string {
+// awakeBecause is why nothing sleeps in off-hours, in the ledger's words; empty, in a dry
+// run: it would.
+func (v view) awakeBecause(dryRun bool) string {
 	switch {
 	case v.want.By == hibernate.ByHold && !v.want.Asleep:
 		return run.ReasonHold
@@ -197,6 +207,8 @@ func (v view) awakeBecause() string {
 		return run.ReasonPaused
 	case v.facts.Forbidden != "":
 		return run.ReasonWindow
+	case dryRun:
+		return ""
 	}
 	return run.ReasonNotReady
 }

@@ -40,6 +40,9 @@ func entries(l ledger.Ledger) []string {
 		if e.Count > 1 {
 			line += fmt.Sprintf(" x%d", e.Count)
 		}
+		if e.DryRun {
+			line += " dry"
+		}
 		out = append(out, line)
 	}
 	return out

@@ -297,6 +297,18 @@ func (w *world) record(target string) *hibernate.Record {
 	return &r
 }
 
+// ledger fails unless the plan's says this of its off-windows, as entries has it.
+func (w *world) ledger(want ...string) {
+	w.Helper()
+	l, err := w.agent.Ledgers.Get(w.Context(), types.NamespacedName{Namespace: shop, Name: "nights"}, string(w.api.ConfigMap(shop, "nights").UID))
+	if err != nil || l == nil {
+		w.Fatal(err, l)
+	}
+	if got := entries(*l); !slices.Equal(got, want) {
+		w.Errorf("at %s the ledger says %q, want %q", time.Now().UTC().Format("15:04"), got, want)
+	}
+}
+
 // checks are health checks that say what the world does.
 type checks struct{ world *world }
 
