@@ -440,20 +440,29 @@ func (r Record) Passed(done bool, failure string, retries int, now time.Time) Re
 		r.State, r.FinishedAt, r.NotBefore, r.Message = Awake, &now, nil, r.left()
 	default:
 		r.NotBefore = nil
+		if r.State == Asleep {
+			r.Message = r.left()
+		}
 	}
 	return r
 }
 
-// left says what is not put back, or not put to sleep, and why.
+// left says what is not put back, or does not sleep, and why.
 func (r Record) left() string {
 	var out []string
 	for _, res := range r.Resources {
-		if res.Left != "" {
+		switch {
+		case res.Left != "":
 			out = append(out, res.ID+": "+res.Left)
+		case r.Operation == Shutdown && res.RevivedBy != "" && res.NotBefore != nil:
+			out = append(out, fmt.Sprintf("%s: %s puts it back; it was put to sleep again %d times, the next time not before %s", res.ID, res.RevivedBy, res.Revived, res.NotBefore.UTC().Format(time.RFC3339)))
 		}
 	}
 	if r.Operation == Shutdown {
 		out = append(out, r.LeftOut...)
+		if len(r.Resources)+len(out) == 0 {
+			out = append(out, "it selects nothing that is awake")
+		}
 	}
 	const most = 5
 	if n := len(out); n > most {

@@ -296,6 +296,29 @@ func TestWhenItWakesIsKeptWithWhatSleeps(t *testing.T) {
 	}
 }
 
+// What is not asleep of a target that sleeps is said, also while something puts it back.
+func TestATargetThatSleepsSaysWhatOfItDoesNot(t *testing.T) {
+	asleep := Record{Operation: Shutdown, State: Asleep, FinishedAt: &evening}
+	revived := []Resource{{ID: "web", Revived: 2, RevivedBy: "flux", NotBefore: new(evening.Add(5 * time.Minute))}}
+	for name, c := range map[string]struct {
+		resources []Resource
+		done      bool
+		want      string
+	}{
+		"all of it sleeps":               {[]Resource{{ID: "web", AsleepAt: &evening}}, true, ""},
+		"there is nothing":               {nil, true, "it selects nothing that is awake"},
+		"something puts it back":         {revived, false, "web: flux puts it back; it was put to sleep again 2 times, the next time not before 2026-03-02T20:05:00Z"},
+		"something did, and it sleeps":   {revived, true, "web: flux puts it back; it was put to sleep again 2 times, the next time not before 2026-03-02T20:05:00Z"},
+		"something is new, and may fall": {[]Resource{{ID: "web"}}, false, ""},
+	} {
+		r := asleep
+		r.Resources, r.Message = c.resources, "what was said before"
+		if got := r.Passed(c.done, "", 3, evening); got.State != Asleep || got.Message != c.want {
+			t.Errorf("%s: %s, %q, want %q", name, got.State, got.Message, c.want)
+		}
+	}
+}
+
 func TestAPassIsCountedAndTriedAgainLaterAndLater(t *testing.T) {
 	r := Record{Operation: Shutdown, State: Running, Resources: []Resource{{ID: "x", Left: "it is gone"}}, LeftOut: []string{"y: spot"}}
 	for i, pause := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {

@@ -154,6 +154,7 @@ type Resource struct {
 	// Revived is how often something that is not a person put it back meanwhile, and it
 	// was put to sleep again; the next time is not before NotBefore.
 	Revived   int        `json:"revived,omitempty"`
+	RevivedBy string     `json:"revivedBy,omitempty"` // the last time
 	NotBefore *time.Time `json:"notBefore,omitempty"`
 }
 
@@ -316,7 +317,7 @@ func (s *Step) sleep(o Observation, i int, now time.Time) {
 	case !o.Awake: // on its way, one or the other
 		s.due(i, o)
 	case res.RestoredAt != nil || res.WokenAt != nil: // it is awake again by our doing, and is put to sleep anew
-		*res = Resource{ID: res.ID, UID: res.UID, Before: o.Before, CapturedAt: now, Revived: res.Revived, Kind: o.Kind, Units: o.Units, Slept: res.seconds(now)}
+		*res = Resource{ID: res.ID, UID: res.UID, Before: o.Before, CapturedAt: now, Revived: res.Revived, RevivedBy: res.RevivedBy, Kind: o.Kind, Units: o.Units, Slept: res.seconds(now)}
 		s.ask(i, o, now)
 	case res.AsleepAt == nil:
 		if !equal(res.Before, o.Before) { // changed before anything was done
@@ -367,6 +368,7 @@ func (s *Step) revived(o Observation, i int, now time.Time) {
 			pause *= revivalFactor
 		}
 		res.Revived++
+		res.RevivedBy = o.RevivedBy
 		res.Slept = res.seconds(now)
 		res.NotBefore, res.AsleepAt = new(now.Add(min(pause, longestRevivalPause))), nil
 		s.ask(i, o, now)

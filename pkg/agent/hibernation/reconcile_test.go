@@ -685,12 +685,18 @@ func TestAControllerThatPutsItBackIsLeftToIt(t *testing.T) {
 	night(t, oneToThree+apps, func(w *world) {
 		w.until("01:10")
 		looks := w.beds.observed("apps")
-		for range 90 { // it looks once a minute
+		for i := range 90 { // it looks once a minute
 			w.api.Edit("deployments", shop, "orders", func(u *unstructured.Unstructured) {
 				u.SetAnnotations(map[string]string{"revived-by": "kustomize-controller"})
 				_ = unstructured.SetNestedField(u.Object, int64(3), "spec", "replicas")
 			})
 			w.after(time.Minute)
+			if i == 3 {
+				targets := w.said(annotations.StatusTargets)
+				if !strings.Contains(targets, "orders: kustomize-controller puts it back; it was put to sleep again 2 times, the next time not before 2000-01-01T01:1") {
+					t.Errorf("while it is awake its targets say %s", targets)
+				}
+			}
 		}
 		w.has("orders 3, web 0")
 		if n := w.beds.observed("apps") - looks; n > 150 {

@@ -158,9 +158,8 @@ func (w *whySleeper) report() error {
 	if !w.out.Lines() {
 		return w.reportValue()
 	}
-	fmt.Fprintf(w.Out, "%s\n", w.v.SleepHead(w.Sleeper))
-	if w.Table != nil {
-		fmt.Fprintf(w.Out, "it is to be %s: %s\n", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.want.Why)
+	for _, line := range w.standing() {
+		fmt.Fprintln(w.Out, line)
 	}
 	for i, one := range w.found {
 		fmt.Fprintf(w.Out, "%d. %s\n   %s\n", i+1, one.what, one.remedy)
@@ -177,17 +176,30 @@ func (w *whySleeper) report() error {
 	return nil
 }
 
+// standing is how it is, how it is to be, and what is not so of targets that sleep.
+func (w *whySleeper) standing() []string {
+	out := []string{w.v.SleepHead(w.Sleeper)}
+	if w.Table != nil {
+		out = append(out, fmt.Sprintf("it is to be %s: %s", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.want.Why))
+	}
+	for _, t := range w.Targets() {
+		if t.State == hibernate.Asleep && t.Message != "" {
+			out = append(out, fmt.Sprintf("target %s: %s", t.Target, t.Message))
+		}
+	}
+	return out
+}
+
 // reportValue is report for scripts.
 func (w *whySleeper) reportValue() error {
-	standing, next := []string{w.v.SleepHead(w.Sleeper)}, []string{}
+	next := []string{}
 	if w.Table != nil {
-		standing = append(standing, fmt.Sprintf("it is to be %s: %s", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.want.Why))
 		if w.want.Until != nil {
 			next = append(next, fmt.Sprintf("it is to %s %s", map[bool]string{true: "wake", false: "sleep"}[w.want.Asleep], w.v.When(*w.want.Until)))
 		}
 		next = append(next, "somebody may ask: "+w.other())
 	}
-	if err := w.printWhy(annotations.KindHibernatePlan, w.Namespace, w.Sleeper.Name, standing, w.found, next...); err != nil {
+	if err := w.printWhy(annotations.KindHibernatePlan, w.Namespace, w.Sleeper.Name, w.standing(), w.found, next...); err != nil {
 		return err
 	}
 	if len(w.found) > 0 {
