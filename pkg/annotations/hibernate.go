@@ -183,6 +183,25 @@ func ReadRestore(cm *corev1.ConfigMap) (hibernate.Record, error) {
 	return r, nil
 }
 
+// ReadRescued reads the copy of restore data whose namespace was deleted. It belongs to no
+// plan, and nothing wakes by it.
+func ReadRescued(cm *corev1.ConfigMap) (hibernate.Record, error) {
+	var r hibernate.Record
+	if cm.Labels[LabelKind] != KindRestore || cm.Labels[LabelPlan] != "" {
+		return r, fmt.Errorf("%w: ConfigMap %s is no copy of restore data", ErrForeign, cm.Name)
+	}
+	if err := understood(cm); err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal([]byte(cm.Data[DataRestore]), &r); err != nil {
+		return r, fmt.Errorf("%w: %s of ConfigMap %s: %w", ErrForeign, DataRestore, cm.Name, err)
+	}
+	if err := r.Check(); err != nil {
+		return r, fmt.Errorf("%w: %s of ConfigMap %s: %w", ErrForeign, DataRestore, cm.Name, err)
+	}
+	return r, nil
+}
+
 // Targets is the text of status.maint.dev/targets.
 func Targets(list []hibernate.TargetStatus) string {
 	if len(list) == 0 {

@@ -158,7 +158,7 @@ func (o *savingsOptions) present(ctx context.Context, k *factory.Cluster, namesp
 			continue
 		}
 		r := one.Record
-		if r.Plan == "" { // it could not be read; what lacks a signature alone is counted
+		if r.Plan == "" || one.Copy { // it could not be read, or nothing of it sleeps; what lacks a signature alone is counted
 			fmt.Fprintf(o.ErrOut, "warning: %s/%s is not counted: %s\n", one.Object.Namespace, one.Object.Name, one.Fault)
 			continue
 		}

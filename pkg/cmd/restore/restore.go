@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -201,7 +202,11 @@ func (o *showOptions) Run(ctx context.Context) error {
 	}
 	list, err := find(ctx, k, o.names)
 	if err != nil {
-		return err
+		copies := rescued(ctx, k, o.names)
+		if len(copies) == 0 {
+			return err
+		}
+		list = copies
 	}
 	t := print.NewTable(print.Column{Name: "Resource"}, print.Column{Name: "Target"}, print.Column{Name: "State"}, print.Column{Name: "Before"}, print.Column{Name: "Captured", Wide: true}, print.Column{Name: "UID", Wide: true})
 	recorded := 0 // resources, and what cannot be read
@@ -261,6 +266,17 @@ func find(ctx context.Context, k *factory.Cluster, names []string) ([]view.Resto
 		targets = append(targets, r.Record.Target)
 	}
 	return nil, fmt.Errorf("plan %s has no restore data of a target %q; it has that of %s", name, names[1], strings.Join(targets, ", "))
+}
+
+// rescued are the copies of a plan's restore data, or of a target's, whose namespace is gone.
+func rescued(ctx context.Context, k *factory.Cluster, names []string) []view.Restore {
+	list, err := k.Restores(ctx, k.Namespace, "!"+annotations.LabelPlan)
+	if err != nil {
+		return nil // that the plan has none is said
+	}
+	return slices.DeleteFunc(list, func(r view.Restore) bool {
+		return r.Of() != factory.BareName(names[0]) || len(names) > 1 && r.Record.Target != names[1]
+	})
 }
 
 // read is restore data read anew.

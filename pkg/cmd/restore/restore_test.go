@@ -63,6 +63,28 @@ func stored(t *testing.T, ring annotations.Keyring, r hibernate.Record) *corev1.
 	return cm
 }
 
+// What was copied out of a namespace that was deleted can be listed and shown where it is.
+func TestACopyOutOfADeletedNamespaceIsShown(t *testing.T) {
+	_, ring := keyed(t)
+	slept := stored(t, ring, web())
+	slept.Name, slept.Labels = annotations.RescuedName("till", web()), map[string]string{annotations.LabelKind: annotations.KindRestore}
+	world := []runtime.Object{cmdtest.Agent(), slept}
+	const gone = "its namespace was deleted while this slept: nothing wakes by this copy, and it can be deleted when nobody needs it"
+	list := cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "list", "--no-headers")
+	if want := "office apps workload Asleep 1 1 4h0m ago " + gone; strings.Join(strings.Fields(list.Out), " ") != want {
+		t.Errorf("listed is %q, want %q", list.Out, want)
+	}
+	const shown = "RESOURCE                 TARGET   STATE                                      BEFORE\nDeployment/shop/web      apps     asleep                                     {\"replicas\":3}\nDeployment/shop/theirs   apps     left: somebody changed it while it slept   {\"replicas\":2}\n"
+	for _, line := range []string{"restore show office", "restore show office apps"} {
+		cmdtest.NewCluster(t, cmd.Run, world...).Maint(strings.Fields(line)...).Is(t, cmdtest.Printed{Out: shown, Err: "warning: restore data " + slept.Name + " does not count: " + gone + "\n"})
+	}
+	for _, line := range []string{"restore show office db", "restore show nights", "restore edit office apps"} {
+		if got := cmdtest.NewCluster(t, cmd.Run, world...).Maint(strings.Fields(line)...); got.Code != 1 {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
+
 func TestListAndShow(t *testing.T) {
 	_, ring := keyed(t)
 	unsigned := stored(t, annotations.Keyring{}, recordOf("db", asleep("StatefulSet/shop/db", `{"replicas":1}`)))

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,10 +15,17 @@ type Restore struct {
 	Object *corev1.ConfigMap
 	Record hibernate.Record // zero where Fault says that it cannot be read
 	Fault  string           // why it does not count, as far as can be seen without the agent's key
+	Copy   bool             // of what was in a namespace that is gone
 }
 
-// NewRestore reads restore data.
+// rescued is what is wrong with a copy of restore data.
+const rescued = "its namespace was deleted while this slept: nothing wakes by this copy, and it can be deleted when nobody needs it"
+
+// NewRestore reads restore data, or a copy of what was in a namespace that is gone.
 func NewRestore(cm *corev1.ConfigMap) Restore {
+	if record, err := annotations.ReadRescued(cm); err == nil {
+		return Restore{Object: cm, Record: record, Fault: rescued, Copy: true}
+	}
 	record, err := annotations.ReadRestore(cm)
 	switch {
 	case errors.Is(err, annotations.ErrForeign):
@@ -31,7 +39,7 @@ func NewRestore(cm *corev1.ConfigMap) Restore {
 }
 
 // Of is the plan of which it speaks.
-func (r Restore) Of() string { return r.Object.Labels[annotations.LabelPlan] }
+func (r Restore) Of() string { return cmp.Or(r.Object.Labels[annotations.LabelPlan], r.Record.Plan) }
 
 // Count is how many of its resources sleep, or are on the way, and how many are left as
 // they are.
