@@ -45,7 +45,7 @@ func (v Printer) targetTime(t hibernate.TargetStatus) string {
 }
 
 func targetMessage(t hibernate.TargetStatus) string {
-	if t.Attempts == 0 {
+	if t.Attempts == 0 || t.State == hibernate.Asleep || t.State == hibernate.Awake { // what failed before is over
 		return t.Message
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%s failed: %s", view.Counted(t.Attempts, "attempt"), t.Message), ": ")
