@@ -77,7 +77,7 @@ func (p plugin) faults(file string) []string {
 	rule(regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(name), "metadata.name %q is not lower-case words with dashes", name)
 	rule(!strings.HasPrefix(name, "kubectl-"), "metadata.name %q has the prefix that krew adds", name)
 	rule(file == name+".yaml", "the file is %s, and the plugin is %q", file, name)
-	rule(regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`).MatchString(p.Spec.Version), "version %q is not vX.Y.Z", p.Spec.Version)
+	rule(regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`).MatchString(p.Spec.Version), "version %q is not vX.Y.Z", p.Spec.Version)
 	rule(p.Spec.ShortDescription != "" && !strings.ContainsAny(p.Spec.ShortDescription, "\r\n"), "shortDescription is not one line")
 	rule(p.Spec.Description != "", "there is no description")
 	rule(strings.HasPrefix(p.Spec.Homepage, "https://"), "homepage %q is no https address", p.Spec.Homepage)
@@ -235,10 +235,43 @@ func (p krewPlatform) compare(archive string) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range p.Files {
-		if !slices.ContainsFunc(entries, func(e entry) bool { matched, err := path.Match(f.From, e.name); return err == nil && matched }) {
-			return fmt.Errorf("%s holds no %s", filepath.Base(archive), f.From)
-		}
+	installed, err := p.installed(entries)
+	if err != nil {
+		return fmt.Errorf("%s %w", filepath.Base(archive), err)
+	}
+	bin, there := installed[path.Clean(p.Bin)]
+	if !there {
+		return fmt.Errorf("%s holds no bin %s", filepath.Base(archive), p.Bin)
+	}
+	if !bin.executable && !strings.HasSuffix(p.Bin, ".exe") {
+		return fmt.Errorf("%s in %s is not executable", p.Bin, filepath.Base(archive))
+	}
+	if _, there := installed["LICENSE"]; !there {
+		return fmt.Errorf("%s installs no LICENSE", filepath.Base(archive))
 	}
 	return nil
+}
+
+// installed are the entries of an archive by where krew puts them: all of them in their
+// place where no files are named.
+func (p krewPlatform) installed(entries []entry) (map[string]entry, error) {
+	out := map[string]entry{}
+	if len(p.Files) == 0 {
+		for _, e := range entries {
+			out[path.Clean(e.name)] = e
+		}
+		return out, nil
+	}
+	for _, f := range p.Files {
+		found := false
+		for _, e := range entries {
+			if matched, err := path.Match(f.From, e.name); err == nil && matched {
+				found, out[path.Join(f.To, path.Base(e.name))] = true, e
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("holds no %s", f.From)
+		}
+	}
+	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // template is the manifest in the repository.
@@ -46,6 +47,7 @@ func TestEachOfKrewsRulesIsChecked(t *testing.T) {
 		{"the name of the file", "name: maint", "name: main", `the file is maint.yaml, and the plugin is "main"`},
 		{"a version with v", "version: v0.0.0", "version: 0.0.0", `version "0.0.0" is not vX.Y.Z`},
 		{"a version of three numbers", "version: v0.0.0", "version: v0.0", `version "v0.0" is not vX.Y.Z`},
+		{"a version without empty parts", "version: v0.0.0", "version: v0.0.0-rc..1", `version "v0.0.0-rc..1" is not vX.Y.Z`},
 		{"a version without zeros before", "version: v0.0.0", "version: v01.0.0", `version "v01.0.0" is not vX.Y.Z`},
 		{"a short description", "shortDescription: Plan, permit and run maintenance of a cluster", `shortDescription: ""`, "shortDescription is not one line"},
 		{"a short description of one line", "shortDescription: Plan, permit and run maintenance of a cluster", "shortDescription: |\n    Plan,\n    run", "shortDescription is not one line"},
@@ -95,5 +97,49 @@ func TestAManifestWithoutPlatformsOrDescriptionIsRefused(t *testing.T) {
 	_, after, _ = strings.Cut(after, "  caveats:")
 	if faults := strings.Join(faultsOf(before+"  caveats:"+after, "maint.yaml"), "\n"); !strings.Contains(faults, "there is no description") {
 		t.Errorf("it says %q", faults)
+	}
+}
+
+// What the manifest says of its archives is compared with what they hold.
+func TestAnArchiveHasWhatKrewInstalls(t *testing.T) {
+	bin, license := entry{"kubectl-maint", true, []byte("binary")}, entry{"LICENSE", false, []byte("licence")}
+	const named = "files: [{from: kubectl-maint, to: .}, {from: LICENSE, to: .}]"
+	for _, c := range []struct {
+		name, files string
+		entries     []entry
+		fault       string // empty: there is none
+	}{
+		{"all that is named", named, []entry{bin, license}, ""},
+		{"all that there is", "", []entry{bin, license}, ""},
+		{"all by a pattern", "files: [{from: '*', to: .}]", []entry{bin, license}, ""},
+		{"a folder is emptied by a pattern", "files: [{from: 'maint/*', to: .}]", []entry{{"maint/kubectl-maint", true, nil}, {"maint/LICENSE", false, nil}}, ""},
+		{"a file that is named is not there", named, []entry{bin}, "holds no LICENSE"},
+		{"no licence, and no files are named", "", []entry{bin}, "installs no LICENSE"},
+		{"no licence among what a pattern takes", "files: [{from: '*', to: .}]", []entry{bin}, "installs no LICENSE"},
+		{"no executable, and no files are named", "", []entry{license}, "holds no bin kubectl-maint"},
+		{"the executable is in a folder", "", []entry{{"maint/kubectl-maint", true, nil}, license}, "holds no bin kubectl-maint"},
+		{"the executable may not be run", named, []entry{{"kubectl-maint", false, nil}, license}, "kubectl-maint in maint.tar.gz is not executable"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dist := t.TempDir()
+			archive := filepath.Join(dist, "maint.tar.gz")
+			if err := pack(archive, c.entries, time.Unix(0, 0)); err != nil {
+				t.Fatal(err)
+			}
+			sum, err := checksum(archive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, _, _ := strings.Cut(template(t), "  platforms:")
+			text := head + "  platforms:\n  - selector: {matchLabels: {os: linux}}\n    uri: https://example.org/maint.tar.gz\n    sha256: \"" + sum + "\"\n    bin: kubectl-maint\n    " + c.files + "\n"
+			file := filepath.Join(t.TempDir(), "maint.yaml")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err = checkKrew(file, dist)
+			if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+				t.Errorf("it says %v, want %q", err, c.fault)
+			}
+		})
 	}
 }
