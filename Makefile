@@ -221,9 +221,9 @@ CALENDAR = sed '/^    spec:/a\      policies: [{name: weekends}]' examples/night
 
 .PHONY: generate
 generate: ## Write what is generated: docs/schemas, manifests/, README's calendar and the Go of the .proto files
+	cd tools/schemagen && GOWORK=off go run . -o ../../docs/schemas
 	go run ./tools/manifests -o manifests
 	$(CALENDAR) > docs/calendar.svg
-	cd tools/schemagen && GOWORK=off go run . -o ../../docs/schemas
 	cd tools/protogen && GOWORK=off go run . -o ../..
 
 .PHONY: verify-generated

@@ -103,7 +103,7 @@ func (l *lab) jsonpath(of, field string) string {
 
 const (
 	clusterKinds    = "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings"
-	namespacedKinds = "secrets,configmaps,serviceaccounts,roles,rolebindings,deployments,leases,poddisruptionbudgets"
+	namespacedKinds = "services,secrets,configmaps,serviceaccounts,roles,rolebindings,deployments,leases,poddisruptionbudgets"
 )
 
 // ours are the names of all objects that may be the agent's.
@@ -172,6 +172,7 @@ func TestTheChartOnACluster(t *testing.T) {
 	l.story("what is refused leaves nothing half done", (*lab).refusals)
 	l.story("an image that cannot be pulled is taken back, or named", (*lab).noSuchImage)
 	l.story("with the policies that bind everybody, it comes and goes as well", (*lab).withAdmission)
+	l.story("with labels, a budget and monitoring, it comes, is upgraded with the values of the former release, and goes", (*lab).wishes)
 	l.story("on an API server without admission policies", (*lab).withoutAdmission)
 	l.story("an agent with the rights of one namespace runs a plan there", (*lab).alone)
 }
@@ -330,6 +331,75 @@ func (l *lab) withAdmission() {
 	l.nothingLeft()
 	l.refused("not ready", "install", "maint", l.chart(), "-n", home, "--set", "nodeSelector.nowhere=yes", "--wait", "--timeout", "10s", "--rollback-on-failure")
 	l.nothingLeft()
+}
+
+// operatorKinds are those of the Prometheus Operator, without their schemas.
+func operatorKinds() string {
+	out := ""
+	for plural, kind := range map[string]string{"servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule"} {
+		out += `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: ` + plural + `.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {plural: ` + plural + `, kind: ` + kind + `}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`
+	}
+	return out
+}
+
+// wishes are what people commonly set.
+func (l *lab) wishes() {
+	values := []string{
+		"monitoring.serviceMonitor=true", "monitoring.rules=true", "monitoring.labels.release=prometheus", "podDisruptionBudget.maxUnavailable=1", "labels.team=platform",
+		"podLabels.team=platform", "podAnnotations.owner=ops", "env[0].name=GOMEMLIMIT", "env[0].value=200MiB", "serviceAccount.annotations.owner=ops",
+	}
+	install := []string{"install", "maint", l.chart(), "-n", home, "--wait", "--timeout", "2m"}
+	for _, v := range values {
+		install = append(install, "--set", v)
+	}
+	l.refused(`no matches for kind "ServiceMonitor"`, install...)
+	l.nothingLeft()
+
+	l.kubectl(operatorKinds(), "apply", "-f", "-")
+	for _, kind := range []string{"servicemonitors", "prometheusrules"} {
+		l.kubectl("", "wait", "--for=condition=Established", "crd/"+kind+".monitoring.coreos.com")
+	}
+	l.helm(install...)
+	holds := func(when string) {
+		l.Helper()
+		for of, want := range map[string]string{
+			"deployment/maint-agent .spec.template.spec.containers[0].env[1].value":         "200MiB",
+			"deployment/maint-agent .spec.template.metadata.labels.team":                    "platform",
+			"deployment/maint-agent .spec.template.metadata.annotations.owner":              "ops",
+			"clusterrole/maint-agent .metadata.labels.team":                                 "platform",
+			"serviceaccount/maint-agent .metadata.annotations.owner":                        "ops",
+			"configmap/maint-agent .metadata.labels.team":                                   "platform",
+			"poddisruptionbudget/maint-agent .status.expectedPods":                          "2",
+			"service/maint-agent-metrics .spec.clusterIP":                                   "None",
+			"servicemonitor/maint-agent .metadata.labels.release":                           "prometheus",
+			"prometheusrule/maint .spec.groups[1].rules[0].alert":                           "MaintAgentAbsent",
+			"validatingadmissionpolicy/maint-agent-configmaps .metadata.labels.team":        "platform",
+			"validatingadmissionpolicybinding/maint-agent-configmaps .metadata.labels.team": "platform",
+		} {
+			object, field, _ := strings.Cut(of, " ")
+			if got := l.jsonpath(object+" -n "+home, field); got != want {
+				l.Errorf("%s %s is %s, want %s", when, of, got, want)
+			}
+		}
+	}
+	holds("installed")
+	l.must(l.work(home).Stop())
+	l.helm("upgrade", "maint", l.newer("v0.2.0"), "-n", home, "--reuse-values", "--wait", "--timeout", "2m")
+	holds("upgraded with the values of the former release")
+	l.helm("uninstall", "maint", "-n", home, "--wait", "--timeout", "2m")
+	l.nothingLeft()
+	if left := l.kubectl("", "get", "servicemonitors,prometheusrules", "-A", "-o", "name"); left != "" {
+		l.Errorf("these are left: %s", left)
+	}
 }
 
 func (l *lab) withoutAdmission() {

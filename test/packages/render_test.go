@@ -58,6 +58,11 @@ func tool(t testing.TB, name string, args ...string) (out, said string, err erro
 // templated is what 'helm template' makes of values.
 func templated(t testing.TB, values map[string]any) (text, said string, err error) {
 	t.Helper()
+	return templatedIn(t, home, values)
+}
+
+func templatedIn(t testing.TB, namespace string, values map[string]any) (text, said string, err error) {
+	t.Helper()
 	b, err := json.Marshal(values)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +76,7 @@ func templated(t testing.TB, values map[string]any) (text, said string, err erro
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return tool(t, "helm", "template", "maint", path(t, "manifests", "chart"), "--namespace", home, "--values", file)
+	return tool(t, "helm", "template", "maint", path(t, "manifests", "chart"), "--namespace", namespace, "--values", file)
 }
 
 type objects map[string]map[string]any

@@ -16,16 +16,20 @@ import (
 func main() {
 	out := flag.String("o", "manifests", "the folder to write into")
 	version := flag.String("version", "v0.1.0", "the version that they install")
+	rules := flag.String("monitoring", filepath.Join("manifests", "monitoring"), "the folder with what Prometheus needs")
 	flag.Parse()
-	if err := run(*out, *version); err != nil {
+	if err := run(*out, *version, *rules); err != nil {
 		fmt.Fprintln(os.Stderr, "manifests:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, version string) error {
+func run(dir, version, rules string) error {
 	files, err := generate(setup.Manifests{Version: version, Namespace: annotations.DefaultNamespace, Image: "kubectl-maint/agent:" + version})
 	if err != nil {
+		return err
+	}
+	if err := monitoring(rules, files); err != nil {
 		return err
 	}
 	for name, text := range files {

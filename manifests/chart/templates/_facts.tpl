@@ -4,6 +4,7 @@ themselves are those of 'kubectl maint install', and a test compares what comes 
 A value counts where it is given. Where it is not, what stands in the cluster stays.
 */ -}}
 {{- define "maint.facts" -}}
+{{- include "maint.defaults" . -}}
 {{- include "maint.check" . -}}
 {{- $v := .Values -}}
 {{- $confines := eq (include "maint.serves" (list . "ValidatingAdmissionPolicy" ">=1.30-0")) "yes" -}}
@@ -39,7 +40,7 @@ A value counts where it is given. Where it is not, what stands in the cluster st
 {{- end -}}
 {{- end -}}
 
-{{- $tolerations := $v.tolerations -}}
+{{- $tolerations := $v.tolerations | default list -}}
 {{- if $v.tolerateCordon -}}
 {{- $tolerations = prepend $tolerations (dict "key" "node.kubernetes.io/unschedulable" "operator" "Exists" "effect" "NoSchedule") -}}
 {{- end -}}
@@ -47,6 +48,9 @@ A value counts where it is given. Where it is not, what stands in the cluster st
 {{- with $v.nodeSelector }}{{ $_ := set $pod "nodeSelector" . }}{{ end -}}
 {{- with $v.affinity }}{{ $_ := set $pod "affinity" . }}{{ end -}}
 {{- with $v.priorityClassName }}{{ $_ := set $pod "priorityClassName" . }}{{ end -}}
+{{- with $v.topologySpreadConstraints }}{{ $_ := set $pod "topologySpreadConstraints" . }}{{ end -}}
+{{- with $v.podSecurityContext }}{{ $_ := set $pod "securityContext" . }}{{ end -}}
+{{- with $v.volumes }}{{ $_ := set $pod "volumes" . }}{{ end -}}
 {{- with $v.image.pullSecrets -}}
 {{- $names := list -}}
 {{- range . }}{{ $names = append $names (dict "name" .) }}{{ end -}}
@@ -74,8 +78,14 @@ A value counts where it is given. Where it is not, what stands in the cluster st
   "WithNamespace" false
   "WithConfig" false
   "Config" ""
+  "WithAccount" (ne (get ($v.serviceAccount | default dict) "create" | toString) "false")
+  "AccountAnnotations" (get ($v.serviceAccount | default dict) "annotations" | default dict)
+  "PodLabels" ($v.podLabels | default dict)
+  "PodAnnotations" ($v.podAnnotations | default dict)
   "Tolerations" $tolerations
   "Pod" $pod
+  "Env" ($v.env | default list)
+  "VolumeMounts" ($v.volumeMounts | default list)
   "Resources" $resources
   | toJson -}}
 {{- end -}}
@@ -152,9 +162,47 @@ had instead of it, else it refuses.
 {{- $secrets | uniq | toJson -}}
 {{- end -}}
 
+{{- /*
+Values that are not there, as 'helm upgrade --reuse-values' has it that gives those of a
+former chart: where nothing is not the default, that is put in.
+*/ -}}
+{{- define "maint.defaults" -}}
+{{- $v := .Values -}}
+{{- range $key, $value := dict "image" (dict) "nodes" (dict) "confinement" true "kubelets" true "outbound" "open" -}}
+{{- if kindIs "invalid" (index $v $key) }}{{ $_ := set $v $key $value }}{{ end -}}
+{{- end -}}
+{{- range list "requests" "force" "volumes" "conditions" -}}
+{{- if kindIs "invalid" (index $v.nodes .) }}{{ $_ := set $v.nodes . true }}{{ end -}}
+{{- end -}}
+{{- if not $v.image.repository }}{{ $_ := set $v.image "repository" "kubectl-maint/agent" }}{{ end -}}
+{{- end -}}
+
+{{- /* Objects with labels of an admin beside their own. */ -}}
+{{- define "maint.labelled" -}}
+{{- $text := index . 0 -}}
+{{- $labels := index . 1 -}}
+{{- if $labels -}}
+{{- range splitList "\n---\n" $text -}}
+{{- with fromYaml . }}
+---
+{{ set . "metadata" (set .metadata "labels" (merge (dict) (.metadata.labels | default dict) $labels)) | toYaml }}
+{{- end -}}
+{{- end -}}
+{{- else }}{{ $text }}{{ end -}}
+{{- end -}}
+
 {{- /* What is refused in words, before anything is made. */ -}}
 {{- define "maint.check" -}}
 {{- $v := .Values -}}
+{{- range list "app.kubernetes.io/name" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "maint.dev/kind" -}}
+{{- if hasKey ($v.labels | default dict) . }}{{ fail (printf "labels: %s is a label of the chart: leave it out" .) }}{{ end -}}
+{{- end -}}
+{{- if hasKey ($v.podLabels | default dict) "app.kubernetes.io/name" }}{{ fail "podLabels: by app.kubernetes.io/name the Deployment finds its pods: leave it out" }}{{ end -}}
+{{- range $v.env -}}
+{{- if eq .name "POD_NAME" }}{{ fail "env: POD_NAME is set by the chart: leave it out" }}{{ end -}}
+{{- end -}}
+{{- $monitoring := $v.monitoring | default dict -}}
+{{- if and $v.metricsAuth $monitoring.serviceMonitor (not $monitoring.authorization) }}{{ fail "metricsAuth has /metrics ask for a token, and monitoring.serviceMonitor would send none: give monitoring.authorization" }}{{ end -}}
 {{- if and $v.readOnly $v.impersonate }}{{ fail "impersonate lets the agent act as an account, and readOnly as none: give one of them" }}{{ end -}}
 {{- if and $v.readOnly $v.cloud }}{{ fail "cloud is for an agent that acts as accounts, and readOnly lets it act as none: give one of them" }}{{ end -}}
 {{- if and $v.cloud (not $v.confinement) }}{{ fail "cloud lets the agent ask for tokens, and without confinement nothing says for whom: give confinement too" }}{{ end -}}

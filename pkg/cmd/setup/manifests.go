@@ -169,8 +169,12 @@ type facts struct {
 	Has                                        map[string]bool
 	ReadOnly, MetricsAuth, Cloud, KubeSystem   bool
 	SingleNamespace, WithNamespace, WithConfig bool
+	WithAccount                                bool
+	AccountAnnotations                         map[string]string
+	PodLabels, PodAnnotations                  map[string]string
 	Tolerations                                []any          // of the pod
-	Pod                                        map[string]any // other fields of its spec
+	Pod                                        map[string]any // other fields of its spec; they replace the default of the same name
+	Env, VolumeMounts                          []any          // of the container
 	Resources                                  map[string]any // of the container; empty: the default
 }
 
@@ -179,7 +183,7 @@ func (m Manifests) facts() (facts, error) {
 		Version: m.Version, Namespace: m.Namespace, Image: m.Image, Parts: m.Parts(),
 		Replicas: m.Replicas, Accounts: m.Accounts(), SinkSecrets: m.SinkSecrets(), Refused: m.Refused(), Has: map[string]bool{},
 		ReadOnly: m.ReadOnly, MetricsAuth: m.MetricsAuth, Cloud: m.Cloud, KubeSystem: m.KubeSystem || m.Namespace == kubeSystem,
-		SingleNamespace: m.SingleNamespace, WithNamespace: true, WithConfig: true,
+		SingleNamespace: m.SingleNamespace, WithNamespace: true, WithConfig: true, WithAccount: true,
 	}
 	if f.Replicas == 0 {
 		f.Replicas = defaultReplicas
