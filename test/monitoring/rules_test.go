@@ -165,6 +165,33 @@ func TestThePagesNameCommandsThatExist(t *testing.T) {
 	}
 }
 
+// The alert is about an object of some namespace, and who is woken has another one in the
+// kubeconfig. One pod of the agent leads, and kubectl would choose any. A kind that the
+// cluster does not serve would keep kubectl from showing the others.
+func TestThePagesLookWhereTheFaultIs(t *testing.T) {
+	commands := regexp.MustCompile("(?m)(?:^|`)(kubectl [^`\n|#]+)")
+	pages, err := filepath.Glob(runbooks + "*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	for _, page := range pages {
+		for _, found := range commands.FindAllStringSubmatch(string(file(t, page)), -1) {
+			line := strings.TrimSpace(found[1])
+			words := strings.Fields(line)
+			ofNamespace := slices.ContainsFunc(words, func(w string) bool { return slices.Contains([]string{"PLAN", "POLICY", "RUN", "OBJECT"}, w) })
+			for fault, has := range map[string]bool{
+				"names no namespace":                         ofNamespace && !strings.Contains(line, "-n NAMESPACE"),
+				"reads the log of one pod":                   strings.Contains(line, "logs deploy/") && !slices.Contains(words, "--all-pods"),
+				"gets what only the Prometheus Operator has": strings.Contains(line, "servicemonitors,") || strings.Contains(line, ",servicemonitors"),
+			} {
+				if has {
+					t.Errorf("%s: %q %s", filepath.Base(page), line, fault)
+				}
+			}
+		}
+	}
+}
+
 // Each alert has a test in which it fires, and one in which it does not.
 func TestEachAlertIsTestedBothWays(t *testing.T) {
 	type unit struct {
