@@ -55,6 +55,11 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 		}
 		beats := slices.DeleteFunc(found.Items, func(cm corev1.ConfigMap) bool { return cm.Name != annotations.HeartbeatName })
 		switch {
+		case len(beats) == 0:
+			if elsewhere := k.podsIn(ctx); elsewhere != "" && elsewhere != state.Namespace {
+				missing := fmt.Sprintf("the agent that is installed in namespace %s has not run yet: see 'kubectl -n %s get pods'", elsewhere, elsewhere)
+				return AgentState{Namespace: elsewhere, Missing: missing + k.silentPods(ctx, elsewhere)}, nil
+			}
 		case len(beats) == 1:
 			return c.readBeat(ctx, k, &beats[0]), nil
 		case len(beats) > 1: // anybody may write one: which is meant is for the user to say
@@ -62,6 +67,20 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 		}
 	}
 	return state, err
+}
+
+// podsIn is the only namespace with pods of an agent; empty where there are none, or in
+// several, or where that may not be read.
+func (k *Cluster) podsIn(ctx context.Context) string {
+	list, err := k.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods, Limit: 10})
+	if err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	namespace := list.Items[0].Namespace
+	if slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return p.Namespace != namespace }) {
+		return ""
+	}
+	return namespace
 }
 
 func namespacesOf(beats []corev1.ConfigMap) string {

@@ -17,6 +17,20 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
+// What ails an agent that never ran is said also where it is installed in another namespace.
+func TestAnAgentThatNeverRanIsFoundWhereItIsInstalled(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "maint-agent-1", Labels: map[string]string{"app.kubernetes.io/name": "maint-agent"}},
+		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}},
+	}
+	f := &Factory{Env: Env{Now: time.Now}}
+	s, err := f.Agent(t.Context(), &Cluster{Kube: fake.NewClientset(pod)})
+	want := "the agent that is installed in namespace ops has not run yet: see 'kubectl -n ops get pods'; pod maint-agent-1: ImagePullBackOff"
+	if err != nil || s.Namespace != "ops" || s.Missing != want {
+		t.Errorf("it says %q of namespace %q, %v", s.Missing, s.Namespace, err)
+	}
+}
+
 // One minute of beats, one of silence, one in which nothing can be read, and beats again.
 func TestWhoFollowsTheAgentHearsThatItFallsSilentAndIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
