@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -134,6 +135,14 @@ func TestDoctorOfWhatConfinesTheAgent(t *testing.T) {
 		{
 			name: "who may not list them", line: "doctor", world: installed(), before: func(o *cmdtest.Cluster) { o.Forbids("list", "validatingadmissionpolicies", "") },
 			out: before + "unknown  the policies that confine the agent: list them: validatingadmissionpolicies is forbidden: not for you\n",
+		},
+		{
+			name: "an API server that has no such policies", line: "doctor", world: installed(), before: func(o *cmdtest.Cluster) {
+				o.Kube.PrependReactor("list", "validatingadmissionpolicies", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "validatingadmissionpolicies"}, "", "", 0, true)
+				})
+			},
+			out: before + "unknown  the policies that confine the agent: this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do)\n",
 		},
 	})
 }

@@ -220,7 +220,11 @@ func confining() []string {
 
 func (o *options) confined(ctx context.Context, k *factory.Cluster) {
 	list, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err): // of the kind
+		o.unknown("the policies that confine the agent", errors.New("this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do)"))
+		return
+	case err != nil:
 		o.unknown("the policies that confine the agent", factory.Explain("list them", err))
 		return
 	}
