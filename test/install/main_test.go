@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/test/cluster"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
@@ -253,8 +254,8 @@ func (l *lab) printedObjects(text string) []*unstructured.Unstructured {
 	}
 }
 
-// wipe takes away what any version installs. The namespace stays: nothing here would
-// ever finish deleting it.
+// wipe takes away what any version installs. The namespace stays, as install would have
+// made it: nothing here would ever finish deleting it.
 func (l *lab) wipe() {
 	l.Helper()
 	for _, u := range l.printedObjects(l.maint(thisVersion, "install").out) {
@@ -264,6 +265,7 @@ func (l *lab) wipe() {
 	}
 	if l.get("Namespace", home) != nil {
 		l.patch("test", types.MergePatchType, "Namespace", home, `{"metadata":{"labels":null,"annotations":null,"managedFields":[{}]}}`)
+		l.patch(annotations.ManagerCLI, types.MergePatchType, "Namespace", home, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted","pod-security.kubernetes.io/enforce-version":"latest"}}}`)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -352,10 +353,125 @@ func (l *lab) planned(name string) string {
 	return name
 }
 
+func (l *lab) mayAskForTokensOf() []string {
+	l.Helper()
+	rules, _, err := unstructured.NestedSlice(l.get("ClusterRole", "maint-agent-cloud").Object, "rules")
+	l.must(err)
+	names, _, err := unstructured.NestedStringSlice(rules[0].(map[string]any), "resourceNames")
+	l.must(err)
+	return names
+}
+
+func TestTokensAreForTheAccountsThatTheAgentActsAs(t *testing.T) {
+	want := []string{"maint-runner", "deployer", "dba"}
+	t.Run("after an upgrade", func(t *testing.T) {
+		l := newLab(t)
+		l.install(thisVersion, "--cloud", "--impersonate", "deployer,dba")
+		l.install(nextVersion)
+		if got := l.mayAskForTokensOf(); !slices.Equal(got, want) {
+			t.Errorf("the agent may ask for tokens of %v, want %v", got, want)
+		}
+		l.changesNothing(nextVersion)
+	})
+	t.Run("by a later --cloud", func(t *testing.T) {
+		l := newLab(t)
+		l.install(thisVersion, "--impersonate", "deployer")
+		l.install(nextVersion, "--cloud", "--impersonate", "dba")
+		got := l.mayAskForTokensOf()
+		if slices.Sort(got); !slices.Equal(got, []string{"dba", "deployer", "maint-runner"}) {
+			t.Errorf("the agent may ask for tokens of %v", got)
+		}
+		l.changesNothing(nextVersion)
+	})
+}
+
+func TestAFlagThatContradictsAnEarlierOneIsRefused(t *testing.T) {
+	l := newLab(t)
+	l.install(thisVersion, "--cloud")
+	before := l.versions()
+	p := l.maint(nextVersion, "install", "--apply", "--read-only")
+	if p.code != 2 || !strings.Contains(p.err, "--cloud is for an agent that acts as accounts, and --read-only lets it act as none") || !strings.Contains(p.err, "--cloud=false") {
+		t.Errorf("it exits %d: %s%s", p.code, p.out, p.err)
+	}
+	if diff := cmp.Diff(before, l.versions()); diff != "" {
+		t.Errorf("it wrote (-before +after):\n%s", diff)
+	}
+	l.install(nextVersion, "--read-only", "--cloud=false")
+	if l.get("ClusterRole", "maint-agent-cloud") != nil {
+		t.Error("an agent that acts as nobody may ask for tokens")
+	}
+}
+
+func TestAccountsStayWhereTheAgentGetsItsRightsAnotherWay(t *testing.T) {
+	l := newLab(t)
+	l.install(thisVersion, "--impersonate", "deployer")
+	l.install(thisVersion, "--single-namespace")
+	if rules := fmt.Sprint(l.get("Role", "maint-agent-documents").Object["rules"]); !strings.Contains(rules, "[maint-runner deployer]") {
+		t.Errorf("in its namespace it may %s", rules)
+	}
+	l.changesNothing(thisVersion)
+	l.install(thisVersion, "--single-namespace=false")
+	if got := l.mayActAs(); !slices.Equal(got, []string{"maint-runner", "deployer"}) {
+		t.Errorf("in the cluster it may act as %v", got)
+	}
+	l.changesNothing(thisVersion)
+}
+
+// A team's namespace has pods of the team's own.
+func TestANamespaceThatIsThereGetsNoStandardOfPodSecurity(t *testing.T) {
+	l := newLab(t)
+	_, err := l.kube.CoreV1().Namespaces().Create(l.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{})
+	l.must(err)
+	out := l.install(thisVersion, "--single-namespace", "--namespace", "shop")
+	if labels := l.get("Namespace", "shop").GetLabels(); len(labels) != 1 {
+		t.Errorf("the namespace of a team has the labels %v", labels)
+	}
+	if !strings.Contains(out, "namespace/shop unchanged\n  kept: without metadata.labels.pod-security.kubernetes.io/enforce\n") {
+		t.Errorf("it says\n%s", out)
+	}
+	if p := l.maint(thisVersion, "uninstall", "--yes", "--namespace", "shop"); p.code != 0 {
+		t.Errorf("uninstall exits %d: %s%s", p.code, p.out, p.err)
+	}
+}
+
+// Somebody who may do nearly everything, and not make a ClusterRole.
+func TestWhoMayNotInstallAllOfItInstallsNothing(t *testing.T) {
+	l := newLab(t)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "nearly-all"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"", "apps"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+	}}
+	_, err := l.kube.RbacV1().ClusterRoles().Create(l.ctx, role, metav1.CreateOptions{})
+	l.must(err)
+	_, err = l.kube.RbacV1().ClusterRoleBindings().Create(l.ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "nearly"}},
+	}, metav1.CreateOptions{})
+	l.must(err)
+	refused := func(when string) {
+		t.Helper()
+		before := l.versions()
+		p := l.maint(nextVersion, "install", "--apply", "--as", "nearly")
+		if p.code != 1 || !strings.Contains(p.err, "nothing was changed: apply clusterrole/maint-agent: ") || p.out != "" {
+			t.Errorf("%s it exits %d: %s%s", when, p.code, p.out, p.err)
+		}
+		if diff := cmp.Diff(before, l.versions()); diff != "" {
+			t.Errorf("%s it wrote (-before +after):\n%s", when, diff)
+		}
+	}
+	refused("in an empty cluster")
+	l.install(thisVersion)
+	l.edit("kubectl-edit", "ClusterRole", "maint-agent", `{"rules":[]}`)
+	refused("as an upgrade")
+}
+
 func TestUninstallLeavesNothingThatInstallApplied(t *testing.T) {
 	l := newLab(t)
 	l.install(thisVersion)
 	planned := l.planned("waits-for-maintenance")
+	budget, err := os.ReadFile(filepath.Join(l.root, "manifests", "kustomize", "components", "ha", "budget.yaml"))
+	l.must(err)
+	l.kubectl(budget, "apply", "-f", "-")
 	if p := l.maint(thisVersion, "uninstall", "--yes"); p.code != 0 || !strings.Contains(p.out, "node/"+planned+" condition MaintenancePlanned ended\n") {
 		t.Fatalf("it exits %d: %s%s", p.code, p.out, p.err)
 	}
@@ -366,6 +482,10 @@ func TestUninstallLeavesNothingThatInstallApplied(t *testing.T) {
 	}
 	left := l.installed()
 	delete(left, "Namespace/"+annotations.DefaultNamespace)
+	budgets, err := l.kube.PolicyV1().PodDisruptionBudgets(home).List(l.ctx, metav1.ListOptions{})
+	if l.must(err); len(budgets.Items) > 0 {
+		t.Error("the budget for the pods of the agent is left")
+	}
 	if len(left) > 0 {
 		t.Errorf("this is left: %v", left)
 	}

@@ -46,6 +46,9 @@ func TestWithoutAdmissionPoliciesInstallSaysSoAndGoesOn(t *testing.T) {
 	if p := maint("install", "--apply", "--with-admission"); p.code != 0 || l.get("ClusterRole", "maint-viewer") == nil {
 		t.Errorf("with the admission policies it exits %d: %s%s", p.code, p.out, p.err)
 	}
+	if p := maint("install", "--apply", "--cloud"); p.code != 2 || !strings.Contains(p.err, "this API server has no ValidatingAdmissionPolicy") || l.get("ClusterRole", "maint-agent-cloud") != nil {
+		t.Errorf("tokens that nothing confines: it exits %d: %s%s", p.code, p.out, p.err)
+	}
 	if p := maint("install", "--apply", "--without", "force"); p.code != 0 || l.get("ClusterRole", "maint-viewer") == nil {
 		t.Errorf("what is left out takes roles away that it does not speak of: exit %d, %s", p.code, p.out)
 	}

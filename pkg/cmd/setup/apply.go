@@ -133,6 +133,32 @@ type change struct {
 	before, after *unstructured.Unstructured // nil: not there
 }
 
+// refused asks the API server which objects it would forbid to bring, before the first is
+// written: half an installation is worse than none. Other errors are for later: what an
+// object needs may be one that comes before it.
+func (a *applier) refused(ctx context.Context, wanted []*unstructured.Unstructured, live objectsByKey) error {
+	for _, want := range wanted {
+		if there := live[keyOf(want)]; there != nil {
+			merged, _, err := a.merger.merge(want, there)
+			if err != nil || merged == nil {
+				continue
+			}
+			want = merged
+		}
+		to, err := a.of(want)
+		if err != nil {
+			return err
+		}
+		if to == nil {
+			continue
+		}
+		if _, err := apply(ctx, to, want, metav1.DryRunAll); apierrors.IsForbidden(err) {
+			return err
+		}
+	}
+	return nil
+}
+
 const (
 	didCreate    = "created"
 	didConfigure = "configured"

@@ -148,19 +148,28 @@ func (o *installOptions) Validate() error {
 			o.faults.Add("--without takes %s, or none alone; not %q", strings.Join(parts(), ", "), part)
 		}
 	}
-	if m.Cloud && slices.Contains(m.Without, partConfinement) {
-		o.faults.Add("--cloud lets the agent ask for tokens, and the part %s limits for whom: give --cloud, or leave that part out, and not both", partConfinement)
-	}
-	if m.SingleNamespace && m.Namespace == kubeSystem {
-		o.faults.Add("--single-namespace is for a team's own namespace: an agent in %s watches the whole cluster", kubeSystem)
-	}
-	if m.Cloud && m.ReadOnly {
-		o.faults.Add("--cloud is for an agent that acts as accounts, and --read-only lets it act as none: give one of them")
-	}
-	if m.ReadOnly && len(m.Impersonate) > 0 {
-		o.faults.Add("--impersonate lets the agent act as an account, and --read-only as none: give one of them")
+	for _, fault := range m.contradictions() {
+		o.faults.Add("%s", fault)
 	}
 	return o.faults.Err()
+}
+
+// contradictions are what cannot be had together.
+func (m Manifests) contradictions() []string {
+	var out []string
+	if m.Cloud && slices.Contains(m.Without, partConfinement) {
+		out = append(out, fmt.Sprintf("--cloud lets the agent ask for tokens, and the part %s limits for whom: give --cloud, or leave that part out, and not both", partConfinement))
+	}
+	if m.SingleNamespace && m.Namespace == kubeSystem {
+		out = append(out, fmt.Sprintf("--single-namespace is for a team's own namespace: an agent in %s watches the whole cluster", kubeSystem))
+	}
+	if m.Cloud && m.ReadOnly {
+		out = append(out, "--cloud is for an agent that acts as accounts, and --read-only lets it act as none: give one of them")
+	}
+	if m.ReadOnly && len(m.Impersonate) > 0 {
+		out = append(out, "--impersonate lets the agent act as an account, and --read-only as none: give one of them")
+	}
+	return out
 }
 
 // Run prints the manifests, applies them, or shows what applying them would change.
@@ -194,6 +203,22 @@ func (o *installOptions) bring(ctx context.Context) error {
 		return err
 	}
 	o.manifests.adopt(live, o.given)
+	for _, fault := range o.manifests.contradictions() {
+		o.faults.Add("%s; what an earlier install was given still applies: --%s=false, --%s=false or --%s none end it", fault, flagCloud, flagReadOnly, flagWithout)
+	}
+	if o.manifests.Cloud && a.notServed {
+		o.faults.Add("this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do), so nothing would limit for whom the agent may ask for tokens: give --%s=false", flagCloud)
+	}
+	if err := o.faults.Err(); err != nil {
+		return err
+	}
+	acts, err := actsAs(live)
+	if err != nil {
+		return err
+	}
+	if o.given(flagSingle) && !o.manifests.ReadOnly { // the accounts stand in another role from now on
+		o.manifests.Impersonate = append(o.manifests.Impersonate, acts...)
+	}
 	wanted, err := o.manifests.Objects()
 	if err != nil {
 		return err
@@ -202,8 +227,13 @@ func (o *installOptions) bring(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.dryRun, a.merger = o.diff, merger{manifests: o.manifests, given: o.given, known: known}
+	a.dryRun, a.merger = o.diff, merger{manifests: o.manifests, given: o.given, known: known, acts: acts}
 	want, differ := byKey(wanted), false
+	if o.apply {
+		if err := a.refused(ctx, wanted, live); err != nil {
+			return fmt.Errorf("nothing was changed: %w", err)
+		}
+	}
 	for _, u := range all {
 		c, err := o.one(ctx, a, u, want[keyOf(u)], live)
 		if err != nil {

@@ -34,6 +34,7 @@ type merger struct {
 	manifests Manifests
 	given     func(flag string) bool
 	known     map[objectKey][]rbacv1.PolicyRule // all that install ever wrote into a role
+	acts      []string                          // accounts that the agent may act as already
 }
 
 // merge returns the configuration to apply to an object that is there, and what of it
@@ -64,9 +65,13 @@ func (m merger) merge(want, live *unstructured.Unstructured) (*unstructured.Unst
 }
 
 // add returns what to apply for an object that is not there, and what of it is as an admin
-// has it elsewhere: a binding that is new in this version does as the one that an earlier
+// has it elsewhere. Tokens are for every account that the agent acts as. A binding that is new in this version does as the one that an earlier
 // version brought. Who has a policy warn would be refused by the rest.
 func (m merger) add(want *unstructured.Unstructured, all objectsByKey) (*unstructured.Unstructured, []string, error) {
+	if want.GetName() == cloudRole && want.GetKind() == "ClusterRole" {
+		want, err := withTokens(want, m.acts)
+		return want, nil, err
+	}
 	if want.GetKind() != policyBinding {
 		return want, nil, nil
 	}
@@ -348,9 +353,10 @@ func (s *settling) ours(path string) bool {
 }
 
 // mayBeAbsent says which fields an admin may have taken away. Any other that is not
-// there is new in this version.
+// there is new in this version. A namespace that is there may hold others' pods, which a
+// standard of pod security would refuse.
 func (s *settling) mayBeAbsent(path string) bool {
-	return s.kind == "Deployment" && (strings.HasPrefix(path, ".spec.template.spec.containers[agent].resources") || path == ".spec.template.spec.topologySpreadConstraints")
+	return s.kind == "Namespace" || s.kind == "Deployment" && (strings.HasPrefix(path, ".spec.template.spec.containers[agent].resources") || path == ".spec.template.spec.topologySpreadConstraints")
 }
 
 // covers says whether a value has all that is wanted of it; the API server adds

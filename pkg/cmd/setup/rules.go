@@ -8,6 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
 // formerRules are what roles of ours granted in earlier versions and grant no more. A
@@ -31,14 +33,14 @@ func mergeRules(want, live, known []rbacv1.PolicyRule, accounts []string) (out [
 		case !there:
 		case impersonates(rule) && len(names) == 0:
 			rule.ResourceNames, kept = nil, append(kept, "may act as every account")
-		case impersonates(rule):
+		case impersonates(rule), asksForTokens(rule) && len(names) > 0:
 			for _, name := range accounts {
 				if !slices.Contains(names, name) {
 					names = append(names, name)
 				}
 			}
 			if !slices.Equal(names, rule.ResourceNames) {
-				kept = append(kept, fmt.Sprintf("may act as %s", strings.Join(names, ", ")))
+				kept = append(kept, accountWords(rule)+strings.Join(names, ", "))
 			}
 			rule.ResourceNames = names
 		case readsSinks(rule) && len(rule.ResourceNames) > 0: // an earlier version read every Secret; what the configuration names is among ours
@@ -80,6 +82,55 @@ func namesOf(rule rbacv1.PolicyRule, live []rbacv1.PolicyRule) (names []string, 
 
 func impersonates(rule rbacv1.PolicyRule) bool {
 	return slices.Contains(rule.Verbs, "impersonate") && slices.Contains(rule.Resources, "serviceaccounts")
+}
+
+// asksForTokens says whether a rule lets the agent ask for tokens of accounts.
+func asksForTokens(rule rbacv1.PolicyRule) bool {
+	return slices.Equal(rule.Verbs, []string{"create"}) && slices.Equal(rule.Resources, []string{"serviceaccounts/token"})
+}
+
+func accountWords(rule rbacv1.PolicyRule) string {
+	if asksForTokens(rule) {
+		return "may ask for tokens of "
+	}
+	return "may act as "
+}
+
+// actsAs are the accounts by name that the agent may act as in the cluster, in their order.
+func actsAs(live objectsByKey) ([]string, error) {
+	var out []string
+	for _, role := range []objectKey{{"ClusterRole", annotations.AgentName}, {"Role", documentsRole}} {
+		if live[role] == nil {
+			continue
+		}
+		rules, err := rulesOf(live[role])
+		if err != nil {
+			return nil, err
+		}
+		for _, rule := range rules {
+			if impersonates(rule) {
+				out = append(out, rule.ResourceNames...)
+			}
+		}
+	}
+	return out, nil
+}
+
+// withTokens gives a role that asks for tokens the accounts that the agent acts as already.
+func withTokens(role *unstructured.Unstructured, accounts []string) (*unstructured.Unstructured, error) {
+	rules, err := rulesOf(role)
+	if err != nil {
+		return nil, err
+	}
+	role = role.DeepCopy()
+	for i, rule := range rules {
+		for _, name := range accounts {
+			if asksForTokens(rule) && !slices.Contains(rules[i].ResourceNames, name) {
+				rules[i].ResourceNames = append(rules[i].ResourceNames, name)
+			}
+		}
+	}
+	return role, putRules(role, rules)
 }
 
 // readsSinks says whether a rule lets the agent read the Secrets of sinks.

@@ -14,6 +14,9 @@ func rule(verbs, group, resource string, names ...string) rbacv1.PolicyRule {
 
 func TestWhatBecomesOfTheRulesOfARole(t *testing.T) {
 	actAs := func(names ...string) rbacv1.PolicyRule { return rule("impersonate", "", "serviceaccounts", names...) }
+	tokens := func(names ...string) rbacv1.PolicyRule {
+		return rule("create", "", "serviceaccounts/token", names...)
+	}
 	type rules = []rbacv1.PolicyRule
 	for _, c := range []struct {
 		name             string
@@ -71,6 +74,21 @@ func TestWhatBecomesOfTheRulesOfARole(t *testing.T) {
 			name: "who may act as everybody is not narrowed by an account",
 			want: rules{actAs("maint-runner", "deployer")}, live: rules{actAs()}, accounts: []string{"deployer"},
 			result: rules{actAs()}, kept: []string{"may act as every account"},
+		},
+		{
+			name: "accounts whose tokens may be asked for stay",
+			want: rules{tokens("maint-runner")}, live: rules{tokens("maint-runner", "deployer")},
+			result: rules{tokens("maint-runner", "deployer")}, kept: []string{"may ask for tokens of maint-runner, deployer"},
+		},
+		{
+			name: "an account on the command line comes to those whose tokens may be asked for",
+			want: rules{tokens("maint-runner", "dba")}, live: rules{tokens("maint-runner", "deployer")}, accounts: []string{"dba"},
+			result: rules{tokens("maint-runner", "deployer", "dba")}, kept: []string{"may ask for tokens of maint-runner, deployer, dba"},
+		},
+		{
+			name: "the right to ask for every token becomes narrow",
+			want: rules{tokens("maint-runner")}, live: rules{tokens()},
+			result: rules{tokens("maint-runner")},
 		},
 		{
 			name: "a right that an admin narrowed by names stays narrow",

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -218,7 +219,8 @@ func (o *uninstallOptions) nothingLeft(ctx context.Context, k *factory.Cluster) 
 	return o.nothingHeld(ctx, k)
 }
 
-// remove deletes what any install may have applied, but for the namespace.
+// remove deletes what any install may have applied, but for the namespace; and the budget
+// of kustomize's component ha, which would be left without pods.
 func (o *uninstallOptions) remove(ctx context.Context) error {
 	objects, err := Manifests{Version: o.Version, Namespace: o.namespace, Image: defaultRepository}.all()
 	if err != nil {
@@ -228,7 +230,10 @@ func (o *uninstallOptions) remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, u := range slices.Backward(objects) {
+	budget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}}
+	budget.SetNamespace(o.namespace)
+	budget.SetName(annotations.AgentName)
+	for _, u := range slices.Backward(append(objects, budget)) {
 		to, err := a.of(u)
 		if err != nil {
 			return err
