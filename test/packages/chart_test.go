@@ -175,6 +175,12 @@ func rendered(t *testing.T, values map[string]any) objects {
 	return read(t, text)
 }
 
+func TestTheChartIsLinted(t *testing.T) {
+	if out, said, err := tool(t, "helm", "lint", "--strict", path(t, "manifests", "chart")); err != nil {
+		t.Errorf("%v: %s%s", err, out, said)
+	}
+}
+
 func TestWhatAnAdminAddsToThePodsIsThere(t *testing.T) {
 	spread := []any{map[string]any{"maxSkew": int64(1), "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}}
 	security := map[string]any{"runAsNonRoot": true}
@@ -341,7 +347,7 @@ func TestWrongValuesAreRefusedInWords(t *testing.T) {
 		{"the label that finds the pods", map[string]any{"podLabels": map[string]any{"app.kubernetes.io/name": "maintenance"}}, []string{"podLabels: by app.kubernetes.io/name the Deployment finds its pods"}},
 		{"a number for a variable", map[string]any{"env": []any{map[string]any{"name": "GOGC", "value": 50}}}, []string{"env/0/value", "got number, want string"}},
 		{"a variable that the chart sets", map[string]any{"env": []any{map[string]any{"name": "POD_NAME", "value": "me"}}}, []string{"env: POD_NAME is set by the chart"}},
-		{"a budget of two minds", map[string]any{"podDisruptionBudget": map[string]any{"minAvailable": 1, "maxUnavailable": 1}}, []string{"podDisruptionBudget"}},
+		{"a budget of two minds", map[string]any{"podDisruptionBudget": map[string]any{"minAvailable": 1, "maxUnavailable": 1}}, []string{"podDisruptionBudget/maxUnavailable", "false schema"}},
 		{"a budget without a limit", map[string]any{"podDisruptionBudget": map[string]any{}}, []string{"podDisruptionBudget", "minProperties"}},
 		{"an interval that is none", map[string]any{"monitoring": map[string]any{"interval": "30"}}, []string{"monitoring/interval", "does not match pattern"}},
 		{"a scrape without the token that is asked for", map[string]any{"metricsAuth": true, "monitoring": map[string]any{"serviceMonitor": true}}, []string{"give monitoring.authorization"}},
