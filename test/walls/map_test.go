@@ -2,6 +2,8 @@ package walls
 
 import (
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -62,6 +64,43 @@ func TestTheMapNamesFilesThatExist(t *testing.T) {
 		for _, found := range regexp.MustCompile("`((?:pkg|cmd|test|tools|docs|manifests|examples)/[\\w./-]+)`").FindAllStringSubmatch(string(b), -1) {
 			if _, err := os.Stat("../../" + strings.TrimSuffix(found[1], ".")); err != nil {
 				t.Errorf("%s names %s: %v", page, found[1], err)
+			}
+		}
+	}
+}
+
+// Who tries a command of a page and finds that there is no such test trusts the page no more.
+func TestThePagesNameTestsThatExist(t *testing.T) {
+	word := regexp.MustCompile(`\bTest[A-Z]\w*`)
+	have := map[string]bool{}
+	err := fs.WalkDir(os.DirFS("../.."), ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile("../../" + path)
+		for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(b), -1) {
+			have[found[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/runbooks/*.md"} {
+		pages, err := fs.Glob(os.DirFS("../.."), pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			b, err := os.ReadFile("../../" + page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range word.FindAllString(string(b), -1) {
+				whole := func(test string) bool { return test == name || strings.HasPrefix(test, name) }
+				if !slices.ContainsFunc(slices.Collect(maps.Keys(have)), whole) {
+					t.Errorf("%s names %s, and there is no such test", page, name)
+				}
 			}
 		}
 	}
