@@ -131,6 +131,21 @@ func TestDoctorOfWhatConfinesTheAgent(t *testing.T) {
 			name: "all but one are", line: "doctor", world: append(without("maint-agent-secrets", without("maint-agent-configmaps", without("maint-agent-namespaces", installed()))), named("another")), code: 1, err: oneProblem,
 			out: before + "PROBLEM  of the policies that confine the agent's token these are missing: maint-agent-configmaps, maint-agent-secrets, maint-agent-namespaces\n         install again with 'kubectl maint install --apply'; install --without may have left them out\n",
 		},
+		{
+			name: "one has no binding, and one only warns", line: "doctor", code: 1, err: oneProblem,
+			world: append(without("maint-agent-nodes", without("maint-agent-secrets", installed())), named("maint-agent-nodes"), named("maint-agent-secrets"), binding("maint-agent-nodes", admissionv1.Warn, admissionv1.Audit)),
+			out: before + "PROBLEM  of the policies that confine the agent's token these do not refuse: maint-agent-secrets (no binding), maint-agent-nodes (binding maint-agent-nodes has [Warn Audit])\n" +
+				"         'kubectl maint install --apply' brings a binding that is missing; validationActions: [Deny] has one refuse\n",
+		},
+		{
+			name: "tokens for a cloud, and the policy that limits them has no binding", line: "doctor", world: installed(named("maint-agent-tokens")), code: 1, err: oneProblem,
+			out: before + "PROBLEM  of the policies that confine the agent's token these do not refuse: maint-agent-tokens (no binding)\n" +
+				"         'kubectl maint install --apply' brings a binding that is missing; validationActions: [Deny] has one refuse\n",
+		},
+		{
+			name: "who may list the policies and not their bindings", line: "doctor", world: installed(), before: func(o *cmdtest.Cluster) { o.Forbids("list", "validatingadmissionpolicybindings", "") },
+			out: before + "unknown  the bindings of the policies that confine the agent: list them: validatingadmissionpolicybindings is forbidden: not for you\n",
+		},
 		{name: "those that guard intents are there, too", line: "doctor", world: installed(named("maint-intents")), out: "ok       admission policies guard intents, records and freezes (--with-admission)\n"},
 		{
 			name: "who may not list them", line: "doctor", world: installed(), before: func(o *cmdtest.Cluster) { o.Forbids("list", "validatingadmissionpolicies", "") },

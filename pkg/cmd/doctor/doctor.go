@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -243,11 +244,47 @@ func (o *options) confined(ctx context.Context, k *factory.Cluster) {
 	case len(missing) > 0:
 		o.amiss("of the policies that confine the agent's token these are missing: "+strings.Join(missing, ", "), "install again with "+o.Suggest().Install()+"; install --without may have left them out")
 	default:
-		o.good("admission policies confine the agent's token")
+		o.bound(ctx, k, names)
 	}
 	if slices.Contains(names, "maint-intents") {
 		o.good("admission policies guard intents, records and freezes (--with-admission)")
 	}
+}
+
+// bound says whether those policies refuse: without a binding, or with one that only warns,
+// a policy confines nothing.
+func (o *options) bound(ctx context.Context, k *factory.Cluster, policies []string) {
+	list, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		o.unknown("the bindings of the policies that confine the agent", factory.Explain("list them", err))
+		return
+	}
+	var idle []string
+	for _, policy := range append(confining(), "maint-agent-tokens") {
+		if fault := refusesNothing(policy, list.Items); fault != "" && slices.Contains(policies, policy) {
+			idle = append(idle, policy+" ("+fault+")")
+		}
+	}
+	if len(idle) > 0 {
+		o.amiss("of the policies that confine the agent's token these do not refuse: "+strings.Join(idle, ", "), o.Suggest().Install()+" brings a binding that is missing; validationActions: [Deny] has one refuse")
+		return
+	}
+	o.good("admission policies confine the agent's token")
+}
+
+// refusesNothing is why a policy does not refuse; empty: each of its bindings does.
+func refusesNothing(policy string, all []admissionv1.ValidatingAdmissionPolicyBinding) string {
+	fault := "no binding"
+	for _, b := range all {
+		switch {
+		case b.Spec.PolicyName != policy:
+		case !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
+			return fmt.Sprintf("binding %s has %v", b.Name, b.Spec.ValidationActions)
+		default:
+			fault = ""
+		}
+	}
+	return fault
 }
 
 // account is the plan's ServiceAccount.

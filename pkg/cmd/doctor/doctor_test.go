@@ -21,9 +21,14 @@ func installed(more ...runtime.Object) []runtime.Object {
 	out := append(more, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "maint-runner"}})
 	for _, name := range []string{"maint-agent-configmaps", "maint-agent-secrets", "maint-agent-namespaces", "maint-agent-nodes"} {
-		out = append(out, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		out = append(out, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}, binding(name, admissionv1.Deny))
 	}
 	return out
+}
+
+// binding is that of a policy.
+func binding(policy string, actions ...admissionv1.ValidationAction) *admissionv1.ValidatingAdmissionPolicyBinding {
+	return &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy, ValidationActions: actions}}
 }
 
 func seen(spec string) *corev1.ConfigMap {
