@@ -18,10 +18,13 @@ const (
 	HoldState     = "maint.dev/hold-state" // awake or asleep, whatever the schedule says
 	HoldUntil     = "maint.dev/hold-until" // RFC 3339; without it until it is taken away
 	StatusTargets = "status.maint.dev/targets"
-	StatusWakes   = "status.maint.dev/wakes"  // RFC 3339: when what sleeps wakes
-	StatusSleeps  = "status.maint.dev/sleeps" // RFC 3339: when it falls asleep next
-	StatusAsleep  = "status.maint.dev/asleep" // RFC 3339: since when it sleeps
-	StatusHold    = "status.maint.dev/hold"   // the hold of which the status speaks, see FormatHold
+	StatusWakes   = "status.maint.dev/wakes"   // RFC 3339: when what sleeps wakes
+	StatusSleeps  = "status.maint.dev/sleeps"  // RFC 3339: when it falls asleep next
+	StatusAsleep  = "status.maint.dev/asleep"  // RFC 3339: since when it sleeps
+	StatusOverall = "status.maint.dev/overall" // the state of all targets together, as transition.Overall has it
+	// StatusLastTransition is since when the plan has its phase: RFC 3339.
+	StatusLastTransition = "status.maint.dev/last-transition"
+	StatusHold           = "status.maint.dev/hold" // the hold of which the status speaks, see FormatHold
 
 	DataRestore = "restore.json"
 	// RestoreFinalizer keeps restore data until what it speaks of is awake.

@@ -543,6 +543,8 @@ type TargetStatus struct {
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	Attempts   int        `json:"attempts,omitempty"`
 	Message    string     `json:"message,omitempty"`
+	// LastTransition is since when it has its state; nil: nobody saw that begin.
+	LastTransition *time.Time `json:"lastTransition,omitempty"`
 }
 
 // MaySleep says whether something of a target may be asleep, so that restore data is needed.

@@ -50,6 +50,7 @@ func core() [][]room {
 			{"trigger", "when a plan runs, and which run may start"},
 			{"calendar", "slots and windows over weeks"},
 			{"savings", "what slept, for how long, and what that saved"},
+			{"transition", "how the targets of a HibernatePlan are together, and since when"},
 			{"rights", "what an account needs for what its plans do"},
 			{"summary", "what ran over a time, as a report"},
 		},

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
 
 func isThere(err error) bool { return apierrors.IsAlreadyExists(err) }
@@ -31,11 +32,12 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 	}
 	phase, message := phaseOf(v, d)
 	standing := status.Standing(cm, &known.written)
-	targets, was := c.targets(k, standing[annotations.StatusTargets], v, d), hibernate.Phase(standing[annotations.StatusPhase])
+	list, was := c.targets(k, annotations.ReadTargets(standing[annotations.StatusTargets]), v, d), hibernate.Phase(standing[annotations.StatusPhase])
 	_, err := c.Status.Write(ctx, cm, &known.written, func(have map[string]string) map[string]string {
 		want := map[string]string{
 			annotations.StatusPhase: string(phase), annotations.StatusMessage: document.Cut(message, document.MaxMessage),
-			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusTargets: targets,
+			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusTargets: annotations.Targets(list),
+			annotations.StatusOverall: string(transition.Overall(list)), annotations.StatusLastTransition: transition.Plan(was, phase, have[annotations.StatusLastTransition], c.Now()),
 			annotations.StatusAsleep: asleepSince(v.facts.Records, d), annotations.StatusWakes: "", annotations.StatusSleeps: "",
 			annotations.StatusConditions: conditions(have[annotations.StatusConditions], v, phase, message, c.Now()),
 		}
@@ -82,11 +84,10 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 	return d.Phase, cmp.Or(d.Message, v.why)
 }
 
-// targets is the text of the targets' states. What was woken stands as Awake until the
-// next sleep.
-func (c *Controller) targets(k types.NamespacedName, standing string, v view, d hibernate.Decision) string {
+// targets are the targets' states. What was woken stands as Awake until the next sleep.
+func (c *Controller) targets(k types.NamespacedName, standing []hibernate.TargetStatus, v view, d hibernate.Decision) []hibernate.TargetStatus {
 	list := map[string]hibernate.TargetStatus{}
-	for _, t := range annotations.ReadTargets(standing) {
+	for _, t := range standing {
 		if !t.MaySleep() || v.facts.Blocked[t.Target] != "" || slices.Contains(v.facts.Missing, t.Target) || slices.Contains(d.Closed, t.Target) {
 			list[t.Target] = t
 		}
@@ -111,7 +112,7 @@ func (c *Controller) targets(k types.NamespacedName, standing string, v view, d 
 			out = append(out, list[name])
 		}
 	}
-	return annotations.Targets(out)
+	return transition.Targets(standing, out, c.Now())
 }
 
 func (v view) recorded(target string) bool {

@@ -57,8 +57,8 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 		switch {
 		case len(beats) == 0:
 			if elsewhere := k.podsIn(ctx); elsewhere != "" && elsewhere != state.Namespace {
-				missing := fmt.Sprintf("the agent that is installed in namespace %s has not run yet: see 'kubectl -n %s get pods'", elsewhere, elsewhere)
-				return AgentState{Namespace: elsewhere, Missing: missing + k.silentPods(ctx, elsewhere)}, nil
+				why, _ := k.silentAgent(ctx, elsewhere)
+				return AgentState{Namespace: elsewhere, Missing: fmt.Sprintf("the agent that is installed in namespace %s has not run yet: %s", elsewhere, why)}, nil
 			}
 		case len(beats) == 1:
 			return c.readBeat(ctx, k, &beats[0]), nil
@@ -131,8 +131,7 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 const aheadBy = 90 * time.Second
 
 // SilentEvery is how often the heartbeat of a silent agent is read, or one that could not be read:
-// who waits for the agent
-// learns soon that it is back.
+// who waits for the agent learns soon that it is back.
 const SilentEvery = 5 * time.Second
 
 // AgentLiveness knows while a command goes on whether the agent is at work, falls silent and

@@ -173,6 +173,22 @@ unseen          Unseen       -           sleeps Sat 2026-11-21 12:00 EST (17h0m)
 	})
 }
 
+func TestStatusOfSleepForScripts(t *testing.T) {
+	asleep := sleeping("apps", hibernate.Asleep, 0, "")
+	asleep.LastTransition = asleep.FinishedAt
+	world := []runtime.Object{
+		cmdtest.Sleeper("office", office, cmdtest.Noting(annotations.StatusPhase, "Hibernated", annotations.StatusLastTransition, "2026-11-20T23:30:00Z", annotations.StatusTargets, sleepTargets(asleep))),
+		cmdtest.Sleeper("lunch", lunch, cmdtest.Noting(annotations.StatusPhase, "Active")),
+		failing(),
+	}
+	const fields = "-o 'jsonpath={.overall} {.lastTransition} {.targets[0].lastTransition}'"
+	runRows(t, []row{
+		{name: "one that sleeps", line: "status office " + fields, world: world, out: "Asleep 2026-11-20T23:30:00Z 2026-11-20T23:30:00Z"},
+		{name: "one that never slept", line: "status lunch -o 'jsonpath={.phase}{.overall}{.lastTransition}'", world: world, out: "Active"},
+		{name: "one of which a target failed, as an older agent says it", line: "status failing " + fields, world: world, out: "Failed  "},
+	})
+}
+
 func TestListAndHistoryOfSleep(t *testing.T) {
 	slot := func(h int) *time.Time { at := cmdtest.Now().Add(time.Duration(h) * time.Hour); return &at }
 	l, err := annotations.LedgerObject("shop", "office", ledger.Ledger{PlanUID: "u-office", Recent: []ledger.Entry{

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
 
 // The kinds of values that scripts read. docs/cli.md has their shapes; what is there stays.
@@ -192,29 +193,34 @@ type HoldValue struct {
 
 // HibernatePlanStatus is a HibernatePlan as it stands. The last three are of describe alone.
 type HibernatePlanStatus struct {
-	Metadata   Identity                 `json:"metadata"`
-	Phase      string                   `json:"phase"`
-	Message    string                   `json:"message"`
-	Observed   bool                     `json:"observed"`
-	Asleep     bool                     `json:"asleep"` // the agent says that something of it sleeps
-	Since      *time.Time               `json:"since,omitempty"`
-	SleepsAt   *time.Time               `json:"sleepsAt,omitempty"`
-	WakesAt    *time.Time               `json:"wakesAt,omitempty"`
-	Hold       *HoldValue               `json:"hold,omitempty"`
-	Paused     *schedule.Pause          `json:"paused,omitempty"`
-	Targets    []hibernate.TargetStatus `json:"targets"`
-	Needs      []NeedValue              `json:"needs"`
-	Conditions []metav1.Condition       `json:"conditions,omitempty"`
-	Faults     []string                 `json:"faults,omitempty"`
-	Spec       *hibernate.Spec          `json:"spec,omitempty"`
-	History    []ledger.Entry           `json:"history,omitempty"`
-	Events     []EventValue             `json:"events,omitempty"`
+	Metadata Identity `json:"metadata"`
+	Phase    string   `json:"phase"`
+	Message  string   `json:"message"`
+	// Overall is the state of all targets together, and LastTransition since when the plan has
+	// its phase.
+	Overall        hibernate.State          `json:"overall,omitempty"`
+	LastTransition *time.Time               `json:"lastTransition,omitempty"`
+	Observed       bool                     `json:"observed"`
+	Asleep         bool                     `json:"asleep"` // the agent says that something of it sleeps
+	Since          *time.Time               `json:"since,omitempty"`
+	SleepsAt       *time.Time               `json:"sleepsAt,omitempty"`
+	WakesAt        *time.Time               `json:"wakesAt,omitempty"`
+	Hold           *HoldValue               `json:"hold,omitempty"`
+	Paused         *schedule.Pause          `json:"paused,omitempty"`
+	Targets        []hibernate.TargetStatus `json:"targets"`
+	Needs          []NeedValue              `json:"needs"`
+	Conditions     []metav1.Condition       `json:"conditions,omitempty"`
+	Faults         []string                 `json:"faults,omitempty"`
+	Spec           *hibernate.Spec          `json:"spec,omitempty"`
+	History        []ledger.Entry           `json:"history,omitempty"`
+	Events         []EventValue             `json:"events,omitempty"`
 }
 
 // SleeperValue is a HibernatePlan for scripts.
 func (v Printer) SleeperValue(s view.Sleeper) HibernatePlanStatus {
 	out := HibernatePlanStatus{
 		Metadata: identityOf(s.Object.ObjectMeta), Observed: s.Observed(), Asleep: s.Asleep(), Since: s.Instant(annotations.StatusAsleep),
+		Overall: transition.Overall(s.Targets()), LastTransition: s.Instant(annotations.StatusLastTransition),
 		SleepsAt: s.Instant(annotations.StatusSleeps), WakesAt: s.Instant(annotations.StatusWakes),
 		Targets: append([]hibernate.TargetStatus{}, s.Targets()...), Needs: needValues(v.SleeperNeeds(s)), Conditions: view.Conditions(s.Object),
 	}
