@@ -11,6 +11,7 @@ func (a *Agent) exportTroubles() {
 		Leading:      func() bool { return !a.lookingSince().IsZero() },
 		Plans:        a.controllers.plans.Troubles,
 		Hibernations: a.controllers.hibernation.Troubles,
+		Slept:        a.controllers.hibernation.Slept,
 		Drains:       a.blockedDrains,
 		Gates:        a.controllers.gates.Enforced,
 		Now:          a.options.Now,

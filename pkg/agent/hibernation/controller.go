@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
+	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
 // Config is what hibernation works with.
@@ -113,6 +114,9 @@ func (c *Controller) Watching() int { return c.watches.set.Count() }
 
 // count tells how many resources sleep.
 func (c *Controller) count() { c.Sleeping(c.records.sleeping()) }
+
+// Slept are the sleeps that there are now, with how long resources slept in each.
+func (c *Controller) Slept() []savings.Sleep { return c.records.slept(c.Now()) }
 
 func (c *Controller) enqueueOf(cm *corev1.ConfigMap) {
 	c.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})

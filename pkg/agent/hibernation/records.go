@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
+	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
 // records is the restore data of all plans, as last seen or last written by us, whichever
@@ -220,6 +222,21 @@ func (r *records) sleeping() map[string]int {
 		}
 	}
 	return maps.Clone(r.types)
+}
+
+// slept are the sleeps that there are now, with how long resources slept in each.
+func (r *records) slept(now time.Time) []savings.Sleep {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []savings.Sleep
+	for _, s := range r.byKey {
+		if s.broken == nil && !annotations.RestoreCopy(s.object.Name) {
+			if slept := savings.SleptIn([]hibernate.Record{s.record}, now); len(slept) > 0 {
+				out = append(out, savings.Sleep{Namespace: s.object.Namespace, Plan: s.record.Plan, Began: s.record.Snapshot.BeganAt, Ended: now, Slept: slept})
+			}
+		}
+	}
+	return out
 }
 
 // find is the restore data of a target; nil where there is none.

@@ -3,6 +3,9 @@ package metrics
 import (
 	"testing"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
 func TestHowLongResourcesSleep(t *testing.T) {
@@ -27,5 +30,25 @@ func TestHowLongResourcesSleep(t *testing.T) {
 	h.set(nil)
 	if got := h.slept["workload"]; got != 210 {
 		t.Errorf("%v seconds", got)
+	}
+}
+
+func TestHowLongTheResourcesOfATargetSleep(t *testing.T) {
+	m, all := New("v0"), troubled(true)
+	all.Slept = func() []savings.Sleep {
+		return []savings.Sleep{{Namespace: "shop", Plan: "nights", Slept: []ledger.Slept{
+			{Target: "apps", Executor: "workload", Kind: "Deployment", Resources: 2, Hours: 3},
+			{Target: "apps", Executor: "workload", Kind: "CronJob", Resources: 1, Hours: 0.5},
+		}}}
+	}
+	m.CountTroubles(all)
+	got := scrape(t, m)
+	for series, want := range map[string]string{
+		`maint_target_hibernated_seconds{executor="workload",namespace="shop",object="nights",resource="Deployment",target="apps"}`: "10800",
+		`maint_target_hibernated_seconds{executor="workload",namespace="shop",object="nights",resource="CronJob",target="apps"}`:    "1800",
+	} {
+		if got[series] != want {
+			t.Errorf("%s is %q, want %s", series, got[series], want)
+		}
 	}
 }

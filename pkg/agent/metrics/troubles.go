@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
 // Troubles are what alerts are about, each by the object that has it. They are states
@@ -22,6 +23,7 @@ type Troubles struct {
 	Leading      func() bool
 	Plans        func() map[types.NamespacedName]ledger.Trouble // those that have any
 	Hibernations func() map[types.NamespacedName]hibernate.Trouble
+	Slept        func() []savings.Sleep               // those that there are now
 	Drains       func() []BlockedDrain                // of steps of runs
 	Gates        func() map[types.NamespacedName]bool // of each policy with gates, whether they do what they should
 	Now          func() time.Time
@@ -33,7 +35,7 @@ type BlockedDrain struct{ Namespace, Plan, Node string }
 // troubles exports them.
 type troubles struct {
 	Troubles
-	missed, failed, notBack, overdue, blocked, enforced, certificates *prometheus.Desc
+	missed, failed, notBack, overdue, slept, blocked, enforced, certificates *prometheus.Desc
 
 	mu   sync.Mutex
 	held []BlockedDrain // of requests, and of nodes that wait for their turn
@@ -60,6 +62,7 @@ func newTroubles() *troubles {
 		missed:       desc("maint_slot_missed_timestamp_seconds", "The newest slot of a plan that was missed, until one runs.", object...),
 		failed:       desc("maint_run_failed_timestamp_seconds", "When the last run of a plan ended, where it failed.", object...),
 		notBack:      desc("maint_not_put_back", "What ended runs of a plan did not put back, or targets of a HibernatePlan that cannot be woken.", "kind", "namespace", "object"),
+		slept:        desc("maint_target_hibernated_seconds", "How long the resources of a target have slept in its present sleep, together, by their kind.", "namespace", "object", "target", "executor", "resource"),
 		overdue:      desc("maint_asleep_past_wake_seconds", "For how long something of a HibernatePlan has slept that should be awake.", object...),
 		blocked:      desc("maint_drain_blocked", "1 for each drain that cannot end by waiting, by node and by the plan whose run drains it.", "namespace", "object", "node"),
 		enforced:     desc("maint_policy_enforced", "Of policies with gates: 1 while these hold what they should, else 0.", object...),
@@ -121,7 +124,7 @@ func (t *troubles) oldest() executors.Certificate {
 
 // Describe is prometheus.Collector's.
 func (t *troubles) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{t.missed, t.failed, t.notBack, t.overdue, t.blocked, t.enforced, t.certificates} {
+	for _, d := range []*prometheus.Desc{t.missed, t.failed, t.notBack, t.overdue, t.slept, t.blocked, t.enforced, t.certificates} {
 		out <- d
 	}
 }
@@ -138,6 +141,11 @@ func (t *troubles) Collect(out chan<- prometheus.Metric) {
 	}
 	t.plans(set)
 	t.hibernations(set)
+	for _, s := range t.Slept() {
+		for _, one := range s.Slept {
+			set(t.slept, one.Hours*time.Hour.Seconds(), s.Namespace, s.Plan, one.Target, one.Executor, one.Kind)
+		}
+	}
 	t.drains(set)
 	for k, holds := range t.Gates() {
 		set(t.enforced, truth(holds), k.Namespace, k.Name)

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
 func seconds(at *time.Time) string {
@@ -29,6 +30,9 @@ func troubled(leads bool) Troubles {
 		},
 		Hibernations: func() map[types.NamespacedName]hibernate.Trouble {
 			return map[types.NamespacedName]hibernate.Trouble{shop("nights"): {Overdue: instant(), NotBack: 1}}
+		},
+		Slept: func() []savings.Sleep {
+			return []savings.Sleep{{Namespace: "shop", Plan: "nights", Slept: []ledger.Slept{{Target: "apps", Executor: "workload", Kind: "Deployment", Hours: 1}}}}
 		},
 		Drains: func() []BlockedDrain { return []BlockedDrain{{Namespace: "shop", Plan: "nightly", Node: "n2"}} },
 		Gates:  func() map[types.NamespacedName]bool { return map[types.NamespacedName]bool{shop("hours"): false} },
@@ -52,6 +56,7 @@ func TestWhatIsMendedIsToldNoMore(t *testing.T) {
 	well := troubled(true)
 	well.Plans = func() map[types.NamespacedName]ledger.Trouble { return nil }
 	well.Hibernations = func() map[types.NamespacedName]hibernate.Trouble { return nil }
+	well.Slept = func() []savings.Sleep { return nil }
 	well.Drains = func() []BlockedDrain { return nil }
 	well.Gates = func() map[types.NamespacedName]bool {
 		return map[types.NamespacedName]bool{{Namespace: "shop", Name: "hours"}: true}

@@ -125,6 +125,7 @@ func (o *describeOptions) sleeperLines(ctx context.Context, k *factory.Cluster, 
 	}
 	v := print.New(o.Env, s.Zone())
 	lines := append(v.SleeperLines(s, true), faultLines(s.Faults)...)
+	lines = append(lines, v.SleptLines(source.ReadSlept(ctx, k, s.Object, o.Now()))...)
 	lines = append(lines, print.RestoreLines(restores)...)
 	lines = append(lines, o.recent(s.Name, l, v)...)
 	lines = append(lines, eventLines(ctx, k, s.Object, v)...)

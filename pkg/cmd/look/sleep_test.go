@@ -189,6 +189,38 @@ func TestStatusOfSleepForScripts(t *testing.T) {
 	})
 }
 
+func TestStatusSaysHowLongAPlanSlept(t *testing.T) {
+	before := func(h int) *time.Time { return cmdtest.Before(time.Duration(h) * time.Hour) }
+	l, err := annotations.LedgerObject("shop", "office", ledger.Ledger{PlanUID: "u-office", Recent: []ledger.Entry{
+		{Slot: before(31 * 24), Result: run.Ran, StartedAt: before(31 * 24), EndedAt: before(31*24 - 10), Slept: []ledger.Slept{{Target: "apps", Executor: "workload", Kind: "Deployment", Resources: 9, Hours: 90}}},
+		{Slot: before(25), Result: run.Ran, StartedAt: before(25), EndedAt: before(13), Slept: []ledger.Slept{
+			{Target: "apps", Executor: "workload", Kind: "CronJob", Resources: 1, Hours: 12}, {Target: "apps", Executor: "workload", Kind: "Deployment", Resources: 2, Hours: 24},
+		}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := annotations.RestoreObject("shop", cmdtest.Slept("office", "apps", hibernate.Resource{ID: "Deployment/shop/web", Kind: "Deployment", Before: json.RawMessage(`{}`), AsleepAt: cmdtest.Before(30 * time.Minute)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := []runtime.Object{cmdtest.Sleeper("office", office), cmdtest.Sleeper("lunch", lunch), l, r}
+	got := cmdtest.NewCluster(t, cmd.Run, append(world, cmdtest.Agent())...)
+	const said = "\nSlept in the last 30 days\n  apps   CronJob      12.0 hours   1 resource\n  apps   Deployment   24.5 hours   2 resources\n"
+	for _, line := range []string{"status", "describe"} {
+		if out := got.Maint(line, "office"); out.Code != 0 || !strings.Contains(out.Out, said) {
+			t.Errorf("%s says\n%s%s", line, out.Out, out.Err)
+		}
+		if out := got.Maint(line, "lunch"); out.Code != 0 || strings.Contains(out.Out, "Slept") {
+			t.Errorf("%s of one that never slept says\n%s%s", line, out.Out, out.Err)
+		}
+		const want = `[{"executor":"workload","hours":12,"kind":"CronJob","resources":1,"sleeps":1,"target":"apps"},{"executor":"workload","hours":24.5,"kind":"Deployment","resources":2,"sleeps":2,"target":"apps"}]`
+		if out := got.Maint(line, "office", "-o", "jsonpath={.slept}"); out.Code != 0 || strings.Join(strings.Fields(out.Out), "") != want {
+			t.Errorf("%s for scripts says %s%s", line, out.Out, out.Err)
+		}
+	}
+}
+
 func TestListAndHistoryOfSleep(t *testing.T) {
 	slot := func(h int) *time.Time { at := cmdtest.Now().Add(time.Duration(h) * time.Hour); return &at }
 	l, err := annotations.LedgerObject("shop", "office", ledger.Ledger{PlanUID: "u-office", Recent: []ledger.Entry{

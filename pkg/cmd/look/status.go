@@ -182,7 +182,8 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
 		v := print.New(o.Env, s.Zone())
-		return view.LinesOf(view.SleeperResource(s), v.SleeperLines(s, false)...), v.SleepUpdates(s), nil
+		lines := append(v.SleeperLines(s, false), v.SleptLines(source.ReadSlept(ctx, k, cm, o.Now()))...)
+		return view.LinesOf(view.SleeperResource(s), lines...), v.SleepUpdates(s), nil
 	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {

@@ -78,7 +78,10 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 		r, err := k.ReadRun(ctx, cm)
 		return runValue(print.RunValue(r)), err
 	case annotations.KindHibernatePlan:
-		return o.sleeperValue(source.ReadSleeper(ctx, o.Factory, k, agent, cm)), nil
+		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
+		body := o.printer(s.Zone(), s.Namespace).SleeperValue(s)
+		body.Slept = slept(ctx, o.Factory, k, cm)
+		return sleeperValue(body), nil
 	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
@@ -115,6 +118,16 @@ func (o *statusOptions) planValue(p view.Plan) print.Value {
 
 func (o *statusOptions) sleeperValue(s view.Sleeper) print.Value {
 	return sleeperValue(o.printer(s.Zone(), s.Namespace).SleeperValue(s))
+}
+
+// slept is how long the resources of a HibernatePlan slept lately; where that is not known,
+// standard error says why.
+func slept(ctx context.Context, f *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap) []print.SleptValue {
+	rows, err := source.ReadSlept(ctx, k, cm, f.Now())
+	if err != nil {
+		f.Warn("how long it slept is not known: " + err.Error())
+	}
+	return print.SleptValues(rows)
 }
 
 func planValue(body print.PlanStatus) print.Value {
@@ -172,7 +185,7 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, cm *c
 			return print.Value{}, err
 		}
 		body := print.New(o.Env, s.Zone()).SleeperValue(s)
-		body.Spec, body.Events = &s.Spec, events
+		body.Spec, body.Events, body.Slept = &s.Spec, events, slept(ctx, o.Factory, k, cm)
 		if l != nil {
 			body.History = l.Recent
 		}

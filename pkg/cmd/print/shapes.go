@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
@@ -211,9 +212,29 @@ type HibernatePlanStatus struct {
 	Needs          []NeedValue              `json:"needs"`
 	Conditions     []metav1.Condition       `json:"conditions,omitempty"`
 	Faults         []string                 `json:"faults,omitempty"`
+	Slept          []SleptValue             `json:"slept,omitempty"` // of one that is named: in the last 30 days
 	Spec           *hibernate.Spec          `json:"spec,omitempty"`
 	History        []ledger.Entry           `json:"history,omitempty"`
 	Events         []EventValue             `json:"events,omitempty"`
+}
+
+// SleptValue is how long the resources of one kind slept that a target has.
+type SleptValue struct {
+	Target    string  `json:"target"`
+	Executor  string  `json:"executor"`
+	Kind      string  `json:"kind"`      // of the resources
+	Resources int     `json:"resources"` // the most that slept at once
+	Sleeps    int     `json:"sleeps"`
+	Hours     float64 `json:"hours"` // of all resources together
+}
+
+// SleptValues are how long the resources of a HibernatePlan slept, for scripts.
+func SleptValues(rows []savings.Row) []SleptValue {
+	var out []SleptValue
+	for _, r := range rows {
+		out = append(out, SleptValue{Target: r.Target, Executor: r.Executor, Kind: r.Kind, Resources: r.Resources, Sleeps: r.Sleeps, Hours: r.Hours})
+	}
+	return out
 }
 
 // SleeperValue is a HibernatePlan for scripts.

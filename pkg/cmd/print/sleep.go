@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
 // SleepHead is the phase of a HibernatePlan, and what the agent says of it.
@@ -31,6 +32,25 @@ func (v Printer) TargetLines(list []hibernate.TargetStatus) []string {
 	}
 	_ = w.Flush() // a Builder takes everything
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+}
+
+// SleptLines are how long the resources of a HibernatePlan slept in the last 30 days, a line
+// for each kind of a target; err is why that is not known.
+func (v Printer) SleptLines(rows []savings.Row, err error) []string {
+	if err == nil && len(rows) == 0 {
+		return nil
+	}
+	lines := []string{"", v.Bold("Slept in the last 30 days")}
+	if err != nil {
+		return append(lines, "  not known: "+err.Error())
+	}
+	var b strings.Builder
+	w := printers.GetNewTabWriter(&b)
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%.1f hours\t%s\n", r.Target, r.Kind, r.Hours, view.Counted(r.Resources, "resource"))
+	}
+	_ = w.Flush() // a Builder takes everything
+	return append(lines, Indent(strings.Split(strings.TrimRight(b.String(), "\n"), "\n"))...)
 }
 
 // targetTime is how long a target is at work, or since when it is as it is.

@@ -225,7 +225,7 @@ func TestASleeperForScripts(t *testing.T) {
 	))
 	got := atNow().SleeperValue(view.NewSleeper(cm, nil, nil))
 	want := HibernatePlanStatus{
-		Metadata: Identity{Namespace: "shop", Name: "office", UID: "u-office"}, Phase: "Hibernated", Message: "1 of 1 targets sleep", Observed: true, Asleep: true,
+		Metadata: Identity{Namespace: "shop", Name: "office", UID: "u-office"}, Phase: "Hibernated", Message: "1 of 1 targets sleep", Overall: hibernate.Asleep, Observed: true, Asleep: true,
 		Since: cmdtest.Before(3*time.Hour + 55*time.Minute), WakesAt: cmdtest.After(6 * time.Hour), Hold: &HoldValue{State: "asleep", Until: cmdtest.After(24 * time.Hour)},
 		Paused: &schedule.Pause{On: true, Until: cmdtest.After(2 * time.Hour)}, Targets: []hibernate.TargetStatus{target("apps", hibernate.Asleep, 0, "")},
 		Needs: []NeedValue{{What: "is paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m", Remedy: "'kubectl maint resume office'"}},

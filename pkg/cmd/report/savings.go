@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
-	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
@@ -157,14 +157,11 @@ func (o *savingsOptions) present(ctx context.Context, k *factory.Cluster, namesp
 		if o.selector != "" && !slices.ContainsFunc(plans, picked) {
 			continue
 		}
-		r := one.Record
-		if r.Plan == "" || one.Copy { // it could not be read, or nothing of it sleeps; what lacks a signature alone is counted
+		if one.Record.Plan == "" || one.Copy { // it could not be read, or nothing of it sleeps; what lacks a signature alone is counted
 			fmt.Fprintf(o.ErrOut, "warning: %s/%s is not counted: %s\n", one.Object.Namespace, one.Object.Name, one.Fault)
 			continue
 		}
-		if slept := savings.SleptIn([]hibernate.Record{r}, o.Now()); len(slept) > 0 {
-			out = append(out, savings.Sleep{Namespace: one.Object.Namespace, Plan: r.Plan, Began: r.Snapshot.BeganAt, Ended: o.Now(), Slept: slept})
-		}
+		out = append(out, source.SleepsNow(one, o.Now())...)
 	}
 	return out, nil
 }
