@@ -122,9 +122,10 @@ func checkRDS(params any, at document.Reporter) {
 	checkTimeout(p.Timeout, at)
 }
 
-// ASGParameters say which Auto Scaling groups have no instances.
+// ASGParameters say which Auto Scaling groups have no instances, or have theirs stopped.
 type ASGParameters struct {
-	Selector *CloudSelector     `json:"selector"` // ids are the names of groups
+	Selector *CloudSelector     `json:"selector"`           // ids are the names of groups
+	Strategy string             `json:"strategy,omitempty"` // ScaleToZero, the default, or StopInstances: their processes are suspended, and their instances stopped
 	Timeout  *document.Duration `json:"timeout,omitempty"`
 }
 
@@ -133,8 +134,14 @@ func (p *ASGParameters) timeout() *document.Duration { return p.Timeout }
 func checkASG(params any, at document.Reporter) {
 	p := params.(*ASGParameters)
 	checkCloudSelector("selector", p.Selector, regexp.MustCompile(`^[ -9;-~]{1,255}$`), "an Auto Scaling group", at)
+	if p.Strategy != "" && p.Strategy != ScaleToZero && !p.Stops() {
+		at("strategy", "%q is not known; there are %s and %s", document.Cut(p.Strategy, 100), ScaleToZero, StopInstances)
+	}
 	checkTimeout(p.Timeout, at)
 }
+
+// Stops says whether groups keep their instances, stopped.
+func (p *ASGParameters) Stops() bool { return p.Strategy == StopInstances }
 
 // EKSParameters say which nodes a cluster of EKS does without.
 type EKSParameters struct {
@@ -163,12 +170,13 @@ type NodePools struct {
 	Strategy  string   `json:"strategy,omitempty"`  // DeleteNodes, the only one
 }
 
-// Which nodes of a cluster of EKS sleep, and how.
+// Which nodes of a cluster of EKS sleep, and how; and how Auto Scaling groups do.
 const (
 	BothKinds         = "Both"
 	KarpenterNodes    = "Karpenter"
 	ManagedNodeGroups = "ManagedNodeGroups"
 	ScaleToZero       = "ScaleToZero"
+	StopInstances     = "StopInstances" // of Auto Scaling groups alone
 )
 
 // defaultEKSTimeout is longer than for others (a guess: EKS drains each node, for at most

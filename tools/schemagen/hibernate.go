@@ -105,6 +105,7 @@ func (e *editor) selectors() {
 	e.at("NodeGroups.names").MinItems, e.at("NodeGroups.tags").MinProperties = &some, &some
 	e.computeKinds()
 	e.words("NodeGroups.strategy", hibernate.ScaleToZero)
+	e.words("ASGParameters.strategy", hibernate.ScaleToZero, hibernate.StopInstances)
 }
 
 // computeKinds of a cluster of EKS are those that the mode says, or that are written.

@@ -369,6 +369,8 @@ func TestTheHibernatePlansSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		target("type: ec2, connectorRef: {kind: CloudProvider, name: stg}"):                                                                                                                 true,
 		target("type: ec2, connectorRef: {kind: K8SCluster, name: stg}, parameters: {selector: {tags: {env: stg}}}"):                                                                        true,
 		target("type: asg, connectorRef: {kind: CloudProvider, name: stg}, parameters: {selector: {ids: [web]}, timeout: 20m}"):                                                             false,
+		target("type: asg, connectorRef: {kind: CloudProvider, name: stg}, parameters: {selector: {ids: [web]}, strategy: StopInstances}"):                                                  false,
+		target("type: asg, connectorRef: {kind: CloudProvider, name: stg}, parameters: {selector: {ids: [web]}, strategy: Stop}"):                                                           true,
 		target("type: asg, connectorRef: {kind: CloudProvider, name: stg}, parameters: {selector: {excludeTags: {env: prod}}}"):                                                             true,
 		target("type: asg, connectorRef: {kind: K8SCluster, name: stg}, parameters: {selector: {ids: [web]}}"):                                                                              true,
 		target("type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {managedNodeGroups: {names: [a]}, computePolicy: {mode: ManagedNodeGroups}}"):                           false,

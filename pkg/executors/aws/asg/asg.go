@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/capacity"
@@ -19,20 +21,28 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// API is what Auto Scaling is asked.
+// API is what Auto Scaling is asked, and EC2 about the instances of groups.
 type API interface {
 	autoscaling.DescribeAutoScalingGroupsAPIClient
+	ec2.DescribeInstancesAPIClient
+	SuspendProcesses(ctx context.Context, in *autoscaling.SuspendProcessesInput, options ...func(*autoscaling.Options)) (*autoscaling.SuspendProcessesOutput, error)
+	ResumeProcesses(ctx context.Context, in *autoscaling.ResumeProcessesInput, options ...func(*autoscaling.Options)) (*autoscaling.ResumeProcessesOutput, error)
+	StopInstances(ctx context.Context, in *ec2.StopInstancesInput, options ...func(*ec2.Options)) (*ec2.StopInstancesOutput, error)
+	StartInstances(ctx context.Context, in *ec2.StartInstancesInput, options ...func(*ec2.Options)) (*ec2.StartInstancesOutput, error)
 	UpdateAutoScalingGroup(ctx context.Context, in *autoscaling.UpdateAutoScalingGroupInput, options ...func(*autoscaling.Options)) (*autoscaling.UpdateAutoScalingGroupOutput, error)
 }
 
-// Sleeps sets groups to no instances, and back to what they had.
+// Sleeps sets groups to no instances, and back to what they had; or stops their instances, and
+// starts them.
 type Sleeps struct {
 	Open func(ctx context.Context, call executors.SleepCall) (API, error)
 }
 
 // New reaches Auto Scaling by sessions of a pool.
 func New(pool *session.Pool) Sleeps {
-	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return newClient(autoscaling.NewFromConfig(config)) })}
+	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API {
+		return newClient(autoscaling.NewFromConfig(config), ec2.NewFromConfig(config))
+	})}
 }
 
 // Validate looks whether each group that is named is there and can be put to sleep, and
@@ -58,11 +68,27 @@ func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 		if i < 0 {
 			return fmt.Errorf("there is no Auto Scaling group %s in region %s", name, call.Region())
 		}
-		if why := leftOut(there[i]); why != "" {
+		why, err := whyNot(ctx, api, p, there[i])
+		if err != nil {
+			return err
+		}
+		if why != "" {
 			return fmt.Errorf("the Auto Scaling group %s cannot be put to sleep: %s", name, why)
 		}
 	}
 	return nil
+}
+
+// whyNot says why a group cannot be put to sleep in the way that a target says; empty: it can.
+func whyNot(ctx context.Context, api API, p *hibernate.ASGParameters, g types.AutoScalingGroup) (string, error) {
+	if !p.Stops() {
+		return leftOut(g), nil
+	}
+	s := stops{api, map[string]ec2types.Instance{}}
+	if err := s.look(ctx, []types.AutoScalingGroup{g}); err != nil {
+		return "", err
+	}
+	return s.leftOut(g), nil
 }
 
 // Observe says how the selected groups are, and the recorded ones.
@@ -71,27 +97,59 @@ func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibern
 	if err != nil {
 		return nil, err
 	}
-	return observe.Resources(call, observe.Source[types.AutoScalingGroup]{
+	from := observe.Source[types.AutoScalingGroup]{
 		Selected: func() ([]types.AutoScalingGroup, error) { return selected(ctx, api, *p.Selector) },
 		Named:    func(names []string) ([]types.AutoScalingGroup, error) { return capacity.Named(ctx, api, names) },
 		Observed: observed,
-	})
+	}
+	if p.Stops() {
+		from = stopped(ctx, call, api, from)
+	}
+	return observe.Resources(call, from)
 }
 
-// Shutdown sets the groups that have instances to none.
+// stopped is a source of groups that sleep by stopped instances.
+func stopped(ctx context.Context, call executors.SleepCall, api API, from observe.Source[types.AutoScalingGroup]) observe.Source[types.AutoScalingGroup] {
+	s := stops{api, map[string]ec2types.Instance{}}
+	withInstances := func(groups []types.AutoScalingGroup, err error) ([]types.AutoScalingGroup, error) {
+		if err != nil {
+			return nil, err
+		}
+		return groups, s.look(ctx, groups)
+	}
+	return observe.Source[types.AutoScalingGroup]{
+		Selected: func() ([]types.AutoScalingGroup, error) { return withInstances(from.Selected()) },
+		Named:    func(names []string) ([]types.AutoScalingGroup, error) { return withInstances(from.Named(names)) },
+		Observed: func(g types.AutoScalingGroup) hibernate.Observation {
+			i := slices.IndexFunc(call.Recorded, func(r hibernate.Resource) bool { return r.UID == aws.ToString(g.AutoScalingGroupARN) })
+			if i < 0 {
+				return s.observed(g, nil)
+			}
+			return s.observed(g, &call.Recorded[i])
+		},
+	}
+}
+
+// Shutdown sets the groups that have instances to none, or stops their instances.
 func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
-	_, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
+	p, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
 	if err != nil {
 		return []executors.SleepResult{{Err: err}}
+	}
+	if p.Stops() {
+		return stops{api, map[string]ec2types.Instance{}}.shutdown(ctx, call, due)
 	}
 	return capacity.Empty(ctx, due, find(ctx, call, api, "set to no instances"))
 }
 
-// Wake sets groups to what they had.
+// Wake sets groups to what they had, or starts their instances.
 func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
-	_, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
+	p, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
 	if err != nil {
 		return []executors.SleepResult{{Err: err}}
+	}
+	if p.Stops() {
+		return stops{api, map[string]ec2types.Instance{}}.wake(ctx, call, due)
 	}
 	return capacity.Refill(ctx, due, find(ctx, call, api, "put back"))
 }

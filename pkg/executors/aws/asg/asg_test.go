@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -45,17 +46,18 @@ type story struct {
 	t      *testing.T
 	record hibernate.Record
 	now    time.Time
+	params *hibernate.ASGParameters
 }
 
 func newStory(t *testing.T) *story {
-	return &story{account: newAccount(), t: t, now: time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC)}
+	return &story{account: newAccount(), t: t, now: time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC), params: nights()}
 }
 
 // pass is one look and what follows from it; it gives what was refused.
 func (s *story) pass(op hibernate.Operation) (step hibernate.Step, refused string) {
 	s.t.Helper()
 	s.now = s.now.Add(time.Second)
-	call := executors.SleepCall{Params: nights(), Operation: op, Recorded: s.record.Resources, Now: s.now}
+	call := executors.SleepCall{Params: s.params, Operation: op, Recorded: s.record.Resources, Now: s.now}
 	seen, err := s.sleeps().Observe(s.t.Context(), call)
 	if err != nil {
 		s.t.Fatal(err)
@@ -380,7 +382,7 @@ func busy(t *testing.T, first int) (api API, asked *int) {
 			return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = time.Millisecond })
 		},
 	}
-	return autoscaling.NewFromConfig(config), asked
+	return newClient(autoscaling.NewFromConfig(config), ec2.NewFromConfig(config)), asked
 }
 
 func TestAThrottledRequestIsTriedAgainByTheSDKAndThenSaid(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -27,10 +29,14 @@ type account struct {
 	lists   string            // the code with which lists are refused
 	asked   []string          // each request that changes something
 	made    int
+	// Of groups whose instances are stopped: what EC2 knows of instances, and those that fall
+	// back after a start.
+	instances map[string]*ec2types.Instance
+	falls     map[string]bool
 }
 
 func newAccount() *account {
-	return &account{groups: map[string]*types.AutoScalingGroup{}, refuses: map[string]string{}}
+	return &account{groups: map[string]*types.AutoScalingGroup{}, refuses: map[string]string{}, instances: map[string]*ec2types.Instance{}, falls: map[string]bool{}}
 }
 
 // add has a group that is at its size, with tags as key=value.
@@ -121,6 +127,116 @@ func (a *account) sleeps() Sleeps {
 // nights is a target of all that has the tag env=stg.
 func nights() *hibernate.ASGParameters {
 	return &hibernate.ASGParameters{Selector: &hibernate.CloudSelector{Tags: map[string]string{"env": "stg"}}}
+}
+
+// keeps has the instances of all groups be known to EC2 as running, each of an id of its own.
+func (a *account) keeps() {
+	for name, g := range a.groups {
+		for n := range g.Instances {
+			id := fmt.Sprintf("i-%s-%d", name, n)
+			g.Instances[n].InstanceId = &id
+			a.instances[id] = &ec2types.Instance{InstanceId: &id, State: &ec2types.InstanceState{Name: ec2types.InstanceStateNameRunning}}
+		}
+	}
+}
+
+// arrive has instances that stop be stopped, and those that start run. A group whose processes
+// work replaces what does not run.
+func (a *account) arrive(t *testing.T) {
+	t.Helper()
+	for id, i := range a.instances {
+		switch {
+		case i.State.Name == ec2types.InstanceStateNameStopping, i.State.Name == ec2types.InstanceStateNamePending && a.falls[id]:
+			i.State.Name = ec2types.InstanceStateNameStopped
+		case i.State.Name == ec2types.InstanceStateNamePending:
+			i.State.Name = ec2types.InstanceStateNameRunning
+		}
+	}
+	for name, g := range a.groups {
+		for _, i := range g.Instances {
+			if state := a.instances[*i.InstanceId].State.Name; state != ec2types.InstanceStateNameRunning && !suspended(*g, "HealthCheck") {
+				t.Errorf("instance %s is %s, and group %s replaces it", *i.InstanceId, state, name)
+			}
+		}
+	}
+}
+
+func (a *account) SuspendProcesses(ctx context.Context, in *autoscaling.SuspendProcessesInput, _ ...func(*autoscaling.Options)) (*autoscaling.SuspendProcessesOutput, error) {
+	name := *in.AutoScalingGroupName
+	if err := a.takes(ctx, name, "suspend "+strings.Join(in.ScalingProcesses, ","), "autoscaling:SuspendProcesses"); err != nil {
+		return nil, err
+	}
+	for _, process := range in.ScalingProcesses {
+		a.groups[name].SuspendedProcesses = append(a.groups[name].SuspendedProcesses, types.SuspendedProcess{ProcessName: aws.String(process)})
+	}
+	return &autoscaling.SuspendProcessesOutput{}, nil
+}
+
+func (a *account) ResumeProcesses(ctx context.Context, in *autoscaling.ResumeProcessesInput, _ ...func(*autoscaling.Options)) (*autoscaling.ResumeProcessesOutput, error) {
+	name := *in.AutoScalingGroupName
+	if err := a.takes(ctx, name, "resume "+strings.Join(in.ScalingProcesses, ","), "autoscaling:ResumeProcesses"); err != nil {
+		return nil, err
+	}
+	g := a.groups[name]
+	g.SuspendedProcesses = slices.DeleteFunc(g.SuspendedProcesses, func(p types.SuspendedProcess) bool { return slices.Contains(in.ScalingProcesses, *p.ProcessName) })
+	return &autoscaling.ResumeProcessesOutput{}, nil
+}
+
+// takes notes a request about something, and says whether it is refused.
+func (a *account) takes(ctx context.Context, name, what, right string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	a.asked = append(a.asked, name+" "+what)
+	if code := a.refuses[name]; code != "" {
+		return denial(code, right)
+	}
+	return nil
+}
+
+func (a *account) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ids := slices.Clone(in.Filters[0].Values)
+	slices.Sort(ids)
+	from, _ := strconv.Atoi(aws.ToString(in.NextToken))
+	out := &ec2.DescribeInstancesOutput{}
+	for _, id := range ids[min(from, len(ids)):min(from+2, len(ids))] {
+		if i := a.instances[id]; i != nil {
+			seen := *i
+			seen.State = &ec2types.InstanceState{Name: i.State.Name}
+			out.Reservations = append(out.Reservations, ec2types.Reservation{Instances: []ec2types.Instance{seen}})
+		}
+	}
+	if from+2 < len(ids) {
+		out.NextToken = aws.String(strconv.Itoa(from + 2))
+	}
+	return out, nil
+}
+
+func (a *account) StopInstances(ctx context.Context, in *ec2.StopInstancesInput, _ ...func(*ec2.Options)) (*ec2.StopInstancesOutput, error) {
+	return &ec2.StopInstancesOutput{}, a.tell(ctx, in.InstanceIds, "stop", "ec2:StopInstances", ec2types.InstanceStateNameStopping)
+}
+
+func (a *account) StartInstances(ctx context.Context, in *ec2.StartInstancesInput, _ ...func(*ec2.Options)) (*ec2.StartInstancesOutput, error) {
+	return &ec2.StartInstancesOutput{}, a.tell(ctx, in.InstanceIds, "start", "ec2:StartInstances", ec2types.InstanceStateNamePending)
+}
+
+// tell has instances be on their way to a state, where none of them refuses.
+func (a *account) tell(ctx context.Context, ids []string, what, right string, to ec2types.InstanceStateName) error {
+	for _, id := range ids {
+		if code := a.refuses[id]; code != "" {
+			return denial(code, right)
+		}
+	}
+	if err := a.takes(ctx, strings.Join(ids, ","), what, right); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		a.instances[id].State.Name = to
+	}
+	return nil
 }
 
 // world is an account for the questions that every sleeper is asked.

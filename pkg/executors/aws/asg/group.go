@@ -42,15 +42,24 @@ func tagsOf(g types.AutoScalingGroup) map[string]string {
 	return out
 }
 
+func sizeOf(g types.AutoScalingGroup) capacity.Size {
+	return capacity.Size{Min: aws.ToInt32(g.MinSize), Desired: aws.ToInt32(g.DesiredCapacity), Max: aws.ToInt32(g.MaxSize)}
+}
+
+// identity is which group it is, and what machines it has.
+func identity(g types.AutoScalingGroup) hibernate.Observation {
+	return hibernate.Observation{
+		ID: aws.ToString(g.AutoScalingGroupName), UID: aws.ToString(g.AutoScalingGroupARN), Kind: "group",
+		Gone:     g.Status != nil, // AWS sets it where a group is being deleted, and only then
+		Machines: capacity.Machines(capacity.Members(g)),
+	}
+}
+
 // observed is how a group is: asleep once it is to have no instances, and has none.
 func observed(g types.AutoScalingGroup) hibernate.Observation {
-	size := capacity.Size{Min: aws.ToInt32(g.MinSize), Desired: aws.ToInt32(g.DesiredCapacity), Max: aws.ToInt32(g.MaxSize)}
-	o := hibernate.Observation{
-		ID: aws.ToString(g.AutoScalingGroupName), UID: aws.ToString(g.AutoScalingGroupARN), Kind: "group", LeftOut: leftOut(g),
-		Gone: g.Status != nil, // AWS sets it where a group is being deleted, and only then
-	}
-	members := capacity.Members(g)
-	o.Machines = capacity.Machines(members)
+	size, members := sizeOf(g), capacity.Members(g)
+	o := identity(g)
+	o.LeftOut = leftOut(g)
 	if size.None() {
 		o.Asleep = len(members) == 0
 		return o
@@ -75,6 +84,21 @@ func ready(g types.AutoScalingGroup, members []types.Instance, size capacity.Siz
 // leftOut says why a group is not set to no instances: it is another's, it would not lose
 // them, or would not get them back.
 func leftOut(g types.AutoScalingGroup) string {
+	switch why := notOurs(g); {
+	case why != "":
+		return why
+	case suspended(g, "Terminate"):
+		return "its process Terminate is suspended: its instances would stay"
+	case suspended(g, "Launch"):
+		return "its process Launch is suspended: nothing would start when it wakes"
+	case slices.ContainsFunc(g.Instances, func(i types.Instance) bool { return aws.ToBool(i.ProtectedFromScaleIn) }):
+		return "it has instances that are protected from scale-in, which would stay"
+	}
+	return ""
+}
+
+// notOurs says why a group is left out however it would sleep.
+func notOurs(g types.AutoScalingGroup) string {
 	tags := tagsOf(g)
 	switch {
 	case tags["eks:nodegroup-name"] != "":
@@ -83,12 +107,6 @@ func leftOut(g types.AutoScalingGroup) string {
 		return fmt.Sprintf("it is managed by %s", aws.ToString(g.Operator.Principal))
 	case g.WarmPoolConfiguration != nil:
 		return "it has a warm pool, which would fill up instead"
-	case suspended(g, "Terminate"):
-		return "its process Terminate is suspended: its instances would stay"
-	case suspended(g, "Launch"):
-		return "its process Launch is suspended: nothing would start when it wakes"
-	case slices.ContainsFunc(g.Instances, func(i types.Instance) bool { return aws.ToBool(i.ProtectedFromScaleIn) }):
-		return "it has instances that are protected from scale-in, which would stay"
 	}
 	return ""
 }

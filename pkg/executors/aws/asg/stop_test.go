@@ -1,0 +1,237 @@
+package asg
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/capacity"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/sleepertest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+func stopping() *hibernate.ASGParameters {
+	p := nights()
+	p.Strategy = hibernate.StopInstances
+	return p
+}
+
+// kept is an account whose groups keep their instances.
+type kept struct{ world }
+
+func (w kept) Call() executors.SleepCall { return executors.SleepCall{Params: stopping()} }
+
+func (w kept) State(t *testing.T) map[string]string {
+	t.Helper()
+	out := w.world.State(t)
+	for name, g := range w.groups {
+		var is []string
+		for _, i := range g.Instances {
+			is = append(is, string(w.instances[*i.InstanceId].State.Name))
+		}
+		var held []string
+		for _, p := range g.SuspendedProcesses {
+			held = append(held, *p.ProcessName)
+		}
+		slices.Sort(held)
+		out[name] += fmt.Sprintf(" %v, suspended %v", is, held)
+	}
+	return out
+}
+
+func (w kept) Settle(t *testing.T) { w.arrive(t) }
+
+func TestGroupsWhoseInstancesAreStoppedSleepAsEveryTargetDoes(t *testing.T) {
+	sleepertest.Run(t, func(*testing.T) sleepertest.Backend {
+		a := newAccount()
+		for n, name := range []string{"stg-a", "stg-b", "stg-c"} {
+			a.add(name, capacity.Size{Min: int32(n % 2), Desired: int32(n + 1), Max: 9}, "env=stg")
+		}
+		a.groups["stg-b"].SuspendedProcesses = []types.SuspendedProcess{{ProcessName: aws.String("Terminate")}, {ProcessName: aws.String("AddToLoadBalancer")}}
+		a.add("off", capacity.Size{Max: 4}, "env=stg")
+		a.add("prod", capacity.Size{Min: 1, Desired: 2, Max: 4}, "env=prod")
+		a.add("eks-workers", capacity.Size{Min: 1, Desired: 2, Max: 4}, "env=stg", "eks:nodegroup-name=workers")
+		a.keeps()
+		return kept{world{a}}
+	})
+}
+
+// stopStory is a story of groups that keep their instances.
+type stopStory struct{ *story }
+
+func newStopStory(t *testing.T) stopStory {
+	t.Helper()
+	s := stopStory{newStory(t)}
+	s.params = stopping()
+	g := s.add("web", capacity.Size{Min: 2, Desired: 3, Max: 5}, "env=stg")
+	g.SuspendedProcesses = []types.SuspendedProcess{{ProcessName: aws.String("AlarmNotification")}}
+	s.keeps()
+	return s
+}
+
+// asleep has the group asleep.
+func (s stopStory) asleep() {
+	s.t.Helper()
+	s.pass(hibernate.Shutdown)
+	s.arrive(s.t)
+	if step, refused := s.pass(hibernate.Shutdown); !step.Done || refused != "" || s.record.Asleep() != 1 {
+		s.t.Fatalf("it does not sleep: %+v, %q", step, refused)
+	}
+	s.asked = nil
+}
+
+const ours = "AZRebalance,HealthCheck,InstanceRefresh,Launch,ReplaceUnhealthy,ScheduledActions,Terminate"
+
+// Processes are suspended before the first instance stops, and resumed after the last has
+// started: else the group would replace its instances.
+func TestInWhichOrderAGroupStopsItsInstances(t *testing.T) {
+	s := newStopStory(t)
+	s.instances["i-web-2"].State.Name = ec2types.InstanceStateNameStopped // by somebody
+	s.pass(hibernate.Shutdown)
+	if step, refused := s.pass(hibernate.Shutdown); step.Done || refused != "" {
+		t.Errorf("its instances stop, and it is %+v, %q", step, refused)
+	}
+	s.arrive(t)
+	if step, _ := s.pass(hibernate.Shutdown); !step.Done {
+		t.Errorf("they are stopped, and it is %+v", step)
+	}
+	var before stoppedBefore
+	if err := json.Unmarshal(s.record.Resources[0].Before, &before); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stoppedBefore{Size: capacity.Size{Min: 2, Desired: 3, Max: 5}, Processes: strings.Split(ours, ","), Stopped: []string{"i-web-2"}}, before); diff != "" {
+		t.Error(diff)
+	}
+	s.pass(hibernate.Wake)
+	if step, refused := s.pass(hibernate.Wake); step.Done || refused != "" {
+		t.Errorf("its instances start, and it is %+v, %q", step, refused)
+	}
+	s.instances["i-web-2"].State.Name = ec2types.InstanceStateNameRunning // the group would replace it
+	s.arrive(t)
+	s.pass(hibernate.Wake)
+	if step, _ := s.pass(hibernate.Wake); !step.Done {
+		t.Errorf("they run, and it is %+v", step)
+	}
+	if diff := cmp.Diff([]string{"web suspend " + ours, "i-web-0,i-web-1 stop", "i-web-0,i-web-1 start", "web resume " + ours}, s.asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An agent that dies after each request is followed by another one.
+func TestAGroupThatIsHalfStoppedIsStoppedByTheNextAgent(t *testing.T) {
+	s := newStopStory(t)
+	s.refuses["i-web-1"] = "UnauthorizedOperation"
+	if _, refused := s.pass(hibernate.Shutdown); !strings.Contains(refused, "stop i-web-1: UnauthorizedOperation") || strings.Contains(refused, "i-web-0") {
+		t.Errorf("it says %q", refused)
+	}
+	s.arrive(t)
+	if step, _ := s.pass(hibernate.Shutdown); step.Done || step.Record.Resources[0].Left != "" {
+		t.Errorf("one still runs: %+v", step)
+	}
+	delete(s.refuses, "i-web-1")
+	s.asleep()
+}
+
+func TestAGroupWhoseProcessesMayNotBeSuspendedKeepsItsInstances(t *testing.T) {
+	s := newStopStory(t)
+	s.refuses["web"] = "AccessDenied"
+	if _, refused := s.pass(hibernate.Shutdown); !strings.HasPrefix(refused, "suspend the processes of web: AccessDenied: ") || !strings.Contains(refused, "autoscaling:SuspendProcesses") {
+		t.Errorf("it says %q", refused)
+	}
+	if diff := cmp.Diff([]string{"web suspend " + ours}, s.asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatSomebodyChangesWhileInstancesAreStoppedIsTheirs(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(a *account)
+		want   string
+	}{
+		"an instance is started":    {func(a *account) { a.instances["i-web-0"].State.Name = ec2types.InstanceStateNameRunning }, "somebody changed it while it slept"},
+		"its processes are resumed": {func(a *account) { a.groups["web"].SuspendedProcesses = nil }, "somebody changed it while it slept"},
+		"it is gone":                {func(a *account) { delete(a.groups, "web") }, "it is gone"},
+	} {
+		for _, op := range []hibernate.Operation{hibernate.Shutdown, hibernate.Wake} {
+			s := newStopStory(t)
+			s.asleep()
+			c.change(s.account)
+			if step, refused := s.pass(op); !step.Done || refused != "" || s.record.Resources[0].Left != c.want || len(s.asked) > 0 {
+				t.Errorf("%s, %s: %+v, %q, asked for %q", name, op, step, refused, s.asked)
+			}
+		}
+	}
+}
+
+func TestAnInstanceThatFallsBackIsSaid(t *testing.T) {
+	s := newStopStory(t)
+	s.asleep()
+	for id := range s.instances {
+		s.falls[id] = true
+	}
+	s.pass(hibernate.Wake)
+	s.pass(hibernate.Wake)
+	s.arrive(t)
+	if _, refused := s.pass(hibernate.Wake); !strings.Contains(refused, "instances of web were started and are stopped again") || !strings.Contains(refused, "kms:CreateGrant") {
+		t.Errorf("it says %q", refused)
+	}
+	if !suspended(*s.groups["web"], "Launch") {
+		t.Error("its processes work, and replace what is stopped")
+	}
+}
+
+func TestWhichGroupsDoNotStopTheirInstancesAndWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		make func(a *account)
+		want string
+	}{
+		"one with a spot instance":   {func(a *account) { a.instances["i-web-1"].InstanceLifecycle = ec2types.InstanceLifecycleTypeSpot }, "its instance i-web-1 is a spot instance"},
+		"one with an instance store": {func(a *account) { a.instances["i-web-1"].RootDeviceType = ec2types.DeviceTypeInstanceStore }, "i-web-1 is an instance store"},
+		"one that does nothing already": {func(a *account) {
+			for _, name := range processes() {
+				a.groups["web"].SuspendedProcesses = append(a.groups["web"].SuspendedProcesses, types.SuspendedProcess{ProcessName: aws.String(name)})
+			}
+		}, "its processes are suspended already"},
+		"one with a warm pool": {func(a *account) { a.groups["web"].WarmPoolConfiguration = &types.WarmPoolConfiguration{} }, "warm pool"},
+	} {
+		s := newStopStory(t)
+		c.make(s.account)
+		if step, refused := s.pass(hibernate.Shutdown); !step.Done || refused != "" || len(step.Record.LeftOut) != 1 || !strings.Contains(step.Record.LeftOut[0], c.want) || len(s.asked) > 0 {
+			t.Errorf("%s: %+v, %q", name, step, refused)
+		}
+		named := &hibernate.ASGParameters{Selector: &hibernate.CloudSelector{IDs: []string{"web"}}, Strategy: hibernate.StopInstances}
+		if err := s.sleeps().Validate(t.Context(), executors.SleepCall{Params: named}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: where it is named it says %v", name, err)
+		}
+	}
+}
+
+func TestAGroupWhoseInstancesComeOrGoIsWaitedFor(t *testing.T) {
+	s := newStopStory(t)
+	s.groups["web"].Instances[0].LifecycleState = types.LifecycleStatePending
+	if step, refused := s.pass(hibernate.Shutdown); step.Done || refused != "" || len(s.record.Resources) > 0 || len(s.asked) > 0 {
+		t.Errorf("%+v, %q", step, refused)
+	}
+}
+
+func TestRestoreDataWithoutProcessesStartsNothing(t *testing.T) {
+	s := newStopStory(t)
+	s.asleep()
+	for before, want := range map[string]string{`{"min":2,"desired":3,"max":5}`: "does not say which processes", `{"min":"two"}`: "the restore data of web: "} {
+		r := s.record.Resources[0]
+		r.Before = json.RawMessage(before)
+		call := executors.SleepCall{Params: stopping(), Operation: hibernate.Wake, Now: time.Now()}
+		if results := s.sleeps().Wake(t.Context(), call, []hibernate.Due{{Resource: r}}); len(results) != 1 || results[0].Err == nil || !strings.Contains(results[0].Err.Error(), want) || len(s.asked) > 0 {
+			t.Errorf("it says %+v and asks for %q", results, s.asked)
+		}
+	}
+}
