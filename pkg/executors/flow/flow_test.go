@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/sleepertest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -93,11 +94,34 @@ func TestADryRunOfASuspendWithoutAnEnd(t *testing.T) {
 	}
 }
 
+// nothing is a target of which nothing is put to sleep.
+type nothing struct{ delay time.Duration }
+
+func (nothing) Sleeper() executors.Sleeper { return Noop{} }
+
+func (n nothing) Call() executors.SleepCall {
+	return executors.SleepCall{Params: &hibernate.NoopParameters{Delay: &document.Duration{Duration: n.delay}}}
+}
+
+func (nothing) State(*testing.T) map[string]string {
+	return map[string]string{noopResource: "as it is"}
+}
+func (nothing) Outside(string) bool      { return false }
+func (nothing) Unselect(*testing.T) bool { return false }
+func (nothing) Settle(*testing.T)        {}
+
+func TestANoopSleepsAsEveryTargetDoes(t *testing.T) {
+	for _, delay := range []time.Duration{0, 5 * time.Second} {
+		sleepertest.Run(t, func(*testing.T) sleepertest.Backend { return nothing{delay} })
+	}
+}
+
 // A target of type noop is asleep, and awake, once its delay has passed and it has failed
 // as often as it was to.
 func TestHowANoopIs(t *testing.T) {
 	began := time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
 	recorded := []hibernate.Resource{{ID: noopResource}}
+	woken := []hibernate.Resource{{ID: noopResource, WokenAt: &began}}
 	slow := hibernate.NoopParameters{Delay: &document.Duration{Duration: time.Minute}}
 	fails := hibernate.NoopParameters{FailShutdown: 2, FailWakeUp: 1}
 	for name, c := range map[string]struct {
@@ -118,10 +142,11 @@ func TestHowANoopIs(t *testing.T) {
 		"not before it has failed twice":                      {params: fails, op: hibernate.Shutdown, failures: 1, recorded: recorded, awake: true},
 		"then it does":                                        {params: fails, op: hibernate.Shutdown, failures: 2, recorded: recorded, asleep: true},
 		"before the wake begins it sleeps":                    {op: hibernate.Wake, after: -1, recorded: recorded, asleep: true},
-		"it wakes":                                            {op: hibernate.Wake, recorded: recorded, awake: true, ready: true},
-		"not before its delay is over, and sleeps until then": {params: slow, op: hibernate.Wake, after: time.Second, recorded: recorded, asleep: true},
-		"not before it has failed once":                       {params: fails, op: hibernate.Wake, recorded: recorded, asleep: true},
-		"then it wakes":                                       {params: fails, op: hibernate.Wake, failures: 1, recorded: recorded, awake: true, ready: true},
+		"before it is asked to wake it sleeps":                {op: hibernate.Wake, recorded: recorded, asleep: true},
+		"it wakes":                                            {op: hibernate.Wake, recorded: woken, awake: true, ready: true},
+		"not before its delay is over, and sleeps until then": {params: slow, op: hibernate.Wake, after: time.Second, recorded: woken, asleep: true},
+		"not before it has failed once":                       {params: fails, op: hibernate.Wake, recorded: woken, asleep: true},
+		"then it wakes":                                       {params: fails, op: hibernate.Wake, failures: 1, recorded: woken, awake: true, ready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			call := executors.SleepCall{Params: &c.params, Operation: c.op, Failures: c.failures, Recorded: c.recorded, Now: began.Add(c.after), StartedAt: began}

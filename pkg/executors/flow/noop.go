@@ -19,11 +19,14 @@ const noopResource = "noop"
 // Validate finds nothing wrong.
 func (Noop) Validate(context.Context, executors.SleepCall) error { return nil }
 
-// Observe is asleep, or awake, once its delay has passed.
-func (Noop) Observe(_ context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
+// Observe is asleep, or awake, once it was asked for and its delay has passed.
+func (Noop) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	p, ok := call.Params.(*hibernate.NoopParameters)
 	if !ok {
 		return nil, fmt.Errorf("the parameters are %T", call.Params)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	fails := p.FailShutdown
 	if call.Operation == hibernate.Wake {
@@ -33,6 +36,7 @@ func (Noop) Observe(_ context.Context, call executors.SleepCall) ([]hibernate.Ob
 	o := hibernate.Observation{ID: noopResource, UID: noopResource, Before: json.RawMessage(`{}`)}
 	known := len(call.Recorded) > 0
 	if call.Operation == hibernate.Wake {
+		done = done && (!known || call.Recorded[0].WokenAt != nil)
 		o.Awake, o.Ready, o.Asleep = done, done, !done
 	} else {
 		o.Asleep = done && known
@@ -42,21 +46,21 @@ func (Noop) Observe(_ context.Context, call executors.SleepCall) ([]hibernate.Ob
 }
 
 // Shutdown fails as often as it was asked to.
-func (Noop) Shutdown(_ context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+func (Noop) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, _ := call.Params.(*hibernate.NoopParameters)
-	return pretend(due, p != nil && call.Failures < p.FailShutdown)
+	return pretend(ctx, due, p != nil && call.Failures < p.FailShutdown)
 }
 
 // Wake fails as often as it was asked to.
-func (Noop) Wake(_ context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+func (Noop) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, _ := call.Params.(*hibernate.NoopParameters)
-	return pretend(due, p != nil && call.Failures < p.FailWakeUp)
+	return pretend(ctx, due, p != nil && call.Failures < p.FailWakeUp)
 }
 
-func pretend(due []hibernate.Due, fails bool) []executors.SleepResult {
+func pretend(ctx context.Context, due []hibernate.Due, fails bool) []executors.SleepResult {
 	var out []executors.SleepResult
 	for _, d := range due {
-		r := executors.SleepResult{ID: d.ID}
+		r := executors.SleepResult{ID: d.ID, Err: ctx.Err()}
 		if fails {
 			r.Err = fmt.Errorf("it was asked to fail")
 		}

@@ -42,6 +42,7 @@ func Run(t *testing.T, build func(t *testing.T) Backend) {
 		"a wake that comes at once ends as it was":             atOnce,
 		"an agent that dies half-way is followed by another":   halfDone,
 		"a call whose context has ended changes nothing":       cancelled,
+		"what is late is not said to be done":                  late,
 		"what was selected wakes whatever its tags say by now": unselected,
 	} {
 		t.Run(name, func(t *testing.T) { ask(t, build(t)) })
@@ -264,6 +265,40 @@ func cancelled(t *testing.T, w Backend) {
 	w.Settle(t)
 	if diff := cmp.Diff(before, w.State(t)); diff != "" {
 		t.Errorf("it has an effect (-was +is):\n%s", diff)
+	}
+}
+
+// late has a target be on its way, and calls whose time is over: a timeout is a failure, and
+// what has not arrived is not there.
+func late(t *testing.T, w Backend) {
+	x, before := newTarget(w), w.State(t)
+	x.lateFor(t, hibernate.Shutdown)
+	x.through(t, hibernate.Shutdown, whole)
+	x.asleep(t, before)
+	x.lateFor(t, hibernate.Wake)
+	x.through(t, hibernate.Wake, whole)
+	x.awake(t, before)
+}
+
+func (x *target) lateFor(t *testing.T, op hibernate.Operation) {
+	t.Helper()
+	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	step := x.look(t, op)
+	seen, err := x.Sleeper().Observe(over, x.call(op))
+	if err == nil && (len(seen) == 0 || slices.ContainsFunc(seen, func(o hibernate.Observation) bool { return o.Unseen == "" })) {
+		t.Errorf("%s: a look whose time is over is no failure: %+v", op, seen)
+	}
+	for _, r := range x.act(over, op, step.Due) {
+		if r.Err == nil {
+			t.Errorf("%s: %s is said to be asked for, and the time was over", op, r.ID)
+		}
+	}
+	good(t, x.act(t.Context(), op, step.Due))
+	step, underWay := x.look(t, op), x.State(t)
+	x.Settle(t)
+	if diff := cmp.Diff(underWay, x.State(t)); step.Done && diff != "" {
+		t.Errorf("%s is said to be done while it is under way (-was +is):\n%s", op, diff)
 	}
 }
 
