@@ -93,7 +93,7 @@ func (s stops) observed(g types.AutoScalingGroup, recorded *hibernate.Resource) 
 		return o
 	case recorded == nil && slices.ContainsFunc(members, func(i types.Instance) bool { return i.LifecycleState != types.LifecycleStateInService }):
 		return o // its instances come or go
-	case told(g) && !(up > 0 && sleepsFor(recorded)):
+	case told(g) && (up == 0 || !sleepsFor(recorded)):
 		o.Asleep, o.Starting = up+len(stopping) == 0, len(starting) > 0
 		return o
 	}
