@@ -2,6 +2,7 @@ package aws
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,9 +10,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	awsasg "github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/asg"
+	awsec2 "github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/ec2"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/sleepertest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
@@ -88,3 +92,112 @@ func (w *groups) Unselect(t *testing.T) bool {
 func (w *groups) Settle(*testing.T) {}
 
 func TestAutoScalingGroups(t *testing.T) { sleepertest.Run(t, newGroups) }
+
+// kept is a world of Auto Scaling groups whose instances are stopped.
+type kept struct {
+	*groups
+	machines *ec2.Client
+}
+
+func newKept(t *testing.T) sleepertest.Backend {
+	w := newGroups(t).(*groups)
+	held := &autoscaling.SuspendProcessesInput{AutoScalingGroupName: aws.String("stg-web"), ScalingProcesses: []string{"Terminate", "AddToLoadBalancer"}}
+	if _, err := w.api.SuspendProcesses(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	return kept{w, ec2.NewFromConfig(admin())}
+}
+
+func (w kept) Call() executors.SleepCall {
+	c := w.groups.Call()
+	c.Params.(*hibernate.ASGParameters).Strategy = hibernate.StopInstances
+	return c
+}
+
+// State is the size of each group, how its instances are, and which processes are suspended.
+func (w kept) State(t *testing.T) map[string]string {
+	t.Helper()
+	states := (&instances{api: w.machines}).State(t)
+	got, err := w.api.DescribeAutoScalingGroups(t.Context(), &autoscaling.DescribeAutoScalingGroupsInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, g := range got.AutoScalingGroups {
+		var is, held []string
+		for _, i := range g.Instances {
+			is = append(is, *i.InstanceId+" "+states[*i.InstanceId])
+		}
+		for _, p := range g.SuspendedProcesses {
+			held = append(held, *p.ProcessName)
+		}
+		slices.Sort(is)
+		slices.Sort(held)
+		out[*g.AutoScalingGroupName] = fmt.Sprintf("%d/%d/%d %q, suspended %q", *g.MinSize, *g.DesiredCapacity, *g.MaxSize, is, held)
+	}
+	return out
+}
+
+func TestAutoScalingGroupsThatKeepTheirInstances(t *testing.T) { sleepertest.Run(t, newKept) }
+
+// Instances that a group made are its own: a target of type ec2 leaves them alone, whatever
+// their tags say.
+func TestMembersOfAutoScalingGroupsAreNoTargetsOfEC2(t *testing.T) {
+	w := newGroups(t).(*groups)
+	machines := ec2.NewFromConfig(admin())
+	got, err := w.api.DescribeAutoScalingGroups(t.Context(), &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{"stg-web"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members []string
+	for _, i := range got.AutoScalingGroups[0].Instances {
+		members = append(members, *i.InstanceId)
+	}
+	tag := &ec2.CreateTagsInput{Resources: members, Tags: []ec2types.Tag{{Key: aws.String("env"), Value: aws.String("stg")}}}
+	if _, err := machines.CreateTags(t.Context(), tag); err != nil {
+		t.Fatal(err)
+	}
+	alone := launch(t, machines, 1, "env=stg")
+	sleeper := awsec2.New(session.NewPool(time.Now))
+	for name, c := range map[string]struct {
+		selector hibernate.CloudSelector
+		due      []string
+	}{
+		"by tags": {hibernate.CloudSelector{Tags: map[string]string{"env": "stg"}}, alone},
+		"by ids":  {hibernate.CloudSelector{IDs: members}, nil},
+	} {
+		ask := call(&hibernate.EC2Parameters{Selector: &c.selector})
+		ask.Operation = hibernate.Shutdown
+		seen, err := sleeper.Observe(t.Context(), ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := hibernate.Record{}.ToSleep(seen, time.Now())
+		var due []string
+		for _, d := range step.Due {
+			due = append(due, d.ID)
+		}
+		if !slices.Equal(due, c.due) || len(step.Record.LeftOut) != len(members) {
+			t.Errorf("%s: %q are due, left out are %q", name, due, step.Record.LeftOut)
+		}
+		for _, why := range step.Record.LeftOut {
+			if !strings.Contains(why, "it is a member of the Auto Scaling group stg-web, which would replace it") {
+				t.Errorf("%s: it says %q", name, why)
+			}
+		}
+		for _, r := range sleeper.Shutdown(t.Context(), ask, step.Due) {
+			if r.Err != nil {
+				t.Error(r.Err)
+			}
+		}
+	}
+	states := (&instances{api: machines}).State(t)
+	for _, id := range members {
+		if states[id] != "running" {
+			t.Errorf("member %s is %s", id, states[id])
+		}
+	}
+	if states[alone[0]] != "stopped" {
+		t.Errorf("the instance that is no member is %s", states[alone[0]])
+	}
+}
