@@ -49,6 +49,7 @@ type shared struct {
 	cluster *cluster.Cluster
 	admin   kubernetes.Interface
 	bin     string
+	plugin  string
 	agent   string // kubeconfig of the agent
 	dir     string
 	audit   string
@@ -74,7 +75,7 @@ func (s *shared) prepare(ctx context.Context) (err error) {
 	if err = s.startAWS(); err != nil {
 		return err
 	}
-	if s.bin, _, err = harness.Build(ctx, s.dir); err != nil {
+	if s.bin, s.plugin, err = harness.Build(ctx, s.dir); err != nil {
 		return err
 	}
 	s.audit = filepath.Join(s.dir, "audit.log")

@@ -1,0 +1,112 @@
+package hibernate_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
+)
+
+// A ReplicaSet that no Deployment has sleeps by itself; one of a Deployment follows it.
+func TestABareReplicaSetSleepsAndWakesAsItWas(t *testing.T) {
+	l := newLab(t)
+	l.runner(sleepRights()...)
+	l.deployment("web", 1)
+	sets, labels := l.admin.AppsV1().ReplicaSets(l.ns), map[string]string{"app": "bare"}
+	_, err := sets.Create(l.ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "bare"}, Spec: appsv1.ReplicaSetSpec{
+		Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.org/none"}}}},
+	}}, metav1.CreateOptions{})
+	l.must(err)
+	has := func(want int32) {
+		l.eventually(fmt.Sprintf("the ReplicaSet has %d pods", want), func() (bool, string) {
+			rs, err := sets.Get(l.ctx, "bare", metav1.GetOptions{})
+			l.must(err)
+			return *rs.Spec.Replicas == want && rs.Status.ReadyReplicas == want, fmt.Sprint(rs.Status)
+		})
+	}
+	has(2)
+	l.sleeper("nights", workloads())
+	l.annotate("nights", map[string]string{annotations.HoldState: "asleep"})
+	l.phaseOf("nights", hibernate.Hibernated, "")
+	has(0)
+	var ids []string
+	for _, r := range l.restoreData("nights", "apps").Resources {
+		ids = append(ids, r.ID)
+	}
+	if got, want := strings.Join(ids, " "), "deployments.apps/"+l.ns+"/web replicasets.apps/"+l.ns+"/bare"; got != want {
+		t.Errorf("recorded are %s, want %s", got, want)
+	}
+	l.annotate("nights", map[string]string{annotations.HoldState: "awake"})
+	l.phaseOf("nights", hibernate.Active, "")
+	has(2)
+}
+
+func TestARunHasAPlanAwakeWhileItWorks(t *testing.T) {
+	l := newLab(t)
+	l.runner(append(sleepRights(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "patch"}})...)
+	l.deployment("orders", 3)
+	now := time.Now().UTC()
+	l.sleeper("nights", fmt.Sprintf("schedule: {offHours: [{start: %q, end: %q}]}\ntargets: [{name: apps, type: workload}]\n", now.Add(-2*time.Minute).Format("15:04"), now.Add(time.Hour).Format("15:04")))
+	l.phaseOf("nights", hibernate.Hibernated, "")
+	text := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: up, type: wake, properties: {plan: nights}}\n  - {name: work, type: suspend}\n"
+	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewPlan(l.ns, "upgrade", text, ""), metav1.CreateOptions{})
+	l.must(err)
+	l.eventually("the plan is taken up", func() (bool, string) {
+		a := l.annotationsOf("upgrade")
+		return a[annotations.StatusObserved] != "", fmt.Sprint(a)
+	})
+	l.annotate("upgrade", map[string]string{annotations.Trigger: "t"})
+	run := ""
+	l.eventually("the run works while all is awake", func() (bool, string) {
+		runs, err := l.admin.CoreV1().ConfigMaps(l.ns).List(l.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun})
+		l.must(err)
+		if len(runs.Items) != 1 {
+			return false, fmt.Sprintf("%d runs", len(runs.Items))
+		}
+		run = runs.Items[0].Name
+		progress := runs.Items[0].Annotations[annotations.StatusProgress]
+		return strings.Contains(progress, `"work"`) && l.replicas("orders") == 3, progress + l.annotationsOf("nights")[annotations.StatusMessage]
+	})
+	l.phaseOf("nights", hibernate.Active, "")
+	l.annotate("upgrade", map[string]string{annotations.Resume: run})
+	l.phaseOf("nights", hibernate.Hibernated, "")
+	if got := l.annotationsOf("nights")[annotations.HoldState]; got != "" || l.replicas("orders") != 0 {
+		t.Errorf("the run has ended: held %q, orders has %d", got, l.replicas("orders"))
+	}
+}
+
+// Somebody mends with the built plugin what a workload wakes to, and the agent takes it.
+func TestRestoreDataIsEditedByTheBuiltPlugin(t *testing.T) {
+	l := newLab(t)
+	l.runner(sleepRights()...)
+	l.deployment("orders", 3)
+	l.sleeper("nights", workloads())
+	l.annotate("nights", map[string]string{annotations.HoldState: "asleep"})
+	l.phaseOf("nights", hibernate.Hibernated, "")
+	editor := filepath.Join(t.TempDir(), "editor")
+	l.must(os.WriteFile(editor, []byte("#!/bin/sh\nexec sed -i -e 's/replicas: 3/replicas: 2/' -e 's/\"replicas\":3/\"replicas\":2/' \"$1\"\n"), 0o700))
+	t.Setenv("EDITOR", editor)
+	t.Setenv("KUBE_EDITOR", editor)
+	admin, err := world.cluster.KubeconfigFile("admin", world.cluster.AdminConfig())
+	l.must(err)
+	code, out, err := harness.Plugin(l.ctx, world.plugin, admin, "restore", "edit", "nights", "apps", "-n", l.ns)
+	l.must(err)
+	if want := "configmap/" + annotations.RestoreName("nights", "apps") + " edited: deployments.apps/" + l.ns + "/orders"; code != 0 || !strings.Contains(out, want) {
+		t.Fatalf("exit code %d, %q, want %q", code, out, want)
+	}
+	l.annotate("nights", map[string]string{annotations.HoldState: "awake"})
+	l.phaseOf("nights", hibernate.Active, "")
+	l.eventually("it wakes to what was edited", func() (bool, string) { return l.replicas("orders") == 2, fmt.Sprint(l.replicas("orders")) })
+}
