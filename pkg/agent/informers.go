@@ -222,6 +222,9 @@ func (a *Agent) observeNamespace(o any) {
 	a.memory.gates.Change(func(b *policy.Resolver) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
 	if closed {
 		a.enqueueGated()
+		for _, l := range a.memory.runs.Where(func(l *store.LiveRun) bool { return l.Object.Namespace == m.Name }) { // each asks it before its next step
+			a.enqueueRun(l.Key())
+		}
 	}
 	if !a.memory.plans.NamespaceChanged(m.Name, annotations.PauseText(m.Annotations), m.DeletionTimestamp != nil) {
 		return

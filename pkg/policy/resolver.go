@@ -54,8 +54,15 @@ type Query struct {
 // no policy, but a namespace that is closed binds it all the same.
 func (q Query) For(outsideWindow bool) Query {
 	if outsideWindow {
-		q.Own, q.Policies = StanzaText{Strategy: schedule.Permissive}, nil
+		return q.OfNamespace()
 	}
+	return q
+}
+
+// OfNamespace is the question for what the namespace alone restricts, whatever the object
+// and its policies say.
+func (q Query) OfNamespace() Query {
+	q.Own, q.Policies = StanzaText{Strategy: schedule.Permissive}, nil
 	return q
 }
 

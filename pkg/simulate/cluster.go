@@ -39,6 +39,7 @@ type planState struct {
 	created time.Time
 	set     schedule.Set
 	gate    *schedule.Gate
+	above   *schedule.Gate // what its namespace alone restricts
 	target  *trigger.Target
 	ledger  *ledger.Ledger
 	live    []*runState
@@ -55,7 +56,8 @@ func newCluster(s Scenario) (*cluster, error) {
 		if err != nil {
 			return nil, fmt.Errorf("plan %s: %w", p.key(), err)
 		}
-		state := &planState{Plan: p, uid: p.key(), created: s.From.Add(-time.Nanosecond), set: set, gate: gateOf(s.Book, p), target: targetOf(p)}
+		asks := p.Intent.Query(p.Namespace, p.Spec.Policies)
+		state := &planState{Plan: p, uid: p.key(), created: s.From.Add(-time.Nanosecond), set: set, gate: gateOf(s.Book, asks), above: gateOf(s.Book, asks.OfNamespace()), target: targetOf(p)}
 		state.item = &item{look: func() (time.Time, error) { return c.decide(state) }}
 		c.plans = append(c.plans, state)
 		c.timers.set(state.item, s.From)
@@ -63,12 +65,12 @@ func newCluster(s Scenario) (*cluster, error) {
 	return c, nil
 }
 
-// gateOf is what stands between a plan and its runs; nil where nothing does.
-func gateOf(book *policy.Resolver, p Plan) *schedule.Gate {
+// gateOf is the gate of one question; nil where nothing stands between.
+func gateOf(book *policy.Resolver, q policy.Query) *schedule.Gate {
 	if book == nil {
 		book = policy.NewResolver("")
 	}
-	return book.Between(p.Intent.Query(p.Namespace, p.Spec.Policies))
+	return book.Between(q)
 }
 
 // targetOf is the target of a plan, which is there. Its uid says no more than

@@ -132,6 +132,21 @@ func TestWindows(t *testing.T) {
 	})
 }
 
+func TestANamespaceThatIsClosedHoldsStepsOfRunsThatBegan(t *testing.T) {
+	book := policy.NewResolver("")
+	opens := day("03:00")
+	book.PutNamespace("shop", policy.StanzaText{Strategy: schedule.RestrictiveUntil, Until: &opens})
+	letThrough := withIntent(func(i *intent.Intent) {
+		until := day("00:30")
+		i.Bypass = intent.Bypass{Until: &until, Reason: "urgent"}
+	})
+	check(t, book, []row{
+		{"until it opens, and the time counts nowhere", span("00:00", "06:00"), nightly(cron("0 0-5 * * *"), letThrough, longest("90m"), spec(func(s *plan.Spec) {
+			s.Steps = []plan.Step{suspend("a", "45m"), suspend("b", "40m")}
+		})), nil, []string{"00:00 Ran", "01:00 Skipped(busy)", "02:00 Skipped(busy)", "03:00 Skipped(busy)", "04:00 Ran", "05:00 Skipped(busy)"}},
+	})
+}
+
 func TestPauseAndSkip(t *testing.T) {
 	hourly := cron("0 * * * *")
 	until := day("02:30")

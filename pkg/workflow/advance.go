@@ -25,6 +25,9 @@ type Signals struct {
 	Held string
 	// Hold is the closed gate, for a run that looks at it before each step.
 	Hold *run.ClosedGate
+	// Namespace is the run's namespace where it restricts change: every run looks at it
+	// before each disruptive step, whatever its plan says.
+	Namespace *run.ClosedGate
 	// Passed is who lets the run go on through a closed gate.
 	Passed *intent.Actor
 	// LookingSince is since when the present agent looks. The limits of cleanup
@@ -147,12 +150,12 @@ type advance struct {
 
 	// What a walk over the steps found.
 	moves  []Action
-	wait   *Action   // the wait that ends first
-	moved  bool      // a step began or ended: another walk may find more
-	shut   bool      // the gate keeps a step from beginning
-	paused bool      // a pause does
-	broke  string    // path of the step that failed, where what follows from that has not come
-	clock  time.Time // when the first of the steps that hold others is out of time
+	wait   *Action         // the wait that ends first
+	moved  bool            // a step began or ended: another walk may find more
+	shut   *run.ClosedGate // keeps a step from beginning
+	paused bool            // a pause does
+	broke  string          // path of the step that failed, where what follows from that has not come
+	clock  time.Time       // when the first of the steps that hold others is out of time
 	wants  []NodeDemand
 }
 

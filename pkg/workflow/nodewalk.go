@@ -112,8 +112,8 @@ func (a *advance) rollout(s scope, step plan.Step, path string) {
 }
 
 func (a *advance) heldBecause() string {
-	if a.sig.Hold != nil {
-		return a.sig.Hold.Message()
+	if by := cmp.Or(a.shut, a.sig.Hold); by != nil {
+		return by.Message()
 	}
 	return a.sig.Held
 }

@@ -11,8 +11,12 @@ import (
 )
 
 // held says whether a step may not begin yet: its gate is closed, or the plan is
-// paused. The gate comes first, for the time behind it counts nowhere.
-func (a *advance) held(s scope, step plan.Step) bool {
+// paused. The gate comes first, for the time behind it counts nowhere. A step that is only
+// skipped, because of another that failed, asks no gate: cleanup comes after it.
+func (a *advance) held(s scope, step plan.Step, failed string) bool {
+	if failed != "" && step.If == "" {
+		return a.stopped(s, nil)
+	}
 	return a.stopped(s, a.closed(s, step, false))
 }
 
@@ -21,14 +25,15 @@ func (a *advance) heldItem(s scope, loop plan.Step) bool {
 	return a.stopped(s, a.closed(s, loop, true))
 }
 
-func (a *advance) stopped(s scope, closed bool) bool {
+func (a *advance) stopped(s scope, by *run.ClosedGate) bool {
 	switch {
 	case s.cleanup():
 		return false
 	case a.j.End != nil:
 		return true
-	case closed:
-		a.waits("", a.sig.Hold.Until)
+	case by != nil:
+		a.shut = by
+		a.waits("", by.Until)
 		return true
 	case a.sig.Held != "":
 		a.paused = true
@@ -38,21 +43,29 @@ func (a *advance) stopped(s scope, closed bool) bool {
 	return false
 }
 
-// closed asks the gate before a step that has not begun. Under wait the run is
-// held until it opens; under abort it ends here.
-func (a *advance) closed(s scope, step plan.Step, always bool) bool {
-	looks := always || a.run.Spec.OnWindowClose == plan.CloseWait || a.run.Spec.OnWindowClose == plan.CloseAbort
-	if s.cleanup() || a.sig.Hold == nil || !looks || s.open || !a.tree.Disruptive(step) {
-		return false
+// closed asks what the run's namespace says, and the gate of its plan, before a step that
+// has not begun; nil where it may begin. Under wait the run is held until the gate opens;
+// under abort it ends here. What the namespace restricts holds every run.
+func (a *advance) closed(s scope, step plan.Step, always bool) *run.ClosedGate {
+	gate := a.sig.Hold
+	if !always && !a.looksAgain() {
+		gate = nil
 	}
-	if a.run.Spec.OnWindowClose == plan.CloseAbort && !a.sig.Hold.NotReady { // doubt holds, and ends nothing
-		if a.j.End == nil {
-			a.windowClosed()
-		}
-		return true
+	if s.cleanup() || s.open || gate == nil && a.sig.Namespace == nil || !a.tree.Disruptive(step) {
+		return nil
 	}
-	a.shut = true
-	return true
+	if gate == nil {
+		return a.sig.Namespace
+	}
+	if a.run.Spec.OnWindowClose == plan.CloseAbort && !gate.NotReady && a.j.End == nil { // doubt holds, and ends nothing
+		a.windowClosed()
+	}
+	return gate
+}
+
+// looksAgain says whether the run looks at the gate of its plan before each step.
+func (a *advance) looksAgain() bool {
+	return a.run.Spec.OnWindowClose == plan.CloseWait || a.run.Spec.OnWindowClose == plan.CloseAbort
 }
 
 // settle notes what holds the run between two steps. Time in which it is paused, or
@@ -60,13 +73,13 @@ func (a *advance) closed(s scope, step plan.Step, always bool) bool {
 func (a *advance) settle() {
 	asks := a.asking()
 	switch {
-	case a.working() || !a.shut && !a.paused && asks.IsZero():
+	case a.working() || a.shut == nil && !a.paused && asks.IsZero():
 		a.release()
-	case a.shut:
-		a.hold()
-		a.j.Message = a.sig.Hold.Message() + a.nodesLeft() + a.failedMeanwhile()
+	case a.shut != nil:
+		a.hold(a.shut)
+		a.j.Message = a.shut.Message() + a.nodesLeft() + a.failedMeanwhile()
 	case a.paused && asks.IsZero():
-		a.hold()
+		a.hold(nil)
 	default:
 		if rest := a.atRestSince(); rest.After(asks) {
 			asks = rest // until then something else was at work
@@ -127,7 +140,7 @@ func (a *advance) asking() time.Time {
 // hold notes since when the gate or a pause holds the run: also where nobody looked
 // when it closed. A pause does not say since when it stands. Whoever paused stopped
 // the run for as long as nothing of it was at work: the doubt is in its favour.
-func (a *advance) hold() {
+func (a *advance) hold(by *run.ClosedGate) {
 	if a.j.HeldSince != nil {
 		return
 	}
@@ -135,8 +148,8 @@ func (a *advance) hold() {
 	switch {
 	case a.sig.Held != "":
 		since = rest
-	case a.sig.Hold.Since != nil:
-		since = *a.sig.Hold.Since
+	case by.Since != nil:
+		since = *by.Since
 		if rest.After(since) {
 			since = rest
 		}
@@ -176,14 +189,14 @@ func (a *advance) worked(until *time.Time) {
 // holdAhead notes a hold that began while nobody looked, before the clock is asked:
 // would another walk come to a closed gate or a pause, and nothing be at work?
 func (a *advance) holdAhead() {
-	gated := a.sig.Hold != nil && (a.run.Spec.OnWindowClose != plan.CloseFinish || a.tree.Loops())
+	gated := a.sig.Namespace != nil || a.sig.Hold != nil && (a.looksAgain() || a.tree.Loops())
 	if !gated && a.sig.Held == "" || a.j.HeldSince != nil || a.j.RetryAt != nil && a.now.Before(*a.j.RetryAt) || a.working() {
 		return
 	}
 	j := *a.j
 	j.Steps = append([]run.Record(nil), j.Steps...)
 	ahead := &advance{run: a.run, tree: a.tree, j: &j, now: a.now, sig: a.sig, timeless: true}
-	if _, _, more := ahead.walk(plan.SectionSteps, a.run.Spec.Steps); more && (ahead.shut || ahead.paused) && !ahead.working() {
-		a.hold()
+	if _, _, more := ahead.walk(plan.SectionSteps, a.run.Spec.Steps); more && (ahead.shut != nil || ahead.paused) && !ahead.working() {
+		a.hold(ahead.shut)
 	}
 }

@@ -230,3 +230,116 @@ func TestAGroupsTimeStandsStillWhileTheRunIsHeld(t *testing.T) {
 		})
 	}
 }
+
+// What a namespace restricts holds the steps of every run, whatever its plan says of its
+// own window; what a run cleans up, and what disrupts nothing, goes on.
+func TestANamespaceThatIsRestrictiveHoldsTheNextDisruptiveStepOfEveryRun(t *testing.T) {
+	since := coretest.Clock("02:05")
+	until := coretest.Clock("05:00")
+	closed := func() *run.ClosedGate {
+		return &run.ClosedGate{Reason: "namespace: RestrictiveUntil 05:00 by jane: inventory", Since: &since, Opens: &until, Until: until}
+	}
+	const steps = `steps:
+- {name: hold, type: suspend, properties: {duration: 10h}}
+- {name: look, type: webhook, disruptive: false, properties: {url: "https://h.example"}}
+- {name: call, type: webhook, properties: {url: "https://h.example"}}
+onFailure: [{name: tell, type: webhook, properties: {url: "https://h.example"}}]
+finally: [{name: fin, type: webhook, properties: {url: "https://h.example"}}]`
+	suspended := func(t *testing.T, more string) (run.Run, run.Journal) {
+		t.Helper()
+		r := coretest.RunOf(t, more+"\n"+steps)
+		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+		return r, j
+	}
+	looked := func(t *testing.T, more string) (run.Run, run.Journal) {
+		t.Helper()
+		r, j := suspended(t, more)
+		j = workflow.Note(r, j, "hold", workflow.StepResult{Done: true}, coretest.Clock("02:01"))
+		j, _ = workflow.Advance(r, j, coretest.Clock("02:01"), workflow.Signals{Namespace: closed()})
+		return r, workflow.Note(r, j, "look", workflow.StepResult{Done: true}, coretest.Clock("02:02"))
+	}
+	for _, onClose := range []string{"finish", "wait"} {
+		t.Run(onClose, func(t *testing.T) {
+			r, j := suspended(t, "maxDuration: 1h\nonWindowClose: "+onClose)
+			sig := workflow.Signals{Namespace: closed()}
+			if onClose == "wait" {
+				sig.Hold = closed()
+			}
+			j, m := workflow.Advance(r, j, coretest.Clock("02:10"), sig)
+			if m.Path != "hold" || j.HeldSince != nil {
+				t.Fatalf("the step at work goes on: %+v, held since %v", m, j.HeldSince)
+			}
+			j = workflow.Note(r, j, "hold", workflow.StepResult{Done: true}, coretest.Clock("02:20"))
+			j, m = workflow.Advance(r, j, coretest.Clock("02:20"), sig)
+			if m.Act != workflow.ActPass || m.Path != "look" {
+				t.Fatalf("a step that disrupts nothing: %+v", m)
+			}
+			j = workflow.Note(r, j, "look", workflow.StepResult{Done: true}, coretest.Clock("02:21"))
+			j, m = workflow.Advance(r, j, coretest.Clock("02:21"), sig)
+			if m.Act != workflow.ActWait || !m.WakeAt.Equal(until) || coretest.Record(j, "call").Phase != run.StepPending {
+				t.Fatalf("%+v, call is %s", m, coretest.Record(j, "call").Phase)
+			}
+			if j.HeldSince == nil || !j.HeldSince.Equal(coretest.Clock("02:21")) || !strings.Contains(j.Message, "05:00:00Z") || !strings.Contains(j.Message, "by jane: inventory") {
+				t.Errorf("held since %v, it says %q", j.HeldSince, j.Message)
+			}
+			if j, _ = workflow.Advance(r, j, coretest.Clock("04:59"), sig); j.End != nil {
+				t.Fatalf("the wait counts in maxDuration: %+v", j.End)
+			}
+			j, m = workflow.Advance(r, j, until, workflow.Signals{})
+			if m.Act != workflow.ActPass || m.Path != "call" || j.HeldSince != nil || j.Message != "" {
+				t.Errorf("once it may go on: %+v, held since %v, %q", m, j.HeldSince, j.Message)
+			}
+		})
+	}
+	t.Run("the window of its own plan holds no step under finish", func(t *testing.T) {
+		r, j := looked(t, "")
+		if _, m := workflow.Advance(r, j, coretest.Clock("02:21"), workflow.Signals{Hold: closed()}); m.Path != "call" {
+			t.Errorf("%+v", m)
+		}
+	})
+	t.Run("cleanup goes on", func(t *testing.T) {
+		r, j := suspended(t, "")
+		sig := workflow.Signals{Namespace: closed()}
+		j = workflow.Note(r, j, "hold", permanent("Down"), coretest.Clock("02:20"))
+		j, m := workflow.Advance(r, j, coretest.Clock("02:20"), sig)
+		if m.Act != workflow.ActPass || m.Path != "onFailure/tell" {
+			t.Fatalf("after a failure: %+v %+v", m, j.End)
+		}
+		j = workflow.Note(r, j, "onFailure/tell", workflow.StepResult{Done: true}, coretest.Clock("02:21"))
+		if _, m = workflow.Advance(r, j, coretest.Clock("02:21"), sig); m.Path != "finally/fin" {
+			t.Errorf("in the end: %+v", m)
+		}
+	})
+	t.Run("an abort of a run that is held cleans up at once", func(t *testing.T) {
+		r, j := looked(t, "")
+		sig := workflow.Signals{Namespace: closed(), Abort: &run.End{Phase: run.Aborted, Reason: "Aborted"}}
+		if _, m := workflow.Advance(r, j, coretest.Clock("02:30"), sig); m.Path != "finally/fin" {
+			t.Errorf("%+v", m)
+		}
+	})
+	t.Run("nobody looked when it closed", func(t *testing.T) {
+		r, j := looked(t, "maxDuration: 1h")
+		j, _ = workflow.Advance(r, j, coretest.Clock("04:30"), workflow.Signals{Namespace: closed()})
+		if j.End != nil || j.HeldSince == nil || !j.HeldSince.Equal(since) {
+			t.Errorf("held since %v, end %+v", j.HeldSince, j.End)
+		}
+	})
+	t.Run("a step beside it that is at work goes on", func(t *testing.T) {
+		r := coretest.RunOf(t, "steps: ["+parallel(0, coretest.Hook("a"), coretest.Hook("b", "dependsOn: [c]"), coretest.Hook("c"))+"]")
+		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+		j = workflow.Note(r, j, "g/c", workflow.StepResult{Done: true}, coretest.Clock("02:10"))
+		j, m := workflow.Advance(r, j, coretest.Clock("02:10"), workflow.Signals{Namespace: closed()})
+		if m.Path != "g/a" || coretest.Record(j, "g/b").Phase != run.StepPending || j.HeldSince != nil {
+			t.Errorf("%+v, b is %s, held since %v", m, coretest.Record(j, "g/b").Phase, j.HeldSince)
+		}
+	})
+	t.Run("a loop takes no other item, and says why", func(t *testing.T) {
+		r := coretest.RunOf(t, "steps: ["+loopOf("", coretest.Hook("x"))+"]")
+		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+		j = workflow.Note(r, j, "roll", picks("i", "k"), coretest.Clock("02:01"))
+		j, m := workflow.Advance(r, j, coretest.Clock("02:06"), workflow.Signals{Namespace: closed(), Hold: closed()})
+		if m.Act != workflow.ActWait || !strings.Contains(j.Message, "inventory") {
+			t.Errorf("%+v, it says %q", m, j.Message)
+		}
+	})
+}

@@ -69,7 +69,7 @@ func (a *advance) section(name plan.Section, steps []plan.Step) (Action, bool) {
 // the section ended on the way.
 func (a *advance) walk(name plan.Section, steps []plan.Step) (over bool, failed string, more bool) {
 	for {
-		a.moves, a.wait, a.moved, a.shut, a.paused, a.broke, a.clock, a.wants = nil, nil, false, false, false, "", time.Time{}, nil
+		a.moves, a.wait, a.moved, a.shut, a.paused, a.broke, a.clock, a.wants = nil, nil, false, nil, false, "", time.Time{}, nil
 		over, failed = a.sequence(scope{section: name, steps: steps})
 		if name == plan.SectionSteps && a.j.End != nil {
 			return false, "", false
@@ -185,7 +185,7 @@ func (a *advance) one(s scope, step plan.Step, failed string) (over bool, bad st
 		return false, ""
 	}
 	if a.record(path).Phase == run.StepPending {
-		if a.held(s, step) {
+		if a.held(s, step, failed) {
 			return false, ""
 		}
 		a.begin(path, step, failed, s.cleanup())

@@ -77,7 +77,7 @@ func (w *ranger) mayBegin(rec run.Record) {
 	way := w.g.way(rec.Path)
 	s := way[len(way)-1]
 	if plan.SectionOf(rec.Path) == plan.SectionSteps {
-		w.mayGo(rec.Path, way, w.g.run.Spec.OnWindowClose != plan.CloseFinish)
+		w.mayGo(rec.Path, way, w.binds || w.g.run.Spec.OnWindowClose != plan.CloseFinish)
 	}
 	for i, sibling := range s.siblings {
 		if sibling == s.bush {

@@ -49,6 +49,7 @@ type ranger struct {
 	replace bool
 	paused  bool
 	gate    *run.ClosedGate
+	binds   bool // it is the namespace that is closed
 	resume  bool
 	approve *workflow.Answer
 	reject  *workflow.Answer
@@ -119,6 +120,9 @@ func (w *ranger) dies(where string) bool {
 
 func (w *ranger) signals() workflow.Signals {
 	sig := workflow.Signals{Abort: w.abort, Replace: w.replace, LookingSince: w.since, Hold: w.gate, Approve: w.approve, Reject: w.reject}
+	if w.binds {
+		sig.Namespace = w.gate
+	}
 	if w.paused {
 		sig.Held = "paused"
 	}
@@ -309,6 +313,7 @@ func (w *ranger) turnGate() {
 	}
 	since := w.now
 	w.gate = &run.ClosedGate{Reason: "closed", Since: &since}
+	w.binds = w.draw(3, "is the namespace's") == 1
 	if w.draw(2, "opens by itself") == 1 {
 		w.gate.Until = w.now.Add(8 * time.Hour)
 	}

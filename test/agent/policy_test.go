@@ -259,6 +259,58 @@ func TestAWindowThatClosesBetweenTwoStepsHoldsOrEndsTheRun(t *testing.T) {
 	}
 }
 
+// A namespace that is closed during a long suspend of a run holds its next step, also where
+// the plan says nothing of its window, until it is open again; an abort cleans up meanwhile.
+func TestANamespaceThatIsClosedDuringALongSuspendHoldsTheNextStep(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	says := func(strategy, until any) {
+		l.Helper()
+		notes := map[string]any{annotations.ChangeStrategy: strategy, annotations.RestrictiveUntil: until, annotations.Actor(annotations.ChangeStrategy): "ann", annotations.Reason(annotations.ChangeStrategy): "inventory"}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": notes}})
+		l.must(err)
+		_, err = l.admin.CoreV1().Namespaces().Patch(l.ctx, l.ns, types.MergePatchType, patch, metav1.PatchOptions{})
+		l.must(err)
+	}
+	held := func(name, until string) {
+		l.Helper()
+		l.eventually(name+" is held", func() (bool, string) {
+			runs := l.runs(name)
+			return len(runs) == 1 && runs[0].journal.HeldSince != nil && strings.Contains(runs[0].journal.Message, until) && strings.Contains(runs[0].journal.Message, "ann"), describeRuns(runs)
+		})
+	}
+	calls := func(path string) int { return len(l.hooks.Keys("/" + l.ns + path)) }
+	l.plan("goes-on", "maxDuration: 1h"+twoSteps)
+	l.plan("ends", "maxDuration: 1h"+strings.ReplaceAll(twoSteps, "HOOK/", "HOOK/ends/"))
+	resumes := map[string]string{}
+	for _, name := range []string{"goes-on", "ends"} {
+		l.seen(name)
+		l.trigger(name, "t")
+		resumes[name] = l.running(name, "hold").run.Name
+	}
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second).Format(time.RFC3339)
+	says("RestrictiveUntil", until)
+	for name, r := range resumes {
+		l.annotate(name, map[string]string{annotations.Resume: r})
+		held(name, until)
+	}
+	l.expect(l.maint("status"), 0, "inventory")
+	l.expect(l.maint("describe", "goes-on"), 0, "waits for its window, which opens at", "inventory")
+	l.expect(l.maint("why", "goes-on"), 3, "change is not permitted: namespace: RestrictiveUntil", "inventory")
+	l.annotate("ends", map[string]string{annotations.Abort: resumes["ends"]})
+	if end := l.ended("ends", 1)[0]; end.journal.Phase != run.Aborted || calls("/ends/over") != 1 || calls("/ends/call") != 0 {
+		t.Errorf("aborted, it ended %s; finally was called %d times, the step %d times", end.journal.Phase, calls("/ends/over"), calls("/ends/call"))
+	}
+	if n := calls("/call"); n != 0 {
+		t.Errorf("the step was called %d times in a closed namespace", n)
+	}
+	says(nil, nil)
+	end := l.ended("goes-on", 1)[0]
+	if end.journal.Phase != run.Succeeded || end.journal.HeldSeconds == 0 || calls("/call") != 1 || calls("/over") != 1 {
+		t.Errorf("ended %s, held for %d s, called %d times, finally %d times", end.journal.Phase, end.journal.HeldSeconds, calls("/call"), calls("/over"))
+	}
+}
+
 func TestACalendarClosesAPolicyAndItsFaultyLinesAreTold(t *testing.T) {
 	l := newLab(t)
 	today := time.Now().UTC()

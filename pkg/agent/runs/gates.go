@@ -9,7 +9,27 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
+
+// askGates asks what stands before the next step of a run that has begun: its namespace,
+// always, and its own gate, where the plan says so.
+func (c *Controller) askGates(sig *workflow.Signals, l *store.CachedRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) {
+	if c.Gates.NamespaceSet(cm.Namespace) {
+		above := in.Query(cm.Namespace, nil).OfNamespace()
+		if sig.Namespace = run.ClosedFor(c.Gates.Ask(above), l.Run.Name, in.Bypass, now); sig.Namespace == nil {
+			above.Bypass = nil
+			sig.Passed = run.PassedBy(c.Gates.Ask(above), run.Request{}, in, now)
+		}
+	}
+	if !asksAgain(l.Run.Spec.OnWindowClose, l.Run.Tree().Loops()) {
+		return
+	}
+	if sig.Hold = c.holdOf(l, cm, in, now); sig.Hold == nil {
+		sig.Passed = c.passedBy(l, now)
+		sig.ClosesAt = c.closesAt(l, cm, in, now)
+	}
+}
 
 // holdOf asks the gate of a run; nil where it may go on.
 func (c *Controller) holdOf(l *store.CachedRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) *run.ClosedGate {

@@ -155,12 +155,8 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Documents.Pauses(l.Object.Namespace), now)
 	sig.LookingSince = c.LookingSince()
 	sig.Replace = trigger.Yields(l.Run, c.siblings(l))
-	if l.Journal.Phase == run.Running && asksAgain(l.Run.Spec.OnWindowClose, l.Run.Tree().Loops()) {
-		sig.Hold = c.holdOf(l, cm, in, now)
-		if sig.Hold == nil {
-			sig.Passed = c.passedBy(l, now)
-			sig.ClosesAt = c.closesAt(l, cm, in, now)
-		}
+	if l.Journal.Phase == run.Running {
+		c.askGates(&sig, l, cm, in, now)
 	}
 	sig.Nodes = c.Nodes.States(l.Key())
 	return sig

@@ -206,6 +206,64 @@ func TestARunThatIsPausedBeginsNoStep(t *testing.T) {
 	}
 }
 
+// What the namespace says is asked before each step of a run at work, whatever its plan says
+// of its own window; what it cleans up is not held.
+func TestARunInANamespaceThatIsClosedMeanwhileBeginsNoStep(t *testing.T) {
+	const cleans = "steps:\n- {name: hold, type: suspend, properties: {duration: 30s}}\n- " + hook + "}\nfinally: [{name: fin, type: webhook, properties: {url: 'https://h.example.org'}}]\n"
+	for name, c := range map[string]struct {
+		closes func(w *world)
+		said   string
+		opens  func(w *world)
+		did    []string
+		passed string
+		phase  run.Phase
+	}{
+		"until somebody opens it": {
+			closes: func(w *world) { w.namespaceSays(shop, annotations.ChangeStrategy, "Restrictive") }, said: "namespace: Restrictive",
+			opens: func(w *world) { w.namespaceSays(shop, annotations.ChangeStrategy, "") }, did: []string{"pass hook#1", "pass finally/fin#1"}, phase: run.Succeeded,
+		},
+		"until an instant": {
+			closes: func(w *world) {
+				w.namespaceSays(shop, annotations.RestrictiveUntil, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+				w.namespaceSays(shop, annotations.ChangeStrategy, "RestrictiveUntil")
+			}, said: "waits for its window, which opens at ",
+			opens: func(w *world) { w.after(time.Hour) }, did: []string{"pass hook#1", "pass finally/fin#1"}, phase: run.Succeeded,
+		},
+		"and somebody lets the run through": {
+			closes: func(w *world) { w.namespaceSays(shop, annotations.ChangeStrategy, "Restrictive") }, said: "namespace: Restrictive",
+			opens: func(w *world) {
+				w.says(annotations.Actor(annotations.Bypass), "ann")
+				w.says(annotations.Bypass, runName+": fire")
+			}, did: []string{"pass hook#1", "pass finally/fin#1"}, passed: "ann", phase: run.Succeeded,
+		},
+		"and it is aborted: it cleans up": {
+			closes: func(w *world) { w.namespaceSays(shop, annotations.ChangeStrategy, "Restrictive") }, said: "namespace: Restrictive",
+			opens: func(w *world) { w.says(annotations.Abort, runName) }, did: []string{"pass finally/fin#1"}, phase: run.Aborted,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, cleans, func(w *world) {
+				w.begins("a")
+				w.after(time.Second)
+				c.closes(w)
+				w.after(10 * time.Minute)
+				w.did()
+				j := w.journal()
+				if j.Record("hold").Phase != run.StepSucceeded || j.Phase != run.Running || j.HeldSince == nil || !strings.Contains(j.Message, c.said) {
+					t.Fatalf("hold is %s in a run that is %s, held since %v: %q", j.Record("hold").Phase, j.Phase, j.HeldSince, j.Message)
+				}
+				c.opens(w)
+				w.after(time.Minute)
+				w.did(c.did...)
+				w.ends(c.phase, "")
+				if p := w.journal().Passed; c.passed != "" && (p == nil || p.Name != c.passed) || c.passed == "" && p != nil {
+					t.Errorf("passed: %+v", p)
+				}
+			})
+		})
+	}
+}
+
 func TestWhetherAPendingRunMayStart(t *testing.T) {
 	slot := func(r *run.Run) {
 		at := time.Now().UTC()
@@ -309,6 +367,22 @@ func TestWhetherAPendingRunMayStart(t *testing.T) {
 
 func (w *world) annotateNamespace(name, value string) {
 	w.cluster.Edit("namespaces", "", name, func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{annotations.Pause: value}) })
+	synctest.Wait()
+}
+
+// namespaceSays sets an annotation of a namespace, beside the others; empty takes it away.
+func (w *world) namespaceSays(name, key, value string) {
+	w.cluster.Edit("namespaces", "", name, func(u *unstructured.Unstructured) {
+		notes := u.GetAnnotations()
+		if notes == nil {
+			notes = map[string]string{}
+		}
+		notes[key] = value
+		if value == "" {
+			delete(notes, key)
+		}
+		u.SetAnnotations(notes)
+	})
 	synctest.Wait()
 }
 

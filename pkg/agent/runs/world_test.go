@@ -36,6 +36,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -196,7 +197,9 @@ func (w *world) begins(identity string) *agent {
 		a.PlanChanged(keyOf(o), nil)
 	})
 	live.Handle(a.Observe, a.Lost)
-	namespaces.Handle(func(any) {
+	namespaces.Handle(func(o any) {
+		m := o.(*metav1.PartialObjectMetadata)
+		a.Gates.Change(func(b *policy.Resolver) { b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
 		for _, l := range a.Runs.Where(func(*store.LiveRun) bool { return true }) {
 			a.Queue.Add(l.Key())
 		}
