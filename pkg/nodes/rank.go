@@ -146,7 +146,7 @@ func survey(w ClusterState) *ranker {
 		r.byName[s.Name] = s
 	}
 	for _, h := range w.Holds {
-		if s := r.byName[h.Node]; s != nil {
+		if s := r.byName[h.Node]; s != nil && s.backs(h) {
 			s.take(h)
 			r.busy[h.Claimant] = r.busy[h.Claimant] || !h.Failed
 		}
@@ -157,6 +157,12 @@ func survey(w ClusterState) *ranker {
 	}
 	r.count()
 	return r
+}
+
+// backs says whether the node's own record bears a hold out. What a journal says of a cordon
+// counts only with it: whoever may write a run would take slots from others.
+func (n *Node) backs(h Hold) bool {
+	return !h.Cordoned && !h.Failed || n.cordonedBy(h.Claimant)
 }
 
 func (s *site) take(h Hold) {

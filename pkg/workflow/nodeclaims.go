@@ -41,7 +41,7 @@ func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.C
 			_, rolls := one.RolloutNode(j, rec.Path)
 			switch {
 			case (t.Cordoned || t.Yielded) && !t.Drained:
-				holds = append(holds, nodes.Hold{Node: t.Name, Claimant: claimant, Path: rec.Path, Drain: rec.Path, Yielded: t.Yielded})
+				holds = append(holds, nodes.Hold{Node: t.Name, Claimant: claimant, Path: rec.Path, Drain: rec.Path, Yielded: t.Yielded, Cordoned: true})
 			case !t.Cordoned && !rolls:
 				since, found := DrainWait(j, rec.Path, t.Name)
 				wants = append(wants, nodes.Candidate{Node: t.Name, Claimant: claimant, Path: rec.Path, Next: true, Since: since, Blocked: found})

@@ -81,7 +81,7 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 		{
 			"a drain alone",
 			[]run.Record{drain("empty", run.DrainTarget{Name: "a", Cordoned: true}, run.DrainTarget{Name: "b", Cordoned: true, Drained: true}, run.DrainTarget{Name: "c"})},
-			[]nodes.Hold{{Node: "a", Claimant: who, Path: "empty", Drain: "empty"}},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "empty", Drain: "empty", Cordoned: true}},
 			[]nodes.Candidate{{Node: "c", Claimant: who, Path: "empty", Next: true, Since: began}},
 		},
 		{
@@ -93,19 +93,19 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 		{
 			"a rollout's drain that yielded",
 			[]run.Record{rollout(item("a", run.StepRunning)), drain("roll/a/drain", run.DrainTarget{Name: "a", Cordoned: true, Yielded: true})},
-			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/drain", Yielded: true}, {Node: "a", Claimant: who, Path: "roll/a/drain", Drain: "roll/a/drain", Yielded: true}},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/drain", Yielded: true}, {Node: "a", Claimant: who, Path: "roll/a/drain", Drain: "roll/a/drain", Yielded: true, Cordoned: true}},
 			nil,
 		},
 		{
 			"and other work beside it",
 			[]run.Record{rollout(item("a", run.StepRunning)), group("roll/a/both"), drain("roll/a/both/leave", run.DrainTarget{Name: "a", Cordoned: true, Yielded: true}), group("roll/a/both/copy")},
-			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll"}, {Node: "a", Claimant: who, Path: "roll/a/both/leave", Drain: "roll/a/both/leave", Yielded: true}},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll"}, {Node: "a", Claimant: who, Path: "roll/a/both/leave", Drain: "roll/a/both/leave", Yielded: true, Cordoned: true}},
 			nil,
 		},
 		{
 			"a drain of a rollout in a group of its own",
 			[]run.Record{rollout(item("a", run.StepRunning)), group("roll/a/both"), drain("roll/a/both/leave", run.DrainTarget{Name: "a", Cordoned: true})},
-			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/both/leave"}, {Node: "a", Claimant: who, Path: "roll/a/both/leave", Drain: "roll/a/both/leave"}},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/both/leave"}, {Node: "a", Claimant: who, Path: "roll/a/both/leave", Drain: "roll/a/both/leave", Cordoned: true}},
 			nil,
 		},
 		{"a drain that has ended", []run.Record{ended}, nil, nil},
@@ -124,7 +124,7 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 		{
 			"a rollout's drain of other nodes, too: of its own, once it is closed",
 			[]run.Record{rollout(item("a", run.StepRunning)), drain("roll/a/drain", run.DrainTarget{Name: "b", Cordoned: true}, run.DrainTarget{Name: "a", Cordoned: true})},
-			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/drain"}, {Node: "b", Claimant: who, Path: "roll/a/drain", Drain: "roll/a/drain"}, {Node: "a", Claimant: who, Path: "roll/a/drain", Drain: "roll/a/drain"}},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/drain"}, {Node: "b", Claimant: who, Path: "roll/a/drain", Drain: "roll/a/drain", Cordoned: true}, {Node: "a", Claimant: who, Path: "roll/a/drain", Drain: "roll/a/drain", Cordoned: true}},
 			nil,
 		},
 		{

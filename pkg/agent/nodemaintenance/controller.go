@@ -300,6 +300,15 @@ func drainsNow(l *store.LiveRun, path, node string) bool {
 	return rec != nil && slices.ContainsFunc(rec.Drains(), func(t run.DrainTarget) bool { return t.Name == node && t.Cordoned && !t.Yielded })
 }
 
+// cordonedFor says whether a node's own record names a claimant.
+func cordonedFor(n *nodeObject, claimant string) bool {
+	if n == nil {
+		return false
+	}
+	record, _ := nodes.ParseCordon(n.Annotations[annotations.StatusCordoned])
+	return record != nil && slices.Contains(record.By, claimant)
+}
+
 // confirm asks live whether nodes that rollouts want and that no watch shows are
 // gone, so that neither a new node counts as done nor one that is gone is waited for.
 // An agent that sees no nodes at all asks nobody.
@@ -385,6 +394,9 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 		}
 		c.engage(l, holds, wants)
 		for _, h := range holds {
+			if !h.Cordoned && k.Runs.Unclaimed(l.Key()) { // it begins nothing, and so it has nothing but what is cordoned for it
+				continue
+			}
 			h.Step = store.StepKey{Run: l.Key(), Path: h.Path}.String()
 			h.Stalled = k.stalls(ctx, l, h, now)
 			c.holds = append(c.holds, h)
@@ -402,7 +414,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 		c.steps[s.String()] = s
 		for i, name := range want.nodes {
 			w := wish{name, s}
-			if want.given[name] && want.bare && drainsNow(l, s.Path, name) { // the journal has it
+			if want.given[name] && want.bare && drainsNow(l, s.Path, name) && cordonedFor(objects[name], claimantOf(l)) { // the journal has it, and the node says so
 				continue
 			}
 			if want.given[name] { // until the run has taken it, or does not want it any more

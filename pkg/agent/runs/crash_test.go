@@ -408,5 +408,8 @@ func TestARunWithoutItsOpenEntryBeginsNothing(t *testing.T) {
 		w.after(time.Minute)
 		w.did("pass hook#1")
 		w.stuckIs("no open entry")
+		if !w.agent.Runs.Unclaimed(types.NamespacedName{Namespace: shop, Name: runName}) {
+			t.Error("what its journal says of nodes counts")
+		}
 	})
 }

@@ -37,9 +37,9 @@ const maxActs = 64
 // API server would refuse for ever is said on the plan: on the run it may not stand.
 func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
 	wake, err := c.advance(ctx, k)
-	stuck := ""
+	stuck, unclaimed := "", errors.Is(err, errUnclaimed)
 	switch {
-	case errors.Is(err, errUnclaimed): // whoever ends it wakes it
+	case unclaimed: // whoever ends it wakes it
 		abort := intent.Command(k.Namespace, "abort", k.Name)
 		stuck, wake, err = err.Error()+"; "+abort+" puts back what it changed and ends it", c.Now().Add(queue.ResyncPeriod), nil
 	case err != nil && client.IsRejectedForGood(err):
@@ -47,6 +47,9 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	}
 	if l := c.Runs.Live(k); l != nil && c.Runs.MarkStuck(k, stuck) {
 		c.Plans.Add(l.PlanKey())
+	}
+	if c.Runs.Live(k) != nil && c.Runs.MarkUnclaimed(k, unclaimed) {
+		c.Nodes.Enqueue()
 	}
 	return wake, err
 }

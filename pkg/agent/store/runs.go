@@ -173,15 +173,16 @@ type Runs struct {
 	orphans map[types.NamespacedName]*LiveRun // runs that vanished without us, until their entries are closed
 	Holds   *Holds
 	// recorded are those that stand as Running in the status of their plan.
-	recorded map[types.NamespacedName]bool
-	stuck    map[types.NamespacedName]string // what the API server refuses for good of what they would write
-	keys     *keys.Store
+	recorded  map[types.NamespacedName]bool
+	stuck     map[types.NamespacedName]string // what the API server refuses for good of what they would write
+	unclaimed map[types.NamespacedName]bool   // those at work without an open entry in their plan's ledger
+	keys      *keys.Store
 }
 
 // NewRuns knows of none. Those count that are signed with the agent's key.
 func NewRuns(signed *keys.Store) *Runs {
 	parsed := NewParsed[*CachedRun](maxParsedRuns, maxParsedRunsWeight).KeepHeavy()
-	r := &Runs{keys: signed, parsed: parsed, byKey: map[types.NamespacedName]*LiveRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*LiveRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}}
+	r := &Runs{keys: signed, parsed: parsed, byKey: map[types.NamespacedName]*LiveRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*LiveRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}, unclaimed: map[types.NamespacedName]bool{}}
 	r.Holds.read = func(cm *corev1.ConfigMap) run.Journal { return r.Whole(&LiveRun{Object: cm}).Journal }
 	return r
 }
@@ -361,6 +362,7 @@ func (r *Runs) forget(k types.NamespacedName) {
 	r.parsed.Remove(k)
 	delete(r.recorded, k)
 	delete(r.stuck, k)
+	delete(r.unclaimed, k)
 	pk := have.PlanKey()
 	delete(r.byPlan[pk], k)
 	if len(r.byPlan[pk]) == 0 {
@@ -394,6 +396,27 @@ func (r *Runs) MarkStuck(k types.NamespacedName, why string) bool {
 		delete(r.stuck, k)
 	}
 	return true
+}
+
+// MarkUnclaimed notes whether a run is at work without an open entry in its plan's ledger, and
+// says whether that is news.
+func (r *Runs) MarkUnclaimed(k types.NamespacedName, is bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unclaimed[k] == is {
+		return false
+	}
+	if r.unclaimed[k] = is; !is {
+		delete(r.unclaimed, k)
+	}
+	return true
+}
+
+// Unclaimed says whether a run was found to be at work without an open entry.
+func (r *Runs) Unclaimed(k types.NamespacedName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unclaimed[k]
 }
 
 // StuckOf says which of a plan's runs cannot go on, and why; empty where all can.
