@@ -95,16 +95,21 @@ func (a RunRef) For(run string) bool { return a.Run != "" && a.Run == run }
 // Said is what somebody did, by whom as far as known, and why: aborted by jane
 // (unverified): deploy window moved.
 func (a Actor) Said(what string) string {
-	if a.Name != "" {
-		what += " by " + a.Name
-		if !a.Verified {
-			what += " (unverified)"
-		}
+	if who := a.Who(); who != "" {
+		what += " by " + who
 	}
 	if a.Reason != "" {
 		what += ": " + a.Reason
 	}
 	return what
+}
+
+// Who is the name, marked where nobody has checked it: jane (unverified).
+func (a Actor) Who() string {
+	if a.Name == "" || a.Verified {
+		return a.Name
+	}
+	return a.Name + " (unverified)"
 }
 
 // Actor is who asked for something, and why.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -111,17 +112,24 @@ func (r Request) Why() string {
 	return string(r.Kind)
 }
 
+// Who is who asked for the run, marked where nobody has checked the name; empty: not known.
+func (r Request) Who() string { return intent.Actor{Name: r.Actor, Verified: r.Verified}.Who() }
+
 // AskedBy is who or what asked for the run, for people: a person with the reason that they gave.
 func (r Request) AskedBy() string {
 	if r.Kind != ByToken {
 		return r.Why()
 	}
-	who := r.Actor
-	if who == "" {
-		who = string(r.Kind)
+	who := cmp.Or(r.Actor, string(r.Kind))
+	var notes []string
+	if r.Actor != "" && !r.Verified {
+		notes = append(notes, "unverified")
 	}
 	if r.Reason != "" {
-		who += " (reason: " + r.Reason + ")"
+		notes = append(notes, "reason: "+r.Reason)
+	}
+	if len(notes) > 0 {
+		who += " (" + strings.Join(notes, "; ") + ")"
 	}
 	if r.AsOf != "" {
 		who += ", as of run " + r.AsOf

@@ -38,7 +38,7 @@ func VarsAt(r Run, j Journal, path string, seen Inputs) map[string]any {
 	}
 	run := map[string]any{
 		"name": r.Name, "namespace": r.Namespace, "reason": r.Request.Why(), "scheduledTime": scheduled,
-		"parameters": parameters, "dryRun": r.Request.DryRun, "actor": r.Request.Actor, "trigger": string(r.Request.Kind),
+		"parameters": parameters, "dryRun": r.Request.DryRun, "actor": r.Request.Who(), "trigger": string(r.Request.Kind),
 		"startedAt": stamp(j.StartedAt), "phase": string(j.Phase),
 	}
 	if j.End != nil {

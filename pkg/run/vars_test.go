@@ -25,7 +25,7 @@ func TestWhatExpressionsMaySpeakOf(t *testing.T) {
 	}}
 	want := map[string]any{
 		"run": map[string]any{
-			"name": "r", "namespace": "shop", "reason": "fire", "scheduledTime": "2026-12-05T02:30:00Z", "dryRun": true, "actor": "jane", "trigger": "manual",
+			"name": "r", "namespace": "shop", "reason": "fire", "scheduledTime": "2026-12-05T02:30:00Z", "dryRun": true, "actor": "jane (unverified)", "trigger": "manual",
 			"startedAt": "2026-12-05T02:31:00Z", "phase": "Running", "parameters": map[string]any{"size": "5", "zone": "a", "more": "b"},
 		},
 		"plan":   map[string]any{"name": "orders", "namespace": "shop", "uid": "uid", "description": "restarts orders"},
@@ -155,5 +155,34 @@ func TestWhatAStepYieldedIsNotChangedByWhoReadsIt(t *testing.T) {
 	steps["last"].(map[string]any)["outputs"].(map[string]any)["list"].([]any)[0] = int64(2)
 	if diff := cmp.Diff([]any{int64(1)}, j.Record("last").Outputs["list"]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAnActorThatTheAPIServerVouchesForIsGivenByTheBareName(t *testing.T) {
+	r := coretest.NewRun(func(*plan.Spec) {})
+	for want, request := range map[string]run.Request{
+		"jane":              {Kind: run.ByToken, Actor: "jane", Verified: true},
+		"jane (unverified)": {Kind: run.ByToken, Actor: "jane"},
+		"":                  {Kind: run.BySchedule},
+	} {
+		r.Request = request
+		if got := run.VarsAt(r, run.Journal{}, "a", run.Inputs{})["run"].(map[string]any)["actor"]; got != want {
+			t.Errorf("actor %q, want %q", got, want)
+		}
+	}
+}
+
+func TestWhoAskedForARun(t *testing.T) {
+	for want, request := range map[string]run.Request{
+		"jane (unverified)":                            {Kind: run.ByToken, Actor: "jane"},
+		"jane (unverified; reason: fire)":              {Kind: run.ByToken, Actor: "jane", Reason: "fire"},
+		"jane (reason: fire), as of run maint-run-p-1": {Kind: run.ByToken, Actor: "jane", Verified: true, Reason: "fire", AsOf: "maint-run-p-1"},
+		"jane":                  {Kind: run.ByToken, Actor: "jane", Verified: true},
+		"manual (reason: fire)": {Kind: run.ByToken, Reason: "fire"},
+		"schedule":              {Kind: run.BySchedule},
+	} {
+		if got := request.AskedBy(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

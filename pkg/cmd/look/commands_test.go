@@ -171,7 +171,7 @@ func TestList(t *testing.T) {
 		{name: "none", line: "list", err: "No resources found in shop namespace.\n"},
 		{name: "policies", line: "list policies", world: objects(policed("night", "{strategy: Permissive}"), cmdtest.Policy("odd", "{strategy: Sometimes}")), out: "NAME    STRATEGY     PERMITTED   UNTIL                      READY    AGE\nnight   Permissive   true        Sun 2026-11-22 01:00 CET   True     <unknown>\nodd     Sometimes    <none>      <none>                     <none>   <unknown>\n"},
 		{name: "runs", line: "list runs", world: objects(live()), out: "NAME                 PHASE     STARTED                    TOOK    AGE\nmaint-run-orders-a   Running   Sat 2026-11-21 00:00 CET   60m0s   <unknown>\n"},
-		{name: "a run that a person asked for", line: "list runs --no-headers -o wide", world: objects(asked()), out: "maint-run-orders-a   orders   Running   jane (reason: trying it)   Sat 2026-11-21 00:00 CET   60m0s   <unknown>   <none>\n"},
+		{name: "a run that a person asked for", line: "list runs --no-headers -o wide", world: objects(asked()), out: "maint-run-orders-a   orders   Running   jane (unverified; reason: trying it)   Sat 2026-11-21 00:00 CET   60m0s   <unknown>   <none>\n"},
 		{name: "calendars", line: "list calendar", world: objects(cmdtest.Map(annotations.KindCalendar, "holidays", annotations.DataDates, "[{from: soon}]")), out: "NAME       VALID    AGE\nholidays   <none>   <unknown>\n"},
 		{name: "templates, none", line: "list templates", err: "No resources found in shop namespace.\n"},
 		{name: "who asks for nodes", line: "list requests", world: objects(cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")), out: "NODE   FOR   PHASE     SINCE    LEFT\na      gpu   Pending   <none>   <none>\n"},

@@ -28,7 +28,7 @@ func TestDescribeTellsWhatSurroundsARun(t *testing.T) {
 	want := `Run:         maint-run-p-x in namespace shop
 Plan:        p
 Phase:       Running for 60m0s, 1 of 1 steps done
-Asked by:    joe (reason: CHG-2)
+Asked by:    joe (unverified; reason: CHG-2)
 Asked for:   Fri 2026-11-20 23:00 CET (2026-11-20T22:00:00Z)
 Runs as:     ServiceAccount maint-runner
 Parameters:  mode=fast, size=2
