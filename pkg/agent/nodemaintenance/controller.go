@@ -294,10 +294,13 @@ func (k *Controller) blockedDrains(all []nodes.Node, c claims, ranking nodes.Ran
 // unseen is why a node that a plan names is not given.
 const unseen = "is not seen by the agent: it is new, or the agent runs with --watch-namespace"
 
-// drainsNow says whether a drain's journal speaks of a node that it was given.
-func drainsNow(l *store.LiveRun, path, node string) bool {
+// drainsNow says whether a drain's journal speaks of a node that it was given, and the node
+// bears it out, or it is through with it.
+func drainsNow(l *store.LiveRun, path, node string, cordoned bool) bool {
 	rec := l.Journal.Record(path)
-	return rec != nil && slices.ContainsFunc(rec.Drains(), func(t run.DrainTarget) bool { return t.Name == node && t.Cordoned && !t.Yielded })
+	return rec != nil && slices.ContainsFunc(rec.Drains(), func(t run.DrainTarget) bool {
+		return t.Name == node && t.Cordoned && !t.Yielded && (cordoned || t.Drained)
+	})
 }
 
 // cordonedFor says whether a node's own record names a claimant.
@@ -414,7 +417,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 		c.steps[s.String()] = s
 		for i, name := range want.nodes {
 			w := wish{name, s}
-			if want.given[name] && want.bare && drainsNow(l, s.Path, name) && cordonedFor(objects[name], claimantOf(l)) { // the journal has it, and the node says so
+			if want.given[name] && want.bare && drainsNow(l, s.Path, name, cordonedFor(objects[name], claimantOf(l))) { // the journal has it
 				continue
 			}
 			if want.given[name] { // until the run has taken it, or does not want it any more
