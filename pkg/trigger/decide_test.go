@@ -791,6 +791,40 @@ func TestALedgerFromBeforeThePlanOwesNothing(t *testing.T) {
 	}
 }
 
+// After a long outage a look passes so many slots and no more, and another follows soon; in
+// the end each slot has its entry, and the newest has its run.
+func TestALookPassesSoManySlotsAndNoMore(t *testing.T) {
+	const most, month = 10_000, 30 * 24 * 60
+	f := coretest.Facts("02:30", scheduled("* * * * *"), lookingSince("02:30"), catchUp(plan.CatchUpLatest), ledgerWith(func(l *ledger.Ledger) {
+		l.Watermark = coretest.Clock("02:30").Add(-month * time.Minute)
+	}))
+	f.CreatedAt = f.Ledger.Watermark
+	f.EditedAt = f.CreatedAt
+	for look := 1; ; look++ {
+		before := f.Ledger.Watermark
+		d := trigger.Decide(f)
+		passed := int(d.Ledger.Watermark.Sub(before) / time.Minute)
+		if over := d.Ledger.Watermark.Equal(coretest.Clock("02:30")); over {
+			if len(d.Ledger.Open) != 1 || !d.Ledger.Open[0].Slot.Equal(coretest.Clock("02:30")) {
+				t.Errorf("claimed: %+v", d.Ledger.Open)
+			}
+			total := len(d.Ledger.Open)
+			for _, n := range d.Ledger.Totals {
+				total += int(n)
+			}
+			if look != month/most+1 || total != month {
+				t.Errorf("%d slots in %d looks", total, look)
+			}
+			return
+		}
+		if passed != most || d.Wake.IsZero() || d.Wake.Sub(f.Now) > time.Second || len(d.Ledger.Open) > 0 || look > month {
+			t.Fatalf("look %d passed %d slots, the next is at %s, claimed %d", look, passed, d.Wake, len(d.Ledger.Open))
+		}
+		f.Ledger = &d.Ledger
+		f.Now = d.Wake
+	}
+}
+
 // A plan that does not say when it was created owes nothing of the past, and costs no walk
 // through all slots since the year 1.
 func TestAPlanWithoutACreationBeginsNow(t *testing.T) {

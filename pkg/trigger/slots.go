@@ -2,7 +2,6 @@ package trigger
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -17,11 +16,16 @@ import (
 
 // slots gives every slot up to now its end, or its claim, in order. The
 // watermark follows and never goes back. A slot that has to wait stops the walk:
-// what comes after it is looked at when it has passed.
+// what comes after it is looked at when it has passed. After a long outage it goes on in
+// another look, so that one plan does not keep the others waiting.
 func (d *decider) slots() {
-	due := slotsBetween(d.set, d.out.Ledger.Watermark, d.f.Now)
-	newest := d.newestRunnable(due)
-	for slot := range due {
+	newest, looked := d.newestRunnable(), 0
+	for slot := range slotsBetween(d.set, d.out.Ledger.Watermark, d.f.Now) {
+		if looked++; looked > maxSlots {
+			d.behind = true
+			d.wakeAt(d.f.Now.Add(time.Second))
+			return
+		}
 		end, reason, claim, wait := d.verdict(slot, slot.At.Before(newest))
 		if wait {
 			d.behind = true
@@ -79,16 +83,29 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 }
 
 // newestRunnable is the instant of the last due slot that could still start; the ones
-// before it are superseded under catchUp: latest. Zero: none could.
-func (d *decider) newestRunnable(due iter.Seq[schedule.Slot]) (newest time.Time) {
-	for slot := range due {
-		if !d.f.Now.Before(d.tooLateAt(slot)) || d.pausedSlot(slot.At) || d.busyAt(slot.At) || d.skips(slot.At) && !d.f.Intent.Skip.Next {
-			continue
+// before it are superseded under catchUp: latest. Zero: none could. It goes back from now,
+// to where all that came before is too late.
+func (d *decider) newestRunnable() time.Time {
+	tooOld := d.f.Now.Add(-d.f.Spec.StartDeadline.Or(plan.DefaultStartDeadline) - maxJitter - time.Second)
+	slot, due := d.set.Last(d.f.Now)
+	for range maxSlots {
+		if !due || !slot.At.After(d.out.Ledger.Watermark) || slot.At.Before(tooOld) {
+			break
 		}
-		newest = slot.At
+		if d.f.Now.Before(d.tooLateAt(slot)) && !d.pausedSlot(slot.At) && !d.busyAt(slot.At) && (d.f.Intent.Skip.Next || !d.skips(slot.At)) {
+			return slot.At
+		}
+		slot, due = d.set.Last(slot.At.Add(-time.Second))
 	}
-	return newest
+	return time.Time{}
 }
+
+// maxSlots is how many due slots one look passes, and maxJitter the longest jitter that a
+// schedule may have.
+const (
+	maxSlots  = 10_000 // a guess: a week of minutes, in some milliseconds
+	maxJitter = 24 * time.Hour
+)
 
 // skips says whether a slot is skipped. `next` is used up by the first it meets.
 func (d *decider) skips(slot time.Time) bool {
