@@ -84,6 +84,8 @@ type Ledger struct {
 	Rules  map[string]RuleState `json:"rules,omitempty"`
 	Seen   []Seen               `json:"seen,omitempty"`
 	Shards int                  `json:"shards,omitempty"`
+	// Earned is the second by which the runs are earned that changes of watched objects had.
+	Earned int64 `json:"earned,omitempty"`
 	// Left is what ended runs did not put back, and nobody has acknowledged.
 	Left []Leftover `json:"left,omitempty"`
 	// Timetable tells apart when a HibernatePlan sleeps, and NextSlot is the off-window

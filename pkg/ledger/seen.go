@@ -33,16 +33,33 @@ const (
 	WatchPeriod = time.Minute
 )
 
+// What one plan may have of runs for all changes together (guesses: what a rule selects may
+// change all at once, and then rests; two plans that watch what the other makes never do).
+const (
+	PlanBurst  = 300
+	PlanPeriod = 10 * time.Second
+)
+
 // Pace says whether a change of the object may have a run now, and if not, when: each run
 // is earned in a period, and as many may be had before as make a burst. after is the mark
 // of the claim.
 func (c Checkpoint) Pace(now time.Time) (after Checkpoint, again time.Time, may bool) {
-	earned := max(c.Earned, now.Unix()) + int64(WatchPeriod.Seconds())
-	if again = time.Unix(earned, 0).Add(-WatchBurst * WatchPeriod); again.After(now) {
-		return c, again, false
+	c.Earned, again, may = pace(c.Earned, now, WatchBurst, WatchPeriod)
+	return c, again, may
+}
+
+// Pace says the same of the plan, whichever object has changed.
+func (l Ledger) Pace(now time.Time) (after Ledger, again time.Time, may bool) {
+	l.Earned, again, may = pace(l.Earned, now, PlanBurst, PlanPeriod)
+	return l, again, may
+}
+
+func pace(earned int64, now time.Time, burst int, period time.Duration) (after int64, again time.Time, may bool) {
+	next := max(earned, now.Unix()) + int64(period.Seconds())
+	if again = time.Unix(next, 0).Add(-time.Duration(burst) * period); again.After(now) {
+		return earned, again, false
 	}
-	c.Earned = earned
-	return c, time.Time{}, true
+	return next, time.Time{}, true
 }
 
 // Seen is a mark with its place, or the word that nothing is to be kept there.

@@ -32,8 +32,14 @@ func (d *decider) watched() {
 			d.wakeAt(again)
 			continue
 		}
+		paced, again, may := d.out.Ledger.Pace(d.f.Now)
+		if !may {
+			d.waiting = fmt.Sprintf("%s waits until %s: changes of what the plan watches have had %d runs one after another; from here on they have one in %s. Plans that watch what each other makes never end by themselves", what, again.UTC().Format(time.RFC3339), ledger.PlanBurst, ledger.PlanPeriod)
+			d.wakeAt(again)
+			return
+		}
 		o.Mark = mark
-		d.write(d.out.Ledger.WithSeen(ledger.Seen{Rule: o.Rule, UID: o.UID, Checkpoint: o.Mark, Gone: o.Event == plan.EventDelete}))
+		d.write(paced.WithSeen(ledger.Seen{Rule: o.Rule, UID: o.UID, Checkpoint: o.Mark, Gone: o.Event == plan.EventDelete}))
 		d.claim(watchRequest(o, d.f))
 	}
 }

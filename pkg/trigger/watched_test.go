@@ -2,6 +2,7 @@ package trigger_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,5 +96,53 @@ func TestWhatAChangeOfAWatchedObjectAsksFor(t *testing.T) {
 	noted := ledger.Seen{Rule: "pods", UID: "a", Gone: true, Checkpoint: mark}
 	if diff := cmp.Diff([]ledger.Seen{noted}, d.Ledger.Seen); diff != "" {
 		t.Errorf("the ledger notes: %s", diff)
+	}
+}
+
+// Two plans, each of which makes an object that the other watches, a new one with each run:
+// they slow down to what is earned, and say why.
+func TestTwoPlansThatMakeNewObjectsForEachOtherComeToRest(t *testing.T) {
+	allow := policy(plan.Allow)
+	now := coretest.Clock("01:00")
+	ledgers := [2]*ledger.Ledger{coretest.Facts("01:00").Ledger, coretest.Facts("01:00").Ledger}
+	waits, runs, made := [2][]string{{"0"}, nil}, 0, 0
+	said := ""
+	minute := func() (began int) {
+		for end := now.Add(time.Minute); now.Before(end); now = now.Add(time.Second) {
+			for i := range ledgers {
+				edits := []edit{allow}
+				for _, uid := range waits[i] {
+					edits = append(edits, changed(uid))
+				}
+				f := coretest.Facts("01:00", edits...)
+				f.Now, f.Ledger = now, ledgers[i]
+				d := trigger.Decide(f)
+				n := len(d.Ledger.Open)
+				d.Ledger.Open = nil // each run ends at once
+				ledgers[i] = &d.Ledger
+				if n < len(waits[i]) {
+					said = d.Message
+				}
+				waits[i] = waits[i][n:]
+				began += n
+				for range n {
+					made++
+					waits[1-i] = append(waits[1-i], fmt.Sprint(made))
+				}
+			}
+		}
+		return began
+	}
+	for range 30 {
+		runs += minute()
+	}
+	if most := 2*ledger.PlanBurst + 2*30*60/int(ledger.PlanPeriod.Seconds()); runs > most || runs < ledger.PlanBurst {
+		t.Errorf("%d runs in half an hour, at most %d", runs, most)
+	}
+	if n := minute(); n > 2*60/int(ledger.PlanPeriod.Seconds()) {
+		t.Errorf("%d runs in a minute, and they have been at it for half an hour", n)
+	}
+	if !strings.Contains(said, "watch what each other makes") {
+		t.Errorf("it says %q", said)
 	}
 }
