@@ -146,7 +146,7 @@ func survey(w ClusterState) *ranker {
 		r.byName[s.Name] = s
 	}
 	for _, h := range w.Holds {
-		if s := r.byName[h.Node]; s != nil && s.backs(h) {
+		if s := r.byName[h.Node]; s != nil && (!h.Cordoned && !h.Failed || s.cordonedBy(h.Claimant)) { // what a journal says of a cordon counts only with the node's own record
 			s.take(h)
 			r.busy[h.Claimant] = r.busy[h.Claimant] || !h.Failed
 		}
@@ -157,12 +157,6 @@ func survey(w ClusterState) *ranker {
 	}
 	r.count()
 	return r
-}
-
-// backs says whether the node's own record bears a hold out. What a journal says of a cordon
-// counts only with it: whoever may write a run would take slots from others.
-func (n *Node) backs(h Hold) bool {
-	return !h.Cordoned && !h.Failed || n.cordonedBy(h.Claimant)
 }
 
 func (s *site) take(h Hold) {

@@ -3,9 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -136,7 +134,9 @@ func (v *validator) triggers(t Triggers) {
 			v.Fault(path+".jitter", "must be from 0s to 24h, is %s", s.Jitter)
 		}
 	}
-	v.apart(t.Schedules, set)
+	for i, why := range set.TooNear(func(i int) bool { return t.Schedules[i].At != "" }) {
+		v.Fault(fmt.Sprintf("spec.triggers.schedules[%d]", i), "%s", why)
+	}
 	seen := map[string]bool{}
 	for i, key := range t.Labels {
 		path := fmt.Sprintf("spec.triggers.labels[%d]", i)
@@ -146,53 +146,6 @@ func (v *validator) triggers(t Triggers) {
 		}
 		seen[key] = true
 	}
-}
-
-// apart refuses schedules whose slots lie nearer together than a minute: all that recur name
-// the same second, and an instant is a minute away from the slots of the others.
-func (v *validator) apart(list []Schedule, set schedule.Set) {
-	first := -1
-	for i, s := range set {
-		if s == nil || s.WithinMinute() {
-			continue
-		}
-		path := fmt.Sprintf("spec.triggers.schedules[%d]", i)
-		if list[i].At != "" {
-			v.beside(path, i, set)
-			continue
-		}
-		if first < 0 {
-			first = i
-			continue
-		}
-		if a, b := secondOf(set[first]), secondOf(s); a != b {
-			v.Fault(path, "fires at second %d of a minute and schedules[%d] at second %d, and a plan begins at most once in a minute; name the same second", b, first, a)
-		}
-	}
-}
-
-// beside refuses an instant that lies within a minute of another schedule's slot.
-func (v *validator) beside(path string, i int, set schedule.Set) {
-	others := slices.Clone(set)
-	others[i] = nil
-	at, _ := set[i].NextTime(time.Unix(0, 0))
-	for from := at.Add(-time.Minute); ; {
-		near, is := others.Next(from)
-		if !is || near.At.Sub(at) >= time.Minute {
-			return
-		}
-		if !near.At.Equal(at) {
-			v.Fault(path+".at", "lies within a minute of %s, a slot of schedules[%d], and a plan begins at most once in a minute", near.At.Format(time.RFC3339), near.Index)
-			return
-		}
-		from = near.At
-	}
-}
-
-// secondOf is the second of the minute at which a schedule fires.
-func secondOf(s *schedule.Schedule) int {
-	at, _ := s.NextTime(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
-	return at.Second()
 }
 
 // scheduleFaults puts the schedule's path before each of the parser's errors.

@@ -1,6 +1,11 @@
 package schedule
 
-import "time"
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+)
 
 // Slot is one instant at which a schedule asks for a run.
 type Slot struct {
@@ -84,6 +89,55 @@ func (s Set) Last(until time.Time) (Slot, bool) {
 	slot := s[index].slot(last)
 	slot.Index = index
 	return slot, true
+}
+
+// TooNear says, by index, of which schedules slots lie nearer together than a minute to those
+// of others, and why: all that recur name the same second, and an instant is a minute away
+// from the slots of the others. once tells which are instants.
+func (s Set) TooNear(once func(i int) bool) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		first := -1
+		for i, schedule := range s {
+			why := ""
+			switch {
+			case schedule == nil || schedule.WithinMinute():
+			case once(i):
+				why = s.beside(i)
+			case first < 0:
+				first = i
+			default:
+				if a, b := s[first].second(), schedule.second(); a != b {
+					why = fmt.Sprintf("fires at second %d of a minute and schedules[%d] at second %d, and a plan begins at most once in a minute; name the same second", b, first, a)
+				}
+			}
+			if why != "" && !yield(i, why) {
+				return
+			}
+		}
+	}
+}
+
+// beside says why an instant lies too near to another schedule's slot; empty: it does not.
+func (s Set) beside(i int) string {
+	others := slices.Clone(s)
+	others[i] = nil
+	at, _ := s[i].NextTime(time.Unix(0, 0))
+	for from := at.Add(-time.Minute); ; {
+		near, is := others.Next(from)
+		if !is || near.At.Sub(at) >= time.Minute {
+			return ""
+		}
+		if !near.At.Equal(at) {
+			return fmt.Sprintf("lies within a minute of %s, a slot of schedules[%d], and a plan begins at most once in a minute", near.At.Format(time.RFC3339), near.Index)
+		}
+		from = near.At
+	}
+}
+
+// second is the second of the minute at which the schedule fires.
+func (s *Schedule) second() int {
+	at, _ := s.NextTime(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
+	return at.Second()
 }
 
 // firing is a slot in numbers: the instant, and the wall-clock time asked for.
