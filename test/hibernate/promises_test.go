@@ -9,9 +9,11 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
@@ -51,6 +53,79 @@ func TestABareReplicaSetSleepsAndWakesAsItWas(t *testing.T) {
 	l.annotate("nights", map[string]string{annotations.HoldState: "awake"})
 	l.phaseOf("nights", hibernate.Active, "")
 	has(2)
+}
+
+// All that a CronJob missed while it slept is one Job when it wakes.
+func TestACronJobDoesNotMakeUpForTheWholeNight(t *testing.T) {
+	l := newLab(t)
+	l.runner(sleepRights()...)
+	l.cronJob("report")
+	crons := l.admin.BatchV1().CronJobs(l.ns)
+	now := time.Now().UTC()
+	_, err := crons.Patch(l.ctx, "report", types.MergePatchType, []byte(fmt.Sprintf(`{"spec":{"schedule":"%d * * * *","timeZone":"Etc/UTC","concurrencyPolicy":"Allow"}}`, now.Add(-3*time.Minute).Minute())), metav1.PatchOptions{})
+	l.must(err)
+	l.sleeper("nights", workloads())
+	l.annotate("nights", map[string]string{annotations.HoldState: "asleep"})
+	l.phaseOf("nights", hibernate.Hibernated, "")
+	_, err = crons.Patch(l.ctx, "report", types.MergePatchType, []byte(fmt.Sprintf(`{"status":{"lastScheduleTime":%q}}`, now.Add(-12*time.Hour).Format(time.RFC3339))), metav1.PatchOptions{}, "status")
+	l.must(err)
+	l.annotate("nights", map[string]string{annotations.HoldState: "awake"})
+	l.phaseOf("nights", hibernate.Active, "")
+	newest := now.Add(-3 * time.Minute).Truncate(time.Minute)
+	l.eventually("the CronJob is at the newest time that it missed", func() (bool, string) {
+		cron, err := crons.Get(l.ctx, "report", metav1.GetOptions{})
+		l.must(err)
+		last := cron.Status.LastScheduleTime
+		return last != nil && !last.Time.Before(newest), fmt.Sprint(last)
+	})
+	jobs, err := l.admin.BatchV1().Jobs(l.ns).List(l.ctx, metav1.ListOptions{})
+	l.must(err)
+	if len(jobs.Items) != 1 {
+		t.Errorf("it made %d Jobs: %v", len(jobs.Items), names(jobs.Items))
+	}
+}
+
+func names(jobs []batchv1.Job) []string {
+	var out []string
+	for _, j := range jobs {
+		out = append(out, j.Name)
+	}
+	return out
+}
+
+// What failed before the agent died counts for the one that follows.
+func TestFailedAttemptsAreCountedOnByTheNextAgent(t *testing.T) {
+	l := newLab(t)
+	l.runner(rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch"}})
+	l.deployment("orders", 3)
+	l.sleeper("nights", strings.Replace(workloads(), "type: workload}", "type: workload, parameters: {kinds: [Deployment]}}", 1))
+	l.annotate("nights", map[string]string{annotations.HoldState: "asleep"})
+	attempts := func(n int) hibernate.Record {
+		var r *hibernate.Record
+		l.eventually(fmt.Sprintf("%d attempts have failed", n), func() (bool, string) {
+			r = l.restoreData("nights", "apps")
+			return r != nil && r.Attempts >= n, fmt.Sprintf("%+v", r)
+		})
+		return *r
+	}
+	first := attempts(1)
+	world.process.Kill()
+	l.must(world.launch())
+	second := attempts(2)
+	if first.Attempts != 1 || second.Attempts != 2 || !strings.Contains(second.Message, "forbidden") {
+		t.Errorf("attempts are %d and then %d: %s", first.Attempts, second.Attempts, second.Message)
+	}
+	if first.NotBefore == nil || time.Now().Before(*first.NotBefore) {
+		t.Errorf("the next agent does not wait until %v", first.NotBefore)
+	}
+	roles := l.admin.RbacV1().Roles(l.ns)
+	role, err := roles.Get(l.ctx, "maint-runner", metav1.GetOptions{})
+	l.must(err)
+	role.Rules = sleepRights()
+	_, err = roles.Update(l.ctx, role, metav1.UpdateOptions{})
+	l.must(err)
+	l.annotate("nights", map[string]string{annotations.Trigger: "again"})
+	l.phaseOf("nights", hibernate.Hibernated, "")
 }
 
 func TestARunHasAPlanAwakeWhileItWorks(t *testing.T) {
