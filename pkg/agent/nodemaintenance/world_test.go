@@ -339,6 +339,9 @@ func (d *drainer) Ensure(_ context.Context, o executors.DrainOrder) executors.Dr
 	return executors.DrainStatus{Reason: executors.DrainWorking, Total: 2, Left: 2}
 }
 
+// At is executors.Drainer's.
+func (d *drainer) At(string, executors.Clients) (executors.Drainer, bool) { return d, true }
+
 // Keep is executors.Drainer's.
 func (d *drainer) Keep(wanted func(node, by string) bool) {
 	d.mu.Lock()
