@@ -27,7 +27,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
-	"github.com/kubectl-maint/kubectl-maint/pkg/lifecycle"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -262,7 +261,7 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 	k.Metrics.NodeRequests(world.Nodes)
 	k.Metrics.DrainsBlocked(k.blockedDrains(world.Nodes, claims, ranking))
 	busy := k.apply(ctx, objects, world, ranking, claims.engaged, writing)
-	k.conditions(ctx, objects, world, claims.works, busy)
+	k.conditions(ctx, objects, world, claims.engaged, busy)
 	k.reportLimits(ranking.Conditions, now)
 	return k.look.again
 }
@@ -379,22 +378,18 @@ type claims struct {
 	holds   []nodes.Hold
 	wants   []nodes.Candidate
 	drains  map[wish]planDrain
-	steps   map[string]store.StepKey    // steps that want nodes, by their names in the ranking
-	unknown []wish                      // nodes that the agent does not see
-	works   map[string][]lifecycle.Work // what the runs have to do with nodes, by node
-	engaged map[string]engagement       // by node
+	steps   map[string]store.StepKey // steps that want nodes, by their names in the ranking
+	unknown []wish                   // nodes that the agent does not see
+	engaged map[string]engagement    // by node
 }
 
 func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
-	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]planDrain{}, works: map[string][]lifecycle.Work{}, engaged: map[string]engagement{}}
+	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]planDrain{}, engaged: map[string]engagement{}}
 	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
 	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
 		holds, wants := workflow.NodeClaims(l.Head, l.Journal) // what it wants now, it said itself; what it holds its journal says
-		for _, w := range lifecycle.OfRun(claimantOf(l), l.Journal, holds, wants) {
-			c.works[w.Node] = append(c.works[w.Node], w)
-		}
 		c.engage(l, holds, wants)
 		for _, h := range holds {
 			if !h.Cordoned && k.Runs.Unclaimed(l.Key()) { // it begins nothing, and so it has nothing but what is cordoned for it

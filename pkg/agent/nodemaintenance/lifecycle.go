@@ -54,7 +54,7 @@ func newConditionWriter(nw *nodeWriter) *conditionWriter {
 
 // conditions has the lifecycle conditions written that are not as they should be, of nodes
 // of which nothing else is written.
-func (k *Controller) conditions(ctx context.Context, objects map[string]*nodeObject, world nodes.ClusterState, works map[string][]lifecycle.Work, busy map[string]bool) {
+func (k *Controller) conditions(ctx context.Context, objects map[string]*nodeObject, world nodes.ClusterState, engaged map[string]engagement, busy map[string]bool) {
 	if k.DryRun {
 		return
 	}
@@ -62,11 +62,11 @@ func (k *Controller) conditions(ctx context.Context, objects map[string]*nodeObj
 	var urgent, planned []nodeConditions
 	wanted := false
 	for _, n := range world.Nodes {
-		object := objects[n.Name]
-		if len(n.Asked) == 0 && n.Cordon == nil && len(works[n.Name]) == 0 && len(object.lifecycle) == 0 {
+		object, works := objects[n.Name], engaged[n.Name].works
+		if len(n.Asked) == 0 && n.Cordon == nil && len(works) == 0 && len(object.lifecycle) == 0 {
 			continue
 		}
-		change, kept := lifecycle.Facts{Node: n, Works: works[n.Name]}.Changes(object.lifecycle)
+		change, kept := lifecycle.Facts{Node: n, Works: works}.Changes(object.lifecycle)
 		for _, c := range kept {
 			left = append(left, fmt.Sprintf("%s of %s", c.Type, n.Name))
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/lifecycle"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -25,24 +26,39 @@ const statusWrites = 64
 // namesTold is how many claimants a condition names.
 const namesTold = 5
 
-// engagement is what live runs have and want of one node, by their journals, which move only
+// engagement is what live runs have to do with one node, by their journals, which move only
 // when a step begins or ends.
 type engagement struct {
-	waiting []string // plans that have not begun with it
-	told    bool     // a run has it, or a drain of one waits for it
+	works []lifecycle.Work
+	told  bool // a run has it, or a drain of one waits for it
 }
 
+// waiting are the plans that have not begun with the node.
+func (e engagement) waiting() []string {
+	var out []string
+	for _, w := range e.works {
+		if w.Planned {
+			out = append(out, w.Claimant)
+		}
+	}
+	return out
+}
+
+// engage adds what a run has and wants of nodes.
 func (c *claims) engage(l *store.LiveRun, holds []nodes.Hold, wants []nodes.Candidate) {
+	add := func(node string, told bool, works ...lifecycle.Work) {
+		e := c.engaged[node]
+		c.engaged[node] = engagement{works: append(e.works, works...), told: e.told || told}
+	}
+	for _, w := range lifecycle.OfRun(claimantOf(l), l.Journal, holds, wants) {
+		add(w.Node, false, w)
+	}
 	for _, h := range holds {
-		e := c.engaged[h.Node]
-		e.told = true
-		c.engaged[h.Node] = e
+		add(h.Node, true)
 	}
 	for _, w := range wants {
-		e, rec := c.engaged[w.Node], l.Journal.Record(w.Path)
-		e.waiting = append(e.waiting, w.Claimant)
-		e.told = e.told || rec != nil && rec.Type == plan.TypeDrain // the many that a rollout lists are told of in its run
-		c.engaged[w.Node] = e
+		rec := l.Journal.Record(w.Path)
+		add(w.Node, rec != nil && rec.Type == plan.TypeDrain) // the many that a rollout lists are told of in its run
 	}
 }
 
@@ -107,7 +123,7 @@ func (g Gates) conditions(o *nodeObject, n nodes.Node, by engagement, everywhere
 	case n.Gate.Permitted:
 		paused.Status, paused.Reason = metav1.ConditionFalse, "Permissive"
 	}
-	return g.Book.Conditions(n.Conditions, []metav1.Condition{paused, pendingCondition(append(n.Waiting(), by.waiting...))}, now)
+	return g.Book.Conditions(n.Conditions, []metav1.Condition{paused, pendingCondition(append(n.Waiting(), by.waiting()...))}, now)
 }
 
 // governed says whether somebody said when a node may be changed.
