@@ -11,6 +11,9 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // in reads manifests from standard input, as a command does.
@@ -224,5 +227,27 @@ func TestAgendaSaysWhatClocksAndJitterDoToASlot(t *testing.T) {
 				t.Errorf("%+v, %s", a.Entries, line(a.Entries[0]))
 			}
 		})
+	}
+}
+
+// Exclusions are drawn where they decide: of a policy that has a schedule, and no fault.
+func TestAgendaDrawsTheExclusionsThatDecide(t *testing.T) {
+	w, _ := in(t, cmdtest.PolicyOf("night", "", strings.Replace(window, "windows:", shopClosed+", windows:", 1)))
+	for name, c := range map[string]struct {
+		edit func(*policy.State)
+		want int
+	}{
+		"its schedule decides":        {func(*policy.State) {}, 1},
+		"another strategy does":       {func(p *policy.State) { p.Spec.Strategy = schedule.Permissive }, 0},
+		"it has no schedule":          {func(p *policy.State) { p.Spec.MaintenanceSchedule = nil }, 0},
+		"it has a fault":              {func(p *policy.State) { p.Faults = document.Faults{{Message: "x"}} }, 0},
+		"it has a fault and no words": {func(p *policy.State) { p.Faults, p.Spec.MaintenanceSchedule = document.Faults{{}}, nil }, 0},
+	} {
+		p := w.policies[0]
+		c.edit(&p)
+		a := Agenda{World: w, Now: cmdtest.Now(), From: cmdtest.Now(), To: cmdtest.Now().Add(48 * time.Hour)}
+		if got := a.excluded(calendar.Owner{Kind: "policy", Name: p.Name}, p); len(got) != c.want {
+			t.Errorf("%s: %d exclusions, want %d", name, len(got), c.want)
+		}
 	}
 }

@@ -207,3 +207,24 @@ func TestWhichStepsHoldOthers(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A connector is checked alike, as a document of its own and in its ConfigMap.
+func TestWhatIsWrongWithAConnectorIsSaidWhereverItStands(t *testing.T) {
+	bare := func(spec string) string {
+		return "apiVersion: maint.dev/v1alpha1\nkind: K8SCluster\nspec: " + spec + "\n"
+	}
+	wrapped := func(spec string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: edge, namespace: shop, labels: {maint.dev/kind: connector}}\ndata:\n  connector.yaml: |\n    " + strings.ReplaceAll(bare(spec), "\n", "\n    ") + "\n"
+	}
+	for name, text := range map[string]func(string) string{"bare": bare, "in its ConfigMap": wrapped} {
+		for spec, faulty := range map[string]bool{"{k8s: {kubeconfigRef: {name: edge}}}": false, "{color: red}": true} {
+			docs, _, err := ReadDocuments([]string{"-"}, strings.NewReader(text(spec)))
+			if err != nil || len(docs) != 1 {
+				t.Fatalf("%s: %d documents, %v", name, len(docs), err)
+			}
+			if faults := docs[0].Check(); len(faults) > 0 != faulty {
+				t.Errorf("%s, %s: %v", name, spec, faults)
+			}
+		}
+	}
+}

@@ -97,6 +97,30 @@ func TestATemplateThatMayBeInTheClusterIsMissing(t *testing.T) {
 	}
 }
 
+// What may be in the cluster is missing, a connector beside a template; where a template is used
+// wrongly, connectors are not looked for, since the steps are not known.
+func TestAConnectorBesideATemplate(t *testing.T) {
+	far := []string{"    spec:\n", "    spec:\n      connectorRef: {kind: K8SCluster, name: edge}\n"}
+	for name, c := range map[string]struct {
+		files           []string
+		faults, missing int
+	}{
+		"both may be in the cluster":     {[]string{cmdtest.Using("long: 5m", far...)}, 0, 2},
+		"the template is there":          {[]string{cmdtest.StepTemplate(), cmdtest.Using("long: 5m", far...)}, 0, 1},
+		"the template is wanted in vain": {[]string{cmdtest.StepTemplate(), cmdtest.Using("short: 5m", far...)}, 2, 0},
+	} {
+		docs, broken, err := ReadDocuments([]string{"-"}, strings.NewReader(strings.Join(c.files, "---\n")))
+		if err != nil || len(broken) > 0 {
+			t.Fatal(broken, err)
+		}
+		f, _ := reader("")
+		w := NewSet(f, docs)
+		if used := w.Use(w.Plans[0], "maint-system"); len(used.Faults) != c.faults || len(used.Missing) != c.missing {
+			t.Errorf("%s: faults %v, missing %v", name, used.Faults, used.Missing)
+		}
+	}
+}
+
 func TestWhichDocumentOfTheFilesIsMeant(t *testing.T) {
 	orders, reports := cmdtest.PlanOf("orders", "", "triggers: {schedules: [{cron: '0 2 * * *', timezone: America/New_York}]}"), cmdtest.PlanOf("reports", "", "")
 	night, day := cmdtest.PolicyOf("night", "", window), cmdtest.PolicyOf("day", "", "{strategy: Permissive}")

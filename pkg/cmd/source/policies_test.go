@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -223,5 +225,31 @@ func TestWhereANodesPolicyIsHiddenTheAgentsWordIsTaken(t *testing.T) {
 		if v.Reason != c.reason || v.Permitted != strings.HasPrefix(c.reason, "no strategy is set") {
 			t.Errorf("the cluster's switch, %s: %+v", name, v)
 		}
+	}
+}
+
+// A bypass passes what holds a plan, and a plan without a policy of its own is held by nothing.
+func TestWhetherAPlanHasAGate(t *testing.T) {
+	_, k := clusterOf(t, "shop", cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))
+	book := ReadResolver(t.Context(), k, "maint-system", "shop")
+	for name, c := range map[string]struct {
+		plan *corev1.ConfigMap
+		want bool
+	}{
+		"no policy":         {cmdtest.Plan("nightly", ""), false},
+		"a policy":          {cmdtest.Plan("nightly", "policies: [{name: nights}]"), true},
+		"a bypass of none":  {cmdtest.Plan("nightly", "", cmdtest.Noting(annotations.Bypass, "2026-11-22T06:00:00Z: CHG-7")), true},
+		"a bypass of a run": {cmdtest.Plan("nightly", "", cmdtest.Noting(annotations.Bypass, "maint-run-nightly-a: CHG-7")), false},
+	} {
+		if _, gated := book.PlanGate(telling(&bytes.Buffer{}), factory.AgentState{}, c.plan); gated != c.want {
+			t.Errorf("%s: %v", name, gated)
+		}
+	}
+}
+
+func TestTheNamespacesOfANodesPolicies(t *testing.T) {
+	in := intent.Intent{Stanza: policy.StanzaText{Policies: []policy.PolicyRef{{Name: "nights"}, {Name: "days", Namespace: "ops"}}}}
+	if got := PolicyNamespaces(in); !slices.Equal(got, []string{"ops"}) {
+		t.Errorf("%q: a policy without a namespace is the agent's", got)
 	}
 }
