@@ -74,3 +74,16 @@ func unexpectedEnd(err error) error {
 	}
 	return err
 }
+
+// DropNulls takes out of an object, and of the objects in it, the keys whose value is null:
+// so they count as absent. It leaves lists as they are.
+func DropNulls(object map[string]any) {
+	for key, v := range object {
+		switch v := v.(type) {
+		case nil:
+			delete(object, key)
+		case map[string]any:
+			DropNulls(v)
+		}
+	}
+}

@@ -40,3 +40,12 @@ func TestStrictJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeyWhoseValueIsNullCountsAsAbsent(t *testing.T) {
+	object := map[string]any{"a": nil, "b": map[string]any{"c": nil, "d": map[string]any{"e": nil}, "f": "x"}, "list": []any{nil}}
+	DropNulls(object)
+	want := map[string]any{"b": map[string]any{"d": map[string]any{}, "f": "x"}, "list": []any{nil}}
+	if diff := cmp.Diff(want, object); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -309,7 +309,7 @@ func (f Facts) works(of func(Work) (claim, bool)) []claim {
 	var out []claim
 	for _, w := range f.Works {
 		if c, holds := of(w); holds {
-			c.name = nameOf(w.Claimant)
+			c.name = nodes.ClaimantName(w.Claimant)
 			out = append(out, c)
 		}
 	}
@@ -326,7 +326,7 @@ func (f Facts) drained(have []Condition) (c Condition, ok bool) {
 	}
 	names := make([]string, len(record.By))
 	for i, by := range record.By {
-		names[i] = nameOf(by)
+		names[i] = nodes.ClaimantName(by)
 	}
 	c = Condition{Type: Drained, True: true, Reason: ReasonCompleted, Message: messageOf(names, textOf(ReasonCompleted))}
 	whole := slices.ContainsFunc(record.Drained, func(d nodes.Drained) bool { return !d.Left })
@@ -353,12 +353,4 @@ func (f Facts) drainedOpen() (Condition, bool) {
 		}
 	}
 	return Condition{}, false
-}
-
-// nameOf is a claimant as people name it.
-func nameOf(claimant string) string {
-	if nodes.IsPlan(claimant) {
-		return "plan " + strings.TrimPrefix(claimant, "plan:")
-	}
-	return claimant
 }

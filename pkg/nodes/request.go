@@ -151,7 +151,7 @@ func readJSON(value string) (map[string]any, document.Faults) {
 // It says whether a drain is asked for: "drain": false is none, true one with
 // defaults.
 func lighten(tree map[string]any) (drains bool) {
-	withoutNulls(tree)
+	document.DropNulls(tree)
 	if w, ok := tree["waitFor"].(map[string]any); ok {
 		withoutEmpty(w, "timeout")
 	}
@@ -163,17 +163,6 @@ func lighten(tree map[string]any) (drains bool) {
 		return wanted
 	}
 	return true
-}
-
-func withoutNulls(tree map[string]any) {
-	for key, v := range tree {
-		switch v := v.(type) {
-		case nil:
-			delete(tree, key)
-		case map[string]any:
-			withoutNulls(v)
-		}
-	}
 }
 
 func withoutEmpty(tree map[string]any, keys ...string) {

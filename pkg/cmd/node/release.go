@@ -194,7 +194,7 @@ func (o *releaseOptions) stays(n nodes.Node) {
 	var plans []string
 	for _, by := range n.Cordon.By {
 		if nodes.IsPlan(by) {
-			plans = append(plans, view.ClaimantWords(by))
+			plans = append(plans, nodes.ClaimantName(by))
 		}
 	}
 	switch {

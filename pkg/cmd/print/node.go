@@ -38,7 +38,7 @@ func (v Printer) NodeLines(n view.Node) []string {
 		asked = append(asked, a.Request.Requestor+"  "+v.Asked(&a)+progressWords(a.Status))
 	}
 	for _, r := range n.StepClaims {
-		rolled = append(rolled, fmt.Sprintf("%s  %s (run %s, step %s)", view.ClaimantWords(r.Claimant()), r.Words(), r.Run.Run.Name, r.Path))
+		rolled = append(rolled, fmt.Sprintf("%s  %s (run %s, step %s)", nodes.ClaimantName(r.Claimant()), r.Words(), r.Run.Run.Name, r.Path))
 	}
 	if len(asked) == 0 {
 		asked = []string{"nobody asks for it"}
@@ -85,7 +85,7 @@ func (v Printer) cordoned(n nodes.Node) string {
 	}
 	var by []string
 	for _, claimant := range n.Cordon.By {
-		by = append(by, view.ClaimantWords(claimant))
+		by = append(by, nodes.ClaimantName(claimant))
 	}
 	text := "for " + strings.Join(by, ", ") + ", since " + v.When(n.Cordon.At)
 	switch {

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/lifecycle"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
 type uninstallOptions struct {
@@ -78,7 +79,7 @@ func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Clust
 	}
 	for _, n := range list {
 		if c := annotations.Node(n).Cordon; c != nil && len(c.By) > 0 {
-			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; release them, or let their plans end", n.Name, view.ClaimantWords(c.By[0]), o.Suggest().Status())
+			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; release them, or let their plans end", n.Name, nodes.ClaimantName(c.By[0]), o.Suggest().Status())
 		}
 	}
 	return nil

@@ -92,7 +92,7 @@ func NodeClaims(list []*corev1.Node, rollings []StepClaim) []NodeClaim {
 		for _, r := range rollings {
 			if r.Node == n.Name && r.Phase != "" {
 				plans = append(plans, r.Claimant())
-				c := NodeClaim{Node: n.Name, By: ClaimantWords(r.Claimant()), Phase: string(r.Phase), Reason: fmt.Sprintf("run %s, step %s", r.Run.Run.Name, r.Path)}
+				c := NodeClaim{Node: n.Name, By: nodes.ClaimantName(r.Claimant()), Phase: string(r.Phase), Reason: fmt.Sprintf("run %s, step %s", r.Run.Run.Name, r.Path)}
 				if r.Phase == run.StepFailed {
 					c.Reason += Colon(r.Message)
 				}
@@ -140,7 +140,7 @@ func leftClaims(n nodes.Node, rolling []string) []NodeClaim {
 	var out []NodeClaim
 	for _, by := range n.Cordon.By {
 		if nodes.IsPlan(by) && !slices.Contains(rolling, by) {
-			out = append(out, NodeClaim{Node: n.Name, By: ClaimantWords(by), Phase: "Cordoned", Since: n.Cordon.At, Reason: "cordoned for it"})
+			out = append(out, NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Reason: "cordoned for it"})
 		}
 	}
 	return out
@@ -160,7 +160,7 @@ func ClaimsOfNode(n Node) []NodeClaim {
 		out = append(out, requestClaim(n.Name, a))
 	}
 	for _, r := range n.StepClaims {
-		out = append(out, NodeClaim{Node: n.Name, By: ClaimantWords(r.Claimant()), Phase: r.Words(), Reason: "run " + r.Run.Run.Name})
+		out = append(out, NodeClaim{Node: n.Name, By: nodes.ClaimantName(r.Claimant()), Phase: r.Words(), Reason: "run " + r.Run.Run.Name})
 	}
 	return append(out, leftClaims(n.Node, holdersOf(n.StepClaims))...)
 }

@@ -329,8 +329,6 @@ func TestCountedWords(t *testing.T) {
 		{view.AndMore(1), " (and 1 more)"},
 		{view.JoinNote("", "gap"), "gap"},
 		{view.JoinNote("gap", "skipped"), "gap, skipped"},
-		{view.ClaimantWords("plan:shop/roll"), "plan shop/roll"},
-		{view.ClaimantWords("cli.jane"), "cli.jane"},
 		{view.PodsLeft(nil), ""},
 		{(view.Window{Start: "x"}).Began(), "x"},
 		{(view.Slot{UTC: "x"}).Began(), "x"},

@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
@@ -55,12 +54,4 @@ func PodsLeft(s *nodes.Status) string {
 		return fmt.Sprint(s.Progress.Left)
 	}
 	return fmt.Sprintf("%d/%d", s.Progress.Left, s.Progress.Total)
-}
-
-// ClaimantWords are who claims a node, as people say it: plan shop/roll, or the requestor.
-func ClaimantWords(claimant string) string {
-	if nodes.IsPlan(claimant) {
-		return "plan " + strings.TrimPrefix(claimant, "plan:")
-	}
-	return claimant
 }

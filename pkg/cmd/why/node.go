@@ -82,10 +82,10 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 		switch run, lives := q.runs[by]; {
 		case !nodes.IsPlan(by) || slices.Contains(rolling, by):
 		case lives:
-			out.stands("%s: cordoned for it; its run %s goes on", view.ClaimantWords(by), run)
+			out.stands("%s: cordoned for it; its run %s goes on", nodes.ClaimantName(by), run)
 		default:
 			out.add(
-				fmt.Sprintf("it is cordoned for %s since %s, and no run of that has it now: one that failed or was aborted left it so", view.ClaimantWords(by), v.When(n.Cordon.At)),
+				fmt.Sprintf("it is cordoned for %s since %s, and no run of that has it now: one that failed or was aborted left it so", nodes.ClaimantName(by), v.When(n.Cordon.At)),
 				fmt.Sprintf("the plan's next run goes on with it and uncordons it, if it has such a step; or 'kubectl uncordon %s'", n.Name),
 			)
 		}
@@ -184,7 +184,7 @@ func (q nodeQuestion) holding(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 
 // rollout is the node in a rollout of a plan.
 func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r view.StepClaim, ranking nodes.Ranking) {
-	who := view.ClaimantWords(r.Claimant())
+	who := nodes.ClaimantName(r.Claimant())
 	at := fmt.Sprintf(" (run %s, step %s)", r.Run.Run.Name, r.Path)
 	wait, waits := waitOf(ranking, n.Name, r.Claimant(), r.Step())
 	out.byLimits = out.byLimits || r.Phase == "" && (!waits || limited(wait.Reason))
