@@ -88,3 +88,17 @@ func TestWhatEndsBeforeItShowsAnythingHasNotBegun(t *testing.T) {
 		t.Error("it has not begun")
 	}
 }
+
+// An empty line on standard error takes no notice away.
+func TestANoticeHasWords(t *testing.T) {
+	f := newFeed()
+	for _, text := range []string{"", " \n", "warning: the agent is silent\n"} {
+		if n, err := (noticer{f}).Write([]byte(text)); n != len(text) || err != nil {
+			t.Error(n, err)
+		}
+	}
+	msgs, _ := f.take(0)
+	if len(msgs) != 1 || msgs[0] != noticeMsg("warning: the agent is silent") {
+		t.Errorf("%q", msgs)
+	}
+}

@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -395,4 +396,34 @@ func TestNoSizeIsTooSmall(t *testing.T) {
 		}
 	}
 	told(model{pages: []page{{}}}, pictureMsg{}, tea.WindowSizeMsg{}, keyed("a"), keyed("enter"))
+}
+
+func TestTheFootNamesTheKeysThatDoSomething(t *testing.T) {
+	open, act := "enter open", "a approve"
+	for _, c := range []struct {
+		name string
+		page page
+		want []string
+	}{
+		{"several things", page{things: 2}, []string{open, act}},
+		{"the only one, shown in short", page{things: 1, opens: true}, []string{open, act}},
+		{"the only one, shown in full", page{things: 1}, []string{act}},
+		{"nothing, shown in short", page{opens: true}, nil},
+	} {
+		m := modelOf(&noted{}, 80, 10)
+		got := slices.DeleteFunc(m.hints(c.page), func(hint string) bool { return hint != open && hint != act })
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAPageThatIsOnlyShownOpensNothing(t *testing.T) {
+	m := modelOf(&noted{}, 80, 10, overview()...)
+	m.effects = nil
+	for _, key := range []string{"l", "enter", "a"} {
+		if got, _ := typed(m, key); len(got.pages) != 1 || got.confirm != nil {
+			t.Errorf("%s: %d pages, asks %v", key, len(got.pages), got.confirm)
+		}
+	}
 }

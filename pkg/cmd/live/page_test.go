@@ -101,6 +101,7 @@ func TestMovingOverAPage(t *testing.T) {
 		{"two at once", looking(2, 0, gap...), 2, 6, 4},
 		{"not beyond the end", looking(6, 4, gap...), 1, 6, 4},
 		{"not before the beginning", looking(0, 0, gap...), -1, 0, 0},
+		{"to the first thing, over lines about nothing", looking(2, 0, gap...), -1, 0, 0},
 		{"without a choice the screen moves", looking(0, 0, "1", "2", "3", "4", "5"), 1, 0, 1},
 		{"not beyond its last lines", looking(0, 0, "1", "2", "3", "4", "5"), 9, 0, 2},
 		{"not before its first line", looking(0, 1, "1", "2", "3", "4", "5"), -9, 0, 0},

@@ -389,3 +389,13 @@ func TestDrainPlanSaysWhatItMayNotRead(t *testing.T) {
 		}
 	}
 }
+
+func TestReleaseCompletesTheNodesOfItsRequestor(t *testing.T) {
+	world := []runtime.Object{cmdtest.Node("free"), cmdtest.Node("mine", cmdtest.Asked(cmdtest.Jane, "")), cmdtest.Node("theirs", cmdtest.Asked("gpu", "")), cmdtest.Node("joes", cmdtest.Asked("cli.joe", ""))}
+	for flags, want := range map[string]string{"": "joes\nmine\n", "--requestor gpu": "theirs\n", "--requestor cli.joe": "joes\n", "--requestor os": ""} {
+		got := cmdtest.NewCluster(t, cmd.Run, world...).Maint(append(append([]string{"__complete", "release"}, strings.Fields(flags)...), "")...)
+		if got.Code != 0 || got.Out != want+":4\n" {
+			t.Errorf("%q: %+v, want %q", flags, got, want)
+		}
+	}
+}

@@ -11,10 +11,12 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
@@ -57,5 +59,61 @@ func TestDrainDoesNotWaitForAnAgentThatIsTooOld(t *testing.T) {
 	err := w.run(t.Context())
 	if want := "the agent says nothing of node a: it is too old for that, or watches one namespace alone; the request stays"; exit.CodeOf(err) != exit.CodeNoAgent || cmdtest.ErrText(err) != want {
 		t.Errorf("%d, %v", exit.CodeOf(err), err)
+	}
+}
+
+// What blocks a node is said to whoever waits for it, and not to whoever gives it back.
+func TestWhatBlocksANodeIsSaidToWhoWaitsForIt(t *testing.T) {
+	blocked := cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Stood(cmdtest.Jane, nodes.Draining, "", cmdtest.ForGood("its budget")))
+	for expected, want := range map[string]string{"{}": "node/a is blocked until somebody changes something: its budget\n", "": ""} {
+		var errOut bytes.Buffer
+		env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &bytes.Buffer{}, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC"}
+		w := newNodeWait(&factory.Factory{Env: env}, &factory.Cluster{Kube: fake.NewClientset(blocked)}, cmdtest.Jane, []*corev1.Node{blocked, cmdtest.Node("gone")})
+		w.expected = expected
+		var err error
+		if w.nodes, err = watch.Nodes(t.Context(), w.k, w.changed, w.names...); err != nil {
+			t.Fatal(err)
+		}
+		if w.warn(); errOut.String() != want {
+			t.Errorf("%q is expected: %q, want %q", expected, errOut.String(), want)
+		}
+	}
+}
+
+// A forecast knows whether the agent goes on elsewhere when its replica on the node leaves.
+func TestAForecastKnowsTheReplicasOfTheAgent(t *testing.T) {
+	replica := func(name, node string) *corev1.Pod {
+		return cmdtest.Pod(name, node, func(p *corev1.Pod) {
+			p.Namespace, p.Labels = annotations.DefaultNamespace, map[string]string{annotations.AgentLabel: annotations.AgentName}
+		})
+	}
+	here, there := replica("maint-agent-1", "a"), replica("maint-agent-2", "b")
+	last := drain.Agent{Pod: "maint-system/maint-agent-1"}
+	ready, unknown := last, last
+	ready.Elsewhere, unknown.Unknown = drain.ReadyElsewhere, "list the agent's pods: pods is forbidden: not for you"
+	for _, c := range []struct {
+		name   string
+		pods   []*corev1.Pod // on the node
+		forbid bool
+		want   drain.Agent
+	}{
+		{name: "none is on the node", pods: []*corev1.Pod{cmdtest.Pod("web-1", "a")}},
+		{name: "another is Ready elsewhere", pods: []*corev1.Pod{here, cmdtest.Pod("web-1", "a")}, want: ready},
+		{name: "who may not see the others takes them for none", pods: []*corev1.Pod{cmdtest.Pod("web-1", "a"), here}, forbid: true, want: unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, nil, here, there, cmdtest.Pod("web-1", "a"))
+			if c.forbid {
+				o.Forbids("list", "pods", "")
+			}
+			var on []drain.Pod
+			for _, p := range c.pods {
+				on = append(on, annotations.DrainPod(p))
+			}
+			w := podReader{k: o.Connected(), agent: factory.AgentState{Namespace: annotations.DefaultNamespace, Pod: "maint-agent-1"}}
+			if got := w.replicas(t.Context(), "a", on, cmdtest.Now()); got != c.want {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
 	}
 }

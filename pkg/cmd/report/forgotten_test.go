@@ -89,6 +89,10 @@ func TestHistorySaysWhyItShowsNothing(t *testing.T) {
 	empty := objects(seen("orders", daily), cmdtest.LedgerOf("orders", ledger.Ledger{}))
 	at := cmdtest.Before(time.Hour)
 	one := objects(seen("orders", daily), cmdtest.LedgerOf("orders", ledger.Ledger{Totals: map[run.Result]int64{run.Missed: 1}, Recent: []ledger.Entry{{Slot: at, Result: run.Missed, Reason: "deadline", At: *at}}}))
+	openBefore := objects(seen("orders", daily), cmdtest.LedgerOf("orders", ledger.Ledger{
+		Recent: []ledger.Entry{{Slot: at, Result: run.Missed, Reason: "deadline", At: *at}},
+		Open:   []ledger.Entry{{Result: run.Open, Reason: "manual", Run: "maint-run-orders-b", At: *cmdtest.Before(2 * time.Hour)}},
+	}))
 	const line = "Sat 2026-11-21 00:00 CET   Missed   deadline   <none>   <none>\n"
 	runRows(t, []row{
 		{name: "of a plan without one", line: "history orders", world: empty, err: "plan orders has no history yet: no slot has ended, and nothing ran\n"},
@@ -101,6 +105,7 @@ func TestHistorySaysWhyItShowsNothing(t *testing.T) {
 		{name: "what is older is not", line: "history orders --since 59m", world: one, err: "nothing of that kind is in the history\n"},
 		{name: "since an instant", line: "history orders --since 2026-11-20T23:00:00Z --no-headers", world: one, out: line},
 		{name: "all of it has totals", line: "history orders --no-headers", world: one, out: line, err: "in all: 0 Ran, 0 Skipped, 1 Missed\n"},
+		{name: "what is open is the last, also where it is not the newest", line: "history orders -o 'jsonpath={.items[*].result}'", world: openBefore, out: "Missed Open"},
 		{name: "a limit below nothing", line: "history orders --limit -1", code: 2, err: "error: --limit must be 0 or more, is -1\n"},
 		{name: "two plans", line: "history a b", code: 2, err: "error: give one PLAN, not 2\n"},
 		{name: "labels with a name", line: "history orders -l a=b", code: 2, err: "error: a PLAN excludes -A and -l: it is looked for in one namespace\n"},

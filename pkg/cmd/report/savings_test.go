@@ -51,6 +51,8 @@ func TestSavings(t *testing.T) {
 	rescued.Name = "maint-restore-orders-copy"
 	delete(rescued.Labels, annotations.LabelPlan)
 	wrong := cmdtest.Map(annotations.KindPrices, "prices", annotations.DataPrices, "currency: USD\nhourly: {workload: {cpu: -1}}\n")
+	labelled, elsewhere := nightly(), restored(t)
+	labelled.Labels["team"], elsewhere.Namespace = "a", "ops"
 	header := "PLAN     TARGET   KIND         RESOURCES   SLEEPS   HOURS   SAVED\n"
 	runRows(t, []row{
 		{
@@ -68,6 +70,7 @@ func TestSavings(t *testing.T) {
 		},
 		{name: "of plans with labels that none has", line: "savings -l team=a -o jsonpath={.items}", world: objects(nightly(), slept, restored(t)), out: "[]"},
 		{name: "nothing sleeps by a copy out of a deleted namespace", line: "savings --no-headers", world: objects(nightly(), rescued), err: "warning: shop/maint-restore-orders-copy is not counted: its namespace was deleted while this slept: nothing wakes by this copy, and it can be deleted when nobody needs it\nnothing slept from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"},
+		{name: "of plans with labels, and not what a plan of that name has elsewhere", line: "savings -A -l team=a -o 'jsonpath={.items[*].namespace} {.items[*].hours}'", world: objects(labelled, restored(t), elsewhere), out: "shop 4"},
 		{name: "nothing slept", line: "savings --last 1h", world: objects(nightly(), slept), err: "nothing slept from Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"},
 		{
 			name: "prices that nobody can read", line: "savings", world: objects(nightly(), slept, wrong), out: "PLAN     TARGET   KIND         RESOURCES   SLEEPS   HOURS   SAVED\norders   apps     Deployment   3           1        30.0    <none>\n",
