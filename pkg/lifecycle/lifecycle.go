@@ -156,11 +156,11 @@ func (f Facts) names() []string {
 		out = append(out, a.Request.Requestor)
 	}
 	for _, w := range f.Works {
-		out = append(out, nameOf(w.Claimant))
+		out = append(out, nodes.ClaimantName(w.Claimant))
 	}
 	if f.Node.Cordon != nil {
 		for _, by := range f.Node.Cordon.By {
-			out = append(out, nameOf(by))
+			out = append(out, nodes.ClaimantName(by))
 		}
 	}
 	return out
