@@ -198,7 +198,7 @@ func TestWhatANamespaceHasLookedAtAgain(t *testing.T) {
 		{"it is the agent's: that is the whole cluster", namespace(home, as), namespace(home, paused), []string{"mall/orders", "shop/orders"}, []string{"mall/run-b", "shop/run-a"}},
 		{"change is not permitted in it", namespace(shop, as), namespace(shop, func(m *metav1.PartialObjectMetadata) {
 			m.Annotations = map[string]string{annotations.ChangeStrategy: "Restrictive"}
-		}), []string{""}, []string{}},
+		}), []string{""}, []string{"shop/run-a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			play(t, func(w *world) {

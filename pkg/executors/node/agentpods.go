@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/follow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -77,10 +78,10 @@ func (d *Drainer) watchReplicas() {
 			r.pods[pod.UID] = pod
 		}
 	}
-	go reflect(ctx, "the agent's own pods", podsIn(d.config.Reads, d.config.Namespace, func(err error) { change(func() { r.err = err }) }), mirror[*corev1.Pod]{
-		set:  func(p *corev1.Pod) { change(func() { set(p) }) },
-		gone: func(p *corev1.Pod) { change(func() { delete(r.pods, string(p.UID)) }) },
-		replace: func(all []*corev1.Pod, _ string) {
+	go follow.Reflect(ctx, "the agent's own pods", podsIn(d.config.Reads, d.config.Namespace, func(err error) { change(func() { r.err = err }) }), follow.Mirror[*corev1.Pod]{
+		Set:  func(p *corev1.Pod) { change(func() { set(p) }) },
+		Gone: func(p *corev1.Pod) { change(func() { delete(r.pods, string(p.UID)) }) },
+		Replaced: func(all []*corev1.Pod, _ string) {
 			change(func() {
 				clear(r.pods)
 				for _, p := range all {
@@ -92,7 +93,7 @@ func (d *Drainer) watchReplicas() {
 	}, &corev1.Pod{})
 }
 
-func podsIn(kube kube.Interface, namespace string, heard func(error)) source[*corev1.PodList] {
+func podsIn(kube kube.Interface, namespace string, heard func(error)) follow.Source[*corev1.PodList] {
 	in := kube.CoreV1().Pods(namespace)
-	return source[*corev1.PodList]{list: in.List, watch: in.Watch, heard: heard, trim: func(*metav1.ListOptions) {}}
+	return follow.Source[*corev1.PodList]{List: in.List, Watch: in.Watch, Heard: heard, Trim: func(*metav1.ListOptions) {}}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/follow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -244,10 +245,10 @@ func (d *Drainer) watchBudgets() {
 	}
 	from := allBudgets(d.config.Reads, heard)
 	if d.config.Elsewhere {
-		go follow(ctx, from, follower[*policyv1.PodDisruptionBudget, drain.Budget]{turn: annotations.DrainBudget, key: drain.Budget.Key, set: set, gone: gone, replace: replace})
+		go follow.Bounded(ctx, from, follow.Kept[*policyv1.PodDisruptionBudget, drain.Budget]{Turn: annotations.DrainBudget, Key: drain.Budget.Key, Set: set, Gone: gone, Replaced: replace})
 		return
 	}
-	go reflect(ctx, "budgets of drains", from, mirrorOf(annotations.DrainBudget, set, gone, replace), &policyv1.PodDisruptionBudget{})
+	go follow.Reflect(ctx, "budgets of drains", from, follow.MirrorOf(annotations.DrainBudget, set, gone, replace), &policyv1.PodDisruptionBudget{})
 }
 
 func said(err error) string {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/follow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -246,7 +247,7 @@ func TestANamespaceDrainsOnSoManyClustersAtOnce(t *testing.T) {
 
 // The API server of another cluster may be anybody's: what it shows has a bound.
 func TestADrainKeepsNoMoreOfAnotherClusterThanItHasRoomFor(t *testing.T) {
-	label := func(p *corev1.Pod) { p.Labels["fat"] = strings.Repeat("x", mostFollowed/2) }
+	label := func(p *corev1.Pod) { p.Labels["fat"] = strings.Repeat("x", follow.MostBytes/2) }
 	for name, c := range map[string]struct {
 		there, later []metav1.Object
 		want         string

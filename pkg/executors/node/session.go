@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/follow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -138,9 +139,9 @@ func (s *session) start() {
 	gone := func(p drain.Pod) { s.alive(func() { s.left(p) }) }
 	replace := func(all []drain.Pod, version string) { s.alive(func() { s.replaced(all, version) }) }
 	if s.d.config.Elsewhere {
-		go follow(s.ctx, from, follower[*corev1.Pod, drain.Pod]{turn: annotations.DrainPod, key: func(p drain.Pod) string { return p.UID }, set: set, gone: gone, replace: replace})
+		go follow.Bounded(s.ctx, from, follow.Kept[*corev1.Pod, drain.Pod]{Turn: annotations.DrainPod, Key: func(p drain.Pod) string { return p.UID }, Set: set, Gone: gone, Replaced: replace})
 	} else {
-		go reflect(s.ctx, "pods of node "+s.order.Node, from, mirrorOf(annotations.DrainPod, set, gone, replace), &corev1.Pod{})
+		go follow.Reflect(s.ctx, "pods of node "+s.order.Node, from, follow.MirrorOf(annotations.DrainPod, set, gone, replace), &corev1.Pod{})
 	}
 	go s.run()
 }

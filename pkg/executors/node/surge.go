@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/follow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -452,12 +453,12 @@ func (s *session) watchSiblings(ctx context.Context, dep *appsv1.Deployment, cha
 	}
 	set := func(p *corev1.Pod) { pods[string(p.UID)] = siblingOf(p) }
 	in := s.kube().CoreV1().Pods(dep.Namespace)
-	reflect(ctx, "pods of Deployment "+dep.Name, source[*corev1.PodList]{
-		list: in.List, watch: in.Watch, heard: func(error) {}, trim: func(o *metav1.ListOptions) { o.LabelSelector = selector },
-	}, mirror[*corev1.Pod]{
-		set:  func(p *corev1.Pod) { set(p); notify() },
-		gone: func(p *corev1.Pod) { delete(pods, string(p.UID)); notify() },
-		replace: func(all []*corev1.Pod, _ string) {
+	follow.Reflect(ctx, "pods of Deployment "+dep.Name, follow.Source[*corev1.PodList]{
+		List: in.List, Watch: in.Watch, Heard: func(error) {}, Trim: func(o *metav1.ListOptions) { o.LabelSelector = selector },
+	}, follow.Mirror[*corev1.Pod]{
+		Set:  func(p *corev1.Pod) { set(p); notify() },
+		Gone: func(p *corev1.Pod) { delete(pods, string(p.UID)); notify() },
+		Replaced: func(all []*corev1.Pod, _ string) {
 			clear(pods)
 			for _, p := range all {
 				set(p)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/follow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -67,10 +68,10 @@ func (d *Drainer) watchVolumes() {
 	}
 	from := allAttachments(d.config.Reads, heard)
 	if d.config.Elsewhere {
-		go follow(ctx, from, follower[*storagev1.VolumeAttachment, attached]{turn: attachedBy, key: func(a attached) string { return a.name + a.node + a.volume }, set: set, gone: gone, replace: replace})
+		go follow.Bounded(ctx, from, follow.Kept[*storagev1.VolumeAttachment, attached]{Turn: attachedBy, Key: func(a attached) string { return a.name + a.node + a.volume }, Set: set, Gone: gone, Replaced: replace})
 		return
 	}
-	go reflect(ctx, "volumes of drains", from, mirrorOf(attachedBy, set, gone, replace), &storagev1.VolumeAttachment{})
+	go follow.Reflect(ctx, "volumes of drains", from, follow.MirrorOf(attachedBy, set, gone, replace), &storagev1.VolumeAttachment{})
 }
 
 // noteVolumes remembers which volumes a pod that is about to go has.

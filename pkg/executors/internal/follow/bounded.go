@@ -1,4 +1,4 @@
-package node
+package follow
 
 import (
 	"context"
@@ -18,62 +18,62 @@ import (
 // Bounds of what is kept of one source of another cluster (guesses: pods and budgets take some
 // 300 bytes each).
 const (
-	mostFollowed = 1 << 20 // bytes of JSON
-	mostObjects  = 5000    // of one list: it may show the same ones again and again
-	// followAgain is how long after an error, or the end of a watch, it is listed anew.
-	followAgain = time.Second
+	MostBytes   = 1 << 20 // bytes of JSON
+	mostObjects = 5000    // of one list: it may show the same ones again and again
+	// again is how long after an error, or the end of a watch, it is listed anew.
+	again = time.Second
 )
 
-// follower is told of the objects of a source of another cluster. Each is turned at once into
+// Kept is told of the objects of a source of another cluster. Each is turned at once into
 // the little that is kept of it.
-type follower[O, V any] struct {
-	turn    func(O) V
-	key     func(V) string
-	set     func(V)
-	gone    func(V)
-	replace func(all []V, version string)
+type Kept[O, V any] struct {
+	Turn     func(O) V
+	Key      func(V) string
+	Set      func(V)
+	Gone     func(V)
+	Replaced func(all []V, version string)
 }
 
-// follow lists and watches a source of another cluster until ctx ends. Its API server may be
+// Bounded lists and watches a source of another cluster until ctx ends. Its API server may be
 // anybody's: no more than one page of it is in memory as it came, and what is kept has a bound.
 // A reflector keeps whole lists.
-func follow[O, L runtime.Object, V any](ctx context.Context, from source[L], to follower[O, V]) {
+func Bounded[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V]) {
 	for {
-		followOnce(ctx, from, to)
+		once(ctx, from, to)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(followAgain):
+		case <-time.After(again):
 		}
 	}
 }
 
-// followOnce lists, and watches from there until the watch ends.
-func followOnce[O, L runtime.Object, V any](ctx context.Context, from source[L], to follower[O, V]) {
+// once lists, and watches from there until the watch ends.
+func once[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V]) {
 	kept := newWeights()
 	var all []V
 	version := ""
 	list := func(ctx context.Context, o metav1.ListOptions) (L, error) {
-		from.trim(&o)
-		page, err := from.list(ctx, o)
+		from.Trim(&o)
+		page, err := from.List(ctx, o)
 		if err == nil {
 			version = versionOf(page)
 		}
 		return page, err
 	}
 	err := api.EachOf(ctx, list, "", func(o O) error {
-		v := to.turn(o)
+		v := to.Turn(o)
 		if all = append(all, v); len(all) > mostObjects {
 			return fmt.Errorf("the other cluster shows more than the %d objects that are read of it", mostObjects)
 		}
-		return kept.add(to.key(v), v)
+		return kept.add(to.Key(v), v)
 	})
-	from.heard(err)
+	from.Heard(err)
 	if err != nil {
 		return
 	}
-	to.replace(all, version)
-	from.heard(watchFrom(ctx, from, to, version, kept))
+	to.Replaced(all, version)
+	from.Heard(watchFrom(ctx, from, to, version, kept))
 }
 
 func versionOf(list runtime.Object) string {
@@ -85,10 +85,10 @@ func versionOf(list runtime.Object) string {
 }
 
 // watchFrom hands on what changes after a version, until the watch ends.
-func watchFrom[O, L runtime.Object, V any](ctx context.Context, from source[L], to follower[O, V], version string, kept *weights) error {
+func watchFrom[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V], version string, kept *weights) error {
 	options := metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}
-	from.trim(&options)
-	w, err := from.watch(ctx, options)
+	from.Trim(&options)
+	w, err := from.Watch(ctx, options)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func watchFrom[O, L runtime.Object, V any](ctx context.Context, from source[L], 
 }
 
 // handOn hands on one event.
-func handOn[O runtime.Object, V any](event watch.Event, to follower[O, V], kept *weights) error {
+func handOn[O runtime.Object, V any](event watch.Event, to Kept[O, V], kept *weights) error {
 	if event.Type == watch.Error {
 		return apierrors.FromObject(event.Object)
 	}
@@ -118,16 +118,16 @@ func handOn[O runtime.Object, V any](event watch.Event, to follower[O, V], kept 
 	if !is || event.Type == watch.Bookmark {
 		return nil
 	}
-	v := to.turn(o)
+	v := to.Turn(o)
 	if event.Type == watch.Deleted {
-		kept.remove(to.key(v))
-		to.gone(v)
+		kept.remove(to.Key(v))
+		to.Gone(v)
 		return nil
 	}
-	if err := kept.add(to.key(v), v); err != nil {
+	if err := kept.add(to.Key(v), v); err != nil {
 		return err
 	}
-	to.set(v)
+	to.Set(v)
 	return nil
 }
 
@@ -148,8 +148,8 @@ func (w *weights) add(key string, v any) error {
 	w.remove(key)
 	w.of[key] = len(key) + len(b)
 	w.total += w.of[key]
-	if w.total > mostFollowed {
-		return fmt.Errorf("the other cluster shows more than the %d KiB that are read of it", mostFollowed>>10)
+	if w.total > MostBytes {
+		return fmt.Errorf("the other cluster shows more than the %d KiB that are read of it", MostBytes>>10)
 	}
 	return nil
 }

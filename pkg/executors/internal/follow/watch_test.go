@@ -1,4 +1,4 @@
-package node
+package follow
 
 import (
 	"testing"

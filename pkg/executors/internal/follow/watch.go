@@ -1,0 +1,161 @@
+// Package follow mirrors what an API server shows: of the agent's own cluster by a reflector,
+// of another cluster, which may be anybody's, within bounds.
+package follow
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Mirror is told what a reflector sees, and keeps of each object what it makes of it at
+// once: nothing of the object itself is kept. It is a cache.ReflectorStore.
+type Mirror[O runtime.Object] struct {
+	Set      func(O)
+	Gone     func(O)
+	Replaced func(all []O, version string)
+}
+
+// MirrorOf keeps of each object what turn makes of it.
+func MirrorOf[O runtime.Object, V any](turn func(O) V, set, gone func(V), replace func(all []V, version string)) Mirror[O] {
+	return Mirror[O]{
+		Set:  func(o O) { set(turn(o)) },
+		Gone: func(o O) { gone(turn(o)) },
+		Replaced: func(all []O, version string) {
+			kept := make([]V, len(all))
+			for i, o := range all {
+				kept[i] = turn(o)
+			}
+			replace(kept, version)
+		},
+	}
+}
+
+// Add is the reflector's.
+func (m Mirror[O]) Add(obj any) error { return m.with(obj, m.Set) }
+
+// Update is the reflector's.
+func (m Mirror[O]) Update(obj any) error { return m.with(obj, m.Set) }
+
+// Delete is the reflector's.
+func (m Mirror[O]) Delete(obj any) error { return m.with(obj, m.Gone) }
+
+// Resync is the reflector's.
+func (m Mirror[O]) Resync() error { return nil }
+
+func (m Mirror[O]) with(obj any, f func(O)) error {
+	o, ok := obj.(O)
+	if !ok {
+		return fmt.Errorf("a watch of %T sent %T", o, obj)
+	}
+	f(o)
+	return nil
+}
+
+// Replace is the whole of it, at the beginning and after a watch broke.
+func (m Mirror[O]) Replace(list []any, version string) error {
+	all := make([]O, 0, len(list))
+	for _, obj := range list {
+		if err := m.with(obj, func(o O) { all = append(all, o) }); err != nil {
+			return err
+		}
+	}
+	m.Replaced(all, version)
+	return nil
+}
+
+// Source is where objects are read.
+type Source[L runtime.Object] struct {
+	List  func(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+	Trim  func(*metav1.ListOptions)
+	Heard func(error) // every answer, nil for a good one
+}
+
+// Reflect mirrors a source until ctx ends.
+func Reflect[O, L runtime.Object](ctx context.Context, name string, from Source[L], m Mirror[O], example O) {
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			from.Trim(&o)
+			l, err := from.List(ctx, o)
+			from.Heard(err)
+			return l, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			from.Trim(&o)
+			w, err := from.Watch(ctx, o)
+			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) { // else the server knows no such list, and is asked for another at once
+				from.Heard(err)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return doubted(w, silence), nil
+		},
+	}
+	again := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 100, Cap: longestPause}
+	cache.NewReflectorWithOptions(lw, example, m, cache.ReflectorOptions{Name: name, Backoff: &again}).RunWithContext(ctx)
+}
+
+// How long a drain waits before it asks an API server again that is away (a guess:
+// that takes no longer than this to be noticed), and how long a watch may be silent:
+// a bookmark comes every minute.
+const (
+	longestPause = 2 * time.Second
+	silence      = 75 * time.Second
+)
+
+// doubtedWatch is a watch that ends when it was silent for too long: whoever reads it
+// goes on where it was.
+type doubtedWatch struct {
+	from    watch.Interface
+	out     chan watch.Event
+	stopped chan struct{}
+	once    sync.Once
+}
+
+func doubted(w watch.Interface, patience time.Duration) watch.Interface {
+	d := &doubtedWatch{from: w, out: make(chan watch.Event), stopped: make(chan struct{})}
+	go d.pass(patience)
+	return d
+}
+
+// pass hands events on until the watch ends, is stopped or is doubted.
+func (d *doubtedWatch) pass(patience time.Duration) {
+	defer close(d.out)
+	defer d.from.Stop()
+	quiet := time.NewTimer(patience)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-d.stopped:
+			return
+		case <-quiet.C:
+			return
+		case event, open := <-d.from.ResultChan():
+			if !open {
+				return
+			}
+			select {
+			case d.out <- event:
+			case <-d.stopped:
+				return
+			}
+			quiet.Reset(patience)
+		}
+	}
+}
+
+// ResultChan is watch.Interface's.
+func (d *doubtedWatch) ResultChan() <-chan watch.Event { return d.out }
+
+// Stop is watch.Interface's.
+func (d *doubtedWatch) Stop() { d.once.Do(func() { close(d.stopped) }) }
