@@ -343,8 +343,8 @@ func TestAnAgentInAnotherNamespaceIsNotDoubled(t *testing.T) {
 func (l *lab) planned(name string) string {
 	l.Helper()
 	nodes := l.kube.CoreV1().Nodes()
-	n, err := nodes.Create(l.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	l.must(err)
+	n, err := nodes.Create(l.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "gpu"}}}, metav1.CreateOptions{})
+	l.must(err) // of a node without a field of somebody's the API server notes no managers
 	l.Cleanup(func() { _ = nodes.Delete(context.Background(), name, metav1.DeleteOptions{}) })
 	patch, err := annotations.LifecyclePatch(n.UID, n.ResourceVersion, nil, []lifecycle.Condition{{Type: lifecycle.Planned, True: true, Reason: lifecycle.ReasonRequested, Message: "gpu: waits for the node"}}, time.Now())
 	l.must(err)
