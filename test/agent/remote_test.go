@@ -527,6 +527,7 @@ func (r *remoteLab) nodes() (a string) {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": r.ns}}, Spec: corev1.NodeSpec{Unschedulable: name == b}}
 		_, err := r.there.CoreV1().Nodes().Create(r.ctx, n, metav1.CreateOptions{})
 		r.must(err)
+		r.Cleanup(func() { _ = r.there.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}) })
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 			NodeName: name, ServiceAccountName: "maint", TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{{Name: "c", Image: "example.org/i"}},
 		}}

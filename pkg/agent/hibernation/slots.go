@@ -1,6 +1,7 @@
 package hibernation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,7 +103,7 @@ func (f slotFacts) entry(l ledger.Ledger, w hibernate.Window) (ledger.Entry, boo
 func (f slotFacts) why(l ledger.Ledger, w hibernate.Window) (run.Result, string) {
 	reason := run.ReasonCatchUp
 	if f.seen.Equal(w.Start) {
-		reason = f.reason
+		reason = cmp.Or(f.reason, reason) // it was a dry run until now
 	} else if l.NextSlot != nil && l.NextSlot.Equal(w.Start) || !f.skip.Next && f.skip.Covers(w.Start) {
 		reason = run.ReasonSkip
 	}

@@ -153,7 +153,7 @@ func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespa
 		slices.SortStableFunc(list, func(a, b *corev1.ConfigMap) int {
 			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 		})
-		return list, secondary(columnsOf("Name", "Plan", "Phase", "Asked by", "Started", "Took", "Age"), "Plan", "Asked by"), o.runRow, err
+		return list, secondary(columnsOf("Name", "Plan", "Phase", "Asked by", "Started", "Took", "Age"), "Plan", "Asked by"), func(cm *corev1.ConfigMap) []string { return o.runRow(ctx, k, cm) }, err
 	}
 	plans, err := k.Plans(ctx, namespace, o.selector)
 	if err != nil {
@@ -221,8 +221,8 @@ func (o *listOptions) templateRow(cm *corev1.ConfigMap) []string {
 	return []string{cm.Name, strings.Join(t.Contexts, ","), strings.Join(names, ","), o.age(cm), o.message(cm, t.Faults)}
 }
 
-func (o *listOptions) runRow(cm *corev1.ConfigMap) []string {
-	r, err := view.ReadRun(cm)
+func (o *listOptions) runRow(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) []string {
+	r, err := k.ReadRun(ctx, cm)
 	if err != nil {
 		return []string{cm.Name, cm.Labels[annotations.LabelPlan], view.BrokenRun, "", "", "", o.age(cm), err.Error()}
 	}

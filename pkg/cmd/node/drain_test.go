@@ -297,9 +297,11 @@ func TestReleaseTakesTheRequestBack(t *testing.T) {
 	o := cmdtest.NewCluster(
 		t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Stood(cmdtest.Jane, nodes.Ready, "")), cmdtest.Node("b", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Asked("gpu", "")), cmdtest.Node("c", cmdtest.Asked("gpu", "")),
 		cmdtest.Node("d", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/roll"}})), cmdtest.Node("e", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.CordonedFor(nodes.Cordon{By: []string{cmdtest.Jane}, Before: true})),
+		cmdtest.Node("f", cmdtest.CordonedFor(nodes.Cordon{By: []string{nodes.PlanElsewhere("shop", "roll", "7b")}})),
 	)
 	o.Maint("release").Is(t, cmdtest.Printed{Code: 2, Out: "", Err: "error: NODE is missing; or pick nodes with -l\n"})
 	o.Maint("release", "a", "--all").Is(t, cmdtest.Printed{Code: 2, Out: "", Err: "error: --all excludes names and -l\n"})
+	o.Maint("release", "f").Is(t, cmdtest.Printed{Code: 0, Out: "node/f was not asked for by " + cmdtest.Jane + "\n", Err: "node/f stays cordoned for plan shop/roll of another cluster: the agent there uncordons it\n"})
 	o.Maint("release", "b", "c", "d", "e").Is(t, cmdtest.Printed{
 		Code: 0, Out: "node/b released by " + cmdtest.Jane + "; still asked for by gpu\nnode/c was not asked for by " + cmdtest.Jane + "; it is by gpu\nnode/d was not asked for by " + cmdtest.Jane + "\nnode/e released by " + cmdtest.Jane + "\n",
 		Err: "node/d stays cordoned for plan shop/roll: the next run goes on with it, or 'kubectl uncordon d'\nnode/e stays cordoned: it was so before; 'kubectl uncordon e' opens it\n",

@@ -191,13 +191,18 @@ func (o *releaseOptions) stays(n nodes.Node) {
 	if n.Cordon == nil || !n.Unschedulable {
 		return
 	}
-	var plans []string
+	var plans, elsewhere []string
 	for _, by := range n.Cordon.By {
-		if nodes.IsPlan(by) {
+		switch {
+		case nodes.IsElsewhere(by):
+			elsewhere = append(elsewhere, nodes.ClaimantName(by))
+		case nodes.IsPlan(by):
 			plans = append(plans, nodes.ClaimantName(by))
 		}
 	}
 	switch {
+	case len(elsewhere) > 0:
+		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s: the agent there uncordons it\n", n.Name, strings.Join(append(elsewhere, plans...), ", "))
 	case len(plans) > 0:
 		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s: the next run goes on with it, or 'kubectl uncordon %s'\n", n.Name, strings.Join(plans, ", "), n.Name)
 	case n.Cordon.Before:

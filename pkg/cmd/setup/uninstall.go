@@ -78,8 +78,12 @@ func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Clust
 		return factory.Explain("look whether nodes are cordoned", err)
 	}
 	for _, n := range list {
-		if c := annotations.Node(n).Cordon; c != nil && len(c.By) > 0 {
-			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; release them, or let their plans end", n.Name, nodes.ClaimantName(c.By[0]), o.Suggest().Status())
+		c := annotations.Node(n).Cordon
+		if c == nil {
+			continue
+		}
+		if ours := slices.DeleteFunc(slices.Clone(c.By), nodes.IsElsewhere); len(ours) > 0 {
+			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; release them, or let their plans end", n.Name, nodes.ClaimantName(ours[0]), o.Suggest().Status())
 		}
 	}
 	return nil
@@ -124,9 +128,14 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.nothingLeft(ctx, k); apierrors.IsForbidden(err) {
+	err = o.notElsewhere(ctx, k)
+	if err == nil {
+		err = o.nothingLeft(ctx, k)
+	}
+	switch {
+	case apierrors.IsForbidden(err):
 		return exit.WithHelp(err, "uninstall has to look at all namespaces and nodes: ask an admin of the cluster to run it")
-	} else if err != nil {
+	case err != nil:
 		return err
 	}
 	if err := o.warnOfBroken(ctx, k); err != nil {
@@ -144,6 +153,21 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 		return err
 	}
 	return o.leftovers(ctx, k)
+}
+
+// notElsewhere refuses where the agent runs in another namespace than the one that was named:
+// its rights in the cluster would go, and it would stay without them.
+func (o *uninstallOptions) notElsewhere(ctx context.Context, k *factory.Cluster) error {
+	list, err := k.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods})
+	if err != nil {
+		return factory.Explain("look where the agent is", err)
+	}
+	for _, d := range list.Items {
+		if d.Name == annotations.AgentName && d.Namespace != o.namespace {
+			return exit.Errorf(exit.CodeError, "the agent is installed in namespace %s: give --namespace %s", d.Namespace, d.Namespace)
+		}
+	}
+	return nil
 }
 
 // warnOfBroken names the runs that no agent goes on with: anybody may have written them, so

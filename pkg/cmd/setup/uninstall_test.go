@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
@@ -14,6 +17,24 @@ import (
 func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})))
 	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: node b is cordoned for plan ops/roll, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; release them, or let their plans end\n"})
+}
+
+// Without its rights in the cluster an agent in another namespace would go on, and do nothing.
+func TestUninstallRefusesWhereTheAgentIsInAnotherNamespace(t *testing.T) {
+	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent)
+	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "error: the agent is installed in namespace ops: give --namespace ops\n"})
+	if got := o.Maint("uninstall", "-n", "ops"); strings.Contains(got.Err, "is installed in namespace") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The agent of another cluster goes on with what it has cordoned.
+func TestUninstallLeavesNodesToTheAgentOfAnotherCluster(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{nodes.PlanElsewhere("ops", "roll", "7b")}})))
+	if got := o.Maint("uninstall"); strings.Contains(got.Err, "cordoned for") {
+		t.Errorf("%+v", got)
+	}
 }
 
 // Nor would anybody wake what sleeps.

@@ -17,16 +17,17 @@ import (
 // StepClaim is a node that a step of a run has, had without success, or is still to
 // take: of a rollout, or of a drain.
 type StepClaim struct {
-	Run     Run
-	Path    string
-	Node    string
-	Phase   run.StepPhase // Running, Failed, or empty: not begun
-	Message string        // of the node where it has one, else of the step
-	Order   int           // its place in its step
-	Next    bool          // not begun, and its step may begin it now
-	Yielded bool          // its drain is blocked, and others have its slot
-	Since   time.Time     // since when it waits; zero: not known
-	Blocked nodes.Block   // what the agent found in its way before a cordon
+	Run      Run
+	Path     string
+	Node     string
+	Phase    run.StepPhase // Running, Failed, or empty: not begun
+	Message  string        // of the node where it has one, else of the step
+	Order    int           // its place in its step
+	Next     bool          // not begun, and its step may begin it now
+	Yielded  bool          // its drain is blocked, and others have its slot
+	Cordoned bool          // its hold says that the node is cordoned for it: it counts where the node says so, too
+	Since    time.Time     // since when it waits; zero: not known
+	Blocked  nodes.Block   // what the agent found in its way before a cordon
 }
 
 // Claimant is the run's plan, as the cordon of a node names it: plan:NAMESPACE/NAME.
@@ -59,7 +60,7 @@ func StepClaims(runs []Run) []StepClaim {
 				continue
 			}
 			has[h.Node] = true
-			one := StepClaim{Run: r, Path: h.Path, Node: h.Node, Phase: run.StepRunning, Message: r.itemSays(h.Path, h.Node), Yielded: h.Yielded}
+			one := StepClaim{Run: r, Path: h.Path, Node: h.Node, Phase: run.StepRunning, Message: r.itemSays(h.Path, h.Node), Yielded: h.Yielded, Cordoned: h.Cordoned}
 			if h.Yielded {
 				one.Message = r.itemSays(h.Drain, h.Node)
 			}
@@ -80,6 +81,7 @@ type NodeClaim struct {
 	Node, By, Phase, Left, Reason string
 	Blocked                       bool      // its drain, for good
 	Since                         time.Time // zero: nobody says
+	Elsewhere                     bool      // for a plan of another cluster, whose agent goes on with the node
 }
 
 // NodeClaims are who has nodes, or asks for them, by node.
@@ -140,7 +142,7 @@ func leftClaims(n nodes.Node, rolling []string) []NodeClaim {
 	var out []NodeClaim
 	for _, by := range n.Cordon.By {
 		if nodes.IsPlan(by) && !slices.Contains(rolling, by) {
-			out = append(out, NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Reason: "cordoned for it"})
+			out = append(out, NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Reason: "cordoned for it", Elsewhere: nodes.IsElsewhere(by)})
 		}
 	}
 	return out

@@ -60,7 +60,7 @@ func TestWhichNodesStepsHaveAndWant(t *testing.T) {
 		{
 			"a drain alone, and what it still wants", rolls(drains("empty", "2 pods left", run.DrainTarget{Name: "a", Cordoned: true}, run.DrainTarget{Name: "b", Blocked: true, Why: "its budget"})),
 			[]view.StepClaim{
-				{Path: "empty", Node: "a", Phase: run.StepRunning, Message: "2 pods left"},
+				{Path: "empty", Node: "a", Phase: run.StepRunning, Message: "2 pods left", Cordoned: true},
 				{Path: "empty", Node: "b", Message: "2 pods left", Next: true, Since: *cmdtest.Before(time.Hour), Blocked: nodes.Block{Permanent: true, Text: "its budget"}},
 			},
 		},

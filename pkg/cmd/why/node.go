@@ -81,6 +81,8 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 	for _, by := range n.Cordon.By {
 		switch run, lives := q.runs[by]; {
 		case !nodes.IsPlan(by) || slices.Contains(rolling, by):
+		case nodes.IsElsewhere(by):
+			out.stands("%s: cordoned for it since %s; the agent there goes on with the node, and uncordons it", nodes.ClaimantName(by), v.When(n.Cordon.At))
 		case lives:
 			out.stands("%s: cordoned for it; its run %s goes on", nodes.ClaimantName(by), run)
 		default:
@@ -115,7 +117,7 @@ func (q *nodeQuestion) addClaims() {
 	for _, r := range q.stepClaims {
 		switch {
 		case r.Phase != "":
-			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Failed: r.Phase == run.StepFailed, Yielded: r.Yielded})
+			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Failed: r.Phase == run.StepFailed, Yielded: r.Yielded, Cordoned: r.Cordoned})
 		case r.Node == q.node || r.Next && !asked[r.Step()]:
 			q.world.Wants = append(q.world.Wants, nodes.Candidate{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Order: r.Order, Since: r.Since, Blocked: r.Blocked, Permitted: gates[r.Node].Permitted, Reason: gates[r.Node].Reason})
 		}

@@ -127,7 +127,15 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"plan shop/p: cordoned for it; its run maint-run-p-x goes on\n1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b (run maint-run-p-x, step roll) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
-			"a plan drains another", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(drains(run.DrainTarget{Name: "b", Cordoned: true})),
+			"a run says that it drains another, whose record does not know it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(drains(run.DrainTarget{Name: "b", Cordoned: true})),
+			"gpu: its turn has come: the agent takes it up as soon as it can",
+		},
+		{
+			"a plan of another cluster has it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{nodes.PlanElsewhere("shop", "p", "7b")}}))),
+			"plan shop/p of another cluster: cordoned for it since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago; the agent there goes on with the node, and uncordons it",
+		},
+		{
+			"a plan drains another", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))).with(drains(run.DrainTarget{Name: "b", Cordoned: true})),
 			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
@@ -135,7 +143,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"gpu: its turn has come: the agent takes it up as soon as it can",
 		},
 		{
-			"a plan drains it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(drains(run.DrainTarget{Name: "a", Cordoned: true})),
+			"a plan drains it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}})), cmdtest.Node("b")).with(drains(run.DrainTarget{Name: "a", Cordoned: true})),
 			"plan shop/p: at work (run maint-run-p-x, step drain)\n1. gpu: the node is plan:shop/p's; waits until it is released → it goes on by itself when that is through with the node",
 		},
 		{

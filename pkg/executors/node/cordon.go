@@ -24,7 +24,7 @@ import (
 // carries its uid: a plan of the same name there is another one, and must not free its nodes.
 func claimant(call executors.Call) string {
 	if call.Clients.Cluster != "" {
-		return nodes.PlanClaimant(call.Namespace, call.Plan+"@"+call.PlanUID)
+		return nodes.PlanElsewhere(call.Namespace, call.Plan, call.PlanUID)
 	}
 	return nodes.PlanClaimant(call.Namespace, call.Plan)
 }

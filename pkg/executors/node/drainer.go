@@ -6,6 +6,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
@@ -109,6 +110,9 @@ func (d *Drainer) Ensure(_ context.Context, order executors.DrainOrder) executor
 			return s.status
 		}
 		d.end(s)
+	}
+	if d.config.Elsewhere && len(d.sessions) >= mostDrains {
+		return executors.DrainStatus{Reason: executors.DrainWorking, Message: fmt.Sprintf("waits: %d other nodes of that cluster are being drained for this plan", mostDrains)}
 	}
 	s := newSession(d, order)
 	d.sessions[key] = s

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
@@ -12,7 +13,12 @@ type otherCluster struct {
 	*Drainer
 	connection string // of its clients
 	close      context.CancelFunc
+	used       time.Time // when it was last asked for
 }
+
+// mostDrains is how many nodes of one other cluster are drained for a plan at once (a guess: what
+// is kept of each node has a bound of its own).
+const mostDrains = 4
 
 // mostClusters is on how many other clusters the plans of one namespace drain at once (a guess:
 // what such a cluster shows is kept in memory, and its API server may be anybody's).
@@ -23,11 +29,12 @@ const mostClusters = 8
 func (d *Drainer) At(by string, clients executors.Clients) (executors.Drainer, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	key := by + " " + clients.Cluster
-	d.forgetIdle(key)
+	key, now := by+" "+clients.Cluster+" "+clients.Address, d.config.Now()
+	d.forgetIdle(key, now)
 	have := d.others[key]
 	switch {
 	case have != nil && have.connection == clients.Connection:
+		have.used = now
 		return have, true
 	case have != nil:
 		have.close()
@@ -39,7 +46,7 @@ func (d *Drainer) At(by string, clients executors.Clients) (executors.Drainer, b
 		Reads: clients.Kube, OnChange: func(node, _ string) { d.config.OnChange(node, by) }, Now: d.config.Now,
 		Lease: leaseFor, Elsewhere: true,
 	})
-	d.others[key] = &otherCluster{Drainer: other, connection: clients.Connection, close: cancel}
+	d.others[key] = &otherCluster{Drainer: other, connection: clients.Connection, close: cancel, used: now}
 	return d.others[key], true
 }
 
@@ -54,10 +61,11 @@ func (d *Drainer) clustersOf(by string) (n int) {
 	return n
 }
 
-// forgetIdle forgets the drainers of other clusters that drain nothing, but for one.
-func (d *Drainer) forgetIdle(but string) {
+// forgetIdle forgets the drainers of other clusters that drain nothing and that nobody has
+// asked for lately, but for one: who has asked may be about to begin.
+func (d *Drainer) forgetIdle(but string, now time.Time) {
 	for key, other := range d.others {
-		if key != but && other.idles() {
+		if key != but && now.Sub(other.used) >= leaseFor && other.idles() {
 			other.close()
 			delete(d.others, key)
 		}

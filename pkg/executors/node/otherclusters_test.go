@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/follow"
@@ -186,11 +187,65 @@ func TestADrainOnAnotherClusterGoesOnWithItsNewCredentials(t *testing.T) {
 			t.Errorf("by the old ones %q, by the new ones %q", before, after)
 		}
 		at.Stop("a", mine)
+		time.Sleep(leaseFor)
 		d.At("plan:ops/other", now.elsewhere("other"))
 		if len(d.others) != 1 {
 			t.Errorf("%d drainers are kept, want that of the other plan", len(d.others))
 		}
 	})
+}
+
+// Who was handed a drainer and has not begun yet keeps it, whoever asks for another one.
+func TestADrainerOfAnotherClusterIsNotForgottenBeforeItIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, podNamed("web-1"))
+		d := newHost(t).drainer()
+		at := drainerAt(t, d, h.elsewhere("one"))
+		d.At("plan:ops/other", newHost(t).elsewhere("two"))
+		order := h.order(drain.Options{})
+		at.Ensure(t.Context(), order)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if st := at.Ensure(t.Context(), order); !st.Done {
+			t.Errorf("it is %q", standing(st))
+		}
+	})
+}
+
+func TestSoManyNodesOfAnotherClusterAreDrainedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, podNamed("web-1"), budget(0))
+		at := drainerAt(t, newHost(t).drainer(), h.elsewhere("one"))
+		order := h.order(drain.Options{})
+		for i := range mostDrains {
+			order.Node = fmt.Sprint("n", i)
+			at.Ensure(t.Context(), order)
+		}
+		order.Node = "a"
+		if st := at.Ensure(t.Context(), order); st.Done || !strings.HasPrefix(st.Message, "waits: 4 other nodes") {
+			t.Errorf("it is %q", standing(st))
+		}
+		at.Stop("n0", mine)
+		if st := at.Ensure(t.Context(), order); st.Reason != executors.DrainListing {
+			t.Errorf("it is %q", standing(st))
+		}
+	})
+}
+
+// The agent of the other cluster drops the record of an open node that names plans alone:
+// somebody's uncordon is not undone for that.
+func TestANodeOfAnotherClusterThatIsUncordonedStaysSoWithoutItsRecord(t *testing.T) {
+	s := newDraining(t, ofNode("a", drain.Options{}), nodeNamed("a"))
+	s.call = there(s.call)
+	s.begin()
+	s.pass()
+	s.edit("a", func(n *corev1.Node) {
+		n.Spec.Unschedulable = false
+		delete(n.Annotations, annotations.StatusCordoned)
+	})
+	if got := outcome(s.pass()); !strings.Contains(got, "Uncordoned") || how(s.node("a")) != "open" {
+		t.Errorf("%s; the node is %s", got, how(s.node("a")))
+	}
 }
 
 // Who asks for a replacement before a pod goes keeps it where none is made.
@@ -252,8 +307,8 @@ func TestADrainKeepsNoMoreOfAnotherClusterThanItHasRoomFor(t *testing.T) {
 		there, later []metav1.Object
 		want         string
 	}{
-		"a list":  {there: []metav1.Object{podNamed("web-1", label), podNamed("web-2", label), podNamed("web-3", label)}, want: "the other cluster shows more than the 1024 KiB that are read of it"},
-		"a watch": {there: []metav1.Object{podNamed("web-1", label), budget(0)}, later: []metav1.Object{podNamed("web-2", label), podNamed("web-3", label)}, want: ""},
+		"a list":  {there: []metav1.Object{podNamed("web-1", label), podNamed("web-2", label), podNamed("web-3", label)}, want: "the other cluster shows more than is read of it: 1024 KiB"},
+		"a watch": {there: []metav1.Object{podNamed("web-1", label), budget(0)}, later: []metav1.Object{podNamed("web-2", label), podNamed("web-3", label)}, want: "the other cluster shows more than is read of it: 1024 KiB"},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			h := newHost(t, c.there...)

@@ -195,7 +195,9 @@ func (s *session) came(p drain.Pod) {
 
 // goes notes a pod that had to leave and begins to.
 func (s *session) goes(p drain.Pod) {
-	s.returns.Went(p)
+	if !s.d.config.Elsewhere || len(s.went.evicted)+len(s.went.gone) < follow.MostObjects {
+		s.returns.Went(p)
+	}
 	s.linger(p)
 }
 
@@ -235,6 +237,9 @@ func (s *session) account(p drain.Pod, asked drain.Asked, ours bool) {
 	delete(s.surges.of, p.UID)
 	must := s.seen.mustLeave[p.UID]
 	delete(s.seen.mustLeave, p.UID)
+	if s.d.config.Elsewhere && len(s.went.forced)+len(s.went.evicted)+len(s.went.gone) >= follow.MostObjects {
+		return // what another cluster shows may have no end
+	}
 	switch {
 	case ours && asked.Deleted:
 		s.went.forced = append(s.went.forced, p.String())
@@ -303,7 +308,7 @@ func (s *session) decide() ([]request, time.Time) {
 		return nil, time.Time{}
 	}
 	now := s.d.config.Now()
-	if err := errors.Join(s.seen.err, s.d.readErr); err != nil && (!s.seen.synced || !s.d.ledger.synced) {
+	if err := errors.Join(s.seen.err, s.d.readErr); err != nil && (!s.seen.synced || !s.d.ledger.synced || errors.Is(err, follow.ErrTooMuch)) {
 		s.unreadable(err)
 		return nil, now.Add(lookAgain)
 	}

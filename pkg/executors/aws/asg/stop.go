@@ -97,12 +97,30 @@ func (s stops) observed(g types.AutoScalingGroup, recorded *hibernate.Resource) 
 		o.Asleep, o.Starting = up+len(stopping) == 0, len(starting) > 0
 		return o
 	}
-	text, err := json.Marshal(stoppedBefore{Size: size, Processes: working(g), Stopped: s.in(g, ec2types.InstanceStateNameStopped)})
+	text, err := json.Marshal(foundFirst(recorded, stoppedBefore{Size: size, Processes: working(g), Stopped: s.in(g, ec2types.InstanceStateNameStopped)}))
 	if err != nil {
 		return o // names and numbers always have a text; without one nothing is done
 	}
 	o.Awake, o.Before, o.Ready, o.Units = true, text, ready(g, members, size), capacity.Units(members)
 	return o
+}
+
+// foundFirst is how a group was before it was put to sleep, where that has begun and is not
+// through: what is suspended and stopped by then may be by us, though somebody has resumed a
+// process meanwhile.
+func foundFirst(recorded *hibernate.Resource, now stoppedBefore) stoppedBefore {
+	if recorded == nil || recorded.AsleepAt != nil || recorded.WokenAt != nil || recorded.RestoredAt != nil {
+		return now
+	}
+	var first stoppedBefore
+	if json.Unmarshal(recorded.Before, &first) != nil {
+		return now
+	}
+	now.Processes = slices.DeleteFunc(processes(), func(name string) bool {
+		return !slices.Contains(first.Processes, name) && !slices.Contains(now.Processes, name)
+	})
+	now.Stopped = first.Stopped
+	return now
 }
 
 // sleepsFor says whether a group slept, and was not asked to wake: what runs of it then was

@@ -141,6 +141,28 @@ func TestAGroupThatIsHalfStoppedIsStoppedByTheNextAgent(t *testing.T) {
 	s.asleep()
 }
 
+// A tool resumes a process of a group that is half stopped: what the group was before is not
+// forgotten for that.
+func TestAGroupThatIsHalfStoppedIsRememberedAsItWas(t *testing.T) {
+	s := newStopStory(t)
+	s.refuses["i-web-1"] = "UnauthorizedOperation"
+	s.pass(hibernate.Shutdown)
+	s.arrive(t)
+	group := s.groups["web"]
+	group.SuspendedProcesses = group.SuspendedProcesses[:len(group.SuspendedProcesses)-1] // one of ours
+	s.groups["web"] = group
+	s.pass(hibernate.Shutdown)
+	delete(s.refuses, "i-web-1")
+	s.asleep()
+	var before stoppedBefore
+	if err := json.Unmarshal(s.record.Resources[0].Before, &before); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stoppedBefore{Size: capacity.Size{Min: 2, Desired: 3, Max: 5}, Processes: strings.Split(ours, ",")}, before); diff != "" {
+		t.Errorf("remembered (-want +got):\n%s", diff)
+	}
+}
+
 func TestAGroupWhoseProcessesMayNotBeSuspendedKeepsItsInstances(t *testing.T) {
 	s := newStopStory(t)
 	s.refuses["web"] = "AccessDenied"

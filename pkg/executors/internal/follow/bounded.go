@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,10 +20,14 @@ import (
 // 300 bytes each).
 const (
 	MostBytes   = 1 << 20 // bytes of JSON
-	mostObjects = 5000    // of one list: it may show the same ones again and again
+	MostObjects = 5000    // of one list: it may show the same ones again and again
 	// again is how long after an error, or the end of a watch, it is listed anew.
-	again = time.Second
+	again     = time.Second
+	mostPause = 30 * time.Second // after errors it is twice as long each time, up to this
 )
+
+// ErrTooMuch says that a source shows more than is kept of it.
+var ErrTooMuch = errors.New("the other cluster shows more than is read of it")
 
 // Kept is told of the objects of a source of another cluster. Each is turned at once into
 // the little that is kept of it.
@@ -38,18 +43,24 @@ type Kept[O, V any] struct {
 // anybody's: no more than one page of it is in memory as it came, and what is kept has a bound.
 // A reflector keeps whole lists.
 func Bounded[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V]) {
+	pause := again
 	for {
-		once(ctx, from, to)
+		if once(ctx, from, to) == nil {
+			pause = again
+		} else {
+			pause = min(2*pause, mostPause)
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(again):
+		case <-time.After(pause):
 		}
 	}
 }
 
-// once lists, and watches from there until the watch ends.
-func once[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V]) {
+// once lists, and watches from there until the watch ends; an error says that something could
+// not be read.
+func once[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V]) error {
 	kept := newWeights()
 	var all []V
 	version := ""
@@ -63,17 +74,19 @@ func once[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Ke
 	}
 	err := api.EachOf(ctx, list, "", func(o O) error {
 		v := to.Turn(o)
-		if all = append(all, v); len(all) > mostObjects {
-			return fmt.Errorf("the other cluster shows more than the %d objects that are read of it", mostObjects)
+		if all = append(all, v); len(all) > MostObjects {
+			return fmt.Errorf("%w: %d objects", ErrTooMuch, MostObjects)
 		}
 		return kept.add(to.Key(v), v)
 	})
 	from.Heard(err)
 	if err != nil {
-		return
+		return err
 	}
 	to.Replaced(all, version)
-	from.Heard(watchFrom(ctx, from, to, version, kept))
+	err = watchFrom(ctx, from, to, version, kept)
+	from.Heard(err)
+	return err
 }
 
 func versionOf(list runtime.Object) string {
@@ -149,7 +162,7 @@ func (w *weights) add(key string, v any) error {
 	w.of[key] = len(key) + len(b)
 	w.total += w.of[key]
 	if w.total > MostBytes {
-		return fmt.Errorf("the other cluster shows more than the %d KiB that are read of it", MostBytes>>10)
+		return fmt.Errorf("%w: %d KiB", ErrTooMuch, MostBytes>>10)
 	}
 	return nil
 }
