@@ -24,7 +24,8 @@ func (a *Agent) blockedDrains() []metrics.BlockedDrain {
 	var out []metrics.BlockedDrain
 	for _, l := range live {
 		for _, rec := range l.Journal.Steps {
-			for _, t := range rec.Drains() {
+			m := rec.Draining()
+			for _, t := range append(m.Nodes, m.Elsewhere...) {
 				if t.Blocked || t.Yielded {
 					out = append(out, metrics.BlockedDrain{Namespace: l.Object.Namespace, Plan: l.Head.Plan, Node: t.Name})
 				}
