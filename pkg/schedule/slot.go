@@ -3,7 +3,6 @@ package schedule
 import (
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 )
 
@@ -92,17 +91,15 @@ func (s Set) Last(until time.Time) (Slot, bool) {
 }
 
 // TooNear says, by index, of which schedules slots lie nearer together than a minute to those
-// of others, and why: all that recur name the same second, and an instant is a minute away
-// from the slots of the others. once tells which are instants.
+// of others, and why: all that recur name the same second. An instant is one slot, however near
+// to others; once tells which are instants.
 func (s Set) TooNear(once func(i int) bool) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		first := -1
 		for i, schedule := range s {
 			why := ""
 			switch {
-			case schedule == nil || schedule.WithinMinute():
-			case once(i):
-				why = s.beside(i)
+			case schedule == nil || schedule.WithinMinute() || once(i):
 			case first < 0:
 				first = i
 			default:
@@ -114,23 +111,6 @@ func (s Set) TooNear(once func(i int) bool) iter.Seq2[int, string] {
 				return
 			}
 		}
-	}
-}
-
-// beside says why an instant lies too near to another schedule's slot; empty: it does not.
-func (s Set) beside(i int) string {
-	others := slices.Clone(s)
-	others[i] = nil
-	at, _ := s[i].NextTime(time.Unix(0, 0))
-	for from := at.Add(-time.Minute); ; {
-		near, is := others.Next(from)
-		if !is || near.At.Sub(at) >= time.Minute {
-			return ""
-		}
-		if !near.At.Equal(at) {
-			return fmt.Sprintf("lies within a minute of %s, a slot of schedules[%d], and a plan begins at most once in a minute", near.At.Format(time.RFC3339), near.Index)
-		}
-		from = near.At
 	}
 }
 

@@ -502,7 +502,7 @@ steps: [{name: db, type: template/rolling-restart, properties: {workload: shop-d
 	s.up("shop-db")
 	end := s.succeeded(s.name)
 	for path, want := range map[string]map[string]any{
-		"/patch/begins":   {"run": end.run.Name, "advisory": "CVE-2026-1234", "asked": end.run.Request.Actor},
+		"/patch/begins":   {"run": end.run.Name, "advisory": "CVE-2026-1234", "asked": end.run.Request.Actor + " (unverified)"},
 		"/smoke/shop-web": {"workload": "Deployment/shop-web", "requests": 3.0},
 		"/smoke/shop-api": {"workload": "Deployment/shop-api", "requests": 3.0},
 		"/smoke/shop-db":  {"workload": "StatefulSet/shop-db", "requests": 10.0},
