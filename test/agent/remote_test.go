@@ -638,6 +638,9 @@ func TestADrainOnAnotherClusterNamesTheRightThatIsMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRemoteLab(t)
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a refusal alone takes one
+			defer cancel()
+			r.ctx = ctx
 			r.runner(readsKubeconfig())
 			r.connector()
 			r.secret(r.kubeconfig(r.token("maint")))
@@ -647,7 +650,7 @@ func TestADrainOnAnotherClusterNamesTheRightThatIsMissing(t *testing.T) {
 			r.seen("far")
 			r.trigger("far", "1")
 			var end runState
-			eventuallyWithin(t, r.ctx, 100*time.Second, "the refusal counts", func() (bool, string) { // it has to be said for a minute
+			eventuallyWithin(t, r.ctx, 4*time.Minute, "the refusal counts", func() (bool, string) { // it has to be said for a minute
 				runs := r.runs("far")
 				if len(runs) == 1 {
 					end = runs[0]
