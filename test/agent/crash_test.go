@@ -34,6 +34,7 @@ type crashes struct {
 	hooks  *harness.Receiver
 	proxy  *harness.Proxy
 	bin    string
+	plugin string
 	config string
 	story  string   // the plan that is played
 	once   []string // the webhooks that are sent under one key
@@ -51,7 +52,7 @@ func newCrashes(t *testing.T) *crashes {
 	}
 	x := &crashes{t: t, ctx: ctx, story: story, once: []string{"start", "end", "over"}}
 	var err error
-	x.bin, _, err = harness.Build(ctx, t.TempDir())
+	x.bin, x.plugin, err = harness.Build(ctx, t.TempDir())
 	must(err)
 	x.c, x.admin, err = startCluster(ctx, withoutDeployments())
 	t.Cleanup(func() { _ = x.c.Stop() })
