@@ -173,28 +173,23 @@ func PlanClaimant(namespace, name string) string { return planPrefix + namespace
 // IsPlan says whether a claimant is a plan, not a requestor.
 func IsPlan(claimant string) bool { return strings.HasPrefix(claimant, planPrefix) }
 
-// PlanElsewhere names a plan of another cluster among the claimants of a node: by its uid, too,
-// since a plan of the node's own cluster may have its name.
-func PlanElsewhere(namespace, name, uid string) string {
-	return PlanClaimant(namespace, name+"@"+uid)
-}
+// PlanElsewhere names a plan of another cluster, by its uid, too: one here may have its name.
+func PlanElsewhere(namespace, name, uid string) string { return PlanClaimant(namespace, name+"@"+uid) }
 
-// IsElsewhere says whether a claimant is a plan of another cluster: the agent there goes on
-// with the node.
+// IsElsewhere says whether a claimant is a plan of another cluster, whose agent has the node.
 func IsElsewhere(claimant string) bool { return IsPlan(claimant) && strings.Contains(claimant, "@") }
 
 // ClaimantName is a claimant as people say it: the plan by its namespace and name, a
 // requestor as it is.
 func ClaimantName(claimant string) string {
 	plan, is := strings.CutPrefix(claimant, planPrefix)
-	name, _, elsewhere := strings.Cut(plan, "@")
-	switch {
-	case elsewhere && is:
-		return "plan " + name + " of another cluster"
-	case is:
-		return "plan " + plan
+	if !is {
+		return claimant
 	}
-	return claimant
+	if name, _, elsewhere := strings.Cut(plan, "@"); elsewhere {
+		return "plan " + name + " of another cluster"
+	}
+	return "plan " + plan
 }
 
 func isRequestor(claimant string) bool { return !IsPlan(claimant) }

@@ -118,8 +118,11 @@ func (s silence) noticed(killed <-chan struct{}, args []string) {
 		s.t.Error(err)
 		return
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // the code tells
+		close(ended)
+	}()
 	select {
 	case <-ended:
 	case <-killed:
