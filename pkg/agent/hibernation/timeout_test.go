@@ -1,28 +1,15 @@
 package hibernation
 
 import (
-	"context"
 	"strings"
 	"testing"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// deaf takes every request, and nothing comes of it.
-type deaf struct{ *beds }
-
-func (deaf) Shutdown(_ context.Context, _ executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
-	var out []executors.SleepResult
-	for _, d := range due {
-		out = append(out, executors.SleepResult{ID: d.ID})
-	}
-	return out
-}
-
 func TestATimeoutIsAFailureThatIsTriedAgain(t *testing.T) {
 	night(t, oneToThree+"targets: [{name: apps, type: noop, parameters: {timeout: 5m}}]\n", func(w *world) {
-		w.agent.Sleepers[hibernate.TypeNoop] = deaf{w.beds}
+		w.beds.goes("hearing", "is refused")
 		w.until("01:04")
 		if r := w.record("apps"); r == nil || r.State != hibernate.Running || r.Attempts != 0 {
 			t.Errorf("before its time is over it is %+v", r)
@@ -33,7 +20,7 @@ func TestATimeoutIsAFailureThatIsTriedAgain(t *testing.T) {
 			t.Errorf("after it, it is %+v", r)
 		}
 		w.wantEvent("Warning TargetFailed nights: shutdown of target apps failed (attempt 1): " + late)
-		w.agent.Sleepers[hibernate.TypeNoop] = w.beds
+		w.beds.goes("hearing", "")
 		w.until("01:08")
 		w.sleeps()
 		w.is("Hibernated: 1 of 1 targets sleep")

@@ -54,6 +54,11 @@ func inGallery(t *testing.T, story func(ctx context.Context, g *gallery)) {
 			g.streams[a.GetResource().Resource+"/"+a.GetNamespace()] = stream
 			return true, stream, nil
 		})
+		fake.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return false, nil, nil
+		})
 		g.watches = newWatches(func(client.Account) (metadata.Interface, error) { return fake, nil }, g.queue)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
@@ -106,7 +111,10 @@ func TestPlansHearOfWhatTheirTargetsSelect(t *testing.T) {
 				t.Errorf("%s: %s", when, diff)
 			}
 		}
-		if g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments", "statefulsets")) {
+		g.mu.Lock() // nothing is listed until it was asked
+		stands := g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments", "statefulsets"))
+		g.mu.Unlock()
+		if stands {
 			t.Error("what was only just asked for stands already")
 		}
 		expect("what stands may have missed something", "a")

@@ -390,6 +390,13 @@ func (b *beds) Observe(ctx context.Context, call executors.SleepCall) ([]hiberna
 
 // Shutdown is executors.Sleeper's.
 func (b *beds) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	if b.is("hearing") != nil { // it takes every request, and nothing comes of it
+		var out []executors.SleepResult
+		for _, d := range due {
+			out = append(out, executors.SleepResult{ID: d.ID})
+		}
+		return out
+	}
 	return b.change(ctx, call, due, func(hibernate.Due) string { return "0" })
 }
 

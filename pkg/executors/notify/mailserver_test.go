@@ -40,10 +40,17 @@ type mailServer struct {
 
 	listener net.Listener
 	config   *tls.Config
+	gate     sync.Mutex // no session begins while somebody waits for those that are open
 	open     sync.WaitGroup
 	mu       sync.Mutex
 	letters  []letter
 	faults   []string // what clients did wrong
+}
+
+func (s *mailServer) settle() {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	s.open.Wait()
 }
 
 func (s *mailServer) start(t *testing.T) *mailServer {
@@ -62,22 +69,24 @@ func (s *mailServer) start(t *testing.T) *mailServer {
 				return
 			}
 			stop := context.AfterFunc(t.Context(), func() { _ = conn.Close() }) // shoutrrr leaves sessions open that failed
+			s.gate.Lock()
 			s.open.Go(func() {
 				defer stop()
 				s.serve(conn)
 			})
+			s.gate.Unlock()
 		}
 	}()
 	t.Cleanup(func() {
 		_ = s.listener.Close()
-		s.open.Wait()
+		s.settle()
 	})
 	return s
 }
 
 // received are the mails since it was asked last, once every session has ended.
 func (s *mailServer) received() []letter {
-	s.open.Wait()
+	s.settle()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() { s.letters = nil }()
