@@ -185,8 +185,7 @@ func (r Run) opened(j Journal, closes Record, node string) bool {
 		began := rec.Phase == StepRunning || rec.Phase == StepSucceeded || rec.Phase == StepFailed
 		over := rec.FinishedAt != nil && rec.FinishedAt.Before(*closes.FinishedAt)
 		around := rec.Holds() && (!plan.IsLoop(rec.Type) || plan.Below(closes.Path, rec.Path)) // the steps in it tell
-		far := !rec.Holds() && r.cluster(rec.Path) != r.cluster(closes.Path)
-		if began && !over && !around && !far && r.opens(rec, node) {
+		if began && !over && !around && r.opens(rec, node) && (rec.Holds() || r.cluster(rec.Path) == r.cluster(closes.Path)) {
 			return true
 		}
 	}

@@ -247,12 +247,8 @@ func (d *Drainer) watchBudgets() {
 			d.wakeEverybody()
 		})
 	}
-	from := allBudgets(d.config.Reads, heard)
-	if d.config.Elsewhere {
-		go follow.Bounded(ctx, from, follow.Kept[*policyv1.PodDisruptionBudget, drain.Budget]{Turn: annotations.DrainBudget, Key: drain.Budget.Key, Set: set, Gone: gone, Replaced: replace})
-		return
-	}
-	go follow.Reflect(ctx, "budgets of drains", from, follow.MirrorOf(annotations.DrainBudget, set, gone, replace), &policyv1.PodDisruptionBudget{})
+	kept := follow.Kept[*policyv1.PodDisruptionBudget, drain.Budget]{Turn: annotations.DrainBudget, Key: drain.Budget.Key, Set: set, Gone: gone, Replaced: replace}
+	go follow.Keep(ctx, "budgets of drains", d.config.Elsewhere, allBudgets(d.config.Reads, heard), kept, &policyv1.PodDisruptionBudget{})
 }
 
 func said(err error) string {

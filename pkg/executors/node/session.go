@@ -134,15 +134,14 @@ func (s *session) expire() {
 
 // start watches the node's pods and begins to decide.
 func (s *session) start() {
-	from := podsOn(s.order.Clients.Kube, s.order.Node, s.heard)
-	set := func(p drain.Pod) { s.alive(func() { s.came(p) }) }
-	gone := func(p drain.Pod) { s.alive(func() { s.left(p) }) }
-	replace := func(all []drain.Pod, version string) { s.alive(func() { s.replaced(all, version) }) }
-	if s.d.config.Elsewhere {
-		go follow.Bounded(s.ctx, from, follow.Kept[*corev1.Pod, drain.Pod]{Turn: annotations.DrainPod, Key: func(p drain.Pod) string { return p.UID }, Set: set, Gone: gone, Replaced: replace})
-	} else {
-		go follow.Reflect(s.ctx, "pods of node "+s.order.Node, from, follow.MirrorOf(annotations.DrainPod, set, gone, replace), &corev1.Pod{})
+	kept := follow.Kept[*corev1.Pod, drain.Pod]{
+		Turn: annotations.DrainPod, Key: func(p drain.Pod) string { return p.UID },
+		Set:      func(p drain.Pod) { s.alive(func() { s.came(p) }) },
+		Gone:     func(p drain.Pod) { s.alive(func() { s.left(p) }) },
+		Replaced: func(all []drain.Pod, version string) { s.alive(func() { s.replaced(all, version) }) },
 	}
+	from := podsOn(s.order.Clients.Kube, s.order.Node, s.heard)
+	go follow.Keep(s.ctx, "pods of node "+s.order.Node, s.d.config.Elsewhere, from, kept, &corev1.Pod{})
 	go s.run()
 }
 

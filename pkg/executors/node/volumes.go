@@ -66,12 +66,9 @@ func (d *Drainer) watchVolumes() {
 			v.synced = true
 		})
 	}
-	from := allAttachments(d.config.Reads, heard)
-	if d.config.Elsewhere {
-		go follow.Bounded(ctx, from, follow.Kept[*storagev1.VolumeAttachment, attached]{Turn: attachedBy, Key: func(a attached) string { return a.name + a.node + a.volume }, Set: set, Gone: gone, Replaced: replace})
-		return
-	}
-	go follow.Reflect(ctx, "volumes of drains", from, follow.MirrorOf(attachedBy, set, gone, replace), &storagev1.VolumeAttachment{})
+	key := func(a attached) string { return a.name + a.node + a.volume }
+	kept := follow.Kept[*storagev1.VolumeAttachment, attached]{Turn: attachedBy, Key: key, Set: set, Gone: gone, Replaced: replace}
+	go follow.Keep(ctx, "volumes of drains", d.config.Elsewhere, allAttachments(d.config.Reads, heard), kept, &storagev1.VolumeAttachment{})
 }
 
 // noteVolumes remembers which volumes a pod that is about to go has.

@@ -29,9 +29,9 @@ const (
 // ErrTooMuch says that a source shows more than is kept of it.
 var ErrTooMuch = errors.New("the other cluster shows more than is read of it")
 
-// Kept is told of the objects of a source of another cluster. Each is turned at once into
-// the little that is kept of it.
-type Kept[O, V any] struct {
+// Kept is told of the objects of a source. Each is turned at once into the little that is kept
+// of it.
+type Kept[O runtime.Object, V any] struct {
 	Turn     func(O) V
 	Key      func(V) string
 	Set      func(V)
@@ -39,10 +39,35 @@ type Kept[O, V any] struct {
 	Replaced func(all []V, version string)
 }
 
-// Bounded lists and watches a source of another cluster until ctx ends. Its API server may be
+// mirror is the same for a reflector.
+func (k Kept[O, V]) mirror() Mirror[O] {
+	return Mirror[O]{
+		Set:  func(o O) { k.Set(k.Turn(o)) },
+		Gone: func(o O) { k.Gone(k.Turn(o)) },
+		Replaced: func(all []O, version string) {
+			kept := make([]V, len(all))
+			for i, o := range all {
+				kept[i] = k.Turn(o)
+			}
+			k.Replaced(kept, version)
+		},
+	}
+}
+
+// Keep follows a source until ctx ends: by a reflector, or within bounds where it is another
+// cluster's.
+func Keep[O, L runtime.Object, V any](ctx context.Context, name string, elsewhere bool, from Source[L], to Kept[O, V], example O) {
+	if elsewhere {
+		bounded(ctx, from, to)
+		return
+	}
+	Reflect(ctx, name, from, to.mirror(), example)
+}
+
+// bounded lists and watches a source of another cluster until ctx ends. Its API server may be
 // anybody's: no more than one page of it is in memory as it came, and what is kept has a bound.
 // A reflector keeps whole lists.
-func Bounded[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V]) {
+func bounded[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V]) {
 	pause := again
 	for {
 		if once(ctx, from, to) == nil {

@@ -24,21 +24,6 @@ type Mirror[O runtime.Object] struct {
 	Replaced func(all []O, version string)
 }
 
-// MirrorOf keeps of each object what turn makes of it.
-func MirrorOf[O runtime.Object, V any](turn func(O) V, set, gone func(V), replace func(all []V, version string)) Mirror[O] {
-	return Mirror[O]{
-		Set:  func(o O) { set(turn(o)) },
-		Gone: func(o O) { gone(turn(o)) },
-		Replaced: func(all []O, version string) {
-			kept := make([]V, len(all))
-			for i, o := range all {
-				kept[i] = turn(o)
-			}
-			replace(kept, version)
-		},
-	}
-}
-
 // Add is the reflector's.
 func (m Mirror[O]) Add(obj any) error { return m.with(obj, m.Set) }
 
