@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/capacity"
+	machines "github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/ec2"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/observe"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
@@ -24,11 +25,9 @@ import (
 // API is what Auto Scaling is asked, and EC2 about the instances of groups.
 type API interface {
 	autoscaling.DescribeAutoScalingGroupsAPIClient
-	ec2.DescribeInstancesAPIClient
+	machines.API
 	SuspendProcesses(ctx context.Context, in *autoscaling.SuspendProcessesInput, options ...func(*autoscaling.Options)) (*autoscaling.SuspendProcessesOutput, error)
 	ResumeProcesses(ctx context.Context, in *autoscaling.ResumeProcessesInput, options ...func(*autoscaling.Options)) (*autoscaling.ResumeProcessesOutput, error)
-	StopInstances(ctx context.Context, in *ec2.StopInstancesInput, options ...func(*ec2.Options)) (*ec2.StopInstancesOutput, error)
-	StartInstances(ctx context.Context, in *ec2.StartInstancesInput, options ...func(*ec2.Options)) (*ec2.StartInstancesOutput, error)
 	UpdateAutoScalingGroup(ctx context.Context, in *autoscaling.UpdateAutoScalingGroupInput, options ...func(*autoscaling.Options)) (*autoscaling.UpdateAutoScalingGroupOutput, error)
 }
 

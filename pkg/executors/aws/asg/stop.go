@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/capacity"
+	machines "github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/ec2"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
@@ -200,7 +201,7 @@ func (s stops) wake(ctx context.Context, call executors.SleepCall, due []hiberna
 				return err
 			}))
 			if d.FellBack {
-				err = errors.Join(err, fmt.Errorf("instances of %s were started and are stopped again; an encrypted disk does that where the key may not be used: grant kms:CreateGrant on it", d.ID))
+				err = errors.Join(err, fmt.Errorf("instances of %s were started and are stopped again; %s", d.ID, machines.KeyHint))
 			}
 			return err
 		case len(s.in(g, ec2types.InstanceStateNamePending))+len(s.in(g, ec2types.InstanceStateNameStopping)) > 0:

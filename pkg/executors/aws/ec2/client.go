@@ -16,7 +16,8 @@ type client struct {
 	startInstances    func(context.Context, *ec2.StartInstancesInput, ...func(*ec2.Options)) (*ec2.StartInstancesOutput, error)
 }
 
-func newClient(c *ec2.Client) API {
+// NewClient has what API asks, and nothing else of the SDK's client.
+func NewClient(c *ec2.Client) API {
 	return client{
 		describeInstances: c.DescribeInstances,
 		stopInstances:     c.StopInstances,

@@ -26,6 +26,9 @@ type API interface {
 	StartInstances(ctx context.Context, in *ec2.StartInstancesInput, options ...func(*ec2.Options)) (*ec2.StartInstancesOutput, error)
 }
 
+// KeyHint says what stops an instance again that was started.
+const KeyHint = "an encrypted disk does that where the key may not be used: grant kms:CreateGrant on it"
+
 // Sleeps stops instances, and starts those that ran.
 type Sleeps struct {
 	Open func(ctx context.Context, call executors.SleepCall) (API, error)
@@ -33,7 +36,7 @@ type Sleeps struct {
 
 // New reaches EC2 by sessions of a pool.
 func New(pool *session.Pool) Sleeps {
-	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return newClient(ec2.NewFromConfig(config)) })}
+	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return NewClient(ec2.NewFromConfig(config)) })}
 }
 
 // atOnce is how many instances are asked for in one request (a guess: AWS takes a
@@ -196,7 +199,7 @@ func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibern
 	})
 	for _, d := range due {
 		if d.FellBack {
-			out = append(out, executors.SleepResult{ID: d.ID, Err: fmt.Errorf("%s was started and is stopped again; an encrypted disk does that where the key may not be used: grant kms:CreateGrant on it", d.ID)})
+			out = append(out, executors.SleepResult{ID: d.ID, Err: fmt.Errorf("%s was started and is stopped again; %s", d.ID, KeyHint)})
 		}
 	}
 	return out
