@@ -129,6 +129,7 @@ func (r *remoteLab) kubeconfig(token string) string {
 // kubeconfigOf is a configuration as a kubeconfig.
 func (l *lab) kubeconfigOf(config *rest.Config) string {
 	l.Helper()
+	l.must(world.start()) // whose folder it is written to
 	path, err := world.cluster.KubeconfigFile(l.ns, config)
 	l.must(err)
 	text, err := os.ReadFile(path)
@@ -410,13 +411,7 @@ func TestAClusterThatIsDownIsWaitedFor(t *testing.T) {
 
 // The agent dies at its writes around what it does on the other cluster.
 func TestAKillAroundAStepOnAnotherClusterRepeatsNothing(t *testing.T) {
-	x := newCrashes(t)
-	r := &remoteLab{lab: &lab{T: t, ctx: x.ctx, admin: x.admin, ns: "home", hooks: x.hooks}}
-	r.must(elsewhere.start())
-	r.there = elsewhere.admin
-	to, err := url.Parse(elsewhere.cluster.AdminConfig().Host)
-	r.must(err)
-	r.line = newLine(t, to.Host)
+	x, r := newFarCrashes(t)
 	for _, lost := range []bool{false, true} {
 		for n := 1; ; n += 3 {
 			r.ns = fmt.Sprintf("far-%d-%t", n, lost)
@@ -434,10 +429,7 @@ steps:
 `
 
 func (r *remoteLab) killedAt(x *crashes, n int, lost bool) (where string) {
-	_, err := r.admin.CoreV1().Namespaces().Create(r.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.ns}}, metav1.CreateOptions{})
-	r.must(err)
-	r.namespace(r.ns)
-	r.runner(readsKubeconfig())
+	r.bothNamespaces()
 	r.orders()
 	r.connector()
 	r.secret(r.kubeconfig(r.token("maint", scales()...)))
@@ -449,6 +441,28 @@ func (r *remoteLab) killedAt(x *crashes, n int, lost bool) (where string) {
 		r.Errorf("killed at %s: %d replicas, labels %v", where, *d.Spec.Replicas, d.Labels)
 	}
 	return where
+}
+
+// newFarCrashes are crashes around what is done on the other cluster.
+func newFarCrashes(t *testing.T) (*crashes, *remoteLab) {
+	t.Helper()
+	x := newCrashes(t)
+	r := &remoteLab{lab: &lab{T: t, ctx: x.ctx, admin: x.admin, ns: "home", hooks: x.hooks}}
+	r.must(elsewhere.start())
+	r.there = elsewhere.admin
+	to, err := url.Parse(elsewhere.cluster.AdminConfig().Host)
+	r.must(err)
+	r.line = newLine(t, to.Host)
+	return x, r
+}
+
+// bothNamespaces are the lab's, one of each cluster, with an account that reads the kubeconfig.
+func (r *remoteLab) bothNamespaces() {
+	r.Helper()
+	_, err := r.admin.CoreV1().Namespaces().Create(r.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.ns}}, metav1.CreateOptions{})
+	r.must(err)
+	r.namespace(r.ns)
+	r.runner(readsKubeconfig())
 }
 
 // deathAt triggers plan far, and has the agent die at its n-th write, with the reply lost or
@@ -672,20 +686,11 @@ func TestADrainOnAnotherClusterNamesTheRightThatIsMissing(t *testing.T) {
 // The agent dies at its writes around a drain on the other cluster: what somebody had
 // cordoned stays so, and nothing else does.
 func TestAKillAroundADrainOnAnotherClusterLeavesTheNodesAsTheyWere(t *testing.T) {
-	x := newCrashes(t)
-	r := &remoteLab{lab: &lab{T: t, ctx: x.ctx, admin: x.admin, ns: "home", hooks: x.hooks}}
-	r.must(elsewhere.start())
-	r.there = elsewhere.admin
-	to, err := url.Parse(elsewhere.cluster.AdminConfig().Host)
-	r.must(err)
-	r.line = newLine(t, to.Host)
+	x, r := newFarCrashes(t)
 	for _, lost := range []bool{false, true} {
 		for n := 2; ; n += 3 {
 			r.ns = fmt.Sprintf("drained-%d-%t", n, lost)
-			_, err := r.admin.CoreV1().Namespaces().Create(r.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.ns}}, metav1.CreateOptions{})
-			r.must(err)
-			r.namespace(r.ns)
-			r.runner(readsKubeconfig())
+			r.bothNamespaces()
 			r.connector()
 			r.secret(r.kubeconfig(r.token("maint")))
 			r.nodes()

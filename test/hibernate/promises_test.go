@@ -135,25 +135,7 @@ func TestARunHasAPlanAwakeWhileItWorks(t *testing.T) {
 	now := time.Now().UTC()
 	l.sleeper("nights", fmt.Sprintf("schedule: {offHours: [{start: %q, end: %q}]}\ntargets: [{name: apps, type: workload}]\n", now.Add(-2*time.Minute).Format("15:04"), now.Add(time.Hour).Format("15:04")))
 	l.phaseOf("nights", hibernate.Hibernated, "")
-	text := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: up, type: wake, properties: {plan: nights}}\n  - {name: work, type: suspend}\n"
-	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewPlan(l.ns, "upgrade", text, ""), metav1.CreateOptions{})
-	l.must(err)
-	l.eventually("the plan is taken up", func() (bool, string) {
-		a := l.annotationsOf("upgrade")
-		return a[annotations.StatusObserved] != "", fmt.Sprint(a)
-	})
-	l.annotate("upgrade", map[string]string{annotations.Trigger: "t"})
-	run := ""
-	l.eventually("the run works while all is awake", func() (bool, string) {
-		runs, err := l.admin.CoreV1().ConfigMaps(l.ns).List(l.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun})
-		l.must(err)
-		if len(runs.Items) != 1 {
-			return false, fmt.Sprintf("%d runs", len(runs.Items))
-		}
-		run = runs.Items[0].Name
-		progress := runs.Items[0].Annotations[annotations.StatusProgress]
-		return strings.Contains(progress, `"work"`) && l.replicas("orders") == 3, progress + l.annotationsOf("nights")[annotations.StatusMessage]
-	})
+	run := l.worksDuring("wake", 3)
 	l.phaseOf("nights", hibernate.Active, "")
 	l.annotate("upgrade", map[string]string{annotations.Resume: run})
 	l.phaseOf("nights", hibernate.Hibernated, "")

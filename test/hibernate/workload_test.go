@@ -180,7 +180,20 @@ func TestARunHasAPlanSleepWhileItWorks(t *testing.T) {
 	l.runner(append(sleepRights(), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "patch"}})...)
 	l.deployment("orders", 3)
 	l.sleeper("nights", workloads())
-	text := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: quiet, type: hibernate, properties: {plan: nights}}\n  - {name: work, type: suspend}\n"
+	run := l.worksDuring("hibernate", 0)
+	l.phaseOf("nights", hibernate.Hibernated, "")
+	l.annotate("upgrade", map[string]string{annotations.Resume: run})
+	l.phaseOf("nights", hibernate.Active, "")
+	l.eventually("all is as it was", func() (bool, string) {
+		return l.replicas("orders") == 3 && l.annotationsOf("nights")[annotations.HoldState] == "", fmt.Sprint(l.replicas("orders"))
+	})
+}
+
+// worksDuring has a run hold nights asleep or awake, and waits until it works while orders has so
+// many replicas. It returns the run.
+func (l *lab) worksDuring(stepType string, replicas int32) (run string) {
+	l.Helper()
+	text := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: hold, type: " + stepType + ", properties: {plan: nights}}\n  - {name: work, type: suspend}\n"
 	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewPlan(l.ns, "upgrade", text, ""), metav1.CreateOptions{})
 	l.must(err)
 	l.eventually("the plan is taken up", func() (bool, string) {
@@ -188,8 +201,7 @@ func TestARunHasAPlanSleepWhileItWorks(t *testing.T) {
 		return a[annotations.StatusObserved] != "", fmt.Sprint(a)
 	})
 	l.annotate("upgrade", map[string]string{annotations.Trigger: "t"})
-	run := ""
-	l.eventually("the run works while all sleeps", func() (bool, string) {
+	l.eventually(fmt.Sprintf("the run works while orders has %d", replicas), func() (bool, string) {
 		runs, err := l.admin.CoreV1().ConfigMaps(l.ns).List(l.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun})
 		l.must(err)
 		if len(runs.Items) != 1 {
@@ -197,14 +209,9 @@ func TestARunHasAPlanSleepWhileItWorks(t *testing.T) {
 		}
 		run = runs.Items[0].Name
 		progress := runs.Items[0].Annotations[annotations.StatusProgress]
-		return strings.Contains(progress, `"work"`) && l.replicas("orders") == 0, progress + l.annotationsOf("nights")[annotations.StatusMessage]
+		return strings.Contains(progress, `"work"`) && l.replicas("orders") == replicas, progress + l.annotationsOf("nights")[annotations.StatusMessage]
 	})
-	l.phaseOf("nights", hibernate.Hibernated, "")
-	l.annotate("upgrade", map[string]string{annotations.Resume: run})
-	l.phaseOf("nights", hibernate.Active, "")
-	l.eventually("all is as it was", func() (bool, string) {
-		return l.replicas("orders") == 3 && l.annotationsOf("nights")[annotations.HoldState] == "", fmt.Sprint(l.replicas("orders"))
-	})
+	return run
 }
 
 func (l *lab) uidOf(plan string) string {

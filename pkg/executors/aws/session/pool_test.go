@@ -27,17 +27,23 @@ type stsServer struct {
 	empty    bool
 }
 
-func (s *stsServer) RoundTrip(r *http.Request) (*http.Response, error) {
+// asked is the form of a request to STS, and the access key that signed it.
+func asked(r *http.Request) (form url.Values, key string, err error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	form, err := url.ParseQuery(string(body))
+	_, signed, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+	key, _, _ = strings.Cut(signed, "/")
+	form, err = url.ParseQuery(string(body))
+	return form, key, err
+}
+
+func (s *stsServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	form, key, err := asked(r)
 	if err != nil {
 		return nil, err
 	}
-	_, signed, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
-	key, _, _ := strings.Cut(signed, "/")
 	action := form.Get("Action")
 	said := action
 	if role := form.Get("RoleArn"); role != "" {

@@ -3,9 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -23,16 +21,10 @@ type trustingSTS struct {
 }
 
 func (s *trustingSTS) RoundTrip(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
+	form, key, err := asked(r)
 	if err != nil {
 		return nil, err
 	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return nil, err
-	}
-	_, signed, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
-	key, _, _ := strings.Cut(signed, "/")
 	action, role, who := form.Get("Action"), form.Get("RoleArn"), form.Get("WebIdentityToken")
 	switch action {
 	case "GetCallerIdentity":
