@@ -1,6 +1,7 @@
 package factory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
-// AgentState is what the heartbeat says about the agent.
+// AgentState is what the heartbeat says about the agent, or its Lease.
 type AgentState struct {
 	Namespace string    `json:"namespace"`
 	Version   string    `json:"version"`
@@ -26,6 +27,9 @@ type AgentState struct {
 	Heartbeat time.Time `json:"heartbeat"`
 	Missing   string    // why there is none that could be counted on
 }
+
+// Called is the agent's version, which it tells by its first heartbeat.
+func (s AgentState) Called() string { return cmp.Or(s.Version, "(version not known yet)") }
 
 // staleAfter is how old a heartbeat may be: the leader writes one every 5 s, and another leads
 // within 15 s.
@@ -100,7 +104,7 @@ func (c *Factory) agentIn(ctx context.Context, k *Cluster, namespace string) (Ag
 		if why, installed := k.silentAgent(ctx, namespace); installed {
 			missing = fmt.Sprintf("the agent in namespace %s is installed, but does not show itself: %s", namespace, why)
 		}
-		return AgentState{Namespace: namespace, Missing: missing}, nil
+		return c.byLease(ctx, k, AgentState{Namespace: namespace, Missing: missing}), nil
 	case err != nil:
 		return AgentState{Namespace: namespace}, fmt.Errorf("%w: %w", errUnknownAgent, err)
 	}
@@ -123,6 +127,7 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 	if age := now.Sub(at); age > staleAfter {
 		why, _ := k.silentAgent(ctx, cm.Namespace)
 		s.Missing = fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", cm.Namespace, age.Round(time.Second), at.UTC().Format(time.RFC3339), why)
+		return c.byLease(ctx, k, s)
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,6 +105,12 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 		{"what somebody labelled so", []runtime.Object{elsewhere("team", "mine", time.Second)}, exit.CodeNoAgent, "install it with"},
 		{"two of them", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), elsewhere("team", annotations.HeartbeatName, time.Second)}, exit.CodeNoAgent, "agents show themselves in namespaces ops and team: name yours with --agent-namespace"},
 		{"none", nil, exit.CodeNoAgent, "install it with 'kubectl maint install --apply'"},
+		{"one that has just begun", []runtime.Object{leaseOf("one", time.Second, 59*time.Second)}, exit.CodeDone, ""},
+		{"one that has just taken over", []runtime.Object{heartbeat(time.Hour), leaseOf("two", 14*time.Second, 20*time.Second)}, exit.CodeDone, ""},
+		{"one that leads and says nothing", []runtime.Object{heartbeat(time.Hour), leaseOf("one", time.Second, 61*time.Second)}, exit.CodeNoAgent, "the agent in namespace maint-system has held its Lease since 2026-11-20T23:58:59Z, but writes no heartbeat: see 'kubectl -n maint-system logs deployment/maint-agent'"},
+		{"one that died soon", []runtime.Object{leaseOf("one", 16*time.Second, 20*time.Second)}, exit.CodeNoAgent, "no agent runs in namespace maint-system"},
+		{"one that gave its Lease back", []runtime.Object{heartbeat(time.Hour), leaseOf("", time.Second, 20*time.Second)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
+		{"a Lease of a time to come", []runtime.Object{leaseOf("one", -time.Hour, -time.Hour)}, exit.CodeNoAgent, "no agent runs in namespace maint-system"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &Factory{Env: Env{Name: "kubectl maint", Now: saturday}}
@@ -124,6 +131,15 @@ func TestWhoMayNotLookAtTheAgentIsToldNoReason(t *testing.T) {
 	f := &Factory{Env: Env{Name: "kubectl maint", Now: saturday}}
 	if err := f.NeedAgent(t.Context(), k); exit.CodeOf(err) != exit.CodeNoAgent || err.Error() != "no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'" {
 		t.Error(err)
+	}
+}
+
+// leaseOf is the agent's, renewed and acquired so long ago.
+func leaseOf(holder string, renewed, acquired time.Duration) *coordinationv1.Lease {
+	at := func(ago time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: saturday().Add(-ago)} }
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.LeaseName},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: at(renewed), AcquireTime: at(acquired)},
 	}
 }
 

@@ -110,9 +110,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 		print.AddRow(t, cm, row(cm)...)
 	}
 	if o.everywhere {
-		if err := o.out.WithNamespace(); err != nil {
-			return err
-		}
+		o.out.WithNamespace()
 	}
 	kind, value := o.shape(ctx, k)
 	return o.out.Print(o.Out, t, kind, func() ([]print.Value, error) {

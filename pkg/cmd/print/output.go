@@ -13,31 +13,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/kubectl/pkg/cmd/get"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
 // Output is the -o of lists: everything that kubectl get can print.
 type Output struct {
-	flags *get.PrintFlags
+	flags *printFlags
 	own   []string // words of -o that the command prints itself
 }
 
 // NewOutput prints tables unless -o says otherwise. own are words of -o that the command prints
 // itself.
-func NewOutput(own ...string) *Output { return &Output{flags: get.NewGetPrintFlags(), own: own} }
+func NewOutput(own ...string) *Output { return &Output{flags: newPrintFlags(), own: own} }
 
 // AddFlags adds -o and its kin.
 func (o *Output) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", "", "one of "+strings.Join(o.formats(), ", "))
-	cmd.Flags().BoolVar(o.flags.NoHeaders, "no-headers", false, "without the line of headers")
-	o.flags.TemplateFlags.AddFlags(cmd)
+	cmd.Flags().StringVarP(&o.flags.output, "output", "o", "", "one of "+strings.Join(o.formats(), ", "))
+	cmd.Flags().BoolVar(&o.flags.noHeaders, "no-headers", false, "without the line of headers")
+	o.flags.template.AddFlags(cmd)
 	completeFormats(cmd, slices.Concat([]string{"wide"}, o.own, formatWords())...)
 }
 
 func (o *Output) formats() []string {
-	formats := append(o.flags.AllowedFormats(), o.own...)
+	formats := append(o.flags.formats(), o.own...)
 	slices.Sort(formats)
 	return slices.Compact(formats)
 }
@@ -47,8 +46,8 @@ func (o *Output) Check(f *exit.Faults) {
 	if o.Own() {
 		return
 	}
-	if _, err := o.flags.ToPrinter(); err != nil {
-		f.Add("-o %s: %v", *o.flags.OutputFormat, err)
+	if _, err := o.flags.toPrinter(); err != nil {
+		f.Add("-o %s: %v", o.flags.output, err)
 	}
 }
 
@@ -57,17 +56,17 @@ func (o *Output) Own() bool { return slices.Contains(o.own, o.Format()) }
 
 // Table says whether people read what is printed.
 func (o *Output) Table() bool {
-	return (*o.flags.OutputFormat == "" || *o.flags.OutputFormat == "wide") && *o.flags.TemplateFlags.TemplateArgument == ""
+	return (o.flags.output == "" || o.flags.output == "wide") && *o.flags.template.TemplateArgument == ""
 }
 
 // Format is what -o says; empty for the usual table.
-func (o *Output) Format() string { return *o.flags.OutputFormat }
+func (o *Output) Format() string { return o.flags.output }
 
 // WithNamespace has the printer show namespaces, too.
-func (o *Output) WithNamespace() error { return o.flags.EnsureWithNamespace() }
+func (o *Output) WithNamespace() { o.flags.namespace = true }
 
 // Name says whether names alone are printed.
-func (o *Output) Name() bool { return *o.flags.OutputFormat == "name" }
+func (o *Output) Name() bool { return o.flags.output == "name" }
 
 // Print writes a list: as a table for people, else as values, of which -o name prints the names.
 func (o *Output) Print(w io.Writer, t *metav1.Table, kind string, values func() ([]Value, error)) error {

@@ -356,7 +356,7 @@ func TestTotalsOfALedger(t *testing.T) {
 // formatted are Values with a format, as -o gives it.
 func formatted(format string, own ...string) *Values {
 	o := NewValues(own...)
-	*o.flags.OutputFormat = format
+	o.flags.output = format
 	return o
 }
 

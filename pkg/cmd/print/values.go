@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/kubectl/pkg/cmd/get"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -19,14 +18,14 @@ import (
 // Values is the -o of commands that have lines for people and values for scripts. The
 // printers are those of kubectl get.
 type Values struct {
-	flags  *get.PrintFlags
+	flags  *printFlags
 	own    []string          // words of -o that the command prints itself
 	stream map[string]string // of a watch: what was last printed, by name
 }
 
 // NewValues prints lines unless -o says otherwise. own are words of -o that the command
 // prints itself.
-func NewValues(own ...string) *Values { return &Values{flags: get.NewGetPrintFlags(), own: own} }
+func NewValues(own ...string) *Values { return &Values{flags: newPrintFlags(), own: own} }
 
 // formats are what -o may be, as messages say it.
 const formats = "json, yaml, name, jsonpath=…, custom-columns=… or go-template=…"
@@ -37,7 +36,7 @@ func (o *Values) formats() string {
 
 // AddFlags adds -o.
 func (o *Values) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", "", o.formats()+"; or nothing for text")
+	cmd.Flags().StringVarP(&o.flags.output, "output", "o", "", o.formats()+"; or nothing for text")
 	completeFormats(cmd, slices.Concat(o.own, formatWords())...)
 }
 
@@ -68,7 +67,7 @@ func (o *Values) Check(f *exit.Faults) {
 	if o.Own() {
 		return
 	}
-	if _, err := o.flags.ToPrinter(); err != nil || o.Format() == "wide" {
+	if _, err := o.flags.toPrinter(); err != nil || o.Format() == "wide" {
 		f.Add("-o must be %s, is %q", o.formats(), o.Format())
 	}
 }
@@ -77,7 +76,7 @@ func (o *Values) Check(f *exit.Faults) {
 func (o *Values) Own() bool { return slices.Contains(o.own, o.Format()) }
 
 // Format is what -o says; empty: lines.
-func (o *Values) Format() string { return *o.flags.OutputFormat }
+func (o *Values) Format() string { return o.flags.output }
 
 // Lines says whether people read what is printed.
 func (o *Values) Lines() bool { return o.Format() == "" }
@@ -126,8 +125,8 @@ func (o *Values) PrintList(w io.Writer, kind string, items []Value) error {
 
 // printList prints values as the items of a list, or with -o name their names. plain leaves
 // apiVersion out.
-func printList(w io.Writer, flags *get.PrintFlags, kind string, plain bool, items []Value) error {
-	if *flags.OutputFormat == "name" {
+func printList(w io.Writer, flags *printFlags, kind string, plain bool, items []Value) error {
+	if flags.output == "name" {
 		return printNames(w, items)
 	}
 	list, err := listOf(kind, plain, items)
@@ -138,8 +137,8 @@ func printList(w io.Writer, flags *get.PrintFlags, kind string, plain bool, item
 }
 
 // printObject prints an object as -o says.
-func printObject(w io.Writer, flags *get.PrintFlags, object runtime.Object) error {
-	printer, err := flags.ToPrinter()
+func printObject(w io.Writer, flags *printFlags, object runtime.Object) error {
+	printer, err := flags.toPrinter()
 	if err != nil {
 		return err
 	}
@@ -148,7 +147,7 @@ func printObject(w io.Writer, flags *get.PrintFlags, object runtime.Object) erro
 
 // PrintObjects prints objects of the API as kubectl get lists several.
 func (o *Values) PrintObjects(w io.Writer, items []unstructured.Unstructured) error {
-	printer, err := o.flags.ToPrinter()
+	printer, err := o.flags.toPrinter()
 	if err != nil {
 		return err
 	}

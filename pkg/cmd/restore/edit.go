@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/kubectl/pkg/cmd/util/editor"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -78,7 +77,7 @@ func (o *editOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("%w\nif it is the agent's own, sign it first: %s", err, o.Suggest().Adopt(list[0].Object.Name))
 	}
 	e := edition{object: list[0].Object, shown: record}
-	if err := e.ask(); err != nil {
+	if err := e.ask(ctx); err != nil {
 		return err
 	}
 	if len(e.changed) == 0 {
@@ -142,7 +141,7 @@ const head = `# What target %s of plan %s in namespace %s is put back to when it
 `
 
 // ask opens the editor until what it leaves is valid, unchanged or empty.
-func (e *edition) ask() error {
+func (e *edition) ask(ctx context.Context) error {
 	listed, err := yaml.Marshal(e.shown.Amendments())
 	if err != nil {
 		return err
@@ -151,7 +150,7 @@ func (e *edition) ask() error {
 	text, wrong := listed, ""
 	for {
 		before := e.file
-		edited, file, err := editor.NewDefaultEditor([]string{"KUBE_EDITOR", "EDITOR"}).LaunchTempFile("maint-restore-", ".yaml", bytes.NewReader(append([]byte(top+wrong), text...)))
+		edited, file, err := inEditor(ctx, append([]byte(top+wrong), text...))
 		if before != "" {
 			_ = os.Remove(before) // the newer file holds its text
 		}

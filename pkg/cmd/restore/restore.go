@@ -141,9 +141,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	if o.everywhere {
-		if err := o.out.WithNamespace(); err != nil {
-			return err
-		}
+		o.out.WithNamespace()
 	}
 	t := print.NewTable(print.Column{Name: "Plan"}, print.Column{Name: "Target"}, print.Column{Name: "Executor"}, print.Column{Name: "State"}, print.Column{Name: "Sleeping"}, print.Column{Name: "Left"}, print.Column{Name: "Since"}, print.Column{Name: "Name", Wide: true}, print.Column{Name: "Fault"})
 	for _, r := range list {

@@ -1,0 +1,37 @@
+package factory
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// heldFor is how long after its last renewal a Lease says that its holder lives: the leader renews
+// it every second, and another may take it after 8 s.
+const heldFor = 15 * time.Second
+
+// beginsWithin is how long a new leader may take until its first heartbeat: it reads what there is
+// first, and signs what an older version left unsigned (a guess).
+const beginsWithin = time.Minute
+
+// byLease judges an agent without a fresh heartbeat by its Lease, where that may be read: a new
+// leader is at work before its first heartbeat, and one that only keeps the Lease is not.
+func (c *Factory) byLease(ctx context.Context, k *Cluster, s AgentState) AgentState {
+	lease, err := k.Kube.CoordinationV1().Leases(s.Namespace).Get(ctx, annotations.LeaseName, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil || lease.Spec.AcquireTime == nil {
+		return s
+	}
+	now, renewed, acquired := c.Now().Add(k.Skew()), lease.Spec.RenewTime.Time, lease.Spec.AcquireTime.Time
+	switch age := now.Sub(renewed); {
+	case age > heldFor, age < -aheadBy:
+		return s
+	case now.Sub(acquired) <= beginsWithin:
+		return AgentState{Namespace: s.Namespace, Version: s.Version, Identity: *lease.Spec.HolderIdentity, Heartbeat: renewed}
+	}
+	s.Missing = fmt.Sprintf("the agent in namespace %s has held its Lease since %s, but writes no heartbeat: see 'kubectl -n %s logs deployment/%s'", s.Namespace, acquired.UTC().Format(time.RFC3339), s.Namespace, annotations.AgentName)
+	return s
+}

@@ -1,0 +1,58 @@
+package print
+
+import (
+	"slices"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+)
+
+// printFlags are -o and its kin, with kubectl get's meaning. kubectl's own type comes with its
+// translations, which take half of the time that a command needs to start.
+type printFlags struct {
+	output    string
+	noHeaders bool
+	namespace bool // tables show it, too
+
+	values   *genericclioptions.JSONYamlPrintFlags
+	name     *genericclioptions.NamePrintFlags
+	template *genericclioptions.KubeTemplatePrintFlags
+}
+
+func newPrintFlags() *printFlags {
+	return &printFlags{
+		values: genericclioptions.NewJSONYamlPrintFlags(), name: genericclioptions.NewNamePrintFlags(""),
+		template: genericclioptions.NewKubeTemplatePrintFlags(),
+	}
+}
+
+// formats are the words of -o.
+func (f *printFlags) formats() []string {
+	return slices.Concat(f.values.AllowedFormats(), f.name.AllowedFormats(), f.template.AllowedFormats(), []string{customColumns, customColumnsFile, "wide"})
+}
+
+// toPrinter is the printer that -o asks for; a NoCompatiblePrinterError where there is none.
+func (f *printFlags) toPrinter() (printers.ResourcePrinter, error) {
+	format, template := f.output, *f.template.TemplateArgument
+	if format == "" && template != "" {
+		format = "go-template"
+	}
+	for _, ask := range []func(string) (printers.ResourcePrinter, error){
+		f.template.ToPrinter, f.values.ToPrinter, f.toTable,
+		func(format string) (printers.ResourcePrinter, error) { return toColumns(format, template, f.noHeaders) },
+		f.name.ToPrinter,
+	} {
+		if p, err := ask(format); !genericclioptions.IsNoCompatiblePrinterError(err) {
+			return p, err
+		}
+	}
+	return nil, genericclioptions.NoCompatiblePrinterError{OutputFormat: &format, AllowedFormats: f.formats()}
+}
+
+// toTable is the printer for people.
+func (f *printFlags) toTable(format string) (printers.ResourcePrinter, error) {
+	if format != "" && format != "wide" {
+		return nil, genericclioptions.NoCompatiblePrinterError{}
+	}
+	return printers.NewTablePrinter(printers.PrintOptions{NoHeaders: f.noHeaders, Wide: format == "wide", WithNamespace: f.namespace}), nil
+}
