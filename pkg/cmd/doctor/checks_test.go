@@ -217,6 +217,36 @@ func TestDoctorOfAPlan(t *testing.T) {
 			out:   good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace shop (for step one); list deployments.apps in namespace shop (for step one); watch deployments.apps in namespace shop (for step one)\n" + grant,
 		},
 		{
+			name: "who may impersonate the account needs no other right", line: "doctor orders", code: 1, err: oneProblem,
+			before: func(o *cmdtest.Cluster) {
+				o.Forbids("create", "subjectaccessreviews", "")
+				o.Kube.PrependReactor("create", "selfsubjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					asked := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).Spec.ResourceAttributes
+					return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: asked.Verb == "get" && asked.Resource == "deployments" && asked.Subresource == ""}}, nil
+				})
+			},
+			world: installed(steps("{name: one, type: restart, properties: {resource: " + dep + "}}")),
+			out:   good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: patch deployments.apps orders in namespace shop (for step one); list deployments.apps in namespace shop (for step one); watch deployments.apps in namespace shop (for step one)\n" + grant,
+		},
+		{
+			name: "hosts that steps call", line: "doctor orders", code: 1, err: oneProblem,
+			world: append(installed(steps("{name: one, type: webhook, properties: {url: 'https://hooks.shop.svc:8443/a'}}, {name: two, type: webhook, properties: {url: 'http://hooks.shop.svc.cluster.local'}}, {name: three, type: prometheus, properties: {url: 'http://gone.shop.svc', query: up, condition: '>= 1'}},"+
+				"{name: four, type: function, properties: {endpoint: 'nowhere.invalid:9443'}}, {name: five, type: webhook, properties: {url: 'http://10.0.0.1/x'}}, {name: six, type: webhook, properties: {url: 'http://localhost/x'}}, {name: seven, type: webhook, properties: {url: 'http://${run.name}/x'}}")),
+				&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "hooks"}}),
+			out: good + account + none + "unknown  step four: get and list on what the function requires, get, create and patch on what it desires\nPROBLEM  there is no Service gone in namespace shop, which step three calls\n         create it, or mend the address\n" +
+				"ok       Service shop/hooks, which step one calls, is there\nok       Service shop/hooks, which step two calls, is there\n" +
+				"ok       the host localhost, which step six calls, is found from this machine\nunknown  whether the agent finds the host nowhere.invalid, which step four calls: this machine does not find it\n",
+		},
+		{
+			name: "images of Jobs", line: "doctor orders", code: 1, err: oneProblem, may: func(authorizationv1.ResourceAttributes) bool { return true },
+			world: append(installed(steps("{name: one, type: job, properties: {image: 'busybox:1.36'}}, {name: two, type: job, properties: {image: Busybox}}, {name: three, type: job, properties: {template: {template: {spec: {initContainers: [{name: a, image: 'busybox:1.36'}], containers: [{name: b, image: 'ghcr.io/shop/tool@sha256:0000000000000000000000000000000000000000000000000000000000000000'}]}}}}}")),
+				&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"docker.io/library/busybox:1.36"}}}}}),
+			out: good + account + "ok       system:serviceaccount:shop:maint-runner has the 7 rights that the steps need\n" +
+				"PROBLEM  the image \"Busybox\" of step two has no valid name: invalid reference format: repository name (library/Busybox) must be lowercase\n         write it as REGISTRY/NAME:TAG\n" +
+				"ok       the image docker.io/library/busybox:1.36 of steps one, three is on a node already\n" +
+				"unknown  whether the image ghcr.io/shop/tool@sha256:0000000000000000000000000000000000000000000000000000000000000000 of step three can be pulled: no node has it yet, so this is seen when the pod starts\n",
+		},
+		{
 			name: "a sink that nobody configured, and one that is named twice", line: "doctor orders", code: 1, err: oneProblem,
 			world: installed(steps("{name: one, type: notification, properties: {sinks: [ops], message: hi}}, {name: two, type: notification, properties: {sinks: [ops], message: hi}}")),
 			out:   good + account + none + "PROBLEM  the sink \"ops\": not among spec.notifications.sinks of the AgentConfig, which names none\n         add it to the agent's configuration (docs/operations.md, Notifications), or name another\n",

@@ -29,20 +29,21 @@ type options struct {
 	name   string
 	tried  []finding
 	bad    int
+	as     map[string]*factory.Cluster // who speaks as an account; nil: nobody may
 	faults exit.Faults
 }
 
 // New tries what maintenance needs.
 func New(c *factory.Factory) *cobra.Command {
-	o := &options{Factory: c, out: print.NewValues()}
+	o := &options{Factory: c, out: print.NewValues(), as: map[string]*factory.Cluster{}}
 	cmd := &cobra.Command{
 		Use:   "doctor [PLAN]",
 		Short: "Check agent, clock, rights and sinks, and say what to do",
 		Long: `Check in advance what maintenance needs. Each check is a line, and each problem comes with
 what to do about it. Without a PLAN: the agent, its configuration and its key, the clocks,
 and the policies that confine the agent. With a PLAN also: whether it is valid and ready,
-whether its account exists and has the rights that the steps need, and whether its sinks are
-configured. With a HibernatePlan also: its connectors with their Secrets and roles, the state
+whether its account exists and has the rights that the steps need, whether its sinks are
+configured, and whether the hosts and images that its steps name are found. With a HibernatePlan also: its connectors with their Secrets and roles, the state
 of each target, and whether the restore data of sleeping resources is complete.
 
 Nothing is written, and no cloud is asked. A check that your rights do not allow is

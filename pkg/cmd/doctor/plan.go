@@ -43,6 +43,8 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 	}
 	o.open(open)
 	o.sinks(tree, cm.Namespace, config)
+	o.hosts(ctx, k, tree)
+	o.images(ctx, k, tree)
 }
 
 // templates are those that the plan uses, of its namespace and of the agent's. One that is
@@ -107,7 +109,7 @@ func (o *options) rights(ctx context.Context, k *factory.Cluster, user, whose st
 				continue
 			}
 			seen[one] = true
-			may, err := allowed(ctx, k, user, authorizationv1.ResourceAttributes{Namespace: n.Namespace, Group: group, Resource: resource, Name: n.Name, Verb: verb})
+			may, err := o.allowed(ctx, k, user, authorizationv1.ResourceAttributes{Namespace: n.Namespace, Group: group, Resource: resource, Name: n.Name, Verb: verb})
 			if err != nil {
 				return err
 			}
@@ -127,17 +129,43 @@ func (o *options) rights(ctx context.Context, k *factory.Cluster, user, whose st
 	return nil
 }
 
-// allowed asks by a SubjectAccessReview, which takes the right to create one.
-func allowed(ctx context.Context, k *factory.Cluster, user string, a authorizationv1.ResourceAttributes) (bool, error) {
-	parts := strings.Split(user, ":")
+// allowed asks as the account itself, or by a SubjectAccessReview where that is refused: many who
+// own a namespace may impersonate its accounts, and admins may ask about anybody.
+func (o *options) allowed(ctx context.Context, k *factory.Cluster, user string, a authorizationv1.ResourceAttributes) (bool, error) {
 	a.Resource, a.Subresource, _ = strings.Cut(a.Resource, "/")
+	if as, err := o.speaksAs(k, user); err != nil {
+		return false, err
+	} else if as != nil {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &a}}
+		review, err := as.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err == nil {
+			return review.Status.Allowed, nil
+		}
+		if !apierrors.IsForbidden(err) {
+			return false, factory.Explain("ask what it may", err)
+		}
+		o.as[user] = nil // nor will it be allowed for the next right
+	}
+	namespace := strings.Split(user, ":")[2]
 	review, err := k.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + parts[2], "system:authenticated"}, ResourceAttributes: &a,
+		User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}, ResourceAttributes: &a,
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return false, factory.Explain("ask what it may", err)
 	}
 	return review.Status.Allowed, nil
+}
+
+// speaksAs has clients that speak as an account; nil: that is not possible.
+func (o *options) speaksAs(k *factory.Cluster, user string) (*factory.Cluster, error) {
+	if as, known := o.as[user]; known {
+		return as, nil
+	}
+	as, err := o.ConnectAs(k, user)
+	if err == nil {
+		o.as[user] = as
+	}
+	return as, err
 }
 
 // sinks looks whether those that the plan names are configured, and take what it says.

@@ -117,6 +117,27 @@ func (c *Factory) Connect() (*Cluster, error) {
 	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}}, nil
 }
 
+// ConnectAs is the same cluster for who speaks as somebody else, which takes the right to
+// impersonate them; nil: the command line speaks as somebody else already.
+func (c *Factory) ConnectAs(k *Cluster, user string) (*Cluster, error) {
+	if c.fixed != nil {
+		return c.fixed, nil
+	}
+	config, err := c.ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	if config.Impersonate.UserName != "" {
+		return nil, nil //nolint:nilnil // said above
+	}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	as := *k
+	if as.Kube, err = kube.NewBasic(config); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return &as, nil
+}
+
 // chosen are the flags by which another cluster was chosen than the kubeconfig does, as command
 // lines have to name them. What a shell would take apart is left out.
 func (c *Factory) chosen() string {
