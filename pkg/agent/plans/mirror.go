@@ -67,20 +67,19 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 			}
 		}
 	}
-	values := map[string]any{}
+	values, says := map[string]any{}, m.Digest != ""
 	for suffix, value := range map[string]string{
 		"status": word, "last-run": want[annotations.StatusLastRun], "next-run": nextRun(d), "step": step,
 	} {
-		if value != "" || m.Digest != "" { // what was never there need not be taken away
-			values[annotations.Mirror(known.Spec.MirrorPrefix, k.Name, suffix)] = status.OrNull(value)
-		}
+		says = says || value != ""
+		values[annotations.Mirror(known.Spec.MirrorPrefix, k.Name, suffix)] = status.OrNull(value) // an earlier plan of the name may have left it
 	}
 	b, err := json.Marshal(values)
 	if err != nil {
 		return // words: JSON can say them all
 	}
 	digest := annotations.Hash10(append(mirrorPlace(known), string(b))...)
-	if len(values) == 0 || m.Digest == digest {
+	if !says || m.Digest == digest {
 		return
 	}
 	m.Problem = c.patchMirror(ctx, k.Namespace, *m, len(known.Spec.Triggers.Labels) > 0, values)

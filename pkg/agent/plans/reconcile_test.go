@@ -2,6 +2,7 @@ package plans
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -616,6 +617,74 @@ func TestTheMirrorLeavesWithItsPlan(t *testing.T) {
 		w.after(2 * time.Second)
 		if got := mirrored(w); len(got) > 0 {
 			w.Errorf("%q stay", got)
+		}
+	})
+}
+
+// A dry run did nothing to the target: whoever looks there sees what really ran.
+func TestADryRunLeavesTheMirrorAlone(t *testing.T) {
+	mirrored := func(w *world) map[string]string {
+		out := map[string]string{}
+		for key, value := range w.api.Get("deployments", shop, "orders").GetAnnotations() {
+			if name, is := strings.CutPrefix(key, "mirror.maint.dev/nightly-"); is {
+				out[name] = value
+			}
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		ran  bool
+		want []string
+	}{
+		"of a plan that never ran":  {false, []string{"next-run"}},
+		"of a plan that ran before": {true, []string{"last-run", "next-run", "status"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(deployment(true, nil))
+				w.plan("nightly", orders+tenMins+hook)
+				w.begins()
+				w.after(2 * time.Second)
+				if c.ran {
+					w.says("nightly", annotations.Trigger, "now")
+					w.progress(nameOf("nightly", "now"), run.Running)
+					w.progress(nameOf("nightly", "now"), run.Succeeded)
+					w.after(5 * time.Second)
+				}
+				before := mirrored(w)
+				if got := slices.Sorted(maps.Keys(before)); !slices.Equal(got, c.want) {
+					w.Fatalf("the mirror is %q", got)
+				}
+				w.says("nightly", annotations.TriggerOptions, `{"token":"dry","dryRun":true}`)
+				w.says("nightly", annotations.Trigger, "dry")
+				for _, phase := range []run.Phase{run.Running, run.Failed} {
+					w.progress(nameOf("nightly", "dry"), phase)
+					w.after(5 * time.Second)
+					if diff := cmp.Diff(before, mirrored(w)); diff != "" {
+						w.Errorf("while the dry run is %s the mirror changes: %s", phase, diff)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A plan that was deleted while no agent ran left its mirror: one that is written under its
+// name since takes what it does not say itself away.
+func TestTheMirrorOfAnEarlierPlanOfTheNameGoes(t *testing.T) {
+	play(t, func(w *world) {
+		d, left := deployment(true, nil), map[string]string{"example.org/kept": "yes"}
+		for _, suffix := range []string{"status", "last-run", "next-run", "step"} {
+			left[annotations.Mirror("mirror.maint.dev", "nightly", suffix)] = "of the earlier plan"
+		}
+		d.SetAnnotations(left)
+		w.api.Put(d)
+		w.plan("nightly", orders+tenMins+hook)
+		w.begins()
+		w.after(2 * time.Second)
+		want := map[string]string{"example.org/kept": "yes", "mirror.maint.dev/nightly-next-run": "2000-01-01T00:10:00Z"}
+		if diff := cmp.Diff(want, w.api.Get("deployments", shop, "orders").GetAnnotations()); diff != "" {
+			w.Error(diff)
 		}
 	})
 }

@@ -128,6 +128,17 @@ func TestARunIsFollowedToItsEndOnTheWholeScreen(t *testing.T) {
 	}
 }
 
+// What a dry run would have changed stays on the terminal when the screen is given back.
+func TestADryRunShowsWhatItWouldChange(t *testing.T) {
+	d := sits(t, 80, 24, "trigger orders --dry-run --wait", cmdtest.Agent(), cmdtest.Plan("orders", ""))
+	d.Sees("waiting for run maint-run-orders-")
+	token := d.cluster.Notes("orders")[annotations.Trigger]
+	done := cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepSucceeded, cmdtest.Outputs(map[string]any{"difference": "-replicas: 3\n+replicas: 0\n"})))
+	done.Run.Request.DryRun, done.Journal.Phase, done.Journal.FinishedAt = true, run.Succeeded, cmdtest.Before(0)
+	d.cluster.Creates(cmdtest.RunObject(done, annotations.RunName("orders", "u-orders", run.Request{Kind: run.ByToken, Token: token})))
+	d.ends(0, "Succeeded", "Would change:", "step call:", "-replicas: 3", "+replicas: 0")
+}
+
 func TestWhoLeavesAWaitIsToldThatItGoesOn(t *testing.T) {
 	d := sits(t, 40, 12, "wait maint-run-orders-a", asking()...)
 	d.Sees("▶ sure")
