@@ -99,7 +99,9 @@ func (o *abortOptions) Validate() error {
 	return o.faults.Err()
 }
 
-func (o *abortOptions) Run(ctx context.Context) error {
+func (o *abortOptions) Run(ctx context.Context) (err error) {
+	ctx, done := watch.WithTimeout(ctx, o.Timeout)
+	defer done(&err)
 	k, err := o.Connect()
 	if err != nil {
 		return err
@@ -136,8 +138,6 @@ func (o *abortOptions) Run(ctx context.Context) error {
 // waitForEnd shows the run until it has ended. That it ended Aborted is what was
 // asked for, unless it left something behind.
 func (o *abortOptions) waitForEnd(ctx context.Context, k *factory.Cluster, r view.Run) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
-	defer cancel()
 	cm := planOf(r)
 	err := watch.FollowRun(ctx, o.Beside(&o.DryRun), k, cm, r.Run.Name)
 	end, readErr := k.Run(ctx, r.Run.Name)

@@ -165,9 +165,9 @@ func (o *holdOptions) hold(s view.Sleeper) (hibernate.Hold, error) {
 }
 
 // Run writes the holds, says what follows, and waits for it if asked.
-func (o *holdOptions) Run(ctx context.Context) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
-	defer cancel()
+func (o *holdOptions) Run(ctx context.Context) (err error) {
+	ctx, done := watch.WithTimeout(ctx, o.Timeout)
+	defer done(&err)
 	k, err := o.Connect()
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (s *scope) namespace(c *factory.Factory, k *factory.Cluster, agent agentSee
 	case !s.everywhere:
 		return k.Namespace, nil
 	case agent.unknown != nil:
-		return "", agent.unknown
+		return "", factory.Explain("find the agent's namespace", agent.unknown)
 	case agent.Missing != "" && agent.Heartbeat.IsZero() && c.AgentNamespace == "":
 		return "", exit.Errorf(exit.CodeNoAgent, "%s (or name its namespace with --agent-namespace)", agent.Missing)
 	}

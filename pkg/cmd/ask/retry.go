@@ -52,9 +52,9 @@ func (o *retryOptions) Validate() error {
 	return o.faults.Err()
 }
 
-func (o *retryOptions) Run(ctx context.Context) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
-	defer cancel()
+func (o *retryOptions) Run(ctx context.Context) (err error) {
+	ctx, done := watch.WithTimeout(ctx, o.Timeout)
+	defer done(&err)
 	k, err := o.Connect()
 	if err != nil {
 		return err

@@ -61,9 +61,9 @@ asks for a run that changes nothing.`,
 }
 
 // Run finds the earlier run, says which it is and what differs, and asks.
-func (o *rollbackOptions) Run(ctx context.Context) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
-	defer cancel()
+func (o *rollbackOptions) Run(ctx context.Context) (err error) {
+	ctx, done := watch.WithTimeout(ctx, o.Timeout)
+	defer done(&err)
 	k, err := o.Connect()
 	if err != nil {
 		return err

@@ -105,8 +105,12 @@ func Explain(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &out) && !out.Timeout() && !errors.Is(err, context.Canceled):
-		return fmt.Errorf("%s: the API server at %s cannot be reached: %w; 'kubectl cluster-info' tries it, 'kubectl config get-contexts' lists others", doing, serverOf(out.URL), out.Err)
+	case errors.As(err, &out) && !errors.Is(err, context.Canceled):
+		what := "cannot be reached"
+		if out.Timeout() {
+			what = "does not answer"
+		}
+		return fmt.Errorf("%s: the API server at %s %s: %w; 'kubectl cluster-info' tries it, 'kubectl config get-contexts' lists others", doing, serverOf(out.URL), what, out.Err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

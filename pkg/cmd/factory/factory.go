@@ -39,6 +39,7 @@ type Env struct {
 	Color        bool
 	Mark         terminal.Mark // of our own control sequences
 	Width        int           // of the terminal, 0 where unknown
+	AnswerWithin time.Duration // how long an API server may be silent; 0: as long as it takes to answer a request
 
 	// Screen is the terminal as a whole, for live views; nil: none is to be had, and what changes is
 	// shown in lines.
@@ -80,7 +81,9 @@ func (c *Factory) Warn(text string) {
 }
 
 // New has clients of the cluster that the kubeconfig points at.
-func New(env Env) *Factory { return &Factory{Env: env, Config: genericclioptions.NewConfigFlags(true)} }
+func New(env Env) *Factory {
+	return &Factory{Env: env, Config: genericclioptions.NewConfigFlags(true).WithWrapConfigFn(answered(cmp.Or(env.AnswerWithin, answerWithin)))}
+}
 
 // NewFor has the clients that it is given, whatever the kubeconfig says.
 func NewFor(env Env, k *Cluster) *Factory {

@@ -207,9 +207,9 @@ func (o *drainOptions) Validate() error {
 }
 
 // Run asks for the nodes, or shows what would become of that.
-func (o *drainOptions) Run(ctx context.Context) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
-	defer cancel()
+func (o *drainOptions) Run(ctx context.Context) (err error) {
+	ctx, done := watch.WithTimeout(ctx, o.Timeout)
+	defer done(&err)
 	k, err := o.Connect()
 	if err != nil {
 		return err

@@ -79,9 +79,9 @@ func (o *releaseOptions) Validate() error {
 }
 
 // Run takes the request off each node.
-func (o *releaseOptions) Run(ctx context.Context) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
-	defer cancel()
+func (o *releaseOptions) Run(ctx context.Context) (err error) {
+	ctx, done := watch.WithTimeout(ctx, o.Timeout)
+	defer done(&err)
 	k, err := o.Connect()
 	if err != nil {
 		return err

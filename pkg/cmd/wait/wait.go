@@ -101,7 +101,9 @@ func (o *options) Validate() error {
 }
 
 // Run waits.
-func (o *options) Run(ctx context.Context) error {
+func (o *options) Run(ctx context.Context) (err error) {
+	ctx, done := watch.WithTimeout(ctx, o.timeout)
+	defer done(&err)
 	k, err := o.Connect()
 	if err != nil {
 		return err
@@ -110,8 +112,6 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
-	defer cancel()
 	kind := factory.KindNode
 	if found.Document != nil {
 		kind = found.Document.Labels[annotations.LabelKind]

@@ -33,14 +33,31 @@ func (w *Waiting) Check(f *exit.Faults) {
 }
 
 // errTimeout is why a wait ended that was given a --timeout.
-var errTimeout = errors.New("--timeout passed") //nolint:gochecknoglobals // a sentinel for errors.Is
+const errTimeout = timeoutPassed("--timeout passed")
 
-// WithTimeout ends ctx after --timeout; 0 is never.
-func WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+type timeoutPassed string
+
+func (t timeoutPassed) Error() string { return string(t) }
+
+// Timeout is asked by url.Error: a request that it cut off was not answered.
+func (timeoutPassed) Timeout() bool { return true }
+
+// WithTimeout ends ctx after --timeout; 0 is never. done ends it, too: an error that the timeout
+// caused, as of a request that got no answer until then, has its exit code from there on.
+func WithTimeout(ctx context.Context, d time.Duration) (limited context.Context, done func(err *error)) {
 	if d <= 0 {
-		return context.WithCancel(ctx)
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, func(*error) { cancel() }
 	}
-	return context.WithTimeoutCause(ctx, d, errTimeout)
+	end := time.Now().Add(d)
+	ctx, cancel := context.WithDeadlineCause(ctx, end, errTimeout)
+	return ctx, func(err *error) {
+		interrupted := ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTimeout)
+		if known := new(exit.Error); *err != nil && !errors.As(*err, &known) && !interrupted && !time.Now().Before(end) { // a client may see the end before ctx does
+			*err = exit.Errorf(exit.CodeTimeout, "%s: %w", errTimeout, *err)
+		}
+		cancel()
+	}
 }
 
 // EndedEarly tells why a wait ended before what it waited for.

@@ -3,6 +3,7 @@ package watch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,11 +51,11 @@ func TestWaitingFlags(t *testing.T) {
 }
 
 func TestWhyAWaitEndedEarly(t *testing.T) {
-	late, cancel := WithTimeout(t.Context(), time.Nanosecond)
-	defer cancel()
+	late, over := WithTimeout(t.Context(), time.Nanosecond)
+	defer over(new(error))
 	<-late.Done()
 	interrupted, stop := WithTimeout(t.Context(), 0)
-	stop()
+	stop(new(error))
 	for _, c := range []struct {
 		ctx  context.Context
 		code int
@@ -66,6 +67,36 @@ func TestWhyAWaitEndedEarly(t *testing.T) {
 	}
 	if err := NotFollowed(t.Context(), "x", exit.Errorf(1, "forbidden")); cmdtest.ErrText(err) != "forbidden" {
 		t.Error(err)
+	}
+}
+
+// What a timeout cut off has its exit code; what ended by itself before has its own.
+func TestTheExitCodeOfWhatATimeoutCutsOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit time.Duration
+		err   error
+		code  int
+		text  string
+	}{
+		"a request":         {time.Nanosecond, errors.New("read plan orders: context deadline exceeded"), 124, "--timeout passed: read plan orders: context deadline exceeded"},
+		"what has its code": {time.Nanosecond, exit.Errorf(3, "paused"), 3, "paused"},
+		"nothing":           {time.Nanosecond, nil, 0, ""},
+		"in time":           {time.Hour, errors.New("no such plan"), 2, "no such plan"}, // RunE gives it one
+		"without a limit":   {0, errors.New("no such plan"), 2, "no such plan"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, done := WithTimeout(t.Context(), c.limit)
+			if c.limit == time.Nanosecond {
+				<-ctx.Done()
+			}
+			err := c.err
+			if done(&err); exit.CodeOf(err) != c.code || cmdtest.ErrText(err) != c.text {
+				t.Errorf("%d, %v", exit.CodeOf(err), err)
+			}
+			if ctx.Err() == nil {
+				t.Error("it goes on")
+			}
+		})
 	}
 }
 
@@ -243,8 +274,8 @@ func TestFollowRun(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(ctx context.Context, o *cmdtest.Cluster, k *factory.Cluster) {
-				ctx, cancel := WithTimeout(ctx, c.limit)
-				defer cancel()
+				ctx, done := WithTimeout(ctx, c.limit)
+				defer done(new(error))
 				if c.then != nil {
 					go cmdtest.Later(func() { c.then(o) })()
 				}
