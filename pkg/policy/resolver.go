@@ -162,6 +162,18 @@ func (b *Resolver) PutNamespace(name string, s StanzaText) bool {
 // NamespaceStanza is what a namespace's annotations say.
 func (b *Resolver) NamespaceStanza(name string) StanzaText { return b.namespaces[name] }
 
+// Namespaces are those whose annotations say anything, by name.
+func (b *Resolver) Namespaces() []string {
+	var out []string
+	for name, s := range b.namespaces {
+		if s.Set() {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Policies are those that it knows, by namespace and name.
 func (b *Resolver) Policies() []State {
 	out := make([]State, 0, len(b.policies))

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -255,5 +256,28 @@ func TestCalendarOfAClusterIsThatOfItsDocuments(t *testing.T) {
 	got.Is(t, want)
 	if all := inCluster("-A"); !strings.Contains(all.Out, "else/other") || !strings.Contains(all.Out, "shop/nightly") {
 		t.Errorf("of all namespaces: %+v", all)
+	}
+}
+
+// What a namespace closes is known before there is any document in it.
+func TestCalendarOfAClusterShowsNamespacesThatAreClosed(t *testing.T) {
+	frozen := []string{annotations.ChangeStrategy, "RestrictiveUntil", annotations.RestrictiveUntil, "2026-11-22T00:00:00Z", annotations.Actor(annotations.ChangeStrategy), "jane", annotations.Reason(annotations.ChangeStrategy), "launch"}
+	of := func(flag string, objects ...runtime.Object) cmdtest.Printed {
+		return cmdtest.NewCluster(t, cmd.Run, append(objects, cmdtest.Namespace("open"))...).Line("calendar --from 2026-11-21T00:00:00Z --to 2026-11-23T00:00:00Z " + flag)
+	}
+	all := of("-A", cmdtest.Namespace("payments", frozen...), cmdtest.Namespace("halted", annotations.Pause, "true"))
+	for _, want := range []string{"namespace payments", "RestrictiveUntil by jane (unverified): launch", "namespace halted", "paused"} {
+		if !strings.Contains(all.Out, want) {
+			t.Errorf("of all namespaces, without %q:\n%s%s", want, all.Out, all.Err)
+		}
+	}
+	if strings.Contains(all.Out, "namespace open") || all.Code != 0 {
+		t.Errorf("one that closes nothing is in it: %+v", all)
+	}
+	if own := of("", cmdtest.Namespace("shop", frozen...), cmdtest.Namespace("payments", frozen...)); !strings.Contains(own.Out, "namespace shop") || strings.Contains(own.Out, "payments") {
+		t.Errorf("of one namespace:\n%s%s", own.Out, own.Err)
+	}
+	if paused := of("-A", cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system", annotations.Pause, "true")); strings.Contains(paused.Out, "shop") {
+		t.Errorf("a pause of the whole cluster is told of each namespace:\n%s", paused.Out)
 	}
 }

@@ -92,6 +92,7 @@ func (a *Agenda) namespaces() []string {
 	for name := range a.World.Pauses {
 		out = append(out, name)
 	}
+	out = append(out, a.World.namespaces...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }

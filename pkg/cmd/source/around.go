@@ -21,6 +21,17 @@ type Around struct {
 	Switches
 }
 
+// closed are the namespaces that are frozen or paused by themselves.
+func (a Around) closed() []string {
+	out := a.Resolver.Namespaces()
+	for name, pauses := range a.of {
+		if slices.ContainsFunc(pauses, func(p schedule.Pause) bool { return p.On && p.Of != annotations.WholeCluster }) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // ReadAround reads what ReadResolver and ReadSwitches read, each of it once and as much as
 // possible side by side.
 func ReadAround(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Around {

@@ -77,6 +77,10 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		namespaces = append(namespaces, p.Namespace)
 		warnOf(c.ErrOut, p.Namespace, p.Name, p.Faults)
 	}
+	if k.Namespace == "" {
+		namespaces = append(namespaces, around.closed()...)
+	}
+	w.namespaces = namesOf("", namespaces)
 	for _, name := range namesOf(agent.Namespace, namespaces) {
 		for _, s := range around.Above(name) {
 			w.Pauses[name] = view.LongerPause(w.Pauses[name], s)

@@ -19,10 +19,12 @@ import (
 type Set struct {
 	Plans    []Plan
 	Sleepers []HibernatePlan
-	policies []policy.State
-	created  map[policy.PolicyRef]time.Time // when policies in a cluster were made
-	Resolver *policy.Resolver
-	Pauses   map[string]schedule.Pause // of namespaces
+	// namespaces are those of a cluster that were asked for, also without any document in them.
+	namespaces []string
+	policies   []policy.State
+	created    map[policy.PolicyRef]time.Time // when policies in a cluster were made
+	Resolver   *policy.Resolver
+	Pauses     map[string]schedule.Pause // of namespaces
 	// templates are step templates, by namespace/name.
 	templates map[string]*plan.Template
 	// connectors are documents, by namespace/name.
