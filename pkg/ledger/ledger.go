@@ -54,6 +54,7 @@ type LabelState struct {
 	Owner     string `json:"owner,omitempty"`   // who applied it declaratively, if somebody did
 	Removed   bool   `json:"removed,omitempty"` // handled: the label was taken away, or given up
 	Version   uint64 `json:"version,omitempty"` // of the target on which this was seen
+	Earned    int64  `json:"earned,omitempty"`  // the second by which the runs are earned that the label had
 }
 
 // Ledger is the durable memory of a plan: which slots have ended and how, what
@@ -84,7 +85,8 @@ type Ledger struct {
 	Rules  map[string]RuleState `json:"rules,omitempty"`
 	Seen   []Seen               `json:"seen,omitempty"`
 	Shards int                  `json:"shards,omitempty"`
-	// Earned is the second by which the runs are earned that changes of watched objects had.
+	// Earned is the second by which the runs are earned that labels and changes of watched
+	// objects had.
 	Earned int64 `json:"earned,omitempty"`
 	// Left is what ended runs did not put back, and nobody has acknowledged.
 	Left []Leftover `json:"left,omitempty"`

@@ -25,7 +25,7 @@ type Checkpoint struct {
 	Earned  int64  `json:"e,omitempty"` // the second by which the object's runs are earned that it had
 }
 
-// What one object may have of runs: so many at once, and then one in so long (guesses: a
+// What one object, or one label on a target, may have of runs: so many at once, and then one in so long (guesses: a
 // controller that settles writes a few times; two plans that start each other by what
 // they write never end).
 const (
@@ -46,6 +46,11 @@ const (
 func (c Checkpoint) Pace(now time.Time) (after Checkpoint, again time.Time, may bool) {
 	c.Earned, again, may = pace(c.Earned, now, WatchBurst, WatchPeriod)
 	return c, again, may
+}
+
+// Pace says the same of a label on a target.
+func (s LabelState) Pace(now time.Time) (earned int64, again time.Time, may bool) {
+	return pace(s.Earned, now, WatchBurst, WatchPeriod)
 }
 
 // Pace says the same of the plan, whichever object has changed.

@@ -262,7 +262,11 @@ func (d *decider) begin() {
 		l = l.Claim(live.Name, live.Request, live.TargetUID)
 	}
 	d.write(l)
-	d.owed(d.set) // a plan that was edited before it was first seen owes nothing from before
+	if !d.owed(d.set) { // a plan that was edited before it was first seen owes nothing from before
+		l = d.out.Ledger // and more than so many slots, which nobody waited for, are not counted
+		l.Watermark = d.lastEdit().UTC()
+		d.write(l)
+	}
 }
 
 // notBeforeCreation keeps a ledger that somebody wrote from making up for slots that
@@ -300,26 +304,42 @@ func (d *decider) edited() {
 	if err != nil {
 		old = nil // of a version that read more; what it owed cannot be told
 	}
-	d.owed(old)
+	if d.behind = !d.owed(old); d.behind {
+		d.wakeAt(d.f.Now.Add(time.Second)) // until then the ledger speaks of the old one
+		return
+	}
 	l = d.out.Ledger
 	l.Schedules = d.f.Spec.Triggers.Schedules
 	d.write(l)
 }
 
-// owed ends the slots of a schedule up to the time of the last edit.
-func (d *decider) owed(old schedule.Set) {
-	l, edit := d.out.Ledger, d.f.EditedAt
-	if edit.After(d.f.Now) {
-		edit = d.f.Now
-	}
+// owed ends the slots of a schedule up to the time of the last edit, so many of them in one
+// look, and says whether those were all.
+func (d *decider) owed(old schedule.Set) bool {
+	l, edit := d.out.Ledger, d.lastEdit()
 	if !edit.After(l.Watermark) {
-		return
+		return true
 	}
+	ended := 0
 	for slot := range slotsBetween(old, l.Watermark, edit) {
+		if ended++; ended > maxSlots {
+			d.write(l)
+			return false
+		}
 		l = l.End(d.request(slot), run.Missed, run.ReasonEdited, d.f.Now)
+		l.Watermark = slot.At.UTC()
 	}
 	l.Watermark = edit.UTC()
 	d.write(l)
+	return true
+}
+
+// lastEdit is no time to come, whatever clock it was written by.
+func (d *decider) lastEdit() time.Time {
+	if d.f.EditedAt.After(d.f.Now) {
+		return d.f.Now
+	}
+	return d.f.EditedAt
 }
 
 // usedNext takes a skip of the next slot for used when it was: a crash between
@@ -506,7 +526,7 @@ func (d *decider) label(key string) {
 	have, present := d.f.Target.Labels[key]
 	state, known := d.out.Ledger.Labels[key]
 	if known && state.TargetUID != d.f.Target.UID { // another object under the same name begins anew
-		state, known = ledger.LabelState{TargetUID: d.f.Target.UID}, false
+		state, known = ledger.LabelState{TargetUID: d.f.Target.UID, Earned: state.Earned}, false
 	}
 	if known && d.f.Target.Version != 0 && d.f.Target.Version < state.Version {
 		return // the watch lags behind what an earlier agent has seen: it will catch up
@@ -530,9 +550,26 @@ func (d *decider) label(key string) {
 	if !d.mayClaim("label " + key) {
 		return
 	}
+	earned, may := d.pacedLabel(key, state)
+	if !may {
+		return
+	}
 	r := run.Request{Kind: run.ByLabel, Label: key, Value: have.Value, Owner: have.Owner, TargetUID: d.f.Target.UID, Ordinal: number, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun}
-	d.setLabel(key, ledger.LabelState{TargetUID: r.TargetUID, Claimed: number, Value: have.Value, Owner: have.Owner, Version: d.f.Target.Version})
+	d.setLabel(key, ledger.LabelState{TargetUID: r.TargetUID, Claimed: number, Value: have.Value, Owner: have.Owner, Version: d.f.Target.Version, Earned: earned})
 	d.claim(r)
+}
+
+// pacedLabel says whether the label may have a run now, by the bounds of changes that are
+// watched: what sets it and what takes it away may answer each other for ever.
+func (d *decider) pacedLabel(key string, state ledger.LabelState) (earned int64, may bool) {
+	what := "label " + key
+	earned, again, may := state.Pace(d.f.Now)
+	if !may {
+		d.waiting = fmt.Sprintf("%s waits until %s: it comes again and again, and has had %d runs one after another; from here on it has one in %s", what, again.UTC().Format(time.RFC3339), ledger.WatchBurst, ledger.WatchPeriod)
+		d.wakeAt(again)
+		return 0, false
+	}
+	return earned, d.pacedPlan(what)
 }
 
 // MaxOrdinal is above every number of a request: one a nanosecond would reach it in

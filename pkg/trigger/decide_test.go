@@ -648,6 +648,67 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// What sets a label and what takes it away may answer each other for ever, as fast as they can:
+// the runs slow down to what is earned, and the plan says why.
+func TestALabelThatComesAndGoesComesToRest(t *testing.T) {
+	const minutes = 20
+	for name, change := range map[string]func(f *trigger.Facts, second int){
+		"its value changes": func(f *trigger.Facts, second int) { labelled("k", fmt.Sprint(second))(f) },
+		"it comes and goes": func(f *trigger.Facts, second int) {
+			if labelled("k", "v")(f); second%2 == 0 {
+				delete(f.Target.Labels, "k")
+			}
+		},
+		"its target is made anew": func(f *trigger.Facts, second int) {
+			labelled("k", "v")(f)
+			f.Target.UID = fmt.Sprint("t", second)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			led, runs, said, wakes := coretest.Facts("01:00").Ledger, 0, "", true
+			for second := range minutes * 60 {
+				f := coretest.Facts("01:00", policy(plan.Allow), func(f *trigger.Facts) { change(f, second) })
+				f.Now, f.Ledger = f.Now.Add(time.Duration(second)*time.Second), led
+				d := trigger.Decide(f)
+				runs += len(d.Claims)
+				if d.Waiting != "" {
+					said, wakes = d.Waiting, wakes && d.Wake.After(f.Now)
+				}
+				d.Ledger.Open = nil // each run ends at once
+				led = &d.Ledger
+			}
+			if most := ledger.WatchBurst + minutes; runs > most || runs < most-1 {
+				t.Errorf("%d runs in %d minutes, at most %d", runs, minutes, most)
+			}
+			if !strings.Contains(said, "label k waits until ") || !strings.Contains(said, "it comes again and again") || !wakes {
+				t.Errorf("it says %q, and is looked at again: %t", said, wakes)
+			}
+		})
+	}
+}
+
+// Many labels on one target share what the plan may have.
+func TestManyLabelsOfAPlanComeToRest(t *testing.T) {
+	led, runs, said := coretest.Facts("01:00").Ledger, 0, ""
+	for second := range 60 {
+		f := coretest.Facts("01:00", policy(plan.Allow))
+		for i := range 30 {
+			labelled(fmt.Sprint("k", i), fmt.Sprint(second))(&f)
+		}
+		f.Now, f.Ledger = f.Now.Add(time.Duration(second)*time.Second), led
+		d := trigger.Decide(f)
+		runs += len(d.Claims)
+		if d.Waiting != "" {
+			said = d.Waiting
+		}
+		d.Ledger.Open = nil
+		led = &d.Ledger
+	}
+	if most := ledger.PlanBurst + 6; runs > most || runs < ledger.PlanBurst || !strings.Contains(said, "changes of what the plan watches have had 300 runs") {
+		t.Errorf("%d runs in a minute, at most %d; it says %q", runs, most, said)
+	}
+}
+
 func TestRetry(t *testing.T) {
 	last := func(name string, phase run.Phase) edit {
 		return ledgerWith(func(l *ledger.Ledger) {
@@ -822,6 +883,83 @@ func TestALookPassesSoManySlotsAndNoMore(t *testing.T) {
 		}
 		f.Ledger = &d.Ledger
 		f.Now = d.Wake
+	}
+}
+
+// An edit after a long outage ends what the former schedule owed, so many slots in a look; until
+// all have their entry nothing of the new schedule is counted.
+func TestAnEditAfterALongOutageEndsSoManySlotsInALook(t *testing.T) {
+	const most, month = 10_000, 30 * 24 * 60
+	f := coretest.Facts("02:30", scheduled("0 * * * *"), lookingSince("02:30"), catchUp(plan.CatchUpAll), ledgerWith(func(l *ledger.Ledger) {
+		l.Watermark, l.Schedules = coretest.Clock("02:30").Add(-month*time.Minute), []plan.Schedule{{Cron: "* * * * *"}}
+	}))
+	f.CreatedAt, f.EditedAt = f.Ledger.Watermark, coretest.Clock("02:30")
+	for look := 1; ; look++ {
+		before := f.Ledger.Watermark
+		d := trigger.Decide(f)
+		if len(d.Claims) > 0 {
+			t.Fatalf("look %d claims %+v", look, d.Claims)
+		}
+		if len(d.Ledger.Schedules) == 1 && d.Ledger.Schedules[0].Cron == "0 * * * *" {
+			if n := d.Ledger.Totals[run.Missed]; look != month/most+1 || n != month || !d.Ledger.Watermark.Equal(f.EditedAt) || len(d.Ledger.Recent) != 1 || d.Ledger.Recent[0].Reason != run.ReasonEdited {
+				t.Errorf("%d slots in %d looks up to %s: %+v", n, look, d.Ledger.Watermark, d.Ledger.Recent)
+			}
+			return
+		}
+		if passed := int(d.Ledger.Watermark.Sub(before) / time.Minute); passed != most || d.Wake.IsZero() || d.Wake.Sub(f.Now) > time.Second || look > month {
+			t.Fatalf("look %d passed %d slots, the next is at %s", look, passed, d.Wake)
+		}
+		f.Ledger, f.Now = &d.Ledger, d.Wake
+	}
+}
+
+// Of a plan that was edited before anybody saw it no more than so many slots are counted, and
+// none of those before the edit runs.
+func TestAPlanThatIsSeenLateOwesNothingFromBeforeItsEdit(t *testing.T) {
+	f := coretest.Facts("02:30", scheduled("* * * * *"), lookingSince("02:30"), catchUp(plan.CatchUpAll), first)
+	f.CreatedAt, f.EditedAt = f.Now.AddDate(-1, 0, 0), f.Now
+	d := trigger.Decide(f)
+	if n := d.Ledger.Totals[run.Missed]; n != 10_000 || len(d.Claims) > 0 || !d.Ledger.Watermark.Equal(f.Now) {
+		t.Errorf("%d slots up to %s, claimed %v", n, d.Ledger.Watermark, d.Claims)
+	}
+}
+
+// A run of ten days is more slots than a look passes: what runs is the newest before it, and
+// not the first of all.
+func TestTheNewestRunnableSlotIsFoundBehindManyThatAreNot(t *testing.T) {
+	now := coretest.Clock("02:30").Add(30 * time.Second)
+	began, middle, over := now.Add(-10*24*time.Hour-30*time.Second), now.AddDate(0, 0, -5), now.Add(-time.Second)
+	ran := func(entries ...ledger.Entry) edit {
+		return ledgerWith(func(l *ledger.Ledger) { l.Recent = entries })
+	}
+	for name, c := range map[string]struct {
+		in   edit
+		want time.Time // zero: none
+	}{
+		"a run that has ended":      {ran(ledger.Entry{Run: "old", Result: run.Ran, StartedAt: &began, At: over}), began.Add(-time.Minute)},
+		"two runs after each other": {ran(ledger.Entry{Run: "a", Result: run.Ran, StartedAt: &began, At: middle}, ledger.Entry{Run: "b", Result: run.Ran, StartedAt: &middle, At: over}), began.Add(-time.Minute)},
+		"a pause of long ago":       {coretest.Paused(schedule.Pause{On: true, Until: &began}), coretest.Clock("02:30")},
+		"a pause until just now":    {coretest.Paused(schedule.Pause{On: true, Until: &over}), time.Time{}},
+		"a skip until just now":     {coretest.Skip(intent.Skip{Until: &over}), time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := coretest.Facts("02:30", scheduled("* * * * *"), deadline("720h"), catchUp(plan.CatchUpLatest), c.in)
+			f.Now, f.LookingSince = now, now
+			f.CreatedAt = now.AddDate(0, 0, -20)
+			f.EditedAt, f.Ledger.Watermark = f.CreatedAt, f.CreatedAt
+			var got time.Time
+			claims := 0
+			for range 3 { // looks, each of which passes so many slots
+				d := trigger.Decide(f)
+				if claims += len(d.Claims); len(d.Claims) > 0 {
+					got = *d.Claims[0].Slot
+				}
+				f.Ledger = &d.Ledger
+			}
+			if !got.Equal(c.want) || claims > 1 {
+				t.Errorf("%d runs, of %s, want that of %s", claims, got, c.want)
+			}
+		})
 	}
 }
 

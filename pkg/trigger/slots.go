@@ -19,6 +19,9 @@ import (
 // what comes after it is looked at when it has passed. After a long outage it goes on in
 // another look, so that one plan does not keep the others waiting.
 func (d *decider) slots() {
+	if d.behind {
+		return // with those of a schedule that the plan had before
+	}
 	newest, looked := d.newestRunnable(), 0
 	for slot := range slotsBetween(d.set, d.out.Ledger.Watermark, d.f.Now) {
 		if looked++; looked > maxSlots {
@@ -56,6 +59,7 @@ func (d *decider) slots() {
 // the contract's.
 func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reason string, claim, wait bool) {
 	late := !d.f.Now.Before(d.tooLateAt(slot))
+	_, busy := d.busySince(slot.At)
 	switch {
 	case !d.f.Ready.OK && late:
 		return run.Missed, d.f.Ready.Reason, false, false
@@ -65,7 +69,7 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 		return "", "", false, true
 	case d.pausedSlot(slot.At):
 		return run.Skipped, run.ReasonPaused, false, false
-	case d.busyAt(slot.At):
+	case busy:
 		return run.Skipped, run.ReasonBusy, false, false
 	case d.skips(slot.At):
 		d.useNext()
@@ -84,20 +88,33 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 
 // newestRunnable is the instant of the last due slot that could still start; the ones
 // before it are superseded under catchUp: latest. Zero: none could. It goes back from now,
-// to where all that came before is too late.
+// to where all that came before is too late, or paused, or skipped.
 func (d *decider) newestRunnable() time.Time {
 	tooOld := d.f.Now.Add(-d.f.Spec.StartDeadline.Or(plan.DefaultStartDeadline) - maxJitter - time.Second)
 	slot, due := d.set.Last(d.f.Now)
 	for range maxSlots {
-		if !due || !slot.At.After(d.out.Ledger.Watermark) || slot.At.Before(tooOld) {
-			break
+		if !due || !slot.At.After(d.out.Ledger.Watermark) || slot.At.Before(tooOld) || d.nothingBefore(slot.At) {
+			return time.Time{}
 		}
-		if d.f.Now.Before(d.tooLateAt(slot)) && !d.pausedSlot(slot.At) && !d.busyAt(slot.At) && (d.f.Intent.Skip.Next || !d.skips(slot.At)) {
+		since, busy := d.busySince(slot.At)
+		switch {
+		case busy: // so was every slot since the run began
+			slot, due = d.set.Last(since.Add(-time.Nanosecond))
+		case d.f.Now.Before(d.tooLateAt(slot)) && (d.f.Intent.Skip.Next || !d.skips(slot.At)):
 			return slot.At
+		default:
+			slot, due = d.set.Last(slot.At.Add(-time.Second))
 		}
-		slot, due = d.set.Last(slot.At.Add(-time.Second))
 	}
-	return time.Time{}
+	return slot.At // what came before is not looked at: none of it starts
+}
+
+// nothingBefore says whether neither the slot at an instant nor any before it could start: of a
+// pause and of a skip until a time nobody knows when they began.
+func (d *decider) nothingBefore(slot time.Time) bool {
+	skip := d.skip()
+	skipped := skip.All || skip.Until != nil && slot.Before(*skip.Until)
+	return d.pausedSlot(slot) || skipped && !d.f.Intent.Skip.Next
 }
 
 // maxSlots is how many due slots one look passes, and maxJitter the longest jitter that a
@@ -108,12 +125,14 @@ const (
 )
 
 // skips says whether a slot is skipped. `next` is used up by the first it meets.
-func (d *decider) skips(slot time.Time) bool {
-	skip := d.f.Intent.Skip
+func (d *decider) skips(slot time.Time) bool { return d.skip().Covers(slot) }
+
+// skip is what is left of the skip so far.
+func (d *decider) skip() intent.Skip {
 	if d.out.Skip != nil {
-		skip = *d.out.Skip
+		return *d.out.Skip
 	}
-	return skip.Covers(slot)
+	return d.f.Intent.Skip
 }
 
 // useNext takes a skip of the next slot away: it has met its slot.
@@ -128,20 +147,23 @@ func (d *decider) useNext() {
 	}
 }
 
-// busyAt says whether, under Forbid, a run lived when the slot fell due: one
-// that still does, or one that has ended since.
-func (d *decider) busyAt(slot time.Time) bool {
+// busySince says whether, under Forbid, a run lived when the slot fell due, one that still
+// does or one that has ended since, and since when it did.
+func (d *decider) busySince(slot time.Time) (since time.Time, busy bool) {
 	if d.f.Spec.ConcurrencyPolicy != plan.Forbid && d.f.Spec.ConcurrencyPolicy != "" {
-		return false
+		return time.Time{}, false
 	}
 	for _, l := range d.f.Live {
 		if l.busy() && !l.since().After(slot) {
-			return true
+			return l.since(), true
 		}
 	}
-	return slices.ContainsFunc(d.out.Ledger.Recent, func(e ledger.Entry) bool {
-		return e.Result == run.Ran && e.StartedAt != nil && !e.StartedAt.After(slot) && slot.Before(e.At)
-	})
+	for _, e := range d.out.Ledger.Recent {
+		if e.Result == run.Ran && e.StartedAt != nil && !e.StartedAt.After(slot) && slot.Before(e.At) {
+			return *e.StartedAt, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // queued says whether a slot fell due before our eyes under Queue: then it waits
@@ -280,10 +302,7 @@ func cut(text string) string { return document.Cut(text, document.MaxMessage/2) 
 
 // useUpSkip takes away what the watermark has passed.
 func (d *decider) useUpSkip() {
-	skip := d.f.Intent.Skip
-	if d.out.Skip != nil {
-		skip = *d.out.Skip
-	}
+	skip := d.skip()
 	if skip.All || len(skip.Slots) == 0 && skip.Until == nil {
 		return
 	}

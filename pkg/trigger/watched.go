@@ -32,16 +32,26 @@ func (d *decider) watched() {
 			d.wakeAt(again)
 			continue
 		}
-		paced, again, may := d.out.Ledger.Pace(d.f.Now)
-		if !may {
-			d.waiting = fmt.Sprintf("%s waits until %s: changes of what the plan watches have had %d runs one after another; from here on they have one in %s. Plans that watch what each other makes never end by themselves", what, again.UTC().Format(time.RFC3339), ledger.PlanBurst, ledger.PlanPeriod)
-			d.wakeAt(again)
+		if !d.pacedPlan(what) {
 			return
 		}
 		o.Mark = mark
-		d.write(paced.WithSeen(ledger.Seen{Rule: o.Rule, UID: o.UID, Checkpoint: o.Mark, Gone: o.Event == plan.EventDelete}))
+		d.write(d.out.Ledger.WithSeen(ledger.Seen{Rule: o.Rule, UID: o.UID, Checkpoint: o.Mark, Gone: o.Event == plan.EventDelete}))
 		d.claim(watchRequest(o, d.f))
 	}
+}
+
+// pacedPlan says whether the plan may have one more run by what it watches, and notes that it
+// has.
+func (d *decider) pacedPlan(what string) bool {
+	paced, again, may := d.out.Ledger.Pace(d.f.Now)
+	if !may {
+		d.waiting = fmt.Sprintf("%s waits until %s: changes of what the plan watches have had %d runs one after another; from here on they have one in %s. Plans that watch what each other makes never end by themselves", what, again.UTC().Format(time.RFC3339), ledger.PlanBurst, ledger.PlanPeriod)
+		d.wakeAt(again)
+		return false
+	}
+	d.write(paced)
+	return true
 }
 
 // watchRequest is the request that an observed change makes.
