@@ -146,7 +146,7 @@ func survey(w ClusterState) *ranker {
 		r.byName[s.Name] = s
 	}
 	for _, h := range w.Holds {
-		if s := r.byName[h.Node]; s != nil && (!h.Cordoned && !h.Failed || s.cordonedBy(h.Claimant)) { // what a journal says of a cordon counts only with the node's own record
+		if s := r.byName[h.Node]; s != nil && (!h.Cordoned || s.cordonedBy(h.Claimant)) { // what a journal says of a cordon counts only with the node's own record
 			s.take(h)
 			r.busy[h.Claimant] = r.busy[h.Claimant] || !h.Failed
 		}

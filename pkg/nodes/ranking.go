@@ -28,7 +28,7 @@ type Hold struct {
 	Drain          string // path of the drain that is all that is at work on it; empty: none, or other work too
 	Step           string // which run and step of the claimant has it
 	Cordoned       bool   // it says that the node is cordoned for its claimant: it counts only where the node's record says so, too
-	Failed         bool   // at work no more, left cordoned: unavailable, but holds no slot
+	Failed         bool   // at work no more, left as it was: unavailable, but holds no slot
 	Stalled        bool   // all that is at work on it is a drain that is blocked for good: it may yield its slot
 	Yielded        bool   // it did; its step wants the node until it has a slot again
 }

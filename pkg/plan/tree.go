@@ -167,6 +167,11 @@ func (t Tree) Walk(visit func(Step)) {
 	t.WalkClusters(func(s Step, _ *connector.Reference) { visit(s) })
 }
 
+// WalkBelow visits the steps that a step holds, and those that they hold.
+func (t Tree) WalkBelow(s Step, visit func(Step)) {
+	t.walk(t.Children(s), nil, maxLevels, func(s Step, _ *connector.Reference) { visit(s) })
+}
+
 // WalkClusters is Walk with the connector by which each step reaches its cluster; nil is the
 // plan's own cluster, and that of steps that work on none.
 func (t Tree) WalkClusters(visit func(s Step, at *connector.Reference)) {

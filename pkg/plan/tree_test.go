@@ -144,6 +144,35 @@ func TestWhatATreeHolds(t *testing.T) {
 	}
 }
 
+// Validation refuses such a tree long before anybody walks it. What walks one all the same ends.
+func TestATreeThatHoldsItselfHasAnEnd(t *testing.T) {
+	step := func(template string) plan.Step { return plan.Step{Name: "in", Type: plan.TemplatePrefix + template} }
+	for name, templates := range map[string]map[string]plan.TemplateSpec{
+		"a template in itself":                         {"a": {Steps: []plan.Step{step("a")}}},
+		"two templates, each of which is in the other": {"a": {Steps: []plan.Step{step("b")}}, "b": {Steps: []plan.Step{step("a")}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := plan.Tree{Spec: plan.Spec{Steps: []plan.Step{step("a")}}, Templates: templates}
+			const most = (plan.MaxDepth+1)*(plan.MaxDepth+1) + 1
+			all, below := 0, 0
+			tree.Walk(func(plan.Step) { all++ })
+			tree.WalkBelow(step("a"), func(plan.Step) { below++ })
+			if all != most || below != most {
+				t.Errorf("%d steps are visited, and %d below the first", all, below)
+			}
+			if !tree.Disruptive(step("a")) { // doubt asks the gate
+				t.Error("it does not ask the gate")
+			}
+			if tree.Loops() || tree.RollsOut() || tree.Keeps(step("a")) != 0 {
+				t.Errorf("loops %t, rolls out %t, keeps %d", tree.Loops(), tree.RollsOut(), tree.Keeps(step("a")))
+			}
+			if _, found := tree.Find(strings.Repeat("in/", 2*most) + "else"); found {
+				t.Error("a step is found that is not there")
+			}
+		})
+	}
+}
+
 func TestWhichStepsAskTheGate(t *testing.T) {
 	for _, c := range []struct {
 		name, step string

@@ -206,6 +206,12 @@ func (r Run) opens(rec *Record, node string) bool {
 }
 
 func (r Run) mayOpen(step plan.Step, node string) bool {
+	may := mayOpen(step, node)
+	r.Tree().WalkBelow(step, func(s plan.Step) { may = may || mayOpen(s, node) })
+	return may
+}
+
+func mayOpen(step plan.Step, node string) bool {
 	switch step.Type {
 	case plan.TypeUncordon:
 		return means(step.Own()["node"], node)
@@ -219,7 +225,7 @@ func (r Run) mayOpen(step plan.Step, node string) bool {
 		meta, _ := object["metadata"].(map[string]any)
 		return isNode(object["kind"]) && means(meta["name"], node)
 	}
-	return slices.ContainsFunc(r.Tree().Children(step), func(s plan.Step) bool { return r.mayOpen(s, node) })
+	return false
 }
 
 func isNode(kind any) bool {
@@ -232,6 +238,16 @@ func isNode(kind any) bool {
 func means(name any, node string) bool {
 	text, _ := name.(string)
 	return text == "" || text == node || expr.IsTemplate(text)
+}
+
+// Cordons says whether a step below the one at a path is there to cordon or drain a node. What
+// became of it is not known of an item that is through: its records do not stay.
+func (r Run) Cordons(path string) bool {
+	cordons := false
+	if step, found := r.Tree().Find(path); found {
+		r.Tree().WalkBelow(step, func(s plan.Step) { cordons = cordons || s.Type == plan.TypeCordon || s.Type == plan.TypeDrain })
+	}
+	return cordons
 }
 
 // RolloutNode is the node that the for-each-node around a path has come to.

@@ -22,11 +22,12 @@ func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.C
 	}
 	claimant := nodes.PlanClaimant(one.Namespace, one.Plan)
 	for _, r := range j.Rollouts() {
-		next, since := len(r.Running) == 0, RolloutWait(j, r.Path)
+		next, since, cordons := len(r.Running) == 0, RolloutWait(j, r.Path), one.Cordons(r.Path)
 		for _, item := range j.Record(r.Path).Items {
 			switch item.Phase {
 			case run.StepRunning, run.StepFailed:
 				h := nodes.Hold{Node: item.Name, Claimant: claimant, Path: r.Path, Failed: item.Phase == run.StepFailed}
+				h.Cordoned = h.Failed && cordons // whoever uncordoned it since has it in service again
 				h.Drain, h.Yielded = drainAlone(j, r.Path+"/"+item.Segment(), item.Name)
 				holds = append(holds, h)
 			case "":

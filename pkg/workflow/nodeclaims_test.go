@@ -51,7 +51,7 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 		{
 			"a rollout at work",
 			[]run.Record{rollout(item("a", run.StepSucceeded), item("b", run.StepRunning), item("c", run.StepFailed), item("d", ""))},
-			[]nodes.Hold{{Node: "b", Claimant: who, Path: "roll"}, {Node: "c", Claimant: who, Path: "roll", Failed: true}},
+			[]nodes.Hold{{Node: "b", Claimant: who, Path: "roll"}, {Node: "c", Claimant: who, Path: "roll", Cordoned: true, Failed: true}},
 			[]nodes.Candidate{{Node: "d", Claimant: who, Path: "roll"}},
 		},
 		{
