@@ -135,6 +135,7 @@ func TestQueriesThatGetNoAnswer(t *testing.T) {
 		"a query that cannot be run":     {url: answers(422, `{"status":"error","errorType":"execution","error":"many-to-many"}`), want: executors.Failed, final: true, reason: "BadQuery", says: "many-to-many"},
 		"a matrix":                       {url: answers(200, `{"status":"success","data":{"resultType":"matrix","result":[]}}`), want: executors.Failed, final: true, reason: "BadQuery", says: "gives a matrix"},
 		"an answer without end":          {url: answers(200, strings.Repeat("x", MaxBody+1)), want: executors.Failed, reason: "TooLarge", says: "narrow the query"},
+		"an answer of too many values":   {url: answers(200, `{"status":"success","data":{"resultType":"vector","result":[`+strings.Repeat("0,", MaxValues)+`0]}}`), want: executors.Failed, reason: "TooLarge", says: fmt.Sprintf("more than %d values; narrow the query", MaxValues)},
 		"an address that is not called":  {url: "http://169.254.169.254", want: executors.Failed, final: true, reason: "Outbound", says: "metadata"},
 		"a template that made no URL":    {url: "orders", want: executors.Failed, final: true, reason: "Invalid", says: `url: "orders" is no http`},
 		"a template that made no CEL":    {url: hang.URL, condition: ">= three", want: executors.Failed, final: true, reason: "BadCondition", says: "three"},
