@@ -15,19 +15,20 @@ import (
 //
 // A want is one of all that a step is still to take; those that may be begun now
 // are Next. A drain has its node from its cordon until the pods have left; one that
-// yielded its slot keeps the node, and wants the slot back.
-func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.Candidate) {
+// yielded its slot keeps the node, and wants the slot back. cordons says whether the steps of a
+// rollout cordon or drain, which the journal does not tell of nodes that are through.
+func NodeClaims(one run.Run, j run.Journal, cordons func(rollout string) bool) (holds []nodes.Hold, wants []nodes.Candidate) {
 	if j.Phase != run.Running {
 		return nil, nil
 	}
 	claimant := nodes.PlanClaimant(one.Namespace, one.Plan)
 	for _, r := range j.Rollouts() {
-		next, since, cordons := len(r.Running) == 0, RolloutWait(j, r.Path), one.Cordons(r.Path)
+		next, since := len(r.Running) == 0, RolloutWait(j, r.Path)
 		for _, item := range j.Record(r.Path).Items {
 			switch item.Phase {
 			case run.StepRunning, run.StepFailed:
 				h := nodes.Hold{Node: item.Name, Claimant: claimant, Path: r.Path, Failed: item.Phase == run.StepFailed}
-				h.Cordoned = h.Failed && cordons // whoever uncordoned it since has it in service again
+				h.Cordoned = h.Failed && cordons(r.Path) // whoever uncordoned it since has it in service again
 				h.Drain, h.Yielded = drainAlone(j, r.Path+"/"+item.Segment(), item.Name)
 				holds = append(holds, h)
 			case "":

@@ -136,7 +136,7 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := run.Journal{Phase: run.Running, Steps: c.steps}
-			holds, wants := workflow.NodeClaims(r, j)
+			holds, wants := workflow.NodeClaims(r, j, r.Cordons)
 			if diff := cmp.Diff(c.holds, holds); diff != "" {
 				t.Errorf("holds: %s", diff)
 			}
@@ -144,9 +144,28 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 				t.Errorf("wants: %s", diff)
 			}
 			j.Phase = run.Pending
-			if holds, wants := workflow.NodeClaims(r, j); holds != nil || wants != nil {
+			if holds, wants := workflow.NodeClaims(r, j, r.Cordons); holds != nil || wants != nil {
 				t.Errorf("a run that has not begun: %v %v", holds, wants)
 			}
 		})
+	}
+}
+
+// What is left cordoned of a failed node counts only where the node says so, too: of a rollout
+// that cordons. One that does not leaves its failed nodes as they are, and they count.
+func TestWhetherARolloutLeavesItsFailedNodesCordoned(t *testing.T) {
+	for steps, want := range map[string]bool{
+		coretest.Hook("reboot"):                                  false,
+		"{name: leave, type: drain}, " + coretest.Hook("reboot"): true,
+		"{name: shut, type: cordon}":                             true,
+		"{name: all, type: step-group, properties: {steps: [" + coretest.Hook("a") + ", {name: leave, type: drain}]}}":   true,
+		"{name: all, type: step-group, properties: {steps: [" + coretest.Hook("a") + "]}}, {name: open, type: uncordon}": false,
+	} {
+		r := coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {steps: ["+steps+"]}}]")
+		j := run.Journal{Phase: run.Running, Steps: []run.Record{{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepRunning, Listed: true, Items: []run.Item{{Name: "a", Phase: run.StepFailed}, {Name: "b", Phase: run.StepRunning}}}}}
+		holds, _ := workflow.NodeClaims(r, j, r.Cordons)
+		if len(holds) != 2 || holds[0].Cordoned != want || !holds[0].Failed || holds[1].Cordoned {
+			t.Errorf("%s: %+v", steps, holds)
+		}
 	}
 }

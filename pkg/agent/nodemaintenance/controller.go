@@ -389,7 +389,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
 	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
-		holds, wants := workflow.NodeClaims(l.Head, l.Journal) // what it wants now, it said itself; what it holds its journal says
+		holds, wants := workflow.NodeClaims(l.Head, l.Journal, l.Cordons) // what it wants now, it said itself; what it holds its journal says
 		c.engage(l, holds, wants)
 		for _, h := range holds {
 			if !h.Cordoned && k.Runs.Unclaimed(l.Key()) { // it begins nothing, and so it has nothing but what is cordoned for it

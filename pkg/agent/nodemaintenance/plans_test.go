@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -127,6 +128,41 @@ func TestAPlanAndARequestorHaveANodeOneAfterTheOther(t *testing.T) {
 		w.pass(3 * time.Second)
 		w.expect("when the plan has ended", "a cordoned for gpu, gpu Ready")
 	})
+}
+
+// A node on which the steps of a rollout failed counts as unavailable. Whoever uncordons one that
+// they cordoned has it in service again; where no step cordons, nothing but the run tells of it.
+func TestANodeOnWhichARolloutFailedIsUnavailable(t *testing.T) {
+	rolls := func(step plan.Step) plan.Spec {
+		inner := plan.Step{Name: "all", Type: plan.TypeGroup, Inner: []plan.Step{step}}
+		return plan.Spec{Steps: []plan.Step{{Name: "roll", Type: plan.TypeForEachNode, Inner: []plan.Step{inner}}}}
+	}
+	drains, reboots := rolls(plan.Step{Name: "drain", Type: plan.TypeDrain}), rolls(plan.Step{Name: "reboot", Type: "job"})
+	left := recorded(nodes.Cordon{By: []string{"plan:shop/kernel"}, Node: "uid-a"})
+	for name, c := range map[string]struct {
+		node *corev1.Node
+		spec plan.Spec
+		want string
+	}{
+		"it is cordoned for the plan":    {node("a", cordoned, left), drains, "b open, gpu Pending"},
+		"somebody has uncordoned it":     {node("a"), drains, "b cordoned for gpu, gpu Ready"},
+		"no step of the rollout cordons": {node("a"), reboots, "b open, gpu Pending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.limits = nodes.NodeLimits{MaxParallelOperations: 2, MaxUnavailable: int64(1)}
+				w.api.Put(c.node, node("b"))
+				a := w.lead()
+				w.liveWith("kernel", c.spec, rollout("roll", run.Item{Name: "a", Phase: run.StepFailed}))
+				w.edit("b", asked("gpu", noDrain))
+				a.Enqueue()
+				w.pass(3 * time.Second)
+				if got := w.picture(); !slices.Contains(got, c.want) {
+					w.Errorf("%q, want %q", got, c.want)
+				}
+			})
+		})
+	}
 }
 
 // rolls has a run at a rollout that would take some nodes next.

@@ -428,9 +428,15 @@ func budget(name string, permits bool) *policyv1.PodDisruptionBudget {
 // live has a run of plan shop/<plan> be at some steps.
 func (w *world) live(planName string, steps ...run.Record) store.StepKey {
 	w.Helper()
+	return w.liveWith(planName, plan.Spec{}, steps...)
+}
+
+// liveWith is live of a plan of which something is known.
+func (w *world) liveWith(planName string, spec plan.Spec, steps ...run.Record) store.StepKey {
+	w.Helper()
 	l := &store.CachedRun{
 		Object:  &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "run-" + planName, ResourceVersion: "1", Labels: map[string]string{annotations.LabelPlan: planName}}},
-		Run:     run.Run{Name: "run-" + planName, Namespace: "shop", Plan: planName, PlanUID: "plan-uid"},
+		Run:     run.Run{Name: "run-" + planName, Namespace: "shop", Plan: planName, PlanUID: "plan-uid", Spec: spec},
 		Journal: run.Journal{Phase: run.Running, Steps: steps},
 	}
 	w.runs.Put(l)

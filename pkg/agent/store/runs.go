@@ -40,12 +40,23 @@ type LiveRun struct {
 	Journal run.Journal // without what its steps put out, where that is much
 	Loops   bool        // it holds a for-each
 	Broken  error
+
+	cordoning []string // paths of its rollouts at work in which a step cordons or drains
 }
 
 // Live is the run as lists look at it.
 func (l *CachedRun) Live() *LiveRun {
-	return &LiveRun{Object: l.Object, Head: l.Run.Head(), Journal: slim(l.Journal), Loops: l.Run.Tree().Loops(), Broken: l.Broken}
+	out := &LiveRun{Object: l.Object, Head: l.Run.Head(), Journal: slim(l.Journal), Loops: l.Run.Tree().Loops(), Broken: l.Broken}
+	for _, r := range l.Journal.Rollouts() {
+		if l.Run.Cordons(r.Path) {
+			out.cordoning = append(out.cordoning, r.Path)
+		}
+	}
+	return out
 }
+
+// Cordons says whether a step of a rollout at work is there to cordon or drain its nodes.
+func (l *LiveRun) Cordons(rollout string) bool { return slices.Contains(l.cordoning, rollout) }
 
 // slim is a journal without what its steps put out and, where it is long, without what loops
 // are through with. A few values stay, for without them all records would have to be copied.

@@ -53,7 +53,7 @@ func (r StepClaim) Words() string {
 func StepClaims(runs []Run) []StepClaim {
 	var out []StepClaim
 	for _, r := range runs {
-		holds, wants := workflow.NodeClaims(r.Run, r.Journal)
+		holds, wants := workflow.NodeClaims(r.Run, r.Journal, r.Run.Cordons)
 		has := map[string]bool{} // a drain within a rollout has what the rollout has
 		for _, h := range holds {
 			if has[h.Node] {
