@@ -2,10 +2,12 @@ package agent_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
@@ -55,6 +57,20 @@ steps:
 	}
 	l.ended("tries", 1)
 	l.expect(l.maint("history", "tries"), 0, "Ran (dry run)")
+	mirrored := func() (out []string) {
+		d, err := l.admin.AppsV1().Deployments(l.ns).Get(l.ctx, "orders", metav1.GetOptions{})
+		l.must(err)
+		for key, value := range d.Annotations {
+			if strings.HasPrefix(key, "mirror.maint.dev/") {
+				out = append(out, key+"="+value)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	if got := mirrored(); len(got) > 0 {
+		t.Errorf("its target says of a dry run %q", got)
+	}
 	a := l.seen("tries").Annotations
 	if a[annotations.StatusLastRun] != "" || a[annotations.StatusLastSuccess] != "" {
 		t.Errorf("a dry run counts: %v", a)
@@ -70,4 +86,15 @@ steps:
 	})
 	l.expect(l.maint("trigger", "tries", "--wait", "--timeout", "60s"), 0, "Succeeded")
 	l.ended("tries", 2) // the dry run takes no place in the limit
+	var told []string
+	l.eventually("the target says that the plan has run", func() (bool, string) {
+		told = mirrored()
+		return slices.Contains(told, "mirror.maint.dev/tries-status=completed"), fmt.Sprint(told)
+	})
+	l.set("orders", `{"spec":{"replicas":2}}`)
+	p := l.sits(100, 30, "trigger", "tries", "--dry-run", "--wait", "--timeout", "60s")
+	p.ends(0, "Succeeded", "dry run, nothing was changed", "Would change:", "step down:")
+	if got := mirrored(); !slices.Equal(got, told) {
+		t.Errorf("after another dry run its target says %q, not %q", got, told)
+	}
 }

@@ -1,7 +1,9 @@
 package agent_test
 
 import (
+	"encoding/base64"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -11,11 +13,42 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
+// foreignRun is a run as large as the API server takes, with a journal that is mostly packed,
+// as somebody writes it who has not the agent's key.
+func foreignRun(t *testing.T, random *rand.Rand, name string) *corev1.ConfigMap {
+	t.Helper()
+	step := plan.Step{Name: "s", Type: "suspend"}
+	r := run.Run{
+		APIVersion: document.APIVersion, Kind: "Run", Name: name, Namespace: "theirs", Plan: "orders-weekly", PlanUID: "foreign",
+		Request: run.Request{Kind: run.ByToken, Token: name}, Spec: plan.Spec{Steps: []plan.Step{step}}.Defaulted(),
+	}
+	j := run.Journal{Phase: run.Running}
+	for range 850 { // a thousand bytes each, which hardly become fewer
+		noise := make([]byte, 750)
+		for i := range noise {
+			noise[i] = byte(random.UintN(256))
+		}
+		j.Steps = append(j.Steps, run.Record{Path: "s", Type: step.Type, Phase: run.StepSucceeded, Message: base64.StdEncoding.EncodeToString(noise)})
+	}
+	cm, err := annotations.RunObject(r, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(cm.BinaryData[annotations.DataSteps]); n < 600_000 {
+		t.Fatalf("its journal has %d bytes", n)
+	}
+	cm.Labels[annotations.LabelPhase] = string(run.Running)
+	return cm
+}
+
 // A tenant fills a namespace with the largest documents and runs that the API server
-// takes. An agent that starts then reads them all, within its memory, and works for
-// others.
+// takes. An agent that starts then is ready within half a minute, reads them all, within its
+// memory, and works for others.
 func TestTheLargestObjectsOfATenantFillNoAgent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("an agent's memory is read from /proc")
@@ -23,6 +56,7 @@ func TestTheLargestObjectsOfATenantFillNoAgent(t *testing.T) {
 	x := newCrashes(t)
 	x.prepare("theirs")
 	kinds := []string{annotations.KindPlan, annotations.KindPolicy, annotations.KindRun, annotations.KindGate}
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same objects each time
 	for i := range 200 {
 		kind := kinds[i%len(kinds)]
 		cm := &corev1.ConfigMap{
@@ -31,6 +65,9 @@ func TestTheLargestObjectsOfATenantFillNoAgent(t *testing.T) {
 		}
 		if kind == annotations.KindPolicy {
 			cm.Data = map[string]string{annotations.DataPolicy: cm.Data[annotations.DataPlan]}
+		}
+		if kind == annotations.KindRun {
+			cm = foreignRun(t, random, cm.Name)
 		}
 		if _, err := x.admin.CoreV1().ConfigMaps("theirs").Create(x.ctx, cm, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -43,6 +80,7 @@ func TestTheLargestObjectsOfATenantFillNoAgent(t *testing.T) {
 	peak, done := int64(0), make(chan struct{})
 	go func() {
 		defer close(done)
+		eventuallyWithin(t, x.ctx, time.Until(began.Add(30*time.Second)), "the agent is ready", func() (bool, string) { return x.ready(p), lastOf(p.Log(), 500) })
 		x.goesOn("theirs")
 	}()
 	for over := false; !over; {

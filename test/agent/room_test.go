@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,6 +22,25 @@ func (l *lab) large(name string) {
 	l.must(err)
 }
 
+// silentServer answers nobody before the test has ended, and counts who asks.
+func silentServer(t *testing.T) (server *httptest.Server, asked *atomic.Int64) {
+	t.Helper()
+	asked = new(atomic.Int64)
+	over := make(chan struct{})
+	server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		select {
+		case <-r.Context().Done():
+		case <-over:
+		}
+	}))
+	t.Cleanup(func() {
+		close(over)
+		server.Close()
+	})
+	return server, asked
+}
+
 // Passes that had read a large object kept the few places of such for as long as whoever
 // they called did not answer, which is a tenant's own server: nobody else's step that reads
 // more than a few objects went on.
@@ -32,19 +52,7 @@ func TestWhoWaitsForAnAnswerKeepsNobodyFromReading(t *testing.T) {
 		l.runner(maps)
 		l.large("large")
 	}
-	var asked atomic.Int64
-	over := make(chan struct{})
-	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		select {
-		case <-r.Context().Done():
-		case <-over:
-		}
-	}))
-	t.Cleanup(func() {
-		close(over)
-		silent.Close()
-	})
+	silent, asked := silentServer(t)
 	const calls = 4
 	var steps strings.Builder
 	for i := range calls {
@@ -58,4 +66,51 @@ func TestWhoWaitsForAnAnswerKeepsNobodyFromReading(t *testing.T) {
 	theirs.seen("reads")
 	theirs.trigger("reads", "t")
 	theirs.succeeded("reads")
+}
+
+// Webhooks of one tenant that nobody answers wait in that tenant's own queue: a run of another
+// one takes as long as before.
+func TestHangingCallsOfOneTenantDelayNobodyElse(t *testing.T) {
+	theirs := newLab(t)
+	mine := theirs.beside()
+	for _, l := range []*lab{theirs, mine} {
+		l.runner()
+	}
+	silent, asked := silentServer(t)
+	theirs.plan("quick", "successfulRunsHistoryLimit: 10\nsteps:\n- {name: call, type: webhook, properties: {url: 'HOOK/quick'}}\n")
+	theirs.seen("quick")
+	ran := 0
+	fastest := func() time.Duration { // of some: others are at work on this machine, too
+		best := time.Hour
+		for range 4 {
+			ran++
+			began := time.Now()
+			theirs.trigger("quick", fmt.Sprint("t", ran))
+			theirs.ended("quick", ran)
+			best = min(best, time.Since(began))
+		}
+		return best
+	}
+	before := fastest()
+
+	const plans, calls = 9, 15
+	for n := range plans {
+		var steps strings.Builder
+		for i := range calls {
+			fmt.Fprintf(&steps, "    - {name: s%d, type: webhook, timeout: 10m, properties: {url: '%s', timeout: 10m}}\n", i, silent.URL)
+		}
+		name := fmt.Sprint("hangs-", n)
+		mine.plan(name, "steps:\n- name: all\n  type: step-group\n  properties:\n    mode: parallel\n    steps:\n"+steps.String())
+		mine.seen(name)
+		mine.trigger(name, "t")
+	}
+	for n := range plans {
+		mine.running(fmt.Sprint("hangs-", n), fmt.Sprint("all/s", calls-1))
+	}
+	mine.eventually("calls hang", func() (bool, string) { return asked.Load() > calls, fmt.Sprint(asked.Load()) })
+	during := fastest()
+	t.Logf("a run takes %s, and %s while %d of %d calls hang", before, during, asked.Load(), plans*calls)
+	if during > before+time.Second {
+		t.Errorf("a run takes %s, and %s while calls of another tenant hang", before, during)
+	}
 }
