@@ -187,8 +187,12 @@ func TestWhereNobodyAnswersEveryCommandEnds(t *testing.T) {
 				want = 0
 			}
 			t.Logf("exit code %d after %s\n%s%s", r.Code, r.took.Round(10*time.Millisecond), r.Out, r.Err)
+			says := cmp.Or(r.says, "does not answer")
+			if want == 124 { // on a busy machine before anything is asked
+				says = "--timeout passed: "
+			}
 			_, said, _ := strings.Cut(r.Err, "error: ")
-			if r.Code != want || !r.fine && !strings.Contains(said, cmp.Or(r.says, "does not answer")) {
+			if r.Code != want || !r.fine && !strings.Contains(said, says) {
 				t.Errorf("exit code %d, want %d, and why", r.Code, want)
 			}
 			if r.took > 20*time.Second {

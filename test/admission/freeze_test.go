@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,6 +211,43 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 
 		{name: "what the agent says nothing of is open", who: editor(), asks: patchesDeployment("free", scaled)},
 	})
+}
+
+// Bindings that were deleted and are created again enforce what the agent says then: a freeze,
+// and its end.
+func TestAFreezeFollowsAfterItsBindingsAreMadeAnew(t *testing.T) {
+	l := newLab(t)
+	l.deployment("web", map[string]string{annotations.LabelFreeze: "year-end"})
+	l.bind("edit", editor())
+	l.publish("deployments.apps/web=frozen")
+	const frozen = "is frozen by the policy of its label"
+	change := func() error {
+		_, err := patchesDeployment("web", `{"spec":{"replicas":3}}`)(l, world.as(editor()))
+		return err
+	}
+	refused := func() error {
+		if err := change(); err == nil || !strings.Contains(err.Error(), frozen) {
+			return fmt.Errorf("a change of what is frozen: %v", err)
+		}
+		return nil
+	}
+	l.must(eventuallyErr(l.ctx, refused))
+	found, err := readBindings(l.ctx, world.admin)
+	l.must(err)
+	all := func(string) bool { return true }
+	l.Cleanup(func() { // also where the test ends early: others are about freezes, too
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := found.keep(ctx, all); err != nil {
+			l.Fatal(err)
+		}
+	})
+	l.must(found.keep(l.ctx, func(policy string) bool { return !strings.HasPrefix(policy, "maint-freeze") }))
+	l.must(eventuallyErr(l.ctx, change))
+	l.must(found.keep(l.ctx, all))
+	l.must(eventuallyErr(l.ctx, refused))
+	l.publish("deployments.apps/web=open")
+	l.must(eventuallyErr(l.ctx, change))
 }
 
 const freezingPlan = `
