@@ -1,57 +1,17 @@
 package agent_test
 
 import (
-	"errors"
-	"os"
 	"os/exec"
-	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// person sits at a terminal in which the built plugin runs.
-type person struct {
-	*cmdtest.Terminal
-	cmd    *exec.Cmd
-	stderr strings.Builder // which is kept apart
-}
-
 // sits begins a command line at a terminal of a size.
-func (l *lab) sits(columns, rows int, args ...string) *person {
+func (l *lab) sits(columns, rows int, args ...string) *cmdtest.Person {
 	l.Helper()
-	p := &person{Terminal: cmdtest.NewTerminal(l.T, columns, rows)}
-	p.cmd = exec.CommandContext(l.ctx, world.plugin, append([]string{"-n", l.ns}, args...)...)
-	p.cmd.Env = append(os.Environ(), "KUBECONFIG="+world.config, "TZ=Europe/Berlin", "TERM=xterm-256color")
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.TTY, p.TTY, &p.stderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // so that it hears of sizes and of Ctrl-C
-	l.must(p.cmd.Start())
-	return p
-}
-
-// ends waits until the command has ended, and compares its exit code and what stands on the usual
-// screen then.
-func (p *person) ends(code int, words ...string) {
-	p.Helper()
-	err := p.cmd.Wait()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		p.Fatal(err)
-	}
-	if got := p.cmd.ProcessState.ExitCode(); got != code {
-		text, _ := p.Screen()
-		p.Errorf("exit code %d, want %d\n%s\n%s", got, code, text, p.stderr.String())
-	}
-	p.IsBack(words...)
-}
-
-func (p *person) takesTheScreen() {
-	p.Helper()
-	if _, whole := p.Screen(); !whole {
-		p.Error("it is not on the alternate screen")
-	}
+	return cmdtest.Sits(l.T, exec.CommandContext(l.ctx, world.plugin, append([]string{"--kubeconfig", world.config, "-n", l.ns}, args...)...), columns, rows)
 }
 
 func TestStatusIsWatchedAtATerminal(t *testing.T) {
@@ -64,7 +24,7 @@ func TestStatusIsWatchedAtATerminal(t *testing.T) {
 
 	p := l.sits(80, 24, "status", "-w")
 	p.Sees(">   holds", "run "+name+" is suspended", "▶ hold", "suspend", "Running", "PLAN", "q quit")
-	p.takesTheScreen()
+	p.TakesTheScreen()
 	p.Types("/no such thing")
 	p.Sees("/no such thing")
 	p.Sees("!suspend")
@@ -87,8 +47,8 @@ func TestStatusIsWatchedAtATerminal(t *testing.T) {
 	p.Types("\x1b")
 	p.Sees(">   holds", "PLAN")
 	p.Types("q")
-	p.ends(0, "is suspended", "PLAN")
-	l.expect(said{err: p.stderr.String()}, 0, "kubectl maint resume plan/holds: plan/holds was not paused")
+	p.Ends(0, "is suspended", "PLAN")
+	l.expect(said{err: p.Stderr.String()}, 0, "kubectl maint resume plan/holds: plan/holds was not paused")
 
 	p = l.sits(80, 24, "status", name, "-w")
 	p.Sees("▶ hold")
@@ -97,7 +57,7 @@ func TestStatusIsWatchedAtATerminal(t *testing.T) {
 	p.Types("y")
 	p.Sees("run/"+name+" resumed", "Succeeded")
 	p.Types("\x03")
-	p.ends(130)
+	p.Ends(130)
 	if r := l.ended("holds", 1)[0]; r.journal.Phase != run.Succeeded {
 		t.Errorf("%s: %s", r.journal.Phase, r.journal.Message)
 	}
@@ -113,14 +73,14 @@ func TestARunIsWaitedForAtATerminal(t *testing.T) {
 
 	p := l.sits(80, 24, "trigger", "rests", "--wait")
 	p.Sees("▶ rest", "Running")
-	p.takesTheScreen()
-	p.ends(0, l.runs("rests")[0].run.Name, "Succeeded after", "✓ rest")
+	p.TakesTheScreen()
+	p.Ends(0, l.runs("rests")[0].run.Name, "Succeeded after", "✓ rest")
 
 	p = l.sits(80, 24, "trigger", "holds", "--wait")
 	p.Sees("▶ hold")
 	p.Types("q")
-	p.ends(130)
-	l.expect(said{err: p.stderr.String()}, 0, "run "+l.runs("holds")[0].run.Name+" goes on without you")
+	p.Ends(130)
+	l.expect(said{err: p.Stderr.String()}, 0, "run "+l.runs("holds")[0].run.Name+" goes on without you")
 	p.IsBack("▶ hold")
 }
 
@@ -140,6 +100,22 @@ func TestARunIsApprovedByAKey(t *testing.T) {
 		t.Fatalf("a no approved it: %+v", r.journal)
 	}
 	p.Types("ay")
-	p.ends(0, "Succeeded after", "✓ rest")
-	l.expect(said{err: p.stderr.String()}, 0, "kubectl maint approve "+name+": run/"+name+" approved")
+	p.Ends(0, "Succeeded after", "✓ rest")
+	l.expect(said{err: p.Stderr.String()}, 0, "kubectl maint approve "+name+": run/"+name+" approved")
+}
+
+func TestAnApprovedRunIsWaitedForAtATerminal(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.plan("asks", "requiresApproval: true\nsteps: [{name: rest, type: suspend, properties: {duration: 2s}}]\n")
+	l.seen("asks")
+	l.trigger("asks", "1")
+	l.eventually("the run asks", func() (bool, string) {
+		runs := l.runs("asks")
+		return len(runs) == 1 && runs[0].journal.Phase == run.Pending, describeRuns(runs)
+	})
+	p := l.sits(80, 24, "approve", "asks", "--wait")
+	p.Sees("▶ rest", "Running")
+	p.TakesTheScreen()
+	p.Ends(0, l.runs("asks")[0].run.Name, "Succeeded after", "✓ rest")
 }

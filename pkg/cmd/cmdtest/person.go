@@ -1,0 +1,54 @@
+package cmdtest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Person sits at a terminal in which a program runs.
+type Person struct {
+	*Terminal
+	Stderr strings.Builder // which is kept apart
+	cmd    *exec.Cmd
+}
+
+// Sits begins a program at a terminal of a size.
+func Sits(t *testing.T, cmd *exec.Cmd, columns, rows int) *Person {
+	t.Helper()
+	p := &Person{Terminal: NewTerminal(t, columns, rows), cmd: cmd}
+	cmd.Env = append(os.Environ(), "TZ=Europe/Berlin", "TERM=xterm-256color")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.TTY, p.TTY, &p.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // so that it hears of sizes and of Ctrl-C
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Ends waits until the program has ended, and compares its exit code and what stands on the usual
+// screen then.
+func (p *Person) Ends(code int, words ...string) {
+	p.Helper()
+	err := p.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.Fatal(err)
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		text, _ := p.Screen()
+		p.Errorf("exit code %d, want %d\n%s\n%s", got, code, text, p.Stderr.String())
+	}
+	p.IsBack(words...)
+}
+
+// TakesTheScreen is a fault where the program leaves the usual screen alone.
+func (p *Person) TakesTheScreen() {
+	p.Helper()
+	if _, whole := p.Screen(); !whole {
+		p.Error("it is not on the alternate screen")
+	}
+}
