@@ -2,6 +2,7 @@ package hibernate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -54,7 +55,7 @@ type Record struct {
 	Snapshot   Snapshot   `json:"snapshot"`
 	Resources  []Resource `json:"resources"`
 	// LeftOut are the first resources that are not put to sleep although they were asked
-	// for, each with the reason.
+	// for, each with the reason, and those of which somebody started a part.
 	LeftOut []string `json:"leftOut,omitempty"`
 }
 
@@ -173,9 +174,10 @@ type Observation struct {
 	Unseen string
 	Before json.RawMessage    // awake: what is to be put back
 	Kind   string             // what it is, for people and prices; empty: as the type of its target
-	Units  map[string]float64 // awake: what runs of it and costs, as {"m5.large": 1} or {"cpu": 1.5, "memoryGiB": 4}
-	// LeftOut says why it is not put to sleep although it was asked for.
-	LeftOut string
+	Units  map[string]float64 // awake: what runs of it and costs, as {"m5.large": 1} or {"cpu": 1.5, "memoryGiB": 4}; asleep: what of that still sleeps, nil: all
+	// LeftOut says why it is not put to sleep although it was asked for, and Theirs what
+	// somebody started of it while it sleeps: that runs on.
+	LeftOut, Theirs string
 	// Machines are those that stop with it: their ids in their cloud, as i-0123456789abcdef0
 	// or aws:///eu-central-1a/i-0123456789abcdef0.
 	Machines []string
@@ -225,7 +227,7 @@ func (r Record) ToSleep(seen []Observation, now time.Time) Step {
 		i := known.of(o)
 		switch {
 		case i < 0 && o.LeftOut != "" && !o.Gone:
-			s.Record.leaveOut(o)
+			s.Record.leaveOut(o.ID, o.LeftOut)
 		case i < 0 && (o.Gone || o.Asleep):
 		case i < 0 && !o.Awake: // somebody else is about it: what it will be is not known yet
 			s.Done = false
@@ -260,10 +262,10 @@ func (s *Step) replaced(seen []Observation, now time.Time) {
 // mostLeftOut is how many of them are told.
 const mostLeftOut = 20
 
-func (r *Record) leaveOut(o Observation) {
+func (r *Record) leaveOut(id, why string) {
 	switch n := len(r.LeftOut); {
 	case n < mostLeftOut:
-		r.LeftOut = append(r.LeftOut, o.ID+": "+o.LeftOut)
+		r.LeftOut = append(r.LeftOut, id+": "+why)
 	case n == mostLeftOut:
 		r.LeftOut = append(r.LeftOut, "and others")
 	}
@@ -310,10 +312,14 @@ func (s *Step) sleep(o Observation, i int, now time.Time) {
 	case o.Asleep && unsettled(res.WokenAt, o, now): // it may be on its way up, and not be shown so yet
 		s.wait(res.WokenAt.Add(o.Lag))
 	case o.Asleep:
-		if res.AsleepAt == nil {
-			res.AsleepAt = &now
-		}
+		res.AsleepAt = cmp.Or(res.AsleepAt, &now)
 		res.RestoredAt, res.WokenAt, res.StartingAt, res.AskedAt = nil, nil, nil, nil
+		if o.Units != nil {
+			res.Units = o.Units
+		}
+		if o.Theirs != "" {
+			s.Record.leaveOut(o.ID, o.Theirs)
+		}
 	case !o.Awake: // on its way, one or the other
 		s.due(i, o)
 	case res.RestoredAt != nil || res.WokenAt != nil: // it is awake again by our doing, and is put to sleep anew
@@ -488,9 +494,7 @@ func (r Resource) seconds(now time.Time) int64 {
 // wakeUp is a resource that is to be woken, or that is on its way.
 func (s *Step) wakeUp(o Observation, i int, now time.Time) {
 	res := &s.Record.Resources[i]
-	if res.WokenAt == nil {
-		res.WokenAt = &now
-	}
+	res.WokenAt = cmp.Or(res.WokenAt, &now)
 	fell := o.Asleep && (o.Starting || res.StartingAt != nil)
 	switch {
 	case fell:

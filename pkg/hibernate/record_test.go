@@ -200,6 +200,27 @@ func TestWhatIsLeftOutIsSaid(t *testing.T) {
 	}
 }
 
+// Of something that sleeps somebody may start a part: that is said as long as it runs, and does
+// not count as asleep any more.
+func TestWhatSomebodyStartsOfWhatSleepsIsSaidAndNotCounted(t *testing.T) {
+	r := Record{Operation: Shutdown, Resources: []Resource{{ID: "web", UID: "u1", Before: json.RawMessage("3"), AsleepAt: &evening, Units: map[string]float64{"m5.large": 3}}}}
+	partly := sight(0, 0, func(o *Observation) { o.Theirs, o.Units = "somebody started i-1", map[string]float64{"m5.large": 2} })
+	for _, c := range []struct {
+		seen  Observation
+		said  string
+		units float64
+	}{{sight(0, 0), "", 3}, {partly, "web: somebody started i-1", 2}, {sight(0, 0), "", 2}} {
+		step := r.ToSleep([]Observation{c.seen}, evening.Add(time.Hour))
+		r = step.Record.Passed(step.Done, "", 3, evening)
+		if got := r.Resources[0]; !step.Done || len(step.Due) > 0 || got.Left != "" || !got.AsleepAt.Equal(evening) || r.Message != c.said || got.Units["m5.large"] != c.units {
+			t.Errorf("%q: it says %q of %+v", c.said, r.Message, step)
+		}
+	}
+	if step := r.ToWake([]Observation{partly}, evening.Add(2*time.Hour)); len(step.Due) != 1 {
+		t.Errorf("it does not wake: %+v", step)
+	}
+}
+
 func TestHowManySleep(t *testing.T) {
 	r := Record{Resources: []Resource{{ID: "a"}, {ID: "b", Left: "gone"}, {ID: "c", RestoredAt: &evening}, {ID: "d", AsleepAt: &evening}}}
 	if n := r.Sleeping(); n != 2 {

@@ -122,9 +122,9 @@ func stopped(ctx context.Context, call executors.SleepCall, api API, from observ
 		Observed: func(g types.AutoScalingGroup) hibernate.Observation {
 			i := slices.IndexFunc(call.Recorded, func(r hibernate.Resource) bool { return r.UID == aws.ToString(g.AutoScalingGroupARN) })
 			if i < 0 {
-				return s.observed(g, nil)
+				return s.observed(g, call.Operation, nil)
 			}
-			return s.observed(g, &call.Recorded[i])
+			return s.observed(g, call.Operation, &call.Recorded[i])
 		},
 	}
 }

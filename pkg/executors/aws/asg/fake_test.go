@@ -33,6 +33,31 @@ type account struct {
 	// back after a start.
 	instances map[string]*ec2types.Instance
 	falls     map[string]bool
+	values    []int // of how many instances each list is
+	death     death
+}
+
+// death ends an agent at one of its calls, before it is sent or with its reply lost.
+type death struct {
+	at    int // zero: it lives on
+	lost  bool
+	made  []string // calls so far
+	where string   // empty: it lives
+}
+
+// dead is how an agent ends.
+type dead struct{}
+
+// reached is at the beginning of a call, and what it gives at its end.
+func (d *death) reached(call string) (ends func()) {
+	if d.made = append(d.made, call); len(d.made) != d.at {
+		return func() {}
+	}
+	d.where = call
+	if !d.lost {
+		panic(dead{})
+	}
+	return func() { panic(dead{}) }
 }
 
 func newAccount() *account {
@@ -70,6 +95,7 @@ func (a *account) settle() {
 }
 
 func (a *account) DescribeAutoScalingGroups(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput, _ ...func(*autoscaling.Options)) (*autoscaling.DescribeAutoScalingGroupsOutput, error) {
+	defer a.death.reached("DescribeAutoScalingGroups")()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -99,6 +125,7 @@ func denial(code, action string) error {
 }
 
 func (a *account) UpdateAutoScalingGroup(ctx context.Context, in *autoscaling.UpdateAutoScalingGroupInput, _ ...func(*autoscaling.Options)) (*autoscaling.UpdateAutoScalingGroupOutput, error) {
+	defer a.death.reached("UpdateAutoScalingGroup")()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -162,6 +189,7 @@ func (a *account) arrive(t *testing.T) {
 }
 
 func (a *account) SuspendProcesses(ctx context.Context, in *autoscaling.SuspendProcessesInput, _ ...func(*autoscaling.Options)) (*autoscaling.SuspendProcessesOutput, error) {
+	defer a.death.reached("SuspendProcesses")()
 	name := *in.AutoScalingGroupName
 	if err := a.takes(ctx, name, "suspend "+strings.Join(in.ScalingProcesses, ","), "autoscaling:SuspendProcesses"); err != nil {
 		return nil, err
@@ -173,6 +201,7 @@ func (a *account) SuspendProcesses(ctx context.Context, in *autoscaling.SuspendP
 }
 
 func (a *account) ResumeProcesses(ctx context.Context, in *autoscaling.ResumeProcessesInput, _ ...func(*autoscaling.Options)) (*autoscaling.ResumeProcessesOutput, error) {
+	defer a.death.reached("ResumeProcesses")()
 	name := *in.AutoScalingGroupName
 	if err := a.takes(ctx, name, "resume "+strings.Join(in.ScalingProcesses, ","), "autoscaling:ResumeProcesses"); err != nil {
 		return nil, err
@@ -195,10 +224,14 @@ func (a *account) takes(ctx context.Context, name, what, right string) error {
 }
 
 func (a *account) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
+	defer a.death.reached("DescribeInstances")()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	ids := slices.Clone(in.Filters[0].Values)
+	if in.NextToken == nil {
+		a.values = append(a.values, len(ids))
+	}
 	slices.Sort(ids)
 	from, _ := strconv.Atoi(aws.ToString(in.NextToken))
 	out := &ec2.DescribeInstancesOutput{}
@@ -216,10 +249,12 @@ func (a *account) DescribeInstances(ctx context.Context, in *ec2.DescribeInstanc
 }
 
 func (a *account) StopInstances(ctx context.Context, in *ec2.StopInstancesInput, _ ...func(*ec2.Options)) (*ec2.StopInstancesOutput, error) {
+	defer a.death.reached("StopInstances")()
 	return &ec2.StopInstancesOutput{}, a.tell(ctx, in.InstanceIds, "stop", "ec2:StopInstances", ec2types.InstanceStateNameStopping)
 }
 
 func (a *account) StartInstances(ctx context.Context, in *ec2.StartInstancesInput, _ ...func(*ec2.Options)) (*ec2.StartInstancesOutput, error) {
+	defer a.death.reached("StartInstances")()
 	return &ec2.StartInstancesOutput{}, a.tell(ctx, in.InstanceIds, "start", "ec2:StartInstances", ec2types.InstanceStateNamePending)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
@@ -81,24 +82,33 @@ func (s stops) in(g types.AutoScalingGroup, state ec2types.InstanceStateName) []
 }
 
 // observed is how a group is: asleep once its processes are suspended and none of its
-// instances runs. recorded is what is known of it; nil: nothing is.
-func (s stops) observed(g types.AutoScalingGroup, recorded *hibernate.Resource) hibernate.Observation {
-	size, members := sizeOf(g), capacity.Members(g)
+// instances runs. What somebody starts or resumes of one that sleeps is theirs, and the rest
+// sleeps on. recorded is what is known of it; nil: nothing is.
+func (s stops) observed(g types.AutoScalingGroup, op hibernate.Operation, recorded *hibernate.Resource) hibernate.Observation {
+	size, members, was := sizeOf(g), capacity.Members(g), beforeOf(recorded)
 	o := identity(g)
 	o.LeftOut = s.leftOut(g)
 	starting, stopping := s.in(g, ec2types.InstanceStateNamePending), s.in(g, ec2types.InstanceStateNameStopping)
-	up := len(s.in(g, ec2types.InstanceStateNameRunning)) + len(starting)
+	up := append(s.in(g, ec2types.InstanceStateNameRunning), starting...)
 	switch {
 	case recorded == nil && size.None() && len(members) == 0:
 		o.Asleep = true
 		return o
 	case recorded == nil && slices.ContainsFunc(members, func(i types.Instance) bool { return i.LifecycleState != types.LifecycleStateInService }):
 		return o // its instances come or go
-	case told(g) && (up == 0 || !sleepsFor(recorded)):
-		o.Asleep, o.Starting = up+len(stopping) == 0, len(starting) > 0
+	case sleepsFor(recorded) && s.owed(g, was):
+		o.Asleep = true
+		o.Theirs, o.Units = theirs(up, was.resumed(g)), asleepUnits(members, up)
+		return o
+	case told(g), op == hibernate.Wake && unfinished(recorded) && s.owed(g, was):
+		o.Asleep, o.Starting = len(up)+len(stopping) == 0, len(starting) > 0
 		return o
 	}
-	text, err := json.Marshal(foundFirst(recorded, stoppedBefore{Size: size, Processes: working(g), Stopped: s.in(g, ec2types.InstanceStateNameStopped)}))
+	now := stoppedBefore{Size: size, Processes: working(g), Stopped: s.in(g, ec2types.InstanceStateNameStopped)}
+	if unfinished(recorded) && !sleepsFor(recorded) {
+		now = was.foundFirst(now)
+	}
+	text, err := json.Marshal(now)
 	if err != nil {
 		return o // names and numbers always have a text; without one nothing is done
 	}
@@ -106,29 +116,85 @@ func (s stops) observed(g types.AutoScalingGroup, recorded *hibernate.Resource) 
 	return o
 }
 
-// foundFirst is how a group was before it was put to sleep, where that has begun and is not
-// through: what is suspended and stopped by then may be by us, though somebody has resumed a
-// process meanwhile.
-func foundFirst(recorded *hibernate.Resource, now stoppedBefore) stoppedBefore {
-	if recorded == nil || recorded.AsleepAt != nil || recorded.WokenAt != nil || recorded.RestoredAt != nil {
-		return now
+// owed says whether something of a group is as it was made for its sleep, so that it is to be
+// put back: a process that was suspended, or an instance that was stopped.
+func (s stops) owed(g types.AutoScalingGroup, was stoppedBefore) bool {
+	held := slices.ContainsFunc(was.Processes, func(name string) bool { return suspended(g, name) })
+	return held || told(g) || len(s.toStart(g, was)) > 0 || len(s.in(g, ec2types.InstanceStateNameStopping)) > 0
+}
+
+// toStart are the instances of a group that are stopped, and were not before it slept.
+func (s stops) toStart(g types.AutoScalingGroup, was stoppedBefore) []string {
+	return slices.DeleteFunc(s.in(g, ec2types.InstanceStateNameStopped), func(id string) bool { return slices.Contains(was.Stopped, id) })
+}
+
+// beforeOf is how a group was before it slept, as far as that is recorded and can be read.
+func beforeOf(recorded *hibernate.Resource) (was stoppedBefore) {
+	if recorded == nil || json.Unmarshal(recorded.Before, &was) != nil {
+		return stoppedBefore{}
 	}
-	var first stoppedBefore
-	if json.Unmarshal(recorded.Before, &first) != nil {
+	return was
+}
+
+// resumed are the processes that were suspended for the sleep of a group, and work.
+func (was stoppedBefore) resumed(g types.AutoScalingGroup) []string {
+	return slices.DeleteFunc(slices.Clone(was.Processes), func(name string) bool { return suspended(g, name) })
+}
+
+// foundFirst is how a group was before it was put to sleep, where that has begun and it is not
+// awake again: what is suspended and stopped by then may be by us, though somebody has resumed
+// a process meanwhile.
+func (was stoppedBefore) foundFirst(now stoppedBefore) stoppedBefore {
+	if len(was.Processes) == 0 { // it cannot be read
 		return now
 	}
 	now.Processes = slices.DeleteFunc(processes(), func(name string) bool {
-		return !slices.Contains(first.Processes, name) && !slices.Contains(now.Processes, name)
+		return !slices.Contains(was.Processes, name) && !slices.Contains(now.Processes, name)
 	})
-	now.Stopped = first.Stopped
+	now.Stopped = slices.DeleteFunc(now.Stopped, func(id string) bool { return !slices.Contains(was.Stopped, id) })
 	return now
+}
+
+// theirs says what somebody started and resumed of a group that sleeps; empty: nothing.
+func theirs(up, resumed []string) string {
+	var did []string
+	if len(up) > 0 {
+		did = append(did, fmt.Sprintf("started its instances %s", listed(up)))
+	}
+	if len(resumed) > 0 {
+		did = append(did, fmt.Sprintf("resumed its processes %s", listed(resumed)))
+	}
+	if len(did) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("somebody %s while it slept: that is left as it is, and the rest wakes with the group", strings.Join(did, " and "))
+}
+
+// listed are the first of some names.
+func listed(names []string) string {
+	const most = 3
+	if n := len(names); n > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// asleepUnits are what sleeps of a group's members beside those that run; nil: all do.
+func asleepUnits(members []types.Instance, up []string) map[string]float64 {
+	if len(up) == 0 {
+		return nil
+	}
+	return capacity.Units(slices.DeleteFunc(members, func(i types.Instance) bool { return slices.Contains(up, aws.ToString(i.InstanceId)) }))
 }
 
 // sleepsFor says whether a group slept, and was not asked to wake: what runs of it then was
 // started by somebody.
 func sleepsFor(r *hibernate.Resource) bool {
-	return r != nil && r.AsleepAt != nil && r.WokenAt == nil
+	return unfinished(r) && r.AsleepAt != nil && r.WokenAt == nil
 }
+
+// unfinished says whether a group is recorded, and was not put back yet.
+func unfinished(r *hibernate.Resource) bool { return r != nil && r.RestoredAt == nil }
 
 // told says whether all processes are suspended that are while a group sleeps.
 func told(g types.AutoScalingGroup) bool { return len(working(g)) == 0 }
@@ -193,8 +259,7 @@ func (s stops) wake(ctx context.Context, call executors.SleepCall, due []hiberna
 		if len(was.Processes) == 0 {
 			return fmt.Errorf("the restore data of %s does not say which processes are to be resumed", d.ID)
 		}
-		stopped := slices.DeleteFunc(s.in(g, ec2types.InstanceStateNameStopped), func(id string) bool { return slices.Contains(was.Stopped, id) })
-		switch {
+		switch stopped := s.toStart(g, was); {
 		case len(stopped) > 0:
 			err := joined(effect.Many(ctx, call, "start", stopped, atOnce, func(ctx context.Context, ids []string) error {
 				_, err := s.api.StartInstances(ctx, &ec2.StartInstancesInput{InstanceIds: ids})

@@ -174,24 +174,234 @@ func TestAGroupWhoseProcessesMayNotBeSuspendedKeepsItsInstances(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyChangesWhileInstancesAreStoppedIsTheirs(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(a *account)
-		want   string
-	}{
-		"an instance is started":    {func(a *account) { a.instances["i-web-0"].State.Name = ec2types.InstanceStateNameRunning }, "somebody changed it while it slept"},
-		"its processes are resumed": {func(a *account) { a.groups["web"].SuspendedProcesses = nil }, "somebody changed it while it slept"},
-		"it is gone":                {func(a *account) { delete(a.groups, "web") }, "it is gone"},
-	} {
-		for _, op := range []hibernate.Operation{hibernate.Shutdown, hibernate.Wake} {
-			s := newStopStory(t)
-			s.asleep()
-			c.change(s.account)
-			if step, refused := s.pass(op); !step.Done || refused != "" || s.record.Resources[0].Left != c.want || len(s.asked) > 0 {
-				t.Errorf("%s, %s: %+v, %q, asked for %q", name, op, step, refused, s.asked)
-			}
+// runs has instances run, as if somebody had started them.
+func (s stopStory) runs(ids ...string) {
+	for _, id := range ids {
+		s.instances[id].State.Name = ec2types.InstanceStateNameRunning
+	}
+}
+
+// resumes has processes of the group work again, as if somebody had resumed them.
+func (s stopStory) resumes(names ...string) {
+	g := s.groups["web"]
+	g.SuspendedProcesses = slices.DeleteFunc(g.SuspendedProcesses, func(p types.SuspendedProcess) bool { return slices.Contains(names, *p.ProcessName) })
+}
+
+// wakes has the group wake, and makes sure that it is as it was.
+func (s stopStory) wakes() {
+	s.t.Helper()
+	for range 6 {
+		step, refused := s.pass(hibernate.Wake)
+		if refused != "" {
+			s.t.Errorf("it says %q", refused)
+		}
+		s.arrive(s.t)
+		if step.Done {
+			break
 		}
 	}
+	r := s.record.Resources[0]
+	if is := (kept{world{s.account}}).State(s.t)["web"]; is != "2/3/5 with 3 [running running running], suspended [AlarmNotification]" || r.RestoredAt == nil || r.Left != "" {
+		s.t.Errorf("it is %s: %+v", is, r)
+	}
+}
+
+// What somebody starts in the night runs on, and is theirs; the rest of the group still wakes
+// in the morning.
+func TestWhatSomebodyStartsOfAGroupThatSleepsRunsOnAndTheRestWakes(t *testing.T) {
+	const rest = "that is left as it is, and the rest wakes with the group"
+	for name, c := range map[string]struct {
+		change func(s stopStory)
+		said   string
+		asleep map[string]float64 // what counts as asleep from then on
+		asked  []string
+	}{
+		"an instance": {
+			func(s stopStory) { s.runs("i-web-0") },
+			"web: somebody started its instances i-web-0 while it slept: " + rest,
+			map[string]float64{"m5.large": 2},
+			[]string{"i-web-1,i-web-2 start", "web resume " + ours},
+		},
+		"an instance that is on its way": {
+			func(s stopStory) { s.instances["i-web-0"].State.Name = ec2types.InstanceStateNamePending },
+			"web: somebody started its instances i-web-0 while it slept: " + rest,
+			map[string]float64{"m5.large": 2},
+			[]string{"i-web-1,i-web-2 start", "web resume " + ours},
+		},
+		"all instances": {
+			func(s stopStory) { s.runs("i-web-0", "i-web-1", "i-web-2") },
+			"web: somebody started its instances i-web-0, i-web-1, i-web-2 while it slept: " + rest,
+			map[string]float64{},
+			[]string{"web resume " + ours},
+		},
+		"a process": {
+			func(s stopStory) { s.resumes("ScheduledActions") },
+			"web: somebody resumed its processes ScheduledActions while it slept: " + rest,
+			map[string]float64{"m5.large": 3},
+			[]string{"i-web-0,i-web-1,i-web-2 start", "web resume " + ours},
+		},
+		"all processes": {
+			func(s stopStory) { s.resumes(strings.Split(ours, ",")...) },
+			"web: somebody resumed its processes AZRebalance, HealthCheck, InstanceRefresh and 4 more while it slept: " + rest,
+			map[string]float64{"m5.large": 3},
+			[]string{"i-web-0,i-web-1,i-web-2 start"},
+		},
+		"an instance and a process": {
+			func(s stopStory) {
+				s.runs("i-web-0")
+				s.resumes("AZRebalance")
+			},
+			"web: somebody started its instances i-web-0 and resumed its processes AZRebalance while it slept: " + rest,
+			map[string]float64{"m5.large": 2},
+			[]string{"i-web-1,i-web-2 start", "web resume " + ours},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStopStory(t)
+			s.asleep()
+			c.change(s)
+			before := kept{world{s.account}}.State(t)
+			for range 3 {
+				if step, refused := s.pass(hibernate.Shutdown); !step.Done || len(step.Due) > 0 || refused != "" || s.record.Asleep() != 1 {
+					t.Errorf("it is not left alone: %+v, %q", step, refused)
+				}
+			}
+			if diff := cmp.Diff(before, kept{world{s.account}}.State(t)); diff != "" || len(s.asked) > 0 {
+				t.Errorf("asked for %q, it is another (-was +is):\n%s", s.asked, diff)
+			}
+			if diff := cmp.Diff([]string{c.said}, s.record.LeftOut); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.asleep, s.record.Resources[0].Units); diff != "" {
+				t.Errorf("asleep (-want +got):\n%s", diff)
+			}
+			s.wakes()
+			if diff := cmp.Diff(c.asked, s.asked); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// One that was stopped before the group slept, and that somebody starts, is theirs as well.
+func TestAnInstanceThatWasStoppedBeforeAndIsStartedByNightRunsOn(t *testing.T) {
+	s := newStopStory(t)
+	s.instances["i-web-2"].State.Name = ec2types.InstanceStateNameStopped
+	s.asleep()
+	s.runs("i-web-2")
+	s.pass(hibernate.Shutdown)
+	s.wakes()
+	if diff := cmp.Diff([]string{"i-web-0,i-web-1 start", "web resume " + ours}, s.asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Somebody who wakes all of a group has it.
+func TestAGroupThatSomebodyWakesWhollyIsTheirs(t *testing.T) {
+	for op, want := range map[hibernate.Operation]string{hibernate.Shutdown: "somebody changed it while it slept", hibernate.Wake: ""} {
+		s := newStopStory(t)
+		s.asleep()
+		s.runs("i-web-0", "i-web-1", "i-web-2")
+		s.resumes(strings.Split(ours, ",")...)
+		if step, refused := s.pass(op); !step.Done || refused != "" || s.record.Resources[0].Left != want || len(s.asked) > 0 {
+			t.Errorf("%s: %+v, %q, asked for %q", op, step, refused, s.asked)
+		}
+	}
+}
+
+func TestAGroupThatIsGoneWhileItsInstancesAreStoppedIsLeft(t *testing.T) {
+	for _, op := range []hibernate.Operation{hibernate.Shutdown, hibernate.Wake} {
+		s := newStopStory(t)
+		s.asleep()
+		delete(s.groups, "web")
+		if step, refused := s.pass(op); !step.Done || refused != "" || s.record.Resources[0].Left != "it is gone" || len(s.asked) > 0 {
+			t.Errorf("%s: %+v, %q, asked for %q", op, step, refused, s.asked)
+		}
+	}
+}
+
+// A process that somebody resumes while the group falls asleep or wakes does not make it seem
+// awake: what was stopped is started, and what was suspended is resumed.
+func TestAProcessThatIsResumedOnTheWayKeepsNothingAsleep(t *testing.T) {
+	for name, until := range map[string]func(s stopStory){
+		"while it falls asleep": func(s stopStory) {
+			s.refuses["i-web-1"] = "UnauthorizedOperation"
+			s.pass(hibernate.Shutdown)
+			s.arrive(s.t)
+			delete(s.refuses, "i-web-1")
+			s.resumes("AZRebalance")
+		},
+		"while it wakes": func(s stopStory) {
+			s.asleep()
+			for _, id := range []string{"i-web-0", "i-web-1", "i-web-2"} {
+				s.refuses[id] = "UnauthorizedOperation"
+			}
+			s.pass(hibernate.Wake)
+			clear(s.refuses)
+			s.resumes("AZRebalance")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStopStory(t)
+			until(s)
+			s.wakes()
+		})
+	}
+}
+
+// A plan that is to sleep again before it is awake remembers its groups as they were first.
+func TestAGroupThatSleepsAgainBeforeItIsAwakeIsRememberedAsItWas(t *testing.T) {
+	s := newStopStory(t)
+	s.asleep()
+	s.refuses["i-web-1"] = "UnauthorizedOperation"
+	s.pass(hibernate.Wake)
+	s.arrive(t)
+	delete(s.refuses, "i-web-1")
+	s.resumes("AZRebalance")
+	s.pass(hibernate.Shutdown)
+	s.arrive(t)
+	s.asleep()
+	var before stoppedBefore
+	if err := json.Unmarshal(s.record.Resources[0].Before, &before); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stoppedBefore{Size: capacity.Size{Min: 2, Desired: 3, Max: 5}, Processes: strings.Split(ours, ",")}, before); diff != "" {
+		t.Errorf("remembered (-want +got):\n%s", diff)
+	}
+	s.wakes()
+}
+
+// A filter takes two hundred values, and one request is for fifty instances at most.
+func TestNoMoreInstancesOfAGroupAreAskedForAtOnceThanGoTogether(t *testing.T) {
+	s := newStopStory(t)
+	s.groups["web"].MaxSize, s.groups["web"].DesiredCapacity = aws.Int32(500), aws.Int32(401)
+	s.settle()
+	s.keeps()
+	s.pass(hibernate.Shutdown)
+	if diff := cmp.Diff([]int{200, 200, 1, 200, 200, 1}, s.values); diff != "" { // the look, and the one right before the effect
+		t.Error(diff)
+	}
+	most := 0
+	for _, one := range s.asked[1:] {
+		most = max(most, strings.Count(one, "i-web-"))
+	}
+	if len(s.asked) != 10 || most != 50 {
+		t.Errorf("%d requests, of %d instances at most", len(s.asked), most)
+	}
+}
+
+func TestWhenAWSHasTooMuchToDoItIsNotAskedForEachInstance(t *testing.T) {
+	s := newStopStory(t)
+	for id := range s.instances {
+		s.refuses[id] = "RequestLimitExceeded"
+	}
+	_, refused := s.pass(hibernate.Shutdown)
+	if made := s.death.made; !strings.Contains(refused, "stop i-web-0: RequestLimitExceeded") || slices.Index(made, "StopInstances") != len(made)-1 {
+		t.Errorf("it says %q after %q", refused, made)
+	}
+	clear(s.refuses)
+	s.asleep()
+	s.wakes()
 }
 
 func TestAnInstanceThatFallsBackIsSaid(t *testing.T) {
