@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/hibernation"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
@@ -36,9 +37,8 @@ type agent struct {
 }
 
 // begins has one lead in the plan's cluster, for which AWS is at an endpoint.
-func (w *nodesOfEKS) begins(t *testing.T, at string) *agent {
+func begins(t *testing.T, conn *client.Connection, at string) *agent {
 	t.Helper()
-	conn, _ := w.home.Connect()
 	log, signed := slog.New(slog.DiscardHandler), agenttest.Keys()
 	docs := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindHibernatePlan, store.Strip)
 	restores := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindRestore, store.Strip)
@@ -79,39 +79,39 @@ func (a *agent) stop() {
 	a.gone.Wait()
 }
 
-// documents are the plan, held asleep or awake, and its connectors.
-func (w *nodesOfEKS) documents() {
+// documents are a plan of some targets in a cluster, and its connectors.
+func documents(home *agenttest.Cluster, targets string) {
 	connector := func(name, text string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Labels: map[string]string{annotations.LabelKind: annotations.KindConnector}},
 			Data:       map[string]string{annotations.DataConnector: "{apiVersion: maint.dev/v1alpha1, " + text + "}"},
 		}
 	}
-	w.home.Put(
+	home.Put(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: annotations.DefaultNamespace}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "maint-runner"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "keys"}, Data: map[string][]byte{"accessKeyId": []byte("AKIAIOSFODNN7EXAMPLE"), "secretAccessKey": []byte("none")}},
 		connector("aws", fmt.Sprintf("kind: CloudProvider, spec: {type: aws, aws: {accountId: '%s', region: %s, auth: {static: {secretRef: {name: keys}}}}}", account, region)),
 		connector("stg", "kind: K8SCluster, spec: {providerRef: {name: aws}, eks: {name: stg}}"),
-		annotations.NewHibernatePlan("team", "nights", fmt.Sprintf(`
+		annotations.NewHibernatePlan("team", "nights", `
 apiVersion: maint.dev/v1alpha1
 kind: HibernatePlan
 spec:
   schedule: {offHours: [{start: "20:00", end: "20:01", daysOfWeek: [MON]}]}
   targets:
-  - name: nodes
-    type: eks
-    connectorRef: {kind: K8SCluster, name: stg}
-    parameters: {computePolicy: {mode: Both, order: [%s]}, karpenter: {nodePools: [general, spot]}, managedNodeGroups: {tags: {env: stg, team: "*"}}}
-`, strings.Join(w.order, ", ")), ""),
+`+targets, ""),
 	)
 }
 
-// holds has the plan be asleep or awake, and waits until it is.
-func (w *nodesOfEKS) holds(t *testing.T, state, phase string) {
+// holds has the plan of a cluster be asleep or awake, and waits until it is. It is looked at
+// again and again, so that nobody waits for the agent's pauses.
+func holds(t *testing.T, home *agenttest.Cluster, settle func(), state, phase string) {
 	t.Helper()
-	w.home.Annotate("team", "nights", annotations.HoldState, state)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		w.Settle(t)
-		notes := w.home.ConfigMap("team", "nights").Annotations
+	home.Annotate("team", "nights", annotations.HoldState, state)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		settle()
+		home.Annotate("team", "nights", "looked-at", time.Now().String())
+		notes := home.ConfigMap("team", "nights").Annotations
 		if notes[annotations.StatusPhase] == phase && (state == "asleep") == strings.Contains(notes[annotations.StatusTargets], `"Asleep"`) {
 			return
 		}
@@ -121,22 +121,37 @@ func (w *nodesOfEKS) holds(t *testing.T, state, phase string) {
 	}
 }
 
-// strideOfDeaths is which of the calls of a cycle an agent dies at: every one with
+func (w *nodesOfEKS) documents() {
+	documents(w.home, fmt.Sprintf(`
+  - name: nodes
+    type: eks
+    connectorRef: {kind: K8SCluster, name: stg}
+    parameters: {computePolicy: {mode: Both, order: [%s]}, karpenter: {nodePools: [general, spot]}, managedNodeGroups: {tags: {env: stg, team: "*"}}}
+`, strings.Join(w.order, ", ")))
+}
+
+func (w *nodesOfEKS) conn() *client.Connection {
+	conn, _ := w.home.Connect()
+	return conn
+}
+
+// strideOfDeaths is how many calls lie between two at which an agent dies: one with
 // MAINT_CRASHES=all.
-func strideOfDeaths() int {
+func strideOfDeaths(most int) int {
 	if os.Getenv("MAINT_CRASHES") == "all" {
 		return 1
 	}
-	return 14
+	return most
 }
 
 // Wherever an agent dies at a call of AWS or of the cluster, the next one has all nodes
 // sleep, and brings them back as they were.
 func TestThePlanOfWhoeverDiesHasTheNodesOfEKSSleepAndWake(t *testing.T) {
 	for _, lost := range []bool{false, true} {
-		for at := 1; ; at += strideOfDeaths() {
+		for at := 1; ; at += strideOfDeaths(14) {
 			w := newNodesOfEKS(t, nil)
 			w.documents()
+			settle := func() { w.Settle(t) }
 			before := w.State(t)
 			d := newDeath(t, at, lost)
 			d.Config.Handler = d.before(w.aws(t, d.before(w.server())).Config.Handler)
@@ -148,16 +163,16 @@ func TestThePlanOfWhoeverDiesHasTheNodesOfEKSSleepAndWake(t *testing.T) {
 				go func() {
 					<-ready
 					victim.stop()
-					heir <- w.begins(t, w.endpoints[0])
+					heir <- begins(t, w.conn(), w.endpoints[0])
 				}()
 			}
-			victim = w.begins(t, d.URL)
+			victim = begins(t, w.conn(), d.URL)
 			close(ready)
-			w.holds(t, "asleep", "Hibernated")
+			holds(t, w.home, settle, "asleep", "Hibernated")
 			if is := w.State(t); is["stg/stg-workers"] != "0/0/4" || !strings.Contains(is["nodepools/general"], "cpu:0") || !strings.Contains(is["nodepools/spot"], "cpu:0") {
 				t.Errorf("killed at %s: it is %v", d.asked(), is)
 			}
-			w.holds(t, "awake", "Active")
+			holds(t, w.home, settle, "awake", "Active")
 			if diff := cmp.Diff(before, w.State(t)); diff != "" {
 				t.Errorf("killed at call %d, %s, its reply lost %t (-was +is):\n%s", at, d.asked(), lost, diff)
 			}

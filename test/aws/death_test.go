@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	awsrds "github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/rds"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
@@ -46,15 +47,22 @@ func newDeath(t *testing.T, at int, lost bool) *death {
 	return d
 }
 
+// bodyOf is the form in the body of a request, which still has it.
+func bodyOf(r *http.Request) url.Values {
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	asked, _ := url.ParseQuery(string(body))
+	return asked
+}
+
 // before stands before a server whose calls count, too.
 func (d *death) before(onward http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		asked := bodyOf(r)
 		d.calls++
-		switch asked, _ := url.ParseQuery(string(body)); {
+		switch {
 		case d.where != "": // of one that is dead
 			panic(http.ErrAbortHandler)
 		case d.calls == d.at:
@@ -66,6 +74,33 @@ func (d *death) before(onward http.Handler) http.Handler {
 			panic(http.ErrAbortHandler)
 		}
 		onward.ServeHTTP(w, r)
+	})
+}
+
+// writes has what a client writes in a cluster count, too.
+func (d *death) writes(cluster http.RoundTripper) http.RoundTripper {
+	return client.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		switch {
+		case d.where != "": // of one that is dead
+			return nil, io.ErrUnexpectedEOF
+		case r.Method == http.MethodGet: // a watch lasts
+			d.mu.Unlock()
+			defer d.mu.Lock()
+			return cluster.RoundTrip(r)
+		}
+		if d.calls++; d.calls != d.at {
+			return cluster.RoundTrip(r)
+		}
+		d.where = r.Method + " " + r.URL.Path
+		if d.lost {
+			if answer, err := cluster.RoundTrip(r); err == nil {
+				_ = answer.Body.Close()
+			}
+		}
+		d.ends()
+		return nil, io.ErrUnexpectedEOF
 	})
 }
 
