@@ -2,6 +2,7 @@ package ec2
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,44 @@ func TestWhenAWSHasTooMuchToDoItIsNotAskedForEachInstance(t *testing.T) {
 	}
 	if len(a.asked) != 1 {
 		t.Errorf("it was asked %d times: %q", len(a.asked), a.asked)
+	}
+}
+
+// A filter takes two hundred values, and one request is for fifty instances at most.
+func TestNoMoreInstancesAreAskedForAtOnceThanGoTogether(t *testing.T) {
+	a := newAccount()
+	var ids []string
+	for n := range 401 {
+		id := fmt.Sprintf("i-%03d", n)
+		ids = append(ids, id)
+		a.add(id, running)
+	}
+	call := executors.SleepCall{Params: &hibernate.EC2Parameters{Selector: &hibernate.CloudSelector{IDs: ids}}, Operation: hibernate.Shutdown}
+	list := due(t, a, call)
+	a.sleeps().Shutdown(t.Context(), call, list)
+	if diff := cmp.Diff([]int{200, 200, 1}, a.values); diff != "" || len(list) != len(ids) {
+		t.Errorf("%d are seen\n%s", len(list), diff)
+	}
+	most := 0
+	for _, one := range a.asked {
+		most = max(most, strings.Count(one, "i-"))
+	}
+	if len(a.asked) != 9 || most != 50 {
+		t.Errorf("%d requests, of %d instances at most", len(a.asked), most)
+	}
+}
+
+func TestALookThatIsDeniedNamesTheRight(t *testing.T) {
+	for _, code := range []string{"UnauthorizedOperation", "AccessDenied"} {
+		a := newAccount()
+		a.lists = code
+		call := executors.SleepCall{Params: nights(), Operation: hibernate.Shutdown}
+		_, looked := a.sleeps().Observe(t.Context(), call)
+		for _, err := range []error{looked, a.sleeps().Validate(t.Context(), call)} {
+			if err == nil || !strings.HasPrefix(err.Error(), "list instances: "+code+": ") || !strings.Contains(err.Error(), "ec2:DescribeInstances") {
+				t.Errorf("it says %v", err)
+			}
+		}
 	}
 }
 

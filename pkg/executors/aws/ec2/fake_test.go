@@ -28,6 +28,8 @@ type account struct {
 	shows     map[string]types.InstanceStateName // what lists say of instances whatever is so
 	falls     map[string]bool                    // those that fall back after a start
 	asked     []string                           // each request that changes something
+	lists     string                             // the code with which lists are refused
+	values    []int                              // of how many ids each list is
 }
 
 func newAccount() *account {
@@ -48,6 +50,12 @@ func (a *account) add(id string, state types.InstanceStateName, tags ...string) 
 func (a *account) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if a.lists != "" {
+		return nil, &smithy.GenericAPIError{Code: a.lists, Message: "You are not authorized to perform: ec2:DescribeInstances"}
+	}
+	if len(in.Filters) > 0 && aws.ToString(in.Filters[0].Name) == "instance-id" && in.NextToken == nil {
+		a.values = append(a.values, len(in.Filters[0].Values))
 	}
 	var found []types.Instance
 	for _, id := range slices.Sorted(maps.Keys(a.instances)) {

@@ -93,13 +93,27 @@ func page[T any](all map[string]*T, only, marker *string) (one []T, next *string
 }
 
 func (a *account) DescribeDBInstances(ctx context.Context, in *rds.DescribeDBInstancesInput, _ ...func(*rds.Options)) (*rds.DescribeDBInstancesOutput, error) {
+	if err := a.denied("rds:DescribeDBInstances"); err != nil {
+		return nil, err
+	}
 	list, next := page(a.instances, in.DBInstanceIdentifier, in.Marker)
 	return &rds.DescribeDBInstancesOutput{DBInstances: list, Marker: next}, ctx.Err()
 }
 
 func (a *account) DescribeDBClusters(ctx context.Context, in *rds.DescribeDBClustersInput, _ ...func(*rds.Options)) (*rds.DescribeDBClustersOutput, error) {
+	if err := a.denied("rds:DescribeDBClusters"); err != nil {
+		return nil, err
+	}
 	list, next := page(a.clusters, in.DBClusterIdentifier, in.Marker)
 	return &rds.DescribeDBClustersOutput{DBClusters: list, Marker: next}, ctx.Err()
+}
+
+// denied is the answer to who lacks a right.
+func (a *account) denied(right string) error {
+	if code := a.refuses[right]; code != "" {
+		return &smithy.GenericAPIError{Code: code, Message: "User: nights is not authorized to perform: " + right}
+	}
+	return nil
 }
 
 // find is the snapshot of a name, or those of a database.

@@ -112,7 +112,13 @@ func observed(call executors.SleepCall, all list, d database, p hibernate.RDSPar
 	}
 	o.Awake, o.Ready, o.Before, o.Units = true, true, text, d.units
 	for _, r := range call.Recorded {
-		if r.ID == d.id && r.AsleepAt != nil && call.Now.Sub(*r.AsleepAt) > mostStopped {
+		if r.ID != d.id {
+			continue
+		}
+		if call.Operation == hibernate.Wake { // its snapshot is named after the operation that took it, and says nothing of a change
+			o.Before = r.Before
+		}
+		if r.AsleepAt != nil && call.Now.Sub(*r.AsleepAt) > mostStopped {
 			o.RevivedBy, o.Often = "AWS, which starts a database again that was stopped for seven days", true
 		}
 	}

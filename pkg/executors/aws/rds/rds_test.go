@@ -1,6 +1,7 @@
 package rds
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -244,6 +245,184 @@ func TestWhatAWSStartsAfterSevenDaysIsPutToSleepAgainAndWhatAPersonStartsIsNot(t
 				t.Errorf("it is %s: %+v", got, x.record.Resources)
 			}
 		})
+	}
+}
+
+// passes are looks, between which what is on its way arrives. Nothing may fail.
+func (x *target) passes(t *testing.T) {
+	t.Helper()
+	for range 5 {
+		if failed := x.pass(t); failed != "" {
+			t.Errorf("it says %q", failed)
+		}
+		x.settle()
+	}
+}
+
+// both has the instance orders and the cluster shop be of a status.
+func (a *account) both(status string) {
+	a.instances["orders"].DBInstanceStatus, a.clusters["shop"].Status = aws.String(status), aws.String(status)
+}
+
+func (a *account) are() string {
+	return *a.instances["orders"].DBInstanceStatus + " " + *a.clusters["shop"].Status
+}
+
+func sleepingDatabases(t *testing.T, snapshots bool) *target {
+	t.Helper()
+	a := newAccount()
+	a.add("orders", statusAvailable, "env=stg")
+	a.addCluster("shop", statusAvailable, "env=stg")
+	x := nights(a, snapshots)
+	x.call.StartedAt = x.call.Now
+	x.passes(t)
+	if x.are() != "stopped stopped" {
+		t.Fatalf("they are %s: %+v", x.are(), x.record.Resources)
+	}
+	return x
+}
+
+// wakes has both wake, and makes sure that they are as they were.
+func (x *target) wakes(t *testing.T) {
+	t.Helper()
+	x.call.Operation, x.call.StartedAt = hibernate.Wake, x.call.Now
+	x.passes(t)
+	if x.are() != "available available" {
+		t.Errorf("they are %s", x.are())
+	}
+	for _, r := range x.record.Resources {
+		if r.RestoredAt == nil || r.Left != "" {
+			t.Errorf("%s is left: %q", r.ID, r.Left)
+		}
+	}
+}
+
+// Whoever sleeps for weeks is started by AWS each week, and stopped again each time.
+func TestDatabasesThatSleepForWeeksAreStoppedAfterEachStartByAWS(t *testing.T) {
+	for name, snapshots := range map[string]bool{"with snapshots": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			x := sleepingDatabases(t, snapshots)
+			for week := range 5 {
+				x.call.Now = x.call.Now.Add(7 * 24 * time.Hour)
+				x.asked = nil
+				x.both(statusStarting)
+				x.pass(t)
+				if len(x.asked) > 0 {
+					t.Errorf("week %d: they are on their way, and it asks for %q", week, x.asked)
+				}
+				x.settle()
+				x.passes(t)
+				if diff := cmp.Diff([]string{"stop db/orders", "stop cluster/shop"}, x.asked); diff != "" || x.are() != "stopped stopped" {
+					t.Errorf("week %d: they are %s\n%s", week, x.are(), diff)
+				}
+			}
+			x.wakes(t)
+		})
+	}
+}
+
+// They are to wake while AWS starts them, or right after.
+func TestDatabasesThatAWSStartsWhenTheyAreToWakeAreAwake(t *testing.T) {
+	for _, status := range []string{statusStarting, statusAvailable} {
+		for name, snapshots := range map[string]bool{"with snapshots": true, "without": false} {
+			t.Run(status+" "+name, func(t *testing.T) {
+				x := sleepingDatabases(t, snapshots)
+				x.call.Now = x.call.Now.Add(7 * 24 * time.Hour)
+				x.asked = nil
+				x.both(status)
+				x.wakes(t)
+				if len(x.asked) > 0 {
+					t.Errorf("it asks for %q", x.asked)
+				}
+			})
+		}
+	}
+}
+
+// What is changed, backed up or on its way is neither stopped nor taken for asleep: it is
+// waited for, before it sleeps and when it wakes.
+func TestDatabasesInTransitionAreWaitedFor(t *testing.T) {
+	for _, status := range []string{"creating", "modifying", "backing-up", "maintenance", "rebooting", "upgrading", "renaming", "resetting-master-credentials", "configuring-enhanced-monitoring", "storage-optimization", statusStarting, statusStopping} {
+		t.Run(status, func(t *testing.T) {
+			a := newAccount()
+			a.add("orders", status, "env=stg")
+			a.addCluster("shop", status, "env=stg")
+			x := nights(a, false)
+			for range 2 {
+				if failed := x.pass(t); failed != "" || len(x.asked) > 0 || len(x.record.Resources) > 0 || len(x.record.LeftOut) > 0 {
+					t.Errorf("it says %q, asks for %q and records %+v, left out %q", failed, x.asked, x.record.Resources, x.record.LeftOut)
+				}
+			}
+			x = sleepingDatabases(t, false)
+			x.call.Operation = hibernate.Wake
+			x.pass(t)
+			x.asked = nil
+			x.both(status)
+			for range 2 {
+				if failed := x.pass(t); failed != "" || len(x.asked) > 0 || x.record.Resources[0].RestoredAt != nil {
+					t.Errorf("when it wakes it says %q, asks for %q and records %+v", failed, x.asked, x.record.Resources)
+				}
+			}
+			x.both(statusAvailable)
+			x.wakes(t)
+		})
+	}
+}
+
+// The cluster is put back from a backup, and with it the restore data as it was then; the
+// databases are as they are now. What docs/operations.md says of that.
+func TestDatabasesAndRestoreDataOutOfABackup(t *testing.T) {
+	for name, c := range map[string]struct {
+		backup func(asleep hibernate.Record) hibernate.Record // the restore data as it was
+		status string                                         // of the databases now
+		want   string                                         // of them in the morning
+	}{
+		"taken before they slept": {func(hibernate.Record) hibernate.Record { return hibernate.Record{} }, statusStopped, "stopped stopped"},
+		"taken while they fell asleep": {func(r hibernate.Record) hibernate.Record {
+			r.Resources = slices.Clone(r.Resources)
+			for i := range r.Resources {
+				r.Resources[i].AsleepAt = nil
+			}
+			return r
+		}, statusStopped, "available available"},
+		"taken while they slept":                      {func(r hibernate.Record) hibernate.Record { return r }, statusStopped, "available available"},
+		"taken while they slept, and they woke since": {func(r hibernate.Record) hibernate.Record { return r }, statusAvailable, "available available"},
+	} {
+		for _, night := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, put back by night %t", name, night), func(t *testing.T) {
+				x := sleepingDatabases(t, true)
+				x.record = c.backup(x.record)
+				x.both(c.status)
+				x.call.Now = x.call.Now.Add(2 * time.Hour)
+				x.asked = nil
+				if night {
+					x.passes(t)
+				}
+				x.call.Operation, x.call.StartedAt = hibernate.Wake, x.call.Now
+				x.passes(t)
+				if x.are() != c.want {
+					t.Errorf("they are %s, want %s: %+v", x.are(), c.want, x.record.Resources)
+				}
+				if slices.ContainsFunc(x.asked, func(asked string) bool { return strings.HasPrefix(asked, "stop") }) {
+					t.Errorf("it asks for %q", x.asked)
+				}
+			})
+		}
+	}
+}
+
+func TestALookThatIsDeniedNamesTheRight(t *testing.T) {
+	for right, want := range map[string]string{"rds:DescribeDBInstances": "list database instances: AccessDenied: ", "rds:DescribeDBClusters": "list database clusters: AccessDenied: "} {
+		a := newAccount()
+		a.add("orders", statusAvailable, "env=stg")
+		a.refuses[right] = "AccessDenied"
+		x := nights(a, false)
+		_, looked := x.sleeps().Observe(t.Context(), x.call)
+		for _, err := range []error{looked, x.sleeps().Validate(t.Context(), x.call)} {
+			if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), right) {
+				t.Errorf("it says %v", err)
+			}
+		}
 	}
 }
 
