@@ -1,11 +1,13 @@
 package report_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
@@ -37,6 +39,46 @@ func restored(t *testing.T) *corev1.ConfigMap {
 		t.Fatal(err)
 	}
 	return cm
+}
+
+// examplePrices are those of examples/, which the page on operations shows as well.
+func examplePrices(t *testing.T) *corev1.ConfigMap {
+	t.Helper()
+	text, err := os.ReadFile("../../../examples/prices.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cm := &corev1.ConfigMap{}
+	if err := yaml.UnmarshalStrict(text, cm); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, data, _ := strings.Cut(string(text), "\ndata:\n"); data == "" || !strings.Contains(string(page), "\ndata:\n"+data+"```\n") {
+		t.Error("docs/operations.md shows other prices than examples/prices.yaml")
+	}
+	cm.Namespace, cm.UID, cm.ResourceVersion = "shop", "u-prices", "1"
+	return cm
+}
+
+// What is slept of each kind that the example names has its price.
+func TestSavingsByThePricesOfTheExample(t *testing.T) {
+	slept := func(executor, kind string, unitHours map[string]float64) ledger.Slept {
+		return ledger.Slept{Target: executor, Executor: executor, Kind: kind, Resources: 1, Hours: 10, UnitHours: unitHours}
+	}
+	night := cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{
+		Kind: run.BySchedule, Result: run.Ran, Slot: cmdtest.Before(28 * time.Hour), StartedAt: cmdtest.Before(28 * time.Hour), EndedAt: cmdtest.Before(18 * time.Hour), At: *cmdtest.Before(28 * time.Hour),
+		Slept: []ledger.Slept{
+			slept("asg", "group", map[string]float64{"m5.large": 30}), slept("ec2", "instance", map[string]float64{"m5.large": 10, "t3.medium": 10}), slept("eks", "nodegroup", map[string]float64{"m5.large": 20, "nodes": 10}),
+			slept("rds", "db", map[string]float64{"db.t3.medium": 100}), slept("workload", "Deployment", map[string]float64{"cpu": 100, "memoryGiB": 1000}),
+		},
+	}}})
+	runRows(t, []row{{
+		name: "all", line: "savings -o 'jsonpath={range .items[*]}{.executor} {.saved} {.currency} {.unpriced}{\"\\n\"}{end}'", world: objects(nightly(), night, examplePrices(t)),
+		out: "asg 3 USD \nec2 1.5 USD \neks 3 USD \nrds 8 USD \nworkload 7 USD \n",
+	}})
 }
 
 func TestSavings(t *testing.T) {

@@ -1,6 +1,8 @@
 package write_test
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +58,26 @@ func TestLintNamesEachFaultWhereItStands(t *testing.T) {
 			}
 			if (got.Code == 0) != (c.want == "") || got.Code > 1 {
 				t.Errorf("exit code %d\n%s", got.Code, got.Err)
+			}
+		})
+	}
+}
+
+// Each example is a file that people take alone.
+func TestTheExamplesHaveNoFaults(t *testing.T) {
+	files, err := filepath.Glob("../../../examples/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dev-namespace-sleeps", "staging-account-sleeps", "eks-cluster-sleeps", "prices"} {
+		if !slices.Contains(files, "../../../examples/"+name+".yaml") {
+			t.Errorf("there is no example %s", name)
+		}
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			if got := cmdtest.Offline(t, cmd.Run, "", "lint", "-f", file); got.Code != 0 || got.Out != "" || !strings.HasSuffix(got.Err, "without faults\n") {
+				t.Errorf("exit code %d: %s%s", got.Code, got.Out, got.Err)
 			}
 		})
 	}
