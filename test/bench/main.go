@@ -30,6 +30,7 @@ func main() {
 type options struct {
 	plans, namespaces, rounds, history, triggers int
 	drains, fleet, fleetPods, idle, sleepers     int
+	manySleepers                                 int
 	only, ways                                   []string
 	profile                                      string
 	agent                                        string
@@ -37,7 +38,7 @@ type options struct {
 
 // names are the benchmarks, in their order.
 func names() []string {
-	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "recovery", "idle", "drain", "nodes-memory", "sleep"}
+	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "recovery", "idle", "drain", "nodes-memory", "sleep", "sleep-many"}
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
@@ -55,14 +56,15 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	set.IntVar(&o.fleetPods, "fleet-pods", 50000, "pods on them")
 	set.IntVar(&o.idle, "idle", 10000, "plans of idle")
 	set.IntVar(&o.sleepers, "sleepers", 500, "Deployments that sleep")
-	set.StringVar(&only, "only", "", "only these, by comma: "+strings.Join(names(), ", "))
+	set.IntVar(&o.manySleepers, "many-sleepers", 10000, fmt.Sprintf("Deployments of sleep-many, of which one in %d is awake", awakeOfMany))
+	set.StringVar(&only, "only", "", "only these, by comma (default: all but sleep-many): "+strings.Join(names(), ", "))
 	set.StringVar(&ways, "ways", "", "of drain, only these, by comma: "+strings.Join(wayNames(), ", "))
 	set.StringVar(&o.profile, "profile", "", "existing folder for CPU profiles of the agent and the API server; plans-due, drain or idle alone")
 	set.StringVar(&o.agent, "agent", "", "path of an agent to measure, and of kubectl-maint beside it; default: built from here")
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
-	o.only, o.ways = names(), wayNames()
+	o.only, o.ways = slices.DeleteFunc(names(), func(name string) bool { return name == "sleep-many" }), wayNames() // that takes many minutes, and has to be asked for
 	if only != "" {
 		o.only = strings.Split(only, ",")
 	}
@@ -84,8 +86,8 @@ func (o options) validate(rest []string) error {
 			faults = append(faults, fmt.Errorf("--ways: %q is none of %s", name, strings.Join(wayNames(), ", ")))
 		}
 	}
-	if min(o.plans, o.namespaces, o.rounds, o.history, o.triggers, o.drains, o.fleet, o.fleetPods, o.idle, o.sleepers) < 1 {
-		faults = append(faults, errors.New("--plans, --namespaces, --rounds, --history, --triggers, --drains, --fleet, --fleet-pods, --idle and --sleepers must be at least 1"))
+	if min(o.plans, o.namespaces, o.rounds, o.history, o.triggers, o.drains, o.fleet, o.fleetPods, o.idle, o.sleepers, o.manySleepers/awakeOfMany) < 1 {
+		faults = append(faults, errors.New("--plans, --namespaces, --rounds, --history, --triggers, --drains, --fleet, --fleet-pods, --idle and --sleepers must be at least 1, and --many-sleepers at least 4"))
 	}
 	if o.fleet < fleetDrains {
 		faults = append(faults, fmt.Errorf("--fleet: %d nodes are drained, is %d", fleetDrains, o.fleet))
@@ -158,7 +160,7 @@ func measure(ctx context.Context, o options, out, progress io.Writer) (err error
 			return err
 		}
 	}
-	if err := inTurn(ctx, out, b.asked([]part{{"recovery", b.recovery}, {"idle", b.idleAtSize}, {"drain", b.drain}, {"nodes-memory", b.nodesMemory}, {"sleep", b.sleeping}})); err != nil {
+	if err := inTurn(ctx, out, b.asked([]part{{"recovery", b.recovery}, {"idle", b.idleAtSize}, {"drain", b.drain}, {"nodes-memory", b.nodesMemory}, {"sleep", b.sleeping}, {"sleep-many", b.sleepingMany}})); err != nil {
 		return err
 	}
 	b.say("done after %s", time.Since(b.began).Round(time.Second))
