@@ -129,7 +129,7 @@ func TestThePlanOfWhoeverDiesHasAutoScalingGroupsSleepAndWake(t *testing.T) {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, its reply lost %t", strategy, lost), func(t *testing.T) {
 				places := map[string]int{}
-				for at := 1; ; at += strideOfDeaths(5) {
+				for at := 1; ; at += strideOfDeaths(7) {
 					where := newGroupCycle(t, strategy, at, lost).through(t, remembered)
 					if where == "" { // the cycle ended before its call of that number
 						break
