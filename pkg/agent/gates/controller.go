@@ -20,7 +20,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -36,7 +35,7 @@ type Controller struct {
 	policies map[types.NamespacedName]*gatePolicy
 	watches  map[string]*gateWatch
 	sources  map[sourceKey]sourceSeen
-	unsigned map[types.NamespacedName]string // policies whose record does not count, and why
+	refused  map[types.NamespacedName]refusal // policies whose record does not count, and why
 }
 
 // gatePolicy is a policy's gates as they are recorded and watched.
@@ -72,7 +71,7 @@ type Config struct {
 // New holds nothing yet.
 func New(c Config) *Controller {
 	bound := informer.Bound{Max: maxOpen, Of: "gates", Advice: "let gates share kind, namespace and account"}
-	return &Controller{Config: c, set: informer.NewSet(bound), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, unsigned: map[types.NamespacedName]string{}}
+	return &Controller{Config: c, set: informer.NewSet(bound), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
 }
 
 // Run looks at objects until ctx ends.
@@ -83,11 +82,11 @@ func (g *Controller) Run(ctx context.Context) { g.Queue.Work(ctx, gateWorkers, g
 // opened before that is forgotten. A broken policy holds what it last named.
 func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, state *policy.State) (time.Time, error) {
 	p, err := g.policy(k)
-	if refused := new(annotations.SignatureError); errors.As(err, &refused) {
-		g.leaveUnsigned(k, refused)
+	if why, refused := refusalOf(k, err); refused {
+		g.refuse(k, why)
 		return time.Time{}, nil
 	}
-	g.signed(k)
+	g.counts(k)
 	if err != nil || p == nil && (state == nil || len(state.Spec.Gates) == 0) {
 		return time.Time{}, err
 	}

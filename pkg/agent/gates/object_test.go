@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -455,6 +456,38 @@ func TestAMemoryThatSomebodyBroke(t *testing.T) {
 		w.policy("p", shut)
 		w.begins()
 		w.wantEvent("Warning GateMemoryLost a: ")
+	})
+}
+
+// What a newer version found and is to put back is not known here: it is left to that version.
+func TestARecordOfANewerFormatIsLeftAlone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.app("a", nil)
+		w.policy("p", shut)
+		w.begins()
+		w.stop()
+		name := annotations.GateName("p")
+		w.cluster.Rewrite("shop", name, func(cm *corev1.ConfigMap) { cm.Data[annotations.DataFormat] = "2" })
+		newer := w.cluster.ConfigMap("shop", name)
+		w.sets("a", false)
+		w.begins()
+		w.after(time.Hour)
+		if got := w.suspended("a"); got != false || !strings.Contains(w.condition("p"), "RecordNewer") {
+			t.Errorf("suspended: %v; it says %q", got, w.condition("p"))
+		}
+		w.wantEvent("Warning GateRecordNewer p")
+		w.wantEvent("Warning GateRecordNewer " + name)
+		if n := w.heard("Warning GateRecordNewer"); n != 2 {
+			t.Errorf("it is said %d times", n)
+		}
+		if diff := cmp.Diff(newer, w.cluster.ConfigMap("shop", name)); diff != "" {
+			t.Errorf("the record was written (-before +after):\n%s", diff)
+		}
+		w.cluster.Rewrite("shop", name, func(cm *corev1.ConfigMap) { delete(cm.Data, annotations.DataFormat) })
+		w.after(time.Second)
+		if w.suspended("a") != true || !strings.HasPrefix(w.condition("p"), "Held") {
+			t.Errorf("when it can be read again: suspended: %v; it says %q", w.suspended("a"), w.condition("p"))
+		}
 	})
 }
 

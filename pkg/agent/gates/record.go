@@ -2,6 +2,7 @@ package gates
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,30 +47,49 @@ func (g *Controller) overwritten(k types.NamespacedName) bool {
 	return held && cm != nil && g.Keys.CheckKind(cm, annotations.KindGate) != nil
 }
 
-// leaveUnsigned says once that a policy's record does not count: nothing is closed or
-// opened until somebody has looked at it.
-func (g *Controller) leaveUnsigned(k types.NamespacedName, why *annotations.SignatureError) {
+// refusal is why a policy's record does not count: nothing is closed or opened until somebody
+// has looked at it, or a version is back that can read it.
+type refusal struct {
+	event, reason string // of the Event, and of the condition
+	why, help     string
+}
+
+func (r refusal) message() string { return r.why + ": " + r.help }
+
+// refusalOf is why a record does not count, where that is what an error says.
+func refusalOf(k types.NamespacedName, err error) (refusal, bool) {
+	if unsigned := new(annotations.SignatureError); errors.As(err, &unsigned) {
+		help := fmt.Sprintf("nothing of policy %s is closed or opened. If it is the agent's own, sign it with %s, else delete it", k.Name, intent.Command(unsigned.Namespace, "adopt", unsigned.Name))
+		return refusal{"GateRecordUnsigned", "RecordUnsigned", unsigned.Error(), help}, true
+	}
+	if errors.Is(err, annotations.ErrNewer) {
+		return refusal{"GateRecordNewer", "RecordNewer", err.Error(), fmt.Sprintf("nothing of policy %s is closed or opened until a version runs that can read it", k.Name)}, true
+	}
+	return refusal{}, false
+}
+
+// refuse says once that a policy's record does not count.
+func (g *Controller) refuse(k types.NamespacedName, why refusal) {
 	g.mu.Lock()
-	known := g.unsigned[k] == why.Why
-	g.unsigned[k] = why.Why
+	known := g.refused[k] == why
+	g.refused[k] = why
 	g.mu.Unlock()
 	if known {
 		return
 	}
-	message := fmt.Sprintf("%s: nothing of policy %s is closed or opened. If it is the agent's own, sign it with %s, else delete it", why.Error(), k.Name, intent.Command(why.Namespace, "adopt", why.Name))
-	g.Log.Warn("the record of a policy's gates does not count", "policy", k.String(), "why", why.Why)
-	for _, name := range []string{k.Name, why.Name} {
+	g.Log.Warn("the record of a policy's gates does not count", "policy", k.String(), "why", why.why)
+	for _, name := range []string{k.Name, annotations.GateName(k.Name)} {
 		if about := g.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: name}); about != nil {
-			g.Events.Event(about, corev1.EventTypeWarning, "GateRecordUnsigned", document.Cut(message, document.MaxMessage))
+			g.Events.Event(about, corev1.EventTypeWarning, why.event, document.Cut(why.message(), document.MaxMessage))
 		}
 	}
 }
 
-// signed forgets that a policy's record did not count.
-func (g *Controller) signed(k types.NamespacedName) {
+// counts forgets that a policy's record did not count.
+func (g *Controller) counts(k types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.unsigned, k)
+	delete(g.refused, k)
 }
 
 // put writes down what a policy names. Nobody else writes the record, so that what stands

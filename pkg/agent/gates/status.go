@@ -16,7 +16,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -74,11 +73,11 @@ func (p *gatePolicy) problem() string {
 // Condition says on a policy how its gates do; none where it has none.
 func (g *Controller) Condition(k types.NamespacedName) []metav1.Condition {
 	g.mu.Lock()
-	p, unsigned := g.policies[k], g.unsigned[k]
+	p := g.policies[k]
+	why, refused := g.refused[k]
 	g.mu.Unlock()
-	if unsigned != "" {
-		message := fmt.Sprintf("the record %s of what its gates hold does not count: %s; nothing is closed or opened until it is signed with %s, or deleted", annotations.GateName(k.Name), unsigned, intent.Command(k.Namespace, "adopt", annotations.GateName(k.Name)))
-		return []metav1.Condition{{Type: "Gates", Status: metav1.ConditionFalse, Reason: "RecordUnsigned", Message: document.Cut(message, document.MaxMessage)}}
+	if refused {
+		return []metav1.Condition{{Type: "Gates", Status: metav1.ConditionFalse, Reason: why.reason, Message: document.Cut(why.message(), document.MaxMessage)}}
 	}
 	if p == nil || len(p.record.InForce()) == 0 {
 		return nil
@@ -111,7 +110,7 @@ func (g *Controller) Condition(k types.NamespacedName) []metav1.Condition {
 // Enforced says of each policy with gates whether these do what they should.
 func (g *Controller) Enforced() map[types.NamespacedName]bool {
 	g.mu.Lock()
-	names := slices.AppendSeq(slices.Collect(maps.Keys(g.policies)), maps.Keys(g.unsigned))
+	names := slices.AppendSeq(slices.Collect(maps.Keys(g.policies)), maps.Keys(g.refused))
 	g.mu.Unlock()
 	out := map[types.NamespacedName]bool{}
 	for _, k := range names {

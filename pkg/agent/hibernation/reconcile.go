@@ -37,6 +37,8 @@ type parsedPlan struct {
 	spec   hibernate.Spec
 	faults document.Faults
 	table  *hibernate.Timetable // nil: the plan cannot be read
+	// lookAgain has a plan looked at again that is as it was: what cannot be read is its ledger.
+	lookAgain bool
 }
 
 // textOf tells apart what plans are read from.
@@ -86,10 +88,16 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	}
 	known := c.known(k, cm)
 	slots, err := c.ledger(ctx, k, cm, known)
+	if errors.Is(err, annotations.ErrNewer) {
+		known, err = known.withoutLedger(err), nil
+	}
 	if err != nil && len(stored) == 0 {
 		return time.Time{}, err
 	}
 	v := c.view(k, cm, known, stored, slots)
+	if known.lookAgain {
+		v.again = queue.Soonest(v.again, c.Now().Add(time.Minute))
+	}
 	defer c.records.release(k)
 	c.readiness(ctx, k, known, &v)
 	if c.DryRun || known.spec.DryRun && len(stored) == 0 && cm != nil {
@@ -212,6 +220,12 @@ func parse(cm *corev1.ConfigMap) *parsedPlan {
 	}
 	p.table = table
 	return p
+}
+
+// withoutLedger is a plan whose ledger a newer version wrote: nothing falls asleep by a plan
+// whose slots are not known, and what sleeps wakes when it was to.
+func (p *cachedPlan) withoutLedger(why error) *cachedPlan {
+	return &cachedPlan{p.planMemory, &parsedPlan{from: p.from, spec: p.spec, faults: document.Faults{{Message: why.Error()}}, lookAgain: true}}
 }
 
 // view is what is known of a plan at one instant.

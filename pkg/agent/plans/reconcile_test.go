@@ -361,6 +361,35 @@ func TestALedgerThatIsNotThePlansOwn(t *testing.T) {
 	})
 }
 
+func TestALedgerOfANewerFormatIsLeftAloneAndItsSlotsRunWhenItCanBeRead(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", tenMins+hook)
+		w.begins()
+		w.after(2 * time.Second)
+		name := annotations.LedgerName("nightly", "uid-nightly")
+		w.api.Rewrite(shop, name, func(cm *corev1.ConfigMap) { cm.Data[annotations.DataFormat] = "2" })
+		newer := w.api.ConfigMap(shop, name)
+		w.begins()
+		w.says("nightly", annotations.Trigger, "now")
+		w.after(11 * time.Minute)
+		if got := w.said("nightly", annotations.StatusMessage); !strings.Contains(got, "was written by a newer version") || w.condition("nightly", "Valid") != "False Faults" {
+			w.Errorf("it says %q, and Valid is %q", got, w.condition("nightly", "Valid"))
+		}
+		w.wantEvent("Warning PlanInvalid nightly")
+		if got := w.runs("nightly"); len(got) > 0 {
+			w.Errorf("it runs: %q", got)
+		}
+		if diff := cmp.Diff(newer, w.api.ConfigMap(shop, name)); diff != "" {
+			w.Errorf("the ledger was written (-before +after):\n%s", diff)
+		}
+		w.api.Rewrite(shop, name, func(cm *corev1.ConfigMap) { delete(cm.Data, annotations.DataFormat) })
+		w.after(2 * time.Minute)
+		if got := w.runs("nightly"); len(got) == 0 {
+			w.Errorf("when it can be read nothing runs; the ledger says %q", w.entries("nightly"))
+		}
+	})
+}
+
 func TestALedgerThatIsNotTaken(t *testing.T) {
 	play(t, func(w *world) {
 		w.plan("nightly", hook)

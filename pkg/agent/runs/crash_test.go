@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -293,6 +294,27 @@ func TestAnOrphanThatCannotBeReadEndsByItsLabel(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestARunOfANewerFormatIsLeftAloneAndGoesOnWhenItCanBeRead(t *testing.T) {
+	inWorld(t, oneHook, func(w *world) {
+		w.cluster.Rewrite(shop, runName, func(cm *corev1.ConfigMap) { cm.Data[annotations.DataFormat] = "2" })
+		newer := w.cluster.ConfigMap(shop, runName)
+		w.plays()
+		w.says(annotations.Abort, runName)
+		w.after(time.Hour)
+		w.did()
+		w.wantEvent("Warning RunBroken " + runName + ": This run cannot be read and is left alone: " + shop + "/" + runName + " was written by a newer version")
+		w.stuckIs("was written by a newer version: its format is \"2\", and this version reads up to 1; it is left alone until a version runs that can read it")
+		if diff := cmp.Diff(newer, w.cluster.ConfigMap(shop, runName)); diff != "" {
+			t.Errorf("it was written (-before +after):\n%s", diff)
+		}
+		w.says(annotations.Abort, "")
+		w.cluster.Rewrite(shop, runName, func(cm *corev1.ConfigMap) { delete(cm.Data, annotations.DataFormat) })
+		w.after(time.Minute)
+		w.did("pass hook#1")
+		w.stuckIs("")
+	})
 }
 
 func TestARunThatCannotBeReadIsLeftAlone(t *testing.T) {

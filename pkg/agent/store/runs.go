@@ -436,6 +436,9 @@ func (r *Runs) StuckOf(k types.NamespacedName) string {
 		if forged := new(annotations.SignatureError); errors.As(l.Broken, &forged) {
 			return fmt.Sprintf("run %s is left alone, and nothing of it is put back: %s; if it is the agent's own, from a backup say, sign it with %s", l.Object.Name, l.Broken, intent.Command(l.Object.Namespace, "adopt", "run/"+l.Object.Name))
 		}
+		if errors.Is(l.Broken, annotations.ErrNewer) {
+			return fmt.Sprintf("run %s: %s until a version runs that can read it", l.Object.Name, l.Broken)
+		}
 		if l.Broken != nil {
 			return fmt.Sprintf("run %s cannot be read and is left alone: %s; mend its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.Object.Name, l.Broken)
 		}
