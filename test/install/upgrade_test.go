@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -463,6 +464,73 @@ func TestWhoMayNotInstallAllOfItInstallsNothing(t *testing.T) {
 	l.install(thisVersion)
 	l.edit("kubectl-edit", "ClusterRole", "maint-agent", `{"rules":[]}`)
 	refused("as an upgrade")
+}
+
+// ours are all objects of the cluster that may be the agent's.
+func (l *lab) ours() []string {
+	l.Helper()
+	var out []string
+	for _, kinds := range [][]string{
+		{"clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings"},
+		{"services,secrets,configmaps,serviceaccounts,roles,rolebindings,deployments,leases,poddisruptionbudgets", "-A"},
+	} {
+		p := l.run(filepath.Join(l.root, "bin", "kubectl"), nil, append([]string{"--kubeconfig", l.config, "get", "-o", "name"}, kinds...)...)
+		if p.code != 0 {
+			l.Fatal(p.err)
+		}
+		out = append(out, strings.Fields(p.out)...)
+	}
+	return slices.DeleteFunc(out, func(name string) bool { return !strings.Contains(name, "maint") })
+}
+
+// deletions are what uninstall says that it deletes, with a mark behind.
+func deletions(out, mark string) []string {
+	var names []string
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		if name, is := strings.CutSuffix(line, " deleted"+mark); is {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestUninstallDeletesWhatItsDryRunNamesAndLeavesNothing(t *testing.T) {
+	l := newLab(t)
+	before := l.ours()
+	l.Cleanup(func() { l.maint(thisVersion, "uninstall", "--yes") })
+	l.install(thisVersion, "--with-admission", "--cloud", "--metrics-auth")
+	_, err := l.kube.CoreV1().ConfigMaps(home).Create(l.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: annotations.HeartbeatName, Labels: map[string]string{annotations.LabelKind: annotations.KindHeartbeat}}}, metav1.CreateOptions{})
+	l.must(err)
+	_, err = l.kube.CoordinationV1().Leases(home).Create(l.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: annotations.LeaseName}}, metav1.CreateOptions{})
+	l.must(err)
+	standing := l.ours()
+	var named [][]string
+	for mode, mark := range map[string]string{"client": " (dry run)", "server": " (server dry run)"} {
+		p := l.maint(thisVersion, "uninstall", "--dry-run="+mode)
+		if p.code != 0 {
+			t.Fatalf("--dry-run=%s exits %d: %s%s", mode, p.code, p.out, p.err)
+		}
+		named = append(named, deletions(p.out, mark))
+	}
+	if diff := cmp.Diff(standing, l.ours()); diff != "" {
+		t.Errorf("dry runs changed (-before +after):\n%s", diff)
+	}
+	p := l.maint(thisVersion, "uninstall", "--yes")
+	if p.code != 0 {
+		t.Fatalf("uninstall exits %d: %s%s", p.code, p.out, p.err)
+	}
+	deleted := deletions(p.out, "")
+	if len(deleted) != len(standing)-len(before) {
+		t.Errorf("it deletes %d objects, and %d stood there: %v", len(deleted), len(standing)-len(before), deleted)
+	}
+	for _, names := range named {
+		if diff := cmp.Diff(names, deleted); diff != "" {
+			t.Errorf("it deletes another thing than its dry run names (-named +deleted):\n%s", diff)
+		}
+	}
+	if diff := cmp.Diff(before, l.ours()); diff != "" {
+		t.Errorf("afterwards there is (-before +after):\n%s", diff)
+	}
 }
 
 func TestUninstallLeavesNothingThatInstallApplied(t *testing.T) {
