@@ -143,3 +143,51 @@ func TestAnArchiveHasWhatKrewInstalls(t *testing.T) {
 		})
 	}
 }
+
+// A manifest is of the archives of its own release, and of no others.
+func TestAManifestOfOtherArchivesIsRefused(t *testing.T) {
+	bin, license := entry{"kubectl-maint", true, []byte("binary")}, entry{"LICENSE", false, []byte("licence")}
+	for _, c := range []struct {
+		name   string
+		change func(archive string) error
+		fault  string
+	}{
+		{"another binary", func(archive string) error {
+			return pack(archive, []entry{{"kubectl-maint", true, []byte("another")}, license}, time.Unix(0, 0))
+		}, "platforms[0]: sha256 of maint.tar.gz is "},
+		{"the same files at another time", func(archive string) error {
+			return pack(archive, []entry{bin, license}, time.Unix(1, 0))
+		}, "platforms[0]: sha256 of maint.tar.gz is "},
+		{"a byte more", func(archive string) error {
+			text, err := os.ReadFile(archive)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(archive, append(text, 0), 0o600)
+		}, "platforms[0]: sha256 of maint.tar.gz is "},
+		{"no archive", os.Remove, "platforms[0]: open "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dist := t.TempDir()
+			archive := filepath.Join(dist, "maint.tar.gz")
+			if err := pack(archive, []entry{bin, license}, time.Unix(0, 0)); err != nil {
+				t.Fatal(err)
+			}
+			head, _, _ := strings.Cut(template(t), "  platforms:")
+			template := filepath.Join(t.TempDir(), "krew.yaml")
+			text := head + "  platforms:\n  - selector: {matchLabels: {os: linux}}\n    uri: https://example.org/maint.tar.gz\n    sha256: \"\"\n    bin: kubectl-maint\n"
+			if err := os.WriteFile(template, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := writeKrew(template, "v1.2.3", dist); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.change(archive); err != nil {
+				t.Fatal(err)
+			}
+			if err := checkKrew(filepath.Join(dist, "maint.yaml"), dist); err == nil || !strings.Contains(err.Error(), c.fault) {
+				t.Errorf("it says %v, want %q", err, c.fault)
+			}
+		})
+	}
+}
