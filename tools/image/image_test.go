@@ -3,12 +3,15 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/sha256"
 	"crypto/x509"
 	"debug/buildinfo"
 	"debug/elf"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -202,6 +205,34 @@ func TestTheSameSourceGivesTheSameBytes(t *testing.T) {
 	}
 	if !bytes.Equal(first, second) {
 		t.Error("two archives of the same binaries differ")
+	}
+}
+
+// Two clones in two folders, as by two people. `make reproduce` has the second one begin with
+// an empty build cache.
+func TestTwoFoldersGiveTheSameImage(t *testing.T) {
+	outputs := map[string]string{}
+	for _, who := range []string{"anna", "berta-elsewhere"} {
+		root, out := filepath.Join(t.TempDir(), who), t.TempDir()
+		if text, err := exec.CommandContext(t.Context(), "git", "clone", "-q", filepath.Join("..", ".."), root).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		if err := run(t.Context(), []string{"-root", root, "-version", "v1.2.3", "-keep", out, "-o", filepath.Join(out, "image.tar")}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"agent-amd64", "agent-arm64", "image.tar"} {
+			text, err := os.ReadFile(filepath.Join(out, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			outputs[who] += fmt.Sprintf("%x  %s\n", sha256.Sum256(text), name)
+		}
+		if os.Getenv("MAINT_EMPTY_CACHE") != "" {
+			t.Setenv("GOCACHE", t.TempDir())
+		}
+	}
+	if outputs["anna"] != outputs["berta-elsewhere"] {
+		t.Errorf("anna has\n%sand berta\n%s", outputs["anna"], outputs["berta-elsewhere"])
 	}
 }
 

@@ -129,7 +129,7 @@ func (d dist) build(ctx context.Context, p platform, pkg, to string) error {
 		return err
 	}
 	_, err = d.command(ctx, []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOFLAGS=-mod=readonly", "GOWORK=off"},
-		"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+d.version, "-o", to, pkg)
+		"go", "build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version="+d.version, "-o", to, pkg)
 	return err
 }
 
