@@ -33,8 +33,8 @@ import (
 // asked is the variable without which nothing here runs.
 const asked = "MAINT_UPGRADE"
 
-// before is the commit of the earlier version. What it writes stays readable, and what
-// this version writes it must be able to go on with.
+// before is the commit of the earlier version; docs/compatibility.md says why this one. What it
+// writes stays readable, and what this version writes it must be able to go on with.
 const before = "7ad935d"
 
 // patience is for things that take seconds; a guess for a busy machine.
@@ -46,11 +46,15 @@ type lab struct {
 	ctx      context.Context
 	cluster  *cluster.Cluster
 	admin    kubernetes.Interface
+	config   string // kubeconfig of the admin
 	hooks    *harness.Receiver
 	agent    *harness.Process
-	old, now string // binaries
+	old, now version
 	slots    int
 }
+
+// version are the two programs of one.
+type version struct{ agent, plugin string }
 
 const ns = "shop"
 
@@ -63,14 +67,16 @@ func newLab(t *testing.T) *lab {
 	t.Cleanup(cancel)
 	l := &lab{T: t, ctx: ctx, old: former(ctx, t)}
 	var err error
-	l.now, _, err = harness.Build(ctx, t.TempDir())
+	l.now.agent, l.now.plugin, err = harness.Build(ctx, t.TempDir())
 	l.must(err)
 	l.cluster, err = cluster.Start(ctx, cluster.Options{ControllerManager: true, Scheduler: true, Kwok: true, Nodes: 3})
 	l.must(err)
 	t.Cleanup(func() { _ = l.cluster.Stop() })
 	l.admin, err = kubernetes.NewForConfig(l.cluster.AdminConfig())
 	l.must(err)
-	l.must(harness.Install(ctx, l.cluster.AdminConfig()))
+	l.config, err = l.cluster.KubeconfigFile("admin", l.cluster.AdminConfig())
+	l.must(err)
+	l.installs(l.old)
 	l.must(harness.Configure(ctx, l.cluster.AdminConfig(), `{outbound: {allow: ["127.0.0.1/32"]}, nodes: {maxParallelOperations: 100%, maxUnavailable: 100%}}`))
 	l.hooks, err = harness.NewReceiver(nil)
 	l.must(err)
@@ -81,21 +87,47 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// former builds the agent of the earlier version, from the repository's history.
-func former(ctx context.Context, t *testing.T) string {
+// former builds the programs of the earlier version, from the repository's history.
+func former(ctx context.Context, t *testing.T) version {
 	t.Helper()
 	root, err := harness.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	script := fmt.Sprintf("set -o pipefail; git archive %s | tar -x -C %q && cd %q && CGO_ENABLED=0 go build -o agent-of-before ./cmd/agent", before, dir, dir)
+	v := version{agent: filepath.Join(dir, "agent-of-before"), plugin: filepath.Join(dir, "plugin-of-before")}
+	script := fmt.Sprintf("set -o pipefail; git archive %s | tar -x -C %q && cd %q && CGO_ENABLED=0 go build -o %q ./cmd/agent && CGO_ENABLED=0 go build -o %q ./cmd/kubectl-maint", before, dir, dir, v.agent, v.plugin)
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the agent of %s (it takes the whole history of the repository): %v\n%s", before, err, out)
+		t.Fatalf("build %s (it takes the whole history of the repository): %v\n%s", before, err, out)
 	}
-	return filepath.Join(dir, "agent-of-before")
+	return v
+}
+
+// installs applies what a version brings, as its plugin does, over what another one brought.
+// The agents are processes beside the cluster, so an admin scales the Deployment to none; that
+// stays, as all does that admins change.
+func (l *lab) installs(v version) {
+	l.Helper()
+	code, out, err := harness.Plugin(l.ctx, v.plugin, l.config, "install", "--apply")
+	l.must(err)
+	if code != 0 {
+		l.Fatalf("install --apply of %s exits %d: %s", filepath.Base(v.plugin), code, out)
+	}
+	deployments := l.admin.AppsV1().Deployments(annotations.DefaultNamespace)
+	d, err := deployments.Get(l.ctx, annotations.AgentName, metav1.GetOptions{})
+	l.must(err)
+	if l.agent != nil && *d.Spec.Replicas != 0 {
+		l.Errorf("install --apply of %s starts %d agents, and an admin wanted none: %s", filepath.Base(v.plugin), *d.Spec.Replicas, out)
+	}
+	_, err = deployments.Patch(l.ctx, d.Name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	l.must(err)
+	l.eventually("no agent is in the cluster", func() (bool, string) {
+		pods, err := l.admin.CoreV1().Pods(annotations.DefaultNamespace).List(l.ctx, metav1.ListOptions{})
+		l.must(err)
+		return len(pods.Items) == 0, fmt.Sprintf("%d pods", len(pods.Items))
+	})
 }
 
 func (l *lab) must(err error) {
@@ -127,9 +159,9 @@ func (l *lab) rights() {
 }
 
 // launch starts an agent and waits until it leads.
-func (l *lab) launch(binary string) {
+func (l *lab) launch(v version) {
 	l.Helper()
-	agent, err := harness.StartInstalled(l.ctx, l.cluster, annotations.DefaultNamespace, binary)
+	agent, err := harness.StartInstalled(l.ctx, l.cluster, annotations.DefaultNamespace, v.agent)
 	l.must(err)
 	l.agent = agent
 	l.Cleanup(func() {
@@ -301,6 +333,7 @@ func TestAnUpgradeAndTheWayBackLoseNothingAndRepeatNothing(t *testing.T) {
 	l.launch(l.old)
 	l.work()
 
+	l.installs(l.now)
 	l.agent.Kill() // the hard way up
 	l.launch(l.now)
 	l.eventually("the new version leads", func() (bool, string) { return l.leads(), "" })
@@ -311,6 +344,7 @@ func TestAnUpgradeAndTheWayBackLoseNothingAndRepeatNothing(t *testing.T) {
 		t.Error("the node that was drained is not cordoned")
 	}
 
+	l.installs(l.old)
 	l.must(l.agent.Stop()) // and the soft way back
 	l.launch(l.old)
 	l.eventually("the version before leads", func() (bool, string) { return l.leads(), "" })
@@ -330,6 +364,7 @@ func TestAnUpgradeAndTheWayBackLoseNothingAndRepeatNothing(t *testing.T) {
 		return len(keys) == l.slots, fmt.Sprint(keys)
 	})
 
+	l.installs(l.now)
 	l.agent.Kill() // up for good: what was done on the way back is known
 	l.launch(l.now)
 	l.eventually("the new version leads", func() (bool, string) { return l.leads(), "" })
