@@ -506,6 +506,9 @@ func (s *Step) wakeUp(o Observation, i int, now time.Time) {
 	s.Due[len(s.Due)-1].FellBack = fell
 }
 
+// Was says whether a value is what is to be put back.
+func (r Resource) Was(value json.RawMessage) bool { return equal(r.Before, value) }
+
 // equal says whether two recorded states are the same, whatever their spelling.
 func equal(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer

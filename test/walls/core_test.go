@@ -51,6 +51,7 @@ func core() [][]room {
 			{"calendar", "slots and windows over weeks"},
 			{"savings", "what slept, for how long, and what that saved"},
 			{"transition", "how the targets of a HibernatePlan are together, and since when"},
+			{"amendment", "which edits of restore data can be taken"},
 			{"rights", "what an account needs for what its plans do"},
 			{"summary", "what ran over a time, as a report"},
 		},

@@ -3,7 +3,6 @@ package restore
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/amendment"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -131,7 +131,7 @@ func (o *editOptions) write(ctx context.Context, k *factory.Cluster, ring annota
 type edition struct {
 	object  *corev1.ConfigMap
 	shown   hibernate.Record
-	wanted  []hibernate.Amendment
+	wanted  []amendment.Value
 	changed []string
 	file    string // which holds the text
 }
@@ -142,7 +142,7 @@ const head = `# What target %s of plan %s in namespace %s is put back to when it
 
 // ask opens the editor until what it leaves is valid, unchanged or empty.
 func (e *edition) ask(ctx context.Context) error {
-	listed, err := yaml.Marshal(e.shown.Amendments())
+	listed, err := yaml.Marshal(amendment.Of(e.shown))
 	if err != nil {
 		return err
 	}
@@ -178,11 +178,11 @@ func (e *edition) ask(ctx context.Context) error {
 
 // take reads what was edited.
 func (e *edition) take(text []byte) error {
-	var list []hibernate.Amendment
+	var list []amendment.Value
 	if err := yaml.UnmarshalStrict(text, &list); err != nil {
 		return fmt.Errorf("the text must be a list of id and before: %w", err)
 	}
-	_, changed, faults := e.shown.Amend(list)
+	_, changed, faults := amendment.Put(e.shown, list)
 	if len(faults) > 0 {
 		return faults
 	}
@@ -195,10 +195,10 @@ func (e *edition) onto(now hibernate.Record) (hibernate.Record, error) {
 	if now.Cycle != e.shown.Cycle {
 		return now, errors.New("the target has woken and fallen asleep again meanwhile: look at it again")
 	}
-	want := now.Amendments()
+	want := amendment.Of(now)
 	for i, a := range e.wanted {
 		was := e.shown.Resources[i]
-		if jsonEqual(a.Before, was.Before) {
+		if was.Was(a.Before) {
 			continue
 		}
 		at := -1
@@ -207,21 +207,16 @@ func (e *edition) onto(now hibernate.Record) (hibernate.Record, error) {
 				at = j
 			}
 		}
-		if at < 0 || !jsonEqual(now.Resources[at].Before, was.Before) {
+		if at < 0 || !was.Was(now.Resources[at].Before) {
 			return now, fmt.Errorf("the restore data of %s has changed meanwhile: look at it again", was.ID)
 		}
 		want[at].Before = a.Before
 	}
-	amended, _, faults := now.Amend(want)
+	amended, _, faults := amendment.Put(now, want)
 	if len(faults) > 0 {
 		return now, faults
 	}
 	return amended, nil
-}
-
-func jsonEqual(a, b json.RawMessage) bool {
-	var x, y bytes.Buffer
-	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 // kept says where the text is that was not written.

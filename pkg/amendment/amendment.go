@@ -1,4 +1,6 @@
-package hibernate
+// Package amendment says which edits of restore data can be taken: other values to put back, of
+// the shape that they had.
+package amendment
 
 import (
 	"encoding/json"
@@ -8,27 +10,28 @@ import (
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// Amendment is what is to be put back of one resource, as somebody wants it.
-type Amendment struct {
+// Value is what is to be put back of one resource, as somebody wants it.
+type Value struct {
 	ID     string          `json:"id"`
 	Before json.RawMessage `json:"before"`
 }
 
-// Amendments are the resources of a record as they are to be put back, to be changed.
-func (r Record) Amendments() []Amendment {
-	out := make([]Amendment, len(r.Resources))
+// Of are the resources of a record as they are to be put back, to be changed.
+func Of(r hibernate.Record) []Value {
+	out := make([]Value, len(r.Resources))
 	for i, res := range r.Resources {
-		out[i] = Amendment{res.ID, res.Before}
+		out[i] = Value{res.ID, res.Before}
 	}
 	return out
 }
 
-// Amend is a record with other values to put back, and the resources that have others now.
-// The list is that of Amendments, in its order. A value keeps its fields and their types: what
+// Put is a record with other values to put back, and the resources that have others now.
+// The list is that of Of, in its order. A value keeps its fields and their types: what
 // an executor wrote, it can read.
-func (r Record) Amend(list []Amendment) (out Record, changed []string, faults document.Faults) {
+func Put(r hibernate.Record, list []Value) (out hibernate.Record, changed []string, faults document.Faults) {
 	fault := func(i int, format string, args ...any) {
 		faults = append(faults, document.Fault{Path: fmt.Sprintf("[%d]", i), Message: fmt.Sprintf(format, args...)})
 	}
@@ -43,7 +46,7 @@ func (r Record) Amend(list []Amendment) (out Record, changed []string, faults do
 		case a.ID != res.ID:
 			fault(i, "id is %q and was %q: only before may be changed", document.Cut(a.ID, 200), document.Cut(res.ID, 200))
 			continue
-		case equal(a.Before, res.Before):
+		case res.Was(a.Before):
 			continue
 		case res.RestoredAt != nil:
 			fault(i, "%s is awake again: what it was is put back already", res.ID)
