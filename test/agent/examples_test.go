@@ -88,10 +88,9 @@ func newStage(t *testing.T, name string, kinds ...foreign) *stage {
 	return s
 }
 
-// install makes the cluster serve a kind. Tests that share one apply the same.
-func (s *stage) install(f foreign) {
-	s.Helper()
-	s.make(fmt.Sprintf(`
+// definition is the CustomResourceDefinition of a kind.
+func (f foreign) definition() string {
+	return fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -107,7 +106,13 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
     subresources: {status: {}}
-`, f.group, f.version, f.kind, f.plural, strings.ToLower(f.kind)))
+`, f.group, f.version, f.kind, f.plural, strings.ToLower(f.kind))
+}
+
+// install makes the cluster serve a kind. Tests that share one apply the same.
+func (s *stage) install(f foreign) {
+	s.Helper()
+	s.make(f.definition())
 	s.eventually(f.kind+"s are served", func() (bool, string) {
 		_, err := s.of(f).List(s.ctx, metav1.ListOptions{})
 		return err == nil, fmt.Sprint(err)
