@@ -1,11 +1,13 @@
 package function
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -88,11 +90,15 @@ func effect(ctx context.Context, call executors.SleepCall, op hibernate.Operatio
 }
 
 // keyOf names what is asked for: the same after a lost answer and a crash, another one once
-// an attempt has failed or something was put back.
+// an attempt has failed or something was put back. A function may tell of its resources in
+// another order each time.
 func keyOf(call executors.SleepCall, due []hibernate.Due) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s/%s/%s/%s/%s/%s/%d", call.Namespace, call.Plan, call.Cycle, call.Target, call.Operation, stamp(call.StartedAt), call.Failures)
-	for _, d := range due {
+	inOrder := slices.SortedFunc(slices.Values(due), func(a, b hibernate.Due) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.UID, b.UID))
+	})
+	for _, d := range inOrder {
 		fmt.Fprintf(sum, "\x00%s\x00%s\x00%d\x00%s", d.ID, d.UID, d.Revived, stamp(d.CapturedAt))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])

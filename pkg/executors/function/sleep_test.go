@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function"
@@ -23,100 +20,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// fleet is what a function puts to sleep: machines with a speed, which are on their way
-// until it is settled.
-type fleet struct {
-	endpoint string
-	mu       sync.Mutex
-	speeds   map[string]int // 0 is asleep
-	rooms    map[string]string
-	moving   map[string]bool
-	asked    []string        // each operation that changes something, by its key
-	done     map[string]bool // keys that were served
-	changes  int
-}
+// fleet is functiontest's, as a target's resources.
+type fleet struct{ *functiontest.Fleet }
 
-func newFleet(t *testing.T) *fleet {
-	f := &fleet{
-		speeds: map[string]int{"stg-a": 3, "stg-b": 5, "stg-c": 7, "off": 0, "prod": 9}, rooms: map[string]string{"stg-a": "stg", "stg-b": "stg", "stg-c": "stg", "off": "stg", "prod": "prod"},
-		moving: map[string]bool{}, done: map[string]bool{},
-	}
-	f.endpoint = functiontest.Serve(t, f.answer)
-	return f
-}
-
-// input is what the function gets to see.
-type input struct {
-	Room        string `json:"room"`
-	Operation   string `json:"operation"`
-	Hibernation struct {
-		Plan, Namespace, Target, Cycle, Key, For, Now string
-		Resources                                     []struct {
-			ID, UID, State string
-			Before         struct{ Speed int }
-		}
-	} `json:"hibernation"`
-}
-
-func (f *fleet) answer(_ context.Context, r *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var in input
-	text, err := r.GetInput().MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(text, &in); err != nil {
-		return nil, err
-	}
-	if in.Operation == "observe" {
-		return output(map[string]any{"resources": f.observed(in)})
-	}
-	h := in.Hibernation
-	if in.Operation == "validate" || f.done[h.Key] {
-		return &fnv1.RunFunctionResponse{}, nil
-	}
-	f.done[h.Key] = true
-	f.asked = append(f.asked, in.Operation)
-	for _, one := range h.Resources {
-		to := 0
-		if in.Operation == "wake" {
-			to = one.Before.Speed
-		}
-		if f.speeds[one.ID] != to {
-			f.speeds[one.ID], f.moving[one.ID] = to, true
-			f.changes++
-		}
-	}
-	return output(map[string]any{"results": []any{}})
-}
-
-func (f *fleet) observed(in input) []any {
-	out := []any{}
-	for id, speed := range f.speeds {
-		known := slices.ContainsFunc(in.Hibernation.Resources, func(r struct {
-			ID, UID, State string
-			Before         struct{ Speed int }
-		},
-		) bool {
-			return r.ID == id
-		})
-		if !known && (f.rooms[id] != in.Room || in.Hibernation.For == "wake") {
-			continue
-		}
-		state := map[bool]string{true: "awake", false: "asleep"}[speed > 0]
-		if f.moving[id] {
-			state = map[bool]string{true: "starting", false: "stopping"}[speed > 0]
-		}
-		out = append(out, map[string]any{"id": id, "state": state, "kind": "machine", "before": map[string]any{"speed": speed}, "units": map[string]any{"machine": 1}})
-	}
-	return out
-}
-
-func output(fields map[string]any) (*fnv1.RunFunctionResponse, error) {
-	s, err := structpb.NewStruct(fields)
-	return &fnv1.RunFunctionResponse{Output: s}, err
-}
+func newFleet(t *testing.T) fleet { return fleet{functiontest.NewFleet(t)} }
 
 // sleepOf is a target of a function, as the plan's account reaches it.
 func sleepOf(endpoint string) executors.SleepCall {
@@ -126,34 +33,26 @@ func sleepOf(endpoint string) executors.SleepCall {
 	}
 }
 
-func (f *fleet) Sleeper() executors.Sleeper { return function.Sleeps{} }
+func (f fleet) Sleeper() executors.Sleeper { return function.Sleeps{} }
 
-func (f *fleet) Call() executors.SleepCall { return sleepOf(f.endpoint) }
+func (f fleet) Call() executors.SleepCall { return sleepOf(f.Endpoint) }
 
-func (f *fleet) State(*testing.T) map[string]string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f fleet) State(*testing.T) map[string]string {
 	out := map[string]string{}
-	for id, speed := range f.speeds {
-		out[id] = fmt.Sprintf("%d, moving %t", speed, f.moving[id])
+	for id, speed := range f.Speeds() {
+		out[id] = fmt.Sprintf("%d, moving %t", speed, f.Moving(id))
 	}
 	return out
 }
 
-func (f *fleet) Outside(id string) bool { return !strings.HasPrefix(id, "stg") }
+func (f fleet) Outside(id string) bool { return !strings.HasPrefix(id, "stg") }
 
-func (f *fleet) Unselect(*testing.T) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	clear(f.rooms)
+func (f fleet) Unselect(*testing.T) bool {
+	f.Fleet.Unselect()
 	return true
 }
 
-func (f *fleet) Settle(*testing.T) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	clear(f.moving)
-}
+func (f fleet) Settle(*testing.T) { f.Fleet.Settle() }
 
 func TestAFunctionsTargetSleepsAsEveryTargetDoes(t *testing.T) {
 	sleepertest.Run(t, func(t *testing.T) sleepertest.Backend { return newFleet(t) })
@@ -170,21 +69,34 @@ func dueOf(ids ...string) []hibernate.Due {
 
 func TestTheSameIsAskedForByTheSameKeyUntilAnAttemptHasFailed(t *testing.T) {
 	f := newFleet(t)
-	call := sleepOf(f.endpoint)
+	call := f.Call()
 	call.Operation, call.StartedAt = hibernate.Shutdown, call.Now
 	for range 3 { // its answers were lost
 		call.Now = call.Now.Add(time.Second)
 		function.Sleeps{}.Shutdown(t.Context(), call, dueOf("stg-a"))
 	}
-	if len(f.asked) != 1 {
-		t.Errorf("it is told %d times", len(f.asked))
+	if n := len(f.Asked()); n != 1 || f.Told() != 3 {
+		t.Errorf("it is told %d times by %d keys", f.Told(), n)
 	}
 	call.Failures++
 	function.Sleeps{}.Shutdown(t.Context(), call, dueOf("stg-a"))
 	call.Failures, call.StartedAt = 0, call.Now.Add(time.Hour) // it was woken, and sleeps again in the same cycle
 	function.Sleeps{}.Shutdown(t.Context(), call, dueOf("stg-a"))
-	if len(f.asked) != 3 || f.changes != 1 {
-		t.Errorf("it is told %d times, and changes something %d times", len(f.asked), f.changes)
+	if n := len(f.Asked()); n != 3 || f.Changes() != 1 {
+		t.Errorf("it is told %d times, and changes something %d times", n, f.Changes())
+	}
+}
+
+// A function may tell of its resources in another order each time: that is no other request.
+func TestTheOrderOfResourcesMakesNoOtherKey(t *testing.T) {
+	f := newFleet(t)
+	call := f.Call()
+	call.Operation, call.StartedAt = hibernate.Shutdown, call.Now
+	for _, due := range [][]hibernate.Due{dueOf("stg-a", "stg-b"), dueOf("stg-b", "stg-a")} {
+		function.Sleeps{}.Shutdown(t.Context(), call, due)
+	}
+	if n := len(f.Asked()); n != 1 || f.Told() != 2 {
+		t.Errorf("it is told %d times by %d keys", f.Told(), n)
 	}
 }
 
@@ -367,10 +279,10 @@ func TestAFunctionThatFailsOrWantsMoreThanToSleepIsAFailure(t *testing.T) {
 // What a function requires is read as the plan's account, and with no other rights.
 func TestWhatAFunctionRequiresIsReadAsThePlansAccount(t *testing.T) {
 	call := sleepOf(functiontest.Serve(t, func(_ context.Context, r *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-		out, err := output(map[string]any{"resources": []any{}})
+		out, err := functiontest.Output(map[string]any{"resources": []any{}})
 		out.Requirements = &fnv1.Requirements{Resources: map[string]*fnv1.ResourceSelector{"it": {ApiVersion: "v1", Kind: "ConfigMap", Match: &fnv1.ResourceSelector_MatchName{MatchName: "a"}}}}
 		if items := r.GetRequiredResources()["it"].GetItems(); len(items) == 1 {
-			out, err = output(map[string]any{"resources": []any{map[string]any{"id": items[0].GetResource().AsMap()["kind"], "state": "asleep"}}})
+			out, err = functiontest.Output(map[string]any{"resources": []any{map[string]any{"id": items[0].GetResource().AsMap()["kind"], "state": "asleep"}}})
 		}
 		return out, err
 	}))
