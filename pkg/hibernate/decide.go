@@ -265,6 +265,12 @@ func (d *decider) stopped(r *Record, op Operation) bool {
 	return false
 }
 
+// bestEffort says whether a failed target leaves those alone that do not depend on it. To wake,
+// it is enough that the plan says so by now: who edits it lets go of what waits.
+func (d *decider) bestEffort() bool {
+	return d.spec.BestEffort() || !d.f.Sleep && d.f.Spec.BestEffort()
+}
+
 // needs says whether what comes before a target is what it depends on, and not only
 // earlier.
 func (d *decider) needs() bool { return d.spec.Execution.Strategy.Type == DAG }
@@ -289,7 +295,7 @@ func (d *decider) first(r *Record, op Operation) bool {
 		other := d.records[name]
 		switch {
 		case other == nil || other.State == done || other.State == Skipped:
-		case d.spec.BestEffort() && other.gaveUp(op): // nothing is kept asleep for it, nor awake but what needs it
+		case d.bestEffort() && other.gaveUp(op): // nothing is kept asleep for it, nor awake but what needs it
 		default:
 			r.Message = "waits for " + name
 			return false
@@ -393,7 +399,7 @@ func (d *decider) phase() {
 	case d.f.Sleep && len(states[Asleep])+len(states[Skipped]) == n:
 		d.out.Phase, d.out.Message = Hibernated, fmt.Sprintf("%d of %d targets sleep", len(states[Asleep]), n-len(states[Skipped]))
 	case len(failed) > 0 && d.settled(states, n):
-		d.out.Phase, d.out.Message = InError, d.failures(failed)
+		d.out.Phase, d.out.Message = InError, d.failures(failed)+d.keptAsleep(states[Pending])
 		if d.f.Sleep && d.spec.BestEffort() && len(states[Asleep]) > 0 {
 			d.out.Phase, d.out.Message = Hibernated, fmt.Sprintf("%d of %d targets sleep; %s", len(states[Asleep]), n, d.failures(failed))
 		}
@@ -404,9 +410,17 @@ func (d *decider) phase() {
 	}
 }
 
+// keptAsleep says which targets sleep on because another one does not wake.
+func (d *decider) keptAsleep(waiting []string) string {
+	if d.f.Sleep || d.f.Keep || len(waiting) == 0 {
+		return ""
+	}
+	return "; asleep until then: " + strings.Join(waiting, ", ") + "; with behavior.mode BestEffort they wake all the same"
+}
+
 // settled says whether nothing more happens by itself but retries.
 func (d *decider) settled(states map[State][]string, n int) bool {
-	return len(states[Running]) == 0 && (!d.spec.BestEffort() || len(states[Pending]) == 0)
+	return len(states[Running]) == 0 && (!d.bestEffort() || len(states[Pending]) == 0)
 }
 
 func (d *decider) failures(names []string) string {

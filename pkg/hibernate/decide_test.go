@@ -70,6 +70,12 @@ func (s story) bestEffort() story {
 	return s
 }
 
+// edited is the plan with another mode than that of its sleep.
+func (s story) edited(mode Mode) story {
+	s.spec.Behavior.Mode = mode
+	return s
+}
+
 // without takes a target out of the plan, and leaves its record.
 func (s story) without(target string) story {
 	s.spec.Targets = slices.DeleteFunc(slices.Clone(s.spec.Targets), func(t Target) bool { return t.Name == target })
@@ -152,6 +158,19 @@ func TestWhatIsDoneNext(t *testing.T) {
 		}},
 		"strict: what does not wake keeps nothing asleep but what waits for it": {toldToWake(dag, "app db other", "app Failed", "db Pending", "other Pending"), []string{
 			"WakingUp: 0 of 3 targets are awake", "write db wake Pending: waits for app", "write other wake Running", "wake other", "again in 1m0s",
+		}},
+		"strict: what waits for one that does not wake sleeps on, and it is said": {toldToWake(Strategy{}, "a b c", "a Pending", "b Pending", "c Failed"), []string{
+			"Error: c failed: boom; asleep until then: a, b; with behavior.mode BestEffort they wake all the same", "write a wake Pending: waits for b", "write b wake Pending: waits for c", "again in 1m0s",
+		}},
+		"strict: a pause keeps it asleep, too": {toldToWake(Strategy{}, "a b", "a Pending", "b Failed").with(func(f *Facts) { f.Keep = true }), []string{"Error: b failed: boom", "again in 1m0s"}},
+		"strict, and edited to best effort: what waits for one that does not wake wakes": {toldToWake(Strategy{}, "a b c", "a Pending", "b Pending", "c Failed").edited(BestEffort), []string{
+			"WakingUp: 0 of 3 targets are awake", "write a wake Pending: waits for b", "write b wake Running", "wake b", "again in 1m0s",
+		}},
+		"best effort, and edited to strict: nothing is kept asleep for a failure": {toldToWake(Strategy{}, "a b", "a Pending", "b Failed").bestEffort().edited(Strict), []string{
+			"WakingUp: 0 of 2 targets are awake", "write a wake Running", "wake a", "again in 1m0s",
+		}},
+		"strict, and edited to best effort as it falls asleep: the mode of the plan counts": {toldToSleep(Strategy{}, "a b", "a Failed", "b Pending").edited(BestEffort), []string{
+			"Hibernating: 0 of 2 targets sleep", "write b shutdown Running", "shutdown b",
 		}},
 		"what does not wake is tried again": {toldToWake(Strategy{}, "a", "a Failed").with(func(f *Facts) { f.Now = evening.Add(time.Minute) }), []string{
 			"WakingUp: 0 of 1 targets are awake", "write a wake Running: boom", "wake a",
