@@ -78,6 +78,9 @@ func (o *editOptions) Run(ctx context.Context) error {
 	}
 	e := edition{object: list[0].Object, shown: record}
 	if err := e.ask(ctx); err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintf(o.ErrOut, "nothing was written; your text is kept in %s\n", e.file)
+		}
 		return err
 	}
 	if len(e.changed) == 0 {
@@ -140,7 +143,8 @@ const head = `# What target %s of plan %s in namespace %s is put back to when it
 # Change what stands under 'before', and nothing else. An empty file changes nothing.
 `
 
-// ask opens the editor until what it leaves is valid, unchanged or empty.
+// ask opens the editor until what it leaves is valid, unchanged or empty, or somebody ends the
+// command.
 func (e *edition) ask(ctx context.Context) error {
 	listed, err := yaml.Marshal(amendment.Of(e.shown))
 	if err != nil {
@@ -171,6 +175,8 @@ func (e *edition) ask(ctx context.Context) error {
 			return nil
 		case bytes.Equal(edited, text): // the same again: nobody mends it
 			return e.kept(fault)
+		case ctx.Err() != nil:
+			return ctx.Err()
 		}
 		text, wrong = edited, "#\n# It was not taken:\n# "+strings.ReplaceAll(fault.Error(), "\n", "\n# ")+"\n"
 	}

@@ -1,6 +1,7 @@
 package restore_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -212,6 +213,20 @@ func TestEdit(t *testing.T) {
 				t.Errorf("left behind: %v", files)
 			}
 		})
+	}
+}
+
+// An editor that leaves other nonsense each time ends with the command that somebody ends.
+func TestAnEditEndsWhereSomebodyEndsTheCommand(t *testing.T) {
+	edits(t, `echo "- {id: another}" >> "$1"`)
+	secret, ring := keyed(t)
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Sleeper("office", office), secret, stored(t, ring, web()))
+	ctx, cancel := context.WithCancel(t.Context())
+	o.Ctx = ctx
+	time.AfterFunc(200*time.Millisecond, cancel)
+	got := o.Maint("restore", "edit", "office", "apps")
+	if got.Code != 130 || !strings.Contains(got.Err, "nothing was written; your text is kept in ") || len(leftFiles(t)) != 1 {
+		t.Errorf("%+v", got)
 	}
 }
 
