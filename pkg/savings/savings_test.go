@@ -3,6 +3,7 @@ package savings
 import (
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -163,6 +164,34 @@ func TestASleepOfNoLengthCountsWhereItBegan(t *testing.T) {
 	if overlap(s, at(2, 20), at(2, 21)) != 1 || overlap(s, at(2, 21), at(2, 22)) != 0 || overlap(s, at(2, 19), at(2, 20)) != 0 {
 		t.Error("it counts elsewhere")
 	}
+}
+
+// The prices that people begin with can be read, and docs/operations.md shows the same.
+func TestThePricesOfTheExampleCount(t *testing.T) {
+	example, page := read(t, "../../examples/prices.yaml"), read(t, "../../docs/operations.md")
+	_, text, found := strings.Cut(example, "  prices.yaml: |\n")
+	if !found || !strings.Contains(page, text) {
+		t.Errorf("docs/operations.md does not show\n%s", text)
+	}
+	prices, faults := ParsePrices([]byte(text))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	want := map[string]map[string]float64{
+		"workload": {"cpu": 0.03, "memoryGiB": 0.004}, "ec2": {"m5.large": 0.10, "*": 0.05}, "asg": {"m5.large": 0.10}, "eks": {"m5.large": 0.10, "nodes": 0.10}, "rds": {"db.t3.medium": 0.08},
+	}
+	if diff := cmp.Diff(Prices{Currency: "USD", Hourly: want}, prices); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 func TestHowLongWhatSlept(t *testing.T) {
