@@ -157,6 +157,9 @@ type Resource struct {
 	Revived   int        `json:"revived,omitempty"`
 	RevivedBy string     `json:"revivedBy,omitempty"` // the last time
 	NotBefore *time.Time `json:"notBefore,omitempty"`
+	// AwakeAt is since when it was seen awake because something put it back, until it is put
+	// to sleep again: meanwhile no hours are counted.
+	AwakeAt *time.Time `json:"awakeAt,omitempty"`
 }
 
 // Observation is what an executor sees of one resource now.
@@ -312,6 +315,9 @@ func (s *Step) sleep(o Observation, i int, now time.Time) {
 	case o.Asleep && unsettled(res.WokenAt, o, now): // it may be on its way up, and not be shown so yet
 		s.wait(res.WokenAt.Add(o.Lag))
 	case o.Asleep:
+		if res.AwakeAt != nil { // what put it back let it go
+			res.Slept, res.AsleepAt, res.AwakeAt = res.seconds(now), nil, nil
+		}
 		res.AsleepAt = cmp.Or(res.AsleepAt, &now)
 		res.RestoredAt, res.WokenAt, res.StartingAt, res.AskedAt = nil, nil, nil, nil
 		if o.Units != nil {
@@ -367,6 +373,9 @@ func (s *Step) revived(o Observation, i int, now time.Time) {
 	case res.Revived >= mostRevivals && !o.Often:
 		res.leave(o.RevivedBy+" puts it back again and again", now)
 	case waits(res.NotBefore, now, longestRevivalPause):
+		if res.AwakeAt == nil {
+			res.AwakeAt, res.RevivedBy = &now, o.RevivedBy
+		}
 		s.wait(*res.NotBefore)
 	default:
 		pause := revivalPause
@@ -376,7 +385,7 @@ func (s *Step) revived(o Observation, i int, now time.Time) {
 		res.Revived++
 		res.RevivedBy = o.RevivedBy
 		res.Slept = res.seconds(now)
-		res.NotBefore, res.AsleepAt = new(now.Add(min(pause, longestRevivalPause))), nil
+		res.NotBefore, res.AsleepAt, res.AwakeAt = new(now.Add(min(pause, longestRevivalPause))), nil, nil
 		s.ask(i, o, now)
 	}
 }
@@ -473,6 +482,12 @@ func byPlace(seen []Observation) map[place]int {
 // leave has a resource left alone until the cycle is over.
 func (r *Resource) leave(why string, now time.Time) { r.Left, r.LeftAt = why, &now }
 
+// PutBack says whether something put a resource back while it slept, and it is awake until it
+// is put to sleep again.
+func (r Resource) PutBack() bool {
+	return r.AwakeAt != nil && r.WokenAt == nil && r.RestoredAt == nil && r.Left == ""
+}
+
 // SleptFor is how long a resource has slept in its cycle.
 func (r Resource) SleptFor(now time.Time) time.Duration {
 	return time.Duration(r.seconds(now)) * time.Second
@@ -483,7 +498,7 @@ func (r Resource) seconds(now time.Time) int64 {
 		return r.Slept
 	}
 	end := now
-	for _, at := range []*time.Time{r.WokenAt, r.LeftAt, r.RestoredAt} {
+	for _, at := range []*time.Time{r.AwakeAt, r.WokenAt, r.LeftAt, r.RestoredAt} {
 		if at != nil && at.Before(end) {
 			end = *at
 		}
@@ -533,7 +548,7 @@ func (r Record) Sleeping() int {
 func (r Record) Asleep() int {
 	n := 0
 	for _, res := range r.Resources {
-		if res.AsleepAt != nil && res.WokenAt == nil && res.Left == "" {
+		if res.AsleepAt != nil && res.WokenAt == nil && res.RestoredAt == nil && res.Left == "" && !res.PutBack() {
 			n++
 		}
 	}

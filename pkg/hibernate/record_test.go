@@ -3,6 +3,7 @@ package hibernate
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,20 +151,24 @@ func TestWhatIsRecordedOfAResource(t *testing.T) {
 			sees(7*hour, "due web, web was 3 revived 4", sight(3, 3, by("AWS"), often)), sees(7*hour+1, "done, web was 3 asleep revived 4", sight(0, 0)),
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := Record{Plan: "nights", Target: "apps"}
-			for i, l := range looks {
-				step := r.ToSleep(l.seen, evening.Add(l.after))
-				if l.op == Wake {
-					step = r.ToWake(l.seen, evening.Add(l.after))
-				}
-				if got := said(step); got != l.want {
-					t.Fatalf("look %d: %q, want %q", i+1, got, l.want)
-				}
-				r = step.Record
-			}
-		})
+		t.Run(name, func(t *testing.T) { seenBy(t, Record{Plan: "nights", Target: "apps"}, looks) })
 	}
+}
+
+// seenBy is a record after several looks, each of which comes to what it wants.
+func seenBy(t *testing.T, r Record, looks []look) Record {
+	t.Helper()
+	for i, l := range looks {
+		step := r.ToSleep(l.seen, evening.Add(l.after))
+		if l.op == Wake {
+			step = r.ToWake(l.seen, evening.Add(l.after))
+		}
+		if got := said(step); got != l.want {
+			t.Fatalf("look %d: %q, want %q", i+1, got, l.want)
+		}
+		r = step.Record
+	}
+	return r
 }
 
 func spelled(text string) func(*Observation) {
@@ -171,6 +176,40 @@ func spelled(text string) func(*Observation) {
 }
 
 // While the next attempt is not due, it says when it is.
+// While something that put it back keeps it awake, a resource does not sleep, and its hours do
+// not count.
+func TestHoursEndWhenAResourceIsSeenAwake(t *testing.T) {
+	const hour = time.Hour
+	putBack := []look{
+		sees(0, "due web, web was 3", sight(3, 3)), sees(0, "done, web was 3 asleep", sight(0, 0)),
+		sees(2*hour, "due web, web was 3 revived 1", sight(3, 3, by("flux"))), sees(2*hour+10*time.Second, "done, web was 3 asleep revived 1", sight(0, 0)),
+		sees(2*hour+20*time.Second, "web was 3 asleep revived 1", sight(3, 3, by("flux"))), sees(2*hour+40*time.Second, "web was 3 asleep revived 1", sight(3, 3, by("flux"))),
+	}
+	const before = 2*hour + 10*time.Second // that it slept
+	for name, c := range map[string]struct {
+		then   []look
+		asleep int
+		slept  time.Duration // at the fourth hour
+	}{
+		"it is awake still":         {nil, 0, before},
+		"it is put to sleep again":  {[]look{sees(2*hour+time.Minute, "due web, web was 3 revived 2", sight(3, 3, by("flux"))), sees(3*hour, "done, web was 3 asleep revived 2", sight(0, 0))}, 1, before + hour},
+		"what put it back stops it": {[]look{sees(2*hour+50*time.Second, "done, web was 3 asleep revived 1", sight(0, 0)), sees(3*hour, "done, web was 3 asleep revived 1", sight(0, 0))}, 1, before + 2*hour - 50*time.Second},
+		"it stays awake to the end": {[]look{wakes(3*hour, "done, web was 3 asleep restored revived 1", sight(3, 3))}, 0, before},
+		"it has to be woken":        {[]look{wakes(3*hour, "due web, web was 3 asleep woken revived 1", sight(0, 0))}, 0, before},
+		"somebody changes it":       {[]look{sees(3*hour, "done, web was 3 asleep revived 1 left: somebody changed it while it slept", sight(5, 5))}, 0, before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := seenBy(t, Record{Plan: "nights", Target: "apps"}, append(slices.Clone(putBack), c.then...))
+			if got := r.Resources[0].SleptFor(evening.Add(4 * hour)); got != c.slept || r.Asleep() != c.asleep {
+				t.Errorf("%d are asleep, and it slept %s, want %d and %s", r.Asleep(), got, c.asleep, c.slept)
+			}
+			if got := r.Resources[0].PutBack(); got != (len(c.then) == 0) {
+				t.Errorf("that it is put back is %t", got)
+			}
+		})
+	}
+}
+
 func TestAPauseSaysWhenItEnds(t *testing.T) {
 	r := Record{Resources: []Resource{{ID: "web", UID: "u1", Before: json.RawMessage("3"), AsleepAt: &evening, Revived: 1, NotBefore: new(evening.Add(time.Minute))}}}
 	if s := r.ToSleep([]Observation{sight(3, 3, by("flux"))}, evening); !s.Again.Equal(evening.Add(time.Minute)) || len(s.Due) > 0 {

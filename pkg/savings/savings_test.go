@@ -194,6 +194,15 @@ func read(t *testing.T, file string) string {
 	return string(b)
 }
 
+// What is put back does not save anything from when it was seen awake.
+func TestWhatIsPutBackSavesNothing(t *testing.T) {
+	back := hibernate.Resource{Kind: "Deployment", Units: map[string]float64{"cpu": 2}, AsleepAt: new(at(2, 20)), AwakeAt: new(at(2, 23)), Slept: 3600, Revived: 2}
+	got := SleptIn([]hibernate.Record{{Target: "web", Executor: "workload", Resources: []hibernate.Resource{back}}}, at(3, 6))
+	if diff := cmp.Diff([]ledger.Slept{{Target: "web", Executor: "workload", Kind: "Deployment", Resources: 1, Hours: 4, UnitHours: map[string]float64{"cpu": 8}}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestHowLongWhatSlept(t *testing.T) {
 	asleep := func(kind string, hours int, units map[string]float64) hibernate.Resource {
 		return hibernate.Resource{Kind: kind, Units: units, AsleepAt: new(at(2, 20)), WokenAt: new(at(2, 20).Add(time.Duration(hours) * time.Hour))}

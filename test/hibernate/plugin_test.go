@@ -167,3 +167,36 @@ spec:
 	l.tells("savings", 0, "PLAN     TARGET   KIND         RESOURCES   SLEEPS   HOURS   SAVED\nnights   apps     Deployment   1           1        ", total)
 	l.tells("savings -o html", 0, "<!DOCTYPE html>", `<th scope="row">`+l.ns+"/nights</th><td>apps</td><td>Deployment</td>", total, "<rect ")
 }
+
+// What a GitOps controller puts back in the night is awake: it is shown so, and its hours do
+// not count until it is put to sleep again.
+func TestWhatGitOpsPutsBackIsNotCountedAsAsleep(t *testing.T) {
+	l := newLab(t)
+	l.runner(sleepRights()...)
+	l.deployment("orders", 3)
+	l.sleeper("nights", workloads())
+	l.hold("asleep", hibernate.Hibernated)
+	reconciles := func() {
+		_, err := l.admin.AppsV1().Deployments(l.ns).Patch(l.ctx, "orders", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{FieldManager: "kustomize-controller"})
+		l.must(err)
+	}
+	resource := func() hibernate.Resource { return l.restoreData("nights", "apps").Resources[0] }
+	reconciles()
+	l.eventually("it is put to sleep again", func() (bool, string) {
+		r := resource()
+		return r.Revived == 1 && r.AsleepAt != nil && l.replicas("orders") == 0, fmt.Sprintf("%+v", r)
+	})
+	reconciles()
+	l.eventually("it is seen awake", func() (bool, string) { r := resource(); return r.PutBack(), fmt.Sprintf("%+v", r) })
+	l.tells("restore show nights", 0, "awake: kustomize-controller puts it back")
+	l.tells("restore list -o jsonpath={.items[0].sleeping}", 0, "0")
+	before := resource().SleptFor(time.Now())
+	time.Sleep(1500 * time.Millisecond) // whole seconds are counted
+	if after := resource().SleptFor(time.Now()); after != before || l.replicas("orders") != 3 {
+		t.Errorf("it slept %s, and then %s; it has %d", before, after, l.replicas("orders"))
+	}
+	l.hold("awake", hibernate.Active)
+	if n := l.replicas("orders"); n != 3 {
+		t.Errorf("orders has %d", n)
+	}
+}

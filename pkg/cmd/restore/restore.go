@@ -60,6 +60,7 @@ type resource struct {
 	Before     any        `json:"before"`
 	CapturedAt time.Time  `json:"capturedAt"`
 	AsleepAt   *time.Time `json:"asleepAt,omitempty"`
+	AwakeAt    *time.Time `json:"awakeAt,omitempty"` // since when it is awake because something put it back
 	WokenAt    *time.Time `json:"wokenAt,omitempty"`
 	RestoredAt *time.Time `json:"restoredAt,omitempty"`
 	Left       string     `json:"left,omitempty"`
@@ -75,7 +76,7 @@ func itemOf(r view.Restore) item {
 		out.BeganAt = &at
 	}
 	for _, res := range r.Record.Resources {
-		one := resource{ID: res.ID, UID: res.UID, CapturedAt: res.CapturedAt, AsleepAt: res.AsleepAt, WokenAt: res.WokenAt, RestoredAt: res.RestoredAt, Left: res.Left}
+		one := resource{ID: res.ID, UID: res.UID, CapturedAt: res.CapturedAt, AsleepAt: res.AsleepAt, AwakeAt: res.AwakeAt, WokenAt: res.WokenAt, RestoredAt: res.RestoredAt, Left: res.Left}
 		_ = json.Unmarshal(res.Before, &one.Before) // it was read from JSON
 		out.Resources = append(out.Resources, one)
 	}
@@ -233,6 +234,8 @@ func stateOf(r hibernate.Resource) string {
 		return "awake"
 	case r.WokenAt != nil:
 		return "waking"
+	case r.PutBack():
+		return "awake: " + r.RevivedBy + " puts it back"
 	case r.AsleepAt != nil:
 		return "asleep"
 	}

@@ -86,6 +86,22 @@ func TestACopyOutOfADeletedNamespaceIsShown(t *testing.T) {
 	}
 }
 
+// What a controller put back does not sleep until it is put to sleep again.
+func TestWhatIsPutBackIsShownAwake(t *testing.T) {
+	_, ring := keyed(t)
+	back := asleep("Deployment/shop/web", `{"replicas":3}`)
+	back.Revived, back.RevivedBy, back.AwakeAt = 1, "kustomize-controller", cmdtest.Before(time.Hour)
+	world := []runtime.Object{cmdtest.Agent(), cmdtest.Sleeper("office", office), stored(t, ring, recordOf("apps", back, asleep("Deployment/shop/till", `{"replicas":2}`)))}
+	list := cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "list", "--no-headers")
+	if want := "office apps workload Asleep 1 0 4h0m ago <none>"; strings.Join(strings.Fields(list.Out), " ") != want {
+		t.Errorf("listed is %q, want %q", list.Out, want)
+	}
+	const shown = "RESOURCE               TARGET   STATE                                      BEFORE\nDeployment/shop/web    apps     awake: kustomize-controller puts it back   {\"replicas\":3}\nDeployment/shop/till   apps     asleep                                     {\"replicas\":2}\n"
+	cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "show", "office").Is(t, cmdtest.Printed{Out: shown})
+	at := cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "show", "office", "-o", "jsonpath={.items[0].sleeping} {.items[0].resources[0].awakeAt}")
+	at.Is(t, cmdtest.Printed{Out: "1 " + cmdtest.Before(time.Hour).UTC().Format(time.RFC3339)})
+}
+
 func TestListAndShow(t *testing.T) {
 	_, ring := keyed(t)
 	unsigned := stored(t, annotations.Keyring{}, recordOf("db", asleep("StatefulSet/shop/db", `{"replicas":1}`)))

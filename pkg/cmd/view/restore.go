@@ -42,12 +42,16 @@ func NewRestore(cm *corev1.ConfigMap) Restore {
 func (r Restore) Of() string { return cmp.Or(r.Object.Labels[annotations.LabelPlan], r.Record.Plan) }
 
 // Count is how many of its resources sleep, or are on the way, and how many are left as
-// they are.
+// they are. What something put back meanwhile does not sleep.
 func (r Restore) Count() (sleeping, left int) {
+	sleeping = r.Record.Sleeping()
 	for _, res := range r.Record.Resources {
-		if res.Left != "" {
+		switch {
+		case res.Left != "":
 			left++
+		case res.PutBack():
+			sleeping--
 		}
 	}
-	return r.Record.Sleeping(), left
+	return sleeping, left
 }
