@@ -40,11 +40,15 @@ GO_DIRS = $(wildcard cmd pkg test tools plugins)
 ##@ Build
 
 .PHONY: build
-build: build-agent ## Build bin/kubectl-maint and bin/agent
-	$(GOBUILD) -o bin/kubectl-maint ./cmd/kubectl-maint
+build: build-plugin build-agent ## Build bin/kubectl-maint and bin/agent
 
-# test/walls builds it elsewhere.
+# test/walls builds them elsewhere.
+PLUGIN ?= bin/kubectl-maint
 AGENT ?= bin/agent
+
+.PHONY: build-plugin
+build-plugin:
+	$(GOBUILD) -o $(PLUGIN) ./cmd/kubectl-maint
 
 .PHONY: build-agent
 build-agent:
@@ -53,7 +57,7 @@ build-agent:
 .PHONY: image
 image: ## Build the agent's image as an OCI archive, bin/agent-image.tar
 	cd tools/image && GOWORK=off go run . -version $(VERSION) -o ../../bin/agent-image.tar
-	cd tools/image && MAINT_IMAGE=../../bin/agent-image.tar GOWORK=off go test -count=1 .
+	cd tools/image && MAINT_IMAGE=../../bin/agent-image.tar GOWORK=off go test -count=1 -run TestTheBuiltArchive .
 
 BUILDER ?= https://github.com/kubectl-maint/kubectl-maint/blob/main/Makefile\#dist
 PLATFORMS ?=
@@ -62,8 +66,13 @@ PLATFORMS ?=
 dist: ## Everything of a release into dist/, for all platforms: about 15 minutes; PLATFORMS=linux/amd64 makes the archive of one
 	rm -rf dist bin/agents && mkdir -p dist
 	cd tools/image && GOWORK=off go run . -version $(VERSION) -keep ../../bin/agents -o ../../dist/maint-agent_$(VERSION)_image.tar
-	cd tools/image && MAINT_IMAGE=../../dist/maint-agent_$(VERSION)_image.tar GOWORK=off go test -count=1 .
+	cd tools/image && MAINT_IMAGE=../../dist/maint-agent_$(VERSION)_image.tar GOWORK=off go test -count=1 -run TestTheBuiltArchive .
 	cd tools/release && GOWORK=off go run . dist -version $(VERSION) -agents ../../bin/agents -builder '$(BUILDER)' -platforms '$(PLATFORMS)' -o ../../dist
+
+.PHONY: reproduce
+reproduce: ## Two clones in two folders, the second built with an empty cache, give the same bytes: for all platforms or PLATFORMS
+	cd tools/image && MAINT_EMPTY_CACHE=1 GOWORK=off go test -v -count=1 -timeout 60m -run TestTwoFolders .
+	cd tools/release && MAINT_EMPTY_CACHE=1 MAINT_PLATFORMS='$(or $(PLATFORMS),all)' GOWORK=off go test -v -count=1 -timeout 120m -run TestTwoFolders .
 
 .PHONY: sign
 sign: ## Sign the checksums and the provenance in dist/ (cosign, and an identity: the release workflow has one)

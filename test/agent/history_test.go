@@ -93,7 +93,7 @@ steps:
 	})
 	l.set("orders", `{"spec":{"replicas":2}}`)
 	p := l.sits(100, 30, "trigger", "tries", "--dry-run", "--wait", "--timeout", "60s")
-	p.ends(0, "Succeeded", "dry run, nothing was changed", "Would change:", "step down:")
+	p.Ends(0, "Succeeded", "dry run, nothing was changed", "Would change:", "step down:")
 	if got := mirrored(); !slices.Equal(got, told) {
 		t.Errorf("after another dry run its target says %q, not %q", got, told)
 	}

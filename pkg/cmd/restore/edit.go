@@ -154,31 +154,31 @@ func (e *edition) ask(ctx context.Context) error {
 	text, wrong := listed, ""
 	for {
 		before := e.file
-		edited, file, err := inEditor(ctx, append([]byte(top+wrong), text...))
+		result, file, err := edited(append([]byte(top+wrong), text...))
 		if before != "" {
 			_ = os.Remove(before) // the newer file holds its text
 		}
 		if e.file = file; err != nil {
 			return e.kept(fmt.Errorf("the editor: %w", err))
 		}
-		edited = uncommented(edited)
-		if len(bytes.TrimSpace(edited)) == 0 || bytes.Equal(edited, listed) {
+		result = uncommented(result)
+		if len(bytes.TrimSpace(result)) == 0 || bytes.Equal(result, listed) {
 			_ = os.Remove(file) // nothing in it is anybody's
 			return nil
 		}
-		fault := e.take(edited)
+		fault := e.take(result)
 		switch {
 		case fault == nil:
 			if len(e.changed) == 0 {
 				_ = os.Remove(file) // as above
 			}
 			return nil
-		case bytes.Equal(edited, text): // the same again: nobody mends it
+		case bytes.Equal(result, text): // the same again: nobody mends it
 			return e.kept(fault)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		text, wrong = edited, "#\n# It was not taken:\n# "+strings.ReplaceAll(fault.Error(), "\n", "\n# ")+"\n"
+		text, wrong = result, "#\n# It was not taken:\n# "+strings.ReplaceAll(fault.Error(), "\n", "\n# ")+"\n"
 	}
 }
 

@@ -1,46 +1,78 @@
 package restore
 
 import (
-	"cmp"
-	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 
 	"golang.org/x/term"
 )
 
-// inEditor has a person change a text in the editor that KUBE_EDITOR or EDITOR names, and returns
-// what they left and the file that it stands in, which is the caller's to remove. The file is
-// there after an error, too, unless its name is empty.
-func inEditor(ctx context.Context, text []byte) (edited []byte, file string, err error) {
+// edited has a person edit a text in a file of its own, and returns what the file holds then.
+// The file is the caller's to remove, whatever happened; without a name there is none.
+func edited(text []byte) (result []byte, file string, err error) {
 	f, err := os.CreateTemp("", "maint-restore-*.yaml")
 	if err != nil {
 		return nil, "", err
 	}
-	file = f.Name()
 	_, err = f.Write(text)
-	if err = cmp.Or(err, f.Close()); err != nil {
-		return nil, file, err
+	if err := errors.Join(err, f.Close()); err != nil { // closed: some editors want it to themselves
+		return nil, f.Name(), err
 	}
-	// Control-C is the editor's: it has the terminal.
-	cmd := editorOf(context.WithoutCancel(ctx), cmp.Or(os.Getenv("KUBE_EDITOR"), os.Getenv("EDITOR")), file)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	in := int(os.Stdin.Fd())
-	if before, err := term.GetState(in); err == nil {
-		defer func() { _ = term.Restore(in, before) }() // an editor that dies leaves a terminal as it had it
+	if err := launch(editorCommand(os.Getenv("KUBE_EDITOR"), os.Getenv("EDITOR")), f.Name()); err != nil {
+		return nil, f.Name(), err
 	}
-	if err := cmd.Run(); err != nil {
-		return nil, file, err
-	}
-	edited, err = os.ReadFile(file)
-	return edited, file, err
+	result, err = os.ReadFile(f.Name())
+	return result, f.Name(), err
 }
 
-// editorOf is an editor with its arguments, as a shell reads them, and the file to edit.
-func editorOf(ctx context.Context, editor, file string) *exec.Cmd {
-	if runtime.GOOS == "windows" {
-		return exec.CommandContext(ctx, "cmd", "/C", cmp.Or(editor, "notepad"), file)
+// launch runs an editor on a file, and puts the terminal back as it was.
+func launch(command []string, file string) error {
+	in := int(os.Stdin.Fd()) //nolint:gosec // a descriptor is a small number
+	if state, err := term.GetState(in); err == nil {
+		defer func() { _ = term.Restore(in, state) }()
 	}
-	return exec.CommandContext(ctx, "/bin/sh", "-c", cmp.Or(editor, "vi")+` "$1"`, "editor", file)
+	cmd := exec.Command(command[0], append(command[1:], file)...) //nolint:gosec // the person's own editor
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(command, " "), err)
+	}
+	return nil
+}
+
+// editorCommand is the first editor that is named, or the system's. One with quotes in it is a
+// line of the shell, as for git; Windows knows but double quotes.
+func editorCommand(named ...string) []string {
+	for _, editor := range named {
+		switch {
+		case strings.TrimSpace(editor) == "":
+		case runtime.GOOS == "windows":
+			return quotedWords(editor)
+		case strings.ContainsAny(editor, "\"'\\$"):
+			return []string{"sh", "-c", editor + ` "$@"`, "sh"}
+		default:
+			return strings.Fields(editor)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return []string{"notepad"}
+	}
+	return []string{"vi"}
+}
+
+// quotedWords are the words of a line; a space between double quotes parts none.
+func quotedWords(line string) []string {
+	var out []string
+	for i, part := range strings.Split(line, `"`) {
+		switch {
+		case i%2 == 0:
+			out = append(out, strings.Fields(part)...)
+		case part != "":
+			out = append(out, part)
+		}
+	}
+	return out
 }
