@@ -127,7 +127,6 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 	if age := now.Sub(at); age > staleAfter {
 		why, _ := k.silentAgent(ctx, cm.Namespace)
 		s.Missing = fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", cm.Namespace, age.Round(time.Second), at.UTC().Format(time.RFC3339), why)
-		return c.byLease(ctx, k, s)
 	}
 	return s
 }

@@ -106,10 +106,10 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 		{"two of them", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), elsewhere("team", annotations.HeartbeatName, time.Second)}, exit.CodeNoAgent, "agents show themselves in namespaces ops and team: name yours with --agent-namespace"},
 		{"none", nil, exit.CodeNoAgent, "install it with 'kubectl maint install --apply'"},
 		{"one that has just begun", []runtime.Object{leaseOf("one", time.Second, 59*time.Second)}, exit.CodeDone, ""},
-		{"one that has just taken over", []runtime.Object{heartbeat(time.Hour), leaseOf("two", 14*time.Second, 20*time.Second)}, exit.CodeDone, ""},
-		{"one that leads and says nothing", []runtime.Object{heartbeat(time.Hour), leaseOf("one", time.Second, 61*time.Second)}, exit.CodeNoAgent, "the agent in namespace maint-system has held its Lease since 2026-11-20T23:58:59Z, but writes no heartbeat: see 'kubectl -n maint-system logs deployment/maint-agent'"},
+		{"one that leads and writes no more heartbeats", []runtime.Object{heartbeat(time.Hour), leaseOf("one", time.Second, 20*time.Second)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
+		{"one that leads and says nothing", []runtime.Object{leaseOf("one", time.Second, 61*time.Second)}, exit.CodeNoAgent, "the agent in namespace maint-system has held its Lease since 2026-11-20T23:58:59Z, but writes no heartbeat: see 'kubectl -n maint-system logs deployment/maint-agent'"},
 		{"one that died soon", []runtime.Object{leaseOf("one", 16*time.Second, 20*time.Second)}, exit.CodeNoAgent, "no agent runs in namespace maint-system"},
-		{"one that gave its Lease back", []runtime.Object{heartbeat(time.Hour), leaseOf("", time.Second, 20*time.Second)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
+		{"one that gave its Lease back", []runtime.Object{leaseOf("", time.Second, 20*time.Second)}, exit.CodeNoAgent, "no agent runs in namespace maint-system"},
 		{"a Lease of a time to come", []runtime.Object{leaseOf("one", -time.Hour, -time.Hour)}, exit.CodeNoAgent, "no agent runs in namespace maint-system"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,8 +18,8 @@ const heldFor = 15 * time.Second
 // first, and signs what an older version left unsigned (a guess).
 const beginsWithin = time.Minute
 
-// byLease judges an agent without a fresh heartbeat by its Lease, where that may be read: a new
-// leader is at work before its first heartbeat, and one that only keeps the Lease is not.
+// byLease judges an agent that has written no heartbeat yet by its Lease, where that may be read:
+// a new leader is at work before its first heartbeat, and one that only keeps the Lease is not.
 func (c *Factory) byLease(ctx context.Context, k *Cluster, s AgentState) AgentState {
 	lease, err := k.Kube.CoordinationV1().Leases(s.Namespace).Get(ctx, annotations.LeaseName, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil || lease.Spec.AcquireTime == nil {
