@@ -134,7 +134,8 @@ func (o *Cluster) Connected() *factory.Cluster {
 			return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("not for you"))
 		})
 	}
-	return &factory.Cluster{Kube: o.Kube, Metadata: known, Namespace: "shop"}
+	as := func(string) *factory.Cluster { return &factory.Cluster{Kube: o.Kube, Namespace: "shop"} }
+	return &factory.Cluster{Kube: o.Kube, Metadata: known, Namespace: "shop", As: as}
 }
 
 // metadata are the nodes, namespaces and documents without the rest of them.

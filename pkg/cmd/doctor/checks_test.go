@@ -244,7 +244,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 			out: good + account + "ok       system:serviceaccount:shop:maint-runner has the 7 rights that the steps need\n" +
 				"PROBLEM  the image \"Busybox\" of step two has no valid name: invalid reference format: repository name (library/Busybox) must be lowercase\n         write it as REGISTRY/NAME:TAG\n" +
 				"ok       the image docker.io/library/busybox:1.36 of steps one, three is on a node already\n" +
-				"unknown  whether the image ghcr.io/shop/tool@sha256:0000000000000000000000000000000000000000000000000000000000000000 of step three can be pulled: no node has it yet, so this is seen when the pod starts\n",
+				"unknown  whether the image ghcr.io/shop/tool@sha256:0000000000000000000000000000000000000000000000000000000000000000 of step three can be pulled: not reported by the 1 node looked at, so this is seen when the pod starts\n",
 		},
 		{
 			name: "a sink that nobody configured, and one that is named twice", line: "doctor orders", code: 1, err: oneProblem,

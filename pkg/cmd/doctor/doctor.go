@@ -43,8 +43,9 @@ func New(c *factory.Factory) *cobra.Command {
 what to do about it. Without a PLAN: the agent, its configuration and its key, the clocks,
 and the policies that confine the agent. With a PLAN also: whether it is valid and ready,
 whether its account exists and has the rights that the steps need, whether its sinks are
-configured, and whether the hosts and images that its steps name are found. With a HibernatePlan also: its connectors with their Secrets and roles, the state
-of each target, and whether the restore data of sleeping resources is complete.
+configured, and whether the hosts and images that its steps name are found. With a
+HibernatePlan also: its connectors with their Secrets and roles, the hosts of its functions,
+the state of each target, and whether the restore data of sleeping resources is complete.
 
 Nothing is written, and no cloud is asked. A check that your rights do not allow is
 shown, and does not count as a problem. The exit code is 0 without a problem, and 1 with one

@@ -42,6 +42,7 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 			o.unknown("the rights of "+account, err)
 		}
 		o.open(open)
+		o.targetHosts(ctx, k, spec)
 		o.namespaces(ctx, k, spec)
 	}
 	o.targets(cm, spec)

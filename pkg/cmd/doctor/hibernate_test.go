@@ -98,7 +98,11 @@ func TestDoctorOfAHibernatePlan(t *testing.T) {
 		"it sleeps well":     {plan: nights(t, apps, asleep), more: []runtime.Object{recorded(t)}, says: []string{"ok       target apps is Asleep\n", "ok       the restore data of target apps has 1 resource\n"}},
 		"a plan with faults": {plan: nights(t, "{name: apps, type: gke}"), more: []runtime.Object{recorded(t)}, says: []string{"PROBLEM  the plan is invalid: line 1: spec.targets[0].type: \"gke\" is not supported", "ok       the restore data of target apps"}, bad: 1},
 		"rights are missing": {plan: nights(t, apps), denied: "deployments", says: []string{"PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps in namespace shop (for target apps)"}, bad: 1},
-		"no connector":       {plan: nights(t, vm), says: []string{"PROBLEM  spec.targets[0].connectorRef: there is no connector aws of kind CloudProvider\n"}, bad: 1},
+		"a function that is not there": {
+			plan: nights(t, "{name: fleet, type: function, parameters: {endpoint: 'fleet.shop.svc:9443', tls: {insecure: true}}}"),
+			says: []string{"PROBLEM  there is no Service fleet in namespace shop, which target fleet calls\n         create it, or mend the address\n"}, bad: 1,
+		},
+		"no connector": {plan: nights(t, vm), says: []string{"PROBLEM  spec.targets[0].connectorRef: there is no connector aws of kind CloudProvider\n"}, bad: 1},
 		"a connector with faults": {
 			plan: nights(t, vm), more: []runtime.Object{aws("{}")}, says: []string{"PROBLEM  spec.targets[0].connectorRef: the connector aws is not valid: line 1: spec.aws.auth"}, bad: 1,
 		},

@@ -9,38 +9,47 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/distribution/reference"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// lookupWithin is how long a host's name is looked up (a guess).
-const lookupWithin = 3 * time.Second
-
-// usedBy are the steps that use something, by its name.
+// usedBy are the steps or targets that use something, by its name.
 type usedBy map[string][]string
 
-func (u usedBy) add(name, step string) {
-	if name != "" && !slices.Contains(u[name], step) {
-		u[name] = append(u[name], step)
+func (u usedBy) add(name, user string) {
+	if name != "" && !slices.Contains(u[name], user) {
+		u[name] = append(u[name], user)
 	}
 }
 
-// steps are the steps that use it, in words.
-func (u usedBy) steps(name string) string {
+// of are the steps or targets that use it, in words.
+func (u usedBy) of(what, name string) string {
 	if len(u[name]) == 1 {
-		return "step " + u[name][0]
+		return what + " " + u[name][0]
 	}
-	return "steps " + strings.Join(u[name], ", ")
+	return what + "s " + strings.Join(u[name], ", ")
 }
+
+// mostHosts is how many names of hosts are looked up for one plan, hostsAtOnce how many at a time,
+// and lookupWithin how long all of that may take (guesses).
+const (
+	mostHosts    = 20
+	hostsAtOnce  = 8
+	lookupWithin = 5 * time.Second
+)
 
 // hosts looks whether the hosts are there that steps call.
 func (o *options) hosts(ctx context.Context, k *factory.Cluster, t plan.Tree) {
@@ -50,13 +59,58 @@ func (o *options) hosts(ctx context.Context, k *factory.Cluster, t plan.Tree) {
 			calls.add(hostIn(s.Properties[key]), s.Name)
 		}
 	})
-	for _, host := range slices.Sorted(maps.Keys(calls)) {
-		if name, namespace, is := serviceIn(host); is {
-			o.service(ctx, k, name, namespace, calls.steps(host))
-			continue
+	o.lookUp(ctx, k, calls, "step")
+}
+
+// targetHosts looks whether the hosts of functions are there that put targets to sleep.
+func (o *options) targetHosts(ctx context.Context, k *factory.Cluster, spec hibernate.Spec) {
+	calls := usedBy{}
+	for _, t := range spec.Targets {
+		if t.Type == hibernate.TypeFunction {
+			calls.add(hostIn(t.Parameters["endpoint"]), t.Name)
 		}
+	}
+	o.lookUp(ctx, k, calls, "target")
+}
+
+// lookUp looks whether hosts are there that steps or targets call: a Service by its object, all
+// else by its name.
+func (o *options) lookUp(ctx context.Context, k *factory.Cluster, calls usedBy, what string) {
+	var names []string
+	for _, host := range slices.Sorted(maps.Keys(calls)) {
 		if _, err := netip.ParseAddr(host); err != nil {
-			o.resolves(ctx, host, calls.steps(host))
+			names = append(names, host)
+		}
+	}
+	if n := len(names) - mostHosts; n > 0 {
+		o.unknown(view.Counted(n, "host")+" that the "+what+"s call", errors.New("only the first "+strconv.Itoa(mostHosts)+" are looked up"))
+		names = names[:mostHosts]
+	}
+	within, cancel := context.WithTimeout(ctx, lookupWithin)
+	defer cancel()
+	found := make([]bool, len(names))
+	var group errgroup.Group
+	group.SetLimit(hostsAtOnce)
+	for i, host := range names {
+		if _, _, is := serviceIn(host); !is {
+			group.Go(func() error {
+				_, err := net.DefaultResolver.LookupHost(within, host)
+				found[i] = err == nil
+				return nil
+			})
+		}
+	}
+	_ = group.Wait() // none is an error
+	for i, host := range names {
+		name, namespace, is := serviceIn(host)
+		by := calls.of(what, host)
+		switch {
+		case is:
+			o.service(ctx, k, name, namespace, by)
+		case found[i]:
+			o.good("the host %s, which %s calls, is found from this machine", host, by)
+		default: // the agent may be told something else
+			o.unknown(fmt.Sprintf("whether the agent finds the host %s, which %s calls", host, by), errors.New("this machine does not find it"))
 		}
 	}
 }
@@ -87,27 +141,16 @@ func serviceIn(host string) (name, namespace string, is bool) {
 	return labels[len(labels)-2], labels[len(labels)-1], true
 }
 
-func (o *options) service(ctx context.Context, k *factory.Cluster, name, namespace, steps string) {
+func (o *options) service(ctx context.Context, k *factory.Cluster, name, namespace, by string) {
 	_, err := k.Kube.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		o.amiss(fmt.Sprintf("there is no Service %s in namespace %s, which %s calls", name, namespace, steps), "create it, or mend the address")
+		o.amiss(fmt.Sprintf("there is no Service %s in namespace %s, which %s calls", name, namespace, by), "create it, or mend the address")
 	case err != nil:
-		o.unknown(fmt.Sprintf("Service %s/%s, which %s calls", namespace, name, steps), factory.Explain("read it", err))
+		o.unknown(fmt.Sprintf("Service %s/%s, which %s calls", namespace, name, by), factory.Explain("read it", err))
 	default:
-		o.good("Service %s/%s, which %s calls, is there", namespace, name, steps)
+		o.good("Service %s/%s, which %s calls, is there", namespace, name, by)
 	}
-}
-
-// resolves looks a name up as this machine does; the agent may be told something else.
-func (o *options) resolves(ctx context.Context, host, steps string) {
-	ctx, cancel := context.WithTimeout(ctx, lookupWithin)
-	defer cancel()
-	if _, err := net.DefaultResolver.LookupHost(ctx, host); err != nil {
-		o.unknown(fmt.Sprintf("whether the agent finds the host %s, which %s calls", host, steps), errors.New("this machine does not find it"))
-		return
-	}
-	o.good("the host %s, which %s calls, is found from this machine", host, steps)
 }
 
 // nodesWithImages is of how many nodes the images are read: kubelets report up to 50 each.
@@ -147,10 +190,10 @@ func (o *options) images(ctx context.Context, k *factory.Cluster, t plan.Tree) {
 	}
 	for _, image := range slices.Sorted(maps.Keys(wanted)) {
 		if have[image] {
-			o.good("the image %s of %s is on a node already", image, wanted.steps(image))
+			o.good("the image %s of %s is on a node already", image, wanted.of("step", image))
 			continue
 		}
-		o.unknown(fmt.Sprintf("whether the image %s of %s can be pulled", image, wanted.steps(image)), errors.New("no node has it yet, so this is seen when the pod starts"))
+		o.unknown(fmt.Sprintf("whether the image %s of %s can be pulled", image, wanted.of("step", image)), fmt.Errorf("not reported by the %s looked at, so this is seen when the pod starts", view.Counted(len(nodes.Items), "node")))
 	}
 }
 

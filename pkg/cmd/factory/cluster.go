@@ -30,6 +30,8 @@ type Cluster struct {
 	suggest   remedy.Commands
 	actors    *actorsOf
 
+	// As has the clients of somebody else; nil: they are made from the kubeconfig.
+	As func(user string) *Cluster
 	// Broken hears why a watch does not go on for now; nil: nobody listens.
 	Broken func(error)
 }

@@ -121,10 +121,14 @@ func (c *Factory) Connect() (*Cluster, error) {
 }
 
 // ConnectAs is the same cluster for who speaks as somebody else, which takes the right to
-// impersonate them; nil: the command line speaks as somebody else already.
+// impersonate them; nil: the command line speaks as somebody else already, or has clients that it
+// was given.
 func (c *Factory) ConnectAs(k *Cluster, user string) (*Cluster, error) {
+	if k.As != nil {
+		return k.As(user), nil
+	}
 	if c.fixed != nil {
-		return c.fixed, nil
+		return nil, nil //nolint:nilnil // said above
 	}
 	config, err := c.ClientConfig()
 	if err != nil {

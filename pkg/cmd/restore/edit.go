@@ -78,7 +78,7 @@ func (o *editOptions) Run(ctx context.Context) error {
 	}
 	e := edition{object: list[0].Object, shown: record}
 	if err := e.ask(ctx); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && e.file != "" {
 			fmt.Fprintf(o.ErrOut, "nothing was written; your text is kept in %s\n", e.file)
 		}
 		return err
@@ -158,13 +158,21 @@ func (e *edition) ask(ctx context.Context) error {
 		if before != "" {
 			_ = os.Remove(before) // the newer file holds its text
 		}
-		if e.file = file; err != nil {
+		e.file = file
+		switch {
+		case ctx.Err() != nil && err != nil: // the editor was ended, too
+			return ctx.Err()
+		case err != nil:
 			return e.kept(fmt.Errorf("the editor: %w", err))
 		}
 		result = uncommented(result)
 		if len(bytes.TrimSpace(result)) == 0 || bytes.Equal(result, listed) {
 			_ = os.Remove(file) // nothing in it is anybody's
-			return nil
+			e.file = ""
+			return ctx.Err()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		fault := e.take(result)
 		switch {
@@ -175,8 +183,6 @@ func (e *edition) ask(ctx context.Context) error {
 			return nil
 		case bytes.Equal(result, text): // the same again: nobody mends it
 			return e.kept(fault)
-		case ctx.Err() != nil:
-			return ctx.Err()
 		}
 		text, wrong = result, "#\n# It was not taken:\n# "+strings.ReplaceAll(fault.Error(), "\n", "\n# ")+"\n"
 	}

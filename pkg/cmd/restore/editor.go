@@ -48,7 +48,7 @@ func launch(command []string, file string) error {
 func editorCommand(named ...string) []string {
 	for _, editor := range named {
 		switch {
-		case strings.TrimSpace(editor) == "":
+		case len(quotedWords(editor)) == 0: // nothing but blanks and quotes
 		case runtime.GOOS == "windows":
 			return quotedWords(editor)
 		case strings.ContainsAny(editor, "\"'\\$"):

@@ -17,6 +17,7 @@ func TestWhichEditorIsTaken(t *testing.T) {
 		{"the system's where none is named", []string{"", " "}, []string{"vi"}},
 		{"the first that is named", []string{"nano", "emacs"}, []string{"nano"}},
 		{"the second where the first is empty", []string{"", "emacs"}, []string{"emacs"}},
+		{"the second where the first is nothing but quotes", []string{`""`, "emacs"}, []string{"emacs"}},
 		{"one with flags", []string{"code --wait"}, []string{"code", "--wait"}},
 		{"one with quotes is a line of the shell", []string{`"/my apps/edit" -w`}, []string{"sh", "-c", `"/my apps/edit" -w "$@"`, "sh"}},
 	} {
