@@ -29,6 +29,7 @@ type Cluster struct {
 	clock     *serverClock // nil: its clock is ours
 	suggest   remedy.Commands
 	actors    *actorsOf
+	warn      func(string) // tells what somebody should know; nil: nobody listens
 
 	// As has the clients of somebody else; nil: they are made from the kubeconfig.
 	As func(user string) *Cluster

@@ -105,7 +105,7 @@ func (k *Cluster) instead(ctx context.Context, name string, kinds []string) stri
 		names[i] = list.Items[i].Name
 	}
 	if len(names) == 0 {
-		if _, err := k.Kube.CoreV1().Namespaces().Get(ctx, k.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		if k.noNamespace(ctx, k.Namespace) {
 			return ": there is no such namespace; 'kubectl get namespaces' shows which there are"
 		}
 		return "; the namespace has none: choose another with -n, or see all with " + k.commands().ListAll()
@@ -114,6 +114,12 @@ func (k *Cluster) instead(ctx context.Context, name string, kinds []string) stri
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return "; see " + k.listOf(kinds)
+}
+
+// noNamespace says whether a namespace is known not to be there.
+func (k *Cluster) noNamespace(ctx context.Context, name string) bool {
+	_, err := k.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err)
 }
 
 // listOf is the command that lists what a name may mean. A plan beside runs stands for its newest.
@@ -199,6 +205,9 @@ func (k *Cluster) Listed(ctx context.Context, what, kind, namespace, selector st
 	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: full})
 	if err != nil {
 		return nil, k.Unread("list "+what, namespace, err)
+	}
+	if len(list.Items) == 0 && namespace != "" && k.warn != nil && k.noNamespace(ctx, namespace) {
+		k.warn("there is no namespace " + namespace + "; 'kubectl get namespaces' shows which there are")
 	}
 	out := make([]*corev1.ConfigMap, len(list.Items))
 	for i := range list.Items {

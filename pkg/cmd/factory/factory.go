@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -65,24 +66,35 @@ type Factory struct {
 	// own: live views do what keys ask that way. The root of the commands sets it.
 	Perform func(ctx context.Context, env Env, k *Cluster, args []string) error
 	fixed   *Cluster // instead of what the kubeconfig points at; nil: that
-	warned  map[string]bool
+	warned  *warnings
+}
+
+// warnings are what was said already.
+type warnings struct {
+	sync.Mutex
+	said map[string]bool
 }
 
 // Warn tells on standard error what somebody should know, each thing once.
 func (c *Factory) Warn(text string) {
-	if c.warned[text] {
+	if c.warned == nil { // made without New
+		c.warned = &warnings{}
+	}
+	c.warned.Lock()
+	defer c.warned.Unlock()
+	if c.warned.said[text] {
 		return
 	}
-	if c.warned == nil {
-		c.warned = map[string]bool{}
+	if c.warned.said == nil {
+		c.warned.said = map[string]bool{}
 	}
-	c.warned[text] = true
+	c.warned.said[text] = true
 	fmt.Fprintf(c.ErrOut, "warning: %s\n", text)
 }
 
 // New has clients of the cluster that the kubeconfig points at.
 func New(env Env) *Factory {
-	return &Factory{Env: env, Config: genericclioptions.NewConfigFlags(true).WithWrapConfigFn(answered(cmp.Or(env.AnswerWithin, answerWithin)))}
+	return &Factory{Env: env, Config: genericclioptions.NewConfigFlags(true).WithWrapConfigFn(answered(cmp.Or(env.AnswerWithin, answerWithin))), warned: &warnings{}}
 }
 
 // NewFor has the clients that it is given, whatever the kubeconfig says.
@@ -117,7 +129,7 @@ func (c *Factory) Connect() (*Cluster, error) {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c.Elsewhere, c.ClusterFlags = c.elsewhere(namespace), c.chosen()
-	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}}, nil
+	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}, warn: c.Warn}, nil
 }
 
 // ConnectAs is the same cluster for who speaks as somebody else, which takes the right to
