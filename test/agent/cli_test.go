@@ -68,6 +68,10 @@ func TestAPersonSchedulesTriggersAndLooks(t *testing.T) {
 	}
 	l.expect(l.maint("schedule", "nightly", "--cron", "0 2 * * *", "--timezone", "Europe/Berlin", "--step", step), 0, "plan/nightly written", "next run")
 	l.expect(l.maint("trigger", "nightly", "--reason", "because", "--wait", "--timeout", "60s"), 0, "Succeeded")
+	l.eventually("the plan's status says how the run ended", func() (bool, string) {
+		s := l.maint("list")
+		return strings.Contains(s.out, "Succeeded"), s.out + s.err
+	})
 	l.expect(l.maint("list"), 0, "nightly", "Succeeded")
 	l.expect(l.maint("list", "-o", "name"), 0, "configmap/nightly")
 	l.expect(l.maint("status"), 0, "nightly", "Idle")

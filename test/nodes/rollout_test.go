@@ -216,9 +216,10 @@ func TestARolloutGoesThroughItsNodes(t *testing.T) {
 	}
 	for _, n := range []string{"node-0", "node-1", "node-2", "node-3"} {
 		l.schedulable(n, true)
-		if on := annotations.OfNode(l.node(n).Annotations); len(on) > 0 {
-			t.Errorf("%s: this was left behind: %v", n, on)
-		}
+		l.eventually("nothing is left behind on "+n, func() (bool, string) {
+			on := annotations.OfNode(l.node(n).Annotations)
+			return len(on) == 0, fmt.Sprint(on)
+		})
 	}
 }
 
