@@ -29,9 +29,10 @@ func TestARequestIsCarriedOutAndReleased(t *testing.T) {
 	l.release("node-0", "gpu-operator")
 	l.gone("node-0", "gpu-operator")
 	l.schedulable("node-0", true)
-	if on := annotations.OfNode(l.node("node-0").Annotations); len(on) > 0 {
-		t.Errorf("this was left behind: %v", on)
-	}
+	l.eventually("nothing is left behind", func() (bool, string) {
+		on := annotations.OfNode(l.node("node-0").Annotations)
+		return len(on) == 0, fmt.Sprint(on)
+	})
 }
 
 func TestWhatAHumanCordonedStaysCordoned(t *testing.T) {
