@@ -6,6 +6,7 @@ package annotations
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -176,6 +177,22 @@ func Mirror(prefix, planName, suffix string) string {
 		planName = Hash10(planName)
 	}
 	return prefix + "/" + planName + "-" + suffix
+}
+
+// MirrorSuffixes are what a plan tells the users of its target.
+func MirrorSuffixes() []string { return []string{"status", "last-run", "next-run", "step"} }
+
+// MaybeMirror says whether a key on a target may be one under which some plan tells of itself.
+func MaybeMirror(key string) bool {
+	return slices.ContainsFunc(MirrorSuffixes(), func(suffix string) bool { return strings.HasSuffix(key, "-"+suffix) })
+}
+
+// MirroredOn says whether a plan of the name tells of itself on a target.
+func MirroredOn(target map[string]string, prefix, planName string) bool {
+	return slices.ContainsFunc(MirrorSuffixes(), func(suffix string) bool {
+		_, there := target[Mirror(prefix, planName, suffix)]
+		return there
+	})
 }
 
 // MirrorSkip ends the key by which a target's users skip a plan there.

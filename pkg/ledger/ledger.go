@@ -72,6 +72,9 @@ type Ledger struct {
 	Totals    map[run.Result]int64  `json:"totals,omitempty"`
 	Outcomes  map[run.Phase]int64   `json:"outcomes,omitempty"` // of the runs that started, by how they ended
 	Last      *LastRun              `json:"last,omitempty"`
+	// EditedUntil is an edit that was made before the plan was first seen, as long as slots up to
+	// then have no entry: they end as Missed(edited), not all in one look.
+	EditedUntil *time.Time `json:"editedUntil,omitempty"`
 	// Paused is the pause that stood when the plan was last looked at: while
 	// nobody looks it may end, and resuming starts nothing retroactively.
 	Paused *schedule.Pause `json:"paused,omitempty"`

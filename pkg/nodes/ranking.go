@@ -27,7 +27,7 @@ type Hold struct {
 	Path           string // of the step; empty: not known
 	Drain          string // path of the drain that is all that is at work on it; empty: none, or other work too
 	Step           string // which run and step of the claimant has it
-	Cordoned       bool   // it says that the node is cordoned for its claimant: it counts only where the node's record says so, too
+	Cordoned       bool   // it says that the node is cordoned for its claimant, or, of a failed one, that its steps cordon: it counts only where the node's record says so, too
 	Failed         bool   // at work no more, left as it was: unavailable, but holds no slot
 	Stalled        bool   // all that is at work on it is a drain that is blocked for good: it may yield its slot
 	Yielded        bool   // it did; its step wants the node until it has a slot again

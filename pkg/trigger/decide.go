@@ -261,12 +261,10 @@ func (d *decider) begin() {
 	for _, live := range d.f.Live { // they were claimed in the ledger that is lost
 		l = l.Claim(live.Name, live.Request, live.TargetUID)
 	}
-	d.write(l)
-	if !d.owed(d.set) { // a plan that was edited before it was first seen owes nothing from before
-		l = d.out.Ledger // and more than so many slots, which nobody waited for, are not counted
-		l.Watermark = d.lastEdit().UTC()
-		d.write(l)
+	if edit := d.lastEdit().UTC(); edit.After(l.Watermark) {
+		l.EditedUntil = &edit
 	}
+	d.write(l)
 }
 
 // notBeforeCreation keeps a ledger that somebody wrote from making up for slots that
@@ -293,35 +291,39 @@ func (d *decider) created() time.Time {
 	return d.f.CreatedAt
 }
 
-// edited ends what an old schedule still owed at the time of the edit, and lets
-// the new one begin there: an edit starts nothing retroactively.
+// edited ends the slots from before the last edit of the schedules, and lets the new ones begin
+// there: an edit starts nothing retroactively. Of a plan that was edited before it was first seen
+// nobody knows the old schedules; the present ones stand for them.
 func (d *decider) edited() {
-	l := d.out.Ledger
-	if sameSchedules(l.Schedules, d.f.Spec.Triggers.Schedules) {
+	l, until := d.out.Ledger, d.lastEdit()
+	switch same := sameSchedules(l.Schedules, d.f.Spec.Triggers.Schedules); {
+	case same && l.EditedUntil == nil:
 		return
+	case same: // what was edited since is something else
+		until = d.past(*l.EditedUntil)
 	}
 	old, err := plan.ParseSchedules(l.Schedules)
 	if err != nil {
-		old = nil // of a version that read more; what it owed cannot be told
+		old = nil // of a version that read more; its slots cannot be told
 	}
-	if d.behind = !d.owed(old); d.behind {
-		d.wakeAt(d.f.Now.Add(time.Second)) // until then the ledger speaks of the old one
+	if d.behind = !d.endEdited(old, until); d.behind {
+		d.wakeAt(d.f.Now.Add(time.Second)) // until then the ledger speaks of the old schedules
 		return
 	}
 	l = d.out.Ledger
-	l.Schedules = d.f.Spec.Triggers.Schedules
+	l.Schedules, l.EditedUntil = d.f.Spec.Triggers.Schedules, nil
 	d.write(l)
 }
 
-// owed ends the slots of a schedule up to the time of the last edit, so many of them in one
-// look, and says whether those were all.
-func (d *decider) owed(old schedule.Set) bool {
-	l, edit := d.out.Ledger, d.lastEdit()
-	if !edit.After(l.Watermark) {
+// endEdited ends the slots of a schedule up to an edit, so many of them in one look, and says
+// whether those were all.
+func (d *decider) endEdited(old schedule.Set, until time.Time) bool {
+	l := d.out.Ledger
+	if !until.After(l.Watermark) {
 		return true
 	}
 	ended := 0
-	for slot := range slotsBetween(old, l.Watermark, edit) {
+	for slot := range slotsBetween(old, l.Watermark, until) {
 		if ended++; ended > maxSlots {
 			d.write(l)
 			return false
@@ -329,17 +331,19 @@ func (d *decider) owed(old schedule.Set) bool {
 		l = l.End(d.request(slot), run.Missed, run.ReasonEdited, d.f.Now)
 		l.Watermark = slot.At.UTC()
 	}
-	l.Watermark = edit.UTC()
+	l.Watermark = until.UTC()
 	d.write(l)
 	return true
 }
 
-// lastEdit is no time to come, whatever clock it was written by.
-func (d *decider) lastEdit() time.Time {
-	if d.f.EditedAt.After(d.f.Now) {
+func (d *decider) lastEdit() time.Time { return d.past(d.f.EditedAt) }
+
+// past is an instant that is no time to come, whatever clock it was written by.
+func (d *decider) past(t time.Time) time.Time {
+	if t.After(d.f.Now) {
 		return d.f.Now
 	}
-	return d.f.EditedAt
+	return t
 }
 
 // usedNext takes a skip of the next slot for used when it was: a crash between

@@ -704,7 +704,7 @@ func TestManyLabelsOfAPlanComeToRest(t *testing.T) {
 		d.Ledger.Open = nil
 		led = &d.Ledger
 	}
-	if most := ledger.PlanBurst + 6; runs > most || runs < ledger.PlanBurst || !strings.Contains(said, "changes of what the plan watches have had 300 runs") {
+	if most := ledger.PlanBurst + 6; runs > most || runs < ledger.PlanBurst || !strings.Contains(said, "labels and watched changes of this plan have had 300 runs one after another; from here on they have one in 10s") || strings.Contains(said, "Plans that watch") {
 		t.Errorf("%d runs in a minute, at most %d; it says %q", runs, most, said)
 	}
 }
@@ -913,14 +913,56 @@ func TestAnEditAfterALongOutageEndsSoManySlotsInALook(t *testing.T) {
 	}
 }
 
-// Of a plan that was edited before anybody saw it no more than so many slots are counted, and
-// none of those before the edit runs.
-func TestAPlanThatIsSeenLateOwesNothingFromBeforeItsEdit(t *testing.T) {
-	f := coretest.Facts("02:30", scheduled("* * * * *"), lookingSince("02:30"), catchUp(plan.CatchUpAll), first)
-	f.CreatedAt, f.EditedAt = f.Now.AddDate(-1, 0, 0), f.Now
-	d := trigger.Decide(f)
-	if n := d.Ledger.Totals[run.Missed]; n != 10_000 || len(d.Claims) > 0 || !d.Ledger.Watermark.Equal(f.Now) {
-		t.Errorf("%d slots up to %s, claimed %v", n, d.Ledger.Watermark, d.Claims)
+// A plan that was edited before anybody saw it has an entry for each of its slots, like one that was
+// not edited; none of those before the edit runs. A look passes so many and no more, and the others
+// are passed in the next ones, whatever becomes of the plan meanwhile.
+func TestAPlanThatIsSeenLateCountsEachSlotBeforeItsEdit(t *testing.T) {
+	const most, days, hour = 10_000, 29, 60
+	hourly := []plan.Schedule{{Cron: "0 * * * *"}}
+	for name, c := range map[string]struct {
+		then   edit // after the first look
+		missed int64
+		edited int64
+	}{
+		"nothing comes between":         {func(*trigger.Facts) {}, days*24*60 - 1, days*24*60 - hour},
+		"its managedFields are gone":    {func(f *trigger.Facts) { f.EditedAt = f.CreatedAt }, days*24*60 - 1, days*24*60 - hour},
+		"something else is edited":      {func(f *trigger.Facts) { f.EditedAt = f.Now }, days*24*60 - 1, days*24*60 - hour},
+		"its schedules are edited then": {func(f *trigger.Facts) { f.EditedAt, f.Spec.Triggers.Schedules = f.Now, hourly }, days * 24 * 60, days * 24 * 60},
+		"a ledger that somebody wrote":  {func(f *trigger.Facts) { f.Ledger.EditedUntil = new(f.Now.AddDate(1, 0, 0)) }, days * 24 * 60, days * 24 * 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := coretest.Facts("02:30", scheduled("* * * * *"), lookingSince("02:30"), first)
+			f.CreatedAt, f.EditedAt = f.Now.AddDate(0, 0, -days), f.Now.Add(-hour*time.Minute)
+			end, claims, last := f.Now, 0, f.CreatedAt
+			var d trigger.Decision
+			for look := 1; last.Before(end); look++ {
+				d = trigger.Decide(f)
+				passed := int(d.Ledger.Watermark.Sub(last) / time.Minute)
+				if passed > 2*most || look > 10 {
+					t.Fatalf("look %d passed %d slots", look, passed)
+				}
+				if d.Ledger.Watermark.Before(end) && (d.Wake.IsZero() || d.Wake.Sub(f.Now) > time.Second) {
+					t.Fatalf("look %d is at %s, and the next at %s", look, d.Ledger.Watermark, d.Wake)
+				}
+				last, claims = d.Ledger.Watermark, claims+len(d.Claims)
+				f.Ledger, f.Now = &d.Ledger, d.Wake
+				if look == 1 {
+					if passed != most {
+						t.Fatalf("the first look passed %d slots", passed)
+					}
+					c.then(&f)
+				}
+			}
+			var edited int64
+			for _, e := range d.Ledger.Recent {
+				if e.Reason == run.ReasonEdited {
+					edited += e.Count
+				}
+			}
+			if got := d.Ledger.Totals[run.Missed]; got != c.missed || edited != c.edited || int64(claims) != days*24*60-c.missed || d.Ledger.EditedUntil != nil {
+				t.Errorf("%d missed, %d of them edited, %d claimed, edited until %v: %+v", got, edited, claims, d.Ledger.EditedUntil, d.Ledger.Recent)
+			}
+		})
 	}
 }
 
@@ -960,6 +1002,22 @@ func TestTheNewestRunnableSlotIsFoundBehindManyThatAreNot(t *testing.T) {
 				t.Errorf("%d runs, of %s, want that of %s", claims, got, c.want)
 			}
 		})
+	}
+}
+
+// Where a skip names more slots than a look passes, what runs is the newest that it does not name.
+func TestTheNewestRunnableSlotIsFoundBehindManyThatASkipNames(t *testing.T) {
+	const named = 10_001
+	skip := intent.Skip{}
+	for i := range named {
+		skip.Slots = append(skip.Slots, coretest.Clock("02:30").Add(-time.Duration(i)*time.Minute))
+	}
+	f := coretest.Facts("02:30", scheduled("* * * * *"), deadline("720h"), lookingSince("02:30"), catchUp(plan.CatchUpLatest), coretest.Skip(skip))
+	f.CreatedAt = f.Now.Add(-(named + 2) * time.Minute)
+	f.EditedAt, f.Ledger.Watermark = f.CreatedAt, f.CreatedAt
+	d := trigger.Decide(f)
+	if want := f.Now.Add(-named * time.Minute); len(d.Claims) != 1 || !d.Claims[0].Slot.Equal(want) || d.Ledger.Recent[0].Reason != run.ReasonSuperseded || d.Ledger.Recent[0].Count > 1 {
+		t.Errorf("claimed %+v, want the slot of %s: %+v", d.Claims, want, d.Ledger.Recent)
 	}
 }
 

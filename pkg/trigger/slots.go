@@ -88,11 +88,12 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 
 // newestRunnable is the instant of the last due slot that could still start; the ones
 // before it are superseded under catchUp: latest. Zero: none could. It goes back from now,
-// to where all that came before is too late, or paused, or skipped.
+// to where all that came before is too late, or paused, or skipped. It passes no more than the
+// minutes of the longest jitter, the slots that a skip names, and one for each run.
 func (d *decider) newestRunnable() time.Time {
 	tooOld := d.f.Now.Add(-d.f.Spec.StartDeadline.Or(plan.DefaultStartDeadline) - maxJitter - time.Second)
 	slot, due := d.set.Last(d.f.Now)
-	for range maxSlots {
+	for {
 		if !due || !slot.At.After(d.out.Ledger.Watermark) || slot.At.Before(tooOld) || d.nothingBefore(slot.At) {
 			return time.Time{}
 		}
@@ -106,7 +107,6 @@ func (d *decider) newestRunnable() time.Time {
 			slot, due = d.set.Last(slot.At.Add(-time.Second))
 		}
 	}
-	return slot.At // what came before is not looked at: none of it starts
 }
 
 // nothingBefore says whether neither the slot at an instant nor any before it could start: of a

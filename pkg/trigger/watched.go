@@ -41,12 +41,15 @@ func (d *decider) watched() {
 	}
 }
 
-// pacedPlan says whether the plan may have one more run by what it watches, and notes that it
-// has.
+// pacedPlan says whether the plan may have one more run by a label or by what it watches, and
+// notes that it has.
 func (d *decider) pacedPlan(what string) bool {
 	paced, again, may := d.out.Ledger.Pace(d.f.Now)
 	if !may {
-		d.waiting = fmt.Sprintf("%s waits until %s: changes of what the plan watches have had %d runs one after another; from here on they have one in %s. Plans that watch what each other makes never end by themselves", what, again.UTC().Format(time.RFC3339), ledger.PlanBurst, ledger.PlanPeriod)
+		d.waiting = fmt.Sprintf("%s waits until %s: labels and watched changes of this plan have had %d runs one after another; from here on they have one in %s", what, again.UTC().Format(time.RFC3339), ledger.PlanBurst, ledger.PlanPeriod)
+		if len(d.f.Spec.Triggers.Watch) > 0 {
+			d.waiting += ". Plans that watch what each other makes never end by themselves"
+		}
 		d.wakeAt(again)
 		return false
 	}

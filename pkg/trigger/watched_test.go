@@ -103,6 +103,7 @@ func TestWhatAChangeOfAWatchedObjectAsksFor(t *testing.T) {
 // they slow down to what is earned, and say why.
 func TestTwoPlansThatMakeNewObjectsForEachOtherComeToRest(t *testing.T) {
 	allow := policy(plan.Allow)
+	watches := func(f *trigger.Facts) { f.Spec.Triggers.Watch = []plan.Watch{{Kind: "Pod"}} }
 	now := coretest.Clock("01:00")
 	ledgers := [2]*ledger.Ledger{coretest.Facts("01:00").Ledger, coretest.Facts("01:00").Ledger}
 	waits, runs, made := [2][]string{{"0"}, nil}, 0, 0
@@ -110,7 +111,7 @@ func TestTwoPlansThatMakeNewObjectsForEachOtherComeToRest(t *testing.T) {
 	minute := func() (began int) {
 		for end := now.Add(time.Minute); now.Before(end); now = now.Add(time.Second) {
 			for i := range ledgers {
-				edits := []edit{allow}
+				edits := []edit{allow, watches}
 				for _, uid := range waits[i] {
 					edits = append(edits, changed(uid))
 				}

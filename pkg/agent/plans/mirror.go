@@ -37,7 +37,7 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 	}
 	if moved(*m, known) {
 		c.takeMirror(ctx, k)
-		*m = store.Mirror{}
+		*m = store.Mirror{Seen: m.Seen}
 	}
 	if known.Spec.Target == nil {
 		*m = store.Mirror{}
@@ -67,7 +67,7 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 			}
 		}
 	}
-	values, says := map[string]any{}, m.Digest != ""
+	values, says := map[string]any{}, m.Digest != "" || m.Seen
 	for suffix, value := range map[string]string{
 		"status": word, "last-run": want[annotations.StatusLastRun], "next-run": nextRun(d), "step": step,
 	} {
@@ -121,7 +121,7 @@ func (c *Controller) takeMirror(ctx context.Context, k types.NamespacedName) {
 		return
 	}
 	values := map[string]any{}
-	for _, suffix := range []string{"status", "last-run", "next-run", "step"} {
+	for _, suffix := range annotations.MirrorSuffixes() {
 		values[annotations.Mirror(known.Mirror.Prefix, k.Name, suffix)] = nil
 	}
 	if problem := c.patchMirror(ctx, k.Namespace, *known.Mirror, false, values); problem != "" {

@@ -196,7 +196,7 @@ func (c *Controller) liveTarget(ctx context.Context, k types.NamespacedName, w c
 		c.awaitTarget(ctx, k, w, known, informer.Version(object.ResourceVersion), f.Now)
 		return readinessCheck{ready: notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", ref, object.NotReady))}, nil
 	}
-	applyTargetSkip(k, known, object, f)
+	noteAnnotations(k, known, object, f)
 	return readinessCheck{ready: trigger.Readiness{OK: true}, target: object.Facts(nil)}, nil
 }
 
@@ -262,7 +262,7 @@ func (c *Controller) labelTarget(ctx context.Context, k types.NamespacedName, kn
 		f.Ready = notReadyYet(run.ReasonTarget, targets.GoneError{Ref: *known.Spec.Target}.Error())
 	default:
 		f.Target = object.Facts(known.Spec.Triggers.Labels)
-		applyTargetSkip(k, known, object, f)
+		noteAnnotations(k, known, object, f)
 		if object.NotReady != "" && (f.Ledger == nil || f.Ledger.TargetReady != f.Target.UID) {
 			c.blockers.leave(k)
 			f.Ready = notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", known.Spec.Target, object.NotReady))
@@ -298,8 +298,10 @@ func (c *Controller) waitFor(k types.NamespacedName, by blocker, ready trigger.R
 	return ready
 }
 
-// applyTargetSkip lets the users of a target skip the plan's slots there.
-func applyTargetSkip(k types.NamespacedName, known *store.CachedPlan, object *targets.Object, f *trigger.Facts) {
+// noteAnnotations notes whether the plan's mirror stands on its target, and lets the target's users
+// skip the plan's slots there.
+func noteAnnotations(k types.NamespacedName, known *store.CachedPlan, object *targets.Object, f *trigger.Facts) {
+	known.Mirror.Seen = annotations.MirroredOn(object.Annotations, known.Spec.MirrorPrefix, k.Name)
 	if annotations.SkippedOn(object.Annotations, known.Spec.MirrorPrefix, k.Name) {
 		f.Intent.Skip.All = true
 	}

@@ -718,6 +718,57 @@ func TestTheMirrorOfAnEarlierPlanOfTheNameGoes(t *testing.T) {
 	})
 }
 
+// So does one that has nothing to say itself: it has no schedule, and never ran. Where nothing
+// stands it writes nothing.
+func TestAPlanThatSaysNothingTakesTheMirrorOfAnEarlierOneAway(t *testing.T) {
+	labels := "triggers: {labels: [example.org/restart]}\n"
+	for name, c := range map[string]struct {
+		triggers string
+		left     string // of which plan
+		late     bool   // its target is ready later
+		writes   bool
+	}{
+		"a manual plan":                         {left: "nightly", writes: true},
+		"a manual plan, of a target to come":    {left: "nightly", late: true, writes: true},
+		"a plan with labels":                    {triggers: labels, left: "nightly", writes: true},
+		"a manual plan beside another's mirror": {left: "other"},
+		"a plan with labels beside another's":   {triggers: labels, left: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				key := annotations.Mirror("mirror.maint.dev", c.left, "status")
+				mirror := map[string]string{key: "running"}
+				d := deployment(!c.late, nil)
+				d.SetAnnotations(mirror)
+				w.api.Put(d)
+				w.plan("nightly", orders+c.triggers+hook)
+				w.begins()
+				w.after(2 * time.Second)
+				if c.late {
+					d := deployment(true, nil)
+					d.SetAnnotations(mirror)
+					w.api.Put(d)
+					w.after(5 * time.Minute)
+				}
+				if c.writes {
+					mirror = nil
+				}
+				w.begins() // writes nothing again
+				w.after(time.Minute)
+				patches := 0
+				for _, line := range w.api.Log() {
+					if line == "maint-runner patch deployments shop/orders" {
+						patches++
+					}
+				}
+				if got := w.api.Get("deployments", shop, "orders").GetAnnotations(); got[key] != mirror[key] || c.writes != (patches == 1) || patches > 1 {
+					t.Errorf("the target says %v after %d patches", got, patches)
+				}
+			})
+		})
+	}
+}
+
 // A plan may take another prefix or another target: the former mirror would say for ever that
 // something runs.
 func TestTheMirrorMovesWithItsPlan(t *testing.T) {

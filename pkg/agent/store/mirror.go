@@ -12,6 +12,7 @@ type Mirror struct {
 	Digest  string    // of what was written last
 	Problem string    // why it could not be written
 	Again   time.Time // when to try again
+	Seen    bool      // on the target, when that was looked at last; a plan of the same name may have left it
 	// On, Prefix and Account are where it stands and who writes it.
 	On      *plan.ObjectRef
 	Prefix  string

@@ -59,8 +59,11 @@ func Slim(u *unstructured.Unstructured, where client.ClusterIdentity) *Object {
 	t.Labels, t.ManagedFields, t.DeletionTimestamp = u.GetLabels(), u.GetManagedFields(), u.GetDeletionTimestamp()
 	t.Annotations = map[string]string{}
 	for k, v := range u.GetAnnotations() {
-		if strings.HasPrefix(k, annotations.StatusPrefix) || strings.HasSuffix(k, annotations.MirrorSkip) {
+		switch {
+		case strings.HasPrefix(k, annotations.StatusPrefix) || strings.HasSuffix(k, annotations.MirrorSkip):
 			t.Annotations[k] = v
+		case annotations.MaybeMirror(k):
+			t.Annotations[k] = "" // its being there is enough, and others may have such keys
 		}
 	}
 	return t

@@ -148,7 +148,7 @@ func TestWhatDecisionsLookAtOfATarget(t *testing.T) {
 	u.SetLabels(map[string]string{"go": "yes", "other": "1"})
 	u.SetAnnotations(map[string]string{
 		annotations.Handled("go"): "3", annotations.Handled("no"): "-1", annotations.Handled("word"): "x", annotations.Handled("huge"): "99999999999999999999",
-		"kubectl.kubernetes.io/last-applied-configuration": "{}",
+		"kubectl.kubernetes.io/last-applied-configuration": "{}", "mirror.maint.dev/nightly-status": "running", "example.org/their-status": strings.Repeat("x", 1000),
 	})
 	slim := Slim(u, client.ClusterIdentity{})
 	want := &trigger.Target{UID: "uid", Labels: map[string]trigger.TargetLabel{"go": {Value: "yes"}}, Handled: map[string]int64{"go": 3}}
@@ -157,6 +157,9 @@ func TestWhatDecisionsLookAtOfATarget(t *testing.T) {
 	}
 	if _, kept := slim.Annotations["kubectl.kubernetes.io/last-applied-configuration"]; kept {
 		t.Error("an annotation of somebody else is kept")
+	}
+	if !annotations.MirroredOn(slim.Annotations, "mirror.maint.dev", "nightly") || annotations.MirroredOn(slim.Annotations, "mirror.maint.dev", "daily") || slim.Annotations["example.org/their-status"] != "" {
+		t.Errorf("of mirrors it keeps %q", slim.Annotations)
 	}
 }
 
