@@ -120,6 +120,7 @@ func (d *decider) begin() {
 		r := d.records[t.Name]
 		switch {
 		case d.f.Keep:
+		case d.f.Forbidden != "" && (r == nil || r.Operation == Wake && r.State == Awake): // it would begin anew
 		case r == nil && (d.f.Blocked[t.Name] != "" || slices.Contains(d.f.Missing, t.Name)): // what sleeps of it would be forgotten
 		case r != nil && r.Operation == Wake && r.State == Awake:
 			d.records[t.Name] = r.anew(d.f, t)
@@ -166,7 +167,7 @@ func (r *Record) anew(f Facts, t Target) *Record {
 		return &out
 	}
 	for _, res := range r.Resources {
-		again := Resource{ID: res.ID, UID: res.UID, Before: res.Before, CapturedAt: res.CapturedAt, RestoredAt: res.RestoredAt, Kind: res.Kind, Units: res.Units, Slept: res.seconds(f.Now)}
+		again := Resource{ID: res.ID, UID: res.UID, Before: res.Before, CapturedAt: res.CapturedAt, RestoredAt: res.RestoredAt, Kind: res.Kind, Units: res.Units, Slept: res.seconds(f.Now), UnitSlept: res.UnitSeconds(f.Now)}
 		if again.RestoredAt == nil {
 			again.RestoredAt = new(f.Now)
 		}
@@ -385,7 +386,7 @@ func (d *decider) phase() {
 		d.out.Message = fmt.Sprintf("the restore data of %s is gone: nobody knows how it was before it was put to sleep; wake it by hand, and say so with %s", strings.Join(d.f.Missing, ", "), intent.Command(d.f.Namespace, "trigger", d.f.Plan))
 	case len(d.f.Blocked) > 0:
 		d.out.Phase, d.out.Message = InError, d.f.Blocked[slices.Min(slices.Collect(maps.Keys(d.f.Blocked)))]
-	case n == 0:
+	case n == 0, d.f.Sleep && d.f.Forbidden != "" && len(states[Awake]) == n:
 		d.out.Phase = Active
 		if d.f.Sleep && d.f.Forbidden != "" {
 			d.out.Message = "does not fall asleep: " + d.f.Forbidden
@@ -415,7 +416,7 @@ func (d *decider) keptAsleep(waiting []string) string {
 	if d.f.Sleep || d.f.Keep || len(waiting) == 0 {
 		return ""
 	}
-	return "; asleep until then: " + strings.Join(waiting, ", ") + "; with behavior.mode BestEffort they wake all the same"
+	return "; these sleep until it is awake: " + strings.Join(waiting, ", ") + "; with behavior.mode BestEffort they wake all the same"
 }
 
 // settled says whether nothing more happens by itself but retries.

@@ -160,7 +160,7 @@ func TestWhatIsDoneNext(t *testing.T) {
 			"WakingUp: 0 of 3 targets are awake", "write db wake Pending: waits for app", "write other wake Running", "wake other", "again in 1m0s",
 		}},
 		"strict: what waits for one that does not wake sleeps on, and it is said": {toldToWake(Strategy{}, "a b c", "a Pending", "b Pending", "c Failed"), []string{
-			"Error: c failed: boom; asleep until then: a, b; with behavior.mode BestEffort they wake all the same", "write a wake Pending: waits for b", "write b wake Pending: waits for c", "again in 1m0s",
+			"Error: c failed: boom; these sleep until it is awake: a, b; with behavior.mode BestEffort they wake all the same", "write a wake Pending: waits for b", "write b wake Pending: waits for c", "again in 1m0s",
 		}},
 		"strict: a pause keeps it asleep, too": {toldToWake(Strategy{}, "a b", "a Pending", "b Failed").with(func(f *Facts) { f.Keep = true }), []string{"Error: b failed: boom", "again in 1m0s"}},
 		"strict, and edited to best effort: what waits for one that does not wake wakes": {toldToWake(Strategy{}, "a b c", "a Pending", "b Pending", "c Failed").edited(BestEffort), []string{

@@ -147,18 +147,22 @@ type Resource struct {
 	// since when.
 	Left   string     `json:"left,omitempty"`
 	LeftAt *time.Time `json:"leftAt,omitempty"`
-	// Kind and Units are what is counted while it sleeps, as Observation has them, and Slept
-	// the seconds that it slept in this cycle before AsleepAt.
-	Kind  string             `json:"kind,omitempty"`
-	Units map[string]float64 `json:"units,omitempty"`
-	Slept int64              `json:"slept,omitempty"`
+	// Kind and Units are what is counted while it sleeps, as Observation has them, and PartUnits
+	// what of them sleeps since AsleepAt; nil: all.
+	Kind      string             `json:"kind,omitempty"`
+	Units     map[string]float64 `json:"units,omitempty"`
+	PartUnits map[string]float64 `json:"partUnits,omitempty"`
+	// Slept are the seconds that it slept in this cycle before AsleepAt, and UnitSlept those of
+	// each unit; nil: Units slept all that time.
+	Slept     int64              `json:"slept,omitempty"`
+	UnitSlept map[string]float64 `json:"unitSlept,omitempty"`
 	// Revived is how often something that is not a person put it back meanwhile, and it
 	// was put to sleep again; the next time is not before NotBefore.
 	Revived   int        `json:"revived,omitempty"`
 	RevivedBy string     `json:"revivedBy,omitempty"` // the last time
 	NotBefore *time.Time `json:"notBefore,omitempty"`
-	// AwakeAt is since when it was seen awake because something put it back, until it is put
-	// to sleep again: meanwhile no hours are counted.
+	// AwakeAt is since when it was seen awake because something put it back, or because somebody
+	// started all of it, until it sleeps again: meanwhile no hours are counted.
 	AwakeAt *time.Time `json:"awakeAt,omitempty"`
 }
 
@@ -178,9 +182,9 @@ type Observation struct {
 	Before json.RawMessage    // awake: what is to be put back
 	Kind   string             // what it is, for people and prices; empty: as the type of its target
 	Units  map[string]float64 // awake: what runs of it and costs, as {"m5.large": 1} or {"cpu": 1.5, "memoryGiB": 4}; asleep: what of that still sleeps, nil: all
-	// LeftOut says why it is not put to sleep although it was asked for, and Theirs what
+	// LeftOut says why it is not put to sleep although it was asked for, and StartedInPart what
 	// somebody started of it while it sleeps: that runs on.
-	LeftOut, Theirs string
+	LeftOut, StartedInPart string
 	// Machines are those that stop with it: their ids in their cloud, as i-0123456789abcdef0
 	// or aws:///eu-central-1a/i-0123456789abcdef0.
 	Machines []string
@@ -230,7 +234,7 @@ func (r Record) ToSleep(seen []Observation, now time.Time) Step {
 		i := known.of(o)
 		switch {
 		case i < 0 && o.LeftOut != "" && !o.Gone:
-			s.Record.leaveOut(o.ID, o.LeftOut)
+			s.Record.mention(o.ID, o.LeftOut)
 		case i < 0 && (o.Gone || o.Asleep):
 		case i < 0 && !o.Awake: // somebody else is about it: what it will be is not known yet
 			s.Done = false
@@ -265,7 +269,7 @@ func (s *Step) replaced(seen []Observation, now time.Time) {
 // mostLeftOut is how many of them are told.
 const mostLeftOut = 20
 
-func (r *Record) leaveOut(id, why string) {
+func (r *Record) mention(id, why string) {
 	switch n := len(r.LeftOut); {
 	case n < mostLeftOut:
 		r.LeftOut = append(r.LeftOut, id+": "+why)
@@ -315,21 +319,14 @@ func (s *Step) sleep(o Observation, i int, now time.Time) {
 	case o.Asleep && unsettled(res.WokenAt, o, now): // it may be on its way up, and not be shown so yet
 		s.wait(res.WokenAt.Add(o.Lag))
 	case o.Asleep:
-		if res.AwakeAt != nil { // what put it back let it go
-			res.Slept, res.AsleepAt, res.AwakeAt = res.seconds(now), nil, nil
-		}
-		res.AsleepAt = cmp.Or(res.AsleepAt, &now)
-		res.RestoredAt, res.WokenAt, res.StartingAt, res.AskedAt = nil, nil, nil, nil
-		if o.Units != nil {
-			res.Units = o.Units
-		}
-		if o.Theirs != "" {
-			s.Record.leaveOut(o.ID, o.Theirs)
+		res.sleeps(o, now)
+		if o.StartedInPart != "" {
+			s.Record.mention(o.ID, o.StartedInPart)
 		}
 	case !o.Awake: // on its way, one or the other
 		s.due(i, o)
 	case res.RestoredAt != nil || res.WokenAt != nil: // it is awake again by our doing, and is put to sleep anew
-		*res = Resource{ID: res.ID, UID: res.UID, Before: o.Before, CapturedAt: now, Revived: res.Revived, RevivedBy: res.RevivedBy, Kind: o.Kind, Units: o.Units, Slept: res.seconds(now)}
+		*res = Resource{ID: res.ID, UID: res.UID, Before: o.Before, CapturedAt: now, Revived: res.Revived, RevivedBy: res.RevivedBy, Kind: o.Kind, Units: o.Units, Slept: res.seconds(now), UnitSlept: res.UnitSeconds(now)}
 		s.ask(i, o, now)
 	case res.AsleepAt == nil:
 		if !equal(res.Before, o.Before) { // changed before anything was done
@@ -339,6 +336,29 @@ func (s *Step) sleep(o Observation, i int, now time.Time) {
 	default:
 		s.revived(o, i, now)
 	}
+}
+
+// sleeps is a resource that is seen asleep, or what somebody left asleep of it.
+func (r *Resource) sleeps(o Observation, now time.Time) {
+	part := o.Units
+	if maps.Equal(part, r.Units) {
+		part = nil
+	}
+	switch none := part != nil && len(part) == 0; {
+	case none:
+		r.AwakeAt = cmp.Or(r.AwakeAt, &now)
+	case r.AwakeAt != nil || !maps.Equal(part, r.PartUnits): // what put it back let it go, or another part of it sleeps
+		r.bank(now)
+		r.PartUnits = part
+	}
+	r.AsleepAt = cmp.Or(r.AsleepAt, &now)
+	r.RestoredAt, r.WokenAt, r.StartingAt, r.AskedAt = nil, nil, nil, nil
+}
+
+// bank adds up what has slept, so that what sleeps from now on may be another part of it.
+func (r *Resource) bank(now time.Time) {
+	r.Slept, r.UnitSlept = r.seconds(now), r.UnitSeconds(now)
+	r.AsleepAt, r.AwakeAt, r.PartUnits = nil, nil, nil
 }
 
 // ask has a resource asked to sleep, and remembers when where that does not show at once.
@@ -384,8 +404,8 @@ func (s *Step) revived(o Observation, i int, now time.Time) {
 		}
 		res.Revived++
 		res.RevivedBy = o.RevivedBy
-		res.Slept = res.seconds(now)
-		res.NotBefore, res.AsleepAt, res.AwakeAt = new(now.Add(min(pause, longestRevivalPause))), nil, nil
+		res.bank(now)
+		res.NotBefore = new(now.Add(min(pause, longestRevivalPause)))
 		s.ask(i, o, now)
 	}
 }
@@ -482,15 +502,39 @@ func byPlace(seen []Observation) map[place]int {
 // leave has a resource left alone until the cycle is over.
 func (r *Resource) leave(why string, now time.Time) { r.Left, r.LeftAt = why, &now }
 
-// PutBack says whether something put a resource back while it slept, and it is awake until it
-// is put to sleep again.
-func (r Resource) PutBack() bool {
+// RevivedNow says whether something put a resource back while it slept, or somebody started all
+// of it, and it is awake until it sleeps again.
+func (r Resource) RevivedNow() bool {
 	return r.AwakeAt != nil && r.WokenAt == nil && r.RestoredAt == nil && r.Left == ""
 }
 
 // SleptFor is how long a resource has slept in its cycle.
 func (r Resource) SleptFor(now time.Time) time.Duration {
 	return time.Duration(r.seconds(now)) * time.Second
+}
+
+// UnitSeconds is how long each unit of a resource has slept in its cycle, in seconds; nil: it
+// has none.
+func (r Resource) UnitSeconds(now time.Time) map[string]float64 {
+	if len(r.Units)+len(r.UnitSlept) == 0 {
+		return nil
+	}
+	out := map[string]float64{}
+	maps.Copy(out, r.UnitSlept)
+	before, part := float64(r.Slept), r.PartUnits
+	since := float64(r.seconds(now)) - before
+	for unit, n := range r.Units {
+		if r.UnitSlept == nil {
+			out[unit] += n * before
+		}
+		if part == nil {
+			out[unit] += n * since
+		}
+	}
+	for unit, n := range part {
+		out[unit] += n * since
+	}
+	return out
 }
 
 func (r Resource) seconds(now time.Time) int64 {
@@ -548,7 +592,7 @@ func (r Record) Sleeping() int {
 func (r Record) Asleep() int {
 	n := 0
 	for _, res := range r.Resources {
-		if res.AsleepAt != nil && res.WokenAt == nil && res.RestoredAt == nil && res.Left == "" && !res.PutBack() {
+		if res.AsleepAt != nil && res.WokenAt == nil && res.RestoredAt == nil && res.Left == "" && !res.RevivedNow() {
 			n++
 		}
 	}

@@ -203,7 +203,7 @@ func TestHoursEndWhenAResourceIsSeenAwake(t *testing.T) {
 			if got := r.Resources[0].SleptFor(evening.Add(4 * hour)); got != c.slept || r.Asleep() != c.asleep {
 				t.Errorf("%d are asleep, and it slept %s, want %d and %s", r.Asleep(), got, c.asleep, c.slept)
 			}
-			if got := r.Resources[0].PutBack(); got != (len(c.then) == 0) {
+			if got := r.Resources[0].RevivedNow(); got != (len(c.then) == 0) {
 				t.Errorf("that it is put back is %t", got)
 			}
 		})
@@ -239,24 +239,73 @@ func TestWhatIsLeftOutIsSaid(t *testing.T) {
 	}
 }
 
-// Of something that sleeps somebody may start a part: that is said as long as it runs, and does
-// not count as asleep any more.
+// Of something that sleeps somebody may start a part, or all: that is said as long as it runs, and
+// does not count as asleep from when it is seen until it is stopped again.
 func TestWhatSomebodyStartsOfWhatSleepsIsSaidAndNotCounted(t *testing.T) {
-	r := Record{Operation: Shutdown, Resources: []Resource{{ID: "web", UID: "u1", Before: json.RawMessage("3"), AsleepAt: &evening, Units: map[string]float64{"m5.large": 3}}}}
-	partly := sight(0, 0, func(o *Observation) { o.Theirs, o.Units = "somebody started i-1", map[string]float64{"m5.large": 2} })
-	for _, c := range []struct {
-		seen  Observation
-		said  string
-		units float64
-	}{{sight(0, 0), "", 3}, {partly, "web: somebody started i-1", 2}, {sight(0, 0), "", 2}} {
-		step := r.ToSleep([]Observation{c.seen}, evening.Add(time.Hour))
-		r = step.Record.Passed(step.Done, "", 3, evening)
-		if got := r.Resources[0]; !step.Done || len(step.Due) > 0 || got.Left != "" || !got.AsleepAt.Equal(evening) || r.Message != c.said || got.Units["m5.large"] != c.units {
-			t.Errorf("%q: it says %q of %+v", c.said, r.Message, step)
-		}
+	const hour = time.Hour
+	running := func(asleep float64) Observation {
+		return sight(0, 0, func(o *Observation) {
+			o.StartedInPart, o.Units = "somebody started some", map[string]float64{}
+			if asleep > 0 {
+				o.Units["m5.large"] = asleep
+			}
+		})
 	}
-	if step := r.ToWake([]Observation{partly}, evening.Add(2*time.Hour)); len(step.Due) != 1 {
-		t.Errorf("it does not wake: %+v", step)
+	type seen struct {
+		after time.Duration
+		Observation
+	}
+	for name, c := range map[string]struct {
+		seen         []seen
+		hours, units float64 // at the tenth hour
+		asleep       int
+	}{
+		"nothing":                   {[]seen{{9 * hour, sight(0, 0)}}, 10, 40, 1},
+		"one, late":                 {[]seen{{9 * hour, running(3)}}, 10, 9*4 + 3, 1},
+		"one, and stops it again":   {[]seen{{1 * hour, running(3)}, {2 * hour, running(3)}, {5 * hour, sight(0, 0)}}, 10, 4 + 4*3 + 5*4, 1},
+		"one after the other":       {[]seen{{1 * hour, running(3)}, {2 * hour, running(2)}}, 10, 4 + 3 + 8*2, 1},
+		"all":                       {[]seen{{4 * hour, running(0)}, {6 * hour, running(0)}}, 4, 16, 0},
+		"all, and stops them again": {[]seen{{4 * hour, running(0)}, {5 * hour, sight(0, 0)}}, 9, 36, 1},
+		"all, and stops one again":  {[]seen{{4 * hour, running(0)}, {5 * hour, running(1)}}, 9, 16 + 5, 1},
+		"one, and then all":         {[]seen{{1 * hour, running(3)}, {2 * hour, running(0)}}, 2, 4 + 3, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Record{Operation: Shutdown, Resources: []Resource{{ID: "web", UID: "u1", Before: json.RawMessage("3"), AsleepAt: &evening, Units: map[string]float64{"m5.large": 4}}}}
+			for _, one := range c.seen {
+				step := r.ToSleep([]Observation{one.Observation}, evening.Add(one.after))
+				r = step.Record.Passed(step.Done, "", 3, evening)
+				if got := r.Resources[0]; !step.Done || len(step.Due) > 0 || got.Left != "" || (r.Message == "web: somebody started some") != (one.StartedInPart != "") {
+					t.Errorf("it says %q of %+v", r.Message, step)
+				}
+			}
+			res := r.Resources[0]
+			for _, now := range []time.Time{evening.Add(10 * hour), evening.Add(12 * hour)} {
+				if now.After(evening.Add(10 * hour)) { // nothing is counted from the morning on
+					res.WokenAt = new(evening.Add(10 * hour))
+				}
+				if got, units := res.SleptFor(now).Hours(), res.UnitSeconds(now)["m5.large"]/3600; got != c.hours || units != c.units || r.Asleep() != c.asleep || res.Units["m5.large"] != 4 {
+					t.Errorf("%d sleep, and slept %v hours and %v of the units, want %d, %v and %v: %+v", r.Asleep(), got, units, c.asleep, c.hours, c.units, res)
+				}
+			}
+			if step := r.ToWake([]Observation{running(2)}, evening.Add(10*hour)); len(step.Due) != 1 {
+				t.Errorf("it does not wake: %+v", step)
+			}
+		})
+	}
+}
+
+// What has slept stays counted by the units that it had then.
+func TestWhatIsPutToSleepAnewWithOtherUnitsCountsEachForItsTime(t *testing.T) {
+	cpu := func(n float64) func(*Observation) {
+		return func(o *Observation) { o.Units = map[string]float64{"cpu": n} }
+	}
+	r := seenBy(t, Record{Plan: "nights", Target: "apps"}, []look{
+		sees(0, "due web, web was 3", sight(3, 3, cpu(1))), sees(0, "done, web was 3 asleep", sight(0, 0)),
+		wakes(time.Hour, "due web, web was 3 asleep woken", sight(0, 0)), wakes(time.Hour, "done, web was 3 asleep woken restored", sight(3, 3)),
+		sees(2*time.Hour, "due web, web was 6", sight(6, 6, cpu(2))), sees(2*time.Hour, "done, web was 6 asleep", sight(0, 0)),
+	})
+	if got := r.Resources[0].UnitSeconds(evening.Add(3 * time.Hour)); got["cpu"] != 3600+2*3600 {
+		t.Errorf("it counts %v", got)
 	}
 }
 

@@ -35,8 +35,8 @@ func SleptIn(records []hibernate.Record, now time.Time) []ledger.Slept {
 			}
 			one.Resources++
 			one.Hours += hours
-			for unit, n := range res.Units {
-				one.UnitHours[unit] += n * hours
+			for unit, seconds := range res.UnitSeconds(now) {
+				one.UnitHours[unit] += seconds / time.Hour.Seconds()
 			}
 		}
 		for _, kind := range slices.Sorted(maps.Keys(byKind)) {

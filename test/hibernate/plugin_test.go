@@ -187,7 +187,7 @@ func TestWhatGitOpsPutsBackIsNotCountedAsAsleep(t *testing.T) {
 		return r.Revived == 1 && r.AsleepAt != nil && l.replicas("orders") == 0, fmt.Sprintf("%+v", r)
 	})
 	reconciles()
-	l.eventually("it is seen awake", func() (bool, string) { r := resource(); return r.PutBack(), fmt.Sprintf("%+v", r) })
+	l.eventually("it is seen awake", func() (bool, string) { r := resource(); return r.RevivedNow(), fmt.Sprintf("%+v", r) })
 	l.tells("restore show nights", 0, "awake: kustomize-controller puts it back")
 	l.tells("restore list -o jsonpath={.items[0].sleeping}", 0, "0")
 	before := resource().SleptFor(time.Now())

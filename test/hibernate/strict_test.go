@@ -41,7 +41,7 @@ func TestAStrictPlanKeepsAsleepWhatWaitsUntilItsModeIsEdited(t *testing.T) {
 	l.hold("asleep", hibernate.Hibernated)
 	l.place("db", `{"nowhere":"is"}`)
 	l.annotate("nights", map[string]string{annotations.HoldState: "awake"})
-	l.phaseOf("nights", hibernate.InError, "asleep until then: web; with behavior.mode BestEffort they wake all the same")
+	l.phaseOf("nights", hibernate.InError, "these sleep until it is awake: web; with behavior.mode BestEffort they wake all the same")
 	if web, db := l.replicas("web"), l.replicas("db"); web != 0 || db != 2 {
 		t.Errorf("web has %d, db %d", web, db)
 	}

@@ -60,7 +60,7 @@ type resource struct {
 	Before     any        `json:"before"`
 	CapturedAt time.Time  `json:"capturedAt"`
 	AsleepAt   *time.Time `json:"asleepAt,omitempty"`
-	AwakeAt    *time.Time `json:"awakeAt,omitempty"` // since when it is awake because something put it back
+	AwakeAt    *time.Time `json:"awakeAt,omitempty"` // since when it is awake because something put it back, or somebody started all of it
 	WokenAt    *time.Time `json:"wokenAt,omitempty"`
 	RestoredAt *time.Time `json:"restoredAt,omitempty"`
 	Left       string     `json:"left,omitempty"`
@@ -234,7 +234,9 @@ func stateOf(r hibernate.Resource) string {
 		return "awake"
 	case r.WokenAt != nil:
 		return "waking"
-	case r.PutBack():
+	case r.RevivedNow() && r.RevivedBy == "":
+		return "awake: somebody started all of it"
+	case r.RevivedNow():
 		return "awake: " + r.RevivedBy + " puts it back"
 	case r.AsleepAt != nil:
 		return "asleep"

@@ -42,14 +42,14 @@ func NewRestore(cm *corev1.ConfigMap) Restore {
 func (r Restore) Of() string { return cmp.Or(r.Object.Labels[annotations.LabelPlan], r.Record.Plan) }
 
 // Count is how many of its resources sleep, or are on the way, and how many are left as
-// they are. What something put back meanwhile does not sleep.
+// they are. What something put back meanwhile, or somebody started, does not sleep.
 func (r Restore) Count() (sleeping, left int) {
 	sleeping = r.Record.Sleeping()
 	for _, res := range r.Record.Resources {
 		switch {
 		case res.Left != "":
 			left++
-		case res.PutBack():
+		case res.RevivedNow():
 			sleeping--
 		}
 	}

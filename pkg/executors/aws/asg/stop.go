@@ -98,7 +98,7 @@ func (s stops) observed(g types.AutoScalingGroup, op hibernate.Operation, record
 		return o // its instances come or go
 	case sleepsFor(recorded) && s.owed(g, was):
 		o.Asleep = true
-		o.Theirs, o.Units = theirs(up, was.resumed(g)), asleepUnits(members, up)
+		o.StartedInPart, o.Units = startedInPart(up, was.resumed(g)), asleepUnits(members, up)
 		return o
 	case told(g), op == hibernate.Wake && unfinished(recorded) && s.owed(g, was):
 		o.Asleep, o.Starting = len(up)+len(stopping) == 0, len(starting) > 0
@@ -155,8 +155,8 @@ func (was stoppedBefore) foundFirst(now stoppedBefore) stoppedBefore {
 	return now
 }
 
-// theirs says what somebody started and resumed of a group that sleeps; empty: nothing.
-func theirs(up, resumed []string) string {
+// startedInPart says what somebody started and resumed of a group that sleeps; empty: nothing.
+func startedInPart(up, resumed []string) string {
 	var did []string
 	if len(up) > 0 {
 		did = append(did, fmt.Sprintf("started its instances %s", listed(up)))
