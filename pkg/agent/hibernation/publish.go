@@ -48,10 +48,10 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 		if v.token != "" {
 			want[annotations.StatusTrigger] = v.token
 		}
-		if v.facts.Sleep && v.facts.Until != nil && (phase == hibernate.Hibernated || phase == hibernate.Hibernating) {
-			want[annotations.StatusWakes] = v.facts.Until.UTC().Format(time.RFC3339)
+		if v.facts.Sleep && v.wakes != nil && (phase == hibernate.Hibernated || phase == hibernate.Hibernating) {
+			want[annotations.StatusWakes] = v.wakes.UTC().Format(time.RFC3339)
 		}
-		if !v.facts.Sleep && known.table != nil && v.facts.Until != nil {
+		if !v.facts.Sleep && known.table != nil && v.newer == "" && v.facts.Until != nil {
 			want[annotations.StatusSleeps] = v.facts.Until.UTC().Format(time.RFC3339)
 		}
 		return want
@@ -65,6 +65,10 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 // phaseOf is the phase as people see it.
 func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 	switch {
+	case v.newer != "" && d.Phase == hibernate.Active:
+		return hibernate.Invalid, v.newer
+	case v.newer != "":
+		d.Message += "; " + v.newer
 	case len(v.faults) > 0 && len(v.facts.Records) == 0:
 		return hibernate.Invalid, v.faults[0].String()
 	case d.Phase == hibernate.Active && v.paused:

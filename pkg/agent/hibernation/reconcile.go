@@ -37,8 +37,6 @@ type parsedPlan struct {
 	spec   hibernate.Spec
 	faults document.Faults
 	table  *hibernate.Timetable // nil: the plan cannot be read
-	// lookAgain has a plan looked at again that is as it was: what cannot be read is its ledger.
-	lookAgain bool
 }
 
 // textOf tells apart what plans are read from.
@@ -88,15 +86,14 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	}
 	known := c.known(k, cm)
 	slots, err := c.ledger(ctx, k, cm, known)
-	if errors.Is(err, annotations.ErrNewer) {
-		known, err = known.withoutLedger(err), nil
-	}
-	if err != nil && len(stored) == 0 {
+	newer := errors.Is(err, annotations.ErrNewer)
+	if err != nil && !newer && len(stored) == 0 {
 		return time.Time{}, err
 	}
 	v := c.view(k, cm, known, stored, slots)
-	if known.lookAgain {
-		v.again = queue.Soonest(v.again, c.Now().Add(time.Minute))
+	if newer {
+		v.withoutLedger(err)
+		v.again, err = queue.Soonest(v.again, c.Now().Add(time.Minute)), nil
 	}
 	defer c.records.release(k)
 	c.readiness(ctx, k, known, &v)
@@ -122,8 +119,8 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		return c.soon(err)
 	}
 	untold := c.publish(ctx, k, cm, known, v, d)
-	if untold != nil {
-		d.Closed = nil // its status still says that it sleeps
+	if untold != nil || v.newer != "" {
+		d.Closed = nil // its status still says that it sleeps, or its ledger cannot say that it slept
 	}
 	untold = errors.Join(untold, err, c.record(ctx, k, cm, known, v, d))
 	again, err := c.finish(ctx, k, stored, d) // what sleeps wakes, whatever could not be said
@@ -146,7 +143,7 @@ func (c *Controller) notifyAhead(ctx context.Context, k types.NamespacedName, cm
 			return c.Status.Claim(ctx, cm, &known.written, annotations.StatusToldAhead, told)
 		},
 	}
-	if !v.facts.Sleep && !v.paused && !known.spec.DryRun && known.table != nil && v.facts.Until != nil {
+	if !v.facts.Sleep && !v.paused && !known.spec.DryRun && known.table != nil && v.newer == "" && v.facts.Until != nil {
 		coming.At = *v.facts.Until
 		coming.Words = "It is to be put to sleep at " + coming.At.UTC().Format(time.RFC3339) + ": " + targetNames(known.spec)
 	}
@@ -222,12 +219,6 @@ func parse(cm *corev1.ConfigMap) *parsedPlan {
 	return p
 }
 
-// withoutLedger is a plan whose ledger a newer version wrote: nothing falls asleep by a plan
-// whose slots are not known, and what sleeps wakes when it was to.
-func (p *cachedPlan) withoutLedger(why error) *cachedPlan {
-	return &cachedPlan{p.planMemory, &parsedPlan{from: p.from, spec: p.spec, faults: document.Faults{{Message: why.Error()}}, lookAgain: true}}
-}
-
 // view is what is known of a plan at one instant.
 type view struct {
 	facts  hibernate.Facts
@@ -238,11 +229,13 @@ type view struct {
 	why    string
 	faults document.Faults
 	again  time.Time
+	wakes  *time.Time // when what sleeps is to wake; nil: that is not known
 	token  string
 	doubt  string // why the clock is not to be trusted; empty: it is
 	// unready is why nothing could be put to sleep or woken; empty: it can be, as far as known.
 	unready string
 	ledger  *ledger.Ledger // nil: there is none yet
+	newer   string         // why the ledger cannot be read that a newer version wrote; empty: it can be
 	// gate is what policies say of falling asleep now, and its strategy; nil: nothing
 	// stands before it.
 	gate     *schedule.Verdict
@@ -324,22 +317,49 @@ func (v *view) fromSnapshots() {
 	}
 }
 
-// unreadable is a plan that cannot be read: nothing falls asleep by it, and what sleeps
-// wakes when it was to, or when somebody holds it awake: by either clock.
+// withoutLedger has nothing fall asleep by a plan whose ledger a newer version wrote, for its
+// slots are not known. What sleeps stays so as long as its schedule and people say.
+func (v *view) withoutLedger(why error) {
+	v.newer = fmt.Sprintf("its ledger cannot be read, so nothing falls asleep: %v", why)
+	v.faults = append(slices.Clone(v.faults), document.Fault{Message: v.newer})
+	v.facts.Forbidden = v.newer
+}
+
+// unreadable is a plan that cannot be read: nothing falls asleep by it. What sleeps wakes when
+// it was to, or when a hold that keeps it asleep longer ends, or when somebody holds it awake:
+// by either clock.
 func (v *view) unreadable(now, other time.Time) {
 	v.fromSnapshots()
 	v.why = "the plan cannot be read"
+	held := v.hold.Asleep && v.hold.Holds(now) && v.hold.Holds(other)
 	if !v.hold.Asleep && (v.hold.Holds(now) || v.hold.Holds(other)) {
 		v.why += "; somebody holds it awake"
 		return
 	}
 	for _, r := range v.facts.Records {
 		if at := r.Snapshot.WakeAt; at != nil && now.Before(*at) && other.Before(*at) {
-			v.facts.Sleep, v.facts.Until = true, at
+			v.facts.Sleep, v.facts.Until, v.wakes = true, at, at
 			v.again = queue.Soonest(v.again, *at)
 		}
 	}
+	if held && len(v.facts.Records) > 0 {
+		v.why += "; somebody holds it asleep"
+		v.heldAsleep()
+	}
 	v.facts.Keep = v.facts.Keep || v.facts.Sleep
+}
+
+// heldAsleep is a plan that cannot be read, and that sleeps until its hold and its night are
+// over. The night's end stays recorded: it counts again when somebody takes the hold away.
+func (v *view) heldAsleep() {
+	v.facts.Sleep = true
+	end := v.hold.Until
+	if end != nil {
+		v.again = queue.Soonest(v.again, *end)
+	}
+	if end == nil || v.wakes == nil || end.After(*v.wakes) {
+		v.wakes = end
+	}
 }
 
 func (v *view) pause(now time.Time, all []schedule.Pause) {
@@ -357,7 +377,7 @@ func (v *view) pause(now time.Time, all []schedule.Pause) {
 // take takes in how the targets should be.
 func (v *view) take(want hibernate.DesiredState) {
 	v.want, v.why = want, want.Why
-	v.facts.Sleep, v.facts.Until = want.Asleep, want.Until
+	v.facts.Sleep, v.facts.Until, v.wakes = want.Asleep, want.Until, want.Until
 	v.again = queue.Soonest(v.again, want.Again)
 	began := want.Level.Since
 	if !want.Level.Asleep { // somebody holds it asleep

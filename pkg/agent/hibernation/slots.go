@@ -33,6 +33,7 @@ type slotFacts struct {
 	table   *hibernate.Timetable
 	skip    intent.Skip
 	begun   time.Time // when the sleep began that there is; zero: there is none
+	woken   time.Time // when all of it was awake again; zero: it is not yet
 	// seen is the off-window that the plan was last seen in, and why it did not sleep then;
 	// empty, in a dry run: it would have.
 	seen   time.Time
@@ -86,7 +87,7 @@ func (f slotFacts) entry(l ledger.Ledger, w hibernate.Window) (ledger.Entry, boo
 	e := ledger.Entry{Slot: new(w.Start.UTC()), Local: f.table.Slot(w.Start), Kind: run.BySchedule, DryRun: f.dryRun, At: f.now.UTC()}
 	over := !w.End.IsZero() && !w.End.After(f.now)
 	switch {
-	case !f.begun.IsZero() && (!over || f.begun.Before(w.End)):
+	case !f.begun.IsZero() && (!over || f.begun.Before(w.End)) && (f.woken.IsZero() || w.Start.Before(f.woken)):
 		e.Result, e.StartedAt = run.Ran, new(queue.Latest(f.begun, w.Start).UTC())
 		return e, true
 	case !over || w.Start.Before(f.created):
@@ -141,7 +142,7 @@ func (c *Controller) ledger(ctx context.Context, k types.NamespacedName, cm *cor
 
 // record brings the plan's ledger up to now, and takes a skip away that is used up.
 func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision) error {
-	if cm == nil || known.table == nil {
+	if cm == nil || known.table == nil || v.newer != "" {
 		return nil
 	}
 	digest, err := digestOf(known.spec)
@@ -158,6 +159,7 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 			f.begun = r.Snapshot.BeganAt
 		}
 	}
+	f.woken = wokenAt(v.facts.Records)
 	lost, err := c.Ledgers.Lost(ctx, k, f.uid)
 	if err != nil {
 		return err
@@ -175,7 +177,11 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 		l = *v.ledger
 	}
 	if len(d.Closed) > 0 && !f.begun.IsZero() {
-		l, changed = l.RecordSlept(f.begun, savings.SleptIn(v.facts.Records, f.now), f.now), true
+		ended := f.now
+		if !f.woken.IsZero() {
+			ended = f.woken
+		}
+		l, changed = l.RecordSlept(f.begun, savings.SleptIn(v.facts.Records, f.now), ended), true
 	}
 	if changed {
 		if err := c.Ledgers.Put(ctx, k, f.uid, v.ledger, l); err != nil {
@@ -194,6 +200,18 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 		return nil
 	}
 	return c.useSkip(ctx, cm, v)
+}
+
+// wokenAt is when the last of some targets was awake again; zero: one is not.
+func wokenAt(records []hibernate.Record) time.Time {
+	var last time.Time
+	for _, r := range records {
+		if r.Operation != hibernate.Wake || r.State != hibernate.Awake || r.FinishedAt == nil {
+			return time.Time{}
+		}
+		last = queue.Latest(last, *r.FinishedAt)
+	}
+	return last
 }
 
 // awakeBecause is why nothing sleeps in off-hours, in the ledger's words; empty, in a dry
