@@ -90,7 +90,7 @@ func rootOf(c *factory.Factory) *cobra.Command {
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
-	c.Config.AddFlags(root.PersistentFlags())
+	c.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&c.AgentNamespace, "agent-namespace", c.AgentNamespace, "namespace of the agent; found by itself when not given")
 	for _, flag := range []string{"namespace", "agent-namespace"} {
 		_ = root.RegisterFlagCompletionFunc(flag, c.CompleteNamespaces()) // fails where there is no such flag: both were added above

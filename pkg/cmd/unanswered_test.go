@@ -195,6 +195,9 @@ func TestWhereNobodyAnswersEveryCommandEnds(t *testing.T) {
 			if r.Code != want || !r.fine && !strings.Contains(said, says) {
 				t.Errorf("exit code %d, want %d, and why", r.Code, want)
 			}
+			if want == 124 && strings.Count(said, "--timeout passed") != 1 {
+				t.Errorf("what the timeout cut off is told as %q", said)
+			}
 			if r.took > 20*time.Second {
 				t.Errorf("it took %s", r.took)
 			}

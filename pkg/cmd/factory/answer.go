@@ -1,12 +1,14 @@
 package factory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 )
 
@@ -15,16 +17,23 @@ import (
 // that does not come.
 const answerWithin = 65 * time.Second
 
-// answered has requests end that nobody answers: client-go waits for ever where no
-// --request-timeout was given. Only the beginning of an answer is waited for, since a watch goes
-// on.
-func answered(within time.Duration) func(*rest.Config) *rest.Config {
-	return func(config *rest.Config) *rest.Config {
-		if config.Timeout == 0 {
-			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return limited(next, within) })
-		}
-		return config
+// AddFlags adds the flags that say which cluster is asked, and how.
+func (c *Factory) AddFlags(flags *pflag.FlagSet) {
+	c.Config.AddFlags(flags)
+	c.requestTimeout = flags.Lookup("request-timeout")
+}
+
+// endUnanswered has requests end that nobody answers: client-go waits for ever where there is no
+// --request-timeout. One of 0 asks for just that. Only the beginning of an answer is waited for,
+// since a watch goes on.
+func (c *Factory) endUnanswered(config *rest.Config) *rest.Config {
+	forEver := c.requestTimeout != nil && c.requestTimeout.Changed
+	if config.Timeout == 0 && !forEver {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return limited(next, cmp.Or(c.AnswerWithin, answerWithin))
+		})
 	}
+	return config
 }
 
 func limited(next http.RoundTripper, within time.Duration) http.RoundTripper {
@@ -71,3 +80,14 @@ func (n noAnswer) Error() string { return fmt.Sprintf("no answer within %s", tim
 
 // Timeout is asked by url.Error.
 func (noAnswer) Timeout() bool { return true }
+
+// TimeoutPassed is why a request ended that a command's --timeout cut off: how long the API server
+// would have taken nobody knows.
+const TimeoutPassed = timeoutPassed("no full answer by then")
+
+type timeoutPassed string
+
+func (t timeoutPassed) Error() string { return string(t) }
+
+// Timeout is asked by url.Error.
+func (timeoutPassed) Timeout() bool { return true }

@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // Without a --request-timeout a request that nobody answers ends a little after the API server
@@ -35,22 +37,34 @@ func TestARequestThatNobodyAnswersEnds(t *testing.T) {
 	})
 	for name, c := range map[string]struct {
 		server  http.RoundTripper
-		timeout time.Duration // of --request-timeout, which another one watches over
+		timeout string // --request-timeout, which another one watches over
 		query   string
 		gone    time.Duration // when whoever asked is gone
 		took    time.Duration
 		err     string
 	}{
-		"nobody answers":              {server: silent, gone: time.Hour, took: 65 * time.Second, err: "no answer within 1m5s"},
-		"who asked is gone before":    {server: silent, gone: time.Second, took: time.Second, err: "context deadline exceeded"},
-		"a log that is followed":      {server: silent, query: "?follow=true", gone: time.Hour, took: time.Hour, err: "context deadline exceeded"},
-		"with a --request-timeout":    {server: silent, timeout: time.Minute, gone: 2 * time.Hour, took: 2 * time.Hour, err: "context deadline exceeded"},
-		"an answer that has begun":    {server: slow, gone: time.Hour, took: 2 * time.Minute},
-		"who asked is gone meanwhile": {server: slow, gone: time.Minute, took: time.Minute, err: "context deadline exceeded"},
+		"nobody answers":                {server: silent, gone: time.Hour, took: 65 * time.Second, err: "no answer within 1m5s"},
+		"who asked is gone before":      {server: silent, gone: time.Second, took: time.Second, err: "context deadline exceeded"},
+		"a log that is followed":        {server: silent, query: "?follow=true", gone: time.Hour, took: time.Hour, err: "context deadline exceeded"},
+		"with a --request-timeout":      {server: silent, timeout: "1m", gone: 2 * time.Hour, took: 2 * time.Hour, err: "context deadline exceeded"},
+		"with one of 0, which is never": {server: silent, timeout: "0", gone: 2 * time.Hour, took: 2 * time.Hour, err: "context deadline exceeded"},
+		"an answer that has begun":      {server: slow, gone: time.Hour, took: 2 * time.Minute},
+		"who asked is gone meanwhile":   {server: slow, gone: time.Minute, took: time.Minute, err: "context deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				config := answered(answerWithin)(&rest.Config{Timeout: c.timeout})
+				f, flags := New(Env{}), pflag.NewFlagSet("", pflag.ContinueOnError)
+				f.AddFlags(flags)
+				if c.timeout != "" {
+					if err := flags.Set("request-timeout", c.timeout); err != nil {
+						t.Fatal(err)
+					}
+				}
+				limit, err := clientcmd.ParseTimeout(*f.Config.Timeout)
+				if err != nil {
+					t.Fatal(err)
+				}
+				config := f.endUnanswered(&rest.Config{Timeout: limit})
 				transport := c.server
 				if config.WrapTransport != nil {
 					transport = config.WrapTransport(transport)

@@ -108,6 +108,8 @@ func Explain(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &out) && errors.Is(out.Err, TimeoutPassed):
+		return fmt.Errorf("%s: the API server at %s had not answered by then; 'kubectl cluster-info' shows whether it does", doing, serverOf(out.URL))
 	case errors.As(err, &out) && !errors.Is(err, context.Canceled):
 		what := "cannot be reached"
 		if out.Timeout() {

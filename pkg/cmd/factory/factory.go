@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -64,9 +65,10 @@ type Factory struct {
 	AgentNamespace string
 	// Perform runs another command line as if it had been given, on clients and with streams of its
 	// own: live views do what keys ask that way. The root of the commands sets it.
-	Perform func(ctx context.Context, env Env, k *Cluster, args []string) error
-	fixed   *Cluster // instead of what the kubeconfig points at; nil: that
-	warned  *warnings
+	Perform        func(ctx context.Context, env Env, k *Cluster, args []string) error
+	requestTimeout *pflag.Flag // nil: there are no flags
+	fixed          *Cluster    // instead of what the kubeconfig points at; nil: that
+	warned         *warnings
 }
 
 // warnings are what was said already.
@@ -94,7 +96,9 @@ func (c *Factory) Warn(text string) {
 
 // New has clients of the cluster that the kubeconfig points at.
 func New(env Env) *Factory {
-	return &Factory{Env: env, Config: genericclioptions.NewConfigFlags(true).WithWrapConfigFn(answered(cmp.Or(env.AnswerWithin, answerWithin))), warned: &warnings{}}
+	c := &Factory{Env: env, warned: &warnings{}}
+	c.Config = genericclioptions.NewConfigFlags(true).WithWrapConfigFn(c.endUnanswered)
+	return c
 }
 
 // NewFor has the clients that it is given, whatever the kubeconfig says.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 )
 
 // Waiting is the --wait and --timeout of commands that ask the agent for something.
@@ -32,16 +33,6 @@ func (w *Waiting) Check(f *exit.Faults) {
 	}
 }
 
-// errTimeout is why a wait ended that was given a --timeout.
-const errTimeout = timeoutPassed("--timeout passed")
-
-type timeoutPassed string
-
-func (t timeoutPassed) Error() string { return string(t) }
-
-// Timeout is asked by url.Error: a request that it cut off was not answered.
-func (timeoutPassed) Timeout() bool { return true }
-
 // WithTimeout ends ctx after --timeout; 0 is never. done ends it, too: an error that the timeout
 // caused, as of a request that got no answer until then, has its exit code from there on.
 func WithTimeout(ctx context.Context, d time.Duration) (limited context.Context, done func(err *error)) {
@@ -50,11 +41,11 @@ func WithTimeout(ctx context.Context, d time.Duration) (limited context.Context,
 		return ctx, func(*error) { cancel() }
 	}
 	end := time.Now().Add(d)
-	ctx, cancel := context.WithDeadlineCause(ctx, end, errTimeout)
+	ctx, cancel := context.WithDeadlineCause(ctx, end, factory.TimeoutPassed)
 	return ctx, func(err *error) {
-		interrupted := ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTimeout)
+		interrupted := ctx.Err() != nil && !errors.Is(context.Cause(ctx), factory.TimeoutPassed)
 		if known := new(exit.Error); *err != nil && !errors.As(*err, &known) && !interrupted && !time.Now().Before(end) { // a client may see the end before ctx does
-			*err = exit.Errorf(exit.CodeTimeout, "%s: %w", errTimeout, *err)
+			*err = exit.Errorf(exit.CodeTimeout, "--timeout passed: %w", *err)
 		}
 		cancel()
 	}
@@ -62,7 +53,7 @@ func WithTimeout(ctx context.Context, d time.Duration) (limited context.Context,
 
 // EndedEarly tells why a wait ended before what it waited for.
 func EndedEarly(ctx context.Context, what string) error {
-	if errors.Is(context.Cause(ctx), errTimeout) {
+	if errors.Is(context.Cause(ctx), factory.TimeoutPassed) {
 		return exit.Errorf(exit.CodeTimeout, "--timeout passed: %s", what)
 	}
 	return exit.Errorf(exit.CodeInterrupted, "interrupted: %s", what)

@@ -1,9 +1,13 @@
 package watch
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,6 +100,45 @@ func TestTheExitCodeOfWhatATimeoutCutsOff(t *testing.T) {
 			if ctx.Err() == nil {
 				t.Error("it goes on")
 			}
+		})
+	}
+}
+
+// What a timeout cut off says so once, and does not say of an API server that it is silent: how
+// long it would have taken nobody knows.
+func TestWhatATimeoutCutsOffSaysItOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		begins bool // the answer
+		want   string
+	}{
+		"no answer yet":       {false, "--timeout passed: read plan orders: the API server at http://api.test had not answered by then; 'kubectl cluster-info' shows whether it does"},
+		"half an answer only": {true, "--timeout passed: read plan orders: no full answer by then"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				go func() {
+					_, _ = http.ReadRequest(bufio.NewReader(far))
+					if c.begins {
+						_, _ = io.WriteString(far, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+					}
+				}()
+				client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return near, nil }}}
+				ctx, done := WithTimeout(t.Context(), time.Minute)
+				r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api.test/api", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, err := client.Do(r)
+				if err == nil {
+					_, err = io.ReadAll(answer.Body)
+					_ = answer.Body.Close()
+				}
+				err = factory.Explain("read plan orders", err)
+				if done(&err); exit.CodeOf(err) != 124 || cmdtest.ErrText(err) != c.want {
+					t.Errorf("%d, %q", exit.CodeOf(err), cmdtest.ErrText(err))
+				}
+			})
 		})
 	}
 }
