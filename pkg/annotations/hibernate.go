@@ -135,29 +135,12 @@ func RestoreObject(namespace string, r hibernate.Record) (*corev1.ConfigMap, err
 	return WithRestore(cm, r)
 }
 
-// largestRestore is how much of a ConfigMap's 1 MiB restore data may take.
-const largestRestore = 900 << 10
-
-// TooManyResources is restore data that no ConfigMap holds.
-type TooManyResources struct {
-	Target string
-	N      int
-	Bytes  int
-}
-
-func (e *TooManyResources) Error() string {
-	return fmt.Sprintf("the restore data of target %s has %d bytes for %d resources, and %d fit: make several targets of it", e.Target, e.Bytes, e.N, largestRestore)
-}
-
-// WithRestore is a target's ConfigMap with other restore data. Data that does not fit is a
-// *TooManyResources, before anything of it is touched.
+// WithRestore is a target's ConfigMap with other restore data. What waking does not need is
+// left out where it does not fit; data that does not fit even then is a *TooManyResources.
 func WithRestore(cm *corev1.ConfigMap, r hibernate.Record) (*corev1.ConfigMap, error) {
-	text, err := json.Marshal(r)
+	text, err := restoreText(r)
 	if err != nil {
 		return nil, fmt.Errorf("restore data of %s/%s: %w", r.Plan, r.Target, err)
-	}
-	if len(text) > largestRestore {
-		return nil, &TooManyResources{r.Target, len(r.Resources), len(text)}
 	}
 	out := cm.DeepCopy()
 	out.Data = map[string]string{DataRestore: string(text)}

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -132,6 +134,117 @@ func TestRestoreDataThatFitsInNoConfigMapIsRefusedWithItsSize(t *testing.T) {
 	big := new(annotations.TooManyResources)
 	if !errors.As(err, &big) || big.Target != "apps" || big.N != 4001 || big.Bytes < 900<<10 || !strings.HasSuffix(err.Error(), "make several targets of it") {
 		t.Errorf("%v", err)
+	}
+}
+
+// heavy are resources that sleep, each with so large a value.
+func heavy(n int, each int) []hibernate.Resource {
+	var out []hibernate.Resource
+	for i := range n {
+		out = append(out, hibernate.Resource{ID: fmt.Sprint("fn-", i), UID: "u", Before: json.RawMessage(`"` + strings.Repeat("x", each) + `"`), CapturedAt: *until("2026-03-02T20:00:00Z"), AsleepAt: until("2026-03-02T20:01:00Z"), Kind: "vm", Units: map[string]float64{"cpu": 1}})
+	}
+	return out
+}
+
+func TestWhatMayNotFitUntilItIsAwakeIsRefusedBeforeItSleeps(t *testing.T) {
+	none := restored(func(r *hibernate.Record) { r.Resources = nil })
+	of := func(list []hibernate.Resource) hibernate.Record {
+		return restored(func(r *hibernate.Record) { r.Resources = list })
+	}
+	few := of(heavy(3, 300<<10))
+	if err := annotations.RoomToSleep(none, few); err != nil {
+		t.Errorf("900 KiB are refused: %v", err)
+	}
+	var many []hibernate.Resource
+	for i := range 3600 { // their text fits now, and not with all that is yet to be written of them
+		many = append(many, hibernate.Resource{ID: fmt.Sprintf("cronjobs.batch/shop/job-%05d", i), UID: "0b6b7c1e-6f0e-4f0e-9f0e-1b6b7c1e6f0e", Before: json.RawMessage(`{"suspend":false}`)})
+	}
+	big := new(annotations.TooManyResources)
+	if err := annotations.RoomToSleep(none, of(many)); !errors.As(err, &big) || big.N != len(many) || big.Bytes <= big.Most || !strings.HasSuffix(err.Error(), "make several targets of it") {
+		t.Errorf("what outgrows its ConfigMap later: %v", err)
+	}
+	if err := annotations.RoomToSleep(of(many), of(many)); err != nil {
+		t.Errorf("what was recorded by an earlier version is refused: %v", err)
+	}
+	if err := annotations.RoomToSleep(few, of(heavy(4, 300<<10))); !errors.As(err, &big) {
+		t.Errorf("a fourth joins: %v", err)
+	}
+}
+
+// shortened are resources with the sizes of their long values.
+func shortened(list []hibernate.Resource) []hibernate.Resource {
+	out := slices.Clone(list)
+	for i, res := range out {
+		if len(res.Before) > 10 {
+			out[i].Before = fmt.Append(nil, len(res.Before))
+		}
+	}
+	return out
+}
+
+func TestRestoreDataLosesWhatWakingDoesNotNeedBeforeItIsRefused(t *testing.T) {
+	at := until("2026-03-03T06:00:00Z")
+	for name, c := range map[string]struct {
+		room int // beyond what the resources are woken by
+		edit func(*hibernate.Resource)
+		want func(*hibernate.Resource)
+		n    int
+	}{
+		"all of it fits": {room: 1000, want: func(*hibernate.Resource) {}, n: 4},
+		"the instants of a sleep that is over": {
+			room: 400, edit: func(r *hibernate.Resource) { r.WokenAt, r.RevivedBy = at, "somebody" },
+			want: func(r *hibernate.Resource) { r.AsleepAt, r.Slept, r.WokenAt = nil, 9*3600+59*60, at }, n: 4,
+		},
+		"what is counted": {
+			room: 250, edit: func(r *hibernate.Resource) { r.WokenAt, r.StartingAt = at, at },
+			want: func(r *hibernate.Resource) {
+				r.AsleepAt, r.Slept, r.WokenAt, r.Kind, r.Units = nil, 9*3600+59*60, at, "", nil
+			}, n: 4,
+		},
+		"the instant of waking": {
+			room: 20, edit: func(r *hibernate.Resource) { r.WokenAt = at },
+			want: func(r *hibernate.Resource) { r.AsleepAt, r.Kind, r.Units = nil, "", nil }, n: 4,
+		},
+		"what is awake again": {room: 20, edit: func(r *hibernate.Resource) { r.WokenAt, r.RestoredAt = at, at }},
+		"the value of what is left alone": {
+			room: 0, edit: func(r *hibernate.Resource) { r.Left, r.LeftAt = "it is gone", at },
+			want: func(r *hibernate.Resource) {
+				r.AsleepAt, r.Slept, r.Kind, r.Units, r.Left, r.Before = nil, 9*3600+59*60, "", nil, "it is gone", json.RawMessage("null")
+			}, n: 4,
+		},
+	} {
+		bare := restored(func(r *hibernate.Record) {
+			r.Operation, r.Resources = hibernate.Wake, heavy(4, 0)
+			for i := range r.Resources {
+				r.Resources[i].AsleepAt, r.Resources[i].Kind, r.Resources[i].Units = nil, "", nil
+			}
+		})
+		text, err := json.Marshal(bare)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := restored(func(r *hibernate.Record) {
+			r.Operation, r.Resources = hibernate.Wake, heavy(4, (1<<20-c.room-len(text))/4)
+			for i := range r.Resources {
+				if c.edit != nil {
+					c.edit(&r.Resources[i])
+				}
+			}
+		})
+		want := slices.Clone(r.Resources)[:c.n]
+		for i := range want {
+			one := heavy(1, (1<<20-c.room-len(text))/4)[0]
+			one.ID = want[i].ID
+			c.want(&one)
+			want[i] = one
+		}
+		got, err := annotations.ReadRestore(restoreObject(t, r))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(shortened(want), shortened(got.Resources), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 

@@ -36,8 +36,14 @@ func (c *Controller) room(k types.NamespacedName, v *view) {
 // noRoom says why resources that a look found are not recorded, and so not put to sleep;
 // empty: they may be.
 func (c *Controller) noRoom(k types.NamespacedName, before, after hibernate.Record) string {
+	if before.Operation != hibernate.Shutdown {
+		return ""
+	}
+	if err := annotations.RoomToSleep(before, after); err != nil {
+		return err.Error()
+	}
 	found := after.Resources[min(len(before.Resources), len(after.Resources)):]
-	if before.Operation != hibernate.Shutdown || len(found) == 0 {
+	if len(found) == 0 {
 		return ""
 	}
 	text, err := json.Marshal(found)

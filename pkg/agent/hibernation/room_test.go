@@ -1,6 +1,7 @@
 package hibernation
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -91,5 +92,25 @@ func TestWhatIsFoundBeyondTheRoomIsNotRecorded(t *testing.T) {
 	before.Operation = hibernate.Shutdown
 	if why := c.noRoom(k, before, after); why != "" {
 		t.Errorf("another namespace is refused: %s", why)
+	}
+}
+
+func TestWhatMayOutgrowItsConfigMapIsNotRecorded(t *testing.T) {
+	c := &Controller{records: newRecords(nil, nil)}
+	k := keyOf(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "nights"}})
+	before := hibernate.Record{Operation: hibernate.Shutdown}
+	after := before
+	for i := range 4 {
+		after.Resources = append(after.Resources, hibernate.Resource{ID: fmt.Sprint("fn-", i), Before: json.RawMessage(`"` + strings.Repeat("x", 250<<10) + `"`)})
+	}
+	if why := c.noRoom(k, before, after); !strings.HasSuffix(why, "make several targets of it") {
+		t.Errorf("it is recorded: %q", why)
+	}
+	if why := c.noRoom(k, after, after); why != "" {
+		t.Errorf("what is recorded already is refused: %s", why)
+	}
+	before.Operation = hibernate.Wake
+	if why := c.noRoom(k, before, after); why != "" {
+		t.Errorf("waking is refused: %s", why)
 	}
 }
