@@ -62,7 +62,7 @@ func (c *Controller) renew(ctx context.Context, k types.NamespacedName, plan *co
 		}
 		have := c.records.find(k.Namespace, s.record)
 		if have == nil {
-			if err := c.records.write(ctx, k.Namespace, s.record); err != nil {
+			if _, err := c.records.write(ctx, k.Namespace, nil, s.record); err != nil {
 				return err
 			}
 		}

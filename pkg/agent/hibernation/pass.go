@@ -1,6 +1,7 @@
 package hibernation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (c *Controller) passes(ctx context.Context, k types.NamespacedName, acts []
 			continue
 		}
 		group.Go(func() {
-			at, err := c.pass(ctx, k, s.record)
+			at, err := c.pass(ctx, k, s)
 			mu.Lock()
 			defer mu.Unlock()
 			again = queue.Soonest(again, at)
@@ -58,12 +59,13 @@ func (c *Controller) passes(ctx context.Context, k types.NamespacedName, acts []
 }
 
 // pass is one bounded piece of a target's operation: look, write down, act.
-func (c *Controller) pass(ctx context.Context, k types.NamespacedName, r hibernate.Record) (time.Time, error) {
+func (c *Controller) pass(ctx context.Context, k types.NamespacedName, from *stored) (time.Time, error) {
+	r := from.record
 	if r.Waits(c.Now()) {
 		return *r.NotBefore, nil
 	}
 	before := r
-	seen, err := c.operate(ctx, k, &r)
+	seen, err := c.operate(ctx, k, from, &r)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -75,7 +77,7 @@ func (c *Controller) pass(ctx context.Context, k types.NamespacedName, r hiberna
 	}
 	r = r.Passed(step.Done, failure, r.Snapshot.Spec.Retries(), now)
 	if !reflect.DeepEqual(written, r) { // the time for a pass is not that for what came of it
-		if err := c.records.write(ctx, k.Namespace, r); err != nil {
+		if _, err := c.records.write(ctx, k.Namespace, cmp.Or(seen.written, from), r); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -141,13 +143,14 @@ func targetOf(r hibernate.Record) (hibernate.Target, bool) {
 // look is what came of one look at a target.
 type look struct {
 	step    hibernate.Step
-	failure string // what went wrong in the target's world
-	watched bool   // whatever changes of it is heard
+	failure string  // what went wrong in the target's world
+	watched bool    // whatever changes of it is heard
+	written *stored // what was written of it; nil: nothing was
 }
 
 // operate looks at a target's resources, writes down what is about to be touched, and has
 // it done. err is what went wrong in our world.
-func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hibernate.Record) (l look, err error) {
+func (c *Controller) operate(work context.Context, k types.NamespacedName, from *stored, r *hibernate.Record) (l look, err error) {
 	ctx, cancel := context.WithTimeout(work, passTimeout)
 	defer cancel()
 	sleeper, known := c.Sleepers[r.Executor]
@@ -184,11 +187,11 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hi
 		return look{failure: failure}, nil
 	}
 	if !reflect.DeepEqual(l.step.Record, *r) {
-		tooMany := new(annotations.TooManyResources)
-		switch err := c.records.write(ctx, k.Namespace, l.step.Record); {
-		case errors.As(err, &tooMany):
+		l.written, err = c.records.write(ctx, k.Namespace, from, l.step.Record)
+		if tooMany := new(annotations.TooManyResources); errors.As(err, &tooMany) {
 			return look{failure: err.Error()}, nil
-		case err != nil:
+		}
+		if err != nil {
 			return look{}, fmt.Errorf("%w: %w", errBeforeEffect, err)
 		}
 	}

@@ -115,7 +115,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		return c.Now().Add(time.Second), err
 	}
 	c.troubles.note(k, v.facts.Trouble(v.want, d))
-	if err := c.apply(ctx, k, d); err != nil {
+	if err := c.apply(ctx, k, stored, d); err != nil {
 		return c.soon(err)
 	}
 	untold := c.publish(ctx, k, cm, known, v, d)
@@ -448,10 +448,10 @@ func (c *Controller) surely(ctx context.Context, cm *corev1.ConfigMap, v view, d
 	return same, nil
 }
 
-// apply writes what was decided, before anything of it is done.
-func (c *Controller) apply(ctx context.Context, k types.NamespacedName, d hibernate.Decision) error {
+// apply writes what was decided on, before anything of it is done.
+func (c *Controller) apply(ctx context.Context, k types.NamespacedName, stored []*stored, d hibernate.Decision) error {
 	for _, r := range d.Write {
-		if err := c.records.write(ctx, k.Namespace, r); err != nil {
+		if _, err := c.records.write(ctx, k.Namespace, among(stored, annotations.RestoreName(r.Plan, r.Target)), r); err != nil {
 			return err
 		}
 	}

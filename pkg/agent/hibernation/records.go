@@ -239,6 +239,16 @@ func (r *records) slept(now time.Time) []savings.Sleep {
 	return out
 }
 
+// among is the restore data of a name; nil: there was none.
+func among(all []*stored, name string) *stored {
+	for _, s := range all {
+		if s.object.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
 // find is the restore data of a target; nil where there is none.
 func (r *records) find(namespace string, record hibernate.Record) *stored {
 	return r.get(types.NamespacedName{Namespace: namespace, Name: annotations.RestoreName(record.Plan, record.Target)})
@@ -251,57 +261,60 @@ func (r *records) get(k types.NamespacedName) *stored {
 	return r.whole(kept)
 }
 
-// write stores restore data on top of what was read; whoever was first wins.
-func (r *records) write(ctx context.Context, namespace string, record hibernate.Record) error {
-	return r.writeAs(ctx, types.NamespacedName{Namespace: namespace, Name: annotations.RestoreName(record.Plan, record.Target)}, record)
+// write stores a record on top of the restore data that it was made from; nil: there was none.
+// Whoever was first wins. What was written is what the next record is made from.
+func (r *records) write(ctx context.Context, namespace string, from *stored, record hibernate.Record) (*stored, error) {
+	return r.writeAs(ctx, types.NamespacedName{Namespace: namespace, Name: annotations.RestoreName(record.Plan, record.Target)}, from, record)
 }
 
 // copy stores what restore data holds under the name of its copy.
 func (r *records) copy(ctx context.Context, s *stored) error {
 	k := types.NamespacedName{Namespace: s.object.Namespace, Name: annotations.RestoreCopyName(s.record.Plan, s.record.Target)}
-	if have := r.get(k); have != nil && have.broken == nil && reflect.DeepEqual(have.record, s.record) {
+	have := r.get(k)
+	if have != nil && have.broken == nil && reflect.DeepEqual(have.record, s.record) {
 		return nil
 	}
-	return r.writeAs(ctx, k, s.record)
+	_, err := r.writeAs(ctx, k, have, s.record)
+	return err
 }
 
 // writeAs writes nothing over what does not count: that may be all that is known of what
 // sleeps.
-func (r *records) writeAs(ctx context.Context, k types.NamespacedName, record hibernate.Record) error {
-	namespace, have := k.Namespace, r.get(k)
-	if have != nil && have.broken != nil {
-		return fmt.Errorf("restore data %s is not written over: %w", k, have.broken)
+func (r *records) writeAs(ctx context.Context, k types.NamespacedName, from *stored, record hibernate.Record) (*stored, error) {
+	if have := r.get(k); have != nil && have.broken != nil {
+		return nil, fmt.Errorf("restore data %s is not written over: %w", k, have.broken)
 	}
-	maps := r.kube.CoreV1().ConfigMaps(namespace)
+	maps := r.kube.CoreV1().ConfigMaps(k.Namespace)
 	var object *corev1.ConfigMap
 	var err error
-	if have == nil {
-		object, err = annotations.RestoreObject(namespace, record)
+	if from == nil {
+		object, err = annotations.RestoreObject(k.Namespace, record)
 	} else {
-		object, err = annotations.WithRestore(have.object, record)
+		object, err = annotations.WithRestore(from.object, record)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	object.Name = k.Name
 	if err := r.keys.Sign(object); err != nil {
-		return err
+		return nil, err
 	}
 	var got *corev1.ConfigMap
-	if have == nil {
+	if from == nil {
 		got, err = maps.Create(ctx, object, client.CreateOptions())
 	} else {
 		got, err = maps.Update(ctx, object, client.UpdateOptions())
 	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && have != nil {
-		return r.reread(ctx, keyOf(object), have)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && from != nil {
+		return nil, r.reread(ctx, k, from)
 	}
 	if err != nil {
-		return fmt.Errorf("write restore data %s/%s: %w", namespace, object.Name, err)
+		return nil, fmt.Errorf("write restore data %s: %w", k, err)
 	}
 	got.ManagedFields = nil
-	r.put((&stored{object: got, record: record}).digested())
-	return nil
+	written := (&stored{object: got, record: record}).digested()
+	r.put(written)
+	return written, nil
 }
 
 // reread takes in what somebody else wrote.
