@@ -57,4 +57,7 @@ type SleepCall struct {
 type SleepResult struct {
 	ID  string
 	Err error
+	// Untouched says that for certain nothing was done of it: it was not its turn, or the one
+	// request that was made of it was refused.
+	Untouched bool
 }

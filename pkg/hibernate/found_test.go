@@ -1,6 +1,7 @@
 package hibernate
 
 import (
+	"errors"
 	"testing"
 )
 
@@ -15,14 +16,15 @@ func TestWhetherARecordsClusterIsFoundAgain(t *testing.T) {
 		seen      []Observation
 		lost      bool
 	}{
-		"the plan's own":                           {resources: asleep},
-		"as it was":                                {recorded: "a", resources: asleep, now: "a"},
-		"as it was, and all of it is gone":         {recorded: "a", resources: asleep, now: "a", seen: []Observation{{ID: "apps/orders", UID: "1", Gone: true}}},
-		"before anything sleeps":                   {recorded: "a", now: "b"},
-		"elsewhere, with one of those that sleep":  {recorded: "a", resources: asleep, now: "b", seen: []Observation{{ID: "apps/cart", UID: "2"}}},
-		"elsewhere, with others of the same names": {recorded: "a", resources: asleep, now: "b", seen: []Observation{{ID: "apps/orders", UID: "8"}, {ID: "apps/cart", UID: "9"}}, lost: true},
-		"elsewhere, where nothing is":              {recorded: "a", resources: asleep, now: "b", lost: true},
-		"elsewhere, where all is gone":             {recorded: "a", resources: asleep, now: "b", seen: []Observation{{ID: "apps/orders", UID: "1", Gone: true}}, lost: true},
+		"the plan's own":                            {resources: asleep},
+		"as it was":                                 {recorded: "a", resources: asleep, now: "a"},
+		"as it was, and all of it is gone":          {recorded: "a", resources: asleep, now: "a", seen: []Observation{{ID: "apps/orders", UID: "1", Gone: true}}},
+		"before anything sleeps":                    {recorded: "a", now: "b"},
+		"elsewhere, with one of those that sleep":   {recorded: "a", resources: asleep, now: "b", seen: []Observation{{ID: "apps/cart", UID: "2"}}},
+		"elsewhere, with others of the same names":  {recorded: "a", resources: asleep, now: "b", seen: []Observation{{ID: "apps/orders", UID: "8"}, {ID: "apps/cart", UID: "9"}}, lost: true},
+		"elsewhere, where nothing can be looked at": {recorded: "a", resources: asleep, now: "b", seen: []Observation{{ID: "apps/orders", UID: "1", Unseen: errors.New("no answer")}}, lost: true},
+		"elsewhere, where nothing is":               {recorded: "a", resources: asleep, now: "b", lost: true},
+		"elsewhere, where all is gone":              {recorded: "a", resources: asleep, now: "b", seen: []Observation{{ID: "apps/orders", UID: "1", Gone: true}}, lost: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := c.now

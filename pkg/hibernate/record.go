@@ -85,7 +85,7 @@ func (r Record) Found(address string, seen []Observation) (out Record, failure s
 	at := byPlace(seen)
 	known := slices.ContainsFunc(r.Resources, func(res Resource) bool {
 		i, there := at[place{res.ID, res.UID}]
-		return there && !seen[i].Gone
+		return there && !seen[i].Gone && seen[i].Unseen == nil
 	})
 	if !known {
 		return r, "the kubeconfig names another API server than when this fell asleep, and none of the sleeping resources is there: let it name that cluster again"
@@ -143,6 +143,9 @@ type Resource struct {
 	WokenAt    *time.Time      `json:"wokenAt,omitempty"`    // when waking it was first asked for
 	StartingAt *time.Time      `json:"startingAt,omitempty"` // when it was first seen on the way up since
 	RestoredAt *time.Time      `json:"restoredAt,omitempty"`
+	// Untouched says that for certain nothing was done of it so far: whoever stops it is
+	// somebody else.
+	Untouched bool `json:"untouched,omitempty"`
 	// Left says why it is neither put to sleep nor woken any more in this cycle, and LeftAt
 	// since when.
 	Left   string     `json:"left,omitempty"`
@@ -176,9 +179,9 @@ type Observation struct {
 	// that can be told: what sleeps then has fallen back.
 	Starting bool
 	Gone     bool // there is no such resource any more
-	// Unseen says why it could not be looked at, where others of its target could; empty: it
+	// Unseen says why it could not be looked at, where others of its target could; nil: it
 	// was. Only what is recorded and is to wake has it.
-	Unseen string
+	Unseen error
 	Before json.RawMessage    // awake: what is to be put back
 	Kind   string             // what it is, for people and prices; empty: as the type of its target
 	Units  map[string]float64 // awake: what runs of it and costs, as {"m5.large": 1} or {"cpu": 1.5, "memoryGiB": 4}; asleep: what of that still sleeps, nil: all
@@ -314,6 +317,8 @@ func (s *Step) sleep(o Observation, i int, now time.Time) {
 	case res.Left != "":
 	case o.Gone:
 		res.leave(goneForGood, now)
+	case !o.Awake && res.Untouched:
+		res.leave(stoppedBefore, now)
 	case o.Asleep && res.RestoredAt != nil: // it was awake again, and what it was then is not what is recorded
 		res.leave("somebody stopped it", now)
 	case o.Asleep && unsettled(res.WokenAt, o, now): // it may be on its way up, and not be shown so yet
@@ -363,6 +368,7 @@ func (r *Resource) bank(now time.Time) {
 
 // ask has a resource asked to sleep, and remembers when where that does not show at once.
 func (s *Step) ask(i int, o Observation, now time.Time) {
+	s.Record.Resources[i].Untouched = false // from here on it may have been done
 	if o.Lag > 0 {
 		s.Record.Resources[i].AskedAt = &now
 	}
@@ -431,8 +437,10 @@ func (r Record) ToWake(seen []Observation, now time.Time) Step {
 		switch {
 		case !there || seen[at].Gone:
 			res.leave(goneForGood, now)
-		case seen[at].Unseen != "":
+		case seen[at].Unseen != nil:
 			s.due(i, seen[at])
+		case !seen[at].Awake && res.Untouched:
+			res.leave(stoppedBefore, now)
 		case !seen[at].Awake:
 			s.wakeUp(seen[at], i, now)
 		case res.WokenAt == nil && res.AsleepAt != nil && !equal(res.Before, seen[at].Before):

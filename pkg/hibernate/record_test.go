@@ -2,6 +2,7 @@ package hibernate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,7 +97,7 @@ func TestWhatIsRecordedOfAResource(t *testing.T) {
 		"a change on the way is nobody's original": {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 3", sight(0, 3))},
 		"the spelling is no change":                {sees(0, "due web, web was {\"a\":1}", sight(3, 3, spelled(`{"a":1}`))), sees(1, "due web, web was {\"a\":1}", sight(3, 3, spelled(`{"a": 1}`)))},
 		"it cannot be looked at when it is to wake": {
-			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep", Observation{ID: "web", UID: "u1", Unseen: "no answer"}),
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep", Observation{ID: "web", UID: "u1", Unseen: errors.New("no answer")}),
 			wakes(3, "due web, web was 3 asleep woken", sight(0, 0)), wakes(4, "done, web was 3 asleep woken restored", sight(3, 3)),
 		},
 		"it never slept when it is to wake": {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3))},

@@ -179,7 +179,7 @@ func (w *toy) act(a Act) (did, died bool) {
 		return false, true
 	}
 	w.store(step.Record)
-	failure := ""
+	failure, untouched := "", []string(nil)
 	for _, res := range step.Due {
 		if w.dies() {
 			return false, true
@@ -187,8 +187,11 @@ func (w *toy) act(a Act) (did, died bool) {
 		changed, refused := w.change(a, res)
 		did = did || changed
 		if refused {
-			failure = "refused"
+			failure, untouched = "refused", append(untouched, res.ID)
 		}
+	}
+	if a.Operation == Shutdown {
+		step.Record = step.Untouched(r, untouched)
 	}
 	after := step.Record.Passed(step.Done, failure, 1, w.now)
 	if w.dies() {
@@ -224,9 +227,9 @@ func (w *toy) change(a Act, due Due) (changed, refused bool) {
 	return changed, false
 }
 
-// recorded says whether something sleeps by a record, or is about to.
+// recorded says whether something sleeps by a record, or may.
 func (w *toy) recorded(target, id string) bool {
-	return slices.ContainsFunc(w.records[target].Resources, func(r Resource) bool { return r.ID == id && r.RestoredAt == nil && r.Left == "" })
+	return slices.ContainsFunc(w.records[target].Resources, func(r Resource) bool { return r.ID == id && r.RestoredAt == nil && r.Left == "" && !r.Untouched })
 }
 
 // happens is something that the world does.

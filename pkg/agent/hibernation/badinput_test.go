@@ -145,6 +145,7 @@ func TestWhatIsWrongWithOneResourceOnWakingKeepsNoOtherAsleep(t *testing.T) {
 		"it is gone":              {func(w *world) { w.api.Delete("deployments", shop, "orders") }, "web 2", "Active: ", nobody, "web 2"},
 		"another bears its name":  {replaced, "orders 7, web 2", "Active: ", nobody, "orders 7, web 2"},
 		"it may not be woken":     {func(w *world) { w.beds.goes("wake orders", "start orders: AccessDenied") }, "orders 0, web 2", "Error: apps failed: start orders: AccessDenied", func(w *world) { w.beds.goes("wake orders", "") }, "orders 3, web 2"},
+		"it cannot be looked at":  {func(w *world) { w.beds.goes("look orders", "get orders: no answer") }, "orders 0, web 2", "Error: apps failed: get orders: no answer", func(w *world) { w.beds.goes("look orders", "") }, "orders 3, web 2"},
 		"what it was is nonsense": {recorded(`3`, `{"limits":[]}`), "orders 0, web 2", "Error: apps failed: the restore data of orders: json: cannot unmarshal object", recorded(`{"limits":[]}`, `3`), "orders 3, web 2"},
 		"what it was is a word":   {recorded(`3`, `"many"`), "orders 0, web 2", "Error: apps failed: the restore data of orders: json: cannot unmarshal string", recorded(`"many"`, `3`), "orders 3, web 2"},
 	} {

@@ -195,8 +195,8 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 			return look{}, fmt.Errorf("%w: %w", errBeforeEffect, err)
 		}
 	}
-	*r = l.step.Record
-	l.failure = c.effects(ctx, sleeper, call, l.step)
+	asked := *r
+	*r, l.failure = c.effects(ctx, sleeper, call, asked, l.step)
 	return l, nil
 }
 
@@ -244,10 +244,10 @@ func (c *Controller) watch(work, ctx context.Context, k types.NamespacedName, sl
 	return stands && all
 }
 
-// effects has what is due done, and says what was refused.
-func (c *Controller) effects(ctx context.Context, sleeper executors.Sleeper, call executors.SleepCall, step hibernate.Step) string {
+// effects has what is due done, and says what was refused. The record is what came of it.
+func (c *Controller) effects(ctx context.Context, sleeper executors.Sleeper, call executors.SleepCall, before hibernate.Record, step hibernate.Step) (r hibernate.Record, failure string) {
 	if len(step.Due) == 0 {
-		return ""
+		return step.Record, ""
 	}
 	act := sleeper.Shutdown
 	if call.Operation == hibernate.Wake {
@@ -255,7 +255,8 @@ func (c *Controller) effects(ctx context.Context, sleeper executors.Sleeper, cal
 	}
 	var refused []string
 	var faults []error
-	for _, result := range act(ctx, call, step.Due) {
+	results := act(ctx, call, step.Due)
+	for _, result := range results {
 		if result.Err != nil {
 			refused, faults = append(refused, result.Err.Error()), append(faults, result.Err)
 		}
@@ -264,7 +265,10 @@ func (c *Controller) effects(ctx context.Context, sleeper executors.Sleeper, cal
 	if n := len(refused); n > most {
 		refused = append(refused[:most], fmt.Sprintf("and %d more", n-most))
 	}
-	return said(call, strings.Join(refused, "; "), faults...)
+	if n := len(refused); n == 0 || call.Operation == hibernate.Wake {
+		return step.Record, said(call, strings.Join(refused, "; "), faults...)
+	}
+	return untouched(before, step, results), said(call, strings.Join(refused, "; "), faults...)
 }
 
 // call is what a sleeper is asked with: as the plan's account, by its snapshot. What the

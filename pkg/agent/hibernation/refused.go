@@ -6,8 +6,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
@@ -27,4 +29,20 @@ func grantIt(call executors.SleepCall) string {
 		return fmt.Sprintf("; grant that in the other cluster to the account of the target's connector: %s names all rights that it needs there", intent.Command(call.Namespace, "doctor", call.Plan))
 	}
 	return fmt.Sprintf("; if ServiceAccount %s/%s lacks that right, 'kubectl maint rbac -f FILE | kubectl apply -f -', with the plan's file, grants all that it needs, and %s checks it", call.Namespace, call.Account, intent.Command(call.Namespace, "doctor", call.Plan))
+}
+
+// untouched is the record of a step that failed, with a mark at those of which for certain
+// nothing was done. Where the marks do not fit any more it is without them.
+func untouched(before hibernate.Record, step hibernate.Step, results []executors.SleepResult) hibernate.Record {
+	var ids []string
+	for _, r := range results {
+		if r.Untouched {
+			ids = append(ids, r.ID)
+		}
+	}
+	marked := step.Untouched(before, ids)
+	if _, err := annotations.RestoreObject("", marked); err != nil {
+		return step.Record
+	}
+	return marked
 }

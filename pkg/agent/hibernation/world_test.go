@@ -375,6 +375,10 @@ func (b *beds) Observe(ctx context.Context, call executors.SleepCall) ([]hiberna
 	}
 	var out []hibernate.Observation
 	for _, d := range list.Items {
+		if err := b.is("look " + d.Name); err != nil && call.Operation == hibernate.Wake {
+			out = append(out, hibernate.Observation{ID: d.Name, UID: string(d.UID), Unseen: err})
+			continue
+		}
 		before, err := json.Marshal(d.Spec.Replicas)
 		if err != nil {
 			return nil, err
@@ -411,7 +415,7 @@ func (b *beds) change(ctx context.Context, call executors.SleepCall, due []hiber
 		if r := b.world.record(call.Target); r == nil || !slices.ContainsFunc(r.Resources, func(res hibernate.Resource) bool { return res.ID == d.ID }) {
 			b.world.Errorf("%s is touched before it is recorded", d.ID)
 		}
-		if err := b.is(string(call.Operation) + " " + d.ID); err != nil {
+		if err := cmp.Or(d.Seen.Unseen, b.is(string(call.Operation)+" "+d.ID)); err != nil {
 			out = append(out, executors.SleepResult{ID: d.ID, Err: err})
 			continue
 		}
@@ -425,7 +429,7 @@ func (b *beds) change(ctx context.Context, call executors.SleepCall, due []hiber
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			err = nil
 		}
-		out = append(out, executors.SleepResult{ID: d.ID, Err: err})
+		out = append(out, executors.SleepResult{ID: d.ID, Err: err, Untouched: apierrors.IsForbidden(err)})
 	}
 	return out
 }

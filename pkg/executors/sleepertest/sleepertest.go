@@ -286,7 +286,7 @@ func (x *target) lateFor(t *testing.T, op hibernate.Operation) {
 	defer cancel()
 	step := x.look(t, op)
 	seen, err := x.Sleeper().Observe(over, x.call(op))
-	if err == nil && (len(seen) == 0 || slices.ContainsFunc(seen, func(o hibernate.Observation) bool { return o.Unseen == "" })) {
+	if err == nil && (len(seen) == 0 || slices.ContainsFunc(seen, func(o hibernate.Observation) bool { return o.Unseen == nil })) {
 		t.Errorf("%s: a look whose time is over is no failure: %+v", op, seen)
 	}
 	for _, r := range x.act(over, op, step.Due) {

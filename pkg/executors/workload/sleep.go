@@ -122,6 +122,7 @@ type sleep struct {
 	floor    int64
 	scaled   map[string]string             // with a floor: what scales a workload, by its id
 	known    map[[2]string]json.RawMessage // what was recorded, by id and uid; nil until somebody asks
+	unknown  map[string]error              // on waking: why a kind of an API group could not be looked up
 }
 
 func newSleep(call executors.SleepCall) (*sleep, error) {
@@ -142,6 +143,10 @@ func newSleep(call executors.SleepCall) (*sleep, error) {
 		if meta.IsNoMatchError(err) && (k == scaledObject() && len(params.Kinds) == 0 || call.Operation == hibernate.Wake) {
 			continue // it is not installed; or no more, and keeps nothing else asleep
 		}
+		if err != nil && call.Operation == hibernate.Wake { // it keeps nothing else asleep
+			s.notLookedUp(k, err)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -149,6 +154,14 @@ func newSleep(call executors.SleepCall) (*sleep, error) {
 	}
 	slices.SortStableFunc(s.kinds, func(a, b sleepKind) int { return btoi(a.form == byPause) - btoi(b.form == byPause) })
 	return s, nil
+}
+
+func (s *sleep) notLookedUp(k hibernate.Kind, why error) {
+	if s.unknown == nil {
+		s.unknown = map[string]error{}
+	}
+	gv, _ := schema.ParseGroupVersion(k.APIVersion) // of a plan that was checked
+	s.unknown[gv.Group] = why
 }
 
 func btoi(b bool) int {
@@ -267,7 +280,8 @@ func idOf(of schema.GroupResource, namespace, name string) string {
 	return of.String() + "/" + namespace + "/" + name
 }
 
-// rest looks at what was recorded and is not selected any more.
+// rest looks at what was recorded and is not selected any more. On waking, what cannot be
+// looked at keeps nothing else asleep.
 func (s *sleep) rest(ctx context.Context, seen *sightings) error {
 	missing := map[string][]hibernate.Resource{} // by kind and namespace
 	for _, r := range s.call.Recorded {
@@ -281,21 +295,42 @@ func (s *sleep) rest(ctx context.Context, seen *sightings) error {
 		if !ok || of == "" {
 			return noWorkload(resources[0].ID)
 		}
-		k, err := s.kindOf(schema.ParseGroupResource(of))
-		if meta.IsNoMatchError(err) { // the kind is gone, and all of it
-			for _, r := range resources {
-				seen.add(hibernate.Observation{ID: r.ID, UID: r.UID, Gone: true})
-			}
-			continue
-		}
-		if err != nil {
+		err := s.lookAt(ctx, schema.ParseGroupResource(of), namespace, resources, seen)
+		switch {
+		case err != nil && s.call.Operation != hibernate.Wake:
 			return err
-		}
-		if err := s.look(ctx, k, namespace, resources, seen); err != nil {
-			return err
+		case err != nil:
+			seen.unseen(resources, err)
 		}
 	}
 	return nil
+}
+
+// unseen adds those of which nothing is known now.
+func (s *sightings) unseen(resources []hibernate.Resource, why error) {
+	for _, r := range resources {
+		if !s.of[r.ID] {
+			s.add(hibernate.Observation{ID: r.ID, UID: r.UID, Unseen: why})
+		}
+	}
+}
+
+// lookAt looks at what was recorded of a kind in a namespace.
+func (s *sleep) lookAt(ctx context.Context, of schema.GroupResource, namespace string, resources []hibernate.Resource, seen *sightings) error {
+	k, err := s.kindOf(of)
+	if why := s.unknown[of.Group]; err != nil && why != nil { // it cannot be told whether the kind is gone
+		return why
+	}
+	if meta.IsNoMatchError(err) { // the kind is gone, and all of it
+		for _, r := range resources {
+			seen.add(hibernate.Observation{ID: r.ID, UID: r.UID, Gone: true})
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.look(ctx, k, namespace, resources, seen)
 }
 
 func noWorkload(id string) error {
@@ -329,31 +364,46 @@ func (s *sleep) look(ctx context.Context, k sleepKind, namespace string, resourc
 			return nil
 		}
 		o, err := s.observed(ctx, k, u)
-		seen.add(o)
-		return err
-	}
-	if len(resources) > fewToList {
-		if err := s.list(ctx, k, namespace, "", see); err != nil {
+		switch {
+		case err != nil && s.call.Operation != hibernate.Wake:
 			return err
+		case err != nil:
+			seen.unseen([]hibernate.Resource{wanted[id]}, err)
+		default:
+			seen.add(o)
 		}
-	} else {
-		for _, r := range resources {
-			_, name, _ := cutLast(r.ID)
-			u, err := s.call.Clients.Dynamic.Resource(k.resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-			switch {
-			case apierrors.IsNotFound(err):
-				continue
-			case err != nil:
-				return fmt.Errorf("get %s in namespace %s: %w", r.ID, namespace, err)
-			}
-			if err := see(u); err != nil {
-				return err
-			}
+		return nil
+	}
+	find := s.get
+	if len(resources) > fewToList {
+		find = func(ctx context.Context, k sleepKind, namespace string, _ []hibernate.Resource, see func(*unstructured.Unstructured) error) error {
+			return s.list(ctx, k, namespace, "", see)
 		}
+	}
+	if err := find(ctx, k, namespace, resources, see); err != nil {
+		return err
 	}
 	for id, r := range wanted {
 		if !seen.of[id] {
 			seen.add(hibernate.Observation{ID: id, UID: r.UID, Gone: true})
+		}
+	}
+	return nil
+}
+
+// get hands on those that are there, each asked for by its name.
+func (s *sleep) get(ctx context.Context, k sleepKind, namespace string, resources []hibernate.Resource, see func(*unstructured.Unstructured) error) error {
+	for _, r := range resources {
+		_, name, _ := cutLast(r.ID)
+		u, err := s.call.Clients.Dynamic.Resource(k.resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("get %s in namespace %s: %w", r.ID, namespace, err)
+		}
+		if err := see(u); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -477,8 +527,8 @@ func recorded(d hibernate.Due) (*before, error) {
 }
 
 // Wake gives workloads back what they had, those of one kind after the other, in the
-// reverse order. After a failure it no longer waits for one kind before the next: a workload
-// that does not become ready keeps no other asleep.
+// reverse order. After a failure, or where something cannot be looked at, it no longer waits
+// for one kind before the next: a workload that does not become ready keeps no other asleep.
 func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	return change(ctx, call, due, func(_ *sleep, d hibernate.Due) (*before, error) {
 		if d.Seen.Awake { // it only has to become ready
@@ -494,24 +544,28 @@ func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, 
 	if err != nil {
 		return []executors.SleepResult{{Err: err}}
 	}
-	turn, all := s.turn(due), call.Operation == hibernate.Wake && call.Failures > 0
+	seen, out := split(due)
+	turn, all := s.turn(seen), call.Operation == hibernate.Wake && call.Failures+len(out) > 0
 	var group errgroup.Group
 	group.SetLimit(writesAtOnce)
 	var mu sync.Mutex
-	var out []executors.SleepResult
-	result := func(id string, err error) {
+	result := func(r executors.SleepResult) {
 		mu.Lock()
 		defer mu.Unlock()
-		out = append(out, executors.SleepResult{ID: id, Err: err})
+		out = append(out, r)
 	}
-	for _, d := range due {
+	for _, d := range seen {
 		of, namespace, name, ok := parts(d.ID)
-		if !ok || of != turn && !all || ctx.Err() != nil {
+		if !ok || ctx.Err() != nil {
+			continue
+		}
+		if of != turn && !all {
+			result(executors.SleepResult{ID: d.ID, Untouched: true})
 			continue
 		}
 		want, err := to(s, d)
 		if err != nil {
-			result(d.ID, err)
+			result(executors.SleepResult{ID: d.ID, Err: err})
 		}
 		if want == nil {
 			continue
@@ -524,12 +578,30 @@ func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, 
 			if ctx.Err() != nil { // its time is over: the next pass goes on
 				return nil
 			}
-			result(d.ID, err)
+			result(executors.SleepResult{ID: d.ID, Err: err, Untouched: refused(err)})
 			return nil
 		})
 	}
 	_ = group.Wait() // each result has its own error
 	return out
+}
+
+// split is what was looked at, and what came of all else.
+func split(due []hibernate.Due) (seen []hibernate.Due, unseen []executors.SleepResult) {
+	for _, d := range due {
+		if d.Seen.Unseen != nil {
+			unseen = append(unseen, executors.SleepResult{ID: d.ID, Err: d.Seen.Unseen})
+			continue
+		}
+		seen = append(seen, d)
+	}
+	return seen, unseen
+}
+
+// refused says whether the API server's answer is that it did nothing: of any other error, a
+// lost reply above all, that is not known.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // writesAtOnce is how many workloads are changed side by side (a guess: the API server has

@@ -88,6 +88,9 @@ func (n *night) wake() []executors.SleepResult {
 func results(all []executors.SleepResult) []string {
 	var out []string
 	for _, r := range all {
+		if r.Untouched && r.Err == nil { // it was not its turn
+			continue
+		}
 		text := r.ID
 		if r.Err != nil {
 			text = "error: " + r.Err.Error()

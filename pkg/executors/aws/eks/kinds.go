@@ -138,7 +138,7 @@ func (k kind) observe(ctx context.Context) ([]hibernate.Observation, error) {
 func (k kind) unseen(why error) []hibernate.Observation {
 	var out []hibernate.Observation
 	for _, r := range k.call.Recorded {
-		out = append(out, hibernate.Observation{ID: r.ID, UID: r.UID, Unseen: why.Error()})
+		out = append(out, hibernate.Observation{ID: r.ID, UID: r.UID, Unseen: why})
 	}
 	return out
 }
@@ -170,8 +170,8 @@ func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibern
 		switch {
 		case len(mine) == 0:
 			continue
-		case mine[0].Seen.Unseen != "":
-			out = append(out, executors.SleepResult{ID: mine[0].ID, Err: errors.New(mine[0].Seen.Unseen)})
+		case mine[0].Seen.Unseen != nil:
+			out = append(out, executors.SleepResult{ID: mine[0].ID, Err: mine[0].Seen.Unseen})
 			continue
 		}
 		out = append(out, k.act(ctx, k.Sleeper.Wake, mine)...)
