@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -147,7 +148,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	t := print.NewTable(print.Column{Name: "Plan"}, print.Column{Name: "Target"}, print.Column{Name: "Executor"}, print.Column{Name: "State"}, print.Column{Name: "Sleeping"}, print.Column{Name: "Left"}, print.Column{Name: "Since"}, print.Column{Name: "Name", Wide: true}, print.Column{Name: "Fault"})
 	for _, r := range list {
 		sleeping, left := r.Count()
-		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.since(r), r.Object.Name, r.Fault)
+		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.since(r), r.Object.Name, cmp.Or(r.Fault, r.Trouble()))
 	}
 	return o.out.Print(o.Out, t, "RestoreList", func() ([]print.Value, error) { return valuesOf(list), nil })
 }
@@ -213,6 +214,8 @@ func (o *showOptions) Run(ctx context.Context) error {
 		if r.Fault != "" {
 			fmt.Fprintf(o.ErrOut, "warning: restore data %s does not count: %s\n", r.Object.Name, r.Fault)
 			recorded++
+		} else if why := r.Trouble(); why != "" {
+			fmt.Fprintf(o.ErrOut, "warning: target %s is %s: %s\n", r.Record.Target, r.Record.State, why)
 		}
 		recorded += len(r.Record.Resources)
 		for _, res := range r.Record.Resources {

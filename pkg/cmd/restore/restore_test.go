@@ -102,6 +102,20 @@ func TestWhatIsPutBackIsShownAwake(t *testing.T) {
 	at.Is(t, cmdtest.Printed{Out: "1 " + cmdtest.Before(time.Hour).UTC().Format(time.RFC3339)})
 }
 
+// Why something does not wake is said by its restore data, too: its plan may be gone.
+func TestWhyATargetDoesNotWakeIsShown(t *testing.T) {
+	_, ring := keyed(t)
+	failed := recordOf("apps", asleep("Deployment/shop/web", `{"replicas":3}`))
+	failed.Operation, failed.State, failed.Message, failed.NotBefore = hibernate.Wake, hibernate.Failed, "the ServiceAccount maint-runner does not exist", cmdtest.Before(-time.Minute)
+	world := []runtime.Object{cmdtest.Agent(), stored(t, ring, failed)}
+	list := cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "list", "--no-headers")
+	if want := "office apps workload Failed 1 0 4h0m ago the ServiceAccount maint-runner does not exist"; strings.Join(strings.Fields(list.Out), " ") != want {
+		t.Errorf("listed is %q, want %q", list.Out, want)
+	}
+	const shown = "RESOURCE              TARGET   STATE    BEFORE\nDeployment/shop/web   apps     asleep   {\"replicas\":3}\n"
+	cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "show", "office").Is(t, cmdtest.Printed{Out: shown, Err: "warning: target apps is Failed: the ServiceAccount maint-runner does not exist\n"})
+}
+
 func TestListAndShow(t *testing.T) {
 	_, ring := keyed(t)
 	unsigned := stored(t, annotations.Keyring{}, recordOf("db", asleep("StatefulSet/shop/db", `{"replicas":1}`)))

@@ -41,6 +41,14 @@ func NewRestore(cm *corev1.ConfigMap) Restore {
 // Of is the plan of which it speaks.
 func (r Restore) Of() string { return cmp.Or(r.Object.Labels[annotations.LabelPlan], r.Record.Plan) }
 
+// Trouble says why its target could not go on the last time; empty: it could.
+func (r Restore) Trouble() string {
+	if r.Record.NotBefore == nil {
+		return ""
+	}
+	return r.Record.Message
+}
+
 // Count is how many of its resources sleep, or are on the way, and how many are left as
 // they are. What something put back meanwhile, or somebody started, does not sleep.
 func (r Restore) Count() (sleeping, left int) {
