@@ -106,8 +106,11 @@ func keyID(key []byte) string {
 	if len(key) == 0 {
 		return ""
 	}
-	return hex.EncodeToString(mac(key, "id")[:5])
+	return hex.EncodeToString(mac(key, "id")[:keyIDSize])
 }
+
+// keyIDSize is how long the name of a key is, in bytes.
+const keyIDSize = 5
 
 // Sign puts a signature on an object as it is now. It covers the object's kind, namespace and name,
 // our labels, and its data, in which the plan of a run or a ledger is named by its UID. After any
@@ -204,6 +207,27 @@ const unsigned = "it carries no signature of the agent's"
 
 // Unsigned says whether an object carries no signature at all.
 func Unsigned(o metav1.Object) bool { return o.GetAnnotations()[StatusSignature] == "" }
+
+// SignedWith names the key that an object says it was signed with; empty: it says none. Anybody
+// may have written it.
+func SignedWith(o metav1.Object) string {
+	version, id, _, _, ok := parseSignature(o)
+	if !ok || version != signatureVersion || !keyIDForm(id) {
+		return ""
+	}
+	return id
+}
+
+// keyIDForm says whether a text looks like the name of a key.
+func keyIDForm(id string) bool {
+	b, err := hex.DecodeString(id)
+	return err == nil && len(b) == keyIDSize
+}
+
+// SignedKinds selects the objects that the agent signs.
+func SignedKinds() string {
+	return LabelKind + " in (" + strings.Join([]string{KindLedger, KindGate, KindRestore, KindRun}, ",") + ")"
+}
 
 // signed is the digest that an object's signature speaks of.
 func (k Keyring) signed(o metav1.Object) ([]byte, error) {

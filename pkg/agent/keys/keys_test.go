@@ -162,6 +162,9 @@ func TestWhatAnAgentFromBeforeSignaturesLeftIsSigned(t *testing.T) {
 						w.Errorf("%s counts: %t", name, got)
 					}
 				}
+				if said := s.Condition(); c.signs && said != nil {
+					w.Errorf("it says %v", said)
+				}
 				if !annotations.Unsigned(w.cluster.ConfigMap("shop", "plain")) {
 					w.Error("somebody's ConfigMap was signed")
 				}
@@ -222,6 +225,34 @@ func TestAKeyThatIsGone(t *testing.T) {
 			}
 		})
 	})
+}
+
+// uninstall takes the heartbeat away, and whoever deletes the namespace takes the key too.
+func TestWhatAnotherKeySignedTellsThatItIsLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		signed bool
+		says   int
+	}{
+		"a ledger that another key signed":   {signed: true, says: 1},
+		"a ledger that carries no signature": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				cm := w.ledger("a")
+				if c.signed {
+					if err := keyringOf(t, map[string][]byte{annotations.DataKey: key("x")}).Sign(cm); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.cluster.Put(cm)
+				s := w.agent()
+				w.leads(s)
+				if got := s.Condition(); len(got) != c.says || c.says > 0 && got[0].Reason != "Lost" {
+					w.Errorf("it says %v", got)
+				}
+			})
+		})
+	}
 }
 
 func TestAKeyThatIsBroken(t *testing.T) {

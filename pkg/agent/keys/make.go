@@ -58,12 +58,12 @@ func (s *Store) ensure(ctx context.Context) error {
 }
 
 // create makes the Secret: with the key that is in force, where somebody took it away
-// under us, else with a new one. Where the heartbeat knows of a key before, that one is
-// lost, and the Secret says so.
+// under us, else with a new one. Where the heartbeat or what is signed knows of a key before,
+// that one is lost, and the Secret says so.
 func (s *Store) create(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: annotations.KeyName}, Data: s.keyring().KeyData()}
 	if s.keyring().Empty() {
-		_, before, err := s.before(ctx)
+		before, err := s.signedBefore(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -96,6 +96,24 @@ func (s *Store) before(ctx context.Context) (ran bool, key string, err error) {
 		return false, "", fmt.Errorf("read the heartbeat of the agent before: %w", err)
 	}
 	return true, beat.Data[annotations.HeartbeatKey], nil
+}
+
+// signedBefore names the key of an agent before this one: by its heartbeat, or, where that is
+// gone with its installation, by an object that it signed. Empty: nothing tells of one.
+func (s *Store) signedBefore(ctx context.Context) (string, error) {
+	ran, key, err := s.before(ctx)
+	if ran || err != nil {
+		return key, err
+	}
+	err = s.each(ctx, func(list []metav1.PartialObjectMetadata) (bool, error) {
+		for i := range list {
+			if key = annotations.SignedWith(&list[i]); key != "" {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	return key, err
 }
 
 // Begin returns when there is a key, and, where the agent before was of a version that

@@ -3,7 +3,6 @@ package keys
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -37,21 +36,31 @@ func (s *Store) outdated(o metav1.Object) bool {
 	return s.keyring().Outdated(o) && (!whole || s.Check(cm) == nil)
 }
 
+// each hands over the metadata of the agent's objects, page by page, until more is false.
+func (s *Store) each(ctx context.Context, page func(list []metav1.PartialObjectMetadata) (more bool, err error)) error {
+	maps := s.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(s.WatchNamespace)
+	for next, first := "", true; first || next != ""; first = false {
+		list, err := maps.List(ctx, metav1.ListOptions{LabelSelector: annotations.SignedKinds(), Limit: pageOf, Continue: next})
+		if err != nil {
+			return fmt.Errorf("list what the agent signs: %w", err)
+		}
+		if more, err := page(list.Items); err != nil || !more {
+			return err
+		}
+		next = list.Continue
+	}
+	return nil
+}
+
 // signAll signs those of the agent's objects that are due. It asks by their metadata
 // first, and then by the whole object.
 func (s *Store) signAll(ctx context.Context, due func(metav1.Object) bool) error {
-	maps := s.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(s.WatchNamespace)
-	kinds := strings.Join([]string{annotations.KindLedger, annotations.KindGate, annotations.KindRestore, annotations.KindRun}, ",")
 	var signed atomic.Int64
-	for page, first := "", true; first || page != ""; first = false {
-		list, err := maps.List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + kinds + ")", Limit: pageOf, Continue: page})
-		if err != nil {
-			return fmt.Errorf("list what is to be signed: %w", err)
-		}
+	err := s.each(ctx, func(list []metav1.PartialObjectMetadata) (bool, error) {
 		group, inner := errgroup.WithContext(ctx)
 		group.SetLimit(atOnce)
-		for i := range list.Items {
-			if o := &list.Items[i]; due(o) {
+		for i := range list {
+			if o := &list[i]; due(o) {
 				group.Go(func() error {
 					did, err := s.signOne(inner, o.Namespace, o.Name, due)
 					if did {
@@ -61,10 +70,10 @@ func (s *Store) signAll(ctx context.Context, due func(metav1.Object) bool) error
 				})
 			}
 		}
-		if err := group.Wait(); err != nil {
-			return err
-		}
-		page = list.Continue
+		return true, group.Wait()
+	})
+	if err != nil {
+		return err
 	}
 	if n := signed.Load(); n > 0 {
 		s.Log.Info("signed what was written before", "objects", n, "key", s.ID())

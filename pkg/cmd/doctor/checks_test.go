@@ -117,6 +117,32 @@ func TestDoctorOfTheAgent(t *testing.T) {
 	})
 }
 
+// After an installation that made a new key, what the former one signed does not count.
+func TestDoctorTellsWhatAnotherKeySigned(t *testing.T) {
+	run := cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")
+	beat := func(key string) *corev1.ConfigMap {
+		cm := cmdtest.Agent()
+		cm.Data[annotations.HeartbeatKey] = key
+		return cm
+	}
+	with := func(key string) []runtime.Object {
+		return append(without(annotations.HeartbeatName, installed(run)), beat(key))
+	}
+	own := annotations.SignedWith(run)
+	if own == "" {
+		t.Fatal("the run is not signed")
+	}
+	const before = "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\nok       no configuration: the defaults hold\n"
+	const problem = before + "PROBLEM  another key than the agent's (0a0b0c0d0e) has signed 1 object, such as shop/maint-run-orders-a: they do not count\n" +
+		"         restore the former key as \"previous\" in Secret maint-system/maint-agent-key, or check the objects and sign them with 'kubectl maint -n shop adopt --all'; after a change of the key the agent signs them itself within minutes\n" +
+		"ok       admission policies confine the agent's token\n"
+	diagnose(t, []diagnosis{
+		{name: "its own key", line: "doctor", world: with(own)},
+		{name: "another key", line: "doctor", world: with("0a0b0c0d0e"), code: 1, err: oneProblem, out: problem},
+		{name: "who may not list them", line: "doctor", world: with("0a0b0c0d0e"), before: func(o *cmdtest.Cluster) { o.ForbidsMetadata = true }, out: before + "unknown  which key signed the agent's runs and ledgers: list them: configmaps is forbidden: not for you\nok       admission policies confine the agent's token\n"},
+	})
+}
+
 func TestDoctorOfWhatConfinesTheAgent(t *testing.T) {
 	named := func(name string) runtime.Object {
 		return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}

@@ -135,6 +135,7 @@ func (o *options) Run(ctx context.Context) error {
 	o.agent(agent, err)
 	o.clock(k)
 	config := o.config(ctx, k, agent)
+	o.signed(ctx, k, agent)
 	o.confined(ctx, k)
 	switch {
 	case cm == nil:

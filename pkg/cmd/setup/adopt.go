@@ -110,8 +110,7 @@ func (o *adoptOptions) Run(ctx context.Context) error {
 func (o *adoptOptions) find(ctx context.Context, k *factory.Cluster) ([]*corev1.ConfigMap, error) {
 	var out []*corev1.ConfigMap
 	if o.all {
-		kinds := strings.Join([]string{annotations.KindRun, annotations.KindLedger, annotations.KindGate, annotations.KindRestore}, ",")
-		list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + kinds + ")"})
+		list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.SignedKinds()})
 		if err != nil {
 			return nil, factory.Explain("list what the agent wrote", err)
 		}

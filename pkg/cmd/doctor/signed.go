@@ -1,0 +1,60 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// signedPage is how many of the agent's objects are listed at a time (a guess).
+const signedPage = 500
+
+// signed looks for objects that another key than the agent's has signed: after the Secret was
+// lost or replaced they do not count. The heartbeat names the key; an agent without one says
+// nothing of it.
+func (o *options) signed(ctx context.Context, k *factory.Cluster, agent factory.AgentState) {
+	beat, err := k.ConfigMaps(agent.Namespace).Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
+	if err != nil || beat.Data[annotations.HeartbeatKey] == "" { // the check of the agent has said so
+		return
+	}
+	key := beat.Data[annotations.HeartbeatKey]
+	others, first, err := signedWithOthers(ctx, k, metav1.NamespaceAll, key)
+	if apierrors.IsForbidden(err) {
+		others, first, err = signedWithOthers(ctx, k, k.Namespace, key)
+	}
+	switch {
+	case err != nil:
+		o.unknown("which key signed the agent's runs and ledgers", factory.Explain("list them", err))
+	case others > 0:
+		o.amiss(fmt.Sprintf("another key than the agent's (%s) has signed %s, such as %s/%s: they do not count", key, view.Counted(others, "object"), first.Namespace, first.Name),
+			fmt.Sprintf("restore the former key as %q in Secret %s/%s, or check the objects and sign them with %s; after a change of the key the agent signs them itself within minutes", annotations.DataPreviousKey, agent.Namespace, annotations.KeyName, o.Suggest().In(first.Namespace).Adopt("--all")))
+	}
+}
+
+// signedWithOthers counts the objects in a namespace whose signature names another key.
+func signedWithOthers(ctx context.Context, k *factory.Cluster, namespace, key string) (count int, first metav1.ObjectMeta, err error) {
+	records := k.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace)
+	for next, begun := "", false; !begun || next != ""; begun = true {
+		list, err := records.List(ctx, metav1.ListOptions{LabelSelector: annotations.SignedKinds(), Limit: signedPage, Continue: next})
+		if err != nil {
+			return 0, first, err
+		}
+		for i := range list.Items {
+			if id := annotations.SignedWith(&list.Items[i]); id == "" || id == key {
+				continue
+			}
+			if count++; count == 1 {
+				first = list.Items[i].ObjectMeta
+			}
+		}
+		next = list.Continue
+	}
+	return count, first, nil
+}
