@@ -143,6 +143,14 @@ func (c Commands) Unskip(plan string) string { return c.line("unskip %s", plan) 
 // Wake wakes what a HibernatePlan has put to sleep.
 func (c Commands) Wake(plan string) string { return c.line("wake %s", plan) }
 
+// WakeFor wakes it for a day, whatever its schedule says.
+func (c Commands) WakeFor(plan string) string { return c.line("wake %s --for 24h", plan) }
+
+// Uninstall removes the agent of a namespace.
+func (c Commands) Uninstall(namespace string) string {
+	return c.plain("uninstall --namespace %s", namespace)
+}
+
 // Why says why nothing happens to a plan or a node.
 func (c Commands) Why(name string) string { return c.line("why %s", name) }
 

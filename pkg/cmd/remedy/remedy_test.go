@@ -22,6 +22,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"ReleaseFor":    "'kubectl maint release x --requestor x'",
 		"ResumeCluster": "'kubectl maint resume --all -A'",
 		"PauseCluster":  "'kubectl maint pause --all -A'",
+		"Uninstall":     "'kubectl maint uninstall --namespace x'",
 		"WhyNode":       "'kubectl maint why NODE'",
 	}
 	inNamespace := map[string]string{
@@ -49,6 +50,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"Unfreeze":       "'kubectl maint freeze x --end'",
 		"Unskip":         "'kubectl maint unskip x'",
 		"Wake":           "'kubectl maint wake x'",
+		"WakeFor":        "'kubectl maint wake x --for 24h'",
 		"Why":            "'kubectl maint why x'",
 	}
 	here := remedy.Commands{Name: "kubectl maint"}

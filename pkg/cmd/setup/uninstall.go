@@ -83,7 +83,7 @@ func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Clust
 			continue
 		}
 		if ours := slices.DeleteFunc(slices.Clone(c.By), nodes.IsElsewhere); len(ours) > 0 {
-			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; release them, or let their plans end", n.Name, nodes.ClaimantName(ours[0]), o.Suggest().Status())
+			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; let their plans end, or take back what asks for them: %s", n.Name, nodes.ClaimantName(ours[0]), o.Suggest().Status(), o.Suggest().Release(n.Name))
 		}
 	}
 	return nil
@@ -99,7 +99,7 @@ func (o *uninstallOptions) nothingAsleep(ctx context.Context, k *factory.Cluster
 		notes := cm.Annotations
 		phase := hibernate.Phase(notes[annotations.StatusPhase])
 		if notes[annotations.StatusAsleep] != "" || slices.Contains([]hibernate.Phase{hibernate.Hibernated, hibernate.Hibernating, hibernate.WakingUp}, phase) {
-			return exit.Errorf(exit.CodeNotNow, "what HibernatePlan %s/%s names sleeps (%s), and nobody would wake it: %s --for 24h, and uninstall once it is awake", cm.Namespace, cm.Name, phase, strings.Trim(o.Suggest().In(cm.Namespace).Wake(cm.Name), "'"))
+			return exit.Errorf(exit.CodeNotNow, "what HibernatePlan %s/%s names sleeps (%s), and nobody would wake it: wake it with %s, and uninstall once it is awake", cm.Namespace, cm.Name, phase, o.Suggest().In(cm.Namespace).WakeFor(cm.Name))
 		}
 	}
 	return nil
@@ -128,7 +128,7 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = o.notElsewhere(ctx, k)
+	others, err := o.others(ctx, k)
 	if err == nil {
 		err = o.nothingLeft(ctx, k)
 	}
@@ -146,28 +146,46 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := o.remove(ctx); err != nil {
+	if err := o.remove(ctx, others); err != nil {
 		return err
 	}
-	if err := o.conditions(ctx, k); err != nil {
-		return err
+	if len(others) == 0 { // another agent goes on with them
+		if err := o.conditions(ctx, k); err != nil {
+			return err
+		}
 	}
 	return o.leftovers(ctx, k)
 }
 
-// notElsewhere refuses where the agent runs in another namespace than the one that was named:
-// its rights in the cluster would go, and it would stay without them.
-func (o *uninstallOptions) notElsewhere(ctx context.Context, k *factory.Cluster) error {
+// others are the other namespaces with an agent. It refuses where only those have one: the
+// agent's rights in the cluster would go, and it would stay without them.
+func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]string, error) {
 	list, err := k.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods})
 	if err != nil {
-		return factory.Explain("look where the agent is", err)
+		return nil, factory.Explain("look where the agent is", err)
 	}
+	var others []string
+	here := false
 	for _, d := range list.Items {
-		if d.Name == annotations.AgentName && d.Namespace != o.namespace {
-			return exit.Errorf(exit.CodeError, "the agent is installed in namespace %s: give --namespace %s", d.Namespace, d.Namespace)
+		switch {
+		case d.Name != annotations.AgentName:
+		case d.Namespace == o.namespace:
+			here = true
+		default:
+			others = append(others, d.Namespace)
 		}
 	}
-	return nil
+	if here || len(others) == 0 {
+		return others, nil
+	}
+	_, err = k.Kube.CoreV1().ServiceAccounts(o.namespace).Get(ctx, annotations.AgentName, metav1.GetOptions{}) // of a removal that was cut off
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, exit.Errorf(exit.CodeError, "there is no agent in namespace %s, and one in namespace %s: %s removes it", o.namespace, others[0], o.Suggest().Uninstall(others[0]))
+	case err != nil:
+		return nil, factory.Explain("look whether the agent was in namespace "+o.namespace, err)
+	}
+	return others, nil
 }
 
 // warnOfBroken names the runs that no agent goes on with: anybody may have written them, so
@@ -245,8 +263,9 @@ func (o *uninstallOptions) nothingLeft(ctx context.Context, k *factory.Cluster) 
 }
 
 // remove deletes what any install may have applied, but for the namespace; and the budget
-// of kustomize's component ha, which would be left without pods.
-func (o *uninstallOptions) remove(ctx context.Context) error {
+// of kustomize's component ha, which would be left without pods. What is of the cluster stays
+// where an agent of another namespace needs it.
+func (o *uninstallOptions) remove(ctx context.Context, others []string) error {
 	objects, err := Manifests{Version: o.Version, Namespace: o.namespace, Image: defaultRepository}.all()
 	if err != nil {
 		return err
@@ -258,23 +277,38 @@ func (o *uninstallOptions) remove(ctx context.Context) error {
 	budget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}}
 	budget.SetNamespace(o.namespace)
 	budget.SetName(annotations.AgentName)
-	for _, u := range slices.Backward(append(objects, budget)) {
-		to, err := a.of(u)
+	objects = append(objects, budget)
+	kept := map[objectKey]bool{}
+	if len(others) > 0 {
+		live, err := a.read(ctx, slices.DeleteFunc(slices.Clone(objects), func(u *unstructured.Unstructured) bool { return u.GetNamespace() != "" || u.GetKind() == "Namespace" }))
 		if err != nil {
 			return err
 		}
-		if to == nil || u.GetKind() == "Namespace" {
+		kept = sharedWith(live, o.namespace)
+	}
+	for _, u := range slices.Backward(objects) {
+		if u.GetKind() == "Namespace" || u.GetNamespace() == "" && kept[keyOf(u)] {
 			continue
 		}
-		err = o.deleted(named(u), func() error { return to.Delete(ctx, u.GetName(), o.Deletion()) }, func() error {
-			_, err := to.Get(ctx, u.GetName(), metav1.GetOptions{})
-			return err
-		})
-		if err != nil {
+		if err := o.removeOne(ctx, a, u); err != nil {
 			return err
 		}
 	}
+	if len(kept) > 0 {
+		fmt.Fprintf(o.ErrOut, "the agent in namespace %s stays, and with it of the cluster: %s\n", strings.Join(others, " and "), strings.Join(objectNames(kept), ", "))
+	}
 	return nil
+}
+
+func (o *uninstallOptions) removeOne(ctx context.Context, a *applier, u *unstructured.Unstructured) error {
+	to, err := a.of(u)
+	if err != nil || to == nil {
+		return err
+	}
+	return o.deleted(named(u), func() error { return to.Delete(ctx, u.GetName(), o.Deletion()) }, func() error {
+		_, err := to.Get(ctx, u.GetName(), metav1.GetOptions{})
+		return err
+	})
 }
 
 // deleted deletes an object and says so; with --dry-run=client it looks whether it is there.
@@ -303,7 +337,7 @@ func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) er
 		fmt.Fprintf(o.ErrOut, "there is no namespace %s: nothing is left in it\n", o.namespace)
 		return nil
 	}
-	fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it: 'kubectl delete namespace %s' takes it away\n", o.namespace, o.namespace)
+	fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it and with Secret %s: keep it if you will install again, since without this key no run, ledger or gate record that the agent signed counts any more. 'kubectl delete namespace %s' deletes both for good\n", o.namespace, annotations.KeyName, o.namespace)
 	return nil
 }
 

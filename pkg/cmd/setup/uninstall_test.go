@@ -16,16 +16,24 @@ import (
 // Without an agent nobody would uncordon a node that is cordoned for somebody.
 func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})))
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: node b is cordoned for plan ops/roll, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; release them, or let their plans end\n"})
+	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: node b is cordoned for plan ops/roll, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; let their plans end, or take back what asks for them: 'kubectl maint release b'\n"})
 }
 
 // Without its rights in the cluster an agent in another namespace would go on, and do nothing.
 func TestUninstallRefusesWhereTheAgentIsInAnotherNamespace(t *testing.T) {
 	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent)
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "error: the agent is installed in namespace ops: give --namespace ops\n"})
-	if got := o.Maint("uninstall", "-n", "ops"); strings.Contains(got.Err, "is installed in namespace") {
+	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no agent in namespace maint-system, and one in namespace ops: 'kubectl maint uninstall --namespace ops' removes it\n"})
+	if got := o.Maint("uninstall", "-n", "ops"); strings.Contains(got.Err, "there is no agent in namespace") {
 		t.Errorf("%+v", got)
+	}
+	second := agent.DeepCopy()
+	second.Namespace = annotations.DefaultNamespace
+	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent, second)
+	for _, namespace := range []string{"ops", annotations.DefaultNamespace} { // of two, each can go
+		if got := o.Maint("uninstall", "-n", namespace); strings.Contains(got.Err, "there is no agent in namespace") {
+			t.Errorf("%s: %+v", namespace, got)
+		}
 	}
 }
 
@@ -41,7 +49,7 @@ func TestUninstallLeavesNodesToTheAgentOfAnotherCluster(t *testing.T) {
 func TestUninstallRefusesWhileAnythingSleeps(t *testing.T) {
 	asleep := cmdtest.Sleeper("office", "{schedule: {timezone: UTC, offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: a, type: noop}]}", cmdtest.Noting(annotations.StatusPhase, "Hibernated", annotations.StatusAsleep, "2026-11-20T20:00:00Z"))
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), asleep)
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: what HibernatePlan shop/office names sleeps (Hibernated), and nobody would wake it: kubectl maint -n shop wake office --for 24h, and uninstall once it is awake\n"})
+	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: what HibernatePlan shop/office names sleeps (Hibernated), and nobody would wake it: wake it with 'kubectl maint -n shop wake office --for 24h', and uninstall once it is awake\n"})
 }
 
 // A run that anybody may have made up holds nothing up, and is named.
