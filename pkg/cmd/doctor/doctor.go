@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -136,7 +137,8 @@ func (o *options) Run(ctx context.Context) error {
 	o.clock(k)
 	config := o.config(ctx, k, agent)
 	o.signed(ctx, k, agent)
-	o.confined(ctx, k)
+	o.alone(ctx, k, agent)
+	o.confined(ctx, k, agent.Namespace)
 	switch {
 	case cm == nil:
 	case cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan:
@@ -222,7 +224,7 @@ func confining() []string {
 	return []string{"maint-agent-configmaps", "maint-agent-secrets", "maint-agent-namespaces", "maint-agent-nodes"}
 }
 
-func (o *options) confined(ctx context.Context, k *factory.Cluster) {
+func (o *options) confined(ctx context.Context, k *factory.Cluster, namespace string) {
 	list, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
 	switch {
 	case apierrors.IsNotFound(err): // of the kind
@@ -247,10 +249,39 @@ func (o *options) confined(ctx context.Context, k *factory.Cluster) {
 	case len(missing) > 0:
 		o.amiss("of the policies that confine the agent's token these are missing: "+strings.Join(missing, ", "), "install again with "+o.Suggest().Install()+"; install --without may have left them out")
 	default:
+		if strangers := confiningOthers(list.Items, namespace); len(strangers) > 0 {
+			o.amiss(fmt.Sprintf("these policies confine another agent's token, and not that of namespace %s: %s", namespace, strings.Join(strangers, ", ")), o.Suggest().Uninstall("NS")+" removes the installation that is too much; then "+o.Suggest().InstallIn(namespace)+" has the policies name this one")
+			break
+		}
 		o.bound(ctx, k, names)
 	}
 	if slices.Contains(names, "maint-intents") {
 		o.good("admission policies guard intents, records and freezes (--with-admission)")
+	}
+}
+
+// confiningOthers are the policies that name the token of agents, and not of the one in a namespace.
+func confiningOthers(policies []admissionv1.ValidatingAdmissionPolicy, namespace string) []string {
+	var out []string
+	for i := range policies {
+		p := &policies[i]
+		if !slices.Contains(append(confining(), "maint-agent-tokens"), p.Name) {
+			continue
+		}
+		text, _ := json.Marshal(p.Spec)
+		const before, after = "system:serviceaccount:", ":" + annotations.AgentName
+		if strings.Contains(string(text), after) && strings.Contains(string(text), before) && !strings.Contains(string(text), before+namespace+after) {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
+
+// alone says of another agent's Deployment, where it can be seen.
+func (o *options) alone(ctx context.Context, k *factory.Cluster, agent factory.AgentState) {
+	others := k.OtherAgents(ctx, agent.Namespace)
+	if len(others) > 0 {
+		o.amiss(fmt.Sprintf("another agent is installed in namespace %s: there can be one in a cluster", strings.Join(others, " and ")), "remove the one that is too much: "+o.Suggest().Uninstall(others[0])+", or "+o.Suggest().Uninstall(agent.Namespace))
 	}
 }
 

@@ -73,6 +73,22 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 	return state, err
 }
 
+// OtherAgents are the namespaces, beside the agent's own, with a Deployment of an agent; none
+// where they may not be listed.
+func (k *Cluster) OtherAgents(ctx context.Context, namespace string) []string {
+	list, err := k.Kube.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods, Limit: 100})
+	if err != nil {
+		return nil
+	}
+	var others []string
+	for i := range list.Items {
+		if d := &list.Items[i]; d.Name == annotations.AgentName && d.Namespace != namespace {
+			others = append(others, d.Namespace)
+		}
+	}
+	return others
+}
+
 // podsIn is the only namespace with pods of an agent; empty where there are none, or in
 // several, or where that may not be read.
 func (k *Cluster) podsIn(ctx context.Context) string {

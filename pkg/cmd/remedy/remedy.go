@@ -79,6 +79,11 @@ func (c Commands) Hibernate(plan string) string { return c.line("hibernate %s", 
 // Install puts the agent into the cluster.
 func (c Commands) Install() string { return c.plain("install --apply") }
 
+// InstallIn puts it into a namespace.
+func (c Commands) InstallIn(namespace string) string {
+	return c.plain("install --apply --namespace %s", namespace)
+}
+
 // List shows the plans of the namespace.
 func (c Commands) List() string { return c.line("list") }
 

@@ -22,6 +22,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"ReleaseFor":    "'kubectl maint release x --requestor x'",
 		"ResumeCluster": "'kubectl maint resume --all -A'",
 		"PauseCluster":  "'kubectl maint pause --all -A'",
+		"InstallIn":     "'kubectl maint install --apply --namespace x'",
 		"Uninstall":     "'kubectl maint uninstall --namespace x'",
 		"WhyNode":       "'kubectl maint why NODE'",
 	}

@@ -56,8 +56,9 @@ func (o *versionOptions) Run(ctx context.Context) error {
 	v := versions{Client: o.Version, ZoneData: schedule.ZoneVersion()}
 	var unknown error
 	missing := ""
+	var others []string
 	if !o.client {
-		v.Agent, missing, unknown = o.askAgent(ctx)
+		v.Agent, missing, others, unknown = o.askAgent(ctx)
 	}
 	if !o.out.Lines() {
 		if err := o.out.Print(o.Out, print.Value{Kind: "Versions", Name: v.Client, Body: v}); err != nil {
@@ -72,21 +73,24 @@ func (o *versionOptions) Run(ctx context.Context) error {
 	if missing != "" {
 		fmt.Fprintf(o.Out, "agent:     none: %s\n", missing)
 	}
+	for _, namespace := range others {
+		fmt.Fprintf(o.Out, "agent:     another one is installed in namespace %s; there can be one in a cluster\n", namespace)
+	}
 	return unknown
 }
 
-// askAgent finds the agent, or says why there is none at work.
-func (o *versionOptions) askAgent(ctx context.Context) (state *factory.AgentState, missing string, err error) {
+// askAgent finds the agent, or says why there is none at work, and where there are others.
+func (o *versionOptions) askAgent(ctx context.Context) (state *factory.AgentState, missing string, others []string, err error) {
 	k, err := o.Connect()
 	if err != nil {
-		return nil, "", err
+		return nil, "", nil, err
 	}
 	found, err := o.Agent(ctx, k)
 	if err != nil {
-		return nil, "", factory.Explain("ask for the agent", err)
+		return nil, "", nil, factory.Explain("ask for the agent", err)
 	}
 	if found.Missing != "" {
-		return nil, found.Missing, nil
+		return nil, found.Missing, k.OtherAgents(ctx, found.Namespace), nil
 	}
-	return &found, "", nil
+	return &found, "", k.OtherAgents(ctx, found.Namespace), nil
 }
