@@ -217,7 +217,7 @@ former chart: where nothing is not the default, that is put in.
 {{- $other := .namespace -}}
 {{- if and (eq .name "maint-agent") $other (ne $other $namespace) -}}
 {{- if lookup "apps/v1" "Deployment" $other "maint-agent" -}}
-{{- fail (printf "an agent is installed in namespace %s: give --namespace %s to upgrade it, or uninstall it first" $other $other) -}}
+{{- fail (printf "an agent is installed in namespace %s: give --namespace %s to upgrade it, or uninstall it first. A release of Helm is upgraded by helm upgrade -n %s; an installation by kubectl maint is taken over by helm install -n %s --take-ownership --force-conflicts" $other $other $other $other) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -26,6 +26,20 @@ func nextImage(live, was, wanted string) (image, why string) {
 	return repository + ":" + newTag, ""
 }
 
+// doubtfulTag is what to say of an image that may not be of this version; empty: nothing.
+func doubtfulTag(image, version string) string {
+	_, tag, digest := splitImage(image)
+	switch {
+	case digest != "":
+		return ""
+	case tag == "":
+		return "has no tag, which means :latest: name the tag of this version, :" + version
+	case versionTag(tag) && tag != version:
+		return "has another tag than this version (" + version + "): an upgrade needs the image of the new version"
+	}
+	return ""
+}
+
 func versionTag(tag string) bool { return regexp.MustCompile(`^v\d+\.\d+\.\d+`).MatchString(tag) }
 
 // splitImage takes an image's name apart. A colon before the last slash is a port's.

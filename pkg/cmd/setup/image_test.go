@@ -29,3 +29,18 @@ func TestTheImageOfAnUpgrade(t *testing.T) {
 		})
 	}
 }
+
+func TestAnImageOfAnotherVersionIsTold(t *testing.T) {
+	for image, want := range map[string]string{
+		"r:5000/agent":                 "has no tag, which means :latest: name the tag of this version, :v0.2.0",
+		"r:5000/agent:v0.1.0":          "has another tag than this version (v0.2.0): an upgrade needs the image of the new version",
+		"r:5000/agent:v0.2.0":          "",
+		"r:5000/agent:ours":            "",
+		"r:5000/agent@sha256:abc":      "",
+		"r:5000/agent:v0.1.0@sha256:a": "",
+	} {
+		if got := doubtfulTag(image, "v0.2.0"); got != want {
+			t.Errorf("%s: %q, want %q", image, got, want)
+		}
+	}
+}

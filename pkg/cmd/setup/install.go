@@ -151,7 +151,11 @@ func (o *installOptions) Validate() error {
 	for _, fault := range m.contradictions() {
 		o.faults.Add("%s", fault)
 	}
-	return o.faults.Err()
+	err := o.faults.Err()
+	if why := doubtfulTag(m.Image, o.Version); err == nil && why != "" && o.given(flagImage) {
+		fmt.Fprintf(o.ErrOut, "warning: --image %s %s\n", m.Image, why)
+	}
+	return err
 }
 
 // contradictions are what cannot be had together.
