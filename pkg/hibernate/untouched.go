@@ -2,8 +2,7 @@ package hibernate
 
 import "slices"
 
-// stoppedBefore is why a resource is left alone that sleeps, and not by us.
-const stoppedBefore = "somebody stopped it before it could be put to sleep"
+const stoppedBefore = "somebody stopped it before it could be put to sleep" // why it is left alone
 
 // Untouched is the record of a step with a mark at those of which for certain nothing was
 // done: neither by this step, as ids say, nor by any before it. The step takes the mark off
@@ -18,14 +17,8 @@ func (s Step) Untouched(before Record, ids []string) Record {
 	}
 	for _, id := range ids {
 		d, asked := due[id]
-		if !asked || !d.Seen.Awake {
-			continue
-		}
-		at := was.of(d.Seen)
-		if at >= 0 && !before.Resources[at].Untouched {
-			continue
-		}
-		if i := now.of(d.Seen); i >= 0 {
+		at, i := was.of(d.Seen), now.of(d.Seen)
+		if asked && d.Seen.Awake && i >= 0 && (at < 0 || before.Resources[at].Untouched) {
 			r.Resources[i].Untouched = true
 		}
 	}
