@@ -654,6 +654,11 @@ func TestAKindThatIsScaledByItsSubresource(t *testing.T) {
 		t.Errorf("it is %s", got)
 	}
 	n.Deny("", "get", "machines")
+	seen, err := Sleeps{}.Observe(t.Context(), n.call)
+	if err != nil || len(seen) != 1 || seen[0].Unseen == nil || !strings.Contains(seen[0].Unseen.Error(), "machines.example.org") {
+		t.Errorf("on waking, without the right to ask: %+v, %v", seen, err)
+	}
+	n.call.Operation = hibernate.Shutdown
 	if _, err := (Sleeps{}).Observe(t.Context(), n.call); err == nil || !strings.Contains(err.Error(), "machines.example.org") {
 		t.Errorf("without the right to ask: %v", err)
 	}
