@@ -1,7 +1,6 @@
 package hibernation
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
@@ -53,37 +51,17 @@ func orders(n string) func(*hibernate.Record) {
 	}
 }
 
-// meddler lets somebody do something whenever a target has been looked at to be woken.
-type meddler struct {
-	executors.Sleeper
-	meddle func()
-}
-
-// Observe is executors.Sleeper's.
-func (m meddler) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
-	seen, err := m.Sleeper.Observe(ctx, call)
-	if call.Operation == hibernate.Wake {
-		m.meddle()
-	}
-	return seen, err
-}
-
 // What somebody edits while the agent looks at the target is what is put back.
 func TestWhatIsEditedDuringALookIsPutBack(t *testing.T) {
 	night(t, oneToThree+apps, func(w *world) {
 		w.until("01:30")
 		w.sleeps()
-		once := false
-		w.agent.Sleepers[hibernate.TypeNoop] = meddler{w.beds, func() {
-			if once {
-				return
-			}
-			once = true
+		w.beds.meanwhile(func() {
 			w.edits("apps", orders("7"))
 			for w.agent.records.find(shop, hibernate.Record{Plan: "nights", Target: "apps"}).object.ResourceVersion != w.api.ConfigMap(shop, annotations.RestoreName("nights", "apps")).ResourceVersion {
 				time.Sleep(time.Millisecond) // until the watch has shown it
 			}
-		}}
+		})
 		w.until("03:30")
 		w.has("orders 7, web 2")
 		w.closed()

@@ -329,6 +329,30 @@ type beds struct {
 	calls  []executors.SleepCall
 	refuse error             // of Validate
 	wrong  map[string]string // what is refused, as "observe TARGET" or "wake RESOURCE", and how
+	looked func()            // what somebody does after the next look of a target that is to wake; nil: nothing
+}
+
+// meanwhile has somebody do something after the next look of a target that is to wake.
+func (b *beds) meanwhile(do func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.looked = do
+}
+
+// hasLooked does what somebody does after a look, once.
+func (b *beds) hasLooked(operation hibernate.Operation) {
+	b.mu.Lock()
+	do := b.looked
+	if operation != hibernate.Wake {
+		do = nil
+	}
+	if do != nil {
+		b.looked = nil
+	}
+	b.mu.Unlock()
+	if do != nil {
+		do()
+	}
 }
 
 // is says what is refused of something.
@@ -363,6 +387,7 @@ func (b *beds) Validate(_ context.Context, call executors.SleepCall) error {
 
 // Observe is executors.Sleeper's.
 func (b *beds) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
+	defer b.hasLooked(call.Operation)
 	b.mu.Lock()
 	b.calls = append(b.calls, call)
 	b.mu.Unlock()
