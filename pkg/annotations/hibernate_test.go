@@ -195,6 +195,15 @@ func TestRestoreDataLosesWhatWakingDoesNotNeedBeforeItIsRefused(t *testing.T) {
 			room: 400, edit: func(r *hibernate.Resource) { r.WokenAt, r.RevivedBy = at, "somebody" },
 			want: func(r *hibernate.Resource) { r.AsleepAt, r.Slept, r.WokenAt = nil, 9*3600+59*60, at }, n: 4,
 		},
+		"the instants of a sleep of which somebody started a part": {
+			room: 560, edit: func(r *hibernate.Resource) {
+				r.WokenAt, r.RevivedBy = at, "somebody"
+				r.UnitSlept, r.PartUnits = map[string]float64{"m5.large": 100}, map[string]float64{"m5.large": 1}
+			},
+			want: func(r *hibernate.Resource) {
+				r.AsleepAt, r.Slept, r.WokenAt, r.UnitSlept = nil, 9*3600+59*60, at, map[string]float64{"m5.large": 100 + 9*3600 + 59*60}
+			}, n: 4,
+		},
 		"what is counted": {
 			room: 250, edit: func(r *hibernate.Resource) { r.WokenAt, r.StartingAt = at, at },
 			want: func(r *hibernate.Resource) {

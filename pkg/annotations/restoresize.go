@@ -90,8 +90,10 @@ func restoreText(r hibernate.Record) ([]byte, error) {
 // sleep is over.
 func summedUp(res hibernate.Resource, operation hibernate.Operation) (hibernate.Resource, bool) {
 	if res.WokenAt != nil || res.RestoredAt != nil || res.LeftAt != nil {
-		res.Slept = int64(res.SleptFor(lastInstant(res)) / time.Second)
-		res.AsleepAt, res.AwakeAt = nil, nil
+		whole := res.UnitSlept == nil && res.PartUnits == nil
+		if res = res.Banked(lastInstant(res)); whole { // by Units and Slept it is known, too
+			res.UnitSlept = nil
+		}
 	}
 	if operation == hibernate.Wake {
 		res.RevivedBy, res.NotBefore = "", nil
@@ -112,7 +114,7 @@ func lastInstant(res hibernate.Resource) time.Time {
 
 // uncounted is a resource whose hours of sleep nobody can price any more.
 func uncounted(res hibernate.Resource, _ hibernate.Operation) (hibernate.Resource, bool) {
-	res.Kind, res.Units, res.StartingAt = "", nil, nil
+	res.Kind, res.Units, res.PartUnits, res.UnitSlept, res.StartingAt = "", nil, nil, nil, nil
 	return res, true
 }
 
