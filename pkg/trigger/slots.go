@@ -59,7 +59,6 @@ func (d *decider) slots() {
 // the contract's.
 func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reason string, claim, wait bool) {
 	late := !d.f.Now.Before(d.tooLateAt(slot))
-	_, busy := d.busySince(slot.At)
 	switch {
 	case !d.f.Ready.OK && late:
 		return run.Missed, d.f.Ready.Reason, false, false
@@ -69,7 +68,7 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 		return "", "", false, true
 	case d.pausedSlot(slot.At):
 		return run.Skipped, run.ReasonPaused, false, false
-	case busy:
+	case d.busyAt(slot.At):
 		return run.Skipped, run.ReasonBusy, false, false
 	case d.skips(slot.At):
 		d.useNext()
@@ -164,6 +163,11 @@ func (d *decider) busySince(slot time.Time) (since time.Time, busy bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+func (d *decider) busyAt(slot time.Time) bool {
+	_, busy := d.busySince(slot)
+	return busy
 }
 
 // queued says whether a slot fell due before our eyes under Queue: then it waits

@@ -6,7 +6,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
@@ -32,7 +31,7 @@ func grantIt(call executors.SleepCall) string {
 }
 
 // untouched is the record of a step that failed, with a mark at those of which for certain
-// nothing was done. Where the marks do not fit any more it is without them.
+// nothing was done.
 func untouched(before hibernate.Record, step hibernate.Step, results []executors.SleepResult) hibernate.Record {
 	var ids []string
 	for _, r := range results {
@@ -40,9 +39,5 @@ func untouched(before hibernate.Record, step hibernate.Step, results []executors
 			ids = append(ids, r.ID)
 		}
 	}
-	marked := step.Untouched(before, ids)
-	if _, err := annotations.RestoreObject("", marked); err != nil {
-		return step.Record
-	}
-	return marked
+	return step.Untouched(before, ids)
 }

@@ -269,8 +269,7 @@ func confiningOthers(policies []admissionv1.ValidatingAdmissionPolicy, namespace
 			continue
 		}
 		text, _ := json.Marshal(p.Spec)
-		const before, after = "system:serviceaccount:", ":" + annotations.AgentName
-		if strings.Contains(string(text), after) && strings.Contains(string(text), before) && !strings.Contains(string(text), before+namespace+after) {
+		if named := factory.AgentsNamed(text); len(named) > 0 && !slices.Contains(named, namespace) {
 			out = append(out, p.Name)
 		}
 	}

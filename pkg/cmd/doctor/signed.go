@@ -20,11 +20,10 @@ const signedPage = 500
 // lost or replaced they do not count. The heartbeat names the key; an agent without one says
 // nothing of it.
 func (o *options) signed(ctx context.Context, k *factory.Cluster, agent factory.AgentState) {
-	beat, err := k.ConfigMaps(agent.Namespace).Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
-	if err != nil || beat.Data[annotations.HeartbeatKey] == "" { // the check of the agent has said so
+	key := agent.Key
+	if key == "" { // the check of the agent has said so
 		return
 	}
-	key := beat.Data[annotations.HeartbeatKey]
 	others, first, err := signedWithOthers(ctx, k, metav1.NamespaceAll, key)
 	if apierrors.IsForbidden(err) {
 		others, first, err = signedWithOthers(ctx, k, k.Namespace, key)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ type AgentState struct {
 	Identity  string    `json:"identity,omitempty"`
 	Pod       string    `json:"pod,omitempty"`
 	Heartbeat time.Time `json:"heartbeat"`
+	Key       string    `json:"-"` // names the key that it signs with; empty: it has not said
 	Missing   string    // why there is none that could be counted on
 }
 
@@ -73,20 +75,38 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 	return state, err
 }
 
+// Agents are the namespaces with a Deployment of an agent.
+func (k *Cluster) Agents(ctx context.Context) ([]string, error) {
+	list, err := k.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, d := range list.Items {
+		if d.Name == annotations.AgentName {
+			out = append(out, d.Namespace)
+		}
+	}
+	return out, nil
+}
+
 // OtherAgents are the namespaces, beside the agent's own, with a Deployment of an agent; none
 // where they may not be listed.
 func (k *Cluster) OtherAgents(ctx context.Context, namespace string) []string {
-	list, err := k.Kube.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods, Limit: 100})
+	all, err := k.Agents(ctx)
 	if err != nil {
 		return nil
 	}
-	var others []string
-	for i := range list.Items {
-		if d := &list.Items[i]; d.Name == annotations.AgentName && d.Namespace != namespace {
-			others = append(others, d.Namespace)
-		}
+	return slices.DeleteFunc(all, func(other string) bool { return other == namespace })
+}
+
+// AgentsNamed are the namespaces whose agent's ServiceAccount a text names, as often as it does.
+func AgentsNamed(text []byte) []string {
+	var out []string
+	for _, match := range regexp.MustCompile(`system:serviceaccount:([a-z0-9-]+):`+annotations.AgentName+`\b`).FindAllSubmatch(text, -1) {
+		out = append(out, string(match[1]))
 	}
-	return others
+	return out
 }
 
 // podsIn is the only namespace with pods of an agent; empty where there are none, or in
@@ -128,7 +148,7 @@ func (c *Factory) agentIn(ctx context.Context, k *Cluster, namespace string) (Ag
 }
 
 func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) AgentState {
-	s := AgentState{Namespace: cm.Namespace, Version: cm.Data["version"], Identity: cm.Data["identity"], Pod: cm.Data["pod"]}
+	s := AgentState{Namespace: cm.Namespace, Version: cm.Data["version"], Identity: cm.Data["identity"], Pod: cm.Data["pod"], Key: cm.Data[annotations.HeartbeatKey]}
 	now := c.Now().Add(k.Skew())
 	at, err := time.Parse(time.RFC3339, cm.Data["heartbeat"])
 	if err != nil {

@@ -30,7 +30,7 @@ func (c *Factory) byLease(ctx context.Context, k *Cluster, s AgentState) AgentSt
 	case age > heldFor, age < -aheadBy:
 		return s
 	case now.Sub(acquired) <= beginsWithin:
-		return AgentState{Namespace: s.Namespace, Version: s.Version, Identity: *lease.Spec.HolderIdentity, Heartbeat: renewed}
+		return AgentState{Namespace: s.Namespace, Identity: *lease.Spec.HolderIdentity, Heartbeat: renewed}
 	}
 	s.Missing = fmt.Sprintf("the agent in namespace %s has held its Lease since %s, but writes no heartbeat: see 'kubectl -n %s logs deployment/%s'", s.Namespace, acquired.UTC().Format(time.RFC3339), s.Namespace, annotations.AgentName)
 	return s

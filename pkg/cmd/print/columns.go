@@ -31,10 +31,11 @@ func toColumns(format, template string, noHeaders bool) (printers.ResourcePrinte
 	if spec == "" {
 		return nil, errors.New("custom-columns format specified but no custom columns given")
 	}
-	columns, err := columnsOf(spec)
+	read := columnsOf
 	if word == customColumnsFile {
-		columns, err = columnsIn(spec)
+		read = columnsIn
 	}
+	columns, err := read(spec)
 	if err != nil {
 		return nil, err
 	}

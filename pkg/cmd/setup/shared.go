@@ -2,13 +2,13 @@ package setup
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 )
 
 // sharedWith are those of the cluster's objects that an agent of another namespace needs: all
@@ -40,9 +40,7 @@ func agentsIn(u *unstructured.Unstructured) []string {
 		}
 	}
 	spec, _ := json.Marshal(u.Object["spec"])
-	for _, match := range regexp.MustCompile(`system:serviceaccount:([a-z0-9-]+):`+annotations.AgentName+`\b`).FindAllSubmatch(spec, -1) {
-		out = append(out, string(match[1]))
-	}
+	out = append(out, factory.AgentsNamed(spec)...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }

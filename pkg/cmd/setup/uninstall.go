@@ -160,22 +160,12 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 // others are the other namespaces with an agent. It refuses where only those have one: the
 // agent's rights in the cluster would go, and it would stay without them.
 func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]string, error) {
-	list, err := k.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods})
+	all, err := k.Agents(ctx)
 	if err != nil {
 		return nil, factory.Explain("look where the agent is", err)
 	}
-	var others []string
-	here := false
-	for _, d := range list.Items {
-		switch {
-		case d.Name != annotations.AgentName:
-		case d.Namespace == o.namespace:
-			here = true
-		default:
-			others = append(others, d.Namespace)
-		}
-	}
-	if here || len(others) == 0 {
+	others := slices.DeleteFunc(slices.Clone(all), func(namespace string) bool { return namespace == o.namespace })
+	if len(others) < len(all) || len(others) == 0 {
 		return others, nil
 	}
 	_, err = k.Kube.CoreV1().ServiceAccounts(o.namespace).Get(ctx, annotations.AgentName, metav1.GetOptions{}) // of a removal that was cut off
