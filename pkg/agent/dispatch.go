@@ -14,8 +14,8 @@ import (
 
 // reconcile looks at whatever document stands under a name.
 func (a *Agent) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	if k == (types.NamespacedName{}) {
-		a.reconcileGated()
+	if k.Name == "" {
+		a.reconcileGated(k.Namespace)
 		return time.Time{}, nil
 	}
 	o, found, err := a.caches.documents.Informer.GetStore().GetByKey(k.String())

@@ -221,7 +221,7 @@ func (a *Agent) observeNamespace(o any) {
 	var closed bool
 	a.memory.gates.Change(func(b *policy.Resolver) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
 	if closed {
-		a.enqueueGated()
+		a.enqueueGated(m.Name)
 		for _, l := range a.memory.runs.Where(func(l *store.LiveRun) bool { return l.Object.Namespace == m.Name }) { // each asks it before its next step
 			a.enqueueRun(l.Key())
 		}
@@ -340,31 +340,47 @@ func (a *Agent) enqueueDocuments() {
 	}
 }
 
-// enqueueGated has everything looked at again that a policy, a calendar or a
-// namespace may have to do with; many changes at once are one look.
-func (a *Agent) enqueueGated() { a.planQueue.Add(types.NamespacedName{}) }
+// enqueueGated has everything looked at again that a policy, a calendar or the stanza of
+// a namespace may gate.
+func (a *Agent) enqueueGated(namespace string) {
+	a.planQueue.Add(types.NamespacedName{Namespace: namespace})
+}
 
-// reconcileGated enqueues what is behind a gate, and what waits for one.
-func (a *Agent) reconcileGated() {
-	a.controllers.gates.EnqueueAll()
-	a.controllers.freezes.EnqueueAll()
-	a.controllers.nodes.Enqueue()
+// reconcileGated enqueues what is behind a gate, and what waits for one: that of a
+// namespace, or all of it where the namespace is the agent's own.
+func (a *Agent) reconcileGated(namespace string) {
+	everywhere := a.memory.gates.Everywhere(namespace)
+	if everywhere {
+		a.controllers.nodes.Enqueue()
+		namespace = ""
+	}
+	a.controllers.gates.EnqueueOf(namespace)
+	a.controllers.freezes.EnqueueOf(namespace)
 	for _, o := range a.caches.documents.Informer.GetStore().List() {
-		cm := o.(*corev1.ConfigMap)
-		switch cm.Labels[annotations.LabelKind] {
-		case annotations.KindPolicy:
-			a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
-		case annotations.KindHibernatePlan:
-			a.controllers.hibernation.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
-		case annotations.KindPlan:
-			known := a.memory.plans.Memory(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
-			if known == nil || known.Policed || annotations.Stanza(cm.Annotations).Set() || a.memory.gates.NamespaceSet(cm.Namespace) || a.memory.gates.Kept(known) {
-				a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
-			}
+		if cm := o.(*corev1.ConfigMap); everywhere || cm.Namespace == namespace {
+			a.enqueueGatedDocument(cm)
 		}
 	}
 	for _, l := range a.memory.runs.Where(runs.AsksGate) {
-		a.enqueueRun(l.Key())
+		if everywhere || l.Object.Namespace == namespace {
+			a.enqueueRun(l.Key())
+		}
+	}
+}
+
+// enqueueGatedDocument looks at a document again, if a gate may stand before what it says.
+func (a *Agent) enqueueGatedDocument(cm *corev1.ConfigMap) {
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+	switch cm.Labels[annotations.LabelKind] {
+	case annotations.KindPolicy:
+		a.enqueuePlan(k)
+	case annotations.KindHibernatePlan:
+		a.controllers.hibernation.Queue.Add(k)
+	case annotations.KindPlan:
+		known := a.memory.plans.Memory(k)
+		if known == nil || known.Policed || annotations.Stanza(cm.Annotations).Set() || a.memory.gates.NamespaceSet(cm.Namespace) || a.memory.gates.Kept(known) {
+			a.enqueuePlan(k)
+		}
 	}
 }
 

@@ -198,7 +198,7 @@ func TestWhatANamespaceHasLookedAtAgain(t *testing.T) {
 		{"it is the agent's: that is the whole cluster", namespace(home, as), namespace(home, paused), []string{"mall/orders", "shop/orders"}, []string{"mall/run-b", "shop/run-a"}},
 		{"change is not permitted in it", namespace(shop, as), namespace(shop, func(m *metav1.PartialObjectMetadata) {
 			m.Annotations = map[string]string{annotations.ChangeStrategy: "Restrictive"}
-		}), []string{""}, []string{"shop/run-a"}},
+		}), []string{"shop"}, []string{"shop/run-a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			play(t, func(w *world) {
@@ -242,7 +242,11 @@ func TestWhatAGateHasLookedAtAgain(t *testing.T) {
 		a.memory.plans.Of(mall)
 		w.holds(a, plain("plain"), stanza, policed, kept, mall,
 			w.document(shop, "unknown", "Plan", annotations.KindPlan, hook), w.document(shop, "nights", "Policy", annotations.KindPolicy, "windows: []"), w.document(shop, "sleep", "HibernatePlan", annotations.KindHibernatePlan, "x: y"), w.document(shop, "steps", "StepTemplate", annotations.KindStepTemplate, hook))
-		a.reconcileGated()
+		a.reconcileGated("mall")
+		if got := append(w.queued(a.planQueue), w.queued(a.controllers.hibernation.Queue)...); len(got) > 0 {
+			t.Errorf("what another tenant edits has %q looked at", got)
+		}
+		a.reconcileGated(shop)
 		if diff := cmp.Diff([]string{"shop/kept", "shop/nights", "shop/policed", "shop/stanza", "shop/unknown"}, w.queued(a.planQueue)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -251,7 +255,7 @@ func TestWhatAGateHasLookedAtAgain(t *testing.T) {
 		}
 		a.observeNamespace(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "mall", Annotations: map[string]string{annotations.ChangeStrategy: "Restrictive"}}})
 		w.queued(a.planQueue)
-		a.reconcileGated()
+		a.reconcileGated(home)
 		if got := w.queued(a.planQueue); !slices.Contains(got, "mall/orders") || slices.Contains(got, "shop/plain") {
 			t.Errorf("with a stanza on a namespace: %q", got)
 		}

@@ -27,7 +27,7 @@ func (a *Agent) keyChanged() {
 		a.rereadEmptied(a.caches.restores, o)
 	}
 	a.controllers.hibernation.KeyChanged()
-	a.enqueueGated()
+	a.enqueueGated(a.options.Namespace)
 	a.enqueuePlan(types.NamespacedName{Namespace: a.options.Namespace, Name: annotations.AgentConfigName})
 }
 

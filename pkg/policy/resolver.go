@@ -87,65 +87,103 @@ type Resolver struct {
 	policies   map[PolicyRef]State
 	calendars  map[PolicyRef]*schedule.Calendar // nil: broken
 	namespaces map[string]StanzaText
-	unread     map[string]bool                // namespaces whose policies and calendars are not known
-	parsed     map[PolicyRef]*schedule.Policy // by its document alone
-	resolved   map[PolicyRef]*schedule.Policy // with its stanza and its pause
+	unread     map[string]bool // namespaces whose policies and calendars are not known
+	parsed     byNamespace     // by its document alone
+	resolved   byNamespace     // with its stanza and its pause
 	generation int64
+	changedAt  map[string]int64 // the generation of a namespace's last change
+}
+
+// byNamespace are policies by namespace and name.
+type byNamespace map[string]map[string]*schedule.Policy
+
+func (m byNamespace) put(ref PolicyRef, p *schedule.Policy) {
+	if m[ref.Namespace] == nil {
+		m[ref.Namespace] = map[string]*schedule.Policy{}
+	}
+	m[ref.Namespace][ref.Name] = p
 }
 
 // NewResolver is a resolver that knows nothing yet.
 func NewResolver(agentNamespace string) *Resolver {
 	return &Resolver{
 		agent: agentNamespace, policies: map[PolicyRef]State{}, calendars: map[PolicyRef]*schedule.Calendar{},
-		namespaces: map[string]StanzaText{}, unread: map[string]bool{}, parsed: map[PolicyRef]*schedule.Policy{}, resolved: map[PolicyRef]*schedule.Policy{},
+		namespaces: map[string]StanzaText{}, unread: map[string]bool{}, parsed: byNamespace{}, resolved: byNamespace{}, changedAt: map[string]int64{},
 	}
 }
 
-// Generation changes with every change of what it knows: a gate of another
-// generation is to be asked for again.
-func (b *Resolver) Generation() int64 { return b.generation }
+// Generation changes with every change of what the answer to a question may depend on:
+// a gate of another generation is to be asked for again. What other namespaces say, the
+// agent's left aside, changes nothing: nobody's edits make the gates of others expensive.
+func (b *Resolver) Generation(q Query) int64 {
+	if b.agent == "" {
+		return b.generation
+	}
+	last := max(b.changedAt[q.Namespace], b.changedAt[b.agent])
+	for _, ref := range q.Gates {
+		last = max(last, b.changedAt[ref.Namespace])
+	}
+	return last
+}
 
-func (b *Resolver) changed() {
+// Everywhere says whether what a namespace says may matter to objects of every other one.
+func (b *Resolver) Everywhere(namespace string) bool { return b.agent == "" || namespace == b.agent }
+
+// changed notes that something is said otherwise in a namespace.
+func (b *Resolver) changed(namespace string) {
 	b.generation++
-	clear(b.resolved)
+	b.changedAt[namespace] = b.generation
+	b.resolved.forget(namespace, b.Everywhere(namespace))
+}
+
+// calendarChanged notes that the policies which may name a calendar are to be read again.
+func (b *Resolver) calendarChanged(namespace string) {
+	b.parsed.forget(namespace, b.Everywhere(namespace))
+	b.changed(namespace)
+}
+
+// forget drops what is kept of one namespace, or of all.
+func (m byNamespace) forget(namespace string, everywhere bool) {
+	if everywhere {
+		clear(m)
+		return
+	}
+	delete(m, namespace)
 }
 
 // PutPolicy takes in a policy.
 func (b *Resolver) PutPolicy(p State) {
 	ref := PolicyRef{Name: p.Name, Namespace: p.Namespace}
 	b.policies[ref] = p
-	delete(b.parsed, ref)
-	b.changed()
+	delete(b.parsed[ref.Namespace], ref.Name)
+	b.changed(ref.Namespace)
 }
 
 // DropPolicy forgets a policy.
 func (b *Resolver) DropPolicy(namespace, name string) {
 	ref := PolicyRef{Name: name, Namespace: namespace}
 	delete(b.policies, ref)
-	delete(b.parsed, ref)
-	b.changed()
+	delete(b.parsed[ref.Namespace], ref.Name)
+	b.changed(ref.Namespace)
 }
 
 // PutCalendar takes in a calendar; nil is one that cannot be read.
 func (b *Resolver) PutCalendar(namespace, name string, c *schedule.Calendar) {
 	b.calendars[PolicyRef{Name: name, Namespace: namespace}] = c
-	clear(b.parsed)
-	b.changed()
+	b.calendarChanged(namespace)
 }
 
 // DropCalendar forgets a calendar.
 func (b *Resolver) DropCalendar(namespace, name string) {
 	delete(b.calendars, PolicyRef{Name: name, Namespace: namespace})
-	clear(b.parsed)
-	b.changed()
+	b.calendarChanged(namespace)
 }
 
 // PutUnread takes in that the policies and calendars of a namespace could not be read: what is
 // missing there may exist.
 func (b *Resolver) PutUnread(namespace string) {
 	b.unread[namespace] = true
-	clear(b.parsed)
-	b.changed()
+	b.calendarChanged(namespace)
 }
 
 // PutNamespace takes in what a namespace's annotations say, and says whether
@@ -155,7 +193,7 @@ func (b *Resolver) PutNamespace(name string, s StanzaText) bool {
 		return false
 	}
 	b.namespaces[name] = s
-	b.changed()
+	b.changed(name)
 	return true
 }
 
@@ -216,7 +254,7 @@ func (b *Resolver) Unpaused(namespace, name string) *schedule.Policy {
 // are judged by their documents and pauses alone: so no stanza leads back to
 // itself, and none makes others expensive.
 func (b *Resolver) resolve(ref PolicyRef) *schedule.Policy {
-	if p := b.resolved[ref]; p != nil {
+	if p := b.resolved[ref.Namespace][ref.Name]; p != nil {
 		return p
 	}
 	p := b.document(ref)
@@ -224,7 +262,7 @@ func (b *Resolver) resolve(ref PolicyRef) *schedule.Policy {
 		p = p.Overridden(b.stanza(ref.Namespace, state.Stanza, b.document))
 		p = b.paused(state, p)
 	}
-	b.resolved[ref] = p
+	b.resolved.put(ref, p)
 	return p
 }
 
@@ -249,11 +287,11 @@ func (b *Resolver) paused(state State, p *schedule.Policy) *schedule.Policy {
 }
 
 func (b *Resolver) read(ref PolicyRef, state State) *schedule.Policy {
-	if p := b.parsed[ref]; p != nil {
+	if p := b.parsed[ref.Namespace][ref.Name]; p != nil {
 		return p
 	}
 	p := b.parse(ref, state)
-	b.parsed[ref] = p
+	b.parsed.put(ref, p)
 	return p
 }
 

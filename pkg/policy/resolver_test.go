@@ -1,6 +1,9 @@
 package policy_test
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -239,10 +242,10 @@ func TestAResolverForgetsWhatIsDeleted(t *testing.T) {
 	if v := b.Gate(q).Verdict(now); !v.Permitted {
 		t.Fatalf("%+v", v)
 	}
-	before := b.Generation()
+	before := b.Generation(q)
 	b.DropPolicy("shop", "a")
-	if v := b.Gate(q).Verdict(now); v.Ready || b.Generation() == before {
-		t.Errorf("it is gone: %+v, generation %d", v, b.Generation())
+	if v := b.Gate(q).Verdict(now); v.Ready || b.Generation(q) == before {
+		t.Errorf("it is gone: %+v, generation %d", v, b.Generation(q))
 	}
 	if _, there := b.State("shop", "a"); there {
 		t.Error("its state is still there")
@@ -263,6 +266,72 @@ func TestAResolverForgetsWhatIsDeleted(t *testing.T) {
 	b.DropCalendar("maint-system", "days")
 	if v := b.Gate(q).Verdict(saturday); v.Ready {
 		t.Errorf("without it: %+v", v)
+	}
+}
+
+// A tenant who edits all day makes nobody else's gates be asked for again.
+func TestWhoseQuestionsAnEditIsNewsFor(t *testing.T) {
+	questions := map[string]policy.Query{
+		"shop":               {Namespace: "shop", Policies: []policy.PolicyRef{{Name: "p"}}},
+		"mall":               {Namespace: "mall", Policies: []policy.PolicyRef{{Name: "p"}}},
+		"gated from mall":    {Namespace: "shop", Gates: []policy.PolicyRef{{Name: "p", Namespace: "mall"}}},
+		"of the cluster":     {Policies: []policy.PolicyRef{{Name: "p"}}},
+		"nothing before it ": {Namespace: "shop"},
+	}
+	for name, c := range map[string]struct {
+		agent string
+		edit  func(b *policy.Resolver)
+		news  []string
+	}{
+		"a tenant's policy":              {"maint-system", func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: "mall", Name: "p"}) }, []string{"gated from mall", "mall"}},
+		"a tenant's policy is gone":      {"maint-system", func(b *policy.Resolver) { b.DropPolicy("mall", "p") }, []string{"gated from mall", "mall"}},
+		"a tenant's calendar":            {"maint-system", func(b *policy.Resolver) { b.PutCalendar("mall", "days", nil) }, []string{"gated from mall", "mall"}},
+		"a tenant's calendar is gone":    {"maint-system", func(b *policy.Resolver) { b.DropCalendar("mall", "days") }, []string{"gated from mall", "mall"}},
+		"what a tenant has is not known": {"maint-system", func(b *policy.Resolver) { b.PutUnread("mall") }, []string{"gated from mall", "mall"}},
+		"a tenant's namespace": {"maint-system", func(b *policy.Resolver) {
+			b.PutNamespace("mall", policy.StanzaText{Strategy: schedule.Restrictive})
+		}, []string{"gated from mall", "mall"}},
+		"a third one's":       {"maint-system", func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: "depot", Name: "p"}) }, nil},
+		"the agent's":         {"maint-system", func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: "maint-system", Name: "p"}) }, slices.Sorted(maps.Keys(questions))},
+		"nobody knows whose ": {"", func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: "depot", Name: "p"}) }, slices.Sorted(maps.Keys(questions))},
+	} {
+		b, before := policy.NewResolver(c.agent), map[string]int64{}
+		b.PutPolicy(policy.State{Namespace: "mall", Name: "p"})
+		for of, q := range questions {
+			before[of] = b.Generation(q)
+		}
+		c.edit(b)
+		var news []string
+		for of, q := range questions {
+			if b.Generation(q) != before[of] {
+				news = append(news, of)
+			}
+		}
+		slices.Sort(news)
+		if diff := cmp.Diff(c.news, news); diff != "" {
+			t.Errorf("%s is news for (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// What is kept of policies is read again where what they name changes, and nowhere else.
+func TestAPolicyIsReadAgainWhenItsCalendarChanges(t *testing.T) {
+	saturday := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	for _, at := range []string{"shop", "maint-system"} {
+		b := policy.NewResolver("maint-system")
+		put(t, b, "shop", "weekend", strings.ReplaceAll(weekend, "maint-system", at), policy.StanzaText{})
+		q := policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "weekend"}}}
+		for i, there := range []bool{false, true, false, true} {
+			if there {
+				b.PutCalendar(at, "days", &schedule.Calendar{})
+			} else {
+				b.DropCalendar(at, "days")
+			}
+			b.PutCalendar("mall", "days", nil)
+			if v := b.Gate(q).Verdict(saturday); v.Ready != there {
+				t.Errorf("calendar of %s, change %d: ready %t: %s", at, i, v.Ready, v.Reason)
+			}
+		}
 	}
 }
 

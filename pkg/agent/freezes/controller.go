@@ -78,21 +78,29 @@ func (c *Controller) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// EnqueueAll looks at every namespace that has something to do with freezes: policies
-// have changed.
-func (c *Controller) EnqueueAll() {
+// EnqueueAll looks at every namespace that has something to do with freezes.
+func (c *Controller) EnqueueAll() { c.EnqueueOf("") }
+
+// EnqueueOf looks at a namespace whose policies have changed, if it has something to do
+// with freezes. Without a namespace it looks at all.
+func (c *Controller) EnqueueOf(namespace string) {
+	enqueue := func(at string) {
+		if namespace == "" || at == namespace {
+			c.enqueue(at)
+		}
+	}
 	for _, o := range c.Namespaces.List() {
 		if m := o.(*metav1.PartialObjectMetadata); m.Annotations[annotations.StatusFrozen] != "" {
-			c.enqueue(m.Name)
+			enqueue(m.Name)
 		}
 	}
 	for _, kind := range c.watched() {
 		for _, o := range kind.informer.GetStore().List() {
-			c.enqueue(o.(*metav1.PartialObjectMetadata).Namespace)
+			enqueue(o.(*metav1.PartialObjectMetadata).Namespace)
 		}
 	}
 	for _, l := range c.Runs.Where(freezes) {
-		c.enqueue(l.Object.Namespace)
+		enqueue(l.Object.Namespace)
 	}
 }
 

@@ -272,13 +272,32 @@ func (g *Controller) enqueue(w *gateWatch) {
 	}
 }
 
-// EnqueueAll looks at all gated objects: the book has changed.
-func (g *Controller) EnqueueAll() {
+// EnqueueOf looks at the gated objects to which it matters what a namespace says: its own,
+// and those that its policies mean. Without a namespace it looks at all.
+func (g *Controller) EnqueueOf(namespace string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, w := range g.watches {
-		g.enqueue(w)
+		if namespace == "" || g.meantFrom(namespace, w) {
+			g.enqueue(w)
+			continue
+		}
+		for _, o := range w.use.Kept() {
+			if at, err := meta.Accessor(o); err == nil && at.GetNamespace() == namespace {
+				g.changed(w, o)
+			}
+		}
 	}
+}
+
+// meantFrom says whether a policy of a namespace works the field of a watch.
+func (g *Controller) meantFrom(namespace string, w *gateWatch) bool {
+	for k, p := range g.policies {
+		if k.Namespace == namespace && slices.ContainsFunc(p.watches, func(v *gateWatch) bool { return v != nil && v.sameField(w) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Count is how many watches are open.

@@ -11,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -358,6 +360,36 @@ func TestObjectsThatComeAndGo(t *testing.T) {
 		if n := len(w.gates.Objects()); n != 0 {
 			t.Errorf("metrics show %d", n)
 		}
+	})
+}
+
+// What a tenant says matters to the objects of their namespace, and to those that their
+// policies mean.
+func TestWhichObjectsAreLookedAtWhenANamespaceSaysSomethingElse(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.app("a", nil)
+		w.policy("p", shut)
+		w.begins()
+		w.after(time.Second)
+		w.stop()
+		lookedAt := func(namespace string) int {
+			w.gates.Queue = queue.New(queue.Config{Name: "looked-at", Now: time.Now})
+			defer w.gates.Queue.ShutDown()
+			w.gates.EnqueueOf(namespace)
+			return w.gates.Queue.Len()
+		}
+		for namespace, want := range map[string]int{"": 1, "shop": 1, "depot": 0} {
+			if got := lookedAt(namespace); got != want {
+				t.Errorf("of namespace %q it looks at %d objects, want %d", namespace, got, want)
+			}
+		}
+		for _, watch := range w.gates.watches {
+			w.gates.policies[types.NamespacedName{Namespace: "depot", Name: "p"}] = &gatePolicy{watches: []*gateWatch{nil, watch}}
+		}
+		if got := lookedAt("depot"); got != 1 {
+			t.Errorf("of the namespace of a policy that means it, it looks at %d objects", got)
+		}
+		w.stop = nil
 	})
 }
 

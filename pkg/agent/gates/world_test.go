@@ -139,7 +139,7 @@ func (w *world) begins() {
 			}
 		} else {
 			book.Change(func(r *policy.Resolver) { r.PutPolicy(annotations.Policy(cm)) })
-			w.gates.EnqueueAll()
+			w.gates.EnqueueOf(k.Namespace)
 		}
 		policies.Add(k)
 	}, func(o any) {
@@ -154,7 +154,7 @@ func (w *world) begins() {
 			w.gates.RecordLost(k)
 		} else {
 			book.Change(func(r *policy.Resolver) { r.DropPolicy(k.Namespace, k.Name) })
-			w.gates.EnqueueAll()
+			w.gates.EnqueueOf(k.Namespace)
 		}
 		policies.Add(k)
 	})

@@ -24,7 +24,7 @@ type Config struct {
 	Status    *status.Writer
 	Notify    *notify.Notifier
 	Enqueue   func(document types.NamespacedName)
-	Changed   func() // something may be gated otherwise now
+	Changed   func(namespace string) // what reads its policies and calendars may be gated otherwise now
 	Now       func() time.Time
 }
 

@@ -139,7 +139,7 @@ func (p *Controller) Observe(cm *corev1.ConfigMap) {
 		p.Book.Change(func(b *policy.Resolver) { b.PutCalendar(cm.Namespace, cm.Name, c) })
 	}
 	p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
-	p.Changed()
+	p.Changed(cm.Namespace)
 }
 
 // Lost hears that a policy or a calendar is gone.
@@ -154,7 +154,7 @@ func (p *Controller) Lost(cm *corev1.ConfigMap) {
 	p.Book.Unsaid(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	p.Book.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
-	p.Changed()
+	p.Changed(cm.Namespace)
 }
 
 // GatesSeen hears of a record: there may be something to open of a policy that

@@ -86,7 +86,7 @@ func (w *world) begins() (stop func()) {
 		Gates: gates.New(gates.Config{
 			Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { return "" }, Documents: documents, Gates: book, Keys: agenttest.Keys(), Queue: gated, Policies: w.queue, Events: &agenttest.Events{}, Log: log, Now: time.Now,
 		}),
-		Changed: func() { w.mu.Lock(); defer w.mu.Unlock(); w.changed++ }, Now: time.Now,
+		Changed: func(string) { w.mu.Lock(); defer w.mu.Unlock(); w.changed++ }, Now: time.Now,
 	})
 	docs.Handle(func(o any) {
 		if cm := o.(*corev1.ConfigMap); cm.Labels[annotations.LabelKind] == annotations.KindGate {

@@ -19,13 +19,12 @@ import (
 // Gates keep the book of policies and calendars, and what metrics say of the
 // objects behind it.
 type Gates struct {
-	mu      sync.Mutex
-	book    *policy.Resolver
-	seen    map[types.NamespacedName]*Subject
-	open    map[string]*Subject // what nothing stands before, by namespace
-	asked   map[string]*schedule.Gate
-	askedAt int64
-	said    map[types.NamespacedName]string // what each policy and calendar says, to know an echo of our own status from news
+	mu    sync.Mutex
+	book  *policy.Resolver
+	seen  map[types.NamespacedName]*Subject
+	open  map[string]*Subject // what nothing stands before, by namespace
+	asked map[string]askedGate
+	said  map[types.NamespacedName]string // what each policy and calendar says, to know an echo of our own status from news
 }
 
 // Subject is one plan or policy as metrics show it.
@@ -41,22 +40,22 @@ type Subject struct {
 
 // NewGates has an empty book.
 func NewGates(agentNamespace string) *Gates {
-	return &Gates{book: policy.NewResolver(agentNamespace), seen: map[types.NamespacedName]*Subject{}, open: map[string]*Subject{}, said: map[types.NamespacedName]string{}}
+	return &Gates{book: policy.NewResolver(agentNamespace), seen: map[types.NamespacedName]*Subject{}, open: map[string]*Subject{}, asked: map[string]askedGate{}, said: map[types.NamespacedName]string{}}
 }
 
-// PlanGate is a plan's gate, kept until its annotations or the book change: the
-// gate remembers the stretch that it was asked about.
+// PlanGate is a plan's gate, kept until its annotations or what it depends on in the book
+// change: the gate remembers the stretch that it was asked about.
 type PlanGate struct {
 	Question   policy.Query
 	generation int64
 	Gate       *schedule.Gate // nil: nothing stands between the plan and its runs
 }
 
-// Of is the gate of a plan, kept for it until its question or the book changes.
+// Of is the gate of a plan, kept for it until its question changes or what answers it.
 func (g *Gates) Of(known *PlanGate, q policy.Query) *schedule.Gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if generation := g.book.Generation(); known.generation != generation+1 || !sameQuestion(known.Question, q) {
+	if generation := g.book.Generation(q); known.generation != generation+1 || !sameQuestion(known.Question, q) {
 		*known = PlanGate{Question: q, generation: generation + 1} // the zero value is of no generation
 		known.Gate = g.book.Between(q)
 	}
@@ -69,20 +68,28 @@ func sameQuestion(a, b policy.Query) bool {
 }
 
 // Ask is the gate of one question; nil where nothing stands between. Gates are
-// kept until the book changes: the same is asked again and again.
+// kept until what they depend on changes: the same is asked again and again.
 func (g *Gates) Ask(q policy.Query) *schedule.Gate {
 	name := q.Key()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if generation := g.book.Generation(); g.asked == nil || g.askedAt != generation || len(g.asked) > mostAsked {
-		g.asked, g.askedAt = map[string]*schedule.Gate{}, generation
+	generation := g.book.Generation(q)
+	kept, known := g.asked[name]
+	if known && kept.generation == generation {
+		return kept.gate
 	}
-	gate, known := g.asked[name]
-	if !known {
-		gate = g.book.Between(q)
-		g.asked[name] = gate
+	if len(g.asked) >= mostAsked {
+		clear(g.asked)
 	}
-	return gate
+	kept = askedGate{gate: g.book.Between(q), generation: generation}
+	g.asked[name] = kept
+	return kept.gate
+}
+
+// askedGate is the gate of one question as the book had it.
+type askedGate struct {
+	gate       *schedule.Gate
+	generation int64
 }
 
 // mostAsked bounds the gates that are kept for runs and nodes.
@@ -162,6 +169,13 @@ func (g *Gates) News(cm *corev1.ConfigMap) bool {
 	was, known := g.said[k]
 	g.said[k] = says
 	return !known || was != says
+}
+
+// Everywhere says whether what a namespace says may matter to objects of every other one.
+func (g *Gates) Everywhere(namespace string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.book.Everywhere(namespace)
 }
 
 // NamespaceSet says whether something stands before all plans of a namespace.

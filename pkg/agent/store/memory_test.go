@@ -387,6 +387,10 @@ func TestAGateIsKeptUntilTheBookChanges(t *testing.T) {
 	if first == nil || first.Verdict(now).Permitted || g.Of(&kept, q) != first || g.Ask(q) != asked || !g.Kept(&PlanMemory{Gate: kept}) {
 		t.Error("a closed gate is open, or made twice")
 	}
+	g.Change(func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: "mall", Name: "hours"}) })
+	if g.Of(&kept, q) != first || g.Ask(q) != asked {
+		t.Error("what another tenant edits has the gate made again")
+	}
 	restrict(schedule.Permissive)
 	if !g.Of(&kept, q).Verdict(now).Permitted || !g.Ask(q).Verdict(now).Permitted {
 		t.Error("the book changed, and the gate did not")
