@@ -23,5 +23,8 @@ if [[ -z $packages ]]; then
 	echo "race: no package under pkg/agent or pkg/executors" >&2
 	exit 1
 fi
+# What measures the heap, or decodes tens of megabytes by one goroutine, is left out: the
+# detector makes that ten times slower and sees nothing in it. `go test` runs it without.
+large='TakeTheMemory|TakesTheMemory|FullLedgersPushOut|TooLargeForAPage|PageThatIsTooLarge|ObjectThatGrowsTooLarge'
 # shellcheck disable=SC2086 # one word per package
-CGO_ENABLED=1 go test -race -timeout 20m $packages
+CGO_ENABLED=1 go test -race -timeout 20m -skip "$large" $packages

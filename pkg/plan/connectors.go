@@ -140,7 +140,7 @@ func UseConnectors(t Tree, find FindConnector) (map[string]connector.Connector, 
 		u.take("spec.connectorRef", *t.Spec.ConnectorRef)
 	}
 	for _, section := range Sections(t.Spec) {
-		u.steps("spec."+string(section.Name), section.Steps, t.Spec.ConnectorRef, maxLevels)
+		u.steps("spec."+string(section.Name), section.Steps, t.Spec.ConnectorRef)
 	}
 	return u.used, u.faults
 }
@@ -151,6 +151,7 @@ type connectorUse struct {
 	used   map[string]connector.Connector
 	why    map[string]string // of those that cannot be used
 	faults document.Faults
+	walked int
 }
 
 func (u *connectorUse) fault(path, format string, args ...any) {
@@ -158,8 +159,11 @@ func (u *connectorUse) fault(path, format string, args ...any) {
 }
 
 // steps checks those of a list; outer is the nearest connector around them.
-func (u *connectorUse) steps(list string, steps []Step, outer *connector.Reference, levels int) {
+func (u *connectorUse) steps(list string, steps []Step, outer *connector.Reference) {
 	for i, s := range steps {
+		if u.walked++; u.walked > maxWalked {
+			return
+		}
 		path, at := fmt.Sprintf("%s[%d]", list, i), outer
 		if s.ConnectorRef != nil {
 			u.take(path+".connectorRef", *s.ConnectorRef)
@@ -168,14 +172,14 @@ func (u *connectorUse) steps(list string, steps []Step, outer *connector.Referen
 		if at != nil {
 			u.elsewhere(path, s, *at)
 		}
-		if levels == 0 || !s.Holds() {
+		if !s.Holds() {
 			continue
 		}
 		below := path + ".properties.steps"
 		if name, is := strings.CutPrefix(s.Type, TemplatePrefix); is {
 			below = path + "(" + name + ").steps"
 		}
-		u.steps(below, u.tree.Children(s), at, levels-1)
+		u.steps(below, u.tree.Children(s), at)
 	}
 }
 

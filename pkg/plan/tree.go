@@ -17,9 +17,9 @@ type Tree struct {
 	Templates map[string]TemplateSpec
 }
 
-// maxLevels is how deep a tree is at most: steps hold steps, and so do the templates
-// that stand for steps. Nothing that walks a tree goes deeper, whatever it was made of.
-const maxLevels = (MaxDepth + 1) * (MaxDepth + 1)
+// maxWalked is how many steps a walk of a tree visits at most, whatever the tree was made
+// of: a template that stands for itself has no end. One that is run has 2*MaxSteps at most.
+const maxWalked = 10 * MaxSteps
 
 // Children are the steps that a step of the tree holds.
 func (t Tree) Children(s Step) []Step {
@@ -126,40 +126,28 @@ func Below(path, holder string) bool { return strings.HasPrefix(path, holder+"/"
 
 // Disruptive says whether a step asks the gate: one that holds others does when
 // one of them does, unless it says otherwise itself.
-func (t Tree) Disruptive(s Step) bool { return t.disruptive(s, maxLevels) }
+func (t Tree) Disruptive(s Step) bool { return t.disruptive(s, new(int)) }
 
-func (t Tree) disruptive(s Step, levels int) bool {
-	switch {
+func (t Tree) disruptive(s Step, walked *int) bool {
+	switch *walked++; {
 	case s.Disruptive != nil:
 		return *s.Disruptive
-	case levels == 0:
+	case *walked > maxWalked:
 		return true
 	}
 	children := t.Children(s)
 	if !s.Holds() || len(children) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(children, func(c Step) bool { return t.disruptive(c, levels-1) })
+	return slices.ContainsFunc(children, func(c Step) bool { return t.disruptive(c, walked) })
 }
 
 // Loops says whether a spec holds a for-each, which looks at the gate before
 // each of its items whatever the plan says.
 func (t Tree) Loops() bool {
-	for _, s := range Sections(t.Spec) {
-		if t.loops(s.Steps, maxLevels) {
-			return true
-		}
-	}
-	return false
-}
-
-func (t Tree) loops(steps []Step, levels int) bool {
-	for _, s := range steps {
-		if IsLoop(s.Type) || levels > 0 && s.Holds() && t.loops(t.Children(s), levels-1) {
-			return true
-		}
-	}
-	return false
+	found := false
+	t.Walk(func(s Step) { found = found || IsLoop(s.Type) })
+	return found
 }
 
 // Walk visits all steps, with those that other steps hold.
@@ -169,26 +157,30 @@ func (t Tree) Walk(visit func(Step)) {
 
 // WalkBelow visits the steps that a step holds, and those that they hold.
 func (t Tree) WalkBelow(s Step, visit func(Step)) {
-	t.walk(t.Children(s), nil, maxLevels, func(s Step, _ *connector.Reference) { visit(s) })
+	t.walk(t.Children(s), nil, new(int), func(s Step, _ *connector.Reference) { visit(s) })
 }
 
 // WalkClusters is Walk with the connector by which each step reaches its cluster; nil is the
 // plan's own cluster, and that of steps that work on none.
 func (t Tree) WalkClusters(visit func(s Step, at *connector.Reference)) {
+	walked := new(int)
 	for _, s := range Sections(t.Spec) {
-		t.walk(s.Steps, t.Spec.ConnectorRef, maxLevels, visit)
+		t.walk(s.Steps, t.Spec.ConnectorRef, walked, visit)
 	}
 }
 
-func (t Tree) walk(steps []Step, outer *connector.Reference, levels int, visit func(Step, *connector.Reference)) {
+func (t Tree) walk(steps []Step, outer *connector.Reference, walked *int, visit func(Step, *connector.Reference)) {
 	for _, s := range steps {
+		if *walked++; *walked > maxWalked {
+			return
+		}
 		at := outer
 		if s.ConnectorRef != nil {
 			at = s.ConnectorRef
 		}
 		visit(s, onlyOnClusters(s, at))
-		if s.Holds() && levels > 0 {
-			t.walk(t.Children(s), at, levels-1, visit)
+		if s.Holds() {
+			t.walk(t.Children(s), at, walked, visit)
 		}
 	}
 }
@@ -216,15 +208,15 @@ func (t Tree) RollsOut() bool {
 }
 
 // Keeps is how many steps below a step leave something to be restored.
-func (t Tree) Keeps(s Step) int { return t.keeps(s, maxLevels) }
+func (t Tree) Keeps(s Step) int { return t.keeps(s, new(int)) }
 
-func (t Tree) keeps(s Step, levels int) int {
-	if levels == 0 {
+func (t Tree) keeps(s Step, walked *int) int {
+	if *walked++; *walked > maxWalked {
 		return 0
 	}
 	n := 0
 	for _, c := range t.Children(s) {
-		if n += t.keeps(c, levels-1); Restores(c) {
+		if n += t.keeps(c, walked); Restores(c) {
 			n++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -147,13 +148,19 @@ func TestWhatATreeHolds(t *testing.T) {
 // Validation refuses such a tree long before anybody walks it. What walks one all the same ends.
 func TestATreeThatHoldsItselfHasAnEnd(t *testing.T) {
 	step := func(template string) plan.Step { return plan.Step{Name: "in", Type: plan.TemplatePrefix + template} }
+	var wide []plan.Step
+	for range plan.MaxSteps {
+		wide = append(wide, step("a"))
+	}
 	for name, templates := range map[string]map[string]plan.TemplateSpec{
+		"a template a hundred times in itself":         {"a": {Steps: wide}},
+		"a template in itself in a group":              {"a": {Steps: []plan.Step{{Name: "in", Type: "step-group", Inner: []plan.Step{step("a")}}}}},
 		"a template in itself":                         {"a": {Steps: []plan.Step{step("a")}}},
 		"two templates, each of which is in the other": {"a": {Steps: []plan.Step{step("b")}}, "b": {Steps: []plan.Step{step("a")}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := plan.Tree{Spec: plan.Spec{Steps: []plan.Step{step("a")}}, Templates: templates}
-			const most = (plan.MaxDepth+1)*(plan.MaxDepth+1) + 1
+			const most = 10 * plan.MaxSteps
 			all, below := 0, 0
 			tree.Walk(func(plan.Step) { all++ })
 			tree.WalkBelow(step("a"), func(plan.Step) { below++ })
@@ -163,7 +170,8 @@ func TestATreeThatHoldsItselfHasAnEnd(t *testing.T) {
 			if !tree.Disruptive(step("a")) { // doubt asks the gate
 				t.Error("it does not ask the gate")
 			}
-			if tree.Loops() || tree.RollsOut() || tree.Keeps(step("a")) != 0 {
+			use, _ := plan.UseConnectors(tree, func(connector.Reference) (connector.Connector, string) { return connector.Connector{}, "" })
+			if len(use) > 0 || tree.Loops() || tree.RollsOut() || tree.Keeps(step("a")) != 0 {
 				t.Errorf("loops %t, rolls out %t, keeps %d", tree.Loops(), tree.RollsOut(), tree.Keeps(step("a")))
 			}
 			if _, found := tree.Find(strings.Repeat("in/", 2*most) + "else"); found {
