@@ -38,7 +38,7 @@ type options struct {
 
 // names are the benchmarks, in their order.
 func names() []string {
-	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "recovery", "idle", "drain", "nodes-memory", "sleep", "sleep-many"}
+	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "recovery", "idle", "drain", "nodes-memory", "sleep", "sleep-many", "admission"}
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
@@ -160,7 +160,7 @@ func measure(ctx context.Context, o options, out, progress io.Writer) (err error
 			return err
 		}
 	}
-	if err := inTurn(ctx, out, b.asked([]part{{"recovery", b.recovery}, {"idle", b.idleAtSize}, {"drain", b.drain}, {"nodes-memory", b.nodesMemory}, {"sleep", b.sleeping}, {"sleep-many", b.sleepingMany}})); err != nil {
+	if err := inTurn(ctx, out, b.asked([]part{{"recovery", b.recovery}, {"idle", b.idleAtSize}, {"drain", b.drain}, {"nodes-memory", b.nodesMemory}, {"sleep", b.sleeping}, {"sleep-many", b.sleepingMany}, {"admission", b.admitted}})); err != nil {
 		return err
 	}
 	b.say("done after %s", time.Since(b.began).Round(time.Second))
