@@ -123,6 +123,10 @@ chart-test: tools-kube tools-helm ## Lint the Helm chart, install, upgrade, roll
 mutations: tools-kube ## Ten thousand broken objects of a tenant against a live agent; MUTATIONS=… takes another number
 	MAINT_MUTATIONS=$(or $(MUTATIONS),10000) go test -v -count=1 -timeout 60m -run TestObjectsThatATenantMadeOfRealOnesHarmNobody ./test/agent
 
+.PHONY: crashes
+crashes: tools-kube ## Kill the agent at every write of the stories of runs, nodes and other clusters; `make test` takes some
+	MAINT_CRASHES=all MAINT_TEST_ALL=1 go test -v -count=1 -timeout 90m -run TestAKill ./test/agent ./test/nodes
+
 .PHONY: hibernate-crashes
 hibernate-crashes: tools-kube ## Kill the agent at every write and every call of AWS of a cycle of sleep; `make test` takes some
 	MAINT_CRASHES=all go test -v -count=1 -timeout 60m -run 'TestAKillAtAny|TestThePlanOfWhoever' ./test/hibernate ./test/aws

@@ -413,7 +413,7 @@ func TestAClusterThatIsDownIsWaitedFor(t *testing.T) {
 func TestAKillAroundAStepOnAnotherClusterRepeatsNothing(t *testing.T) {
 	x, r := newFarCrashes(t)
 	for _, lost := range []bool{false, true} {
-		for n := 1; ; n += 3 {
+		for n := 1; ; n += strideOfCrashes(5) {
 			r.ns = fmt.Sprintf("far-%d-%t", n, lost)
 			if where := r.killedAt(x, n, lost); where == "" || t.Failed() {
 				break
@@ -688,7 +688,7 @@ func TestADrainOnAnotherClusterNamesTheRightThatIsMissing(t *testing.T) {
 func TestAKillAroundADrainOnAnotherClusterLeavesTheNodesAsTheyWere(t *testing.T) {
 	x, r := newFarCrashes(t)
 	for _, lost := range []bool{false, true} {
-		for n := 2; ; n += 3 {
+		for n := 2; ; n += strideOfCrashes(5) {
 			r.ns = fmt.Sprintf("drained-%d-%t", n, lost)
 			r.bothNamespaces()
 			r.connector()
