@@ -107,7 +107,7 @@ func TestCalendarOf(t *testing.T) {
 		{
 			"an exclusion that is opened by an override",
 			cmdtest.PolicyOf("p", "maint.dev/change-strategy: PermissiveUntil, maint.dev/permissive-until: '2026-11-22T12:00:00Z'", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{fromDate: '2026-11-20', untilDate: '2026-11-23', reason: sale}]}}"),
-			"… – Sun 2026-11-22 12:00 UTC window p -\nSun 2026-11-22 12:00 – Mon 2026-11-23 00:00 UTC freeze p sale",
+			"… – Sun 2026-11-22 12:00 UTC window p PermissiveUntil 2026-11-22T12:00:00Z\nSun 2026-11-22 12:00 – Mon 2026-11-23 00:00 UTC freeze p sale",
 		},
 		{
 			"days of a calendar that touch, each with its reason",

@@ -1,12 +1,14 @@
 package print
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -52,8 +54,8 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 			add(n.What, n.Remedy)
 		}
 	}
-	if last := v.FailedLast(p); last != "" && len(p.Active) == 0 {
-		add(last, v.Suggest().Describe(p.Ledger.Last.Name))
+	if failed, said := v.Failed(p); failed != "" && len(p.Active) == 0 {
+		add(said, v.Suggest().Describe(failed))
 	}
 	if p.Ledger != nil {
 		for _, left := range p.Ledger.Left {
@@ -63,22 +65,51 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	return append(out, v.held(name, p.Intent, v.Suggest().Resume(name), v.Suggest().Unfreeze(name))...)
 }
 
-// FailedLast says how the last run failed, with step and cause; empty: it did not.
-func (v Printer) FailedLast(p view.Plan) string {
-	if p.Ledger == nil || p.Ledger.Last == nil || p.Ledger.Last.Phase != run.Failed {
-		return ""
+// Failed is the newest run that failed since the last success of a plan, and what is said of
+// it, with step and cause; empty: none did. Dry runs count for nothing.
+func (v Printer) Failed(p view.Plan) (name, said string) {
+	if p.Ledger == nil || p.Ledger.Last == nil {
+		return "", ""
 	}
-	last := p.Ledger.Last
-	text := "its last run " + last.Name + " failed"
-	if !last.EndedAt.IsZero() {
-		text += " " + v.When(last.EndedAt)
+	last, failed := p.Ledger.Last, failures(p.Ledger)
+	switch {
+	case last.Phase == run.Failed:
+		name, said = last.Name, "its last run "+last.Name+" failed"
+		if !last.EndedAt.IsZero() {
+			said += " " + v.When(last.EndedAt)
+		}
+	case len(failed) > 0:
+		name = failed[0].Run
+		said = "run " + name + " failed, and none has succeeded since"
 	}
-	for _, e := range slices.Backward(p.Ledger.Recent) {
-		if e.Run == last.Name && e.Outcome != nil {
-			return text + view.Prefix(", in step ", e.Outcome.Step) + view.Colon(e.Outcome.Message)
+	for _, e := range failed {
+		if e.Run == name {
+			said += view.Prefix(", in step ", e.Outcome.Step) + view.Colon(e.Outcome.Message)
 		}
 	}
-	return text
+	switch {
+	case len(failed) < 2:
+	case last.SuccessAt != nil:
+		said += fmt.Sprintf("; %d runs have failed since the last success", len(failed))
+	default:
+		said += fmt.Sprintf("; %d runs have failed, and none has succeeded", len(failed))
+	}
+	return name, said
+}
+
+// failures are the runs that failed since the last one that succeeded, the newest first, as
+// far as the head of the ledger tells.
+func failures(l *ledger.Ledger) (out []ledger.Entry) {
+	for _, e := range slices.Backward(l.Recent) {
+		switch {
+		case e.DryRun || e.Outcome == nil:
+		case e.Outcome.Phase == run.Succeeded:
+			return out
+		case e.Outcome.Phase == run.Failed:
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // Frozen says until when, by whom and why an object's own annotations permit no change;

@@ -19,6 +19,16 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 		Last:   &ledger.LastRun{Name: "maint-run-orders-a", Phase: run.Failed, EndedAt: *cmdtest.Before(22 * time.Hour)},
 		Recent: []ledger.Entry{{Run: "maint-run-orders-a", Result: run.Ran, Outcome: &ledger.Outcome{Phase: run.Failed, Step: "dump", Message: "exit code 3"}}},
 	}
+	ended := func(name string, phase run.Phase, dry bool) ledger.Entry {
+		return ledger.Entry{Run: name, Result: run.Ran, DryRun: dry, Outcome: &ledger.Outcome{Phase: phase, Step: "dump", Message: "of " + name}}
+	}
+	again := &ledger.Ledger{
+		Last:   &ledger.LastRun{Name: "d", Phase: run.Failed, SuccessAt: cmdtest.Before(22 * time.Hour)},
+		Recent: []ledger.Entry{ended("z", run.Failed, false), ended("a", run.Succeeded, false), ended("b", run.Failed, false), ended("c", run.Aborted, false), ended("d", run.Failed, false), ended("e", run.Succeeded, true)},
+	}
+	never := &ledger.Ledger{Last: &ledger.LastRun{Name: "d", Phase: run.Failed}, Recent: again.Recent[2:5]}
+	aborted := &ledger.Ledger{Last: &ledger.LastRun{Name: "c", Phase: run.Aborted}, Recent: []ledger.Entry{ended("b", run.Failed, false), ended("c", run.Aborted, false)}}
+	mended := &ledger.Ledger{Last: &ledger.LastRun{Name: "c", Phase: run.Aborted}, Recent: []ledger.Entry{ended("a", run.Failed, false), ended("b", run.Succeeded, false), ended("c", run.Aborted, false)}}
 	pruned := &ledger.Ledger{Last: &ledger.LastRun{Name: "maint-run-orders-a", Phase: run.Failed}, Left: []ledger.Leftover{{Run: "maint-run-orders-0", Step: "down", Message: "forbidden"}}}
 	signed := func(key, value, reason string, more ...string) []string {
 		return append([]string{key, value, annotations.Actor(key), "jane", annotations.Reason(key), reason}, more...)
@@ -37,16 +47,20 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 		plan view.Plan
 		want []string
 	}{
-		"nothing":               {standing(daily, nil, nil), nil},
-		"its text":              {standing("startDeadline: soon", nil, nil), []string{`orders is invalid, so that nothing of it begins: line 1: spec.startDeadline: "soon" is no duration: write it like 90s, 15m, 1h30m or 30d → 'kubectl maint describe orders'`}},
-		"what it waits for":     {standing(daily, []string{annotations.StatusConditions, `[{"type":"Ready","status":"False","reason":"Policy","message":"policy night is not there"}]`}, nil), []string{"orders is not Ready: policy night is not there → 'kubectl maint describe orders'"}},
-		"a failure":             {standing(daily, nil, failed), []string{"orders its last run maint-run-orders-a failed Fri 2026-11-20 03:00 CET (2026-11-20T02:00:00Z), 22h0m ago, in step dump: exit code 3 → 'kubectl maint describe maint-run-orders-a'"}},
-		"a failure, retried":    {standing(daily, nil, failed, cmdtest.RunOf()), nil},
-		"what a run left":       {standing(daily, nil, pruned), []string{"orders its last run maint-run-orders-a failed → 'kubectl maint describe maint-run-orders-a'", "orders run maint-run-orders-0, step down left something as it made it: forbidden → 'kubectl maint resume maint-run-orders-0'"}},
-		"a pause":               {standing(daily, signed(annotations.Pause, "true", "disks"), nil), []string{"orders is paused until resumed, by jane (unverified): disks → 'kubectl maint resume orders'"}},
-		"a pause that is over":  {standing(daily, signed(annotations.Pause, "2026-11-20T00:00:00Z", "disks"), nil), nil},
-		"a freeze":              {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-22T00:00:00Z"), nil), []string{"orders is frozen until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), in 24h0m by jane (unverified): launch → 'kubectl maint freeze orders --end'"}},
-		"a freeze that is over": {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-20T00:00:00Z"), nil), nil},
+		"nothing":                    {standing(daily, nil, nil), nil},
+		"its text":                   {standing("startDeadline: soon", nil, nil), []string{`orders is invalid, so that nothing of it begins: line 1: spec.startDeadline: "soon" is no duration: write it like 90s, 15m, 1h30m or 30d → 'kubectl maint describe orders'`}},
+		"what it waits for":          {standing(daily, []string{annotations.StatusConditions, `[{"type":"Ready","status":"False","reason":"Policy","message":"policy night is not there"}]`}, nil), []string{"orders is not Ready: policy night is not there → 'kubectl maint describe orders'"}},
+		"a failure":                  {standing(daily, nil, failed), []string{"orders its last run maint-run-orders-a failed Fri 2026-11-20 03:00 CET (2026-11-20T02:00:00Z), 22h0m ago, in step dump: exit code 3 → 'kubectl maint describe maint-run-orders-a'"}},
+		"a failure again":            {standing(daily, nil, again), []string{"orders its last run d failed, in step dump: of d; 2 runs have failed since the last success → 'kubectl maint describe d'"}},
+		"no success ever":            {standing(daily, nil, never), []string{"orders its last run d failed, in step dump: of d; 2 runs have failed, and none has succeeded → 'kubectl maint describe d'"}},
+		"a failure, and one aborted": {standing(daily, nil, aborted), []string{"orders run b failed, and none has succeeded since, in step dump: of b → 'kubectl maint describe b'"}},
+		"a failure, mended since":    {standing(daily, nil, mended), nil},
+		"a failure, retried":         {standing(daily, nil, failed, cmdtest.RunOf()), nil},
+		"what a run left":            {standing(daily, nil, pruned), []string{"orders its last run maint-run-orders-a failed → 'kubectl maint describe maint-run-orders-a'", "orders run maint-run-orders-0, step down left something as it made it: forbidden → 'kubectl maint resume maint-run-orders-0'"}},
+		"a pause":                    {standing(daily, signed(annotations.Pause, "true", "disks"), nil), []string{"orders is paused until resumed, by jane (unverified): disks → 'kubectl maint resume orders'"}},
+		"a pause that is over":       {standing(daily, signed(annotations.Pause, "2026-11-20T00:00:00Z", "disks"), nil), nil},
+		"a freeze":                   {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-22T00:00:00Z"), nil), []string{"orders is frozen until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), in 24h0m by jane (unverified): launch → 'kubectl maint freeze orders --end'"}},
+		"a freeze that is over":      {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-20T00:00:00Z"), nil), nil},
 		"an approval of a run": {standing(daily, nil, nil, live(func(r *view.Run) {
 			r.Journal.Phase, r.Journal.Waiting, r.Journal.Message = run.Pending, run.WaitApproval, "until noon"
 		})), []string{"orders run maint-run-p-x waits for approval: until noon → 'kubectl maint approve maint-run-p-x' or 'kubectl maint reject maint-run-p-x'"}},

@@ -131,6 +131,11 @@ func (a *Agenda) policy(p policy.State) {
 func (a *Agenda) policyAlways(owner calendar.Owner, p policy.State) {
 	inForce := a.World.Resolver.Policy(p.Namespace, p.Name)
 	windows := a.windows(owner, inForce)
+	for i, e := range windows {
+		if v := inForce.Verdict(slices.MaxFunc([]time.Time{e.Start, a.From}, time.Time.Compare)); v.Granted() {
+			windows[i].Note = view.JoinNote(e.Note, afterName(v.Reason, p.Name))
+		}
+	}
 	a.Entries = append(a.Entries, windows...)
 	for _, e := range a.excluded(owner, p) {
 		a.Entries = append(a.Entries, without(e, windows)...)
@@ -383,34 +388,39 @@ func (a *Agenda) plan(p Plan) error {
 			a.add(e)
 			continue
 		}
-		why := watch(slot.At)
+		why, granted := watch(slot.At)
 		e.Idle = why != ""
 		delay := trigger.StartsAt(p.Spec, p.Namespace, p.Name, slot.At, slot.Index).Sub(slot.At)
-		e.Note = slotNote(slot, why, delay)
+		if e.Idle {
+			delay = 0
+		}
+		e.Note = slotNote(slot, why+granted, delay)
 		a.add(e)
 	}
 	return nil
 }
 
-// watcher says why nothing starts at an instant; empty where something does.
-func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) string {
+// watcher says why nothing starts at an instant, or by whose word something does whatever the
+// windows say.
+func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) (why, granted string) {
 	gate, gated := a.World.GateOf(p), a.World.Gated(p)
 	skip := a.skipOf(p, set)
-	return func(at time.Time) string {
+	return func(at time.Time) (why, granted string) {
 		switch {
 		case p.Intent.Pause.Holds(at):
-			return "the plan is paused" + p.Intent.Pause.By
+			return "the plan is paused" + p.Intent.Pause.By, ""
 		case a.World.Pauses[p.Namespace].Holds(at):
 			above := a.World.Pauses[p.Namespace]
-			return cmp.Or(above.Of, "its namespace") + " is paused" + above.By
+			return cmp.Or(above.Of, "its namespace") + " is paused" + above.By, ""
 		case skip.Covers(at):
-			return "skipped" + p.Intent.Actors["skip"].Said("")
-		case gated:
-			if s := gate.At(at); !s.Open {
-				return "not permitted then: " + s.Reason
-			}
+			return "skipped" + p.Intent.Actors["skip"].Said(""), ""
+		case !gated:
+		case !gate.At(at).Open:
+			return "not permitted then: " + gate.At(at).Reason, ""
+		case gate.Verdict(at).Granted():
+			return "", "permitted: " + gate.At(at).Reason
 		}
-		return ""
+		return "", ""
 	}
 }
 
@@ -443,7 +453,7 @@ func slotNote(slot schedule.Slot, why string, delay time.Duration) string {
 	if slot.Note != "" {
 		parts = append(parts, instant.NoteWords(slot.Note))
 	}
-	if delay > 0 && why == "" {
+	if delay > 0 {
 		parts = append(parts, "starts "+delay.String()+" later (jitter)")
 	}
 	return strings.Join(parts, "; ")

@@ -94,7 +94,7 @@ func TestAgendaIsWhatTheDocumentsComeTo(t *testing.T) {
 			windows[2], "policy shop/night: freeze [*, 11-22 06:00): RestrictiveUntil",
 		}},
 		{"a policy that is opened for a while", []string{cmdtest.PolicyOf("night", "maint.dev/change-strategy: PermissiveUntil, maint.dev/permissive-until: '2026-11-22T06:00:00Z'", window)}, []string{
-			"policy shop/night: window [*, 11-22 06:00)", windows[2],
+			"policy shop/night: window [*, 11-22 06:00): PermissiveUntil 2026-11-22T06:00:00Z", windows[2],
 		}},
 		{"a policy that is paused", []string{cmdtest.PolicyOf("night", "maint.dev/pause: '2026-11-21T12:00:00Z'", window)}, []string{
 			windows[1], windows[2], "policy shop/night: freeze [*, 11-21 12:00): paused",

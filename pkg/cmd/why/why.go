@@ -169,10 +169,10 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, grant
 	for i, found := range list {
 		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, found.what, found.remedy)
 	}
-	switch failed := v.FailedLast(p); {
+	switch failed, said := v.Failed(p); {
 	case len(list) > 0:
 	case failed != "" && len(p.Active) == 0:
-		fmt.Fprintf(o.Out, "%s\n   see %s; %s runs it once more\nnothing keeps the next run from starting\n", failed, v.Suggest().Describe(p.Ledger.Last.Name), v.Suggest().Retry(p.Ledger.Last.Name))
+		fmt.Fprintf(o.Out, "%s\n   see %s; %s runs it once more\nnothing keeps the next run from starting\n", said, v.Suggest().Describe(failed), v.Suggest().Retry(failed))
 	default:
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	}
@@ -196,7 +196,8 @@ func (o *whyOptions) reportValue(p view.Plan, v print.Printer, list []obstacle, 
 			standing = append(standing, fmt.Sprintf("run %s is at work: %s", l.Run.Name, v.RunHead(l)))
 		}
 	}
-	for _, said := range []string{refusedRollback(p), v.FailedLast(p), granted} {
+	_, failed := v.Failed(p)
+	for _, said := range []string{refusedRollback(p), failed, granted} {
 		if said != "" {
 			standing = append(standing, said)
 		}
