@@ -37,7 +37,7 @@ func NewChecker() *Checker { return &Checker{faulty: map[string]bool{}} }
 
 // Faults are those found until now, in the order of their lines, as many as anybody
 // reads.
-func (c *Checker) Faults() Faults { return c.faults.Told() }
+func (c *Checker) Faults() Faults { return c.faults.Limited() }
 
 // Fault notes that the field at a path is wrong.
 func (c *Checker) Fault(path, format string, args ...any) {

@@ -284,7 +284,7 @@ func TestAFaultIsToldOnOneLine(t *testing.T) {
 	for i := range document.MaxFaults {
 		many = append(many, document.Fault{Line: document.MaxFaults - i})
 	}
-	if told := many.Told(); len(told) != document.MaxFaults || told[0].Line != 1 {
+	if told := many.Limited(); len(told) != document.MaxFaults || told[0].Line != 1 {
 		t.Errorf("%d are told, the first of line %d", len(told), told[0].Line)
 	}
 }

@@ -46,8 +46,8 @@ func (fs Faults) sorted() Faults {
 // more at once).
 const MaxFaults = 100
 
-// Told are the faults in the order of their lines, as many as anybody reads.
-func (fs Faults) Told() Faults {
+// Limited are the faults in the order of their lines, as many as anybody reads.
+func (fs Faults) Limited() Faults {
 	fs = fs.sorted()
 	if more := len(fs) - MaxFaults; more > 0 {
 		fs = append(fs[:MaxFaults:MaxFaults], Fault{Message: fmt.Sprintf("and %d more faults", more)})

@@ -220,21 +220,21 @@ func TestASelectorAsAListTakesIt(t *testing.T) {
 }
 
 type guest struct {
-	executors.Room
+	executors.Reservation
 	out bool
 }
 
 func (g *guest) Holds() bool { return !g.out }
-func (g *guest) LetGo()      { g.out = true }
+func (g *guest) Release()    { g.out = true }
 
 // A pass that holds no room may let go of it all the same.
 func TestTheRoomOfAPass(t *testing.T) {
-	nobody := executors.RoomOf(t.Context())
-	if nobody.LetGo(); nobody.Holds() || nobody.Tenant() != "" {
+	nobody := executors.ReservationOf(t.Context())
+	if nobody.Release(); nobody.Holds() || nobody.Namespace() != "" {
 		t.Error("of a pass without one")
 	}
 	g := &guest{}
-	executors.RoomOf(executors.WithRoom(t.Context(), g)).LetGo()
+	executors.ReservationOf(executors.WithReservation(t.Context(), g)).Release()
 	if !g.out {
 		t.Error("it is still held")
 	}

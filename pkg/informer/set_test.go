@@ -368,7 +368,7 @@ func TestWhatIsKeptMayDependOnWhatWasKept(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var lost, told []string
-		source.Told = func(o any) {
+		source.Delivered = func(o any) {
 			mu.Lock()
 			defer mu.Unlock()
 			told = append(told, o.(metav1.Object).GetName())

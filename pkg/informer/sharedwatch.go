@@ -23,9 +23,9 @@ type Source struct {
 	// nothing). Without Keep nothing is kept and nothing is listed: members hear that
 	// something may have changed, and the right to watch is all that the account needs.
 	Keep func(o runtime.Object, was any) any
-	// Told hears of an object once every member has: what only they needed may be let go.
+	// Delivered hears of an object once every member has: what only they needed may be let go.
 	// Nil: nothing is.
-	Told func(kept any)
+	Delivered func(kept any)
 	// Refusal is what an error says of the account's rights, in words for its people; nil:
 	// nothing. Where it is missing nothing is told of errors.
 	Refusal func(error) error
@@ -106,8 +106,8 @@ func (w *sharedWatch) changed(o any, gone bool) {
 	for _, u := range w.about(o) {
 		u.member.Changed(o, gone)
 	}
-	if w.source.Told != nil {
-		w.source.Told(o)
+	if w.source.Delivered != nil {
+		w.source.Delivered(o)
 	}
 }
 

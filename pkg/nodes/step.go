@@ -53,8 +53,8 @@ func (s Step) Writes() bool {
 	return s.maintains() || s.Behavior != nil || s.Conditions != nil
 }
 
-// OnlyTells says whether all that is written is what is told of the node's gate.
-func (s Step) OnlyTells() bool { return s.Writes() && !s.maintains() }
+// OnlyGateStatus says whether all that is written is what is told of the node's gate.
+func (s Step) OnlyGateStatus() bool { return s.Writes() && !s.maintains() }
 
 func (s Step) maintains() bool {
 	return len(s.Statuses) > 0 || len(s.Remove) > 0 || s.Unschedulable != nil || s.CordonChanged || s.Progress != nil

@@ -147,7 +147,7 @@ func ParseCalendarICS(text []byte) (*schedule.Calendar, document.Faults) {
 		return nil, document.Faults{{Message: fmt.Sprintf("the document has %d bytes; at most %d are allowed", len(text), document.MaxDocumentBytes)}}
 	}
 	calendar, err := schedule.ParseICalendar(string(text))
-	return calendar, lineFaults(err).Told()
+	return calendar, lineFaults(err).Limited()
 }
 
 func lineFaults(err error) document.Faults {

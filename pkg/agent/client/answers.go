@@ -69,21 +69,21 @@ type pass struct {
 // taken.
 func InPass(ctx context.Context, tenant string) (inner context.Context, end func()) {
 	p := &pass{tenant: tenant, held: map[*places]bool{}}
-	return executors.WithRoom(ctx, p), p.end
+	return executors.WithReservation(ctx, p), p.end
 }
 
 func (p *pass) end() {
-	p.LetGo()
+	p.Release()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
 }
 
-// Tenant is executors.Room's.
-func (p *pass) Tenant() string { return p.tenant }
+// Namespace is executors.Reservation's.
+func (p *pass) Namespace() string { return p.tenant }
 
-// LetGo is executors.Room's.
-func (p *pass) LetGo() {
+// Release is executors.Reservation's.
+func (p *pass) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for from := range p.held {
@@ -92,7 +92,7 @@ func (p *pass) LetGo() {
 	clear(p.held)
 }
 
-// Holds is executors.Room's.
+// Holds is executors.Reservation's.
 func (p *pass) Holds() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ func (p *pass) enter(ctx context.Context, from *places) error {
 
 // place takes a place for a heavy answer. leave gives it back; a pass keeps it to its end.
 func (a *answers) place(ctx context.Context) (leave func(), err error) {
-	if p, is := executors.RoomOf(ctx).(*pass); is {
+	if p, is := executors.ReservationOf(ctx).(*pass); is {
 		return func() {}, p.enter(ctx, a.passes)
 	}
 	if err := a.others.Acquire(ctx, 1); err != nil {

@@ -138,7 +138,7 @@ func (c *Controller) notifyAhead(ctx context.Context, k types.NamespacedName, cm
 		return time.Time{}
 	}
 	coming := notify.Upcoming{
-		About: k, What: "sleeps", Told: status.ToldAhead(cm, &known.written),
+		About: k, What: "sleeps", Announced: status.AnnouncedAhead(cm, &known.written),
 		Claim: func(told string) error {
 			return c.Status.Claim(ctx, cm, &known.written, annotations.StatusToldAhead, told)
 		},

@@ -75,14 +75,14 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 			k.pods.watch(ctx, n.Name, step.Watch)
 			drains[n.Name] = step.Drain != nil
 		}
-		k.tell(&step, objects[n.Name], n, engaged[n.Name], world.Now)
+		k.gateStatus(&step, objects[n.Name], n, engaged[n.Name], world.Now)
 		if maintained || step.Writes() {
 			steps[n.Name] = step
 		}
 	}
 	k.endDrains(drains)
 	later := k.writer.postponed(world.Now)
-	status := newStatusBudget(writing, k.writer.tells(world.Now))
+	status := newStatusBudget(writing, k.writer.gateWrites(world.Now))
 	var group sync.WaitGroup
 	for _, n := range world.Nodes {
 		step, there := steps[n.Name]
@@ -93,7 +93,7 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 		case step.Writes() && !k.DryRun && later[n.Name].IsZero() && status.allows(step):
 			busy[n.Name] = true
 			k.writer.startWrite(ctx, &group, objects[n.Name], step)
-		case step.Writes() && !step.OnlyTells(): // it comes first
+		case step.Writes() && !step.OnlyGateStatus(): // it comes first
 		case step.Drain != nil && k.drainer != nil:
 			k.pods.noteSession(n.Name, step.Drain, k.drainer.Ensure(ctx, k.order(n, *step.Drain)))
 		}

@@ -30,14 +30,14 @@ type nodeWriter struct {
 	limit    *semaphore.Weighted // bounds writes in flight
 	underWay sync.WaitGroup
 
-	mu      sync.Mutex
-	writing map[string]*nodeWriting
-	written map[string]*nodeObject // as our own last write left it, until the watch shows that
-	later   map[string]time.Time   // nodes that could not be written, and until when they are left alone
-	refused workflow.Refusal       // of every write of a node for want of a right; zero: not
-	denied  time.Time              // until then requests are left out: the agent may not write nodes
-	unsaid  workflow.Refusal       // of writes that change nothing but what is told of gates; zero: not
-	quiet   time.Time              // until then such writes are left out
+	mu          sync.Mutex
+	writing     map[string]*nodeWriting
+	written     map[string]*nodeObject // as our own last write left it, until the watch shows that
+	later       map[string]time.Time   // nodes that could not be written, and until when they are left alone
+	refused     workflow.Refusal       // of every write of a node for want of a right; zero: not
+	denied      time.Time              // until then requests are left out: the agent may not write nodes
+	gateRefused workflow.Refusal       // of writes that change nothing but what is told of gates; zero: not
+	gateDenied  time.Time              // until then such writes are left out
 }
 
 func newNodeWriter(c Config, enqueue func()) *nodeWriter {
@@ -148,21 +148,21 @@ func (nw *nodeWriter) outcomeOf(ctx context.Context, n *nodeObject, step nodes.S
 func (nw *nodeWriter) may(step nodes.Step) {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
-	nw.unsaid, nw.quiet = workflow.Refusal{}, time.Time{}
-	if !step.OnlyTells() {
+	nw.gateRefused, nw.gateDenied = workflow.Refusal{}, time.Time{}
+	if !step.OnlyGateStatus() {
 		nw.refused = workflow.Refusal{}
 	}
 }
 
-// tells is how many writes at once may change nothing but what is told of gates. An agent that
+// gateWrites is how many writes at once may change nothing but what is told of gates. An agent that
 // may not write nodes, which it can do without where nobody makes requests, tries one now and then.
-func (nw *nodeWriter) tells(now time.Time) int {
+func (nw *nodeWriter) gateWrites(now time.Time) int {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
 	switch {
-	case now.Before(nw.quiet):
+	case now.Before(nw.gateDenied):
 		return 0
-	case nw.unsaid.Times > 0:
+	case nw.gateRefused.Times > 0:
 		return 1
 	}
 	return statusWrites
@@ -171,8 +171,8 @@ func (nw *nodeWriter) tells(now time.Time) int {
 // postpone leaves a node that could not be written alone for a while, and all
 // requests where the agent lacks the right to.
 func (nw *nodeWriter) postpone(node string, step nodes.Step, err error) {
-	if step.OnlyTells() && apierrors.IsForbidden(err) {
-		nw.hush(err)
+	if step.OnlyGateStatus() && apierrors.IsForbidden(err) {
+		nw.postponeGate(err)
 		return
 	}
 	nw.Log.Warn("a node could not be written; it is tried again later", "node", node, "error", err.Error())
@@ -191,19 +191,19 @@ func (nw *nodeWriter) postpone(node string, step nodes.Step, err error) {
 	}
 }
 
-// hush leaves out for a while what is told of gates alone. It is said once.
-func (nw *nodeWriter) hush(err error) {
+// postponeGate leaves out for a while what is told of gates alone. It is said once.
+func (nw *nodeWriter) postponeGate(err error) {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
 	now := nw.Now()
-	if now.Before(nw.quiet) { // of several writes at once
+	if now.Before(nw.gateDenied) { // of several writes at once
 		return
 	}
-	if nw.unsaid.Times == 0 {
+	if nw.gateRefused.Times == 0 {
 		nw.Log.Info("nodes do not say whether they may be changed: the agent may not write nodes", "error", err.Error())
 	}
-	nw.unsaid, _ = nw.unsaid.Again(now)
-	nw.quiet = nw.unsaid.RetryAt(now)
+	nw.gateRefused, _ = nw.gateRefused.Again(now)
+	nw.gateDenied = nw.gateRefused.RetryAt(now)
 }
 
 // leave leaves a node alone for a while.
@@ -319,8 +319,8 @@ func (nw *nodeWriter) next() []time.Time {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
 	out := slices.Collect(maps.Values(nw.later))
-	if nw.Now().Before(nw.quiet) {
-		out = append(out, nw.quiet)
+	if nw.Now().Before(nw.gateDenied) {
+		out = append(out, nw.gateDenied)
 	}
 	return out
 }

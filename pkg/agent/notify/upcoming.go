@@ -17,9 +17,9 @@ type Upcoming struct {
 	What  string    // how the title ends: runs, permits change, sleeps
 	At    time.Time // zero: nothing comes
 	Words string
-	// Told is the instant that was told last, as Claim wrote it on the document: by this
+	// Announced is the instant that was told last, as Claim wrote it on the document: by this
 	// agent, or by one that led before.
-	Told string
+	Announced string
 	// Claim writes on the document that this instant is told, and fails where somebody
 	// wrote there meanwhile.
 	Claim func(told string) error
@@ -40,7 +40,7 @@ func (h *Notifier) Ahead(kind string, c Upcoming) time.Time {
 	}
 	now, due, instant := h.Now(), c.At.Add(-before.Duration), c.At.UTC().Format(time.RFC3339)
 	switch {
-	case !now.Before(c.At), c.Told == instant:
+	case !now.Before(c.At), c.Announced == instant:
 		return time.Time{}
 	case now.Before(due):
 		return due

@@ -81,7 +81,7 @@ func TestWhatComesIsToldOnce(t *testing.T) {
 					h = newTestNotifier(&fakeExecutor{}, settings, false)
 				}
 				h.Now, on.refuses = func() time.Time { return l.at }, l.refuses
-				again := h.Ahead("Plan", Upcoming{About: orders, What: "runs", At: l.coming, Words: "x", Told: on.told, Claim: on.claim})
+				again := h.Ahead("Plan", Upcoming{About: orders, What: "runs", At: l.coming, Words: "x", Announced: on.told, Claim: on.claim})
 				got := ""
 				if len(h.queue) > 0 {
 					n, _ := h.next(t.Context())

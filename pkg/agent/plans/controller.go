@@ -81,8 +81,8 @@ type Runs interface {
 	PlanChanged(k types.NamespacedName, cm *corev1.ConfigMap)
 	// CloseOrphans ends the entries of a plan's runs that vanished without us.
 	CloseOrphans(ctx context.Context, k types.NamespacedName) error
-	// TellOrphan says that a run of a plan, by its uid, was taken away.
-	TellOrphan(run *corev1.ConfigMap, plan, name, what string)
+	// ReportOrphan says that a run of a plan, by its uid, was taken away.
+	ReportOrphan(run *corev1.ConfigMap, plan, name, what string)
 }
 
 // New has decided nothing yet.

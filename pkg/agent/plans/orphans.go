@@ -47,7 +47,7 @@ func (c *Controller) closeTaken(ctx context.Context, k types.NamespacedName, cm 
 	if started != nil {
 		what = "what it had begun was neither ended nor put back, and nobody knows how far it came"
 	}
-	c.Runner.TellOrphan(cm, string(cm.UID), e.Run, what)
+	c.Runner.ReportOrphan(cm, string(cm.UID), e.Run, what)
 	c.Queue.Add(k)
 	return nil
 }

@@ -103,7 +103,7 @@ func (c *Controller) lastRun(want map[string]string, f trigger.Facts, d trigger.
 func (c *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) time.Time {
 	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	coming := notify.Upcoming{
-		About: k, What: "runs", Told: status.ToldAhead(cm, &known.Written),
+		About: k, What: "runs", Announced: status.AnnouncedAhead(cm, &known.Written),
 		Claim: func(told string) error {
 			return c.Status.Claim(ctx, cm, &known.Written, annotations.StatusToldAhead, told)
 		},

@@ -225,8 +225,8 @@ func (w *world) PlanChanged(k types.NamespacedName, cm *corev1.ConfigMap) {
 // CloseOrphans is Runs'.
 func (w *world) CloseOrphans(context.Context, types.NamespacedName) error { return nil }
 
-// TellOrphan is Runs'.
-func (w *world) TellOrphan(_ *corev1.ConfigMap, _, name, what string) {
+// ReportOrphan is Runs'.
+func (w *world) ReportOrphan(_ *corev1.ConfigMap, _, name, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.orphans = append(w.orphans, name+": "+what)

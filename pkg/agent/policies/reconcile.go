@@ -51,7 +51,7 @@ func (p *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, v sc
 	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	written := p.Plans.WrittenOf(k)
 	coming := notify.Upcoming{
-		About: k, What: "permits change", Told: status.ToldAhead(cm, written),
+		About: k, What: "permits change", Announced: status.AnnouncedAhead(cm, written),
 		Claim: func(told string) error {
 			return p.Status.Claim(ctx, cm, written, annotations.StatusToldAhead, told)
 		},
@@ -127,7 +127,7 @@ func (p *Controller) ReconcileCalendar(ctx context.Context, k types.NamespacedNa
 
 // Observe takes in a policy or a calendar.
 func (p *Controller) Observe(cm *corev1.ConfigMap) {
-	if !p.Book.News(cm) {
+	if !p.Book.ContentChanged(cm) {
 		p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}) // somebody may have taken the status off
 		return
 	}
@@ -151,7 +151,7 @@ func (p *Controller) Lost(cm *corev1.ConfigMap) {
 		}
 		b.DropCalendar(cm.Namespace, cm.Name)
 	})
-	p.Book.Unsaid(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	p.Book.ForgetContent(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	p.Book.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	p.Changed(cm.Namespace)

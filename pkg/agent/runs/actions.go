@@ -151,7 +151,7 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	}
 	if _, takes := executor.(executors.Requirer); !takes {
 		call.Required = nil
-		executors.RoomOf(ctx).LetGo()
+		executors.ReservationOf(ctx).Release()
 	}
 	out.Outcome = placed(c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) }), out.clients)
 	if out.State == executors.Failed && !c.Fence.Valid() { // it is we who failed, and nothing was sent

@@ -75,7 +75,7 @@ func (c *Controller) closeOrphan(ctx context.Context, k types.NamespacedName, l 
 	if err != nil {
 		return err
 	}
-	c.TellOrphan(l.Object, c.planOf(l), l.Object.Name, "its finally did not run")
+	c.ReportOrphan(l.Object, c.planOf(l), l.Object.Name, "its finally did not run")
 	c.Runs.OrphanClosed(l.Key())
 	c.release(l.Key())
 	return nil
@@ -104,9 +104,9 @@ func closeOrphanEntry(led ledger.Ledger, e ledger.Entry, l *store.CachedRun, now
 	return led.Taken(e, started, now)
 }
 
-// TellOrphan says that a run was taken away, on what is left to say it on: the plan of its
+// ReportOrphan says that a run was taken away, on what is left to say it on: the plan of its
 // name may be another, in a namespace that was made again for somebody else.
-func (c *Controller) TellOrphan(run *corev1.ConfigMap, plan, name, what string) {
+func (c *Controller) ReportOrphan(run *corev1.ConfigMap, plan, name, what string) {
 	message := fmt.Sprintf("Run %s was removed against its finalizer; its slot does not run again; %s", name, what)
 	c.Events.Event(run, corev1.EventTypeWarning, "RunTornAway", message)
 	if cm := c.Documents.Plan(types.NamespacedName{Namespace: run.Namespace, Name: run.Labels[annotations.LabelPlan]}); cm != nil && cm.UID != run.UID && string(cm.UID) == plan {

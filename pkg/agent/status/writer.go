@@ -93,8 +93,8 @@ func (w *Writer) patch(ctx context.Context, cm *corev1.ConfigMap, diff map[strin
 	return got, nil
 }
 
-// ToldAhead is the instant of which sinks were told ahead, as Claim wrote it.
-func ToldAhead(cm *corev1.ConfigMap, last *Written) string {
+// AnnouncedAhead is the instant of which sinks were told ahead, as Claim wrote it.
+func AnnouncedAhead(cm *corev1.ConfigMap, last *Written) string {
 	return Standing(cm, last)[annotations.StatusToldAhead]
 }
 

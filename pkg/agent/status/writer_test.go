@@ -158,8 +158,8 @@ func TestAClaimIsWrittenOnTheNewestStateAlone(t *testing.T) {
 			if got := written(cluster)[annotations.StatusToldAhead]; got != c.then {
 				t.Errorf("%q stands there, want %q", got, c.then)
 			}
-			if want := map[bool]string{true: first}[err == nil]; ToldAhead(cm, last) != want {
-				t.Errorf("it remembers %q, want %q", ToldAhead(cm, last), want)
+			if want := map[bool]string{true: first}[err == nil]; AnnouncedAhead(cm, last) != want {
+				t.Errorf("it remembers %q, want %q", AnnouncedAhead(cm, last), want)
 			}
 			if err != nil {
 				return

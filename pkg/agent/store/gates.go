@@ -153,8 +153,8 @@ func (g *Gates) Kept(known *PlanMemory) bool {
 	return known.Gate.Gate != nil
 }
 
-// News says whether a policy or a calendar says something else than before.
-func (g *Gates) News(cm *corev1.ConfigMap) bool {
+// ContentChanged says whether a policy or a calendar says something else than before.
+func (g *Gates) ContentChanged(cm *corev1.ConfigMap) bool {
 	parts := []string{cm.Labels[annotations.LabelKind], cm.Labels[annotations.LabelServiceAccount]}
 	for _, name := range []string{annotations.Pause, annotations.ChangeStrategy, annotations.ChangePolicy, annotations.PermissiveUntil, annotations.RestrictiveUntil, annotations.Actor(annotations.Pause), annotations.Reason(annotations.Pause), annotations.Actor(annotations.ChangeStrategy), annotations.Reason(annotations.ChangeStrategy)} {
 		parts = append(parts, cm.Annotations[name])
@@ -192,8 +192,8 @@ func (g *Gates) Uses(q policy.Query) []policy.PolicyRef {
 	return g.book.Uses(q)
 }
 
-// Unsaid forgets what a policy or a calendar said.
-func (g *Gates) Unsaid(k types.NamespacedName) {
+// ForgetContent forgets what a policy or a calendar said.
+func (g *Gates) ForgetContent(k types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.said, k)

@@ -449,11 +449,11 @@ func TestAPolicyIsNewsWhenItSaysSomethingElse(t *testing.T) {
 		{"it bears our status", func() { cm.Annotations = map[string]string{annotations.StatusMessage: "m"} }, false},
 		{"it is paused", func() { cm.Annotations[annotations.Pause] = "true" }, true},
 		{"its text changed", func() { cm.Data = map[string]string{annotations.DataPolicy: "x"} }, true},
-		{"it was gone meanwhile", func() { g.Unsaid(k) }, true},
+		{"it was gone meanwhile", func() { g.ForgetContent(k) }, true},
 	}
 	for _, e := range edits {
 		e.edit()
-		if got := g.News(cm); got != e.news {
+		if got := g.ContentChanged(cm); got != e.news {
 			t.Errorf("%s: news %t, want %t", e.what, got, e.news)
 		}
 	}

@@ -87,7 +87,7 @@ func (r *Controller) source(k informer.Key) informer.Source {
 			return k.Objects(c.Dynamic), nil
 		},
 		Keep: func(o runtime.Object, was any) any { return r.backlog.keep(keepRule(o, was)) },
-		Told: func(o any) {
+		Delivered: func(o any) {
 			if object, ok := o.(*ruleObject); ok {
 				object.told()
 			}

@@ -139,7 +139,7 @@ func (o *abortOptions) Run(ctx context.Context) (err error) {
 // asked for, unless it left something behind.
 func (o *abortOptions) waitForEnd(ctx context.Context, k *factory.Cluster, r view.Run) error {
 	cm := planOf(r)
-	err := watch.FollowRun(ctx, o.Beside(&o.DryRun), k, cm, r.Run.Name)
+	err := watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, cm, r.Run.Name)
 	end, readErr := k.Run(ctx, r.Run.Name)
 	if readErr == nil && end.Journal.Phase == run.Aborted && len(view.NotPutBack(end)) == 0 {
 		return nil

@@ -106,7 +106,7 @@ func (o *answerOptions) Run(ctx context.Context) (err error) {
 	if err := o.ReportObjects(o.IOStreams); err != nil {
 		return err
 	}
-	return watch.FollowRun(ctx, o.Beside(&o.DryRun), k, planOf(r), r.Run.Name)
+	return watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, planOf(r), r.Run.Name)
 }
 
 // asked is what the answer is for, as the annotation names it.

@@ -78,7 +78,7 @@ func (o *retryOptions) Run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return watch.FollowRun(ctx, o.Beside(&o.DryRun), k, planOf(r), name)
+	return watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, planOf(r), name)
 }
 
 // possible refuses what the agent would not do.

@@ -65,7 +65,7 @@ func (o *triggerOptions) retrySleep(ctx context.Context, k *factory.Cluster, cm 
 	if err := o.Report(o.IOStreams, waits, "hibernate-plan/%s is tried again: %s%s", cm.Name, strings.Join(again, ", "), o.Mark()); err != nil || !waits {
 		return err
 	}
-	return watch.FollowSleep(ctx, o.Beside(&o.DryRun), k, []watch.Awaited{{
+	return watch.FollowSleep(ctx, o.BesideOutput(&o.DryRun), k, []watch.Awaited{{
 		Object: cm, Key: annotations.StatusTrigger, Value: token, Phases: []hibernate.Phase{hibernate.Active, hibernate.Suspended, hibernate.Hibernated},
 	}})
 }

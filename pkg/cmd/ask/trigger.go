@@ -134,7 +134,7 @@ func (o *triggerOptions) ask(ctx context.Context, k *factory.Cluster, cm *corev1
 	if err := o.ReportRun(o.IOStreams, waits, name); err != nil || !waits {
 		return err
 	}
-	return watch.FollowRun(ctx, o.Beside(&o.DryRun), k, cm, name)
+	return watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, cm, name)
 }
 
 // check refuses what the agent would refuse, before anything is written.

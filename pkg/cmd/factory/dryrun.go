@@ -202,17 +202,17 @@ func (d *DryRun) ReportRun(to genericiooptions.IOStreams, waits bool, run string
 	return d.Report(to, waits, "run/%s requested%s", run, d.Mark())
 }
 
-// Beside is a Factory whose results go to standard error, for what is shown while -o has
+// BesideOutput is a Factory whose results go to standard error, for what is shown while -o has
 // standard output for itself.
-func (c *Factory) Beside(d *DryRun) *Factory {
+func (c *Factory) BesideOutput(d *DryRun) *Factory {
 	if d.Format() == "" {
 		return c
 	}
-	return c.Aside()
+	return c.ToErrOut()
 }
 
-// Aside is a Factory whose results go to standard error.
-func (c *Factory) Aside() *Factory {
+// ToErrOut is a Factory whose results go to standard error.
+func (c *Factory) ToErrOut() *Factory {
 	out := *c
 	out.Out, out.OutTerminal = c.ErrOut, false
 	return &out

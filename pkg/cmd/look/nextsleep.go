@@ -20,9 +20,9 @@ func (o *nextOptions) sleep(s view.Sleeper) error {
 	if s.Hold.Holds(o.Now()) {
 		fmt.Fprintf(o.ErrOut, "somebody holds it: %s; %s ends that\n", view.HoldWords(s.Hold, clock), o.Suggest().ReleaseHold(s.Name))
 	}
-	var list []view.Stretch
+	var list []view.SleepWindow
 	items := []view.Window{}
-	for w := range s.Stretches(o.Now(), o.start, clock) {
+	for w := range s.SleepWindows(o.Now(), o.start, clock) {
 		if len(list) == o.count {
 			break
 		}

@@ -18,8 +18,8 @@ func (a *Agenda) sleeper(p HibernatePlan) {
 	held, holds := a.heldAsleep(owner, p)
 	count := 0
 	from := p.past.after(a.From)
-	for w := range s.Stretches(a.Now, from, a.stamp) {
-		e := a.stretchOfSleep(owner, p, w)
+	for w := range s.SleepWindows(a.Now, from, a.stamp) {
+		e := a.sleepEntry(owner, p, w)
 		if !e.Start.Before(a.To) {
 			break
 		}
@@ -39,8 +39,8 @@ func (a *Agenda) sleeper(p HibernatePlan) {
 	}
 }
 
-// stretchOfSleep is one by the schedule, as far as there is something of it.
-func (a *Agenda) stretchOfSleep(owner calendar.Owner, p HibernatePlan, w view.Stretch) calendar.Entry {
+// sleepEntry is one by the schedule, as far as there is something of it.
+func (a *Agenda) sleepEntry(owner calendar.Owner, p HibernatePlan, w view.SleepWindow) calendar.Entry {
 	e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: w.Start, End: w.End, Unbegun: w.Start.IsZero(), Unending: w.End.IsZero(), Note: w.Note, Idle: w.Awake}
 	if e.Unbegun {
 		e.Start = p.past.after(a.From)

@@ -114,7 +114,7 @@ func (b Resolver) NodeGate(c *factory.Factory, agent factory.AgentState, n *core
 		return b.Gate(q)
 	case told && agent.Missing == "":
 		b.warn(c, why, "what follows from it is the agent's word")
-		return schedule.Told(v, ", says the agent")
+		return schedule.Published(v, ", says the agent")
 	case noSwitch != nil && (agent.Missing != "" || len(annotations.RequestStatuses(n.Annotations)) == 0):
 		b.warn(c, why, "whether the whole cluster is paused is not known, so nothing is permitted")
 		return schedule.NewGate(schedule.GateSpec{Own: schedule.Stanza{Unread: "whether the whole cluster is paused cannot be read"}})
@@ -139,7 +139,7 @@ func (b Resolver) documentGate(c *factory.Factory, agent factory.AgentState, cm 
 		return b.GateOf(c, q), true
 	}
 	b.warn(c, why, "what follows from it is the agent's word")
-	return schedule.Told(v, ", says the agent"), true
+	return schedule.Published(v, ", says the agent"), true
 }
 
 // Between is the gate of a plan, or nil where nothing stands between it and its runs.

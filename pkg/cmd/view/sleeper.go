@@ -150,21 +150,21 @@ func (s Sleeper) Targets() []hibernate.TargetStatus {
 	return annotations.ReadTargets(s.Published(annotations.StatusTargets))
 }
 
-// Stretch is a coming stretch of sleep, with what there is to say of it.
-type Stretch struct {
+// SleepWindow is a coming stretch of sleep, with what there is to say of it.
+type SleepWindow struct {
 	hibernate.Window
 	Note string
 	// Awake: nothing falls asleep in it, as far as can be known.
 	Awake bool
 }
 
-// Stretches are those from an instant on; one that it is in comes first. Their notes show
+// SleepWindows are those from an instant on; one that it is in comes first. Their notes show
 // instants by clock.
-func (s Sleeper) Stretches(now, from time.Time, clock func(time.Time) string) iter.Seq[Stretch] {
-	return func(yield func(Stretch) bool) {
+func (s Sleeper) SleepWindows(now, from time.Time, clock func(time.Time) string) iter.Seq[SleepWindow] {
+	return func(yield func(SleepWindow) bool) {
 		skip := s.Table.Named(s.Intent.Skip, now) // the next one is that from now, wherever the look begins
 		for w := range s.Table.Windows(from) {
-			if !yield(s.stretch(now, w, skip, clock)) {
+			if !yield(s.sleepWindow(now, w, skip, clock)) {
 				return
 			}
 		}
@@ -173,8 +173,8 @@ func (s Sleeper) Stretches(now, from time.Time, clock func(time.Time) string) it
 
 // stretch notes what a person would not guess of a stretch. What already sleeps is asked
 // neither of pauses nor of policies.
-func (s Sleeper) stretch(now time.Time, w hibernate.Window, skip intent.Skip, clock func(time.Time) string) Stretch {
-	out := Stretch{Window: w}
+func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip, clock func(time.Time) string) SleepWindow {
+	out := SleepWindow{Window: w}
 	note := func(text string) { out.Note = JoinNote(out.Note, text) }
 	if w.Why != hibernate.InOffHours {
 		note(w.Why)
@@ -213,7 +213,7 @@ func (s Sleeper) stretch(now time.Time, w hibernate.Window, skip intent.Skip, cl
 }
 
 // gated notes what keeps a sleep from beginning, or delays it.
-func (s Sleeper) gated(out *Stretch, begins time.Time, clock func(time.Time) string, note func(string)) {
+func (s Sleeper) gated(out *SleepWindow, begins time.Time, clock func(time.Time) string, note func(string)) {
 	if why, until := s.Table.Forbidden(begins); why != "" {
 		out.Awake = !out.End.IsZero() && !until.Before(out.End)
 		note("does not begin: " + why)

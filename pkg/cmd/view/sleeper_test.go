@@ -26,7 +26,7 @@ func utc(at time.Time) string { return at.Format(time.RFC3339) }
 // told are the first stretches from an instant on, by the day on which they begin.
 func told(s view.Sleeper, from time.Time, count int) map[int]string {
 	out := map[int]string{}
-	for one := range s.Stretches(cmdtest.Now(), from, utc) {
+	for one := range s.SleepWindows(cmdtest.Now(), from, utc) {
 		if len(out) == count {
 			break
 		}
@@ -232,7 +232,7 @@ func TestASleeperInAFile(t *testing.T) {
 	if v, asked := s.Verdict(cmdtest.Now()); !asked || v.Permitted || !v.Ready {
 		t.Errorf("its policies are asked, without a cluster: %t %+v", asked, v)
 	}
-	for one := range view.SleeperOf("shop", "office", spec, intent.Intent{Skip: intent.Skip{All: true}}, hibernate.Hold{}, nil).Stretches(cmdtest.Now(), evening(18), utc) {
+	for one := range view.SleeperOf("shop", "office", spec, intent.Intent{Skip: intent.Skip{All: true}}, hibernate.Hold{}, nil).SleepWindows(cmdtest.Now(), evening(18), utc) {
 		if !one.Awake || one.Note != "skipped" {
 			t.Errorf("no ledger tells of one that is over: %+v", one)
 		}

@@ -212,7 +212,7 @@ func (o *options) ended(ctx context.Context, k *factory.Cluster, cm *corev1.Conf
 	o.ran = &metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Name}
 	shown := o.Factory
 	if !o.out.Lines() {
-		shown = o.Aside()
+		shown = o.ToErrOut()
 	}
 	return watch.FollowRun(ctx, shown, k, owner, r.Run.Name)
 }

@@ -206,7 +206,7 @@ func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResp
 // same pass for ever.
 func (c *conversation) patience(ctx context.Context) time.Duration {
 	limit := c.props.Timeout.Or(DefaultTimeout)
-	if executors.RoomOf(ctx).Holds() {
+	if executors.ReservationOf(ctx).Holds() {
 		limit = min(limit, heavyTimeout)
 	}
 	if end, bounded := ctx.Deadline(); bounded {

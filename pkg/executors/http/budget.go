@@ -37,7 +37,7 @@ func (b budgeted) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 	if err != nil || response.Body == nil {
 		return response, err
 	}
-	tenant := executors.RoomOf(r.Context()).Tenant()
+	tenant := executors.ReservationOf(r.Context()).Namespace()
 	response.Body = &budgetedBody{ReadCloser: response.Body, ctx: r.Context(), own: b.budget.bytes.Open(tenant), left: freeBytes + 1} // one more finds the end
 	return response, nil
 }

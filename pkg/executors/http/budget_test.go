@@ -23,13 +23,13 @@ func (a answers) RoundTrip(*nethttp.Request) (*nethttp.Response, error) {
 // room is that of a tenant's pass.
 type room string
 
-func (r room) Tenant() string { return string(r) }
-func (room) LetGo()           {}
-func (room) Holds() bool      { return false }
+func (r room) Namespace() string { return string(r) }
+func (room) Release()            {}
+func (room) Holds() bool         { return false }
 
 func open(t *testing.T, b *Budget, tenant string, size int, limit time.Duration) *nethttp.Response {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(executors.WithRoom(t.Context(), room(tenant)), limit)
+	ctx, cancel := context.WithTimeout(executors.WithReservation(t.Context(), room(tenant)), limit)
 	t.Cleanup(cancel)
 	request, err := nethttp.NewRequestWithContext(ctx, nethttp.MethodGet, "http://example.org", nil)
 	if err != nil {

@@ -82,7 +82,7 @@ func (e *Execs) pass(ctx context.Context, call executors.Call) (executors.Outcom
 	if !armed || was.UID != string(at.pod.UID) || was.Container != at.container {
 		return e.arm(ctx, call, at)
 	}
-	executors.RoomOf(ctx).LetGo() // of the pods that it was picked from: the command takes its time
+	executors.ReservationOf(ctx).Release() // of the pods that it was picked from: the command takes its time
 	return e.run(ctx, call, p, at, was.Token), nil
 }
 

@@ -18,7 +18,7 @@ func TestAGateThatWasToldSaysTheSameAsTheOneThatSpoke(t *testing.T) {
 	for _, hour := range []int{12, 23} {
 		now := time.Date(2026, 3, 3, hour, 0, 0, 0, time.UTC)
 		v := real.Verdict(now)
-		copied := Told(v, ", says the agent")
+		copied := Published(v, ", says the agent")
 		for at := *v.Since; at.Before(*v.Next.End); at = at.Add(15 * time.Minute) {
 			want, got := real.At(at), copied.At(at)
 			want.Reason, got.Reason = "", ""
@@ -40,7 +40,7 @@ func TestAGateThatWasToldSaysTheSameAsTheOneThatSpoke(t *testing.T) {
 
 func TestAGateThatWasToldForEverStaysSo(t *testing.T) {
 	for _, permitted := range []bool{false, true} {
-		g := Told(Verdict{Permitted: permitted, Ready: true, Reason: "namespace: Restrictive by jane"}, "")
+		g := Published(Verdict{Permitted: permitted, Ready: true, Reason: "namespace: Restrictive by jane"}, "")
 		v := g.Verdict(time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC))
 		if v.Permitted != permitted || !v.Ready || v.Until != nil || v.Since != nil || v.Next != nil {
 			t.Errorf("%+v", v)
@@ -51,7 +51,7 @@ func TestAGateThatWasToldForEverStaysSo(t *testing.T) {
 // TestAPermissiveStretchWithoutASuccessorEnds: what nobody spoke of permits nothing.
 func TestAPermissiveStretchWithoutASuccessorEnds(t *testing.T) {
 	until := time.Date(2026, 3, 3, 4, 0, 0, 0, time.UTC)
-	g := Told(Verdict{Permitted: true, Ready: true, Until: &until}, "")
+	g := Published(Verdict{Permitted: true, Ready: true, Until: &until}, "")
 	if v := g.Verdict(until.Add(-time.Hour)); !v.Permitted || v.Until == nil || !v.Until.Equal(until) {
 		t.Errorf("before: %+v", v)
 	}
@@ -95,7 +95,7 @@ func TestAFreezeThatIsOverIsNoReasonThatWasTold(t *testing.T) {
 		{"policy night: outside of the windows", "policy night: outside of the windows, says the agent", "policy night: outside of the windows, says the agent"},
 		{"RestrictiveUntil soon", "RestrictiveUntil soon, says the agent", "RestrictiveUntil soon, says the agent"},
 	} {
-		g := Told(Verdict{Ready: true, Reason: c.reason, Until: &opens, Next: &Following{Permitted: true, Start: opens}}, ", says the agent")
+		g := Published(Verdict{Ready: true, Reason: c.reason, Until: &opens, Next: &Following{Permitted: true, Start: opens}}, ", says the agent")
 		if got := g.Verdict(now); got.Permitted || got.Reason != c.first {
 			t.Errorf("%q, want %q", got.Reason, c.first)
 		}

@@ -62,9 +62,9 @@ func (c *claims) engage(l *store.LiveRun, holds []nodes.Hold, wants []nodes.Cand
 	}
 }
 
-// tell adds to a step what the node is to say of its gate, where that is not what it says. An
+// gateStatus adds to a step what the node is to say of its gate, where that is not what it says. An
 // agent that carries out no requests leaves what stands there.
-func (k *Controller) tell(step *nodes.Step, o *nodeObject, n nodes.Node, by engagement, now time.Time) {
+func (k *Controller) gateStatus(step *nodes.Step, o *nodeObject, n nodes.Node, by engagement, now time.Time) {
 	if len(o.Annotations) == 0 && !by.told || k.DryRun || k.writer.withheld(now) {
 		return
 	}
@@ -152,7 +152,7 @@ type statusBudget struct{ left int }
 func newStatusBudget(writing map[string]*nodeWriting, most int) *statusBudget {
 	b := &statusBudget{left: most}
 	for _, w := range writing {
-		if w.step.OnlyTells() {
+		if w.step.OnlyGateStatus() {
 			b.left--
 		}
 	}
@@ -160,7 +160,7 @@ func newStatusBudget(writing map[string]*nodeWriting, most int) *statusBudget {
 }
 
 func (b *statusBudget) allows(step nodes.Step) bool {
-	if !step.OnlyTells() {
+	if !step.OnlyGateStatus() {
 		return true
 	}
 	b.left--

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Told is a gate of which no more is known than a verdict of somebody else: the stretch that the
+// Published is a gate of which no more is known than a verdict of somebody else: the period that the
 // verdict speaks of, and the one after it. After these the gate is not ready. whose follows each
 // reason, and says whose verdict it is.
-func Told(v Verdict, whose string) *Gate {
+func Published(v Verdict, whose string) *Gate {
 	beyond := course(&unready{why: notSaid + whose})
-	first := told{
+	first := published{
 		permits: v.Permitted, began: secondOf(v.Since, beginning), until: secondOf(v.Until, never), then: beyond,
 		why: v.Reason + whose, holds: saidUntil(v.Reason), later: thenPermitted(v.Permitted) + whose,
 	}
 	if n := v.Next; n != nil {
-		first.then = &told{permits: n.Permitted, began: n.Start.Unix(), until: secondOf(n.End, never), why: thenPermitted(n.Permitted) + whose, holds: never, then: beyond}
+		first.then = &published{permits: n.Permitted, began: n.Start.Unix(), until: secondOf(n.End, never), why: thenPermitted(n.Permitted) + whose, holds: never, then: beyond}
 	}
 	return &Gate{course: &first}
 }
@@ -52,8 +52,8 @@ func secondOf(t *time.Time, otherwise int64) int64 {
 	return t.Unix()
 }
 
-// told is one stretch that somebody spoke of, and what comes after it.
-type told struct {
+// published is one period that somebody spoke of, and what comes after it.
+type published struct {
 	permits      bool
 	began, until int64
 	why          string
@@ -62,14 +62,14 @@ type told struct {
 	then         course
 }
 
-func (s *told) open(t int64) bool {
+func (s *published) open(t int64) bool {
 	if t < s.until {
 		return s.permits
 	}
 	return s.then.open(t)
 }
 
-func (s *told) change(t int64) int64 {
+func (s *published) change(t int64) int64 {
 	switch {
 	case t >= s.until:
 		return s.then.change(t)
@@ -79,7 +79,7 @@ func (s *told) change(t int64) int64 {
 	return s.then.change(s.until)
 }
 
-func (s *told) since(t int64) int64 {
+func (s *published) since(t int64) int64 {
 	switch {
 	case t < s.until:
 		return min(s.began, t)
@@ -89,7 +89,7 @@ func (s *told) since(t int64) int64 {
 	return s.until
 }
 
-func (s *told) reason(t int64) string {
+func (s *published) reason(t int64) string {
 	switch {
 	case t >= s.until:
 		return s.then.reason(t)
@@ -99,4 +99,4 @@ func (s *told) reason(t int64) string {
 	return s.why
 }
 
-func (s *told) ready(t int64) bool { return t < s.until || s.then.ready(t) }
+func (s *published) ready(t int64) bool { return t < s.until || s.then.ready(t) }
