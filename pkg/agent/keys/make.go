@@ -2,6 +2,7 @@ package keys
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -105,15 +106,17 @@ func (s *Store) signedBefore(ctx context.Context) (string, error) {
 	if ran || err != nil {
 		return key, err
 	}
-	err = s.each(ctx, func(list []metav1.PartialObjectMetadata) (bool, error) {
-		for i := range list {
-			if key = annotations.SignedWith(&list[i]); key != "" {
-				return false, nil
-			}
+	found := errors.New("one is enough")
+	err = s.each(ctx, func(o *metav1.PartialObjectMetadata) error {
+		if key = annotations.SignedWith(o); key != "" {
+			return found
 		}
-		return true, nil
+		return nil
 	})
-	return key, err
+	if errors.Is(err, found) {
+		return key, nil
+	}
+	return "", err
 }
 
 // Begin returns when there is a key, and, where the agent before was of a version that

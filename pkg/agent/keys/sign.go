@@ -9,19 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// How many objects are listed in one piece, and signed side by side (guesses: an
-// upgrade of 10,000 plans is some 40,000 objects, and none is held for long).
-const (
-	pageOf = 500
-	atOnce = 8
-)
+// atOnce is how many objects are signed side by side (a guess: an upgrade of 10,000 plans is some
+// 40,000 objects).
+const atOnce = 8
 
 // unsigned are the objects of an agent that signed nothing, or that went back to a
 // version that did not: whatever does not count now. Their metadata does not tell.
@@ -36,44 +33,41 @@ func (s *Store) outdated(o metav1.Object) bool {
 	return s.keyring().Outdated(o) && (!whole || s.Check(cm) == nil)
 }
 
-// each hands over the metadata of the agent's objects, page by page, until more is false.
-func (s *Store) each(ctx context.Context, page func(list []metav1.PartialObjectMetadata) (more bool, err error)) error {
-	maps := s.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(s.WatchNamespace)
-	for next, first := "", true; first || next != ""; first = false {
-		list, err := maps.List(ctx, metav1.ListOptions{LabelSelector: annotations.SignedKinds(), Limit: pageOf, Continue: next})
+// each hands over the metadata of the agent's objects.
+func (s *Store) each(ctx context.Context, see func(*metav1.PartialObjectMetadata) error) error {
+	maps := s.Meta.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(s.WatchNamespace)
+	return kube.EachOf(ctx, func(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		list, err := maps.List(ctx, o)
 		if err != nil {
-			return fmt.Errorf("list what the agent signs: %w", err)
+			return nil, fmt.Errorf("list what the agent signs: %w", err)
 		}
-		if more, err := page(list.Items); err != nil || !more {
-			return err
-		}
-		next = list.Continue
-	}
-	return nil
+		return list, nil
+	}, annotations.SignedKinds(), see)
 }
 
 // signAll signs those of the agent's objects that are due. It asks by their metadata
 // first, and then by the whole object.
 func (s *Store) signAll(ctx context.Context, due func(metav1.Object) bool) error {
 	var signed atomic.Int64
-	err := s.each(ctx, func(list []metav1.PartialObjectMetadata) (bool, error) {
-		group, inner := errgroup.WithContext(ctx)
-		group.SetLimit(atOnce)
-		for i := range list {
-			if o := &list[i]; due(o) {
-				group.Go(func() error {
-					did, err := s.signOne(inner, o.Namespace, o.Name, due)
-					if did {
-						signed.Add(1)
-					}
-					return err
-				})
-			}
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	listed := s.each(inner, func(o *metav1.PartialObjectMetadata) error {
+		if due(o) {
+			group.Go(func() error {
+				did, err := s.signOne(inner, o.Namespace, o.Name, due)
+				if did {
+					signed.Add(1)
+				}
+				return err
+			})
 		}
-		return true, group.Wait()
+		return nil
 	})
-	if err != nil {
+	if err := group.Wait(); err != nil {
 		return err
+	}
+	if listed != nil {
+		return listed
 	}
 	if n := signed.Load(); n > 0 {
 		s.Log.Info("signed what was written before", "objects", n, "key", s.ID())

@@ -11,10 +11,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
-
-// signedPage is how many of the agent's objects are listed at a time (a guess).
-const signedPage = 500
 
 // signed looks for objects that another key than the agent's has signed: after the Secret was
 // lost or replaced they do not count. The heartbeat names the key; an agent without one says
@@ -40,20 +38,13 @@ func (o *options) signed(ctx context.Context, k *factory.Cluster, agent factory.
 // signedWithOthers counts the objects in a namespace whose signature names another key.
 func signedWithOthers(ctx context.Context, k *factory.Cluster, namespace, key string) (count int, first metav1.ObjectMeta, err error) {
 	records := k.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace)
-	for next, begun := "", false; !begun || next != ""; begun = true {
-		list, err := records.List(ctx, metav1.ListOptions{LabelSelector: annotations.SignedKinds(), Limit: signedPage, Continue: next})
-		if err != nil {
-			return 0, first, err
-		}
-		for i := range list.Items {
-			if id := annotations.SignedWith(&list.Items[i]); id == "" || id == key {
-				continue
-			}
+	err = kube.EachOf(ctx, records.List, annotations.SignedKinds(), func(o *metav1.PartialObjectMetadata) error {
+		if id := annotations.SignedWith(o); id != "" && id != key {
 			if count++; count == 1 {
-				first = list.Items[i].ObjectMeta
+				first = o.ObjectMeta
 			}
 		}
-		next = list.Continue
-	}
-	return count, first, nil
+		return nil
+	})
+	return count, first, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
@@ -51,7 +52,7 @@ func claimsSelected(ctx context.Context, call executors.Call, s selector.LabelSe
 
 func listClaims(ctx context.Context, call executors.Call, selector string) ([]corev1.PersistentVolumeClaim, error) {
 	var out []corev1.PersistentVolumeClaim
-	err := api.EachOf(ctx, call.Clients.Kube.CoreV1().PersistentVolumeClaims(call.Namespace).List, selector, func(c *corev1.PersistentVolumeClaim) error {
+	err := kube.EachOf(ctx, call.Clients.Kube.CoreV1().PersistentVolumeClaims(call.Namespace).List, selector, func(c *corev1.PersistentVolumeClaim) error {
 		out = append(out, *c)
 		return nil
 	})

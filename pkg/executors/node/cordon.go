@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -146,7 +147,7 @@ func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([
 	}
 	var out []cordoned
 	var unreadable error
-	err = api.EachOf(ctx, call.Clients.Kube.CoreV1().Nodes().List, selector, func(n *corev1.Node) error {
+	err = kube.EachOf(ctx, call.Clients.Kube.CoreV1().Nodes().List, selector, func(n *corev1.Node) error {
 		n.Status.Images = nil // half of a node, and nobody looks at them
 		one, err := cordonOf(n)
 		out, unreadable = append(out, one), cmp.Or(unreadable, err)

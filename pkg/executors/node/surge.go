@@ -20,7 +20,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/follow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
@@ -202,7 +201,7 @@ func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) 
 // change them back.
 func (s *session) mayScale(dep *appsv1.Deployment) error {
 	var owner string
-	err := api.EachOf(s.ctx, s.kube().AutoscalingV2().HorizontalPodAutoscalers(dep.Namespace).List, "", func(h *autoscalingv2.HorizontalPodAutoscaler) error {
+	err := kube.EachOf(s.ctx, s.kube().AutoscalingV2().HorizontalPodAutoscalers(dep.Namespace).List, "", func(h *autoscalingv2.HorizontalPodAutoscaler) error {
 		if ref := h.Spec.ScaleTargetRef; ref.Kind == "Deployment" && ref.Name == dep.Name {
 			owner = h.Name
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
@@ -41,7 +42,7 @@ func podOf(ctx context.Context, call executors.Call, s plan.PodSelector) (*corev
 	}
 	var first *corev1.Pod // that is ready
 	seen := false
-	err = api.EachOf(ctx, call.Clients.Kube.CoreV1().Pods(call.Namespace).List, sel, func(p *corev1.Pod) error {
+	err = kube.EachOf(ctx, call.Clients.Kube.CoreV1().Pods(call.Namespace).List, sel, func(p *corev1.Pod) error {
 		seen = true
 		if p.DeletionTimestamp == nil && podReady(*p) && (first == nil || p.Name < first.Name) {
 			first = p.DeepCopy() // and not the page that it came with

@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
@@ -203,7 +204,7 @@ func (s *sleep) namespaces(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		var out []string
-		err = api.EachOf(ctx, s.call.Clients.Kube.CoreV1().Namespaces().List, text, func(ns *corev1.Namespace) error {
+		err = kube.EachOf(ctx, s.call.Clients.Kube.CoreV1().Namespaces().List, text, func(ns *corev1.Namespace) error {
 			if ns.DeletionTimestamp == nil {
 				out = append(out, ns.Name)
 			}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // Bounds of what is kept of one source of another cluster (guesses: pods and budgets take some
@@ -97,7 +97,7 @@ func once[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Ke
 		}
 		return page, err
 	}
-	err := api.EachOf(ctx, list, "", func(o O) error {
+	err := kube.EachOf(ctx, list, "", func(o O) error {
 		v := to.Turn(o)
 		if all = append(all, v); len(all) > MostObjects {
 			return fmt.Errorf("%w: %d objects", ErrTooMuch, MostObjects)

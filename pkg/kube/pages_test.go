@@ -1,4 +1,4 @@
-package api_test
+package kube_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
 // An API server, or whoever stands before it, may give fewer objects than were asked for.
@@ -30,7 +30,7 @@ func TestATypedListIsReadToItsLastPage(t *testing.T) {
 		return out, nil
 	}
 	var seen []string
-	err := api.EachOf(t.Context(), list, "zone=a", func(n *corev1.Node) error {
+	err := kube.EachOf(t.Context(), list, "zone=a", func(n *corev1.Node) error {
 		seen = append(seen, n.Name)
 		return nil
 	})
@@ -41,7 +41,7 @@ func TestATypedListIsReadToItsLastPage(t *testing.T) {
 		t.Errorf("asked %q, want %q", asked, want)
 	}
 	stop := errors.New("enough")
-	if err := api.EachOf(t.Context(), list, "", func(*corev1.Node) error { return stop }); !errors.Is(err, stop) {
+	if err := kube.EachOf(t.Context(), list, "", func(*corev1.Node) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("goes on after an error: %v", err)
 	}
 }
