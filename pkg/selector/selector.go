@@ -130,6 +130,19 @@ func (l Labels) String() string {
 	return labels.NewSelector().Add(l.requirements...).String()
 }
 
+// Within says whether all that is picked has one of some values in a label.
+func (l Labels) Within(key string, values ...string) bool {
+	return slices.ContainsFunc(l.requirements, func(r labels.Requirement) bool {
+		picked := r.Values().UnsortedList()
+		return r.Key() == key && len(picked) > 0 && (r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals || r.Operator() == selection.In) &&
+			!slices.ContainsFunc(picked, func(value string) bool { return !slices.Contains(values, value) })
+	})
+}
+
+// Text is what picks by labels that must all be there, as a list's options take it. It is not
+// checked: the API server says what is wrong with it.
+func Text(match map[string]string) string { return labels.SelectorFromSet(match).String() }
+
 // said is an error of the parser without the regular expressions behind it.
 func said(err error) string {
 	if faults := faultsOf(err); len(faults) > 0 {

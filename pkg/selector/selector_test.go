@@ -85,3 +85,37 @@ func TestATextIsReadAsKubectlReadsIt(t *testing.T) {
 		}
 	}
 }
+
+func TestWhetherAllThatIsPickedHasAValue(t *testing.T) {
+	for text, want := range map[string]bool{
+		"kind=run":                 true,
+		"kind==run,app=web":        true,
+		"kind in (run,plan)":       true,
+		"app=web,kind in (run)":    true,
+		"":                         false,
+		"app=run":                  false,
+		"kind":                     false,
+		"!kind":                    false,
+		"kind!=run":                false,
+		"kind notin (run)":         false,
+		"kind in (run,other)":      false,
+		"kind=other":               false,
+		"kind in (run),kind=other": true, // it picks nothing
+	} {
+		picks, err := selector.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := picks.Within("kind", "run", "plan"); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}
+
+func TestLabelsAsATextAreInTheOrderOfTheirKeys(t *testing.T) {
+	for want, of := range map[string]map[string]string{"": nil, "app=web,tier=": {"tier": "", "app": "web"}, "app=not a value": {"app": "not a value"}} {
+		if got := selector.Text(of); got != want {
+			t.Errorf("%v: %q, want %q", of, got, want)
+		}
+	}
+}

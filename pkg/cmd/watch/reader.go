@@ -10,12 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // readAgain is how old an answer may be that no watch keeps up to date.
@@ -67,13 +67,13 @@ func (r configMapReader) Get(ctx context.Context, name string, o metav1.GetOptio
 }
 
 func (r configMapReader) List(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
-	selector, err := labels.Parse(o.LabelSelector)
-	if err != nil || !r.covers(selector, o) {
+	asked, err := selector.Parse(o.LabelSelector)
+	if err != nil || !r.covers(asked, o) {
 		return answer(r.core.answers, "configmaps/"+r.namespace+"/"+o.LabelSelector+"/"+o.FieldSelector, func() (*corev1.ConfigMapList, error) { return r.ConfigMapInterface.List(ctx, o) })
 	}
 	out := &corev1.ConfigMapList{}
 	for _, cm := range r.core.seen.configMaps() {
-		if (r.namespace == "" || cm.Namespace == r.namespace) && selector.Matches(labels.Set(cm.Labels)) {
+		if (r.namespace == "" || cm.Namespace == r.namespace) && asked.Matches(cm.Labels) {
 			out.Items = append(out.Items, *cm)
 		}
 	}
@@ -81,16 +81,8 @@ func (r configMapReader) List(ctx context.Context, o metav1.ListOptions) (*corev
 }
 
 // covers says whether all that is asked for is in the picture.
-func (r configMapReader) covers(selector labels.Selector, o metav1.ListOptions) bool {
-	if o.FieldSelector != "" || r.core.namespace != "" && r.core.namespace != r.namespace {
-		return false
-	}
-	needs, selectable := selector.Requirements()
-	return selectable && slices.ContainsFunc(needs, func(need labels.Requirement) bool {
-		kinds := need.Values().UnsortedList()
-		return need.Key() == annotations.LabelKind && len(kinds) > 0 && need.Operator() != "!=" && need.Operator() != "notin" &&
-			!slices.ContainsFunc(kinds, func(kind string) bool { return !slices.Contains(r.core.kinds, kind) })
-	})
+func (r configMapReader) covers(asked selector.Labels, o metav1.ListOptions) bool {
+	return o.FieldSelector == "" && (r.core.namespace == "" || r.core.namespace == r.namespace) && asked.Within(annotations.LabelKind, r.core.kinds...)
 }
 
 type namespaceReader struct {

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -68,7 +67,7 @@ func marked(call executors.Call, u *unstructured.Unstructured, subject string) *
 // ofStep picks what this step made in any run. Labels are too short to tell a
 // step whole, so that each object is asked again.
 func ofStep(call executors.Call) string {
-	return labels.Set{annotations.LabelPlan: call.Plan, annotations.LabelStep: api.StepName(call)}.String()
+	return selector.Text(map[string]string{annotations.LabelPlan: call.Plan, annotations.LabelStep: api.StepName(call)})
 }
 
 // ours makes sure that an object was made by this attempt.
