@@ -179,8 +179,18 @@ func Mirror(prefix, planName, suffix string) string {
 	return prefix + "/" + planName + "-" + suffix
 }
 
-// MirrorSuffixes are what a plan tells the users of its target.
-func MirrorSuffixes() []string { return []string{"status", "last-run", "next-run", "step"} }
+// What a plan tells the users of its target, by the end of the key.
+const (
+	MirrorStatus  = "status"
+	MirrorLastRun = "last-run"
+	MirrorNextRun = "next-run"
+	MirrorStep    = "step"
+)
+
+// MirrorSuffixes are all of these.
+func MirrorSuffixes() []string {
+	return []string{MirrorStatus, MirrorLastRun, MirrorNextRun, MirrorStep}
+}
 
 // MaybeMirror says whether a key on a target may be one under which some plan tells of itself.
 func MaybeMirror(key string) bool {

@@ -69,7 +69,7 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 	}
 	values, says := map[string]any{}, m.Digest != "" || m.Seen
 	for suffix, value := range map[string]string{
-		"status": word, "last-run": want[annotations.StatusLastRun], "next-run": nextRun(d), "step": step,
+		annotations.MirrorStatus: word, annotations.MirrorLastRun: want[annotations.StatusLastRun], annotations.MirrorNextRun: nextRun(d), annotations.MirrorStep: step,
 	} {
 		says = says || value != ""
 		values[annotations.Mirror(known.Spec.MirrorPrefix, k.Name, suffix)] = status.OrNull(value) // an earlier plan of the name may have left it
