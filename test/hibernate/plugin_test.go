@@ -59,14 +59,20 @@ func (l *lab) loses(name string) {
 	}
 }
 
-// Restore data that is lost while no agent looks is said by all who are asked, until somebody
-// has woken by hand what slept, and says so.
-func TestLostRestoreDataIsSaidByTheBuiltPlugin(t *testing.T) {
-	l := newLab(t)
+// ordersAsleep has a plan, nights, put a Deployment of three to sleep.
+func (l *lab) ordersAsleep() {
+	l.Helper()
 	l.runner(sleepRights()...)
 	l.deployment("orders", 3)
 	l.sleeper("nights", workloads())
 	l.hold("asleep", hibernate.Hibernated)
+}
+
+// Restore data that is lost while no agent looks is said by all who are asked, until somebody
+// has woken by hand what slept, and says so.
+func TestLostRestoreDataIsSaidByTheBuiltPlugin(t *testing.T) {
+	l := newLab(t)
+	l.ordersAsleep()
 	world.process.Kill()
 	l.loses(annotations.RestoreName("nights", "apps"))
 	l.must(world.launch())
@@ -92,10 +98,7 @@ func TestLostRestoreDataIsSaidByTheBuiltPlugin(t *testing.T) {
 // and all wakes as it was.
 func TestNonsenseInRestoreDataIsRefusedByTheBuiltPlugin(t *testing.T) {
 	l := newLab(t)
-	l.runner(sleepRights()...)
-	l.deployment("orders", 3)
-	l.sleeper("nights", workloads())
-	l.hold("asleep", hibernate.Hibernated)
+	l.ordersAsleep()
 	t.Setenv("TMPDIR", t.TempDir())
 	for edit, want := range map[string]string{
 		"s/replicas: 3/replicas: many/":   "replicas must be a number",
@@ -172,10 +175,7 @@ spec:
 // not count until it is put to sleep again.
 func TestWhatGitOpsPutsBackIsNotCountedAsAsleep(t *testing.T) {
 	l := newLab(t)
-	l.runner(sleepRights()...)
-	l.deployment("orders", 3)
-	l.sleeper("nights", workloads())
-	l.hold("asleep", hibernate.Hibernated)
+	l.ordersAsleep()
 	reconciles := func() {
 		_, err := l.admin.AppsV1().Deployments(l.ns).Patch(l.ctx, "orders", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{FieldManager: "kustomize-controller"})
 		l.must(err)

@@ -90,6 +90,19 @@ func (s stopStory) asleep() {
 	s.asked = nil
 }
 
+// remembers fails unless the restore data has the group as it was before it slept, with
+// instances that were stopped already.
+func (s stopStory) remembers(stopped ...string) {
+	s.t.Helper()
+	var before stoppedBefore
+	if err := json.Unmarshal(s.record.Resources[0].Before, &before); err != nil {
+		s.t.Fatal(err)
+	}
+	if diff := cmp.Diff(stoppedBefore{Size: capacity.Size{Min: 2, Desired: 3, Max: 5}, Processes: strings.Split(ours, ","), Stopped: stopped}, before); diff != "" {
+		s.t.Errorf("remembered (-want +got):\n%s", diff)
+	}
+}
+
 const ours = "AZRebalance,HealthCheck,InstanceRefresh,Launch,ReplaceUnhealthy,ScheduledActions,Terminate"
 
 // Processes are suspended before the first instance stops, and resumed after the last has
@@ -105,13 +118,7 @@ func TestInWhichOrderAGroupStopsItsInstances(t *testing.T) {
 	if step, _ := s.pass(hibernate.Shutdown); !step.Done {
 		t.Errorf("they are stopped, and it is %+v", step)
 	}
-	var before stoppedBefore
-	if err := json.Unmarshal(s.record.Resources[0].Before, &before); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(stoppedBefore{Size: capacity.Size{Min: 2, Desired: 3, Max: 5}, Processes: strings.Split(ours, ","), Stopped: []string{"i-web-2"}}, before); diff != "" {
-		t.Error(diff)
-	}
+	s.remembers("i-web-2")
 	s.pass(hibernate.Wake)
 	if step, refused := s.pass(hibernate.Wake); step.Done || refused != "" {
 		t.Errorf("its instances start, and it is %+v, %q", step, refused)
@@ -155,13 +162,7 @@ func TestAGroupThatIsHalfStoppedIsRememberedAsItWas(t *testing.T) {
 	s.pass(hibernate.Shutdown)
 	delete(s.refuses, "i-web-1")
 	s.asleep()
-	var before stoppedBefore
-	if err := json.Unmarshal(s.record.Resources[0].Before, &before); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(stoppedBefore{Size: capacity.Size{Min: 2, Desired: 3, Max: 5}, Processes: strings.Split(ours, ",")}, before); diff != "" {
-		t.Errorf("remembered (-want +got):\n%s", diff)
-	}
+	s.remembers()
 }
 
 func TestAGroupWhoseProcessesMayNotBeSuspendedKeepsItsInstances(t *testing.T) {
@@ -368,13 +369,7 @@ func TestAGroupThatSleepsAgainBeforeItIsAwakeIsRememberedAsItWas(t *testing.T) {
 	s.pass(hibernate.Shutdown)
 	s.arrive(t)
 	s.asleep()
-	var before stoppedBefore
-	if err := json.Unmarshal(s.record.Resources[0].Before, &before); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(stoppedBefore{Size: capacity.Size{Min: 2, Desired: 3, Max: 5}, Processes: strings.Split(ours, ",")}, before); diff != "" {
-		t.Errorf("remembered (-want +got):\n%s", diff)
-	}
+	s.remembers()
 	s.wakes()
 }
 
