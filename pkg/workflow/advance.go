@@ -148,7 +148,11 @@ type advance struct {
 	ours     map[string]bool // loops whose lists of items are no longer the caller's
 	timeless bool            // it only looks ahead: nothing is out of time
 
-	// What a walk over the steps found.
+	findings
+}
+
+// findings are what a walk over the steps found. The next walk begins without any.
+type findings struct {
 	moves  []Action
 	wait   *Action         // the wait that ends first
 	moved  bool            // a step began or ended: another walk may find more

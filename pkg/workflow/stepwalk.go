@@ -60,7 +60,7 @@ func (a *advance) section(name plan.Section, steps []plan.Step) (Action, bool) {
 		a.endSection(name, failed)
 		return Action{}, false
 	case name == plan.SectionSteps:
-		a.settle()
+		a.updateHold()
 	}
 	return a.timed(name), true
 }
@@ -69,7 +69,7 @@ func (a *advance) section(name plan.Section, steps []plan.Step) (Action, bool) {
 // the section ended on the way.
 func (a *advance) walk(name plan.Section, steps []plan.Step) (over bool, failed string, more bool) {
 	for {
-		a.moves, a.wait, a.moved, a.shut, a.paused, a.broke, a.clock, a.wants = nil, nil, false, nil, false, "", time.Time{}, nil
+		a.findings = findings{}
 		over, failed = a.sequence(scope{section: name, steps: steps})
 		if name == plan.SectionSteps && a.j.End != nil {
 			return false, "", false
