@@ -24,7 +24,7 @@ const actorPolicySettles = time.Minute
 type actorPolicy struct {
 	policies, bindings cache.SharedIndexInformer
 	certain            func(bool)                  // what is seen from now on was admitted by it, or not
-	settled            func(context.Context) error // returns when it has stood for long, and all from before is seen
+	await              func(context.Context) error // returns when it has stood for long, and all from before is seen
 	mu                 sync.Mutex
 	standing           string // its versions; empty: it refuses nothing
 	stop               context.CancelFunc
@@ -37,7 +37,7 @@ func (a *Agent) followActorPolicy(ctx context.Context) {
 	if a.options.WatchNamespace != "" {
 		return // with Roles alone it may not look
 	}
-	p := &actorPolicy{certain: a.memory.documents.Actors.SetVerified, settled: a.actorsSettled, stop: func() {}}
+	p := &actorPolicy{certain: a.memory.documents.Actors.SetVerified, await: a.awaitActorPolicy, stop: func() {}}
 	defer p.certain(false)
 	defer a.actors.Store(nil)
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.ActorPolicyName).String()}
@@ -70,9 +70,9 @@ func (a *Agent) actorsRefused() string {
 	return annotations.ActorsVerified
 }
 
-// actorsSettled waits until the policy counts everywhere, and the documents are known as
+// awaitActorPolicy waits until the policy counts everywhere, and the documents are known as
 // they were then.
-func (a *Agent) actorsSettled(ctx context.Context) error {
+func (a *Agent) awaitActorPolicy(ctx context.Context) error {
 	if !informer.Sleep(ctx, actorPolicySettles) {
 		return ctx.Err()
 	}
@@ -99,13 +99,13 @@ func (p *actorPolicy) look(ctx context.Context) {
 	}
 	settling, stop := context.WithCancel(ctx)
 	p.stop = stop
-	go p.settle(settling)
+	go p.confirm(settling)
 }
 
-// settle says that actors are certain once the policy has stood for long.
-func (p *actorPolicy) settle(ctx context.Context) {
+// confirm says that actors are certain once the policy has stood for long.
+func (p *actorPolicy) confirm(ctx context.Context) {
 	for failed := 1; ; failed++ {
-		err := p.settled(ctx)
+		err := p.await(ctx)
 		if ctx.Err() != nil {
 			return
 		}

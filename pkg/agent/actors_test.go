@@ -103,7 +103,7 @@ func TestActorsAreCertainOnceThePolicyHasStood(t *testing.T) {
 		p := &actorPolicy{
 			policies: held{store: cache.NewStore(cache.MetaNamespaceKeyFunc)}, bindings: held{store: cache.NewStore(cache.MetaNamespaceKeyFunc)},
 			certain: func(is bool) { certain = is }, stop: func() {},
-			settled: func(ctx context.Context) error {
+			await: func(ctx context.Context) error {
 				select {
 				case <-time.After(time.Minute):
 					return nil

@@ -125,16 +125,16 @@ type events struct {
 
 // caches are what the agent watches as itself.
 type caches struct {
-	documents  *informer.Cache
-	live       *informer.Cache // runs that have not ended
-	ended      *informer.Cache // runs that have, their metadata alone
-	namespaces *informer.Cache
-	nodes      *informer.Cache
-	key        *informer.Cache     // the Secret of the agent's key
-	restores   *informer.Cache     // what hibernation must bring back
-	ledgers    *informer.ListWatch // without a store
-	words      *informer.Interner
-	padding    padding
+	documents   *informer.Cache
+	live        *informer.Cache // runs that have not ended
+	ended       *informer.Cache // runs that have, their metadata alone
+	namespaces  *informer.Cache
+	nodes       *informer.Cache
+	key         *informer.Cache     // the Secret of the agent's key
+	restores    *informer.Cache     // what hibernation must bring back
+	ledgers     *informer.ListWatch // without a store
+	words       *informer.Interner
+	placeholder placeholder
 }
 
 // memory is what is held in memory of them.

@@ -427,16 +427,16 @@ func TestWhenActorsAreSettled(t *testing.T) {
 		w.begins()
 		w.after(time.Minute)
 		began := time.Now()
-		if err := w.agent.actorsSettled(w.Context()); err != nil || time.Since(began) < actorPolicySettles {
+		if err := w.agent.awaitActorPolicy(w.Context()); err != nil || time.Since(began) < actorPolicySettles {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 		w.Away(agenttest.When{Verb: "list", Resource: "configmaps"}, agenttest.Always)
-		if err := w.agent.actorsSettled(w.Context()); err == nil {
+		if err := w.agent.awaitActorPolicy(w.Context()); err == nil {
 			t.Error("without an answer they are settled")
 		}
 		ctx, cancel := context.WithCancel(w.Context())
 		cancel()
-		if err := w.agent.actorsSettled(ctx); !errors.Is(err, context.Canceled) {
+		if err := w.agent.awaitActorPolicy(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("when it is over: %v", err)
 		}
 	})

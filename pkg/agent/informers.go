@@ -106,7 +106,7 @@ func (a *Agent) slimDocument(o any) (any, error) {
 			a.keys.Empty(cm)
 		}
 	default:
-		annotations.Shorten(cm, a.caches.padding.Of)
+		annotations.Shorten(cm, a.caches.placeholder.Of)
 	}
 	if !ok || cm.Labels[annotations.LabelKind] != annotations.KindPlan {
 		return store.Strip(o)

@@ -376,11 +376,11 @@ func TestNoDrainIsDoneWhilePodsAreThatNobodySkips(t *testing.T) {
 func TestReturns(t *testing.T) {
 	var r drain.Returns
 	a, b, c := pod("a"), pod("b"), pod("c")
-	steps := []int{r.Came(a)}
-	r.Went(a)
-	steps = append(steps, r.Came(b))
-	r.Went(b)
-	steps = append(steps, r.Came(c), r.Came(pod("another")), r.Came(pod("x", func(p *drain.Pod) { p.Controller.UID = "other" })))
+	steps := []int{r.Arrived(a)}
+	r.Left(a)
+	steps = append(steps, r.Arrived(b))
+	r.Left(b)
+	steps = append(steps, r.Arrived(c), r.Arrived(pod("another")), r.Arrived(pod("x", func(p *drain.Pod) { p.Controller.UID = "other" })))
 	same(t, []int{0, 1, 2, 0, 0}, steps)
 	same(t, map[string]int{"uid-c": 2}, r.Counts())
 }

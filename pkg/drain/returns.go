@@ -7,9 +7,9 @@ type Returns struct {
 	of      map[string]int   // by uid, of those that are there
 }
 
-// Came notes a pod that appeared on the node after the drain began, and says how
+// Arrived notes a pod that appeared on the node after the drain began, and says how
 // often its like came back by now.
-func (r *Returns) Came(p Pod) int {
+func (r *Returns) Arrived(p Pod) int {
 	left := r.vacated[p.ownerKey()]
 	if len(left) == 0 {
 		return 0
@@ -23,8 +23,8 @@ func (r *Returns) Came(p Pod) int {
 	return times
 }
 
-// Went notes a pod that had to leave, and begins to.
-func (r *Returns) Went(p Pod) {
+// Left notes a pod that had to leave, and begins to.
+func (r *Returns) Left(p Pod) {
 	if r.vacated == nil {
 		r.vacated = map[string][]int{}
 	}

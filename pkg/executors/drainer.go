@@ -85,7 +85,7 @@ type Drainer interface {
 	// busy says whether a drain of a node is about to be taken up. left are those
 	// that are not to be given back yet.
 	Sweep(ctx context.Context, clients Clients, manager, by string, busy func(node string) bool) (left int, err error)
-	// Settle waits until nothing is in flight, some seconds at most: for who is
+	// AwaitRequests waits until nothing is in flight, some seconds at most: for who is
 	// about to end the process.
-	Settle()
+	AwaitRequests()
 }

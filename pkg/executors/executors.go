@@ -67,9 +67,9 @@ type Call struct {
 	Approval   *run.Approval   // approval: what somebody said
 	Listed     bool            // for-each: its items are known
 	Items      []run.Item      // for-each: those that its batches have done so far
-	// CameBack is when the run was put back from a backup, with what it had changed under
+	// RecoveredAt is when the run was put back from a backup, with what it had changed under
 	// other uids. Zero: it was not.
-	CameBack time.Time
+	RecoveredAt time.Time
 	// Turns says of nodes when an earlier run of the plan was through with them.
 	Turns run.NodeTurns
 	// Drainer drains nodes beside the passes, and wakes the step.
@@ -254,9 +254,9 @@ type Restorer interface {
 type Finder interface {
 	// Found says, for a person, what would be put back; empty where it cannot tell.
 	Found(before json.RawMessage) string
-	// AsItWas says whether what call.Before holds is so again, or can never be. It
+	// IsRestored says whether what call.Before holds is so again, or can never be. It
 	// looks, and writes nothing.
-	AsItWas(ctx context.Context, call Call) (bool, error)
+	IsRestored(ctx context.Context, call Call) (bool, error)
 }
 
 // Drifter is an executor whose steps leave something that others are to leave as it is

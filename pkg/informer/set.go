@@ -87,9 +87,9 @@ type Member struct {
 	// Changed hears of an object that came, changed or went, as it is kept. Where nothing
 	// is kept it hears, with nil, that something may have changed.
 	Changed func(o any, gone bool)
-	// Standing hears that the account was refused, that it no longer is, and that all that
+	// Established hears that the account was refused, that it no longer is, and that all that
 	// was there at first has been told. Nil: it does not matter.
-	Standing func()
+	Established func()
 }
 
 // Use is one member's part in a watch.

@@ -99,7 +99,7 @@ func (w *setWorld) member(who, of string) informer.Member {
 			}
 			w.note("%s: %s", who, name)
 		},
-		Standing: func() { w.note("%s: standing", who) },
+		Established: func() { w.note("%s: standing", who) },
 	}
 }
 

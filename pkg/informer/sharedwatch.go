@@ -82,9 +82,9 @@ func (w *sharedWatch) start(ctx context.Context) {
 	})
 	w.informer, w.heard = informer, heard.HasSynced
 	go Run(ctx, w.informer)
-	go func() { // a watch of nothing sends no event to say that it stands
+	go func() { // a watch of nothing sends no event to say that it is open
 		if cache.WaitForCacheSync(ctx.Done(), w.heard) {
-			w.notifyStanding()
+			w.notifyEstablished()
 		}
 	}()
 }
@@ -134,10 +134,10 @@ func (w *sharedWatch) noticed() {
 	}
 }
 
-func (w *sharedWatch) notifyStanding() {
+func (w *sharedWatch) notifyEstablished() {
 	for _, u := range w.all() {
-		if u.member.Standing != nil {
-			u.member.Standing()
+		if u.member.Established != nil {
+			u.member.Established()
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (w *sharedWatch) answered(err error) {
 	w.refusal = refusal
 	w.mu.Unlock()
 	if wordsOf(was) != wordsOf(refusal) {
-		w.notifyStanding()
+		w.notifyEstablished()
 	}
 }
 

@@ -70,7 +70,7 @@ func (w *work) together() {
 			continue
 		}
 		group = append(group, s)
-		settled = w.settled(s) && settled
+		settled = w.drainable(s) && settled
 		fulfilled = w.fulfilled(s) && fulfilled
 	}
 	switch {
@@ -84,8 +84,8 @@ func (w *work) together() {
 	}
 }
 
-// settled says whether a request is cordoned and waits for no pods: it may be drained.
-func (w *work) settled(s *requestState) bool {
+// drainable says whether a request is cordoned and waits for no pods: it may be drained.
+func (w *work) drainable(s *requestState) bool {
 	switch {
 	case !s.unmoved() || s.was == Scheduled:
 		return false

@@ -134,7 +134,7 @@ func (w *windows) runStart(opened firing) int64 {
 	_, second := splitLocal(opened.wall)
 	i := sort.Search(len(w.runs), func(i int) bool { return w.runs[i].last >= second })
 	first := opened.at - int64(second-w.runs[i].first)
-	if opened.note != "" || first < w.opening.zone.at(opened.at).settled() {
+	if opened.note != "" || first < w.opening.zone.at(opened.at).unambiguousFrom() {
 		return opened.at
 	}
 	return first
@@ -145,7 +145,7 @@ func (w *windows) runStart(opened firing) int64 {
 func (w *windows) dayStart(opened firing) int64 {
 	day, _ := splitLocal(opened.wall)
 	first, ok := w.opening.clock.next(day * daySeconds)
-	if first += opened.at - opened.wall; !ok || opened.note != "" || first < w.opening.zone.at(opened.at).settled() {
+	if first += opened.at - opened.wall; !ok || opened.note != "" || first < w.opening.zone.at(opened.at).unambiguousFrom() {
 		return opened.at
 	}
 	return first

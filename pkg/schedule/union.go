@@ -238,7 +238,7 @@ func (u *union) calm(t int64) span {
 	for _, w := range u.weekly {
 		p := w.opening.zone.at(t)
 		if p.start != beginning {
-			calm.start = max(calm.start, p.settled()+w.length)
+			calm.start = max(calm.start, p.unambiguousFrom()+w.length)
 		}
 		calm.end = min(calm.end, p.end)
 	}

@@ -340,9 +340,9 @@ func (p period) twice(instant int64) bool {
 	return p.end != never && local >= p.end+p.after || p.start != beginning && local < p.start+p.before
 }
 
-// settled is when clocks begin to show what they have not shown before the
+// unambiguousFrom is when clocks begin to show what they have not shown before the
 // period.
-func (p period) settled() int64 {
+func (p period) unambiguousFrom() int64 {
 	if p.start == beginning {
 		return p.start
 	}

@@ -114,7 +114,7 @@ func (s *sleeper) look(now time.Time) error {
 		forbidden = s.forbidden(now, want)
 	}
 	was := len(s.records) > 0
-	if err := s.settle(now, want, paused, forbidden); err != nil {
+	if err := s.converge(now, want, paused, forbidden); err != nil {
 		return err
 	}
 	is := len(s.records) > 0
@@ -165,8 +165,8 @@ func (s *sleeper) forbidden(now time.Time, want hibernate.DesiredState) string {
 	return v.Reason
 }
 
-// settle asks the core what is to be done until nothing is any more.
-func (s *sleeper) settle(now time.Time, want hibernate.DesiredState, paused bool, forbidden string) error {
+// converge asks the core what is to be done until nothing is any more.
+func (s *sleeper) converge(now time.Time, want hibernate.DesiredState, paused bool, forbidden string) error {
 	const most = 1000 // each target begins once and ends once
 	for range most {
 		d := hibernate.Decide(hibernate.Facts{

@@ -121,7 +121,7 @@ func Of(plans []Plan, from, to time.Time) Report {
 			} else {
 				row.count(e)
 			}
-			r.tell(p.key(), e)
+			r.addEnding(p.key(), e)
 			if e.Result == run.Ran && e.StartedAt != nil && !e.DryRun {
 				starts = append(starts, *e.StartedAt)
 			}
@@ -205,8 +205,8 @@ func (r *Row) countRun(e ledger.Entry) {
 	}
 }
 
-// tell notes of an entry what did not succeed, and who decided what.
-func (r *Report) tell(plan string, e ledger.Entry) {
+// addEnding notes of an entry what did not succeed, and who decided what.
+func (r *Report) addEnding(plan string, e ledger.Entry) {
 	if e.DryRun {
 		return
 	}

@@ -374,14 +374,14 @@ func (t *Tracker) fold(r *ruleTrack, o *trackedObject) {
 		case r.started && o.known && s.digest == o.mark.Digest:
 			o.same(s)
 		case r.started && o.pending == nil && t.isOwn(o, s):
-			o.settle(s)
+			o.acknowledge(s)
 		default:
 			o.pend(t, s)
 		}
 		o.fresh = false
 	}
 	if r.started && o.pending != nil && o.gone == here && !r.watch.Asks(o.event()) { // at once, so that its end is one that was known
-		o.settle(*o.pending)
+		o.acknowledge(*o.pending)
 	}
 }
 
@@ -410,8 +410,8 @@ func (o *trackedObject) same(s state) {
 	}
 }
 
-// settle takes a state for handled without a run.
-func (o *trackedObject) settle(s state) {
+// acknowledge takes a state for handled without a run.
+func (o *trackedObject) acknowledge(s state) {
 	ordinal := o.mark.Ordinal
 	if !o.known {
 		ordinal = max(ordinal, int64(s.version)) //nolint:gosec // versions stay far below
@@ -617,7 +617,7 @@ func (t *Tracker) Started(id string, written bool) Urgency {
 	all := UrgencyNone
 	for _, o := range r.objects {
 		if written && o.pending != nil {
-			o.settle(*o.pending)
+			o.acknowledge(*o.pending)
 			o.dirty = false
 		}
 		if written && o.gone != here {
@@ -687,7 +687,7 @@ func (o *trackedObject) claimed(m ledger.Checkpoint) {
 	case p.version <= m.Version:
 		o.pending = nil
 	case p.since <= m.Version: // all that came after the claimed state is the plan's own
-		o.settle(*p)
+		o.acknowledge(*p)
 	}
 }
 
@@ -743,7 +743,7 @@ func (t *Tracker) judge(r *ruleTrack, o *trackedObject) (Observed, bool) {
 		s.judged, s.holds = true, r.watch.Asks(event) && t.holds(r, o, event, s.body, old)
 	}
 	if !s.holds {
-		o.settle(*s)
+		o.acknowledge(*s)
 		return Observed{}, false
 	}
 	o.offered = s

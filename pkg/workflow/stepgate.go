@@ -68,9 +68,9 @@ func (a *advance) looksAgain() bool {
 	return a.run.Spec.OnWindowClose == plan.CloseWait || a.run.Spec.OnWindowClose == plan.CloseAbort
 }
 
-// settle notes what holds the run between two steps. Time in which it is paused, or
+// updateHold notes what holds the run between two steps. Time in which it is paused, or
 // waits for its gate or for an approval, and nothing of it works, counts nowhere.
-func (a *advance) settle() {
+func (a *advance) updateHold() {
 	asks := a.asking()
 	switch {
 	case a.working() || a.shut == nil && !a.paused && asks.IsZero():

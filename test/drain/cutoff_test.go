@@ -114,7 +114,7 @@ func TestAStoppedDrainLetsItsRequestsEnd(t *testing.T) {
 	d.Stop(w.nodes[0], "test")
 	begun := time.Now()
 	close(stopped)
-	d.Settle()
+	d.AwaitRequests()
 	if err := <-answered; err != nil || time.Since(begun) < 200*time.Millisecond {
 		t.Errorf("the request ended with %v, and it was waited for %s", err, time.Since(begun))
 	}

@@ -43,8 +43,8 @@ type Cluster struct {
 	far     http.RoundTripper // what kubeconfigs lead to; nil: nothing does
 }
 
-// Reaches has every kubeconfig lead to another cluster, from the next Connect on.
-func (c *Cluster) Reaches(far http.RoundTripper) { c.far = far }
+// ConnectTo has every kubeconfig lead to another cluster, from the next Connect on.
+func (c *Cluster) ConnectTo(far http.RoundTripper) { c.far = far }
 
 // objectKey names an object: a resource may stand in several groups.
 type objectKey struct{ group, resource, namespace, name string }
@@ -138,7 +138,7 @@ func (c *Cluster) keep(k objectKey, u *unstructured.Unstructured) {
 	made := change{key: k, version: c.version, was: was, is: c.objects[k]}
 	c.changes = append(c.changes, made)
 	for w := range c.watches {
-		w.tell(made)
+		w.deliver(made)
 	}
 }
 

@@ -127,8 +127,8 @@ func (c *Cluster) DieAt(write int, arrives bool) {
 	c.death = &death{left: write, arrives: arrives}
 }
 
-// Revive gives the connection back.
-func (c *Cluster) Revive() {
+// Reconnect gives the connection back.
+func (c *Cluster) Reconnect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.death = nil

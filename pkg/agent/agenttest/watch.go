@@ -48,7 +48,7 @@ func (c *Cluster) watch(ctx context.Context, r Request) (*http.Response, error) 
 	}
 	for _, made := range c.changes {
 		if made.version > from {
-			w.tell(made)
+			w.deliver(made)
 		}
 	}
 	c.watches[w] = true
@@ -62,8 +62,8 @@ func first(values []string) string {
 	return values[0]
 }
 
-// tell sends a change to a watch that picks the object.
-func (w *watcher) tell(made change) {
+// deliver sends a change to a watch that picks the object.
+func (w *watcher) deliver(made change) {
 	if kind, u := eventFor(w.request, made); u != nil && !w.hung {
 		w.send(kind, w.request.shown(u))
 	}

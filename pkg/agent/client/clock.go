@@ -11,9 +11,9 @@ import (
 // nothing starts any more, fixed by the contract.
 const maxSkew = 5 * time.Minute
 
-// CameBack is when an object was put back from a backup: it was made so long after what it
+// RecoveredAt is when an object was put back from a backup: it was made so long after what it
 // tells of had begun that no clock explains it. Zero: it was not.
-func CameBack(made, began time.Time) time.Time {
+func RecoveredAt(made, began time.Time) time.Time {
 	if made.Sub(began) <= maxSkew {
 		return time.Time{}
 	}

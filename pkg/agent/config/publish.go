@@ -20,7 +20,7 @@ func (p Publisher) Publish(ctx context.Context, cm *corev1.ConfigMap, last *stat
 	message := "in force"
 	wrote, err := p.Status.Write(ctx, cm, last, func(have map[string]string) map[string]string {
 		if !known { // this leader has not looked at the nodes yet: what the one before said stands
-			limits = StandingLimits(have[annotations.StatusConditions])
+			limits = LimitConditions(have[annotations.StatusConditions])
 		}
 		list := append([]metav1.Condition{valid}, limits...)
 		if valid.Reason != notUsed && p.Key != nil {

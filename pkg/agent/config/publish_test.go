@@ -229,7 +229,7 @@ func TestWhatIsPublishedOnAConfiguration(t *testing.T) {
 			}
 		})
 	}
-	if got := StandingLimits("{"); got != nil {
+	if got := LimitConditions("{"); got != nil {
 		t.Errorf("what cannot be read says %v", got)
 	}
 }

@@ -44,8 +44,8 @@ func (c *Store) SetLimits(found []metav1.Condition) bool {
 	return true
 }
 
-// StandingLimits are the conditions of the limits as they stand on a configuration.
-func StandingLimits(have string) []metav1.Condition {
+// LimitConditions are the conditions of the limits as they stand on a configuration.
+func LimitConditions(have string) []metav1.Condition {
 	var list []metav1.Condition
 	if json.Unmarshal([]byte(have), &list) != nil {
 		return nil

@@ -98,8 +98,8 @@ func (g *Controller) open(ctx context.Context, w *gateWatch) error {
 		Refusal: w.refusal,
 	}
 	w.use, err = g.set.Join(ctx, w.key, source, informer.Member{
-		Changed:  func(o any, _ bool) { g.changed(w, o) },
-		Standing: func() { g.enqueuePolicies(w) },
+		Changed:     func(o any, _ bool) { g.changed(w, o) },
+		Established: func() { g.enqueuePolicies(w) },
 	})
 	return err
 }

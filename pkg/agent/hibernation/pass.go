@@ -222,7 +222,7 @@ func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hiber
 func (c *Controller) cameBack(k types.NamespacedName, r hibernate.Record) time.Time {
 	var back time.Time
 	if s := c.records.find(k.Namespace, r); s != nil {
-		back = client.CameBack(s.object.CreationTimestamp.Time, r.Snapshot.BeganAt)
+		back = client.RecoveredAt(s.object.CreationTimestamp.Time, r.Snapshot.BeganAt)
 	}
 	if cm := c.Documents.Any(k); cm != nil && string(cm.UID) != r.PlanUID {
 		back = queue.Latest(back, cm.CreationTimestamp.Time)

@@ -31,7 +31,7 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 		return nil
 	}
 	phase, message := phaseOf(v, d)
-	standing := status.Standing(cm, &known.written)
+	standing := status.Current(cm, &known.written)
 	list, was := c.targets(k, annotations.ReadTargets(standing[annotations.StatusTargets]), v, d), hibernate.Phase(standing[annotations.StatusPhase])
 	_, err := c.Status.Write(ctx, cm, &known.written, func(have map[string]string) map[string]string {
 		want := map[string]string{

@@ -272,7 +272,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 	v.faults = append(slices.Clone(v.faults), faults...)
 	v.pause(now, append(c.Documents.Pauses(k.Namespace), v.intent.Pause))
 	v.token = v.intent.Token
-	v.facts.Retry = v.token != "" && status.Standing(cm, &known.written)[annotations.StatusTrigger] != v.token
+	v.facts.Retry = v.token != "" && status.Current(cm, &known.written)[annotations.StatusTrigger] != v.token
 	other := c.otherClock(&v, now)
 	if known.table == nil {
 		v.unreadable(now, other)
@@ -288,7 +288,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 	if v.doubt != "" {
 		v.doubtful(known.table.DesiredState(other, wishes))
 	}
-	v.missing(status.Standing(cm, &known.written)[annotations.StatusTargets])
+	v.missing(status.Current(cm, &known.written)[annotations.StatusTargets])
 	return v
 }
 

@@ -99,7 +99,7 @@ func crashes(t *testing.T, from string, happens, then func(w *world)) {
 					stretch(w)
 					w.api.DieAt(at, arrives)
 					happens(w)
-					w.api.Revive()
+					w.api.Reconnect()
 					w.begins()
 					then(w)
 				})

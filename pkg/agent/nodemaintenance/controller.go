@@ -677,7 +677,7 @@ func (k *Controller) stop() {
 	k.pods.stop()
 	if k.drainer != nil {
 		k.drainer.Keep(func(string, string) bool { return false })
-		k.drainer.Settle()
+		k.drainer.AwaitRequests()
 	}
 }
 

@@ -43,7 +43,7 @@ func (g Gates) note(n *nodeObject, pending int) {
 // and want of it they say themselves.
 func pending(n *nodeObject) int {
 	facts := annotations.Node(&n.Node)
-	switch atWork, waits := facts.Wanted(); {
+	switch atWork, waits := facts.Demand(); {
 	case waits:
 		return store.PendingBlocked
 	case atWork:

@@ -373,8 +373,8 @@ func (d *drainer) Sweep(_ context.Context, _ executors.Clients, _, by string, bu
 	return d.left, d.sweepErr
 }
 
-// Settle is executors.Drainer's.
-func (d *drainer) Settle() {}
+// AwaitRequests is executors.Drainer's.
+func (d *drainer) AwaitRequests() {}
 
 // say has the drain of a node stand so from now on.
 func (d *drainer) say(node string, s executors.DrainStatus) {

@@ -23,7 +23,7 @@ func beside(t *testing.T, story func(w *world, far *agenttest.Cluster)) {
 	t.Helper()
 	play(t, func(w *world) {
 		far := agenttest.New(w)
-		w.api.Reaches(far)
+		w.api.ConnectTo(far)
 		w.api.Put(w.connector(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "stg"}, Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)}})
 		story(w, far)
 	})

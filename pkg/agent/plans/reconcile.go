@@ -60,7 +60,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 		return time.Time{}, err
 	}
 	if len(decision.Claims) > 0 || facts.Ledger == nil && decision.Changed { // on an old state nothing is claimed, and no ledger is made
-		if sure, err := c.Documents.Sure(ctx, k, on); err != nil || !sure {
+		if unchanged, err := c.Documents.Confirm(ctx, k, on); err != nil || !unchanged {
 			c.Queue.Add(k)
 			return time.Time{}, err
 		}
@@ -103,7 +103,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 		c.Queue.AddAfter(k, status.Delay)
 		return decision.Wake, nil
 	}
-	c.mirror(c.Rules.WritesFor(ctx, k), k, known, status.Standing(cm, &known.Written), facts, decision)
+	c.mirror(c.Rules.WritesFor(ctx, k), k, known, status.Current(cm, &known.Written), facts, decision)
 	if err := c.publish(ctx, cm, known, facts, decision); err != nil {
 		return time.Time{}, err
 	}

@@ -241,8 +241,8 @@ type finder struct {
 // Found is executors.Finder's.
 func (f finder) Found(json.RawMessage) string { return "" }
 
-// AsItWas is executors.Finder's.
-func (f finder) AsItWas(context.Context, executors.Call) (bool, error) {
+// IsRestored is executors.Finder's.
+func (f finder) IsRestored(context.Context, executors.Call) (bool, error) {
 	return f.world.asItWas.Load(), nil
 }
 

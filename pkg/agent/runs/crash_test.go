@@ -40,7 +40,7 @@ func TestANewAgentGoesOnFromTheJournal(t *testing.T) {
 					die(w.cluster, at)
 					w.begins("a")
 					w.after(time.Minute)
-					w.cluster.Revive()
+					w.cluster.Reconnect()
 					w.begins("b")
 					w.after(time.Minute)
 					w.says(annotations.Resume, runName)

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -34,6 +33,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
@@ -54,7 +54,7 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 		Manager: annotations.PlanManager(l.Run.Namespace, l.Run.Plan), DryRun: l.Run.Request.DryRun, Target: l.Run.Spec.Target, TargetUID: targets.UIDOf(l.Run.TargetUID),
 		Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Memory: rec.Memory, Approval: rec.Approval, OnRestart: m.Step.OnRestart,
 		Listed: rec.Listed, Items: l.Run.ItemsDone(l.Journal, m.Path), Watched: l.Run.Watched, Now: c.Now(), Clients: clients,
-		Holders: c.holders(l, m.Path), CameBack: cameBack(l.Object.CreationTimestamp.Time, l.Journal.StartedAt),
+		Holders: c.holders(l, m.Path), RecoveredAt: recoveredAt(l.Object.CreationTimestamp.Time, l.Journal.StartedAt),
 	}
 	if m.Step.Type == plan.TypeUncordon {
 		call.Closed = l.Run.ClosedLike(l.Journal, m.Path)
@@ -91,12 +91,12 @@ func (c *Controller) cloud(ctx context.Context, l *store.CachedRun, ref connecto
 	return cloud, nil
 }
 
-// cameBack is when a run was put back from a backup; zero: it was not.
-func cameBack(made time.Time, started *time.Time) time.Time {
+// recoveredAt is when a run was put back from a backup; zero: it was not.
+func recoveredAt(made time.Time, started *time.Time) time.Time {
 	if started == nil {
 		return time.Time{}
 	}
-	return client.CameBack(made, *started)
+	return client.RecoveredAt(made, *started)
 }
 
 // inputReader is what a step sees of the cluster.
@@ -393,7 +393,7 @@ func described(r plan.Requirement) string {
 	if r.ObjectName != "" {
 		return fmt.Sprintf("%q", r.ObjectName)
 	}
-	return "with labels " + labels.SelectorFromSet(r.MatchLabels).String()
+	return "with labels " + selector.Text(r.MatchLabels)
 }
 
 func (s inputReader) requirement(ctx context.Context, r plan.Requirement) ([]unstructured.Unstructured, *executors.Outcome) {
@@ -415,7 +415,7 @@ func (s inputReader) requirement(ctx context.Context, r plan.Requirement) ([]uns
 		return []unstructured.Unstructured{*u}, nil
 	}
 	var out []unstructured.Unstructured
-	options := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(r.MatchLabels).String(), Limit: requiredPage}
+	options := metav1.ListOptions{LabelSelector: selector.Text(r.MatchLabels), Limit: requiredPage}
 	for size := 0; ; {
 		page, err := from.List(ctx, options)
 		if err != nil {

@@ -293,7 +293,7 @@ func TestALabelOnAnotherClusterIsTakenAwayThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, far := newWorld(t), agenttest.New(t)
-				w.cluster.Reaches(far)
+				w.cluster.ConnectTo(far)
 				labelled := func() *corev1.ConfigMap {
 					cm := configMap("orders", nil)
 					cm.UID, cm.Labels = "target-uid", map[string]string{restartKey: "now"}

@@ -185,7 +185,7 @@ func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, 
 	}
 	verdict := trigger.Admit(l.Run, standing)
 	if verdict.Start {
-		if sure, err := c.Documents.Sure(ctx, l.PlanKey(), on); err != nil || !sure {
+		if unchanged, err := c.Documents.Confirm(ctx, l.PlanKey(), on); err != nil || !unchanged {
 			c.Queue.Add(l.Key())
 			return time.Time{}, err
 		}
@@ -353,9 +353,9 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 		sig := c.signals(with)
 		journal, next := workflow.Advance(l.Run, with.Journal, c.Now(), sig)
 		if journal.Begins(written.Journal) {
-			if sure, err := c.Documents.Sure(ctx, l.PlanKey(), on); err != nil {
+			if unchanged, err := c.Documents.Confirm(ctx, l.PlanKey(), on); err != nil {
 				return time.Time{}, err
-			} else if !sure {
+			} else if !unchanged {
 				continue
 			}
 		}

@@ -627,8 +627,8 @@ func (e executor) Restore(ctx context.Context, call executors.Call) executors.Ou
 // Found is executors.Finder's.
 func (e executor) Found(before json.RawMessage) string { return "replicas of " + string(before) }
 
-// AsItWas is executors.Finder's.
-func (e executor) AsItWas(context.Context, executors.Call) (bool, error) { return false, nil }
+// IsRestored is executors.Finder's.
+func (e executor) IsRestored(context.Context, executors.Call) (bool, error) { return false, nil }
 
 // Stop is executors.Stopper's.
 func (e executor) Stop(ctx context.Context, call executors.Call) error {

@@ -43,7 +43,7 @@ type Written struct {
 // Write writes the status keys that differ from what stands there, and says
 // whether any did.
 func (w *Writer) Write(ctx context.Context, cm *corev1.ConfigMap, last *Written, status func(have map[string]string) map[string]string) (bool, error) {
-	have := Standing(cm, last)
+	have := Current(cm, last)
 	want := status(have)
 	diff := map[string]any{}
 	for k, v := range want {
@@ -66,9 +66,9 @@ func (w *Writer) Write(ctx context.Context, cm *corev1.ConfigMap, last *Written,
 	return true, nil
 }
 
-// Standing is the status as it stands, by the watch or by our last write,
+// Current is the status as it stands, by the watch or by our last write,
 // whichever is newer.
-func Standing(cm *corev1.ConfigMap, last *Written) map[string]string {
+func Current(cm *corev1.ConfigMap, last *Written) map[string]string {
 	if last.status != nil && last.Version > informer.VersionOf(cm) {
 		return last.status
 	}
@@ -95,14 +95,14 @@ func (w *Writer) patch(ctx context.Context, cm *corev1.ConfigMap, diff map[strin
 
 // AnnouncedAhead is the instant of which sinks were told ahead, as Claim wrote it.
 func AnnouncedAhead(cm *corev1.ConfigMap, last *Written) string {
-	return Standing(cm, last)[annotations.StatusToldAhead]
+	return Current(cm, last)[annotations.StatusToldAhead]
 }
 
 // Claim writes one status key before what it stands for is done, so that nobody does it
 // twice: who looks at an older state than the newest gets ErrConflict, and is to look again.
 func (w *Writer) Claim(ctx context.Context, cm *corev1.ConfigMap, last *Written, key, value string) error {
 	version := cm.ResourceVersion
-	if Standing(cm, last); last.status != nil {
+	if Current(cm, last); last.status != nil {
 		version = strconv.FormatUint(last.Version, 10)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "resourceVersion": version, "annotations": map[string]any{key: value}}})

@@ -60,7 +60,7 @@ func (s *Watches) Keep(ctx context.Context, rk store.StepKey, w client.Account, 
 	k.Variant = rk.Run.Name + " " + as.Connection // its requests are marked as the run's
 	sw := watch{what: what, account: w, cluster: as.Cluster, conn: as.Connection}
 	wake := func() { s.wake(rk) }
-	use, err := s.set.Join(ctx, k, source(k, sw.user(), as.Dynamic), informer.Member{Changed: func(any, bool) { wake() }, Standing: wake})
+	use, err := s.set.Join(ctx, k, source(k, sw.user(), as.Dynamic), informer.Member{Changed: func(any, bool) { wake() }, Established: wake})
 	if have.use != nil { // after the other is joined: it may be the same
 		have.use.Leave()
 		delete(s.open, rk)

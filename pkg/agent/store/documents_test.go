@@ -62,7 +62,7 @@ func (w *world) after(d time.Duration) {
 
 func (w *world) sure(on Basis) bool {
 	w.Helper()
-	sure, err := w.docs.Sure(w.Context(), pk(), on)
+	sure, err := w.docs.Confirm(w.Context(), pk(), on)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestWithoutAnAnswerNothingIsSure(t *testing.T) {
 				on := w.docs.Basis(pk())
 				ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 				defer cancel()
-				if sure, err := w.docs.Sure(ctx, pk(), on); err == nil || sure {
+				if sure, err := w.docs.Confirm(ctx, pk(), on); err == nil || sure {
 					t.Errorf("sure: %t, %v", sure, err)
 				}
 				mend()

@@ -148,9 +148,9 @@ func (d *Documents) Basis(k types.NamespacedName) Basis {
 	return b
 }
 
-// Sure says whether what was decided may be begun: the caches, which are made sure of
+// Confirm says whether what was decided may be begun: the caches, which are made sure of
 // now, still show what it was decided on. Where they do not, it is to be decided anew.
-func (d *Documents) Sure(ctx context.Context, k types.NamespacedName, b Basis) (bool, error) {
+func (d *Documents) Confirm(ctx context.Context, k types.NamespacedName, b Basis) (bool, error) {
 	if !d.fresh.recent(k, d.fresh.Now()) {
 		if err := d.fresh.confirm(ctx, k); err != nil {
 			return false, err

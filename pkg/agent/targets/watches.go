@@ -105,7 +105,7 @@ func (t *Watches) Keep(ctx context.Context, pk types.NamespacedName, wk Key, nam
 	t.leave(pk)
 	member := informer.Member{Name: name, Changed: func(any, bool) { t.Changed(pk) }}
 	if !wk.Names { // who waits asks for itself
-		member.Standing = func() { t.Plans.Add(pk) }
+		member.Established = func() { t.Plans.Add(pk) }
 	}
 	use, err := t.set.Join(ctx, wk.shared(), t.source(wk), member)
 	if err != nil {

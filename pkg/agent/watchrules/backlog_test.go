@@ -37,7 +37,7 @@ func TestBodiesThatWaitHaveSoMuchRoomAndNoMore(t *testing.T) {
 }
 
 func TestWhatAllRulesKeepIsBounded(t *testing.T) {
-	k := keptBytes{byNamespace: map[string]int{}}
+	k := memoryBudget{byNamespace: map[string]int{}}
 	for _, c := range []struct {
 		namespace string
 		by        int
@@ -80,13 +80,13 @@ func TestARuleThatIsTooMuchBesideOthersIsClosed(t *testing.T) {
 				closed++
 			}
 		}
-		if kept := w.rules.kept.all; closed != 2 || kept > maxKeptOfNamespace || kept < maxKeptOfNamespace/2 {
+		if kept := w.rules.budget.all; closed != 2 || kept > maxKeptOfNamespace || kept < maxKeptOfNamespace/2 {
 			t.Errorf("%d are closed, %d bytes are kept; %q", closed, kept, w.unwatched)
 		}
 		w.stop()
 		w.stop = nil
-		if w.rules.kept.all != 0 || len(w.rules.kept.byNamespace) != 0 {
-			t.Errorf("after their end %d bytes count", w.rules.kept.all)
+		if w.rules.budget.all != 0 || len(w.rules.budget.byNamespace) != 0 {
+			t.Errorf("after their end %d bytes count", w.rules.budget.all)
 		}
 	})
 }

@@ -50,7 +50,7 @@ type Controller struct {
 	mu      sync.Mutex
 	plans   map[types.NamespacedName]*subscription
 	backlog *backlog
-	kept    keptBytes
+	budget  memoryBudget
 
 	refusals *store.Refusals[hiddenObject]
 }
@@ -69,8 +69,8 @@ type subscription struct {
 	doubt   time.Time // until then a lost answer is in doubt
 	early   time.Time // until then, what was written before the tracker was there
 
-	unread   map[unreadKey]unread // what its rules could not be told of
-	readNext time.Time            // when that is tried again; of the plan's worker alone
+	unread   map[unreadableKey]unreadable // what its rules could not be told of
+	readNext time.Time                    // when that is tried again; of the plan's worker alone
 }
 
 // openedRule is a rule and the watch that it listens to.
@@ -98,7 +98,7 @@ type Config struct {
 // New watches nothing yet.
 func New(c Config) *Controller {
 	bound := informer.Bound{Max: maxOpen, Of: "watch rules", Advice: "let rules share kind, namespace and selector, or spread the plans over namespaces"}
-	return &Controller{Config: c, watches: informer.NewSet(bound), plans: map[types.NamespacedName]*subscription{}, backlog: newBacklog(), kept: keptBytes{byNamespace: map[string]int{}}, refusals: store.NewRefusals[hiddenObject]()}
+	return &Controller{Config: c, watches: informer.NewSet(bound), plans: map[types.NamespacedName]*subscription{}, backlog: newBacklog(), budget: memoryBudget{byNamespace: map[string]int{}}, refusals: store.NewRefusals[hiddenObject]()}
 }
 
 // Count is how many watches are open.
@@ -176,7 +176,7 @@ func (r *Controller) take(ctx context.Context, k types.NamespacedName, known *st
 	}
 	fresh := wp == nil
 	if fresh {
-		wp = &subscription{key: k, uid: f.UID, rules: map[string]*openedRule{}, unread: map[unreadKey]unread{}, early: f.Now.Add(doubtful)}
+		wp = &subscription{key: k, uid: f.UID, rules: map[string]*openedRule{}, unread: map[unreadableKey]unreadable{}, early: f.Now.Add(doubtful)}
 		wp.tracker = watchrule.NewTracker(f.UID, annotations.PlanManager(k.Namespace, k.Name), annotations.ManagerAgent)
 	}
 	if wp.text != text {
@@ -321,7 +321,7 @@ func (r *Controller) listen(ctx context.Context, wp *subscription, id string, k 
 	defer wp.mu.Unlock()
 	var use *informer.Use
 	use, err := r.watches.Join(ctx, k, r.source(k), informer.Member{
-		Standing: func() { r.Plans.Add(wp.key) },
+		Established: func() { r.Plans.Add(wp.key) },
 		Changed: func(o any, gone bool) {
 			object, ok := o.(*ruleObject)
 			if !ok || object.ours {
@@ -428,7 +428,7 @@ func (r *Controller) leave(wp *subscription, id string) {
 	o.watch, o.late, o.compared = nil, false, false
 	wp.mu.Lock()
 	defer wp.mu.Unlock()
-	maps.DeleteFunc(wp.unread, func(k unreadKey, _ unread) bool { return k.rule == id })
+	maps.DeleteFunc(wp.unread, func(k unreadableKey, _ unreadable) bool { return k.rule == id })
 }
 
 // confirm asks about objects that a watch no longer shows: deleted, or out of the

@@ -285,7 +285,7 @@ func TestWhatARuleDoesNotSeeInWords(t *testing.T) {
 			t.Errorf("it says %q, want %q", got, want)
 		}
 	}
-	wp := &subscription{unread: map[unreadKey]unread{}}
+	wp := &subscription{unread: map[unreadableKey]unreadable{}}
 	tell := func(name string, why error, news bool) {
 		t.Helper()
 		if got := wp.miss(watchrule.Where{Rule: "r", UID: name, Namespace: "shop", Name: name}, why); got != news {

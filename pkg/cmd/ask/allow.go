@@ -246,7 +246,7 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 		}
 		agent, _ := o.Agent(ctx, k)
 		spec, _ := annotations.Plan(cm)
-		around := source.ReadAround(ctx, k, agent.Namespace, cm.Namespace)
+		around := source.ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
 		if len(around.Uses(policy.Query{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
 			return nil
 		}

@@ -21,7 +21,7 @@ type reads struct {
 	plans, sleepers []*corev1.ConfigMap
 	runs            []view.Run
 	ledgers         map[string]*ledger.Ledger
-	around          source.Around
+	around          source.Restrictions
 	nodes           []*corev1.Node
 	steps           []view.StepClaim // of runs that have nodes, or wait for some
 }
@@ -43,7 +43,7 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	ask(3, func() (err error) { r.sleepers, err = k.HibernatePlans(ctx, namespace, o.selector); return err })
 	group.Go(func() error { r.nodes, r.steps = o.nodes(ctx, k); return nil })
 	if !o.everywhere {
-		group.Go(func() error { r.around = source.ReadAround(ctx, k, r.agent.Namespace, namespace); return nil })
+		group.Go(func() error { r.around = source.ReadRestrictions(ctx, k, r.agent.Namespace, namespace); return nil })
 	}
 	_ = group.Wait() // each has its own error: the first of them is told, whichever came first
 	for _, err := range failed {
@@ -56,7 +56,7 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 		for _, cm := range slices.Concat(r.plans, r.sleepers) {
 			namespaces = append(namespaces, cm.Namespace)
 		}
-		r.around = source.ReadAllAround(ctx, k, r.agent.Namespace, namespaces...)
+		r.around = source.ReadAllRestrictions(ctx, k, r.agent.Namespace, namespaces...)
 	}
 	return r, nil
 }

@@ -35,7 +35,7 @@ type podsOf struct {
 // that were when last looked at and are no more: have left, or stay.
 func (l *leavingPods) states(ctx context.Context, k *factory.Cluster, name string, a *nodes.Asked) (states, settled []print.Update) {
 	if a == nil || a.Status == nil || a.Status.Phase != nodes.Draining && a.Status.Phase != nodes.WaitingForPods || a.Request.Drain == nil {
-		return nil, l.settled(ctx, k, name)
+		return nil, l.finish(ctx, k, name)
 	}
 	p := l.open(ctx, k, name)
 	if p == nil {
@@ -55,14 +55,14 @@ func (l *leavingPods) states(ctx context.Context, k *factory.Cluster, name strin
 		}
 	}
 	maps.DeleteFunc(p.before, func(pod string, _ bool) bool { return now[pod] })
-	settled = settledWords(p.before, pods)
+	settled = departures(p.before, pods)
 	p.before = now
 	return states, settled
 }
 
-// settledWords say of pods that were to leave what became of them, by those that
+// departures say of pods that were to leave what became of them, by those that
 // are on the node.
-func settledWords(before map[string]bool, on []drain.Pod) []print.Update {
+func departures(before map[string]bool, on []drain.Pod) []print.Update {
 	words := map[string]string{}
 	for pod := range before {
 		words[pod] = "has left"
@@ -115,10 +115,10 @@ func (l *leavingPods) open(ctx context.Context, k *factory.Cluster, name string)
 	return l.byNode[name]
 }
 
-// settled ends the look at the pods of a node, and says what became of those that
+// finish ends the look at the pods of a node, and says what became of those that
 // were still to leave. They are read once more: the live picture may be older than
 // the end of the drain, and what a drain leaves is not gone.
-func (l *leavingPods) settled(ctx context.Context, k *factory.Cluster, name string) []print.Update {
+func (l *leavingPods) finish(ctx context.Context, k *factory.Cluster, name string) []print.Update {
 	p := l.close(name)
 	if p == nil || len(p.before) == 0 {
 		return nil
@@ -128,7 +128,7 @@ func (l *leavingPods) settled(ctx context.Context, k *factory.Cluster, name stri
 		l.warn("pods", fmt.Sprintf("warning: %v; what became of its pods is not known", err))
 		return nil
 	}
-	return settledWords(p.before, pods)
+	return departures(p.before, pods)
 }
 
 // close ends the look at the pods of a node.

@@ -58,9 +58,9 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	if err != nil {
 		return w, err
 	}
-	readAround := ReadAround
+	readAround := ReadRestrictions
 	if k.Namespace == "" {
-		readAround = ReadAllAround
+		readAround = ReadAllRestrictions
 	}
 	around := readAround(ctx, k, agent.Namespace, namespaces...)
 	w.Resolver, w.created = around.Resolver.Resolver, around.created
@@ -118,6 +118,6 @@ func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 	if err != nil {
 		return view.Plan{}, err
 	}
-	around := ReadAround(ctx, k, agent.Namespace, cm.Namespace)
+	around := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
 	return view.NewPlan(cm, ledger, live, around.AbovePlan(c, cm), around.Between(c, agent, cm), c.Now()), nil
 }

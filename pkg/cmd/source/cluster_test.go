@@ -161,7 +161,7 @@ func TestPauses(t *testing.T) {
 				o.Forbids("get", "namespaces", "")
 			}
 			got := map[string][]schedule.Pause{}
-			for _, s := range []Switches{ReadSwitches(t.Context(), k, "maint-system", c.ask...), ReadAround(t.Context(), k, "maint-system", c.ask...).Switches} {
+			for _, s := range []Switches{ReadSwitches(t.Context(), k, "maint-system", c.ask...), ReadRestrictions(t.Context(), k, "maint-system", c.ask...).Switches} {
 				for _, name := range c.ask {
 					got[name] = s.Above(name)
 				}

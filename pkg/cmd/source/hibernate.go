@@ -49,12 +49,12 @@ func ReadSleepers(ctx context.Context, c *factory.Factory, k *factory.Cluster, a
 	for _, cm := range objects {
 		namespaces = append(namespaces, cm.Namespace)
 	}
-	return Sleepers(c, agent, objects, ReadAround(ctx, k, agent.Namespace, namespaces...))
+	return Sleepers(c, agent, objects, ReadRestrictions(ctx, k, agent.Namespace, namespaces...))
 }
 
 // Sleepers is what there is to know about HibernatePlans, in their order, by what was read
 // around them.
-func Sleepers(c *factory.Factory, agent factory.AgentState, objects []*corev1.ConfigMap, around Around) []view.Sleeper {
+func Sleepers(c *factory.Factory, agent factory.AgentState, objects []*corev1.ConfigMap, around Restrictions) []view.Sleeper {
 	out := make([]view.Sleeper, len(objects))
 	for i, cm := range objects {
 		out[i] = view.NewSleeper(cm, around.Above(cm.Namespace), around.SleepGate(c, agent, cm))

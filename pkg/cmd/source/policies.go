@@ -31,7 +31,7 @@ type Resolver struct {
 // ReadResolver reads what may stand behind objects of some namespaces: what is in them, and in
 // the agent's. What may not be read is noted, and told where it changes an answer.
 func ReadResolver(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Resolver {
-	return ReadAround(ctx, k, agentNamespace, namespaces...).Resolver
+	return ReadRestrictions(ctx, k, agentNamespace, namespaces...).Resolver
 }
 
 func newResolver(agentNamespace string) Resolver {

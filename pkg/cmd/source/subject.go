@@ -26,7 +26,7 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 		return nodeSubject(ctx, c, k, agent, found.Node), nil
 	}
 	cm := found.Document
-	b := ReadAround(ctx, k, agent.Namespace, cm.Namespace)
+	b := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
 		s := view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver)
@@ -42,7 +42,7 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 
 func nodeSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, node *corev1.Node) view.Subject {
 	in := annotations.Intent(node.Annotations)
-	b := ReadAround(ctx, k, agent.Namespace, PolicyNamespaces(in)...)
+	b := ReadRestrictions(ctx, k, agent.Namespace, PolicyNamespaces(in)...)
 	s := view.NewSubject(factory.KindNode, "", node.Name, c.Zone, b.NodeGate(c, agent, node))
 	s.Pauses = append(b.Above(agent.Namespace), in.Pause)
 	return s

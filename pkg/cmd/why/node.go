@@ -282,7 +282,7 @@ func mendRequest(node, requestor string) string {
 }
 
 // nodeGate says whether change of a node may start now, as the agent says it.
-func nodeGate(c *factory.Factory, b source.Around, agent factory.AgentState, everywhere []schedule.Pause, n *corev1.Node) nodes.Gate {
+func nodeGate(c *factory.Factory, b source.Restrictions, agent factory.AgentState, everywhere []schedule.Pause, n *corev1.Node) nodes.Gate {
 	now := c.Now()
 	if closed := nodes.ClosedBy(everywhere, now); closed != nil {
 		return *closed
@@ -320,12 +320,12 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 }
 
 // aroundNodes reads the policies that the stanzas of nodes name, and the cluster's switch.
-func aroundNodes(ctx context.Context, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) source.Around {
+func aroundNodes(ctx context.Context, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) source.Restrictions {
 	var namespaces []string
 	for _, n := range list {
 		namespaces = append(namespaces, source.PolicyNamespaces(annotations.Intent(n.Annotations))...)
 	}
-	return source.ReadAround(ctx, k, agent.Namespace, namespaces...)
+	return source.ReadRestrictions(ctx, k, agent.Namespace, namespaces...)
 }
 
 // nodeLimits reads the limits over all maintenance of nodes. Without a

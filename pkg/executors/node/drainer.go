@@ -140,8 +140,8 @@ func (d *Drainer) Stop(node, by string) {
 	}
 }
 
-// Settle waits for the answers of what is in flight.
-func (d *Drainer) Settle() {
+// AwaitRequests waits for the answers of what is in flight.
+func (d *Drainer) AwaitRequests() {
 	for limit := time.Now().Add(stopFor); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
 		if d.inFlight() == 0 {
 			return

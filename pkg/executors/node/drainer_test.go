@@ -916,7 +916,7 @@ func TestADrainThatIsStopped(t *testing.T) {
 	}
 }
 
-// A request in flight when its drain is stopped has five seconds for its answer: Settle
+// A request in flight when its drain is stopped has five seconds for its answer: AwaitRequests
 // waits for it.
 func TestARequestInFlightIsLeftItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -931,13 +931,13 @@ func TestARequestInFlightIsLeftItsAnswer(t *testing.T) {
 			d.busy = 0
 			d.mu.Unlock()
 		})
-		d.Settle()
+		d.AwaitRequests()
 		if took := time.Since(began); took < 3*time.Second || took > 3*time.Second+20*time.Millisecond {
 			t.Errorf("settled after %s", took)
 		}
 		d.busy = 1
 		began = time.Now()
-		if d.Settle(); time.Since(began) < stopFor || time.Since(began) > stopFor+20*time.Millisecond {
+		if d.AwaitRequests(); time.Since(began) < stopFor || time.Since(began) > stopFor+20*time.Millisecond {
 			t.Errorf("given up after %s", time.Since(began))
 		}
 	})

@@ -30,7 +30,7 @@ type session struct {
 	ended      bool // Done or Aborted: nothing is sent any more
 	seen       seen
 	sent       sent
-	went       went
+	departed   departures
 	held       bool // by the last decision, a budget holds pods back
 	returns    drain.Returns
 	still      stillness
@@ -87,8 +87,8 @@ type notice struct {
 	reason string
 }
 
-// went are the pods that left, and how.
-type went struct{ evicted, forced, gone []string }
+// departures are the pods that left, and how.
+type departures struct{ evicted, forced, gone []string }
 
 // known is whether a DaemonSet is there.
 type known struct {
@@ -180,7 +180,7 @@ func (s *session) heard(err error) {
 func (s *session) came(p drain.Pod) {
 	old, known := s.seen.pods[p.UID]
 	if !known && s.seen.synced {
-		s.returns.Came(p)
+		s.returns.Arrived(p)
 	}
 	if p.Deleting && !old.Deleting {
 		s.d.ledger.deleted(p.UID, p.Version)
@@ -194,8 +194,8 @@ func (s *session) came(p drain.Pod) {
 
 // goes notes a pod that had to leave and begins to.
 func (s *session) goes(p drain.Pod) {
-	if !s.d.config.Elsewhere || len(s.went.evicted)+len(s.went.gone) < follow.MostObjects {
-		s.returns.Went(p)
+	if !s.d.config.Elsewhere || len(s.departed.evicted)+len(s.departed.gone) < follow.MostObjects {
+		s.returns.Left(p)
 	}
 	s.linger(p)
 }
@@ -236,16 +236,16 @@ func (s *session) account(p drain.Pod, asked drain.Asked, ours bool) {
 	delete(s.surges.of, p.UID)
 	must := s.seen.mustLeave[p.UID]
 	delete(s.seen.mustLeave, p.UID)
-	if s.d.config.Elsewhere && len(s.went.forced)+len(s.went.evicted)+len(s.went.gone) >= follow.MostObjects {
+	if s.d.config.Elsewhere && len(s.departed.forced)+len(s.departed.evicted)+len(s.departed.gone) >= follow.MostObjects {
 		return // what another cluster shows may have no end
 	}
 	switch {
 	case ours && asked.Deleted:
-		s.went.forced = append(s.went.forced, p.String())
+		s.departed.forced = append(s.departed.forced, p.String())
 	case ours:
-		s.went.evicted = append(s.went.evicted, p.String())
+		s.departed.evicted = append(s.departed.evicted, p.String())
 	case must:
-		s.went.gone = append(s.went.gone, p.String())
+		s.departed.gone = append(s.departed.gone, p.String())
 	}
 }
 

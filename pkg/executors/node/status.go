@@ -72,8 +72,8 @@ func (s *session) report(v drain.View, dec drain.Decision) {
 		}
 	}
 	o := drain.Outcome{
-		Evicted: len(s.went.evicted), Forced: len(s.went.forced), Gone: len(s.went.gone), Skipped: skipped,
-		SkippedPods: dec.Skipped, EvictedPods: firstOf(s.went.evicted), ForcedPods: firstOf(s.went.forced),
+		Evicted: len(s.departed.evicted), Forced: len(s.departed.forced), Gone: len(s.departed.gone), Skipped: skipped,
+		SkippedPods: dec.Skipped, EvictedPods: firstOf(s.departed.evicted), ForcedPods: firstOf(s.departed.forced),
 	}
 	for _, j := range v.Judged {
 		if j.Own && j.Do == drain.Skip {

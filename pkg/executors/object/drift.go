@@ -40,7 +40,7 @@ func (memory) Drift(ctx context.Context, call executors.Call) (executors.Drifted
 	if err != nil {
 		return executors.Drifted{}, nil, err
 	}
-	changes, _ := settled(call, rec)
+	changes, _ := effectiveChanges(call, rec)
 	for _, c := range changes {
 		v, found, _ := lookup(live.Object, c.Path)
 		if !c.Made && !c.isOurs(v, found) {

@@ -118,10 +118,10 @@ func opsSet(ops []any, path fieldPath, value json.RawMessage) bool {
 	return false
 }
 
-// settled are a record's changes as they are to be put back now: to what, and which
+// effectiveChanges are a record's changes as they are to be put back now: to what, and which
 // values are the maintenance's own. left are the fields that another step, which
 // stands on top of this one, will put back, by the name of its run.
-func settled(call executors.Call, rec *record) (changes []change, left map[string]string) {
+func effectiveChanges(call executors.Call, rec *record) (changes []change, left map[string]string) {
 	others := holders(call, rec.UID)
 	working := map[[2]string]bool{}
 	for _, h := range others {

@@ -59,7 +59,7 @@ func (f *field) end(run string, lost bool) {
 		if err := json.Unmarshal(h.Before, &rec); err != nil {
 			f.t.Fatal(err)
 		}
-		changes, _ := settled(f.call(run), &rec)
+		changes, _ := effectiveChanges(f.call(run), &rec)
 		restored, _, _ := putBack(f.live().Object, changes)
 		v, _, _ := lookup(restored, replicasPath())
 		f.replicas = v.(int64)

@@ -34,9 +34,9 @@ func restore(ctx context.Context, call executors.Call, ref plan.ResourceRef, sub
 		return api.Outcome(ctx, call, err)
 	}
 	live, err := read(ctx, o, subresource)
-	if api.IsMissing(err) && call.Now.Before(call.CameBack.Add(executors.RestoreTimeout)) {
+	if api.IsMissing(err) && call.Now.Before(call.RecoveredAt.Add(executors.RestoreTimeout)) {
 		out := api.Waiting(o.Watch(""), "%s is not there yet; the run came out of a backup, and it may still follow", o)
-		out.WakeAt = call.CameBack.Add(executors.RestoreTimeout)
+		out.WakeAt = call.RecoveredAt.Add(executors.RestoreTimeout)
 		return out
 	}
 	if api.IsMissing(err) {
@@ -55,7 +55,7 @@ func restore(ctx context.Context, call executors.Call, ref plan.ResourceRef, sub
 // it, or as it was put back since.
 func follows(call executors.Call, live *unstructured.Unstructured, rec *record) bool {
 	s := standingOf(live.Object, rec.Changes)
-	return !call.CameBack.IsZero() && (s.applied || s.untouched)
+	return !call.RecoveredAt.IsZero() && (s.applied || s.untouched)
 }
 
 func read(ctx context.Context, o api.Object, subresource string) (*unstructured.Unstructured, error) {
@@ -66,7 +66,7 @@ func read(ctx context.Context, o api.Object, subresource string) (*unstructured.
 }
 
 func writeBack(ctx context.Context, call executors.Call, o api.Object, live *unstructured.Unstructured, rec *record, subresource string) executors.Outcome {
-	changes, others := settled(call, rec)
+	changes, others := effectiveChanges(call, rec)
 	restored, put, left := putBack(live.Object, changes)
 	out := api.Done("%s is as it was before", o)
 	if len(put) > 0 {
@@ -132,9 +132,9 @@ func (memory) Found(before json.RawMessage) string {
 	return document.Cut(strings.Join(parts, ", ")+" of "+object, document.MaxMessage/2)
 }
 
-// AsItWas says whether all that was found is there again, or nothing is left to put
+// IsRestored says whether all that was found is there again, or nothing is left to put
 // it into. It writes nothing.
-func (memory) AsItWas(ctx context.Context, call executors.Call) (bool, error) {
+func (memory) IsRestored(ctx context.Context, call executors.Call) (bool, error) {
 	rec, err := recorded(call)
 	if err != nil || rec == nil || rec.Object == nil {
 		return false, err

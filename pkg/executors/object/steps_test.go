@@ -221,20 +221,20 @@ func TestRestorePutsBackWhatWasThere(t *testing.T) {
 		{"not into an object of another uid", func(w *world, k stepKind, _ *executors.Call) { w.edit(k.key, `{metadata: {uid: another}}`) }, executors.Done, executors.ReasonGone, func(k stepKind) string { return k.is }, false},
 		{"into one of another uid that came out of a backup with the run", func(w *world, k stepKind, call *executors.Call) {
 			w.edit(k.key, `{metadata: {uid: another}}`)
-			call.CameBack = call.Now
+			call.RecoveredAt = call.Now
 		}, executors.Done, "", func(k stepKind) string { return k.was }, true},
 		{"not into one of another uid that is not as the step left it", func(w *world, k stepKind, call *executors.Call) {
 			w.edit(k.key, `{metadata: {uid: another}}`)
 			w.edit(k.key, k.meddle)
-			call.CameBack = call.Now
+			call.RecoveredAt = call.Now
 		}, executors.Done, executors.ReasonGone, nil, false},
 		{"not before an object follows that may be in the backup", func(w *world, k stepKind, call *executors.Call) {
 			delete(w.objects, k.key)
-			call.CameBack = call.Now.Add(-executors.RestoreTimeout + time.Second)
+			call.RecoveredAt = call.Now.Add(-executors.RestoreTimeout + time.Second)
 		}, executors.NotYet, "Waiting", func(stepKind) string { return "gone" }, false},
 		{"not into an object that did not follow", func(w *world, k stepKind, call *executors.Call) {
 			delete(w.objects, k.key)
-			call.CameBack = call.Now.Add(-executors.RestoreTimeout)
+			call.RecoveredAt = call.Now.Add(-executors.RestoreTimeout)
 		}, executors.Done, executors.ReasonGone, func(stepKind) string { return "gone" }, false},
 		{"not into an object that is gone", func(w *world, k stepKind, _ *executors.Call) { delete(w.objects, k.key) }, executors.Done, executors.ReasonGone, func(stepKind) string { return "gone" }, false},
 		{"not without a record", func(_ *world, _ stepKind, call *executors.Call) { call.Before = nil }, executors.Done, "", func(k stepKind) string { return k.is }, false},
@@ -271,7 +271,7 @@ func TestAsItWas(t *testing.T) {
 	eachStep(t, func(w *world, k stepKind, call *executors.Call) {
 		ask := func(want bool) {
 			w.Helper()
-			if is, err := k.executor.AsItWas(w.Context(), *call); err != nil || is != want {
+			if is, err := k.executor.IsRestored(w.Context(), *call); err != nil || is != want {
 				w.Errorf("as it was: %v, %v, want %v", is, err, want)
 			}
 		}
@@ -286,7 +286,7 @@ func TestAsItWas(t *testing.T) {
 		delete(w.objects, k.key)
 		ask(true)
 		w.refuse["get"] = errors.New("connection refused")
-		if _, err := k.executor.AsItWas(w.Context(), *call); err == nil {
+		if _, err := k.executor.IsRestored(w.Context(), *call); err == nil {
 			w.Error("what cannot be read is not as it was")
 		}
 	})

@@ -41,7 +41,7 @@ func TestWhatTheRequestsOnANodeHaveOfIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := nodes.Node{Asked: c.asked}
-			if atWork, waits := n.Wanted(); atWork != c.atWork || waits != c.waits {
+			if atWork, waits := n.Demand(); atWork != c.atWork || waits != c.waits {
 				t.Errorf("at work %t, waits %t; want %t, %t", atWork, waits, c.atWork, c.waits)
 			}
 		})

@@ -10,8 +10,8 @@ const (
 	maxKept            = 64 << 20
 )
 
-// keptBytes is what all rules keep of their objects.
-type keptBytes struct {
+// memoryBudget is what all rules keep of their objects.
+type memoryBudget struct {
 	mu          sync.Mutex
 	all         int
 	byNamespace map[string]int
@@ -19,7 +19,7 @@ type keptBytes struct {
 
 // change notes that a plan keeps so many bytes more, or less. Where that is too much, it
 // says whose it is, and how much they may keep.
-func (k *keptBytes) change(namespace string, by int) (whose string, most int) {
+func (k *memoryBudget) change(namespace string, by int) (whose string, most int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.all += by
@@ -46,7 +46,7 @@ func (r *Controller) account(wp *subscription, id string) (closed bool) {
 	note := func() (whose string, most int) {
 		by := wp.tracker.Kept() - wp.kept
 		wp.kept += by
-		return r.kept.change(wp.key.Namespace, by)
+		return r.budget.change(wp.key.Namespace, by)
 	}
 	whose, most := note()
 	if whose == "" {
@@ -62,7 +62,7 @@ func (r *Controller) forget(wp *subscription) {
 	wp.mu.Lock()
 	defer wp.mu.Unlock()
 	if !wp.dropped {
-		r.kept.change(wp.key.Namespace, -wp.kept)
+		r.budget.change(wp.key.Namespace, -wp.kept)
 		wp.dropped, wp.kept = true, 0
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// padding gives texts that stand for those of documents beyond their size: parts of one.
-type padding struct {
+// placeholder gives texts that stand for those of documents beyond their size: parts of one.
+type placeholder struct {
 	once sync.Once
 	text string
 }
@@ -15,7 +15,7 @@ type padding struct {
 const largestText = 1 << 20
 
 // Of is a text of a length.
-func (p *padding) Of(length int) string {
+func (p *placeholder) Of(length int) string {
 	p.once.Do(func() { p.text = strings.Repeat("x", largestText) })
 	if length > largestText {
 		return strings.Repeat("x", length)

@@ -15,14 +15,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Around is what stands around the objects of some namespaces: policies, freezes and pauses.
-type Around struct {
+// Restrictions is what holds for the objects of some namespaces: policies, freezes and pauses.
+type Restrictions struct {
 	Resolver
 	Switches
 }
 
 // closed are the namespaces that are frozen or paused by themselves.
-func (a Around) closed() []string {
+func (a Restrictions) closed() []string {
 	out := a.Resolver.Namespaces()
 	for name, pauses := range a.of {
 		if slices.ContainsFunc(pauses, func(p schedule.Pause) bool { return p.On && p.Of != annotations.WholeCluster }) {
@@ -32,9 +32,9 @@ func (a Around) closed() []string {
 	return out
 }
 
-// ReadAround reads what ReadResolver and ReadSwitches read, each of it once and as much as
+// ReadRestrictions reads what ReadResolver and ReadSwitches read, each of it once and as much as
 // possible side by side.
-func ReadAround(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Around {
+func ReadRestrictions(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Restrictions {
 	names := namesOf(agentNamespace, namespaces)
 	if len(names) > manyNamespaces {
 		if out, may := readEverything(ctx, k, agentNamespace); may {
@@ -44,8 +44,8 @@ func ReadAround(ctx context.Context, k *factory.Cluster, agentNamespace string, 
 	return readEach(ctx, k, agentNamespace, names)
 }
 
-// ReadAllAround is ReadAround of all namespaces, or of some where not all may be read.
-func ReadAllAround(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Around {
+// ReadAllRestrictions is ReadRestrictions of all namespaces, or of some where not all may be read.
+func ReadAllRestrictions(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Restrictions {
 	if out, may := readEverything(ctx, k, agentNamespace); may {
 		return out
 	}
@@ -69,14 +69,14 @@ type namespace struct {
 const readsAtOnce = 8
 
 // readEach reads some namespaces and the policies in them.
-func readEach(ctx context.Context, k *factory.Cluster, agentNamespace string, names []string) Around {
+func readEach(ctx context.Context, k *factory.Cluster, agentNamespace string, names []string) Restrictions {
 	known, lists, failed := make([]namespace, len(names)), make([]*corev1.ConfigMapList, len(names)), make([]error, len(names))
 	sideBySide(names,
 		func(i int, name string) { known[i] = getNamespace(ctx, k, name) },
 		func(i int, name string) {
 			lists[i], failed[i] = k.ConfigMaps(name).List(ctx, metav1.ListOptions{LabelSelector: policiesAndCalendars})
 		})
-	out := Around{Resolver: newResolver(agentNamespace), Switches: switchesOf(byName(names, known), agentNamespace)}
+	out := Restrictions{Resolver: newResolver(agentNamespace), Switches: switchesOf(byName(names, known), agentNamespace)}
 	for i, name := range names {
 		switch err := known[i].err; {
 		case err == nil:
@@ -129,7 +129,7 @@ func getNamespace(ctx context.Context, k *factory.Cluster, name string) namespac
 }
 
 // readEverything reads all namespaces by two requests, where that is allowed.
-func readEverything(ctx context.Context, k *factory.Cluster, agentNamespace string) (Around, bool) {
+func readEverything(ctx context.Context, k *factory.Cluster, agentNamespace string) (Restrictions, bool) {
 	var documents *corev1.ConfigMapList
 	var all *corev1.NamespaceList
 	group, inner := errgroup.WithContext(ctx)
@@ -142,9 +142,9 @@ func readEverything(ctx context.Context, k *factory.Cluster, agentNamespace stri
 		return err
 	})
 	if group.Wait() != nil {
-		return Around{}, false
+		return Restrictions{}, false
 	}
-	out, known := Around{Resolver: newResolver(agentNamespace)}, map[string]namespace{}
+	out, known := Restrictions{Resolver: newResolver(agentNamespace)}, map[string]namespace{}
 	for i := range documents.Items {
 		out.putDocument(&documents.Items[i])
 	}

@@ -24,7 +24,7 @@ func TestARunThatIsOlderThanItsObjectCameBack(t *testing.T) {
 		"it began long before":          {before(5*time.Minute + time.Second), made},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := cameBack(made, c.started); !got.Equal(c.want) {
+			if got := recoveredAt(made, c.started); !got.Equal(c.want) {
 				t.Errorf("it came back %s, want %s", got, c.want)
 			}
 		})
@@ -50,8 +50,8 @@ func TestARunOutOfABackupPutsBackWhatItHadFound(t *testing.T) {
 		w.after(time.Minute)
 		w.ends(run.Aborted, "its plan was deleted")
 		w.did("pass down#1", "pass down#1", "restore down#1")
-		if got := w.steps.last("down"); !got.CameBack.Equal(back.Truncate(time.Second)) || w.record("down").Restored != run.RestoreDone {
-			t.Errorf("it came back %s, want %s; restored %q", got.CameBack, back, w.record("down").Restored)
+		if got := w.steps.last("down"); !got.RecoveredAt.Equal(back.Truncate(time.Second)) || w.record("down").Restored != run.RestoreDone {
+			t.Errorf("it came back %s, want %s; restored %q", got.RecoveredAt, back, w.record("down").Restored)
 		}
 	})
 }

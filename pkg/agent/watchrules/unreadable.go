@@ -15,42 +15,42 @@ import (
 
 // unreadPause is how often an object that could not be read is tried again (a guess: its
 // next change is told by the watch, a right that was granted is not).
-const unreadPause = 30 * time.Second
+const rereadDelay = 30 * time.Second
 
 // smallerAdvice is what helps against an object that is too large to be read.
 const smallerAdvice = "make it smaller, or have the rule's selector or namespace leave it out"
 
-// unread is an object that a rule should be told of, and why it cannot be read.
-type unread struct {
+// unreadable is an object that a rule should be told of, and why it cannot be read.
+type unreadable struct {
 	where watchrule.Where
 	why   error
 }
 
-// unreadKey tells the objects of a plan's rules apart.
-type unreadKey struct{ rule, uid string }
+// unreadableKey tells the objects of a plan's rules apart.
+type unreadableKey struct{ rule, uid string }
 
 // miss notes that a rule cannot be told of an object, and that it can be with nil. It says
 // whether that is news.
 func (wp *subscription) miss(where watchrule.Where, why error) (news bool) {
-	k := unreadKey{where.Rule, where.UID}
+	k := unreadableKey{where.Rule, where.UID}
 	was, known := wp.unread[k]
 	if why == nil {
 		delete(wp.unread, k)
 		return known
 	}
-	wp.unread[k] = unread{where, why}
+	wp.unread[k] = unreadable{where, why}
 	return !known || was.why.Error() != why.Error()
 }
 
 // unreadOf are the objects that a rule could not be told of, by name.
-func (wp *subscription) unreadOf(rule string) []unread {
-	var out []unread
+func (wp *subscription) unreadOf(rule string) []unreadable {
+	var out []unreadable
 	for _, u := range wp.unread {
 		if u.where.Rule == rule {
 			out = append(out, u)
 		}
 	}
-	slices.SortFunc(out, func(a, b unread) int {
+	slices.SortFunc(out, func(a, b unreadable) int {
 		return cmp.Or(cmp.Compare(a.where.Namespace, b.where.Namespace), cmp.Compare(a.where.Name, b.where.Name))
 	})
 	return out
@@ -94,7 +94,7 @@ func isTooLarge(err error) bool {
 // readAgain tries once more to read what could not be read, some of it at a time.
 func (r *Controller) readAgain(ctx context.Context, wp *subscription, now time.Time) {
 	wp.mu.Lock()
-	all := []unread{}
+	all := []unreadable{}
 	if !now.Before(wp.readNext) {
 		for id := range wp.rules {
 			all = append(all, wp.unreadOf(id)...)
@@ -103,12 +103,12 @@ func (r *Controller) readAgain(ctx context.Context, wp *subscription, now time.T
 	waits := len(wp.unread) > 0
 	wp.mu.Unlock()
 	if waits {
-		r.Plans.AddAfter(wp.key, unreadPause)
+		r.Plans.AddAfter(wp.key, rereadDelay)
 	}
 	if len(all) == 0 {
 		return
 	}
-	wp.readNext = now.Add(unreadPause)
+	wp.readNext = now.Add(rereadDelay)
 	for _, u := range all[:min(len(all), maxLookups)] {
 		o := wp.rules[u.where.Rule]
 		if o == nil || o.watch == nil {
@@ -116,7 +116,7 @@ func (r *Controller) readAgain(ctx context.Context, wp *subscription, now time.T
 		}
 		found, err := r.readNow(ctx, o.watch.Key(), u.where)
 		wp.mu.Lock()
-		if _, still := wp.unread[unreadKey{u.where.Rule, u.where.UID}]; still {
+		if _, still := wp.unread[unreadableKey{u.where.Rule, u.where.UID}]; still {
 			wp.miss(u.where, err)
 			if found != nil {
 				wp.tracker.See(u.where.Rule, ruleObjectOf(found).asObservation())

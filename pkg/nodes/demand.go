@@ -1,10 +1,10 @@
 package nodes
 
-// Wanted says what the requests on a node have of it: whether one is being carried out or
+// Demand says what the requests on a node have of it: whether one is being carried out or
 // has the node, and whether one waits for its turn, for a window, or for somebody to take
 // out of its drain's way what no waiting moves. A request that nobody begins as it stands
 // (its value is broken, its requestor failed, it was given up) wants nothing.
-func (n *Node) Wanted() (atWork, waits bool) {
+func (n *Node) Demand() (atWork, waits bool) {
 	for _, a := range n.Asked {
 		works, waiting := a.wants()
 		atWork, waits = atWork || works, waits || waiting
@@ -12,7 +12,7 @@ func (n *Node) Wanted() (atWork, waits bool) {
 	return atWork, waits
 }
 
-// Waiting are the requestors of whose requests Wanted says that they wait.
+// Waiting are the requestors of whose requests Demand says that they wait.
 func (n *Node) Waiting() []string {
 	var out []string
 	for _, a := range n.Asked {
