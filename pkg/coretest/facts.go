@@ -19,16 +19,18 @@ type Edit = func(*trigger.Facts)
 func Facts(now string, edits ...Edit) trigger.Facts {
 	spec := plan.Spec{Steps: []plan.Step{{Name: "pause", Type: "suspend"}}}.Defaulted()
 	f := trigger.Facts{
-		Now: Clock(now), LookingSince: Clock("00:00"), Namespace: "shop", Name: "orders", UID: "uid",
-		CreatedAt: Clock("00:00"), EditedAt: Clock("00:00"), Spec: spec, Ready: trigger.Readiness{OK: true},
-		Ledger: &ledger.Ledger{PlanUID: "uid", Watermark: Clock("00:00"), Created: true},
+		Now: Clock(now), LookingSince: Clock("00:00"), Plan: trigger.Plan{
+			Namespace: "shop", Name: "orders", UID: "uid",
+			CreatedAt: Clock("00:00"), EditedAt: Clock("00:00"), Spec: spec,
+		}, Ready: trigger.Readiness{OK: true},
+		State:  trigger.State{Ledger: &ledger.Ledger{PlanUID: "uid", Watermark: Clock("00:00"), Created: true}},
 		NameOf: NameOf,
 	}
 	for _, edit := range edits {
 		edit(&f)
 	}
-	if f.Ledger != nil && f.Ledger.Schedules == nil {
-		f.Ledger.Schedules = f.Spec.Triggers.Schedules
+	if f.State.Ledger != nil && f.State.Ledger.Schedules == nil {
+		f.State.Ledger.Schedules = f.Plan.Spec.Triggers.Schedules
 	}
 	return f
 }
@@ -37,10 +39,10 @@ func Facts(now string, edits ...Edit) trigger.Facts {
 func NameOf(r run.Request) string { return strings.TrimPrefix(r.Identity("uid"), "uid|") }
 
 // Skip has a user skip slots.
-func Skip(s intent.Skip) Edit { return func(f *trigger.Facts) { f.Intent.Skip = s } }
+func Skip(s intent.Skip) Edit { return func(f *trigger.Facts) { f.Plan.Intent.Skip = s } }
 
 // Paused has a user pause the plan.
-func Paused(s schedule.Pause) Edit { return func(f *trigger.Facts) { f.Intent.Pause = s } }
+func Paused(s schedule.Pause) Edit { return func(f *trigger.Facts) { f.Plan.Intent.Pause = s } }
 
 // NotReady is a plan that cannot run now.
 func NotReady(reason string) Edit {

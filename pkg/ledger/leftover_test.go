@@ -75,18 +75,18 @@ func TestWhatARunDidNotPutBackIsKeptUntilSomebodyKnowsOrItIsAsItWas(t *testing.T
 		t.Errorf("after one is as it was: %+v", l.Left)
 	}
 	f := trigger.Facts{
-		Now: coretest.Clock("03:00"), LookingSince: coretest.Clock("01:00"), Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: coretest.Clock("01:00"), Spec: coretest.NewRun().Spec,
-		Ready: trigger.Readiness{OK: true}, Ledger: &l, NameOf: func(run.Request) string { return "x" }, Intent: intent.Intent{Resume: intent.RunRef{Run: "another"}}, ResumeSeen: coretest.Clock("02:45"),
+		Now: coretest.Clock("03:00"), LookingSince: coretest.Clock("01:00"), Plan: trigger.Plan{Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: coretest.Clock("01:00"), Spec: coretest.NewRun().Spec, Intent: intent.Intent{Resume: intent.RunRef{Run: "another"}}},
+		Ready: trigger.Readiness{OK: true}, State: trigger.State{Ledger: &l, ResumeSeen: coretest.Clock("02:45")}, NameOf: func(run.Request) string { return "x" },
 	}
-	f.Ledger.Watermark = coretest.Clock("02:59")
+	f.State.Ledger.Watermark = coretest.Clock("02:59")
 	if d := trigger.Decide(f); len(d.Ledger.Left) != 1 {
 		t.Errorf("another run's resume acknowledges it: %+v", d.Ledger.Left)
 	}
-	f.Intent.Resume.Run, f.ResumeSeen = "run-1", coretest.Clock("02:29")
+	f.Plan.Intent.Resume.Run, f.State.ResumeSeen = "run-1", coretest.Clock("02:29")
 	if d := trigger.Decide(f); len(d.Ledger.Left) != 1 {
 		t.Errorf("a resume that was meant for the run's suspend acknowledges what it left: %+v", d.Ledger.Left)
 	}
-	f.ResumeSeen = coretest.Clock("02:31")
+	f.State.ResumeSeen = coretest.Clock("02:31")
 	d := trigger.Decide(f)
 	if !d.Changed || len(d.Ledger.Left) != 0 || d.Ledger.LeftMessage("shop") != "" {
 		t.Errorf("acknowledged: changed %t, %+v", d.Changed, d.Ledger.Left)

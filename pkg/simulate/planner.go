@@ -21,8 +21,8 @@ func (c *cluster) decide(p *planState) (time.Time, error) {
 		}
 	}
 	d := trigger.Decide(c.facts(p))
-	if d.Phase == trigger.PhaseInvalid {
-		return time.Time{}, fmt.Errorf("plan %s: %s", p.key(), d.Message)
+	if d.Status.Phase == trigger.PhaseInvalid {
+		return time.Time{}, fmt.Errorf("plan %s: %s", p.key(), d.Status.Message)
 	}
 	if err := c.note(p, d); err != nil {
 		return time.Time{}, fmt.Errorf("plan %s: %w", p.key(), err)
@@ -46,8 +46,12 @@ func (c *cluster) decide(p *planState) (time.Time, error) {
 // there and carries no label.
 func (c *cluster) facts(p *planState) trigger.Facts {
 	f := trigger.Facts{
-		Now: c.now, LookingSince: c.since, Namespace: p.Namespace, Name: p.Name, UID: p.uid, CreatedAt: p.created, EditedAt: p.created,
-		Spec: p.Spec, Intent: p.Intent, Pauses: p.Pauses, Ready: trigger.Readiness{OK: true}, Gate: p.gate, Target: p.target, Ledger: p.ledger,
+		Now: c.now, LookingSince: c.since,
+		Plan: trigger.Plan{
+			Namespace: p.Namespace, Name: p.Name, UID: p.uid, CreatedAt: p.created, EditedAt: p.created,
+			Spec: p.Spec, Intent: p.Intent,
+		},
+		Pauses: p.Pauses, Ready: trigger.Readiness{OK: true}, Gate: p.gate, Target: p.target, State: trigger.State{Ledger: p.ledger},
 		NameOf: func(r run.Request) string { return c.scenario.NameOf(p.Name, p.uid, r) },
 	}
 	f.Live = p.siblings()

@@ -39,26 +39,28 @@ func TestAPendingRunWaitsForItsWindowUpToItsDeadline(t *testing.T) {
 func TestAPolicyThatIsNotReadyHoldsEverythingButWhatIsAskedForOutsideIt(t *testing.T) {
 	unready := schedule.NewGate(schedule.GateSpec{Policies: []*schedule.Policy{schedule.PolicyNotReady("p", "it is broken")}})
 	f := trigger.Facts{
-		Now: coretest.Clock("02:00"), LookingSince: coretest.Clock("01:00"), Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: coretest.Clock("01:00"),
-		Spec: coretest.NewRun().Spec, Ready: trigger.Readiness{OK: true}, Gate: unready, Ledger: &ledger.Ledger{PlanUID: "uid", Watermark: coretest.Clock("01:00"), Created: true},
-		Intent: intent.Intent{Token: "t"}, NameOf: func(r run.Request) string { return "run-" + r.Token },
+		Now: coretest.Clock("02:00"), LookingSince: coretest.Clock("01:00"), Plan: trigger.Plan{
+			Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: coretest.Clock("01:00"),
+			Spec:   coretest.NewRun().Spec,
+			Intent: intent.Intent{Token: "t"},
+		}, Ready: trigger.Readiness{OK: true}, Gate: unready, State: trigger.State{Ledger: &ledger.Ledger{PlanUID: "uid", Watermark: coretest.Clock("01:00"), Created: true}}, NameOf: func(r run.Request) string { return "run-" + r.Token },
 	}
 	d := trigger.Decide(f)
-	if len(d.Claims) != 0 || d.Ready.OK || d.Phase != trigger.PhaseWaiting || !strings.Contains(d.Message, "it is broken") {
-		t.Errorf("claims %v, ready %+v, %s: %s", d.Claims, d.Ready, d.Phase, d.Message)
+	if len(d.Claims) != 0 || d.Status.Ready.OK || d.Status.Phase != trigger.PhaseWaiting || !strings.Contains(d.Status.Message, "it is broken") {
+		t.Errorf("claims %v, ready %+v, %s: %s", d.Claims, d.Status.Ready, d.Status.Phase, d.Status.Message)
 	}
-	f.Intent.Asked = intent.TriggerOptions{Token: "t", OutsideWindow: true, Reason: "fire"}
+	f.Plan.Intent.Asked = intent.TriggerOptions{Token: "t", OutsideWindow: true, Reason: "fire"}
 	if d = trigger.Decide(f); len(d.Claims) != 1 || !d.Claims[0].OutsideWindow {
 		t.Errorf("claims %v", d.Claims)
 	}
-	f.Intent.Asked.Token = "another"
+	f.Plan.Intent.Asked.Token = "another"
 	if d = trigger.Decide(f); len(d.Claims) != 0 {
 		t.Errorf("the options of another trigger let it through: %v", d.Claims)
 	}
 	f.Ready = trigger.Readiness{Reason: run.ReasonTarget, Message: "its target is gone"}
-	f.Intent.Asked.Token = "t"
-	if d = trigger.Decide(f); len(d.Claims) != 0 || !strings.Contains(d.Message, "its target is gone") {
-		t.Errorf("what the plan itself lacks is not said: claims %v, %s", d.Claims, d.Message)
+	f.Plan.Intent.Asked.Token = "t"
+	if d = trigger.Decide(f); len(d.Claims) != 0 || !strings.Contains(d.Status.Message, "its target is gone") {
+		t.Errorf("what the plan itself lacks is not said: claims %v, %s", d.Claims, d.Status.Message)
 	}
 }
 
@@ -69,8 +71,8 @@ func TestAPlanThatIsNotReadyForItselfSaysSoUnderAnyPolicy(t *testing.T) {
 	} {
 		f := coretest.Facts("01:00", coretest.NotReady(run.ReasonTarget))
 		f.Gate = schedule.NewGate(gate)
-		if d := trigger.Decide(f); d.Phase != trigger.PhaseWaiting || d.Message != "not yet" {
-			t.Errorf("%s: %s: %s", name, d.Phase, d.Message)
+		if d := trigger.Decide(f); d.Status.Phase != trigger.PhaseWaiting || d.Status.Message != "not yet" {
+			t.Errorf("%s: %s: %s", name, d.Status.Phase, d.Status.Message)
 		}
 	}
 }

@@ -18,31 +18,31 @@ type Earlier struct {
 // AsOf names the earlier run that the next claim needs; empty: none. Whoever decides
 // looks for it, and puts what was found into Earlier.
 func (f Facts) AsOf() string {
-	if o := f.Intent.Asked; o.AsOf != "" && o.Token == f.Intent.Token && (f.Ledger == nil || !f.Ledger.KnowsToken(o.Token)) {
+	if o := f.Plan.Intent.Asked; o.AsOf != "" && o.Token == f.Plan.Intent.Token && (f.State.Ledger == nil || !f.State.Ledger.KnowsToken(o.Token)) {
 		return o.AsOf
 	}
-	if f.Ledger == nil || f.Ledger.Last == nil || !f.Intent.Retry.For(f.Ledger.Last.Name) || f.Ledger.KnowsToken(retryToken(f.Ledger.Last.Name)) {
+	if f.State.Ledger == nil || f.State.Ledger.Last == nil || !f.Plan.Intent.Retry.For(f.State.Ledger.Last.Name) || f.State.Ledger.KnowsToken(retryToken(f.State.Ledger.Last.Name)) {
 		return ""
 	}
-	return f.Ledger.Last.Request.AsOf
+	return f.State.Ledger.Last.Request.AsOf
 }
 
 // CheckEarlier says why a run of the plan may not run again; empty: it may. Account and
 // target stay those of the plan as it stands: who may ask for a run may not choose
 // another account by it, and the claim holds the target that the plan has now.
 func (f Facts) CheckEarlier(r run.Run, j run.Journal) string {
-	was, is := plan.Account(r.Spec), plan.Account(f.Spec)
+	was, is := plan.Account(r.Spec), plan.Account(f.Plan.Spec)
 	switch {
-	case r.Plan != f.Name:
+	case r.Plan != f.Plan.Name:
 		return fmt.Sprintf("run %s is of plan %s", r.Name, r.Plan)
-	case r.PlanUID != f.UID:
+	case r.PlanUID != f.Plan.UID:
 		return fmt.Sprintf("run %s is of an earlier plan of that name, which was deleted", r.Name)
 	case !j.Phase.Ended():
 		return fmt.Sprintf("run %s has not ended", r.Name)
 	case was != is:
 		return fmt.Sprintf("run %s worked as ServiceAccount %s, and the plan now names %s: a rollback does not change the account", r.Name, was, is)
-	case said(r.Spec.Target) != said(f.Spec.Target):
-		return fmt.Sprintf("run %s was about %s, and the plan now is about %s: a rollback does not change the target", r.Name, said(r.Spec.Target), said(f.Spec.Target))
+	case said(r.Spec.Target) != said(f.Plan.Spec.Target):
+		return fmt.Sprintf("run %s was about %s, and the plan now is about %s: a rollback does not change the target", r.Name, said(r.Spec.Target), said(f.Plan.Spec.Target))
 	}
 	return ""
 }
@@ -68,7 +68,7 @@ func SpecAsOf(now, earlier plan.Spec) plan.Spec {
 // RunAsOf is the run of a claim that goes back to an earlier run: what that did, with the
 // templates and the watched object that it had.
 func (f Facts) RunAsOf(e ledger.Entry, earlier run.Run) run.Run {
-	f.Spec = SpecAsOf(f.Spec, earlier.Spec)
+	f.Plan.Spec = SpecAsOf(f.Plan.Spec, earlier.Spec)
 	r := f.NewRun(e, earlier.Templates)
 	r.Watched = earlier.Watched
 	return r
@@ -77,7 +77,7 @@ func (f Facts) RunAsOf(e ledger.Entry, earlier run.Run) run.Run {
 // goBack gives a request what it takes from the earlier run that it names. Where that may
 // not run again, the request ends without a run: it is not left to hold up the next one.
 func (d *decider) goBack(r *run.Request) bool {
-	e := d.f.Earlier
+	e := d.f.State.Earlier
 	switch {
 	case e == nil || e.Name != r.AsOf: // nobody has looked for it yet
 		d.waiting = "the rollback waits until run " + r.AsOf + " is looked for"
@@ -87,6 +87,6 @@ func (d *decider) goBack(r *run.Request) bool {
 		return true
 	}
 	d.write(d.out.Ledger.WithToken(r.Token).NotRun(d.f.NameOf(*r), *r, run.ReasonRefused, e.Refused, d.f.Now))
-	d.out.NotRun = e.Refused
+	d.out.Status.NotRun = e.Refused
 	return false
 }

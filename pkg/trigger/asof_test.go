@@ -18,7 +18,7 @@ import (
 func backTo(more ...edit) edit {
 	return func(f *trigger.Facts) {
 		token("a")(f)
-		f.Intent.Asked = intent.TriggerOptions{Token: "a", AsOf: "good"}
+		f.Plan.Intent.Asked = intent.TriggerOptions{Token: "a", AsOf: "good"}
 		for _, e := range more {
 			e(f)
 		}
@@ -32,11 +32,11 @@ func goodRun() (run.Run, run.Journal) {
 	return r, run.Journal{Phase: run.Succeeded}
 }
 
-func found(e trigger.Earlier) edit { return func(f *trigger.Facts) { f.Earlier = &e } }
+func found(e trigger.Earlier) edit { return func(f *trigger.Facts) { f.State.Earlier = &e } }
 
 func TestARollbackIsClaimedOnceItsRunIsFound(t *testing.T) {
 	r, _ := goodRun()
-	paused := func(f *trigger.Facts) { f.Intent.Pause.On = true }
+	paused := func(f *trigger.Facts) { f.Plan.Intent.Pause.On = true }
 	check(t, []decideCase{
 		{"found", coretest.Facts("01:00", backTo(found(trigger.Earlier{Name: "good", Run: r}))), []string{"claim token a"}},
 		{"not looked for yet", coretest.Facts("01:00", backTo()), nil},
@@ -66,16 +66,16 @@ func TestARefusedRollbackEndsWithoutARun(t *testing.T) {
 	if diff := cmp.Diff(want, d.Ledger.Recent); diff != "" {
 		t.Errorf("the ledger (-want +got):\n%s", diff)
 	}
-	if len(d.Claims) > 0 || len(d.Ledger.Open) > 0 || !d.Ledger.KnowsToken("a") || !d.Changed || d.NotRun != "it is gone" {
-		t.Errorf("claims %v, open %v, tokens %q, changed %v, not run %q", d.Claims, d.Ledger.Open, d.Ledger.Tokens, d.Changed, d.NotRun)
+	if len(d.Claims) > 0 || len(d.Ledger.Open) > 0 || !d.Ledger.KnowsToken("a") || !d.Changed || d.Status.NotRun != "it is gone" {
+		t.Errorf("claims %v, open %v, tokens %q, changed %v, not run %q", d.Claims, d.Ledger.Open, d.Ledger.Tokens, d.Changed, d.Status.NotRun)
 	}
 }
 
 func TestTheRetryOfARollbackIsOne(t *testing.T) {
 	r, _ := goodRun()
 	failed := func(f *trigger.Facts) {
-		f.Ledger.Last = &ledger.LastRun{Name: "back", Phase: run.Failed, Request: run.Request{Kind: run.ByToken, Token: "x", AsOf: "good"}}
-		f.Intent.Retry.Run = "back"
+		f.State.Ledger.Last = &ledger.LastRun{Name: "back", Phase: run.Failed, Request: run.Request{Kind: run.ByToken, Token: "x", AsOf: "good"}}
+		f.Plan.Intent.Retry.Run = "back"
 	}
 	f := coretest.Facts("01:00", failed)
 	if got := f.AsOf(); got != "good" {
@@ -84,12 +84,12 @@ func TestTheRetryOfARollbackIsOne(t *testing.T) {
 	if d := trigger.Decide(f); len(d.Claims) > 0 {
 		t.Errorf("without its run it claims %v", d.Claims)
 	}
-	f.Earlier = &trigger.Earlier{Name: "good", Run: r}
+	f.State.Earlier = &trigger.Earlier{Name: "good", Run: r}
 	d := trigger.Decide(f)
 	if len(d.Claims) != 1 || d.Claims[0].AsOf != "good" || d.Claims[0].Parameters["mode"] != "slow" {
 		t.Errorf("it claims %v", d.Claims)
 	}
-	if f.Ledger = &d.Ledger; f.AsOf() != "" {
+	if f.State.Ledger = &d.Ledger; f.AsOf() != "" {
 		t.Errorf("once claimed it looks for %q", f.AsOf())
 	}
 }
@@ -101,7 +101,7 @@ func TestWhichEarlierRunIsWanted(t *testing.T) {
 	}{
 		"a new token's":                         {coretest.Facts("01:00", backTo()), "good"},
 		"none of one that is handled":           {coretest.Facts("01:00", backTo(ledgerWith(func(l *ledger.Ledger) { *l = l.WithToken("a") }))), ""},
-		"none of options of another token":      {coretest.Facts("01:00", backTo(func(f *trigger.Facts) { f.Intent.Asked.Token = "b" })), ""},
+		"none of options of another token":      {coretest.Facts("01:00", backTo(func(f *trigger.Facts) { f.Plan.Intent.Asked.Token = "b" })), ""},
 		"none where nothing is asked":           {coretest.Facts("01:00"), ""},
 		"where the ledger is lost, the token's": {coretest.Facts("01:00", backTo(first)), "good"},
 	} {
@@ -129,14 +129,14 @@ func TestWhichRunsMayRunAgain(t *testing.T) {
 			"run good worked as ServiceAccount admin, and the plan now names maint-runner: a rollback does not change the account",
 		},
 		"one that names the usual account": {func(r *run.Run, _ *run.Journal, f *trigger.Facts) {
-			r.Spec.ServiceAccountName, f.Spec.ServiceAccountName = "maint-runner", ""
+			r.Spec.ServiceAccountName, f.Plan.Spec.ServiceAccountName = "maint-runner", ""
 		}, ""},
 		"one of another target": {
 			func(r *run.Run, _ *run.Journal, _ *trigger.Facts) { r.Spec.Target = target },
 			"run good was about apps/v1 Deployment/orders, and the plan now is about no target: a rollback does not change the target",
 		},
 		"one of the same target": {func(r *run.Run, _ *run.Journal, f *trigger.Facts) {
-			r.Spec.Target, f.Spec.Target = target, new(*target)
+			r.Spec.Target, f.Plan.Spec.Target = target, new(*target)
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,10 +158,10 @@ func TestARollbackKeepsTheRulesOfThePlanAsItStands(t *testing.T) {
 	r.Templates = map[string]plan.TemplateSpec{"hush": {}}
 	r.Watched = run.Body{"kind": "Secret"}
 	f := coretest.Facts("01:00")
-	f.Spec.RequiresApproval, f.Spec.Policies = true, []gates.PolicyRef{{Name: "night"}}
+	f.Plan.Spec.RequiresApproval, f.Plan.Spec.Policies = true, []gates.PolicyRef{{Name: "night"}}
 	request := run.Request{Kind: run.ByToken, Token: "a", AsOf: "good"}
 	got := f.RunAsOf(ledger.Entry{Run: "back", Request: &request}, r)
-	want := f.Spec
+	want := f.Plan.Spec
 	want.MaxDuration, want.RetryLimit, want.Steps, want.OnFailure, want.Finally = r.Spec.MaxDuration, 2, r.Spec.Steps, nil, r.Spec.Finally
 	if diff := cmp.Diff(want, got.Spec); diff != "" {
 		t.Errorf("the snapshot (-want +got):\n%s", diff)

@@ -21,13 +21,8 @@ type Facts struct {
 	Now          time.Time
 	LookingSince time.Time // since when the one who decides has been looking
 
-	Namespace, Name, UID string
-	CreatedAt, EditedAt  time.Time
-	Spec                 plan.Spec
-	Faults               document.Faults
-	Intent               intent.Intent
-	// ResumeSeen is when the intent to resume a run was first seen.
-	ResumeSeen time.Time
+	Plan  Plan
+	State State
 	// Pauses are the switches above the plan: its namespace's, the cluster's.
 	Pauses []schedule.Pause
 	Ready  Readiness
@@ -35,18 +30,33 @@ type Facts struct {
 	Gate       *schedule.Gate
 	ClockDoubt string // why the clock is not to be trusted; empty: it is
 	Target     *Target
-	Ledger     *ledger.Ledger // nil: the plan is seen for the first time
-	LedgerLost bool           // it was seen before, and its ledger is gone
-	Handled    string         // the last token that its status calls handled
 	Live       []ActiveRun
 	// Watched are the changes that ask for a run by a watch rule, in order.
 	Watched []watchrule.Observed
 	// Unwatched says why a watch rule sees nothing; the other triggers go on.
 	Unwatched string
-	// Earlier is the run that AsOf names; nil: there is none, or nobody has looked.
-	Earlier *Earlier
 	// NameOf names the run that answers a request.
 	NameOf func(run.Request) string
+}
+
+// Plan is the plan that is decided on, as its object says.
+type Plan struct {
+	Namespace, Name, UID string
+	CreatedAt, EditedAt  time.Time
+	Spec                 plan.Spec
+	Faults               document.Faults
+	Intent               intent.Intent
+}
+
+// State is what the agent has kept of a plan.
+type State struct {
+	// ResumeSeen is when the intent to resume a run was first seen.
+	ResumeSeen time.Time
+	Ledger     *ledger.Ledger // nil: the plan is seen for the first time
+	LedgerLost bool           // it was seen before, and its ledger is gone
+	Handled    string         // the last token that its status calls handled
+	// Earlier is the run that AsOf names; nil: there is none, or nobody has looked.
+	Earlier *Earlier
 }
 
 // Readiness says whether a run could start, apart from its time.
@@ -148,38 +158,43 @@ type Decision struct {
 	Replace   []string      // live runs that must give way
 	Supersede []string      // pending runs whose slot is overtaken by a newer one
 	Skip      *intent.Skip  // what is left of the skip, when some of it was used up
-	Phase     Phase
-	Message   string
-	Next      *schedule.Slot
-	NextGate  *run.ClosedGate   // closed when the next slot is to start; nil: it is open, or there is none
-	Returned  []string          // label keys that came back from the hands that applied them
-	Window    *schedule.Verdict // what the gate says; nil without one
-	Waiting   string            // what was asked for and cannot be claimed yet, and why
-	WaitsFor  string            // the run that this waits for; empty: none
-	Refused   string            // what was claimed and has no run yet, since the API server does not take it, and why
-	NotRun    string            // why a trigger was given up just now, which no run will answer
-	Ready     Readiness         // with what the gate adds
-	Wake      time.Time         // the next instant at which the answer may differ; zero: only on change
+	Status    Status
+	Returned  []string  // label keys that came back from the hands that applied them
+	Wake      time.Time // the next instant at which the answer may differ; zero: only on change
+}
+
+// Status is what is shown of a plan.
+type Status struct {
+	Phase    Phase
+	Message  string
+	Next     *schedule.Slot
+	NextGate *run.ClosedGate   // closed when the next slot is to start; nil: it is open, or there is none
+	Window   *schedule.Verdict // what the gate says; nil without one
+	Waiting  string            // what was asked for and cannot be claimed yet, and why
+	WaitsFor string            // the run that this waits for; empty: none
+	Refused  string            // what was claimed and has no run yet, since the API server does not take it, and why
+	NotRun   string            // why a trigger was given up just now, which no run will answer
+	Ready    Readiness         // with what the gate adds
 }
 
 // Decide says which requests become runs, which slots end without one, and when
 // to look again.
 func Decide(f Facts) Decision {
-	d := decider{f: f, out: Decision{Phase: PhaseIdle, Ready: f.Ready}}
-	if f.Ledger != nil {
-		d.out.Ledger = *f.Ledger
+	d := decider{f: f, out: Decision{Status: Status{Phase: PhaseIdle, Ready: f.Ready}}}
+	if f.State.Ledger != nil {
+		d.out.Ledger = *f.State.Ledger
 	}
-	if len(f.Faults) > 0 {
-		d.out.Phase, d.out.Message = PhaseInvalid, f.Faults[0].String()
+	if len(f.Plan.Faults) > 0 {
+		d.out.Status.Phase, d.out.Status.Message = PhaseInvalid, f.Plan.Faults[0].String()
 		return d.out
 	}
 	if f.ClockDoubt != "" {
-		d.out.Phase, d.out.Message, d.out.Wake = PhaseWaiting, f.ClockDoubt, f.Now.Add(30*time.Second)
+		d.out.Status.Phase, d.out.Status.Message, d.out.Wake = PhaseWaiting, f.ClockDoubt, f.Now.Add(30*time.Second)
 		return d.out
 	}
-	set, err := plan.ParseSchedules(f.Spec.Triggers.Schedules)
+	set, err := plan.ParseSchedules(f.Plan.Spec.Triggers.Schedules)
 	if err != nil { // a valid spec parses; this is the validator's fault, and doubt stops
-		d.out.Phase, d.out.Message = PhaseInvalid, err.Error()
+		d.out.Status.Phase, d.out.Status.Message = PhaseInvalid, err.Error()
 		return d.out
 	}
 	d.set = set
@@ -196,7 +211,7 @@ func Decide(f Facts) Decision {
 		d.watched()
 		d.token()
 		d.retry()
-	case d.f.Ready.ByPolicy && d.f.Intent.Asked.OutsideWindow && d.f.Intent.Asked.Token == d.f.Intent.Token:
+	case d.f.Ready.ByPolicy && d.f.Plan.Intent.Asked.OutsideWindow && d.f.Plan.Intent.Asked.Token == d.f.Plan.Intent.Token:
 		d.token()
 	}
 	d.slots()
@@ -219,15 +234,15 @@ func (d *decider) gate() {
 		return
 	}
 	v := d.f.Gate.Verdict(d.f.Now)
-	d.out.Window = &v
-	for _, t := range []*time.Time{v.Until, d.f.Intent.Stanza.Until, d.f.Intent.Bypass.Until} { // its reason changes, too
+	d.out.Status.Window = &v
+	for _, t := range []*time.Time{v.Until, d.f.Plan.Intent.Stanza.Until, d.f.Plan.Intent.Bypass.Until} { // its reason changes, too
 		if t != nil {
 			d.wakeAt(*t)
 		}
 	}
 	if !v.Ready && d.f.Ready.OK {
 		d.f.Ready = Readiness{Reason: run.ReasonNotReady, Message: v.Reason, ByPolicy: true}
-		d.out.Ready = d.f.Ready
+		d.out.Status.Ready = d.f.Ready
 	}
 }
 
@@ -244,18 +259,18 @@ func (d *decider) wakeAt(t time.Time) {
 // all. Where an earlier ledger is lost nothing before now is made up: doubt
 // stops maintenance. Of tokens, the status knows the last that was handled.
 func (d *decider) begin() {
-	if d.f.Ledger != nil {
+	if d.f.State.Ledger != nil {
 		d.notBeforeCreation()
 		return
 	}
-	l := ledger.Ledger{PlanUID: d.f.UID, Watermark: d.created().UTC(), Schedules: d.f.Spec.Triggers.Schedules, Created: !d.f.Spec.Triggers.OnCreate}
-	if d.f.LedgerLost {
+	l := ledger.Ledger{PlanUID: d.f.Plan.UID, Watermark: d.created().UTC(), Schedules: d.f.Plan.Spec.Triggers.Schedules, Created: !d.f.Plan.Spec.Triggers.OnCreate}
+	if d.f.State.LedgerLost {
 		l.Watermark, l.Created = d.f.Now.UTC(), true
 	}
-	switch token := d.f.Intent.Token; {
-	case d.f.LedgerLost && d.f.Handled != "": // another one came after the plan was seen: it is new
-		l = l.WithToken(d.f.Handled)
-	case !d.f.LedgerLost && token != "":
+	switch token := d.f.Plan.Intent.Token; {
+	case d.f.State.LedgerLost && d.f.State.Handled != "": // another one came after the plan was seen: it is new
+		l = l.WithToken(d.f.State.Handled)
+	case !d.f.State.LedgerLost && token != "":
 		l = l.WithToken(token)
 	}
 	for _, live := range d.f.Live { // they were claimed in the ledger that is lost
@@ -272,8 +287,8 @@ func (d *decider) begin() {
 func (d *decider) notBeforeCreation() {
 	l := d.out.Ledger
 	switch {
-	case l.Watermark.Before(d.f.CreatedAt):
-		l.Watermark = d.f.CreatedAt.UTC()
+	case l.Watermark.Before(d.f.Plan.CreatedAt):
+		l.Watermark = d.f.Plan.CreatedAt.UTC()
 	case l.Watermark.IsZero():
 		l.Watermark = d.created().UTC()
 	default:
@@ -285,10 +300,10 @@ func (d *decider) notBeforeCreation() {
 // created is when the plan came to be. Of one that does not say, as of a manifest that was never
 // written to a cluster, it is now: its slots would be counted from the year 1 on otherwise.
 func (d *decider) created() time.Time {
-	if d.f.CreatedAt.IsZero() {
+	if d.f.Plan.CreatedAt.IsZero() {
 		return d.f.Now
 	}
-	return d.f.CreatedAt
+	return d.f.Plan.CreatedAt
 }
 
 // edited ends the slots from before the last edit of the schedules, and lets the new ones begin
@@ -296,7 +311,7 @@ func (d *decider) created() time.Time {
 // nobody knows the old schedules; the present ones stand for them.
 func (d *decider) edited() {
 	l, until := d.out.Ledger, d.lastEdit()
-	switch same := sameSchedules(l.Schedules, d.f.Spec.Triggers.Schedules); {
+	switch same := sameSchedules(l.Schedules, d.f.Plan.Spec.Triggers.Schedules); {
 	case same && l.EditedUntil == nil:
 		return
 	case same: // what was edited since is something else
@@ -311,7 +326,7 @@ func (d *decider) edited() {
 		return
 	}
 	l = d.out.Ledger
-	l.Schedules, l.EditedUntil = d.f.Spec.Triggers.Schedules, nil
+	l.Schedules, l.EditedUntil = d.f.Plan.Spec.Triggers.Schedules, nil
 	d.write(l)
 }
 
@@ -336,7 +351,7 @@ func (d *decider) endEdited(old schedule.Set, until time.Time) bool {
 	return true
 }
 
-func (d *decider) lastEdit() time.Time { return d.past(d.f.EditedAt) }
+func (d *decider) lastEdit() time.Time { return d.past(d.f.Plan.EditedAt) }
 
 // past is an instant that is no time to come, whatever clock it was written by.
 func (d *decider) past(t time.Time) time.Time {
@@ -353,19 +368,19 @@ func (d *decider) usedNext() {
 	if !l.NextUsed {
 		return
 	}
-	if !d.f.Intent.Skip.Next {
+	if !d.f.Plan.Intent.Skip.Next {
 		l.NextUsed = false
 		d.write(l)
 		return
 	}
-	d.f.Intent.Skip.Next = false
-	d.out.Skip = &d.f.Intent.Skip
+	d.f.Plan.Intent.Skip.Next = false
+	d.out.Skip = &d.f.Plan.Intent.Skip
 }
 
 // acknowledged forgets what an ended run left, where somebody resumes that run since:
 // they know of it. Who resumed it before meant its suspend.
 func (d *decider) acknowledged() {
-	if run := d.f.Intent.Resume.Run; d.out.Ledger.LeftBy(run, d.f.ResumeSeen) {
+	if run := d.f.Plan.Intent.Resume.Run; d.out.Ledger.LeftBy(run, d.f.State.ResumeSeen) {
 		d.write(d.out.Ledger.Acknowledge(run))
 	}
 }
@@ -392,7 +407,7 @@ func slotsBetween(set schedule.Set, from, to time.Time) iter.Seq[schedule.Slot] 
 
 func (d *decider) request(s schedule.Slot) run.Request {
 	slot := s.At.UTC()
-	return run.Request{Kind: run.BySchedule, Slot: &slot, Local: s.Identity(), Schedule: s.Index, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun}
+	return run.Request{Kind: run.BySchedule, Slot: &slot, Local: s.Identity(), Schedule: s.Index, At: d.f.Now.UTC(), DryRun: d.f.Plan.Spec.DryRun}
 }
 
 // pausedAt says whether any switch holds at an instant.
@@ -428,7 +443,7 @@ func (d *decider) rememberPause() {
 }
 
 func (d *decider) switches() []schedule.Pause {
-	return append([]schedule.Pause{d.f.Intent.Pause}, d.f.Pauses...)
+	return append([]schedule.Pause{d.f.Plan.Intent.Pause}, d.f.Pauses...)
 }
 
 // mayClaim says whether a request other than a slot may become a run now; when
@@ -442,7 +457,7 @@ func (d *decider) mayClaim(what string) bool {
 		d.waiting = fmt.Sprintf("%s waits: %d runs are claimed", what, ledger.MaxOpen)
 		return false
 	}
-	if d.f.Spec.ConcurrencyPolicy == plan.Allow || d.f.Spec.ConcurrencyPolicy == plan.Replace {
+	if d.f.Plan.Spec.ConcurrencyPolicy == plan.Allow || d.f.Plan.Spec.ConcurrencyPolicy == plan.Replace {
 		return true
 	}
 	if name, busy := d.busyWith(time.Time{}); busy {
@@ -453,7 +468,7 @@ func (d *decider) mayClaim(what string) bool {
 }
 
 func (d *decider) waitFor(what, name string) {
-	d.waiting, d.out.WaitsFor = what+" waits for run "+name, name
+	d.waiting, d.out.Status.WaitsFor = what+" waits for run "+name, name
 }
 
 // busyWith names a live or claimed run that occupies the plan, and that began
@@ -475,7 +490,7 @@ func (d *decider) busyWith(after time.Time) (string, bool) {
 // claim writes a request's open entry. Under Replace, whoever is live gives way:
 // what runs, and the slots that wait. Other requests wait their turn.
 func (d *decider) claim(r run.Request) {
-	if d.f.Spec.ConcurrencyPolicy == plan.Replace {
+	if d.f.Plan.Spec.ConcurrencyPolicy == plan.Replace {
 		for _, l := range d.f.Live {
 			switch {
 			case l.Phase == run.Running:
@@ -503,17 +518,17 @@ func including(names []string, name string) []string {
 // creation claims the run of a plan that was just made, once. Where it is no
 // longer asked for before it came to it, it never comes.
 func (d *decider) creation() {
-	if l := d.out.Ledger; !l.Created && !d.f.Spec.Triggers.OnCreate {
+	if l := d.out.Ledger; !l.Created && !d.f.Plan.Spec.Triggers.OnCreate {
 		l.Created = true
 		d.write(l)
 	}
-	if d.out.Ledger.Created || d.f.Intent.Skip.HoldsLabels(d.f.Now) || !d.mayClaim("the run at creation") {
+	if d.out.Ledger.Created || d.f.Plan.Intent.Skip.HoldsLabels(d.f.Now) || !d.mayClaim("the run at creation") {
 		return
 	}
 	l := d.out.Ledger
 	l.Created = true
 	d.write(l)
-	d.claim(run.Request{Kind: run.ByCreation, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun})
+	d.claim(run.Request{Kind: run.ByCreation, At: d.f.Now.UTC(), DryRun: d.f.Plan.Spec.DryRun})
 }
 
 // labels claims each label on the target that is a request not yet claimed.
@@ -521,7 +536,7 @@ func (d *decider) labels() {
 	if d.f.Target == nil {
 		return
 	}
-	for _, key := range d.f.Spec.Triggers.Labels {
+	for _, key := range d.f.Plan.Spec.Triggers.Labels {
 		d.label(key)
 	}
 }
@@ -547,7 +562,7 @@ func (d *decider) label(key string) {
 		d.out.Returned = append(d.out.Returned, key)
 		return
 	}
-	if d.f.Intent.Skip.HoldsLabels(d.f.Now) {
+	if d.f.Plan.Intent.Skip.HoldsLabels(d.f.Now) {
 		d.waiting = "label " + key + " waits: skipped"
 		return
 	}
@@ -558,7 +573,7 @@ func (d *decider) label(key string) {
 	if !may {
 		return
 	}
-	r := run.Request{Kind: run.ByLabel, Label: key, Value: have.Value, Owner: have.Owner, TargetUID: d.f.Target.UID, Ordinal: number, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun}
+	r := run.Request{Kind: run.ByLabel, Label: key, Value: have.Value, Owner: have.Owner, TargetUID: d.f.Target.UID, Ordinal: number, At: d.f.Now.UTC(), DryRun: d.f.Plan.Spec.DryRun}
 	d.setLabel(key, ledger.LabelState{TargetUID: r.TargetUID, Claimed: number, Value: have.Value, Owner: have.Owner, Version: d.f.Target.Version, Earned: earned})
 	d.claim(r)
 }
@@ -616,16 +631,16 @@ func (d *decider) setLabel(key string, s ledger.LabelState) {
 
 // token claims a manual trigger whose token is new. It overrides skip, not pause.
 func (d *decider) token() {
-	token := d.f.Intent.Token
+	token := d.f.Plan.Intent.Token
 	if token == "" || d.out.Ledger.KnowsToken(token) || !d.mayClaim("the trigger") {
 		return
 	}
-	if d.f.Intent.Unclear {
+	if d.f.Plan.Intent.Unclear {
 		d.waiting = "the trigger waits: maint.dev/trigger-options is not understood"
 		return
 	}
-	r := run.Request{Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun, Actor: d.f.Intent.Actors["trigger"].Name, Verified: d.f.Intent.Actors["trigger"].Verified}
-	if o := d.f.Intent.Asked; o.Token == token {
+	r := run.Request{Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), DryRun: d.f.Plan.Spec.DryRun, Actor: d.f.Plan.Intent.Actors["trigger"].Name, Verified: d.f.Plan.Intent.Actors["trigger"].Verified}
+	if o := d.f.Plan.Intent.Asked; o.Token == token {
 		r.Reason, r.Parameters, r.OutsideWindow, r.AsOf = o.Reason, o.Parameters, o.OutsideWindow, o.AsOf
 		r.DryRun = r.DryRun || o.DryRun
 	}
@@ -639,7 +654,7 @@ func (d *decider) token() {
 // retry claims a new run of what the newest run failed at, when none lives. The
 // steps run anew from the first: what the failed run had done it has undone.
 func (d *decider) retry() {
-	name, last := d.f.Intent.Retry.Run, d.out.Ledger.Last
+	name, last := d.f.Plan.Intent.Retry.Run, d.out.Ledger.Last
 	if name == "" || last == nil || last.Name != name || last.Phase != run.Failed && last.Phase != run.Aborted {
 		return
 	}
@@ -653,7 +668,7 @@ func (d *decider) retry() {
 	}
 	r := run.Request{
 		Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), Reason: "retry of " + name, DryRun: last.Request.DryRun,
-		Parameters: last.Request.Parameters, Actor: d.f.Intent.Actors["retry"].Name, Verified: d.f.Intent.Actors["retry"].Verified, AsOf: last.Request.AsOf,
+		Parameters: last.Request.Parameters, Actor: d.f.Plan.Intent.Actors["retry"].Name, Verified: d.f.Plan.Intent.Actors["retry"].Verified, AsOf: last.Request.AsOf,
 	}
 	if r.AsOf != "" && !d.goBack(&r) { // what failed was a rollback: so is its retry
 		return

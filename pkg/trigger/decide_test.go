@@ -25,32 +25,32 @@ type edit = coretest.Edit
 func scheduled(crons ...string) edit {
 	return func(f *trigger.Facts) {
 		for _, c := range crons {
-			f.Spec.Triggers.Schedules = append(f.Spec.Triggers.Schedules, plan.Schedule{Cron: c})
+			f.Plan.Spec.Triggers.Schedules = append(f.Plan.Spec.Triggers.Schedules, plan.Schedule{Cron: c})
 		}
 	}
 }
 
 func policy(p plan.ConcurrencyPolicy) edit {
-	return func(f *trigger.Facts) { f.Spec.ConcurrencyPolicy = p }
+	return func(f *trigger.Facts) { f.Plan.Spec.ConcurrencyPolicy = p }
 }
 
-func catchUp(c plan.CatchUp) edit { return func(f *trigger.Facts) { f.Spec.CatchUp = c } }
+func catchUp(c plan.CatchUp) edit { return func(f *trigger.Facts) { f.Plan.Spec.CatchUp = c } }
 
 func deadline(d string) edit {
-	return func(f *trigger.Facts) { f.Spec.StartDeadline = coretest.Duration(d) }
+	return func(f *trigger.Facts) { f.Plan.Spec.StartDeadline = coretest.Duration(d) }
 }
 
 func lookingSince(t string) edit {
 	return func(f *trigger.Facts) { f.LookingSince = coretest.Clock(t) }
 }
 
-func token(t string) edit { return func(f *trigger.Facts) { f.Intent.Token = t } }
+func token(t string) edit { return func(f *trigger.Facts) { f.Plan.Intent.Token = t } }
 
 func ledgerWith(edit func(*ledger.Ledger)) edit {
-	return func(f *trigger.Facts) { edit(f.Ledger) }
+	return func(f *trigger.Facts) { edit(f.State.Ledger) }
 }
 
-func first(f *trigger.Facts) { f.Ledger = nil }
+func first(f *trigger.Facts) { f.State.Ledger = nil }
 
 // live is a run that has not ended, and its claim.
 func live(l trigger.ActiveRun) edit {
@@ -59,7 +59,7 @@ func live(l trigger.ActiveRun) edit {
 			l.Name = coretest.NameOf(l.Request)
 		}
 		f.Live = append(f.Live, l)
-		*f.Ledger = f.Ledger.Claim(l.Name, l.Request, "")
+		*f.State.Ledger = f.State.Ledger.Claim(l.Name, l.Request, "")
 	}
 }
 
@@ -75,9 +75,9 @@ func told(f trigger.Facts, d trigger.Decision) []string {
 		out = append(out, "claim "+short(c))
 	}
 	had := 0
-	if f.Ledger != nil {
-		had = len(f.Ledger.Recent)
-		if had > 0 && len(d.Ledger.Recent) >= had && d.Ledger.Recent[had-1].Count != f.Ledger.Recent[had-1].Count {
+	if f.State.Ledger != nil {
+		had = len(f.State.Ledger.Recent)
+		if had > 0 && len(d.Ledger.Recent) >= had && d.Ledger.Recent[had-1].Count != f.State.Ledger.Recent[had-1].Count {
 			had--
 		}
 	}
@@ -147,15 +147,15 @@ func check(t *testing.T, cases []decideCase) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Helper()
-			before := document.Clone(c.f.Ledger)
+			before := document.Clone(c.f.State.Ledger)
 			d := trigger.Decide(c.f)
 			if c.want == nil {
 				c.want = []string{}
 			}
 			if diff := cmp.Diff(c.want, told(c.f, d)); diff != "" {
-				t.Errorf("(-want +got)\n%s\n%s: %s", diff, d.Phase, d.Message)
+				t.Errorf("(-want +got)\n%s\n%s: %s", diff, d.Status.Phase, d.Status.Message)
 			}
-			if diff := cmp.Diff(before, c.f.Ledger, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(before, c.f.State.Ledger, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("the ledger that was given has changed: %s", diff)
 			}
 			lawful(t, c.f, d)
@@ -166,46 +166,46 @@ func check(t *testing.T, cases []decideCase) {
 // lawful is what every decision promises.
 func lawful(t *testing.T, f trigger.Facts, d trigger.Decision) {
 	t.Helper()
-	if f.Ledger != nil && d.Ledger.Watermark.Before(f.Ledger.Watermark) {
-		t.Errorf("the watermark goes back from %s to %s", f.Ledger.Watermark, d.Ledger.Watermark)
+	if f.State.Ledger != nil && d.Ledger.Watermark.Before(f.State.Ledger.Watermark) {
+		t.Errorf("the watermark goes back from %s to %s", f.State.Ledger.Watermark, d.Ledger.Watermark)
 	}
-	if f.Ledger != nil && d.Ledger.Watermark.After(f.Now) && !d.Ledger.Watermark.Equal(f.Ledger.Watermark) {
+	if f.State.Ledger != nil && d.Ledger.Watermark.After(f.Now) && !d.Ledger.Watermark.Equal(f.State.Ledger.Watermark) {
 		t.Errorf("the watermark passes now: %s", d.Ledger.Watermark)
 	}
 	if !d.Wake.IsZero() && !d.Wake.After(f.Now) {
 		t.Errorf("wakes at once, for ever: %s", d.Wake)
 	}
-	if f.Ledger != nil && !d.Changed && cmp.Diff(*f.Ledger, d.Ledger, cmpopts.EquateEmpty()) != "" {
+	if f.State.Ledger != nil && !d.Changed && cmp.Diff(*f.State.Ledger, d.Ledger, cmpopts.EquateEmpty()) != "" {
 		t.Error("the ledger changed, and nobody is told")
 	}
-	if d.Phase == "" || d.Message == "" {
-		t.Errorf("nothing to say: %q %q", d.Phase, d.Message)
+	if d.Status.Phase == "" || d.Status.Message == "" {
+		t.Errorf("nothing to say: %q %q", d.Status.Phase, d.Status.Message)
 	}
 	if len(d.Claims) > 0 && len(d.Ledger.Open) < len(d.Claims) {
 		t.Error("a claim without its entry")
 	}
 	for r, n := range d.Ledger.Totals {
-		if f.Ledger != nil && n < f.Ledger.Totals[r] {
+		if f.State.Ledger != nil && n < f.State.Ledger.Totals[r] {
 			t.Errorf("the total of %s shrinks", r)
 		}
 	}
 	// Deciding again on what was written decides nothing more.
-	if !d.Changed || f.Ledger == nil {
+	if !d.Changed || f.State.Ledger == nil {
 		return
 	}
 	again := f
-	again.Ledger = &d.Ledger
+	again.State.Ledger = &d.Ledger
 	for _, c := range d.Claims {
 		again.Live = append(slices.Clone(again.Live), trigger.ActiveRun{Name: coretest.NameOf(c), Phase: run.Pending, Request: c})
 	}
-	if twice := trigger.Decide(again); len(twice.Claims) > 0 && f.Spec.ConcurrencyPolicy != plan.Allow && f.Spec.ConcurrencyPolicy != plan.Replace {
+	if twice := trigger.Decide(again); len(twice.Claims) > 0 && f.Plan.Spec.ConcurrencyPolicy != plan.Allow && f.Plan.Spec.ConcurrencyPolicy != plan.Replace {
 		t.Errorf("claims more when asked again: %v", told(again, twice))
 	}
 }
 
 func TestOrderOfTheQuestions(t *testing.T) {
 	at2 := scheduled("0 2 * * *")
-	invalid := func(f *trigger.Facts) { f.Faults = document.Faults{{Path: "spec", Message: "is wrong"}} }
+	invalid := func(f *trigger.Facts) { f.Plan.Faults = document.Faults{{Path: "spec", Message: "is wrong"}} }
 	all := []edit{at2, token("t"), labelled("k", "v")}
 	more := func(edits ...edit) []edit { return append(slices.Clone(all), edits...) }
 	pause := coretest.Paused(schedule.Pause{On: true})
@@ -243,15 +243,17 @@ func TestSlotsAtTheirTime(t *testing.T) {
 		{"at most once for two schedules on one instant", coretest.Facts("02:00", scheduled("0 2 * * *", "0 */2 * * *")), []string{"claim slot 02:00"}},
 		{"no schedule, no slot", coretest.Facts("02:00"), nil},
 		{"a clock that went back", coretest.Facts("01:00", at2, ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("02:00") })), nil},
-		{"a plan's first look starts at its creation", coretest.Facts("02:00", at2, first, func(f *trigger.Facts) { f.CreatedAt, f.EditedAt = coretest.Clock("02:00"), coretest.Clock("02:00") }), nil},
+		{"a plan's first look starts at its creation", coretest.Facts("02:00", at2, first, func(f *trigger.Facts) {
+			f.Plan.CreatedAt, f.Plan.EditedAt = coretest.Clock("02:00"), coretest.Clock("02:00")
+		}), nil},
 		{"and sees what fell due since", coretest.Facts("02:30", at2, first), []string{"claim slot 02:00"}},
-		{"dry run", coretest.Facts("02:00", at2, func(f *trigger.Facts) { f.Spec.DryRun = true }), []string{"claim slot 02:00"}},
+		{"dry run", coretest.Facts("02:00", at2, func(f *trigger.Facts) { f.Plan.Spec.DryRun = true }), []string{"claim slot 02:00"}},
 	})
-	d := trigger.Decide(coretest.Facts("02:00", at2, func(f *trigger.Facts) { f.Spec.DryRun = true }))
+	d := trigger.Decide(coretest.Facts("02:00", at2, func(f *trigger.Facts) { f.Plan.Spec.DryRun = true }))
 	if !d.Claims[0].DryRun || !d.Ledger.Open[0].DryRun {
 		t.Error("a dry run is not marked")
 	}
-	d = trigger.Decide(coretest.Facts("09:00", at2, func(f *trigger.Facts) { f.Spec.DryRun = true }))
+	d = trigger.Decide(coretest.Facts("09:00", at2, func(f *trigger.Facts) { f.Plan.Spec.DryRun = true }))
 	if !d.Ledger.Recent[0].DryRun {
 		t.Error("a missed slot of a dry run is not marked")
 	}
@@ -259,9 +261,9 @@ func TestSlotsAtTheirTime(t *testing.T) {
 
 func TestJitterDelaysTheStartAndNotTheSlot(t *testing.T) {
 	jittered := func(f *trigger.Facts) {
-		f.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 2 * * *", Jitter: coretest.Duration("30m")}}
+		f.Plan.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 2 * * *", Jitter: coretest.Duration("30m")}}
 	}
-	start := trigger.StartsAt(coretest.Facts("02:00", jittered).Spec, "shop", "orders", coretest.Clock("02:00"), 0)
+	start := trigger.StartsAt(coretest.Facts("02:00", jittered).Plan.Spec, "shop", "orders", coretest.Clock("02:00"), 0)
 	if !start.After(coretest.Clock("02:00")) || !start.Before(coretest.Clock("02:30")) {
 		t.Fatal(start)
 	}
@@ -284,7 +286,7 @@ func TestConcurrency(t *testing.T) {
 		return live(trigger.ActiveRun{Name: "old", Phase: phase, Waiting: waiting, Request: run.Request{Kind: run.ByToken, Token: "old", At: coretest.Clock("01:30")}})
 	}
 	claimed := func(f *trigger.Facts) {
-		*f.Ledger = f.Ledger.Claim("lost", run.Request{Kind: run.ByToken, Token: "lost", At: coretest.Clock("01:30")}, "")
+		*f.State.Ledger = f.State.Ledger.Claim("lost", run.Request{Kind: run.ByToken, Token: "lost", At: coretest.Clock("01:30")}, "")
 	}
 	ended := func(from, to string) edit {
 		return ledgerWith(func(l *ledger.Ledger) {
@@ -389,17 +391,17 @@ func TestPause(t *testing.T) {
 		{"a pause that stands says itself what it holds", coretest.Facts("03:10", hourly, at("01:00"), was(nil), coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:30")})), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
 	})
 	d := trigger.Decide(coretest.Facts("01:30", hourly, at("01:00"), coretest.Paused(schedule.Pause{On: true, Until: coretest.On("05:00")}), above(schedule.Pause{On: true, Until: coretest.On("04:00")})))
-	if d.Phase != trigger.PhasePaused || !d.Changed || d.Ledger.Paused == nil || !d.Ledger.Paused.Until.Equal(coretest.Clock("05:00")) || !d.Wake.Equal(coretest.Clock("02:00")) {
-		t.Errorf("%s %v %s", d.Phase, d.Ledger.Paused, d.Wake)
+	if d.Status.Phase != trigger.PhasePaused || !d.Changed || d.Ledger.Paused == nil || !d.Ledger.Paused.Until.Equal(coretest.Clock("05:00")) || !d.Wake.Equal(coretest.Clock("02:00")) {
+		t.Errorf("%s %v %s", d.Status.Phase, d.Ledger.Paused, d.Wake)
 	}
-	if d.Next == nil || !d.Next.At.Equal(coretest.Clock("05:00")) {
-		t.Errorf("the next run of a plan paused until 05:00 is %v", d.Next)
+	if d.Status.Next == nil || !d.Status.Next.At.Equal(coretest.Clock("05:00")) {
+		t.Errorf("the next run of a plan paused until 05:00 is %v", d.Status.Next)
 	}
-	again := trigger.Decide(coretest.Facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.Ledger = &l }, coretest.Paused(schedule.Pause{On: true, Until: coretest.On("05:00")}), above(schedule.Pause{On: true, Until: coretest.On("04:00")})))
+	again := trigger.Decide(coretest.Facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.State.Ledger = &l }, coretest.Paused(schedule.Pause{On: true, Until: coretest.On("05:00")}), above(schedule.Pause{On: true, Until: coretest.On("04:00")})))
 	if again.Changed {
 		t.Error("a pause is written more than once")
 	}
-	resumed := trigger.Decide(coretest.Facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.Ledger = &l }))
+	resumed := trigger.Decide(coretest.Facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.State.Ledger = &l }))
 	if resumed.Ledger.Paused != nil || !resumed.Changed {
 		t.Error("a pause that is over is remembered")
 	}
@@ -413,18 +415,18 @@ func TestNotReady(t *testing.T) {
 		{"a newer one takes its place", coretest.Facts("02:00", hourly, deadline("3h"), coretest.NotReady("not-ready")), []string{"01:00 Missed(superseded)"}},
 		{"under all none does", coretest.Facts("02:00", hourly, deadline("3h"), catchUp(plan.CatchUpAll), coretest.NotReady("not-ready")), nil},
 		{"labels wait", coretest.Facts("01:00", labelled("k", "v"), coretest.NotReady("target")), nil},
-		{"creation waits", coretest.Facts("01:00", coretest.NotReady("target"), func(f *trigger.Facts) { f.Spec.Triggers.OnCreate, f.Ledger.Created = true, false }), nil},
+		{"creation waits", coretest.Facts("01:00", coretest.NotReady("target"), func(f *trigger.Facts) { f.Plan.Spec.Triggers.OnCreate, f.State.Ledger.Created = true, false }), nil},
 	})
 	f := coretest.Facts("01:00", hourly, coretest.NotReady("target"))
 	f.Ready.Again = coretest.Clock("01:00:30")
-	if d := trigger.Decide(f); !d.Wake.Equal(coretest.Clock("01:00:30")) || d.Phase != trigger.PhaseWaiting || !strings.Contains(d.Message, "not yet") {
-		t.Errorf("%s %s %s", d.Wake, d.Phase, d.Message)
+	if d := trigger.Decide(f); !d.Wake.Equal(coretest.Clock("01:00:30")) || d.Status.Phase != trigger.PhaseWaiting || !strings.Contains(d.Status.Message, "not yet") {
+		t.Errorf("%s %s %s", d.Wake, d.Status.Phase, d.Status.Message)
 	}
 }
 
 func TestEdits(t *testing.T) {
 	old := ledgerWith(func(l *ledger.Ledger) { l.Schedules = []plan.Schedule{{Cron: "0 * * * *"}} })
-	edited := func(t string) edit { return func(f *trigger.Facts) { f.EditedAt = coretest.Clock(t) } }
+	edited := func(t string) edit { return func(f *trigger.Facts) { f.Plan.EditedAt = coretest.Clock(t) } }
 	at := func(t string) edit { return ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock(t) }) }
 	check(t, []decideCase{
 		{"the old schedule's slots up to the edit are Missed, also when nobody looked", coretest.Facts("03:45", scheduled("30 * * * *"), old, at("01:00"), edited("03:15")), []string{"claim slot 03:30", "02:00 Missed(edited) ×2 to 03:00"}},
@@ -433,8 +435,8 @@ func TestEdits(t *testing.T) {
 		{"a schedule for a plan that had none", coretest.Facts("03:45", scheduled("30 * * * *"), at("01:00"), edited("03:15"), ledgerWith(func(l *ledger.Ledger) { l.Schedules = []plan.Schedule{} })), []string{"claim slot 03:30"}},
 		{"an edit of something else changes nothing", coretest.Facts("02:30", scheduled("0 * * * *"), at("01:00"), edited("02:10")), []string{"claim slot 02:00"}},
 		{"an edit of the jitter alone is none", coretest.Facts("02:10", at("01:00"), edited("02:05"), func(f *trigger.Facts) {
-			f.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 * * * *", Jitter: coretest.Duration("1s")}}
-			f.Ledger.Schedules = []plan.Schedule{{Cron: "0 * * * *"}}
+			f.Plan.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 * * * *", Jitter: coretest.Duration("1s")}}
+			f.State.Ledger.Schedules = []plan.Schedule{{Cron: "0 * * * *"}}
 		}), []string{"claim slot 02:00"}},
 		{"an edit from the future is one from now", coretest.Facts("02:10", scheduled("5 * * * *"), old, at("01:00"), edited("09:00")), []string{"02:00 Missed(edited)"}},
 		{"an edit seen after the watermark had passed it", coretest.Facts("02:10", scheduled("5 * * * *"), old, at("02:00"), edited("01:50")), []string{"claim slot 02:05"}},
@@ -446,10 +448,10 @@ func TestEdits(t *testing.T) {
 }
 
 func TestALostLedgerStartsNothing(t *testing.T) {
-	lost := func(f *trigger.Facts) { f.Ledger, f.LedgerLost = nil, true }
-	handled := func(token string) edit { return func(f *trigger.Facts) { f.Handled = token } }
+	lost := func(f *trigger.Facts) { f.State.Ledger, f.State.LedgerLost = nil, true }
+	handled := func(token string) edit { return func(f *trigger.Facts) { f.State.Handled = token } }
 	check(t, []decideCase{
-		{"neither slots, nor creation, nor a token that was handled", coretest.Facts("05:30", scheduled("0 * * * *"), lost, token("t"), handled("t"), func(f *trigger.Facts) { f.Spec.Triggers.OnCreate = true }), nil},
+		{"neither slots, nor creation, nor a token that was handled", coretest.Facts("05:30", scheduled("0 * * * *"), lost, token("t"), handled("t"), func(f *trigger.Facts) { f.Plan.Spec.Triggers.OnCreate = true }), nil},
 		{"a token that came after the one that was handled is new", coretest.Facts("05:30", lost, token("u"), handled("t")), []string{"claim token u"}},
 		{"so is one on a plan that had none when it was seen", coretest.Facts("05:30", lost, token("u")), []string{"claim token u"}},
 	})
@@ -489,8 +491,8 @@ func TestAClaimWhoseRunIsRefusedWaitsWithoutThePlan(t *testing.T) {
 		{"a run that was made after all is none of them", coretest.Facts("02:30", hourly, deadline("5m"), at("02:00"), claimed(coretest.SlotAt("02:00")), live(trigger.ActiveRun{Name: coretest.NameOf(coretest.SlotAt("02:00")), Request: coretest.SlotAt("02:00"), Phase: run.Running, StartedAt: coretest.On("02:01")})), nil},
 	})
 	d := trigger.Decide(coretest.Facts("20:00", claimed(asked)))
-	if want := "the trigger waits: the API server refuses its run: exceeded quota: few"; d.Refused != want || d.Waiting != want || d.Message != want || d.Phase != trigger.PhaseWaiting {
-		t.Errorf("%s: %q, %q", d.Phase, d.Message, d.Refused)
+	if want := "the trigger waits: the API server refuses its run: exceeded quota: few"; d.Status.Refused != want || d.Status.Waiting != want || d.Status.Message != want || d.Status.Phase != trigger.PhaseWaiting {
+		t.Errorf("%s: %q, %q", d.Status.Phase, d.Status.Message, d.Status.Refused)
 	}
 	if d = trigger.Decide(coretest.Facts("02:04", hourly, deadline("5m"), at("02:00"), claimed(coretest.SlotAt("02:00")))); !d.Wake.Equal(coretest.Clock("02:05").Add(time.Nanosecond)) {
 		t.Errorf("looks again at %s", d.Wake)
@@ -498,8 +500,8 @@ func TestAClaimWhoseRunIsRefusedWaitsWithoutThePlan(t *testing.T) {
 }
 
 func TestCreation(t *testing.T) {
-	onCreate := func(f *trigger.Facts) { f.Spec.Triggers.OnCreate = true }
-	pending := func(f *trigger.Facts) { f.Ledger.Created = false }
+	onCreate := func(f *trigger.Facts) { f.Plan.Spec.Triggers.OnCreate = true }
+	pending := func(f *trigger.Facts) { f.State.Ledger.Created = false }
 	check(t, []decideCase{
 		{"once, when first seen", coretest.Facts("01:00", first, onCreate), []string{"claim create"}},
 		{"not twice", coretest.Facts("01:00", onCreate), nil},
@@ -535,16 +537,16 @@ func TestTokens(t *testing.T) {
 		{"the 100th before asks nothing", coretest.Facts("01:00", token("t0"), knows(hundred...)), nil},
 		{"the 101st before is forgotten, and asks", coretest.Facts("01:00", token("a"), knows(append([]string{"a"}, hundred...)...)), []string{"claim token a"}},
 		{"skip does not hold it", coretest.Facts("01:00", token("a"), coretest.Skip(intent.Skip{All: true})), []string{"claim token a"}},
-		{"options that cannot be read hold it: they may say dry run", coretest.Facts("01:00", token("a"), func(f *trigger.Facts) { f.Intent.Unclear = true }), nil},
+		{"options that cannot be read hold it: they may say dry run", coretest.Facts("01:00", token("a"), func(f *trigger.Facts) { f.Plan.Intent.Unclear = true }), nil},
 	})
 	f := coretest.Facts("01:00", token("a"))
-	f.Intent.Asked = intent.TriggerOptions{Token: "a", Reason: "why", DryRun: true, OutsideWindow: true, Parameters: map[string]string{"x": "y"}}
-	f.Intent.Actors = map[string]intent.Actor{"trigger": {Name: "jane"}}
+	f.Plan.Intent.Asked = intent.TriggerOptions{Token: "a", Reason: "why", DryRun: true, OutsideWindow: true, Parameters: map[string]string{"x": "y"}}
+	f.Plan.Intent.Actors = map[string]intent.Actor{"trigger": {Name: "jane"}}
 	want := run.Request{Kind: run.ByToken, Token: "a", At: coretest.Clock("01:00"), Reason: "why", DryRun: true, OutsideWindow: true, Parameters: map[string]string{"x": "y"}, Actor: "jane"}
 	if diff := cmp.Diff(want, trigger.Decide(f).Claims[0]); diff != "" {
 		t.Error(diff)
 	}
-	f.Intent.Asked.Token = "b"
+	f.Plan.Intent.Asked.Token = "b"
 	want = run.Request{Kind: run.ByToken, Token: "a", At: coretest.Clock("01:00"), Actor: "jane"}
 	if diff := cmp.Diff(want, trigger.Decide(f).Claims[0]); diff != "" {
 		t.Errorf("options of another token: %s", diff)
@@ -553,11 +555,11 @@ func TestTokens(t *testing.T) {
 		t.Error("a token found at first sight is not recorded")
 	}
 	answered := ledgerWith(func(l *ledger.Ledger) { *l = l.WithToken("a") })
-	if d := trigger.Decide(coretest.Facts("01:00", token("a"), answered, coretest.NotReady("target"))); d.Waiting != "" {
-		t.Errorf("a trigger that was answered waits: %s", d.Waiting)
+	if d := trigger.Decide(coretest.Facts("01:00", token("a"), answered, coretest.NotReady("target"))); d.Status.Waiting != "" {
+		t.Errorf("a trigger that was answered waits: %s", d.Status.Waiting)
 	}
-	if d := trigger.Decide(coretest.Facts("01:00", token("b"), answered, coretest.NotReady("target"))); d.Waiting != "the trigger waits: not yet" {
-		t.Errorf("a trigger that nobody answered waits: %q", d.Waiting)
+	if d := trigger.Decide(coretest.Facts("01:00", token("b"), answered, coretest.NotReady("target"))); d.Status.Waiting != "the trigger waits: not yet" {
+		t.Errorf("a trigger that nobody answered waits: %q", d.Status.Waiting)
 	}
 }
 
@@ -565,14 +567,14 @@ func TestTokens(t *testing.T) {
 func labelled(key, value string) edit {
 	return func(f *trigger.Facts) {
 		onTarget("t")(f)
-		f.Spec.Triggers.Labels = append(f.Spec.Triggers.Labels, key)
+		f.Plan.Spec.Triggers.Labels = append(f.Plan.Spec.Triggers.Labels, key)
 		f.Target.Labels[key] = trigger.TargetLabel{Value: value}
 	}
 }
 
 func onTarget(uid string) edit {
 	return func(f *trigger.Facts) {
-		f.Spec.Target = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "orders"}
+		f.Plan.Spec.Target = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "orders"}
 		if f.Target == nil {
 			f.Target = &trigger.Target{Labels: map[string]trigger.TargetLabel{}, Handled: map[string]int64{}}
 		}
@@ -595,7 +597,7 @@ func TestLabels(t *testing.T) {
 	}
 	absent := func(f *trigger.Facts) {
 		onTarget("t")(f)
-		f.Spec.Triggers.Labels = []string{"k"}
+		f.Plan.Spec.Triggers.Labels = []string{"k"}
 	}
 	versioned := func(v uint64) edit { return func(f *trigger.Facts) { f.Target.Version = v } }
 	open := func(ordinal int64) edit {
@@ -604,7 +606,7 @@ func TestLabels(t *testing.T) {
 	check(t, []decideCase{
 		{"a label is a request", coretest.Facts("01:00", labelled("k", "v")), []string{"claim label k=v #1"}},
 		{"also one without a value", coretest.Facts("01:00", labelled("k", "")), []string{"claim label k= #1"}},
-		{"another label is none", coretest.Facts("01:00", labelled("k", "v"), func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"other"} }), nil},
+		{"another label is none", coretest.Facts("01:00", labelled("k", "v"), func(f *trigger.Facts) { f.Plan.Spec.Triggers.Labels = []string{"other"} }), nil},
 		{"two labels, one after the other", coretest.Facts("01:00", labelled("k", "v"), labelled("j", "w")), []string{"claim label k=v #1"}},
 		{"two labels, both where runs may overlap", coretest.Facts("01:00", policy(plan.Allow), labelled("k", "v"), labelled("j", "w")), []string{"claim label k=v #1", "claim label j=w #1"}},
 		{"the number goes on from the target's", coretest.Facts("01:00", labelled("k", "v"), handled(7)), []string{"claim label k=v #8"}},
@@ -627,7 +629,10 @@ func TestLabels(t *testing.T) {
 		{"a watch that has seen as much", coretest.Facts("01:00", labelled("k", "w"), versioned(7), knows(ledger.LabelState{Claimed: 1, Value: "v", Version: 7})), []string{"claim label k=w #2"}},
 		{"a target whose version is no number", coretest.Facts("01:00", labelled("k", "w"), versioned(0), knows(ledger.LabelState{Claimed: 1, Value: "v", Version: 7})), []string{"claim label k=w #2"}},
 		{"gone", coretest.Facts("01:00", absent, knows(ledger.LabelState{Claimed: 1, Value: "v"})), nil},
-		{"no target is seen", coretest.Facts("01:00", func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"k"}; f.Spec.Target = &plan.ObjectRef{} }), nil},
+		{"no target is seen", coretest.Facts("01:00", func(f *trigger.Facts) {
+			f.Plan.Spec.Triggers.Labels = []string{"k"}
+			f.Plan.Spec.Target = &plan.ObjectRef{}
+		}), nil},
 		{"skipped until: waits", coretest.Facts("01:00", labelled("k", "v"), coretest.Skip(intent.Skip{Until: coretest.On("02:00")})), nil},
 		{"skipped until: comes after", coretest.Facts("02:00", labelled("k", "v"), coretest.Skip(intent.Skip{Until: coretest.On("02:00")})), []string{"claim label k=v #1", "skip left: nothing"}},
 		{"paused: waits", coretest.Facts("01:00", labelled("k", "v"), coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:00")})), nil},
@@ -665,14 +670,14 @@ func TestALabelThatComesAndGoesComesToRest(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			led, runs, said, wakes := coretest.Facts("01:00").Ledger, 0, "", true
+			led, runs, said, wakes := coretest.Facts("01:00").State.Ledger, 0, "", true
 			for second := range minutes * 60 {
 				f := coretest.Facts("01:00", policy(plan.Allow), func(f *trigger.Facts) { change(f, second) })
-				f.Now, f.Ledger = f.Now.Add(time.Duration(second)*time.Second), led
+				f.Now, f.State.Ledger = f.Now.Add(time.Duration(second)*time.Second), led
 				d := trigger.Decide(f)
 				runs += len(d.Claims)
-				if d.Waiting != "" {
-					said, wakes = d.Waiting, wakes && d.Wake.After(f.Now)
+				if d.Status.Waiting != "" {
+					said, wakes = d.Status.Waiting, wakes && d.Wake.After(f.Now)
 				}
 				d.Ledger.Open = nil // each run ends at once
 				led = &d.Ledger
@@ -689,17 +694,17 @@ func TestALabelThatComesAndGoesComesToRest(t *testing.T) {
 
 // Many labels on one target share what the plan may have.
 func TestManyLabelsOfAPlanComeToRest(t *testing.T) {
-	led, runs, said := coretest.Facts("01:00").Ledger, 0, ""
+	led, runs, said := coretest.Facts("01:00").State.Ledger, 0, ""
 	for second := range 60 {
 		f := coretest.Facts("01:00", policy(plan.Allow))
 		for i := range 30 {
 			labelled(fmt.Sprint("k", i), fmt.Sprint(second))(&f)
 		}
-		f.Now, f.Ledger = f.Now.Add(time.Duration(second)*time.Second), led
+		f.Now, f.State.Ledger = f.Now.Add(time.Duration(second)*time.Second), led
 		d := trigger.Decide(f)
 		runs += len(d.Claims)
-		if d.Waiting != "" {
-			said = d.Waiting
+		if d.Status.Waiting != "" {
+			said = d.Status.Waiting
 		}
 		d.Ledger.Open = nil
 		led = &d.Ledger
@@ -715,7 +720,9 @@ func TestRetry(t *testing.T) {
 			l.Last = &ledger.LastRun{Name: name, Phase: phase, Request: run.Request{Parameters: map[string]string{"a": "b"}, DryRun: true}}
 		})
 	}
-	retry := func(name string) edit { return func(f *trigger.Facts) { f.Intent.Retry = intent.RunRef{Run: name} } }
+	retry := func(name string) edit {
+		return func(f *trigger.Facts) { f.Plan.Intent.Retry = intent.RunRef{Run: name} }
+	}
 	check(t, []decideCase{
 		{"of the newest failed run", coretest.Facts("01:00", last("r", run.Failed), retry("r")), []string{"claim token retry/r"}},
 		{"of the newest aborted run", coretest.Facts("01:00", last("r", run.Aborted), retry("r")), []string{"claim token retry/r"}},
@@ -735,12 +742,17 @@ func TestRetry(t *testing.T) {
 		f    trigger.Facts
 		want bool
 	}{
-		"taken up":         {func() trigger.Facts { f := coretest.Facts("01:00", retry("r")); l := d.Ledger; f.Ledger = &l; return f }(), true},
+		"taken up": {func() trigger.Facts {
+			f := coretest.Facts("01:00", retry("r"))
+			l := d.Ledger
+			f.State.Ledger = &l
+			return f
+		}(), true},
 		"means nothing":    {coretest.Facts("01:00", last("r", run.Succeeded), retry("r")), true},
 		"still to be done": {coretest.Facts("01:00", last("r", run.Failed), retry("r")), false},
 		"not asked":        {coretest.Facts("01:00", last("r", run.Failed)), false},
 	} {
-		if got := trigger.RetryHandled(*c.f.Ledger, c.f.Intent.Retry); got != c.want {
+		if got := trigger.RetryHandled(*c.f.State.Ledger, c.f.Plan.Intent.Retry); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -790,7 +802,7 @@ func TestPhases(t *testing.T) {
 	for want, f := range map[string]trigger.Facts{
 		"Idle: next run 2026-12-05T02:00:00Z UTC":                                                                coretest.Facts("01:30", hourly, at1),
 		"Idle: waits to be triggered: 'kubectl maint -n shop trigger orders'":                                    coretest.Facts("01:30"),
-		"Idle: waits for a trigger label on Deployment/orders":                                                   coretest.Facts("01:30", onTarget("t"), func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"k"} }),
+		"Idle: waits for a trigger label on Deployment/orders":                                                   coretest.Facts("01:30", onTarget("t"), func(f *trigger.Facts) { f.Plan.Spec.Triggers.Labels = []string{"k"} }),
 		"Running: a run begins (schedule)":                                                                       coretest.Facts("01:00", hourly),
 		"Running: a run begins (label:k)":                                                                        coretest.Facts("01:00", labelled("k", "v")),
 		"Running: run x is at work":                                                                              coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running})),
@@ -800,13 +812,13 @@ func TestPhases(t *testing.T) {
 		"Waiting: run x waits: lock; the trigger waits for run x":                                                coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock, Request: run.Request{At: coretest.Clock("00:30")}}), token("a")),
 		"Waiting: run x waits: lock":                                                                             coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock})),
 		"Waiting: run x waits for its window":                                                                    coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitWindow, Message: "waits for its window"})),
-		"Waiting: the trigger waits: maint.dev/trigger-options is not understood":                                coretest.Facts("01:00", token("a"), func(f *trigger.Facts) { f.Intent.Unclear = true }),
+		"Waiting: the trigger waits: maint.dev/trigger-options is not understood":                                coretest.Facts("01:00", token("a"), func(f *trigger.Facts) { f.Plan.Intent.Unclear = true }),
 		"Paused: paused until the annotation maint.dev/pause is removed ('kubectl maint -n shop resume orders')": coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true})),
 		"Paused: paused until 2026-12-05T02:00:00Z":                                                              coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:00")})),
 		"Paused: namespace shop is paused by jane: CHG-1": coretest.Facts("01:00", func(f *trigger.Facts) {
 			f.Pauses = []schedule.Pause{{On: true, Of: "namespace shop", By: " by jane: CHG-1"}}
 		}),
-		"Invalid: line 3: spec: is wrong":                       coretest.Facts("01:00", func(f *trigger.Facts) { f.Faults = document.Faults{{Line: 3, Path: "spec", Message: "is wrong"}} }),
+		"Invalid: line 3: spec: is wrong":                       coretest.Facts("01:00", func(f *trigger.Facts) { f.Plan.Faults = document.Faults{{Line: 3, Path: "spec", Message: "is wrong"}} }),
 		"Waiting: clocks differ":                                coretest.Facts("01:00", func(f *trigger.Facts) { f.ClockDoubt = "clocks differ" }),
 		"Waiting: the slot 2026-12-05T01:00:00Z waits: not yet": coretest.Facts("01:00", hourly, coretest.NotReady("target")),
 		"Idle: next run 2026-12-05T02:00:00Z UTC, outside of its window, which opens at 2026-12-05T22:00:00Z (policy night: outside of the windows)": coretest.Facts("01:30", hourly, at1, gated(t, night)),
@@ -815,7 +827,7 @@ func TestPhases(t *testing.T) {
 		"Waiting: not yet":                        coretest.Facts("00:30", hourly, coretest.NotReady("target")),
 	} {
 		d := trigger.Decide(f)
-		if got := string(d.Phase) + ": " + d.Message; got != want {
+		if got := string(d.Status.Phase) + ": " + d.Status.Message; got != want {
 			t.Errorf("%q, not %q", got, want)
 		}
 	}
@@ -828,7 +840,7 @@ func TestClaimsAreBounded(t *testing.T) {
 	if len(d.Ledger.Open) != ledger.MaxOpen || d.Claims[0].Kind != run.ByToken || d.Wake.IsZero() {
 		t.Errorf("%d claims, wakes at %s", len(d.Ledger.Open), d.Wake)
 	}
-	f.Ledger, f.Intent.Token = &d.Ledger, "t2"
+	f.State.Ledger, f.Plan.Intent.Token = &d.Ledger, "t2"
 	again := trigger.Decide(f)
 	if len(again.Claims) != 0 || again.Ledger.KnowsToken("t2") {
 		t.Errorf("%d more", len(again.Claims))
@@ -840,7 +852,7 @@ func TestClaimsAreBounded(t *testing.T) {
 func TestALedgerFromBeforeThePlanOwesNothing(t *testing.T) {
 	f := coretest.Facts("02:30", scheduled("0 * * * *"), lookingSince("02:30"), catchUp(plan.CatchUpAll), ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("00:00").AddDate(-1, 0, 0) }))
 	d := trigger.Decide(f)
-	if first := d.Ledger.Watermark; first.Before(f.CreatedAt) {
+	if first := d.Ledger.Watermark; first.Before(f.Plan.CreatedAt) {
 		t.Errorf("the watermark stays at %s", first)
 	}
 	slots := 0
@@ -859,10 +871,10 @@ func TestALookPassesSoManySlotsAndNoMore(t *testing.T) {
 	f := coretest.Facts("02:30", scheduled("* * * * *"), lookingSince("02:30"), catchUp(plan.CatchUpLatest), ledgerWith(func(l *ledger.Ledger) {
 		l.Watermark = coretest.Clock("02:30").Add(-month * time.Minute)
 	}))
-	f.CreatedAt = f.Ledger.Watermark
-	f.EditedAt = f.CreatedAt
+	f.Plan.CreatedAt = f.State.Ledger.Watermark
+	f.Plan.EditedAt = f.Plan.CreatedAt
 	for look := 1; ; look++ {
-		before := f.Ledger.Watermark
+		before := f.State.Ledger.Watermark
 		d := trigger.Decide(f)
 		passed := int(d.Ledger.Watermark.Sub(before) / time.Minute)
 		if over := d.Ledger.Watermark.Equal(coretest.Clock("02:30")); over {
@@ -881,7 +893,7 @@ func TestALookPassesSoManySlotsAndNoMore(t *testing.T) {
 		if passed != most || d.Wake.IsZero() || d.Wake.Sub(f.Now) > time.Second || len(d.Ledger.Open) > 0 || look > month {
 			t.Fatalf("look %d passed %d slots, the next is at %s, claimed %d", look, passed, d.Wake, len(d.Ledger.Open))
 		}
-		f.Ledger = &d.Ledger
+		f.State.Ledger = &d.Ledger
 		f.Now = d.Wake
 	}
 }
@@ -893,15 +905,15 @@ func TestAnEditAfterALongOutageEndsSoManySlotsInALook(t *testing.T) {
 	f := coretest.Facts("02:30", scheduled("0 * * * *"), lookingSince("02:30"), catchUp(plan.CatchUpAll), ledgerWith(func(l *ledger.Ledger) {
 		l.Watermark, l.Schedules = coretest.Clock("02:30").Add(-month*time.Minute), []plan.Schedule{{Cron: "* * * * *"}}
 	}))
-	f.CreatedAt, f.EditedAt = f.Ledger.Watermark, coretest.Clock("02:30")
+	f.Plan.CreatedAt, f.Plan.EditedAt = f.State.Ledger.Watermark, coretest.Clock("02:30")
 	for look := 1; ; look++ {
-		before := f.Ledger.Watermark
+		before := f.State.Ledger.Watermark
 		d := trigger.Decide(f)
 		if len(d.Claims) > 0 {
 			t.Fatalf("look %d claims %+v", look, d.Claims)
 		}
 		if len(d.Ledger.Schedules) == 1 && d.Ledger.Schedules[0].Cron == "0 * * * *" {
-			if n := d.Ledger.Totals[run.Missed]; look != month/most+1 || n != month || !d.Ledger.Watermark.Equal(f.EditedAt) || len(d.Ledger.Recent) != 1 || d.Ledger.Recent[0].Reason != run.ReasonEdited {
+			if n := d.Ledger.Totals[run.Missed]; look != month/most+1 || n != month || !d.Ledger.Watermark.Equal(f.Plan.EditedAt) || len(d.Ledger.Recent) != 1 || d.Ledger.Recent[0].Reason != run.ReasonEdited {
 				t.Errorf("%d slots in %d looks up to %s: %+v", n, look, d.Ledger.Watermark, d.Ledger.Recent)
 			}
 			return
@@ -909,7 +921,7 @@ func TestAnEditAfterALongOutageEndsSoManySlotsInALook(t *testing.T) {
 		if passed := int(d.Ledger.Watermark.Sub(before) / time.Minute); passed != most || d.Wake.IsZero() || d.Wake.Sub(f.Now) > time.Second || look > month {
 			t.Fatalf("look %d passed %d slots, the next is at %s", look, passed, d.Wake)
 		}
-		f.Ledger, f.Now = &d.Ledger, d.Wake
+		f.State.Ledger, f.Now = &d.Ledger, d.Wake
 	}
 }
 
@@ -925,15 +937,15 @@ func TestAPlanThatIsSeenLateCountsEachSlotBeforeItsEdit(t *testing.T) {
 		edited int64
 	}{
 		"nothing comes between":         {func(*trigger.Facts) {}, days*24*60 - 1, days*24*60 - hour},
-		"its managedFields are gone":    {func(f *trigger.Facts) { f.EditedAt = f.CreatedAt }, days*24*60 - 1, days*24*60 - hour},
-		"something else is edited":      {func(f *trigger.Facts) { f.EditedAt = f.Now }, days*24*60 - 1, days*24*60 - hour},
-		"its schedules are edited then": {func(f *trigger.Facts) { f.EditedAt, f.Spec.Triggers.Schedules = f.Now, hourly }, days * 24 * 60, days * 24 * 60},
-		"a ledger that somebody wrote":  {func(f *trigger.Facts) { f.Ledger.EditedUntil = new(f.Now.AddDate(1, 0, 0)) }, days * 24 * 60, days * 24 * 60},
+		"its managedFields are gone":    {func(f *trigger.Facts) { f.Plan.EditedAt = f.Plan.CreatedAt }, days*24*60 - 1, days*24*60 - hour},
+		"something else is edited":      {func(f *trigger.Facts) { f.Plan.EditedAt = f.Now }, days*24*60 - 1, days*24*60 - hour},
+		"its schedules are edited then": {func(f *trigger.Facts) { f.Plan.EditedAt, f.Plan.Spec.Triggers.Schedules = f.Now, hourly }, days * 24 * 60, days * 24 * 60},
+		"a ledger that somebody wrote":  {func(f *trigger.Facts) { f.State.Ledger.EditedUntil = new(f.Now.AddDate(1, 0, 0)) }, days * 24 * 60, days * 24 * 60},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := coretest.Facts("02:30", scheduled("* * * * *"), lookingSince("02:30"), first)
-			f.CreatedAt, f.EditedAt = f.Now.AddDate(0, 0, -days), f.Now.Add(-hour*time.Minute)
-			end, claims, last := f.Now, 0, f.CreatedAt
+			f.Plan.CreatedAt, f.Plan.EditedAt = f.Now.AddDate(0, 0, -days), f.Now.Add(-hour*time.Minute)
+			end, claims, last := f.Now, 0, f.Plan.CreatedAt
 			var d trigger.Decision
 			for look := 1; last.Before(end); look++ {
 				d = trigger.Decide(f)
@@ -945,7 +957,7 @@ func TestAPlanThatIsSeenLateCountsEachSlotBeforeItsEdit(t *testing.T) {
 					t.Fatalf("look %d is at %s, and the next at %s", look, d.Ledger.Watermark, d.Wake)
 				}
 				last, claims = d.Ledger.Watermark, claims+len(d.Claims)
-				f.Ledger, f.Now = &d.Ledger, d.Wake
+				f.State.Ledger, f.Now = &d.Ledger, d.Wake
 				if look == 1 {
 					if passed != most {
 						t.Fatalf("the first look passed %d slots", passed)
@@ -987,8 +999,8 @@ func TestTheNewestRunnableSlotIsFoundBehindManyThatAreNot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := coretest.Facts("02:30", scheduled("* * * * *"), deadline("720h"), catchUp(plan.CatchUpLatest), c.in)
 			f.Now, f.LookingSince = now, now
-			f.CreatedAt = now.AddDate(0, 0, -20)
-			f.EditedAt, f.Ledger.Watermark = f.CreatedAt, f.CreatedAt
+			f.Plan.CreatedAt = now.AddDate(0, 0, -20)
+			f.Plan.EditedAt, f.State.Ledger.Watermark = f.Plan.CreatedAt, f.Plan.CreatedAt
 			var got time.Time
 			claims := 0
 			for range 3 { // looks, each of which passes so many slots
@@ -996,7 +1008,7 @@ func TestTheNewestRunnableSlotIsFoundBehindManyThatAreNot(t *testing.T) {
 				if claims += len(d.Claims); len(d.Claims) > 0 {
 					got = *d.Claims[0].Slot
 				}
-				f.Ledger = &d.Ledger
+				f.State.Ledger = &d.Ledger
 			}
 			if !got.Equal(c.want) || claims > 1 {
 				t.Errorf("%d runs, of %s, want that of %s", claims, got, c.want)
@@ -1013,8 +1025,8 @@ func TestTheNewestRunnableSlotIsFoundBehindManyThatASkipNames(t *testing.T) {
 		skip.Slots = append(skip.Slots, coretest.Clock("02:30").Add(-time.Duration(i)*time.Minute))
 	}
 	f := coretest.Facts("02:30", scheduled("* * * * *"), deadline("720h"), lookingSince("02:30"), catchUp(plan.CatchUpLatest), coretest.Skip(skip))
-	f.CreatedAt = f.Now.Add(-(named + 2) * time.Minute)
-	f.EditedAt, f.Ledger.Watermark = f.CreatedAt, f.CreatedAt
+	f.Plan.CreatedAt = f.Now.Add(-(named + 2) * time.Minute)
+	f.Plan.EditedAt, f.State.Ledger.Watermark = f.Plan.CreatedAt, f.Plan.CreatedAt
 	d := trigger.Decide(f)
 	if want := f.Now.Add(-named * time.Minute); len(d.Claims) != 1 || !d.Claims[0].Slot.Equal(want) || d.Ledger.Recent[0].Reason != run.ReasonSuperseded || d.Ledger.Recent[0].Count > 1 {
 		t.Errorf("claimed %+v, want the slot of %s: %+v", d.Claims, want, d.Ledger.Recent)
@@ -1025,7 +1037,7 @@ func TestTheNewestRunnableSlotIsFoundBehindManyThatASkipNames(t *testing.T) {
 // through all slots since the year 1.
 func TestAPlanWithoutACreationBeginsNow(t *testing.T) {
 	unborn := func(f *trigger.Facts) {
-		f.CreatedAt, f.LookingSince, f.EditedAt = time.Time{}, time.Time{}, time.Time{}
+		f.Plan.CreatedAt, f.LookingSince, f.Plan.EditedAt = time.Time{}, time.Time{}, time.Time{}
 	}
 	for name, edits := range map[string][]edit{
 		"that is seen for the first time":     {scheduled("* * * * *"), first, unborn},
@@ -1034,8 +1046,8 @@ func TestAPlanWithoutACreationBeginsNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := coretest.Facts("03:00", edits...)
 			d := trigger.Decide(f)
-			if !d.Ledger.Watermark.Equal(f.Now) || len(told(f, d)) > 0 || d.Next == nil || !d.Next.At.Equal(f.Now.Add(time.Minute)) {
-				t.Errorf("watermark %s, %q, next %v", d.Ledger.Watermark, told(f, d), d.Next)
+			if !d.Ledger.Watermark.Equal(f.Now) || len(told(f, d)) > 0 || d.Status.Next == nil || !d.Status.Next.At.Equal(f.Now.Add(time.Minute)) {
+				t.Errorf("watermark %s, %q, next %v", d.Ledger.Watermark, told(f, d), d.Status.Next)
 			}
 		})
 	}

@@ -26,8 +26,8 @@ func Unstarted(l ledger.Ledger, live []ActiveRun) []ledger.Entry {
 // names. The object whose change asked for it is for the caller to add.
 func (f Facts) NewRun(e ledger.Entry, templates map[string]plan.TemplateSpec) run.Run {
 	r := run.Run{
-		APIVersion: document.APIVersion, Kind: "Run", Name: e.Run, Namespace: f.Namespace, Plan: f.Name, PlanUID: f.UID,
-		Request: *e.Request, TargetUID: e.TargetUID, Spec: f.Spec, Templates: templates,
+		APIVersion: document.APIVersion, Kind: "Run", Name: e.Run, Namespace: f.Plan.Namespace, Plan: f.Plan.Name, PlanUID: f.Plan.UID,
+		Request: *e.Request, TargetUID: e.TargetUID, Spec: f.Plan.Spec, Templates: templates,
 	}
 	r.Request.Body = nil // it stands in Watched
 	return r

@@ -40,7 +40,7 @@ func TestANewRunIsThePlanAsItIsNow(t *testing.T) {
 	got := f.NewRun(ledger.Entry{Run: "orders-1", Request: &request, TargetUID: "target"}, templates)
 	want := run.Run{
 		APIVersion: "maint.dev/v1alpha1", Kind: "Run", Name: "orders-1", Namespace: "shop", Plan: "orders", PlanUID: "uid",
-		Request: run.Request{Kind: run.ByWatch, Rule: "r"}, TargetUID: "target", Spec: f.Spec, Templates: templates,
+		Request: run.Request{Kind: run.ByWatch, Rule: "r"}, TargetUID: "target", Spec: f.Plan.Spec, Templates: templates,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -65,8 +65,8 @@ func (d *decider) supersedeRefused() {
 // sayRefused says of the oldest such claim what it waits for.
 func (d *decider) sayRefused() {
 	for _, e := range d.refused() {
-		d.out.Refused = asking(*e.Request) + " waits: the API server refuses its run: " + e.Refused
-		d.waiting = d.out.Refused
+		d.out.Status.Refused = asking(*e.Request) + " waits: the API server refuses its run: " + e.Refused
+		d.waiting = d.out.Status.Refused
 		return
 	}
 }

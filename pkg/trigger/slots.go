@@ -62,7 +62,7 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 	switch {
 	case !d.f.Ready.OK && late:
 		return run.Missed, d.f.Ready.Reason, false, false
-	case !d.f.Ready.OK && older && d.f.Spec.CatchUp == plan.CatchUpLatest:
+	case !d.f.Ready.OK && older && d.f.Plan.Spec.CatchUp == plan.CatchUpLatest:
 		return run.Missed, run.ReasonSuperseded, false, false
 	case !d.f.Ready.OK:
 		return "", "", false, true
@@ -73,9 +73,9 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 	case d.skips(slot.At):
 		d.useNext()
 		return run.Skipped, run.ReasonSkip, false, false
-	case d.f.Spec.CatchUp == plan.CatchUpNone && slot.At.Before(d.f.LookingSince):
+	case d.f.Plan.Spec.CatchUp == plan.CatchUpNone && slot.At.Before(d.f.LookingSince):
 		return run.Missed, run.ReasonCatchUp, false, false
-	case d.f.Spec.CatchUp != plan.CatchUpAll && older && !d.queued(slot):
+	case d.f.Plan.Spec.CatchUp != plan.CatchUpAll && older && !d.queued(slot):
 		return run.Missed, run.ReasonSuperseded, false, false
 	case late:
 		return run.Missed, run.ReasonDeadline, false, false
@@ -90,7 +90,7 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 // to where all that came before is too late, or paused, or skipped. It passes no more than the
 // minutes of the longest jitter, the slots that a skip names, and one for each run.
 func (d *decider) newestRunnable() time.Time {
-	tooOld := d.f.Now.Add(-d.f.Spec.StartDeadline.Or(plan.DefaultStartDeadline) - maxJitter - time.Second)
+	tooOld := d.f.Now.Add(-d.f.Plan.Spec.StartDeadline.Or(plan.DefaultStartDeadline) - maxJitter - time.Second)
 	slot, due := d.set.Last(d.f.Now)
 	for {
 		if !due || !slot.At.After(d.out.Ledger.Watermark) || slot.At.Before(tooOld) || d.nothingBefore(slot.At) {
@@ -100,7 +100,7 @@ func (d *decider) newestRunnable() time.Time {
 		switch {
 		case busy: // so was every slot since the run began
 			slot, due = d.set.Last(since.Add(-time.Nanosecond))
-		case d.f.Now.Before(d.tooLateAt(slot)) && (d.f.Intent.Skip.Next || !d.skips(slot.At)):
+		case d.f.Now.Before(d.tooLateAt(slot)) && (d.f.Plan.Intent.Skip.Next || !d.skips(slot.At)):
 			return slot.At
 		default:
 			slot, due = d.set.Last(slot.At.Add(-time.Second))
@@ -113,7 +113,7 @@ func (d *decider) newestRunnable() time.Time {
 func (d *decider) nothingBefore(slot time.Time) bool {
 	skip := d.skip()
 	skipped := skip.All || skip.Until != nil && slot.Before(*skip.Until)
-	return d.pausedSlot(slot) || skipped && !d.f.Intent.Skip.Next
+	return d.pausedSlot(slot) || skipped && !d.f.Plan.Intent.Skip.Next
 }
 
 // maxSlots is how many due slots one look passes, and maxJitter the longest jitter that a
@@ -131,13 +131,13 @@ func (d *decider) skip() intent.Skip {
 	if d.out.Skip != nil {
 		return *d.out.Skip
 	}
-	return d.f.Intent.Skip
+	return d.f.Plan.Intent.Skip
 }
 
 // useNext takes a skip of the next slot away: it has met its slot.
 func (d *decider) useNext() {
-	if d.f.Intent.Skip.Next && d.out.Skip == nil {
-		left := d.f.Intent.Skip
+	if d.f.Plan.Intent.Skip.Next && d.out.Skip == nil {
+		left := d.f.Plan.Intent.Skip
 		left.Next = false
 		d.out.Skip = &left
 		l := d.out.Ledger
@@ -149,7 +149,7 @@ func (d *decider) useNext() {
 // busySince says whether, under Forbid, a run lived when the slot fell due, one that still
 // does or one that has ended since, and since when it did.
 func (d *decider) busySince(slot time.Time) (since time.Time, busy bool) {
-	if d.f.Spec.ConcurrencyPolicy != plan.Forbid && d.f.Spec.ConcurrencyPolicy != "" {
+	if d.f.Plan.Spec.ConcurrencyPolicy != plan.Forbid && d.f.Plan.Spec.ConcurrencyPolicy != "" {
 		return time.Time{}, false
 	}
 	for _, l := range d.f.Live {
@@ -173,7 +173,7 @@ func (d *decider) busyAt(slot time.Time) bool {
 // queued says whether a slot fell due before our eyes under Queue: then it waits
 // its turn, and no newer one takes its place.
 func (d *decider) queued(slot schedule.Slot) bool {
-	return d.f.Spec.ConcurrencyPolicy == plan.Queue && !slot.At.Before(d.f.LookingSince)
+	return d.f.Plan.Spec.ConcurrencyPolicy == plan.Queue && !slot.At.Before(d.f.LookingSince)
 }
 
 // mustQueue says whether an overdue slot has to wait for the run before it. What
@@ -181,7 +181,7 @@ func (d *decider) queued(slot schedule.Slot) bool {
 // after the other all the same.
 func (d *decider) mustQueue(slot schedule.Slot) bool {
 	after := time.Time{}
-	switch d.f.Spec.ConcurrencyPolicy {
+	switch d.f.Plan.Spec.ConcurrencyPolicy {
 	case plan.Allow:
 		return d.occupying() >= ledger.MaxOpen
 	case plan.Replace:
@@ -206,7 +206,7 @@ func (d *decider) supersedePending() {
 
 // tooLateAt is the first instant at which a slot may no longer start.
 func (d *decider) tooLateAt(slot schedule.Slot) time.Time {
-	return StartsAt(d.f.Spec, d.f.Namespace, d.f.Name, slot.At, slot.Index).Add(d.f.Spec.StartDeadline.Or(plan.DefaultStartDeadline) + time.Nanosecond)
+	return StartsAt(d.f.Plan.Spec, d.f.Plan.Namespace, d.f.Plan.Name, slot.At, slot.Index).Add(d.f.Plan.Spec.StartDeadline.Or(plan.DefaultStartDeadline) + time.Nanosecond)
 }
 
 // StartsAt is when the run of a slot starts: the slot and its jitter, which is
@@ -229,7 +229,7 @@ func (d *decider) finish() {
 			d.wakeAt(*s.Until)
 		}
 	}
-	if until := d.f.Intent.Skip.Until; until != nil {
+	if until := d.f.Plan.Intent.Skip.Until; until != nil {
 		d.wakeAt(*until)
 	}
 	d.wakeAt(d.f.Ready.Again)
@@ -237,16 +237,16 @@ func (d *decider) finish() {
 		d.wakeAt(d.f.Now.Add(30 * time.Second))
 	}
 	d.sayRefused()
-	d.out.Waiting = d.waiting
-	if d.f.Intent.Token != "" && !d.out.Ledger.KnowsToken(d.f.Intent.Token) && d.out.Waiting == "" {
-		d.out.Waiting = "the trigger waits: " + d.f.Ready.Message
+	d.out.Status.Waiting = d.waiting
+	if d.f.Plan.Intent.Token != "" && !d.out.Ledger.KnowsToken(d.f.Plan.Intent.Token) && d.out.Status.Waiting == "" {
+		d.out.Status.Waiting = "the trigger waits: " + d.f.Ready.Message
 	}
-	d.out.Phase, d.out.Message = d.phase()
+	d.out.Status.Phase, d.out.Status.Message = d.phase()
 }
 
 func (d *decider) phase() (Phase, string) {
 	behind := "" // what was asked for meanwhile
-	if d.out.WaitsFor != "" {
+	if d.out.Status.WaitsFor != "" {
 		behind = "; " + d.waiting
 	}
 	for _, l := range d.f.Live {
@@ -272,27 +272,27 @@ func (d *decider) phase() (Phase, string) {
 		return PhaseWaiting, d.f.Ready.Message
 	case d.f.Unwatched != "":
 		return PhaseWaiting, d.f.Unwatched
-	case d.out.Next != nil:
+	case d.out.Status.Next != nil:
 		return PhaseIdle, d.nextRun()
-	case len(d.f.Spec.Triggers.Labels) > 0:
-		return PhaseIdle, "waits for a trigger label on " + d.f.Spec.TargetSaid()
-	case len(d.f.Spec.Triggers.Watch) > 0:
-		return PhaseIdle, "waits for a change of " + d.f.Spec.Triggers.Watch[0].String()
+	case len(d.f.Plan.Spec.Triggers.Labels) > 0:
+		return PhaseIdle, "waits for a trigger label on " + d.f.Plan.Spec.TargetSaid()
+	case len(d.f.Plan.Spec.Triggers.Watch) > 0:
+		return PhaseIdle, "waits for a change of " + d.f.Plan.Spec.Triggers.Watch[0].String()
 	}
-	return PhaseIdle, "waits to be triggered: " + intent.Command(d.f.Namespace, "trigger", d.f.Name)
+	return PhaseIdle, "waits to be triggered: " + intent.Command(d.f.Plan.Namespace, "trigger", d.f.Plan.Name)
 }
 
 func (d *decider) nextRun() string {
-	text := "next run " + d.out.Next.Wall + " " + d.out.Next.Zone
-	if d.out.NextGate != nil {
-		text += ", " + cut(d.out.NextGate.Then(func(t time.Time) string { return t.UTC().Format(time.RFC3339) }))
+	text := "next run " + d.out.Status.Next.Wall + " " + d.out.Status.Next.Zone
+	if d.out.Status.NextGate != nil {
+		text += ", " + cut(d.out.Status.NextGate.Then(func(t time.Time) string { return t.UTC().Format(time.RFC3339) }))
 	}
 	return text
 }
 
 func (d *decider) pauseMessage() string {
-	if own := d.f.Intent.Pause; own.Holds(d.f.Now) && own.Until == nil {
-		return "paused until the annotation maint.dev/pause is removed (" + intent.Command(d.f.Namespace, "resume", d.f.Name) + ")" + cut(own.By)
+	if own := d.f.Plan.Intent.Pause; own.Holds(d.f.Now) && own.Until == nil {
+		return "paused until the annotation maint.dev/pause is removed (" + intent.Command(d.f.Plan.Namespace, "resume", d.f.Plan.Name) + ")" + cut(own.By)
 	}
 	for _, s := range d.switches() {
 		if s.Holds(d.f.Now) {
@@ -329,7 +329,7 @@ func (d *decider) nextSlot() {
 	if d.out.Ledger.Watermark.After(from) {
 		from = d.out.Ledger.Watermark
 	}
-	next := d.f.Intent.Skip.Next && d.out.Skip == nil
+	next := d.f.Plan.Intent.Skip.Next && d.out.Skip == nil
 	for i := range 1000 { // bounded: a skip of thousands of slots shows none
 		slot, ok := d.set.Next(from)
 		if !ok {
@@ -339,8 +339,8 @@ func (d *decider) nextSlot() {
 			d.wakeAt(slot.At)
 		}
 		if !d.skipsLater(slot.At, &next) && !d.pausedAt(slot.At) {
-			d.out.Next = &slot
-			d.out.NextGate = run.ClosedFor(d.f.Gate, "", intent.Bypass{}, StartsAt(d.f.Spec, d.f.Namespace, d.f.Name, slot.At, slot.Index))
+			d.out.Status.Next = &slot
+			d.out.Status.NextGate = run.ClosedFor(d.f.Gate, "", intent.Bypass{}, StartsAt(d.f.Plan.Spec, d.f.Plan.Namespace, d.f.Plan.Name, slot.At, slot.Index))
 			return
 		}
 		from = slot.At
@@ -348,7 +348,7 @@ func (d *decider) nextSlot() {
 }
 
 func (d *decider) skipsLater(slot time.Time, next *bool) bool {
-	skip := d.f.Intent.Skip
+	skip := d.f.Plan.Intent.Skip
 	skip.Next = false
 	if skip.Covers(slot) {
 		return true

@@ -16,7 +16,7 @@ import (
 func (d *decider) watched() {
 	for _, o := range d.f.Watched {
 		what := "the change of " + o.Kind + "/" + o.Name
-		if d.f.Intent.Skip.HoldsLabels(d.f.Now) {
+		if d.f.Plan.Intent.Skip.HoldsLabels(d.f.Now) {
 			d.waiting = what + " waits: skipped"
 			return
 		}
@@ -47,7 +47,7 @@ func (d *decider) pacedPlan(what string) bool {
 	paced, again, may := d.out.Ledger.Pace(d.f.Now)
 	if !may {
 		d.waiting = fmt.Sprintf("%s waits until %s: labels and watched changes of this plan have had %d runs one after another; from here on they have one in %s", what, again.UTC().Format(time.RFC3339), ledger.PlanBurst, ledger.PlanPeriod)
-		if len(d.f.Spec.Triggers.Watch) > 0 {
+		if len(d.f.Plan.Spec.Triggers.Watch) > 0 {
 			d.waiting += ". Plans that watch what each other makes never end by themselves"
 		}
 		d.wakeAt(again)
@@ -61,7 +61,7 @@ func (d *decider) pacedPlan(what string) bool {
 func watchRequest(o watchrule.Observed, f Facts) run.Request {
 	return run.Request{
 		Kind: run.ByWatch, Rule: o.Rule, APIVersion: o.APIVersion, ObjectKind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
-		Event: o.Event, Ordinal: o.Mark.Ordinal, Body: o.Body, At: f.Now.UTC(), DryRun: f.Spec.DryRun,
+		Event: o.Event, Ordinal: o.Mark.Ordinal, Body: o.Body, At: f.Now.UTC(), DryRun: f.Plan.Spec.DryRun,
 	}
 }
 

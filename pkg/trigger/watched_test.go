@@ -38,7 +38,7 @@ func TestChangesOfWatchedObjects(t *testing.T) {
 	}
 	// claimed is a claim whose run is not there yet.
 	claimed := func(r run.Request) edit {
-		return func(f *trigger.Facts) { *f.Ledger = f.Ledger.Claim("old", r, "") }
+		return func(f *trigger.Facts) { *f.State.Ledger = f.State.Ledger.Claim("old", r, "") }
 	}
 	tooMany := func(o *watchrule.Observed) {
 		o.Mark.Earned = coretest.Clock("01:00").Add(ledger.WatchBurst * ledger.WatchPeriod).Unix()
@@ -71,8 +71,8 @@ func TestChangesOfWatchedObjects(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if cut := min(len(c.why), len(d.Waiting)); d.Waiting[:cut] != c.why || (c.why == "") != (d.Waiting == "") {
-				t.Errorf("it waits: %q, want %q", d.Waiting, c.why)
+			if cut := min(len(c.why), len(d.Status.Waiting)); d.Status.Waiting[:cut] != c.why || (c.why == "") != (d.Status.Waiting == "") {
+				t.Errorf("it waits: %q, want %q", d.Status.Waiting, c.why)
 			}
 			lawful(t, c.f, d)
 		})
@@ -83,7 +83,7 @@ func TestWhatAChangeOfAWatchedObjectAsksFor(t *testing.T) {
 	gone := func(o *watchrule.Observed) {
 		o.APIVersion, o.Event, o.Body = "v1", plan.EventDelete, []byte(`{"kind":"Pod"}`)
 	}
-	f := coretest.Facts("01:00", changed("a", gone), func(f *trigger.Facts) { f.Spec.DryRun = true })
+	f := coretest.Facts("01:00", changed("a", gone), func(f *trigger.Facts) { f.Plan.Spec.DryRun = true })
 	d := trigger.Decide(f)
 	want := run.Request{
 		Kind: run.ByWatch, Rule: "pods", APIVersion: "v1", ObjectKind: "Pod", Namespace: "shop", Name: "a", UID: "a", Event: plan.EventDelete,
@@ -103,9 +103,9 @@ func TestWhatAChangeOfAWatchedObjectAsksFor(t *testing.T) {
 // they slow down to what is earned, and say why.
 func TestTwoPlansThatMakeNewObjectsForEachOtherComeToRest(t *testing.T) {
 	allow := policy(plan.Allow)
-	watches := func(f *trigger.Facts) { f.Spec.Triggers.Watch = []plan.Watch{{Kind: "Pod"}} }
+	watches := func(f *trigger.Facts) { f.Plan.Spec.Triggers.Watch = []plan.Watch{{Kind: "Pod"}} }
 	now := coretest.Clock("01:00")
-	ledgers := [2]*ledger.Ledger{coretest.Facts("01:00").Ledger, coretest.Facts("01:00").Ledger}
+	ledgers := [2]*ledger.Ledger{coretest.Facts("01:00").State.Ledger, coretest.Facts("01:00").State.Ledger}
 	waits, runs, made := [2][]string{{"0"}, nil}, 0, 0
 	said := ""
 	minute := func() (began int) {
@@ -116,13 +116,13 @@ func TestTwoPlansThatMakeNewObjectsForEachOtherComeToRest(t *testing.T) {
 					edits = append(edits, changed(uid))
 				}
 				f := coretest.Facts("01:00", edits...)
-				f.Now, f.Ledger = now, ledgers[i]
+				f.Now, f.State.Ledger = now, ledgers[i]
 				d := trigger.Decide(f)
 				n := len(d.Ledger.Open)
 				d.Ledger.Open = nil // each run ends at once
 				ledgers[i] = &d.Ledger
 				if n < len(waits[i]) {
-					said = d.Message
+					said = d.Status.Message
 				}
 				waits[i] = waits[i][n:]
 				began += n

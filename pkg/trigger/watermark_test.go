@@ -50,10 +50,10 @@ func TestEverySlotHasExactlyOneEnd(t *testing.T) {
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, now: coretest.Clock("00:00"), began: coretest.Clock("00:00"), live: map[string]*trigger.ActiveRun{}, starts: map[string]int{}, slots: map[time.Time]string{}, due: map[time.Time]bool{}}
 	w.f = coretest.Facts("00:00")
-	w.f.Spec.Triggers.Schedules = w.schedules()
-	w.f.Spec.ConcurrencyPolicy = rapid.SampledFrom([]plan.ConcurrencyPolicy{plan.Forbid, plan.Allow, plan.Replace, plan.Queue}).Draw(t, "policy")
-	w.f.Spec.CatchUp = rapid.SampledFrom([]plan.CatchUp{plan.CatchUpLatest, plan.CatchUpAll, plan.CatchUpNone}).Draw(t, "catchUp")
-	w.f.Spec.StartDeadline = rapid.SampledFrom([]*document.Duration{coretest.Duration("1m"), coretest.Duration("20m"), coretest.Duration("5h")}).Draw(t, "deadline")
+	w.f.Plan.Spec.Triggers.Schedules = w.schedules()
+	w.f.Plan.Spec.ConcurrencyPolicy = rapid.SampledFrom([]plan.ConcurrencyPolicy{plan.Forbid, plan.Allow, plan.Replace, plan.Queue}).Draw(t, "policy")
+	w.f.Plan.Spec.CatchUp = rapid.SampledFrom([]plan.CatchUp{plan.CatchUpLatest, plan.CatchUpAll, plan.CatchUpNone}).Draw(t, "catchUp")
+	w.f.Plan.Spec.StartDeadline = rapid.SampledFrom([]*document.Duration{coretest.Duration("1m"), coretest.Duration("20m"), coretest.Duration("5h")}).Draw(t, "deadline")
 	w.passed = w.now
 	w.decide() // the plan is seen when it is made: what it asks for is known from then on
 	return w
@@ -79,7 +79,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 func (w *world) note() {
-	set, err := plan.ParseSchedules(w.f.Spec.Triggers.Schedules)
+	set, err := plan.ParseSchedules(w.f.Plan.Spec.Triggers.Schedules)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -103,24 +103,24 @@ func (w *world) act() {
 	case "decide":
 		w.decide()
 	case "pause":
-		w.f.Intent.Pause = schedule.Pause{On: true}
+		w.f.Plan.Intent.Pause = schedule.Pause{On: true}
 		if rapid.Bool().Draw(w.t, "until") {
 			until := w.now.Add(time.Duration(rapid.IntRange(-30, 90).Draw(w.t, "minutes")) * time.Minute)
-			w.f.Intent.Pause.Until = &until
+			w.f.Plan.Intent.Pause.Until = &until
 		}
 	case "resume":
-		w.f.Intent.Pause = schedule.Pause{}
+		w.f.Plan.Intent.Pause = schedule.Pause{}
 	case "skip":
 		until := w.now.Add(30 * time.Minute)
-		w.f.Intent.Skip = rapid.SampledFrom([]intent.Skip{{}, {All: true}, {Next: true}, {Until: &until}, {Slots: []time.Time{until.Truncate(10 * time.Minute)}}}).Draw(w.t, "skip")
+		w.f.Plan.Intent.Skip = rapid.SampledFrom([]intent.Skip{{}, {All: true}, {Next: true}, {Until: &until}, {Slots: []time.Time{until.Truncate(10 * time.Minute)}}}).Draw(w.t, "skip")
 	case "edit":
-		if !slices.EqualFunc(w.ledger.Schedules, w.f.Spec.Triggers.Schedules, func(a, b plan.Schedule) bool { return a.Cron == b.Cron }) {
+		if !slices.EqualFunc(w.ledger.Schedules, w.f.Plan.Spec.Triggers.Schedules, func(a, b plan.Schedule) bool { return a.Cron == b.Cron }) {
 			return // of an edit that was edited again before anybody looked nothing can be known
 		}
 		w.note()
-		w.f.Spec.Triggers.Schedules, w.f.EditedAt = w.schedules(), w.now
+		w.f.Plan.Spec.Triggers.Schedules, w.f.Plan.EditedAt = w.schedules(), w.now
 	case "token":
-		w.f.Intent.Token = fmt.Sprint(rapid.IntRange(1, 4).Draw(w.t, "token"))
+		w.f.Plan.Intent.Token = fmt.Sprint(rapid.IntRange(1, 4).Draw(w.t, "token"))
 	case "ready":
 		w.f.Ready = rapid.SampledFrom([]trigger.Readiness{{OK: true}, {Reason: run.ReasonTarget, Message: "x"}}).Draw(w.t, "ready")
 	case "start":
@@ -138,13 +138,13 @@ func (w *world) decide() { w.decideAnd(true) }
 // or soon; a skip that was used up is taken away late or soon.
 func (w *world) decideAnd(writes bool) {
 	f := w.f
-	f.Now, f.Ledger, f.Live = w.now, w.ledger, nil
+	f.Now, f.State.Ledger, f.Live = w.now, w.ledger, nil
 	for _, name := range slices.Sorted(maps.Keys(w.live)) {
 		f.Live = append(f.Live, *w.live[name])
 	}
 	d := trigger.Decide(f)
-	if f.Ledger != nil && d.Ledger.Watermark.Before(f.Ledger.Watermark) {
-		w.t.Fatalf("the watermark goes back from %s to %s", f.Ledger.Watermark, d.Ledger.Watermark)
+	if f.State.Ledger != nil && d.Ledger.Watermark.Before(f.State.Ledger.Watermark) {
+		w.t.Fatalf("the watermark goes back from %s to %s", f.State.Ledger.Watermark, d.Ledger.Watermark)
 	}
 	if d.Ledger.Watermark.After(w.now) {
 		w.t.Fatalf("the watermark %s is ahead of now %s", d.Ledger.Watermark, w.now)
@@ -156,7 +156,7 @@ func (w *world) decideAnd(writes bool) {
 	l := d.Ledger
 	w.ledger = &l
 	if d.Skip != nil && rapid.Bool().Draw(w.t, "takes the skip away") {
-		w.f.Intent.Skip = *d.Skip
+		w.f.Plan.Intent.Skip = *d.Skip
 	}
 	if rapid.Bool().Draw(w.t, "creates its runs") {
 		w.create()
@@ -228,13 +228,13 @@ func (w *world) start() {
 	for _, name := range slices.Sorted(maps.Keys(w.live)) {
 		l := w.live[name]
 		if l.Phase != run.Pending {
-			if w.f.Spec.ConcurrencyPolicy != plan.Allow {
+			if w.f.Plan.Spec.ConcurrencyPolicy != plan.Allow {
 				return
 			}
 			continue
 		}
 		_, open := w.ledger.OpenEntry(name)
-		a := trigger.Admit(run.Run{Name: name, Namespace: "shop", Plan: "orders", Request: l.Request, Spec: w.f.Spec}, trigger.AdmissionFacts{Now: w.now, EntryOpen: open})
+		a := trigger.Admit(run.Run{Name: name, Namespace: "shop", Plan: "orders", Request: l.Request, Spec: w.f.Plan.Spec}, trigger.AdmissionFacts{Now: w.now, EntryOpen: open})
 		if a.Start {
 			w.starts[name]++
 			at := w.now
@@ -261,7 +261,7 @@ func (w *world) end() {
 
 // settle lets everything come to rest: all are ready, nobody pauses, runs end.
 func (w *world) settle() {
-	w.f.Ready, w.f.Intent.Pause, w.f.Intent.Skip = trigger.Readiness{OK: true}, schedule.Pause{}, intent.Skip{}
+	w.f.Ready, w.f.Plan.Intent.Pause, w.f.Plan.Intent.Skip = trigger.Readiness{OK: true}, schedule.Pause{}, intent.Skip{}
 	for range 500 {
 		before := w.ledger
 		w.decide()
@@ -279,9 +279,9 @@ func (w *world) judge() {
 	for at := range w.due {
 		if w.slots[at] == "" && !at.After(w.now) {
 			f := w.f
-			f.Now, f.Ledger = w.now, w.ledger
+			f.Now, f.State.Ledger = w.now, w.ledger
 			d := trigger.Decide(f)
-			w.t.Fatalf("the slot %s has no end; the watermark is %s, now %s: %s %s %v", at, w.ledger.Watermark, w.now, d.Phase, d.Message, told(f, d))
+			w.t.Fatalf("the slot %s has no end; the watermark is %s, now %s: %s %s %v", at, w.ledger.Watermark, w.now, d.Status.Phase, d.Status.Message, told(f, d))
 		}
 	}
 	for name, n := range w.starts {
@@ -313,10 +313,10 @@ func TestHalfAYearOfSlotsIsOneEntry(t *testing.T) {
 	f := coretest.Facts("03:00", scheduled("* * * * *"), ledgerWith(func(l *ledger.Ledger) {
 		l.Watermark = coretest.Clock("03:00").AddDate(0, 0, -days)
 	}))
-	f.CreatedAt, f.EditedAt, f.Ledger.Schedules = f.Ledger.Watermark, f.Ledger.Watermark, f.Spec.Triggers.Schedules
+	f.Plan.CreatedAt, f.Plan.EditedAt, f.State.Ledger.Schedules = f.State.Ledger.Watermark, f.State.Ledger.Watermark, f.Plan.Spec.Triggers.Schedules
 	d := trigger.Decide(f)
 	for look := 0; d.Ledger.Watermark.Before(coretest.Clock("03:00")) && look < days; look++ { // each passes so many and no more
-		f.Ledger, f.Now = &d.Ledger, d.Wake
+		f.State.Ledger, f.Now = &d.Ledger, d.Wake
 		d = trigger.Decide(f)
 	}
 	recent := d.Ledger.Recent

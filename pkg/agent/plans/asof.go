@@ -22,11 +22,11 @@ import (
 // noteEarlier looks for the earlier run that the plan's next claim goes back to.
 func (c *Controller) noteEarlier(ctx context.Context, k types.NamespacedName, f *trigger.Facts) error {
 	name := f.AsOf()
-	if name == "" || len(f.Faults) > 0 {
+	if name == "" || len(f.Plan.Faults) > 0 {
 		return nil
 	}
 	earlier, err := c.earlier(ctx, k, *f, name)
-	f.Earlier = &earlier
+	f.State.Earlier = &earlier
 	return err
 }
 
@@ -73,21 +73,21 @@ func (c *Controller) earlier(ctx context.Context, k types.NamespacedName, f trig
 // asOf is the run of a claim that goes back to an earlier one. Where that is gone, or
 // not allowed any more, since the claim was made, the claim ends without a run.
 func (c *Controller) asOf(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, f trigger.Facts, e ledger.Entry) (r run.Run, ok bool, err error) {
-	if f.Earlier == nil || f.Earlier.Name != e.Request.AsOf {
+	if f.State.Earlier == nil || f.State.Earlier.Name != e.Request.AsOf {
 		earlier, err := c.earlier(ctx, k, f, e.Request.AsOf)
 		if err != nil {
 			return r, false, err
 		}
-		f.Earlier = &earlier
+		f.State.Earlier = &earlier
 	}
-	if why := f.Earlier.Refused; why != "" {
+	if why := f.State.Earlier.Refused; why != "" {
 		c.recordNotRun(cm, why)
 		return r, false, c.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger {
 			return l.GiveUp(e.Run, run.ReasonRefused, why, c.Now())
 		})
 	}
-	r = f.RunAsOf(e, f.Earlier.Run)
-	r.Connectors = f.Earlier.Run.Connectors
+	r = f.RunAsOf(e, f.State.Earlier.Run)
+	r.Connectors = f.State.Earlier.Run.Connectors
 	return r, true, nil
 }
 
@@ -96,7 +96,7 @@ func (c *Controller) newRun(ctx context.Context, k types.NamespacedName, cm *cor
 	if e.Request.AsOf != "" {
 		return c.asOf(ctx, k, cm, f, e)
 	}
-	watched, err := c.Rules.Watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(f.Spec)}, *e.Request)
+	watched, err := c.Rules.Watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(f.Plan.Spec)}, *e.Request)
 	if err != nil {
 		return r, false, err
 	}

@@ -30,7 +30,7 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 	if m.Digest == "" {
 		m.Digest = have[annotations.StatusMirrored]
 	}
-	if len(f.Faults) > 0 { // where it is to stand is not known
+	if len(f.Plan.Faults) > 0 { // where it is to stand is not known
 		m.Again = time.Time{}
 		c.blockers.unmirrored(k, m.Problem != "")
 		return
@@ -48,7 +48,7 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 		m.Again = time.Time{}
 	}
 	m.On, m.Prefix, m.Account, m.Cluster = known.Spec.Target, known.Spec.MirrorPrefix, plan.Account(known.Spec), known.Cluster()
-	if f.ClockDoubt != "" || !d.Ready.OK {
+	if f.ClockDoubt != "" || !d.Status.Ready.OK {
 		m.Again = time.Time{} // what ends that is heard of
 		return
 	}

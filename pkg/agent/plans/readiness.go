@@ -33,7 +33,7 @@ type readinessCheck struct {
 // something would start, or nothing is known yet, is readiness looked up live.
 func (c *Controller) decide(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, f *trigger.Facts) (trigger.Decision, error) {
 	d := trigger.Decide(*f)
-	if len(f.Faults) > 0 || !f.Ready.OK {
+	if len(f.Plan.Faults) > 0 || !f.Ready.OK {
 		return d, nil
 	}
 	remembered := known.Spec.Target == nil || d.Ledger.TargetReady != "" // that it was once ready, for the time when it is not
@@ -192,7 +192,7 @@ func (c *Controller) liveTarget(ctx context.Context, k types.NamespacedName, w c
 	case err != nil:
 		return readinessCheck{}, err
 	}
-	if object.NotReady != "" && (f.Ledger == nil || f.Ledger.TargetReady != string(object.Mark())) {
+	if object.NotReady != "" && (f.State.Ledger == nil || f.State.Ledger.TargetReady != string(object.Mark())) {
 		c.awaitTarget(ctx, k, w, known, informer.Version(object.ResourceVersion), f.Now)
 		return readinessCheck{ready: notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", ref, object.NotReady))}, nil
 	}
@@ -263,7 +263,7 @@ func (c *Controller) labelTarget(ctx context.Context, k types.NamespacedName, kn
 	default:
 		f.Target = object.Facts(known.Spec.Triggers.Labels)
 		noteAnnotations(k, known, object, f)
-		if object.NotReady != "" && (f.Ledger == nil || f.Ledger.TargetReady != f.Target.UID) {
+		if object.NotReady != "" && (f.State.Ledger == nil || f.State.Ledger.TargetReady != f.Target.UID) {
 			c.blockers.leave(k)
 			f.Ready = notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", known.Spec.Target, object.NotReady))
 		}
@@ -303,6 +303,6 @@ func (c *Controller) waitFor(k types.NamespacedName, by blocker, ready trigger.R
 func noteAnnotations(k types.NamespacedName, known *store.CachedPlan, object *targets.Object, f *trigger.Facts) {
 	known.Mirror.Seen = annotations.MirroredOn(object.Annotations, known.Spec.MirrorPrefix, k.Name)
 	if annotations.SkippedOn(object.Annotations, known.Spec.MirrorPrefix, k.Name) {
-		f.Intent.Skip.All = true
+		f.Plan.Intent.Skip.All = true
 	}
 }

@@ -59,29 +59,29 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if err != nil {
 		return time.Time{}, err
 	}
-	if len(decision.Claims) > 0 || facts.Ledger == nil && decision.Changed { // on an old state nothing is claimed, and no ledger is made
+	if len(decision.Claims) > 0 || facts.State.Ledger == nil && decision.Changed { // on an old state nothing is claimed, and no ledger is made
 		if unchanged, err := c.Documents.Confirm(ctx, k, on); err != nil || !unchanged {
 			c.Queue.Add(k)
 			return time.Time{}, err
 		}
 	}
-	c.Gates.Waiting(k, decision.Waiting != "")
+	c.Gates.Waiting(k, decision.Status.Waiting != "")
 	noted, err := c.Rules.Note(ctx, k, facts, &decision)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if decision.Changed {
-		if err := c.Ledgers.Put(ctx, k, string(cm.UID), facts.Ledger, decision.Ledger); err != nil {
+		if err := c.Ledgers.Put(ctx, k, string(cm.UID), facts.State.Ledger, decision.Ledger); err != nil {
 			err = errors.Join(err, noted(ctx, false))
 			if client.IsRejectedForGood(err) {
 				return c.cannotDecide(ctx, cm, known, fmt.Errorf("%w: its ledger cannot be written: %w", errLedger, err))
 			}
 			return time.Time{}, err
 		}
-		c.Metrics.SlotsEnded(facts.Ledger, decision.Ledger)
-		c.recordEnds(cm, facts.Ledger, decision.Ledger)
-		if decision.NotRun != "" {
-			c.recordNotRun(cm, decision.NotRun)
+		c.Metrics.SlotsEnded(facts.State.Ledger, decision.Ledger)
+		c.recordEnds(cm, facts.State.Ledger, decision.Ledger)
+		if decision.Status.NotRun != "" {
+			c.recordNotRun(cm, decision.Status.NotRun)
 		}
 	}
 	c.troubles.note(k, decision.Ledger)
@@ -122,7 +122,7 @@ func (c *Controller) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, kno
 	if !errors.Is(reason, annotations.ErrForeign) && !errors.Is(reason, annotations.ErrNewer) && !errors.Is(reason, errLedger) {
 		return time.Time{}, reason
 	}
-	facts := trigger.Facts{Now: c.Now(), Faults: document.Faults{{Message: reason.Error()}}, Spec: known.Spec}
+	facts := trigger.Facts{Now: c.Now(), Plan: trigger.Plan{Faults: document.Faults{{Message: reason.Error()}}, Spec: known.Spec}}
 	return c.Now().Add(time.Minute), c.publish(ctx, cm, known, facts, trigger.Decide(facts))
 }
 
@@ -130,19 +130,23 @@ func (c *Controller) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, kno
 func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan) (trigger.Facts, error) {
 	uid := string(cm.UID)
 	f := trigger.Facts{
-		Now: c.Now(), LookingSince: c.LookingSince(), Namespace: k.Namespace, Name: k.Name, UID: uid,
-		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.Spec, Faults: known.Faults,
-		Intent: c.Documents.Intent(cm), ResumeSeen: known.Resume.At, Pauses: c.Documents.Pauses(k.Namespace), Ready: trigger.Readiness{OK: true}, ClockDoubt: c.ClockDoubt(),
+		Now: c.Now(), LookingSince: c.LookingSince(),
+		Plan: trigger.Plan{
+			Namespace: k.Namespace, Name: k.Name, UID: uid,
+			CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.Spec, Faults: known.Faults,
+			Intent: c.Documents.Intent(cm),
+		},
+		State: trigger.State{ResumeSeen: known.Resume.At}, Pauses: c.Documents.Pauses(k.Namespace), Ready: trigger.Readiness{OK: true}, ClockDoubt: c.ClockDoubt(),
 		NameOf: func(r run.Request) string { return annotations.RunName(k.Name, uid, r) },
 	}
-	f.Faults = append(slices.Clone(f.Faults), c.templateFaults(k.Namespace, known)...)
-	if len(f.Faults) == 0 {
-		f.Faults = c.connectorFaults(k.Namespace, known)
+	f.Plan.Faults = append(slices.Clone(f.Plan.Faults), c.templateFaults(k.Namespace, known)...)
+	if len(f.Plan.Faults) == 0 {
+		f.Plan.Faults = c.connectorFaults(k.Namespace, known)
 	}
 	if denied := c.deniedSteps(k.Namespace, run.Run{Spec: known.Spec, Templates: known.Templates}); denied != "" {
-		f.Faults = append(slices.Clone(f.Faults), document.Fault{Path: "spec.steps", Message: denied})
+		f.Plan.Faults = append(slices.Clone(f.Plan.Faults), document.Fault{Path: "spec.steps", Message: denied})
 	}
-	f.Spec.DryRun = f.Spec.DryRun || c.DryRun
+	f.Plan.Spec.DryRun = f.Plan.Spec.DryRun || c.DryRun
 	for _, l := range c.Runs.OfPlan(k) {
 		if l.Broken == nil && l.Head.PlanUID == uid {
 			f.Live = append(f.Live, l.ActiveRun())
@@ -152,19 +156,19 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	if err != nil {
 		return f, err
 	}
-	f.Ledger = ledger
-	f.Gate = c.Gates.Of(&known.Gate, f.Intent.Query(cm.Namespace, known.Spec.Policies))
+	f.State.Ledger = ledger
+	f.Gate = c.Gates.Of(&known.Gate, f.Plan.Intent.Query(cm.Namespace, known.Spec.Policies))
 	c.noteGate(k, cm, known, ledger)
 	if err := c.noteEarlier(ctx, k, &f); err != nil {
 		return f, err
 	}
-	if f.LedgerLost = ledger == nil && wasDecided(cm); ledger == nil && !f.LedgerLost {
-		if f.LedgerLost, err = c.Ledgers.Lost(ctx, k, uid); err != nil {
+	if f.State.LedgerLost = ledger == nil && wasDecided(cm); ledger == nil && !f.State.LedgerLost {
+		if f.State.LedgerLost, err = c.Ledgers.Lost(ctx, k, uid); err != nil {
 			return f, err
 		}
 	}
-	f.Handled = cm.Annotations[annotations.StatusTrigger]
-	if len(f.Faults) == 0 {
+	f.State.Handled = cm.Annotations[annotations.StatusTrigger]
+	if len(f.Plan.Faults) == 0 {
 		c.labelTarget(ctx, k, known, &f)
 		return f, c.Rules.Observe(ctx, cm, known, &f)
 	}
@@ -216,7 +220,7 @@ func (c *Controller) deniedSteps(namespace string, r run.Run) string {
 // API server does not take holds up no other; retry is when it is tried again. A run
 // that was made and taken away since is not made again.
 func (c *Controller) createRuns(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) (retry time.Time, err error) {
-	if len(f.Faults) > 0 || f.ClockDoubt != "" {
+	if len(f.Plan.Faults) > 0 || f.ClockDoubt != "" {
 		return time.Time{}, nil
 	}
 	c.refused.keep(k, d.Ledger.Open)

@@ -39,7 +39,7 @@ func (c *Controller) publish(ctx context.Context, cm *corev1.ConfigMap, known *s
 
 func (c *Controller) planStatus(have map[string]string, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) map[string]string {
 	want := map[string]string{
-		annotations.StatusPhase:    string(d.Phase),
+		annotations.StatusPhase:    string(d.Status.Phase),
 		annotations.StatusMessage:  document.Cut(c.message(f, d), document.MaxMessage),
 		annotations.StatusObserved: known.Observed,
 		annotations.StatusNextRun:  nextRun(d),
@@ -49,40 +49,40 @@ func (c *Controller) planStatus(have map[string]string, known *store.CachedPlan,
 	}
 	want[annotations.StatusBehavior] = have[annotations.StatusBehavior]
 	switch {
-	case d.Window != nil:
-		want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *d.Window, c.Gates.Strategy(known.Gate.Question, f.Now), f.Now)
+	case d.Status.Window != nil:
+		want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *d.Status.Window, c.Gates.Strategy(known.Gate.Question, f.Now), f.Now)
 	case f.Gate == nil:
 		want[annotations.StatusBehavior] = ""
 	}
 	c.lastRun(want, f, d)
 	want[annotations.StatusMirrored] = known.Mirror.Digest
-	want[annotations.StatusWatching] = c.Rules.Watching(types.NamespacedName{Namespace: f.Namespace, Name: f.Name})
+	want[annotations.StatusWatching] = c.Rules.Watching(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name})
 	want[annotations.StatusConditions] = status.Conditions(have[annotations.StatusConditions], c.conditions(known, f, d), f.Now)
 	return want
 }
 
 // message adds to the decision's sentence what nobody may overlook.
 func (c *Controller) message(f trigger.Facts, d trigger.Decision) string {
-	if left := d.Ledger.LeftMessage(f.Namespace); left != "" {
-		d.Message = "not put back by " + left + "; " + d.Message
+	if left := d.Ledger.LeftMessage(f.Plan.Namespace); left != "" {
+		d.Status.Message = "not put back by " + left + "; " + d.Status.Message
 	}
-	if stuck := c.Runs.StuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
-		d.Message = stuck + "; " + d.Message
+	if stuck := c.Runs.StuckOf(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name}); stuck != "" {
+		d.Status.Message = stuck + "; " + d.Status.Message
 	}
-	if len(f.Faults) > 1 {
-		return fmt.Sprintf("%s (and %d more: kubectl maint lint)", d.Message, len(f.Faults)-1)
+	if len(f.Plan.Faults) > 1 {
+		return fmt.Sprintf("%s (and %d more: kubectl maint lint)", d.Status.Message, len(f.Plan.Faults)-1)
 	}
-	if len(f.Intent.Faults) > 0 {
-		return d.Message + "; " + f.Intent.Faults[0].String()
+	if len(f.Plan.Intent.Faults) > 0 {
+		return d.Status.Message + "; " + f.Plan.Intent.Faults[0].String()
 	}
-	return d.Message
+	return d.Status.Message
 }
 
 func nextRun(d trigger.Decision) string {
-	if d.Next == nil {
+	if d.Status.Next == nil {
 		return ""
 	}
-	return d.Next.At.UTC().Format(time.RFC3339)
+	return d.Status.Next.At.UTC().Format(time.RFC3339)
 }
 
 func (c *Controller) lastRun(want map[string]string, f trigger.Facts, d trigger.Decision) {
@@ -108,8 +108,8 @@ func (c *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, know
 			return c.Status.Claim(ctx, cm, &known.Written, annotations.StatusToldAhead, told)
 		},
 	}
-	if next := d.Next; next != nil && !f.Spec.DryRun && d.Phase != trigger.PhasePaused {
-		starts := trigger.StartsAt(f.Spec, k.Namespace, k.Name, next.At, next.Index)
+	if next := d.Status.Next; next != nil && !f.Plan.Spec.DryRun && d.Status.Phase != trigger.PhasePaused {
+		starts := trigger.StartsAt(f.Plan.Spec, k.Namespace, k.Name, next.At, next.Index)
 		coming.At, coming.Words = next.At, fmt.Sprintf("Its slot is at %s %s (%s)", next.Wall, next.Zone, status.Instant(&next.At))
 		if f.Gate != nil {
 			if v := f.Gate.Verdict(starts); !v.Permitted {
@@ -123,9 +123,9 @@ func (c *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, know
 // recordPhase sends an Event when a plan's phase became another.
 func (c *Controller) recordPhase(cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) {
 	was := known.Phase
-	known.Phase = d.Phase
-	if d.Phase == trigger.PhaseInvalid && was != d.Phase {
-		c.Events.Event(cm, corev1.EventTypeWarning, "PlanInvalid", document.Cut(f.Faults.Error(), document.MaxMessage))
+	known.Phase = d.Status.Phase
+	if d.Status.Phase == trigger.PhaseInvalid && was != d.Status.Phase {
+		c.Events.Event(cm, corev1.EventTypeWarning, "PlanInvalid", document.Cut(f.Plan.Faults.Error(), document.MaxMessage))
 	}
 	if len(d.Returned) > 0 {
 		c.Events.Eventf(cm, corev1.EventTypeWarning, "TriggerLabelReturns", "The label %s came back from the tool that applies it; no run was started", d.Returned[0])
@@ -159,14 +159,14 @@ func (c *Controller) consume(ctx context.Context, cm *corev1.ConfigMap, f trigge
 		left = annotations.FormatSkip(*d.Skip)
 		gone[annotations.Skip] = cm.Annotations[annotations.Skip]
 	}
-	if trigger.RetryHandled(d.Ledger, f.Intent.Retry) && len(f.Faults) == 0 {
+	if trigger.RetryHandled(d.Ledger, f.Plan.Intent.Retry) && len(f.Plan.Faults) == 0 {
 		gone[annotations.Retry] = cm.Annotations[annotations.Retry]
 	}
-	for in, ask := range map[string]intent.RunRef{annotations.Abort: f.Intent.Abort, annotations.Resume: f.Intent.Resume, annotations.Approve: f.Intent.Approve, annotations.Reject: f.Intent.Reject} {
+	for in, ask := range map[string]intent.RunRef{annotations.Abort: f.Plan.Intent.Abort, annotations.Resume: f.Plan.Intent.Resume, annotations.Approve: f.Plan.Intent.Approve, annotations.Reject: f.Plan.Intent.Reject} {
 		if ask.Run != "" && !lives(f, d, ask.Run) {
 			gone[in] = cm.Annotations[in]
-			if in == annotations.Resume && f.Ledger != nil && f.Ledger.LeftBy(ask.Run, f.ResumeSeen) {
-				c.Events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "Somebody knows what run %s did not put back: %s", ask.Run, f.Intent.Actors["resume"].Said("acknowledged"))
+			if in == annotations.Resume && f.State.Ledger != nil && f.State.Ledger.LeftBy(ask.Run, f.State.ResumeSeen) {
+				c.Events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "Somebody knows what run %s did not put back: %s", ask.Run, f.Plan.Intent.Actors["resume"].Said("acknowledged"))
 				continue
 			}
 			c.Events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s is ignored: there is no such active run", in, document.Cut(gone[in], 200))
@@ -187,19 +187,19 @@ func lives(f trigger.Facts, d trigger.Decision, run string) bool {
 // changeConditions say whether a gated plan may change something, and whether it
 // wants to.
 func changeConditions(f trigger.Facts, d trigger.Decision) []metav1.Condition {
-	if d.Window == nil {
+	if d.Status.Window == nil {
 		return nil
 	}
-	paused := metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: "Restrictive", Message: document.Cut(d.Window.Reason, document.MaxMessage)}
+	paused := metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: "Restrictive", Message: document.Cut(d.Status.Window.Reason, document.MaxMessage)}
 	switch {
-	case d.Phase == trigger.PhasePaused:
-		paused.Reason, paused.Message = "Paused", d.Message
-	case d.Window.Permitted:
+	case d.Status.Phase == trigger.PhasePaused:
+		paused.Reason, paused.Message = "Paused", d.Status.Message
+	case d.Status.Window.Permitted:
 		paused.Status, paused.Reason = metav1.ConditionFalse, "Permissive"
 	}
 	pending := metav1.Condition{Type: "ChangesPending", Status: metav1.ConditionFalse, Reason: "Nothing", Message: "no run waits"}
-	if d.Waiting != "" {
-		pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "Waits", document.Cut(d.Waiting, document.MaxMessage)
+	if d.Status.Waiting != "" {
+		pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "Waits", document.Cut(d.Status.Waiting, document.MaxMessage)
 	}
 	for _, l := range f.Live {
 		if l.Held || l.Phase == run.Pending && l.Waiting != "" && l.Waiting != run.WaitJitter {
@@ -211,24 +211,24 @@ func changeConditions(f trigger.Facts, d trigger.Decision) []metav1.Condition {
 
 func (c *Controller) conditions(known *store.CachedPlan, f trigger.Facts, d trigger.Decision) []metav1.Condition {
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the plan is valid"}
-	if len(f.Faults) > 0 {
-		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(f.Faults.Error(), 4*document.MaxMessage)
+	if len(f.Plan.Faults) > 0 {
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(f.Plan.Faults.Error(), 4*document.MaxMessage)
 	}
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "a run can start"}
 	switch {
-	case len(f.Faults) > 0:
+	case len(f.Plan.Faults) > 0:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "Invalid", "the plan is not valid"
-	case !d.Ready.OK:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", d.Ready.Message
+	case !d.Status.Ready.OK:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", d.Status.Ready.Message
 	case f.Unwatched != "":
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotWatching", document.Cut(f.Unwatched, document.MaxMessage)
 	}
 	out := append([]metav1.Condition{valid, ready}, changeConditions(f, d)...)
 	out = append(out, mirrorCondition(known)...)
-	if d.Refused != "" {
-		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: document.Cut(d.Refused, document.MaxMessage)})
+	if d.Status.Refused != "" {
+		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: document.Cut(d.Status.Refused, document.MaxMessage)})
 	}
-	if stuck := c.Runs.StuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
+	if stuck := c.Runs.StuckOf(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name}); stuck != "" {
 		out = append(out, metav1.Condition{Type: "RunStuck", Status: metav1.ConditionTrue, Reason: "NotWritten", Message: document.Cut(stuck, document.MaxMessage)})
 	}
 	for _, l := range f.Live {
@@ -237,14 +237,14 @@ func (c *Controller) conditions(known *store.CachedPlan, f trigger.Facts, d trig
 			break
 		}
 	}
-	if left := d.Ledger.LeftMessage(f.Namespace); left != "" {
+	if left := d.Ledger.LeftMessage(f.Plan.Namespace); left != "" {
 		out = append(out, metav1.Condition{Type: "Restored", Status: metav1.ConditionFalse, Reason: "NotPutBack", Message: document.Cut(left, document.MaxMessage)})
 	}
 	if f.ClockDoubt != "" {
 		out = append(out, status.ClockDoubt(f.ClockDoubt))
 	}
-	if len(f.Intent.Faults) > 0 {
-		out = append(out, metav1.Condition{Type: "IntentUnderstood", Status: metav1.ConditionFalse, Reason: "NotUnderstood", Message: f.Intent.Faults.Error()})
+	if len(f.Plan.Intent.Faults) > 0 {
+		out = append(out, metav1.Condition{Type: "IntentUnderstood", Status: metav1.ConditionFalse, Reason: "NotUnderstood", Message: f.Plan.Intent.Faults.Error()})
 	}
 	if len(d.Returned) > 0 {
 		out = append(out, metav1.Condition{

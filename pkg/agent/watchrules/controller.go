@@ -131,7 +131,7 @@ func (r *Controller) Drop(k types.NamespacedName) {
 func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *store.CachedPlan, f *trigger.Facts) error {
 	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	rules := known.Spec.Triggers.Watch
-	if len(rules) == 0 && (f.Ledger == nil || len(f.Ledger.Rules) == 0) {
+	if len(rules) == 0 && (f.State.Ledger == nil || len(f.State.Ledger.Rules) == 0) {
 		r.Drop(k)
 		return nil
 	}
@@ -149,8 +149,8 @@ func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *s
 	}
 	wp.mu.Lock()
 	defer wp.mu.Unlock()
-	if f.Ledger != nil {
-		wp.tracker.Overlay(f.Ledger.Seen)
+	if f.State.Ledger != nil {
+		wp.tracker.Overlay(f.State.Ledger.Seen)
 	}
 	wp.tracker.SetUncertainty(wp.doubts(f.Now))
 	f.Watched = wp.tracker.Candidates()
@@ -170,14 +170,14 @@ func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *s
 // when its text has changed.
 func (r *Controller) take(ctx context.Context, k types.NamespacedName, known *store.CachedPlan, f *trigger.Facts, text string) (*subscription, error) {
 	wp := r.of(k)
-	if wp != nil && wp.uid != f.UID {
+	if wp != nil && wp.uid != f.Plan.UID {
 		r.Drop(k)
 		wp = nil
 	}
 	fresh := wp == nil
 	if fresh {
-		wp = &subscription{key: k, uid: f.UID, rules: map[string]*openedRule{}, unread: map[unreadableKey]unreadable{}, early: f.Now.Add(doubtful)}
-		wp.tracker = watchrule.NewTracker(f.UID, annotations.PlanManager(k.Namespace, k.Name), annotations.ManagerAgent)
+		wp = &subscription{key: k, uid: f.Plan.UID, rules: map[string]*openedRule{}, unread: map[unreadableKey]unreadable{}, early: f.Now.Add(doubtful)}
+		wp.tracker = watchrule.NewTracker(f.Plan.UID, annotations.PlanManager(k.Namespace, k.Name), annotations.ManagerAgent)
 	}
 	if wp.text != text {
 		r.reopen(wp)
@@ -227,14 +227,14 @@ func (r *Controller) reopen(wp *subscription) {
 // yet.
 func (r *Controller) load(ctx context.Context, wp *subscription, wanted map[string]bool, f *trigger.Facts) error {
 	marks := map[string]map[string]ledger.Checkpoint{}
-	if f.Ledger != nil {
-		found, lost, err := r.Ledgers.Marks(ctx, wp.key, wp.uid, *f.Ledger)
+	if f.State.Ledger != nil {
+		found, lost, err := r.Ledgers.Marks(ctx, wp.key, wp.uid, *f.State.Ledger)
 		if err != nil {
 			return err
 		}
 		if lost {
 			r.Log.Warn("a part of what a plan has seen is gone: what is there is recorded anew", "plan", wp.key.String())
-			if f.Ledger, err = r.Ledgers.Get(ctx, wp.key, wp.uid); err != nil {
+			if f.State.Ledger, err = r.Ledgers.Get(ctx, wp.key, wp.uid); err != nil {
 				return err
 			}
 		}
@@ -471,12 +471,12 @@ func (r *Controller) confirm(ctx context.Context, wp *subscription) error {
 // written.
 func (r *Controller) Note(ctx context.Context, k types.NamespacedName, f trigger.Facts, d *trigger.Decision) (func(ctx context.Context, written bool) error, error) {
 	wp := r.of(k)
-	if wp == nil || len(f.Faults) > 0 || f.ClockDoubt != "" {
+	if wp == nil || len(f.Plan.Faults) > 0 || f.ClockDoubt != "" {
 		return func(context.Context, bool) error { return nil }, nil
 	}
 	wp.mu.Lock()
 	due := f.Now.Sub(wp.flushed) >= flushDelay
-	b := wp.tracker.Update(f.Ledger, d.Ledger, d.Changed, len(d.Claims) > 0, due)
+	b := wp.tracker.Update(f.State.Ledger, d.Ledger, d.Changed, len(d.Claims) > 0, due)
 	for id, o := range wp.rules {
 		if o.compared && o.trouble == "" && len(wp.unreadOf(id)) == 0 { // what is there at first is recorded whole
 			wp.tracker.UpdateStart(&b, id)

@@ -130,12 +130,14 @@ func (w *world) look(ctx context.Context, ledgers *store.Ledgers, since time.Tim
 		return err
 	}
 	f := trigger.Facts{
-		Now: time.Now(), LookingSince: since, Namespace: k.Namespace, Name: k.Name, UID: uid, CreatedAt: cm.CreationTimestamp.Time, EditedAt: cm.CreationTimestamp.Time,
-		Spec: known.Spec, Faults: known.Faults, Intent: annotations.Intent(cm.Annotations), Ready: trigger.Readiness{OK: true}, Ledger: led,
+		Now: time.Now(), LookingSince: since, Plan: trigger.Plan{
+			Namespace: k.Namespace, Name: k.Name, UID: uid, CreatedAt: cm.CreationTimestamp.Time, EditedAt: cm.CreationTimestamp.Time,
+			Spec: known.Spec, Faults: known.Faults, Intent: annotations.Intent(cm.Annotations),
+		}, Ready: trigger.Readiness{OK: true}, State: trigger.State{Ledger: led},
 		NameOf: func(r run.Request) string { return annotations.RunName(k.Name, uid, r) },
 	}
-	if len(f.Faults) > 0 {
-		return f.Faults
+	if len(f.Plan.Faults) > 0 {
+		return f.Plan.Faults
 	}
 	if err := w.rules.Observe(ctx, cm, known, &f); err != nil {
 		return err
@@ -146,7 +148,7 @@ func (w *world) look(ctx context.Context, ledgers *store.Ledgers, since time.Tim
 		return err
 	}
 	if d.Changed {
-		if err := ledgers.Put(ctx, k, uid, f.Ledger, d.Ledger); err != nil {
+		if err := ledgers.Put(ctx, k, uid, f.State.Ledger, d.Ledger); err != nil {
 			_ = noted(ctx, false)
 			return err
 		}

@@ -123,7 +123,7 @@ func (o *rollbackOptions) earlier(ctx context.Context, k *factory.Cluster, cm *c
 // mayRunAgain refuses what the agent would refuse, as far as it can be known here: the
 // agent besides wants its signature, and asks its configuration.
 func (o *rollbackOptions) mayRunAgain(cm *corev1.ConfigMap, spec plan.Spec, earlier view.Run) error {
-	f := trigger.Facts{Name: cm.Name, UID: string(cm.UID), Spec: spec}
+	f := trigger.Facts{Plan: trigger.Plan{Name: cm.Name, UID: string(cm.UID), Spec: spec}}
 	if why := f.CheckEarlier(earlier.Run, earlier.Journal); why != "" {
 		return errors.New(why)
 	}

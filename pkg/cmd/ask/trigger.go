@@ -175,8 +175,8 @@ func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *co
 	asked := cm.DeepCopy()
 	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, annotations.Trigger, "asked now")
 	p := view.NewPlan(asked, ledger, live, nil, nil, o.Now())
-	if name := p.Decision.WaitsFor; name != "" {
-		fmt.Fprintf(o.ErrOut, "%s; %s shows how far it is, %s what waits\n", p.Decision.Waiting, o.Suggest().Describe(name), o.Suggest().Why(cm.Name))
+	if name := p.Decision.Status.WaitsFor; name != "" {
+		fmt.Fprintf(o.ErrOut, "%s; %s shows how far it is, %s what waits\n", p.Decision.Status.Waiting, o.Suggest().Describe(name), o.Suggest().Why(cm.Name))
 	}
 }
 

@@ -41,12 +41,12 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 // Next is when a plan starts next, or why it does not.
 func (v Printer) Next(p view.Plan) string {
 	switch {
-	case p.Decision.Next != nil:
+	case p.Decision.Status.Next != nil:
 		note := ""
-		if n := p.Decision.Next.Note; n != "" {
+		if n := p.Decision.Status.Next.Note; n != "" {
 			note = ", " + instant.NoteWords(n)
 		}
-		return v.When(trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Next.At, p.Decision.Next.Index)) + note + v.nextGate(p)
+		return v.When(trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Status.Next.At, p.Decision.Status.Next.Index)) + note + v.nextGate(p)
 	case len(p.Faults) > 0:
 		return "nothing runs while the plan is invalid"
 	case len(p.Spec.Triggers.Schedules) == 0:
@@ -57,7 +57,7 @@ func (v Printer) Next(p view.Plan) string {
 
 // nextGate says that the next start lies outside of the window; empty where it does not.
 func (v Printer) nextGate(p view.Plan) string {
-	if g := p.Decision.NextGate; g != nil {
+	if g := p.Decision.Status.NextGate; g != nil {
 		return ", " + g.Then(v.Both)
 	}
 	return ""
@@ -126,7 +126,7 @@ func (v Printer) waitingToken(p view.Plan) string {
 		return ""
 	}
 	text := "a trigger that the agent has not handled yet"
-	if run := p.Decision.WaitsFor; run != "" {
+	if run := p.Decision.Status.WaitsFor; run != "" {
 		text = "a trigger, for the end of run " + run
 	}
 	return text + ByOf(p.Object, annotations.Trigger)
@@ -150,10 +150,10 @@ func (v Printer) conditions(p view.Plan, all bool) []string {
 
 // ShortNext is the next start in a cell of a table.
 func (v Printer) ShortNext(p view.Plan) string {
-	if p.Decision.Next == nil {
+	if p.Decision.Status.Next == nil {
 		return ""
 	}
-	at := trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Next.At, p.Decision.Next.Index)
+	at := trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Status.Next.At, p.Decision.Status.Next.Index)
 	return fmt.Sprintf("%s (%s)", instant.Local(at, v.Zone), instant.Approximate(at.Sub(v.Now)))
 }
 
@@ -168,7 +168,7 @@ func (v Printer) ShortLast(p view.Plan) string {
 
 // gate is what status and describe say of a plan's gate; empty without one.
 func (v Printer) gate(p view.Plan) string {
-	w := p.Decision.Window
+	w := p.Decision.Status.Window
 	if w == nil {
 		return ""
 	}

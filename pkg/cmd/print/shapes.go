@@ -90,7 +90,7 @@ type EventValue struct {
 // PlanValue is a plan for scripts.
 func (v Printer) PlanValue(p view.Plan) PlanStatus {
 	out := PlanStatus{
-		Metadata: identityOf(p.Object.ObjectMeta), Observed: p.Observed(), Permission: p.Decision.Window,
+		Metadata: identityOf(p.Object.ObjectMeta), Observed: p.Observed(), Permission: p.Decision.Status.Window,
 		Active: []RunStatus{}, Needs: needValues(v.PlanNeeds(p)), Conditions: view.Conditions(p.Object),
 	}
 	out.Phase, out.Message = p.Phase()
@@ -103,8 +103,8 @@ func (v Printer) PlanValue(p view.Plan) PlanStatus {
 	if s := p.Intent.Skip; s.All || s.Next || s.Until != nil || len(s.Slots) > 0 {
 		out.Skip = annotations.FormatSkip(s)
 	}
-	if p.Decision.Next != nil {
-		out.Next = &p.Decision.Next.At
+	if p.Decision.Status.Next != nil {
+		out.Next = &p.Decision.Status.Next.At
 	}
 	if p.Ledger != nil {
 		out.Last, out.Totals = p.Ledger.Last, p.Ledger.Totals

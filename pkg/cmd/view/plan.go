@@ -44,9 +44,13 @@ func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedu
 	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Active: live, Ledger: l}
 	p.Spec, p.Faults = annotations.Plan(cm)
 	f := trigger.Facts{
-		Now: now, LookingSince: cm.CreationTimestamp.Time, Namespace: cm.Namespace, Name: cm.Name, UID: string(cm.UID),
-		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: p.Spec.Defaulted(), Faults: p.Faults,
-		Intent: p.Intent, Pauses: pauses, Ready: trigger.Readiness{OK: true}, Ledger: l,
+		Now: now, LookingSince: cm.CreationTimestamp.Time,
+		Plan: trigger.Plan{
+			Namespace: cm.Namespace, Name: cm.Name, UID: string(cm.UID),
+			CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: p.Spec.Defaulted(), Faults: p.Faults,
+			Intent: p.Intent,
+		},
+		Pauses: pauses, Ready: trigger.Readiness{OK: true}, State: trigger.State{Ledger: l},
 		Gate:   gate,
 		NameOf: func(r run.Request) string { return annotations.RunName(cm.Name, string(cm.UID), r) },
 	}

@@ -39,17 +39,17 @@ func TestAPlanIsDecidedAsTheAgentDoes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := view.NewPlan(cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 3 * * *'}]}"), c.ledger, c.live, c.pauses, nil, cmdtest.Now())
-			if p.Decision.Phase != c.phase {
-				t.Errorf("%s: %s", p.Decision.Phase, p.Decision.Message)
+			if p.Decision.Status.Phase != c.phase {
+				t.Errorf("%s: %s", p.Decision.Status.Phase, p.Decision.Status.Message)
 			}
 			if c.phase == trigger.PhasePaused { // for good: no slot is next
-				if p.Decision.Next != nil {
-					t.Errorf("next slot %v", p.Decision.Next)
+				if p.Decision.Status.Next != nil {
+					t.Errorf("next slot %v", p.Decision.Status.Next)
 				}
 				return
 			}
-			if p.Decision.Next == nil || !p.Decision.Next.At.Equal(cmdtest.Now().Add(3*time.Hour)) {
-				t.Errorf("next slot %v", p.Decision.Next)
+			if p.Decision.Status.Next == nil || !p.Decision.Status.Next.At.Equal(cmdtest.Now().Add(3*time.Hour)) {
+				t.Errorf("next slot %v", p.Decision.Status.Next)
 			}
 		})
 	}

@@ -246,7 +246,7 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 func (o *whyOptions) triggerHelps(s view.Subject, p view.Plan) bool {
 	_, invalid := falseCondition(p, "Valid")
 	_, unready := falseCondition(p, "Ready")
-	if p.Decision.WaitsFor != "" || len(p.Faults) > 0 || invalid || unready || s.PauseAt(o.Now()).On || o.printer(s).Frozen(p.Intent) != "" {
+	if p.Decision.Status.WaitsFor != "" || len(p.Faults) > 0 || invalid || unready || s.PauseAt(o.Now()).On || o.printer(s).Frozen(p.Intent) != "" {
 		return false
 	}
 	v := s.Gate.Verdict(o.Now())
@@ -301,7 +301,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 			add("not put back by run "+left.Run+view.Prefix(", step ", left.Step)+": "+left.Message, "%s: %s", hand, o.Suggest().Resume(left.Run))
 		}
 	}
-	if refused := p.Decision.Refused; refused != "" {
+	if refused := p.Decision.Status.Refused; refused != "" {
 		add(refused, "make room, or mend what refuses it; it is tried again every half minute, and at once when the plan changes")
 	}
 	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is {
@@ -336,8 +336,8 @@ func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer
 
 func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 	var out []obstacle
-	if name := p.Decision.WaitsFor; name != "" {
-		out = append(out, obstacle{p.Decision.Waiting, "it begins when that run has ended; " + o.Suggest().Describe(name) + " shows how far it is"})
+	if name := p.Decision.Status.WaitsFor; name != "" {
+		out = append(out, obstacle{p.Decision.Status.Waiting, "it begins when that run has ended; " + o.Suggest().Describe(name) + " shows how far it is"})
 	}
 	for _, l := range p.Active {
 		switch open := view.Questions(l); {
