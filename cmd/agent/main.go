@@ -114,16 +114,22 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 	klog.SetSlogLogger(log) // what the libraries say goes the same way
 	steps, answers := builtin.Executors(), outbound.NewBudget()
 	a, err := agent.New(agent.Options{
-		Config: config, Namespace: f.namespace, WatchNamespace: f.watchNamespace, LeaderElect: f.leaderElect, Identity: identity(), Pod: pod(),
-		Version: version, DryRun: f.dryRun, MetricsAuth: f.metricsAuth, Log: log, LogLevel: level, Now: time.Now, Executor: steps.For, Sleepers: builtin.Sleepers(), EKS: builtin.EKS(), AWSEndpoint: os.Getenv("AWS_ENDPOINT_URL"),
-		HTTPClient: func(o agentconfig.Outbound) *http.Client {
-			return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny, Budget: answers})
+		Config: config, Namespace: f.namespace, WatchNamespace: f.watchNamespace, LeaderElection: agent.LeaderElection{LeaderElect: f.leaderElect, Identity: identity()}, Pod: pod(),
+		Version: version, DryRun: f.dryRun, MetricsAuth: f.metricsAuth, Log: log, LogLevel: level, Now: time.Now,
+		Executors: agent.Executors{
+			Executor: steps.For, Sleepers: builtin.Sleepers(),
+			Drainer: func(own kube.Interface, changed func(node, by string)) executors.Drainer {
+				return node.New(ctx, node.Config{Reads: own, OnChange: changed, Namespace: f.namespace, Pod: pod()})
+			},
 		},
-		Dialer: func(o agentconfig.Outbound) func(context.Context, string, string) (net.Conn, error) {
-			return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
-		},
-		Drainer: func(own kube.Interface, changed func(node, by string)) executors.Drainer {
-			return node.New(ctx, node.Config{Reads: own, OnChange: changed, Namespace: f.namespace, Pod: pod()})
+		Outbound: agent.Outbound{
+			EKS: builtin.EKS(), AWSEndpoint: os.Getenv("AWS_ENDPOINT_URL"),
+			HTTPClient: func(o agentconfig.Outbound) *http.Client {
+				return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny, Budget: answers})
+			},
+			Dialer: func(o agentconfig.Outbound) func(context.Context, string, string) (net.Conn, error) {
+				return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
+			},
 		},
 	})
 	if err != nil {

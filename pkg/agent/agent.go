@@ -52,8 +52,7 @@ type Options struct {
 	Config         *rest.Config
 	Namespace      string // the agent's own
 	WatchNamespace string // empty: all
-	LeaderElect    bool
-	Identity       string // of this process, unique among its replicas
+	LeaderElection LeaderElection
 	Pod            string // the name of the pod in which it runs; empty: not known
 	Version        string
 	DryRun         bool
@@ -61,24 +60,40 @@ type Options struct {
 	Log            *slog.Logger
 	LogLevel       *slog.LevelVar
 	Now            func() time.Time
+	Executors      Executors
+	Outbound       Outbound
+}
+
+// LeaderElection is how one of the replicas is chosen to act. Timing that is zero is the default:
+// leaseDuration and what follows.
+type LeaderElection struct {
+	LeaderElect bool
+	Identity    string // of this process, unique among its replicas
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// Executors do what plans ask for.
+type Executors struct {
 	// Executor gives the executor of a step type.
 	Executor func(stepType string) (executors.Executor, bool)
 	// Sleepers put targets of HibernatePlans to sleep, by their type.
 	Sleepers map[string]executors.Sleeper
+	// Drainer makes what drains nodes. own are the agent's own rights, for what is
+	// read of the cluster; changed is to be called when a drain has come further.
+	Drainer func(own kube.Interface, changed func(node, by string)) executors.Drainer
+}
+
+// Outbound is how the outside is reached.
+type Outbound struct {
 	// HTTPClient makes the client for outside requests from the outbound rules.
 	HTTPClient func(agentconfig.Outbound) *http.Client
 	// Dialer makes what dials outside, for what speaks no HTTP, from the same rules.
 	Dialer func(agentconfig.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
-	// Drainer makes what drains nodes. own are the agent's own rights, for what is
-	// read of the cluster; changed is to be called when a drain has come further.
-	Drainer func(own kube.Interface, changed func(node, by string)) executors.Drainer
 	// AWSEndpoint stands in for AWS, for tests and for AWS's own dual-stack or private
 	// endpoints; empty: AWS's.
 	AWSEndpoint string
 	// EKS says how clusters of EKS are reached; nil: none is.
 	EKS client.EKS
-	// Lease timing; zero values are the defaults, leaseDuration and what follows.
-	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
 // Numbers of workers. Plans are decided on in microseconds; runs wait for
@@ -102,10 +117,15 @@ type Agent struct {
 	status      *status.Writer
 	caches      caches
 	memory      memory
-	planQueue   *queue.Queue
-	runQueue    *queue.Queue
+	queues      queues
 	controllers controllers
 	actors      atomic.Pointer[actorPolicy] // nil: nobody follows it yet
+}
+
+// queues hold what is to be looked at.
+type queues struct {
+	plans *queue.Queue
+	runs  *queue.Queue
 }
 
 // lifecycle is how far the process has come.
@@ -168,20 +188,20 @@ func New(o Options) (*Agent, error) {
 	o = withDefaults(o)
 	a := &Agent{options: o, metrics: metrics.New(o.Version)}
 	var err error
-	a.conn, err = client.Connect(client.Config{Rest: o.Config, Version: o.Version, Lease: o.LeaseDuration, Now: o.Now, OnAnswer: a.metrics.Request})
+	a.conn, err = client.Connect(client.Config{Rest: o.Config, Version: o.Version, Lease: o.LeaderElection.LeaseDuration, Now: o.Now, OnAnswer: a.metrics.Request})
 	if err != nil {
 		return nil, err
 	}
 	a.config = config.New(config.Config{
-		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.HTTPClient, Dialer: o.Dialer,
+		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.Outbound.HTTPClient, Dialer: o.Outbound.Dialer,
 		Fence: a.conn.Fence, Kube: a.conn.Kube, OnRead: a.metrics.ConfigRead,
 	})
-	a.accounts = a.conn.Impersonate(client.External{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.AWSEndpoint, EKS: o.EKS, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
-	a.planQueue, a.runQueue = a.newQueue("plans"), a.newQueue("runs")
+	a.accounts = a.conn.Impersonate(client.External{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.Outbound.AWSEndpoint, EKS: o.Outbound.EKS, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
+	a.queues.plans, a.queues.runs = a.newQueue("plans"), a.newQueue("runs")
 	a.events = newEvents(o.Log)
 	a.notifier = notify.New(notify.Config{
 		Settings: func() agentconfig.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.conn.Fence.Check,
-		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
+		Executor: o.Executors.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
 	})
 	a.status = status.NewWriter(a.conn.Kube)
 	a.keys = keys.New(keys.Config{Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Log: o.Log, Changed: a.keyChanged})
@@ -190,27 +210,27 @@ func New(o Options) (*Agent, error) {
 	}
 	a.informers()
 	a.memory.documents = store.NewDocuments(a.caches.documents, a.caches.namespaces, store.FreshConfig{
-		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Backlog: a.planQueue.Len, Plans: a.memory.plans.Size,
+		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Backlog: a.queues.plans.Len, Plans: a.memory.plans.Size,
 	})
 	a.controllers.gates = gates.New(gates.Config{
 		Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason, Documents: a.memory.documents, Gates: a.memory.gates, Keys: a.keys, Queue: a.newQueue("gates"),
-		Policies: a.planQueue, Events: a.events.recorder, Log: a.options.Log, Now: o.Now, DryRun: o.DryRun,
+		Policies: a.queues.plans, Events: a.events.recorder, Log: a.options.Log, Now: o.Now, DryRun: o.DryRun,
 	})
 	a.controllers.freezes = freezes.New(freezes.Config{
 		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespaces: a.caches.namespaces.Informer.GetStore(), Accounts: a.accounts, Gates: a.memory.gates, Runs: a.memory.runs,
 		Namespace: o.Namespace, Scoped: o.WatchNamespace != "", Queue: a.newQueue("freezes"), Events: a.events.recorder, Log: o.Log, Now: o.Now, DryRun: o.DryRun,
 	})
-	health, _ := o.Executor("health-check")
+	health, _ := o.Executors.Executor("health-check")
 	a.controllers.hibernation = hibernation.New(hibernation.Config{
-		Kube: a.conn.Kube, Accounts: a.accounts, Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys, Sleepers: o.Sleepers, Health: health, Machines: a.machines, Sleeping: a.metrics.Hibernated, Status: a.status, Notify: a.notifier,
-		ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Events: a.events.recorder, Queue: a.newQueue("hibernation"), Log: o.Log, Now: o.Now, Namespace: o.Namespace, DryRun: o.DryRun,
+		Clients: hibernation.Clients{Kube: a.conn.Kube, Accounts: a.accounts}, Stores: hibernation.Stores{Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys}, Sleepers: o.Executors.Sleepers, Health: health, Machines: a.machines, Sleeping: a.metrics.Hibernated, Status: a.status, Telemetry: notify.Telemetry{Notify: a.notifier, Events: a.events.recorder, Log: o.Log},
+		Clock: hibernation.Clock{ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Now: o.Now}, Queue: a.newQueue("hibernation"), Namespace: o.Namespace, DryRun: o.DryRun,
 	})
 	a.controllers.targets = targets.New(targets.Config{
-		Accounts: a.accounts, Plans: a.planQueue,
+		Accounts: a.accounts, Plans: a.queues.plans,
 		Changed: func(k types.NamespacedName) { a.controllers.plans.TargetChanged(k) }, Outdate: func(k types.NamespacedName) { a.controllers.plans.TargetOutdated(k) },
 	})
 	a.controllers.steps = runs.NewStepPool(a.enqueueRun)
-	a.controllers.rules = watchrules.New(watchrules.Config{Accounts: a.accounts, Ledgers: a.memory.ledgers, Runs: a.memory.runs, Plans: a.planQueue, Events: a.events.recorder, Log: a.options.Log, Now: o.Now})
+	a.controllers.rules = watchrules.New(watchrules.Config{Accounts: a.accounts, Ledgers: a.memory.ledgers, Runs: a.memory.runs, Plans: a.queues.plans, Events: a.events.recorder, Log: a.options.Log, Now: o.Now})
 	a.controllers.nodes = nodemaintenance.New(a.nodeConfig())
 	a.controllers.runs = runs.New(a.runsConfig())
 	a.controllers.plans = plans.New(a.plansConfig())
@@ -230,9 +250,9 @@ func New(o Options) (*Agent, error) {
 }
 
 func withDefaults(o Options) Options {
-	o.LeaseDuration = orDefault(o.LeaseDuration, leader.LeaseDuration)
-	o.RenewDeadline = orDefault(o.RenewDeadline, leader.RenewDeadline)
-	o.RetryPeriod = orDefault(o.RetryPeriod, leader.RetryPeriod)
+	o.LeaderElection.LeaseDuration = orDefault(o.LeaderElection.LeaseDuration, leader.LeaseDuration)
+	o.LeaderElection.RenewDeadline = orDefault(o.LeaderElection.RenewDeadline, leader.RenewDeadline)
+	o.LeaderElection.RetryPeriod = orDefault(o.LeaderElection.RetryPeriod, leader.RetryPeriod)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -246,8 +266,8 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-func (a *Agent) enqueuePlan(k types.NamespacedName) { a.planQueue.Add(k) }
-func (a *Agent) enqueueRun(k types.NamespacedName)  { a.runQueue.Add(k) }
+func (a *Agent) enqueuePlan(k types.NamespacedName) { a.queues.plans.Add(k) }
+func (a *Agent) enqueueRun(k types.NamespacedName)  { a.queues.runs.Add(k) }
 
 func (a *Agent) newQueue(name string) *queue.Queue {
 	return queue.New(queue.Config{Name: name, Now: a.options.Now, Log: a.options.Log, OnPanic: a.metrics.Panicked})
@@ -305,8 +325,10 @@ func (a *Agent) nodeConfig() nodemaintenance.Config {
 		Telemetry: a.telemetry(),
 		Scope:     nodemaintenance.Scope{Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Pod: a.ownPod(), DryRun: o.DryRun}, Now: o.Now,
 	}
-	if o.Drainer != nil {
-		c.Drainer = func(changed func(node, by string)) executors.Drainer { return o.Drainer(a.conn.Kube, changed) }
+	if o.Executors.Drainer != nil {
+		c.Drainer = func(changed func(node, by string)) executors.Drainer {
+			return o.Executors.Drainer(a.conn.Kube, changed)
+		}
 	}
 	return c
 }
@@ -317,8 +339,8 @@ func (a *Agent) runsConfig() runs.Config {
 		Clients:   runs.Clients{Kube: a.conn.Kube, Accounts: a.accounts, Fence: a.conn.Fence, ClockDoubt: a.conn.Clock.SkewReason},
 		Stores:    runs.Stores{Documents: a.memory.documents, Runs: a.memory.runs, Ledgers: a.memory.ledgers, Locks: a.memory.locks, Gates: a.memory.gates, Keys: a.keys},
 		Telemetry: a.telemetry(),
-		Scope:     runs.Scope{Identity: o.Identity, DryRun: o.DryRun, LookingSince: a.lookingSince},
-		Executor:  o.Executor, Denied: func(namespace string) []string { return a.config.Spec().Denied(namespace) }, Status: a.status, Steps: a.controllers.steps, Nodes: a.controllers.nodes, Freezes: a.controllers.freezes, Expected: a.controllers.targets.Expectations(), Queue: a.runQueue, Plans: a.planQueue, Now: o.Now,
+		Scope:     runs.Scope{Identity: o.LeaderElection.Identity, DryRun: o.DryRun, LookingSince: a.lookingSince},
+		Executor:  o.Executors.Executor, Denied: func(namespace string) []string { return a.config.Spec().Denied(namespace) }, Status: a.status, Steps: a.controllers.steps, Nodes: a.controllers.nodes, Freezes: a.controllers.freezes, Expected: a.controllers.targets.Expectations(), Queue: a.queues.runs, Plans: a.queues.plans, Now: o.Now,
 	}
 }
 
@@ -329,7 +351,7 @@ func (a *Agent) plansConfig() plans.Config {
 		Stores:    plans.Stores{Documents: a.memory.documents, Plans: a.memory.plans, Runs: a.memory.runs, History: a.memory.history, Ledgers: a.memory.ledgers, Gates: a.memory.gates, Keys: a.keys},
 		Telemetry: a.telemetry(),
 		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LookingSince: a.lookingSince},
-		Executor:  o.Executor, Settings: a.config.Spec, Status: a.status, Rules: a.controllers.rules, Targets: a.controllers.targets, Runner: a.controllers.runs, EnqueueRun: a.enqueueRun, Queue: a.planQueue, Now: o.Now,
+		Executor:  o.Executors.Executor, Settings: a.config.Spec, Status: a.status, Rules: a.controllers.rules, Targets: a.controllers.targets, Runner: a.controllers.runs, EnqueueRun: a.enqueueRun, Queue: a.queues.plans, Now: o.Now,
 	}
 }
 
@@ -362,14 +384,14 @@ func (a *Agent) Handler() http.Handler {
 func (a *Agent) elector() *leader.Elector {
 	o := a.options
 	return leader.New(leader.Config{
-		Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.Identity, Elect: o.LeaderElect, Fence: a.conn.Fence, Log: a.options.Log, Now: a.options.Now,
-		LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod, Leads: a.metrics.Leads, Lost: a.die,
+		Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.LeaderElection.Identity, Elect: o.LeaderElection.LeaderElect, Fence: a.conn.Fence, Log: a.options.Log, Now: a.options.Now,
+		LeaseDuration: o.LeaderElection.LeaseDuration, RenewDeadline: o.LeaderElection.RenewDeadline, RetryPeriod: o.LeaderElection.RetryPeriod, Leads: a.metrics.Leads, Lost: a.die,
 	})
 }
 
 func (a *Agent) heartbeat() leader.Heartbeat {
 	o := a.options
-	return leader.Heartbeat{Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.Identity, Version: o.Version, Pod: o.Pod, Key: a.keys.ID, Actors: a.actorsRefused, Now: a.options.Now, Log: a.options.Log, Rewound: a.rewound}
+	return leader.Heartbeat{Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.LeaderElection.Identity, Version: o.Version, Pod: o.Pod, Key: a.keys.ID, Actors: a.actorsRefused, Now: a.options.Now, Log: a.options.Log, Rewound: a.rewound}
 }
 
 // die ends the process's work for a reason that another agent must mend.
@@ -405,7 +427,7 @@ func (a *Agent) work(ctx context.Context) {
 	group.Go(func() { a.notifier.Run(ctx) })
 	group.Go(func() { a.controllers.nodes.Run(ctx) })
 	group.Go(func() { a.controllers.plans.Run(ctx) })
-	group.Go(func() { a.planQueue.WorkInShares(ctx, planWorkers, queue.Share(planWorkers), a.reconcile) })
+	group.Go(func() { a.queues.plans.WorkInShares(ctx, planWorkers, queue.Share(planWorkers), a.reconcile) })
 	group.Go(func() { a.controllers.runs.Run(ctx, runWorkers) })
 	group.Wait()
 }

@@ -76,8 +76,8 @@ func (w *world) measured(names ...string) []string {
 }
 
 func TestWhatAnAgentIsToldAtItsStart(t *testing.T) {
-	got := withDefaults(Options{RenewDeadline: time.Second})
-	if got.LeaseDuration != leader.LeaseDuration || got.RenewDeadline != time.Second || got.RetryPeriod != leader.RetryPeriod || got.Now == nil {
+	got := withDefaults(Options{LeaderElection: LeaderElection{RenewDeadline: time.Second}})
+	if got.LeaderElection.LeaseDuration != leader.LeaseDuration || got.LeaderElection.RenewDeadline != time.Second || got.LeaderElection.RetryPeriod != leader.RetryPeriod || got.Now == nil {
 		t.Errorf("%+v", got)
 	}
 	then := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -91,7 +91,7 @@ func TestWhereAnAgentRunsAndWhatItDrainsWith(t *testing.T) {
 		var reads kube.Interface
 		with := w.built(func(o *Options) {
 			o.Pod = "agent-0"
-			o.Drainer = func(own kube.Interface, _ func(node, by string)) executors.Drainer { reads = own; return nil }
+			o.Executors.Drainer = func(own kube.Interface, _ func(node, by string)) executors.Drainer { reads = own; return nil }
 		})
 		without := w.built()
 		if got := with.ownPod() + " " + without.ownPod(); got != home+"/agent-0 " {
@@ -237,7 +237,7 @@ func TestANewLeaderReachesTheNewestState(t *testing.T) {
 	play(t, func(w *world) {
 		lease := agenttest.Object(t, `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: `+home+`, name: maint-agent}, spec: {holderIdentity: other, leaseDurationSeconds: 30, renewTime: "2000-01-01T00:00:00.000000Z"}}`)
 		w.Put(lease, w.document(shop, "orders", "Plan", annotations.KindPlan, hook))
-		w.begins(func(o *Options) { o.LeaderElect = true })
+		w.begins(func(o *Options) { o.LeaderElection.LeaderElect = true })
 		w.after(20 * time.Second)
 		if got := w.log.count("the caches are as new as the lease"); got != 0 {
 			t.Fatalf("it leads beside another: %s", w.log.text.String())

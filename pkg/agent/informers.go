@@ -294,7 +294,7 @@ const backlog = 50
 // queued was sent.
 func (a *Agent) startEvents() func() {
 	a.events.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.conn.Kube.CoreV1().Events("")})
-	go a.events.recorder.Run(func() bool { return a.planQueue.Len()+a.runQueue.Len() > backlog })
+	go a.events.recorder.Run(func() bool { return a.queues.plans.Len()+a.queues.runs.Len() > backlog })
 	return func() {
 		a.events.recorder.Stop()
 		a.events.broadcaster.Shutdown()
@@ -343,7 +343,7 @@ func (a *Agent) enqueueDocuments() {
 // enqueueGated has everything looked at again that a policy, a calendar or the stanza of
 // a namespace may gate.
 func (a *Agent) enqueueGated(namespace string) {
-	a.planQueue.Add(types.NamespacedName{Namespace: namespace})
+	a.queues.plans.Add(types.NamespacedName{Namespace: namespace})
 }
 
 // reconcileGated enqueues what is behind a gate, and what waits for one: that of a

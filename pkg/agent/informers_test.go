@@ -65,7 +65,7 @@ func (w *world) lives(a *Agent, namespace, name string, edit func(*run.Run, *run
 // withKey has an agent that does not run know its key.
 func (w *world) withKey(a *Agent) *Agent {
 	a.keys.Observe(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: annotations.KeyName}, Data: map[string][]byte{annotations.DataKey: []byte(strings.Repeat("k", 32))}})
-	w.queued(a.planQueue)
+	w.queued(a.queues.plans)
 	return a
 }
 
@@ -208,14 +208,14 @@ func TestWhatANamespaceHasLookedAtAgain(t *testing.T) {
 				w.lives(a, "mall", "run-b", nil)
 				if c.was != nil {
 					a.observeNamespace(c.was)
-					w.queued(a.planQueue)
-					w.queued(a.runQueue)
+					w.queued(a.queues.plans)
+					w.queued(a.queues.runs)
 				}
 				a.observeNamespace(c.is)
-				if diff := cmp.Diff(c.plans, w.queued(a.planQueue)); diff != "" {
+				if diff := cmp.Diff(c.plans, w.queued(a.queues.plans)); diff != "" {
 					t.Errorf("documents (-want +got):\n%s", diff)
 				}
-				if diff := cmp.Diff(c.runs, w.queued(a.runQueue)); diff != "" {
+				if diff := cmp.Diff(c.runs, w.queued(a.queues.runs)); diff != "" {
 					t.Errorf("runs (-want +got):\n%s", diff)
 				}
 			})
@@ -243,20 +243,20 @@ func TestWhatAGateHasLookedAtAgain(t *testing.T) {
 		w.holds(a, plain("plain"), stanza, policed, kept, mall,
 			w.document(shop, "unknown", "Plan", annotations.KindPlan, hook), w.document(shop, "nights", "Policy", annotations.KindPolicy, "windows: []"), w.document(shop, "sleep", "HibernatePlan", annotations.KindHibernatePlan, "x: y"), w.document(shop, "steps", "StepTemplate", annotations.KindStepTemplate, hook))
 		a.reconcileGated("mall")
-		if got := append(w.queued(a.planQueue), w.queued(a.controllers.hibernation.Queue)...); len(got) > 0 {
+		if got := append(w.queued(a.queues.plans), w.queued(a.controllers.hibernation.Queue)...); len(got) > 0 {
 			t.Errorf("what another tenant edits has %q looked at", got)
 		}
 		a.reconcileGated(shop)
-		if diff := cmp.Diff([]string{"shop/kept", "shop/nights", "shop/policed", "shop/stanza", "shop/unknown"}, w.queued(a.planQueue)); diff != "" {
+		if diff := cmp.Diff([]string{"shop/kept", "shop/nights", "shop/policed", "shop/stanza", "shop/unknown"}, w.queued(a.queues.plans)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"shop/sleep"}, w.queued(a.controllers.hibernation.Queue)); diff != "" {
 			t.Errorf("plans of hibernation (-want +got):\n%s", diff)
 		}
 		a.observeNamespace(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "mall", Annotations: map[string]string{annotations.ChangeStrategy: "Restrictive"}}})
-		w.queued(a.planQueue)
+		w.queued(a.queues.plans)
 		a.reconcileGated(home)
-		if got := w.queued(a.planQueue); !slices.Contains(got, "mall/orders") || slices.Contains(got, "shop/plain") {
+		if got := w.queued(a.queues.plans); !slices.Contains(got, "mall/orders") || slices.Contains(got, "shop/plain") {
 			t.Errorf("with a stanza on a namespace: %q", got)
 		}
 	})
@@ -280,14 +280,14 @@ func TestWhoHearsOfADocument(t *testing.T) {
 				w.holds(a, w.document(shop, "orders", "Plan", annotations.KindPlan, hook), w.document(shop, "sleep", "HibernatePlan", annotations.KindHibernatePlan, "x: y"), w.document(shop, "nightly", "Calendar", annotations.KindCalendar, "x: y"))
 				cm := w.document(c.namespace, c.document, c.kind, c.label, c.spec)
 				a.observeDocument(cm)
-				if diff := cmp.Diff(c.plans, w.queued(a.planQueue)); diff != "" {
+				if diff := cmp.Diff(c.plans, w.queued(a.queues.plans)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff(c.sleeps, w.queued(a.controllers.hibernation.Queue)); diff != "" {
 					t.Errorf("hibernation (-want +got):\n%s", diff)
 				}
 				a.observeDocument(cm) // as it was: others have nothing to do with it
-				if got := len(w.queued(a.planQueue)); got > 1 {
+				if got := len(w.queued(a.queues.plans)); got > 1 {
 					t.Errorf("heard of once more %d are looked at", got)
 				}
 			})

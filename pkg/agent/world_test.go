@@ -104,9 +104,9 @@ func play(t *testing.T, story func(w *world)) {
 func (w *world) built(told ...func(*Options)) *Agent {
 	w.Helper()
 	o := Options{
-		Config: &rest.Config{Host: "http://cluster.test", Transport: w.Cluster, QPS: -1}, Namespace: home, Identity: "agent-1", Version: "test", Log: slog.New(slog.NewTextHandler(&w.log, nil)), LogLevel: &slog.LevelVar{},
-		Executor:   func(string) (executors.Executor, bool) { return &w.steps, true },
-		HTTPClient: func(agentconfig.Outbound) *http.Client { return &http.Client{} },
+		Config: &rest.Config{Host: "http://cluster.test", Transport: w.Cluster, QPS: -1}, Namespace: home, LeaderElection: LeaderElection{Identity: "agent-1"}, Version: "test", Log: slog.New(slog.NewTextHandler(&w.log, nil)), LogLevel: &slog.LevelVar{},
+		Executors: Executors{Executor: func(string) (executors.Executor, bool) { return &w.steps, true }},
+		Outbound:  Outbound{HTTPClient: func(agentconfig.Outbound) *http.Client { return &http.Client{} }},
 	}
 	for _, tell := range told {
 		tell(&o)
@@ -121,7 +121,7 @@ func (w *world) built(told ...func(*Options)) *Agent {
 
 // putAway ends what an agent has that never ran.
 func (a *Agent) putAway() {
-	for _, q := range []*queue.Queue{a.planQueue, a.runQueue, a.controllers.gates.Queue, a.controllers.freezes.Queue, a.controllers.hibernation.Queue} {
+	for _, q := range []*queue.Queue{a.queues.plans, a.queues.runs, a.controllers.gates.Queue, a.controllers.freezes.Queue, a.controllers.hibernation.Queue} {
 		q.ShutDown()
 	}
 	a.events.broadcaster.Shutdown()

@@ -44,15 +44,20 @@ func begins(t *testing.T, conn *client.Connection, at string) *agent {
 	restores := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindRestore, store.Strip)
 	namespaces := agenttest.Metadata(conn, "namespaces", store.Strip)
 	c := hibernation.New(hibernation.Config{
-		Kube: conn.Kube, Accounts: conn.Impersonate(external(at)),
-		Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{
-			Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
-		}),
-		Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
+		Clients: hibernation.Clients{Kube: conn.Kube, Accounts: conn.Impersonate(external(at))},
+		Stores: hibernation.Stores{
+			Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{
+				Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
+			}),
+			Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
+		},
 		Sleepers: builtin.Sleepers(), Machines: func(context.Context) ([]string, error) { return nil, nil }, Sleeping: func(map[string]int) {},
-		ClockDoubt: conn.Clock.SkewReason, Ahead: conn.Clock.Ahead,
-		Status: status.NewWriter(conn.Kube), Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),
-		Events: &agenttest.Events{}, Log: log, Now: time.Now, Namespace: annotations.DefaultNamespace,
+		Clock:  hibernation.Clock{ClockDoubt: conn.Clock.SkewReason, Ahead: conn.Clock.Ahead, Now: time.Now},
+		Status: status.NewWriter(conn.Kube), Namespace: annotations.DefaultNamespace,
+		Telemetry: notify.Telemetry{
+			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),
+			Events: &agenttest.Events{}, Log: log,
+		},
 		Queue: queue.New(queue.Config{Name: "hibernation", Now: time.Now, Log: log, OnPanic: func() { t.Error("a panic") }}),
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -5,13 +5,11 @@ package hibernation
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
@@ -27,30 +25,43 @@ import (
 
 // Config is what hibernation works with.
 type Config struct {
-	Kube      kube.Interface
-	Accounts  *client.Impersonator
+	Clients
+	Stores
+	Sleepers map[string]executors.Sleeper // by type of target
+	Health   executors.Executor           // of health checks
+	// Machines are those that the agent itself runs on, by their provider ids.
+	Machines func(ctx context.Context) ([]string, error)
+	Clock
+	// Sleeping hears how many resources sleep, by the type of their target.
+	Sleeping func(byExecutor map[string]int)
+	Status   *status.Writer
+	notify.Telemetry
+	Queue     *queue.Queue // of plans
+	Namespace string       // the agent's own
+	DryRun    bool
+}
+
+// Clients reach the API server.
+type Clients struct {
+	Kube     kube.Interface
+	Accounts *client.Impersonator
+}
+
+// Stores are what is held in memory.
+type Stores struct {
 	Documents *store.Documents
 	Gates     *store.Gates
 	Ledgers   *store.Ledgers
 	Keys      *keys.Store
-	Sleepers  map[string]executors.Sleeper // by type of target
-	Health    executors.Executor           // of health checks
-	// Machines are those that the agent itself runs on, by their provider ids.
-	Machines func(ctx context.Context) ([]string, error)
+}
+
+// Clock is the local one, and how far it can be trusted.
+type Clock struct {
 	// ClockDoubt says why the local clock is not to be trusted, empty where it is, and Ahead
 	// how far the API server's is ahead of it.
 	ClockDoubt func() string
 	Ahead      func() time.Duration
-	// Sleeping hears how many resources sleep, by the type of their target.
-	Sleeping  func(byExecutor map[string]int)
-	Status    *status.Writer
-	Notify    *notify.Notifier
-	Events    record.EventRecorder
-	Queue     *queue.Queue // of plans
-	Log       *slog.Logger
-	Now       func() time.Time
-	Namespace string // the agent's own
-	DryRun    bool
+	Now        func() time.Time
 }
 
 // Controller has targets sleep and wake.

@@ -31,7 +31,7 @@ func densePlan(i int) *corev1.ConfigMap {
 // what is kept of many of them follows their texts.
 func TestManyDensePlansTakeTheMemoryOfTheirTexts(t *testing.T) {
 	_, accounts := agenttest.New(t).Connect()
-	c := New(Config{Accounts: accounts})
+	c := New(Config{Clients: Clients{Accounts: accounts}})
 	plans := make([]*corev1.ConfigMap, 150)
 	for i := range plans {
 		plans[i] = densePlan(i)

@@ -42,8 +42,8 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 			annotations.StatusConditions: conditions(have[annotations.StatusConditions], v, phase, message, c.Now()),
 		}
 		want[annotations.StatusHold] = annotations.FormatHold(v.hold)
-		if v.gate != nil {
-			want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *v.gate, v.strategy, c.Now())
+		if v.policy.verdict != nil {
+			want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *v.policy.verdict, v.policy.strategy, c.Now())
 		}
 		if v.token != "" {
 			want[annotations.StatusTrigger] = v.token

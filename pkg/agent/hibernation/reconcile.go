@@ -236,9 +236,14 @@ type view struct {
 	unready string
 	ledger  *ledger.Ledger // nil: there is none yet
 	newer   string         // why the ledger cannot be read that a newer version wrote; empty: it can be
+	policy  policyVerdict
+}
+
+// policyVerdict is what policies say of falling asleep now.
+type policyVerdict struct {
 	// gate is what policies say of falling asleep now, and its strategy; nil: nothing
 	// stands before it.
-	gate     *schedule.Verdict
+	verdict  *schedule.Verdict
 	strategy schedule.Strategy
 }
 
@@ -400,8 +405,8 @@ func (c *Controller) ask(k types.NamespacedName, v *view, known *cachedPlan) {
 		return
 	}
 	now := c.Now()
-	v.gate, v.strategy = new(gate.Verdict(now)), c.Gates.Strategy(q, now)
-	if until := v.gate.Until; until != nil {
+	v.policy.verdict, v.policy.strategy = new(gate.Verdict(now)), c.Gates.Strategy(q, now)
+	if until := v.policy.verdict.Until; until != nil {
 		v.again = queue.Soonest(v.again, *until)
 	}
 }
@@ -412,8 +417,8 @@ func (v *view) forbidden() string {
 	switch {
 	case v.want.Forbidden != "":
 		return v.want.Forbidden
-	case v.gate != nil && !v.gate.Permitted:
-		return v.gate.Reason
+	case v.policy.verdict != nil && !v.policy.verdict.Permitted:
+		return v.policy.verdict.Reason
 	}
 	return ""
 }

@@ -53,16 +53,21 @@ func serve(ctx context.Context, log *slog.Logger, kubeconfig, address string) er
 	runtime.SetMutexProfileFraction(10)
 	runtime.SetBlockProfileRate(10_000)
 	a, err := agent.New(agent.Options{
-		Config: config, Namespace: annotations.DefaultNamespace, LeaderElect: true, Identity: "profiled-" + strconv.Itoa(os.Getpid()),
-		Version: "profiled", Log: log, LogLevel: &slog.LevelVar{}, Now: time.Now, Executor: builtin.Executors().For,
-		HTTPClient: func(o agentconfig.Outbound) *http.Client {
-			return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
+		Config: config, Namespace: annotations.DefaultNamespace, LeaderElection: agent.LeaderElection{LeaderElect: true, Identity: "profiled-" + strconv.Itoa(os.Getpid())},
+		Version: "profiled", Log: log, LogLevel: &slog.LevelVar{}, Now: time.Now,
+		Executors: agent.Executors{
+			Executor: builtin.Executors().For,
+			Drainer: func(own kube.Interface, changed func(node, by string)) executors.Drainer {
+				return node.New(ctx, node.Config{Reads: own, OnChange: changed})
+			},
 		},
-		Dialer: func(o agentconfig.Outbound) func(context.Context, string, string) (net.Conn, error) {
-			return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
-		},
-		Drainer: func(own kube.Interface, changed func(node, by string)) executors.Drainer {
-			return node.New(ctx, node.Config{Reads: own, OnChange: changed})
+		Outbound: agent.Outbound{
+			HTTPClient: func(o agentconfig.Outbound) *http.Client {
+				return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
+			},
+			Dialer: func(o agentconfig.Outbound) func(context.Context, string, string) (net.Conn, error) {
+				return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
+			},
 		},
 	})
 	if err != nil {
