@@ -72,14 +72,14 @@ func TestTheAgentsPodWaitsForAllOthersAlsoPastTheTime(t *testing.T) {
 			v := drain.View{Now: now(), Since: now(), Judged: judge.All(c.left), Slots: 10}
 			got := ""
 			d := drain.Decide(v)
-			for _, p := range d.Evict {
+			for _, p := range d.Requests.Evict {
 				got += p.String()
 			}
 			if got != c.evict || d.Done != c.done {
 				t.Errorf("evicts %q and is done %t: %+v", got, d.Done, d.Pods)
 			}
 			v.Options.OnTimeout, v.Now = drain.TimeoutForce, now().Add(time.Hour)
-			for _, p := range drain.Decide(v).Delete {
+			for _, p := range drain.Decide(v).Requests.Delete {
 				if p.String() == "maint-system/a" && c.elsewhere != drain.ReadyElsewhere {
 					t.Error("past its time the agent deletes itself")
 				}

@@ -71,13 +71,10 @@ type View struct {
 
 // Decision is what to do next, and how every pod stands.
 type Decision struct {
-	Evict  []Pod
-	Delete []Pod // past budgets, since time is over
-	Finish []Pod // to be deleted: their eviction was cut off, and their budget counts them as gone
-	Surge  []Pod // a replacement has to be made first
-	Held   []string
-	Waits  map[string]int  // by budget: pods that wait for room
-	Lines  map[string]bool // by budget: pods wait for a turn, and have room
+	Requests Requests
+	Held     []string
+	Waits    map[string]int  // by budget: pods that wait for room
+	Lines    map[string]bool // by budget: pods wait for a turn, and have room
 
 	Pods    []Progress // that must leave and are there, the stuck first
 	Skipped []RemainingPod
@@ -90,6 +87,14 @@ type Decision struct {
 	Late    bool
 	Moving  bool      // something is on its way
 	Wake    time.Time // when to decide again though nothing changed; zero: never
+}
+
+// Requests are what is to be asked of the API server now.
+type Requests struct {
+	Evict  []Pod
+	Delete []Pod // past budgets, since time is over
+	Finish []Pod // to be deleted: their eviction was cut off, and their budget counts them as gone
+	Surge  []Pod // a replacement has to be made first
 }
 
 // Deadline is when a drain's time is over; without a limit ok is false.
@@ -261,7 +266,7 @@ func (d *decider) step(j Judged) {
 		d.wake(asked.NotBefore)
 		d.say(j, Waiting, "%s", asked.Why)
 	case force:
-		d.take(j, &d.Decision.Delete)
+		d.take(j, &d.Decision.Requests.Delete)
 	case j.Verdict.Order > d.group:
 		d.say(j, Waiting, "for the pods of order %d", d.group)
 	case j.Do == Await:
@@ -278,7 +283,7 @@ func (d *decider) surge(j Judged) {
 	r, begun := d.Replacements[j.UID]
 	switch {
 	case !begun:
-		d.Decision.Surge = append(d.Decision.Surge, j.Pod)
+		d.Decision.Requests.Surge = append(d.Decision.Requests.Surge, j.Pod)
 		d.say(j, Surging, "")
 	case r.Impossible:
 		d.Blocks = append(d.Blocks, Block{Pods: []string{j.Pod.String()}, Count: 1, Permanent: true, Why: r.Why, Remedy: r.Remedy})
@@ -301,7 +306,7 @@ func (d *decider) ask(j Judged, asked Asked) {
 			d.held(j, "its budget was just changing")
 			return
 		}
-		d.take(j, &d.Decision.Evict)
+		d.take(j, &d.Decision.Requests.Evict)
 		return
 	}
 	b := over[0]
@@ -313,11 +318,11 @@ func (d *decider) ask(j Judged, asked Asked) {
 	}
 	switch {
 	case cutOff && d.MayDelete:
-		d.take(j, &d.Decision.Finish)
+		d.take(j, &d.Decision.Requests.Finish)
 	case NeedOf(j.Pod, b) == NeedSync:
 		d.held(j, "for its budget %s to be computed", b.Key())
 	case asked.Answer == Failed && asked.Unclear: // what it may have taken is still counted as taken
-		d.take(j, &d.Decision.Evict)
+		d.take(j, &d.Decision.Requests.Evict)
 	case refused || d.Room[b.Key()] <= 0:
 		d.Waits[b.Key()]++
 		d.held(j, "for its budget %s", b.Key())
@@ -325,7 +330,7 @@ func (d *decider) ask(j Judged, asked Asked) {
 		d.Lines[b.Key()] = true
 		d.Room[b.Key()]--
 		d.say(j, Queued, "")
-	case d.take(j, &d.Decision.Evict):
+	case d.take(j, &d.Decision.Requests.Evict):
 		d.Turns[b.Key()]--
 		d.Room[b.Key()]--
 	}

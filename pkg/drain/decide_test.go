@@ -284,10 +284,10 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.s.decide()
-			same(t, c.evict, names(got.Evict))
-			same(t, c.deletes, names(got.Delete))
-			same(t, c.finish, names(got.Finish))
-			same(t, c.surge, names(got.Surge))
+			same(t, c.evict, names(got.Requests.Evict))
+			same(t, c.deletes, names(got.Requests.Delete))
+			same(t, c.finish, names(got.Requests.Finish))
+			same(t, c.surge, names(got.Requests.Surge))
 			same(t, c.states, states(got))
 			if got.Done != c.done || got.Aborted != c.aborted || got.Late != c.late || len(got.Left) != c.left || len(got.Held) != c.wantHeld {
 				t.Errorf("%+v", got)
@@ -334,8 +334,8 @@ func TestADrainNeverAsksForMoreThanItMay(t *testing.T) {
 			s.Budgets, s.Room, s.Slots = []drain.Budget{budget(func(b *drain.Budget) { b.Allowed = room; b.CurrentHealthy = 3 })}, map[string]int{"shop/web": room}, 3
 			s.Turns = map[string]int{"shop/web": turns}
 			got := s.decide()
-			needy := slices.DeleteFunc(slices.Clone(got.Evict), func(p drain.Pod) bool { return drain.NeedOf(p, s.Budgets[0]) != drain.NeedRoom })
-			if len(needy) > min(room, turns) || len(got.Evict)+len(got.Delete) > 3 || got.Done != (len(pods) == 0) || len(got.Pods) != got.Leaving {
+			needy := slices.DeleteFunc(slices.Clone(got.Requests.Evict), func(p drain.Pod) bool { return drain.NeedOf(p, s.Budgets[0]) != drain.NeedRoom })
+			if len(needy) > min(room, turns) || len(got.Requests.Evict)+len(got.Requests.Delete) > 3 || got.Done != (len(pods) == 0) || len(got.Pods) != got.Leaving {
 				t.Fatalf("%s with room for %d and %d turns: %+v", names(pods), room, turns, got)
 			}
 		}
@@ -363,7 +363,7 @@ func TestNoDrainIsDoneWhilePodsAreThatNobodySkips(t *testing.T) {
 				if got.Done && len(pods) > 0 && (o != drain.TimeoutSkip || len(got.Left) != len(pods)) {
 					t.Fatalf("%s, %s after %s: %+v", names(pods), o, limit, got)
 				}
-				for _, p := range append(slices.Clone(got.Evict), got.Delete...) {
+				for _, p := range append(slices.Clone(got.Requests.Evict), got.Requests.Delete...) {
 					if s.Judged[slices.IndexFunc(s.Judged, func(j drain.Judged) bool { return j.UID == p.UID })].Do == drain.Refuse {
 						t.Fatalf("%s, %s after %s: %s is refused, and sent away", names(pods), o, limit, p)
 					}

@@ -167,8 +167,8 @@ func TestAPodWithoutABudgetWaitsOnlyForOneThatWasJustChanging(t *testing.T) {
 		"that was longer ago":                  {drain.Asked{Answer: drain.OverBudget, NotBefore: now()}, "a"},
 		"it was accepted, and came to nothing": {drain.Asked{Answer: drain.Accepted, At: now().Add(-time.Hour), NotBefore: soon}, "a"},
 	} {
-		if got := during(drain.Options{}, pod("a")).with(asked("a", c.asked)).decide(); names(got.Evict) != c.evict {
-			t.Errorf("%s: evicts %q", name, names(got.Evict))
+		if got := during(drain.Options{}, pod("a")).with(asked("a", c.asked)).decide(); names(got.Requests.Evict) != c.evict {
+			t.Errorf("%s: evicts %q", name, names(got.Requests.Evict))
 		}
 	}
 }

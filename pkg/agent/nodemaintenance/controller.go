@@ -53,12 +53,17 @@ type Controller struct {
 
 	mu      sync.Mutex
 	shown   shownNodes
+	demand  demand
+	ranking nodes.Ranking
+}
+
+// demand is what the steps of runs want of the nodes, and what they are told.
+type demand struct {
 	wants   map[store.StepKey]nodeWant
 	sights  map[store.StepKey]map[string]workflow.NodeState // by rollout, of the nodes that it takes
 	since   map[wish]time.Time
 	stalled map[wish]stalledDrain               // drains of plans that are blocked for good after their cordon
 	why     map[store.StepKey]map[string]string // by step, why it was not given a node
-	ranking nodes.Ranking
 }
 
 // look is what holds for one look at the nodes.
@@ -159,7 +164,7 @@ func (c *Config) recoverPanic(where string) {
 func New(c Config) *Controller {
 	k := &Controller{
 		Config: c, wake: make(chan struct{}, 1), shown: shownNodes{last: map[string]*nodeObject{}, opened: map[string]time.Time{}},
-		wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{},
+		demand: demand{wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}},
 	}
 	k.writer = newNodeWriter(c, k.Enqueue)
 	k.lifecycle = newConditionWriter(k.writer)
@@ -386,7 +391,7 @@ type claims struct {
 func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
 	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]planDrain{}, engaged: map[string]engagement{}}
 	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
-	wants := maps.Clone(k.wants)
+	wants := maps.Clone(k.demand.wants)
 	k.mu.Unlock()
 	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
 		holds, wants := workflow.NodeClaims(l.Head, l.Journal, l.Cordons) // what it wants now, it said itself; what it holds its journal says
@@ -406,7 +411,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 	for _, s := range slices.SortedFunc(maps.Keys(wants), compareSpots) {
 		want, l := wants[s], k.Runs.Live(s.Run)
 		if l == nil || want.bare && !atWork(l, s.Path) {
-			delete(k.wants, s)
+			delete(k.demand.wants, s)
 			continue
 		}
 		c.steps[s.String()] = s
@@ -424,8 +429,8 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 				continue
 			}
 			waits[w] = true
-			if k.since[w].IsZero() {
-				k.since[w] = now
+			if k.demand.since[w].IsZero() {
+				k.demand.since[w] = now
 			}
 			gate := k.Gates.node(objects[name], k.look.shut, now)
 			k.look.by(gate.Next)
@@ -434,7 +439,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 				since = workflow.RolloutWait(l.Journal, s.Path)
 			}
 			if since.IsZero() { // else the journal has it, whoever leads
-				since = k.since[w]
+				since = k.demand.since[w]
 			}
 			one := nodes.Candidate{Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: since, Permitted: gate.Permitted, Reason: gate.Reason}
 			if want.drain != nil {
@@ -450,7 +455,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 			c.wants = append(c.wants, one)
 		}
 	}
-	maps.DeleteFunc(k.since, func(w wish, _ time.Time) bool { return !waits[w] })
+	maps.DeleteFunc(k.demand.since, func(w wish, _ time.Time) bool { return !waits[w] })
 	return c
 }
 
@@ -485,7 +490,7 @@ func (k *Controller) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
 		if !wanted {
 			continue
 		}
-		if given[s]++; given[s]+len(k.wants[s].given) > k.wants[s].most {
+		if given[s]++; given[s]+len(k.demand.wants[s].given) > k.demand.wants[s].most {
 			out[wish{g.Node, s}] = true
 		}
 	}
@@ -512,27 +517,27 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 	k.ranking = ranking
 	for _, g := range ranking.Grants {
 		s, wanted := c.steps[g.Step]
-		if want, there := k.wants[s]; wanted && there {
+		if want, there := k.demand.wants[s]; wanted && there {
 			given := maps.Clone(want.given)
 			if given == nil {
 				given = map[string]bool{}
 			}
 			given[g.Node] = true
 			want.given = given
-			k.wants[s] = want
+			k.demand.wants[s] = want
 		}
 	}
-	before := k.why
-	k.why = map[store.StepKey]map[string]string{}
+	before := k.demand.why
+	k.demand.why = map[store.StepKey]map[string]string{}
 	for _, s := range c.steps {
-		want := k.wants[s]
-		k.why[s] = map[string]string{}
+		want := k.demand.wants[s]
+		k.demand.why[s] = map[string]string{}
 		for _, name := range want.nodes {
-			k.why[s][name] = why[wish{name, s}]
-			if !want.bare && blocked[wish{name, s}] && before[s][name] != k.why[s][name] {
+			k.demand.why[s][name] = why[wish{name, s}]
+			if !want.bare && blocked[wish{name, s}] && before[s][name] != k.demand.why[s][name] {
 				stuck = append(stuck, wish{name, s})
 			}
-			if want.bare && (want.given[name] || before[s][name] != k.why[s][name]) {
+			if want.bare && (want.given[name] || before[s][name] != k.demand.why[s][name]) {
 				news = append(news, s)
 			}
 		}
@@ -544,8 +549,8 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.RollsOut() }) {
 		maps.Copy(sights, k.sightsOf(l, objects, held, why))
 	}
-	was := k.sights
-	k.sights = sights
+	was := k.demand.sights
+	k.demand.sights = sights
 	k.mu.Unlock()
 	for _, s := range append(news, k.noteYields(ranking.Yields)...) {
 		k.Steps.Wake(s)
@@ -585,7 +590,7 @@ func (k *Controller) sightOf(s store.StepKey, name string, n *nodeObject, why ma
 	if n != nil {
 		sight = workflow.NodeState{Unavailable: n.Spec.Unschedulable || !n.ready(), Why: why[wish{name, s}]}
 	}
-	if k.wants[s].given[name] {
+	if k.demand.wants[s].given[name] {
 		sight.Granted, sight.Why = true, ""
 	}
 	return sight
@@ -603,13 +608,13 @@ func (k *Controller) States(run types.NamespacedName) map[string]map[string]work
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	out := map[string]map[string]workflow.NodeState{}
-	for s, sights := range k.sights {
+	for s, sights := range k.demand.sights {
 		if s.Run != run {
 			continue
 		}
 		out[s.Path] = map[string]workflow.NodeState{}
 		for name, sight := range sights {
-			sight.Granted = k.wants[s].given[name] // as it stands now, and not at the last look
+			sight.Granted = k.demand.wants[s].given[name] // as it stands now, and not at the last look
 			out[s.Path][name] = sight
 		}
 	}
@@ -625,7 +630,7 @@ func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand)
 	for _, w := range wants {
 		s := store.StepKey{Run: run, Path: w.Path}
 		fresh[w.Path] = true
-		was := k.wants[s]
+		was := k.demand.wants[s]
 		if was.most == w.Most && slices.Equal(was.nodes, w.Nodes) {
 			continue
 		}
@@ -635,12 +640,12 @@ func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand)
 				given[name] = true
 			}
 		}
-		k.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain}
+		k.demand.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain}
 		news = true
 	}
-	for s := range k.wants {
-		if s.Run == run && !fresh[s.Path] && !k.wants[s].bare {
-			delete(k.wants, s)
+	for s := range k.demand.wants {
+		if s.Run == run && !fresh[s.Path] && !k.demand.wants[s].bare {
+			delete(k.demand.wants, s)
 			news = true
 		}
 	}
@@ -655,15 +660,15 @@ func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand)
 func (k *Controller) Turn(s store.StepKey, node string, ahead *drain.Options) (granted bool, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	want := k.wants[s]
+	want := k.demand.wants[s]
 	if want.given[node] {
 		return true, ""
 	}
 	if !slices.Contains(want.nodes, node) {
-		k.wants[s] = want.asks(node, ahead)
+		k.demand.wants[s] = want.asks(node, ahead)
 		k.Enqueue()
 	}
-	return false, k.why[s][node]
+	return false, k.demand.why[s][node]
 }
 
 func atWork(l *store.LiveRun, path string) bool {

@@ -87,8 +87,8 @@ func TestADrainOutsideOfARolloutHasItsTurn(t *testing.T) {
 		w.end(second)
 		turn(store.StepKey{Run: second.Run, Path: "other"}, "a")
 		w.pass(time.Second)
-		if len(a.wants) > 0 {
-			w.Errorf("keeps %v of runs that have ended", a.wants)
+		if len(a.demand.wants) > 0 {
+			w.Errorf("keeps %v of runs that have ended", a.demand.wants)
 		}
 	})
 }
@@ -396,18 +396,18 @@ func TestADrainThatIsNotBlockedAnyMoreHasNotStalled(t *testing.T) {
 		a := w.lead()
 		s := w.live("roll", drainStep("drain", drainTarget("a")))
 		a.Stalled(s, "a", &drain.Options{}, true)
-		if len(a.stalled) != 1 {
-			w.Fatalf("%d have stalled", len(a.stalled))
+		if len(a.demand.stalled) != 1 {
+			w.Fatalf("%d have stalled", len(a.demand.stalled))
 		}
 		a.Stalled(s, "a", &drain.Options{}, false)
-		if len(a.stalled) != 0 {
+		if len(a.demand.stalled) != 0 {
 			w.Error("it has stalled still")
 		}
 		a.Stalled(s, "a", &drain.Options{}, true)
 		w.end(s)
 		a.Enqueue()
 		w.pass(time.Second)
-		if len(a.stalled) != 0 {
+		if len(a.demand.stalled) != 0 {
 			w.Error("it has stalled although its run has ended")
 		}
 	})

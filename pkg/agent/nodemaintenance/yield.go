@@ -24,16 +24,16 @@ func (k *Controller) Stalled(s store.StepKey, node string, options *drain.Option
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	w := wish{node, s}
-	was, known := k.stalled[w]
+	was, known := k.demand.stalled[w]
 	switch {
 	case !blocked || options == nil:
-		delete(k.stalled, w)
+		delete(k.demand.stalled, w)
 	case !known:
-		k.stalled[w] = stalledDrain{since: k.Now(), drain: *options}
+		k.demand.stalled[w] = stalledDrain{since: k.Now(), drain: *options}
 		k.Enqueue()
 	case was.yields:
-		delete(k.stalled, w)
-		k.wants[s] = k.wants[s].asks(node, options)
+		delete(k.demand.stalled, w)
+		k.demand.wants[s] = k.demand.wants[s].asks(node, options)
 		return true
 	}
 	return false
@@ -55,7 +55,7 @@ func (w nodeWant) asks(node string, options *drain.Options) nodeWant {
 // and would be however long it waited.
 func (k *Controller) stalls(ctx context.Context, l *store.LiveRun, h nodes.Hold, now time.Time) bool {
 	k.mu.Lock()
-	d, stalled := k.stalled[wish{h.Node, store.StepKey{Run: l.Key(), Path: h.Drain}}]
+	d, stalled := k.demand.stalled[wish{h.Node, store.StepKey{Run: l.Key(), Path: h.Drain}}]
 	k.mu.Unlock()
 	if !stalled || h.Failed || h.Yielded {
 		return false
@@ -71,16 +71,16 @@ func (k *Controller) stalls(ctx context.Context, l *store.LiveRun, h nodes.Hold,
 func (k *Controller) noteYields(yields []string) (news []store.StepKey) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for w, d := range k.stalled {
+	for w, d := range k.demand.stalled {
 		if l := k.Runs.Live(w.step.Run); l == nil || !atWork(l, w.step.Path) {
-			delete(k.stalled, w)
+			delete(k.demand.stalled, w)
 			continue
 		}
 		was := d.yields
 		if d.yields = slices.Contains(yields, w.node); d.yields && !was {
 			news = append(news, w.step)
 		}
-		k.stalled[w] = d
+		k.demand.stalled[w] = d
 	}
 	return news
 }

@@ -35,7 +35,7 @@ func (s *session) findDaemonSets(now time.Time) (again time.Time, ready bool) {
 
 func (s *session) findDaemonSet(key string) {
 	namespace, name, _ := strings.Cut(key, "/")
-	_, err := s.kube().AppsV1().DaemonSets(namespace).Get(s.ctx, name, metav1.GetOptions{})
+	_, err := s.kube().AppsV1().DaemonSets(namespace).Get(s.life.ctx, name, metav1.GetOptions{})
 	s.alive(func() {
 		k := known{there: err == nil}
 		if err != nil && !apierrors.IsNotFound(err) {

@@ -178,9 +178,9 @@ func (d *Drainer) Keep(wanted func(node, by string) bool) {
 // end forgets a session, and watches the budgets a while longer: one drain
 // seldom comes alone.
 func (d *Drainer) end(s *session) {
-	s.cancel()
-	if s.lease != nil {
-		s.lease.Stop()
+	s.life.cancel()
+	if s.life.lease != nil {
+		s.life.lease.Stop()
 	}
 	delete(d.sessions, place{s.order.Node, s.order.By})
 	d.wakeAll(d.ledger.wait(s, nil))

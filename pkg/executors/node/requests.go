@@ -28,7 +28,7 @@ func (s *session) take(view drain.View, dec drain.Decision, now time.Time) []req
 		}
 	}
 	var out []request
-	for _, p := range dec.Evict {
+	for _, p := range dec.Requests.Evict {
 		r := request{pod: p}
 		if over := drain.Of(p, view.Budgets); len(over) == 1 {
 			r.version = over[0].Version
@@ -39,13 +39,13 @@ func (s *session) take(view drain.View, dec drain.Decision, now time.Time) []req
 		}
 		out = s.note(out, r, now)
 	}
-	for _, p := range dec.Delete {
+	for _, p := range dec.Requests.Delete {
 		out = s.note(out, request{pod: p, deletion: true}, now)
 	}
-	for _, p := range dec.Finish {
+	for _, p := range dec.Requests.Finish {
 		out = s.note(out, request{pod: p, deletion: true, finish: true}, now)
 	}
-	for _, p := range dec.Surge {
+	for _, p := range dec.Requests.Surge {
 		s.surges.of[p.UID] = drain.Replacement{Why: "a replacement is asked for"}
 		s.surges.going[p.UID] = make(chan struct{})
 		s.surges.open++
@@ -74,7 +74,7 @@ func (s *session) note(out []request, r request, now time.Time) []request {
 // send makes one request. The deadline cuts it off where pods are left, or deleted,
 // then: what is decided must not cross with what was asked before.
 func (s *session) send(r request) {
-	ctx, cancel := context.WithTimeout(s.sends, requestTimeout)
+	ctx, cancel := context.WithTimeout(s.life.sends, requestTimeout)
 	defer cancel()
 	s.d.mu.Lock()
 	kube, options, deadline := s.order.Clients.Kube, s.order.Options, s.status.Deadline

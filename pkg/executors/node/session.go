@@ -19,11 +19,8 @@ import (
 // session is one drain. A goroutine of its own decides whenever it is rung;
 // everything below awake is guarded by the drainer's mutex.
 type session struct {
-	d      *Drainer
-	ctx    context.Context // its life: decisions and watches end with it
-	cancel context.CancelFunc
-	sends  context.Context // of its requests: ends stopFor after its life
-	awake  chan struct{}
+	d    *Drainer
+	life life
 
 	order      executors.DrainOrder
 	status     executors.DrainStatus
@@ -38,7 +35,15 @@ type session struct {
 	surges     surges
 	pending    map[string]string // volumes that must be detached → pod
 	notice     notice
-	lease      *time.Timer // ends the session, unless it is ensured before; nil: it has no lease
+}
+
+// life is how long a session lasts, and what wakes it.
+type life struct {
+	ctx    context.Context // its life: decisions and watches end with it
+	cancel context.CancelFunc
+	sends  context.Context // of its requests: ends stopFor after its life
+	awake  chan struct{}
+	lease  *time.Timer // ends the session, unless it is ensured before; nil: it has no lease
 }
 
 // seen are the pods of the node, as far as they could be read.
@@ -103,7 +108,7 @@ func newSession(d *Drainer, order executors.DrainOrder) *session {
 	sends, cut := context.WithCancel(context.WithoutCancel(d.ctx))
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopFor, cut) })
 	s := &session{
-		d: d, ctx: ctx, cancel: cancel, sends: sends, awake: make(chan struct{}, 1), order: order,
+		d: d, life: life{ctx: ctx, cancel: cancel, sends: sends, awake: make(chan struct{}, 1)}, order: order,
 		seen:       seen{pods: map[string]drain.Pod{}, namespaces: map[string]bool{}, mustLeave: map[string]bool{}},
 		sent:       sent{asked: map[string]drain.Asked{}, tries: map[string]int{}, limbo: map[string]drain.Pod{}},
 		surges:     surges{of: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, owed: map[string]func(){}},
@@ -115,15 +120,15 @@ func newSession(d *Drainer, order executors.DrainOrder) *session {
 	}
 	s.surges.looked = d.config.Elsewhere
 	if d.config.Lease > 0 {
-		s.lease = time.AfterFunc(d.config.Lease, s.expire)
+		s.life.lease = time.AfterFunc(d.config.Lease, s.expire)
 	}
 	return s
 }
 
 // extend begins the session's lease anew.
 func (s *session) extend() {
-	if s.lease != nil {
-		s.lease.Reset(s.d.config.Lease)
+	if s.life.lease != nil {
+		s.life.lease.Reset(s.d.config.Lease)
 	}
 }
 
@@ -141,14 +146,14 @@ func (s *session) start() {
 		Replaced: func(all []drain.Pod, version string) { s.alive(func() { s.replaced(all, version) }) },
 	}
 	from := podsOn(s.order.Clients.Kube, s.order.Node, s.heard)
-	go follow.Keep(s.ctx, "pods of node "+s.order.Node, s.d.config.Elsewhere, from, kept, &corev1.Pod{})
+	go follow.Keep(s.life.ctx, "pods of node "+s.order.Node, s.d.config.Elsewhere, from, kept, &corev1.Pod{})
 	go s.run()
 }
 
 func (s *session) alive(f func()) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	if s.ctx.Err() == nil {
+	if s.life.ctx.Err() == nil {
 		f()
 		s.wake()
 	}
@@ -157,7 +162,7 @@ func (s *session) alive(f func()) {
 // wake has the session decide again; waking twice is waking once.
 func (s *session) wake() {
 	select {
-	case s.awake <- struct{}{}:
+	case s.life.awake <- struct{}{}:
 	default:
 	}
 }
@@ -171,7 +176,7 @@ func (s *session) kube() kube.Interface {
 
 // heard notes whether the pods can be read.
 func (s *session) heard(err error) {
-	if s.ctx.Err() != nil {
+	if s.life.ctx.Err() != nil {
 		return
 	}
 	s.alive(func() { s.seen.err = err })
@@ -274,9 +279,9 @@ func (s *session) run() {
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.ctx.Done():
+		case <-s.life.ctx.Done():
 			return
-		case <-s.awake:
+		case <-s.life.awake:
 		case <-timer.C:
 		}
 		wake := s.pass()
@@ -303,7 +308,7 @@ func (s *session) pass() time.Time {
 }
 
 func (s *session) decide() ([]request, time.Time) {
-	if s.ended || s.ctx.Err() != nil {
+	if s.ended || s.life.ctx.Err() != nil {
 		return nil, time.Time{}
 	}
 	now := s.d.config.Now()

@@ -143,7 +143,7 @@ func (s *session) summary(dec drain.Decision) (reason, message string) {
 func (s *session) finish() {
 	s.ended = true
 	s.d.wakeAll(s.d.ledger.wait(s, nil))
-	s.cancel()
+	s.life.cancel()
 }
 
 // changed has OnChange called, soon and once for all that happens until then:

@@ -66,7 +66,7 @@ func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	s.replacement(p, drain.Replacement{Ready: true})
 	select {
 	case <-going:
-	case <-s.ctx.Done():
+	case <-s.life.ctx.Done():
 	}
 	s.giveBack(p.Namespace, name, *record)
 }
@@ -109,8 +109,8 @@ func (s *session) begin(p drain.Pod) (deployment string, record *annotations.Sur
 		}
 		s.replacement(p, drain.Replacement{Why: document.Cut(err.Error(), 200)})
 		select {
-		case <-s.ctx.Done():
-			return "", nil, s.ctx.Err()
+		case <-s.life.ctx.Done():
+			return "", nil, s.life.ctx.Err()
 		case <-time.After(surgeRetry):
 		}
 	}
@@ -142,7 +142,7 @@ func (s *session) tryBegin(p drain.Pod) (string, *annotations.Surge, error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("record of a surge: %w", err)
 	}
-	if err := scale(s.ctx, s.kube(), s.order.Manager, dep, record.Replicas+1, string(text), "true"); err != nil {
+	if err := scale(s.life.ctx, s.kube(), s.order.Manager, dep, record.Replicas+1, string(text), "true"); err != nil {
 		return "", nil, denied(err, "patch on deployments")
 	}
 	return dep.Name, &record, nil
@@ -165,7 +165,7 @@ func replicas(dep *appsv1.Deployment) int32 {
 
 func (s *session) deploymentOf(p drain.Pod) (*appsv1.Deployment, error) {
 	apps := s.kube().AppsV1()
-	rs, err := apps.ReplicaSets(p.Namespace).Get(s.ctx, p.Controller.Name, metav1.GetOptions{})
+	rs, err := apps.ReplicaSets(p.Namespace).Get(s.life.ctx, p.Controller.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("find the Deployment of pod %s: %w", p, err)
 	}
@@ -173,7 +173,7 @@ func (s *session) deploymentOf(p drain.Pod) (*appsv1.Deployment, error) {
 	if owner == nil || owner.Kind != "Deployment" {
 		return nil, &cannot{"its ReplicaSet belongs to no Deployment", "take the annotation maint.dev/drain=surge away"}
 	}
-	dep, err := apps.Deployments(p.Namespace).Get(s.ctx, owner.Name, metav1.GetOptions{})
+	dep, err := apps.Deployments(p.Namespace).Get(s.life.ctx, owner.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("find the Deployment of pod %s: %w", p, err)
 	}
@@ -201,7 +201,7 @@ func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) 
 // change them back.
 func (s *session) mayScale(dep *appsv1.Deployment) error {
 	var owner string
-	err := kube.EachOf(s.ctx, s.kube().AutoscalingV2().HorizontalPodAutoscalers(dep.Namespace).List, "", func(h *autoscalingv2.HorizontalPodAutoscaler) error {
+	err := kube.EachOf(s.life.ctx, s.kube().AutoscalingV2().HorizontalPodAutoscalers(dep.Namespace).List, "", func(h *autoscalingv2.HorizontalPodAutoscaler) error {
 		if ref := h.Spec.ScaleTargetRef; ref.Kind == "Deployment" && ref.Name == dep.Name {
 			owner = h.Name
 		}
@@ -302,7 +302,7 @@ func tryGiveBack(ctx context.Context, kube kube.Interface, manager, namespace, n
 // given back when it has gone, whoever evicted it.
 func (s *session) undoSurges() {
 	defer s.detached(func() { s.surges.open-- })
-	list, err := s.kube().AppsV1().Deployments("").List(s.ctx, metav1.ListOptions{LabelSelector: annotations.LabelSurging})
+	list, err := s.kube().AppsV1().Deployments("").List(s.life.ctx, metav1.ListOptions{LabelSelector: annotations.LabelSurging})
 	if err != nil {
 		return // whoever may not list them never made one
 	}
@@ -384,11 +384,11 @@ type sibling struct {
 // awaitReplacement waits until enough pods are Ready without the one that is to
 // go, at least one of them elsewhere. It returns why that did not come about.
 func (s *session) awaitReplacement(p drain.Pod, name string, record annotations.Surge, going <-chan struct{}) string {
-	dep, err := s.kube().AppsV1().Deployments(p.Namespace).Get(s.ctx, name, metav1.GetOptions{})
+	dep, err := s.kube().AppsV1().Deployments(p.Namespace).Get(s.life.ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return "Deployment/" + name + " cannot be read: " + document.Cut(err.Error(), 200)
 	}
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.life.ctx)
 	defer cancel()
 	changed := make(chan map[string]sibling, 1)
 	go s.watchSiblings(ctx, dep, changed)
@@ -409,7 +409,7 @@ func (s *session) awaitReplacement(p drain.Pod, name string, record annotations.
 			return ""
 		case <-timer.C:
 			return last
-		case <-s.ctx.Done():
+		case <-s.life.ctx.Done():
 			return "the drain has ended"
 		}
 	}
