@@ -29,16 +29,13 @@ const (
 // Facts are what a decision rests on. Everything in them may be as old as a cache; what is
 // decided is written on top of what was read, and whoever was first wins.
 type Facts struct {
-	Now  time.Time
-	Spec Spec // of the document; of one that is gone or cannot be read, that of the snapshots
-	Plan string
-	// Namespace is that of the plan.
-	Namespace string
-	UID       string
-	Sleep     bool   // it should be asleep now
-	Keep      bool   // paused: what is at work goes on to its end, and nothing else begins
-	Cycle     string // of the sleep that there should be
-	Until     *time.Time
+	Now                  time.Time
+	Spec                 Spec   // of the document; of one that is gone or cannot be read, that of the snapshots
+	Namespace, Plan, UID string // of the plan
+	Sleep                bool   // it should be asleep now
+	Keep                 bool   // paused: what is at work goes on to its end, and nothing else begins
+	Cycle                string // of the sleep that there should be
+	Until                *time.Time
 	// Forbidden says why no sleep may begin now; empty: it may.
 	Forbidden string
 	Records   []Record
@@ -47,10 +44,13 @@ type Facts struct {
 	Missing []string
 	// Blocked are targets whose records do not count, and why: nothing is done to them.
 	Blocked map[string]string
-	// Healthy says that the plan's health checks have passed since its targets are awake, and
-	// Unhealthy why they have not.
+	Health
+}
+
+// Health is what the plan's health checks say since its targets are awake.
+type Health struct {
 	Healthy   bool
-	Unhealthy string
+	Unhealthy string // why they have not passed
 }
 
 // Act is an operation that may go on with a target now.

@@ -171,7 +171,7 @@ func (s *sleeper) converge(now time.Time, want hibernate.DesiredState, paused bo
 	for range most {
 		d := hibernate.Decide(hibernate.Facts{
 			Now: now, Spec: s.Spec, Namespace: s.Namespace, Plan: s.Name, UID: s.key(), Sleep: want.Asleep, Keep: paused, Cycle: s.Name, Until: want.Until,
-			Forbidden: forbidden, Records: s.records, Healthy: true,
+			Forbidden: forbidden, Records: s.records, Health: hibernate.Health{Healthy: true},
 		})
 		if len(d.Closed) > 0 {
 			s.records = nil
