@@ -165,7 +165,7 @@ const leaseRenewal = 5 * time.Minute
 func (c *cluster) pass(r *runState, m workflow.Action) (report workflow.StepResult, wake time.Time, done bool) {
 	switch {
 	case plan.IsLoop(m.Step.Type):
-		return workflow.StepResult{Listed: true}, wake, true
+		return workflow.StepResult{Items: workflow.ItemList{Listed: true}}, wake, true
 	case r.run.Request.DryRun:
 		return workflow.StepResult{Done: true}, wake, true
 	}

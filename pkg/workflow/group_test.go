@@ -21,7 +21,7 @@ func picks(names ...string) workflow.StepResult {
 	for i, name := range names {
 		items[i] = run.Item{Name: name, UID: "uid-" + name}
 	}
-	return workflow.StepResult{Listed: true, Items: items, ItemVersion: "apps/v1", ItemKind: "Deployment", Message: fmt.Sprintf("takes %d", len(items))}
+	return workflow.StepResult{Items: workflow.ItemList{Listed: true, List: items, APIVersion: "apps/v1", Kind: "Deployment"}, Message: fmt.Sprintf("takes %d", len(items))}
 }
 
 func parallel(most int, steps ...string) string {

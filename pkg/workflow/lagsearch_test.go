@@ -60,9 +60,9 @@ func history(t *testing.T, r run.Run, now time.Time) []run.Journal {
 func lagReport(m workflow.Action, rec run.Record) workflow.StepResult {
 	switch {
 	case m.Step.Type == plan.TypeForEach && !rec.Listed:
-		return workflow.StepResult{Listed: true, Items: []run.Item{{Name: "x", UID: "ux"}, {Name: "y", UID: "uy"}}, ItemVersion: "v1", ItemKind: "ConfigMap"}
+		return workflow.StepResult{Items: workflow.ItemList{Listed: true, List: []run.Item{{Name: "x", UID: "ux"}, {Name: "y", UID: "uy"}}, APIVersion: "v1", Kind: "ConfigMap"}}
 	case m.Step.Type == plan.TypeForEachNode && !rec.Listed:
-		return workflow.StepResult{Listed: true, Items: []run.Item{{Name: "n0", UID: "u0"}, {Name: "n1", UID: "u1"}}, ItemVersion: "v1", ItemKind: "Node"}
+		return workflow.StepResult{Items: workflow.ItemList{Listed: true, List: []run.Item{{Name: "n0", UID: "u0"}, {Name: "n1", UID: "u1"}}, APIVersion: "v1", Kind: "Node"}}
 	case m.Step.Properties["restoreAfter"] == true && rec.Before == nil:
 		return workflow.StepResult{Before: []byte(`{"uid":"u"}`)}
 	}

@@ -27,10 +27,15 @@ type StepResult struct {
 	KeepAt    *time.Time      // done, and a lease to renew then
 	NotBefore *time.Time      // failed: somebody asked for no attempt before it
 	Waits     string          // not done yet: what is missing that somebody has to give, a right or a quota
+	Items     ItemList
+}
+
+// ItemList is the objects that a for-each takes.
+type ItemList struct {
 	// Listed says that Items are the objects that a for-each takes.
-	Listed                bool
-	Items                 []run.Item
-	ItemVersion, ItemKind string
+	Listed           bool
+	List             []run.Item
+	APIVersion, Kind string
 }
 
 // Note writes a pass's report into the journal. A failed attempt that may be
@@ -61,15 +66,15 @@ func Note(r run.Run, j run.Journal, path string, rep StepResult, now time.Time) 
 	if rep.Memory != nil {
 		rec.Memory = rep.Memory
 	}
-	if plan.IsLoop(step.Type) && (rep.Listed || rep.Done || rep.Failed) {
+	if plan.IsLoop(step.Type) && (rep.Items.Listed || rep.Done || rep.Failed) {
 		j.WorkedAt = new(now.UTC()) // it looked until now, and has no end for it
 	}
 	switch {
-	case rep.Listed && !rec.Listed && tree.Keeps(step)*len(rep.Items)*restoredBytes > maxRestored:
+	case rep.Items.Listed && !rec.Listed && tree.Keeps(step)*len(rep.Items.List)*restoredBytes > maxRestored:
 		fail(rec, step, StepResult{Permanent: true, Reason: "TooMany", Message: ""}, now)
-		rec.Message = fmt.Sprintf("takes %d objects, and what their steps are to restore does not fit into one run: narrow the selector, or use restoreAfter less", len(rep.Items))
-	case rep.Listed && !rec.Listed:
-		rec.Listed, rec.Items, rec.ItemVersion, rec.ItemKind = true, once(rep.Items), rep.ItemVersion, rep.ItemKind
+		rec.Message = fmt.Sprintf("takes %d objects, and what their steps are to restore does not fit into one run: narrow the selector, or use restoreAfter less", len(rep.Items.List))
+	case rep.Items.Listed && !rec.Listed:
+		rec.Listed, rec.Items, rec.ItemVersion, rec.ItemKind = true, once(rep.Items.List), rep.Items.APIVersion, rep.Items.Kind
 	case rep.Done && step.Type == plan.TypeForEach: // what the batch did holds
 		rec.Batch++
 	case rep.Done:

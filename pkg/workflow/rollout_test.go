@@ -41,7 +41,7 @@ func fleetOf(t *testing.T, properties string, n int) *fleet {
 		f.sig.Nodes["roll"][names[i]] = workflow.NodeState{Granted: true}
 	}
 	listed := picks(names...)
-	listed.ItemVersion, listed.ItemKind = "v1", "Node"
+	listed.Items.APIVersion, listed.Items.Kind = "v1", "Node"
 	f.journal = workflow.Note(f.run, f.journal, "roll", listed, f.now)
 	f.look()
 	return f
@@ -331,7 +331,7 @@ func TestRolloutsSideBySideHaveNodesOfTheirOwn(t *testing.T) {
 	j, _ = workflow.Advance(r, j, now, workflow.Signals{})
 	for _, path := range []string{"both/x", "both/y"} {
 		listed := picks("n0")
-		listed.ItemVersion, listed.ItemKind = "v1", "Node"
+		listed.Items.APIVersion, listed.Items.Kind = "v1", "Node"
 		j = workflow.Note(r, j, path, listed, now)
 	}
 	sig := workflow.Signals{Nodes: map[string]map[string]workflow.NodeState{"both/x": {"n0": {Granted: true}}, "both/y": {"n0": {Why: "waits: the node is another's"}}}}

@@ -107,7 +107,7 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 		{
 			name:  "objects whose names and namespaces look alike are told apart",
 			spec:  "steps: [" + loopOf("", coretest.Hook("x")) + "]",
-			edits: []func(*stage){script("roll", workflow.StepResult{Listed: true, Items: []run.Item{{Name: "a:b"}, {Name: "b", Namespace: "a"}, {Name: "b", Namespace: "a"}}})},
+			edits: []func(*stage){script("roll", workflow.StepResult{Items: workflow.ItemList{Listed: true, List: []run.Item{{Name: "a:b"}, {Name: "b", Namespace: "a"}, {Name: "b", Namespace: "a"}}}})},
 			acts:  []string{"roll #1", "roll/:a:b/x #1", "roll/a:b/x #1"},
 			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
 		},

@@ -557,9 +557,9 @@ func (w *ranger) list(m workflow.Action, rec run.Record) *workflow.StepResult {
 		w.holds[m.Path] = rec.Batch + 1
 		return &workflow.StepResult{Done: true}
 	}
-	rep := workflow.StepResult{Listed: true, Items: []run.Item{}}
+	rep := workflow.StepResult{Items: workflow.ItemList{Listed: true, List: []run.Item{}}}
 	names := []run.Item{{Name: "a.b"}, {Name: "c:d"}, {Name: "d", Namespace: "c"}, {Name: "e"}}
-	rep.Items = append(rep.Items, names[w.draw(2, "first"):w.draw(4, "items")+1]...)
+	rep.Items.List = append(rep.Items.List, names[w.draw(2, "first"):w.draw(4, "items")+1]...)
 	return &rep
 }
 

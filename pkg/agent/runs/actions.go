@@ -76,7 +76,7 @@ func (c *Controller) report(l *store.CachedRun, m workflow.Action, o passed) wor
 		Done: o.State == executors.Done, Failed: o.State == executors.Failed, Permanent: o.Permanent, Reason: o.Reason, Message: o.Message,
 		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed, Memory: o.Memory,
 		NodeSeen: checked && o.looked && o.State != executors.Record,
-		Listed:   o.Listed, Items: o.Items, ItemVersion: o.ItemVersion, ItemKind: o.ItemKind,
+		Items:    workflow.ItemList{Listed: o.Listed, List: o.Items, APIVersion: o.ItemVersion, Kind: o.ItemKind},
 	}
 	if rep.Failed && !o.WakeAt.IsZero() {
 		rep.NotBefore = &o.WakeAt
