@@ -148,16 +148,16 @@ func (m model) below() []string {
 		text = frame{mark: m.mark}.clean(text)
 		out = append(out, strings.Split(ansi.Wrap(text, max(m.width, 1), ""), "\n")...)
 	}
-	if m.trouble != "" {
-		say(m.trouble)
+	if m.footer.trouble != "" {
+		say(m.footer.trouble)
 	}
 	switch {
-	case m.confirm != nil:
-		say("carry out '" + m.confirm.line(m.name) + "'? [y/N]")
-	case m.doing != "":
-		say("carries out '" + m.doing + "' …")
-	case m.notice != "":
-		say(m.notice)
+	case m.footer.confirm != nil:
+		say("carry out '" + m.footer.confirm.line(m.name) + "'? [y/N]")
+	case m.footer.doing != "":
+		say("carries out '" + m.footer.doing + "' …")
+	case m.footer.notice != "":
+		say(m.footer.notice)
 	}
 	if over := len(out) - max(m.height-2, 0); over > 0 {
 		out = out[over:] // at least a row stays for the page, and what is asked stands last
@@ -223,7 +223,7 @@ func (m model) helpRows() []string {
 		"s    skip the next slot of the plan",
 		"l    logs of the run",
 		"     a, r and s ask before they do anything",
-		"q    " + m.quitWords,
+		"q    " + m.quit.words,
 		"any key closes this help",
 	}
 	for i := range rows {

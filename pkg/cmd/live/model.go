@@ -47,23 +47,32 @@ type effects interface {
 // model is all that is on the screen.
 type model struct {
 	effects
-	name      string // as which the plugin was called
-	home      string // the namespace that commands speak of where they name none
-	quitWords string // what q does
-	mark      terminal.Mark
+	name string // as which the plugin was called
+	home string // the namespace that commands speak of where they name none
+	quit quit
+	mark terminal.Mark
 
 	width, height int
 	pages         []page // the last one is at the front
 	opened        int    // how many pages there were
 	typing        bool   // the filter
 	help          bool
-	confirm       *command
-	doing         string // what is being carried out
-	notice        string
-	trouble       string
+	footer        footer
+}
 
-	left        bool // somebody left by q
-	interrupted bool // or by Ctrl-C
+// footer is what the last lines say.
+type footer struct {
+	confirm *command
+	doing   string // what is being carried out
+	notice  string
+	trouble string
+}
+
+// quit is how the screen is left.
+type quit struct {
+	words       string // what q does
+	left        bool   // somebody left by q
+	interrupted bool   // or by Ctrl-C
 }
 
 // maxText is how many lines of a log are kept: a terminal keeps about as many.
@@ -107,11 +116,11 @@ func (m model) update(msg tea.Msg) (model, tea.Cmd) {
 	case overMsg:
 		return m.ended(msg)
 	case noticeMsg:
-		m.notice = string(msg)
+		m.footer.notice = string(msg)
 	case troubleMsg:
-		m.trouble = string(msg)
+		m.footer.trouble = string(msg)
 	case doneMsg:
-		m.doing, m.notice = "", msg.said
+		m.footer.doing, m.footer.notice = "", msg.said
 	case tea.PasteMsg:
 		if m.typing {
 			m = m.with(m.front().filterBy(m.front().filter + strings.Join(strings.Fields(msg.Content), " ")))
@@ -149,12 +158,12 @@ func (m model) ended(msg overMsg) (model, tea.Cmd) {
 	m = m.change(msg.page, func(p page) page { p.over = true; return p })
 	switch {
 	case msg.page != 0 && msg.err != nil:
-		m.notice = strings.ReplaceAll(strings.Join(exit.Lines(msg.err), "; "), "; error: ", "; ")
+		m.footer.notice = strings.ReplaceAll(strings.Join(exit.Lines(msg.err), "; "), "; error: ", "; ")
 	case msg.page != 0:
-	case len(m.pages) == 1 && m.confirm == nil && m.doing == "":
+	case len(m.pages) == 1 && m.footer.confirm == nil && m.footer.doing == "":
 		return m, tea.Quit
 	default:
-		m.notice = "what was followed has ended: esc goes back to it"
+		m.footer.notice = "what was followed has ended: esc goes back to it"
 	}
 	return m, nil
 }
@@ -164,19 +173,19 @@ func (m model) key(k tea.KeyPressMsg) (model, tea.Cmd) {
 	name := k.String()
 	switch {
 	case name == "ctrl+c":
-		m.interrupted = true
+		m.quit.interrupted = true
 		return m, tea.Quit
 	case name == "ctrl+z":
 		return m, tea.Suspend
 	case m.typing:
 		return m.type1(k), nil
-	case m.confirm != nil:
+	case m.footer.confirm != nil:
 		return m.answer(name)
 	case m.help:
 		m.help = false
 		return m, nil
 	}
-	m.notice = ""
+	m.footer.notice = ""
 	return m.order(name)
 }
 
@@ -202,16 +211,16 @@ func (m model) type1(k tea.KeyPressMsg) model {
 
 // answer is y, or no.
 func (m model) answer(name string) (model, tea.Cmd) {
-	c := *m.confirm
-	m.confirm = nil
+	c := *m.footer.confirm
+	m.footer.confirm = nil
 	if name != "y" && name != "Y" {
-		m.notice = "nothing was done"
+		m.footer.notice = "nothing was done"
 		if m.overAtFront() {
 			return m, tea.Quit
 		}
 		return m, nil
 	}
-	m.doing = c.line(m.name)
+	m.footer.doing = c.line(m.name)
 	return m, m.carryOut(c)
 }
 
@@ -224,7 +233,7 @@ func (m model) order(name string) (model, tea.Cmd) {
 	p := m.front()
 	switch name {
 	case "q":
-		m.left = true
+		m.quit.left = true
 		return m, tea.Quit
 	case "esc":
 		return m.back()
@@ -276,7 +285,7 @@ func (m model) look(key string) (model, tea.Cmd) {
 	}
 	c, whyNot := commandFor(key, p.thing(), m.home)
 	if whyNot != "" {
-		m.notice = whyNot
+		m.footer.notice = whyNot
 		return m, nil
 	}
 	m.opened++
@@ -288,12 +297,12 @@ func (m model) look(key string) (model, tea.Cmd) {
 func (m model) ask(key string) model {
 	switch c, whyNot := commandFor(key, m.front().thing(), m.home); {
 	case !m.acts():
-	case m.doing != "":
-		m.notice = "one at a time: '" + m.doing + "' is being carried out"
+	case m.footer.doing != "":
+		m.footer.notice = "one at a time: '" + m.footer.doing + "' is being carried out"
 	case whyNot != "":
-		m.notice = whyNot
+		m.footer.notice = whyNot
 	default:
-		m.confirm = &c
+		m.footer.confirm = &c
 	}
 	return m
 }

@@ -63,7 +63,7 @@ func overview() []view.Line {
 
 // modelOf is a view of some lines on a screen of a size.
 func modelOf(n *noted, columns, rows int, lines ...view.Line) model {
-	m := model{effects: n, name: "maint", home: "shop", quitWords: "quit", pages: []page{{title: "status"}}}
+	m := model{effects: n, name: "maint", home: "shop", quit: quit{words: "quit"}, pages: []page{{title: "status"}}}
 	return told(m, tea.WindowSizeMsg{Width: columns, Height: rows}, pictureMsg{lines: lines})
 }
 
@@ -422,8 +422,8 @@ func TestAPageThatIsOnlyShownOpensNothing(t *testing.T) {
 	m := modelOf(&noted{}, 80, 10, overview()...)
 	m.effects = nil
 	for _, key := range []string{"l", "enter", "a"} {
-		if got, _ := typed(m, key); len(got.pages) != 1 || got.confirm != nil {
-			t.Errorf("%s: %d pages, asks %v", key, len(got.pages), got.confirm)
+		if got, _ := typed(m, key); len(got.pages) != 1 || got.footer.confirm != nil {
+			t.Errorf("%s: %d pages, asks %v", key, len(got.pages), got.footer.confirm)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (s *session) run(ctx context.Context, follow Follow) error {
 // draw shows what is fed until somebody leaves, or there is nothing left to follow.
 func (s *session) draw(f *feed, ended chan error) (model, error) {
 	m := model{
-		effects: s.effects(), name: s.c.Name, home: s.k.Namespace, quitWords: s.quitWords(), mark: s.c.Mark,
+		effects: s.effects(), name: s.c.Name, home: s.k.Namespace, quit: quit{words: s.quitWords()}, mark: s.c.Mark,
 		width: s.c.Width, height: 24, pages: []page{{title: s.view.Title, opens: s.view.Short}},
 	}
 	s.program = tea.NewProgram(m, tea.WithInput(s.c.Screen.In), tea.WithOutput(s.c.Screen.Out), tea.WithFPS(frames), tea.WithoutSignalHandler(), tea.WithColorProfile(colorprofile.ANSI))
@@ -193,9 +193,9 @@ func (s *session) result(m model, followed error, f *feed) error {
 	}
 	s.shown = b.String()
 	switch {
-	case m.interrupted && s.view.Ends:
+	case m.quit.interrupted && s.view.Ends:
 		return &exit.Error{Code: exit.CodeInterrupted}
-	case m.left && s.view.Ends:
+	case m.quit.left && s.view.Ends:
 		return nil
 	}
 	return followed

@@ -164,26 +164,41 @@ func (m Manifests) Render() (string, error) {
 type facts struct {
 	Version, Namespace, Image, Parts, Config string
 
-	Replicas                                   int
-	Accounts, SinkSecrets, Refused             []string
-	Has                                        map[string]bool
-	ReadOnly, MetricsAuth, Cloud, KubeSystem   bool
-	SingleNamespace, WithNamespace, WithConfig bool
-	WithAccount                                bool
-	AccountAnnotations                         map[string]string
-	PodLabels, PodAnnotations                  map[string]string
-	Tolerations                                []any          // of the pod
-	Pod                                        map[string]any // other fields of its spec; they replace the default of the same name
-	Env, VolumeMounts                          []any          // of the container
-	Resources                                  map[string]any // of the container; empty: the default
+	workload
+	rights
+	WithNamespace, WithConfig bool
+	WithAccount               bool
+	AccountAnnotations        map[string]string
+}
+
+// workload is what the templates say of the Deployment.
+type workload struct {
+	Replicas                  int
+	PodLabels, PodAnnotations map[string]string
+	Tolerations               []any          // of the pod
+	Pod                       map[string]any // other fields of its spec; they replace the default of the same name
+	Env, VolumeMounts         []any          // of the container
+	Resources                 map[string]any // of the container; empty: the default
+}
+
+// rights is what the agent may do, and for whom.
+type rights struct {
+	Accounts, SinkSecrets, Refused           []string
+	Has                                      map[string]bool
+	ReadOnly, MetricsAuth, Cloud, KubeSystem bool
+	SingleNamespace                          bool
 }
 
 func (m Manifests) facts() (facts, error) {
 	f := facts{
 		Version: m.Version, Namespace: m.Namespace, Image: m.Image, Parts: m.Parts(),
-		Replicas: m.Replicas, Accounts: m.Accounts(), SinkSecrets: m.SinkSecrets(), Refused: m.Refused(), Has: map[string]bool{},
-		ReadOnly: m.ReadOnly, MetricsAuth: m.MetricsAuth, Cloud: m.Cloud, KubeSystem: m.KubeSystem || m.Namespace == kubeSystem,
-		SingleNamespace: m.SingleNamespace, WithNamespace: true, WithConfig: true, WithAccount: true,
+		WithNamespace: true, WithConfig: true, WithAccount: true,
+		workload: workload{Replicas: m.Replicas},
+		rights: rights{
+			Accounts: m.Accounts(), SinkSecrets: m.SinkSecrets(), Refused: m.Refused(), Has: map[string]bool{},
+			ReadOnly: m.ReadOnly, MetricsAuth: m.MetricsAuth, Cloud: m.Cloud, KubeSystem: m.KubeSystem || m.Namespace == kubeSystem,
+			SingleNamespace: m.SingleNamespace,
+		},
 	}
 	if f.Replicas == 0 {
 		f.Replicas = defaultReplicas

@@ -59,8 +59,8 @@ func (m merger) merge(want, live *unstructured.Unstructured) (*unstructured.Unst
 	if err != nil {
 		return nil, nil, err
 	}
-	s := settling{kind: want.GetKind(), given: m.given, owners: othersFields(live), kept: kept}
-	s.settle(want.Object, live.Object, "")
+	s := fieldMerger{kind: want.GetKind(), given: m.given, owners: othersFields(live), kept: kept}
+	s.merge(want.Object, live.Object, "")
 	return want, s.kept, nil
 }
 
@@ -178,7 +178,7 @@ func subjectWords(s any) string {
 	return fmt.Sprint(fields["kind"]) + " " + name
 }
 
-// deployment settles the fields that are part ours, part the admin's.
+// deployment merges the fields that are part ours, part the admin's.
 func (m merger) deployment(want, live *unstructured.Unstructured) (kept []string, err error) {
 	ours, standing := container(want), container(live)
 	if ours == nil || standing == nil {
@@ -261,20 +261,20 @@ func mergeArgs(ours, live []string) (out []any, extra []string) {
 	return out, extra
 }
 
-// settling walks through a configuration beside what stands in the cluster.
-type settling struct {
+// fieldMerger walks through a configuration beside what stands in the cluster.
+type fieldMerger struct {
 	kind   string
 	given  func(flag string) bool
 	owners map[string]string // fields that others than installers own, and who
 	kept   []string
 }
 
-// settle leaves every field as an admin has it. One that another field manager owns is
+// merge leaves every field as an admin has it. One that another field manager owns is
 // not applied at all, so that it stays theirs; another is applied with the value that it
 // has. Whoever changes a default of the manifests has to tell the old one from an
 // admin's value here: the upgrade from the manifests in test/install/testdata fails until
 // then.
-func (s *settling) settle(want, live map[string]any, path string) {
+func (s *fieldMerger) merge(want, live map[string]any, path string) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		at := path + "." + key
 		have, there := live[key]
@@ -295,12 +295,12 @@ func (s *settling) settle(want, live map[string]any, path string) {
 	}
 }
 
-// descend settles what is inside a field, where it can be told apart.
-func (s *settling) descend(want, have any, path string) bool {
+// descend merges what is inside a field, where it can be told apart.
+func (s *fieldMerger) descend(want, have any, path string) bool {
 	if fields, ok := want.(map[string]any); ok {
 		live, ok := have.(map[string]any)
 		if ok {
-			s.settle(fields, live, path)
+			s.merge(fields, live, path)
 		}
 		return ok
 	}
@@ -314,7 +314,7 @@ func (s *settling) descend(want, have any, path string) bool {
 		fields, _ := item.(map[string]any)
 		for _, other := range live {
 			if theirs, _ := other.(map[string]any); theirs[key] == fields[key] {
-				s.settle(fields, theirs, fmt.Sprintf("%s[%v]", path, fields[key]))
+				s.merge(fields, theirs, fmt.Sprintf("%s[%v]", path, fields[key]))
 			}
 		}
 	}
@@ -335,7 +335,7 @@ func listKey(path string) string {
 
 // ours says of which fields the manifests alone decide, or the command line, or what
 // was merged before.
-func (s *settling) ours(path string) bool {
+func (s *fieldMerger) ours(path string) bool {
 	switch s.kind {
 	case "Role", "ClusterRole":
 		return path == ".rules"
@@ -355,7 +355,7 @@ func (s *settling) ours(path string) bool {
 // mayBeAbsent says which fields an admin may have taken away. Any other that is not
 // there is new in this version. A namespace that is there may hold others' pods, which a
 // standard of pod security would refuse.
-func (s *settling) mayBeAbsent(path string) bool {
+func (s *fieldMerger) mayBeAbsent(path string) bool {
 	return s.kind == "Namespace" || s.kind == "Deployment" && (strings.HasPrefix(path, ".spec.template.spec.containers[agent].resources") || path == ".spec.template.spec.topologySpreadConstraints")
 }
 
@@ -435,7 +435,7 @@ func leaves(fields map[string]any, path string, visit func(path string)) {
 	}
 }
 
-// itemKey is how settle calls an item of a list.
+// itemKey is how merge calls an item of a list.
 func itemKey(text string) string {
 	var key map[string]any
 	_ = json.Unmarshal([]byte(text), &key) // what cannot be read is called nothing

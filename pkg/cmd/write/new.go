@@ -130,54 +130,54 @@ func (o *newOptions) askName(ctx context.Context) error {
 		if !document.DNSLabel(answer) {
 			return fmt.Errorf("%q is no name: write lower case letters, digits and dashes, like orders-weekly", answer)
 		}
-		o.name = answer
+		o.flags.name = answer
 		return nil
 	})
 }
 
 func (o *newOptions) askWhen(ctx context.Context) error {
 	err := o.ask(ctx, "when: a cron expression like '0 2 * * 6', or a time", "when somebody asks", func(answer string) error {
-		o.cron, o.at = "", ""
+		o.flags.cron, o.flags.at = "", ""
 		if len(strings.Fields(answer)) >= 5 {
-			o.cron = answer
+			o.flags.cron = answer
 			_, err := schedule.Parse(schedule.Spec{Cron: answer})
 			return err
 		}
-		if o.at = answer; answer == "" {
+		if o.flags.at = answer; answer == "" {
 			return nil
 		}
 		o.faults = exit.Faults{}
 		o.instant()
 		return o.faults.Err()
 	})
-	if err != nil || o.cron == "" {
+	if err != nil || o.flags.cron == "" {
 		return err
 	}
 	return o.ask(ctx, "in which time zone", o.Zone, func(answer string) error {
-		if o.timezone = answer; answer == "" {
-			o.timezone = o.Zone
+		if o.flags.timezone = answer; answer == "" {
+			o.flags.timezone = o.Zone
 		}
-		_, err := time.LoadLocation(o.timezone)
+		_, err := time.LoadLocation(o.flags.timezone)
 		return err
 	})
 }
 
 func (o *newOptions) askTarget(ctx context.Context) error {
 	err := o.ask(ctx, "what it maintains, as deployment/orders", "nothing in particular", func(answer string) error {
-		if o.target = answer; answer == "" {
+		if o.flags.target = answer; answer == "" {
 			return nil
 		}
 		_, err := o.resource(answer)
 		return err
 	})
-	if err != nil || o.target == "" {
+	if err != nil || o.flags.target == "" {
 		return err
 	}
-	return o.ask(ctx, "a label that asks for a run when it is put on "+o.target, "none", func(answer string) error {
-		if o.labels = nil; answer == "" {
+	return o.ask(ctx, "a label that asks for a run when it is put on "+o.flags.target, "none", func(answer string) error {
+		if o.flags.labels = nil; answer == "" {
 			return nil
 		}
-		o.labels = []string{answer}
+		o.flags.labels = []string{answer}
 		if len(validation.IsQualifiedName(answer)) > 0 {
 			return fmt.Errorf("%q is no name of a label: write it like company.org/upgrade", answer)
 		}
@@ -187,10 +187,10 @@ func (o *newOptions) askTarget(ctx context.Context) error {
 
 func (o *newOptions) askPolicy(ctx context.Context) error {
 	return o.ask(ctx, "a policy that has to permit it", "none", func(answer string) error {
-		if o.policies = nil; answer == "" {
+		if o.flags.policies = nil; answer == "" {
 			return nil
 		}
-		o.policies = []string{answer}
+		o.flags.policies = []string{answer}
 		namespace, name, found := strings.Cut(answer, "/")
 		if !found {
 			namespace, name = "default", answer
@@ -206,7 +206,7 @@ func (o *newOptions) askPolicy(ctx context.Context) error {
 func (o *newOptions) askSteps(ctx context.Context) error {
 	for {
 		done := false
-		before := slices.Clone(o.steps)
+		before := slices.Clone(o.flags.steps)
 		otherwise := ""
 		if len(before) > 0 {
 			otherwise = "no more"
@@ -223,9 +223,9 @@ func (o *newOptions) askSteps(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			o.steps = append(slices.Clone(before), text)
+			o.flags.steps = append(slices.Clone(before), text)
 			if err := o.build(); err != nil {
-				o.steps = before
+				o.flags.steps = before
 				return errors.New(strings.TrimPrefix(err.Error(), "the plan is not valid, nothing was written\n"))
 			}
 			return nil
@@ -245,7 +245,7 @@ func (o *newOptions) stepText(ctx context.Context, answer string) (string, error
 	if !known {
 		return "", errors.New(plan.UnknownType(answer))
 	}
-	text := fmt.Sprintf("%s=%s", stepName(answer, len(o.steps)), answer)
+	text := fmt.Sprintf("%s=%s", stepName(answer, len(o.flags.steps)), answer)
 	for _, property := range kind.Required {
 		err := o.ask(ctx, "  "+property, "", func(value string) error {
 			switch {

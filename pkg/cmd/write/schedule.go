@@ -32,16 +32,21 @@ import (
 type scheduleOptions struct {
 	*factory.Factory
 	factory.DryRun
-	name, cron, rrule, at, timezone string
-	target, account, description    string
-	file                            string
-	labels, steps, finally          []string
-	policies                        []string
+	flags planFlags
+	file  string
 
 	spec   plan.Spec
 	text   string // the document, as it will stand in the ConfigMap
 	source *corev1.ConfigMap
 	faults exit.Faults
+}
+
+// planFlags are what flags say of a plan.
+type planFlags struct {
+	name, cron, rrule, at, timezone string
+	target, account, description    string
+	labels, steps, finally          []string
+	policies                        []string
 }
 
 // NewSchedule writes a plan.
@@ -71,17 +76,17 @@ removes one; selector=KEY=VALUE picks by a label.`,
 	}
 	o.DryRun.AddFlag(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.cron, "cron", "", `five fields, as in "0 2 * * 6"`)
-	f.StringVar(&o.rrule, "rrule", "", "an RFC 5545 rule")
-	f.StringVar(&o.at, "at", "", `once: RFC 3339, 2h, "tomorrow 08:00", "sat 02:00"`)
-	f.StringVar(&o.timezone, "timezone", "", "IANA zone of the schedule; default UTC, for --at yours")
-	f.StringVar(&o.target, "target", "", "KIND/NAME, or APIVERSION/KIND/NAME as in apps/v1/Deployment/orders")
-	f.StringArrayVar(&o.labels, "label", nil, "label on the target that triggers a run; may be repeated")
-	f.StringSliceVar(&o.policies, "policy", nil, "policy that must permit its start, [NAMESPACE/]NAME; may be repeated")
-	f.StringVar(&o.account, "service-account", "", "ServiceAccount that the steps run as; default maint-runner")
-	f.StringVar(&o.description, "description", "", "what the plan is for")
-	f.StringArrayVar(&o.steps, "step", nil, "a step; may be repeated")
-	f.StringArrayVar(&o.finally, "finally", nil, "a step that runs always, whatever failed; may be repeated")
+	f.StringVar(&o.flags.cron, "cron", "", `five fields, as in "0 2 * * 6"`)
+	f.StringVar(&o.flags.rrule, "rrule", "", "an RFC 5545 rule")
+	f.StringVar(&o.flags.at, "at", "", `once: RFC 3339, 2h, "tomorrow 08:00", "sat 02:00"`)
+	f.StringVar(&o.flags.timezone, "timezone", "", "IANA zone of the schedule; default UTC, for --at yours")
+	f.StringVar(&o.flags.target, "target", "", "KIND/NAME, or APIVERSION/KIND/NAME as in apps/v1/Deployment/orders")
+	f.StringArrayVar(&o.flags.labels, "label", nil, "label on the target that triggers a run; may be repeated")
+	f.StringSliceVar(&o.flags.policies, "policy", nil, "policy that must permit its start, [NAMESPACE/]NAME; may be repeated")
+	f.StringVar(&o.flags.account, "service-account", "", "ServiceAccount that the steps run as; default maint-runner")
+	f.StringVar(&o.flags.description, "description", "", "what the plan is for")
+	f.StringArrayVar(&o.flags.steps, "step", nil, "a step; may be repeated")
+	f.StringArrayVar(&o.flags.finally, "finally", nil, "a step that runs always, whatever failed; may be repeated")
 	f.StringVarP(&o.file, "filename", "f", "", "a plan's document or manifest, or - for standard input, instead of the flags above")
 	return cmd
 }
@@ -91,7 +96,7 @@ func (o *scheduleOptions) Complete(_ *cobra.Command, args []string) error {
 	if o.file != "" {
 		return o.fromFile(args)
 	}
-	o.name = factory.OneName(args, "NAME", &o.faults)
+	o.flags.name = factory.OneName(args, "NAME", &o.faults)
 	return o.fromFlags()
 }
 
@@ -102,37 +107,37 @@ func (o *scheduleOptions) fromFile(args []string) error {
 		o.faults.Add("the plan is not valid, nothing was written\n%s", err)
 		return nil
 	}
-	o.text, o.spec, o.name, o.source = d.Text, spec, d.Name, d.Object
+	o.text, o.spec, o.flags.name, o.source = d.Text, spec, d.Name, d.Object
 	if len(args) > 0 || d.Object == nil { // what a file is called need not be what the plan is
-		o.name = factory.OneName(args, "NAME", &o.faults)
+		o.flags.name = factory.OneName(args, "NAME", &o.faults)
 	}
 	return nil
 }
 
 func (o *scheduleOptions) fromFlags() error {
-	s := plan.Spec{Description: o.description, ServiceAccountName: o.account}
-	s.Triggers.Labels = o.labels
-	for _, text := range o.policies {
+	s := plan.Spec{Description: o.flags.description, ServiceAccountName: o.flags.account}
+	s.Triggers.Labels = o.flags.labels
+	for _, text := range o.flags.policies {
 		namespace, name, qualified := strings.Cut(text, "/")
 		if !qualified {
 			namespace, name = "", text
 		}
 		s.Policies = append(s.Policies, policy.PolicyRef{Name: name, Namespace: namespace})
 	}
-	if o.cron+o.rrule+o.at != "" {
-		s.Triggers.Schedules = []plan.Schedule{{Cron: o.cron, RRule: o.rrule, At: o.instant(), Timezone: o.timezone}}
-	} else if o.timezone != "" {
+	if o.flags.cron+o.flags.rrule+o.flags.at != "" {
+		s.Triggers.Schedules = []plan.Schedule{{Cron: o.flags.cron, RRule: o.flags.rrule, At: o.instant(), Timezone: o.flags.timezone}}
+	} else if o.flags.timezone != "" {
 		o.faults.Add("--timezone needs a --cron, --rrule or --at")
 	}
-	if o.target != "" {
-		ref, err := o.resource(o.target)
+	if o.flags.target != "" {
+		ref, err := o.resource(o.flags.target)
 		if err != nil {
 			o.faults.Add("--target %s", err)
 		}
 		s.Target = &plan.ObjectRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}
 	}
-	s.Steps = o.parseSteps("--step", o.steps)
-	s.Finally = o.parseSteps("--finally", o.finally)
+	s.Steps = o.parseSteps("--step", o.flags.steps)
+	s.Finally = o.parseSteps("--finally", o.flags.finally)
 	text, err := documentText(plan.Document{APIVersion: document.APIVersion, Kind: "Plan", Spec: s})
 	o.text = text
 	return err
@@ -169,14 +174,14 @@ func plainStyle(n *yaml.Node) {
 
 // instant resolves a person's time and says what was understood.
 func (o *scheduleOptions) instant() string {
-	if o.at == "" {
+	if o.flags.at == "" {
 		return ""
 	}
-	zone := o.timezone
+	zone := o.flags.timezone
 	if zone == "" {
 		zone = o.Zone
 	}
-	at, err := instant.Parse(o.at, o.Now(), zone)
+	at, err := instant.Parse(o.flags.at, o.Now(), zone)
 	if err != nil {
 		o.faults.Add("--at: %s", err)
 		return ""
@@ -233,7 +238,7 @@ func usualKinds() map[string]string {
 // Validate checks the flags and the plan.
 func (o *scheduleOptions) Validate() error {
 	o.DryRun.Check(&o.faults)
-	if o.file != "" && o.cron+o.rrule+o.at+o.target+o.account+o.timezone+o.description+strings.Join(slices.Concat(o.labels, o.steps, o.finally, o.policies), "") != "" {
+	if o.file != "" && o.flags.cron+o.flags.rrule+o.flags.at+o.flags.target+o.flags.account+o.flags.timezone+o.flags.description+strings.Join(slices.Concat(o.flags.labels, o.flags.steps, o.flags.finally, o.flags.policies), "") != "" {
 		o.faults.Add("-f stands in for the flags that describe a plan: give one or the other")
 	}
 	return o.checkPlan()
@@ -244,7 +249,7 @@ func (o *scheduleOptions) checkPlan() error {
 	if err := o.faults.Err(); err != nil {
 		return err
 	}
-	spec, found := plan.Parse([]byte(o.text), o.name)
+	spec, found := plan.Parse([]byte(o.text), o.flags.name)
 	if found = source.WithDashHints(o.text, spec, found); len(found) > 0 {
 		for i := range found { // the text was written by us: its lines say nothing to anybody
 			found[i].Line = 0
@@ -258,7 +263,7 @@ func (o *scheduleOptions) checkPlan() error {
 // object is the plan's ConfigMap; a manifest keeps its other labels and
 // annotations.
 func (o *scheduleOptions) object(namespace string) *corev1.ConfigMap {
-	cm := annotations.NewPlan(namespace, o.name, o.text, o.spec.ServiceAccountName)
+	cm := annotations.NewPlan(namespace, o.flags.name, o.text, o.spec.ServiceAccountName)
 	if o.source != nil {
 		for key, text := range o.source.Labels {
 			cm.Labels[key] = text
@@ -284,7 +289,7 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	if err := o.completeNamespace(k); err != nil {
 		return err
 	}
-	have, err := notOther(ctx, k, o.name)
+	have, err := notOther(ctx, k, o.flags.name)
 	if err != nil {
 		return err
 	}
