@@ -57,9 +57,14 @@ type ListWatch struct {
 	mu      sync.Mutex
 	known   map[types.NamespacedName]knownObject // as handed on
 	version uint64                               // all that was written up to here has been handed on
-	moved   chan struct{}                        // closed when version grows
-	doubted chan struct{}                        // one place: the next thing to do is to list
-	retried chan struct{}                        // one place: the pause after a failure is over
+	signals signals
+}
+
+// signals tell those who wait for a list or a watch.
+type signals struct {
+	moved   chan struct{} // closed when version grows
+	doubted chan struct{} // one place: the next thing to do is to list
+	retried chan struct{} // one place: the pause after a failure is over
 }
 
 // knownObject is what is kept of an object, to tell what a list says anew. There may
@@ -74,8 +79,8 @@ type knownObject struct {
 func NewListWatch(example runtime.Object) *ListWatch {
 	return &ListWatch{
 		example: example, timeout: ownWatch, silence: ownSilence, Page: PageSize,
-		known: map[types.NamespacedName]knownObject{}, moved: make(chan struct{}), doubted: make(chan struct{}, 1),
-		pause: Backoff, retried: make(chan struct{}, 1),
+		known: map[types.NamespacedName]knownObject{}, signals: signals{moved: make(chan struct{}), doubted: make(chan struct{}, 1), retried: make(chan struct{}, 1)},
+		pause: Backoff,
 	}
 }
 
@@ -142,7 +147,7 @@ func (l *ListWatch) Again(k types.NamespacedName) {
 // Relist has all listed anew.
 func (l *ListWatch) Relist() {
 	select {
-	case l.doubted <- struct{}{}:
+	case l.signals.doubted <- struct{}{}:
 	default:
 	}
 }
@@ -152,7 +157,7 @@ func (l *ListWatch) Relist() {
 func (l *ListWatch) at() (uint64, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.version, l.moved
+	return l.version, l.signals.moved
 }
 
 // Latest is the version of everything, read live.
@@ -229,8 +234,8 @@ func (l *ListWatch) reached(version string) {
 	defer l.mu.Unlock()
 	if n := Version(version); n > l.version {
 		l.version = n
-		close(l.moved)
-		l.moved = make(chan struct{})
+		close(l.signals.moved)
+		l.signals.moved = make(chan struct{})
 	}
 }
 
@@ -300,7 +305,7 @@ func (l *ListWatch) rest(ctx context.Context, d time.Duration) (sooner bool) {
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
-	case <-l.retried:
+	case <-l.signals.retried:
 		return true
 	}
 	return false
@@ -309,7 +314,7 @@ func (l *ListWatch) rest(ctx context.Context, d time.Duration) (sooner bool) {
 // retry ends the pause after a failure.
 func (l *ListWatch) retry() {
 	select {
-	case l.retried <- struct{}{}:
+	case l.signals.retried <- struct{}{}:
 	default:
 	}
 }
@@ -342,7 +347,7 @@ func (s *watchStream) hand(ctx context.Context, kind watch.EventType, o runtime.
 // relist lists all, in pages, and hands on what is news.
 func (s *watchStream) relist(ctx context.Context) (string, error) {
 	select { // what was doubted is listed now
-	case <-s.doubted:
+	case <-s.signals.doubted:
 	default:
 	}
 	there, handed := map[types.NamespacedName]bool{}, s.handedUpTo()
@@ -517,7 +522,7 @@ func (s *watchStream) events(ctx context.Context, w watch.Interface, from string
 		select {
 		case <-ctx.Done():
 			return from, ctx.Err()
-		case <-s.doubted:
+		case <-s.signals.doubted:
 			return from, errDoubted
 		case <-quiet.C:
 			if !s.bookmarks && s.timeout > ownWatch { // it may be one of those that send none

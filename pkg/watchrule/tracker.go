@@ -120,21 +120,26 @@ const (
 type trackedObject struct {
 	uid, namespace, name string
 
-	known   bool // mark says how it was last handled
-	mark    ledger.Checkpoint
-	handled packed // as it was then, where that is kept and this agent saw it
-	last    packed // as it was at its end, for the run
-	bytes   int    // that it keeps
-	fresh   bool   // known from the ledger alone
-	shown   uint64
-	held    []state // not judged yet, by version
-	pending *state  // the newest that asks for a run, or would
-	offered *state  // pending as it was given to Decide
-	order   int64
-	gone    goneness
-	dirty   bool // mark is newer than the ledger's
-	aged    bool // by its time alone
-	forget  bool // dirty, and nothing is to be kept
+	handling handling
+	handled  packed // as it was then, where that is kept and this agent saw it
+	last     packed // as it was at its end, for the run
+	bytes    int    // that it keeps
+	shown    uint64
+	held     []state // not judged yet, by version
+	pending  *state  // the newest that asks for a run, or would
+	offered  *state  // pending as it was given to Decide
+	order    int64
+	gone     goneness
+}
+
+// handling is how far an object has been handled, and what of that is to be written.
+type handling struct {
+	known  bool // mark says how it was last handled
+	mark   ledger.Checkpoint
+	fresh  bool // known from the ledger alone
+	dirty  bool // mark is newer than the ledger's
+	aged   bool // by its time alone
+	forget bool // dirty, and nothing is to be kept
 }
 
 type state struct {
@@ -184,7 +189,7 @@ func (t *Tracker) Load(id string, marks map[string]ledger.Checkpoint) {
 	r.started = true
 	for uid, mark := range marks {
 		o := r.object(uid)
-		o.known, o.fresh, o.mark = true, true, mark
+		o.handling.known, o.handling.fresh, o.handling.mark = true, true, mark
 		o.namespace, o.name, _ = strings.Cut(mark.Name, "/")
 	}
 }
@@ -209,11 +214,11 @@ func (t *Tracker) See(id string, s Observation) Urgency {
 	}
 	o := r.object(s.UID)
 	o.last = nil
-	if o.forget { // it left, and is back: to the rule it is new
-		o.known, o.handled, o.forget, o.dirty = false, nil, false, false
+	if o.handling.forget { // it left, and is back: to the rule it is new
+		o.handling.known, o.handled, o.handling.forget, o.handling.dirty = false, nil, false, false
 	}
 	o.gone, o.namespace, o.name = here, s.Namespace, s.Name
-	if s.Version != 0 && (s.Version <= o.shown || s.Version < o.mark.Version) { // an echo, or a watch that lags behind an earlier agent's
+	if s.Version != 0 && (s.Version <= o.shown || s.Version < o.handling.mark.Version) { // an echo, or a watch that lags behind an earlier agent's
 		r.weigh(o)
 		return r.urgency(t, o)
 	}
@@ -309,7 +314,7 @@ func (t *Tracker) Shut(id, whose string, most int) {
 func (r *ruleTrack) empty() {
 	for _, o := range r.objects {
 		o.handled, o.last, o.held, o.pending, o.offered = nil, nil, nil, nil, nil
-		if !o.dirty && !o.aged {
+		if !o.handling.dirty && !o.handling.aged {
 			r.drop(o)
 		}
 		r.weigh(o)
@@ -339,10 +344,10 @@ func (r *ruleTrack) urgency(t *Tracker, o *trackedObject) Urgency {
 		return UrgencyNone
 	case o.gone != here || o.pending != nil && r.watch.Asks(o.event()):
 		return UrgencyNow
-	case o.pending != nil || o.dirty:
+	case o.pending != nil || o.handling.dirty:
 		return UrgencyLater
 	}
-	if len(o.held) == 0 && !o.aged && o.offered == nil {
+	if len(o.held) == 0 && !o.handling.aged && o.offered == nil {
 		delete(r.busy, o)
 	}
 	return UrgencyNone
@@ -352,7 +357,7 @@ func (o *trackedObject) event() string {
 	switch {
 	case o.gone == gone:
 		return plan.EventDelete
-	case o.known:
+	case o.handling.known:
 		return plan.EventUpdate
 	}
 	return plan.EventCreate
@@ -371,14 +376,14 @@ func (t *Tracker) fold(r *ruleTrack, o *trackedObject) {
 		s := o.held[0]
 		o.held = o.held[1:]
 		switch {
-		case r.started && o.known && s.digest == o.mark.Digest:
+		case r.started && o.handling.known && s.digest == o.handling.mark.Digest:
 			o.same(s)
 		case r.started && o.pending == nil && t.isOwn(o, s):
 			o.acknowledge(s)
 		default:
 			o.pend(t, s)
 		}
-		o.fresh = false
+		o.handling.fresh = false
 	}
 	if r.started && o.pending != nil && o.gone == here && !r.watch.Asks(o.event()) { // at once, so that its end is one that was known
 		o.acknowledge(*o.pending)
@@ -393,34 +398,34 @@ func (t *Tracker) isOwn(o *trackedObject, s state) bool {
 	switch {
 	case t.own[ownWrite{o.uid, s.version}]:
 		return true
-	case !o.known: // nobody but the plan ever wrote it
+	case !o.handling.known: // nobody but the plan ever wrote it
 		return s.foreign == 0 && s.mine > 0
 	}
-	if !o.fresh && t.doubt == NoDoubt || s.foreign > o.mark.Foreign {
+	if !o.handling.fresh && t.doubt == NoDoubt || s.foreign > o.handling.mark.Foreign {
 		return false // an older time is that of somebody else whose fields the run took over
 	}
 	again := t.doubt == DoubtLost // a run may write twice in one second
-	return s.mine > 0 && s.mine >= o.mark.Foreign && (again || s.mine > o.mark.Mine)
+	return s.mine > 0 && s.mine >= o.handling.mark.Foreign && (again || s.mine > o.handling.mark.Mine)
 }
 
 func (o *trackedObject) same(s state) {
 	o.pending, o.handled = nil, s.body
-	if o.mark.Foreign != s.foreign || o.mark.Mine != s.mine {
-		o.mark.Foreign, o.mark.Mine, o.aged = s.foreign, s.mine, true
+	if o.handling.mark.Foreign != s.foreign || o.handling.mark.Mine != s.mine {
+		o.handling.mark.Foreign, o.handling.mark.Mine, o.handling.aged = s.foreign, s.mine, true
 	}
 }
 
 // acknowledge takes a state for handled without a run.
 func (o *trackedObject) acknowledge(s state) {
-	ordinal := o.mark.Ordinal
-	if !o.known {
+	ordinal := o.handling.mark.Ordinal
+	if !o.handling.known {
 		ordinal = max(ordinal, int64(s.version)) //nolint:gosec // versions stay far below
 	}
-	o.known, o.mark, o.handled, o.pending, o.dirty = true, o.marked(s, ordinal), s.body, nil, true
+	o.handling.known, o.handling.mark, o.handled, o.pending, o.handling.dirty = true, o.marked(s, ordinal), s.body, nil, true
 }
 
 func (o *trackedObject) marked(s state, ordinal int64) ledger.Checkpoint {
-	return ledger.Checkpoint{Digest: s.digest, Ordinal: ordinal, Version: s.version, Foreign: s.foreign, Mine: s.mine, Name: o.namespace + "/" + o.name, Earned: o.mark.Earned}
+	return ledger.Checkpoint{Digest: s.digest, Ordinal: ordinal, Version: s.version, Foreign: s.foreign, Mine: s.mine, Name: o.namespace + "/" + o.name, Earned: o.handling.mark.Earned}
 }
 
 func (o *trackedObject) pend(t *Tracker, s state) {
@@ -456,7 +461,7 @@ func (t *Tracker) Lost(id, uid string, last run.Body) Urgency {
 }
 
 func (t *Tracker) lose(r *ruleTrack, o *trackedObject, sure bool) Urgency {
-	if !o.known && !r.starting {
+	if !o.handling.known && !r.starting {
 		r.drop(o)
 		return UrgencyNone
 	}
@@ -480,7 +485,7 @@ func (r *ruleTrack) drop(o *trackedObject) {
 
 // leave forgets an object without a run.
 func (o *trackedObject) leave() {
-	o.forget, o.dirty, o.pending, o.held, o.handled = true, true, nil, nil, nil
+	o.handling.forget, o.handling.dirty, o.pending, o.held, o.handled = true, true, nil, nil, nil
 }
 
 // Present compares what is known of a rule with what its watch lists: what is
@@ -502,7 +507,7 @@ func (t *Tracker) Unconfirmed() []Where {
 	var out []Where
 	for _, r := range t.rules {
 		for o := range r.busy {
-			if r.started && o.gone == maybe && !o.forget {
+			if r.started && o.gone == maybe && !o.handling.forget {
 				out = append(out, Where{r.id, o.uid, o.namespace, o.name})
 			}
 		}
@@ -618,7 +623,7 @@ func (t *Tracker) Started(id string, written bool) Urgency {
 	for _, o := range r.objects {
 		if written && o.pending != nil {
 			o.acknowledge(*o.pending)
-			o.dirty = false
+			o.handling.dirty = false
 		}
 		if written && o.gone != here {
 			t.lose(r, o, r.watch.Selector == nil)
@@ -664,8 +669,8 @@ func (t *Tracker) Overlay(seen []ledger.Seen) {
 			continue
 		}
 		switch o := r.objects[s.UID]; {
-		case o == nil || o.forget || s.Ordinal <= o.mark.Ordinal:
-		case s.Gone && o.gone != here && o.known:
+		case o == nil || o.handling.forget || s.Ordinal <= o.handling.mark.Ordinal:
+		case s.Gone && o.gone != here && o.handling.known:
 			r.drop(o)
 		case !s.Gone:
 			o.claimed(s.Checkpoint)
@@ -681,7 +686,7 @@ func (o *trackedObject) claimed(m ledger.Checkpoint) {
 			o.handled = s.body
 		}
 	}
-	o.known, o.mark, o.dirty, o.aged, o.fresh = true, m, false, false, false
+	o.handling.known, o.handling.mark, o.handling.dirty, o.handling.aged, o.handling.fresh = true, m, false, false, false
 	switch p := o.pending; {
 	case p == nil:
 	case p.version <= m.Version:
@@ -727,7 +732,7 @@ func (r *ruleTrack) sortedBusy() []*trackedObject {
 
 func (t *Tracker) judge(r *ruleTrack, o *trackedObject) (Observed, bool) {
 	switch {
-	case o.forget || o.gone == maybe || t.flights > 0:
+	case o.handling.forget || o.gone == maybe || t.flights > 0:
 		return Observed{}, false
 	case o.gone == gone:
 		return t.judgeGone(r, o)
@@ -737,7 +742,7 @@ func (t *Tracker) judge(r *ruleTrack, o *trackedObject) (Observed, bool) {
 	event, s := o.event(), o.pending
 	if !s.judged {
 		old := o.handled
-		if !o.known {
+		if !o.handling.known {
 			old = nil
 		}
 		s.judged, s.holds = true, r.watch.Asks(event) && t.holds(r, o, event, s.body, old)
@@ -747,8 +752,8 @@ func (t *Tracker) judge(r *ruleTrack, o *trackedObject) (Observed, bool) {
 		return Observed{}, false
 	}
 	o.offered = s
-	ordinal := o.mark.Ordinal + 1
-	if !o.known {
+	ordinal := o.handling.mark.Ordinal + 1
+	if !o.handling.known {
 		ordinal = max(ordinal, int64(s.version)) //nolint:gosec // versions stay far below
 	}
 	return r.observed(o, event, o.marked(*s, ordinal)), true
@@ -770,7 +775,7 @@ func (t *Tracker) judgeGone(r *ruleTrack, o *trackedObject) (Observed, bool) {
 		o.leave()
 		return Observed{}, false
 	}
-	m := o.mark
+	m := o.handling.mark
 	m.Ordinal++
 	out := r.observed(o, plan.EventDelete, m)
 	if last != nil {
@@ -845,8 +850,8 @@ func (t *Tracker) Unwritten(aged bool) []ledger.Seen {
 	var out []ledger.Seen
 	for _, r := range t.rules {
 		for _, o := range r.sortedBusy() {
-			if r.started && (o.dirty || aged && o.aged) {
-				out = append(out, ledger.Seen{Rule: r.id, UID: o.uid, Checkpoint: o.mark, Gone: o.forget})
+			if r.started && (o.handling.dirty || aged && o.handling.aged) {
+				out = append(out, ledger.Seen{Rule: r.id, UID: o.uid, Checkpoint: o.handling.mark, Gone: o.handling.forget})
 			}
 		}
 	}
@@ -862,10 +867,10 @@ func (t *Tracker) Written(seen []ledger.Seen) {
 		}
 		o := r.objects[s.UID]
 		switch {
-		case o.forget && s.Gone:
+		case o.handling.forget && s.Gone:
 			r.drop(o)
-		case o.mark == s.Checkpoint && !o.forget:
-			o.dirty, o.aged = false, false
+		case o.handling.mark == s.Checkpoint && !o.handling.forget:
+			o.handling.dirty, o.handling.aged = false, false
 			r.urgency(t, o)
 		}
 	}

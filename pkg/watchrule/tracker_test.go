@@ -251,7 +251,7 @@ func (w *field) look() (alive bool) {
 
 // pass is one look of the agent at the plan, in the order in which it writes.
 func (w *field) pass() (more bool) {
-	f := coretest.Facts("01:00", append([]coretest.Edit{func(f *trigger.Facts) { f.Now, f.Spec, f.Ledger = w.now, w.spec, w.stored }}, w.edits...)...)
+	f := coretest.Facts("01:00", append([]coretest.Edit{func(f *trigger.Facts) { f.Now, f.Plan.Spec, f.State.Ledger = w.now, w.spec, w.stored }}, w.edits...)...)
 	for name, phase := range w.open {
 		entry, _ := w.stored.OpenEntry(name)
 		f.Live = append(f.Live, trigger.ActiveRun{Name: name, Phase: run.Phase(phase), Request: *entry.Request, StartedAt: &entry.At, Waiting: w.waiting})
