@@ -189,6 +189,12 @@ func (l *lab) install(version string, flags ...string) string {
 // of is where an object is.
 func (l *lab) of(kind, name string) (dynamic.ResourceInterface, string) {
 	l.Helper()
+	return l.in(home, kind), name
+}
+
+// in is where the objects of a kind are: in a namespace, if they are in one.
+func (l *lab) in(namespace, kind string) dynamic.ResourceInterface {
+	l.Helper()
 	groups := map[string]string{
 		"Deployment": "apps", "Role": "rbac.authorization.k8s.io", "RoleBinding": "rbac.authorization.k8s.io", "ClusterRole": "rbac.authorization.k8s.io",
 		"ClusterRoleBinding": "rbac.authorization.k8s.io", "ValidatingAdmissionPolicy": "admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding": "admissionregistration.k8s.io",
@@ -197,9 +203,9 @@ func (l *lab) of(kind, name string) (dynamic.ResourceInterface, string) {
 	mapping, err := l.mapper.RESTMapping(schema.GroupKind{Group: groups[kind], Kind: kind})
 	l.must(err)
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return l.dynamic.Resource(mapping.Resource).Namespace(home), name
+		return l.dynamic.Resource(mapping.Resource).Namespace(namespace)
 	}
-	return l.dynamic.Resource(mapping.Resource), name
+	return l.dynamic.Resource(mapping.Resource)
 }
 
 // get is an object as it is; nil where there is none.

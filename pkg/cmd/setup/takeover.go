@@ -76,7 +76,8 @@ func namedSinks(config *unstructured.Unstructured) []string {
 
 // leftOut are the parts that are not wanted. A part that an earlier version did not
 // know is new and wanted; one that it knew, and whose binding is gone, somebody took
-// away. The policies come back: an API server that had no such kind may have it now.
+// away; but where all bindings are gone, it was another installation that took them. The
+// policies come back: an API server that had no such kind may have it now.
 func leftOut(deployment *unstructured.Unstructured, live objectsByKey) []string {
 	known, recorded := deployment.GetAnnotations()[partsKey]
 	offered := strings.Split(known, ",")
@@ -84,12 +85,13 @@ func leftOut(deployment *unstructured.Unstructured, live objectsByKey) []string 
 		offered = []string{partRequests}
 	}
 	var out []string
+	bound := live[objectKey{"ClusterRoleBinding", annotations.AgentName}] != nil
 	for _, part := range parts() {
 		binding := bindingOf(part)
 		switch {
 		case slices.Contains(offered, "-"+part):
 			out = append(out, part)
-		case slices.Contains(offered, part) && binding != "" && live[objectKey{"ClusterRoleBinding", binding}] == nil && !neverBound(deployment, part):
+		case bound && slices.Contains(offered, part) && binding != "" && live[objectKey{"ClusterRoleBinding", binding}] == nil && !neverBound(deployment, part):
 			out = append(out, part)
 		}
 	}

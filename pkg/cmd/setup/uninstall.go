@@ -23,6 +23,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
+// By these annotations Helm knows the objects of a release.
+const (
+	helmRelease   = "meta.helm.sh/release-name"
+	helmNamespace = "meta.helm.sh/release-namespace"
+)
+
 type uninstallOptions struct {
 	*factory.Factory
 	factory.Consent
@@ -268,13 +274,15 @@ func (o *uninstallOptions) remove(ctx context.Context, others []string) error {
 	budget.SetNamespace(o.namespace)
 	budget.SetName(annotations.AgentName)
 	objects = append(objects, budget)
-	kept := map[objectKey]bool{}
+	var live objectsByKey
 	if len(others) > 0 {
-		live, err := a.read(ctx, slices.DeleteFunc(slices.Clone(objects), func(u *unstructured.Unstructured) bool { return u.GetNamespace() != "" || u.GetKind() == "Namespace" }))
-		if err != nil {
+		if live, err = a.read(ctx, slices.DeleteFunc(slices.Clone(objects), func(u *unstructured.Unstructured) bool { return u.GetNamespace() != "" || u.GetKind() == "Namespace" })); err != nil {
 			return err
 		}
-		kept = sharedWith(live, o.namespace)
+	}
+	kept := sharedWith(live, o.namespace)
+	if err := o.disown(ctx, a, objects, live, kept); err != nil {
+		return err
 	}
 	for _, u := range slices.Backward(objects) {
 		if u.GetKind() == "Namespace" || u.GetNamespace() == "" && kept[keyOf(u)] {
@@ -284,8 +292,42 @@ func (o *uninstallOptions) remove(ctx context.Context, others []string) error {
 			return err
 		}
 	}
+	o.sayShared(others, live, kept)
+	return nil
+}
+
+// sayShared says what an agent of another namespace keeps, and what it had lost already.
+func (o *uninstallOptions) sayShared(others []string, live objectsByKey, kept map[objectKey]bool) {
+	if len(others) == 0 {
+		return
+	}
+	names := strings.Join(others, " and ")
 	if len(kept) > 0 {
-		fmt.Fprintf(o.ErrOut, "the agent in namespace %s stays, and with it of the cluster: %s\n", strings.Join(others, " and "), strings.Join(objectNames(kept), ", "))
+		fmt.Fprintf(o.ErrOut, "the agent in namespace %s stays, and with it of the cluster: %s\n", names, strings.Join(objectNames(kept), ", "))
+	}
+	if binding := (objectKey{"ClusterRoleBinding", annotations.AgentName}); live[binding] == nil || !kept[binding] {
+		fmt.Fprintf(o.ErrOut, "the agent in namespace %s lacks what this installation had taken over from it, its ClusterRoleBinding at least: %s brings that back\n", names, o.Suggest().InstallIn(others[0]))
+	}
+}
+
+// disown takes from what stays the marks by which 'helm uninstall' of a release of this
+// namespace would delete it.
+func (o *uninstallOptions) disown(ctx context.Context, a *applier, objects []*unstructured.Unstructured, live objectsByKey, kept map[objectKey]bool) error {
+	for _, u := range objects {
+		if u = live[keyOf(u)]; u == nil || !kept[keyOf(u)] || u.GetAnnotations()[helmNamespace] != o.namespace {
+			continue
+		}
+		if !o.Client() {
+			to, err := a.of(u)
+			if err != nil {
+				return err
+			}
+			patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:null,%q:null},"labels":{"app.kubernetes.io/managed-by":null}}}`, u.GetUID(), helmRelease, helmNamespace)
+			if _, err := to.Patch(ctx, u.GetName(), types.MergePatchType, []byte(patch), o.Options()); err != nil && !apierrors.IsNotFound(err) {
+				return factory.Explain("take "+named(u)+" out of the release of Helm", err)
+			}
+		}
+		fmt.Fprintf(o.Out, "%s taken out of Helm's release %s%s\n", named(u), u.GetAnnotations()[helmRelease], o.Mark())
 	}
 	return nil
 }
