@@ -46,6 +46,10 @@ const (
 // StatusKeyLost is on that Secret: when the key before this one was found to be gone.
 const StatusKeyLost = "status.maint.dev/key-lost"
 
+// StatusKeySeen is beside it where no heartbeat told of the key before: which objects say that
+// another key signed them. Anybody who may write ConfigMaps may have written that.
+const StatusKeySeen = "status.maint.dev/key-seen"
+
 // keySize is how long a new key is, in bytes, and the least that is taken.
 const keySize = 32
 

@@ -23,9 +23,15 @@ type Store struct {
 
 	mu      sync.RWMutex
 	ring    annotations.Keyring
-	fault   error         // why the Secret as it stands is of no use; nil: it is
-	lost    string        // when the key before this one was found to be gone; empty: it was not
+	fault   error // why the Secret as it stands is of no use; nil: it is
+	lost    loss
 	changed chan struct{} // closed when the Secret is another
+}
+
+// loss is what the Secret says of the key before this one.
+type loss struct {
+	at   string // when it was found to be gone; empty: it was not
+	seen string // where only signatures told of it: which
 }
 
 // Config is what the key is kept with.
@@ -90,7 +96,7 @@ func (s *Store) keyring() annotations.Keyring {
 func (s *Store) Observe(o any) {
 	secret := o.(*corev1.Secret)
 	ring, err := annotations.ReadKeyring(secret)
-	if !s.take(ring, err, secret.Annotations[annotations.StatusKeyLost]) {
+	if !s.take(ring, err, loss{secret.Annotations[annotations.StatusKeyLost], secret.Annotations[annotations.StatusKeySeen]}) {
 		return
 	}
 	if err != nil {
@@ -103,14 +109,14 @@ func (s *Store) Observe(o any) {
 
 // Lost hears that the Secret is gone. The leader makes it again.
 func (s *Store) Lost(any) {
-	if s.take(annotations.Keyring{}, fmt.Errorf("the Secret %s/%s is gone", s.Namespace, annotations.KeyName), "") {
+	if s.take(annotations.Keyring{}, fmt.Errorf("the Secret %s/%s is gone", s.Namespace, annotations.KeyName), loss{}) {
 		s.Log.Warn("the Secret of the agent's key is gone", "in force", s.ID())
 		s.Changed()
 	}
 }
 
 // take notes what the Secret says, and says whether that is news.
-func (s *Store) take(ring annotations.Keyring, fault error, lost string) bool {
+func (s *Store) take(ring annotations.Keyring, fault error, lost loss) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if fault != nil {
@@ -153,14 +159,22 @@ func (s *Store) Condition() []metav1.Condition {
 		c.Reason, c.Message = "Broken", fmt.Sprintf("%v, so nothing is done: put the key back, or delete the Secret to begin with a new one (docs/operations.md, \"The key\")", s.fault)
 	case s.fault != nil:
 		c.Reason, c.Message = "Broken", fmt.Sprintf("%v; the previous key stays in force until the agent ends: put it back", s.fault)
-	case s.lost != "":
-		c.Reason, c.Message = "Lost", fmt.Sprintf("the key was found to be gone at %s and a new one was made: what the old key signed is not accepted any more. 'kubectl maint adopt' signs what you know; take %s off the Secret %s/%s when that is done",
-			document.Cut(s.lost, 40), annotations.StatusKeyLost, s.Namespace, annotations.KeyName)
+	case s.lost.at != "":
+		c.Reason, c.Message = "Lost", s.lost.String()+fmt.Sprintf("; take %s off the Secret %s/%s when that is done", annotations.StatusKeyLost, s.Namespace, annotations.KeyName)
 	default:
 		return nil
 	}
 	c.Message = document.Cut(c.Message, 4*document.MaxMessage)
 	return []metav1.Condition{c}
+}
+
+// String says what is known of the key before, and what to do.
+func (l loss) String() string {
+	at := document.Cut(l.at, 40)
+	if l.seen == "" {
+		return fmt.Sprintf("the key was found to be gone at %s and a new one was made: what the old key signed is not accepted any more. 'kubectl maint adopt' signs what you know", at)
+	}
+	return fmt.Sprintf("there was no key at %s and a new one was made, but %s. If an agent was installed before, its key is lost: restore the Secret, or sign what you know with 'kubectl maint adopt'. If there never was one, somebody made these signatures up: delete those objects", at, document.Cut(l.seen, maxSeen))
 }
 
 // changes is closed when the Secret is another than now.

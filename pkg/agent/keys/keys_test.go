@@ -3,6 +3,7 @@ package keys_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -227,32 +228,71 @@ func TestAKeyThatIsGone(t *testing.T) {
 	})
 }
 
-// uninstall takes the heartbeat away, and whoever deletes the namespace takes the key too.
+// uninstall takes the heartbeat away, and whoever deletes the namespace takes the key too. A
+// tenant can write such a signature as well, so what was seen is told, and where.
 func TestWhatAnotherKeySignedTellsThatItIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
-		signed bool
-		says   int
+		objects []string
+		says    string // in the condition; empty: there is none
 	}{
-		"a ledger that another key signed":   {signed: true, says: 1},
+		"a ledger that another key signed":   {objects: []string{"a"}, says: "but ConfigMap shop/maint-ledger-a-%s says that key %s signed it. If an agent was installed before, its key is lost: "},
+		"two of them":                        {objects: []string{"a", "b"}, says: "but ConfigMap shop/maint-ledger-a-%s says that key %s signed it, and 2 in all say so of a key, in namespaces shop. If an agent"},
 		"a ledger that carries no signature": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				cm := w.ledger("a")
-				if c.signed {
-					if err := keyringOf(t, map[string][]byte{annotations.DataKey: key("x")}).Sign(cm); err != nil {
+				w.cluster.Put(w.ledger("plain"))
+				other := keyringOf(t, map[string][]byte{annotations.DataKey: key("x")})
+				for _, name := range c.objects {
+					cm := w.ledger(name)
+					if err := other.Sign(cm); err != nil {
 						t.Fatal(err)
 					}
+					w.cluster.Put(cm)
 				}
-				w.cluster.Put(cm)
 				s := w.agent()
 				w.leads(s)
-				if got := s.Condition(); len(got) != c.says || c.says > 0 && got[0].Reason != "Lost" {
-					w.Errorf("it says %v", got)
+				if c.says == "" {
+					if got := s.Condition(); got != nil {
+						w.Errorf("it says %v", got)
+					}
+					return
+				}
+				want := fmt.Sprintf(c.says, strings.TrimPrefix(annotations.LedgerName("a", "uid-a"), "maint-ledger-a-"), other.ID())
+				next := w.agent()
+				if err := next.Read(w.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for _, got := range [][]metav1.Condition{s.Condition(), next.Condition()} {
+					if len(got) != 1 || got[0].Reason != "Lost" || !strings.Contains(got[0].Message, want) || !strings.Contains(got[0].Message, "If there never was one, somebody made these signatures up") {
+						w.Errorf("it says %v, without %q", got, want)
+					}
 				}
 			})
 		})
 	}
+}
+
+// However much a tenant writes, what is told of it stays short.
+func TestManySignaturesOfAnotherKeyAreToldInShort(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other := keyringOf(t, map[string][]byte{annotations.DataKey: key("x")})
+		for i := range 20 {
+			cm := w.ledger("a")
+			cm.Namespace, cm.UID = fmt.Sprintf("tenant-%02d", i), types.UID(fmt.Sprint("u", i))
+			w.cluster.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cm.Namespace}})
+			if err := other.Sign(cm); err != nil {
+				t.Fatal(err)
+			}
+			w.cluster.Put(cm)
+		}
+		s := w.agent()
+		w.leads(s)
+		got := s.Condition()
+		if len(got) != 1 || !strings.Contains(got[0].Message, "and 20 in all say so of a key, in namespaces tenant-00, tenant-01, tenant-02, tenant-03, tenant-04 and 15 more. If") {
+			w.Errorf("it says %v", got)
+		}
+	})
 }
 
 func TestAKeyThatIsBroken(t *testing.T) {

@@ -2,8 +2,9 @@ package keys
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,12 @@ import (
 // mendedWithin is how long a broken Secret is looked at again where no watch says that
 // it was mended (a guess).
 const mendedWithin = 30 * time.Second
+
+// What of the signatures of a key before is told: some of their namespaces, and so much text.
+const (
+	namedAtMost = 5
+	maxSeen     = 900
+)
 
 // Read takes in the Secret as it is now, so that what is read next can be checked. That
 // there is none yet is no error: who leads makes it.
@@ -59,18 +66,12 @@ func (s *Store) ensure(ctx context.Context) error {
 }
 
 // create makes the Secret: with the key that is in force, where somebody took it away
-// under us, else with a new one. Where the heartbeat or what is signed knows of a key before,
-// that one is lost, and the Secret says so.
-func (s *Store) create(ctx context.Context) (*corev1.Secret, error) {
+// under us, else with a new one. Where something tells of a key before, the Secret says so.
+func (s *Store) create(ctx context.Context) (_ *corev1.Secret, err error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: annotations.KeyName}, Data: s.keyring().KeyData()}
 	if s.keyring().Empty() {
-		before, err := s.signedBefore(ctx)
-		if err != nil {
+		if secret.Annotations, err = s.lostBefore(ctx); err != nil {
 			return nil, err
-		}
-		if before != "" {
-			s.Log.Error("the agent's key is lost: what was signed with it does not count", "key", before)
-			secret.Annotations = map[string]string{annotations.StatusKeyLost: s.Now().UTC().Format(time.RFC3339)}
 		}
 		secret.Data = map[string][]byte{annotations.DataKey: annotations.NewKey()}
 	}
@@ -99,24 +100,66 @@ func (s *Store) before(ctx context.Context) (ran bool, key string, err error) {
 	return true, beat.Data[annotations.HeartbeatKey], nil
 }
 
-// signedBefore names the key of an agent before this one: by its heartbeat, or, where that is
-// gone with its installation, by an object that it signed. Empty: nothing tells of one.
-func (s *Store) signedBefore(ctx context.Context) (string, error) {
+// lostBefore are the annotations of a new Secret. A heartbeat that names a key says for sure
+// that it is lost. Where the heartbeat is gone with its installation, signatures tell of a key;
+// but a tenant can write one, so the Secret says which they are. None: nothing tells of a key.
+func (s *Store) lostBefore(ctx context.Context) (map[string]string, error) {
+	notes := map[string]string{annotations.StatusKeyLost: s.Now().UTC().Format(time.RFC3339)}
 	ran, key, err := s.before(ctx)
-	if ran || err != nil {
-		return key, err
+	switch {
+	case err != nil || ran && key == "":
+		return nil, err
+	case ran:
+		s.Log.Error("the agent's key is lost: what was signed with it does not count", "key", key)
+		return notes, nil
 	}
-	found := errors.New("one is enough")
+	seen, err := s.signatures(ctx)
+	if err != nil || seen.count == 0 {
+		return nil, err
+	}
+	notes[annotations.StatusKeySeen] = seen.String()
+	s.Log.Warn("the agent's key may be lost", "seen", seen.String())
+	return notes, nil
+}
+
+// signatures looks for objects that say that a key signed them.
+func (s *Store) signatures(ctx context.Context) (seen signatures, err error) {
 	err = s.each(ctx, func(o *metav1.PartialObjectMetadata) error {
-		if key = annotations.SignedWith(o); key != "" {
-			return found
-		}
+		seen.add(o)
 		return nil
 	})
-	if errors.Is(err, found) {
-		return key, nil
+	return seen, err
+}
+
+// signatures are objects that say that a key signed them.
+type signatures struct {
+	count      int
+	first, key string // one of them, and the key that it names
+	namespaces []string
+}
+
+func (s *signatures) add(o metav1.Object) {
+	key := annotations.SignedWith(o)
+	if key == "" {
+		return
 	}
-	return "", err
+	if s.count++; s.count == 1 {
+		s.first, s.key = o.GetNamespace()+"/"+o.GetName(), key
+	}
+	if !slices.Contains(s.namespaces, o.GetNamespace()) {
+		s.namespaces = append(s.namespaces, o.GetNamespace())
+	}
+}
+
+func (s *signatures) String() string {
+	if s.count == 1 {
+		return fmt.Sprintf("ConfigMap %s says that key %s signed it", s.first, s.key)
+	}
+	where, more := s.namespaces, ""
+	if len(where) > namedAtMost {
+		where, more = where[:namedAtMost], fmt.Sprintf(" and %d more", len(where)-namedAtMost)
+	}
+	return fmt.Sprintf("ConfigMap %s says that key %s signed it, and %d in all say so of a key, in namespaces %s%s", s.first, s.key, s.count, strings.Join(where, ", "), more)
 }
 
 // Begin returns when there is a key, and, where the agent before was of a version that
