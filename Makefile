@@ -4,7 +4,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-VERSION ?= $(shell git describe --tags --dirty 2>/dev/null || echo v0.1.0-dev)
+# A build from source names its commit, in letters that tags of images and labels may have.
+VERSION ?= $(shell git describe --tags --dirty 2>/dev/null || \
+	{ commit=$$(git describe --always --dirty --abbrev=7 2>/dev/null) && echo v0.1.0-dev.g$$commit; } || echo v0.1.0-dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 # gRPC's request traces render templates, for which the linker keeps every exported method:
 # 13 MB of the agent. tools/image and test/harness build with the same tag.
@@ -252,7 +254,7 @@ verify-generated: ## Fail when something is not what `make generate` writes
 	done
 
 .PHONY: monitoring-check
-monitoring-check: ## promtool over the rules and their tests (Debian: apt-get install prometheus)
+monitoring-check: tools-promtool ## promtool over the rules and their tests
 	promtool check rules manifests/monitoring/rules.yaml
 	promtool test rules manifests/monitoring/tests/*.yaml
 
@@ -309,6 +311,10 @@ tools-node: ## kubelet, containerd, runc, for a real node (Linux, root): about 3
 	@for binary in $(CONTAINERD_BINARIES); do \
 		tools/build.sh containerd $$binary $(CONTAINERD_PACKAGE)/cmd/$$binary "-X $(CONTAINERD_PACKAGE)/version.Version=$(CONTAINERD_VERSION)"; \
 	done
+
+.PHONY: tools-promtool
+tools-promtool: ## promtool of Debian's prometheus, unless one is on PATH
+	@tools/promtool.sh
 
 .PHONY: tools-moto
 tools-moto: ## A simulated AWS (moto_server, in Python), unless one is on PATH
