@@ -101,11 +101,11 @@ func TestDoctorOfTheAgent(t *testing.T) {
 		{name: "a valid configuration", line: "doctor", world: installed(cmdtest.Configured("{maxUnavailable: 2}")), out: before + "ok       the agent's configuration is valid\n" + after},
 		{
 			name: "a configuration with two faults", line: "doctor", world: installed(cmdtest.Configured("{maxUnavailable: many, maxParallelOperations: few}")), code: 1, err: oneProblem,
-			out: before + "PROBLEM  the agent's configuration: line 1: spec.nodes.maxParallelOperations: \"few\" is neither a number nor a share: write 3 or 10% (and 1 more)\n         mend ConfigMap maint-system/maint-agent\n" + after,
+			out: before + "PROBLEM  the agent's configuration: line 1: spec.nodes.maxParallelOperations: \"few\" is neither a number nor a share: write 3 or 10% (and 1 more)\n         mend ConfigMap maint-system/maint-agent; until then an agent that starts does nothing\n" + after,
 		},
 		{
 			name: "a configuration without its text", line: "doctor", world: installed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: annotations.AgentConfigName, Labels: map[string]string{annotations.LabelKind: annotations.KindAgentConfig}}}), code: 1, err: oneProblem,
-			out: before + "PROBLEM  the agent's configuration: data: the key config.yaml is missing: the document stands there\n         mend ConfigMap maint-system/maint-agent\n" + after,
+			out: before + "PROBLEM  the agent's configuration: data: the key config.yaml is missing: the document stands there\n         mend ConfigMap maint-system/maint-agent; until then an agent that starts does nothing\n" + after,
 		},
 		{
 			name: "the agent doubts its clock, and its configuration took effect", line: "doctor", world: installed(said(`[{"type":"ClockDoubt","status":"True","message":"it jumped"},{"type":"Valid","status":"True"},{"type":"NodesForbidden","status":"False"}]`)), code: 1, err: oneProblem,
@@ -237,11 +237,11 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{name: "the agent has not seen this version", line: "doctor plan/orders", world: installed(unseen), code: 1, err: oneProblem, out: "PROBLEM  the agent has not looked at this version of the plan\n         it does within seconds where it runs and watches this namespace\n" + account + none},
 		{
 			name: "the agent finds it not ready", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"True"},{"type":"Ready","status":"False","message":"policy night is not there"}]`)), code: 1, err: oneProblem,
-			out: "PROBLEM  the plan is not ready: policy night is not there\n         'kubectl maint why orders' says more\n" + account + none,
+			out: "PROBLEM  the plan is not ready: policy night is not there\n         it goes on by itself when that is there; what follows checks the rest\n" + account + none,
 		},
 		{
 			name: "the agent finds it invalid: said once", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"False","message":"no template hush"},{"type":"Ready","status":"False","message":"it is invalid"}]`)), code: 1, err: oneProblem,
-			out: "PROBLEM  the plan is not valid: no template hush\n         'kubectl maint why orders' says more\n" + account + none,
+			out: "PROBLEM  the plan is not valid: no template hush\n         mend it; 'kubectl maint describe orders' tells all\n" + account + none,
 		},
 		{name: "another condition that is False is no fault of it", line: "doctor orders", world: installed(conditions(`[{"type":"WindowOpen","status":"False"}]`)), out: good + account + none},
 		{
@@ -347,10 +347,10 @@ func TestDoctorOfWhatSleeps(t *testing.T) {
 		{"nothing has slept yet", []runtime.Object{office()}, 0, []string{"ok       target apps of type noop has not slept yet", "ok       nothing of the plan sleeps"}},
 		{"a target failed", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Failed, 3, "no answer"), annotations.StatusPhase, "Error")}, 1, []string{"PROBLEM  target apps is Failed: no answer", "         mend what it says, and 'kubectl maint trigger office' tries it again at once"}},
 		{"one waits for one that failed", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Aborted, 0, "")), record(0)}, 1, []string{"PROBLEM  target apps is Aborted", "         mend what it says, and 'kubectl maint trigger office' tries it again at once", "ok       the restore data of target apps has 1 resource"}},
-		{"one is tried again", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Running, 1, "no answer"), annotations.StatusPhase, "Hibernating"), record(6 * time.Hour)}, 1, []string{"PROBLEM  target apps is Running: no answer (1 attempt failed)", "         it is tried again; 'kubectl maint why office' says more", "ok       the restore data of target apps has 1 resource"}},
+		{"one is tried again", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Running, 1, "no answer"), annotations.StatusPhase, "Hibernating"), record(6 * time.Hour)}, 1, []string{"PROBLEM  target apps is Running: no answer (1 attempt failed)", "         it is tried again by itself; at once: 'kubectl maint trigger office'", "ok       the restore data of target apps has 1 resource"}},
 		{"one was tried again, and sleeps", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Asleep, 1, ""), annotations.StatusPhase, "Hibernated"), record(6 * time.Hour)}, 0, []string{"ok       target apps is Asleep", "ok       the restore data of target apps has 1 resource"}},
 		{"it sleeps a quarter of an hour past its time", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Asleep, 0, ""), annotations.StatusPhase, "Hibernated"), record(-15 * time.Minute)}, 0, []string{"ok       target apps is Asleep", "ok       the restore data of target apps has 1 resource"}},
-		{"and longer", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Asleep, 0, ""), annotations.StatusPhase, "Hibernated"), record(-16 * time.Minute)}, 1, []string{"ok       target apps is Asleep", "PROBLEM  1 resource of target apps should have been awake by 2026-11-20T23:44:00Z", "         'kubectl maint why office' says what they wait for"}},
+		{"and longer", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Asleep, 0, ""), annotations.StatusPhase, "Hibernated"), record(-16 * time.Minute)}, 1, []string{"ok       target apps is Asleep", "PROBLEM  1 resource of target apps should have been awake by Sat 2026-11-21 00:44 CET (2026-11-20T23:44:00Z)", "         'kubectl maint why office' says what they wait for"}},
 		{"somebody holds it asleep", []runtime.Object{office(annotations.HoldState, "asleep", annotations.StatusTargets, target(hibernate.Asleep, 0, ""), annotations.StatusPhase, "Hibernated"), record(-16 * time.Minute)}, 0, []string{"ok       target apps is Asleep", "ok       the restore data of target apps has 1 resource"}},
 		{"its restore data is gone", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Asleep, 0, ""), annotations.StatusPhase, "Hibernated")}, 1, []string{"ok       target apps is Asleep", "PROBLEM  target apps sleeps, and its restore data is gone: nobody knows how it was", "         wake it by hand, and say so with 'kubectl maint trigger office'"}},
 	} {

@@ -199,24 +199,22 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 		o.unknown("the agent's configuration", factory.Explain("read it", err))
 		return nil
 	}
+	spec, fault := factory.Configuration(cm)
 	for _, c := range view.Conditions(cm) {
+		if c.Type == "Valid" && fault != "" { // it is said below, as it is now
+			continue
+		}
 		warns := slices.Contains([]string{"NodesForbidden", "ClockDoubt", "MaxUnavailableIsZero", "NoParallelOperations"}, c.Type) // the others are well where they are True
 		if (c.Status == metav1.ConditionTrue) == warns {
 			o.amiss(fmt.Sprintf("the agent says %s=%s: %s", c.Type, c.Status, c.Message), "see docs/operations.md")
 		}
 	}
-	text, fault := annotations.DocumentText(cm)
-	if fault != nil {
-		o.amiss("the agent's configuration: "+fault.String(), "mend ConfigMap "+cm.Namespace+"/"+cm.Name)
-		return nil
-	}
-	spec, faults := agentconfig.Parse([]byte(text))
-	if len(faults) > 0 {
-		o.amiss("the agent's configuration: "+faults[0].String()+view.AndMore(len(faults)-1), "mend ConfigMap "+cm.Namespace+"/"+cm.Name)
+	if fault != "" {
+		o.amiss("the agent's configuration: "+fault, "mend ConfigMap "+cm.Namespace+"/"+cm.Name+"; until then an agent that starts does nothing")
 		return nil
 	}
 	o.good("the agent's configuration is valid")
-	return &spec
+	return spec
 }
 
 // confining are the admission policies that confine the agent's own token.
@@ -342,8 +340,13 @@ func (o *options) standing(cm *corev1.ConfigMap) {
 		return
 	}
 	for _, c := range view.Conditions(cm) {
-		if (c.Type == "Valid" || c.Type == "Ready") && c.Status == metav1.ConditionFalse {
-			o.amiss(fmt.Sprintf("the plan is not %s: %s", strings.ToLower(c.Type), c.Message), o.Suggest().Why(cm.Name)+" says more")
+		switch { // why sends people here for both
+		case c.Status != metav1.ConditionFalse:
+		case c.Type == "Valid":
+			o.amiss("the plan is not valid: "+instant.InText(c.Message, o.Zone), "mend it; "+o.Suggest().Describe(cm.Name)+" tells all")
+			return
+		case c.Type == "Ready":
+			o.amiss("the plan is not ready: "+instant.InText(c.Message, o.Zone), "it goes on by itself when that is there; what follows checks the rest")
 			return
 		}
 	}

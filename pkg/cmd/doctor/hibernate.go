@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -28,7 +29,7 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 	spec, faults := annotations.HibernatePlan(cm)
 	if len(faults) > 0 {
 		o.amiss("the plan is invalid: "+faults[0].String()+view.AndMore(len(faults)-1), "mend it; "+o.Suggest().Lint()+" tells all faults")
-		o.restores(ctx, k, cm)
+		o.restores(ctx, k, cm, nil)
 		return
 	}
 	o.standing(cm)
@@ -45,8 +46,7 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 		o.targetHosts(ctx, k, spec)
 		o.namespaces(ctx, k, spec)
 	}
-	o.targets(cm, spec)
-	o.restores(ctx, k, cm)
+	o.restores(ctx, k, cm, o.targets(cm, spec))
 }
 
 // sleepConnectors are those that the plan's targets name. What is wrong with them or with
@@ -156,9 +156,10 @@ func (o *options) namespaces(ctx context.Context, k *factory.Cluster, spec hiber
 	}
 }
 
-// targets are how the agent sees each of them.
-func (o *options) targets(cm *corev1.ConfigMap, spec hibernate.Spec) {
+// targets are how the agent sees each of them. It returns those with which something is amiss.
+func (o *options) targets(cm *corev1.ConfigMap, spec hibernate.Spec) (bad map[string]bool) {
 	seen := map[string]bool{}
+	bad = map[string]bool{}
 	for _, t := range annotations.ReadTargets(cm.Annotations[annotations.StatusTargets]) {
 		name := document.Cut(t.Target, document.MaxNameLength)
 		seen[name] = true
@@ -170,24 +171,28 @@ func (o *options) targets(cm *corev1.ConfigMap, spec hibernate.Spec) {
 		case t.State == hibernate.Failed || t.State == hibernate.Aborted:
 			o.amiss(text, "mend what it says, and "+o.Suggest().Trigger(cm.Name)+" tries it again at once")
 		case t.Attempts > 0 && t.State != hibernate.Asleep && t.State != hibernate.Awake:
-			o.amiss(fmt.Sprintf("%s (%s failed)", text, view.Counted(t.Attempts, "attempt")), "it is tried again; "+o.Suggest().Why(cm.Name)+" says more")
+			o.amiss(fmt.Sprintf("%s (%s failed)", text, view.Counted(t.Attempts, "attempt")), "it is tried again by itself; at once: "+o.Suggest().Trigger(cm.Name))
 		default:
 			o.good("%s", text)
+			continue
 		}
+		bad[t.Target] = true
 	}
 	for _, t := range spec.Targets {
 		if !seen[t.Name] {
 			o.good("target %s of type %s has not slept yet", t.Name, t.Type)
 		}
 	}
+	return bad
 }
 
 // overdue is how long after its time something is still asleep before that is told (a guess:
 // waking takes its time).
 const overdue = 15 * time.Minute
 
-// restores looks at what sleeping resources are to be put back to.
-func (o *options) restores(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) {
+// restores looks at what sleeping resources are to be put back to; bad are the targets with which
+// something is amiss.
+func (o *options) restores(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, bad map[string]bool) {
 	list, err := k.RestoresOf(ctx, cm.Namespace, cm.Name)
 	if err != nil {
 		o.unknown("the restore data", err)
@@ -205,7 +210,11 @@ func (o *options) restores(ctx context.Context, k *factory.Cluster, cm *corev1.C
 		case r.Fault != "":
 			o.amiss(fmt.Sprintf("the restore data %s does not count: %s", r.Object.Name, r.Fault), "look at it with 'kubectl maint restore show', and if it is right, "+o.Suggest().Adopt(r.Object.Name))
 		case sleeping > 0 && wake != nil && o.Now().Sub(*wake) > overdue && cm.Annotations[annotations.HoldState] == "":
-			o.amiss(fmt.Sprintf("%s of target %s should have been awake by %s", view.Counted(sleeping, "resource"), r.Record.Target, wake.UTC().Format(time.RFC3339)), o.Suggest().Why(cm.Name)+" says what they wait for")
+			remedy := o.Suggest().Why(cm.Name) + " says what they wait for"
+			if bad[r.Record.Target] { // of which why says no more
+				remedy = "what is said of the target above keeps them asleep"
+			}
+			o.amiss(fmt.Sprintf("%s of target %s should have been awake by %s", view.Counted(sleeping, "resource"), r.Record.Target, instant.Both(*wake, o.Zone)), remedy)
 		default:
 			o.good("the restore data of target %s has %s", r.Record.Target, view.Counted(len(r.Record.Resources), "resource"))
 		}

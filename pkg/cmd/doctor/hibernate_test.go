@@ -136,7 +136,7 @@ func TestDoctorOfAHibernatePlan(t *testing.T) {
 		},
 		"it should be awake": {
 			plan: nights(t, apps, asleep), more: []runtime.Object{recorded(t, func(_ *corev1.ConfigMap, r *hibernate.Record) { r.Snapshot.WakeAt = cmdtest.Before(time.Hour) })},
-			says: []string{"PROBLEM  1 resource of target apps should have been awake by 2026-11-20T23:00:00Z\n"}, bad: 1,
+			says: []string{"PROBLEM  1 resource of target apps should have been awake by Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z)\n"}, bad: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

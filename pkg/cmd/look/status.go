@@ -32,6 +32,7 @@ type statusOptions struct {
 	seen       *watch.Cache           // nodes, while they are watched; nil: they are read each time
 	agent      *factory.AgentLiveness // while the status goes on; nil: the heartbeat is read each time
 	silent     string                 // what was said of an agent that shows itself no more
+	config     configuration
 	faults     exit.Faults
 }
 
@@ -111,7 +112,11 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 			return nil, nil, err
 		}
 		lines, said := o.overview(k, r)
-		return append(heads(o.agentLines(r.agent, r.noAgent)...), lines...), append(o.agentUpdates(r.agent, r.noAgent), said...), nil
+		above, news := heads(o.agentLines(r.agent, r.noAgent)...), o.agentUpdates(r.agent, r.noAgent)
+		if r.config != "" {
+			above, news = append(above, heads(print.New(o.Env, o.Zone).Bad(r.config), "")...), append(news, print.Update{Of: "configuration", Text: r.config})
+		}
+		return append(above, lines...), append(news, said...), nil
 	}
 	agent, err := o.agentNow(ctx, k)
 	head, said := heads(o.agentLines(agent, err)...), o.agentUpdates(agent, err)

@@ -3,6 +3,7 @@ package look
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,7 +18,8 @@ import (
 // reads are what an overview is made of, as the API server has it.
 type reads struct {
 	agent           factory.AgentState
-	noAgent         error // why it is not known whether an agent runs
+	noAgent         error  // why it is not known whether an agent runs
+	config          string // why its configuration is invalid; empty: it is not known to be
 	plans, sleepers []*corev1.ConfigMap
 	runs            []view.Run
 	ledgers         map[string]*ledger.Ledger
@@ -42,6 +44,7 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	ask(2, func() (err error) { r.ledgers, err = k.Ledgers(ctx, namespace); return err })
 	ask(3, func() (err error) { r.sleepers, err = k.HibernatePlans(ctx, namespace, o.selector); return err })
 	group.Go(func() error { r.nodes, r.steps = o.nodes(ctx, k); return nil })
+	group.Go(func() error { r.config = o.config.look(ctx, o.Now(), k, r.agent.Namespace); return nil })
 	if !o.everywhere {
 		group.Go(func() error { r.around = source.ReadRestrictions(ctx, k, r.agent.Namespace, namespace); return nil })
 	}
@@ -59,6 +62,23 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 		r.around = source.ReadAllRestrictions(ctx, k, r.agent.Namespace, namespaces...)
 	}
 	return r, nil
+}
+
+// configuration is what is wrong with the agent's configuration. While a status goes on, it is
+// read no oftener than the heartbeat.
+type configuration struct {
+	fault string
+	until time.Time // it is not read again before
+}
+
+// configurationFor is how long it counts (a guess).
+const configurationFor = 30 * time.Second
+
+func (c *configuration) look(ctx context.Context, now time.Time, k *factory.Cluster, namespace string) string {
+	if !now.Before(c.until) {
+		c.fault, c.until = k.InvalidConfiguration(ctx, namespace), now.Add(configurationFor)
+	}
+	return c.fault
 }
 
 // nodes are all nodes, and the steps that have some or wait for them. Who may not read them

@@ -30,6 +30,9 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 	if len(o.names) == 0 {
 		r, err := o.read(ctx, k)
 		o.warnOfAgent(r.agent, r.noAgent)
+		if r.config != "" {
+			o.Warn(r.config)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -48,6 +48,15 @@ type versions struct {
 	Client   string              `json:"client"`
 	ZoneData string              `json:"zoneData"`
 	Agent    *factory.AgentState `json:"agent,omitempty"` // nil: not asked, not known, or there is none
+	Invalid  string              `json:"invalidConfiguration,omitempty"`
+}
+
+// installation is what is known of the agents of a cluster.
+type installation struct {
+	agent   *factory.AgentState // nil: there is none at work
+	missing string              // why
+	others  []string            // namespaces of other agents
+	invalid string              // what is wrong with the configuration
 }
 
 // Run prints the versions. What can be said is said first. That there is no agent is an
@@ -55,10 +64,10 @@ type versions struct {
 func (o *versionOptions) Run(ctx context.Context) error {
 	v := versions{Client: o.Version, ZoneData: schedule.ZoneVersion()}
 	var unknown error
-	missing := ""
-	var others []string
+	var found installation
 	if !o.client {
-		v.Agent, missing, others, unknown = o.askAgent(ctx)
+		found, unknown = o.askAgent(ctx)
+		v.Agent, v.Invalid = found.agent, found.invalid
 	}
 	if !o.out.Lines() {
 		if err := o.out.Print(o.Out, print.Value{Kind: "Versions", Name: v.Client, Body: v}); err != nil {
@@ -70,27 +79,31 @@ func (o *versionOptions) Run(ctx context.Context) error {
 	if v.Agent != nil {
 		fmt.Fprintf(o.Out, "agent:     %s in namespace %s, seen %s ago\n", v.Agent.Called(), v.Agent.Namespace, instant.Approximate(o.Now().Sub(v.Agent.Heartbeat)))
 	}
-	if missing != "" {
-		fmt.Fprintf(o.Out, "agent:     none: %s\n", missing)
+	if found.missing != "" {
+		fmt.Fprintf(o.Out, "agent:     none: %s\n", found.missing)
 	}
-	for _, namespace := range others {
+	if found.invalid != "" {
+		fmt.Fprintf(o.Out, "agent:     %s\n", found.invalid)
+	}
+	for _, namespace := range found.others {
 		fmt.Fprintf(o.Out, "agent:     another one is installed in namespace %s; there can be one in a cluster\n", namespace)
 	}
 	return unknown
 }
 
-// askAgent finds the agent, or says why there is none at work, and where there are others.
-func (o *versionOptions) askAgent(ctx context.Context) (state *factory.AgentState, missing string, others []string, err error) {
+// askAgent finds the agent, or says why there is none at work, and what else is amiss with it.
+func (o *versionOptions) askAgent(ctx context.Context) (installation, error) {
 	k, err := o.Connect()
 	if err != nil {
-		return nil, "", nil, err
+		return installation{}, err
 	}
 	found, err := o.Agent(ctx, k)
 	if err != nil {
-		return nil, "", nil, factory.Explain("ask for the agent", err)
+		return installation{}, factory.Explain("ask for the agent", err)
 	}
-	if found.Missing != "" {
-		return nil, found.Missing, k.OtherAgents(ctx, found.Namespace), nil
+	out := installation{missing: found.Missing, others: k.OtherAgents(ctx, found.Namespace), invalid: k.InvalidConfiguration(ctx, found.Namespace)}
+	if found.Missing == "" {
+		out.agent = &found
 	}
-	return &found, "", k.OtherAgents(ctx, found.Namespace), nil
+	return out, nil
 }

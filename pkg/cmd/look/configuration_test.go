@@ -1,0 +1,28 @@
+package look_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+)
+
+// The agent says it in its log and its metrics, which few people look at first.
+func TestStatusAndVersionSayThatTheConfigurationIsInvalid(t *testing.T) {
+	const told = `the agent's configuration, ConfigMap maint-system/maint-agent, is invalid: line 1: spec.nodes.maxParallelOperations: "few" is neither a number nor a share: write 3 or 10%; the former one stays in force until the agent starts again, and an agent that starts does nothing`
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Configured("{maxParallelOperations: few}"))
+	o.Maint("status").Is(t, cmdtest.Printed{Out: told + "\n\nno plans in namespace shop; 'kubectl maint schedule' writes one\n"})
+	o.Maint("status", "-o", "name").Is(t, cmdtest.Printed{Err: "warning: " + told + "\n"})
+	if got := o.Maint("version"); got.Code != 0 || !strings.HasSuffix(got.Out, "ago\nagent:     "+told+"\n") {
+		t.Errorf("%+v", got)
+	}
+	if got := o.Maint("version", "-o", "json"); got.Code != 0 || !strings.Contains(got.Out, `"invalidConfiguration": "the agent's configuration, ConfigMap `) {
+		t.Errorf("%+v", got)
+	}
+	o.Forbids("get", "configmaps", annotations.DefaultNamespace)
+	if got := o.Maint("status"); strings.Contains(got.Out+got.Err, annotations.AgentConfigName+", is invalid") {
+		t.Errorf("who may not read it is told %+v", got)
+	}
+}
