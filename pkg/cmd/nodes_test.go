@@ -26,7 +26,7 @@ func TestANameThatIsAPlanAndANode(t *testing.T) {
 	o.Maint("check", "other").Is(t, cmdtest.Printed{Code: 0, Out: "node/other: permitted (no strategy is set)\nuntil somebody changes it\n", Err: ""})
 	o.Maint("pause", "other", "--until", "2h", "--reason", "disks").Is(t, cmdtest.Printed{Code: 0, Out: "node/other paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", Err: ""})
 	o.Has("other", map[string]string{annotations.Pause: "2026-11-21T02:00:00Z", annotations.Actor(annotations.Pause): "Jane@example.com", annotations.Reason(annotations.Pause): "disks"})
-	o.Maint("check", "other").Is(t, cmdtest.Printed{Code: 3, Out: "node/other: not permitted (paused until 2026-11-21T02:00:00Z by Jane@example.com (unverified): disks)\nuntil Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m\nthen permitted\n", Err: ""})
+	o.Maint("check", "other").Is(t, cmdtest.Printed{Code: 3, Out: "node/other: not permitted (paused until Sat 2026-11-21 03:00 CET by Jane@example.com (unverified): disks)\nuntil Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m\nthen permitted\n", Err: ""})
 	o.Maint("resume", "node/other").Is(t, cmdtest.Printed{Code: 0, Out: "node/other resumed\n", Err: ""})
 	o.Has("other", map[string]string{})
 	o.Maint("resume", "node/other").Is(t, cmdtest.Printed{Code: 0, Out: "node/other was not paused\n", Err: ""})

@@ -81,6 +81,7 @@ func TestAPersonSchedulesTriggersAndLooks(t *testing.T) {
 	l.expect(l.maint("describe", "nightly"), 0, "Plan:", "Conditions:", "cron: 0 2 * * *")
 	next := l.maint("next", "nightly", "--count", "2", "--from", "2026-12-01T00:00:00Z", "-o", "json")
 	want := `{
+    "apiVersion": "maint.dev/v1alpha1",
     "items": [
         {
             "utc": "2026-12-01T01:00:00Z",

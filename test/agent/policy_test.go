@@ -417,6 +417,7 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
 	l.seen("gated")
 	l.expect(l.maint("check", "weekends", "--at", "2026-12-05T01:30:00Z"), 0, "policy/weekends: permitted", "until Sat 2026-12-05 06:00 CET (2026-12-05T05:00:00Z)")
 	l.expect(l.maint("check", "weekends", "--at", "2026-12-05T06:00:00Z", "-o", "json"), 3, `{
+    "apiVersion": "maint.dev/v1alpha1",
     "kind": "Verdict",
     "permitted": false,
     "reason": "policy weekends: outside of the windows",
@@ -433,6 +434,7 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
 	l.expect(l.maint("check", "gated", "--at", "2026-12-04T02:00:00Z"), 3, "plan/gated: not permitted")
 	l.expect(l.maint("check", "absent"), 1, "there is no plan or policy")
 	l.expect(l.maint("next", "weekends", "--count", "1", "--from", "2026-12-05T02:00:00Z", "-o", "json"), 0, `{
+    "apiVersion": "maint.dev/v1alpha1",
     "items": [
         {
             "start": "2026-12-05T01:00:00Z",

@@ -283,7 +283,7 @@ func (o *holdOptions) kept(s view.Sleeper) string {
 		if v.Until != nil {
 			until = ", until " + instant.Both(*v.Until, s.Zone())
 		}
-		return "no sleep may begin now: " + v.Reason + until
+		return "no sleep may begin now: " + instant.InText(v.Reason, s.Zone()) + until
 	}
 	return ""
 }
@@ -339,7 +339,7 @@ func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) er
 	case o.release && unchanged:
 		words = "was not held"
 	case o.release:
-		words = "released" + map[bool]string{true: ", was " + view.HoldWords(was, instant.InUTC)}[was.Holds(o.Now())]
+		words = "released" + map[bool]string{true: ", was " + view.HoldWords(was, v.Both)}[was.Holds(o.Now())]
 	case unchanged:
 		words = "unchanged: " + words
 	}

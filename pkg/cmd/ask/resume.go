@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -253,7 +254,7 @@ func (o *resumeOptions) ended() time.Time {
 
 func (o *resumeOptions) sayEnded(was string) {
 	if pauseOf(was).Holds(o.Now()) {
-		fmt.Fprintf(o.ErrOut, "the agent may not have seen this pause: it stays noted as one that ended at %s, so that slots in it are not made up for when the agent is back\n", o.ended().Format(time.RFC3339))
+		fmt.Fprintf(o.ErrOut, "the agent may not have seen this pause: it stays noted as one that ended at %s, so that slots in it are not made up for when the agent is back\n", instant.Both(o.ended(), o.Zone))
 	}
 }
 

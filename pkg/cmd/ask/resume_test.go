@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 )
 
 // What a run left is acknowledged by its name also when its object is gone.
@@ -57,7 +58,7 @@ func TestResumeLeavesTheEndOfAPauseThatTheAgentMayNotHaveSeen(t *testing.T) {
 	const over = "2026-11-21T00:00:00Z"
 	stale := cmdtest.Agent()
 	stale.Data["heartbeat"] = cmdtest.Now().Add(-time.Hour).Format(time.RFC3339)
-	saying := "the agent may not have seen this pause: it stays noted as one that ended at " + over
+	saying := "the agent may not have seen this pause: it stays noted as one that ended at " + instant.Both(cmdtest.Now(), "Europe/Berlin")
 	for name, c := range map[string]struct {
 		agent           *corev1.ConfigMap
 		denied          bool

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
@@ -113,7 +113,7 @@ func (o *rollbackOptions) earlier(ctx context.Context, k *factory.Cluster, cm *c
 	newest := runs[len(runs)-1]
 	for _, r := range slices.Backward(runs[:len(runs)-1]) {
 		if r.Journal.Phase == run.Succeeded {
-			fmt.Fprintf(o.ErrOut, "back to run %s of %s, the newest that succeeded before %s (%s)\n", r.Run.Name, r.Run.Request.At.UTC().Format(time.RFC3339), newest.Run.Name, newest.Journal.Phase)
+			fmt.Fprintf(o.ErrOut, "back to run %s of %s, the newest that succeeded before %s (%s)\n", r.Run.Name, instant.Both(r.Run.Request.At, o.Zone), newest.Run.Name, newest.Journal.Phase)
 			return r, nil
 		}
 	}

@@ -40,7 +40,7 @@ func history(edits ...func(*view.Run)) []runtime.Object {
 	)
 }
 
-const back = "back to run maint-run-orders-b of 2026-11-20T21:00:00Z, the newest that succeeded before maint-run-orders-d (Failed)\n"
+const back = "back to run maint-run-orders-b of Fri 2026-11-20 22:00 CET (2026-11-20T21:00:00Z), the newest that succeeded before maint-run-orders-d (Failed)\n"
 
 // difference is between the plan and any of the runs before.
 const difference = `--- plan/orders

@@ -202,7 +202,7 @@ func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster) error 
 	if !strings.HasPrefix(v.Reason, schedule.OfNamespace) { // that binds whatever is asked
 		hand = "; " + o.Suggest().TriggerOutside(factory.BareName(o.name)) + " asks for one that does not"
 	}
-	fmt.Fprintf(o.ErrOut, "the run waits for its window, %s (%s)%s\n", opens, v.Reason, hand)
+	fmt.Fprintf(o.ErrOut, "the run waits for its window, %s (%s)%s\n", opens, instant.InText(v.Reason, s.Zone), hand)
 	return nil
 }
 
@@ -238,7 +238,7 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 		}
 		until := "until somebody resumes it"
 		if s.Until != nil {
-			until = "until " + s.Until.Format(time.RFC3339)
+			until = "until " + instant.Both(*s.Until, o.Zone)
 		}
 		until += s.Clause()
 		of := cmp.Or(s.Of, "plan "+cm.Name)

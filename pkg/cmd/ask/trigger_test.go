@@ -71,7 +71,7 @@ func TestTriggerRefusesWhatTheAgentWouldNotRun(t *testing.T) {
 		{name: "a plan with a fault", spec: "startDeadline: soon", line: "trigger orders", code: 1, err: "error: plan orders is not valid, so that nothing would run:\nerror: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"},
 		{name: "no agent", world: objects(noAgent()), line: "trigger orders", code: 5, err: missing},
 		{name: "a paused plan, for who would wait", notes: []string{annotations.Pause, "true"}, line: "trigger orders --wait", code: 3, err: "error: plan orders is paused until somebody resumes it; nothing was asked (without --wait the run begins when the pause ends)\n"},
-		{name: "a plan of a namespace that is paused, for who would wait", world: objects(cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z", annotations.Actor(annotations.Pause), "jane", annotations.Reason(annotations.Pause), "disks")), line: "trigger orders --wait", code: 3, err: "error: namespace shop is paused until 2026-11-22T00:00:00Z, by jane (unverified): disks; nothing was asked (without --wait the run begins when the pause ends)\n"},
+		{name: "a plan of a namespace that is paused, for who would wait", world: objects(cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z", annotations.Actor(annotations.Pause), "jane", annotations.Reason(annotations.Pause), "disks")), line: "trigger orders --wait", code: 3, err: "error: namespace shop is paused until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), by jane (unverified): disks; nothing was asked (without --wait the run begins when the pause ends)\n"},
 		{name: "no plan", line: "trigger ghost", code: 1, err: "error: there is no plan \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
 		{name: "who may not write", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "trigger orders", code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you\n"},
 		{name: "another's token, written a moment before", before: func(o *cmdtest.Cluster) {
@@ -129,7 +129,7 @@ func TestTriggerWaitsUntilATokenWouldCount(t *testing.T) {
 func TestTriggerSaysThatAPausedPlanRunsLater(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Pause, "2026-11-22T00:00:00Z")), cmdtest.Agent())
 	got := o.Maint("trigger", "orders")
-	got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n", Err: "plan orders is paused until 2026-11-22T00:00:00Z; the run begins after that\n"})
+	got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n", Err: "plan orders is paused until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z); the run begins after that\n"})
 }
 
 func TestTriggerNamesTheRunThatHasToEndFirst(t *testing.T) {
@@ -163,8 +163,8 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 		notes      []string
 		err        string
 	}{
-		{name: "a freeze of the plan", line: "trigger orders", notes: signed("2026-11-22T00:00:00Z"), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (RestrictiveUntil 2026-11-22T00:00:00Z by jane (unverified): launch week); 'kubectl maint trigger orders --outside-window --reason …' asks for one that does not\n"},
-		{name: "a freeze of its namespace", line: "trigger orders", world: objects(cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil 2026-11-22T00:00:00Z by jane (unverified): launch week)\n"},
+		{name: "a freeze of the plan", line: "trigger orders", notes: signed("2026-11-22T00:00:00Z"), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); 'kubectl maint trigger orders --outside-window --reason …' asks for one that does not\n"},
+		{name: "a freeze of its namespace", line: "trigger orders", world: objects(cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week)\n"},
 		{name: "who does not wait", line: "trigger orders --outside-window --reason CHG-1", notes: signed("2026-11-22T00:00:00Z")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

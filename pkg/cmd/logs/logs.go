@@ -74,7 +74,7 @@ func (o *logsOptions) Run(ctx context.Context) error {
 	if err := o.known(r); err != nil {
 		return err
 	}
-	t := &logPrinter{Env: o.Env, k: k, step: o.step, follow: o.follow, printed: map[string]string{}, tails: map[string]*tail{}, out: &logWriter{out: o.Out}}
+	t := &logPrinter{Env: o.Env, k: k, words: print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone)), step: o.step, follow: o.follow, printed: map[string]string{}, tails: map[string]*tail{}, out: &logWriter{out: o.Out}}
 	if !o.follow {
 		t.update(ctx, r)
 		if r.Journal.StartedAt == nil {
@@ -141,6 +141,7 @@ func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view
 type logPrinter struct {
 	factory.Env
 	k       *factory.Cluster
+	words   print.Printer
 	step    string
 	follow  bool
 	printed map[string]string // the attempt and phase in which each step was told last, by path
@@ -166,7 +167,7 @@ func (t *logPrinter) update(ctx context.Context, r view.Run) {
 		case rec.Phase.Ended() || !t.follow:
 			t.printed[rec.Path] = state
 			streamed := t.endTail(rec)
-			t.out.say(logHead(rec), printedBy(rec, streamed))
+			t.out.say(logHead(rec), printedBy(rec, streamed, t.words))
 		}
 	}
 }
@@ -189,7 +190,7 @@ func logHead(rec run.Record) string {
 
 // printedBy is what a step printed: its texts, or else its message and outputs.
 // What was shown while it was at work is not shown again.
-func printedBy(rec run.Record, streamed bool) string {
+func printedBy(rec run.Record, streamed bool, words print.Printer) string {
 	var parts []string
 	add := func(text string) {
 		if text = strings.TrimRight(text, "\n"); text != "" {
@@ -202,10 +203,10 @@ func printedBy(rec run.Record, streamed bool) string {
 		}
 	}
 	if len(parts) == 0 {
-		add(rec.Message)
+		add(words.Told(rec.Message))
 		for _, item := range rec.Items {
 			if item.Phase == run.StepFailed {
-				add(item.Segment() + ": " + item.Message)
+				add(item.Segment() + ": " + words.Told(item.Message))
 			}
 		}
 	}

@@ -15,7 +15,7 @@ func TestABypassIsSaidWithItsActorAndReason(t *testing.T) {
 		cmdtest.Plan("orders", "policies: [{name: shut}], triggers: {schedules: [{cron: '0 2 * * *'}]}", young, cmdtest.Noting(annotations.Bypass, "2026-11-22T06:00:00Z: CHG-7", annotations.Actor(annotations.Bypass), "jane")))
 	for _, line := range []string{"check orders", "status orders", "next orders --count 3", "why orders"} {
 		got := o.Line(line)
-		if want := "bypass until 2026-11-22T06:00:00Z by jane (unverified): CHG-7"; !strings.Contains(got.Out, want) {
+		if want := "bypass until Sun 2026-11-22 06:00 UTC by jane (unverified): CHG-7"; !strings.Contains(got.Out, want) {
 			t.Errorf("%s does not say %q:\n%s%s", line, want, got.Out, got.Err)
 		}
 	}
@@ -25,8 +25,8 @@ func TestAnAllowIsSaidWhereItLetsAPlanRun(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Policy("shut", "{strategy: Restrictive}"),
 		cmdtest.Plan("orders", "policies: [{name: shut}], triggers: {schedules: [{cron: '0 2 * * *'}]}", young, cmdtest.Noting(annotations.ChangeStrategy, "PermissiveUntil", annotations.PermissiveUntil, "2026-11-21T06:00:00Z", annotations.Actor(annotations.ChangeStrategy), "jane", annotations.Reason(annotations.ChangeStrategy), "CHG-8")))
 	for line, want := range map[string]string{
-		"why orders":            "nothing is in the way\nchange is permitted: PermissiveUntil 2026-11-21T06:00:00Z by jane (unverified): CHG-8\n",
-		"next orders --count 1": "permitted: PermissiveUntil 2026-11-21T06:00:00Z by jane (unverified): CHG-8\n",
+		"why orders":            "nothing is in the way\nchange is permitted: PermissiveUntil Sat 2026-11-21 06:00 UTC by jane (unverified): CHG-8\n",
+		"next orders --count 1": "permitted: PermissiveUntil Sat 2026-11-21 06:00 UTC by jane (unverified): CHG-8\n",
 	} {
 		if got := o.Line(line); got.Code != 0 || !strings.Contains(got.Out, want) {
 			t.Errorf("%s does not say %q:\n%s%s", line, want, got.Out, got.Err)

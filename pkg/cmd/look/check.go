@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -120,7 +121,7 @@ func (o *checkOptions) Run(ctx context.Context) error {
 			return err
 		}
 	case !o.out.Lines():
-		if err := o.out.Print(o.Out, print.Value{Kind: "Verdict", Name: s.String(), Body: v, Plain: true}); err != nil {
+		if err := o.out.Print(o.Out, print.Value{Kind: "Verdict", Name: s.String(), Body: v}); err != nil {
 			return err
 		}
 	default:
@@ -136,7 +137,8 @@ func (o *checkOptions) Run(ctx context.Context) error {
 
 func (o *checkOptions) printJSON(v schedule.Verdict) error {
 	return print.JSON(o.Out, struct {
-		Kind string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
 		schedule.Verdict
-	}{"Verdict", v})
+	}{document.APIVersion, "Verdict", v})
 }

@@ -270,7 +270,7 @@ func (o *listOptions) requests(ctx context.Context, k *factory.Cluster) error {
 			if !c.Since.IsZero() {
 				since = instant.Local(c.Since, o.Zone)
 			}
-			print.AddRow(t, nil, n.Name, c.By, c.Phase, since, c.Left, c.Reason)
+			print.AddRow(t, nil, n.Name, c.By, c.Phase, since, c.Left, instant.InText(c.Reason, o.Zone))
 		}
 	}
 	if len(asked) == 0 && o.out.Table() {

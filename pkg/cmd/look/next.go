@@ -116,7 +116,7 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 	fmt.Fprintln(w, "LOCAL\tUTC\tSCHEDULE\tNOTE")
 	for _, s := range items {
 		of := spec.Triggers.Schedules[s.Schedule]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", clocksOf(s.UTC, of.Timezone), clocksOf(s.UTC, time.UTC.String()), view.OrDash(cmp.Or(of.Cron, of.RRule, "once")), view.OrDash(instant.NoteWords(s.Note)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", clocksOf(s.UTC, of.Timezone), clocksOf(s.UTC, time.UTC.String()), view.OrDash(cmp.Or(of.Cron, of.RRule, "once")), view.OrDash(instant.NoteWords(instant.InText(s.Note, of.Timezone))))
 	}
 	return w.Flush()
 }
@@ -255,7 +255,7 @@ func (o *nextOptions) windows(s view.Subject) error {
 		return print.Items(o.out, o.Out, "WindowList", items, view.Window.Began)
 	}
 	if v := s.Verdict(o.start); len(list) == 0 {
-		fmt.Fprintf(o.ErrOut, "no window is to come: %s\n", v.Reason)
+		fmt.Fprintf(o.ErrOut, "no window is to come: %s\n", instant.InText(v.Reason, s.Zone))
 		return nil
 	}
 	w := printers.GetNewTabWriter(o.Out)

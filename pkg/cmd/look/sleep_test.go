@@ -42,7 +42,7 @@ func TestNextOfSleep(t *testing.T) {
 		return `{"start":"` + start + `","end":"` + end + `","note":"` + note + `"}`
 	}
 	list := func(items ...string) string {
-		out := `{"items":[`
+		out := `{"apiVersion":"maint.dev/v1alpha1","items":[`
 		for i, one := range items {
 			if i > 0 {
 				out += ","
@@ -89,7 +89,7 @@ func TestNextOfSleepInFiles(t *testing.T) {
 		"both.yaml": cmdtest.SleeperOf("office", "", office) + cmdtest.PlanOf("orders", "", daily),
 	})
 	friday := func(note string) string {
-		return cmdtest.JSON(`{"items":[{"start":"2026-11-20T23:00:00Z","end":"2026-11-21T11:00:00Z","note":"` + note + `"}],"kind":"WindowList"}`)
+		return cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","items":[{"start":"2026-11-20T23:00:00Z","end":"2026-11-21T11:00:00Z","note":"` + note + `"}],"kind":"WindowList"}`)
 	}
 	for _, c := range []struct {
 		name string
@@ -99,7 +99,7 @@ func TestNextOfSleepInFiles(t *testing.T) {
 		{"the only one", []string{"next", "-f", "one.yaml", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: friday("skipped")}},
 		{"one by its name", []string{"next", "-f", "two.yaml", "office", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: friday("")}},
 		{"two without a name", []string{"next", "-f", "two.yaml"}, cmdtest.Printed{Code: 2, Err: "error: the files hold 2 hibernate plans: name one (office, lunch)\n"}},
-		{"beside a plan the plan is meant", []string{"next", "-f", "both.yaml", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: cmdtest.JSON(`{"items":[{"utc":"2026-11-21T01:00:00Z","local":"2026-11-21T02:00:00+01:00","schedule":0,"note":""}],"kind":"SlotList"}`)}},
+		{"beside a plan the plan is meant", []string{"next", "-f", "both.yaml", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","items":[{"utc":"2026-11-21T01:00:00Z","local":"2026-11-21T02:00:00+01:00","schedule":0,"note":""}],"kind":"SlotList"}`)}},
 	} {
 		t.Run(c.name, func(t *testing.T) { cmdtest.Offline(t, cmd.Run, "", c.args...).Is(t, c.want) })
 	}
@@ -264,7 +264,7 @@ func TestWhyItSleepsOrIsAwake(t *testing.T) {
 		{name: "it is day", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(lunch)), out: "Active: awake\nit is to be awake: outside of the off-hours\nnothing is in the way\nit is to sleep Sat 2026-11-21 12:00 EST (2026-11-21T17:00:00Z), in 17h0m\n" + askHib},
 		{name: "its account is missing", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(lunch, noAccount...)), code: 3, out: "Active: awake\nit is to be awake: outside of the off-hours\n1. the plan is not ready: no account\n   it is noticed within a minute when that is there; 'kubectl maint doctor office' checks all that it needs\nit is to sleep Sat 2026-11-21 12:00 EST (2026-11-21T17:00:00Z), in 17h0m\n" + askHib},
 		{name: "the clock is in doubt", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.StatusConditions, `[{"type":"ClockDoubt","status":"True","reason":"ClocksDiffer","message":"the clocks are apart"}]`)), code: 3, out: toBe + "1. the agent's clock may be wrong, so no sleep begins, and what sleeps wakes as soon as its own clock or the API server's says so: the clocks are apart\n   set the clock of the node that the agent runs on\n" + morning + askWake},
-		{name: "somebody holds it", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T02:00:00Z", annotations.Actor(annotations.HoldState), "jane", annotations.Reason(annotations.HoldState), "late")), code: 3, out: "Active: awake\nit is to be awake: somebody holds it awake until 2026-11-21T02:00:00Z\n1. somebody holds it: held awake until 2026-11-21T02:00:00Z, by jane (unverified): late\n   'kubectl maint wake office --release'; then it falls asleep by its schedule until Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z)\nit is to sleep Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z), in 2h0m\n" + askHib},
+		{name: "somebody holds it", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T02:00:00Z", annotations.Actor(annotations.HoldState), "jane", annotations.Reason(annotations.HoldState), "late")), code: 3, out: "Active: awake\nit is to be awake: somebody holds it awake until Fri 2026-11-20 21:00 EST\n1. somebody holds it: held awake until Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z), by jane (unverified): late\n   'kubectl maint wake office --release'; then it falls asleep by its schedule until Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z)\nit is to sleep Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z), in 2h0m\n" + askHib},
 		{name: "it is skipped", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.Skip, "next", annotations.Reason(annotations.Skip), "release")), code: 3, out: "Active: awake\nit is to be awake: these off-hours are skipped\n1. these off-hours are skipped: release\n   'kubectl maint unskip office'\n" + monday + askHib},
 		{name: "it is paused", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.Pause, "true")), code: 3, out: toBe + "1. it is paused until somebody resumes it, and keeps its present state\n   'kubectl maint resume office'\n" + morning + askWake},
 		{name: "its namespace is paused", line: "why office", world: objects(cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z"), plan(office)), code: 3, out: toBe + "1. it is paused until Sat 2026-11-21 19:00 EST (2026-11-22T00:00:00Z), and keeps its present state\n   'kubectl maint resume --all', with -A for the cluster\n" + morning + askWake},

@@ -130,7 +130,7 @@ func TestCalendarOf(t *testing.T) {
 		{
 			"a plan that is frozen",
 			cmdtest.PlanOf("a", "maint.dev/change-strategy: RestrictiveUntil, maint.dev/restrictive-until: '2026-11-22T00:00:00Z'", day),
-			"… – Sun 2026-11-22 00:00 UTC freeze a RestrictiveUntil\nSat 2026-11-21 12:00 UTC slot a not permitted then: RestrictiveUntil 2026-11-22T00:00:00Z\nSun 2026-11-22 12:00 UTC slot a -",
+			"… – Sun 2026-11-22 00:00 UTC freeze a RestrictiveUntil\nSat 2026-11-21 12:00 UTC slot a not permitted then: RestrictiveUntil Sun 2026-11-22 01:00 CET\nSun 2026-11-22 12:00 UTC slot a -",
 		},
 		{
 			"sleep: one that is on, one that is skipped, and why it ends",

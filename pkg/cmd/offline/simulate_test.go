@@ -30,7 +30,7 @@ func TestSimulateForMachines(t *testing.T) {
 	cmdtest.WriteFiles(t, map[string]string{"world.yaml": cmdtest.SimulatedWorld})
 	got := cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "world.yaml", "--from", "2026-11-21T19:00:00Z", "--to", "5h", "--outage", "2026-11-21T21:30:00Z/3h", "-o", "json")
 	got.Is(t, cmdtest.Printed{Code: 0, Out: cmdtest.JSON(strings.Join([]string{
-		`{"items":[{"plan":"default/reports","result":"Ran","reason":"create","run":"maint-run-reports-huqiyzt5vb","startedAt":"2026-11-21T19:00:00Z"}`,
+		`{"apiVersion":"maint.dev/v1alpha1","items":[{"plan":"default/reports","result":"Ran","reason":"create","run":"maint-run-reports-huqiyzt5vb","startedAt":"2026-11-21T19:00:00Z"}`,
 		`{"plan":"shop/orders","slot":"2026-11-21T20:00:00Z","result":"Ran","reason":"schedule","run":"maint-run-orders-jfrmrejvfk","startedAt":"2026-11-21T21:00:00Z"}`,
 		`{"plan":"shop/orders","slot":"2026-11-21T22:00:00Z","result":"Missed","reason":"deadline"}],"kind":"LedgerList"}`,
 	}, ",")), Err: `from Sat 2026-11-21 20:00 CET (2026-11-21T19:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)
@@ -71,7 +71,7 @@ func TestSimulateOfNothing(t *testing.T) {
 	cmdtest.WriteFiles(t, map[string]string{"policy.yaml": strings.Split(cmdtest.SimulatedWorld, "---\n")[1], "f.yaml": cmdtest.Manifest()})
 	const span = "from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sat 2026-11-28 01:00 CET (2026-11-28T00:00:00Z)\n"
 	cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "policy.yaml").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "warning: no plan was found in policy.yaml\n" + span + "no slot lies between\n"})
-	cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "policy.yaml", "-o", "json").Is(t, cmdtest.Printed{Code: 0, Out: cmdtest.JSON(`{"items":[],"kind":"LedgerList"}`), Err: "warning: no plan was found in policy.yaml\n" + span})
+	cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "policy.yaml", "-o", "json").Is(t, cmdtest.Printed{Code: 0, Out: cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","items":[],"kind":"LedgerList"}`), Err: "warning: no plan was found in policy.yaml\n" + span})
 }
 
 func TestSimulateRefuses(t *testing.T) {
@@ -111,7 +111,7 @@ func TestSimulateOfSleep(t *testing.T) {
 			Err: rehearses + times + "1 ran, 1 skipped, 0 missed\n",
 		}},
 		{[]string{"simulate", "-f", "f.yaml", "-o", "json"}, cmdtest.Printed{
-			Out: cmdtest.JSON(`{"items":[{"plan":"shop/nights","slot":"2026-11-21T23:00:00Z","result":"Ran","reason":"schedule","startedAt":"2026-11-21T23:00:00Z","wokenAt":"2026-11-22T11:00:00Z"},{"plan":"shop/nights","slot":"2026-11-22T23:00:00Z","result":"Skipped","reason":"skip"}],"kind":"LedgerList"}`),
+			Out: cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","items":[{"plan":"shop/nights","slot":"2026-11-21T23:00:00Z","result":"Ran","reason":"schedule","startedAt":"2026-11-21T23:00:00Z","wokenAt":"2026-11-22T11:00:00Z"},{"plan":"shop/nights","slot":"2026-11-22T23:00:00Z","result":"Skipped","reason":"skip"}],"kind":"LedgerList"}`),
 			Err: rehearses + times,
 		}},
 		{[]string{"simulate", "-f", "twice.yaml"}, cmdtest.Printed{Code: 1, Err: "error: plan shop/nights stands in twice.yaml and in twice.yaml: a cluster can have only one\n"}},

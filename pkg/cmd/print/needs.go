@@ -186,7 +186,7 @@ func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
 	var out []Need
 	for _, c := range claims {
 		if c.Blocked || !c.Elsewhere && slices.Contains([]string{"RequestorFailed", "Uncordoned", "Invalid", "Yielded", "Failed", "Cordoned"}, c.Phase) {
-			out = append(out, Need{About: "node " + c.Node, What: c.Phase + " for " + c.By + view.Colon(c.Reason), Remedy: v.Suggest().Why("node/" + c.Node)})
+			out = append(out, Need{About: "node " + c.Node, What: c.Phase + " for " + c.By + view.Colon(v.Told(c.Reason)), Remedy: v.Suggest().Why("node/" + c.Node)})
 		}
 	}
 	return out

@@ -24,7 +24,7 @@ func (v Printer) ClaimTable(claims []view.NodeClaim) []string {
 		if !c.Since.IsZero() {
 			since = instant.Approximate(v.Now.Sub(c.Since))
 		}
-		fmt.Fprintln(w, strings.Join([]string{c.Node, c.By, c.Phase, view.OrDash(since), view.OrDash(c.Left), view.OrDash(c.Reason)}, "\t"))
+		fmt.Fprintln(w, strings.Join([]string{c.Node, c.By, c.Phase, view.OrDash(since), view.OrDash(c.Left), view.OrDash(v.Told(c.Reason))}, "\t"))
 	}
 	w.Flush()
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
@@ -106,7 +106,7 @@ func (v Printer) windowOf(s view.Subject) string {
 	if verdict.Until != nil {
 		word += " until " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(v.Now))
 	}
-	return word + " (" + verdict.Reason + ")"
+	return word + " (" + v.Told(verdict.Reason) + ")"
 }
 
 // Asked is how a request stands, with its age.
@@ -114,5 +114,5 @@ func (v Printer) Asked(a *nodes.Asked) string {
 	if a == nil || a.Gone || a.Status == nil {
 		return v.Warn(view.RequestWords(a))
 	}
-	return fmt.Sprintf("%s for %s%s", v.Phase(string(a.Status.Phase)), instant.Approximate(v.Now.Sub(a.Status.Since)), view.Colon(a.Status.Reason))
+	return fmt.Sprintf("%s for %s%s", v.Phase(string(a.Status.Phase)), instant.Approximate(v.Now.Sub(a.Status.Since)), view.Colon(v.Told(a.Status.Reason)))
 }

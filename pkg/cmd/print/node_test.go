@@ -60,7 +60,7 @@ func TestThePictureOfANode(t *testing.T) {
 		{"being released", nodeOf(cmdtest.Stood("gpu", nodes.Ready, "")), []string{"Node:      a  Ready", "Requests:  gpu  being released, was Ready", open}},
 		{"that a rollout left", rolled, []string{"Node:      a  Ready", "Requests:  nobody asks for it", "Rollouts:  plan shop/p  failed, and left as it is: no disk (run maint-run-p-x, step roll)", open}},
 		{"frozen for a while", nodeOf(cmdtest.Noted(annotations.ChangeStrategy, "RestrictiveUntil"), cmdtest.Noted(annotations.RestrictiveUntil, "2026-11-21T06:00:00Z")), []string{
-			"Node:      a  Ready", "Requests:  nobody asks for it", "Window:    closed until Sat 2026-11-21 07:00 CET (2026-11-21T06:00:00Z), in 6h0m (RestrictiveUntil 2026-11-21T06:00:00Z)",
+			"Node:      a  Ready", "Requests:  nobody asks for it", "Window:    closed until Sat 2026-11-21 07:00 CET (2026-11-21T06:00:00Z), in 6h0m (RestrictiveUntil Sat 2026-11-21 07:00 CET)",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

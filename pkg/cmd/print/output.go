@@ -77,7 +77,7 @@ func (o *Output) Print(w io.Writer, t *metav1.Table, kind string, values func() 
 	if err != nil {
 		return err
 	}
-	return printList(w, o.flags, kind, false, items)
+	return printList(w, o.flags, kind, items)
 }
 
 // PrintTable writes a table for people.

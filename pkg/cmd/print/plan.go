@@ -141,7 +141,7 @@ func (v Printer) conditions(p view.Plan, all bool) []string {
 		}
 		text := fmt.Sprintf("%s=%s", c.Type, c.Status)
 		if c.Message != "" {
-			text += fmt.Sprintf(" (%s) %s", c.Reason, c.Message)
+			text += fmt.Sprintf(" (%s) %s", c.Reason, v.Told(c.Message))
 		}
 		out = append(out, text)
 	}
@@ -179,5 +179,5 @@ func (v Printer) gate(p view.Plan) string {
 	if w.Until != nil {
 		word += " until " + v.Both(*w.Until) + ", in " + instant.Approximate(w.Until.Sub(v.Now))
 	}
-	return word + " (" + w.Reason + ")"
+	return word + " (" + v.Told(w.Reason) + ")"
 }

@@ -61,9 +61,9 @@ func (v Printer) sleepWhy(s view.Sleeper) string {
 	}
 	want := s.Table.DesiredState(v.Now, s.Overrides())
 	if want.Asleep {
-		return "to be asleep: " + want.Why
+		return "to be asleep: " + v.Told(want.Why)
 	}
-	return "to be awake: " + want.Why
+	return "to be awake: " + v.Told(want.Why)
 }
 
 func (v Printer) hold(s view.Sleeper) string {
@@ -76,7 +76,7 @@ func (v Printer) hold(s view.Sleeper) string {
 // sleepGate is what policies say of falling asleep, where that is asked now.
 func (v Printer) sleepGate(s view.Sleeper) string {
 	if verdict, asked := s.Verdict(v.Now); asked && !verdict.Permitted {
-		text := "no sleep may begin: " + verdict.Reason
+		text := "no sleep may begin: " + v.Told(verdict.Reason)
 		if verdict.Until != nil {
 			text += ", until " + v.When(*verdict.Until)
 		}

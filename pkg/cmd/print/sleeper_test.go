@@ -63,7 +63,7 @@ func TestThePictureOfASleeper(t *testing.T) {
 		},
 		{
 			name: "held by somebody, for a reason", spec: office, notes: append(by(annotations.HoldState), annotations.StatusPhase, "Active", annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T02:00:00Z"),
-			want: []string{"Phase:  Active", "Next:   sleeps Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m", "Why:    to be awake: somebody holds it awake until 2026-11-21T02:00:00Z", "Hold:   held awake until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), by joe (unverified): CHG-1"},
+			want: []string{"Phase:  Active", "Next:   sleeps Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m", "Why:    to be awake: somebody holds it awake until Sat 2026-11-21 03:00 CET", "Hold:   held awake until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), by joe (unverified): CHG-1"},
 		},
 		{
 			name: "a hold that is over", spec: office, notes: []string{annotations.StatusPhase, "Active", annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T00:00:00Z"},
@@ -404,13 +404,13 @@ func TestValuesForScripts(t *testing.T) {
 		{"an empty list is a list", "json", "{\n    \"apiVersion\": \"maint.dev/v1alpha1\",\n    \"items\": [],\n    \"kind\": \"ThingList\"\n}\n", func(o *Values, out *bytes.Buffer) error {
 			return o.PrintList(out, "ThingList", nil)
 		}},
-		{"a list older than apiVersion", "json", "{\n    \"items\": [\n        {\n            \"n\": 1\n        }\n    ],\n    \"kind\": \"ThingList\"\n}\n", func(o *Values, out *bytes.Buffer) error {
+		{"a list of what is no object", "json", "{\n    \"apiVersion\": \"maint.dev/v1alpha1\",\n    \"items\": [\n        {\n            \"n\": 1\n        }\n    ],\n    \"kind\": \"ThingList\"\n}\n", func(o *Values, out *bytes.Buffer) error {
 			return Items(o, out, "ThingList", []body{{1}}, func(body) string { return "" })
 		}},
-		{"an empty one is no null", "json", "{\n    \"items\": [],\n    \"kind\": \"ThingList\"\n}\n", func(o *Values, out *bytes.Buffer) error {
+		{"an empty one is no null", "json", "{\n    \"apiVersion\": \"maint.dev/v1alpha1\",\n    \"items\": [],\n    \"kind\": \"ThingList\"\n}\n", func(o *Values, out *bytes.Buffer) error {
 			return Items(o, out, "ThingList", []body(nil), func(body) string { return "" })
 		}},
-		{"its items have their kind, and no apiVersion", "jsonpath={.apiVersion}{.kind} {.items[0].kind} {.items[0].apiVersion}{.items[0].n}", "ThingList Thing 1", func(o *Values, out *bytes.Buffer) error {
+		{"its items have their kind, and no apiVersion", "jsonpath={.apiVersion} {.kind} {.items[0].kind} {.items[0].apiVersion}{.items[0].n}", "maint.dev/v1alpha1 ThingList Thing 1", func(o *Values, out *bytes.Buffer) error {
 			return Items(o, out, "ThingList", []body{{1}}, func(body) string { return "" })
 		}},
 		{"a stream says what has changed, a line each", "json", `{"apiVersion":"maint.dev/v1alpha1","kind":"Thing","n":1}` + "\n" + `{"apiVersion":"maint.dev/v1alpha1","kind":"Thing","n":2}` + "\n", func(o *Values, out *bytes.Buffer) error {

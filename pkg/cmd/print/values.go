@@ -86,7 +86,7 @@ type Value struct {
 	Kind string // empty: the body has a kind of its own
 	Name string // what -o name says of it; empty: it has none
 	Body any
-	// Plain leaves apiVersion out: shapes that are older than it are without.
+	// Plain leaves apiVersion out, of an item that is no object of its own.
 	Plain bool
 }
 
@@ -120,16 +120,15 @@ func (o *Values) Print(w io.Writer, v Value) error {
 
 // PrintList prints values as the items of a list.
 func (o *Values) PrintList(w io.Writer, kind string, items []Value) error {
-	return printList(w, o.flags, kind, false, items)
+	return printList(w, o.flags, kind, items)
 }
 
-// printList prints values as the items of a list, or with -o name their names. plain leaves
-// apiVersion out.
-func printList(w io.Writer, flags *printFlags, kind string, plain bool, items []Value) error {
+// printList prints values as the items of a list, or with -o name their names.
+func printList(w io.Writer, flags *printFlags, kind string, items []Value) error {
 	if flags.output == "name" {
 		return printNames(w, items)
 	}
-	list, err := listOf(kind, plain, items)
+	list, err := listOf(kind, items)
 	if err != nil {
 		return err
 	}
@@ -174,12 +173,9 @@ func printNames(w io.Writer, items []Value) error {
 	return nil
 }
 
-// listOf are values as the items of a list. plain leaves apiVersion out.
-func listOf(kind string, plain bool, items []Value) (*unstructured.UnstructuredList, error) {
+// listOf are values as the items of a list.
+func listOf(kind string, items []Value) (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": document.APIVersion, "kind": kind}, Items: []unstructured.Unstructured{}}
-	if plain {
-		delete(list.Object, "apiVersion")
-	}
 	for _, v := range items {
 		u, err := v.object()
 		if err != nil {
@@ -236,7 +232,7 @@ func (o *Values) streamed(w io.Writer, v Value) error {
 	return nil
 }
 
-// JSON prints a value of a shape that is older than apiVersion, indented as kubectl does.
+// JSON prints a value with its fields in their own order, indented as kubectl does.
 func JSON(w io.Writer, value any) error {
 	b, err := stdjson.MarshalIndent(value, "", "    ")
 	if err != nil {
@@ -246,14 +242,14 @@ func JSON(w io.Writer, value any) error {
 	return err
 }
 
-// Items prints a list without apiVersion: the shapes of the offline commands are older than it.
-// name is what -o name says of an item.
+// Items prints a list whose items are no objects of their own: -o json has them without kind and
+// apiVersion. name is what -o name says of an item.
 func Items[T any](o *Values, w io.Writer, kind string, items []T, name func(T) string) error {
 	if items == nil {
 		items = []T{}
 	}
 	if o.Format() == "json" {
-		if err := JSON(w, map[string]any{"kind": kind, "items": items}); err != nil {
+		if err := JSON(w, map[string]any{"apiVersion": document.APIVersion, "kind": kind, "items": items}); err != nil {
 			return fmt.Errorf("print %s: %w", kind, err)
 		}
 		return nil
@@ -262,5 +258,5 @@ func Items[T any](o *Values, w io.Writer, kind string, items []T, name func(T) s
 	for _, item := range items {
 		values = append(values, Value{Kind: strings.TrimSuffix(kind, "List"), Name: name(item), Body: item, Plain: true})
 	}
-	return printList(w, o.flags, kind, true, values)
+	return printList(w, o.flags, kind, values)
 }

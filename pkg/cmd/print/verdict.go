@@ -16,7 +16,7 @@ func VerdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
 	if v.Permitted {
 		word = "permitted"
 	}
-	lines := []string{fmt.Sprintf("%s: %s (%s)", s, word, strings.TrimPrefix(v.Reason, s.Kind+" "+s.Name+": "))}
+	lines := []string{fmt.Sprintf("%s: %s (%s)", s, word, instant.InText(strings.TrimPrefix(v.Reason, s.Kind+" "+s.Name+": "), s.Zone))}
 	if v.Since != nil {
 		lines = append(lines, "since "+instant.Both(*v.Since, s.Zone))
 	}

@@ -76,7 +76,12 @@ func (a *Agenda) stamp(at time.Time) string {
 	return instant.Local(at, a.Zone)
 }
 
-func (a *Agenda) add(e calendar.Entry) { a.Entries = append(a.Entries, e) }
+func (a *Agenda) add(e calendar.Entry) {
+	if a.Zone != "" {
+		e.Note = instant.InText(e.Note, a.Zone)
+	}
+	a.Entries = append(a.Entries, e)
+}
 
 func (a *Agenda) namespaces() []string {
 	var out []string

@@ -155,7 +155,7 @@ func waitOf(r nodes.Ranking, node, claimant, step string) (nodes.Wait, bool) {
 // waiting is what a request waits for. Where the limits may not be read, what the
 // agent said of it is newer than what they would give.
 func (q nodeQuestion) waiting(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked, wait nodes.Wait) {
-	what := a.Request.Requestor + ": " + wait.Message
+	what := a.Request.Requestor + ": " + v.Told(wait.Message)
 	out.byLimits = out.byLimits || limited(wait.Reason)
 	if q.unread != nil && limited(wait.Reason) {
 		what = fmt.Sprintf("%s: %s (the limits are not known here: %v)", a.Request.Requestor, view.RequestWords(&a), q.unread)
@@ -174,7 +174,7 @@ func (q nodeQuestion) holding(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 	text, blocked := view.BlockedForGood(*a.Status)
 	switch {
 	case a.Fault != "":
-		out.add(requestor+": "+a.Status.Reason, mendRequest(n.Name, requestor))
+		out.add(requestor+": "+v.Told(a.Status.Reason), mendRequest(n.Name, requestor))
 	case n.Cordon != nil && n.Cordon.Undone && !n.Unschedulable && a.Status.Phase != nodes.Ready:
 		out.add("somebody uncordoned the node while "+requestor+" had it: nothing more is drained", fmt.Sprintf("'kubectl cordon %s' lets it go on; %s gives it back", n.Name, v.Suggest().ReleaseFor(n.Name, requestor)))
 	case blocked:
@@ -198,7 +198,7 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 	case r.Phase == run.StepFailed:
 		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s%s", who, view.Colon(r.Message), at), fmt.Sprintf("mend it; the next run of the plan goes on with it, or 'kubectl uncordon %s'", n.Name))
 	case waits && (q.unread == nil || !limited(wait.Reason)):
-		out.add(who+": "+wait.Message+at, q.remedy(v, n, r.Claimant(), wait))
+		out.add(who+": "+v.Told(wait.Message)+at, q.remedy(v, n, r.Claimant(), wait))
 	default:
 		out.add(who+" has not begun it"+view.Colon(r.Message)+at, "it comes when its rollout gets to it")
 	}
@@ -452,7 +452,7 @@ func (o *whyOptions) opens(s view.Subject) string {
 func (o *whyOptions) reportNodeValue(s view.Subject, answer nodeAnswer) error {
 	found := answer.obstacles
 	if v := s.Verdict(o.Now()); !v.Permitted {
-		found = append([]obstacle{{"change is not permitted: " + v.Reason, o.opens(s)}}, found...)
+		found = append([]obstacle{{"change is not permitted: " + instant.InText(v.Reason, s.Zone), o.opens(s)}}, found...)
 	}
 	if err := o.printWhy(s.Kind, s.Namespace, s.Name, answer.standing, found); err != nil {
 		return err

@@ -84,11 +84,11 @@ func (w *whySleeper) wishes() {
 	}
 	switch {
 	case w.want.By == hibernate.ByHold:
-		w.add("somebody holds it: "+view.HoldWords(w.Hold, instant.InUTC)+print.ByOf(w.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.Sleeper))
+		w.add("somebody holds it: "+view.HoldWords(w.Hold, w.v.Both)+print.ByOf(w.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.Sleeper))
 	case w.want.By == hibernate.BySkip:
 		w.add("these off-hours are skipped"+print.ByOf(w.Object, annotations.Skip), "%s", w.Suggest().Unskip(w.named))
 	case w.want.Why != hibernate.InOffHours && w.want.Why != hibernate.Outside:
-		w.add("its schedule says: "+w.want.Why, "change spec.schedule or spec.exceptions; or %s", w.other())
+		w.add("its schedule says: "+w.v.Told(w.want.Why), "change spec.schedule or spec.exceptions; or %s", w.other())
 	}
 }
 
@@ -115,11 +115,11 @@ func (w *whySleeper) beginning() {
 	switch {
 	case !asked || verdict.Permitted:
 	case !verdict.Ready:
-		w.add("no sleep may begin: "+verdict.Reason, "mend or create the policy")
+		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "mend or create the policy")
 	case verdict.Until != nil:
-		w.add("no sleep may begin: "+verdict.Reason, "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
+		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
 	default:
-		w.add("no sleep may begin: "+verdict.Reason, "it stays so until somebody changes it")
+		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it stays so until somebody changes it")
 	}
 }
 
@@ -180,7 +180,7 @@ func (w *whySleeper) report() error {
 func (w *whySleeper) standing() []string {
 	out := []string{w.v.SleepHead(w.Sleeper)}
 	if w.Table != nil {
-		out = append(out, fmt.Sprintf("it is to be %s: %s", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.want.Why))
+		out = append(out, fmt.Sprintf("it is to be %s: %s", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.v.Told(w.want.Why)))
 	}
 	for _, t := range w.Targets() {
 		if t.State == hibernate.Asleep && t.Message != "" {

@@ -151,7 +151,7 @@ func (o *whyOptions) granted(s view.Subject) string {
 	if !verdict.Granted() {
 		return ""
 	}
-	return "change is permitted: " + verdict.Reason
+	return "change is permitted: " + instant.InText(verdict.Reason, s.Zone)
 }
 
 func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, granted string, next []string) error {
@@ -280,7 +280,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	}
 	out = append(out, o.pauseObstacles(s, p, v)...)
 	if verdict := s.Gate.Verdict(o.Now()); !verdict.Permitted {
-		found := obstacle{"change is not permitted: " + verdict.Reason, "it stays so until somebody changes it"}
+		found := obstacle{"change is not permitted: " + v.Told(verdict.Reason), "it stays so until somebody changes it"}
 		switch {
 		case !verdict.Ready:
 			found.remedy = "mend or create the policy"

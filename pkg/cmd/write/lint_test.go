@@ -132,11 +132,11 @@ func TestLintReadsFoldersAndSpeaksToMachines(t *testing.T) {
 		t.Errorf("by name: %+v", got)
 	}
 	got := cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "dir", "-o", "json")
-	want := cmdtest.JSON(`{"items":[{"file":"dir/a.yaml","line":14,"path":"spec.steps[0].type","message":"unknown step type \"suspnd\"; did you mean \"suspend\"?"},{"file":"dir/deep/b.yml","line":13,"path":"spec.steps[0].name","message":"\"B\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"}],"kind":"FaultList"}`)
+	want := cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","items":[{"file":"dir/a.yaml","line":14,"path":"spec.steps[0].type","message":"unknown step type \"suspnd\"; did you mean \"suspend\"?"},{"file":"dir/deep/b.yml","line":13,"path":"spec.steps[0].name","message":"\"B\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"}],"kind":"FaultList"}`)
 	got.Is(t, cmdtest.Printed{Code: 1, Out: want, Err: "error: 2 faults in 2 documents\n"})
 	cmdtest.WriteFiles(t, map[string]string{"dir/a.yaml": cmdtest.Manifest()})
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "dir", "-o", "jsonpath={.kind}:{.items}").Is(t, cmdtest.Printed{Code: 0, Out: "FaultList:[]", Err: "1 document without faults\n"})
-	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "dir", "-o", "json").Is(t, cmdtest.Printed{Code: 0, Out: cmdtest.JSON(`{"items":[],"kind":"FaultList"}`), Err: "1 document without faults\n"})
+	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "dir", "-o", "json").Is(t, cmdtest.Printed{Code: 0, Out: cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","items":[],"kind":"FaultList"}`), Err: "1 document without faults\n"})
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "absent").Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: the path \"absent\" does not exist\n"})
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "-").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "warning: no document was found in -: one is a ConfigMap with the label maint.dev/kind; 'kubectl maint new' prints a plan\n0 documents without faults\n"})
 }
