@@ -145,10 +145,11 @@ type group struct {
 
 func groups(c *factory.Factory) []group {
 	return []group{
-		{"Write", []*cobra.Command{write.NewSchedule(c), write.NewNew(c), write.NewLint(c), look.NewNext(c), look.NewCheck(c)}},
+		{"Write", []*cobra.Command{write.NewSchedule(c), write.NewNew(c), offline.NewExplain(c)}},
+		{"Check", []*cobra.Command{write.NewLint(c), look.NewCheck(c), offline.NewSimulate(c), offline.NewRBAC(c), doctor.New(c)}},
 		{"Ask", []*cobra.Command{ask.NewTrigger(c), ask.NewRollback(c), ask.NewSkip(c), ask.NewUnskip(c), ask.NewPause(c), ask.NewResume(c), ask.NewApprove(c), ask.NewReject(c), ask.NewAbort(c), ask.NewRetry(c), ask.NewAllow(c), ask.NewFreeze(c), ask.NewHibernate(c), ask.NewWake(c), restore.New(c), node.NewDrain(c), node.NewRelease(c)}},
-		{"Look", []*cobra.Command{look.NewStatus(c), look.NewList(c), report.NewHistory(c), report.NewReport(c), look.NewDescribe(c), logs.New(c), why.New(c), report.NewSavings(c), wait.New(c), offline.NewCalendar(c), offline.NewSimulate(c)}},
-		{"More", []*cobra.Command{setup.NewInstall(c), setup.NewUninstall(c), setup.NewAdopt(c), setup.NewVersion(c), offline.NewExplain(c), offline.NewRBAC(c), doctor.New(c), setup.NewCompletion(), newOptions()}},
+		{"Look", []*cobra.Command{look.NewStatus(c), look.NewList(c), look.NewNext(c), report.NewHistory(c), report.NewReport(c), look.NewDescribe(c), logs.New(c), why.New(c), report.NewSavings(c), wait.New(c), offline.NewCalendar(c)}},
+		{"More", []*cobra.Command{setup.NewInstall(c), setup.NewUninstall(c), setup.NewAdopt(c), setup.NewVersion(c), setup.NewCompletion(), newOptions()}},
 	}
 }
 

@@ -102,6 +102,9 @@ func (o *savingsOptions) Run(ctx context.Context) error {
 	}
 	if o.out.Table() {
 		fmt.Fprintf(o.ErrOut, "%s from %s to %s\n", savings.TotalOf(rows), instant.Both(o.start, o.Zone), instant.Both(o.end, o.Zone))
+		if slices.ContainsFunc(rows, func(r savings.Row) bool { return r.Currency == "" && len(r.Unpriced) > 0 }) {
+			fmt.Fprintln(o.ErrOut, "some hours have no price: a ConfigMap with the label maint.dev/kind: prices says what an hour costs, in the plan's namespace or the agent's (docs/operations.md, \"Prices\")")
+		}
 	}
 	return nil
 }

@@ -95,6 +95,7 @@ func TestSavings(t *testing.T) {
 	wrong := cmdtest.Map(annotations.KindPrices, "prices", annotations.DataPrices, "currency: USD\nhourly: {workload: {cpu: -1}}\n")
 	labelled, elsewhere := nightly(), restored(t)
 	labelled.Labels["team"], elsewhere.Namespace = "a", "ops"
+	const hint = "some hours have no price: a ConfigMap with the label maint.dev/kind: prices says what an hour costs, in the plan's namespace or the agent's (docs/operations.md, \"Prices\")\n"
 	header := "PLAN     TARGET   KIND         RESOURCES   SLEEPS   HOURS   SAVED\n"
 	runRows(t, []row{
 		{
@@ -108,7 +109,7 @@ func TestSavings(t *testing.T) {
 		},
 		{
 			name: "without prices", line: "savings --no-headers", world: objects(nightly(), slept), out: "orders   apps   Deployment   3     1     30.0   <none>\n",
-			err: "30.0 hours from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n",
+			err: "30.0 hours from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n" + hint,
 		},
 		{name: "of plans with labels that none has", line: "savings -l team=a -o jsonpath={.items}", world: objects(nightly(), slept, restored(t)), out: "[]"},
 		{name: "nothing sleeps by a copy out of a deleted namespace", line: "savings --no-headers", world: objects(nightly(), rescued), err: "warning: shop/maint-restore-orders-copy is not counted: its namespace was deleted while this slept: nothing wakes by this copy, and it can be deleted when nobody needs it\nnothing slept from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"},
@@ -116,7 +117,7 @@ func TestSavings(t *testing.T) {
 		{name: "nothing slept", line: "savings --last 1h", world: objects(nightly(), slept), err: "nothing slept from Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"},
 		{
 			name: "prices that nobody can read", line: "savings", world: objects(nightly(), slept, wrong), out: "PLAN     TARGET   KIND         RESOURCES   SLEEPS   HOURS   SAVED\norders   apps     Deployment   3           1        30.0    <none>\n",
-			err: "warning: prices shop/prices: line 2: hourly.workload.cpu: must be zero or more, is -1; they do not count\n30.0 hours from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n",
+			err: "warning: prices shop/prices: line 2: hourly.workload.cpu: must be zero or more, is -1; they do not count\n30.0 hours from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n" + hint,
 		},
 		{name: "a range that is none", line: "savings --from 1h -o name", world: objects(nightly()), code: 2, err: "error: --to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) is not after --from Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z)\nerror: -o name: hours have no name; write -o json\n"},
 	})
