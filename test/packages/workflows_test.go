@@ -58,7 +58,7 @@ func TestWorkflowsOnlyCallMake(t *testing.T) {
 
 // notMake is why a command is none of make with targets that exist; empty: it is one.
 func notMake(command, makefile string) string {
-	words := strings.Fields(command)
+	words := strings.Fields(regexp.MustCompile(`\$\{\{[^}]*\}\}`).ReplaceAllString(command, "VALUE")) // GitHub fills these in
 	if len(words) < 2 || words[0] != "make" || strings.ContainsAny(command, ";&|\n") {
 		return "that is no call of make alone"
 	}
