@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
@@ -167,4 +168,33 @@ func TestAReleaseOfHelmGoesAndAnotherInstallationLacksNothing(t *testing.T) {
 		t.Errorf("of the second is gone or changed (-before +after):\n%s", diff)
 	}
 	l.keyStays(home)
+}
+
+// The configuration is a hook of the installation, and in no revision.
+func TestARollbackOfHelmLeavesTheConfiguration(t *testing.T) {
+	l := newLab(t)
+	for _, name := range []string{"HELM_CACHE_HOME", "HELM_DATA_HOME", "HELM_CONFIG_HOME"} {
+		t.Setenv(name, filepath.Join(os.TempDir(), "maint-helm"))
+	}
+	chart := filepath.Join(l.root, "manifests", "chart")
+	l.helm("install", "maint", chart, "--create-namespace")
+	l.Cleanup(func() { l.helm("uninstall", "maint") })
+	const edited = "spec: {logLevel: debug}"
+	l.edit("kubectl-edit", "ConfigMap", "maint-agent", `{"data":{"config.yaml":"`+edited+`"}}`)
+	stands := func(when string) {
+		t.Helper()
+		config := l.get("ConfigMap", "maint-agent")
+		if config == nil {
+			t.Fatalf("%s there is no configuration", when)
+		}
+		if text, _, _ := unstructured.NestedString(config.Object, "data", "config.yaml"); text != edited {
+			t.Errorf("%s the configuration is %q", when, text)
+		}
+	}
+	l.helm("upgrade", "maint", chart, "--set", "replicas=3")
+	stands("after an upgrade")
+	l.helm("rollback", "maint", "1")
+	stands("after a rollback")
+	l.helm("rollback", "maint", "2", "--force-conflicts")
+	stands("after a forced rollback")
 }
