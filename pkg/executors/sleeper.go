@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
@@ -23,6 +25,13 @@ type Sleeper interface {
 	Shutdown(ctx context.Context, call SleepCall, due []hibernate.Due) []SleepResult
 	// Wake gives resources back what they had before.
 	Wake(ctx context.Context, call SleepCall, due []hibernate.Due) []SleepResult
+}
+
+// SleepTurns is a Sleeper that puts one part of what is due to sleep after the other.
+type SleepTurns interface {
+	// Turn is what of it Shutdown is to be asked for now: nothing is done of the rest, which is
+	// written down before. None: all of it.
+	Turn(call SleepCall, due []hibernate.Due) []hibernate.Due
 }
 
 // SleepWatcher is a Sleeper whose resources can be watched as the plan's account.
@@ -52,12 +61,21 @@ type SleepCall struct {
 	Snapshots int    // that are kept of what the target takes snapshots of
 }
 
-// SleepResult is what came of asking for one resource. Without an error it was asked for;
-// whether it is so shows in what is observed next.
+// SleepResult is what came of asking for one resource, or, without an ID, for all that were due.
+// Without an error it was asked for; whether it is so shows in what is observed next.
 type SleepResult struct {
 	ID  string
 	Err error
 	// Untouched says that for certain nothing was done of it: it was not its turn, or the one
 	// request that was made of it was refused.
 	Untouched bool
+}
+
+// NotBegun is what came of a pass that could ask for nothing.
+func NotBegun(why error) []SleepResult { return []SleepResult{{Err: why, Untouched: true}} }
+
+// NothingDone says whether an API server answered that it did nothing: of any other error, a lost
+// reply above all, that is not known.
+func NothingDone(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }

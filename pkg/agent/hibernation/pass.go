@@ -198,6 +198,7 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 	asked := *r
 	*r, l.failure = c.effects(ctx, sleeper, call, asked, l.step)
 	return l, nil
+	l.step = inTurn(sleeper, call, *r, l.step)
 }
 
 // follow is what follows for a target from how its resources are.

@@ -35,9 +35,39 @@ func grantIt(call executors.SleepCall) string {
 func untouched(before hibernate.Record, step hibernate.Step, results []executors.SleepResult) hibernate.Record {
 	var ids []string
 	for _, r := range results {
-		if r.Untouched {
+		switch {
+		case r.Untouched && r.ID == "":
+			ids = append(ids, idsOf(step.Due)...)
+		case r.Untouched:
 			ids = append(ids, r.ID)
 		}
 	}
 	return step.Untouched(before, ids)
+}
+
+// inTurn is a step with what is to be put to sleep now, and a mark at what comes later: nothing
+// was done of that, and its owner may stop it meanwhile.
+func inTurn(sleeper executors.Sleeper, call executors.SleepCall, before hibernate.Record, step hibernate.Step) hibernate.Step {
+	turns, has := sleeper.(executors.SleepTurns)
+	if !has || call.Operation != hibernate.Shutdown {
+		return step
+	}
+	now := turns.Turn(call, step.Due)
+	if len(now) == 0 || len(now) == len(step.Due) {
+		return step
+	}
+	later := slices.DeleteFunc(idsOf(step.Due), func(id string) bool {
+		return slices.ContainsFunc(now, func(d hibernate.Due) bool { return d.ID == id })
+	})
+	step.Record = step.Untouched(before, later)
+	step.Due = now
+	return step
+}
+
+func idsOf(due []hibernate.Due) []string {
+	var ids []string
+	for _, d := range due {
+		ids = append(ids, d.ID)
+	}
+	return ids
 }

@@ -52,3 +52,32 @@ func TestWhatItsOwnerStoppedBeforeItSleptIsLeftSo(t *testing.T) {
 		}
 	}
 }
+
+// What comes after other resources is its owner's until it is its turn, also where that is refused.
+func TestWhatItsOwnerStoppedBeforeItsTurnIsLeftSo(t *testing.T) {
+	for name, c := range map[string]struct {
+		granted string
+		happens func(w *world)
+	}{
+		"while the first is on its way":  {"01:00", func(w *world) { w.scale("web", 0) }},
+		"while its turn is refused":      {"01:30", func(w *world) { w.until("01:10"); w.scale("web", 0) }},
+		"and its turn comes in the day":  {"03:30", func(w *world) { w.until("01:10"); w.scale("web", 0) }},
+		"and another agent leads by now": {"01:30", func(w *world) { w.until("01:10"); w.begins(); w.scale("web", 0) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				w.beds.turns = true
+				mend := w.api.Refuse(agenttest.When{User: "maint-runner", Verb: "patch", Name: "web"}, agenttest.Always, 403, "not yet")
+				w.until("01:00")
+				w.after(time.Second)
+				w.has("orders 0, web 2")
+				c.happens(w)
+				w.until(c.granted)
+				mend()
+				w.until("05:30")
+				w.has("orders 3, web 0")
+				w.closed()
+			})
+		})
+	}
+}

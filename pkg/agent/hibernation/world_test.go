@@ -331,6 +331,8 @@ type beds struct {
 	calls  []executors.SleepCall
 	refuse error             // of Validate
 	wrong  map[string]string // what is refused, as "observe TARGET" or "wake RESOURCE", and how
+	hangs  string            // the target whose world does not answer; empty: none
+	turns  bool              // the first that is due is put to sleep before the others
 	looked func()            // what somebody does after the next look of a target that is to wake; nil: nothing
 }
 
@@ -443,6 +445,16 @@ func (b *beds) change(ctx context.Context, call executors.SleepCall, due []hiber
 			b.world.Errorf("%s is touched before it is recorded", d.ID)
 		}
 		if err := cmp.Or(d.Seen.Unseen, b.is(string(call.Operation)+" "+d.ID)); err != nil {
+// Turn is executors.SleepTurns'.
+func (b *beds) Turn(_ executors.SleepCall, due []hibernate.Due) []hibernate.Due {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.turns && len(due) > 0 {
+		return due[:1]
+	}
+	return due
+}
+
 			out = append(out, executors.SleepResult{ID: d.ID, Err: err})
 			continue
 		}

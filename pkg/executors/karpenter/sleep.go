@@ -185,7 +185,7 @@ func isNone(limit any) bool {
 func (Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	claims, err := claimsOf(ctx, call)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	var out []executors.SleepResult
 	for _, d := range due {
@@ -196,7 +196,7 @@ func (Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibe
 		} else {
 			err = remove(ctx, call, claims[name])
 		}
-		out = append(out, executors.SleepResult{ID: d.ID, Err: err})
+		out = append(out, executors.SleepResult{ID: d.ID, Err: err, Untouched: executors.NothingDone(err)})
 	}
 	return out
 }

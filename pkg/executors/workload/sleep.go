@@ -539,11 +539,24 @@ func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernat
 	})
 }
 
+// Turn is the kind that is put to sleep now.
+func (Sleeps) Turn(call executors.SleepCall, due []hibernate.Due) []hibernate.Due {
+	s, err := newSleep(call)
+	if err != nil {
+		return nil // nothing is asked for
+	}
+	turn := s.turn(due)
+	return slices.DeleteFunc(slices.Clone(due), func(d hibernate.Due) bool {
+		of, _, _, _ := parts(d.ID)
+		return of != turn
+	})
+}
+
 // change writes what to says of each workload of the kinds whose turn it is; nil: nothing.
 func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, to func(*sleep, hibernate.Due) (*before, error)) []executors.SleepResult {
 	s, err := newSleep(call)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	seen, out := split(due)
 	turn, all := s.turn(seen), call.Operation == hibernate.Wake && call.Failures+len(out) > 0
@@ -579,7 +592,7 @@ func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, 
 			if ctx.Err() != nil { // its time is over: the next pass goes on
 				return nil
 			}
-			result(executors.SleepResult{ID: d.ID, Err: err, Untouched: refused(err)})
+			result(executors.SleepResult{ID: d.ID, Err: err, Untouched: executors.NothingDone(err)})
 			return nil
 		})
 	}
@@ -597,12 +610,6 @@ func split(due []hibernate.Due) (seen []hibernate.Due, unseen []executors.SleepR
 		seen = append(seen, d)
 	}
 	return seen, unseen
-}
-
-// refused says whether the API server's answer is that it did nothing: of any other error, a
-// lost reply above all, that is not known.
-func refused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // writesAtOnce is how many workloads are changed side by side (a guess: the API server has

@@ -133,7 +133,7 @@ func stopped(ctx context.Context, call executors.SleepCall, api API, from observ
 func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	if p.Stops() {
 		return stops{api, map[string]ec2types.Instance{}}.shutdown(ctx, call, due)
@@ -145,7 +145,7 @@ func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	if p.Stops() {
 		return stops{api, map[string]ec2types.Instance{}}.wake(ctx, call, due)

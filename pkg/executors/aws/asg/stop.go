@@ -237,7 +237,7 @@ func (s stops) shutdown(ctx context.Context, call executors.SleepCall, due []hib
 				return err
 			})
 			if err != nil { // what is stopped while they work is replaced
-				return effect.Result(d.ID, "suspend the processes of", err).Err
+				return effect.Only(effect.Result(d.ID, "suspend the processes of", err).Err)
 			}
 		}
 		return joined(effect.Many(ctx, call, "stop", s.in(g, ec2types.InstanceStateNameRunning), atOnce, func(ctx context.Context, ids []string) error {
@@ -294,7 +294,7 @@ func (s stops) each(ctx context.Context, due []hibernate.Due, do func(g types.Au
 		err = s.look(ctx, groups)
 	}
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	return effect.Each(ctx, due, func(d hibernate.Due) error {
 		i := slices.IndexFunc(groups, func(g types.AutoScalingGroup) bool { return aws.ToString(g.AutoScalingGroupARN) == d.UID })

@@ -25,7 +25,7 @@ type Find func(ids []string) ([]Group, error)
 // Empty sets the groups that have instances to none. Those that lose theirs are waited for.
 func Empty(ctx context.Context, due []hibernate.Due, find Find) []executors.SleepResult {
 	due = slices.DeleteFunc(slices.Clone(due), func(d hibernate.Due) bool { return !d.Seen.Awake })
-	return each(ctx, due, find, func(g Group, d hibernate.Due) error { return g.Set(ctx, d, Size{Max: g.Max}) })
+	return each(ctx, due, find, func(g Group, d hibernate.Due) error { return effect.Only(g.Set(ctx, d, Size{Max: g.Max})) })
 }
 
 // Refill sets groups that sleep to what they had, within the max that they have now. Where
@@ -61,7 +61,7 @@ func each(ctx context.Context, due []hibernate.Due, find Find, do func(g Group, 
 	}
 	groups, err := find(ids)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	return effect.Each(ctx, due, func(d hibernate.Due) error {
 		i := slices.IndexFunc(groups, func(g Group) bool { return g.UID == d.UID })

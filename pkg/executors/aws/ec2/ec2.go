@@ -172,7 +172,7 @@ func hasKey(tags map[string]string, prefix string) bool {
 func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, api, err := observe.Open[hibernate.EC2Parameters](ctx, call, s.Open)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	ids := chosen(due, func(d hibernate.Due) bool { return d.Seen.Awake })
 	return effect.Many(ctx, call, "stop", ids, atOnce, func(ctx context.Context, ids []string) error {
@@ -190,7 +190,7 @@ func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	_, api, err := observe.Open[hibernate.EC2Parameters](ctx, call, s.Open)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	ids := chosen(due, func(d hibernate.Due) bool { return d.Seen.Asleep })
 	out := effect.Many(ctx, call, "start", ids, atOnce, func(ctx context.Context, ids []string) error {

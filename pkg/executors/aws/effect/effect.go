@@ -65,7 +65,8 @@ func Each(ctx context.Context, due []hibernate.Due, do func(d hibernate.Due) err
 		if err == nil {
 			err = do(d)
 		}
-		out = append(out, executors.SleepResult{ID: d.ID, Err: err})
+		refused := refusedError{}
+		out = append(out, executors.SleepResult{ID: d.ID, Err: err, Untouched: errors.As(err, &refused)})
 		if ctx.Err() != nil || throttled(err) {
 			break
 		}
@@ -73,12 +74,27 @@ func Each(ctx context.Context, due []hibernate.Due, do func(d hibernate.Due) err
 	return out
 }
 
+// refusedError is the refusal of the one request that changes a resource.
+type refusedError struct{ error }
+
+// Unwrap is the refusal itself.
+func (e refusedError) Unwrap() error { return e.error }
+
+// Only marks the refusal of who asks where no other request changes the resource: it is for
+// certain as it was.
+func Only(err error) error {
+	if Denied(err) {
+		return refusedError{err}
+	}
+	return err
+}
+
 // Result is what came of asking for one resource.
 func Result(id, what string, err error) executors.SleepResult {
 	if err != nil {
 		err = fmt.Errorf("%s %s: %w", what, id, Plain(err))
 	}
-	return executors.SleepResult{ID: id, Err: err}
+	return executors.SleepResult{ID: id, Err: err, Untouched: Denied(err)}
 }
 
 // OfOne says whether a refusal may be that of one resource among several: AWS answered,

@@ -175,3 +175,30 @@ func TestWhatAWSSaysIsToldWithoutKeys(t *testing.T) {
 		}
 	}
 }
+
+// A resource is for certain as it was where AWS denied the one request that changes it, and where
+// it was not asked for.
+func TestWhatIsForCertainAsItWas(t *testing.T) {
+	denied, lost := answer("UnauthorizedOperation"), errWire
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"the one request is denied":        {Only(Plain(denied)), true},
+		"it is, beside a fault of another": {errors.Join(Only(Plain(denied)), Plain(answer("DBSnapshotNotFound"))), true},
+		"another request is denied":        {Plain(denied), false},
+		"nobody answered":                  {Only(lost), false},
+		"AWS refuses it for its state":     {Only(Plain(answer("IncorrectInstanceState"))), false},
+		"it was asked for":                 {nil, false},
+	} {
+		got := Each(t.Context(), []hibernate.Due{{Resource: hibernate.Resource{ID: "a"}}}, func(hibernate.Due) error { return c.err })
+		if len(got) != 1 || got[0].Untouched != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for _, r := range Many(t.Context(), executors.SleepCall{}, "stop", []string{"a", "b"}, 10, func(context.Context, []string) error { return denied }) {
+		if !r.Untouched {
+			t.Errorf("of many: %+v", r)
+		}
+	}
+}

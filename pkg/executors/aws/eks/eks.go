@@ -108,7 +108,7 @@ func (s Groups) Observe(ctx context.Context, call executors.SleepCall) ([]hibern
 func (s Groups) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	_, c, err := s.open(ctx, call)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	return capacity.Empty(ctx, due, c.find(ctx, call, "set to no nodes"))
 }
@@ -118,7 +118,7 @@ func (s Groups) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 func (s Groups) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	_, c, err := s.open(ctx, call)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	out := capacity.Refill(ctx, due, c.find(ctx, call, "put back"))
 	for _, d := range due {

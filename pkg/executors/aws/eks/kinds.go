@@ -147,11 +147,25 @@ func (k kind) unseen(why error) []hibernate.Observation {
 func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	kinds, err := s.kinds(ctx, call)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	for _, k := range kinds {
 		if mine := k.of(due); len(mine) > 0 {
 			return k.act(ctx, k.Sleeper.Shutdown, mine)
+		}
+	}
+	return nil
+}
+
+// Turn is the kind of nodes that is put to sleep now.
+func (Sleeps) Turn(call executors.SleepCall, due []hibernate.Due) []hibernate.Due {
+	p, ok := call.Params.(*hibernate.EKSParameters)
+	if !ok || p == nil {
+		return nil
+	}
+	for _, name := range p.Kinds() {
+		if mine := (kind{name: name}).of(due); len(mine) > 0 {
+			return mine
 		}
 	}
 	return nil
@@ -162,7 +176,7 @@ func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	kinds, err := s.kinds(ctx, call)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	var out []executors.SleepResult
 	for _, k := range kinds {
@@ -195,7 +209,7 @@ func (k kind) of(due []hibernate.Due) []hibernate.Due {
 
 func (k kind) act(ctx context.Context, do func(context.Context, executors.SleepCall, []hibernate.Due) []executors.SleepResult, due []hibernate.Due) []executors.SleepResult {
 	if k.err != nil {
-		return []executors.SleepResult{{ID: due[0].ID, Err: k.err}}
+		return executors.NotBegun(k.err)
 	}
 	return do(ctx, k.call, due)
 }

@@ -27,11 +27,11 @@ func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 		if was.Snapshot != "" {
 			there, err := k.snapshot(ctx, call, was.Snapshot)
 			if err != nil || !there {
-				return err
+				return effect.Only(err)
 			}
 			stale = k.prune(ctx, call)
 		}
-		return errors.Join(k.stop(ctx, call), stale)
+		return errors.Join(effect.Only(k.stop(ctx, call)), stale)
 	})
 }
 
@@ -58,7 +58,7 @@ func (s Sleeps) each(ctx context.Context, call executors.SleepCall, due []hibern
 	}
 	api, err := s.Open(ctx, call)
 	if err != nil {
-		return []executors.SleepResult{{Err: err}}
+		return executors.NotBegun(err)
 	}
 	return effect.Each(ctx, due, func(d hibernate.Due) error {
 		k, err := kindOf(api, d.ID)
