@@ -97,6 +97,8 @@ type Ledger struct {
 	// that a skip of the next one has met.
 	Timetable string     `json:"timetable,omitempty"`
 	NextSlot  *time.Time `json:"nextSlot,omitempty"`
+	// LastSleep is the newest sleep of a HibernatePlan; nil: it had none, or an older agent wrote this.
+	LastSleep *LastSleep `json:"lastSleep,omitempty"`
 }
 
 // LastRun is the newest run that ended after it had started.

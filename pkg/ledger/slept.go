@@ -29,10 +29,55 @@ func (l Ledger) Knows(slot time.Time) bool {
 // Record adds the entry of a slot that never had a claim.
 func (l Ledger) Record(e Entry) Ledger { return l.add(e) }
 
-// RecordSlept notes on the newest entry since a sleep began what slept in it. A sleep that
-// no slot asked for gets an entry of its own.
+// LastSleep is the newest sleep of a HibernatePlan. Restore data says when its sleep began: that
+// tells it apart from what was signed in an earlier one.
+type LastSleep struct {
+	BeganAt time.Time  `json:"beganAt"`
+	EndedAt *time.Time `json:"endedAt,omitempty"` // when all was awake again; nil: it is not over
+}
+
+// Over says whether the sleep that began at an instant has ended.
+func (s *LastSleep) Over(began time.Time) bool {
+	if s == nil {
+		return false
+	}
+	return began.Before(s.BeganAt) || s.EndedAt != nil && !began.After(*s.EndedAt)
+}
+
+// Next is when a sleep begins that begins now: after the last one in any case, also if the clock
+// that ended that one was ahead.
+func (s *LastSleep) Next(now time.Time) time.Time {
+	switch {
+	case !s.Over(now):
+		return now
+	case s.EndedAt != nil:
+		return s.EndedAt.Add(time.Nanosecond)
+	}
+	return s.BeganAt
+}
+
+// Newer is the one of two that says more of the sleeps of one plan.
+func (s *LastSleep) Newer(o *LastSleep) *LastSleep {
+	if o == nil || s != nil && (s.BeganAt.After(o.BeganAt) || s.BeganAt.Equal(o.BeganAt) && s.EndedAt != nil) {
+		return s
+	}
+	return o
+}
+
+// SleepBegan notes a sleep that began at an instant; false: it is noted already, or over.
+func (l Ledger) SleepBegan(began time.Time) (Ledger, bool) {
+	if s := l.LastSleep; s.Over(began) || s != nil && began.Equal(s.BeganAt) {
+		return l, false
+	}
+	l.LastSleep = &LastSleep{BeganAt: began.UTC()}
+	return l, true
+}
+
+// RecordSlept notes on the newest entry since a sleep began what slept in it, and that it is
+// over. A sleep that no slot asked for gets an entry of its own.
 func (l Ledger) RecordSlept(began time.Time, slept []Slept, now time.Time) Ledger {
 	began = began.UTC()
+	l.LastSleep = l.LastSleep.Newer(&LastSleep{BeganAt: began, EndedAt: new(now.UTC())})
 	l.Recent = slices.Clone(l.Recent)
 	for i := len(l.Recent) - 1; i >= 0; i-- {
 		if e := l.Recent[i]; e.Result == run.Ran && e.StartedAt != nil && !e.StartedAt.Before(began) {

@@ -109,14 +109,27 @@ func (c *Controller) RecordSeen(o any) {
 	cm := o.(*corev1.ConfigMap)
 	c.records.observe(cm)
 	c.count()
+	defer c.enqueueHeld(cm)()
 	c.enqueueOf(cm)
 }
 
 // RecordLost hears that restore data is gone.
 func (c *Controller) RecordLost(o any) {
+// enqueueHeld looks at the plan that restore data names as it is held: somebody may have taken its
+// label away.
+func (c *Controller) enqueueHeld(cm *corev1.ConfigMap) func() {
+	was := c.records.get(keyOf(cm))
+	return func() {
+		if was != nil {
+			c.enqueueOf(was.object)
+		}
+	}
+}
+
 	cm := o.(*corev1.ConfigMap)
 	c.records.lost(cm)
 	c.count()
+	defer c.enqueueHeld(cm)()
 	c.enqueueOf(cm)
 }
 

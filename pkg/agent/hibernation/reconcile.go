@@ -85,10 +85,15 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		stored = c.records.of(k)
 	}
 	known := c.known(k, cm)
-	slots, err := c.ledger(ctx, k, cm, known)
+	slots, err := c.ledger(ctx, k, cm, known, len(stored) > 0)
 	newer := errors.Is(err, annotations.ErrNewer)
 	if err != nil && !newer && len(stored) == 0 {
 		return time.Time{}, err
+	}
+	c.records.sleptLast(k, cm, slots)
+	stored, closing := c.closeEarlier(ctx, c.records.of(k))
+	if closing != nil {
+		return c.soon(closing)
 	}
 	v := c.view(k, cm, known, stored, slots)
 	if newer {
@@ -103,6 +108,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if err := c.surelyMissing(ctx, k, cm, v.facts.Missing); err != nil {
 		return c.soon(err)
 	}
+	c.blockRelabelled(k, &v)
 	d := hibernate.Decide(v.facts)
 	if !d.Check {
 		known.health = health{}
@@ -111,6 +117,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		v.again = queue.Soonest(v.again, c.Now().Add(healthPause))
 		d = hibernate.Decide(v.facts)
 	}
+	c.beginAfter(k, v, d)
 	if fresh, err := c.surely(ctx, cm, v, d); err != nil || !fresh {
 		return c.Now().Add(time.Second), err
 	}
@@ -122,9 +129,11 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if untold != nil || v.newer != "" {
 		d.Closed = nil // its status still says that it sleeps, or its ledger cannot say that it slept
 	}
-	untold = errors.Join(untold, err, c.record(ctx, k, cm, known, v, d))
-	again, err := c.finish(ctx, k, stored, d) // what sleeps wakes, whatever could not be said
-	err = errors.Join(err, untold)
+	if err = errors.Join(err, c.record(ctx, k, cm, known, v, d)); err != nil {
+		d.Closed = nil // how long it slept is recorded there alone
+	}
+	again, failed := c.finish(ctx, k, stored, d) // what sleeps wakes, whatever could not be said
+	err = errors.Join(failed, untold, err)
 	if errors.Is(err, queue.ErrConflict) {
 		again, err = c.Now().Add(100*time.Millisecond), nil
 	}
@@ -168,6 +177,7 @@ func (c *Controller) soon(err error) (time.Time, error) {
 
 func (c *Controller) forget(k types.NamespacedName) {
 	c.watches.drop(k, "")
+	c.records.forget(k)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.plans, k)

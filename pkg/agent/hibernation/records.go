@@ -41,6 +41,7 @@ type records struct {
 	begins map[types.NamespacedName]int    // room that is kept for plans that begin to sleep, in bytes
 	most   int                             // how many bytes one namespace may have
 	specs  *store.Parsed[hibernate.Spec]   // the plans in it, by their digests
+	last   map[types.NamespacedName]lastSleep
 }
 
 // stored is restore data with the object that it was read from.
@@ -50,10 +51,11 @@ type stored struct {
 	plan   types.NamespacedName // names its plan by what it says
 	weight int                  // of its plan
 	broken error                // why it does not count
+	over   bool                 // its sleep is in the ledger as ended, and all of it is awake
 }
 
 func newRecords(kube kube.Interface, signed *keys.Store) *records {
-	return &records{kube: kube, keys: signed, byKey: map[types.NamespacedName]*stored{}, closed: map[types.NamespacedName]uint64{}, types: map[string]int{}, begins: map[types.NamespacedName]int{}, most: mostRestore, specs: store.NewParsed[hibernate.Spec](maxParsed, maxParsedWeight).KeepHeavy()}
+	return &records{kube: kube, keys: signed, byKey: map[types.NamespacedName]*stored{}, closed: map[types.NamespacedName]uint64{}, types: map[string]int{}, begins: map[types.NamespacedName]int{}, last: map[types.NamespacedName]lastSleep{}, most: mostRestore, specs: store.NewParsed[hibernate.Spec](maxParsed, maxParsedWeight).KeepHeavy()}
 }
 
 func keyOf(cm *corev1.ConfigMap) types.NamespacedName {
@@ -126,7 +128,11 @@ func (r *records) whole(kept *stored) *stored {
 	s := *kept
 	r.mu.Lock()
 	spec, there := r.specs.Get(s.plan)
+	s.over, s.broken = r.sleepOver(&s)
 	r.mu.Unlock()
+	if s.broken != nil {
+		return &s
+	}
 	if !there {
 		spec = r.specs.Read(s.weight, func() (spec hibernate.Spec) {
 			s.broken = json.Unmarshal(specIn(s.object), &spec)

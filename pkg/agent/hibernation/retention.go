@@ -34,6 +34,9 @@ func whyBroken(k types.NamespacedName, s *stored) string {
 	if unsigned := new(annotations.SignatureError); errors.As(s.broken, &unsigned) {
 		return fmt.Sprintf("%s; if it is the agent's own, sign it with %s", s.broken, intent.Command(k.Namespace, "adopt", s.object.Name))
 	}
+	if earlier := new(earlierError); errors.As(s.broken, &earlier) {
+		return fmt.Sprintf("%s; nothing is done by it: put back what was there, or delete it; if it is all that there is, let it count with %s", s.broken, intent.Command(k.Namespace, "adopt", s.object.Name))
+	}
 	return s.broken.Error()
 }
 
@@ -87,7 +90,7 @@ func (c *Controller) surelyMissing(ctx context.Context, k types.NamespacedName, 
 		if !errors.Is(err, queue.ErrConflict) {
 			return err
 		}
-		if c.records.find(k.Namespace, hibernate.Record{Plan: k.Name, Target: target}) != nil {
+		if s := c.records.find(k.Namespace, hibernate.Record{Plan: k.Name, Target: target}); s != nil && !s.relabelled(k) {
 			return queue.ErrConflict
 		}
 	}
@@ -104,6 +107,23 @@ func (c *Controller) surelyMissing(ctx context.Context, k types.NamespacedName, 
 		}
 	}
 	return queue.ErrConflict
+}
+
+// relabelled says whether somebody took the labels from restore data by which it is found.
+func (s *stored) relabelled(k types.NamespacedName) bool {
+	return s.broken != nil && (s.object.Labels[annotations.LabelPlan] != k.Name || s.object.Labels[annotations.LabelKind] != annotations.KindRestore)
+}
+
+// blockRelabelled tells restore data that is there without its labels from what is gone.
+func (c *Controller) blockRelabelled(k types.NamespacedName, v *view) {
+	v.facts.Missing = slices.DeleteFunc(v.facts.Missing, func(target string) bool {
+		s := c.records.find(k.Namespace, hibernate.Record{Plan: k.Name, Target: target})
+		if s == nil {
+			return false
+		}
+		v.facts.Blocked[target] = fmt.Sprintf("ConfigMap %s, the restore data of target %s, needs its labels %s=%s and %s=%s again: %s", s.object.Name, target, annotations.LabelKind, annotations.KindRestore, annotations.LabelPlan, k.Name, whyBroken(k, s))
+		return true
+	})
 }
 
 // rescue copies restore data out of a namespace that is being deleted, where nothing can

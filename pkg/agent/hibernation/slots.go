@@ -132,64 +132,40 @@ func digestOf(s hibernate.Spec) (string, error) {
 	return annotations.Hash10(string(text)), nil
 }
 
-// ledger is the plan's, as it stands.
-func (c *Controller) ledger(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan) (*ledger.Ledger, error) {
-	if cm == nil || known.table == nil {
+// ledger is the plan's, as it stands. A plan that cannot be read needs it for what sleeps.
+func (c *Controller) ledger(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, sleeps bool) (*ledger.Ledger, error) {
+	if cm == nil || known.table == nil && !sleeps {
 		return nil, nil
 	}
 	return c.Ledgers.Get(ctx, k, string(cm.UID))
 }
 
-// record brings the plan's ledger up to now, and takes a skip away that is used up.
+// record brings the plan's ledger up to now, and takes a skip away that is used up. The end of a
+// sleep is recorded also if no off-window can be: the plan cannot be read, or the clock is in
+// doubt.
 func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision) error {
-	if cm == nil || known.table == nil || v.newer != "" {
+	slots := known.table != nil && v.doubt == ""
+	if cm == nil || v.newer != "" || !slots && len(d.Closed) == 0 {
 		return nil
 	}
-	digest, err := digestOf(known.spec)
+	f, err := c.slotFacts(ctx, k, cm, known, v, d)
 	if err != nil {
 		return err
 	}
-	f := slotFacts{
-		now: c.Now(), uid: string(cm.UID), created: cm.CreationTimestamp.Time, digest: digest,
-		table: known.table, skip: v.intent.Skip, seen: known.window, reason: known.reason,
-		dryRun: (c.DryRun || known.spec.DryRun) && len(v.facts.Records) == 0,
-	}
-	for _, r := range v.facts.Records {
-		if f.begun.IsZero() || r.Snapshot.BeganAt.Before(f.begun) {
-			f.begun = r.Snapshot.BeganAt
-		}
-	}
-	f.woken = wokenAt(v.facts.Records)
-	lost, err := c.Ledgers.Lost(ctx, k, f.uid)
-	if err != nil {
-		return err
-	}
-	if lost { // nothing from before is made up
-		f.created = f.now
-	}
-	l, changed := ledger.Ledger{}, false
+	l, changed := ledger.Ledger{PlanUID: f.uid, Watermark: f.created.UTC()}, false
 	switch {
-	case v.doubt == "":
+	case slots:
 		l, changed = passSlots(v.ledger, f)
-	case v.ledger == nil || len(d.Closed) == 0: // no slot ends by a clock that is in doubt
-		return nil
-	default:
+	case v.ledger != nil:
 		l = *v.ledger
 	}
-	if len(d.Closed) > 0 && !f.begun.IsZero() {
-		ended := f.now
-		if !f.woken.IsZero() {
-			ended = f.woken
-		}
-		l, changed = l.RecordSlept(f.begun, savings.SleptIn(v.facts.Records, f.now), ended), true
-	}
-	if changed {
+	if l, changed = v.withSleep(l, changed, f, d); changed {
 		if err := c.Ledgers.Put(ctx, k, f.uid, v.ledger, l); err != nil {
 			return err
 		}
 		v.ledger = &l
 	}
-	if v.doubt != "" {
+	if !slots {
 		return nil
 	}
 	known.window, known.reason = time.Time{}, ""
@@ -200,6 +176,47 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 		return nil
 	}
 	return c.useSkip(ctx, cm, v)
+}
+
+// slotFacts are what the ledger rests on now.
+func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision) (slotFacts, error) {
+	f := slotFacts{
+		now: c.Now(), uid: string(cm.UID), created: cm.CreationTimestamp.Time,
+		table: known.table, skip: v.intent.Skip, seen: known.window, reason: known.reason, begun: v.began(d), woken: wokenAt(v.facts.Records),
+		dryRun: (c.DryRun || known.spec.DryRun) && len(v.facts.Records) == 0,
+	}
+	lost, err := c.Ledgers.Lost(ctx, k, f.uid)
+	if err != nil {
+		return f, err
+	}
+	if lost { // nothing from before is made up
+		f.created = f.now
+	}
+	if f.table != nil {
+		f.digest, err = digestOf(known.spec)
+	}
+	return f, err
+}
+
+// withSleep is a ledger with the sleep that there is, or with the hours of the one that is over.
+func (v view) withSleep(l ledger.Ledger, changed bool, f slotFacts, d hibernate.Decision) (ledger.Ledger, bool) {
+	switch {
+	case f.begun.IsZero():
+		return l, changed
+	case len(d.Closed) == 0 && len(v.facts.Blocked)+len(v.facts.Missing) > 0: // what does not count may be of an earlier instant
+		return l, changed
+	case len(d.Closed) == 0:
+		l, began := l.SleepBegan(f.begun)
+		return l, changed || began
+	}
+	ended := f.now
+	if !f.woken.IsZero() {
+		ended = f.woken
+	}
+	for _, r := range v.facts.Records {
+		ended = queue.Latest(ended, r.Snapshot.BeganAt)
+	}
+	return l.RecordSlept(f.begun, savings.SleptIn(v.facts.Records, f.now), ended), true
 }
 
 // wokenAt is when the last of some targets was awake again; zero: one is not.

@@ -3,7 +3,6 @@ package setup
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,9 +13,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -40,8 +41,8 @@ agent counts them as its own: after a backup was restored without the Secret mai
 after the key was lost.
 
 OBJECT is the name of a ConfigMap in the namespace. Its content is shown first:
-the agent will act on it, as the account that it names. You need the right to read the
-Secret.`,
+the agent will act on it, as the account that it names. Restore data of an earlier sleep that
+you name counts for the present sleep from then on. You need the right to read the Secret.`,
 		Example: `  kubectl maint adopt -n shop maint-gate-weekends-k2x7a4b9qd
   kubectl maint adopt -n shop --all --dry-run=client`,
 		RunE: factory.RunE(o),
@@ -81,7 +82,10 @@ func (o *adoptOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	due := slices.DeleteFunc(found, func(cm *corev1.ConfigMap) bool { return ring.Check(cm) == nil })
+	due, err := o.due(ctx, k, ring, found)
+	if err != nil {
+		return err
+	}
 	if len(due) == 0 {
 		fmt.Fprintln(o.Out, "nothing is to be signed: everything counts")
 		return nil
@@ -104,6 +108,48 @@ func (o *adoptOptions) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// due is what does not count: it lacks a valid signature, or is named and is restore data of an
+// earlier sleep. That is made data of the present one.
+func (o *adoptOptions) due(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, found []*corev1.ConfigMap) ([]*corev1.ConfigMap, error) {
+	var out []*corev1.ConfigMap
+	for _, cm := range found {
+		counts := ring.Check(cm) == nil
+		if r, err := annotations.ReadRestore(cm); err == nil && !o.all {
+			last, err := lastSleep(ctx, k, r.Plan)
+			if err != nil {
+				return nil, err
+			}
+			if began := r.Snapshot.BeganAt; last.Over(began) {
+				fmt.Fprintf(o.ErrOut, "%s: it is of an earlier sleep, which began %s; it is taken for data of the present one\n", cm.Name, instant.Both(began, o.Zone))
+				r.Snapshot.BeganAt, counts = last.Next(began), false
+				if cm, err = annotations.WithRestore(cm, r); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if !counts {
+			out = append(out, cm)
+		}
+	}
+	return out, nil
+}
+
+// lastSleep is the newest sleep that a plan's ledger tells of; nil: none.
+func lastSleep(ctx context.Context, k *factory.Cluster, plan string) (*ledger.LastSleep, error) {
+	cm, err := k.ConfigMaps(k.Namespace).Get(ctx, plan, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, factory.Explain("read configmap/"+plan, err)
+	}
+	l, _, err := k.Ledger(ctx, cm)
+	if err != nil || l == nil {
+		return nil, err
+	}
+	return l.LastSleep, nil
 }
 
 // find gives the objects that are named, or all of the agent's in the namespace.

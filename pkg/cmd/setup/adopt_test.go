@@ -2,7 +2,9 @@ package setup_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
 func TestRestoreDataIsAdopted(t *testing.T) {
@@ -37,4 +40,40 @@ func TestRestoreDataIsAdopted(t *testing.T) {
 	if again := o.Maint("adopt", cm.Name, "--yes"); again.Code != 1 {
 		t.Errorf("what cannot be read is signed: %+v", again)
 	}
+}
+
+// Restore data of an earlier sleep is signed already, and counts for the present one once somebody
+// has named it.
+func TestRestoreDataOfAnEarlierSleepIsAdoptedByItsName(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.KeyName}, Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}}
+	ring, err := annotations.ReadKeyring(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cm, err := annotations.RestoreObject("shop", cmdtest.Slept("office", "apps", hibernate.Resource{ID: "Deployment/shop/web", Before: json.RawMessage(`{"replicas":3}`)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ring.Sign(cm); err != nil {
+		t.Fatal(err)
+	}
+	plan := cmdtest.Sleeper("office", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}")
+	last := ledger.LastSleep{BeganAt: *cmdtest.Before(time.Hour)}
+	slots := cmdtest.LedgerOf("office", ledger.Ledger{LastSleep: &last})
+	if err := ring.Sign(slots); err != nil {
+		t.Fatal(err)
+	}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, cm, plan, slots)
+	o.Maint("adopt", "--all").Is(t, cmdtest.Printed{Out: "nothing is to be signed: everything counts\n"})
+	if got := o.Maint("adopt", cm.Name, "--yes"); got.Code != 0 || !strings.Contains(got.Err, cm.Name+": it is of an earlier sleep, which began ") {
+		t.Errorf("%+v", got)
+	}
+	got, err := o.Kube.CoreV1().ConfigMaps("shop").Get(t.Context(), cm.Name, metav1.GetOptions{})
+	if err != nil || ring.Check(got) != nil {
+		t.Fatalf("%v: %v", err, ring.Check(got))
+	}
+	if r, err := annotations.ReadRestore(got); err != nil || !r.Snapshot.BeganAt.Equal(last.BeganAt) || string(r.Resources[0].Before) != `{"replicas":3}` {
+		t.Errorf("%v: it holds %+v", err, r)
+	}
+	o.Maint("adopt", cm.Name).Is(t, cmdtest.Printed{Out: "nothing is to be signed: everything counts\n"})
 }
