@@ -286,3 +286,20 @@ func TestWhyItSleepsOrIsAwake(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A plan that is deleted while it sleeps is shown until all of it is awake, with what to do.
+func TestStatusNamesRestoreDataWhosePlanIsGone(t *testing.T) {
+	name := annotations.RestoreName("gone", "apps")
+	for what, c := range map[string]struct {
+		notes []string
+		want  string
+	}{
+		"it wakes":          {[]string{"status.maint.dev/signature", "x"}, "Needs somebody:\n  gone  is deleted, with restore data in configmap/" + name + ": its plan is gone, and the agent wakes what sleeps\n    'kubectl maint restore show gone'\n\n"},
+		"it does not count": {nil, "Needs somebody:\n  gone  is deleted, with restore data in configmap/" + name + ": its plan is gone, and nothing wakes by it: it carries no signature of the agent's\n    'kubectl maint adopt " + name + "'\n\n"},
+	} {
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), restoreData(t, "gone", c.notes...))
+		if got := o.Maint("status"); got.Code != 0 || !strings.HasPrefix(got.Out, c.want) {
+			t.Errorf("%s: %+v, want %q", what, got, c.want)
+		}
+	}
+}

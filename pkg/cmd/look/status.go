@@ -202,7 +202,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 // is next.
 func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []print.Update) {
 	plans, sleepers := o.plans(r), o.sleepers(r)
-	above, nodes := o.held(k, r), o.nodeNeeds(r)
+	above, nodes := append(o.orphans(r), o.held(k, r)...), o.nodeNeeds(r)
 	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps))
 	if len(plans)+len(sleepers) == 0 {
 		head := append(o.needLines(above, nil, nil, nodes), heads(fmt.Sprintf("no plans%s; %s writes one", view.In(o.namespace(k)), o.Suggest().Schedule()))...)

@@ -21,6 +21,7 @@ type reads struct {
 	noAgent         error  // why it is not known whether an agent runs
 	config          string // why its configuration is invalid; empty: it is not known to be
 	plans, sleepers []*corev1.ConfigMap
+	restores        []view.Restore // where all plans are read
 	runs            []view.Run
 	ledgers         map[string]*ledger.Ledger
 	around          source.Restrictions
@@ -34,7 +35,7 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	var r reads
 	r.agent, r.noAgent = o.agentNow(ctx, k) // alone, so that the others share its connection
 	namespace := o.namespace(k)
-	var failed [4]error
+	var failed [5]error
 	var group errgroup.Group
 	ask := func(i int, do func() error) {
 		group.Go(func() error { failed[i] = do(); return nil })
@@ -43,6 +44,9 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	ask(1, func() (err error) { r.runs, err = k.Runs(ctx, namespace, "", factory.ActiveOnly); return err })
 	ask(2, func() (err error) { r.ledgers, err = k.Ledgers(ctx, namespace); return err })
 	ask(3, func() (err error) { r.sleepers, err = k.HibernatePlans(ctx, namespace, o.selector); return err })
+	if o.selector == "" {
+		ask(4, func() (err error) { r.restores, err = k.Restores(ctx, namespace, ""); return err })
+	}
 	group.Go(func() error { r.nodes, r.steps = o.nodes(ctx, k); return nil })
 	group.Go(func() error { r.config = o.config.look(ctx, o.Now(), k, r.agent.Namespace); return nil })
 	if !o.everywhere {

@@ -42,6 +42,9 @@ func (c Commands) offline(format string, args ...any) string {
 // Abort ends a run.
 func (c Commands) Abort(run string) string { return c.line("abort %s", run) }
 
+// ShowRestore shows what is restored of a HibernatePlan.
+func (c Commands) ShowRestore(plan string) string { return c.line("restore show %s", plan) }
+
 // Adopt signs a record of the agent's.
 func (c Commands) Adopt(object string) string { return c.line("adopt %s", object) }
 

@@ -29,6 +29,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 	inNamespace := map[string]string{
 		"Abort":          "'kubectl maint abort x'",
 		"Adopt":          "'kubectl maint adopt x'",
+		"ShowRestore":    "'kubectl maint restore show x'",
 		"Allow":          "'kubectl maint allow x --for 2h --reason …'",
 		"Answer":         "'kubectl maint approve x' or 'kubectl maint reject x'",
 		"Approve":        "'kubectl maint approve x'",

@@ -142,13 +142,21 @@ func (o *listOptions) Run(ctx context.Context) error {
 		print.Empty(o.ErrOut, namespace)
 		return nil
 	}
+	plans, err := k.HibernatePlans(ctx, namespace, "")
+	if err != nil {
+		return err
+	}
+	faults := map[*corev1.ConfigMap]string{}
+	for _, r := range view.Orphans(list, plans) {
+		faults[r.Object] = r.PlanGone()
+	}
 	if o.everywhere {
 		o.out.WithNamespace()
 	}
 	t := print.NewTable(print.Column{Name: "Plan"}, print.Column{Name: "Target"}, print.Column{Name: "Executor"}, print.Column{Name: "State"}, print.Column{Name: "Sleeping"}, print.Column{Name: "Left"}, print.Column{Name: "Since"}, print.Column{Name: "Name", Wide: true}, print.Column{Name: "Fault"})
 	for _, r := range list {
 		sleeping, left := r.Count()
-		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.since(r), r.Object.Name, cmp.Or(r.Fault, r.Trouble()))
+		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.since(r), r.Object.Name, cmp.Or(faults[r.Object], r.Fault, r.Trouble()))
 	}
 	return o.out.Print(o.Out, t, "RestoreList", func() ([]print.Value, error) { return valuesOf(list), nil })
 }

@@ -109,7 +109,7 @@ func TestWhyATargetDoesNotWakeIsShown(t *testing.T) {
 	failed.Operation, failed.State, failed.Message, failed.NotBefore = hibernate.Wake, hibernate.Failed, "the ServiceAccount maint-runner does not exist", cmdtest.Before(-time.Minute)
 	world := []runtime.Object{cmdtest.Agent(), stored(t, ring, failed)}
 	list := cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "list", "--no-headers")
-	if want := "office apps workload Failed 1 0 4h0m ago the ServiceAccount maint-runner does not exist"; strings.Join(strings.Fields(list.Out), " ") != want {
+	if want := "office apps workload Failed 1 0 4h0m ago its plan is gone, and the agent tries again and again to wake what sleeps: the ServiceAccount maint-runner does not exist"; strings.Join(strings.Fields(list.Out), " ") != want {
 		t.Errorf("listed is %q, want %q", list.Out, want)
 	}
 	const shown = "RESOURCE              TARGET   STATE    BEFORE\nDeployment/shop/web   apps     asleep   {\"replicas\":3}\n"

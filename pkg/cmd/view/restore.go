@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -62,4 +63,24 @@ func (r Restore) Count() (sleeping, left int) {
 		}
 	}
 	return sleeping, left
+}
+
+// Orphans are the restore data whose HibernatePlan is none of some plans. A copy belongs to none.
+func Orphans(all []Restore, plans []*corev1.ConfigMap) []Restore {
+	return slices.DeleteFunc(slices.Clone(all), func(r Restore) bool {
+		return r.Copy || r.Of() == "" || slices.ContainsFunc(plans, func(p *corev1.ConfigMap) bool {
+			return p.Namespace == r.Object.Namespace && p.Name == r.Of()
+		})
+	})
+}
+
+// PlanGone says what becomes of restore data whose HibernatePlan is gone.
+func (r Restore) PlanGone() string {
+	switch trouble := r.Trouble(); {
+	case r.Fault != "":
+		return "its plan is gone, and nothing wakes by it: " + r.Fault
+	case trouble != "":
+		return "its plan is gone, and the agent tries again and again to wake what sleeps: " + trouble
+	}
+	return "its plan is gone, and the agent wakes what sleeps"
 }
