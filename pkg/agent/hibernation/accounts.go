@@ -72,6 +72,7 @@ func (c *Controller) readiness(ctx context.Context, k types.NamespacedName, know
 	w, now := client.Account{Namespace: k.Namespace, Name: known.spec.Account()}, c.Now()
 	missing, err := c.missingAccount(ctx, w)
 	if err == nil {
+		v.facts.Retry = v.facts.Retry || known.unready != "" && missing == "" // what failed for it goes on
 		known.unready = missing
 	}
 	v.unready = cmp.Or(known.unready, v.unready)

@@ -95,3 +95,46 @@ func TestAnAccountThatCannotBeAskedForChangesNothing(t *testing.T) {
 		w.closed()
 	})
 }
+
+// What a plan says of an account that was created follows what its targets do.
+func TestAnAccountThatIsCreatedShortlyBeforeTheNightIsNotMissed(t *testing.T) {
+	play(t, func(w *world) {
+		w.deployment("orders", "apps", 3)
+		w.api.Delete("serviceaccounts", shop, "maint-runner")
+		w.plan(oneToThree + apps)
+		w.begins()
+		w.until("00:59")
+		w.after(50 * time.Second)
+		w.api.Put(account())
+		w.after(20 * time.Second)
+		w.has("orders 0")
+		if got := w.phase(); got != "Hibernated: 1 of 1 targets sleep" {
+			t.Errorf("it says %q", got)
+		}
+		w.unready(false)
+	})
+}
+
+// One that is created in the night has what failed for it go on.
+func TestAnAccountThatIsCreatedInTheNightIsNotWaitedFor(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.api.Delete("serviceaccounts", shop, "maint-runner")
+		w.until("01:30")
+		w.is("Error: apps failed: ")
+		w.awake()
+		w.api.Put(account())
+		w.until("01:32")
+		w.sleeps()
+		if got := w.phase(); got != "Hibernated: 1 of 1 targets sleep" {
+			t.Errorf("it says %q", got)
+		}
+		w.api.Delete("serviceaccounts", shop, "maint-runner")
+		w.until("01:40")
+		w.is("Hibernated: 1 of 1 targets sleep; ")
+		w.api.Put(account())
+		w.after(40 * time.Second)
+		if got := w.phase(); got != "Hibernated: 1 of 1 targets sleep" {
+			t.Errorf("it says %q", got)
+		}
+	})
+}

@@ -71,6 +71,7 @@ type Controller struct {
 	watches  *watches
 	troubles troubles
 	missing  *missingAccounts
+	slow     slowPasses
 
 	mu     sync.Mutex
 	plans  map[types.NamespacedName]*planMemory
@@ -101,20 +102,19 @@ func (c *Controller) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { c.followClock(ctx) })
 	c.Queue.WorkInShares(ctx, workers, share, c.reconcile)
+	c.slow.group.Wait()
 	group.Wait()
 }
 
 // RecordSeen takes in restore data as the watch shows it.
 func (c *Controller) RecordSeen(o any) {
 	cm := o.(*corev1.ConfigMap)
+	defer c.enqueueHeld(cm)()
 	c.records.observe(cm)
 	c.count()
-	defer c.enqueueHeld(cm)()
 	c.enqueueOf(cm)
 }
 
-// RecordLost hears that restore data is gone.
-func (c *Controller) RecordLost(o any) {
 // enqueueHeld looks at the plan that restore data names as it is held: somebody may have taken its
 // label away.
 func (c *Controller) enqueueHeld(cm *corev1.ConfigMap) func() {
@@ -126,10 +126,12 @@ func (c *Controller) enqueueHeld(cm *corev1.ConfigMap) func() {
 	}
 }
 
+// RecordLost hears that restore data is gone.
+func (c *Controller) RecordLost(o any) {
 	cm := o.(*corev1.ConfigMap)
+	defer c.enqueueHeld(cm)()
 	c.records.lost(cm)
 	c.count()
-	defer c.enqueueHeld(cm)()
 	c.enqueueOf(cm)
 }
 

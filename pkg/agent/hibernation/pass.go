@@ -22,9 +22,10 @@ import (
 
 // How long a pass may take, and when a target is looked at again (guesses).
 const (
-	passTimeout = 30 * time.Second
-	workPause   = 2 * time.Second // while it falls asleep or wakes
-	sleepPause  = time.Minute     // while it sleeps: what is new sleeps, too
+	passTimeout  = 30 * time.Second
+	passPatience = 5 * time.Second // after which other targets go on
+	workPause    = 2 * time.Second // while it falls asleep or wakes
+	sleepPause   = time.Minute     // while it sleeps: what is new sleeps, too
 	// The same where watches say what has changed.
 	watchedWorkPause  = 15 * time.Second
 	watchedSleepPause = 15 * time.Minute
@@ -35,27 +36,38 @@ const (
 var errBeforeEffect = errors.New("nothing was touched, for it could not be written down before") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // passes goes on with all targets that are at work, beside each other, and says when to
-// look again.
+// look again. A target whose world does not answer is not waited for: the plan goes on, and is
+// looked at again when the target's pass is over.
 func (c *Controller) passes(ctx context.Context, k types.NamespacedName, acts []hibernate.Act) (time.Time, error) {
+	var over passResults
+	done := make(chan struct{})
 	var group sync.WaitGroup
-	var mu sync.Mutex
-	var again time.Time
-	var faults []error
 	for _, act := range acts {
 		s := c.records.find(k.Namespace, hibernate.Record{Plan: k.Name, Target: act.Target})
-		if s == nil || s.broken != nil {
+		if s == nil || s.broken != nil || !c.slow.begin(k, act.Target) {
 			continue
 		}
 		group.Go(func() {
 			at, err := c.pass(ctx, k, s)
-			mu.Lock()
-			defer mu.Unlock()
-			again = queue.Soonest(again, at)
-			faults = append(faults, err)
+			c.slow.end(k, act.Target)
+			if over.add(at, err) {
+				return
+			}
+			if err != nil && !errors.Is(err, queue.ErrConflict) {
+				c.Log.Warn("hibernation target", "plan", k.String(), "target", act.Target, "err", err)
+				at = c.Now().Add(workPause)
+			}
+			c.Queue.AddAfter(k, max(0, at.Sub(c.Now())))
 		})
 	}
-	group.Wait()
-	return again, errors.Join(faults...)
+	c.slow.group.Go(func() { group.Wait(); close(done) })
+	wait := time.NewTimer(passPatience)
+	defer wait.Stop()
+	select {
+	case <-done:
+	case <-wait.C:
+	}
+	return over.taken()
 }
 
 // pass is one bounded piece of a target's operation: look, write down, act.
@@ -186,6 +198,7 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 	if failure := c.noRoom(k, *r, l.step.Record); failure != "" {
 		return look{failure: failure}, nil
 	}
+	l.step = inTurn(sleeper, call, *r, l.step)
 	if !reflect.DeepEqual(l.step.Record, *r) {
 		l.written, err = c.records.write(ctx, k.Namespace, from, l.step.Record)
 		if tooMany := new(annotations.TooManyResources); errors.As(err, &tooMany) {
@@ -198,7 +211,6 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 	asked := *r
 	*r, l.failure = c.effects(ctx, sleeper, call, asked, l.step)
 	return l, nil
-	l.step = inTurn(sleeper, call, *r, l.step)
 }
 
 // follow is what follows for a target from how its resources are.
@@ -280,6 +292,7 @@ func (c *Controller) call(ctx context.Context, k types.NamespacedName, r *hibern
 	if err != nil || missing != "" {
 		return call, missing, err
 	}
+	c.missing.note(w, false, c.Now()) // what the plan says of it follows
 	clients, failure, err := c.clients(ctx, w, r, target)
 	if failure != "" || err != nil {
 		return call, failure, err

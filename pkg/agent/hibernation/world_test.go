@@ -369,6 +369,13 @@ func (b *beds) is(what string) error {
 	return nil
 }
 
+// hang has the world of a target not answer; an empty one ends that.
+func (b *beds) hang(target string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hangs = target
+}
+
 // goes has something refused; an empty reason has it go well again.
 func (b *beds) goes(what, why string) {
 	b.mu.Lock()
@@ -394,7 +401,12 @@ func (b *beds) Observe(ctx context.Context, call executors.SleepCall) ([]hiberna
 	defer b.hasLooked(call.Operation)
 	b.mu.Lock()
 	b.calls = append(b.calls, call)
+	hangs := b.hangs == call.Target
 	b.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if err := b.is("observe " + call.Target); err != nil {
 		return nil, err
 	}
@@ -433,6 +445,16 @@ func (b *beds) Shutdown(ctx context.Context, call executors.SleepCall, due []hib
 	return b.change(ctx, call, due, func(hibernate.Due) string { return "0" })
 }
 
+// Turn is executors.SleepTurns'.
+func (b *beds) Turn(_ executors.SleepCall, due []hibernate.Due) []hibernate.Due {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.turns && len(due) > 0 {
+		return due[:1]
+	}
+	return due
+}
+
 // Wake is executors.Sleeper's.
 func (b *beds) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	return b.change(ctx, call, due, func(d hibernate.Due) string { return string(d.Before) })
@@ -445,16 +467,6 @@ func (b *beds) change(ctx context.Context, call executors.SleepCall, due []hiber
 			b.world.Errorf("%s is touched before it is recorded", d.ID)
 		}
 		if err := cmp.Or(d.Seen.Unseen, b.is(string(call.Operation)+" "+d.ID)); err != nil {
-// Turn is executors.SleepTurns'.
-func (b *beds) Turn(_ executors.SleepCall, due []hibernate.Due) []hibernate.Due {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.turns && len(due) > 0 {
-		return due[:1]
-	}
-	return due
-}
-
 			out = append(out, executors.SleepResult{ID: d.ID, Err: err})
 			continue
 		}
