@@ -442,7 +442,12 @@ func (b *beds) Shutdown(ctx context.Context, call executors.SleepCall, due []hib
 		}
 		return out
 	}
-	return b.change(ctx, call, due, func(hibernate.Due) string { return "0" })
+	now := b.Turn(call, due)
+	out := b.change(ctx, call, now, func(hibernate.Due) string { return "0" })
+	for _, d := range due[len(now):] {
+		out = append(out, executors.SleepResult{ID: d.ID, Untouched: true})
+	}
+	return out
 }
 
 // Turn is executors.SleepTurns'.
