@@ -125,7 +125,7 @@ func TestWhereverAnAgentDiesHoursAreCountedOnce(t *testing.T) {
 						w.api.DieAt(at, arrives)
 						w.until("03:05")
 						w.agent.stop()
-						w.api.Revive()
+						w.api.Reconnect()
 						asleep := 2 * 2.0 // until three
 						for minute := 185; minute < end*60+30; minute += 10 {
 							clock := fmt.Sprintf("%02d:%02d", minute/60, minute%60)
