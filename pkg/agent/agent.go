@@ -67,8 +67,8 @@ type Options struct {
 // LeaderElection is how one of the replicas is chosen to act. Timing that is zero is the default:
 // leaseDuration and what follows.
 type LeaderElection struct {
-	LeaderElect bool
-	Identity    string // of this process, unique among its replicas
+	LeaderElect                               bool
+	Identity                                  string // of this process, unique among its replicas
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
