@@ -50,6 +50,21 @@ func TestTheClusterAnswersAsAnAPIServerDoes(t *testing.T) {
 			_, err := conn.Kube.CoreV1().ConfigMaps("shop").Patch(ctx, "one", types.MergePatchType, []byte(`{"metadata":{"uid":"another"}}`), metav1.PatchOptions{})
 			return err
 		}, apierrors.IsConflict},
+		"it is immutable": {func(w *Cluster, conn *client.Connection) error {
+			immutable := true
+			w.Rewrite("shop", "one", func(cm *corev1.ConfigMap) { cm.Immutable = &immutable })
+			have, err := conn.Kube.CoreV1().ConfigMaps("shop").Get(ctx, "one", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			have.Labels = nil
+			if have, err = conn.Kube.CoreV1().ConfigMaps("shop").Update(ctx, have, metav1.UpdateOptions{}); err != nil {
+				return err
+			}
+			have.Data = map[string]string{"a": "2"}
+			_, err = conn.Kube.CoreV1().ConfigMaps("shop").Update(ctx, have, metav1.UpdateOptions{})
+			return err
+		}, apierrors.IsInvalid},
 		"it is refused": {func(w *Cluster, conn *client.Connection) error {
 			w.Refuse(When{Verb: "delete", Resource: "configmaps"}, 1, 422, "no")
 			return conn.Kube.CoreV1().ConfigMaps("shop").Delete(ctx, "one", metav1.DeleteOptions{})

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -379,6 +380,9 @@ func (c *Cluster) update(r Request, edit func(*unstructured.Unstructured) (*unst
 	c.typed(r, u)
 	if invalid := r.invalid(u); invalid != nil {
 		return nil, invalid
+	}
+	if immutable, _, _ := unstructured.NestedBool(was.Object, "immutable"); immutable && !reflect.DeepEqual(was.Object["data"], u.Object["data"]) {
+		return nil, apierrors.NewInvalid(u.GroupVersionKind().GroupKind(), u.GetName(), field.ErrorList{field.Forbidden(field.NewPath("data"), "field is immutable when `immutable` is set")})
 	}
 	u.SetDeletionTimestamp(was.GetDeletionTimestamp())
 	c.born(u, was)

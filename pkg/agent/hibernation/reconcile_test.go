@@ -186,6 +186,55 @@ func TestDeletedRestoreDataIsWrittenAnewAndSaid(t *testing.T) {
 	})
 }
 
+// Nothing more can be written into restore data that somebody makes immutable: neither that it
+// wakes, nor that it is awake.
+func TestRestoreDataThatSomebodyMakesImmutableIsWrittenAnew(t *testing.T) {
+	immutable := func(w *world) {
+		for _, name := range w.api.Names("configmaps") {
+			if name = strings.TrimPrefix(name, shop+"/"); strings.HasPrefix(name, annotations.RestoreName("nights", "apps")) {
+				w.api.Edit("configmaps", shop, name, func(u *unstructured.Unstructured) { u.Object["immutable"] = true })
+			}
+		}
+	}
+	t.Run("it is said, and wakes", func(t *testing.T) {
+		night(t, oneToThree+apps, func(w *world) {
+			w.until("01:30")
+			immutable(w)
+			w.after(time.Second)
+			if cm := w.api.ConfigMap(shop, annotations.RestoreName("nights", "apps")); cm == nil || cm.Immutable != nil || w.record("apps").Sleeping() != 2 {
+				t.Fatalf("the restore data is %v", cm)
+			}
+			w.wantEvent("Warning RestoreDataImmutable nights: Somebody made ConfigMap " + annotations.RestoreName("nights", "apps") + " immutable")
+			w.until("03:01")
+			w.awake()
+			w.closed()
+		})
+	})
+	t.Run("the plan is deleted", func(t *testing.T) {
+		night(t, oneToThree+apps, func(w *world) {
+			w.until("01:30")
+			w.agent.stop()
+			immutable(w)
+			w.api.Delete("configmaps", shop, "nights")
+			w.begins()
+			w.until("01:40")
+			w.awake()
+			w.closed()
+		})
+	})
+	t.Run("an agent dies over it, and so is its copy", func(t *testing.T) {
+		crashes(t, "01:30", func(w *world) {
+			immutable(w)
+			w.after(time.Minute)
+		}, func(w *world) {
+			immutable(w)
+			w.until("03:20")
+			w.has("data 1, orders 3, web 2")
+			w.closed()
+		})
+	})
+}
+
 func TestRestoreDataThatIsGoneIsSaidLoudly(t *testing.T) {
 	for name, c := range map[string]struct{ at, then string }{"while it sleeps": {"01:30", "02:30"}, "when it is to wake": {"02:59", "03:30"}} {
 		t.Run(name, func(t *testing.T) {

@@ -54,6 +54,9 @@ type stored struct {
 	over   bool                 // its sleep is in the ledger as ended, and all of it is awake
 }
 
+// immutable says whether somebody saw to it that nothing can be written into it any more.
+func (s *stored) immutable() bool { return s.object.Immutable != nil && *s.object.Immutable }
+
 func newRecords(kube kube.Interface, signed *keys.Store) *records {
 	return &records{kube: kube, keys: signed, byKey: map[types.NamespacedName]*stored{}, closed: map[types.NamespacedName]uint64{}, types: map[string]int{}, begins: map[types.NamespacedName]int{}, last: map[types.NamespacedName]lastSleep{}, most: mostRestore, specs: store.NewParsed[hibernate.Spec](maxParsed, maxParsedWeight).KeepHeavy()}
 }
@@ -279,6 +282,12 @@ func (r *records) copy(ctx context.Context, s *stored) error {
 	have := r.get(k)
 	if have != nil && have.broken == nil && reflect.DeepEqual(have.record, s.record) {
 		return nil
+	}
+	if have != nil && have.broken == nil && have.immutable() {
+		if err := r.close(ctx, have); err != nil {
+			return err
+		}
+		have = nil
 	}
 	_, err := r.writeAs(ctx, k, have, s.record)
 	return err

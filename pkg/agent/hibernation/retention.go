@@ -40,13 +40,13 @@ func whyBroken(k types.NamespacedName, s *stored) string {
 	return s.broken.Error()
 }
 
-// renew writes restore data anew that somebody deletes while it is needed. Its finalizer
-// keeps it until it is copied; the copy goes once what was deleted is there again. It is
-// made whole again wherever an earlier agent died.
+// renew writes restore data anew that somebody deletes while it is needed, or makes immutable:
+// neither could be written on. Its finalizer keeps it until it is copied; the copy goes once
+// what was deleted is there again. It is made whole again wherever an earlier agent died.
 func (c *Controller) renew(ctx context.Context, k types.NamespacedName, plan *corev1.ConfigMap) error {
 	for _, s := range c.records.of(k) {
 		served := s.record.Operation == hibernate.Wake && s.record.State == hibernate.Awake
-		if s.broken != nil || s.object.DeletionTimestamp == nil || served {
+		if s.broken != nil || s.object.DeletionTimestamp == nil && !s.immutable() || served {
 			continue
 		}
 		if err := c.records.copy(ctx, s); err != nil {
@@ -55,7 +55,11 @@ func (c *Controller) renew(ctx context.Context, k types.NamespacedName, plan *co
 		if err := c.records.close(ctx, s); err != nil {
 			return err
 		}
-		if plan != nil {
+		switch {
+		case plan == nil:
+		case s.object.DeletionTimestamp == nil:
+			c.Events.Eventf(plan, corev1.EventTypeWarning, "RestoreDataImmutable", "Somebody made ConfigMap %s immutable, the restore data of target %s: it is deleted and written anew", s.object.Name, s.record.Target)
+		default:
 			c.Events.Eventf(plan, corev1.EventTypeWarning, "RestoreDataDeleted", "Somebody deleted ConfigMap %s, the restore data of target %s, while it is needed: it is written anew", s.object.Name, s.record.Target)
 		}
 	}
@@ -69,7 +73,7 @@ func (c *Controller) renew(ctx context.Context, k types.NamespacedName, plan *co
 				return err
 			}
 		}
-		if have == nil || have.broken == nil && have.object.DeletionTimestamp == nil {
+		if have == nil || have.broken == nil && have.object.DeletionTimestamp == nil && !have.immutable() {
 			if err := c.records.close(ctx, s); err != nil {
 				return err
 			}
