@@ -89,7 +89,7 @@ func (c *Controller) pass(ctx context.Context, k types.NamespacedName, from *sto
 	}
 	r = r.Passed(step.Done, failure, r.Snapshot.Spec.Retries(), now)
 	if !reflect.DeepEqual(written, r) { // the time for a pass is not that for what came of it
-		if _, err := c.records.write(ctx, k.Namespace, cmp.Or(seen.written, from), r); err != nil {
+		if _, err := c.write(ctx, k, cmp.Or(seen.written, from), r); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -200,7 +200,7 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 	}
 	l.step = inTurn(sleeper, call, *r, l.step)
 	if !reflect.DeepEqual(l.step.Record, *r) {
-		l.written, err = c.records.write(ctx, k.Namespace, from, l.step.Record)
+		l.written, err = c.write(ctx, k, from, l.step.Record)
 		if tooMany := new(annotations.TooManyResources); errors.As(err, &tooMany) {
 			return look{failure: err.Error()}, nil
 		}

@@ -123,7 +123,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	}
 	c.troubles.note(k, v.facts.Trouble(v.want, d))
 	if err := c.apply(ctx, k, stored, d); err != nil {
-		return c.soon(err)
+		return c.soon(c.sayUnwritten(ctx, k, cm, known, v, d, err))
 	}
 	untold := c.publish(ctx, k, cm, known, v, d)
 	if untold != nil || v.newer != "" {
@@ -466,7 +466,7 @@ func (c *Controller) surely(ctx context.Context, cm *corev1.ConfigMap, v view, d
 // apply writes what was decided on, before anything of it is done.
 func (c *Controller) apply(ctx context.Context, k types.NamespacedName, stored []*stored, d hibernate.Decision) error {
 	for _, r := range d.Write {
-		if _, err := c.records.write(ctx, k.Namespace, among(stored, annotations.RestoreName(r.Plan, r.Target)), r); err != nil {
+		if _, err := c.write(ctx, k, among(stored, annotations.RestoreName(r.Plan, r.Target)), r); err != nil {
 			return err
 		}
 	}

@@ -332,6 +332,23 @@ func (r *records) writeAs(ctx context.Context, k types.NamespacedName, from *sto
 	return written, nil
 }
 
+// hold keeps a record in memory that could not be written on top of the restore data that it was
+// made from, as long as that is what stands there.
+func (r *records) hold(ctx context.Context, from *stored, record hibernate.Record) (*stored, error) {
+	k := keyOf(from.object)
+	live, err := r.kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read restore data %s: %w", k, err)
+	}
+	if live.UID != from.object.UID || live.ResourceVersion != from.object.ResourceVersion {
+		r.observe(live)
+		return nil, queue.ErrConflict
+	}
+	held := (&stored{object: from.object, record: record}).digested()
+	r.put(held)
+	return held, nil
+}
+
 // reread takes in what somebody else wrote.
 func (r *records) reread(ctx context.Context, k types.NamespacedName, have *stored) error {
 	cm, err := r.kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})

@@ -1,16 +1,60 @@
 package hibernation
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
+
+// notTaken says whether the API server does not take an object of the agent's, for a quota, a
+// policy, a webhook that nobody answers, or as it is. An API server that has just started
+// refuses everybody; that is none of these.
+func notTaken(err error) bool {
+	return executors.RefusalOf(err, "") == executors.RefusedByAdmission || client.IsRejectedForGood(err) ||
+		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
+}
+
+// sayUnwritten has a plan say that its restore data is not taken, so that nothing of it falls
+// asleep.
+func (c *Controller) sayUnwritten(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision, err error) error {
+	if !notTaken(err) {
+		return err
+	}
+	d.Phase, d.Closed = hibernate.InError, nil
+	d.Message = "its restore data cannot be written: " + err.Error()
+	return errors.Join(err, c.publish(ctx, k, cm, known, v, d))
+}
+
+// write stores a record. On waking, one that the API server does not take is held in memory
+// instead: nothing stays asleep for it. An agent that dies meanwhile leaves what is awake by
+// then as it is, since somebody else seems to have woken it.
+func (c *Controller) write(ctx context.Context, k types.NamespacedName, from *stored, r hibernate.Record) (*stored, error) {
+	written, err := c.records.write(ctx, k.Namespace, from, r)
+	if r.Operation != hibernate.Wake || from == nil || !notTaken(err) {
+		return written, err
+	}
+	held, stale := c.records.hold(ctx, from, r)
+	if stale != nil {
+		return nil, errors.Join(err, stale)
+	}
+	c.Log.Warn("wakes what its restore data names, though that cannot be written", "plan", k.String(), "target", r.Target, "error", err.Error())
+	if cm := c.Documents.Any(k); cm != nil {
+		c.Events.Eventf(cm, corev1.EventTypeWarning, "RestoreDataRefused", "Target %s wakes, though its restore data cannot be written: %s", r.Target, document.Cut(err.Error(), document.MaxMessage))
+	}
+	return held, nil
+}
 
 // said is what went wrong with a target, for its plan. An API server that forbids something
 // says which right is missing, and to whom; what gives it is said here.

@@ -8,7 +8,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
@@ -62,4 +66,92 @@ func TestWhatIsSaidOfAFault(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A quota, a policy or a webhook may not take restore data: nothing falls asleep then, and the
+// plan says why.
+func TestRestoreDataThatIsNotTakenIsSaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		code int
+		says string
+		want bool
+	}{
+		"a quota":                     {403, `configmaps "maint-restore" is forbidden: exceeded quota: q, requested: count/configmaps=1`, true},
+		"a policy":                    {422, "ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no", true},
+		"a webhook":                   {400, `admission webhook "w" denied the request: no`, true},
+		"a webhook that is not there": {500, `failed calling webhook "w": no endpoints available`, true},
+		"an API server that starts":   {403, `configmaps is forbidden: User "agent" cannot create resource "configmaps"`, false},
+		"one that is ill":             {500, "etcdserver: no leader", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				mend := w.api.Refuse(agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.Always, c.code, c.says)
+				w.until("01:05")
+				w.awake()
+				if got := w.phase(); strings.HasPrefix(got, "Error: its restore data cannot be written: ") != c.want || strings.Contains(got, c.says) != c.want {
+					t.Errorf("the plan says %q", got)
+				}
+				mend()
+				w.until("02:00")
+				w.sleeps()
+				w.is("Hibernated: ")
+				w.until("03:01")
+				w.awake()
+				w.closed()
+			})
+		})
+	}
+}
+
+// What sleeps wakes though nothing can be written of it, whether or not an agent dies meanwhile:
+// the webhook that refuses may be what sleeps.
+func TestWhatSleepsWakesThoughItsRestoreDataIsNotTaken(t *testing.T) {
+	for name, c := range map[string]struct {
+		code int
+		says string
+		dies bool
+	}{
+		"a policy":                    {422, "ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no", false},
+		"a webhook that is not there": {500, `failed calling webhook "w": no endpoints available`, false},
+		"and the agent dies":          {500, `failed calling webhook "w": no endpoints available`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+appsAndDB, func(w *world) {
+				w.deployment("data", "db", 1)
+				w.until("02:00")
+				w.has("data 0, orders 0, web 0")
+				mend := w.api.Refuse(agenttest.When{Verb: "update", Resource: "configmaps"}, agenttest.Always, c.code, c.says)
+				also := w.api.Refuse(agenttest.When{Verb: "patch", Resource: "configmaps"}, agenttest.Always, c.code, c.says)
+				w.until("03:05")
+				w.has("data 1, orders 3, web 2")
+				w.wantEvent("Warning RestoreDataRefused nights: Target apps wakes, though its restore data cannot be written: ")
+				if c.dies {
+					w.begins()
+					w.until("03:10")
+				}
+				w.scale("web", 5)
+				mend()
+				also()
+				w.until("04:30")
+				w.has("data 1, orders 3, web 5")
+				w.is("Active: ")
+				w.closed()
+			})
+		})
+	}
+}
+
+// Restore data that somebody wrote meanwhile is taken in first.
+func TestARecordIsHeldOnlyOnTopOfWhatStands(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("02:00")
+		name := annotations.RestoreName("nights", "apps")
+		from := w.agent.records.get(types.NamespacedName{Namespace: shop, Name: name})
+		w.agent.stop()
+		w.api.Annotate(shop, name, "who", "somebody")
+		if _, err := w.agent.records.hold(w.Context(), from, from.record); !errors.Is(err, queue.ErrConflict) {
+			t.Errorf("it answers %v", err)
+		}
+		w.begins()
+	})
 }
