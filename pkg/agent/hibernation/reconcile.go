@@ -78,9 +78,10 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if c.Documents.Terminating(k.Namespace) {
 		return time.Time{}, c.rescue(ctx, k, append(stored, copies...))
 	}
+	var notRenewed error
 	if !c.DryRun {
-		if err := c.renew(ctx, k, cm); err != nil {
-			return c.soon(err)
+		if notRenewed = c.renew(ctx, k, cm); notRenewed != nil && (errors.Is(notRenewed, queue.ErrConflict) || c.records.onlyCopied(k)) {
+			return c.soon(notRenewed)
 		}
 		stored = c.records.of(k)
 	}
@@ -132,8 +133,8 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if err = errors.Join(err, c.record(ctx, k, cm, known, v, d)); err != nil {
 		d.Closed = nil // how long it slept is recorded there alone
 	}
-	again, failed := c.finish(ctx, k, stored, d) // what sleeps wakes, whatever could not be said
-	err = errors.Join(failed, untold, err)
+	again, failed := c.finish(ctx, k, stored, d) // what sleeps wakes, whatever could not be said, or written anew
+	err = errors.Join(failed, untold, err, notRenewed)
 	if errors.Is(err, queue.ErrConflict) {
 		again, err = c.Now().Add(100*time.Millisecond), nil
 	}

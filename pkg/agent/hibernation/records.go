@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -176,6 +177,11 @@ func (r *records) of(plan types.NamespacedName) []*stored { return r.named(plan,
 // copies are those of restore data that somebody deletes.
 func (r *records) copies(plan types.NamespacedName) []*stored { return r.named(plan, true) }
 
+// onlyCopied says whether there is a copy of restore data that is not written anew yet.
+func (r *records) onlyCopied(plan types.NamespacedName) bool {
+	return slices.ContainsFunc(r.copies(plan), func(s *stored) bool { return s.broken == nil && r.find(plan.Namespace, s.record) == nil })
+}
+
 func (r *records) named(plan types.NamespacedName, copies bool) []*stored {
 	r.mu.Lock()
 	var out []*stored
@@ -293,11 +299,19 @@ func (r *records) copy(ctx context.Context, s *stored) error {
 	return err
 }
 
+// errTaken is an object of the name of restore data that does not count.
+var errTaken = errors.New("is not written over") //nolint:gochecknoglobals // a sentinel for errors.Is
+
 // writeAs writes nothing over what does not count: that may be all that is known of what
-// sleeps.
+// sleeps. No watch shows whether an object that is none of restore data is still there.
 func (r *records) writeAs(ctx context.Context, k types.NamespacedName, from *stored, record hibernate.Record) (*stored, error) {
 	if have := r.get(k); have != nil && have.broken != nil {
-		return nil, fmt.Errorf("restore data %s is not written over: %w", k, have.broken)
+		if err := r.reread(ctx, k, have); !errors.Is(err, queue.ErrConflict) {
+			return nil, err
+		}
+		if have = r.get(k); have != nil && have.broken != nil {
+			return nil, fmt.Errorf("restore data %s %w: %w", k, errTaken, have.broken)
+		}
 	}
 	maps := r.kube.CoreV1().ConfigMaps(k.Namespace)
 	var object *corev1.ConfigMap

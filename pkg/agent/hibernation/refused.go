@@ -26,10 +26,10 @@ func notTaken(err error) bool {
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
-// sayUnwritten has a plan say that its restore data is not taken, so that nothing of it falls
+// sayUnwritten has a plan say that its restore data cannot be written, so that nothing of it falls
 // asleep.
 func (c *Controller) sayUnwritten(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision, err error) error {
-	if !notTaken(err) {
+	if !notTaken(err) && !errors.Is(err, errTaken) {
 		return err
 	}
 	d.Phase, d.Closed = hibernate.InError, nil

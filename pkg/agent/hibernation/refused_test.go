@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -153,5 +156,82 @@ func TestARecordIsHeldOnlyOnTopOfWhatStands(t *testing.T) {
 			t.Errorf("it answers %v", err)
 		}
 		w.begins()
+	})
+}
+
+// Somebody else's object may have the name of restore data: it is not written over, and that is
+// said, as long as it is there.
+func TestAnObjectOfTheNameOfRestoreDataIsSaid(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		name := annotations.RestoreName("nights", "apps")
+		w.api.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name}})
+		w.until("01:30")
+		w.awake()
+		w.is("Error: its restore data cannot be written: restore data shop/" + name + " is not written over: ")
+		w.api.Delete("configmaps", shop, name)
+		w.until("02:30")
+		w.sleeps()
+		w.is("Hibernated: ")
+		w.until("03:01")
+		w.awake()
+		w.closed()
+	})
+}
+
+// What sleeps wakes though restore data that somebody deletes cannot be written anew.
+func TestWhatSleepsWakesThoughItsRestoreDataCannotBeRenewed(t *testing.T) {
+	for name, c := range map[string]struct {
+		hinder func(w *world) (mend func())
+	}{
+		"a quota": {func(w *world) func() {
+			return w.api.Refuse(agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.Always, 403, `configmaps "maint-restore" is forbidden: exceeded quota: q, requested: count/configmaps=1`)
+		}},
+		"an object of the name of its copy": {func(w *world) func() {
+			w.api.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: annotations.RestoreCopyName("nights", "apps")}})
+			return func() { w.api.Delete("configmaps", shop, annotations.RestoreCopyName("nights", "apps")) }
+		}},
+	} {
+		for _, immutable := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, immutable %v", name, immutable), func(t *testing.T) {
+				night(t, oneToThree+apps, func(w *world) {
+					w.until("02:00")
+					mend := c.hinder(w)
+					restore := annotations.RestoreName("nights", "apps")
+					if immutable {
+						w.api.Edit("configmaps", shop, restore, func(u *unstructured.Unstructured) { u.Object["immutable"] = true })
+					} else {
+						w.api.Delete("configmaps", shop, restore)
+					}
+					w.until("03:30")
+					w.awake()
+					mend()
+					w.until("05:00")
+					w.awake()
+					w.is("Active: ")
+					w.closed()
+				})
+			})
+		}
+	}
+}
+
+// Restore data of which there is only the copy is not told as gone.
+func TestRestoreDataThatIsCopiedIsNotGone(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("02:00")
+		var mend func()
+		w.api.Before(agenttest.When{Verb: "delete", Resource: "configmaps"}, func() {
+			mend = w.api.Refuse(agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.Always, 403, `configmaps "maint-restore" is forbidden: exceeded quota: q`)
+		})
+		w.api.Edit("configmaps", shop, annotations.RestoreName("nights", "apps"), func(u *unstructured.Unstructured) { u.Object["immutable"] = true })
+		w.until("02:30")
+		if w.api.ConfigMap(shop, annotations.RestoreCopyName("nights", "apps")) == nil || w.record("apps") != nil {
+			t.Fatal("it is not in its copy alone")
+		}
+		w.is("Hibernated: ")
+		mend()
+		w.until("04:00")
+		w.awake()
+		w.closed()
 	})
 }
