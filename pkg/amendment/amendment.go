@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -98,6 +99,8 @@ func otherShape(path string, was, is any) string {
 			return at + "must be a number"
 		case n < 0:
 			return at + "must not be negative"
+		case n > math.MaxInt32 && n > was: // no API takes more replicas or instances
+			return fmt.Sprintf("%smust not be above %d", at, math.MaxInt32)
 		case was == float64(int64(was)) && n != float64(int64(n)):
 			return at + "must be a whole number"
 		}

@@ -34,6 +34,8 @@ func TestWhatMayBeAmended(t *testing.T) {
 		"one less":            {func(l []Value) []Value { return l[1:] }, "", "has 4 resources and had 5: none may be added or removed"},
 		"another id":          {func(l []Value) []Value { l[0].ID = "x"; return l }, "", "[0]: id is \"x\" and was \"Deployment/dev/web\": only before may be changed"},
 		"below nothing":       {func(l []Value) []Value { l[0].Before = json.RawMessage(`{"replicas":-1}`); return l }, "", "[0]: before of Deployment/dev/web .replicas must not be negative"},
+		"more than fits":      {func(l []Value) []Value { l[0].Before = json.RawMessage(`{"replicas":2147483648}`); return l }, "", "[0]: before of Deployment/dev/web .replicas must not be above 2147483647"},
+		"as much as fits":     {func(l []Value) []Value { l[0].Before = json.RawMessage(`{"replicas":2147483647}`); return l }, "Deployment/dev/web", ""},
 		"a part of a pod":     {func(l []Value) []Value { l[0].Before = json.RawMessage(`{"replicas":1.5}`); return l }, "", "[0]: before of Deployment/dev/web .replicas must be a whole number"},
 		"a word":              {func(l []Value) []Value { l[0].Before = json.RawMessage(`{"replicas":"3"}`); return l }, "", "[0]: before of Deployment/dev/web .replicas must be a number"},
 		"another type":        {func(l []Value) []Value { l[1].Before = json.RawMessage(`{"suspend":1}`); return l }, "", "[1]: before of CronJob/dev/tick .suspend must be of the type that it was: false"},
