@@ -328,11 +328,7 @@ func TestDoctorOfWhatSleeps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cm.Annotations == nil {
-			cm.Annotations = map[string]string{}
-		}
-		cm.Annotations[annotations.StatusSignature] = "x"
-		return cm
+		return cmdtest.Signed(cm)
 	}
 	const seenWell = "ok       the agent finds the plan valid and ready\nok       ServiceAccount shop/maint-runner is there\nok       the targets need no rights in this cluster\n"
 	office := func(notes ...string) *corev1.ConfigMap {

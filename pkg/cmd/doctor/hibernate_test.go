@@ -46,11 +46,13 @@ func recorded(t *testing.T, edits ...func(*corev1.ConfigMap, *hibernate.Record))
 	if err != nil {
 		t.Fatal(err)
 	}
-	made.Annotations = cm.Annotations
 	if cm.Data != nil {
 		made.Data = cm.Data
 	}
-	return made
+	if cm.Annotations == nil {
+		return made
+	}
+	return cmdtest.Signed(made)
 }
 
 func aws(auth string) *corev1.ConfigMap {

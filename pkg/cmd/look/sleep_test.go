@@ -118,10 +118,10 @@ func hibernated(t *testing.T, name string, notes ...string) []runtime.Object {
 		annotations.StatusPhase, "Hibernated", annotations.StatusMessage, "1 of 1 targets sleep", annotations.StatusAsleep, "2026-11-20T23:30:00Z",
 		annotations.StatusWakes, "2026-11-21T11:00:00Z", annotations.StatusTargets, sleepTargets(sleeping("apps", hibernate.Asleep, 0, "")),
 	), cmdtest.Noting(notes...))
-	return objects(cm, restoreData(t, name, "status.maint.dev/signature", "x"))
+	return objects(cm, cmdtest.Signed(restoreData(t, name)))
 }
 
-func restoreData(t *testing.T, plan string, notes ...string) *corev1.ConfigMap {
+func restoreData(t *testing.T, plan string) *corev1.ConfigMap {
 	t.Helper()
 	r, err := annotations.RestoreObject("shop", cmdtest.Slept(plan, "apps",
 		hibernate.Resource{ID: "Deployment/shop/web", Before: json.RawMessage(`{"replicas":3}`)},
@@ -130,8 +130,6 @@ func restoreData(t *testing.T, plan string, notes ...string) *corev1.ConfigMap {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Annotations = map[string]string{}
-	cmdtest.Noting(notes...)(r)
 	return r
 }
 

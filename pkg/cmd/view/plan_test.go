@@ -261,12 +261,14 @@ func TestWhichRestoreDataCounts(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		signed   bool
-		data     string // instead of the record
+		more     bool   // beside the record
+		data     string // instead of it
 		fault    string
 		readable bool
 	}{
 		{name: "signed", signed: true, readable: true},
 		{name: "without a signature", fault: "it carries no signature of the agent's", readable: true},
+		{name: "changed since", signed: true, more: true, fault: "it was changed after the agent had signed it", readable: true},
 		{name: "not to be read", signed: true, data: "{", fault: "it is not ours: restore.json of ConfigMap maint-restore-office-s4tzgy6zwu: unexpected end of JSON input"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -275,10 +277,10 @@ func TestWhichRestoreDataCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.signed {
-				if cm.Annotations == nil {
-					cm.Annotations = map[string]string{}
-				}
-				cm.Annotations[annotations.StatusSignature] = "x"
+				cm = cmdtest.Signed(cm)
+			}
+			if c.more {
+				cm.Data["more"] = "x"
 			}
 			if c.data != "" {
 				for key := range cm.Data {

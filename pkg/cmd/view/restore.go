@@ -33,10 +33,12 @@ func NewRestore(cm *corev1.ConfigMap) Restore {
 		return Restore{Object: cm, Fault: "it " + err.Error()}
 	case err != nil:
 		return Restore{Object: cm, Fault: err.Error()}
-	case annotations.Unsigned(cm):
-		return Restore{Object: cm, Record: record, Fault: "it carries no signature of the agent's"}
 	}
-	return Restore{Object: cm, Record: record}
+	r := Restore{Object: cm, Record: record}
+	if refused := new(annotations.SignatureError); errors.As(annotations.CheckForm(cm), &refused) {
+		r.Fault = refused.Why
+	}
+	return r
 }
 
 // Of is the plan of which it speaks.
