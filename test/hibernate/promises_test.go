@@ -167,3 +167,22 @@ func TestRestoreDataIsEditedByTheBuiltPlugin(t *testing.T) {
 	l.phaseOf("nights", hibernate.Active, "")
 	l.eventually("it wakes to what was edited", func() (bool, string) { return l.replicas("orders") == 2, fmt.Sprint(l.replicas("orders")) })
 }
+
+// Restore data that somebody makes immutable cannot be written on: it is written anew, and what
+// sleeps by it wakes.
+func TestWhatSleepsByImmutableRestoreDataWakes(t *testing.T) {
+	l := newLab(t)
+	l.runner(sleepRights()...)
+	l.deployment("web", 2)
+	l.sleeper("nights", workloads())
+	l.annotate("nights", map[string]string{annotations.HoldState: "asleep"})
+	l.phaseOf("nights", hibernate.Hibernated, "")
+	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Patch(l.ctx, annotations.RestoreName("nights", "apps"), types.MergePatchType, []byte(`{"immutable":true}`), metav1.PatchOptions{})
+	l.must(err)
+	l.annotate("nights", map[string]string{annotations.HoldState: "awake"})
+	l.phaseOf("nights", hibernate.Active, "")
+	if n := l.replicas("web"); n != 2 {
+		t.Errorf("web has %d replicas", n)
+	}
+	l.eventually("its restore data is gone", func() (bool, string) { return l.restoreData("nights", "apps") == nil, "" })
+}
