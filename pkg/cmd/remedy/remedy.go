@@ -122,6 +122,9 @@ func (c Commands) ResumeCluster() string { return c.plain("resume --all -A") }
 // PauseCluster keeps anything from beginning anywhere.
 func (c Commands) PauseCluster() string { return c.plain("pause --all -A") }
 
+// RestoreShow shows how what sleeps by a plan was before.
+func (c Commands) RestoreShow(plan string) string { return c.line("restore show %s", plan) }
+
 // Retry runs once more what a run failed at.
 func (c Commands) Retry(run string) string { return c.line("retry %s", run) }
 

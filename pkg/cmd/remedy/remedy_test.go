@@ -42,6 +42,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"ReleaseHold":    "'kubectl maint wake x --release'",
 		"Resume":         "'kubectl maint resume x'",
 		"ResumeAll":      "'kubectl maint resume --all'",
+		"RestoreShow":    "'kubectl maint restore show x'",
 		"Retry":          "'kubectl maint retry x'",
 		"RollbackTo":     "'kubectl maint rollback x --to RUN'",
 		"Schedule":       "'kubectl maint schedule'",

@@ -108,6 +108,22 @@ func (o *uninstallOptions) nothingAsleep(ctx context.Context, k *factory.Cluster
 			return exit.Errorf(exit.CodeNotNow, "what HibernatePlan %s/%s names sleeps (%s), and nobody would wake it: wake it with %s, and uninstall once it is awake", cm.Namespace, cm.Name, phase, o.Suggest().In(cm.Namespace).WakeFor(cm.Name))
 		}
 	}
+	return o.nothingRecorded(ctx, k)
+}
+
+// nothingRecorded refuses while restore data names what sleeps: its plan may be gone, or say that
+// it could not be woken.
+func (o *uninstallOptions) nothingRecorded(ctx context.Context, k *factory.Cluster) error {
+	list, err := k.Restores(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if n, _ := r.Count(); n > 0 && !r.Copy {
+			sleeps := view.Counted(n, "resource") + " of target " + r.Record.Target + " of HibernatePlan " + r.Object.Namespace + "/" + r.Of()
+			return exit.Errorf(exit.CodeNotNow, "%s may sleep, and nobody would wake it: %s shows what it was", sleeps, o.Suggest().In(r.Object.Namespace).RestoreShow(r.Of()))
+		}
+	}
 	return nil
 }
 

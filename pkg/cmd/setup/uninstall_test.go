@@ -3,13 +3,17 @@ package setup_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
@@ -50,6 +54,38 @@ func TestUninstallRefusesWhileAnythingSleeps(t *testing.T) {
 	asleep := cmdtest.Sleeper("office", "{schedule: {timezone: UTC, offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: a, type: noop}]}", cmdtest.Noting(annotations.StatusPhase, "Hibernated", annotations.StatusAsleep, "2026-11-20T20:00:00Z"))
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), asleep)
 	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: what HibernatePlan shop/office names sleeps (Hibernated), and nobody would wake it: wake it with 'kubectl maint -n shop wake office --for 24h', and uninstall once it is awake\n"})
+}
+
+// Restore data says what sleeps also where its plan is gone, or says that it could not be woken.
+func TestUninstallRefusesWhileRestoreDataNamesWhatSleeps(t *testing.T) {
+	restore := func(edit func(r *hibernate.Resource)) *corev1.ConfigMap {
+		res := hibernate.Resource{ID: "deployments.apps/shop/web", UID: "u", Before: []byte(`{"replicas":3}`), CapturedAt: *cmdtest.Before(time.Hour), AsleepAt: cmdtest.Before(time.Hour)}
+		edit(&res)
+		cm, err := annotations.RestoreObject("shop", cmdtest.Slept("office", "apps", res))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmdtest.Signed(cm)
+	}
+	failed := cmdtest.Sleeper("office", "{schedule: {timezone: UTC, offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: apps, type: noop}]}", cmdtest.Noting(annotations.StatusPhase, "Error"))
+	for name, c := range map[string]struct {
+		plan    []runtime.Object
+		edit    func(r *hibernate.Resource)
+		refused bool
+	}{
+		"the plan is gone":   {nil, func(*hibernate.Resource) {}, true},
+		"it is in error":     {[]runtime.Object{failed}, func(*hibernate.Resource) {}, true},
+		"all of it is awake": {nil, func(r *hibernate.Resource) { r.RestoredAt = cmdtest.Before(time.Minute) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, append(c.plan, cmdtest.Agent(), cmdtest.Node("a"), restore(c.edit))...)
+			got := o.Maint("uninstall", "--yes")
+			const says = "error: 1 resource of target apps of HibernatePlan shop/office may sleep, and nobody would wake it: 'kubectl maint -n shop restore show office' shows what it was\n"
+			if (got.Code == 3 && got.Err == says) != c.refused {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
 }
 
 // A run that anybody may have made up holds nothing up, and is named.
