@@ -155,6 +155,16 @@ func TestWhatMayNotFitUntilItIsAwakeIsRefusedBeforeItSleeps(t *testing.T) {
 	if err := annotations.RoomToSleep(none, few); err != nil {
 		t.Errorf("900 KiB are refused: %v", err)
 	}
+	var usual []hibernate.Resource
+	for i := range 1800 { // docs/hibernation.md says so
+		usual = append(usual, hibernate.Resource{
+			ID: fmt.Sprintf("deployments.apps/team-checkout-dev/payment-gateway-%05d", i), UID: "0b6b7c1e-6f0e-4f0e-9f0e-1b6b7c1e6f0e",
+			Before: json.RawMessage(`{"replicas":3}`), CapturedAt: *until("2026-03-02T20:00:00Z"), Kind: "Deployment", Units: map[string]float64{"cpu": 0.75, "memoryGiB": 1.5},
+		})
+	}
+	if err := annotations.RoomToSleep(none, of(usual)); err != nil {
+		t.Errorf("1800 Deployments are refused: %v", err)
+	}
 	var many []hibernate.Resource
 	for i := range 3600 { // their text fits now, and not with all that is yet to be written of them
 		many = append(many, hibernate.Resource{ID: fmt.Sprintf("cronjobs.batch/shop/job-%05d", i), UID: "0b6b7c1e-6f0e-4f0e-9f0e-1b6b7c1e6f0e", Before: json.RawMessage(`{"suspend":false}`)})

@@ -63,6 +63,12 @@ func RefusalOf(err error, user string) Refusal {
 	return RefusedAccount
 }
 
+// MayNotImpersonate says whether an API server does not let whoever asked act as a
+// ServiceAccount.
+func MayNotImpersonate(err error) bool {
+	return apierrors.IsForbidden(err) && !deniedByAdmission(err.Error()) && strings.Contains(err.Error(), `" cannot impersonate resource "serviceaccounts"`)
+}
+
 // deniedByAdmission knows the words of policies and webhooks, whose refusals may
 // carry any status: 422 is a ValidatingAdmissionPolicy's own.
 func deniedByAdmission(message string) bool {

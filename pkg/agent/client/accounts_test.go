@@ -262,7 +262,7 @@ func TestWhatAnAccountMay(t *testing.T) {
 	}{
 		"it may":                         {change: func(*agenttest.Cluster) {}},
 		"it may not":                     {change: func(api *agenttest.Cluster) { api.Deny(runner, "patch", "deployments") }, want: `the ServiceAccount maint-runner may not patch deployments.apps "orders" in namespace shop`},
-		"the agent may not act as it":    {change: func(api *agenttest.Cluster) { api.Refuse(agenttest.When{Verb: "create"}, 1, 403, "cannot impersonate") }, want: "the agent may not act as the ServiceAccount maint-runner"},
+		"the agent may not act as it":    {change: func(api *agenttest.Cluster) { api.Refuse(agenttest.When{Verb: "create"}, 1, 403, "cannot impersonate") }, want: "the agent may not act as the ServiceAccount maint-runner; 'kubectl maint install --read-only=false --apply' lets it ("},
 		"the API server does not answer": {change: func(api *agenttest.Cluster) { api.Refuse(agenttest.When{Verb: "create"}, 1, 503, "away") }, fails: true},
 		"another account may not":        {change: func(api *agenttest.Cluster) { api.Deny("system:serviceaccount:shop:other", "patch", "deployments") }},
 	} {

@@ -145,6 +145,14 @@ func (r ClusterAccess) Refused(ctx context.Context, verb string, gvr schema.Grou
 	})
 }
 
+// Explain says of an error what lets the agent act as the account, where it may not.
+func (r ClusterAccess) Explain(err error) error {
+	if r.Clients.Cluster == "" && executors.MayNotImpersonate(err) {
+		return mayNotAct(r.Account, err)
+	}
+	return err
+}
+
 // Connected are the clients of a connection to another cluster that is kept. Whoever needs
 // it has reached it a moment ago; one that was forgotten is made anew by the next.
 func (a *Impersonator) Connected(connection string) (executors.Clients, error) {

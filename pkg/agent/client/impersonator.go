@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 // answerTTL is how long an answer about an account is believed (a guess: long
@@ -178,13 +179,22 @@ func (a *Impersonator) Refused(ctx context.Context, w Account, verb string, gvr 
 		}}}
 		got, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) {
-			return fmt.Sprintf("the agent may not act as the ServiceAccount %s; 'kubectl maint install --impersonate %s --apply' lets it (%s)", w.Name, w.Name, err), nil
+			return mayNotAct(w, err).Error(), nil
 		}
 		if err != nil || got.Status.Allowed {
 			return "", err
 		}
 		return fmt.Sprintf("the ServiceAccount %s may not %s %s %q in namespace %s, so its trigger label could not be taken away: grant it that right", w.Name, verb, gvr.GroupResource(), name, w.Namespace), nil
 	})
+}
+
+// mayNotAct says that the agent may not act as an account, and what lets it.
+func mayNotAct(w Account, refusal error) error {
+	option := "--impersonate " + w.Name
+	if w.Name == policy.DefaultServiceAccount { // allowed by every installation but one that is read-only
+		option = "--read-only=false"
+	}
+	return fmt.Errorf("the agent may not act as the ServiceAccount %s; 'kubectl maint install %s --apply' lets it (%w)", w.Name, option, refusal)
 }
 
 func (a *Impersonator) ask(question string, live func() (string, error)) (string, error) {

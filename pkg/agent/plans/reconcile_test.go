@@ -271,6 +271,7 @@ func TestAPlanThatIsDeletedIsForgotten(t *testing.T) {
 }
 
 func TestWhatKeepsAPlanFromBeingReady(t *testing.T) {
+	var mend func()
 	for name, c := range map[string]struct {
 		spec         string
 		before, mend func(w *world)
@@ -289,6 +290,13 @@ func TestWhatKeepsAPlanFromBeingReady(t *testing.T) {
 		"its account may not read the target": {
 			spec: orders + hook, before: func(w *world) { w.api.Put(deployment(true, nil)); w.api.Deny(runner, "get", "deployments") },
 			mend: func(w *world) { w.api.Allow(runner, "get", "deployments") }, says: "forbidden",
+		},
+		"the agent may not act as its account": {
+			spec: orders + hook, before: func(w *world) {
+				w.api.Put(deployment(true, nil))
+				mend = w.api.Refuse(agenttest.When{User: "maint-runner"}, agenttest.Always, 403, `serviceaccounts "maint-runner" is forbidden: User "system:serviceaccount:maint-system:maint-agent" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "shop"`)
+			},
+			mend: func(*world) { mend() }, says: "the agent may not act as the ServiceAccount maint-runner; 'kubectl maint install --read-only=false --apply' lets it (",
 		},
 		"the kind of its target is not served": {
 			spec: "target: {apiVersion: example.org/v1, kind: App, name: orders}\n" + hook, before: func(*world) {},

@@ -111,7 +111,7 @@ func Read(ctx context.Context, from client.ClusterAccess, ref plan.ObjectRef) (*
 		err = errors.Join(err, asked)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the target %s as %s: %w", ref, from.Actor(), err)
+		return nil, fmt.Errorf("read the target %s as %s: %w", ref, from.Actor(), from.Explain(err))
 	}
 	return u, nil
 }

@@ -84,7 +84,7 @@ func (o *answerOptions) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := o.RunOf(ctx, k, o.name)
+	r, err := o.LiveRunOf(ctx, k, o.name)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
@@ -26,13 +27,14 @@ type skippable struct {
 	zone   string // in which people think of its times; empty: the user's own
 	slots  slots  // nil: it has none
 	begins time.Time
+	woken  string // what it means to skip an off-window that has begun
 	faults document.Faults
 }
 
 // skippableOf reads a plan of either kind. user is the zone of whoever asks.
-func skippableOf(cm *corev1.ConfigMap, user string, now time.Time) skippable {
+func skippableOf(cm *corev1.ConfigMap, user string, now time.Time, env factory.Env) skippable {
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
-		return sleepSkippable(cm, now)
+		return sleepSkippable(cm, now, env)
 	}
 	spec, faults := annotations.Plan(cm)
 	p := skippable{kind: annotations.KindPlan, what: "slot", zone: view.PlanZone(spec, user), begins: now, faults: faults}
@@ -44,25 +46,32 @@ func skippableOf(cm *corev1.ConfigMap, user string, now time.Time) skippable {
 
 // sleepSkippable has the off-window that it is in counted as one to come: to skip it is to
 // wake.
-func sleepSkippable(cm *corev1.ConfigMap, now time.Time) skippable {
+func sleepSkippable(cm *corev1.ConfigMap, now time.Time, env factory.Env) skippable {
 	s := view.NewSleeper(cm, nil, nil)
 	p := skippable{kind: annotations.KindHibernatePlan, what: "off-window", zone: s.Zone(), begins: now, faults: s.Faults}
 	if s.Table == nil {
 		return p
 	}
 	p.faults, p.slots = nil, offWindows{s.Table}
+	p.woken = ", which has begun: what sleeps wakes"
+	switch {
+	case s.Hold.Holds(now) && s.Hold.Asleep:
+		p.woken = ", which has begun; it is held asleep all the same until " + env.Suggest().ReleaseHold(cm.Name)
+	case s.Intent.Pause.Holds(now):
+		p.woken = ", which has begun: what sleeps wakes after " + env.Suggest().Resume(cm.Name)
+	}
 	if l := s.Table.At(now); l.Asleep && !l.Since.IsZero() {
 		p.begins = l.Since.Add(-time.Nanosecond)
 	}
 	return p
 }
 
-// begun says whether a slot has begun: of an off-window that it wakes.
+// begun says whether a slot has begun: of an off-window that it wakes, or why it does not.
 func (p skippable) begun(s schedule.Slot, now time.Time) string {
 	if s.At.After(now) {
 		return ""
 	}
-	return ", which has begun: what sleeps wakes"
+	return p.woken
 }
 
 type offWindows struct{ table *hibernate.Timetable }

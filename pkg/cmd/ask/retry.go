@@ -28,9 +28,10 @@ func NewRetry(c *factory.Factory) *cobra.Command {
 	o := &retryOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "retry RUN",
-		Short: "Run the steps again that failed or were aborted",
-		Long: `Ask for a new run with the steps of a failed or aborted run. That run has to be the
-newest of its plan, and no run of the plan may be active.`,
+		Short: "Run a failed or aborted run again, from its first step",
+		Long: `Ask for a new run with the parameters of a failed or aborted run. It runs all steps of
+the plan as it is now; the retry of a rollback goes back to the same run. The failed run
+has to be the newest of its plan, and no run of the plan may be active.`,
 		Example:           `  kubectl maint retry maint-run-orders-weekly-k2x7a --wait`,
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompleteRuns(run.Failed, run.Aborted),
@@ -97,7 +98,7 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 		return err
 	}
 	if len(live) > 0 {
-		return exit.Errorf(exit.CodeNotNow, "run %s of the plan is active: wait for its end", live[0].Run.Name)
+		return exit.Errorf(exit.CodeNotNow, "run %s of the plan is active: %s shows how far it is, %s ends it", live[0].Run.Name, o.Suggest().StatusOf(live[0].Run.Name), o.Suggest().Abort(live[0].Run.Name))
 	}
 	cm := planOf(r)
 	ledger, _, err := k.Ledger(ctx, cm)

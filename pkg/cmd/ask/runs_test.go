@@ -58,6 +58,8 @@ func TestAbort(t *testing.T) {
 	other := cmdtest.Plan("orders", "")
 	other.UID = "another"
 	const asks = "run maint-run-orders-a: Running"
+	over := cmdtest.RunOf()
+	over.Journal.Phase, over.Run.Request.At = run.Failed, over.Run.Request.At.Add(time.Minute)
 	runRows(t, []row{
 		{name: "a run at work", world: objects(live(step)), line: "abort maint-run-orders-a --yes --reason 'wrong week'", out: "run/maint-run-orders-a is being aborted\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "wrong week")},
 		{name: "by the end of its name", world: objects(live(step)), line: "abort orders-a --yes", out: "run/maint-run-orders-a is being aborted\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
@@ -68,6 +70,8 @@ func TestAbort(t *testing.T) {
 		{name: "no agent that would do it", world: objects(live(step), noAgent()), line: "abort orders-a --yes", code: 5, err: missing},
 		{name: "a run that has ended", world: objects(ended("Failed")), line: "abort orders-a --yes", code: 1, err: "error: run maint-run-orders-a has ended already: Failed\n"},
 		{name: "no run of that name", world: objects(live(step)), line: "abort orders-x --yes", code: 1, err: "error: there is no run or plan \"orders-x\" in namespace shop; did you mean \"orders\"?\n"},
+		{name: "by its plan, of which a newer run has ended", world: objects(pending(), cmdtest.RunObject(over, "maint-run-orders-b")), line: "abort orders --yes", out: "run/maint-run-orders-a is being aborted\n", err: "run maint-run-orders-a is the newest of plan orders that has not ended\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
+		{name: "by a plan whose trigger waits", notes: []string{annotations.Trigger, "token"}, line: "abort orders --yes", code: 1, err: "error: plan orders has no run yet: its trigger waits, see 'kubectl maint why orders'; 'kubectl annotate configmap orders maint.dev/trigger-' takes it back\n"},
 		{name: "a plan instead of a run", line: "abort orders --yes", code: 1, err: "error: plan orders has no run: 'kubectl maint trigger orders' asks for one\n"},
 		{name: "another is aborted already", notes: []string{annotations.Abort, "maint-run-orders-b", annotations.Actor(annotations.Abort), "joe"}, world: objects(live(step)), line: "abort orders-a --yes", code: 3, err: "error: plan orders still has maint.dev/abort: maint-run-orders-b by joe, which the agent has not handled: try again in a moment, or remove that annotation\n"},
 		{name: "its plan was created again", world: objects(live(step)), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", other) }, line: "abort orders-a --yes", code: 1, err: planIsGone},
@@ -154,7 +158,7 @@ func TestRetry(t *testing.T) {
 		{name: "a plan whose run was rehearsed since", world: objects(ended("Failed", failed), cmdtest.RunObject(tried, "maint-run-orders-b"), newest("maint-run-orders-a")), line: "retry orders", out: "run/" + next + " requested\n", err: "run maint-run-orders-a is the newest of plan orders that was no dry run\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
 		{name: "a plan of rehearsals alone", world: objects(rehearsed), line: "retry orders", code: 1, err: "run maint-run-orders-a is the newest of plan orders\nerror: run maint-run-orders-a was a dry run, which changed nothing that a retry could repeat: ask for a new one with 'kubectl maint trigger orders'\n"},
 		{name: "a run that is not the newest", world: objects(ended("Failed", failed), newest("maint-run-orders-b")), line: "retry orders-a", code: 1, err: "error: run maint-run-orders-a is not the newest of its plan: that is maint-run-orders-b (Failed)\n"},
-		{name: "another run of the plan lives", world: objects(ended("Failed", failed), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b")), line: "retry orders-a", code: 3, err: "error: run maint-run-orders-b of the plan is active: wait for its end\n"},
+		{name: "another run of the plan lives", world: objects(ended("Failed", failed), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b")), line: "retry orders-a", code: 3, err: "error: run maint-run-orders-b of the plan is active: 'kubectl maint status maint-run-orders-b' shows how far it is, 'kubectl maint abort maint-run-orders-b' ends it\n"},
 		{name: "a ledger that may not be read", world: objects(ended("Failed", failed)), before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, line: "retry orders-a", code: 1, err: "Error from server (Forbidden): list runs: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"},
 		{name: "and wait for its end", world: objects(ended("Failed", failed), newest("maint-run-orders-a")), line: "retry orders-a --wait", before: func(o *cmdtest.Cluster) {
 			o.Told(map[string]func(){"waiting for run": cmdtest.Later(func() {

@@ -112,7 +112,7 @@ func (o *skipOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := skippableOf(cm, o.Zone, o.Now())
+	p := skippableOf(cm, o.Zone, o.Now(), o.Env)
 	if len(p.faults) > 0 {
 		return fmt.Errorf("plan %s is not valid:\n%w", cm.Name, p.faults)
 	}
@@ -308,7 +308,7 @@ func (o *unskipOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := skippableOf(cm, o.Zone, o.Now())
+	p := skippableOf(cm, o.Zone, o.Now(), o.Env)
 	zone := p.zone
 	if o.timezone != "" {
 		zone = o.timezone

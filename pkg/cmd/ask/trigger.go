@@ -303,7 +303,7 @@ func (o *triggerOptions) readyNow(ctx context.Context, k *factory.Cluster, cm *c
 	if cm.Annotations[annotations.StatusObserved] == "" {
 		return "it has not looked at plan " + cm.Name + " yet"
 	}
-	if cm.Annotations[annotations.Trigger] == "" || view.TokenHandled(cm, nil) {
+	if !view.TokenPending(cm, nil) {
 		return ""
 	}
 	if ledger, _, err := k.Ledger(ctx, cm); err == nil && view.TokenHandled(cm, ledger) {

@@ -30,6 +30,7 @@ type diagnosis struct {
 	world      []runtime.Object
 	may        func(a authorizationv1.ResourceAttributes) bool
 	before     func(o *cmdtest.Cluster)
+	noActing   bool // the agent may act as no account
 	code       int
 	out, err   string
 }
@@ -41,6 +42,9 @@ func (c diagnosis) check(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, c.world...)
 	o.Kube.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+		if review.Spec.ResourceAttributes.Verb == "impersonate" {
+			return true, &authorizationv1.SubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: !c.noActing}}, nil
+		}
 		return true, &authorizationv1.SubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: c.may == nil || c.may(*review.Spec.ResourceAttributes)}}, nil
 	})
 	if c.before != nil {
@@ -215,7 +219,7 @@ func TestDoctorOfWhatConfinesTheAgent(t *testing.T) {
 func TestDoctorOfAPlan(t *testing.T) {
 	const dep = "{apiVersion: apps/v1, kind: Deployment, name: orders}"
 	const account = "ok       ServiceAccount shop/maint-runner is there\n"
-	const grant = "         grant it: 'kubectl maint rbac -f' on the plan's file prints the Role\n"
+	const grant = "         grant it: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n"
 	const none = "ok       the steps need no rights in this cluster\n"
 	const good = "ok       the agent finds the plan valid and ready\n"
 	unseen := seen("")
@@ -231,6 +235,10 @@ func TestDoctorOfAPlan(t *testing.T) {
 		cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm)
 		return cm
 	}
+	byDeployer := cmdtest.Plan("orders", "serviceAccountName: deployer", func(cm *corev1.ConfigMap) {
+		cm.Labels[annotations.LabelServiceAccount] = "deployer"
+		cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm)
+	})
 	inShop := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" }
 	diagnose(t, []diagnosis{
 		{name: "one that needs no rights", line: "doctor orders", world: installed(seen("")), out: good + account + none},
@@ -250,7 +258,15 @@ func TestDoctorOfAPlan(t *testing.T) {
 		},
 		{
 			name: "its account is not there", line: "doctor orders", world: without("maint-runner", installed(seen("target: "+dep))), code: 1, err: oneProblem,
-			out: good + "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with the Role that 'kubectl maint rbac' prints\n",
+			out: good + "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n",
+		},
+		{
+			name: "the agent may not act as it", line: "doctor orders", world: installed(seen("")), noActing: true, code: 1, err: oneProblem,
+			out: good + account + "PROBLEM  the agent may not act as the ServiceAccount maint-runner\n         'kubectl maint install --apply --namespace maint-system --read-only=false' lets it\n" + none,
+		},
+		{
+			name: "the agent may not act as one that it names", line: "doctor orders", world: installed(byDeployer, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "deployer"}}), noActing: true, code: 1, err: oneProblem,
+			out: good + "ok       ServiceAccount shop/deployer is there\nPROBLEM  the agent may not act as the ServiceAccount deployer\n         'kubectl maint install --apply --namespace maint-system --impersonate deployer' lets it\n" + none,
 		},
 		{
 			name: "who may not look at its account may ask what it may", line: "doctor orders", world: installed(seen("target: " + dep)), before: func(o *cmdtest.Cluster) { o.Forbids("get", "serviceaccounts", "shop") },

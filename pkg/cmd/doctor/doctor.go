@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 type options struct {
@@ -319,18 +321,41 @@ func refusesNothing(policy string, all []admissionv1.ValidatingAdmissionPolicyBi
 }
 
 // account is the plan's ServiceAccount.
-func (o *options) account(ctx context.Context, k *factory.Cluster, namespace, name string) bool {
+func (o *options) account(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, name string) bool {
+	namespace := cm.Namespace
 	_, err := k.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		o.amiss(fmt.Sprintf("ServiceAccount %s/%s is not there", namespace, name), "create it, with the Role that 'kubectl maint rbac' prints")
+		o.amiss(fmt.Sprintf("ServiceAccount %s/%s is not there", namespace, name), "create it, with its Role: "+o.Suggest().Grant(cm.Name))
 		return false
 	case err != nil:
 		o.unknown("ServiceAccount "+namespace+"/"+name, factory.Explain("read it", err))
 	default:
 		o.good("ServiceAccount %s/%s is there", namespace, name)
 	}
+	o.actsAs(ctx, k, agent, namespace, name)
 	return true
+}
+
+// actsAs looks whether the agent may act as an account. Whoever may not ask does without: the
+// agent says so of the plan when it tries.
+func (o *options) actsAs(ctx context.Context, k *factory.Cluster, agent factory.AgentState, namespace, name string) {
+	if agent.Missing != "" {
+		return
+	}
+	review, err := k.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + agent.Namespace + ":maint-agent",
+		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + agent.Namespace, "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "impersonate", Resource: "serviceaccounts", Name: name},
+	}}, metav1.CreateOptions{})
+	if err != nil || review.Status.Allowed {
+		return
+	}
+	option := "--impersonate " + name
+	if name == policy.DefaultServiceAccount { // every installation lets it act as that, unless it is read-only
+		option = "--read-only=false"
+	}
+	o.amiss("the agent may not act as the ServiceAccount "+name, o.Suggest().InstallWith(agent.Namespace, option)+" lets it")
 }
 
 // standing is how the agent sees the plan.

@@ -56,8 +56,9 @@ func TestDoctor(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, c.world...)
-			o.Kube.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return true, &authorizationv1.SubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: c.allowed}}, nil
+			o.Kube.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				asked := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).Spec.ResourceAttributes
+				return true, &authorizationv1.SubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: c.allowed || asked.Verb == "impersonate"}}, nil
 			})
 			if c.forbids != "" {
 				o.Forbids("create", c.forbids, "")

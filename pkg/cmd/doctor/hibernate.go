@@ -33,13 +33,13 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 		return
 	}
 	o.standing(cm)
-	if account := spec.Account(); o.account(ctx, k, cm.Namespace, account) {
+	if account := spec.Account(); o.account(ctx, k, agent, cm, account) {
 		used := o.sleepConnectors(ctx, k, spec, cm.Namespace)
 		for _, key := range slices.Sorted(maps.Keys(used)) {
 			o.reached(ctx, k, agent, cm.Namespace, account, key, used[key])
 		}
 		needs, open := rights.OfSleep(spec, cm.Namespace, used)
-		if err := o.rights(ctx, k, "system:serviceaccount:"+cm.Namespace+":"+account, "targets", needs); err != nil {
+		if err := o.rights(ctx, k, cm.Name, "system:serviceaccount:"+cm.Namespace+":"+account, "targets", needs); err != nil {
 			o.unknown("the rights of "+account, err)
 		}
 		o.open(open)

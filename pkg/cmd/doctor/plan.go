@@ -32,13 +32,13 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 	}
 	o.standing(cm)
 	name := cmp.Or(spec.ServiceAccountName, policy.DefaultServiceAccount)
-	if !o.account(ctx, k, cm.Namespace, name) {
+	if !o.account(ctx, k, agent, cm, name) {
 		return
 	}
 	templates := o.templates(ctx, k, spec, cm.Namespace, agent.Namespace)
 	tree := plan.Tree{Spec: spec, Templates: templates}
 	needs, open := rights.Of(tree, cm.Namespace, o.connectors(ctx, k, tree, cm.Namespace))
-	if err := o.rights(ctx, k, "system:serviceaccount:"+cm.Namespace+":"+name, "steps", needs); err != nil {
+	if err := o.rights(ctx, k, cm.Name, "system:serviceaccount:"+cm.Namespace+":"+name, "steps", needs); err != nil {
 		o.unknown("the rights of "+name, err)
 	}
 	o.open(open)
@@ -97,7 +97,7 @@ func (o *options) open(needs []string) {
 
 // rights asks the API server whether the account may what is done as it; whose says what
 // needs that.
-func (o *options) rights(ctx context.Context, k *factory.Cluster, user, whose string, needs []rights.Need) error {
+func (o *options) rights(ctx context.Context, k *factory.Cluster, plan, user, whose string, needs []rights.Need) error {
 	type asked struct{ namespace, group, resource, name, verb string }
 	seen := map[asked]bool{}
 	var missing []string
@@ -120,7 +120,7 @@ func (o *options) rights(ctx context.Context, k *factory.Cluster, user, whose st
 	}
 	switch {
 	case len(missing) > 0:
-		o.amiss(user+" may not: "+strings.Join(missing, "; "), "grant it: 'kubectl maint rbac -f' on the plan's file prints the Role")
+		o.amiss(user+" may not: "+strings.Join(missing, "; "), "grant it: "+o.Suggest().Grant(plan))
 	case len(seen) > 0:
 		o.good("%s has the %s that the %s need", user, view.Counted(len(seen), "right"), whose)
 	default:

@@ -26,15 +26,21 @@ func (k *Cluster) Run(ctx context.Context, name string) (view.Run, error) {
 
 // RunOf finds a run, or the newest of a plan, which is said.
 func (c *Factory) RunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
-	return c.newestOf(ctx, k, name, false)
+	return c.newestOf(ctx, k, name, func(view.Run) bool { return true }, "")
+}
+
+// LiveRunOf is RunOf of those that have not ended, where a plan has one.
+func (c *Factory) LiveRunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
+	return c.newestOf(ctx, k, name, func(r view.Run) bool { return !r.Journal.Phase.Ended() }, " that has not ended")
 }
 
 // RealRunOf is RunOf of those that were no dry runs, where a plan has one.
 func (c *Factory) RealRunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
-	return c.newestOf(ctx, k, name, true)
+	return c.newestOf(ctx, k, name, func(r view.Run) bool { return !r.Run.Request.DryRun }, " that was no dry run")
 }
 
-func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, real bool) (view.Run, error) {
+// newestOf is the newest run of a plan, or an older one where that one is not meant and another is.
+func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, meant func(view.Run) bool, words string) (view.Run, error) {
 	cm, err := k.Document(ctx, name, annotations.KindRun, annotations.KindPlan)
 	switch {
 	case err != nil:
@@ -46,13 +52,18 @@ func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, real bo
 	if err != nil {
 		return view.Run{}, err
 	}
+	if len(runs) == 0 && view.TokenPending(cm, nil) {
+		return view.Run{}, NotFoundError(fmt.Sprintf("plan %s has no run yet: its trigger waits, see %s; %s takes it back", cm.Name, c.Suggest().Why(cm.Name), c.Suggest().Unannotate(cm.Name, annotations.Trigger)))
+	}
 	if len(runs) == 0 {
 		return view.Run{}, NotFoundError(fmt.Sprintf("plan %s has no run: %s asks for one", cm.Name, c.Suggest().Trigger(cm.Name)))
 	}
-	newest, words := runs[len(runs)-1], ""
-	dry := func(r view.Run) bool { return r.Run.Request.DryRun }
-	if done := slices.DeleteFunc(slices.Clone(runs), dry); real && dry(newest) && len(done) > 0 {
-		newest, words = done[len(done)-1], " that was no dry run"
+	newest := runs[len(runs)-1]
+	others := slices.DeleteFunc(slices.Clone(runs), func(r view.Run) bool { return !meant(r) })
+	if meant(newest) || len(others) == 0 {
+		words = ""
+	} else {
+		newest = others[len(others)-1]
 	}
 	fmt.Fprintf(c.ErrOut, "run %s is the newest of plan %s%s\n", newest.Run.Name, cm.Name, words)
 	return newest, nil

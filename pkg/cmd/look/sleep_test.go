@@ -289,13 +289,13 @@ func TestWhyItSleepsOrIsAwake(t *testing.T) {
 func TestStatusNamesRestoreDataWhosePlanIsGone(t *testing.T) {
 	name := annotations.RestoreName("gone", "apps")
 	for what, c := range map[string]struct {
-		notes []string
-		want  string
+		object *corev1.ConfigMap
+		want   string
 	}{
-		"it wakes":          {[]string{"status.maint.dev/signature", "x"}, "Needs somebody:\n  gone  is deleted, with restore data in configmap/" + name + ": its plan is gone, and the agent wakes what sleeps\n    'kubectl maint restore show gone'\n\n"},
-		"it does not count": {nil, "Needs somebody:\n  gone  is deleted, with restore data in configmap/" + name + ": its plan is gone, and nothing wakes by it: it carries no signature of the agent's\n    'kubectl maint adopt " + name + "'\n\n"},
+		"it wakes":          {cmdtest.Signed(restoreData(t, "gone")), "Needs somebody:\n  gone  is deleted, with restore data in configmap/" + name + ": its plan is gone, and the agent wakes what sleeps\n    'kubectl maint restore show gone'\n\n"},
+		"it does not count": {restoreData(t, "gone"), "Needs somebody:\n  gone  is deleted, with restore data in configmap/" + name + ": its plan is gone, and nothing wakes by it: it carries no signature of the agent's\n    'kubectl maint adopt " + name + "'\n\n"},
 	} {
-		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), restoreData(t, "gone", c.notes...))
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), c.object)
 		if got := o.Maint("status"); got.Code != 0 || !strings.HasPrefix(got.Out, c.want) {
 			t.Errorf("%s: %+v, want %q", what, got, c.want)
 		}

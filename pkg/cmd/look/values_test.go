@@ -147,7 +147,7 @@ func TestWhyForScripts(t *testing.T) {
 		code       int
 	}{
 		"a plan":                            {"why orders -o jsonpath={.kind}:{.subject}:{.inTheWay[0].what}:{.inTheWay[0].remedy}", "Explanation:plan:the plan is paused until resumed:'kubectl maint resume orders'", 3},
-		"what would make it happen":         {"why orders -o jsonpath={.next[0]}", "next slot: no slot that is neither paused nor skipped", 3},
+		"what would make it happen":         {"why orders -o jsonpath={.next[0]}", "next slot: none, since all slots are paused or skipped", 3},
 		"a node in nobody's way":            {"why node/quiet -o jsonpath={.subject}:{.inTheWay}", "node:[]", 0},
 		"a HibernatePlan as its name alone": {"why nights -o name", "hibernate-plan/nights\n", 0},
 	} {

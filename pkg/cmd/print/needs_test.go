@@ -59,7 +59,7 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 		"what a run left":            {standing(daily, nil, pruned), []string{"orders its last run maint-run-orders-a failed → 'kubectl maint describe maint-run-orders-a'", "orders run maint-run-orders-0, step down left something as it made it: forbidden → 'kubectl maint resume maint-run-orders-0'"}},
 		"a pause":                    {standing(daily, signed(annotations.Pause, "true", "disks"), nil), []string{"orders is paused until resumed, by jane (unverified): disks → 'kubectl maint resume orders'"}},
 		"a pause that is over":       {standing(daily, signed(annotations.Pause, "2026-11-20T00:00:00Z", "disks"), nil), nil},
-		"a freeze":                   {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-22T00:00:00Z"), nil), []string{"orders is frozen until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), in 24h0m by jane (unverified): launch → 'kubectl maint freeze orders --end'"}},
+		"a freeze":                   {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-22T00:00:00Z"), nil), []string{"orders is frozen until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), in 24h0m, by jane (unverified): launch → 'kubectl maint freeze orders --end'"}},
 		"a freeze that is over":      {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-20T00:00:00Z"), nil), nil},
 		"an approval of a run": {standing(daily, nil, nil, live(func(r *view.Run) {
 			r.Journal.Phase, r.Journal.Waiting, r.Journal.Message = run.Pending, run.WaitApproval, "until noon"

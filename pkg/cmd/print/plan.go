@@ -52,7 +52,7 @@ func (v Printer) Next(p view.Plan) string {
 	case len(p.Spec.Triggers.Schedules) == 0:
 		return ""
 	}
-	return "no slot that is neither paused nor skipped"
+	return "none, since all slots are paused or skipped"
 }
 
 // nextGate says that the next start lies outside of the window; empty where it does not.

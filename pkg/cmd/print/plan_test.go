@@ -59,10 +59,10 @@ func TestThePictureOfAPlan(t *testing.T) {
 			"Plan:   orders in namespace shop", "Phase:  Paused: until Monday", "Next:   Mon 2026-11-23 02:00 CET (2026-11-23T01:00:00Z), in 2d1h", "Pause:  until Mon 2026-11-23 01:00 CET (2026-11-23T00:00:00Z), in 2d0h, by joe (unverified): release week",
 		}},
 		{"paused by a name that would be a line of ours", standing(daily, []string{annotations.Pause, "true", annotations.Actor(annotations.Pause), "ann\nPhase:  Succeeded\u2028", annotations.Reason(annotations.Pause), "a\n\nb"}, nil), false, []string{
-			"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   no slot that is neither paused nor skipped", "Pause:  until resumed, by ann Phase: Succeeded (unverified): a b",
+			"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   none, since all slots are paused or skipped", "Pause:  until resumed, by ann Phase: Succeeded (unverified): a b",
 		}},
 		{"paused until resumed", standing(daily, []string{annotations.Pause, "true"}, nil), false, []string{
-			"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   no slot that is neither paused nor skipped", "Pause:  until resumed",
+			"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   none, since all slots are paused or skipped", "Pause:  until resumed",
 		}},
 		{"with slots that are skipped", standing(daily, []string{annotations.Skip, "2026-11-21T01:00:00Z,2026-11-22T01:00:00Z"}, nil), false, []string{
 			"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   Mon 2026-11-23 02:00 CET (2026-11-23T01:00:00Z), in 2d1h", "Skip:   Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z)", "        Sun 2026-11-22 02:00 CET (2026-11-22T01:00:00Z)",

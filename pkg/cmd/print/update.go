@@ -45,6 +45,9 @@ func RunUpdates(r view.Run) []Update {
 
 func waitingWords(j run.Journal) string {
 	if j.Phase == run.Pending && j.Waiting != "" {
+		if j.Waiting == run.WaitPause {
+			return "waits for the end of a pause"
+		}
 		if strings.HasPrefix(j.Message, "waits for ") { // it says so itself
 			return j.Message
 		}

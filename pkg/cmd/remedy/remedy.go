@@ -76,6 +76,28 @@ func (c Commands) DrainPlan(node string) string { return c.plain("drain %s --pla
 // History shows how a plan's slots and runs ended.
 func (c Commands) History(plan string) string { return c.line("history %s", plan) }
 
+// Grant grants the account of a plan what the plan needs.
+func (c Commands) Grant(plan string) string {
+	return fmt.Sprintf("'%s get configmap %s -o yaml | %s rbac -f - | %s apply -f -'", c.kubectl(), plan, c.Name, c.In("").kubectl())
+}
+
+// Unannotate takes an annotation off a document.
+func (c Commands) Unannotate(document, key string) string {
+	return fmt.Sprintf("'%s annotate configmap %s %s-'", c.kubectl(), document, key)
+}
+
+// kubectl is how kubectl itself reaches the same cluster and namespace.
+func (c Commands) kubectl() string {
+	text := "kubectl"
+	if c.ClusterFlags != "" {
+		text += " " + c.ClusterFlags
+	}
+	if c.Namespace != "" {
+		text += " -n " + c.Namespace
+	}
+	return text
+}
+
 // Hibernate puts what a HibernatePlan names to sleep.
 func (c Commands) Hibernate(plan string) string { return c.line("hibernate %s", plan) }
 
@@ -85,6 +107,11 @@ func (c Commands) Install() string { return c.plain("install --apply") }
 // InstallIn puts it into a namespace.
 func (c Commands) InstallIn(namespace string) string {
 	return c.plain("install --apply --namespace %s", namespace)
+}
+
+// InstallWith changes an option of the agent in a namespace.
+func (c Commands) InstallWith(namespace, option string) string {
+	return c.plain("install --apply --namespace %s %s", namespace, option)
 }
 
 // List shows the plans of the namespace.

@@ -23,6 +23,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"ResumeCluster": "'kubectl maint resume --all -A'",
 		"PauseCluster":  "'kubectl maint pause --all -A'",
 		"InstallIn":     "'kubectl maint install --apply --namespace x'",
+		"InstallWith":   "'kubectl maint install --apply --namespace x x'",
 		"Uninstall":     "'kubectl maint uninstall --namespace x'",
 		"WhyNode":       "'kubectl maint why NODE'",
 	}
@@ -35,6 +36,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"Approve":        "'kubectl maint approve x'",
 		"Describe":       "'kubectl maint describe x'",
 		"Doctor":         "'kubectl maint doctor x'",
+		"Grant":          "'kubectl get configmap x -o yaml | kubectl maint rbac -f - | kubectl apply -f -'",
 		"Hibernate":      "'kubectl maint hibernate x'",
 		"History":        "'kubectl maint history x'",
 		"List":           "'kubectl maint list'",
@@ -50,6 +52,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"StatusOf":       "'kubectl maint status x'",
 		"Trigger":        "'kubectl maint trigger x'",
 		"TriggerOutside": "'kubectl maint trigger x --outside-window --reason …'",
+		"Unannotate":     "'kubectl annotate configmap x x-'",
 		"Unfreeze":       "'kubectl maint freeze x --end'",
 		"Unskip":         "'kubectl maint unskip x'",
 		"Wake":           "'kubectl maint wake x'",
@@ -70,6 +73,8 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		want := everywhere[name]
 		if spaced, is := inNamespace[name]; is {
 			want = strings.ReplaceAll(spaced, "'kubectl maint ", "'kubectl maint -n shop ")
+			want = strings.ReplaceAll(want, "'kubectl get ", "'kubectl -n shop get ")
+			want = strings.ReplaceAll(want, "'kubectl annotate ", "'kubectl -n shop annotate ")
 		}
 		if got != want {
 			t.Errorf("%s in a namespace: %s, want %s", name, got, want)
@@ -86,6 +91,7 @@ func TestARemedyNamesTheClusterThatWasAsked(t *testing.T) {
 		"of two":              {there.Answer("r"), "'kubectl maint --context prod -n shop approve r' or 'kubectl maint --context prod -n shop reject r'"},
 		"of files":            {there.Lint(), "'kubectl maint lint -f FILE'"},
 		"back to the context": {there.In("").Abort("r"), "'kubectl maint --context prod abort r'"},
+		"for kubectl, too":    {there.Grant("p"), "'kubectl --context prod -n shop get configmap p -o yaml | kubectl maint rbac -f - | kubectl --context prod apply -f -'"},
 		"as it was called":    {remedy.Commands{Name: "maint"}.Status(), "'maint status'"},
 	} {
 		if c.got != c.want {

@@ -98,3 +98,8 @@ func TokenHandled(cm *corev1.ConfigMap, l *ledger.Ledger) bool {
 	token := cm.Annotations[annotations.Trigger]
 	return token == cm.Annotations[annotations.StatusTrigger] || l != nil && l.KnowsToken(token)
 }
+
+// TokenPending says whether a trigger waits that the agent has not handled.
+func TokenPending(cm *corev1.ConfigMap, l *ledger.Ledger) bool {
+	return cm.Annotations[annotations.Trigger] != "" && !TokenHandled(cm, l)
+}

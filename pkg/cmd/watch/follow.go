@@ -44,18 +44,41 @@ func followRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *
 		if over || err != nil {
 			return err
 		}
-		if err := agent.Check(ctx, fmt.Sprintf("run %s goes on when an agent is back: see %s", name, c.Suggest().StatusOf(name))); err != nil {
+		if err := agent.Check(ctx, fmt.Sprintf("run %s goes on when an agent is back: see %s", name, f.shown(c))); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return EndedEarly(ctx, fmt.Sprintf("run %s goes on without you; see %s, or end it with %s", name, c.Suggest().StatusOf(name), c.Suggest().Abort(name)))
+			return EndedEarly(ctx, f.left(c))
 		case <-runs.Changed:
 		case <-plans.Changed:
 		case <-tick.C: // the clock runs on; and a run taken away without a start is told by the ledger alone
 		}
 	}
 }
+
+// left says what becomes of a run that is no longer followed. Of one that the agent has not
+// made yet, no command but those of its plan knows.
+func (f *follower) left(c *factory.Factory) string {
+	if f.made() {
+		return fmt.Sprintf("run %s goes on without you; see %s, or end it with %s", f.name, f.shown(c), c.Suggest().Abort(f.name))
+	}
+	text := fmt.Sprintf("run %s begins when it can; see %s", f.name, f.shown(c))
+	if cm := f.plans.ConfigMap(f.plan.Namespace, f.plan.Name); cm != nil && view.TokenPending(cm, nil) {
+		text += ", or take the trigger back with " + c.Suggest().Unannotate(f.plan.Name, annotations.Trigger)
+	}
+	return text
+}
+
+// shown is the command that shows the run, or what it waits for before the agent makes it.
+func (f *follower) shown(c *factory.Factory) string {
+	if f.made() {
+		return c.Suggest().StatusOf(f.name)
+	}
+	return c.Suggest().Why(f.plan.Name)
+}
+
+func (f *follower) made() bool { return f.runs.ConfigMap(f.plan.Namespace, f.name) != nil }
 
 // NotFollowed tells why a run is not shown.
 func NotFollowed(ctx context.Context, name string, err error) error {

@@ -299,13 +299,17 @@ func TestFollowRun(t *testing.T) {
 	live := cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepRunning)), name)
 	torn := live.DeepCopy()
 	torn.Data = nil
+	asked := cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "token"))
 	for _, c := range []struct {
-		name  string
-		then  func(*cmdtest.Cluster)
-		limit time.Duration
-		code  int
-		err   string
+		name   string
+		then   func(*cmdtest.Cluster)
+		unmade bool // the agent has not made the run
+		limit  time.Duration
+		code   int
+		err    string
 	}{
+		{name: "the time is over before the agent made it", unmade: true, limit: time.Minute, code: 124, err: "--timeout passed: run maint-run-orders-a begins when it can; see 'kubectl maint why orders'"},
+		{name: "the same, and its trigger waits", unmade: true, then: func(o *cmdtest.Cluster) { o.Stores("configmaps", asked) }, limit: time.Minute, code: 124, err: "--timeout passed: run maint-run-orders-a begins when it can; see 'kubectl maint why orders', or take the trigger back with 'kubectl annotate configmap orders maint.dev/trigger-'"},
 		{name: "it succeeds", then: func(o *cmdtest.Cluster) {
 			r := cmdtest.RunOf()
 			r.Journal.Phase = run.Succeeded
@@ -323,6 +327,9 @@ func TestFollowRun(t *testing.T) {
 					go cmdtest.Later(func() { c.then(o) })()
 				}
 				env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &bytes.Buffer{}}, Name: "kubectl maint", Now: cmdtest.Now}
+				if c.unmade {
+					o.Deletes("configmaps", name)
+				}
 				err := exit.Coded(ctx, FollowRun(ctx, &factory.Factory{Env: env}, k, cmdtest.Plan("orders", ""), name))
 				if exit.CodeOf(err) != c.code || cmdtest.ErrText(err) != c.err {
 					t.Errorf("%d, %v", exit.CodeOf(err), err)

@@ -287,6 +287,9 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		case verdict.Until != nil:
 			found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(o.Now()))
 		}
+		if hand := o.lifts(s, p, verdict.Reason); hand != "" {
+			found.remedy += "; or " + hand
+		}
 		if !strings.HasPrefix(verdict.Reason, schedule.OfNamespace) && !s.PauseAt(o.Now()).On { // these bind whatever is asked
 			found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
 		}
@@ -312,6 +315,33 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		add(stuck, "%s", hand)
 	}
 	return append(out, o.runObstacles(p, v)...)
+}
+
+// lifts is the command that ends what somebody set for a while, where that is the reason of a
+// verdict; empty: it is another.
+func (o *whyOptions) lifts(s view.Subject, p view.Plan, reason string) string {
+	frozen := func(said string) bool { return strings.HasPrefix(said, string(schedule.RestrictiveUntil)+" ") }
+	said, ofNamespace := strings.CutPrefix(reason, schedule.OfNamespace)
+	switch {
+	case ofNamespace && frozen(said):
+		return o.Suggest().In("").Unfreeze("namespace/" + s.Namespace)
+	case frozen(reason):
+		return o.Suggest().Unfreeze(s.Name)
+	}
+	for _, ref := range p.Spec.Policies {
+		said, is := strings.CutPrefix(reason, "policy "+ref.Name+": ")
+		hand := o.Suggest()
+		if ref.Namespace != "" && ref.Namespace != s.Namespace {
+			hand = hand.In(ref.Namespace)
+		}
+		switch {
+		case is && frozen(said):
+			return hand.Unfreeze("policy/" + ref.Name)
+		case is && strings.HasPrefix(said, "paused"):
+			return hand.Resume("policy/" + ref.Name)
+		}
+	}
+	return ""
 }
 
 func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer) []obstacle {
@@ -364,6 +394,9 @@ func awaited(l view.Run) string {
 // waitObstacle is what a pending run waits for.
 func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 	remedy := "it starts by itself then"
+	if l.Journal.Waiting == run.WaitWindow && strings.Contains(l.Journal.Message, "does not open by itself") {
+		remedy = "it starts when change is permitted"
+	}
 	if l.Run.Request.Slot != nil && l.Journal.Approved == nil { // an approved run has met its deadline
 		deadline := trigger.StartsAt(l.Run.Spec, l.Run.Namespace, l.Run.Plan, *l.Run.Request.Slot, l.Run.Request.Schedule).Add(l.Run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
 		remedy += "; after " + v.Both(deadline) + " its slot is Missed"
