@@ -84,7 +84,7 @@ goes on.
   kubectl maint pause node/worker-1
   kubectl maint pause --all -A --yes`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.CompleteAllPlans(notPaused), c.CompleteNodes(notPaused)),
+		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,policy)", notPaused), c.CompleteNodes(notPaused)),
 	}
 	o.scope.addFlags(cmd)
 	o.DryRun.AddFlag(cmd)

@@ -49,7 +49,7 @@ of the whole cluster; plans that were paused by name stay paused.`,
 		Example: `  kubectl maint resume orders-weekly
   kubectl maint resume maint-run-orders-weekly-k2x7a`,
 		RunE: factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,run)", func(m metav1.ObjectMeta) bool {
+		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,policy,run)", func(m metav1.ObjectMeta) bool {
 			return !notPaused(m) || m.Labels[annotations.LabelPhase] == string(run.Running)
 		}), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return !notPaused(m) })),
 	}

@@ -171,9 +171,11 @@ func TestRetry(t *testing.T) {
 
 func TestCompletionOffersWhatAVerbCanActOn(t *testing.T) {
 	waits := cmdtest.RunObject(cmdtest.RunOf(cmdtest.Asking("ask")), "maint-run-orders-b")
+	closed := cmdtest.Policy("closed", "{}")
+	cmdtest.Noting(annotations.Pause, "true")(closed)
 	world := objects(
 		cmdtest.Plan("orders", ""), cmdtest.Plan("paused", "", cmdtest.Noting(annotations.Pause, "true")), cmdtest.Plan("skipping", "", cmdtest.Noting(annotations.Skip, "next")),
-		cmdtest.Policy("night", "{}"), live(), waits, endedAs("maint-run-orders-c", "Failed"), endedAs("maint-run-orders-d", "Succeeded"),
+		cmdtest.Policy("night", "{}"), closed, live(), waits, endedAs("maint-run-orders-c", "Failed"), endedAs("maint-run-orders-d", "Succeeded"),
 		cmdtest.Node("worker-1"), cmdtest.Node("worker-2", cmdtest.Noted(annotations.Pause, "true")),
 	)
 	const none = ":4\nCompletion ended with directive: ShellCompDirectiveNoFileComp\n"
@@ -185,17 +187,17 @@ func TestCompletionOffersWhatAVerbCanActOn(t *testing.T) {
 		{"trigger: plans", []string{"trigger", ""}, "orders\npaused\nskipping\n"},
 		{"skip: plans", []string{"skip", ""}, "orders\npaused\nskipping\n"},
 		{"unskip: plans that skip", []string{"unskip", ""}, "skipping\n"},
-		{"pause: plans and nodes that are not paused", []string{"pause", ""}, "orders\nskipping\nworker-1\n"},
-		{"pause: not what is named already", []string{"pause", "orders", ""}, "skipping\nworker-1\n"},
+		{"pause: plans, policies and nodes that are not paused", []string{"pause", ""}, "night\norders\nskipping\nworker-1\n"},
+		{"pause: not what is named already", []string{"pause", "orders", ""}, "night\nskipping\nworker-1\n"},
 		{"pause: nodes alone after node/", []string{"pause", "node/"}, "node/worker-1\n"},
 		{"trigger: what begins with what was typed", []string{"trigger", "or"}, "orders\n"},
 		{"trigger: nothing begins so", []string{"trigger", "x"}, ""},
-		{"resume: plans and nodes that are paused, and runs at work", []string{"resume", ""}, "maint-run-orders-a\nmaint-run-orders-b\npaused\nworker-2\n"},
+		{"resume: plans, policies and nodes that are paused, and runs at work", []string{"resume", ""}, "closed\nmaint-run-orders-a\nmaint-run-orders-b\npaused\nworker-2\n"},
 		{"approve: what asks", []string{"approve", ""}, "maint-run-orders-b/ask\n"},
 		{"reject: one at a time", []string{"reject", "maint-run-orders-b/ask", ""}, ""},
 		{"abort: runs that live", []string{"abort", ""}, "maint-run-orders-a\nmaint-run-orders-b\n"},
 		{"retry: runs that failed", []string{"retry", ""}, "maint-run-orders-c\n"},
-		{"allow: policies and plans", []string{"allow", ""}, "night\norders\npaused\nskipping\n"},
+		{"allow: policies and plans", []string{"allow", ""}, "closed\nnight\norders\npaused\nskipping\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, world...)
