@@ -83,6 +83,8 @@ func (a *applier) read(ctx context.Context, all []*unstructured.Unstructured) (o
 		got, err := to.Get(ctx, u.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
+		case apierrors.IsForbidden(err):
+			return nil, exit.WithHelp(factory.Explain("read "+named(u), err), "an installation has objects of the whole cluster: ask an admin of the cluster to run it")
 		case err != nil:
 			return nil, factory.Explain("read "+named(u), err)
 		default:
