@@ -100,7 +100,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		{"its turn has come", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))), "gpu: its turn has come: the agent takes it up as soon as it can"},
 		{
 			"no agent", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(func(q *nodeQuestion) { q.agent.Missing = "no agent runs" }),
-			"gpu: its turn has come: the agent takes it up as soon as it can\n1. nobody acts: no agent runs → install or mend the agent",
+			"gpu: its turn has come: the agent takes it up as soon as it can\n1. nobody acts: no agent runs → until it runs nothing starts; what was asked stands",
 		},
 		{
 			"all places are taken", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", Held("other", nodes.Ready, "")...)),

@@ -263,7 +263,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		out = append(out, obstacle{what, fmt.Sprintf(format, args...)})
 	}
 	if agent.Missing != "" {
-		add("nobody acts: "+agent.Missing, "install or mend the agent")
+		add("nobody acts: "+agent.Missing, "until it runs nothing starts; what was asked stands")
 	}
 	for _, f := range p.Faults {
 		add("the plan is invalid: "+f.String(), "mend it; %s tells all faults", o.Suggest().Lint())
