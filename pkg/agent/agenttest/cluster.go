@@ -165,6 +165,19 @@ func (c *Cluster) Edit(resource, namespace, name string, edit func(*unstructured
 	c.keep(k, u)
 }
 
+// EditEach has somebody else change all objects of a namespace whose names begin alike, at once.
+func (c *Cluster) EditEach(resource, namespace, prefix string, edit func(*unstructured.Unstructured)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k := range c.objects {
+		if k.resource == resource && k.namespace == namespace && strings.HasPrefix(k.name, prefix) {
+			_, u := c.find(resource, namespace, k.name)
+			edit(u)
+			c.keep(k, u)
+		}
+	}
+}
+
 // Annotate has somebody else annotate a ConfigMap; an empty value takes the annotation
 // away.
 func (c *Cluster) Annotate(namespace, name, key, value string) {

@@ -190,11 +190,7 @@ func TestDeletedRestoreDataIsWrittenAnewAndSaid(t *testing.T) {
 // wakes, nor that it is awake.
 func TestRestoreDataThatSomebodyMakesImmutableIsWrittenAnew(t *testing.T) {
 	immutable := func(w *world) {
-		for _, name := range w.api.Names("configmaps") {
-			if name = strings.TrimPrefix(name, shop+"/"); strings.HasPrefix(name, annotations.RestoreName("nights", "apps")) {
-				w.api.Edit("configmaps", shop, name, func(u *unstructured.Unstructured) { u.Object["immutable"] = true })
-			}
-		}
+		w.api.EditEach("configmaps", shop, annotations.RestoreName("nights", "apps"), func(u *unstructured.Unstructured) { u.Object["immutable"] = true })
 	}
 	t.Run("it is said, and wakes", func(t *testing.T) {
 		night(t, oneToThree+apps, func(w *world) {
