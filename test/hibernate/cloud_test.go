@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	patchtypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/setup"
@@ -202,9 +201,7 @@ func TestTheMachineThatTheAgentRunsOnIsNotStopped(t *testing.T) {
 func TestAnInstanceSleepsByTheTokenOfItsPlansServiceAccount(t *testing.T) {
 	l := newCloudLab(t)
 	l.runner()
-	role := fmt.Sprintf(`{"metadata":{"annotations":{"eks.amazonaws.com/role-arn":"arn:aws:iam::%s:role/nights"}}}`, moto.Account)
-	_, err := l.admin.CoreV1().ServiceAccounts(l.ns).Patch(l.ctx, "maint-runner", patchtypes.MergePatchType, []byte(role), metav1.PatchOptions{})
-	l.must(err)
+	l.role("nights")
 	l.connector(moto.Account, "{serviceAccount: {}}")
 	l.plan()
 	l.hold("asleep")
@@ -240,6 +237,8 @@ func (s *shared) startAWS() error {
 	if err != nil {
 		return err
 	}
-	s.aws = server
-	return os.Setenv("AWS_ENDPOINT_URL", server.Endpoint)
+	if s.aws, err = withTrust(server); err != nil {
+		return err
+	}
+	return os.Setenv("AWS_ENDPOINT_URL", s.aws.Endpoint)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/sleepwatches"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -68,7 +69,7 @@ type Clock struct {
 type Controller struct {
 	Config
 	records  *records
-	watches  *watches
+	watches  *sleepwatches.Watches
 	troubles troubles
 	missing  *missingAccounts
 	slow     slowPasses
@@ -80,7 +81,7 @@ type Controller struct {
 
 // New has looked at nothing yet.
 func New(c Config) *Controller {
-	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: newWatches(c.Accounts.Metadata, c.Queue), missing: newMissingAccounts(), plans: map[types.NamespacedName]*planMemory{}, parsed: store.NewParsed[*parsedPlan](maxParsed, maxParsedWeight)}
+	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: sleepwatches.New(c.Accounts.Metadata, c.Queue), missing: newMissingAccounts(), plans: map[types.NamespacedName]*planMemory{}, parsed: store.NewParsed[*parsedPlan](maxParsed, maxParsedWeight)}
 }
 
 // What is kept of plans as they were read (guesses: a half of what is kept of plans of other
@@ -136,7 +137,7 @@ func (c *Controller) RecordLost(o any) {
 }
 
 // Watching is how many watches are open on what plans have put to sleep.
-func (c *Controller) Watching() int { return c.watches.set.Count() }
+func (c *Controller) Watching() int { return c.watches.Count() }
 
 // count tells how many resources sleep.
 func (c *Controller) count() { c.Sleeping(c.records.sleeping()) }

@@ -253,7 +253,7 @@ func (c *Controller) watch(work, ctx context.Context, k types.NamespacedName, sl
 	if err != nil {
 		return false // what is wrong shows when the resources are listed
 	}
-	stands := c.watches.keep(work, k, call.Target, client.Account{Namespace: call.Namespace, Name: call.Account}, call.Clients, list)
+	stands := c.watches.Keep(work, k, call.Target, client.Account{Namespace: call.Namespace, Name: call.Account}, call.Clients, list)
 	return stands && all
 }
 

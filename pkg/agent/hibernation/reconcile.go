@@ -177,7 +177,7 @@ func (c *Controller) soon(err error) (time.Time, error) {
 }
 
 func (c *Controller) forget(k types.NamespacedName) {
-	c.watches.drop(k, "")
+	c.watches.Drop(k, "")
 	c.records.forget(k)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -481,7 +481,7 @@ func (c *Controller) finish(ctx context.Context, k types.NamespacedName, stored 
 	for _, s := range stored {
 		if s.broken == nil && slices.Contains(d.Closed, s.record.Target) {
 			faults = append(faults, c.records.close(ctx, s))
-			c.watches.drop(k, s.record.Target)
+			c.watches.Drop(k, s.record.Target)
 		}
 	}
 	again, err := c.passes(ctx, k, d.Acts)

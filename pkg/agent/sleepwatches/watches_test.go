@@ -1,4 +1,4 @@
-package hibernation
+package sleepwatches
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 
 // gallery is an API server of which only watches are asked.
 type gallery struct {
-	*watches
+	*Watches
 	mu      sync.Mutex
 	streams map[string]*watch.RaceFreeFakeWatcher // by resource/namespace
 	refused bool
@@ -59,7 +59,7 @@ func inGallery(t *testing.T, story func(ctx context.Context, g *gallery)) {
 			defer g.mu.Unlock()
 			return false, nil, nil
 		})
-		g.watches = newWatches(func(client.Account) (metadata.Interface, error) { return fake, nil }, g.queue)
+		g.Watches = New(func(client.Account) (metadata.Interface, error) { return fake, nil }, g.queue)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer cancel()
@@ -112,15 +112,15 @@ func TestPlansHearOfWhatTheirTargetsSelect(t *testing.T) {
 			}
 		}
 		g.mu.Lock() // nothing is listed until it was asked
-		stands := g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments", "statefulsets"))
+		stands := g.Keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments", "statefulsets"))
 		g.mu.Unlock()
 		if stands {
 			t.Error("what was only just asked for stands already")
 		}
 		expect("what stands may have missed something", "a")
-		g.keep(ctx, planNamed("b"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments"))
-		if g.set.Count() != 2 {
-			t.Errorf("%d watches: plans of one account share them", g.set.Count())
+		g.Keep(ctx, planNamed("b"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments"))
+		if g.Count() != 2 {
+			t.Errorf("%d watches: plans of one account share them", g.Count())
 		}
 		for range 5 {
 			g.changes("deployments/shop")
@@ -128,19 +128,19 @@ func TestPlansHearOfWhatTheirTargetsSelect(t *testing.T) {
 		expect("changes that come together are one", "a", "b")
 		g.changes("statefulsets/shop")
 		expect("of what one selects", "a")
-		if !g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments")) || g.set.Count() != 1 {
-			t.Errorf("%d watches once one is not needed any more", g.set.Count())
+		if !g.Keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments")) || g.Count() != 1 {
+			t.Errorf("%d watches once one is not needed any more", g.Count())
 		}
-		g.keep(ctx, planNamed("a"), "more", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments"))
-		g.drop(planNamed("a"), "apps")
+		g.Keep(ctx, planNamed("a"), "more", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments"))
+		g.Drop(planNamed("a"), "apps")
 		g.changes("deployments/shop")
 		expect("another target of it still looks", "a", "b")
-		g.drop(planNamed("a"), "")
+		g.Drop(planNamed("a"), "")
 		g.changes("deployments/shop")
 		expect("it is gone", "b")
-		g.drop(planNamed("b"), "")
-		if g.set.Count() != 0 {
-			t.Errorf("%d watches of nobody", g.set.Count())
+		g.Drop(planNamed("b"), "")
+		if g.Count() != 0 {
+			t.Errorf("%d watches of nobody", g.Count())
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestPlansHearOfWhatTheirTargetsSelect(t *testing.T) {
 func TestAWatchThatEndsIsOpenedAnew(t *testing.T) {
 	inGallery(t, func(ctx context.Context, g *gallery) {
 		list := kindsOf("shop", "deployments")
-		g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, list)
+		g.Keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, list)
 		g.news()
 		g.mu.Lock()
 		g.refused = true
@@ -157,7 +157,7 @@ func TestAWatchThatEndsIsOpenedAnew(t *testing.T) {
 		if diff := cmp.Diff([]string{"a"}, g.news()); diff != "" {
 			t.Errorf("what it misses from now on is looked at: %s", diff)
 		}
-		if g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, list) {
+		if g.Keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, list) {
 			t.Error("a watch that was refused stands")
 		}
 		g.mu.Lock()
@@ -165,7 +165,7 @@ func TestAWatchThatEndsIsOpenedAnew(t *testing.T) {
 		g.mu.Unlock()
 		time.Sleep(refusedPause)
 		g.news()
-		if !g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, list) {
+		if !g.Keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, list) {
 			t.Error("it is not opened anew")
 		}
 		g.news()
@@ -182,14 +182,14 @@ func TestOneNamespaceHoldsSoManyWatchesAndNoMore(t *testing.T) {
 		for i := range maxWatches + 10 {
 			all = append(all, fmt.Sprintf("kind%d", i))
 		}
-		g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", all...))
+		g.Keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", all...))
 		g.news()
-		if g.set.Count() != maxWatches || g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", all...)) {
-			t.Errorf("%d watches, and all is said to be seen", g.set.Count())
+		if g.Count() != maxWatches || g.Keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", all...)) {
+			t.Errorf("%d watches, and all is said to be seen", g.Count())
 		}
-		g.keep(ctx, types.NamespacedName{Namespace: "other", Name: "b"}, "apps", accountIn("other"), executors.Clients{}, kindsOf("other", "deployments"))
-		if g.set.Count() != maxWatches+1 {
-			t.Errorf("%d watches: another namespace has its own", g.set.Count())
+		g.Keep(ctx, types.NamespacedName{Namespace: "other", Name: "b"}, "apps", accountIn("other"), executors.Clients{}, kindsOf("other", "deployments"))
+		if g.Count() != maxWatches+1 {
+			t.Errorf("%d watches: another namespace has its own", g.Count())
 		}
 	})
 }

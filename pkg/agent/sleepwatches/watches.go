@@ -1,4 +1,6 @@
-package hibernation
+// Package sleepwatches watches what the targets of HibernatePlans select, as the plans'
+// accounts, and keeps nothing of it.
+package sleepwatches
 
 import (
 	"context"
@@ -23,9 +25,9 @@ const (
 	maxWatches   = 64 // open for the plans of one namespace
 )
 
-// watches are open on what targets select, as the plans' accounts. They say that something
+// Watches are open on what targets select, as the plans' accounts. They say that something
 // has changed, and keep nothing of it.
-type watches struct {
+type Watches struct {
 	connect func(client.Account) (metadata.Interface, error)
 	queue   planQueue
 	set     *informer.Set
@@ -42,15 +44,15 @@ type planQueue interface {
 
 type uses map[informer.Key]*informer.Use
 
-// newWatches has nothing open. Nobody is told of what is too much: the plan is looked at
+// New has nothing open. Nobody is told of what is too much: the plan is looked at
 // now and then instead.
-func newWatches(connect func(client.Account) (metadata.Interface, error), queue planQueue) *watches {
-	return &watches{connect: connect, queue: queue, set: informer.NewSet(informer.Bound{Max: maxWatches}), plans: map[types.NamespacedName]map[string]uses{}}
+func New(connect func(client.Account) (metadata.Interface, error), queue planQueue) *Watches {
+	return &Watches{connect: connect, queue: queue, set: informer.NewSet(informer.Bound{Max: maxWatches}), plans: map[types.NamespacedName]map[string]uses{}}
 }
 
-// keep has a target watched by what it needs and nothing else, and says whether all of that
+// Keep has a target watched by what it needs and nothing else, and says whether all of that
 // stands.
-func (w *watches) keep(ctx context.Context, plan types.NamespacedName, target string, account client.Account, clients executors.Clients, list []executors.Watch) bool {
+func (w *Watches) Keep(ctx context.Context, plan types.NamespacedName, target string, account client.Account, clients executors.Clients, list []executors.Watch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	had, have, stand := w.plans[plan][target], uses{}, true
@@ -81,7 +83,7 @@ func (w *watches) keep(ctx context.Context, plan types.NamespacedName, target st
 }
 
 // join has a plan hear of a watch; nil: there can be none now.
-func (w *watches) join(ctx context.Context, plan types.NamespacedName, k informer.Key, elsewhere metadata.Interface) *informer.Use {
+func (w *Watches) join(ctx context.Context, plan types.NamespacedName, k informer.Key, elsewhere metadata.Interface) *informer.Use {
 	use, err := w.set.Join(ctx, k, w.source(k, elsewhere), informer.Member{Changed: func(any, bool) { w.queue.AddAfter(plan, gather) }})
 	if err != nil {
 		return nil
@@ -90,7 +92,7 @@ func (w *watches) join(ctx context.Context, plan types.NamespacedName, k informe
 }
 
 // source opens a watch of the plan's own cluster; elsewhere is the client of another.
-func (w *watches) source(k informer.Key, elsewhere metadata.Interface) informer.Source {
+func (w *Watches) source(k informer.Key, elsewhere metadata.Interface) informer.Source {
 	return informer.Source{
 		Open: func() (*informer.ListWatch, error) {
 			if elsewhere != nil {
@@ -106,8 +108,8 @@ func (w *watches) source(k informer.Key, elsewhere metadata.Interface) informer.
 	}
 }
 
-// drop ends a plan's interest in a target; an empty one is all.
-func (w *watches) drop(plan types.NamespacedName, target string) {
+// Drop ends a plan's interest in a target; an empty one is all.
+func (w *Watches) Drop(plan types.NamespacedName, target string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, have := range w.plans[plan] {
@@ -123,3 +125,6 @@ func (w *watches) drop(plan types.NamespacedName, target string) {
 		delete(w.plans, plan)
 	}
 }
+
+// Count is how many watches are open.
+func (w *Watches) Count() int { return w.set.Count() }
