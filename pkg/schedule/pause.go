@@ -27,11 +27,14 @@ func (s Pause) Said() string {
 
 // Clause is By with a comma, to follow a clause that it must not be read as a part of: until
 // resumed, by jane: CHG-1.
-func (s Pause) Clause() string {
-	if strings.HasPrefix(s.By, " by ") {
-		return "," + s.By
+func (s Pause) Clause() string { return Clause(s.By) }
+
+// Clause is Pause.Clause of what somebody else than a pause is said to be by.
+func Clause(by string) string {
+	if strings.HasPrefix(by, " by ") {
+		return "," + by
 	}
-	return s.By
+	return by
 }
 
 // PauseSaid reads back the pause from a sentence that Said wrote. It is false where the sentence

@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 )
@@ -182,14 +183,16 @@ const bypassUntil = "bypass until "
 
 // Granted says whether change is permitted because somebody permitted it until an instant, by an
 // allow or a bypass. The reason then says who.
-func (v Verdict) Granted() bool {
-	why, _, _ := strings.Cut(v.Reason, " by ") // what people wrote comes after it
-	for _, begin := range []string{bypassUntil, string(PermissiveUntil) + " "} {
-		if v.Permitted && (strings.HasPrefix(why, begin) || strings.Contains(why, ": "+begin)) {
-			return true
-		}
-	}
-	return false
+func (v Verdict) Granted() bool { return v.Permitted && granted(v.Reason) }
+
+// Granted is Verdict.Granted of a state.
+func (s State) Granted() bool { return s.Open && granted(s.Reason) }
+
+func granted(reason string) bool {
+	why, _, _ := strings.Cut(reason, " by ") // what people wrote comes after it
+	return slices.ContainsFunc([]string{bypassUntil, string(PermissiveUntil) + " "}, func(begin string) bool {
+		return strings.HasPrefix(why, begin) || strings.Contains(why, ": "+begin)
+	})
 }
 
 // GateSpec is all that decides whether change of one object is permitted.

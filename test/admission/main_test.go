@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -99,42 +97,13 @@ func (s *shared) stop() {
 	}
 }
 
-// manifests are the files of manifests/admission, roles first.
-func manifests() ([]string, error) {
-	root, err := harness.Root()
-	if err != nil {
-		return nil, err
-	}
-	files, err := filepath.Glob(filepath.Join(root, "manifests", "admission", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("no manifests of policies: %w", err)
-	}
-	slices.SortFunc(files, func(a, b string) int {
-		if filepath.Base(a) == "roles.yaml" {
-			return -1
-		}
-		return strings.Compare(a, b)
-	})
-	return files, nil
-}
-
 // switchOn applies the policies and returns when each refuses what it is there for.
 func (s *shared) switchOn(ctx context.Context) error {
 	if err := s.bindProber(ctx); err != nil {
 		return err
 	}
-	files, err := manifests()
-	if err != nil {
+	if err := harness.ApplyAdmission(ctx, s.cluster.AdminConfig()); err != nil {
 		return err
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if err := harness.Apply(ctx, s.cluster.AdminConfig(), "", text, nil); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Base(file), err)
-		}
 	}
 	return s.untilProbes(ctx, true)
 }

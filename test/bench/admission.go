@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -183,7 +181,7 @@ func (b *bench) as(user string) (kubernetes.Interface, error) {
 func (b *bench) switchPolicies(ctx context.Context, on bool) error {
 	change := b.unbindPolicies
 	if on {
-		change = b.applyPolicies
+		change = func(ctx context.Context) error { return harness.ApplyAdmission(ctx, b.cluster.AdminConfig()) }
 	}
 	if err := change(ctx); err != nil {
 		return err
@@ -206,27 +204,6 @@ func (b *bench) switchPolicies(ctx context.Context, on bool) error {
 		}
 	}
 	return fmt.Errorf("after %s a forged run is still refused: %t", admissionActive, !on)
-}
-
-func (b *bench) applyPolicies(ctx context.Context) error {
-	root, err := harness.Root()
-	if err != nil {
-		return err
-	}
-	files, err := filepath.Glob(filepath.Join(root, "manifests", "admission", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		return errors.Join(errors.New("there are no manifests of policies"), err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if err := harness.Apply(ctx, b.cluster.AdminConfig(), "", text, nil); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Base(file), err)
-		}
-	}
-	return nil
 }
 
 // unbindPolicies takes away all bindings, those that confine the agent's token with them:

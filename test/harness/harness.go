@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -126,6 +127,33 @@ func Apply(ctx context.Context, config *rest.Config, namespace string, text []by
 			return err
 		}
 	}
+}
+
+// ApplyAdmission applies the admission policies, with the roles that name their verbs first.
+func ApplyAdmission(ctx context.Context, config *rest.Config) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(root, "manifests", "admission", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return errors.Join(errors.New("there are no manifests of policies"), err)
+	}
+	roles := slices.IndexFunc(files, func(file string) bool { return filepath.Base(file) == "roles.yaml" })
+	if roles < 0 {
+		return errors.New("there are no roles of policies")
+	}
+	files = slices.Concat(files[roles:roles+1], files[:roles], files[roles+1:])
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := Apply(ctx, config, "", text, nil); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(file), err)
+		}
+	}
+	return nil
 }
 
 func applyOne(ctx context.Context, dyn dynamic.Interface, mapper meta.RESTMapper, namespace string, u *unstructured.Unstructured) error {

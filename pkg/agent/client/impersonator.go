@@ -25,7 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
-	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
 )
 
 // answerTTL is how long an answer about an account is believed (a guess: long
@@ -190,11 +190,7 @@ func (a *Impersonator) Refused(ctx context.Context, w Account, verb string, gvr 
 
 // mayNotAct says that the agent may not act as an account, and what lets it.
 func mayNotAct(w Account, refusal error) error {
-	option := "--impersonate " + w.Name
-	if w.Name == policy.DefaultServiceAccount { // allowed by every installation but one that is read-only
-		option = "--read-only=false"
-	}
-	return fmt.Errorf("the agent may not act as the ServiceAccount %s; 'kubectl maint install %s --apply' lets it (%w)", w.Name, option, refusal)
+	return fmt.Errorf("the agent may not act as the ServiceAccount %s; 'kubectl maint install %s --apply' lets it (%w)", w.Name, rights.ImpersonateOption(w.Name), refusal)
 }
 
 func (a *Impersonator) ask(question string, live func() (string, error)) (string, error) {

@@ -108,32 +108,21 @@ func (c *Controller) Run(ctx context.Context) {
 }
 
 // RecordSeen takes in restore data as the watch shows it.
-func (c *Controller) RecordSeen(o any) {
-	cm := o.(*corev1.ConfigMap)
-	defer c.enqueueHeld(cm)()
-	c.records.observe(cm)
-	c.count()
-	c.enqueueOf(cm)
-}
-
-// enqueueHeld looks at the plan that restore data names as it is held: somebody may have taken its
-// label away.
-func (c *Controller) enqueueHeld(cm *corev1.ConfigMap) func() {
-	was := c.records.get(keyOf(cm))
-	return func() {
-		if was != nil {
-			c.enqueueOf(was.object)
-		}
-	}
-}
+func (c *Controller) RecordSeen(o any) { c.recordChanged(o.(*corev1.ConfigMap), c.records.observe) }
 
 // RecordLost hears that restore data is gone.
-func (c *Controller) RecordLost(o any) {
-	cm := o.(*corev1.ConfigMap)
-	defer c.enqueueHeld(cm)()
-	c.records.lost(cm)
+func (c *Controller) RecordLost(o any) { c.recordChanged(o.(*corev1.ConfigMap), c.records.lost) }
+
+// recordChanged looks at the plan that restore data names, and at the one that it named before:
+// somebody may have taken its label away.
+func (c *Controller) recordChanged(cm *corev1.ConfigMap, take func(*corev1.ConfigMap)) {
+	was := c.records.get(keyOf(cm))
+	take(cm)
 	c.count()
 	c.enqueueOf(cm)
+	if was != nil {
+		c.enqueueOf(was.object)
+	}
 }
 
 // Watching is how many watches are open on what plans have put to sleep.

@@ -252,9 +252,7 @@ type view struct {
 
 // policyVerdict is what policies say of falling asleep now.
 type policyVerdict struct {
-	// gate is what policies say of falling asleep now, and its strategy; nil: nothing
-	// stands before it.
-	verdict  *schedule.Verdict
+	verdict  *schedule.Verdict // nil: nothing stands before it
 	strategy schedule.Strategy
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
 )
 
 type options struct {
@@ -343,19 +343,16 @@ func (o *options) actsAs(ctx context.Context, k *factory.Cluster, agent factory.
 	if agent.Missing != "" {
 		return
 	}
-	review, err := k.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               "system:serviceaccount:" + agent.Namespace + ":maint-agent",
-		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + agent.Namespace, "system:authenticated"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "impersonate", Resource: "serviceaccounts", Name: name},
-	}}, metav1.CreateOptions{})
-	if err != nil || review.Status.Allowed {
+	may, err := reviewed(ctx, k, userOf(agent), authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "impersonate", Resource: "serviceaccounts", Name: name})
+	if err != nil || may {
 		return
 	}
-	option := "--impersonate " + name
-	if name == policy.DefaultServiceAccount { // every installation lets it act as that, unless it is read-only
-		option = "--read-only=false"
-	}
-	o.amiss("the agent may not act as the ServiceAccount "+name, o.Suggest().InstallWith(agent.Namespace, option)+" lets it")
+	o.amiss("the agent may not act as the ServiceAccount "+name, o.Suggest().InstallWith(agent.Namespace, rights.ImpersonateOption(name))+" lets it")
+}
+
+// userOf is as whom an agent asks the API server.
+func userOf(agent factory.AgentState) string {
+	return "system:serviceaccount:" + agent.Namespace + ":" + annotations.AgentName
 }
 
 // standing is how the agent sees the plan.

@@ -125,8 +125,7 @@ func (o *options) role(ctx context.Context, k *factory.Cluster, namespace, accou
 
 // tokens asks whether the agent may ask for tokens of the account.
 func (o *options) tokens(ctx context.Context, k *factory.Cluster, agent factory.AgentState, namespace, account string) {
-	user := "system:serviceaccount:" + agent.Namespace + ":" + annotations.AgentName
-	may, err := o.allowed(ctx, k, user, authorizationv1.ResourceAttributes{Namespace: namespace, Resource: "serviceaccounts/token", Name: account, Verb: "create"})
+	may, err := o.allowed(ctx, k, userOf(agent), authorizationv1.ResourceAttributes{Namespace: namespace, Resource: "serviceaccounts/token", Name: account, Verb: "create"})
 	switch {
 	case err != nil:
 		o.unknown("whether the agent may ask for tokens", err)

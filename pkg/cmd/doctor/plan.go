@@ -146,6 +146,11 @@ func (o *options) allowed(ctx context.Context, k *factory.Cluster, user string, 
 		}
 		o.as[user] = nil // nor will it be allowed for the next right
 	}
+	return reviewed(ctx, k, user, a)
+}
+
+// reviewed asks what an account may by a SubjectAccessReview.
+func reviewed(ctx context.Context, k *factory.Cluster, user string, a authorizationv1.ResourceAttributes) (bool, error) {
 	namespace := strings.Split(user, ":")[2]
 	review, err := k.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}, ResourceAttributes: &a,

@@ -29,7 +29,8 @@ type Cluster struct {
 	clock     *serverClock // nil: its clock is ours
 	suggest   remedy.Commands
 	actors    *actorsOf
-	warn      func(string) // tells what somebody should know; nil: nobody listens
+	warn      func(string)    // tells what somebody should know; nil: nobody listens
+	seen      *seenNamespaces // nil: it asks each time
 
 	// As has the clients of somebody else; nil: they are made from the kubeconfig.
 	As func(user string) *Cluster

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -122,6 +123,28 @@ func (k *Cluster) noNamespace(ctx context.Context, name string) bool {
 	return apierrors.IsNotFound(err)
 }
 
+// seenNamespaces are those that were there: of several empty lists of one, read side by side,
+// the first asks.
+type seenNamespaces struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (s *seenNamespaces) there(name string, ask func() bool) bool {
+	if s == nil {
+		return ask()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.names[name] && ask() {
+		if s.names == nil {
+			s.names = map[string]bool{}
+		}
+		s.names[name] = true
+	}
+	return s.names[name]
+}
+
 // listOf is the command that lists what a name may mean. A plan beside runs stands for its newest.
 func (k *Cluster) listOf(kinds []string) string {
 	policies := slices.Contains(kinds, annotations.KindPolicy)
@@ -206,7 +229,7 @@ func (k *Cluster) Listed(ctx context.Context, what, kind, namespace, selector st
 	if err != nil {
 		return nil, k.Unread("list "+what, namespace, err)
 	}
-	if len(list.Items) == 0 && namespace != "" && k.warn != nil && k.noNamespace(ctx, namespace) {
+	if len(list.Items) == 0 && namespace != "" && k.warn != nil && !k.seen.there(namespace, func() bool { return !k.noNamespace(ctx, namespace) }) {
 		k.warn("there is no namespace " + namespace + "; 'kubectl get namespaces' shows which there are")
 	}
 	out := make([]*corev1.ConfigMap, len(list.Items))

@@ -133,7 +133,7 @@ func (c *Factory) Connect() (*Cluster, error) {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c.Elsewhere, c.ClusterFlags = c.elsewhere(namespace), c.chosen()
-	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}, warn: c.Warn}, nil
+	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}, warn: c.Warn, seen: &seenNamespaces{}}, nil
 }
 
 // ConnectAs is the same cluster for who speaks as somebody else, which takes the right to

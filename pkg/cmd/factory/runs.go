@@ -3,7 +3,6 @@ package factory
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,15 +57,16 @@ func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, meant f
 	if len(runs) == 0 {
 		return view.Run{}, NotFoundError(fmt.Sprintf("plan %s has no run: %s asks for one", cm.Name, c.Suggest().Trigger(cm.Name)))
 	}
-	newest := runs[len(runs)-1]
-	others := slices.DeleteFunc(slices.Clone(runs), func(r view.Run) bool { return !meant(r) })
-	if meant(newest) || len(others) == 0 {
-		words = ""
-	} else {
-		newest = others[len(others)-1]
+	last := len(runs) - 1
+	found := last
+	for found >= 0 && !meant(runs[found]) {
+		found--
 	}
-	fmt.Fprintf(c.ErrOut, "run %s is the newest of plan %s%s\n", newest.Run.Name, cm.Name, words)
-	return newest, nil
+	if found < 0 || found == last {
+		found, words = last, ""
+	}
+	fmt.Fprintf(c.ErrOut, "run %s is the newest of plan %s%s\n", runs[found].Run.Name, cm.Name, words)
+	return runs[found], nil
 }
 
 // Runs are the runs of a plan, or of all plans of a namespace, oldest first.

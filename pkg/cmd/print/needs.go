@@ -120,7 +120,7 @@ func (v Printer) Frozen(in intent.Intent) string {
 	case s.Strategy == schedule.Restrictive:
 		return "is frozen" + s.By
 	case s.Strategy == schedule.RestrictiveUntil && s.Until != nil && s.Until.After(v.Now):
-		return "is frozen until " + v.When(*s.Until) + schedule.Pause{By: s.By}.Clause()
+		return "is frozen until " + v.When(*s.Until) + schedule.Clause(s.By)
 	}
 	return ""
 }

@@ -42,7 +42,7 @@ func (c Commands) offline(format string, args ...any) string {
 // Abort ends a run.
 func (c Commands) Abort(run string) string { return c.line("abort %s", run) }
 
-// ShowRestore shows what is restored of a HibernatePlan.
+// ShowRestore shows how what sleeps by a HibernatePlan was before.
 func (c Commands) ShowRestore(plan string) string { return c.line("restore show %s", plan) }
 
 // Adopt signs a record of the agent's.
@@ -148,9 +148,6 @@ func (c Commands) ResumeCluster() string { return c.plain("resume --all -A") }
 
 // PauseCluster keeps anything from beginning anywhere.
 func (c Commands) PauseCluster() string { return c.plain("pause --all -A") }
-
-// RestoreShow shows how what sleeps by a plan was before.
-func (c Commands) RestoreShow(plan string) string { return c.line("restore show %s", plan) }
 
 // Retry runs once more what a run failed at.
 func (c Commands) Retry(run string) string { return c.line("retry %s", run) }

@@ -16,7 +16,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
-func TestRestoreDataIsAdopted(t *testing.T) {
+// toAdopt is the agent's key, and restore data that nobody has signed.
+func toAdopt(t *testing.T) (*corev1.Secret, annotations.Keyring, *corev1.ConfigMap) {
+	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.KeyName}, Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}}
 	ring, err := annotations.ReadKeyring(secret)
 	if err != nil {
@@ -26,6 +28,11 @@ func TestRestoreDataIsAdopted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return secret, ring, cm
+}
+
+func TestRestoreDataIsAdopted(t *testing.T) {
+	secret, ring, cm := toAdopt(t)
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, cm)
 	const contents = ": restore data of target apps of plan office, 1 resource, as ServiceAccount maint-runner: Deployment/shop/web {\"replicas\":3}\n"
 	o.Maint("adopt", "--all").Is(t, cmdtest.Printed{Code: 2, Err: cm.Name + contents + "error: sign 1 object in namespace shop, so that the agent acts on it: give --yes, since nobody can be asked here\n"})
@@ -45,15 +52,7 @@ func TestRestoreDataIsAdopted(t *testing.T) {
 // Restore data of an earlier sleep is signed already, and counts for the present one once somebody
 // has named it.
 func TestRestoreDataOfAnEarlierSleepIsAdoptedByItsName(t *testing.T) {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.KeyName}, Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}}
-	ring, err := annotations.ReadKeyring(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cm, err := annotations.RestoreObject("shop", cmdtest.Slept("office", "apps", hibernate.Resource{ID: "Deployment/shop/web", Before: json.RawMessage(`{"replicas":3}`)}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, ring, cm := toAdopt(t)
 	if err := ring.Sign(cm); err != nil {
 		t.Fatal(err)
 	}

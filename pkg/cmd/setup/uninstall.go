@@ -121,7 +121,7 @@ func (o *uninstallOptions) nothingRecorded(ctx context.Context, k *factory.Clust
 	for _, r := range list {
 		if n, _ := r.Count(); n > 0 && !r.Copy {
 			sleeps := view.Counted(n, "resource") + " of target " + r.Record.Target + " of HibernatePlan " + r.Object.Namespace + "/" + r.Of()
-			return exit.Errorf(exit.CodeNotNow, "%s may sleep, and nobody would wake it: %s shows what it was", sleeps, o.Suggest().In(r.Object.Namespace).RestoreShow(r.Of()))
+			return exit.Errorf(exit.CodeNotNow, "%s may sleep, and nobody would wake it: %s shows what it was", sleeps, o.Suggest().In(r.Object.Namespace).ShowRestore(r.Of()))
 		}
 	}
 	return nil

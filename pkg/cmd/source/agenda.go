@@ -137,8 +137,12 @@ func (a *Agenda) policyAlways(owner calendar.Owner, p policy.State) {
 	inForce := a.World.Resolver.Policy(p.Namespace, p.Name)
 	windows := a.windows(owner, inForce)
 	for i, e := range windows {
-		if v := inForce.Verdict(slices.MaxFunc([]time.Time{e.Start, a.From}, time.Time.Compare)); v.Granted() {
-			windows[i].Note = view.JoinNote(e.Note, afterName(v.Reason, p.Name))
+		at := e.Start
+		if at.Before(a.From) {
+			at = a.From
+		}
+		if s := inForce.At(at); s.Granted() {
+			windows[i].Note = view.JoinNote(e.Note, afterName(s.Reason, p.Name))
 		}
 	}
 	a.Entries = append(a.Entries, windows...)
@@ -419,11 +423,14 @@ func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) (why, granted
 			return cmp.Or(above.Of, "its namespace") + " is paused" + above.By, ""
 		case skip.Covers(at):
 			return "skipped" + p.Intent.Actors["skip"].Said(""), ""
-		case !gated:
-		case !gate.At(at).Open:
-			return "not permitted then: " + gate.At(at).Reason, ""
-		case gate.Verdict(at).Granted():
-			return "", "permitted: " + gate.At(at).Reason
+		case gated:
+			s := gate.At(at)
+			if !s.Open {
+				return "not permitted then: " + s.Reason, ""
+			}
+			if s.Granted() {
+				return "", "permitted: " + s.Reason
+			}
 		}
 		return "", ""
 	}

@@ -171,7 +171,7 @@ func (s Sleeper) SleepWindows(now, from time.Time, clock func(time.Time) string)
 	}
 }
 
-// stretch notes what a person would not guess of a stretch. What already sleeps is asked
+// sleepWindow notes what a person would not guess of one. What already sleeps is asked
 // neither of pauses nor of policies.
 func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip, clock func(time.Time) string) SleepWindow {
 	out := SleepWindow{Window: w}

@@ -54,7 +54,7 @@ func (q nodeQuestion) answer(v print.Printer) nodeAnswer {
 	q.addClaims()
 	ranking := nodes.Rank(q.world)
 	if q.agent.Missing != "" {
-		out.add("nobody acts: "+q.agent.Missing, "until it runs nothing starts; what was asked stands")
+		out.obstacles = append(out.obstacles, nobodyActs(q.agent))
 	}
 	for _, a := range n.Asked {
 		q.request(&out, v, n, a, ranking)
@@ -380,7 +380,7 @@ func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Sub
 func (o *whyOptions) toldOf(ctx context.Context, k *factory.Cluster, agent factory.AgentState, name string) nodeAnswer {
 	var out nodeAnswer
 	if agent.Missing != "" {
-		out.add("nobody acts: "+agent.Missing, "until it runs nothing starts; what was asked stands")
+		out.obstacles = append(out.obstacles, nobodyActs(agent))
 	}
 	object, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil { // it was there a moment ago

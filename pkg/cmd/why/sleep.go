@@ -38,7 +38,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 	}
 	w := &whySleeper{whyOptions: o, Sleeper: s, v: print.New(o.Env, s.Zone()), named: s.Name}
 	if agent.Missing != "" {
-		w.add("nobody acts: "+agent.Missing, "until it runs nothing starts; what was asked stands")
+		w.found = append(w.found, nobodyActs(agent))
 	}
 	for _, f := range s.Faults {
 		w.add("the plan is invalid: "+f.String(), "mend it; %s tells all faults; what sleeps wakes when it was to, or with %s", o.Suggest().Lint(), o.Suggest().Wake(w.named))

@@ -263,7 +263,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		out = append(out, obstacle{what, fmt.Sprintf(format, args...)})
 	}
 	if agent.Missing != "" {
-		add("nobody acts: "+agent.Missing, "until it runs nothing starts; what was asked stands")
+		out = append(out, nobodyActs(agent))
 	}
 	for _, f := range p.Faults {
 		add("the plan is invalid: "+f.String(), "mend it; %s tells all faults", o.Suggest().Lint())
@@ -315,6 +315,11 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		add(stuck, "%s", hand)
 	}
 	return append(out, o.runObstacles(p, v)...)
+}
+
+// nobodyActs is that no agent runs.
+func nobodyActs(agent factory.AgentState) obstacle {
+	return obstacle{"nobody acts: " + agent.Missing, "until it runs nothing starts; what was asked stands"}
 }
 
 // lifts is the command that ends what somebody set for a while, where that is the reason of a
