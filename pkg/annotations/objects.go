@@ -109,7 +109,7 @@ func NewPlan(namespace, name, text string, account string) *corev1.ConfigMap {
 // RunObject is the ConfigMap of a live run: with a finalizer and no owner, so
 // that nothing collects it before its finally ran.
 func RunObject(r run.Run, j run.Journal) (*corev1.ConfigMap, error) {
-	text, err := yaml.Marshal(r)
+	text, err := runText(r)
 	if err != nil {
 		return nil, fmt.Errorf("write run %s/%s: %w", r.Namespace, r.Name, err)
 	}

@@ -113,7 +113,10 @@ func (t Tree) ConnectorAt(path string) (connector.Reference, bool) {
 // onlyOnClusters is no connector for steps that work on no cluster: their Secrets, and the
 // HibernatePlans that they hold, are the plan's.
 func onlyOnClusters(s Step, at *connector.Reference) *connector.Reference {
-	if t, known := StepTypeNamed(s.Type); known && t.Where == Nowhere || s.OnCloud() {
+	if at == nil || s.OnCloud() {
+		return nil
+	}
+	if t, known := StepTypeNamed(s.Type); known && t.Where == Nowhere {
 		return nil
 	}
 	return at

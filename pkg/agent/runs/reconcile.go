@@ -326,11 +326,18 @@ func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.
 // heldBy finds started runs in the way. The locks say it too, but only after
 // each started run was looked at once since this agent began.
 func (c *Controller) heldBy(l *store.CachedRun, s *trigger.AdmissionFacts) {
-	for _, other := range c.Runs.Where(func(o *store.LiveRun) bool { return o.Journal.Phase == run.Running && o.Head.Name != l.Run.Name }) {
-		if other.Head.PlanUID == l.Run.PlanUID && l.Run.Spec.ConcurrencyPolicy != plan.Allow {
+	samePlan := func(o *store.LiveRun) bool {
+		return o.Head.PlanUID == l.Run.PlanUID && l.Run.Spec.ConcurrencyPolicy != plan.Allow
+	}
+	sameTarget := func(o *store.LiveRun) bool { return l.Run.TargetUID != "" && o.Head.TargetUID == l.Run.TargetUID }
+	holds := func(o *store.LiveRun) bool {
+		return o.Journal.Phase == run.Running && o.Head.Name != l.Run.Name && (samePlan(o) || sameTarget(o))
+	}
+	for _, other := range c.Runs.Where(holds) {
+		if samePlan(other) {
 			s.PlanBusy = other.Head.Name
 		}
-		if l.Run.TargetUID != "" && other.Head.TargetUID == l.Run.TargetUID {
+		if sameTarget(other) {
 			s.LockedBy = nameFrom(l.Object.Namespace, other.Key().String())
 		}
 	}
