@@ -160,7 +160,8 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 		return s
 	}
 	s.Heartbeat = at
-	if age := now.Sub(at); age > staleAfter {
+	// While the API server did not answer, nobody could write one.
+	if age := now.Sub(at); min(age, k.backSince()) > staleAfter {
 		why, _ := k.silentAgent(ctx, cm.Namespace)
 		s.Missing = fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", cm.Namespace, age.Round(time.Second), at.UTC().Format(time.RFC3339), why)
 	}
@@ -245,6 +246,9 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 		a.next = now.Add(SilentEvery)
 	default:
 		a.next = s.Heartbeat.Add(staleAfter + time.Second - a.k.Skew())
+		if soon := now.Add(SilentEvery); a.next.Before(soon) { // the API server is just back
+			a.next = soon
+		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -267,7 +271,7 @@ func (a *AgentLiveness) Check(ctx context.Context, stands string) error {
 // then, which Check tells as soon as that is sure.
 func (a *AgentLiveness) Falters(ctx context.Context) bool {
 	s, err := a.c.Agent(ctx, a.k)
-	return err == nil && !s.Heartbeat.IsZero() && a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat) > staleAfter/2
+	return err == nil && !s.Heartbeat.IsZero() && min(a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat), a.k.backSince()) > staleAfter/2
 }
 
 // NeedAgent refuses to go on where nobody would act on what is asked. Whoever

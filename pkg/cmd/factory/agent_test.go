@@ -2,6 +2,8 @@ package factory
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -110,4 +112,50 @@ func TestAHeartbeatThatMayNotBeReadIsSeldomAskedFor(t *testing.T) {
 			t.Errorf("read %d times in a minute, %v", reads.Load(), err)
 		}
 	})
+}
+
+// The API server is away for 40 seconds from the 20th on. What the heartbeat says then is old,
+// and no word on the agent.
+func TestAnAgentIsNotSilentWhileNobodyCouldWrite(t *testing.T) {
+	for name, alive := range map[string]bool{"the agent lives": true, "the agent died meanwhile": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun, clock := time.Now(), &serverClock{}
+				server := clock.RoundTripper(roundTrip(func(*http.Request) (*http.Response, error) {
+					if at := time.Since(begun); at >= 20*time.Second && at < time.Minute {
+						return nil, errors.New("connection refused")
+					}
+					return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Date": {time.Now().UTC().Format(http.TimeFormat)}}}, nil
+				}))
+				kube := fake.NewClientset()
+				kube.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+					if _, err := server.RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil)); err != nil { //nolint:bodyclose // there is none
+						return true, nil, err
+					}
+					beat := time.Now()
+					if at := beat.Sub(begun); at >= 20*time.Second && (!alive || at < 70*time.Second) {
+						beat = begun.Add(19 * time.Second)
+					}
+					return true, &corev1.ConfigMap{
+						ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.HeartbeatName},
+						Data:       map[string]string{"version": "v0.1.0", "heartbeat": beat.UTC().Format(time.RFC3339)},
+					}, nil
+				})
+				a := (&Factory{Env: Env{Now: time.Now}}).FollowAgent(t.Context(), &Cluster{Kube: kube, clock: clock}, make(chan struct{}, 1))
+				var silent time.Duration
+				for time.Since(begun) < 2*time.Minute {
+					time.Sleep(time.Second)
+					if s, _ := a.State(); s.Missing != "" && silent == 0 {
+						silent = time.Since(begun).Round(time.Second)
+					}
+				}
+				switch {
+				case alive && silent != 0:
+					t.Errorf("called silent after %s", silent)
+				case !alive && (silent < 90*time.Second || silent > 100*time.Second):
+					t.Errorf("called silent after %s; its API server was back after 60 s", silent)
+				}
+			})
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -55,21 +56,42 @@ func (k *Cluster) commands() remedy.Commands {
 	return k.suggest
 }
 
-// serverClock is how far the API server's clock is from ours, by its answers.
-type serverClock struct{ ahead atomic.Int64 }
+// serverClock is how far the API server's clock is from ours, by its answers, and since when
+// it answers.
+type serverClock struct {
+	ahead   atomic.Int64
+	failing atomic.Bool
+	back    atomic.Int64 // when it answered again after it had not, by our clock; 0: it always has
+}
 
 // RoundTripper notes the time of each answer.
 func (s *serverClock) RoundTripper(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
 		if err != nil {
+			if r.Context().Err() == nil { // nobody gave it up
+				s.failing.Store(true)
+			}
 			return answer, err
 		}
+		s.answered(answer.StatusCode)
 		if at, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
 			s.ahead.Store(int64(time.Until(at)))
 		}
 		return answer, nil
 	})
+}
+
+// answered notes an answer. That of a proxy without an API server behind it is none.
+func (s *serverClock) answered(status int) {
+	switch status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		s.failing.Store(true)
+	default:
+		if s.failing.Swap(false) {
+			s.back.Store(time.Now().UnixNano())
+		}
+	}
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -87,6 +109,15 @@ func (k *Cluster) Skew() time.Duration {
 		return 0
 	}
 	return ahead
+}
+
+// backSince is how long the API server has been answering again after it had not; long ago is
+// where it always has.
+func (k *Cluster) backSince() time.Duration {
+	if k.clock == nil || k.clock.back.Load() == 0 {
+		return math.MaxInt64
+	}
+	return time.Since(time.Unix(0, k.clock.back.Load()))
 }
 
 // ConfigMaps are those of a namespace, or of all where it is empty.
