@@ -161,7 +161,7 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 	}
 	s.Heartbeat = at
 	// While the API server did not answer, nobody could write one.
-	if age := now.Sub(at); min(age, k.backSince()) > staleAfter {
+	if age := now.Sub(at); min(age, k.answering()) > staleAfter {
 		why, _ := k.silentAgent(ctx, cm.Namespace)
 		s.Missing = fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", cm.Namespace, age.Round(time.Second), at.UTC().Format(time.RFC3339), why)
 	}
@@ -181,6 +181,7 @@ type AgentLiveness struct {
 	c    *Factory
 	k    *Cluster
 	next time.Time
+	told bool // that the API server does not answer
 
 	mu      sync.Mutex // guards what follows
 	state   AgentState
@@ -259,19 +260,36 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 }
 
 // Check is an error once the agent has been silent for too long; an agent that could not be
-// seen is not silent. stands says what becomes of what was asked.
+// seen is not silent. stands says what becomes of what was asked. It also tells on standard error
+// while the API server does not answer: then nothing new can be shown.
 func (a *AgentLiveness) Check(ctx context.Context, stands string) error {
+	a.tellOutage()
 	if s := a.look(ctx); s.Missing != "" {
 		return exit.Errorf(exit.CodeNoAgent, "%s; %s", s.Missing, stands)
 	}
 	return nil
 }
 
+// outageTold is how long the API server does not answer before that is told: a lost request is none.
+const outageTold = 3 * time.Second
+
+func (a *AgentLiveness) tellOutage() {
+	since, why := a.k.outage()
+	switch {
+	case why == nil && a.told:
+		a.told = false
+		a.c.Warn(fmt.Sprintf("the API server answers again (%s)", time.Now().Format(time.TimeOnly)))
+	case why != nil && !a.told && time.Since(since) >= outageTold:
+		a.told = true
+		a.c.Warn(fmt.Sprintf("since %s the API server does not answer, and what is shown may be old: %s", since.Format(time.TimeOnly), why))
+	}
+}
+
 // Falters says whether the agent has missed several beats: what it leaves undone may be its silence
 // then, which Check tells as soon as that is sure.
 func (a *AgentLiveness) Falters(ctx context.Context) bool {
 	s, err := a.c.Agent(ctx, a.k)
-	return err == nil && !s.Heartbeat.IsZero() && min(a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat), a.k.backSince()) > staleAfter/2
+	return err == nil && !s.Heartbeat.IsZero() && min(a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat), a.k.answering()) > staleAfter/2
 }
 
 // NeedAgent refuses to go on where nobody would act on what is asked. Whoever

@@ -1,6 +1,7 @@
 package factory
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -157,5 +159,47 @@ func TestAnAgentIsNotSilentWhileNobodyCouldWrite(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A request that is lost is no outage; one of ten seconds is told once, and its end too.
+func TestWhoWaitsIsToldThatTheAPIServerDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, clock := time.Now(), &serverClock{}
+		server := clock.RoundTripper(roundTrip(func(*http.Request) (*http.Response, error) {
+			switch second := int(time.Since(begun) / time.Second); {
+			case second == 2:
+				return nil, errors.New("connection reset by peer")
+			case second >= 10 && second < 15:
+				return nil, errors.New("connection refused")
+			case second >= 15 && second < 20: // the proxy before it is there already
+				return &http.Response{StatusCode: http.StatusServiceUnavailable}, nil
+			}
+			return &http.Response{StatusCode: http.StatusOK}, nil
+		}))
+		var said bytes.Buffer
+		f := &Factory{Env: Env{Now: time.Now, IOStreams: genericiooptions.IOStreams{ErrOut: &said}}}
+		a := f.WatchAgent(&Cluster{Kube: fake.NewClientset(beatOf(begun)), clock: clock})
+		for range 25 {
+			_, _ = server.RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil)) //nolint:bodyclose // there is none
+			if err := a.Check(t.Context(), "it goes on"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		at := func(second int) string { return begun.Add(time.Duration(second) * time.Second).Format(time.TimeOnly) }
+		want := "warning: since " + at(10) + " the API server does not answer, and what is shown may be old: connection refused\n" +
+			"warning: the API server answers again (" + at(20) + ")\n"
+		if said.String() != want {
+			t.Errorf("said:\n%swant:\n%s", said.String(), want)
+		}
+	})
+}
+
+// beatOf is the heartbeat of an agent that was seen at a time.
+func beatOf(at time.Time) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.HeartbeatName},
+		Data:       map[string]string{"version": "v0.1.0", "heartbeat": at.UTC().Format(time.RFC3339)},
 	}
 }

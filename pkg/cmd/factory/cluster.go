@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,12 +57,15 @@ func (k *Cluster) commands() remedy.Commands {
 	return k.suggest
 }
 
-// serverClock is how far the API server's clock is from ours, by its answers, and since when
-// it answers.
+// serverClock is how far the API server's clock is from ours, by its answers, and whether and
+// since when it answers.
 type serverClock struct {
-	ahead   atomic.Int64
-	failing atomic.Bool
-	back    atomic.Int64 // when it answered again after it had not, by our clock; 0: it always has
+	ahead atomic.Int64
+
+	mu   sync.Mutex // guards what follows
+	down time.Time  // since when it does not answer, by our clock; zero: it does
+	why  error
+	back time.Time // when it answered again; zero: it always has
 }
 
 // RoundTripper notes the time of each answer.
@@ -70,7 +74,7 @@ func (s *serverClock) RoundTripper(next http.RoundTripper) http.RoundTripper {
 		answer, err := next.RoundTrip(r)
 		if err != nil {
 			if r.Context().Err() == nil { // nobody gave it up
-				s.failing.Store(true)
+				s.failed(err)
 			}
 			return answer, err
 		}
@@ -82,15 +86,25 @@ func (s *serverClock) RoundTripper(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+func (s *serverClock) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.why = err; s.down.IsZero() {
+		s.down = time.Now()
+	}
+}
+
 // answered notes an answer. That of a proxy without an API server behind it is none.
 func (s *serverClock) answered(status int) {
 	switch status {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		s.failing.Store(true)
-	default:
-		if s.failing.Swap(false) {
-			s.back.Store(time.Now().UnixNano())
-		}
+		s.failed(errors.New(http.StatusText(status)))
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.down.IsZero() {
+		s.down, s.back = time.Time{}, time.Now()
 	}
 }
 
@@ -111,13 +125,31 @@ func (k *Cluster) Skew() time.Duration {
 	return ahead
 }
 
-// backSince is how long the API server has been answering again after it had not; long ago is
-// where it always has.
-func (k *Cluster) backSince() time.Duration {
-	if k.clock == nil || k.clock.back.Load() == 0 {
+// answering is how long the API server has been answering again after it had not; the longest
+// time where it always has.
+func (k *Cluster) answering() time.Duration {
+	if k.clock == nil {
 		return math.MaxInt64
 	}
-	return time.Since(time.Unix(0, k.clock.back.Load()))
+	k.clock.mu.Lock()
+	defer k.clock.mu.Unlock()
+	if k.clock.back.IsZero() {
+		return math.MaxInt64
+	}
+	return time.Since(k.clock.back)
+}
+
+// outage is since when the API server does not answer, and why; no error: it does.
+func (k *Cluster) outage() (time.Time, error) {
+	if k.clock == nil {
+		return time.Time{}, nil
+	}
+	k.clock.mu.Lock()
+	defer k.clock.mu.Unlock()
+	if k.clock.down.IsZero() {
+		return time.Time{}, nil
+	}
+	return k.clock.down, k.clock.why
 }
 
 // ConfigMaps are those of a namespace, or of all where it is empty.
