@@ -14,13 +14,24 @@ type ClosedGate struct {
 	Opens    *time.Time // when it opens, as far as is known
 	Since    *time.Time // since when it is closed; nil: it always was
 	Until    time.Time  // when to ask again; zero: only when a document changes
+	Deadline time.Time  // after it the slot that waits is Missed; zero: what waits does so without end
 }
+
+// TooLate says that the gate opens only after the slot that waits for it is Missed.
+func (h ClosedGate) TooLate() bool {
+	return !h.NotReady && h.Opens != nil && !h.Deadline.IsZero() && h.Opens.After(h.Deadline)
+}
+
+// MissedBefore begins what is said of a slot whose window opens too late; the time follows.
+const MissedBefore = "before that, its slot is Missed at "
 
 // Message says why a run waits, and for how long.
 func (h ClosedGate) Message() string {
 	switch {
 	case h.NotReady:
 		return h.Reason
+	case h.TooLate():
+		return "waits for its window, which opens at " + h.Opens.UTC().Format(time.RFC3339) + " (" + h.Reason + "): " + MissedBefore + h.Deadline.UTC().Format(time.RFC3339)
 	case h.Opens != nil:
 		return "waits for its window, which opens at " + h.Opens.UTC().Format(time.RFC3339) + " (" + h.Reason + ")"
 	}
@@ -33,6 +44,8 @@ func (h ClosedGate) Then(clock func(time.Time) string) string {
 	switch {
 	case h.NotReady:
 		return "and whether change is permitted then is not known (" + h.Reason + ")"
+	case h.TooLate():
+		return "outside of its window, which opens at " + clock(*h.Opens) + " (" + h.Reason + "): " + MissedBefore + clock(h.Deadline)
 	case h.Opens != nil:
 		return "outside of its window, which opens at " + clock(*h.Opens) + " (" + h.Reason + ")"
 	}

@@ -152,7 +152,9 @@ func waits(r run.Run, s AdmissionFacts) (waiting, message string, until time.Tim
 		return run.WaitJitter, "starts at " + start.UTC().Format(time.RFC3339), start
 	}
 	if s.Hold != nil {
-		return run.WaitWindow, s.Hold.Message(), s.Hold.Until
+		hold := *s.Hold
+		hold.Deadline = deadlineOf(r)
+		return run.WaitWindow, hold.Message(), hold.Until
 	}
 	if s.PlanBusy != "" {
 		return run.WaitQueue, "waits for run " + s.PlanBusy, time.Time{}

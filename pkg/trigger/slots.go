@@ -341,6 +341,9 @@ func (d *decider) nextSlot() {
 		if !d.skipsLater(slot.At, &next) && !d.pausedAt(slot.At) {
 			d.out.Status.Next = &slot
 			d.out.Status.NextGate = run.ClosedFor(d.f.Gate, "", intent.Bypass{}, StartsAt(d.f.Plan.Spec, d.f.Plan.Namespace, d.f.Plan.Name, slot.At, slot.Index))
+			if d.out.Status.NextGate != nil {
+				d.out.Status.NextGate.Deadline = d.tooLateAt(slot)
+			}
 			return
 		}
 		from = slot.At

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
@@ -159,7 +160,9 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 		if err != nil { // we wrote it
 			continue
 		}
-		v := s.Gate.Verdict(trigger.StartsAt(spec, s.Namespace, s.Name, slot, item.Schedule))
+		zone := spec.Triggers.Schedules[item.Schedule].Timezone
+		start := trigger.StartsAt(spec, s.Namespace, s.Name, slot, item.Schedule)
+		v, deadline := s.Gate.Verdict(start), start.Add(spec.StartDeadline.Or(plan.DefaultStartDeadline))
 		switch {
 		case v.Granted():
 			items[i].Note = view.JoinNote(item.Note, "permitted: "+v.Reason)
@@ -168,8 +171,10 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 			items[i].Note = view.JoinNote(item.Note, "not known whether change is permitted then: its policies may not be read here, and the agent has not said")
 		case !v.Ready:
 			items[i].Note = view.JoinNote(item.Note, "policy not ready ("+v.Reason+")")
+		case v.Until != nil && v.Until.After(deadline):
+			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Reason+"): "+run.MissedBefore+o.until(deadline, zone))
 		case v.Until != nil:
-			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, spec.Triggers.Schedules[item.Schedule].Timezone)+" ("+v.Reason+")")
+			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Reason+")")
 		default:
 			items[i].Note = view.JoinNote(item.Note, "window closed, does not open by itself ("+v.Reason+")")
 		}

@@ -402,7 +402,10 @@ func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 	if l.Journal.Waiting == run.WaitWindow && strings.Contains(l.Journal.Message, "does not open by itself") {
 		remedy = "it starts when change is permitted"
 	}
-	if l.Run.Request.Slot != nil && l.Journal.Approved == nil { // an approved run has met its deadline
+	switch {
+	case strings.Contains(l.Journal.Message, run.MissedBefore):
+		remedy = "a longer startDeadline lets its next slots wait for the window"
+	case l.Run.Request.Slot != nil && l.Journal.Approved == nil: // an approved run has met its deadline
 		deadline := trigger.StartsAt(l.Run.Spec, l.Run.Namespace, l.Run.Plan, *l.Run.Request.Slot, l.Run.Request.Schedule).Add(l.Run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
 		remedy += "; after " + v.Both(deadline) + " its slot is Missed"
 	}
