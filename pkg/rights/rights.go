@@ -222,7 +222,7 @@ func (c *collector) step(s plan.Step, on *connector.Reference) {
 		c.need(o, "", "get")
 		c.open = append(c.open, fmt.Sprintf("%s: get, list, watch, patch on the Kustomization, HelmRelease or Application that owns %s/%s, in its namespace", c.at, o.Kind, o.Name))
 	case "wait":
-		c.need(as[object](s, "resource"), "", "get", "list", "watch")
+		c.waits(s)
 	case "delete-object":
 		c.need(as[object](s, "resource"), "", "get", "delete", "list", "watch")
 	case "restart":
@@ -242,6 +242,15 @@ func (c *collector) write(s plan.Step, o object, verbs ...string) {
 		verbs = append(verbs, "list", "watch")
 	}
 	c.need(o, "", verbs...)
+}
+
+// waits looks at the object that it names, or at the node of the rollout that it stands in.
+func (c *collector) waits(s plan.Step) {
+	o := object{APIVersion: core, Kind: "Node"}
+	if s.Properties["resource"] != nil {
+		o = as[object](s, "resource")
+	}
+	c.need(o, "", "get", "list", "watch")
 }
 
 func (c *collector) apply(s plan.Step) {
