@@ -17,6 +17,7 @@ import (
 // Plan is what is known of a plan: the closed entries of its ledger, oldest first.
 type Plan struct {
 	Namespace, Name string
+	Created         time.Time // zero: long ago
 	Entries         []ledger.Entry
 	// Since is the instant from which on the entries are complete; nil: the ledger
 	// never dropped any.
@@ -61,7 +62,8 @@ type Row struct {
 	WindowsUsed int        `json:"windowsUsed"`
 	Since       *time.Time `json:"since,omitempty"` // nothing older is remembered of it
 
-	late []int64
+	late    []int64
+	created time.Time // of the plan
 }
 
 // Ending is a run that did not succeed, or slots without a run.
@@ -96,7 +98,8 @@ type Report struct {
 }
 
 type entryOf struct {
-	plan string
+	plan    string
+	created time.Time // of the plan
 	ledger.Entry
 }
 
@@ -105,7 +108,7 @@ type entryOf struct {
 func Of(plans []Plan, from, to time.Time) Report {
 	r := Report{From: from.UTC(), To: to.UTC(), Rows: []Row{}, Endings: []Ending{}, Decisions: []Decision{}}
 	for _, p := range plans {
-		row := Row{Plan: p.key()}
+		row := Row{Plan: p.key(), created: p.Created}
 		if p.Since != nil && p.Since.After(from) {
 			row.Since = p.Since
 		}
@@ -115,7 +118,7 @@ func Of(plans []Plan, from, to time.Time) Report {
 			if at := instantOf(e); at.Before(from) || !at.Before(to) {
 				continue
 			}
-			r.runs = append(r.runs, entryOf{p.key(), e})
+			r.runs = append(r.runs, entryOf{p.key(), p.Created, e})
 			if ended, is := sleeps[i]; is && !e.DryRun {
 				row.countSleep(e, ended)
 			} else {
@@ -178,8 +181,18 @@ func (r *Row) count(e ledger.Entry) {
 
 func (r *Row) lateBy(e ledger.Entry) {
 	if e.Slot != nil && e.StartedAt != nil {
-		r.late = append(r.late, max(int64(e.StartedAt.Sub(*e.Slot).Seconds()), 0))
+		r.late = append(r.late, secondsLate(e, r.created))
 	}
+}
+
+// secondsLate is how late an entry that has a slot began. Off-hours that began before their plan was
+// created could not be kept from their start.
+func secondsLate(e ledger.Entry, created time.Time) int64 {
+	due := *e.Slot
+	if created.After(due) {
+		due = created
+	}
+	return max(int64(e.StartedAt.Sub(due).Seconds()), 0)
 }
 
 func (r *Row) countRun(e ledger.Entry) {

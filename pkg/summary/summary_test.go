@@ -330,3 +330,18 @@ func TestSleepsAreCountedByWhatSlept(t *testing.T) {
 		})
 	}
 }
+
+func TestOffHoursFromBeforeTheirPlanMakeNothingLate(t *testing.T) {
+	nights := summary.Plan{Namespace: "dev", Name: "nights", Created: coretest.Clock("02:00"), Entries: []ledger.Entry{
+		{Slot: at("01:00"), StartedAt: at("02:01"), EndedAt: at("03:00"), Result: run.Ran, Kind: run.BySchedule},
+		{Slot: at("04:00"), StartedAt: new(coretest.Clock("04:00").Add(30 * time.Second)), EndedAt: at("05:00"), Result: run.Ran, Kind: run.BySchedule},
+	}}
+	r := summary.Of([]summary.Plan{nights}, coretest.Clock("00:30"), coretest.Clock("07:00"))
+	if len(r.Rows) != 1 || r.Rows[0].LateMost != 60 {
+		t.Fatalf("%+v", r.Rows)
+	}
+	table := r.CSV()
+	if !strings.Contains(table, ",60,") || !strings.Contains(table, ",30,") {
+		t.Error(table)
+	}
+}

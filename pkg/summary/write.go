@@ -153,7 +153,7 @@ func (e entryOf) cells() []string {
 	}
 	late := ""
 	if e.Slot != nil && e.StartedAt != nil {
-		late = text(max(int64(e.StartedAt.Sub(*e.Slot).Seconds()), 0))
+		late = text(secondsLate(e.Entry, e.created))
 	}
 	cells := []string{
 		e.plan, utc(e.Slot), utc(e.StartedAt), string(e.Result), e.Reason, phase, failure, step, message, e.Run, e.Actor,

@@ -171,7 +171,7 @@ func (o *reportOptions) plans(ctx context.Context, k *factory.Cluster, all []rem
 	resolver := o.policies(ctx, k, all)
 	out := make([]summary.Plan, 0, len(all))
 	for _, one := range all {
-		p := summary.Plan{Namespace: one.object.Namespace, Name: one.object.Name, Entries: one.closed}
+		p := summary.Plan{Namespace: one.object.Namespace, Name: one.object.Name, Created: one.object.CreationTimestamp.Time, Entries: one.closed}
 		if one.forgot() {
 			p.Since = new(view.EntryAt(one.closed[0]))
 		}
