@@ -38,7 +38,7 @@ func (f *printFlags) toPrinter() (printers.ResourcePrinter, error) {
 		format = "go-template"
 	}
 	for _, ask := range []func(string) (printers.ResourcePrinter, error){
-		f.template.ToPrinter, f.values.ToPrinter, f.toTable,
+		f.template.ToPrinter, f.toYAML, f.values.ToPrinter, f.toTable,
 		func(format string) (printers.ResourcePrinter, error) { return toColumns(format, template, f.noHeaders) },
 		f.name.ToPrinter,
 	} {

@@ -125,6 +125,9 @@ func (m Mark) ours(text string) int {
 	return len(begin)
 }
 
+// brailleBlank is a symbol of no dots: no table has it among those that nobody sees.
+const brailleBlank = '\u2800'
+
 // harmful says whether a character does more than stand there, or stands there unseen:
 // controls, those that turn the direction of text around, the ends of lines that others
 // know, formats, and letters and marks of no width. Two formats join the letters of some scripts,
@@ -133,7 +136,7 @@ func harmful(r rune) bool {
 	switch {
 	case unicode.IsControl(r):
 		return r != '\n' && r != '\t'
-	case unicode.In(r, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point):
+	case unicode.In(r, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point), r == brailleBlank:
 		return true
 	}
 	return unicode.Is(unicode.Cf, r) && !unicode.In(r, unicode.Join_Control, unicode.Prepended_Concatenation_Mark)

@@ -28,6 +28,7 @@ func TestWhatReachesATerminal(t *testing.T) {
 		"delete":                              {"a\x7fb", `a\u007Fb`},
 		"text that runs the other way around": {"a\u202eb\u2066c", `a\u202Eb\u2066c`},
 		"letters that nobody sees":            {"a\u200bb\u2060c\ufeffd\u00ade\U000e0041", `a\u200Bb\u2060c\uFEFFd\u00ADe\uDB40\uDC41`},
+		"a symbol nobody sees":                {"a\u2800b\u2801", "a\\u2800b\u2801"},
 		"letters and marks nobody sees":       {"a\u3164b\u115fc\u1160d\uffa0e\u034f", `a\u3164b\u115Fc\u1160d\uFFA0e\u034F`},
 		"how a letter is to look":             {"❤\ufe0f 葛\U000e0100", "❤\ufe0f 葛\U000e0100"},
 		"what ends a line elsewhere":          {"a\u2028b\u2029c", `a\u2028b\u2029c`},
