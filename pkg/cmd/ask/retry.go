@@ -60,7 +60,7 @@ func (o *retryOptions) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := o.RealRunOf(ctx, k, o.name)
+	r, err := o.RunOf(ctx, k, o.name)
 	if err != nil {
 		return err
 	}

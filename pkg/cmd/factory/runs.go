@@ -23,19 +23,15 @@ func (k *Cluster) Run(ctx context.Context, name string) (view.Run, error) {
 	return k.ReadRun(ctx, cm)
 }
 
-// RunOf finds a run, or the newest of a plan, which is said.
+// RunOf finds a run, or the newest of a plan, which is said: of those that were no dry runs,
+// where a plan has one.
 func (c *Factory) RunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
-	return c.newestOf(ctx, k, name, func(view.Run) bool { return true }, "")
+	return c.newestOf(ctx, k, name, func(r view.Run) bool { return !r.Run.Request.DryRun }, " that was no dry run")
 }
 
 // LiveRunOf is RunOf of those that have not ended, where a plan has one.
 func (c *Factory) LiveRunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
 	return c.newestOf(ctx, k, name, func(r view.Run) bool { return !r.Journal.Phase.Ended() }, " that has not ended")
-}
-
-// RealRunOf is RunOf of those that were no dry runs, where a plan has one.
-func (c *Factory) RealRunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
-	return c.newestOf(ctx, k, name, func(r view.Run) bool { return !r.Run.Request.DryRun }, " that was no dry run")
 }
 
 // newestOf is the newest run of a plan, or an older one where that one is not meant and another is.

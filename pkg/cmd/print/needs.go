@@ -1,6 +1,7 @@
 package print
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,6 +55,11 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 			add(n.What, n.Remedy)
 		}
 	}
+	for _, c := range view.Conditions(p.Object) {
+		if c.Type == "RunStuck" && c.Status == "True" {
+			add(v.Told(c.Message), cmp.Or(commandIn(c.Message), v.Suggest().Why(name)))
+		}
+	}
 	if failed, said := v.Failed(p); failed != "" && len(p.Active) == 0 {
 		add(said, v.Suggest().Describe(failed))
 	}
@@ -63,6 +69,19 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		}
 	}
 	return append(out, v.held(name, p.Intent, v.Suggest().Resume(name), v.Suggest().Unfreeze(name))...)
+}
+
+// commandIn is the last command of ours that a message names, in quotes; empty: it names none.
+func commandIn(message string) string {
+	from := strings.LastIndex(message, "'kubectl maint ")
+	if from < 0 {
+		return ""
+	}
+	to := strings.Index(message[from+1:], "'")
+	if to < 0 {
+		return ""
+	}
+	return message[from : from+1+to+1]
 }
 
 // Failed is the newest run that failed since the last success of a plan, and what is said of

@@ -19,6 +19,14 @@ func ended(phase run.Phase, message string) *corev1.ConfigMap {
 	return cmdtest.RunObject(r, "maint-run-orders-a")
 }
 
+// rehearsed is a dry run that came after the other.
+func rehearsed() *corev1.ConfigMap {
+	r := cmdtest.RunOf()
+	r.Run.Request.DryRun, r.Run.Request.At = true, r.Run.Request.At.Add(time.Minute)
+	r.Journal.Phase, r.Journal.FinishedAt = run.Succeeded, cmdtest.Before(time.Second)
+	return cmdtest.RunObject(r, "maint-run-orders-b")
+}
+
 func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 	seen := func(pairs ...string) *corev1.ConfigMap {
 		return cmdtest.Plan("orders", "", func(cm *corev1.ConfigMap) { cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm) }, cmdtest.Noting(pairs...))
@@ -35,6 +43,7 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 	}{
 		{name: "a run that succeeded", line: "wait orders-a", world: world(seen(), ended(run.Succeeded, "done")), out: "2026-11-21T00:00:00Z run maint-run-orders-a: Succeeded: done\n"},
 		{name: "the newest of a plan, which failed", line: "wait plan/orders", world: world(seen(), ended(run.Failed, "no disk")), code: 4, out: "2026-11-21T00:00:00Z run maint-run-orders-a: Failed: no disk\n", err: "run maint-run-orders-a is the newest of plan orders\nerror: run maint-run-orders-a ended Failed: no disk\n"},
+		{name: "a plan whose run was rehearsed since", line: "wait orders", world: world(seen(), ended(run.Failed, "no disk"), rehearsed()), code: 4, out: "2026-11-21T00:00:00Z run maint-run-orders-a: Failed: no disk\n", err: "run maint-run-orders-a is the newest of plan orders that was no dry run\nerror: run maint-run-orders-a ended Failed: no disk\n"},
 		{name: "a run, for a script", line: "wait orders-a -o 'jsonpath={.kind} {.subject}/{.metadata.name} {.for} {.met}'", world: world(seen(), ended(run.Succeeded, "done")), out: "WaitResult run/maint-run-orders-a ended true", err: "2026-11-21T00:00:00Z run maint-run-orders-a: Succeeded: done\n"},
 		{name: "the newest of a plan, which failed, for a script", line: "wait plan/orders -o name", world: world(seen(), ended(run.Failed, "no disk")), code: 4, out: "run/maint-run-orders-a\n", err: "run maint-run-orders-a is the newest of plan orders\n2026-11-21T00:00:00Z run maint-run-orders-a: Failed: no disk\nerror: run maint-run-orders-a ended Failed: no disk\n"},
 		{name: "what never will be, for a script", line: "wait orders-a --for=phase=Running -o 'jsonpath={.met} {.message}'", world: world(seen(), ended(run.Succeeded, "")), code: 3, out: "false run maint-run-orders-a ended, and will never be Running: phase Succeeded", err: "error: run maint-run-orders-a ended, and will never be Running: phase Succeeded\n"},

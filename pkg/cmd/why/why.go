@@ -309,8 +309,8 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	}
 	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is {
 		hand := "mend or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
-		if strings.Contains(stuck, "'kubectl maint ") {
-			hand = "that loses nothing; whoever takes its finalizer off by hand loses what it would put back"
+		if strings.Contains(stuck, " adopt run/") {
+			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
 		}
 		add(stuck, "%s", hand)
 	}
