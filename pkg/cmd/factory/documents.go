@@ -41,6 +41,11 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 		}
 		return cm, nil
 	}
+	if slices.Contains(kinds, annotations.KindRun) {
+		if asked := k.askedRun(ctx, bare); asked != nil {
+			return nil, asked
+		}
+	}
 	return nil, NotFoundError(fmt.Sprintf("there is no %s %q in namespace %s%s", what, bare, k.Namespace, k.instead(ctx, bare, kinds)))
 }
 

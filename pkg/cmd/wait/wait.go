@@ -109,7 +109,11 @@ func (o *options) Run(ctx context.Context) (err error) {
 		return err
 	}
 	found, err := k.Find(ctx, o.name, annotations.KindRun, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy)
-	if err != nil {
+	var asked *factory.AskedRunError
+	switch {
+	case errors.As(err, &asked) && (o.what == "" || o.what == forEnded):
+		return o.begun(ctx, k, asked)
+	case err != nil:
 		return err
 	}
 	kind := factory.KindNode
@@ -127,6 +131,23 @@ func (o *options) Run(ctx context.Context) (err error) {
 		return err
 	}
 	return errors.Join(o.printResult(kind, found, err), err)
+}
+
+// begun waits for the end of a run that the agent has not made yet.
+func (o *options) begun(ctx context.Context, k *factory.Cluster, asked *factory.AskedRunError) error {
+	o.what, o.ran = forEnded, &metav1.ObjectMeta{Namespace: asked.Plan.Namespace, Name: asked.Name}
+	shown := o.Factory
+	if !o.out.Lines() {
+		shown = o.ToErrOut()
+	}
+	err := o.NeedAgent(ctx, k)
+	if err == nil {
+		err = watch.FollowRun(ctx, shown, k, asked.Plan, asked.Name)
+	}
+	if o.out.Lines() {
+		return err
+	}
+	return errors.Join(o.printResult(annotations.KindRun, factory.Resource{}, err), err)
 }
 
 func (o *options) await(ctx context.Context, k *factory.Cluster, kind string, found factory.Resource) error {

@@ -1,6 +1,7 @@
 package wait_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -68,4 +69,21 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 			o.Line(c.line).Is(t, cmdtest.Printed{Code: c.code, Out: c.out, Err: c.err})
 		})
 	}
+}
+
+// `run=$(kubectl maint trigger orders -o name); kubectl maint wait $run` must do where the plan is
+// busy, and the agent makes the run later.
+func TestARunThatIsAskedForIsWaitedFor(t *testing.T) {
+	plan := cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "t1"))
+	name := annotations.RunName("orders", string(plan.UID), run.Request{Kind: run.ByToken, Token: "t1"})
+	world := []runtime.Object{cmdtest.Agent(), plan}
+	o := cmdtest.NewCluster(t, cmd.Run, world...)
+	if waited := o.Line("wait run/" + name + " --timeout 100ms"); waited.Code != 124 || !strings.Contains(waited.Err, "--timeout passed: run "+name) {
+		t.Errorf("%+v", waited)
+	}
+	asked := "error: run " + name + " is asked for, and has not begun: the trigger of plan orders waits, see 'kubectl maint why orders'\n"
+	for _, line := range []string{"status " + name, "logs " + name, "abort --yes run/" + name, "wait " + name + " --for=phase=Running"} {
+		o.Line(line).Is(t, cmdtest.Printed{Code: 1, Err: asked})
+	}
+	o.Line("wait maint-run-orders-a").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no run or plan or policy \"maint-run-orders-a\" in namespace shop; did you mean \"orders\"?\n"})
 }
