@@ -72,8 +72,12 @@ func (v *validator) spec(s Spec) {
 	if s.ServiceAccountName != "" && !document.DNSSubdomain(s.ServiceAccountName) {
 		v.Fault("spec.serviceAccountName", "%q cannot name a ServiceAccount", s.ServiceAccountName)
 	}
-	if s.MirrorPrefix != "" && !document.DNSSubdomain(s.MirrorPrefix) {
+	switch {
+	case s.MirrorPrefix == "" || s.MirrorPrefix == DefaultMirrorPrefix:
+	case !document.DNSSubdomain(s.MirrorPrefix):
 		v.Fault("spec.mirrorPrefix", "%q is no prefix: write it like mirror.example.org", s.MirrorPrefix)
+	case ourPrefix(s.MirrorPrefix):
+		v.Fault("spec.mirrorPrefix", "%q belongs to kubectl maint: write a prefix of your own, or %s", s.MirrorPrefix, DefaultMirrorPrefix)
 	}
 	if s.HoldOwners && s.Target == nil {
 		v.Fault("spec.holdOwners", "needs spec.target: the owner of that is suspended")

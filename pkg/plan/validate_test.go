@@ -118,6 +118,8 @@ func TestParseRefuses(t *testing.T) {
 		{planText("successfulRunsHistoryLimit: -1"), "spec.successfulRunsHistoryLimit: must be from 0 to 100, is -1"},
 		{planText("failedRunsHistoryLimit: 101"), "spec.failedRunsHistoryLimit: must be from 0 to 100, is 101"},
 		{planText("serviceAccountName: Not A Name"), "spec.serviceAccountName: \"Not A Name\" cannot name a ServiceAccount"},
+		{planText("mirrorPrefix: request.maint.dev"), "spec.mirrorPrefix: \"request.maint.dev\" belongs to kubectl maint: write a prefix of your own, or mirror.maint.dev"},
+		{planText("mirrorPrefix: maint.dev"), "spec.mirrorPrefix: \"maint.dev\" belongs to kubectl maint: write a prefix of your own, or mirror.maint.dev"},
 		{planText("mirrorPrefix: UPPER"), "spec.mirrorPrefix: \"UPPER\" is no prefix: write it like mirror.example.org"},
 		{planText("parameters: [{name: 'a b'}]"), "spec.parameters[0].name: \"a b\" cannot name a parameter: letters, digits, '-', '_' and '.'"},
 		{planText("parameters: [{name: a}, {name: a}]"), "spec.parameters[1].name: \"a\" appears twice"},

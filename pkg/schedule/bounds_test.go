@@ -97,3 +97,15 @@ func TestAZoneThatIsNoneSuggestsWhatIsNear(t *testing.T) {
 		}
 	}
 }
+
+// A line that is folded sixty thousand times is joined in one pass: no copy of it for each fold.
+func TestAFoldedLineIsJoinedInOnePass(t *testing.T) {
+	text := "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nBEGIN:VEVENT\r\nUID:a\r\nDTSTART:20000101T000000Z\r\nSUMMARY:Z" + strings.Repeat("\r\n x", 60_000) + "\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+	if n := testing.AllocsPerRun(1, func() {
+		if _, err := schedule.ParseICalendar(text); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 1000 {
+		t.Errorf("%.0f allocations", n)
+	}
+}

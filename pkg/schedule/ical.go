@@ -70,15 +70,26 @@ type icalLine struct {
 // unfold joins continued lines and numbers them.
 func unfold(text string) []icalLine {
 	var lines []icalLine
+	var joined strings.Builder // the line that may go on
+	number := 0
+	end := func() {
+		if number > 0 {
+			lines = append(lines, icalLine{number: number, text: joined.String()})
+		}
+		joined.Reset()
+	}
 	text = strings.TrimPrefix(text, "\ufeff")
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSuffix(line, "\r")
-		if len(lines) > 0 && line != "" && (line[0] == ' ' || line[0] == '\t') {
-			lines[len(lines)-1].text += line[1:]
+		if number > 0 && line != "" && (line[0] == ' ' || line[0] == '\t') {
+			joined.WriteString(line[1:])
 			continue
 		}
-		lines = append(lines, icalLine{number: i + 1, text: line})
+		end()
+		number = i + 1
+		joined.WriteString(line)
 	}
+	end()
 	return slices.DeleteFunc(lines, func(line icalLine) bool { return strings.TrimSpace(line.text) == "" })
 }
 
