@@ -98,6 +98,18 @@ func TestAZoneThatIsNoneSuggestsWhatIsNear(t *testing.T) {
 	}
 }
 
+func TestComponentsAreNestedTenDeepAndNoDeeper(t *testing.T) {
+	nested := func(deep int) string {
+		return "BEGIN:VCALENDAR\n" + strings.Repeat("BEGIN:X-A\n", deep-1) + strings.Repeat("END:X-A\n", deep-1) + "END:VCALENDAR\n"
+	}
+	if _, err := schedule.ParseICalendar(nested(10)); err != nil {
+		t.Error(err)
+	}
+	if _, err := schedule.ParseICalendar(nested(11)); err == nil || !strings.Contains(err.Error(), "line 11: \"BEGIN:X-A\": stands in more than 10 others") {
+		t.Error(err)
+	}
+}
+
 // A line that is folded sixty thousand times is joined in one pass: no copy of it for each fold.
 func TestAFoldedLineIsJoinedInOnePass(t *testing.T) {
 	text := "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nBEGIN:VEVENT\r\nUID:a\r\nDTSTART:20000101T000000Z\r\nSUMMARY:Z" + strings.Repeat("\r\n x", 60_000) + "\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"

@@ -156,6 +156,9 @@ func (n *icalNode) line(name string) (icalLine, bool) {
 
 // tree nests the components. A component that is not ended is ended by the next
 // thing that is, or by the file, and told.
+// maxNesting is how deep components may stand in each other (RFC 5545 has three levels; a guess).
+const maxNesting = 10
+
 func (f *icalFile) tree(lines []icalLine) *icalNode {
 	stack := []*icalNode{{}}
 	for _, line := range lines {
@@ -166,6 +169,10 @@ func (f *icalFile) tree(lines []icalLine) *icalNode {
 		}
 		switch line.name {
 		case "BEGIN":
+			if len(stack) > maxNesting {
+				f.fault(line, "stands in more than %d others", maxNesting)
+				return stack[0]
+			}
 			node := &icalNode{begin: line, name: strings.ToUpper(line.value)}
 			top.children = append(top.children, node)
 			stack = append(stack, node)
