@@ -162,10 +162,15 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 	s.Heartbeat = at
 	// While the API server did not answer, nobody could write one.
 	if age := now.Sub(at); min(age, k.answering()) > staleAfter {
-		why, _ := k.silentAgent(ctx, cm.Namespace)
-		s.Missing = fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", cm.Namespace, age.Round(time.Second), at.UTC().Format(time.RFC3339), why)
+		s.Missing = k.silence(ctx, s, age)
 	}
 	return s
+}
+
+// silence says since when an agent has not shown itself, and why as far as that is known.
+func (k *Cluster) silence(ctx context.Context, s AgentState, age time.Duration) string {
+	why, _ := k.silentAgent(ctx, s.Namespace)
+	return fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", s.Namespace, age.Round(time.Second), s.Heartbeat.UTC().Format(time.RFC3339), why)
 }
 
 // aheadBy is how far the agent's clock may be ahead of the API server's.
@@ -178,10 +183,11 @@ const SilentEvery = 5 * time.Second
 // AgentLiveness knows while a command goes on whether the agent is at work, falls silent and
 // comes back.
 type AgentLiveness struct {
-	c    *Factory
-	k    *Cluster
-	next time.Time
-	told bool // that the API server does not answer
+	c     *Factory
+	k     *Cluster
+	next  time.Time
+	signs signs
+	told  bool // that the API server does not answer
 
 	mu      sync.Mutex // guards what follows
 	state   AgentState
@@ -190,7 +196,7 @@ type AgentLiveness struct {
 
 // WatchAgent begins with the agent as it was just seen.
 func (c *Factory) WatchAgent(k *Cluster) *AgentLiveness {
-	return &AgentLiveness{c: c, k: k, next: c.Now().Add(staleAfter / 2)}
+	return &AgentLiveness{c: c, k: k, next: c.Now().Add(SilentEvery)}
 }
 
 // FollowAgent looks at the agent, and then tells on changed when it falls silent and when it is
@@ -230,9 +236,9 @@ func (a *AgentLiveness) State() (AgentState, error) {
 	return a.state, a.unknown
 }
 
-// look reads the heartbeat when that may tell something new: twice a minute while all is well or
-// it may not be read, and more often while the agent is silent or the API server does not answer.
-// What cannot be read changes nothing that is known.
+// look reads the heartbeat when that may tell something new: four times a minute while all is well,
+// twice where it may not be read, and more often while the agent misses beats or the API server
+// does not answer. What cannot be read changes nothing that is known.
 func (a *AgentLiveness) look(ctx context.Context) AgentState {
 	now := a.c.Now()
 	if now.Before(a.next) {
@@ -240,16 +246,18 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 		return s
 	}
 	s, err := a.c.Agent(ctx, a.k)
-	switch {
+	if err == nil && s.Missing == "" && a.k.answering() > staleAfter && a.signs.gone(ctx, a.k, s, now) {
+		s.Missing = a.k.silence(ctx, s, now.Add(a.k.Skew()).Sub(s.Heartbeat))
+	}
+	switch beat := s.Heartbeat.Add(heldFor + time.Second - a.k.Skew()); {
 	case apierrors.IsForbidden(err): // it stays so
 		a.next = now.Add(staleAfter)
-	case err != nil, s.Missing != "": // one lost request says nothing of the agent
+	case err != nil, s.Missing != "", !beat.After(now): // one lost request says nothing of the agent
 		a.next = now.Add(SilentEvery)
+	case beat.After(now.Add(heldFor)): // its clock is ahead
+		a.next = now.Add(heldFor)
 	default:
-		a.next = s.Heartbeat.Add(staleAfter + time.Second - a.k.Skew())
-		if soon := now.Add(SilentEvery); a.next.Before(soon) { // the API server is just back
-			a.next = soon
-		}
+		a.next = beat
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

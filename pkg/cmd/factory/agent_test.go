@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +62,7 @@ func TestWhoFollowsTheAgentHearsThatItFallsSilentAndIsBack(t *testing.T) {
 			t.Fatalf("at first: %+v, %v", s, err)
 		}
 		time.Sleep(59 * time.Second)
-		if n := reads.Load(); n > 3 {
+		if n := reads.Load(); n > 4 {
 			t.Errorf("the heartbeat was read %d times in a minute in which all was well", n)
 		}
 		<-changed
@@ -201,5 +202,67 @@ func beatOf(at time.Time) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.HeartbeatName},
 		Data:       map[string]string{"version": "v0.1.0", "heartbeat": at.UTC().Format(time.RFC3339)},
+	}
+}
+
+// A dead agent's Lease tells before its silence would, however wrong its clock is; one that misses
+// beats and renews its Lease lives.
+func TestALeaseThatNobodyRenewsTellsThatTheAgentIsDead(t *testing.T) {
+	for name, c := range map[string]struct {
+		clock           time.Duration // of the agent, ahead of ours
+		beats           time.Duration // until when there are beats
+		renews          time.Duration // until when its Lease is renewed
+		holder          string        // of the Lease after that; empty: it was given back
+		soonest, latest time.Duration // it is told between; zero: it is not
+	}{
+		"it dies":                               {beats: 33 * time.Second, renews: 33 * time.Second, holder: "one", soonest: 45 * time.Second, latest: 63 * time.Second},
+		"it dies, and its clock is ahead":       {clock: time.Minute, beats: 33 * time.Second, renews: 33 * time.Second, holder: "one", soonest: 45 * time.Second, latest: 63 * time.Second},
+		"it dies, and its clock is behind":      {clock: -20 * time.Second, beats: 33 * time.Second, renews: 33 * time.Second, holder: "one", soonest: 38 * time.Second, latest: 63 * time.Second},
+		"it ends, and gives its Lease back":     {beats: 33 * time.Second, renews: 33 * time.Second, soonest: 45 * time.Second, latest: 63 * time.Second},
+		"its clock is behind, and it lives":     {clock: -20 * time.Second, beats: time.Hour, renews: time.Hour, holder: "one"},
+		"its clock is ahead, and it lives":      {clock: time.Minute, beats: time.Hour, renews: time.Hour, holder: "one"},
+		"it misses beats, and renews its Lease": {beats: 33 * time.Second, renews: time.Hour, holder: "one", soonest: 60 * time.Second, latest: 66 * time.Second},
+		"another has its Lease":                 {beats: 33 * time.Second, renews: 33 * time.Second, holder: "two", soonest: 60 * time.Second, latest: 66 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				until := func(d time.Duration) time.Time { // what it wrote last, by its clock
+					return begun.Add(min(time.Since(begun), d)).Add(c.clock)
+				}
+				kube := fake.NewClientset()
+				kube.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, &corev1.ConfigMap{
+						ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.HeartbeatName},
+						Data:       map[string]string{"version": "v0.1.0", "identity": "one", "heartbeat": until(c.beats).Truncate(5 * time.Second).UTC().Format(time.RFC3339)},
+					}, nil
+				})
+				kube.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+					holder := "one"
+					if time.Since(begun) > c.renews {
+						holder = c.holder
+					}
+					renewed := metav1.NewMicroTime(until(c.renews))
+					return true, &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed}}, nil
+				})
+				changed := make(chan struct{}, 1)
+				a := (&Factory{Env: Env{Now: time.Now}}).FollowAgent(t.Context(), &Cluster{Kube: kube}, changed)
+				if s, err := a.State(); err != nil || s.Missing != "" {
+					t.Fatalf("at first: %+v, %v", s, err)
+				}
+				late := time.After(3 * time.Minute)
+				select {
+				case <-changed:
+					s, err := a.State()
+					if took := time.Since(begun); err != nil || s.Missing == "" || took < c.soonest || took > c.latest {
+						t.Errorf("after %s: %q, %v", took, s.Missing, err)
+					}
+				case <-late:
+					if c.latest != 0 {
+						t.Error("it is not told")
+					}
+				}
+			})
+		})
 	}
 }

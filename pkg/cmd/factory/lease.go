@@ -35,3 +35,46 @@ func (c *Factory) byLease(ctx context.Context, k *Cluster, s AgentState) AgentSt
 	s.Missing = fmt.Sprintf("the agent in namespace %s has held its Lease since %s, but writes no heartbeat: see 'kubectl -n %s logs deployment/%s'", s.Namespace, acquired.UTC().Format(time.RFC3339), s.Namespace, annotations.AgentName)
 	return s
 }
+
+// renewal is when the agent that writes the heartbeat last renewed its Lease, or gave it back after
+// its last beat. The Lease of another, or one that may not be read, says nothing of this agent.
+func (k *Cluster) renewal(ctx context.Context, s AgentState) (at time.Time, known bool) {
+	lease, err := k.Kube.CoordinationV1().Leases(s.Namespace).Get(ctx, annotations.LeaseName, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil || lease.Spec.RenewTime == nil {
+		return time.Time{}, false
+	}
+	at = lease.Spec.RenewTime.Time
+	if *lease.Spec.HolderIdentity == "" {
+		return at, !at.Before(s.Heartbeat)
+	}
+	return at, *lease.Spec.HolderIdentity == s.Identity
+}
+
+// stillFor is how long neither heartbeat nor Lease of an agent that lives can stay the same: one
+// that cannot renew its Lease for 8 s ends itself.
+const stillFor = 10 * time.Second
+
+// signs are the signs of life of an agent, as they were seen. That they stay the same tells of its
+// death sooner than their age does, and whatever its clock shows.
+type signs struct {
+	beat, renewed time.Time
+	since         time.Time // when the Lease was first seen so; zero: it has not been looked at since the beat
+}
+
+// gone says whether the agent has shown nothing new for too long.
+func (a *signs) gone(ctx context.Context, k *Cluster, s AgentState, now time.Time) bool {
+	if !s.Heartbeat.Equal(a.beat) {
+		*a = signs{beat: s.Heartbeat}
+		return false
+	}
+	renewed, known := k.renewal(ctx, s)
+	switch {
+	case !known:
+		a.since = time.Time{}
+		return false
+	case a.since.IsZero() || !renewed.Equal(a.renewed):
+		a.renewed, a.since = renewed, now
+		return false
+	}
+	return now.Sub(a.since) >= stillFor
+}
