@@ -80,6 +80,9 @@ func outcomeOf(r run.Run, j run.Journal, now time.Time) *Outcome {
 			out.Nodes++
 		}
 	}
+	if j.FinishedAt != nil { // the ledger is written a little later
+		now = *j.FinishedAt
+	}
 	if j.StartedAt != nil {
 		out.Duration = rounded(now.Sub(*j.StartedAt))
 	}

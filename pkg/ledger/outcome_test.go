@@ -76,6 +76,12 @@ func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
 			ledger.Outcome{Phase: run.Succeeded, Duration: took, Overrides: []ledger.Override{{What: "outside-window", Actor: "ann", Reason: "urgent"}}},
 		},
 		{
+			"its ledger is written later than it ends",
+			run.Request{},
+			run.Journal{StartedAt: &began, FinishedAt: new(began.Add(2600 * time.Millisecond)), End: &run.End{Phase: run.Succeeded}},
+			ledger.Outcome{Phase: run.Succeeded, Duration: document.Duration{Duration: 3 * time.Second}},
+		},
+		{
 			"it never started",
 			run.Request{},
 			run.Journal{End: &run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonDeadline, Message: "too late"}},

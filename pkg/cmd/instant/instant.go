@@ -215,9 +215,9 @@ func LocalOr(at *time.Time, zone, none string) string {
 	return Local(*at, zone)
 }
 
-// Approximate says a distance in time as people do.
+// Approximate says a distance in time as people do, to the nearest second as ledgers keep it.
 func Approximate(d time.Duration) string {
-	d = d.Abs()
+	d = d.Abs().Round(time.Second)
 	switch {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%ds", int(d.Seconds()))

@@ -91,6 +91,24 @@ func TestAnInstantIsShownInBothZones(t *testing.T) {
 	}
 }
 
+// What a run took is the same in history, which ledgers keep to the nearest second, and in describe.
+func TestADistanceIsToTheNearestSecond(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		400 * time.Millisecond:               "0s",
+		2600 * time.Millisecond:              "3s",
+		-2600 * time.Millisecond:             "3s",
+		2*time.Minute - 400*time.Millisecond: "2m0s",
+		2*time.Minute - 600*time.Millisecond: "119s",
+		90*time.Minute + 5*time.Second:       "90m5s",
+		30*time.Hour + 59*time.Minute:        "30h59m",
+		50 * time.Hour:                       "2d2h",
+	} {
+		if got := Approximate(d); got != want {
+			t.Errorf("%s is %s, want %s", d, got, want)
+		}
+	}
+}
+
 func TestInstantsInATextAreShownOnPeoplesClocks(t *testing.T) {
 	for text, want := range map[string]string{
 		"next run 2040-01-01T02:00:00+01:00 Europe/Berlin":                                                                     "next run Sun 2040-01-01 02:00 CET",
