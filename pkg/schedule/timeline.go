@@ -166,8 +166,10 @@ func (tl *Timeline) Next(after time.Time) (at time.Time, open bool, ok bool) {
 // it always was, End where it does not close. Note says what people should
 // know of a timeline: that clocks change inside, or what cuts it short.
 type Interval struct {
-	Start, End *time.Time
-	Note       string
+	Start, End    *time.Time
+	Note          string
+	ClockChange   bool   // the three are the Note
+	Before, After string // what is excluded up to its start, and from its end on
 }
 
 // Intervals are the open stretches from an instant on, in order; one that is
@@ -184,7 +186,7 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 			start, end := c.since(t), c.change(t)
 			interval := Interval{Start: instantOf(start), End: instantOf(end)}
 			if noted, ok := c.(*Timeline); ok {
-				interval.Note = noted.note(start, end)
+				noted.note(&interval, start, end)
 			}
 			if !yield(interval) || end == never {
 				return
@@ -194,22 +196,22 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 	}
 }
 
-func (tl *Timeline) note(start, end int64) string {
+func (tl *Timeline) note(i *Interval, start, end int64) {
 	if start == beginning || end == never {
-		return ""
+		return
 	}
 	var notes []string
-	if tl.zone.at(start).offset != tl.zone.at(end-1).offset {
+	if i.ClockChange = tl.zone.at(start).offset != tl.zone.at(end-1).offset; i.ClockChange {
 		notes = append(notes, "clock change")
 	}
-	before, after := tl.exclude.reason(start-1), tl.exclude.reason(end)
-	if before != "" {
-		notes = append(notes, before)
+	i.Before, i.After = tl.exclude.reason(start-1), tl.exclude.reason(end)
+	if i.Before != "" {
+		notes = append(notes, i.Before)
 	}
-	if after != "" && after != before {
-		notes = append(notes, after)
+	if i.After != "" && i.After != i.Before {
+		notes = append(notes, i.After)
 	}
-	return strings.Join(notes, "; ")
+	i.Note = strings.Join(notes, "; ")
 }
 
 // instantOf is a time, or nothing where a stretch has no bound.

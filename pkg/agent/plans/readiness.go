@@ -249,6 +249,12 @@ func (c *Controller) labelTarget(ctx context.Context, k types.NamespacedName, kn
 		namespace = ""
 	}
 	object, failure := tw.Get(namespace, known.Spec.Target.Name)
+	if failure != "" && on == nil { // of an account that is not there everything is forbidden
+		if missing, err := c.missingAccount(ctx, w); err == nil && missing != "" {
+			f.Ready = c.waitFor(k, blocker{who: w}, notReadyYet(run.ReasonNotReady, missing), f.Now)
+			return
+		}
+	}
 	if object != nil && c.Targets.Expectations().Stale(object.Mark(), object.ResourceVersion) {
 		object = c.liveObject(ctx, w, known, object)
 	}

@@ -72,14 +72,15 @@ type abortOptions struct {
 func NewAbort(c *factory.Factory) *cobra.Command {
 	o := &abortOptions{Factory: c}
 	cmd := &cobra.Command{
-		Use:   "abort RUN",
+		Use:   "abort RUN|PLAN",
 		Short: "End a run with its restore and finally",
 		Long: `End a run. The step that is running is stopped, and the steps after it are skipped.
 What restoreAfter covers is put back, and the steps under finally run. A run that has
-not started ends without running a step.`,
+not started ends without running a step. PLAN stands for its newest run. A trigger that
+still waits, because its plan is paused or busy, is taken back.`,
 		Example:           `  kubectl maint abort maint-run-orders-weekly-k2x7a --reason "wrong week" --yes`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteRuns(run.Pending, run.Running),
+		ValidArgsFunction: factory.CompleteBoth(c.CompleteRuns(run.Pending, run.Running), c.CompleteKind(annotations.KindPlan, triggerWaits)),
 	}
 	o.DryRun.AddFlag(cmd)
 	o.Consent.AddFlag(cmd)
@@ -91,6 +92,11 @@ not started ends without running a step.`,
 func (o *abortOptions) Complete(_ *cobra.Command, args []string) error {
 	o.name = factory.OneName(args, "RUN", &o.faults)
 	return nil
+}
+
+// triggerWaits says of a plan whether its trigger waits, as far as its object tells.
+func triggerWaits(m metav1.ObjectMeta) bool {
+	return m.Annotations[annotations.Trigger] != "" && m.Annotations[annotations.Trigger] != m.Annotations[annotations.StatusTrigger]
 }
 
 func (o *abortOptions) Validate() error {
@@ -105,6 +111,13 @@ func (o *abortOptions) Run(ctx context.Context) (err error) {
 	k, err := o.Connect()
 	if err != nil {
 		return err
+	}
+	w, err := o.waiting(ctx, k)
+	if err != nil {
+		return err
+	}
+	if w != nil {
+		return o.takeBack(ctx, k, w)
 	}
 	r, err := o.LiveRunOf(ctx, k, o.name)
 	if err != nil {

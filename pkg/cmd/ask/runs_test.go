@@ -58,6 +58,10 @@ func TestAbort(t *testing.T) {
 	other := cmdtest.Plan("orders", "")
 	other.UID = "another"
 	const asks = "run maint-run-orders-a: Running"
+	triggered := []string{annotations.Trigger, "token", annotations.TriggerOptions, `{"token":"token"}`, annotations.Actor(annotations.Trigger), "joe", annotations.Reason(annotations.Trigger), "CHG-1"}
+	untriggered := map[string]string{annotations.Trigger: "", annotations.TriggerOptions: "", annotations.Actor(annotations.Trigger): "", annotations.Reason(annotations.Trigger): ""}
+	asked := annotations.RunName("orders", "u-orders", run.Request{Kind: run.ByToken, Token: "token"})
+	another := annotations.RunName("orders", "u-orders", run.Request{Kind: run.ByToken, Token: "another"})
 	over := cmdtest.RunOf()
 	over.Journal.Phase, over.Run.Request.At = run.Failed, over.Run.Request.At.Add(time.Minute)
 	runRows(t, []row{
@@ -71,7 +75,24 @@ func TestAbort(t *testing.T) {
 		{name: "a run that has ended", world: objects(ended("Failed")), line: "abort orders-a --yes", code: 1, err: "error: run maint-run-orders-a has ended already: Failed\n"},
 		{name: "no run of that name", world: objects(live(step)), line: "abort orders-x --yes", code: 1, err: "error: there is no run or plan \"orders-x\" in namespace shop; did you mean \"orders\"?\n"},
 		{name: "by its plan, of which a newer run has ended", world: objects(pending(), cmdtest.RunObject(over, "maint-run-orders-b")), line: "abort orders --yes", out: "run/maint-run-orders-a is being aborted\n", err: "run maint-run-orders-a is the newest of plan orders that has not ended\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
-		{name: "by a plan whose trigger waits", notes: []string{annotations.Trigger, "token"}, line: "abort orders --yes", code: 1, err: "error: plan orders has no run yet: its trigger waits, see 'kubectl maint why orders'; 'kubectl annotate configmap orders maint.dev/trigger-' takes it back\n"},
+		{name: "a trigger that waits is taken back", notes: triggered, line: "abort orders --yes", out: "the trigger of plan/orders is taken back\n", wrote: untriggered},
+		{name: "also without an agent", notes: triggered, world: objects(noAgent()), line: "abort orders --yes", out: "the trigger of plan/orders is taken back\n", wrote: untriggered},
+		{name: "by the name of its run, which is not there yet", notes: triggered, line: "abort " + asked + " --yes --reason 'wrong week'", out: "the trigger of plan/orders is taken back\n", err: "the reason is kept nowhere, since there is no run\n", wrote: untriggered},
+		{name: "beside runs that have ended", notes: triggered, world: objects(ended("Failed")), line: "abort orders --yes", out: "the trigger of plan/orders is taken back\n", wrote: untriggered},
+		{name: "a trial of it", notes: triggered, line: "abort orders --dry-run", out: "the trigger of plan/orders is taken back (dry run)\n"},
+		{name: "nobody is there to be asked", notes: triggered, line: "abort orders", code: 2, err: "error: take back the trigger of plan orders: give --yes, since nobody can be asked here\n"},
+		{name: "a run that lives, while a trigger waits for its end", notes: triggered, world: objects(live(step)), line: "abort orders --yes", out: "run/maint-run-orders-a is being aborted\n", err: "a trigger of plan orders waits, too: 'kubectl maint abort " + asked + "' takes it back\nrun maint-run-orders-a is the newest of plan orders\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
+		{name: "a trigger that the agent took up, and says so only in its ledger", notes: triggered, world: objects(cmdtest.Ledger(ledger.Ledger{Tokens: []string{"token"}, Open: []ledger.Entry{{Run: asked, Result: run.Open}}})), line: "abort orders --yes", code: 1, err: "error: plan orders has no run yet: run " + asked + " is about to be made; see 'kubectl maint why orders'\n"},
+		{name: "one that it takes up meanwhile", notes: triggered, before: func(o *cmdtest.Cluster) {
+			o.Conflicts("configmaps", func() {
+				o.Stores("configmaps", cmdtest.Plan("orders", "", cmdtest.Noting(append(triggered, annotations.StatusTrigger, "token")...)))
+			})
+		}, line: "abort orders --yes", code: 3, err: "error: the agent took up the trigger of plan orders meanwhile: 'kubectl maint abort " + asked + "' ends its run\n", wrote: map[string]string{annotations.StatusTrigger: "token"}},
+		{name: "one that is given anew meanwhile", notes: triggered, before: func(o *cmdtest.Cluster) {
+			o.Conflicts("configmaps", func() {
+				o.Stores("configmaps", cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "another")))
+			})
+		}, line: "abort orders --yes", code: 3, err: "error: plan orders was triggered again meanwhile: 'kubectl maint abort " + another + "' takes that back\n", wrote: map[string]string{annotations.Trigger: "another", annotations.Actor(annotations.Trigger): "", annotations.Reason(annotations.Trigger): "", annotations.TriggerOptions: ""}},
 		{name: "a plan instead of a run", line: "abort orders --yes", code: 1, err: "error: plan orders has no run: 'kubectl maint trigger orders' asks for one\n"},
 		{name: "another is aborted already", notes: []string{annotations.Abort, "maint-run-orders-b", annotations.Actor(annotations.Abort), "joe"}, world: objects(live(step)), line: "abort orders-a --yes", code: 3, err: "error: plan orders still has maint.dev/abort: maint-run-orders-b by joe, which the agent has not handled: try again in a moment, or remove that annotation\n"},
 		{name: "its plan was created again", world: objects(live(step)), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", other) }, line: "abort orders-a --yes", code: 1, err: planIsGone},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -13,6 +14,12 @@ import (
 
 // runPrefix begins the name of every run; people may leave it out.
 const runPrefix = "maint-run-"
+
+// NamesRun says whether what somebody wrote means a run of a name.
+func NamesRun(written, name string) bool {
+	bare := BareName(written)
+	return bare == name || runPrefix+bare == name
+}
 
 // Run finds a run.
 func (k *Cluster) Run(ctx context.Context, name string) (view.Run, error) {
@@ -47,11 +54,8 @@ func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, meant f
 	if err != nil {
 		return view.Run{}, err
 	}
-	if len(runs) == 0 && view.TokenPending(cm, nil) {
-		return view.Run{}, NotFoundError(fmt.Sprintf("plan %s has no run yet: its trigger waits, see %s; %s takes it back", cm.Name, c.Suggest().Why(cm.Name), c.Suggest().Unannotate(cm.Name, annotations.Trigger)))
-	}
 	if len(runs) == 0 {
-		return view.Run{}, NotFoundError(fmt.Sprintf("plan %s has no run: %s asks for one", cm.Name, c.Suggest().Trigger(cm.Name)))
+		return view.Run{}, c.noRun(ctx, k, cm)
 	}
 	last := len(runs) - 1
 	found := last
@@ -63,6 +67,18 @@ func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, meant f
 	}
 	fmt.Fprintf(c.ErrOut, "run %s is the newest of plan %s%s\n", runs[found].Run.Name, cm.Name, words)
 	return runs[found], nil
+}
+
+// noRun says of a plan why it has no run, as far as its ledger tells.
+func (c *Factory) noRun(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) error {
+	head, _, err := k.Ledger(ctx, cm)
+	switch {
+	case err == nil && head != nil && len(head.Open) > 0:
+		return NotFoundError(fmt.Sprintf("plan %s has no run yet: run %s is about to be made; see %s", cm.Name, head.Open[0].Run, c.Suggest().Why(cm.Name)))
+	case view.TokenPending(cm, head):
+		return NotFoundError(fmt.Sprintf("plan %s has no run yet: its trigger waits, see %s; %s takes it back", cm.Name, c.Suggest().Why(cm.Name), c.Suggest().Abort(cm.Name)))
+	}
+	return NotFoundError(fmt.Sprintf("plan %s has no run: %s asks for one", cm.Name, c.Suggest().Trigger(cm.Name)))
 }
 
 // Runs are the runs of a plan, or of all plans of a namespace, oldest first.

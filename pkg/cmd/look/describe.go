@@ -153,7 +153,7 @@ func (o *describeOptions) recent(name string, l *ledger.Ledger, v print.Printer)
 		lines = append(lines, "  in all: "+totals)
 	}
 	for _, e := range l.Recent[max(len(l.Recent)-5, 0):] {
-		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %s  %s  %s  %s", print.EntryWhen(e, v.Zone), v.Phase(string(e.Result))+print.DryMark(e), e.Reason, e.Run), " "))
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %s  %s  %s  %s  %s", print.EntryWhen(e, v.Zone), v.Phase(string(e.Result))+print.DryMark(e), e.Reason, e.Run, v.Told(print.EntryEnd(e))), " "))
 	}
 	return lines
 }

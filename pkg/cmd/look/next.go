@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -168,7 +170,7 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 			items[i].Note = view.JoinNote(item.Note, "permitted: "+v.Reason)
 		case v.Permitted:
 		case v.Unknown():
-			items[i].Note = view.JoinNote(item.Note, "not known whether change is permitted then: its policies may not be read here, and the agent has not said")
+			items[i].Note = view.JoinNote(item.Note, "not known whether change is permitted then: what decides it may not be read here, and the agent has not said")
 		case !v.Ready:
 			items[i].Note = view.JoinNote(item.Note, "policy not ready ("+v.Reason+")")
 		case v.Until != nil && v.Until.After(deadline):
@@ -205,6 +207,9 @@ func (o *nextOptions) find(ctx context.Context) (agenda, error) {
 	k, err := o.Connect()
 	if err != nil {
 		return agenda{}, err
+	}
+	if agent, err := o.Agent(ctx, k); err == nil && agent.Missing != "" && !agent.Heartbeat.IsZero() {
+		o.Warn(agent.Missing)
 	}
 	sleeper, err := source.FindSleeper(ctx, o.Factory, k, o.name)
 	if sleeper != nil || err != nil {
@@ -266,9 +271,25 @@ func (o *nextOptions) windows(s view.Subject) error {
 	w := printers.GetNewTabWriter(o.Out)
 	fmt.Fprintln(w, "OPENS\tCLOSES\tUTC\tNOTE")
 	for _, i := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant.LocalOr(i.Start, s.Zone, "always open"), instant.LocalOr(i.End, s.Zone, "does not close"), spanUTC(i.Start, i.End), view.OrDash(i.Note))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant.LocalOr(i.Start, s.Zone, "always open"), instant.LocalOr(i.End, s.Zone, "does not close"), spanUTC(i.Start, i.End), view.OrDash(windowNote(i)))
 	}
 	return w.Flush()
+}
+
+// windowNote is a window's note for people, who would read what cuts it short as said of the
+// window itself.
+func windowNote(i schedule.Interval) string {
+	var parts []string
+	if i.ClockChange {
+		parts = append(parts, "clock change")
+	}
+	switch {
+	case i.Before != "" && i.Before == i.After:
+		parts = append(parts, "before and after it: "+i.Before)
+	default:
+		parts = append(parts, view.Prefix("before it: ", i.Before), view.Prefix("after it: ", i.After))
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 }
 
 // spanUTC is from when to when, in UTC.

@@ -21,7 +21,7 @@ func TestStatusShowsTheNodesInMaintenance(t *testing.T) {
 		cmdtest.RollsThrough(t, "waits", run.Item{Name: "b", Phase: run.StepRunning}, run.Item{Name: "e", Phase: run.StepFailed, Message: "no disk"}, run.Item{Name: "quiet"}),
 	)
 	o.Maint("status").Is(t, cmdtest.Printed{Code: 0, Out: `Needs somebody:
-  node c  Cordoned for plan ops/roll: cordoned for it
+  node c  is left cordoned for plan ops/roll, and no run of that has it now
     'kubectl maint why node/c'
   node e  Failed for plan ops/roll: run maint-run-roll-x, step roll: no disk
     'kubectl maint why node/e'

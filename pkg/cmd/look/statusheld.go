@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
-// held is a namespace or a policy that somebody paused or froze. The pause of the whole cluster
+// held is a namespace or a policy that somebody paused or froze, or a policy that is broken. The pause of the whole cluster
 // is on the agent's namespace.
 type held struct {
 	namespace, name string // the namespace is empty of a namespace
@@ -26,8 +26,8 @@ func (h held) value() print.Value {
 	return print.Value{Kind: kind, Name: of + h.name, Body: print.HeldValue(h.namespace, h.name, h.needs)}
 }
 
-// held are the namespaces and policies that are paused or frozen, of what was read around the
-// plans. What may not be read is not known, and not told here.
+// held are the namespaces and policies that are paused or frozen, and broken policies, of what was
+// read around the plans. What may not be read is not known, and not told here.
 func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 	var all []held
 	for _, name := range r.around.Namespaces() {
@@ -42,7 +42,7 @@ func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 		if o.everywhere || p.Namespace != k.Namespace {
 			v, about = v.In(p.Namespace), "policy "+p.Namespace+"/"+p.Name
 		}
-		all = append(all, held{namespace: p.Namespace, name: p.Name, needs: v.PolicyNeeds(about, p)})
+		all = append(all, held{namespace: p.Namespace, name: p.Name, needs: v.PolicyNeeds(about, p, r.around.NotReady(p, o.Now()))})
 	}
 	return slices.DeleteFunc(all, func(h held) bool { return len(h.needs) == 0 })
 }

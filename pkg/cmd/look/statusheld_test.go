@@ -9,6 +9,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // frozen and paused are annotations as freeze and pause write them.
@@ -23,6 +24,10 @@ func paused(by, why string) []string {
 func policyWith(namespace, name string, pairs ...string) *corev1.ConfigMap {
 	cm := cmdtest.Policy(name, nights)
 	cm.Namespace = namespace
+	return noted(cm, pairs...)
+}
+
+func noted(cm *corev1.ConfigMap, pairs ...string) *corev1.ConfigMap {
 	cmdtest.Noting(pairs...)(cm)
 	return cm
 }
@@ -53,6 +58,10 @@ func TestStatusBeginsWithWhatIsPausedAndFrozen(t *testing.T) {
 		{name: "a paused namespace", line: "status", world: objects(cmdtest.Namespace("shop", paused("jane", "launch")...), orders), out: need("  namespace shop  is paused until resumed, by jane (unverified): launch\n    'kubectl maint resume --all'\n") + idle},
 		{name: "a frozen policy, told in its zone", line: "status", world: objects(shop, policyWith("shop", "night", frozen(later, "jane", "go-live")...), orders), out: need("  policy night  is frozen until "+laterUTC+", by jane (unverified): go-live\n    'kubectl maint freeze policy/night --end'\n") + idle},
 		{name: "a paused policy", line: "status", world: objects(shop, policyWith("shop", "night", paused("jane", "")...), orders), out: need("  policy night  is paused until resumed, by jane (unverified)\n    'kubectl maint resume policy/night'\n") + idle},
+		{name: "a run whose plan was deleted", line: "status", world: objects(shop, live(cmdtest.Record("call", "webhook", run.StepRunning))), out: need("  orders  is deleted: the agent ends its run maint-run-orders-a with its restore and finally; it is Running for 60m0s, 0 of 1 steps done\n    'kubectl maint status maint-run-orders-a'\n") + "no plans in namespace shop; 'kubectl maint schedule' writes one\n"},
+		{name: "a broken policy", line: "status", world: objects(shop, cmdtest.Policy("odd", "{strategy: Sometimes}"), orders), out: need("  policy odd  is not ready, so that nothing begins that waits for it: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule\n    'kubectl maint why policy/odd'\n") + idle},
+		{name: "one whose calendar is not there, and which is paused", line: "status", world: objects(shop, noted(cmdtest.Policy("odd", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{calendar: {name: ghost}}]}}"), paused("jane", "")...), orders), out: need("  policy odd  is not ready, so that nothing begins that waits for it: maintenanceSchedule.exclude[0].calendar: \"ghost\": there is no such Calendar document\n    'kubectl maint why policy/odd'\n  policy odd  is paused until resumed, by jane (unverified)\n    'kubectl maint resume policy/odd'\n") + idle},
+		{name: "one whose calendar may not be read", line: "status", world: objects(shop, cmdtest.Policy("odd", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{calendar: {name: ghost, namespace: maint-system}}]}}"), orders), before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "maint-system") }, out: idle},
 		{name: "policies of the agent's namespace, as far as they are used", line: "status", world: objects(shop, policyWith("maint-system", "free", frozen(later, "jane", "x")...), policyWith("maint-system", "used", frozen(later, "jane", "go-live")...), seen("orders", "policies: [{name: used, namespace: maint-system}]")), out: need("  policy maint-system/used  is frozen until "+laterUTC+", by jane (unverified): go-live\n    'kubectl maint -n maint-system freeze policy/used --end'\n") + idle},
 		{name: "a policy that a node uses", line: "status", world: objects(shop, policyWith("maint-system", "used", frozen(later, "jane", "go-live")...), nodeWith("worker-1", annotations.ChangePolicy, "used"), orders), out: need("  policy maint-system/used  is frozen until "+laterUTC+", by jane (unverified): go-live\n    'kubectl maint -n maint-system freeze policy/used --end'\n") + idle},
 		{name: "nodes", line: "status", world: objects(shop, nodeWith("a", frozen(later, "jane", "disks")...), nodeWith("b", paused("joe", "")...), orders), out: need("  node a  is frozen until "+laterHere+", by jane (unverified): disks\n    'kubectl maint freeze node/a --end'\n  node b  is paused until resumed, by joe (unverified)\n    'kubectl maint resume node/b'\n") + idle},

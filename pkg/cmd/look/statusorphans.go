@@ -5,9 +5,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// orphans are HibernatePlans that are gone while something of them sleeps.
+// orphans are HibernatePlans that are gone while something of them sleeps, and plans that are gone
+// while a run of them lives.
 func (o *statusOptions) orphans(r reads) []held {
-	var out []held
+	out := o.runsWithoutPlan(r)
 	for _, one := range view.Orphans(r.restores, r.sleepers) {
 		name, say := one.Of(), o.printer(o.Zone, one.Object.Namespace).Suggest()
 		remedy := say.ShowRestore(name)
@@ -18,6 +19,30 @@ func (o *statusOptions) orphans(r reads) []held {
 			name = one.Object.Namespace + "/" + name
 		}
 		out = append(out, held{needs: []print.Need{{About: name, What: "is deleted, with restore data in configmap/" + one.Object.Name + ": " + one.PlanGone(), Remedy: remedy}}})
+	}
+	return out
+}
+
+// runsWithoutPlan are live runs whose plan somebody deleted: the agent ends them.
+func (o *statusOptions) runsWithoutPlan(r reads) []held {
+	if o.selector != "" { // it chose the plans
+		return nil
+	}
+	there := map[string]bool{}
+	for _, cm := range r.plans {
+		there[string(cm.UID)] = true
+	}
+	var out []held
+	for _, one := range r.runs {
+		if there[one.Run.PlanUID] {
+			continue
+		}
+		v := o.printer(o.Zone, one.Run.Namespace)
+		about := one.Run.Plan
+		if o.everywhere {
+			about = one.Run.Namespace + "/" + about
+		}
+		out = append(out, held{needs: []print.Need{{About: about, What: "is deleted: the agent ends its run " + one.Run.Name + " with its restore and finally; it is " + v.RunHead(one), Remedy: v.Suggest().StatusOf(one.Run.Name)}}})
 	}
 	return out
 }

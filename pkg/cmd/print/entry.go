@@ -36,6 +36,23 @@ func Totals(l *ledger.Ledger) string {
 	return fmt.Sprintf("%s, %d Skipped, %d Missed", ran, l.Totals[run.Skipped], l.Totals[run.Missed])
 }
 
+// EntryEnd says how the run of an entry ended, and why where it did not succeed; empty where that
+// is not kept.
+func EntryEnd(e ledger.Entry) string {
+	out := e.Outcome
+	if out == nil || e.Result != run.Ran {
+		return ""
+	}
+	text := string(out.Phase)
+	if out.Duration.Duration > 0 {
+		text += " after " + instant.Approximate(out.Duration.Duration)
+	}
+	if out.Phase == run.Succeeded {
+		return text
+	}
+	return text + view.Prefix(", step ", out.Step) + view.Colon(strings.ReplaceAll(out.Message, "\n", "; "))
+}
+
 // DryMark follows the result of an entry whose run was a dry run.
 func DryMark(e ledger.Entry) string {
 	if e.DryRun {

@@ -41,10 +41,14 @@ func (v Printer) FreezeNeeds(namespace string, s policy.StanzaText) []Need {
 	return v.held(annotations.NamespaceNamed(namespace), intent.Intent{Stanza: s}, "", v.In("").Suggest().Unfreeze("namespace/"+namespace))
 }
 
-// PolicyNeeds are the pause and the freeze of a policy.
-func (v Printer) PolicyNeeds(about string, p policy.State) []Need {
+// PolicyNeeds are what is wrong with a policy, and its pause and freeze.
+func (v Printer) PolicyNeeds(about string, p policy.State, notReady string) []Need {
 	of := "policy/" + p.Name
-	return v.held(about, intent.Intent{Pause: p.Pause, Stanza: p.Stanza}, v.Suggest().Resume(of), v.Suggest().Unfreeze(of))
+	var out []Need
+	if notReady != "" {
+		out = append(out, Need{About: about, What: "is not ready, so that nothing begins that waits for it: " + notReady, Remedy: v.Suggest().Why(of)})
+	}
+	return append(out, v.held(about, intent.Intent{Pause: p.Pause, Stanza: p.Stanza}, v.Suggest().Resume(of), v.Suggest().Unfreeze(of))...)
 }
 
 // NodeNeeds are the pause and the freeze of a node.

@@ -179,10 +179,33 @@ func (v Printer) runNeeds(r view.Run) []Need {
 		}
 	}
 	for _, rec := range j.Steps {
+		out = append(out, v.drainNeeds(r, rec)...)
+	}
+	for _, rec := range j.Steps {
 		if rec.Waits != "" {
 			out = append(out, Need{What: "run " + name + ", step " + rec.Path + ", waits: " + rec.Waits, Remedy: v.Suggest().Describe(name)})
 			break
 		}
+	}
+	return out
+}
+
+// drainNeeds are the nodes of a step whose drain no waiting ends. One that gave its turn away is
+// told with its node.
+func (v Printer) drainNeeds(r view.Run, rec run.Record) []Need {
+	var out []Need
+	add := func(t run.DrainTarget, remedy string) {
+		if t.Blocked && !t.Yielded && !t.Drained {
+			why := cmp.Or(t.Why, rec.Message)
+			out = append(out, Need{What: "run " + r.Run.Name + ", step " + rec.Path + ": the drain of node " + t.Name + " is blocked until somebody changes something" + view.Colon(v.Told(why)), Remedy: remedy})
+		}
+	}
+	m := rec.Draining()
+	for _, t := range m.Nodes {
+		add(t, v.In("").Suggest().DrainPlan(t.Name))
+	}
+	for _, t := range m.Elsewhere {
+		add(t, v.Suggest().Describe(r.Run.Name))
 	}
 	return out
 }
@@ -204,9 +227,14 @@ func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
 func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
 	var out []Need
 	for _, c := range claims {
-		if c.Blocked || !c.Elsewhere && slices.Contains([]string{"RequestorFailed", "Uncordoned", "Invalid", "Yielded", "Failed", "Cordoned"}, c.Phase) {
-			out = append(out, Need{About: "node " + c.Node, What: c.Phase + " for " + c.By + view.Colon(v.Told(c.Reason)), Remedy: v.Suggest().Why("node/" + c.Node)})
+		if !c.Blocked && (c.Elsewhere || !slices.Contains([]string{"RequestorFailed", "Uncordoned", "Invalid", "Yielded", "Failed", "Cordoned"}, c.Phase)) {
+			continue
 		}
+		what := c.Phase + " for " + c.By + view.Colon(v.Told(c.Reason))
+		if c.Phase == "Cordoned" {
+			what = "is left cordoned for " + c.By + ", and no run of that has it now"
+		}
+		out = append(out, Need{About: "node " + c.Node, What: what, Remedy: v.Suggest().Why("node/" + c.Node)})
 	}
 	return out
 }

@@ -43,10 +43,16 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 	drift.Drift = &run.Drift{Object: "Deployment/orders", Field: "spec.replicas", Want: "0", Value: "3", Manager: "helm", SeenAt: cmdtest.Now()}
 	waits := cmdtest.Record("call", "webhook", run.StepRunning)
 	waits.Waits = "it may not"
+	drain := cmdtest.Record("drain", "drain", run.StepRunning, cmdtest.Message("0 of 2 pods have left; a budget"))
+	drain.Memory = []byte(`{"nodes":[{"name":"a","blocked":true,"why":"budget shop/web"},{"name":"b","blocked":true,"yielded":true},{"name":"c","blocked":true,"drained":true},{"name":"d"}],"elsewhere":[{"name":"e","blocked":true}]}`)
 	for name, c := range map[string]struct {
 		plan view.Plan
 		want []string
 	}{
+		"drains that no waiting ends": {standing(daily, nil, nil, live(as, drain)), []string{
+			"orders run maint-run-p-x, step drain: the drain of node a is blocked until somebody changes something: budget shop/web → 'kubectl maint drain a --plan'",
+			"orders run maint-run-p-x, step drain: the drain of node e is blocked until somebody changes something: 0 of 2 pods have left; a budget → 'kubectl maint describe maint-run-p-x'",
+		}},
 		"nothing":                    {standing(daily, nil, nil), nil},
 		"its text":                   {standing("startDeadline: soon", nil, nil), []string{`orders is invalid, so that nothing of it begins: line 1: spec.startDeadline: "soon" is no duration: write it like 90s, 15m, 1h30m or 30d → 'kubectl maint describe orders'`}},
 		"what it waits for":          {standing(daily, []string{annotations.StatusConditions, `[{"type":"Ready","status":"False","reason":"Policy","message":"policy night is not there"}]`}, nil), []string{"orders is not Ready: policy night is not there → 'kubectl maint describe orders'"}},

@@ -27,7 +27,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 		"Window", v.gate(p),
 		"Pause", v.Pause(p),
 		"Skip", v.Skipped(p.Object, p.Intent.Skip),
-		"Waiting", v.waitingToken(p),
+		"Waiting", v.WaitingToken(p),
 		"Notes", strings.Join(view.IntentFaults(p), "\n"),
 		"Conditions", strings.Join(v.conditions(p, all), "\n"),
 	)
@@ -71,6 +71,11 @@ func (v Printer) last(p view.Plan) string {
 	text := fmt.Sprintf("%s %s", v.Phase(string(l.Phase)), l.Name)
 	if l.StartedAt != nil {
 		text += ", started " + v.When(*l.StartedAt)
+	}
+	for _, e := range failures(p.Ledger) {
+		if why := strings.TrimPrefix(view.Prefix("in step ", e.Outcome.Step)+view.Colon(e.Outcome.Message), ": "); e.Run == l.Name && why != "" {
+			text += "\n" + v.Told(why) + "; see " + v.Suggest().Describe(l.Name)
+		}
 	}
 	if l.SuccessAt != nil && l.Phase != run.Succeeded {
 		text += "\nlast success " + v.When(*l.SuccessAt)
@@ -121,15 +126,18 @@ func (v Printer) Skipped(cm *corev1.ConfigMap, s intent.Skip) string {
 	return text + ByOf(cm, annotations.Skip)
 }
 
-func (v Printer) waitingToken(p view.Plan) string {
+// WaitingToken is a trigger that the agent has not taken up, by whom, and how it is taken back; empty:
+// there is none.
+func (v Printer) WaitingToken(p view.Plan) string {
 	if p.Intent.Token == "" || view.TokenHandled(p.Object, p.Ledger) {
 		return ""
 	}
 	text := "a trigger that the agent has not handled yet"
-	if run := p.Decision.Status.WaitsFor; run != "" {
-		text = "a trigger, for the end of run " + run
+	if live := p.Decision.Status.WaitsFor; live != "" {
+		text = "a trigger, for the end of run " + live
 	}
-	return text + ByOf(p.Object, annotations.Trigger)
+	name := annotations.RunName(p.Object.Name, string(p.Object.UID), run.Request{Kind: run.ByToken, Token: p.Intent.Token})
+	return text + ByOf(p.Object, annotations.Trigger) + "; " + v.Suggest().Abort(name) + " takes it back"
 }
 
 // conditions are all, or those that say more than that all is well.

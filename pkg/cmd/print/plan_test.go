@@ -49,6 +49,9 @@ func TestThePictureOfAPlan(t *testing.T) {
 		{"with its last run", standing("", nil, last), false, []string{
 			"Plan:   orders in namespace shop", "Phase:  Idle", "Last:   Failed maint-run-orders-a, started Fri 2026-11-20 02:00 CET (2026-11-20T01:00:00Z), 23h0m ago", "        last success Thu 2026-11-19 03:00 CET (2026-11-19T02:00:00Z), 46h0m ago",
 		}},
+		{"whose last run failed, with step and cause", standing("", nil, &ledger.Ledger{Last: last.Last, Recent: []ledger.Entry{{Result: run.Ran, Run: "maint-run-orders-a", Outcome: &ledger.Outcome{Phase: run.Failed, Step: "dump", Message: "no disk"}}}}), false, []string{
+			"Plan:   orders in namespace shop", "Phase:  Idle", "Last:   Failed maint-run-orders-a, started Fri 2026-11-20 02:00 CET (2026-11-20T01:00:00Z), 23h0m ago", "        in step dump: no disk; see 'kubectl maint describe maint-run-orders-a'", "        last success Thu 2026-11-19 03:00 CET (2026-11-19T02:00:00Z), 46h0m ago",
+		}},
 		{"in its window", standing(daily+", policies: [{name: night}]", nil, nil), false, []string{
 			"Plan:    orders in namespace shop", "Phase:   Idle", "Next:    Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 60m0s", "Window:  open until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m (policy night: in a window)",
 		}},
@@ -67,8 +70,8 @@ func TestThePictureOfAPlan(t *testing.T) {
 		{"with slots that are skipped", standing(daily, []string{annotations.Skip, "2026-11-21T01:00:00Z,2026-11-22T01:00:00Z"}, nil), false, []string{
 			"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   Mon 2026-11-23 02:00 CET (2026-11-23T01:00:00Z), in 2d1h", "Skip:   Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z)", "        Sun 2026-11-22 02:00 CET (2026-11-22T01:00:00Z)",
 		}},
-		{"with a trigger that waits", standing("", []string{annotations.Trigger, "t-1", annotations.Actor(annotations.Trigger), "joe"}, nil), false, []string{
-			"Plan:     orders in namespace shop", "Phase:    Idle", "Waiting:  a trigger that the agent has not handled yet, by joe (unverified)",
+		{"with a trigger that waits", standing("", []string{annotations.Trigger, "t-1", annotations.Actor(annotations.Trigger), "joe", annotations.StatusMessage, "waits to be triggered"}, nil), false, []string{
+			"Plan:     orders in namespace shop", "Phase:    Idle: a trigger waits that the agent has not taken up yet", "Waiting:  a trigger that the agent has not handled yet, by joe (unverified); 'kubectl maint abort " + annotations.RunName("orders", "u-orders", run.Request{Kind: run.ByToken, Token: "t-1"}) + "' takes it back",
 		}},
 		{"with an annotation that is wrong", standing("", []string{annotations.Pause, "tomorrow"}, nil), false, []string{
 			"Plan:   orders in namespace shop", "Phase:  Idle", "Pause:  until resumed", `Notes:  maint.dev/pause: "tomorrow" is neither true nor an RFC 3339 instant like 2026-12-01T06:00:00Z; it pauses until it is removed`,

@@ -81,11 +81,6 @@ func (c Commands) Grant(plan string) string {
 	return fmt.Sprintf("'%s get configmap %s -o yaml | %s rbac -f - | %s apply -f -'", c.kubectl(), plan, c.Name, c.In("").kubectl())
 }
 
-// Unannotate takes an annotation off a document.
-func (c Commands) Unannotate(document, key string) string {
-	return fmt.Sprintf("'%s annotate configmap %s %s-'", c.kubectl(), document, key)
-}
-
 // kubectl is how kubectl itself reaches the same cluster and namespace.
 func (c Commands) kubectl() string {
 	text := "kubectl"

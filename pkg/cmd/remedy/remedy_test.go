@@ -52,7 +52,6 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"StatusOf":       "'kubectl maint status x'",
 		"Trigger":        "'kubectl maint trigger x'",
 		"TriggerOutside": "'kubectl maint trigger x --outside-window --reason …'",
-		"Unannotate":     "'kubectl annotate configmap x x-'",
 		"Unfreeze":       "'kubectl maint freeze x --end'",
 		"Unskip":         "'kubectl maint unskip x'",
 		"Wake":           "'kubectl maint wake x'",
@@ -74,7 +73,6 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		if spaced, is := inNamespace[name]; is {
 			want = strings.ReplaceAll(spaced, "'kubectl maint ", "'kubectl maint -n shop ")
 			want = strings.ReplaceAll(want, "'kubectl get ", "'kubectl -n shop get ")
-			want = strings.ReplaceAll(want, "'kubectl annotate ", "'kubectl -n shop annotate ")
 		}
 		if got != want {
 			t.Errorf("%s in a namespace: %s, want %s", name, got, want)

@@ -23,7 +23,10 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	w := Set{Pauses: map[string]schedule.Pause{}}
 	agent, err := c.Agent(ctx, k)
 	if err != nil || agent.Namespace == "" {
-		agent.Namespace = annotations.DefaultNamespace // whether it runs is not asked here
+		agent.Namespace = annotations.DefaultNamespace
+	}
+	if agent.Missing != "" && !agent.Heartbeat.IsZero() { // it was at work
+		c.Warn(agent.Missing)
 	}
 	list, err := k.Plans(ctx, k.Namespace, selector)
 	if err != nil {

@@ -62,6 +62,19 @@ func (b Resolver) GateOf(c *factory.Factory, q policy.Query) *schedule.Gate {
 	return b.Gate(q)
 }
 
+// NotReady is why a policy cannot be relied on; empty: it can, or what it names may not be read here.
+func (b Resolver) NotReady(p policy.State, now time.Time) string {
+	if len(p.Faults) > 0 {
+		return p.Faults[0].String()
+	}
+	v := b.Unpaused(p.Namespace, p.Name).Verdict(now)
+	hidden := func(namespace string) bool { return b.documents[namespace] != nil }
+	if v.Ready || slices.ContainsFunc(b.Reads(policy.Query{Namespace: p.Namespace, Policies: []policy.PolicyRef{{Name: p.Name, Namespace: p.Namespace}}}), hidden) {
+		return ""
+	}
+	return strings.TrimPrefix(v.Reason, "policy "+p.Name+": not ready: ")
+}
+
 // warn tells what could not be read, each thing once, and what follows from it for the object
 // that needed it first: the verdicts on the others say so themselves.
 func (b Resolver) warn(c *factory.Factory, why []error, follows string) {

@@ -134,9 +134,9 @@ func requestClaim(node string, a nodes.Asked) NodeClaim {
 }
 
 // leftClaims are the plans for which a node is cordoned, though no rollout of
-// theirs has it.
+// theirs has it. What somebody uncordoned since is cordoned for nobody.
 func leftClaims(n nodes.Node, rolling []string) []NodeClaim {
-	if n.Cordon == nil {
+	if n.Cordon == nil || !n.Unschedulable {
 		return nil
 	}
 	var out []NodeClaim

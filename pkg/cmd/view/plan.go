@@ -69,7 +69,16 @@ func (p Plan) Phase() (phase, message string) {
 	if !p.Observed() {
 		return "Unseen", "the agent has not looked at this version of the plan yet"
 	}
-	return p.Published(annotations.StatusPhase), p.Published(annotations.StatusMessage)
+	return p.Published(annotations.StatusPhase), Told(p.Object, p.Ledger)
+}
+
+// Told is what the agent says of a plan. That it waits to be triggered is no longer so where a
+// trigger stands that it does not know of.
+func Told(cm *corev1.ConfigMap, l *ledger.Ledger) string {
+	if message := cm.Annotations[annotations.StatusMessage]; message == "" || cm.Annotations[annotations.StatusPhase] != string(trigger.PhaseIdle) || !TokenPending(cm, l) {
+		return message
+	}
+	return "a trigger waits that the agent has not taken up yet"
 }
 
 // IntentFaults are the faults of a plan's annotations.

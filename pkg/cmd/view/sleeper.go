@@ -226,7 +226,7 @@ func (s Sleeper) gated(out *SleepWindow, begins time.Time, clock func(time.Time)
 	case v.Permitted:
 	case v.Unknown():
 		out.Awake = true
-		note("not known whether it begins: its policies may not be read here")
+		note("not known whether it begins: what decides it may not be read here")
 	case !v.Ready:
 		out.Awake = true
 		note("does not begin: policy not ready")

@@ -143,7 +143,7 @@ func TestHowARequestStands(t *testing.T) {
 }
 
 func TestWhoHasANode(t *testing.T) {
-	n := nodes.Node{Name: "a", Cordon: &nodes.Cordon{By: []string{"plan:shop/roll", "plan:shop/left", "cli.jane"}, At: saturday()}}
+	n := nodes.Node{Name: "a", Unschedulable: true, Cordon: &nodes.Cordon{By: []string{"plan:shop/roll", "plan:shop/left", "cli.jane"}, At: saturday()}}
 	n.Asked = []nodes.Asked{{Request: nodes.Request{Requestor: "cli.jane"}, Status: &nodes.Status{Phase: nodes.Ready, Since: saturday()}}}
 	claim := StepClaim{Run: Run{Run: run.Run{Namespace: "shop", Name: "r", Plan: "roll"}}, Path: "drain", Node: "a", Phase: run.StepRunning}
 	want := []NodeClaim{
@@ -162,6 +162,10 @@ func TestWhoHasANode(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, ClaimsOfNode(Node{Node: n, StepClaims: []StepClaim{claim}})); diff != "" {
 		t.Errorf("of a run that waits (-want +got):\n%s", diff)
+	}
+	n.Unschedulable = false // somebody uncordoned it
+	if diff := cmp.Diff(want[:1], ClaimsOfNode(Node{Node: n, StepClaims: []StepClaim{claim}})); diff != "" {
+		t.Errorf("of a node that is in service again (-want +got):\n%s", diff)
 	}
 }
 

@@ -65,7 +65,7 @@ func (f *follower) left(c *factory.Factory) string {
 	}
 	text := fmt.Sprintf("run %s begins when it can; see %s", f.name, f.shown(c))
 	if cm := f.plans.ConfigMap(f.plan.Namespace, f.plan.Name); cm != nil && view.TokenPending(cm, nil) {
-		text += ", or take the trigger back with " + c.Suggest().Unannotate(f.plan.Name, annotations.Trigger)
+		text += ", or take the trigger back with " + c.Suggest().Abort(f.name)
 	}
 	return text
 }
@@ -118,7 +118,7 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 	if cm == nil || cm.UID != f.plan.UID {
 		return true, exit.Errorf(exit.CodeNotNow, "plan %s was deleted before run %s began", f.plan.Name, f.name)
 	}
-	message := cm.Annotations[annotations.StatusMessage]
+	message := view.Told(cm, nil)
 	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.Env, f.Zone).Told(message)))
 	f.screen.ShowOf(view.LinesOf(planThing(f.plan), text), []print.Update{{Of: "wait", Text: text}})
 	return f.endedUnseen(ctx)

@@ -309,7 +309,7 @@ func TestFollowRun(t *testing.T) {
 		err    string
 	}{
 		{name: "the time is over before the agent made it", unmade: true, limit: time.Minute, code: 124, err: "--timeout passed: run maint-run-orders-a begins when it can; see 'kubectl maint why orders'"},
-		{name: "the same, and its trigger waits", unmade: true, then: func(o *cmdtest.Cluster) { o.Stores("configmaps", asked) }, limit: time.Minute, code: 124, err: "--timeout passed: run maint-run-orders-a begins when it can; see 'kubectl maint why orders', or take the trigger back with 'kubectl annotate configmap orders maint.dev/trigger-'"},
+		{name: "the same, and its trigger waits", unmade: true, then: func(o *cmdtest.Cluster) { o.Stores("configmaps", asked) }, limit: time.Minute, code: 124, err: "--timeout passed: run maint-run-orders-a begins when it can; see 'kubectl maint why orders', or take the trigger back with 'kubectl maint abort maint-run-orders-a'"},
 		{name: "it succeeds", then: func(o *cmdtest.Cluster) {
 			r := cmdtest.RunOf()
 			r.Journal.Phase = run.Succeeded

@@ -435,6 +435,9 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 // opens is the command that permits change, which is another one while a pause stands above.
 func (o *whyOptions) opens(s view.Subject) string {
 	pause := s.PauseAt(o.Now())
+	if !pause.On && s.Kind == annotations.KindPolicy && !s.Verdict(o.Now()).Ready { // which allow would not mend
+		return "mend the policy, or what it names; " + o.Suggest().Lint() + " tells all its faults"
+	}
 	if !pause.On {
 		return "to permit it for a while: " + o.Suggest().Allow(s.String())
 	}

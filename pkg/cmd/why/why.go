@@ -4,7 +4,9 @@ package why
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -139,10 +141,25 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 		return s, err
 	}
 	s, err = source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+r.Run.Plan)
+	if none := factory.NotFoundError(""); errors.As(err, &none) {
+		return s, o.planIsGone(ctx, k, r)
+	}
 	if err == nil && r.Journal.Phase.Ended() && o.out.Lines() {
 		fmt.Fprintf(o.Out, "run %s of plan %s: %s\n", r.Run.Name, r.Run.Plan, print.New(o.Env, s.Zone).RunHead(r))
 	}
 	return s, err
+}
+
+// planIsGone is the answer about a run whose plan somebody deleted.
+func (o *whyOptions) planIsGone(ctx context.Context, k *factory.Cluster, r view.Run) error {
+	if r.Journal.Phase.Ended() {
+		return fmt.Errorf("run %s has ended, and its plan %s was deleted: see %s", r.Run.Name, r.Run.Plan, o.Suggest().Describe(r.Run.Name))
+	}
+	what := fmt.Sprintf("the plan %s of run %s was deleted: the agent ends the run with its restore and finally; see %s", r.Run.Plan, r.Run.Name, o.Suggest().StatusOf(r.Run.Name))
+	if agent, err := o.Agent(ctx, k); err == nil && agent.Missing != "" {
+		what += "; nobody acts: " + agent.Missing
+	}
+	return exit.Errorf(exit.CodeNotNow, "%s", what)
 }
 
 // granted says who permits change until an instant, whatever policies say; empty: nobody does.
@@ -173,8 +190,13 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, grant
 	case len(list) > 0:
 	case failed != "" && len(p.Active) == 0:
 		fmt.Fprintf(o.Out, "%s\n   see %s; %s runs it once more\nnothing keeps the next run from starting\n", said, v.Suggest().Describe(failed), v.Suggest().Retry(failed))
+	case keepsOut(p) != "":
+		fmt.Fprintln(o.Out, keepsOut(p))
 	default:
 		fmt.Fprintln(o.Out, "nothing is in the way")
+	}
+	if waits := v.WaitingToken(p); waits != "" && p.Decision.Status.WaitsFor == "" {
+		fmt.Fprintln(o.Out, "what waits: "+waits)
 	}
 	if granted != "" {
 		fmt.Fprintln(o.Out, granted)
@@ -186,6 +208,22 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, grant
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
 	return nil
+}
+
+// keepsOut says what becomes of slots and requests while a run is at work; empty where none is, or
+// where runs may overlap.
+func keepsOut(p view.Plan) string {
+	working := func(l view.Run) bool { return l.Journal.Phase == run.Running }
+	if !slices.ContainsFunc(p.Active, working) {
+		return ""
+	}
+	switch p.Spec.Defaulted().ConcurrencyPolicy {
+	case plan.Forbid:
+		return "the next run begins when it has ended: slots that fall due before are Skipped (busy), and triggers wait"
+	case plan.Queue:
+		return "the next run begins when it has ended: slots that fall due before wait, and so do triggers"
+	}
+	return ""
 }
 
 // reportValue is report for scripts.
@@ -246,7 +284,7 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 func (o *whyOptions) triggerHelps(s view.Subject, p view.Plan) bool {
 	_, invalid := falseCondition(p, "Valid")
 	_, unready := falseCondition(p, "Ready")
-	if p.Decision.Status.WaitsFor != "" || len(p.Faults) > 0 || invalid || unready || s.PauseAt(o.Now()).On || o.printer(s).Frozen(p.Intent) != "" {
+	if p.Decision.Status.WaitsFor != "" || keepsOut(p) != "" || len(p.Faults) > 0 || invalid || unready || s.PauseAt(o.Now()).On || o.printer(s).Frozen(p.Intent) != "" {
 		return false
 	}
 	v := s.Gate.Verdict(o.Now())

@@ -1,0 +1,113 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// waitingTrigger is a trigger that the agent has not taken up, and the run that it asks for.
+type waitingTrigger struct {
+	plan       *corev1.ConfigMap
+	token, run string
+}
+
+// waitingTriggerOf is the trigger of a plan that waits; nil: none does.
+func waitingTriggerOf(cm *corev1.ConfigMap) *waitingTrigger {
+	if !view.TokenPending(cm, nil) {
+		return nil
+	}
+	token := cm.Annotations[annotations.Trigger]
+	return &waitingTrigger{plan: cm, token: token, run: annotations.RunName(cm.Name, string(cm.UID), run.Request{Kind: run.ByToken, Token: token})}
+}
+
+// waiting is the trigger that the name means: that of a plan without an active run, or that for a
+// run of the name. nil: it means a run, or nothing that is there.
+func (o *abortOptions) waiting(ctx context.Context, k *factory.Cluster) (*waitingTrigger, error) {
+	cm, err := k.Document(ctx, o.name, annotations.KindRun, annotations.KindPlan)
+	if none := factory.NotFoundError(""); errors.As(err, &none) {
+		return o.waitingByRun(ctx, k)
+	}
+	if err != nil || cm.Labels[annotations.LabelKind] == annotations.KindRun {
+		return nil, nil //nolint:nilerr // whoever looks for the run says it
+	}
+	w, err := o.notTakenUp(ctx, k, waitingTriggerOf(cm))
+	if w == nil || err != nil {
+		return nil, err
+	}
+	active, err := k.Runs(ctx, cm.Namespace, cm.Name, factory.ActiveOnly)
+	if err != nil || len(active) == 0 {
+		return w, err
+	}
+	fmt.Fprintf(o.ErrOut, "a trigger of plan %s waits, too: %s takes it back\n", cm.Name, o.Suggest().Abort(w.run))
+	return nil, nil
+}
+
+// waitingByRun is the trigger for a run of the name, which trigger has told.
+func (o *abortOptions) waitingByRun(ctx context.Context, k *factory.Cluster) (*waitingTrigger, error) {
+	plans, err := k.Plans(ctx, k.Namespace, "")
+	if err != nil {
+		return nil, nil //nolint:nilerr // whoever may not list plans is told that there is no such run
+	}
+	for _, cm := range plans {
+		if w := waitingTriggerOf(cm); w != nil && factory.NamesRun(o.name, w.run) {
+			return o.notTakenUp(ctx, k, w)
+		}
+	}
+	return nil, nil
+}
+
+// notTakenUp is the trigger where the ledger does not know it either: the agent writes that first.
+func (o *abortOptions) notTakenUp(ctx context.Context, k *factory.Cluster, w *waitingTrigger) (*waitingTrigger, error) {
+	if w == nil {
+		return nil, nil
+	}
+	ledger, _, err := k.Ledger(ctx, w.plan)
+	if err != nil || view.TokenHandled(w.plan, ledger) {
+		return nil, err
+	}
+	return w, nil
+}
+
+// takeBack takes a trigger away before the agent has taken it up. It needs no agent.
+func (o *abortOptions) takeBack(ctx context.Context, k *factory.Cluster, w *waitingTrigger) error {
+	if o.Kept() {
+		if err := o.Confirm(ctx, o.Consent, "take back the trigger of plan "+w.plan.Name); err != nil {
+			return err
+		}
+	}
+	err := k.Annotate(ctx, w.plan, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
+		now := waitingTriggerOf(cm)
+		switch {
+		case now == nil:
+			return nil, o.takenUp(w)
+		case now.token != w.token:
+			return nil, exit.Errorf(exit.CodeNotNow, "plan %s was triggered again meanwhile: %s takes that back", cm.Name, o.Suggest().Abort(now.run))
+		}
+		return factory.Change{annotations.Trigger: nil, annotations.TriggerOptions: nil}.Signed(annotations.Trigger, "", ""), nil
+	})
+	if err != nil {
+		return err
+	}
+	if o.Kept() { // the claim may have been written beside what was written here
+		if now, err := o.notTakenUp(ctx, k, w); err == nil && now == nil {
+			return o.takenUp(w)
+		}
+	}
+	if o.reason != "" {
+		fmt.Fprintln(o.ErrOut, "the reason is kept nowhere, since there is no run")
+	}
+	return o.Report(o.IOStreams, false, "the trigger of plan/%s is taken back%s", w.plan.Name, o.Mark())
+}
+
+func (o *abortOptions) takenUp(w *waitingTrigger) error {
+	return exit.Errorf(exit.CodeNotNow, "the agent took up the trigger of plan %s meanwhile: %s ends its run", w.plan.Name, o.Suggest().Abort(w.run))
+}
