@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
 func watchedScaleRights(more ...string) rbacv1.PolicyRule {
@@ -32,6 +33,19 @@ func (l *lab) pushes(replicas int) {
 	l.must(err)
 }
 
+// watchesOf is how many watches of a resource the plans' account of the namespace has opened.
+func (l *lab) watchesOf(resource string) int {
+	l.Helper()
+	n := 0
+	_, err := harness.EachAudited(world.audit, 0, l.ns, func(e harness.AuditEvent) {
+		if e.Verb == "watch" && e.Stage == "ResponseStarted" && e.Object.Resource == resource && e.Object.Namespace == l.ns && e.Impersonated != nil {
+			n++
+		}
+	})
+	l.must(err)
+	return n
+}
+
 func (l *lab) migrated() int { return len(l.hooks.Keys("/" + l.ns + "/migrate")) }
 
 func TestARunIsHeldWhereSomebodyChangesWhatItHolds(t *testing.T) {
@@ -45,8 +59,11 @@ func TestARunIsHeldWhereSomebodyChangesWhatItHolds(t *testing.T) {
 	l.pushes(3)
 	l.eventually("the run says who changed what", func() (bool, string) {
 		out := l.maint("describe", name).out
-		return strings.Contains(out, "kustomize-controller changed spec.replicas of Deployment/orders from 0 to 3"), out
+		return strings.Contains(out, "kustomize-controller changed spec.replicas of Deployment/orders from 0 to 3 at "), out
 	})
+	if n := l.watchesOf("deployments"); n != 1 {
+		t.Errorf("its account has opened %d watches of Deployments, want one", n)
+	}
 	l.expect(l.maint("describe", "upgrade"), 0, "Drift", "kustomize-controller")
 	l.pushes(0)
 	l.eventually("it is as the run left it", func() (bool, string) {
@@ -127,4 +144,49 @@ steps:
 		out := l.maint("describe", "twice").out
 		return strings.Contains(out, "DriftUnwatched"), out
 	})
+}
+
+// Where nobody minds, the run goes on, and says at its end what somebody changed and who.
+func TestADriftThatNobodyMindsHoldsNothing(t *testing.T) {
+	l := newLab(t)
+	l.runner(watchedScaleRights("list", "watch"))
+	l.deployment("orders", 3)
+	l.plan("upgrade", fmt.Sprintf(scaledDown, "onDrift: ignore\n"))
+	l.seen("upgrade")
+	l.trigger("upgrade", "one")
+	name := l.running("upgrade", "hold").run.Name
+	l.pushes(2)
+	l.expect(l.maint("resume", name), 0, "resumed")
+	r := l.ended("upgrade", 1)[0]
+	if r.journal.Phase != run.Succeeded || l.migrated() != 1 {
+		t.Errorf("it is %s: %s; %d deliveries", r.journal.Phase, r.journal.Message, l.migrated())
+	}
+	if got := l.replicas("orders"); got != 2 {
+		t.Errorf("orders has %d replicas: what kustomize-controller set was put back", got)
+	}
+	l.expect(l.maint("describe", name), 0, "not put back: ")
+}
+
+// What a step applied is watched like what a step scaled.
+func TestARunIsHeldWhereSomebodyChangesWhatItApplied(t *testing.T) {
+	l := newLab(t)
+	l.runner(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch"}})
+	l.plan("upgrade", `
+steps:
+- {name: banner, type: apply-object, properties: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: banner}, data: {text: "maintenance"}}}}
+- {name: hold, type: suspend}
+`)
+	l.seen("upgrade")
+	l.trigger("upgrade", "one")
+	name := l.running("upgrade", "hold").run.Name
+	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Patch(l.ctx, "banner", types.MergePatchType, []byte(`{"data":{"text":"open"}}`), metav1.PatchOptions{FieldManager: "helm"})
+	l.must(err)
+	l.eventually("the run says who changed what", func() (bool, string) {
+		out := l.maint("describe", name).out
+		return strings.Contains(out, "helm changed data.text of ConfigMap/banner"), out
+	})
+	l.expect(l.maint("resume", name), 0, "it goes on although after step banner helm changed data.text", "resumed")
+	if r := l.ended("upgrade", 1)[0]; r.journal.Phase != run.Succeeded || !strings.Contains(r.journal.Message, "while it ran helm changed data.text") {
+		t.Errorf("it is %s: %s", r.journal.Phase, r.journal.Message)
+	}
 }

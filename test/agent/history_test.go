@@ -31,6 +31,7 @@ steps:
 	})
 	l.expect(l.maint("history", "breaks", "-o", "wide"), 0, "CHG-7", "Failed after", "step dump", "in all: 1 Ran (1 Failed)")
 	l.expect(l.maint("history", "--result", "Failed", "--since", "10m"), 0, "breaks", "step dump")
+	l.expect(l.maint("history", "-A", "--since", "24h", "--result", "Failed"), 0, l.ns+"/breaks", "Failed after", "step dump")
 	out := l.maint("history", "breaks", "-o", "jsonpath={.items[0].outcome.phase} {.items[0].outcome.step} {.items[0].outcome.parameters[0]} {.items[0].outcome.message}")
 	if !strings.HasPrefix(out.out, "Failed dump mode ") || strings.Contains(out.out, "small") {
 		t.Errorf("for a machine it is %q", out.out)
@@ -97,4 +98,15 @@ steps:
 	if got := mirrored(); !slices.Equal(got, told) {
 		t.Errorf("after another dry run its target says %q, not %q", got, told)
 	}
+
+	l.plan("breaks", failing[strings.Index(failing, "steps:"):])
+	l.seen("breaks")
+	counted := fmt.Sprintf("maint_run_failed_timestamp_seconds{namespace=%q,object=\"breaks\"}", l.ns)
+	l.expect(l.maint("trigger", "breaks", "--dry-run", "--wait", "--timeout", "60s"), 4, "Failed")
+	l.ended("breaks", 1)
+	if strings.Contains(l.metrics(), counted) || strings.Contains(l.maint("status").out, "breaks  its last run") {
+		t.Error("a dry run that failed counts as a failure")
+	}
+	l.expect(l.maint("trigger", "breaks", "--wait", "--timeout", "60s"), 4, "Failed")
+	l.eventually("a run that failed is counted", func() (bool, string) { return strings.Contains(l.metrics(), counted), counted })
 }

@@ -53,6 +53,33 @@ func TestTheTargetsOwnerIsSuspendedWhileARunLives(t *testing.T) {
 	}
 }
 
+// A run that fails gives the owner back, too.
+func TestTheTargetsOwnerIsGivenBackWhenItsRunFails(t *testing.T) {
+	l := newGateLab(t)
+	l.runner(watchedScaleRights("list", "watch"), gateRights())
+	l.owned("orders")
+	kustomization := find("Kustomization", "")
+	l.plan("upgrade", strings.Replace(fmt.Sprintf(scaledDown, "holdOwners: true\n"), `{name: migrate, type: webhook, properties: {url: "HOOK/migrate"}}`, "{name: migrate, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: absent}, replicas: 0}}", 1))
+	l.seen("upgrade")
+	l.trigger("upgrade", "one")
+	name := l.running("upgrade", "hold").run.Name
+	l.reaches(kustomization, "apps", heldApps)
+	l.expect(l.maint("resume", name), 0, "resumed")
+	l.expect(l.maint("wait", name, "--timeout", "60s"), 4, "ended Failed")
+	l.ended("upgrade", 1)
+	l.reaches(kustomization, "apps", openApps)
+	if got := l.replicas("orders"); got != 3 {
+		t.Errorf("orders has %d replicas", got)
+	}
+	l.expect(l.maint("describe", name), 0, "hold-owners", "Failed")
+	l.eventually("status tells what failed, and why", func() (bool, string) {
+		out := l.maint("status")
+		return strings.Contains(out.out, "Needs somebody:") && strings.Contains(out.out, "in step migrate") && strings.Contains(out.out, `"absent"`) && strings.Contains(out.out, "describe "+name+"'"), out.out
+	})
+	l.expect(l.maint("list"), 0, "upgrade", "Failed")
+	l.expect(l.maint("history", "upgrade", "-o", "wide"), 0, "Failed after", "step migrate", `"absent"`, "in all: 1 Ran (1 Failed)")
+}
+
 func TestAnOwnerThatSomebodyResumesHoldsTheRun(t *testing.T) {
 	l := newGateLab(t)
 	l.runner(watchedScaleRights("list", "watch"), gateRights())

@@ -169,6 +169,8 @@ func TestAPolicyThatIsMissingOrBrokenIsNotReadyAndNothingStarts(t *testing.T) {
 	if runs := l.runs("gated"); len(runs) != 0 {
 		t.Errorf("runs: %s", describeRuns(runs))
 	}
+	l.expect(l.maint("status"), 0, "Needs somebody:", "policy later  is not ready, so that nothing begins that waits for it: ", "spec.maintenanceSchedule.windows[0].start", "'kubectl maint -n "+l.ns+" why policy/later'", "gated  is not Ready: ")
+	l.expect(l.maint("why", "policy/later"), 3, "windows[0].start", "mend the policy")
 	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Patch(l.ctx, "later", types.MergePatchType, []byte(`{"data":{"policy.yaml":"apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: MaintenanceSchedule, maintenanceSchedule: {permit: {}}}\n"}}`), metav1.PatchOptions{})
 	l.must(err)
 	if end := l.ended("gated", 1)[0]; end.journal.Phase != run.Succeeded {

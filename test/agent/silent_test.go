@@ -17,9 +17,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// noticedWithin is how long after an agent's death who waits for it may go on: half a minute of
-// silence, and what a busy machine takes to start a process and to look.
-const noticedWithin = 45 * time.Second
+// noticedWithin is how long after an agent's death who waits for it may go on: half a minute, and
+// what a busy machine takes to start a process and to look.
+const noticedWithin = 35 * time.Second
 
 // Whatever waits for an agent notices that it was killed, says so, and what helps.
 func TestWhoeverWaitsNoticesThatTheAgentIsDead(t *testing.T) {
@@ -29,23 +29,35 @@ func TestWhoeverWaitsNoticesThatTheAgentIsDead(t *testing.T) {
 	defer agent.Kill()
 	leads(t, x.ctx, agent)
 	s := newSilence(x)
-	s.create(annotations.NewPlan("silent", "again", "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: hold, type: suspend}\n", ""))
-	s.create(annotations.NewPlan("silent", "fresh", "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: hold, type: suspend}\n", ""))
+	for _, name := range []string{"again", "fresh", "late", "ends"} {
+		s.plan(name, "steps: [{name: hold, type: suspend}]")
+	}
+	s.plan("asks", "requiresApproval: true\n  steps: [{name: hold, type: suspend}]")
+	s.plan("fails", "steps: [{name: gone, type: scale, retry: {limit: 0}, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: nowhere}, replicas: 0}}]")
+	s.create(annotations.NewHibernatePlan("silent", "nights", "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {offHours: [{start: \"20:00\", end: \"07:00\"}], exclude: [{fromDate: \"2020-01-01\", untilDate: \"2039-12-31\"}]}, targets: [{name: apps, type: workload, parameters: {kinds: [Deployment]}}]}\n", ""))
 	s.create(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "shut", Labels: map[string]string{annotations.LabelKind: annotations.KindPolicy}},
 		Data:       map[string]string{annotations.DataPolicy: "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Restrictive}\n"},
 	})
-	s.node("worker-1")
+	s.node("worker-1", map[string]string{annotations.Pause: "true", annotations.RequestPrefix + "firmware": "{}"})
+	s.node("worker-2", map[string]string{annotations.RequestPrefix + "firmware": "{}"})
+	s.maint(0, "wait", "node/worker-2", "--for=ready", "--requestor", "firmware", "--timeout", "60s")
 	for range 2 {
 		s.holds("again")
 		s.maint(0, "resume", s.live("again"))
 		s.maint(0, "wait", "again", "--timeout", "30s")
 	}
 	s.holds("fresh")
+	s.holds("ends")
 	live := s.live("fresh")
+	s.maint(4, "trigger", "fails", "--wait", "--timeout", "60s")
+	s.maint(124, "trigger", "asks", "--wait", "--timeout", "3s")
 
 	waits := [][]string{
 		{"rollback", "again", "--wait"},
+		{"trigger", "late", "--wait"},
+		{"approve", "asks", "--wait"},
+		{"logs", live, "-f"},
 		{"wait", live},
 		{"wait", "fresh"},
 		{"wait", live, "--for=phase=Succeeded"},
@@ -62,16 +74,29 @@ func TestWhoeverWaitsNoticesThatTheAgentIsDead(t *testing.T) {
 	for _, args := range waits {
 		group.Go(func() { s.noticed(killed, args) })
 	}
-	eventually(t, x.ctx, "the rollback runs, so all wait", func() (bool, string) { return s.live("again") != "", "" })
+	eventually(t, x.ctx, "what was asked for runs, so all wait", func() (bool, string) {
+		return s.live("again") != "" && s.live("late") != "" && s.live("asks") != "", ""
+	})
 	agent.Kill()
 	close(killed)
 	// Half a minute long an agent that is dead looks alive.
 	s.annotate("fresh", annotations.Trigger, "nobody-takes-it-up")
-	for _, args := range [][]string{{"trigger", "fresh", "--wait"}, {"trigger", "fresh"}, {"wait", "fresh"}} {
+	for _, args := range [][]string{
+		{"trigger", "fresh", "--wait"},
+		{"trigger", "fresh"},
+		{"wait", "fresh"},
+		{"abort", "ends", "--yes", "--wait"},
+		{"retry", "fails", "--wait"},
+		{"release", "worker-2", "--requestor", "firmware", "--wait"},
+		{"hibernate", "nights", "--for", "2h", "--yes", "--wait"},
+	} {
 		group.Go(func() { s.noticed(killed, args) })
 	}
 	group.Wait()
 	for _, args := range append(waits, []string{"trigger", "again", "--wait"}) { // and who comes later
+		if args[0] == "logs" || args[0] == "approve" { // what is kept is shown, and what is approved asks no more
+			continue
+		}
 		s.said(s.maint(5, args...))
 	}
 }
@@ -125,9 +150,12 @@ func (s silence) noticed(killed <-chan struct{}, args []string) {
 	}()
 	select {
 	case <-ended:
+		s.t.Errorf("%q ends before the agent does", args)
 	case <-killed:
+		dead := time.Now()
 		select {
 		case <-ended:
+			s.t.Logf("%q noticed it after %s", args, time.Since(dead).Round(time.Second))
 		case <-time.After(noticedWithin):
 			cancel()
 			<-ended
@@ -155,10 +183,14 @@ func (s silence) create(cm *corev1.ConfigMap) {
 	}
 }
 
-// node is one that its requestor waits for, since it is paused.
-func (s silence) node(name string) {
+func (s silence) plan(name, spec string) {
 	s.t.Helper()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotations.Pause: "true", annotations.RequestPrefix + "firmware": "{}"}}}
+	s.create(annotations.NewPlan("silent", name, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  "+spec+"\n", ""))
+}
+
+func (s silence) node(name string, notes map[string]string) {
+	s.t.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: notes}}
 	if _, err := s.admin.CoreV1().Nodes().Create(s.ctx, n, metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}

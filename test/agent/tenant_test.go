@@ -67,7 +67,9 @@ func TestATenantIsToldTheSameAsAnAdmin(t *testing.T) {
 	l.tenant("tess", maps)
 	shut := l.sharedPolicy("{strategy: Restrictive}")
 	l.plan("shut", fmt.Sprintf("policies: [{name: %s, namespace: %s}]\nsteps: [{name: hold, type: suspend}]\n", shut, annotations.DefaultNamespace))
+	l.plan("dated", fmt.Sprintf("policies: [{name: %s, namespace: %s}]\ntriggers: {schedules: [{at: \"2040-01-01T02:00:00Z\", timezone: UTC}]}\nsteps: [{name: hold, type: suspend}]\n", shut, annotations.DefaultNamespace))
 	l.plan("free", "steps: [{name: hold, type: suspend}]\n")
+	l.published("dated", annotations.StatusBehavior, "ChangesPaused")
 	l.published("shut", annotations.StatusBehavior, "ChangesPaused")
 	l.seen("free")
 
@@ -81,6 +83,8 @@ func TestATenantIsToldTheSameAsAnAdmin(t *testing.T) {
 		}
 		l.expect(l.as(user, "why", "shut"), 3, "change is not permitted: policy "+shut+": Restrictive, "+agents)
 		l.expect(l.as(user, "status", "shut"), 0, "Restrictive")
+		l.expect(l.as(user, "next", "dated", "--count", "1"), 0, "window closed, does not open by itself (policy "+shut+": Restrictive, "+agents+")")
+		l.expect(l.as(user, "calendar", "--from", "2040-01-01", "--to", "2040-01-02"), 0, "not permitted then: policy "+shut+": Restrictive, "+agents)
 	}
 	if got := l.as("ted", "check", "free"); got.code != 0 || strings.Contains(got.err, "policies") {
 		t.Errorf("a policy that nothing names is spoken of: %+v", got)
