@@ -35,7 +35,7 @@ func TestAPlanWithAnObstacleIsNotWaitingForItsNextRun(t *testing.T) {
 			return strings.Contains(out, "Phase:") && strings.Contains(out, "Waiting: ") && strings.Contains(out, c.why), out
 		})
 		l.expect(l.maint("why", name), 3, "1. ", c.why)
-		l.expect(l.maint("status"), 0, "Needs somebody:", name+"  is not Ready: ", c.why, "describe "+name+"'")
+		l.expect(l.maint("status"), 0, "Needs somebody:", name+"  is not Ready: ", c.why, "doctor "+name+"'")
 		l.expect(l.maint("list", "-o", "wide"), 0, name, "Waiting", c.why)
 		l.expect(l.maint("next", name, "--count", "1"), 0, "03:00")
 	}

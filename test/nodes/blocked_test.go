@@ -77,6 +77,8 @@ func TestADrainThatIsBlockedForGoodIsToldOnceAndShowsHowFarItIs(t *testing.T) {
 		t.Errorf("progress %q", progress)
 	}
 	told("node-3", 1)
+	l.prints("status", "Needs somebody:", "node node-3  Draining for os: ", l.ns+"/web", "why node/node-3'")
+	l.prints("why node/node-3", "os is blocked for good: ", l.ns+"/web", "drain node-3 --plan'")
 	if got := l.events(metav1.NamespaceDefault, "node-3", nodes.EventBlocked); len(got) == 0 || !strings.HasPrefix(got[0], "os: the drain is blocked for good: ") {
 		t.Errorf("events %q", got)
 	}
@@ -99,6 +101,8 @@ func TestADrainThatIsBlockedForGoodIsToldOnceAndShowsHowFarItIs(t *testing.T) {
 	l.must(err)
 	l.trigger("upgrade", "one")
 	told("node-4", 1)
+	l.prints("status", "Needs somebody:", "step drain: the drain of node node-4 is blocked until somebody changes something: ", l.ns+"/held", "drain node-4 --plan'")
+	l.prints("why node/node-4", l.ns+"/held")
 	if got := l.events(l.ns, "upgrade", nodes.EventBlocked); len(got) != 1 || !strings.Contains(got[0], l.ns+"/held") {
 		t.Errorf("events %q", got)
 	}

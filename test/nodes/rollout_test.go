@@ -237,6 +237,9 @@ func TestANodeWhoseStepsFailedStaysCordonedAndKeepsNobodyFromTheirTurn(t *testin
 	}
 	l.schedulable("node-0", false)
 	l.schedulable("node-1", true)
+	l.prints("status", "Needs somebody:", "node node-0  is left cordoned for plan "+l.ns+"/gpu, and no run of that has it now", "why node/node-0'", "gpu  its last run", "in step roll")
+	l.prints("status -A", "node node-0  is left cordoned for plan "+l.ns+"/gpu")
+	l.prints("why node/node-0", "it is cordoned for plan "+l.ns+"/gpu since", "one that failed or was aborted left it so", "'kubectl uncordon node-0'")
 	b.mu.Lock()
 	b.broken = map[string]bool{}
 	b.mu.Unlock()
@@ -247,6 +250,11 @@ func TestANodeWhoseStepsFailedStaysCordonedAndKeepsNobodyFromTheirTurn(t *testin
 	l.schedulable("node-0", true)
 	if asked, _, _ := b.now(); !slices.Equal(asked, []string{"node-0", "node-1", "node-0"}) {
 		t.Errorf("worked on %v", asked)
+	}
+	l.prints("report --last 1h -o jsonpath={.plans[0].failed},{.plans[0].succeeded},{.plans[0].nodes}", "1,1,2")
+	code, out, err := harness.Plugin(l.ctx, world.plugin, world.config, "-n", l.ns, "status")
+	if l.must(err); code != 0 || strings.Contains(out, "node-0") || strings.Contains(out, "Needs somebody") {
+		t.Errorf("status still names it, code %d:\n%s", code, out)
 	}
 }
 

@@ -21,6 +21,21 @@ func (l *lab) whyAs(config, node string) (code int, out string) {
 	return code, out
 }
 
+// prints waits until a command line of the built plugin prints all of some words.
+func (l *lab) prints(line string, words ...string) {
+	l.Helper()
+	l.eventually(line+" says it", func() (bool, string) {
+		_, out, err := harness.Plugin(l.ctx, world.plugin, world.config, append([]string{"-n", l.ns}, strings.Fields(line)...)...)
+		l.must(err)
+		for _, word := range words {
+			if !strings.Contains(out, word) {
+				return false, fmt.Sprintf("%q is not in\n%s", word, out)
+			}
+		}
+		return true, ""
+	})
+}
+
 // A tenant may not read the agent's namespace, where the whole cluster may be paused.
 func TestATenantIsToldWhetherAPlansDrainMayBegin(t *testing.T) {
 	l := newLab(t, "{nodes: {maxParallelOperations: 1}}")

@@ -46,7 +46,11 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	}
 	for _, c := range view.Conditions(p.Object) {
 		if p.Observed() && c.Status == "False" && (c.Type == "Valid" || c.Type == "Ready") {
-			add("is not "+c.Type+": "+c.Message, v.Suggest().Describe(name))
+			remedy := v.Suggest().Describe(name)
+			if c.Type == "Ready" {
+				remedy = v.Suggest().Doctor(name)
+			}
+			add("is not "+c.Type+": "+c.Message, remedy)
 			break
 		}
 	}
