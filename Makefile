@@ -144,8 +144,12 @@ sizes: build ## How large plugin and agent are, and by what
 	@go run ./tools/sizes bin/symbols/kubectl-maint bin/symbols/agent
 
 .PHONY: cover
-cover: ## Coverage of each package by its own tests
+cover: ratio ## Coverage of each package by its own tests
 	go test -cover $(UNIT_PACKAGES) | grep -v 'no test files'
+
+.PHONY: ratio
+ratio: ## Lines of tests for each line of code
+	tools/ratio.sh
 
 .PHONY: walls
 walls: ## What may import what, and what the linker keeps of the agent; never from the cache
