@@ -8,14 +8,15 @@ type course interface {
 	open(t int64) bool
 	change(t int64) int64 // the first second after t at which it is not as at t, or never
 	since(t int64) int64  // the second from which on it is as at t, or the beginning
-	reason(t int64) string
+	explain(t int64) explanation
 	ready(t int64) bool
 }
 
 func stateOf(c course, t time.Time) State {
 	second := t.Unix()
 	since, until := c.since(second), c.change(second)
-	state := State{Open: c.open(second), Reason: c.reason(second), HasSince: since != beginning, HasUntil: until != never}
+	why := c.explain(second)
+	state := State{Open: c.open(second), Reason: why.text, Cause: why.cause, HasSince: since != beginning, HasUntil: until != never}
 	if state.HasSince {
 		state.Since = time.Unix(since, 0).UTC()
 	}
@@ -28,23 +29,23 @@ func stateOf(c course, t time.Time) State {
 // constant never changes.
 type constant struct {
 	permits bool
-	why     string
+	why     explanation
 }
 
-func (c *constant) open(int64) bool     { return c.permits }
-func (c *constant) change(int64) int64  { return never }
-func (c *constant) since(int64) int64   { return beginning }
-func (c *constant) reason(int64) string { return c.why }
-func (c *constant) ready(int64) bool    { return true }
+func (c *constant) open(int64) bool           { return c.permits }
+func (c *constant) change(int64) int64        { return never }
+func (c *constant) since(int64) int64         { return beginning }
+func (c *constant) explain(int64) explanation { return c.why }
+func (c *constant) ready(int64) bool          { return true }
 
 // unready is restrictive since nobody knows.
-type unready struct{ why string }
+type unready struct{ why explanation }
 
-func (u *unready) open(int64) bool     { return false }
-func (u *unready) change(int64) int64  { return never }
-func (u *unready) since(int64) int64   { return beginning }
-func (u *unready) reason(int64) string { return u.why }
-func (u *unready) ready(int64) bool    { return false }
+func (u *unready) open(int64) bool           { return false }
+func (u *unready) change(int64) int64        { return never }
+func (u *unready) since(int64) int64         { return beginning }
+func (u *unready) explain(int64) explanation { return u.why }
+func (u *unready) ready(int64) bool          { return false }
 
 // prefix is one thing up to an instant, and another course from there on.
 // Where the two agree at the seam, there is no change.
@@ -52,11 +53,11 @@ type prefix struct {
 	permits bool
 	until   int64
 	then    course
-	why     string
+	why     explanation
 }
 
 // newPrefix rounds a fraction of a second up: before it, the first part holds.
-func newPrefix(permits bool, until time.Time, then course, why string) *prefix {
+func newPrefix(permits bool, until time.Time, then course, why explanation) *prefix {
 	second := until.Unix()
 	if until.Nanosecond() > 0 {
 		second++
@@ -95,11 +96,11 @@ func (p *prefix) since(t int64) int64 {
 	return p.until
 }
 
-func (p *prefix) reason(t int64) string {
+func (p *prefix) explain(t int64) explanation {
 	if t < p.until {
 		return p.why
 	}
-	return p.then.reason(t)
+	return p.then.explain(t)
 }
 
 func (p *prefix) ready(t int64) bool { return t < p.until || p.then.ready(t) }
@@ -125,20 +126,20 @@ func (e every) ready(t int64) bool {
 	return true
 }
 
-// reason is that of the first which is not ready, else of the first which is
+// explain is that of the first which is not ready, else of the first which is
 // closed, else of the first.
-func (e every) reason(t int64) string {
+func (e every) explain(t int64) explanation {
 	for _, c := range e {
 		if !c.ready(t) {
-			return c.reason(t)
+			return c.explain(t)
 		}
 	}
 	for _, c := range e {
 		if !c.open(t) {
-			return c.reason(t)
+			return c.explain(t)
 		}
 	}
-	return e[0].reason(t)
+	return e[0].explain(t)
 }
 
 func (e every) change(t int64) int64 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/ics"
 )
 
 // LineError is a line of an iCalendar file that was not understood. Line counts
@@ -27,12 +29,15 @@ func (e *LineError) Error() string {
 // Outlook writes, taken from the file.
 func ParseICalendar(text string) (*Calendar, error) {
 	file := &icalFile{zones: map[string]*zone{}}
-	root := file.tree(unfold(text))
-	for _, child := range root.find("VTIMEZONE") {
+	root, faults := ics.Parse(text)
+	for _, f := range faults {
+		file.fault(f.Line, "%s", f.Message)
+	}
+	for _, child := range root.Find("VTIMEZONE") {
 		file.addZone(child)
 	}
 	var parts []icalEvent
-	for _, child := range root.find("VEVENT") {
+	for _, child := range root.Find("VEVENT") {
 		if part, ok := file.event(child); ok {
 			parts = append(parts, part)
 		}
@@ -50,160 +55,12 @@ type icalFile struct {
 	faults []*LineError
 }
 
-func (f *icalFile) fault(line icalLine, format string, args ...any) {
-	text := line.text
+func (f *icalFile) fault(line ics.Line, format string, args ...any) {
+	text := line.Text
 	if len(text) > 80 {
 		text = text[:80] + "…"
 	}
-	f.faults = append(f.faults, &LineError{Line: line.number, Text: text, Message: fmt.Sprintf(format, args...)})
-}
-
-// icalLine is one unfolded line, taken apart.
-type icalLine struct {
-	number int
-	text   string
-	name   string
-	params map[string]string
-	value  string
-}
-
-// unfold joins continued lines and numbers them.
-func unfold(text string) []icalLine {
-	var lines []icalLine
-	var joined strings.Builder // the line that may go on
-	number := 0
-	end := func() {
-		if number > 0 {
-			lines = append(lines, icalLine{number: number, text: joined.String()})
-		}
-		joined.Reset()
-	}
-	text = strings.TrimPrefix(text, "\ufeff")
-	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimSuffix(line, "\r")
-		if number > 0 && line != "" && (line[0] == ' ' || line[0] == '\t') {
-			joined.WriteString(line[1:])
-			continue
-		}
-		end()
-		number = i + 1
-		joined.WriteString(line)
-	}
-	end()
-	return slices.DeleteFunc(lines, func(line icalLine) bool { return strings.TrimSpace(line.text) == "" })
-}
-
-// split takes NAME;PARAM=VALUE;PARAM="VALUE":VALUE apart.
-func (l *icalLine) split() bool {
-	quoted, colon := false, -1
-	var ends []int
-	for i := 0; i < len(l.text) && colon < 0; i++ {
-		switch c := l.text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == ';':
-			ends = append(ends, i)
-		case c == ':':
-			colon = i
-		}
-	}
-	if colon < 1 {
-		return false
-	}
-	l.value = strings.TrimSpace(l.text[colon+1:])
-	ends = append(ends, colon)
-	l.name = strings.ToUpper(strings.TrimSpace(l.text[:ends[0]]))
-	l.params = map[string]string{}
-	for i := range ends[1:] {
-		name, value, ok := strings.Cut(l.text[ends[i]+1:ends[i+1]], "=")
-		if !ok {
-			return false
-		}
-		l.params[strings.ToUpper(name)] = strings.Trim(value, `"`)
-	}
-	return l.name != "" && strings.Trim(l.name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") == ""
-}
-
-// icalNode is a component with its lines and the components inside.
-type icalNode struct {
-	begin    icalLine
-	name     string
-	lines    []icalLine
-	children []*icalNode
-}
-
-// find lists the components of a name, at any depth, in order.
-func (n *icalNode) find(name string) []*icalNode {
-	var found []*icalNode
-	for _, child := range n.children {
-		if child.name == name {
-			found = append(found, child)
-		}
-		found = append(found, child.find(name)...)
-	}
-	return found
-}
-
-func (n *icalNode) line(name string) (icalLine, bool) {
-	for _, line := range n.lines {
-		if line.name == name {
-			return line, true
-		}
-	}
-	return icalLine{}, false
-}
-
-// tree nests the components. A component that is not ended is ended by the next
-// thing that is, or by the file, and told.
-// maxNesting is how deep components may stand in each other (RFC 5545 has three levels; a guess).
-const maxNesting = 10
-
-func (f *icalFile) tree(lines []icalLine) *icalNode {
-	stack := []*icalNode{{}}
-	for _, line := range lines {
-		top := stack[len(stack)-1]
-		if !line.split() {
-			f.fault(line, "is not NAME:VALUE; write one property a line, and begin continued lines with a space")
-			continue
-		}
-		switch line.name {
-		case "BEGIN":
-			if len(stack) > maxNesting {
-				f.fault(line, "stands in more than %d others", maxNesting)
-				return stack[0]
-			}
-			node := &icalNode{begin: line, name: strings.ToUpper(line.value)}
-			top.children = append(top.children, node)
-			stack = append(stack, node)
-		case "END":
-			stack = f.end(stack, line)
-		default:
-			if len(stack) == 1 {
-				f.fault(line, "is outside of BEGIN:VCALENDAR and END:VCALENDAR")
-			}
-			top.lines = append(top.lines, line)
-		}
-	}
-	for _, open := range stack[1:] {
-		f.fault(open.begin, "is never ended; write END:%s", open.name)
-	}
-	return stack[0]
-}
-
-func (f *icalFile) end(stack []*icalNode, line icalLine) []*icalNode {
-	name := strings.ToUpper(line.value)
-	for i := len(stack) - 1; i > 0; i-- {
-		if stack[i].name != name {
-			continue
-		}
-		for _, open := range stack[i+1:] {
-			f.fault(open.begin, "is not ended before END:%s in line %d", name, line.number)
-		}
-		return stack[:i]
-	}
-	f.fault(line, "ends what was not begun")
-	return stack
+	f.faults = append(f.faults, &LineError{Line: line.Number, Text: text, Message: fmt.Sprintf(format, args...)})
 }
 
 // icalEvent is a VEVENT: an event, or with instead the change of one instance.
@@ -215,37 +72,37 @@ type icalEvent struct {
 }
 
 // event reads a VEVENT. Without a start that can be read there is none.
-func (f *icalFile) event(node *icalNode) (icalEvent, bool) {
+func (f *icalFile) event(node *ics.Component) (icalEvent, bool) {
 	e := icalEvent{}
-	start, ok := node.line("DTSTART")
+	start, ok := node.Line("DTSTART")
 	if !ok {
-		f.fault(node.begin, "has no DTSTART")
+		f.fault(node.Begin, "has no DTSTART")
 		return e, false
 	}
-	if e.start, ok = f.moment(start, start.value); !ok {
+	if e.start, ok = f.moment(start, start.Value); !ok {
 		return e, false
 	}
 	e.end = e.start
 	e.end.second += daySeconds
-	for _, line := range node.lines {
+	for _, line := range node.Lines {
 		f.property(&e, line)
 	}
 	f.checkEnd(node, &e)
 	return e, true
 }
 
-func (f *icalFile) property(e *icalEvent, line icalLine) {
-	switch line.name {
+func (f *icalFile) property(e *icalEvent, line ics.Line) {
+	switch line.Name {
 	case "UID":
-		e.uid = line.value
+		e.uid = line.Value
 	case "SUMMARY":
-		e.reason = unescape(line.value)
+		e.reason = unescape(line.Value)
 	case "STATUS":
-		e.free = e.free || strings.EqualFold(line.value, "CANCELLED")
+		e.free = e.free || strings.EqualFold(line.Value, "CANCELLED")
 	case "TRANSP":
-		e.free = e.free || strings.EqualFold(line.value, "TRANSPARENT")
+		e.free = e.free || strings.EqualFold(line.Value, "TRANSPARENT")
 	case "DTEND":
-		if end, ok := f.moment(line, line.value); ok {
+		if end, ok := f.moment(line, line.Value); ok {
 			e.end = end
 		}
 	case "DURATION":
@@ -257,17 +114,17 @@ func (f *icalFile) property(e *icalEvent, line icalLine) {
 	case "RDATE":
 		e.more = append(e.more, f.moments(line)...)
 	case "RECURRENCE-ID":
-		if line.params["RANGE"] != "" {
+		if line.Params["RANGE"] != "" {
 			f.fault(line, "RANGE is not supported: only this instance is changed; split the series in two events")
 		}
-		if at, ok := f.moment(line, line.value); ok {
+		if at, ok := f.moment(line, line.Value); ok {
 			e.instead = &at
 		}
 	}
 }
 
-func (f *icalFile) rule(e *icalEvent, line icalLine) {
-	rule, err := parseRRule(line.value)
+func (f *icalFile) rule(e *icalEvent, line ics.Line) {
+	rule, err := parseRRule(line.Value)
 	if err != nil {
 		for _, fault := range Faults(err) {
 			f.fault(line, "%s; only the first instance counts", fault.Message)
@@ -282,16 +139,16 @@ func (f *icalFile) rule(e *icalEvent, line icalLine) {
 }
 
 // checkEnd drops an end that does not come after the start.
-func (f *icalFile) checkEnd(node *icalNode, e *icalEvent) {
+func (f *icalFile) checkEnd(node *ics.Component, e *icalEvent) {
 	same := e.start.zone == e.end.zone && e.start.zoned == e.end.zoned
-	line, ok := node.line("DTEND")
+	line, ok := node.Line("DTEND")
 	switch {
 	case !same || e.end.second+e.extra > e.start.second:
 	case ok && e.end.second == e.start.second && !e.start.wholeDay:
 		// an event without length takes no time
 	default:
 		if !ok {
-			line, _ = node.line("DURATION")
+			line, _ = node.Line("DURATION")
 		}
 		f.fault(line, "the event does not end after it starts; one day is taken")
 		e.end, e.extra = e.start, 0
@@ -299,9 +156,9 @@ func (f *icalFile) checkEnd(node *icalNode, e *icalEvent) {
 	}
 }
 
-func (f *icalFile) moments(line icalLine) []moment {
+func (f *icalFile) moments(line ics.Line) []moment {
 	var list []moment
-	for _, value := range strings.Split(line.value, ",") {
+	for _, value := range strings.Split(line.Value, ",") {
 		if start, _, isPeriod := strings.Cut(value, "/"); isPeriod {
 			f.fault(line, "periods are not supported: the length of the event is taken; write starts alone")
 			value = start
@@ -314,7 +171,7 @@ func (f *icalFile) moments(line icalLine) []moment {
 }
 
 // moment reads a DATE or DATE-TIME with the zone that the line names.
-func (f *icalFile) moment(line icalLine, value string) (moment, bool) {
+func (f *icalFile) moment(line ics.Line, value string) (moment, bool) {
 	at, fault := parseStamp(value)
 	if fault != "" {
 		f.fault(line, "%q %s", value, "is not a date or time; write it like 20261224, 20261224T180000 or 20261224T180000Z")
@@ -323,7 +180,7 @@ func (f *icalFile) moment(line icalLine, value string) (moment, bool) {
 	m := moment{stamp: at}
 	if at.zoned {
 		m.zone = mustUTC()
-	} else if name := line.params["TZID"]; name != "" && !at.wholeDay {
+	} else if name := line.Params["TZID"]; name != "" && !at.wholeDay {
 		m.zone = f.zone(line, name)
 	}
 	return m, true
@@ -331,7 +188,7 @@ func (f *icalFile) moment(line icalLine, value string) (moment, bool) {
 
 // zone finds a zone by its IANA name, by the IANA name at the end of a path, or
 // in the file.
-func (f *icalFile) zone(line icalLine, name string) *zone {
+func (f *icalFile) zone(line ics.Line, name string) *zone {
 	for rest := strings.TrimPrefix(name, "/"); ; {
 		if z, err := loadZone(rest); err == nil {
 			return z
@@ -351,8 +208,8 @@ func (f *icalFile) zone(line icalLine, name string) *zone {
 
 // duration reads an RFC 5545 duration such as P1W, P2D or P1DT12H: days are
 // wall-clock days, the rest is elapsed time.
-func (f *icalFile) duration(e *icalEvent, line icalLine) {
-	days, seconds, ok := parseICalDuration(line.value)
+func (f *icalFile) duration(e *icalEvent, line ics.Line) {
+	days, seconds, ok := parseICalDuration(line.Value)
 	if !ok {
 		f.fault(line, "is not a duration; write it like P1D or PT8H")
 		return

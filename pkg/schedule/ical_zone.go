@@ -3,23 +3,25 @@ package schedule
 import (
 	"slices"
 	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/ics"
 )
 
 // onset is when an offset described by a VTIMEZONE begins.
 type onset struct{ at, before, offset int64 }
 
 // addZone reads a VTIMEZONE, which Outlook needs: its zone names are its own.
-func (f *icalFile) addZone(node *icalNode) {
-	id, ok := node.line("TZID")
+func (f *icalFile) addZone(node *ics.Component) {
+	id, ok := node.Line("TZID")
 	if !ok {
-		f.fault(node.begin, "has no TZID")
+		f.fault(node.Begin, "has no TZID")
 		return
 	}
-	if _, err := loadZone(id.value); err == nil {
+	if _, err := loadZone(id.Value); err == nil {
 		return // known better
 	}
 	var onsets []onset
-	for _, child := range node.children {
+	for _, child := range node.Children {
 		onsets = append(onsets, f.onsets(child)...)
 	}
 	if len(onsets) == 0 {
@@ -35,7 +37,7 @@ func (f *icalFile) addZone(node *icalNode) {
 		}
 		return 0
 	})
-	f.zones[id.value] = newZoneOf(id.value, onsets)
+	f.zones[id.Value] = newZoneOf(id.Value, onsets)
 }
 
 func newZoneOf(name string, onsets []onset) *zone {
@@ -53,24 +55,24 @@ func newZoneOf(name string, onsets []onset) *zone {
 }
 
 // onsets of a STANDARD or DAYLIGHT part, from 1900 as far as zones are tabled.
-func (f *icalFile) onsets(node *icalNode) []onset {
-	start, hasStart := node.line("DTSTART")
+func (f *icalFile) onsets(node *ics.Component) []onset {
+	start, hasStart := node.Line("DTSTART")
 	from, okFrom := f.offset(node, "TZOFFSETFROM")
 	to, okTo := f.offset(node, "TZOFFSETTO")
 	if !hasStart || !okFrom || !okTo {
-		f.fault(node.begin, "needs DTSTART, TZOFFSETFROM and TZOFFSETTO")
+		f.fault(node.Begin, "needs DTSTART, TZOFFSETFROM and TZOFFSETTO")
 		return nil
 	}
-	first, ok := f.moment(start, start.value)
+	first, ok := f.moment(start, start.Value)
 	if !ok {
 		return nil
 	}
 	e := icalEvent{event: event{start: first}}
-	for _, line := range node.lines {
-		if line.name == "RRULE" {
+	for _, line := range node.Lines {
+		if line.Name == "RRULE" {
 			f.rule(&e, line)
 		}
-		if line.name == "RDATE" {
+		if line.Name == "RDATE" {
 			e.more = append(e.more, f.moments(line)...)
 		}
 	}
@@ -85,7 +87,7 @@ func (f *icalFile) onsets(node *icalNode) []onset {
 	fixed.expand(e.rule, first.second, true)
 	for fires, ok := fixed.next(max(first.second, -70*366*daySeconds)); ok && fires.at < tableEnd+daySeconds*366; fires, ok = fixed.next(fires.at) {
 		if len(list) > 4000 {
-			f.fault(node.begin, "changes the clock too often")
+			f.fault(node.Begin, "changes the clock too often")
 			break
 		}
 		list = append(list, onset{fires.at, from, to})
@@ -94,14 +96,14 @@ func (f *icalFile) onsets(node *icalNode) []onset {
 }
 
 // offset reads +HHMM or +HHMMSS.
-func (f *icalFile) offset(node *icalNode, name string) (int64, bool) {
-	line, ok := node.line(name)
+func (f *icalFile) offset(node *ics.Component, name string) (int64, bool) {
+	line, ok := node.Line(name)
 	if !ok {
 		return 0, false
 	}
-	digits := strings.TrimLeft(line.value, "+-")
+	digits := strings.TrimLeft(line.Value, "+-")
 	n, err := decimal(digits)
-	if err != nil || len(digits) != 4 && len(digits) != 6 || len(line.value) != len(digits)+1 {
+	if err != nil || len(digits) != 4 && len(digits) != 6 || len(line.Value) != len(digits)+1 {
 		f.fault(line, "is not an offset from UTC; write it like +0100")
 		return 0, false
 	}
@@ -113,7 +115,7 @@ func (f *icalFile) offset(node *icalNode, name string) (int64, bool) {
 		f.fault(line, "is more than a day from UTC; write it like +0100")
 		return 0, false
 	}
-	if line.value[0] == '-' {
+	if line.Value[0] == '-' {
 		seconds = -seconds
 	}
 	return seconds, true

@@ -9,22 +9,22 @@ import (
 // verdict speaks of, and the one after it. After these the gate is not ready. whose follows each
 // reason, and says whose verdict it is.
 func Published(v Verdict, whose string) *Gate {
-	beyond := course(&unready{why: notSaid + whose})
+	beyond := course(&unready{why: explanation{notSaid + whose, Cause{Kind: CauseUntold}}})
 	first := published{
 		permits: v.Permitted, began: secondOf(v.Since, beginning), until: secondOf(v.Until, never), then: beyond,
-		why: v.Reason + whose, holds: saidUntil(v.Reason), later: thenPermitted(v.Permitted) + whose,
+		why: explanation{v.Reason + whose, causeIn(v.Reason)}, holds: saidUntil(v.Reason), later: thenPermitted(v.Permitted, whose),
 	}
 	if n := v.Next; n != nil {
-		first.then = &published{permits: n.Permitted, began: n.Start.Unix(), until: secondOf(n.End, never), why: thenPermitted(n.Permitted) + whose, holds: never, then: beyond}
+		first.then = &published{permits: n.Permitted, began: n.Start.Unix(), until: secondOf(n.End, never), why: thenPermitted(n.Permitted, whose), holds: never, then: beyond}
 	}
 	return &Gate{course: &first}
 }
 
-func thenPermitted(is bool) string {
+func thenPermitted(is bool, whose string) explanation {
 	if is {
-		return "permitted then"
+		return explanation{text: "permitted then" + whose}
 	}
-	return "not permitted then"
+	return explanation{text: "not permitted then" + whose}
 }
 
 // saidUntil is up to when a reason holds that names the end of a strategy, as stanzas do. What
@@ -42,9 +42,6 @@ func saidUntil(reason string) int64 {
 
 const notSaid = "not known beyond what was said"
 
-// Unknown says that what decides may not be read, and that the agent has not said what it decides.
-func (v Verdict) Unknown() bool { return !v.Ready && strings.HasPrefix(v.Reason, notSaid) }
-
 func secondOf(t *time.Time, otherwise int64) int64 {
 	if t == nil {
 		return otherwise
@@ -56,9 +53,9 @@ func secondOf(t *time.Time, otherwise int64) int64 {
 type published struct {
 	permits      bool
 	began, until int64
-	why          string
-	holds        int64  // up to when that is why
-	later        string // why after that
+	why          explanation
+	holds        int64       // up to when that is why
+	later        explanation // why after that
 	then         course
 }
 
@@ -89,10 +86,10 @@ func (s *published) since(t int64) int64 {
 	return s.until
 }
 
-func (s *published) reason(t int64) string {
+func (s *published) explain(t int64) explanation {
 	switch {
 	case t >= s.until:
-		return s.then.reason(t)
+		return s.then.explain(t)
 	case t >= s.holds:
 		return s.later
 	}

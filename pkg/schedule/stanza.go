@@ -3,8 +3,6 @@ package schedule
 import (
 	"fmt"
 	"iter"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -39,14 +37,14 @@ type Policy struct {
 // every fault. With Permissive and Restrictive the maintenance schedule is ignored, also its
 // faults: lint finds them with ParseMaintenanceSchedule.
 func ParsePolicy(name string, spec PolicySpec, calendars Calendars) (*Policy, error) {
-	about := "policy " + name + ": "
+	of := Cause{Policy: name}
 	switch spec.Strategy {
 	case Permissive:
-		return newPolicy(name, &constant{permits: true, why: about + "Permissive"}), nil
+		return newPolicy(name, &constant{permits: true, why: of.because("", string(Permissive))}), nil
 	case Restrictive:
-		return newPolicy(name, &constant{why: about + "Restrictive"}), nil
+		return newPolicy(name, &constant{why: of.because("", string(Restrictive))}), nil
 	case MaintenanceScheduled:
-		timeline, err := parseTimeline(about, spec.MaintenanceSchedule, calendars)
+		timeline, err := parseTimeline(of, spec.MaintenanceSchedule, calendars)
 		if err != nil {
 			return nil, Under("maintenanceSchedule", err)
 		}
@@ -58,20 +56,16 @@ func ParsePolicy(name string, spec PolicySpec, calendars Calendars) (*Policy, er
 // PolicyNotReady stands for a policy that is missing, broken or not yet
 // evaluated; why says which.
 func PolicyNotReady(name, why string) *Policy {
-	return newPolicy(name, &unready{why: "policy " + name + ": not ready: " + why})
+	return newPolicy(name, &unready{why: Cause{Policy: name}.because("", "not ready: "+why)})
 }
 
 func newPolicy(name string, c course) *Policy {
 	return &Policy{Name: name, gate: &Gate{course: c}}
 }
 
-// OfNamespace begins the reason of a verdict that the annotations of a namespace give. Such a
-// verdict binds every run, also one that asked to start outside of its window.
-const OfNamespace = "namespace: "
-
 // Paused is the policy restrictive until a pause ends.
 func (p *Policy) Paused(by Pause) *Policy {
-	why := "policy " + p.Name + ": " + by.Said()
+	why := Cause{Policy: p.Name}.because(CausePause, by.Said())
 	if by.Until == nil {
 		return newPolicy(p.Name, &constant{why: why})
 	}
@@ -85,7 +79,7 @@ func (p *Policy) Overridden(by Stanza) *Policy {
 	if !by.set() {
 		return p
 	}
-	return newPolicy(p.Name, by.course("policy "+p.Name+": ", p.gate.course))
+	return newPolicy(p.Name, by.course(Cause{Policy: p.Name}, p.gate.course))
 }
 
 // Verdict is what the policy says at an instant.
@@ -131,9 +125,9 @@ func (s Stanza) set() bool { return s.Strategy != "" || len(s.Policies) > 0 || s
 
 // course is the stanza over time; policy is what it gives way to unless it
 // names policies itself, and may be nil.
-func (s Stanza) course(about string, policy course) course {
+func (s Stanza) course(of Cause, policy course) course {
 	if s.Unread != "" {
-		return &unready{why: about + "not ready: " + s.Unread}
+		return &unready{why: of.because("", "not ready: "+s.Unread)}
 	}
 	if len(s.Policies) > 0 {
 		policy = coursesOf(s.Policies)
@@ -141,30 +135,44 @@ func (s Stanza) course(about string, policy course) course {
 	switch s.Strategy {
 	case "", ByPolicy:
 		if policy == nil {
-			return &unready{why: about + "not ready: ByPolicy names no policy"}
+			return &unready{why: of.because("", "not ready: ByPolicy names no policy")}
 		}
 		return policy
 	case Permissive, Restrictive:
-		return &constant{permits: s.Strategy == Permissive, why: about + string(s.Strategy) + s.By}
+		return &constant{permits: s.Strategy == Permissive, why: of.because("", string(s.Strategy)+s.By)}
 	case PermissiveUntil, RestrictiveUntil:
 		if s.Until == nil {
-			return &unready{why: about + "not ready: " + string(s.Strategy) + " without its instant"}
+			return &unready{why: of.because("", "not ready: "+string(s.Strategy)+" without its instant")}
 		}
 		permits := s.Strategy == PermissiveUntil
-		why := about + string(s.Strategy) + " " + stampOf(*s.Until)
 		if policy == nil {
-			policy = &constant{permits: !permits, why: why + " is over"}
+			policy = &constant{permits: !permits, why: of.because("", s.untilText()+isOver)}
 		}
-		return newPrefix(permits, *s.Until, policy, why+s.By)
+		return newPrefix(permits, *s.Until, policy, s.explain(of))
 	}
-	return &unready{why: fmt.Sprintf("%snot ready: strategy %q is not known", about, s.Strategy)}
+	return &unready{why: of.because("", fmt.Sprintf("not ready: strategy %q is not known", s.Strategy))}
+}
+
+// isOver ends what is said of an Until that no policy follows.
+const isOver = " is over"
+
+// untilText names the strategy and the instant at which it ends.
+func (s Stanza) untilText() string { return string(s.Strategy) + " " + stampOf(*s.Until) }
+
+// explain is why an Until that holds permits change, or does not.
+func (s Stanza) explain(of Cause) explanation {
+	kind := CauseFreeze
+	if s.Strategy == PermissiveUntil {
+		kind = CauseAllow
+	}
+	return of.because(kind, s.untilText()+s.By)
 }
 
 func coursesOf(policies []*Policy) course {
 	list := make([]course, len(policies))
 	for i, p := range policies {
 		if p == nil {
-			list[i] = &unready{why: "not ready: a policy is missing"}
+			list[i] = &unready{why: explanation{text: "not ready: a policy is missing"}}
 			continue
 		}
 		list[i] = p.gate.course
@@ -177,22 +185,6 @@ func coursesOf(policies []*Policy) course {
 
 func stampOf(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
-}
-
-const bypassUntil = "bypass until "
-
-// Granted says whether change is permitted because somebody permitted it until an instant, by an
-// allow or a bypass. The reason then says who.
-func (v Verdict) Granted() bool { return v.Permitted && granted(v.Reason) }
-
-// Granted is Verdict.Granted of a state.
-func (s State) Granted() bool { return s.Open && granted(s.Reason) }
-
-func granted(reason string) bool {
-	why, _, _ := strings.Cut(reason, " by ") // what people wrote comes after it
-	return slices.ContainsFunc([]string{bypassUntil, string(PermissiveUntil) + " "}, func(begin string) bool {
-		return strings.HasPrefix(why, begin) || strings.Contains(why, ": "+begin)
-	})
 }
 
 // GateSpec is all that decides whether change of one object is permitted.
@@ -216,7 +208,7 @@ type Gate struct {
 func NewGate(spec GateSpec) *Gate {
 	var namespace, policies course
 	if spec.Namespace.set() {
-		namespace = spec.Namespace.course(OfNamespace, nil)
+		namespace = spec.Namespace.course(Cause{Namespace: true}, nil)
 	}
 	if len(spec.Policies) > 0 {
 		policies = coursesOf(spec.Policies)
@@ -228,15 +220,15 @@ func NewGate(spec GateSpec) *Gate {
 	var c course
 	switch {
 	case spec.Own.set():
-		c = spec.Own.course("", fallback)
+		c = spec.Own.course(Cause{}, fallback)
 	case fallback != nil:
 		c = fallback
 	default:
-		c = &constant{permits: true, why: "no strategy is set"}
+		c = &constant{permits: true, why: explanation{text: "no strategy is set"}}
 	}
 	c = spec.Namespace.bind(c, namespace)
 	if spec.Bypass != nil {
-		c = newPrefix(true, *spec.Bypass, c, bypassUntil+stampOf(*spec.Bypass)+spec.BypassBy)
+		c = newPrefix(true, *spec.Bypass, c, Cause{}.because(CauseBypass, bypassUntil+stampOf(*spec.Bypass)+spec.BypassBy))
 	}
 	return &Gate{course: c}
 }
@@ -247,7 +239,7 @@ func (s Stanza) bind(below, own course) course {
 	case s.Unread != "", s.Strategy == Restrictive, s.Strategy == RestrictiveUntil && s.Until == nil:
 		return own
 	case s.Strategy == RestrictiveUntil:
-		return newPrefix(false, *s.Until, below, "namespace: "+string(s.Strategy)+" "+stampOf(*s.Until)+s.By)
+		return newPrefix(false, *s.Until, below, s.explain(Cause{Namespace: true}))
 	}
 	return below
 }

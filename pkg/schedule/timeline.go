@@ -34,19 +34,21 @@ type Timeline struct {
 	exclude exclusions
 
 	inside, outside string // reasons
+	cause           Cause
 	memo            memo
 }
 
 // ParseMaintenanceSchedule reads a stanza; nil is restrictive for ever. The
 // error joins one *FieldError for every fault, with its path below the stanza.
 func ParseMaintenanceSchedule(spec *MaintenanceSchedule, calendars Calendars) (*Timeline, error) {
-	return parseTimeline("", spec, calendars)
+	return parseTimeline(Cause{}, spec, calendars)
 }
 
-// parseTimeline puts about before every reason, so that none is put together
+// parseTimeline puts whose schedule it is before every reason, so that none is put together
 // when it is asked for.
-func parseTimeline(about string, spec *MaintenanceSchedule, calendars Calendars) (*Timeline, error) {
-	timeline := &Timeline{zone: mustUTC(), inside: about + "in a window", outside: about + "outside of the windows"}
+func parseTimeline(of Cause, spec *MaintenanceSchedule, calendars Calendars) (*Timeline, error) {
+	about := of.prefix()
+	timeline := &Timeline{zone: mustUTC(), cause: of, inside: about + "in a window", outside: about + "outside of the windows"}
 	if spec == nil {
 		timeline.outside = about + "no maintenance schedule"
 		return timeline, nil
@@ -147,6 +149,7 @@ type State struct {
 	Since, Until       time.Time
 	HasSince, HasUntil bool
 	Reason             string
+	Cause              Cause
 }
 
 // At is the state at an instant.
@@ -231,14 +234,14 @@ func (tl *Timeline) open(t int64) bool {
 
 func (tl *Timeline) ready(int64) bool { return true }
 
-func (tl *Timeline) reason(t int64) string {
+func (tl *Timeline) explain(t int64) explanation {
 	if tl.stretch(t).open {
-		return tl.inside
+		return explanation{tl.inside, tl.cause}
 	}
 	if why := tl.exclude.reason(t); why != "" {
-		return why
+		return explanation{why, tl.cause}
 	}
-	return tl.outside
+	return explanation{tl.outside, tl.cause}
 }
 
 // change is the first instant after t at which the timeline is not as it is at

@@ -15,6 +15,7 @@ type Verdict struct {
 	Permitted           bool       `json:"permitted"`
 	Ready               bool       `json:"-"`
 	Reason              string     `json:"reason"`
+	Cause               Cause      `json:"-"`
 	Since               *time.Time `json:"since,omitempty"`
 	Until               *time.Time `json:"until,omitempty"`
 	Next                *Following `json:"next,omitempty"`
@@ -39,12 +40,13 @@ const (
 // them, and write nothing through them.
 func (g *Gate) Verdict(now time.Time) Verdict {
 	t := now.Unix()
+	why := g.course.explain(t)
 	if !g.course.ready(t) {
-		return Verdict{Reason: g.course.reason(t), NextChangeETA: NotReady, PermissiveRemaining: NotReady}
+		return Verdict{Reason: why.text, Cause: why.cause, NextChangeETA: NotReady, PermissiveRemaining: NotReady}
 	}
 	present := g.present(t)
 	verdict := Verdict{
-		Permitted: present.open, Ready: true, Reason: g.course.reason(t),
+		Permitted: present.open, Ready: true, Reason: why.text, Cause: why.cause,
 		Since: present.since, Until: present.until, Next: present.next,
 	}
 	left := int64(ForEver)

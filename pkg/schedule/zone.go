@@ -1,29 +1,19 @@
 package schedule
 
 import (
-	"archive/zip"
-	_ "embed" // the zone archive
 	"errors"
-	"fmt"
-	"io"
-	"sort"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/zones"
 )
 
-//go:generate go run ./internal/zonegen
-
-//go:embed zoneinfo.zip
-var zoneArchive string
-
-// zones is the embedded archive, indexed on first use, with the zones that were
-// asked for. It is a memo of constant data: nothing that is put into it can
-// change what anybody reads.
-var zones = sync.OnceValue(openArchive) //nolint:gochecknoglobals // memo of embedded constant data
+// tables are the zones that were asked for, by name. They are a memo of constant data: nothing
+// that is put into it can change what anybody reads.
+var tables sync.Map //nolint:gochecknoglobals // memo of embedded constant data
 
 // ZoneVersion is the IANA release of the embedded zone data, such as "2025c".
-func ZoneVersion() string { return zoneVersion }
+func ZoneVersion() string { return zones.Version }
 
 // LoadZone returns the location of an IANA zone name from the embedded data
 // alone; what the machine has in /usr/share/zoneinfo or $ZONEINFO is never
@@ -39,154 +29,24 @@ func LoadZone(name string) (*time.Location, error) {
 }
 
 // ZoneNames lists the names that LoadZone knows, sorted.
-func ZoneNames() []string {
-	return append([]string(nil), zones().names...)
-}
-
-type archive struct {
-	names  []string
-	files  map[string]*zip.File
-	loaded sync.Map // name → *zone
-}
-
-func openArchive() *archive {
-	reader, err := zip.NewReader(strings.NewReader(zoneArchive), int64(len(zoneArchive)))
-	if err != nil {
-		panic(fmt.Sprintf("the embedded zone archive is unreadable: %v", err)) // cannot happen in a build that passed its tests
-	}
-	a := &archive{files: make(map[string]*zip.File, len(reader.File))}
-	for _, file := range reader.File {
-		if isZoneName(file.Name) {
-			a.files[file.Name] = file
-			a.names = append(a.names, file.Name)
-		}
-	}
-	sort.Strings(a.names)
-	return a
-}
-
-// isZoneName leaves out what is in some archives without being a place: a
-// schedule in Factory time or in leap-second time is a mistake.
-func isZoneName(name string) bool {
-	switch name {
-	case "Factory", "Local", "localtime", "posixrules":
-		return false
-	}
-	return !strings.HasSuffix(name, "/") && !strings.HasPrefix(name, "posix/") && !strings.HasPrefix(name, "right/")
-}
+func ZoneNames() []string { return zones.Names() }
 
 func loadZone(name string) (*zone, error) {
 	if name == "" {
 		name = "UTC"
 	}
-	a := zones()
-	if known, ok := a.loaded.Load(name); ok {
+	if known, ok := tables.Load(name); ok {
 		return known.(*zone), nil
 	}
-	z, err := a.read(name)
+	location, err := zones.Load(name)
+	if unknown := (*zones.UnknownError)(nil); errors.As(err, &unknown) {
+		return nil, &FieldError{Field: "timezone", Value: name, Message: unknown.Error()}
+	}
 	if err != nil {
 		return nil, err
 	}
-	kept, _ := a.loaded.LoadOrStore(name, z)
+	kept, _ := tables.LoadOrStore(name, newZone(name, location))
 	return kept.(*zone), nil
-}
-
-func (a *archive) read(name string) (*zone, error) {
-	file, ok := a.files[name]
-	if !ok {
-		return nil, a.unknown(name)
-	}
-	reader, err := file.Open()
-	if err != nil {
-		return nil, fmt.Errorf("open zone %s: %w", name, err)
-	}
-	data, err := io.ReadAll(reader)
-	if err := errors.Join(err, reader.Close()); err != nil {
-		return nil, fmt.Errorf("read zone %s: %w", name, err)
-	}
-	location, err := time.LoadLocationFromTZData(name, data)
-	if err != nil {
-		return nil, fmt.Errorf("decode zone %s: %w", name, err)
-	}
-	if name == "UTC" {
-		location = time.UTC
-	}
-	return newZone(name, location), nil
-}
-
-func (a *archive) unknown(name string) error {
-	message := "is not a time zone of the IANA database " + zoneVersion
-	if near := a.nearest(name); len(near) > 0 {
-		message += "; did you mean " + strings.Join(near, " or ") + "?"
-	} else {
-		message += `; write an IANA name such as "Europe/Berlin" or "UTC"`
-	}
-	return &FieldError{Field: "timezone", Value: name, Message: message}
-}
-
-// nearest finds up to three names that differ from name by case, by a missing
-// region, or by few letters.
-func (a *archive) nearest(name string) []string {
-	type candidate struct {
-		name string
-		far  int
-	}
-	wanted := plainZoneName(name)
-	if wanted == "" || len(wanted) > 64 {
-		return nil
-	}
-	var near []candidate
-	for _, known := range a.names {
-		far := editDistance(wanted, plainZoneName(known))
-		if city := plainZoneName(known[strings.LastIndexByte(known, '/')+1:]); city != plainZoneName(known) {
-			far = min(far, 1+editDistance(wanted, city))
-		}
-		if far <= 1+len(wanted)/5 {
-			near = append(near, candidate{known, far})
-		}
-	}
-	sort.SliceStable(near, func(i, j int) bool { return near[i].far < near[j].far })
-	var names []string
-	for _, c := range near {
-		if len(names) == 3 || c.far > near[0].far {
-			break
-		}
-		names = append(names, c.name)
-	}
-	return names
-}
-
-func plainZoneName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r == ' ' || r == '-' {
-			return '_'
-		}
-		return r
-	}, strings.ToLower(strings.TrimSpace(name)))
-}
-
-// editDistance counts the letters to insert, delete, replace or swap with the
-// neighbour.
-func editDistance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
 }
 
 // zone maps wall clocks to instants and back. It holds every change of a zone's

@@ -76,7 +76,7 @@ func TestTheArchiveIsThatOfTheGoThatBuildsIt(t *testing.T) {
 		t.Skip(err)
 	}
 	if !strings.Contains(string(script), "DATA="+ZoneVersion()+"\n") {
-		t.Errorf("zoneinfo.zip is %s, and Go has another: run go generate ./pkg/schedule", ZoneVersion())
+		t.Errorf("zoneinfo.zip is %s, and Go has another: run go generate ./pkg/schedule/internal/zones", ZoneVersion())
 	}
 }
 

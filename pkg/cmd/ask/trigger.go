@@ -199,7 +199,7 @@ func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster) error 
 		opens = "which opens " + instant.Both(v.Next.Start, s.Zone)
 	}
 	hand := ""
-	if !strings.HasPrefix(v.Reason, schedule.OfNamespace) { // that binds whatever is asked
+	if !v.Cause.Namespace { // that binds whatever is asked
 		hand = "; " + o.Suggest().TriggerOutside(factory.BareName(o.name)) + " asks for one that does not"
 	}
 	fmt.Fprintf(o.ErrOut, "the run waits for its window, %s (%s)%s\n", opens, instant.InText(v.Reason, s.Zone), hand)

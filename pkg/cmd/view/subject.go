@@ -42,7 +42,7 @@ func (s Subject) Verdict(at time.Time) schedule.Verdict {
 	if !pause.Holds(at) || !v.Ready {
 		return v
 	}
-	out := schedule.Verdict{Ready: true, Reason: pause.Said(), NextChangeETA: schedule.ForEver}
+	out := schedule.Verdict{Ready: true, Reason: pause.Said(), Cause: schedule.Cause{Kind: schedule.CausePause}, NextChangeETA: schedule.ForEver}
 	if pause.Until != nil {
 		out = pausedUntil(pause, at, ask)
 	}
@@ -79,7 +79,7 @@ func (s Subject) PauseAt(at time.Time) schedule.Pause {
 // pausedUntil is a closed stretch up to the end of a pause, and on from there
 // while what is below is closed too.
 func pausedUntil(pause schedule.Pause, at time.Time, ask func(time.Time) schedule.Verdict) schedule.Verdict {
-	v, end := schedule.Verdict{Ready: true, Reason: pause.Said()}, *pause.Until
+	v, end := schedule.Verdict{Ready: true, Reason: pause.Said(), Cause: schedule.Cause{Kind: schedule.CausePause}}, *pause.Until
 	then := ask(end)
 	opens := &end
 	if !then.Permitted {

@@ -288,7 +288,7 @@ func (o *whyOptions) triggerHelps(s view.Subject, p view.Plan) bool {
 		return false
 	}
 	v := s.Gate.Verdict(o.Now())
-	return v.Permitted || v.Ready && v.Until != nil && !strings.HasPrefix(v.Reason, schedule.OfNamespace)
+	return v.Permitted || v.Ready && v.Until != nil && !v.Cause.Namespace
 }
 
 func (o *whyOptions) printer(s view.Subject) print.Printer { return print.New(o.Env, s.Zone) }
@@ -325,10 +325,10 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		case verdict.Until != nil:
 			found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(o.Now()))
 		}
-		if hand := o.lifts(s, p, verdict.Reason); hand != "" {
+		if hand := o.lifts(s, p, verdict.Cause); hand != "" {
 			found.remedy += "; or " + hand
 		}
-		if !strings.HasPrefix(verdict.Reason, schedule.OfNamespace) && !s.PauseAt(o.Now()).On { // these bind whatever is asked
+		if !verdict.Cause.Namespace && !s.PauseAt(o.Now()).On { // these bind whatever is asked
 			found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
 		}
 		out = append(out, found)
@@ -360,27 +360,26 @@ func nobodyActs(agent factory.AgentState) obstacle {
 	return obstacle{"nobody acts: " + agent.Missing, "until it runs nothing starts; what was asked stands"}
 }
 
-// lifts is the command that ends what somebody set for a while, where that is the reason of a
+// lifts is the command that ends what somebody set for a while, where that is the cause of a
 // verdict; empty: it is another.
-func (o *whyOptions) lifts(s view.Subject, p view.Plan, reason string) string {
-	frozen := func(said string) bool { return strings.HasPrefix(said, string(schedule.RestrictiveUntil)+" ") }
-	said, ofNamespace := strings.CutPrefix(reason, schedule.OfNamespace)
+func (o *whyOptions) lifts(s view.Subject, p view.Plan, cause schedule.Cause) string {
+	frozen := cause.Kind == schedule.CauseFreeze
 	switch {
-	case ofNamespace && frozen(said):
+	case cause.Namespace && frozen:
 		return o.Suggest().In("").Unfreeze("namespace/" + s.Namespace)
-	case frozen(reason):
+	case cause.Policy == "" && frozen:
 		return o.Suggest().Unfreeze(s.Name)
 	}
 	for _, ref := range p.Spec.Policies {
-		said, is := strings.CutPrefix(reason, "policy "+ref.Name+": ")
 		hand := o.Suggest()
 		if ref.Namespace != "" && ref.Namespace != s.Namespace {
 			hand = hand.In(ref.Namespace)
 		}
 		switch {
-		case is && frozen(said):
+		case ref.Name != cause.Policy:
+		case frozen:
 			return hand.Unfreeze("policy/" + ref.Name)
-		case is && strings.HasPrefix(said, "paused"):
+		case cause.Kind == schedule.CausePause:
 			return hand.Resume("policy/" + ref.Name)
 		}
 	}
