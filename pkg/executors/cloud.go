@@ -46,7 +46,7 @@ func (c SleepCall) Region() string {
 
 // InCloud is how a step asks its account of a cloud: as targets that sleep ask theirs.
 func (c Call) InCloud() SleepCall {
-	return SleepCall{Plan: c.Plan, Namespace: c.Namespace, Account: c.Account, Manager: c.Manager, DryRun: c.DryRun, Now: c.Now, Clients: c.Clients, Cloud: c.Cloud}
+	return SleepCall{Plan: c.Plan, DryRun: c.DryRun, Now: c.Now, Clients: c.Clients, Cloud: c.Cloud}
 }
 
 // ClusterAddress is where a cluster of a cloud has its API server.

@@ -46,32 +46,70 @@ const (
 
 // Call is everything a pass may look at. The same call after a crash must be safe.
 type Call struct {
-	Run       string // name of the run
-	Plan      string // name of the plan
-	PlanUID   string // of the plan's object
-	Namespace string // of the plan; steps' objects default to it
-	Account   string // ServiceAccount the clients act as
-	Path      string // of the step: scale-down, finally/scale-up
-	Attempt   int    // 1 for the first
-	OnRestart string // exec: what becomes of an attempt that was cut off: fail (default) or retry
-	Manager   string // field manager for writes
-	DryRun    bool
+	Plan       PlanRef
+	Run        string // name of the run
+	Path       string // of the step: scale-down, finally/scale-up
+	Attempt    int    // 1 for the first
+	OnRestart  string // exec: what becomes of an attempt that was cut off: fail (default) or retry
+	DryRun     bool
+	Target     Target
+	Properties any // a pointer to the type's properties, templates expanded
+	Recorded   Recorded
+	Objects    Objects
+	Nodes      Nodes
+	Now        time.Time
+	Clients    Clients
+	Cloud      *Cloud // of a step that works in an account of a cloud; nil for all others
+}
 
-	Target     *plan.ObjectRef // the plan's target, if it has one
-	TargetUID  string
-	Properties any             // a pointer to the type's properties, templates expanded
-	Before     json.RawMessage // what an earlier pass asked to record
-	ResumeAt   *time.Time      // suspend: absolute end, if one was recorded
-	Resumed    bool            // suspend: somebody said resume
-	Memory     json.RawMessage // what the last pass asked to remember
-	Approval   *run.Approval   // approval: what somebody said
-	Listed     bool            // for-each: its items are known
-	Items      []run.Item      // for-each: those that its batches have done so far
+// PlanRef is the plan for which something is done, and as whom.
+type PlanRef struct {
+	Name      string
+	UID       string // of the plan's object
+	Namespace string // steps' objects default to it
+	Account   string // ServiceAccount the clients act as
+	Manager   string // field manager for writes
+}
+
+// Target is the plan's target; without one Object is nil.
+type Target struct {
+	Object *plan.ObjectRef
+	UID    string
+}
+
+// Recorded is what the run's journal holds of the step.
+type Recorded struct {
+	Before   json.RawMessage // what an earlier pass asked to record
+	ResumeAt *time.Time      // suspend: absolute end, if one was recorded
+	Resumed  bool            // suspend: somebody said resume
+	Memory   json.RawMessage // what the last pass asked to remember
+	Approval *run.Approval   // approval: what somebody said
+	Listed   bool            // for-each: its items are known
+	Items    []run.Item      // for-each: those that its batches have done so far
 	// RecoveredAt is when the run was put back from a backup, with what it had changed under
 	// other uids. Zero: it was not.
 	RecoveredAt time.Time
-	// Turns says of nodes when an earlier run of the plan was through with them.
-	Turns run.NodeTurns
+}
+
+// Objects are what is known of the objects that steps look at and change.
+type Objects struct {
+	Required map[string][]map[string]any // objects of the step's requires, by name
+	Watched  map[string]any              // the object whose change asked for the run, if one did
+	// Holders are the other steps at work, of this run and of others, that hold what
+	// they found in the object of a mark (see Mark), the newest first; with those that
+	// ended a moment ago. Nil: there are none.
+	Holders func(mark string) []Holder
+}
+
+// Nodes are how a step has nodes.
+type Nodes struct {
+	// Current is the node that a rollout has come to; empty outside of one.
+	Current string
+	// Earlier says of nodes when an earlier run of the plan was through with them.
+	Earlier run.NodeTurns
+	// Closed are the nodes that earlier steps of the run closed by the selector of an
+	// uncordon, also those that it picks no more.
+	Closed []run.DrainTarget
 	// Drainer drains nodes beside the passes, and wakes the step.
 	Drainer Drainer
 	// Turn says whether a node may be taken now, or why not: the limits over all
@@ -87,23 +125,6 @@ type Call struct {
 	// Blocked is what stands in the way of the step's drain of a node for good, as
 	// far as it was seen before the cordon; empty: nothing. Nil: nobody looks.
 	Blocked func(node string) string
-	// Node is the node that a rollout has come to; empty outside of one.
-	Node string
-	// Closed are the nodes that earlier steps of the run closed by the selector of an
-	// uncordon, also those that it picks no more.
-	Closed []run.DrainTarget
-
-	// Holders are the other steps at work, of this run and of others, that hold what
-	// they found in the object of a mark (see Mark), the newest first; with those that
-	// ended a moment ago. Nil: there are none.
-	Holders func(mark string) []Holder
-
-	Required map[string][]map[string]any // objects of the step's requires, by name
-	Watched  map[string]any              // the object whose change asked for the run, if one did
-
-	Now     time.Time
-	Clients Clients
-	Cloud   *Cloud // of a step that works in an account of a cloud; nil for all others
 }
 
 // RestoreTimeout is how long after a run or a plan that came out of a backup the objects may
@@ -301,7 +322,7 @@ func (c Call) User() string {
 	if c.Clients.Cluster != "" {
 		return Whoever
 	}
-	return "system:serviceaccount:" + c.Namespace + ":" + c.Account
+	return "system:serviceaccount:" + c.Plan.Namespace + ":" + c.Plan.Account
 }
 
 // Actor is as whom the clients act, for people.
@@ -309,7 +330,7 @@ func (c Call) Actor() string {
 	if c.Clients.Cluster != "" {
 		return "the account of K8SCluster " + c.Clients.Cluster
 	}
-	return fmt.Sprintf("serviceaccount %s/%s", c.Namespace, c.Account)
+	return fmt.Sprintf("serviceaccount %s/%s", c.Plan.Namespace, c.Plan.Account)
 }
 
 // IdempotencyKey is the same for every delivery of a step, whatever crashes.

@@ -130,7 +130,7 @@ func TestHowLongAnAPIServerIsLeftAlone(t *testing.T) {
 
 // As whom a step acts: its account, or whoever the credentials of another cluster are of.
 func TestAsWhomAStepActs(t *testing.T) {
-	here := executors.Call{Namespace: "shop", Account: "maint-runner"}
+	here := executors.Call{Plan: executors.PlanRef{Namespace: "shop", Account: "maint-runner"}}
 	far := here
 	far.Clients.Cluster = "edge"
 	for _, c := range []struct {
@@ -261,9 +261,9 @@ func TestTheExecutorOfAType(t *testing.T) {
 func TestAStepAsksItsCloudAsATargetDoes(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	cloud := &executors.Cloud{Credentials: "x"}
-	call := executors.Call{Plan: "p", Namespace: "n", Account: "a", Manager: "m", DryRun: true, Now: now, Cloud: cloud, Clients: executors.Clients{Cluster: "edge"}, Target: &plan.ObjectRef{}}
+	call := executors.Call{Plan: executors.PlanRef{Name: "p", Namespace: "n", Account: "a", Manager: "m"}, DryRun: true, Now: now, Cloud: cloud, Clients: executors.Clients{Cluster: "edge"}, Target: executors.Target{Object: &plan.ObjectRef{}}}
 	got := call.InCloud()
-	if got.Plan != "p" || got.Namespace != "n" || got.Account != "a" || got.Manager != "m" || !got.DryRun || !got.Now.Equal(now) || got.Cloud != cloud || got.Clients.Cluster != "edge" {
+	if got.Plan.Name != "p" || got.Plan.Namespace != "n" || got.Plan.Account != "a" || got.Plan.Manager != "m" || !got.DryRun || !got.Now.Equal(now) || got.Cloud != cloud || got.Clients.Cluster != "edge" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -43,17 +43,14 @@ type SleepWatcher interface {
 
 // SleepCall is everything that a sleeper may look at.
 type SleepCall struct {
-	Plan      string // name of the HibernatePlan
-	Namespace string // of the plan
-	Account   string // ServiceAccount as which the clients act
-	Cycle     string // names the sleep; the same after any crash
+	Plan      PlanRef // the HibernatePlan
+	Cycle     string  // names the sleep; the same after any crash
 	Target    string
 	Operation hibernate.Operation
 	Params    any                  // a pointer to the parameters of the target's type
 	Recorded  []hibernate.Resource // of this cycle
 	Failures  int                  // attempts of the operation that have failed
 	StartedAt time.Time            // of the operation; zero in Validate and Observe before it begins
-	Manager   string               // field manager for writes
 	DryRun    bool
 	Now       time.Time
 	Clients   Clients

@@ -20,7 +20,7 @@ import (
 func saves(run, component string) executors.Call {
 	in := call(nil)
 	return executors.Call{
-		Run: run, Plan: "weekly", Namespace: in.Namespace, Account: in.Account, Path: "save", Attempt: 1, Now: time.Now(), Clients: in.Clients, Cloud: in.Cloud,
+		Run: run, Plan: executors.PlanRef{Name: "weekly", Namespace: in.Plan.Namespace, Account: in.Plan.Account}, Path: "save", Attempt: 1, Now: time.Now(), Clients: in.Clients, Cloud: in.Cloud,
 		Properties: &plan.BackupProperties{Method: plan.MethodRDSSnapshot, Component: component},
 	}
 }

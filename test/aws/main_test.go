@@ -68,7 +68,7 @@ func admin() aws.Config {
 // call is a target's, by keys of a Secret.
 func call(params any) executors.SleepCall {
 	return executors.SleepCall{
-		Namespace: "team", Account: "maint-runner", Params: params, Clients: executors.Clients{HTTP: http.DefaultClient},
+		Plan: executors.PlanRef{Namespace: "team", Account: "maint-runner"}, Params: params, Clients: executors.Clients{HTTP: http.DefaultClient},
 		Cloud: &executors.Cloud{
 			AWS:         connector.AWS{AccountID: account, Region: region, Auth: connector.Auth{Static: &connector.StaticAuth{SecretRef: connector.Ref{Name: "keys"}}}},
 			Credentials: "Secret keys", Endpoint: endpoint,

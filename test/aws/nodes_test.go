@@ -70,7 +70,7 @@ func (w *nodePools) put(kind, name string, object map[string]any) {
 func (w *nodePools) Sleeper() executors.Sleeper { return karpenter.Sleeps{} }
 
 func (w *nodePools) Call() executors.SleepCall {
-	return executors.SleepCall{Namespace: "team", Account: "maint-runner", Params: &hibernate.KarpenterParameters{NodePools: []string{"general", "spot", "closed"}}, Clients: w.clients}
+	return executors.SleepCall{Plan: executors.PlanRef{Namespace: "team", Account: "maint-runner"}, Params: &hibernate.KarpenterParameters{NodePools: []string{"general", "spot", "closed"}}, Clients: w.clients}
 }
 
 // State is each NodePool's spec, and the nodes of those that do not sleep.

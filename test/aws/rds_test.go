@@ -114,7 +114,7 @@ func TestSnapshotsOfRDSAreTakenAndKept(t *testing.T) {
 	w := newDatabases(t, true)
 	for _, cycle := range []string{"nights-2026-11-21T20:00:00Z", "nights-2026-11-22T20:00:00Z", "nights-2026-11-23T20:00:00Z"} {
 		c := w.Call()
-		c.Plan, c.Target, c.Cycle, c.Snapshots, c.Operation, c.Now = "nights", "db", cycle, 2, hibernate.Shutdown, time.Now()
+		c.Plan.Name, c.Target, c.Cycle, c.Snapshots, c.Operation, c.Now = "nights", "db", cycle, 2, hibernate.Shutdown, time.Now()
 		r := hibernate.Record{Operation: hibernate.Shutdown}
 		for range 5 {
 			c.Recorded = r.Resources

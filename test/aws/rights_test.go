@@ -183,7 +183,7 @@ func (n *noting) is(cloud *executors.Cloud) *executors.Cloud {
 func (n *noting) night(t *testing.T, w sleepertest.Backend, cycle string) {
 	t.Helper()
 	c := w.Call()
-	c.Cloud, c.Plan, c.Target, c.Cycle, c.Snapshots = n.is(c.Cloud), "nights", "all", cycle, 1
+	c.Cloud, c.Plan.Name, c.Target, c.Cycle, c.Snapshots = n.is(c.Cloud), "nights", "all", cycle, 1
 	r := hibernate.Record{}
 	for _, op := range []hibernate.Operation{hibernate.Shutdown, hibernate.Wake} {
 		for done, passes := false, 0; !done; passes++ {

@@ -101,7 +101,7 @@ func TestASessionIsCheckedOnceAndAnotherOneAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	other = c
-	other.Namespace = "others"
+	other.Plan.Namespace = "others"
 	if _, err := pool.Config(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}

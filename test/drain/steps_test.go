@@ -33,9 +33,9 @@ type step struct {
 
 func (w *world) step(e executors.Executor, planName string, properties any) *step {
 	return &step{executor: e, call: executors.Call{
-		Run: "r", Plan: planName, Namespace: w.ns, Account: "runner", Path: "drain", Attempt: 1, Manager: "maint-plan-x",
+		Run: "r", Plan: executors.PlanRef{Name: planName, Namespace: w.ns, Account: "runner", Manager: "maint-plan-x"}, Path: "drain", Attempt: 1,
 		Properties: properties, Clients: executors.Clients{Kube: w.kube},
-		Turn: func(string) (bool, string) { return true, "" },
+		Nodes: executors.Nodes{Turn: func(string) (bool, string) { return true, "" }},
 	}}
 }
 
@@ -44,7 +44,7 @@ func (s *step) pass(t *testing.T) executors.Outcome {
 	s.call.Now = time.Now()
 	out := s.executor.Pass(t.Context(), s.call)
 	if out.Memory != nil {
-		s.call.Memory = append(json.RawMessage(nil), out.Memory...)
+		s.call.Recorded.Memory = append(json.RawMessage(nil), out.Memory...)
 	}
 	return out
 }
@@ -133,7 +133,7 @@ func TestADrainStepCordonsAndDrains(t *testing.T) {
 		MatchLabels:      map[string]string{"pool": w.ns},
 		MatchExpressions: []selector.SelectorRequirement{{Key: "kubernetes.io/hostname", Operator: "NotIn", Values: []string{spare}}},
 	}}})
-	s.call.Drainer, s.bell = d, d.bell
+	s.call.Nodes.Drainer, s.bell = d, d.bell
 	out := s.end(t)
 	if out.State != executors.Done || len(out.Changed) != 2 || len(w.on(t, w.nodes[0]))+len(w.on(t, w.nodes[1])) != 0 {
 		t.Fatalf("%+v", out)
@@ -155,7 +155,7 @@ func TestAnUncordonByAHumanEndsTheDrain(t *testing.T) {
 	w.budget(t, "web", maxUnavailable(0))
 	d := w.drainer(t, w.kube)
 	s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: on(n)})
-	s.call.Drainer, s.bell = d, d.bell
+	s.call.Nodes.Drainer, s.bell = d, d.bell
 	for s.pass(t).State != executors.NotYet {
 	}
 	w.unschedulable(t, false, n)
@@ -190,7 +190,7 @@ func TestAnAbortUndoesOurCordon(t *testing.T) {
 	w.budget(t, "web", maxUnavailable(0))
 	d := w.drainer(t, w.kube)
 	s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: on(n), Options: drain.Options{Timeout: seconds(1), OnTimeout: drain.TimeoutAbort}})
-	s.call.Drainer, s.bell = d, d.bell
+	s.call.Nodes.Drainer, s.bell = d, d.bell
 	out := s.end(t)
 	if c, is := w.record(t, n); out.State != executors.Failed || !out.Permanent || out.Reason != executors.DrainTimedOut || is || len(c.By) != 0 {
 		t.Errorf("%+v %+v", out, c)
@@ -204,7 +204,7 @@ func TestADryRunTouchesNothing(t *testing.T) {
 	w.running(t, "web", 3)
 	d := w.drainer(t, w.kube)
 	s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: on(n)})
-	s.call.Drainer, s.bell, s.call.DryRun = d, d.bell, true
+	s.call.Nodes.Drainer, s.bell, s.call.DryRun = d, d.bell, true
 	out := s.end(t)
 	if _, is := w.record(t, n); out.State != executors.Done || is || !strings.Contains(out.Message, "3 pods would have to leave") || len(w.on(t, n)) != 3 {
 		t.Errorf("%+v", out)
@@ -231,8 +231,8 @@ func TestAMissingRightIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := w.drainer(t, w.kube)
 			s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: on(n)})
-			s.call.Account = strings.ReplaceAll(name, " ", "-")
-			s.call.Drainer, s.bell, s.call.Clients.Kube = d, d.bell, w.account(t, s.call.Account, c.rules)
+			s.call.Plan.Account = strings.ReplaceAll(name, " ", "-")
+			s.call.Nodes.Drainer, s.bell, s.call.Clients.Kube = d, d.bell, w.account(t, s.call.Plan.Account, c.rules)
 			out := s.end(t)
 			if out.State != executors.Failed || out.Reason != executors.ReasonForbidden || !strings.Contains(out.Message, c.says) {
 				t.Errorf("%+v", out)
@@ -262,7 +262,7 @@ func TestARefusalWithoutAReviewThatSaysSoFailsNoDrain(t *testing.T) {
 	}
 	d := w.drainer(t, kube)
 	s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: on(n)})
-	s.call.Drainer, s.bell, s.call.Clients.Kube = d, d.bell, kube
+	s.call.Nodes.Drainer, s.bell, s.call.Clients.Kube = d, d.bell, kube
 	told := false
 	for out := s.pass(t); !told; out = s.pass(t) {
 		told = out.State == executors.NotYet && out.Reason == executors.ReasonForbidden && strings.Contains(out.Message, "create pods/eviction")

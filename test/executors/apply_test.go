@@ -97,7 +97,7 @@ func TestWhatAnApplyReports(t *testing.T) {
 	if fmt.Sprint(out.Outputs) != fmt.Sprint(want) || len(out.Changed) != 1 || out.Changed[0].What != "created" {
 		t.Errorf("%+v, want %v", out, want)
 	}
-	if fields := live.GetManagedFields(); len(fields) != 1 || fields[0].Manager != call.Manager || fields[0].Operation != metav1.ManagedFieldsOperationApply {
+	if fields := live.GetManagedFields(); len(fields) != 1 || fields[0].Manager != call.Plan.Manager || fields[0].Operation != metav1.ManagedFieldsOperationApply {
 		t.Errorf("its fields belong to %+v", fields)
 	}
 	again := h.as(t, h.call(call.Properties), rights("", "configmaps", "get", "create", "patch"))
@@ -159,7 +159,7 @@ func TestRemovalsOfFieldsThatTheAPIServerFillsIn(t *testing.T) {
 func TestAClusterScopedObjectGetsNoNamespace(t *testing.T) {
 	h := newHouse(t)
 	call := h.as(t, h.call(properties[plan.ApplyProperties](t, fmt.Sprintf(`{object: {apiVersion: v1, kind: Namespace, metadata: {name: %s, namespace: ignored, labels: {a: b}}}}`, h.ns))), nil)
-	h.grantNamespaces(t, call.Account)
+	h.grantNamespaces(t, call.Plan.Account)
 	var out executors.Outcome
 	eventuallyDone(t, "the ClusterRole is in force", func() bool {
 		out = pass(t, "apply-object", &call)

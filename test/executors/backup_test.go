@@ -128,7 +128,7 @@ func TestVolumeSnapshotsConform(t *testing.T) {
 		Executor: executor(t, "backup"), Rights: snapshotRights(),
 		New: func(t *testing.T) conformance.Backend {
 			call := h.call(properties[plan.BackupProperties](t, `{method: volume-snapshot, selector: {matchLabels: {tier: db}}, retain: 24h}`))
-			call.Plan = call.Run // worlds are not each other's past
+			call.Plan.Name = call.Run // worlds are not each other's past
 			count := func(t *testing.T) int { return len(h.backupsOf(t, snapshotsGVR(), call)) }
 			return conformance.Backend{
 				Call: call, Connect: h.connect,
@@ -259,7 +259,7 @@ func TestOldSnapshotsOfTheStepGo(t *testing.T) {
 	}
 	old := backup(func(*executors.Call) {})
 	others := map[string]executors.Call{
-		"another plan's":               backup(func(c *executors.Call) { c.Plan = "billing" }),
+		"another plan's":               backup(func(c *executors.Call) { c.Plan.Name = "billing" }),
 		"another step's":               backup(func(c *executors.Call) { c.Path = "other" }),
 		"a step's of the same name":    backup(func(c *executors.Call) { c.Path = "finally/work" }),
 		"what bears labels by mistake": backup(func(*executors.Call) {}),

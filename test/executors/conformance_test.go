@@ -45,8 +45,8 @@ func TestLabelConforms(t *testing.T) {
 			d := h.deployment(t)
 			w := d.world(properties[plan.LabelProperties](t, `{operation: add, labels: {maintenance: "true", tier: gold}, restoreAfter: true}`),
 				`{metadata: {labels: {maintenance: theirs, tier: theirs}}}`, "metadata", "labels")
-			w.Call.Target = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: d.name}
-			w.Call.TargetUID = string(d.read(t).GetUID())
+			w.Call.Target.Object = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: d.name}
+			w.Call.Target.UID = string(d.read(t).GetUID())
 			return w
 		},
 	})
@@ -200,7 +200,7 @@ func TestSuspendConforms(t *testing.T) {
 				New: func(t *testing.T) conformance.Backend {
 					return conformance.Backend{
 						Call: h.call(properties[plan.SuspendProperties](t, text)), Connect: h.connect,
-						Settle: func(_ *testing.T, c *executors.Call) { c.Resumed = c.ResumeAt == nil },
+						Settle: func(_ *testing.T, c *executors.Call) { c.Recorded.Resumed = c.Recorded.ResumeAt == nil },
 					}
 				},
 			})

@@ -55,7 +55,7 @@ func TestAnObjectThatIsCreatedAnewIsNotDeleted(t *testing.T) {
 	if out.State != executors.Record {
 		t.Fatalf("%+v, want its uid recorded", out)
 	}
-	call.Before = out.Before
+	call.Recorded.Before = out.Before
 	cm.remove(t)
 	anew := object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: `+cm.name+`}}`)
 	if _, err := cm.in.Create(t.Context(), anew, metav1.CreateOptions{}); err != nil {

@@ -50,7 +50,7 @@ func execute(t *testing.T, e executors.Executor, call *executors.Call) executors
 	for range 20 {
 		out := e.Pass(t.Context(), *call)
 		if out.Memory != nil {
-			call.Memory = out.Memory
+			call.Recorded.Memory = out.Memory
 		}
 		if out.State != executors.Record {
 			return out
@@ -113,7 +113,7 @@ func TestAnAttemptThatNobodySawEndIsInterrupted(t *testing.T) {
 	if out.State != executors.Record || out.Memory == nil || k.runs.Load() != 0 {
 		t.Fatalf("%+v after %d runs, want the attempt written down first", out, k.runs.Load())
 	}
-	call.Memory = out.Memory
+	call.Recorded.Memory = out.Memory
 	refused(t, after.Pass(t.Context(), call), true, "Interrupted", "onRestart: retry")
 	if out := before.Pass(t.Context(), call); out.State != executors.Done {
 		t.Fatalf("%+v", out)
@@ -142,7 +142,7 @@ func TestACommandThatIsCutOff(t *testing.T) {
 	k.pod(t, h, k.node, nil, nil)
 	call := h.as(t, h.call(&plan.ExecProperties{Pod: plan.PodSelector{Name: k.node}, Command: []string{"sleep"}}), execRights("get"))
 	e := executor(t, "exec")
-	call.Memory = e.Pass(t.Context(), call).Memory
+	call.Recorded.Memory = e.Pass(t.Context(), call).Memory
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	go func() { <-begun; cancel() }()
 	if out := e.Pass(ctx, call); out.State != executors.NotYet {

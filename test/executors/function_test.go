@@ -35,7 +35,7 @@ func (h *house) dialing(t *testing.T, rights []conformance.Right, wrap conforman
 func (h *house) calling(t *testing.T, f functiontest.Function, rights []conformance.Right) executors.Call {
 	t.Helper()
 	call := h.call(&plan.FunctionProperties{Endpoint: functiontest.Serve(t, f), TLS: &plan.FunctionTLS{Insecure: true}})
-	call.Clients, call.Account = h.dialing(t, rights, unwrapped)
+	call.Clients, call.Plan.Account = h.dialing(t, rights, unwrapped)
 	return call
 }
 
@@ -151,8 +151,8 @@ func TestAFunctionAppliesWhatItDesires(t *testing.T) {
 			t.Errorf("%q does not say %q", first.Message, word)
 		}
 	}
-	if owner := ownerOf(app.read(t)); owner != call.Manager {
-		t.Errorf("the App's last manager is %q, want the plan's %q", owner, call.Manager)
+	if owner := ownerOf(app.read(t)); owner != call.Plan.Manager {
+		t.Errorf("the App's last manager is %q, want the plan's %q", owner, call.Plan.Manager)
 	}
 	second := pass(t, "function", &call)
 	if len(second.Changed) > 0 || !strings.Contains(second.Message, "as desired already: App/"+app.name+", ConfigMap/plans") {
@@ -205,7 +205,7 @@ func TestAFunctionActsWithThePlansRights(t *testing.T) {
 		}}}, nil
 	}
 	call := h.calling(t, wantsSecrets, nil)
-	account := "serviceaccount " + h.ns + "/" + call.Account
+	account := "serviceaccount " + h.ns + "/" + call.Plan.Account
 	refused(t, pass(t, "function", &call), true, executors.ReasonForbidden, account, "list secrets", "grant list on secrets")
 
 	elsewhere := desires(t, map[string]string{"it": `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}`})

@@ -26,7 +26,7 @@ func unwrapped(rt http.RoundTripper) http.RoundTripper { return rt }
 // as is the call with clients of an account that has these rights.
 func (h *house) as(t *testing.T, call executors.Call, rights []conformance.Right) executors.Call {
 	t.Helper()
-	call.Clients, call.Account = h.connect(t, rights, unwrapped)
+	call.Clients, call.Plan.Account = h.connect(t, rights, unwrapped)
 	return call
 }
 
@@ -37,7 +37,7 @@ func pass(t *testing.T, stepType string, call *executors.Call) executors.Outcome
 		out := executor(t, stepType).Pass(t.Context(), *call)
 		switch {
 		case out.State == executors.Record:
-			call.Before = out.Before
+			call.Recorded.Before = out.Before
 		case out.Reason != executors.ReasonConflict:
 			return out
 		}
@@ -129,8 +129,8 @@ func TestAnObjectThatWasCreatedAnewIsLeftAlone(t *testing.T) {
 	h := newHouse(t)
 	d := h.deployment(t)
 	call := h.call(properties[plan.LabelProperties](t, `{operation: add, labels: {maintenance: "true"}}`))
-	call.Target = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: d.name}
-	call.TargetUID = "another"
+	call.Target.Object = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: d.name}
+	call.Target.UID = "another"
 	call = h.as(t, call, rights("apps", "deployments", "get", "patch"))
 	refused(t, pass(t, "label", &call), true, executors.ReasonReplaced, "created again")
 }
@@ -166,13 +166,13 @@ func TestObjectsElsewhere(t *testing.T) {
 	}
 	t.Run("a right in the plan's namespace is none in another", func(t *testing.T) {
 		call := h.as(t, label(ref), rights("", "configmaps", "get", "patch"))
-		refused(t, pass(t, "label", &call), true, executors.ReasonForbidden, "in namespace "+other.ns, h.ns+"/"+call.Account, "get on configmaps")
+		refused(t, pass(t, "label", &call), true, executors.ReasonForbidden, "in namespace "+other.ns, h.ns+"/"+call.Plan.Account, "get on configmaps")
 	})
 	t.Run("a cluster-scoped object has no namespace", func(t *testing.T) {
 		call := h.as(t, label(plan.ResourceRef{APIVersion: "v1", Kind: "Namespace", Name: h.ns, Namespace: "ignored"}), nil)
 		out := pass(t, "label", &call)
 		refused(t, out, true, executors.ReasonForbidden, fmt.Sprintf("get namespaces %q:", h.ns))
-		h.grantNamespaces(t, call.Account)
+		h.grantNamespaces(t, call.Plan.Account)
 		eventually(t, "the ClusterRole is in force", func(context.Context) (bool, error) {
 			return pass(t, "label", &call).State == executors.Done, nil
 		})
@@ -246,7 +246,7 @@ func TestAJobUnderTheRealController(t *testing.T) {
 		t.Run(string(phase), func(t *testing.T) {
 			h := newHouse(t)
 			call := h.as(t, h.call(&plan.JobProperties{Image: "example.org/a:1", Command: []string{"true"}}), jobRights())
-			if _, err := h.kube.CoreV1().ServiceAccounts(h.ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: call.Account}}, metav1.CreateOptions{}); err != nil {
+			if _, err := h.kube.CoreV1().ServiceAccounts(h.ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: call.Plan.Account}}, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if out := pass(t, "job", &call); out.State != executors.NotYet || out.Watch == nil || out.Watch.Resource.Resource != "jobs" {
@@ -347,7 +347,7 @@ func TestAnAgentThatMayNotActAsTheAccountSaysSo(t *testing.T) {
 		})
 	})
 	call := h.call(&plan.LabelProperties{Operation: "add", Labels: map[string]any{"a": "b"}, Object: &d.ref})
-	call.Clients, call.Account = weak, account
+	call.Clients, call.Plan.Account = weak, account
 	out := pass(t, "label", &call)
 	if out.State != executors.NotYet || out.Reason != executors.ReasonForbidden || !strings.Contains(out.Message, "get deployments.apps") || !strings.Contains(out.Message, ":nobody") {
 		t.Errorf("a refusal of somebody else than the account is waited for, and told: %+v", out)

@@ -175,10 +175,10 @@ func TestNotificationsThatCannotBeSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := told.Load()
 			call := h.call(&plan.NotificationProperties{Message: "it begins", Sinks: c.sinks})
-			call.Clients, call.Account = connect(t, nil, unwrapped)
+			call.Clients, call.Plan.Account = connect(t, nil, unwrapped)
 			out := executor(t, "notification").Pass(t.Context(), call)
 			for out.State == executors.Record {
-				call.Memory = out.Memory
+				call.Recorded.Memory = out.Memory
 				out = executor(t, "notification").Pass(t.Context(), call)
 			}
 			refused(t, out, c.permanent, "Sink", c.words...)

@@ -65,8 +65,8 @@ func (h *house) owned(t *testing.T, spec string) (owner *thing, w conformance.Ba
 	d := h.deployment(t)
 	d.merge(fmt.Sprintf("{metadata: {labels: {kustomize.toolkit.fluxcd.io/name: %s, kustomize.toolkit.fluxcd.io/namespace: %s}}}", owner.name, h.ns))(t)
 	w = owner.world(properties[plan.HoldOwnersProperties](t, "{restoreAfter: true}"), "{spec: {suspend: false}}", "spec")
-	w.Call.Target = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: d.name}
-	w.Call.TargetUID = string(d.read(t).GetUID())
+	w.Call.Target.Object = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: d.name}
+	w.Call.Target.UID = string(d.read(t).GetUID())
 	w.Remove = func(t *testing.T) {
 		t.Helper()
 		d.remove(t)
@@ -154,7 +154,7 @@ func TestAnApplicationOfArgoCDIsHeldByItsSyncPolicy(t *testing.T) {
 		return fmt.Sprintf(`{metadata: {annotations: {argocd.argoproj.io/tracking-id: "%s_%s:apps/Deployment:%s/%s"}}}`, h.ns, app, h.ns, of)
 	}
 	w := d.world(properties[plan.HoldOwnersProperties](t, "{restoreAfter: true}"), "{}")
-	w.Call.Target = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: d.name}
+	w.Call.Target.Object = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: d.name}
 
 	d.merge(id(app.name, "another"))(t)
 	call := h.as(t, w.Call, ownerRights())
@@ -174,19 +174,19 @@ func TestAnApplicationOfArgoCDIsHeldByItsSyncPolicy(t *testing.T) {
 	}
 	// another run holds it, too, and gives it back after the first
 	other := h.as(t, w.Call, ownerRights())
-	other.Run, other.Before = "maint-run-orders-other", nil
-	other.Holders = func(string) []executors.Holder {
-		return []executors.Holder{{Run: call.Run, Path: call.Path, Before: call.Before}}
+	other.Run, other.Recorded.Before = "maint-run-orders-other", nil
+	other.Objects.Holders = func(string) []executors.Holder {
+		return []executors.Holder{{Run: call.Run, Path: call.Path, Before: call.Recorded.Before}}
 	}
 	finish(t, &other)
-	call.Holders = func(string) []executors.Holder {
-		return []executors.Holder{{Run: other.Run, Path: other.Path, Before: other.Before}}
+	call.Objects.Holders = func(string) []executors.Holder {
+		return []executors.Holder{{Run: other.Run, Path: other.Path, Before: other.Recorded.Before}}
 	}
 	restorer := executor(t, "hold-owners").(executors.Restorer)
 	if out := restorer.Restore(t.Context(), call); out.State != executors.Done || app.state("spec")(t) == synced {
 		t.Errorf("%+v, and it is %s", out, app.state("spec")(t))
 	}
-	other.Holders = nil
+	other.Objects.Holders = nil
 	if out := restorer.Restore(t.Context(), other); out.State != executors.Done || app.state("spec")(t) != synced {
 		t.Errorf("%+v, and it is %s", out, app.state("spec")(t))
 	}
@@ -237,7 +237,7 @@ func TestAnOwnerThatCannotBeToldIsNotGuessed(t *testing.T) {
 			d := h.deployment(t)
 			d.merge("{metadata: " + strings.ReplaceAll(c.marks, "NS", h.ns) + "}")(t)
 			w := d.world(properties[plan.HoldOwnersProperties](t, "{restoreAfter: true}"), "{}")
-			w.Call.Target = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: d.name}
+			w.Call.Target.Object = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: d.name}
 			call := h.as(t, w.Call, ownerRights())
 			out := pass(t, "hold-owners", &call)
 			got := "Done: " + out.Message

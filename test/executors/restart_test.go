@@ -108,10 +108,10 @@ func remembering(t *testing.T, stepType string, call *executors.Call) executors.
 	for range 50 {
 		out := executor(t, stepType).Pass(t.Context(), *call)
 		if out.Memory != nil {
-			call.Memory = out.Memory
+			call.Recorded.Memory = out.Memory
 		}
-		if out.Before != nil && call.Before == nil {
-			call.Before = out.Before
+		if out.Before != nil && call.Recorded.Before == nil {
+			call.Recorded.Before = out.Before
 		}
 		again := out.State == executors.NotYet && out.WakeAt.Equal(call.Now)
 		if out.State != executors.Record && !again {

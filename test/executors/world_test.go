@@ -222,8 +222,8 @@ func rights(group, resource string, verbs ...string) []conformance.Right {
 // call is a step's first pass in this house. Each has a run of its own.
 func (h *house) call(properties any) executors.Call {
 	return executors.Call{
-		Run: fmt.Sprintf("maint-run-orders-%d", h.worlds.Add(1)), Plan: "orders", Namespace: h.ns, Path: "work", Attempt: 1,
-		Manager: annotations.PlanManager(h.ns, "orders"), Now: time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC), Properties: properties,
+		Run: fmt.Sprintf("maint-run-orders-%d", h.worlds.Add(1)), Plan: executors.PlanRef{Name: "orders", Namespace: h.ns, Manager: annotations.PlanManager(h.ns, "orders")}, Path: "work", Attempt: 1,
+		Now: time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC), Properties: properties,
 	}
 }
 

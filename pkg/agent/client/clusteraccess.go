@@ -78,7 +78,7 @@ func (r ClusterAccess) Actor() string {
 }
 
 func (r ClusterAccess) call() executors.Call {
-	return executors.Call{Namespace: r.Account.Namespace, Account: r.Account.Name, Clients: r.Clients}
+	return executors.Call{Plan: executors.PlanRef{Namespace: r.Account.Namespace, Account: r.Account.Name}, Clients: r.Clients}
 }
 
 // Resolve finds the resource of a kind.

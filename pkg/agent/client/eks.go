@@ -41,7 +41,7 @@ func (a *Impersonator) eksConfig(ctx context.Context, home executors.Clients, w 
 		return nil, "", a.cloudFailure(c, &executors.PassingError{Err: err})
 	}
 	cloud.Cluster = c.Spec.EKS.Name
-	call := executors.SleepCall{Namespace: w.Namespace, Account: w.Name, Clients: home, Cloud: cloud, Now: a.now()}
+	call := executors.SleepCall{Plan: executors.PlanRef{Namespace: w.Namespace, Account: w.Name}, Clients: home, Cloud: cloud, Now: a.now()}
 	at, err := a.external.EKS.Address(ctx, call)
 	if err == nil {
 		err = checkServer(at.Server)

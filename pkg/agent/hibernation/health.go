@@ -37,8 +37,8 @@ func (c *Controller) check(ctx context.Context, k types.NamespacedName, spec hib
 	}
 	for i, props := range spec.Checks() {
 		got := c.Health.Pass(ctx, executors.Call{
-			Plan: k.Name, Namespace: k.Namespace, Account: account.Name, Path: fmt.Sprintf("healthChecks[%d]", i), Attempt: 1,
-			Manager: annotations.PlanManager(k.Namespace, k.Name), Properties: props, Now: c.Now(), Clients: clients,
+			Plan: executors.PlanRef{Name: k.Name, Namespace: k.Namespace, Account: account.Name, Manager: annotations.PlanManager(k.Namespace, k.Name)}, Path: fmt.Sprintf("healthChecks[%d]", i), Attempt: 1,
+			Properties: props, Now: c.Now(), Clients: clients,
 		})
 		if got.State != executors.Done {
 			return health{cycle: cycle, why: got.Message}, nil

@@ -253,7 +253,7 @@ func (c *Controller) watch(work, ctx context.Context, k types.NamespacedName, sl
 	if err != nil {
 		return false // what is wrong shows when the resources are listed
 	}
-	stands := c.watches.Keep(work, k, call.Target, client.Account{Namespace: call.Namespace, Name: call.Account}, call.Clients, list)
+	stands := c.watches.Keep(work, k, call.Target, client.Account{Namespace: call.Plan.Namespace, Name: call.Plan.Account}, call.Clients, list)
 	return stands && all
 }
 
@@ -302,8 +302,8 @@ func (c *Controller) call(ctx context.Context, k types.NamespacedName, r *hibern
 		return call, failure, err
 	}
 	call = executors.SleepCall{
-		Plan: k.Name, Namespace: k.Namespace, Account: w.Name, Cycle: r.Cycle, Target: r.Target, Operation: r.Operation,
-		Params: target.Params(), Recorded: r.Resources, Failures: r.Attempts, Manager: annotations.PlanManager(k.Namespace, k.Name), Now: c.Now(), Clients: clients,
+		Plan: executors.PlanRef{Name: k.Name, Namespace: k.Namespace, Account: w.Name, Manager: annotations.PlanManager(k.Namespace, k.Name)}, Cycle: r.Cycle, Target: r.Target, Operation: r.Operation,
+		Params: target.Params(), Recorded: r.Resources, Failures: r.Attempts, Now: c.Now(), Clients: clients,
 		Cloud: cloud, Snapshots: r.Snapshot.Spec.Snapshots(),
 	}
 	if r.StartedAt != nil {

@@ -900,7 +900,7 @@ func TestATargetIsReachedAsThePlansAccount(t *testing.T) {
 				t.Error(line)
 			}
 		}
-		if got, want := w.beds.calls[0].Manager, annotations.PlanManager(shop, "nights"); got != want {
+		if got, want := w.beds.calls[0].Plan.Manager, annotations.PlanManager(shop, "nights"); got != want {
 			t.Errorf("its field manager is %s, want %s", got, want)
 		}
 	})

@@ -69,9 +69,9 @@ func said(call executors.SleepCall, text string, faults ...error) string {
 // grantIt is what gives an account a right that it lacks.
 func grantIt(call executors.SleepCall) string {
 	if call.Clients.Connection != "" { // the rights of another cluster are granted there, to whom its connector names
-		return fmt.Sprintf("; grant that in the other cluster to the account of the target's connector: %s names all rights that it needs there", intent.Command(call.Namespace, "doctor", call.Plan))
+		return fmt.Sprintf("; grant that in the other cluster to the account of the target's connector: %s names all rights that it needs there", intent.Command(call.Plan.Namespace, "doctor", call.Plan.Name))
 	}
-	return fmt.Sprintf("; if ServiceAccount %s/%s lacks that right, 'kubectl maint rbac -f FILE | kubectl apply -f -', with the plan's file, grants all that it needs, and %s checks it", call.Namespace, call.Account, intent.Command(call.Namespace, "doctor", call.Plan))
+	return fmt.Sprintf("; if ServiceAccount %s/%s lacks that right, 'kubectl maint rbac -f FILE | kubectl apply -f -', with the plan's file, grants all that it needs, and %s checks it", call.Plan.Namespace, call.Plan.Account, intent.Command(call.Plan.Namespace, "doctor", call.Plan.Name))
 }
 
 // untouched is the record of a step that failed, with a mark at those of which for certain

@@ -44,7 +44,7 @@ func TestAMissingRightIsSaidWithTheCommandThatGrantsIt(t *testing.T) {
 
 // What else went wrong is said as it is, and no message grows beyond its bound.
 func TestWhatIsSaidOfAFault(t *testing.T) {
-	call := executors.SleepCall{Plan: "nights", Namespace: "shop", Account: "maint-runner"}
+	call := executors.SleepCall{Plan: executors.PlanRef{Name: "nights", Namespace: "shop", Account: "maint-runner"}}
 	elsewhere := call
 	elsewhere.Clients.Connection = "c"
 	denied := fmt.Errorf("web: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New("no")))

@@ -410,7 +410,7 @@ func (b *beds) Observe(ctx context.Context, call executors.SleepCall) ([]hiberna
 	if err := b.is("observe " + call.Target); err != nil {
 		return nil, err
 	}
-	list, err := call.Clients.Kube.AppsV1().Deployments(call.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "target=" + call.Target})
+	list, err := call.Clients.Kube.AppsV1().Deployments(call.Plan.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "target=" + call.Target})
 	if err != nil {
 		return nil, err
 	}
@@ -481,7 +481,7 @@ func (b *beds) change(ctx context.Context, call executors.SleepCall, due []hiber
 			continue
 		}
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":%s}}`, d.UID, d.Seen.Version, to(d))
-		_, err := call.Clients.Kube.AppsV1().Deployments(call.Namespace).Patch(ctx, d.ID, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: call.Manager})
+		_, err := call.Clients.Kube.AppsV1().Deployments(call.Plan.Namespace).Patch(ctx, d.ID, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: call.Plan.Manager})
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			err = nil
 		}

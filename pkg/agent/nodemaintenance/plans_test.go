@@ -37,8 +37,8 @@ func (w *world) wakes() []string {
 	return slices.Compact(out)
 }
 
-// rings are the runs that were enqueued since it was asked last.
-func (w *world) rings() []string {
+// enqueued are the runs that were enqueued since it was asked last.
+func (w *world) enqueued() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []string
@@ -245,12 +245,12 @@ func TestWhatARolloutIsToldOfItsNodes(t *testing.T) {
 				if diff := cmp.Diff(c.want, got); diff != "" {
 					w.Errorf("-want +got:\n%s", diff)
 				}
-				if got := w.rings(); !slices.Equal(got, []string{"run-roll"}) {
+				if got := w.enqueued(); !slices.Equal(got, []string{"run-roll"}) {
 					w.Errorf("enqueued %q", got)
 				}
 				a.Enqueue()
 				w.pass(2 * time.Second)
-				if got := w.rings(); len(got) > 0 {
+				if got := w.enqueued(); len(got) > 0 {
 					w.Errorf("enqueued %q although there is no news", got)
 				}
 			})

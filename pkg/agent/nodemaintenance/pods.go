@@ -48,9 +48,10 @@ type nodePods struct {
 	watched  time.Time          // since when that watch shows every change; zero: not yet
 }
 
-// preview is a look at a node's pods for one value of one request.
+// previewKey names one value of one request for a node.
 type previewKey struct{ node, requestor, identity string }
 
+// preview is what a look at the node's pods found for it.
 type preview struct {
 	at        time.Time
 	block     nodes.Block

@@ -72,7 +72,7 @@ func (p *nodePods) standing(ctx context.Context, d planDrain, remembered nodes.B
 }
 
 // previewPlan is what stands in the way of a plan's drain for good, and whether that is
-// known. Where it is not, a look begins, and the keeper and the plan's steps are
+// known. Where it is not, a look begins, and the nodes are looked at again and the plan's steps
 // woken when it is done.
 func (p *nodePods) previewPlan(ctx context.Context, d planDrain, now time.Time) (block nodes.Block, known bool, next time.Time) {
 	p.mu.Lock()
@@ -312,7 +312,7 @@ func (p *nodePods) storePreview(k previewKey, found *preview, began time.Time) {
 	}
 }
 
-// wakeAll has the keeper look again, and the steps of plans.
+// wakeAll has the nodes looked at again, and wakes the steps of plans.
 func (p *nodePods) wakeAll(claimants map[string]bool) {
 	if len(claimants) > 0 {
 		p.enqueue()

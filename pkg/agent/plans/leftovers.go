@@ -55,6 +55,6 @@ func (c *Controller) asItWas(ctx context.Context, k types.NamespacedName, left l
 	if err != nil {
 		return false
 	}
-	so, err := finder.IsRestored(ctx, executors.Call{Namespace: k.Namespace, Account: left.Account, Path: left.Step, Before: left.Before, Now: c.Now(), Clients: clients})
+	so, err := finder.IsRestored(ctx, executors.Call{Plan: executors.PlanRef{Namespace: k.Namespace, Account: left.Account}, Path: left.Step, Recorded: executors.Recorded{Before: left.Before}, Now: c.Now(), Clients: clients})
 	return err == nil && so
 }

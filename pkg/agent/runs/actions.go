@@ -150,7 +150,7 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return out, nil
 	}
 	if _, takes := executor.(executors.Requirer); !takes {
-		call.Required = nil
+		call.Objects.Required = nil
 		executors.ReservationOf(ctx).Release()
 	}
 	out.Outcome = placed(c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) }), out.clients)

@@ -538,14 +538,14 @@ func TestAnActIsAskedOfTheExecutorWithWhatItMayKnow(t *testing.T) {
 		w.steps.does("pass hook", is(executors.Outcome{State: executors.NotYet, WakeAt: time.Now().Add(time.Second), Memory: []byte(`{"n":1}`)}), fails("no"), done())
 		w.plays()
 		call := w.steps.last("hook")
-		if call.Run != runName || call.Plan != nightly || call.Namespace != shop || call.Account != "maint-runner" || call.Attempt != 2 || call.IdempotencyKey() != runName+"/hook" {
+		if call.Run != runName || call.Plan.Name != nightly || call.Plan.Namespace != shop || call.Plan.Account != "maint-runner" || call.Attempt != 2 || call.IdempotencyKey() != runName+"/hook" {
 			t.Errorf("the call is %+v", call)
 		}
-		if got := call.Manager; got != annotations.PlanManager(shop, nightly) {
+		if got := call.Plan.Manager; got != annotations.PlanManager(shop, nightly) {
 			t.Errorf("its manager is %s", got)
 		}
-		if call := w.steps.last("down"); string(call.Before) != found {
-			t.Errorf("what it found is %s", call.Before)
+		if call := w.steps.last("down"); string(call.Recorded.Before) != found {
+			t.Errorf("what it found is %s", call.Recorded.Before)
 		}
 	})
 }

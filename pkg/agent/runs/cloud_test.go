@@ -43,8 +43,8 @@ func TestABackupIsGivenItsAccount(t *testing.T) {
 		if diff := cmp.Diff(account(), save.Cloud.AWS); diff != "" {
 			t.Error(diff)
 		}
-		if save.Account != "maint-runner" {
-			t.Errorf("it acts as %s", save.Account)
+		if save.Plan.Account != "maint-runner" {
+			t.Errorf("it acts as %s", save.Plan.Account)
 		}
 	})
 }

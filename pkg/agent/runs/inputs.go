@@ -50,17 +50,16 @@ const (
 func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow.Action, clients executors.Clients) (executors.Call, *executors.Outcome) {
 	rec := l.Journal.Record(m.Path)
 	call := executors.Call{
-		Run: l.Run.Name, Plan: l.Run.Plan, PlanUID: l.Run.PlanUID, Namespace: l.Run.Namespace, Account: plan.Account(l.Run.Spec), Path: m.Path, Attempt: rec.Attempt,
-		Manager: annotations.PlanManager(l.Run.Namespace, l.Run.Plan), DryRun: l.Run.Request.DryRun, Target: l.Run.Spec.Target, TargetUID: targets.UIDOf(l.Run.TargetUID),
-		Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Memory: rec.Memory, Approval: rec.Approval, OnRestart: m.Step.OnRestart,
-		Listed: rec.Listed, Items: l.Run.ItemsDone(l.Journal, m.Path), Watched: l.Run.Watched, Now: c.Now(), Clients: clients,
-		Holders: c.holders(l, m.Path), RecoveredAt: recoveredAt(l.Object.CreationTimestamp.Time, l.Journal.StartedAt),
+		Run: l.Run.Name, Plan: executors.PlanRef{Name: l.Run.Plan, UID: l.Run.PlanUID, Namespace: l.Run.Namespace, Account: plan.Account(l.Run.Spec), Manager: annotations.PlanManager(l.Run.Namespace, l.Run.Plan)}, Path: m.Path, Attempt: rec.Attempt,
+		DryRun: l.Run.Request.DryRun, Target: executors.Target{Object: l.Run.Spec.Target, UID: targets.UIDOf(l.Run.TargetUID)},
+		Recorded: executors.Recorded{Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Memory: rec.Memory, Approval: rec.Approval, Listed: rec.Listed, Items: l.Run.ItemsDone(l.Journal, m.Path), RecoveredAt: recoveredAt(l.Object.CreationTimestamp.Time, l.Journal.StartedAt)}, OnRestart: m.Step.OnRestart,
+		Objects: executors.Objects{Watched: l.Run.Watched, Holders: c.holders(l, m.Path)}, Now: c.Now(), Clients: clients,
 	}
 	if m.Step.Type == plan.TypeUncordon {
-		call.Closed = l.Run.ClosedLike(l.Journal, m.Path)
+		call.Nodes.Closed = l.Run.ClosedLike(l.Journal, m.Path)
 	}
 	if cluster, _ := clusterAt(l.Run, ""); cluster.Name != clients.Cluster { // the target is on another one
-		call.Target, call.TargetUID = nil, ""
+		call.Target.Object, call.Target.UID = nil, ""
 	}
 	if ref, inCloud := l.Run.Tree().CloudAt(m.Path); inCloud {
 		var failed *executors.Outcome
@@ -113,7 +112,7 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 	if failed != nil {
 		return failed
 	}
-	call.Required = seen.Required
+	call.Objects.Required = seen.Required
 	expanded, err := expr.Expand(anyMap(m.Step.Own()), run.VarsAt(s.run.Run, s.run.Journal, m.Path, seen))
 	if err != nil {
 		return refusal("BadTemplate", err)
@@ -127,20 +126,20 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 		s.drains(ctx, m.Path, plan.DrainToPreview(props, call.DryRun), call)
 	} else if m.Step.Type == plan.TypeDrain {
 		var free bool
-		if call.Drainer, free = s.Nodes.Drains().At(nodes.PlanClaimant(s.run.Run.Namespace, s.run.Run.Plan), s.clients); !free {
+		if call.Nodes.Drainer, free = s.Nodes.Drains().At(nodes.PlanClaimant(s.run.Run.Namespace, s.run.Run.Plan), s.clients); !free {
 			return s.away(errors.New("the plans of this namespace drain nodes of as many other clusters as may be at once"))
 		}
 	}
 	if p, about := props.(interface{ OnNode(name string) }); about {
-		p.OnNode(call.Node)
+		p.OnNode(call.Nodes.Current)
 	}
-	if m.Step.Type == plan.TypeForEachNode && !call.Listed {
-		if call.Turns, err = s.turnsOf(ctx); err != nil {
+	if m.Step.Type == plan.TypeForEachNode && !call.Recorded.Listed {
+		if call.Nodes.Earlier, err = s.turnsOf(ctx); err != nil {
 			return s.away(err)
 		}
 	}
 	if p, waits := props.(*plan.WaitProperties); waits && p.Resource == (plan.ResourceRef{}) {
-		p.Resource = plan.ResourceRef{APIVersion: "v1", Kind: "Node", Name: call.Node}
+		p.Resource = plan.ResourceRef{APIVersion: "v1", Kind: "Node", Name: call.Nodes.Current}
 	}
 	if p, asks := props.(*plan.ApprovalProperties); asks && p.Timeout == nil {
 		p.Timeout = s.run.Run.Spec.ApprovalTimeout
@@ -152,11 +151,11 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 // drains is how a step has nodes of the plan's own cluster: under the limits of the agent.
 func (s inputReader) drains(ctx context.Context, path string, ahead *drain.Options, call *executors.Call) {
 	at := store.StepKey{Run: s.run.Key(), Path: path}
-	call.Node, call.Drainer = s.node(path), s.Nodes.Drains()
-	call.Turn = s.turn(ctx, at, call.Node, ahead)
-	call.Blocked = func(node string) string { return s.Nodes.BlockedBy(at, node, ahead) }
-	call.Yield = func(node string, blocked bool) bool { return s.Nodes.Stalled(at, node, ahead, blocked) }
-	call.Resume = func(node string) (bool, string) { return s.Nodes.Turn(at, node, ahead) }
+	call.Nodes.Current, call.Nodes.Drainer = s.node(path), s.Nodes.Drains()
+	call.Nodes.Turn = s.turn(ctx, at, call.Nodes.Current, ahead)
+	call.Nodes.Blocked = func(node string) string { return s.Nodes.BlockedBy(at, node, ahead) }
+	call.Nodes.Yield = func(node string, blocked bool) bool { return s.Nodes.Stalled(at, node, ahead, blocked) }
+	call.Nodes.Resume = func(node string) (bool, string) { return s.Nodes.Turn(at, node, ahead) }
 }
 
 // node is the node that a rollout has come to.
@@ -202,7 +201,7 @@ func (s inputReader) unread(ctx context.Context, reason string, right authorizat
 func (s inputReader) user() string { return s.caller().User() }
 
 func (s inputReader) caller() executors.Call {
-	return executors.Call{Namespace: s.account.Namespace, Account: s.account.Name, Clients: s.clients}
+	return executors.Call{Plan: executors.PlanRef{Namespace: s.account.Namespace, Account: s.account.Name}, Clients: s.clients}
 }
 
 // actor is as whom it reads, in messages.

@@ -180,8 +180,8 @@ func TestWhatWasReadForAStepIsLetGoBeforeItsPass(t *testing.T) {
 		w.cluster.Put(configMap("large", map[string]string{"text": strings.Repeat("x", 200<<10)}))
 		w.asked(hooked("${string(size(required.all[0].data.text))}", requires("objectName: large")), func(*run.Run) {})
 		w.steps.does("pass hook", func(ctx context.Context, call executors.Call) executors.Outcome {
-			if p := call.Properties.(*plan.WebhookProperties); executors.ReservationOf(ctx).Holds() || call.Required != nil || p.Body != "204800" {
-				t.Errorf("holds: %t, %d lists are handed over, its body is %v", executors.ReservationOf(ctx).Holds(), len(call.Required), p.Body)
+			if p := call.Properties.(*plan.WebhookProperties); executors.ReservationOf(ctx).Holds() || call.Objects.Required != nil || p.Body != "204800" {
+				t.Errorf("holds: %t, %d lists are handed over, its body is %v", executors.ReservationOf(ctx).Holds(), len(call.Objects.Required), p.Body)
 			}
 			return executors.Outcome{State: executors.Done}
 		})

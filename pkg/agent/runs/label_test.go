@@ -278,10 +278,10 @@ func TestARolloutKnowsWhoseTurnItWas(t *testing.T) {
 		w.put(r, mine)
 		w.steps.does("pass for-nodes", listing("n1"))
 		w.plays()
-		if got := w.steps.last("for-nodes").Turns; len(got) != 2 {
+		if got := w.steps.last("for-nodes").Nodes.Earlier; len(got) != 2 {
 			t.Errorf("it is told of %v", got)
 		}
-		if got := w.steps.last("for-nodes/n1/empty").Turns; got != nil {
+		if got := w.steps.last("for-nodes/n1/empty").Nodes.Earlier; got != nil {
 			t.Errorf("a step that lists none is told of %v", got)
 		}
 	})

@@ -288,7 +288,7 @@ func TestWhetherAPendingRunMayStart(t *testing.T) {
 			spec: oneHook, given: func(w *world) { w.cluster.Annotate(shop, nightly, annotations.ChangeStrategy, "Restrictive") }, waiting: run.WaitWindow,
 			then: func(w *world) { w.says(annotations.ChangeStrategy, "") }, phase: run.Succeeded, closed: "Ran manual",
 		},
-		"its gate is closed, and it need not heed it": {
+		"its gate is closed, and it need not ask it": {
 			spec: oneHook, edit: func(r *run.Run) { r.Request.OutsideWindow = true },
 			given: func(w *world) { w.cluster.Annotate(shop, nightly, annotations.ChangeStrategy, "Restrictive") }, phase: run.Succeeded, closed: "Ran manual",
 		},

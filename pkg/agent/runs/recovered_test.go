@@ -50,8 +50,8 @@ func TestARunOutOfABackupPutsBackWhatItHadFound(t *testing.T) {
 		w.after(time.Minute)
 		w.ends(run.Aborted, "its plan was deleted")
 		w.did("pass down#1", "pass down#1", "restore down#1")
-		if got := w.steps.last("down"); !got.RecoveredAt.Equal(back.Truncate(time.Second)) || w.record("down").Restored != run.RestoreDone {
-			t.Errorf("it came back %s, want %s; restored %q", got.RecoveredAt, back, w.record("down").Restored)
+		if got := w.steps.last("down"); !got.Recorded.RecoveredAt.Equal(back.Truncate(time.Second)) || w.record("down").Restored != run.RestoreDone {
+			t.Errorf("it came back %s, want %s; restored %q", got.Recorded.RecoveredAt, back, w.record("down").Restored)
 		}
 	})
 }

@@ -482,7 +482,7 @@ func fails(message string) answer { return is(executors.Fail("Down", "%s", messa
 
 func gives(before string) answer {
 	return func(_ context.Context, call executors.Call) executors.Outcome {
-		if call.Before == nil {
+		if call.Recorded.Before == nil {
 			return executors.Outcome{State: executors.Record, Before: []byte(before)}
 		}
 		return executors.Outcome{State: executors.Done}
@@ -499,7 +499,7 @@ func notYet(d time.Duration) answer {
 // listing names the nodes of a rollout, and then has nothing to do with them itself.
 func listing(names ...string) answer {
 	return func(_ context.Context, call executors.Call) executors.Outcome {
-		if call.Listed {
+		if call.Recorded.Listed {
 			return executors.Outcome{State: executors.Done}
 		}
 		out := executors.Outcome{State: executors.Record, Listed: true, ItemVersion: "v1", ItemKind: "Node"}
@@ -579,7 +579,7 @@ func (s *steps) act(ctx context.Context, a *agent, verb string, call executors.C
 // isWritten fails where the journal does not hold what is about to be done, or who does
 // it.
 func (s *steps) isWritten(a *agent, verb string, call executors.Call) {
-	cm := s.world.cluster.ConfigMap(call.Namespace, call.Run)
+	cm := s.world.cluster.ConfigMap(call.Plan.Namespace, call.Run)
 	if cm == nil {
 		return // somebody tore it away
 	}

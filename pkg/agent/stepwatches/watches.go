@@ -153,5 +153,5 @@ func (sw watch) user() string { return sw.call().User() }
 
 // call is as whom it watches.
 func (sw watch) call() executors.Call {
-	return executors.Call{Namespace: sw.account.Namespace, Account: sw.account.Name, Clients: executors.Clients{Cluster: sw.cluster}}
+	return executors.Call{Plan: executors.PlanRef{Namespace: sw.account.Namespace, Account: sw.account.Name}, Clients: executors.Clients{Cluster: sw.cluster}}
 }

@@ -55,11 +55,13 @@ func identity(call executors.Call, subject string) string {
 }
 
 // stepOf is the step that backups are made by, whole: whatever run, whatever attempt.
-func stepOf(call executors.Call) string { return call.Namespace + "/" + call.Plan + "/" + call.Path }
+func stepOf(call executors.Call) string {
+	return call.Plan.Namespace + "/" + call.Plan.Name + "/" + call.Path
+}
 
 // marked gives an object what tells whose it is.
 func marked(call executors.Call, u *unstructured.Unstructured, subject string) *unstructured.Unstructured {
-	u.SetLabels(map[string]string{annotations.LabelPlan: call.Plan, annotations.LabelStep: api.StepName(call)})
+	u.SetLabels(map[string]string{annotations.LabelPlan: call.Plan.Name, annotations.LabelStep: api.StepName(call)})
 	u.SetAnnotations(map[string]string{annotations.BackupOf: identity(call, subject), annotations.BackupStep: stepOf(call)})
 	return u
 }
@@ -67,7 +69,7 @@ func marked(call executors.Call, u *unstructured.Unstructured, subject string) *
 // ofStep picks what this step made in any run. Labels are too short to tell a
 // step whole, so that each object is asked again.
 func ofStep(call executors.Call) string {
-	return selector.Text(map[string]string{annotations.LabelPlan: call.Plan, annotations.LabelStep: api.StepName(call)})
+	return selector.Text(map[string]string{annotations.LabelPlan: call.Plan.Name, annotations.LabelStep: api.StepName(call)})
 }
 
 // ours makes sure that an object was made by this attempt.

@@ -41,7 +41,7 @@ func newVault(t *testing.T, p *plan.BackupProperties, objects ...string) *vault 
 		agenttest.Kind{Group: "velero.io", Version: "v1", Kind: "Backup", Resource: "backups", Namespaced: true},
 	)
 	v.call = executors.Call{
-		Run: "run-a", Plan: "save", Namespace: "shop", Account: "saver", Path: "snap", Attempt: 1, Manager: "maint-plan-x",
+		Run: "run-a", Plan: executors.PlanRef{Name: "save", Namespace: "shop", Account: "saver", Manager: "maint-plan-x"}, Path: "snap", Attempt: 1,
 		Properties: p, Now: time.Now(), Clients: v.Clients(),
 	}
 	for _, text := range objects {

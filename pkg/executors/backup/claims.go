@@ -32,7 +32,7 @@ func claimsOf(ctx context.Context, call executors.Call, p *plan.BackupProperties
 		return nil, err
 	}
 	if len(names) == 0 {
-		return nil, api.Refuse(executors.ReasonNotFound, "nothing is there to back up: %s has no claim in namespace %s", what, call.Namespace)
+		return nil, api.Refuse(executors.ReasonNotFound, "nothing is there to back up: %s has no claim in namespace %s", what, call.Plan.Namespace)
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
@@ -52,7 +52,7 @@ func claimsSelected(ctx context.Context, call executors.Call, s selector.LabelSe
 
 func listClaims(ctx context.Context, call executors.Call, selector string) ([]corev1.PersistentVolumeClaim, error) {
 	var out []corev1.PersistentVolumeClaim
-	err := kube.EachOf(ctx, call.Clients.Kube.CoreV1().PersistentVolumeClaims(call.Namespace).List, selector, func(c *corev1.PersistentVolumeClaim) error {
+	err := kube.EachOf(ctx, call.Clients.Kube.CoreV1().PersistentVolumeClaims(call.Plan.Namespace).List, selector, func(c *corev1.PersistentVolumeClaim) error {
 		out = append(out, *c)
 		return nil
 	})
@@ -65,28 +65,28 @@ func listClaims(ctx context.Context, call executors.Call, selector string) ([]co
 // claimsOfComponent asks for a StatefulSet, a Deployment and a claim of that
 // name, in this order; the first that is there is meant.
 func claimsOfComponent(ctx context.Context, call executors.Call, name string) ([]string, error) {
-	set, err := call.Clients.Kube.AppsV1().StatefulSets(call.Namespace).Get(ctx, name, metav1.GetOptions{})
+	set, err := call.Clients.Kube.AppsV1().StatefulSets(call.Plan.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err = api.Failed(action(call, "get", appsv1.SchemeGroupVersion.WithResource("statefulsets"), name), err); err == nil {
 		return claimsOfSet(ctx, call, set)
 	}
 	if !api.IsMissing(err) {
 		return nil, err
 	}
-	deployment, err := call.Clients.Kube.AppsV1().Deployments(call.Namespace).Get(ctx, name, metav1.GetOptions{})
+	deployment, err := call.Clients.Kube.AppsV1().Deployments(call.Plan.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err = api.Failed(action(call, "get", appsv1.SchemeGroupVersion.WithResource("deployments"), name), err); err == nil {
 		return mounted(deployment.Spec.Template.Spec), nil
 	}
 	if !api.IsMissing(err) {
 		return nil, err
 	}
-	claim, err := call.Clients.Kube.CoreV1().PersistentVolumeClaims(call.Namespace).Get(ctx, name, metav1.GetOptions{})
+	claim, err := call.Clients.Kube.CoreV1().PersistentVolumeClaims(call.Plan.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err = api.Failed(action(call, "get", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), name), err); err == nil {
 		return []string{claim.Name}, nil
 	}
 	if !api.IsMissing(err) {
 		return nil, err
 	}
-	return nil, api.Refuse(executors.ReasonNotFound, "component: namespace %s has no StatefulSet, Deployment or PersistentVolumeClaim named %q", call.Namespace, name)
+	return nil, api.Refuse(executors.ReasonNotFound, "component: namespace %s has no StatefulSet, Deployment or PersistentVolumeClaim named %q", call.Plan.Namespace, name)
 }
 
 // claimsOfSet are the claims of a StatefulSet that are there, and not those of
@@ -122,5 +122,5 @@ func mounted(pod corev1.PodSpec) []string {
 }
 
 func action(call executors.Call, verb string, resource schema.GroupVersionResource, name string) api.Action {
-	return api.Action{Verb: verb, Resource: resource, Namespace: call.Namespace, Name: name}
+	return api.Action{Verb: verb, Resource: resource, Namespace: call.Plan.Namespace, Name: name}
 }

@@ -22,7 +22,7 @@ func velero(ctx context.Context, call executors.Call, p *plan.BackupProperties) 
 	if ref.Namespace == "" {
 		ref.Namespace = "velero"
 	}
-	ref.Name = api.DerivedName(call.Plan, identity(call, call.Namespace))
+	ref.Name = api.DerivedName(call.Plan.Name, identity(call, call.Plan.Namespace))
 	o, err := api.Resolve(call, ref)
 	if err != nil {
 		return executors.Outcome{}, err
@@ -32,14 +32,14 @@ func velero(ctx context.Context, call executors.Call, p *plan.BackupProperties) 
 		return executors.Outcome{}, err
 	}
 	if call.DryRun {
-		return api.Done("dry run: would have Velero back up namespace %s", call.Namespace), nil
+		return api.Done("dry run: would have Velero back up namespace %s", call.Plan.Namespace), nil
 	}
 	if api.IsMissing(err) {
 		if live, err = create(ctx, call, o, p); err != nil {
 			return executors.Outcome{}, err
 		}
 	}
-	if err := ours(call, o, live, call.Namespace); err != nil {
+	if err := ours(call, o, live, call.Plan.Namespace); err != nil {
 		return executors.Outcome{}, err
 	}
 	return veleroStanding(o, live), nil
@@ -49,7 +49,7 @@ func create(ctx context.Context, call executors.Call, o api.Object, p *plan.Back
 	if err := api.MayWatch(ctx, call, o.Action("watch", "")); err != nil {
 		return nil, err
 	}
-	made, err := o.Create(ctx, marked(call, veleroBackup(call, o, p), call.Namespace))
+	made, err := o.Create(ctx, marked(call, veleroBackup(call, o, p), call.Plan.Namespace))
 	if apierrors.IsAlreadyExists(err) {
 		return o.Get(ctx, "") // an earlier pass's, whose answer was lost, or somebody's: its marks tell
 	}
@@ -57,7 +57,7 @@ func create(ctx context.Context, call executors.Call, o api.Object, p *plan.Back
 }
 
 func veleroBackup(call executors.Call, o api.Object, p *plan.BackupProperties) *unstructured.Unstructured {
-	spec := map[string]any{"includedNamespaces": []any{call.Namespace}}
+	spec := map[string]any{"includedNamespaces": []any{call.Plan.Namespace}}
 	if p.Selector != nil {
 		spec["labelSelector"] = selectorOf(*p.Selector)
 	}

@@ -118,7 +118,7 @@ func (s *step) connect(t *testing.T, rights []Right, wrap Wrap) {
 	if wrap == nil {
 		wrap = func(rt http.RoundTripper) http.RoundTripper { return rt }
 	}
-	s.call.Clients, s.call.Account = s.world.Connect(t, rights, wrap)
+	s.call.Clients, s.call.Plan.Account = s.world.Connect(t, rights, wrap)
 }
 
 func (s *step) state(t *testing.T) string {
@@ -157,21 +157,21 @@ func (s *step) pass(t *testing.T) executors.Outcome {
 // remember keeps the last of what may change, as the journal does.
 func (s *step) remember(out executors.Outcome) {
 	if out.Memory != nil {
-		s.call.Memory = out.Memory
+		s.call.Recorded.Memory = out.Memory
 	}
 }
 
 // record keeps the first of each, as the journal does.
 func (s *step) record(t *testing.T, out executors.Outcome) {
 	t.Helper()
-	if out.Memory == nil && (out.Before == nil || s.call.Before != nil) && (out.ResumeAt == nil || s.call.ResumeAt != nil) {
+	if out.Memory == nil && (out.Before == nil || s.call.Recorded.Before != nil) && (out.ResumeAt == nil || s.call.Recorded.ResumeAt != nil) {
 		t.Fatalf("asks to record again what is recorded: %+v", out)
 	}
-	if s.call.Before == nil {
-		s.call.Before = out.Before
+	if s.call.Recorded.Before == nil {
+		s.call.Recorded.Before = out.Before
 	}
-	if s.call.ResumeAt == nil {
-		s.call.ResumeAt = out.ResumeAt
+	if s.call.Recorded.ResumeAt == nil {
+		s.call.Recorded.ResumeAt = out.ResumeAt
 	}
 }
 

@@ -207,7 +207,7 @@ func (c Case) namesMissingRights(t *testing.T) {
 			if out.State != executors.Failed || !out.Permanent || out.Reason != executors.ReasonForbidden {
 				t.Fatalf("without the right it ends as %+v", out)
 			}
-			account := "serviceaccount " + s.call.Namespace + "/" + s.call.Account
+			account := "serviceaccount " + s.call.Plan.Namespace + "/" + s.call.Plan.Account
 			for _, word := range []string{missing.Verb + " ", missing.resource(), account, "grant " + missing.Verb + " on " + missing.resource()} {
 				if !strings.Contains(out.Message, word) {
 					t.Errorf("%q does not say %q", out.Message, word)

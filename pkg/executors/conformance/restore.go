@@ -16,12 +16,12 @@ func (c Case) recordsFirst(t *testing.T) {
 		t.Fatalf("before it recorded anything it wrote %v", writes)
 	}
 	// The record was lost: the same call asks for the same record.
-	kept := s.call.Before
-	s.call.Before = nil
+	kept := s.call.Recorded.Before
+	s.call.Recorded.Before = nil
 	if second := s.toRecord(t); !bytes.Equal(second, first) {
 		t.Errorf("the same look recorded %s, then %s", first, second)
 	}
-	s.call.Before = kept
+	s.call.Recorded.Before = kept
 	// After the effect a pass with the record leaves it alone; record fails else.
 	s.finish(t)
 	s.finish(t)

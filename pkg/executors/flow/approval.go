@@ -25,20 +25,20 @@ func (Approver) Pass(ctx context.Context, call executors.Call) executors.Outcome
 		return api.Outcome(ctx, call, err)
 	}
 	limit := p.Timeout.Or(plan.DefaultApprovalTimeout)
-	switch answer := call.Approval; {
+	switch answer := call.Recorded.Approval; {
 	case call.DryRun:
 		return executors.Outcome{State: executors.Done, Message: "dry run: would ask for approval"}
 	case answer != nil && answer.Approved:
 		return executors.Outcome{State: executors.Done, Reason: "Approved", Message: answer.Said("approved"), Outputs: said(answer)}
 	case answer != nil:
 		return executors.Refuse("Rejected", "%s", answer.Said("rejected"))
-	case call.ResumeAt == nil:
+	case call.Recorded.ResumeAt == nil:
 		at := call.Now.Add(limit).UTC()
 		return executors.Outcome{State: executors.Record, ResumeAt: &at, Message: asks(call, p, at)}
-	case call.Now.Before(*call.ResumeAt):
-		return executors.Outcome{State: executors.NotYet, Reason: "Waiting", WakeAt: *call.ResumeAt, Message: asks(call, p, *call.ResumeAt)}
+	case call.Now.Before(*call.Recorded.ResumeAt):
+		return executors.Outcome{State: executors.NotYet, Reason: "Waiting", WakeAt: *call.Recorded.ResumeAt, Message: asks(call, p, *call.Recorded.ResumeAt)}
 	}
-	return executors.Refuse("ApprovalExpired", "nobody approved or rejected until %s", call.ResumeAt.Format(time.RFC3339))
+	return executors.Refuse("ApprovalExpired", "nobody approved or rejected until %s", call.Recorded.ResumeAt.Format(time.RFC3339))
 }
 
 func said(a *run.Approval) map[string]any {
@@ -50,6 +50,6 @@ func asks(call executors.Call, p *plan.ApprovalProperties, until time.Time) stri
 	if p.Message != "" {
 		text += ": " + p.Message
 	}
-	command := " (" + intent.Command(call.Namespace, "approve", call.Run+"/"+call.Path) + ")"
+	command := " (" + intent.Command(call.Plan.Namespace, "approve", call.Run+"/"+call.Path) + ")"
 	return document.Cut(text, document.MaxMessage-len(command)) + command
 }

@@ -39,27 +39,27 @@ func TestApproval(t *testing.T) {
 		},
 		"it waits until the recorded end, whatever the timeout says by then": {
 			plan.ApprovalProperties{},
-			executors.Call{ResumeAt: &inAnHour},
+			executors.Call{Recorded: executors.Recorded{ResumeAt: &inAnHour}},
 			executors.Outcome{Reason: "Waiting", WakeAt: inAnHour, Message: "waits for approval until 2026-03-01T03:00:00Z ('kubectl maint -n shop approve r/ask')"},
 		},
 		"nobody answered until the end": {
 			plan.ApprovalProperties{},
-			executors.Call{ResumeAt: &now},
+			executors.Call{Recorded: executors.Recorded{ResumeAt: &now}},
 			executors.Refuse("ApprovalExpired", "nobody approved or rejected until 2026-03-01T02:00:00Z"),
 		},
 		"somebody approved": {
 			plan.ApprovalProperties{},
-			executors.Call{ResumeAt: &inAnHour, Approval: yes},
+			executors.Call{Recorded: executors.Recorded{ResumeAt: &inAnHour, Approval: yes}},
 			executors.Outcome{State: executors.Done, Reason: "Approved", Message: yes.Said("approved"), Outputs: map[string]any{"by": "eva", "reason": "seen", "verified": true}},
 		},
 		"somebody approved in time, and the agent looks late": {
 			plan.ApprovalProperties{},
-			executors.Call{ResumeAt: &now, Approval: yes},
+			executors.Call{Recorded: executors.Recorded{ResumeAt: &now, Approval: yes}},
 			executors.Outcome{State: executors.Done, Reason: "Approved", Message: yes.Said("approved"), Outputs: map[string]any{"by": "eva", "reason": "seen", "verified": true}},
 		},
 		"somebody rejected: no other attempt asks again": {
 			plan.ApprovalProperties{},
-			executors.Call{ResumeAt: &inAnHour, Approval: no},
+			executors.Call{Recorded: executors.Recorded{ResumeAt: &inAnHour, Approval: no}},
 			executors.Refuse("Rejected", "%s", no.Said("rejected")),
 		},
 		"a dry run asks nobody": {
@@ -69,7 +69,7 @@ func TestApproval(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.call.Namespace, c.call.Run, c.call.Path, c.call.Now, c.call.Properties = "shop", "r", "ask", now, &c.properties
+			c.call.Plan.Namespace, c.call.Run, c.call.Path, c.call.Now, c.call.Properties = "shop", "r", "ask", now, &c.properties
 			if diff := cmp.Diff(c.want, Approver{}.Pass(t.Context(), c.call)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -28,15 +28,15 @@ func (Suspender) Pass(ctx context.Context, call executors.Call) executors.Outcom
 	switch {
 	case call.DryRun:
 		return executors.Outcome{State: executors.Done, Message: "dry run: would hold the run " + holding(p)}
-	case call.Resumed:
+	case call.Recorded.Resumed:
 		return executors.Outcome{State: executors.Done, Reason: "Resumed", Message: "resumed"}
 	case p.Duration == nil:
-		return executors.Outcome{State: executors.NotYet, Reason: "Suspended", Message: "held until somebody resumes it: " + intent.Command(call.Namespace, "resume", call.Run)}
-	case call.ResumeAt == nil:
+		return executors.Outcome{State: executors.NotYet, Reason: "Suspended", Message: "held until somebody resumes it: " + intent.Command(call.Plan.Namespace, "resume", call.Run)}
+	case call.Recorded.ResumeAt == nil:
 		at := call.Now.Add(p.Duration.Duration).UTC()
 		return executors.Outcome{State: executors.Record, ResumeAt: &at, Message: "held until " + at.Format(time.RFC3339)}
-	case call.Now.Before(*call.ResumeAt):
-		return executors.Outcome{State: executors.NotYet, Reason: "Suspended", WakeAt: *call.ResumeAt, Message: "held until " + call.ResumeAt.Format(time.RFC3339)}
+	case call.Now.Before(*call.Recorded.ResumeAt):
+		return executors.Outcome{State: executors.NotYet, Reason: "Suspended", WakeAt: *call.Recorded.ResumeAt, Message: "held until " + call.Recorded.ResumeAt.Format(time.RFC3339)}
 	}
 	return executors.Outcome{State: executors.Done, Message: fmt.Sprintf("held for %s", p.Duration)}
 }

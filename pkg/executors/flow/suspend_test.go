@@ -25,27 +25,27 @@ func TestSuspend(t *testing.T) {
 			want: executors.Outcome{State: executors.Record, ResumeAt: &later, Message: "held until 2026-03-01T02:10:00Z"},
 		},
 		"it waits until the recorded end, whatever the duration says by then": {
-			duration: &document.Duration{Duration: time.Hour}, call: executors.Call{Now: now, ResumeAt: &later},
+			duration: &document.Duration{Duration: time.Hour}, call: executors.Call{Now: now, Recorded: executors.Recorded{ResumeAt: &later}},
 			want: executors.Outcome{State: executors.NotYet, Reason: "Suspended", WakeAt: later, Message: "held until 2026-03-01T02:10:00Z"},
 		},
 		"it is over at its end": {
-			duration: tenMinutes, call: executors.Call{Now: later, ResumeAt: &later},
+			duration: tenMinutes, call: executors.Call{Now: later, Recorded: executors.Recorded{ResumeAt: &later}},
 			want: executors.Outcome{State: executors.Done, Message: "held for 10m0s"},
 		},
 		"it is over long after its end, as after an outage": {
-			duration: tenMinutes, call: executors.Call{Now: later.Add(time.Hour), ResumeAt: &later},
+			duration: tenMinutes, call: executors.Call{Now: later.Add(time.Hour), Recorded: executors.Recorded{ResumeAt: &later}},
 			want: executors.Outcome{State: executors.Done, Message: "held for 10m0s"},
 		},
 		"without a duration it waits for somebody": {
-			call: executors.Call{Now: now, Namespace: "shop", Run: "r"},
+			call: executors.Call{Now: now, Plan: executors.PlanRef{Namespace: "shop"}, Run: "r"},
 			want: executors.Outcome{State: executors.NotYet, Reason: "Suspended", Message: "held until somebody resumes it: 'kubectl maint -n shop resume r'"},
 		},
 		"somebody's resume ends it without a duration": {
-			call: executors.Call{Now: now, Resumed: true},
+			call: executors.Call{Now: now, Recorded: executors.Recorded{Resumed: true}},
 			want: executors.Outcome{State: executors.Done, Reason: "Resumed", Message: "resumed"},
 		},
 		"somebody's resume ends it before its time": {
-			duration: tenMinutes, call: executors.Call{Now: now, ResumeAt: &later, Resumed: true},
+			duration: tenMinutes, call: executors.Call{Now: now, Recorded: executors.Recorded{ResumeAt: &later, Resumed: true}},
 			want: executors.Outcome{State: executors.Done, Reason: "Resumed", Message: "resumed"},
 		},
 		"a dry run says so and goes on": {

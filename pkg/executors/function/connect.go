@@ -99,7 +99,7 @@ func (c *conversation) security(ctx context.Context) (credentials.TransportCrede
 		return nil, false, err
 	}
 	if problem := useSecret(config, secret); problem != "" {
-		return nil, false, api.Refuse(executors.ReasonInvalid, "tls.secretName: secret %s/%s %s", c.call.Namespace, t.SecretName, problem)
+		return nil, false, api.Refuse(executors.ReasonInvalid, "tls.secretName: secret %s/%s %s", c.call.Plan.Namespace, t.SecretName, problem)
 	}
 	for _, pair := range config.Certificates {
 		c.seen(executors.ClientSide, []*x509.Certificate{pair.Leaf})
@@ -114,7 +114,7 @@ func (c *conversation) seen(side string, chain []*x509.Certificate) {
 	}
 	first := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 	endpoint := document.Cut(c.props.Endpoint, document.MaxNameLength)
-	c.call.Clients.Certificate(executors.Certificate{Namespace: c.call.Namespace, Endpoint: endpoint, Side: side}, first.NotAfter)
+	c.call.Clients.Certificate(executors.Certificate{Namespace: c.call.Plan.Namespace, Endpoint: endpoint, Side: side}, first.NotAfter)
 }
 
 // useSecret takes the authorities and the client's certificate from a Secret, or
@@ -262,7 +262,7 @@ func (c *conversation) adviceOnTLS(err error) string {
 		return ""
 	}
 	if c.props.TLS != nil && c.props.TLS.SecretName != "" {
-		return "; ca.crt in secret " + c.call.Namespace + "/" + c.props.TLS.SecretName + " has to hold the authority of that certificate"
+		return "; ca.crt in secret " + c.call.Plan.Namespace + "/" + c.props.TLS.SecretName + " has to hold the authority of that certificate"
 	}
 	return "; put the authority of that certificate as ca.crt into a secret and name it in tls.secretName"
 }

@@ -53,7 +53,7 @@ func callOf(endpoint string, secrets ...*corev1.Secret) executors.Call {
 		{Version: "v1", Resource: "configmaps"}: "ConfigMapList", {Version: "v1", Resource: "nodes"}: "NodeList",
 	}
 	return executors.Call{
-		Run: "run-1", Plan: "orders", Namespace: "shop", Account: "maint-runner", Path: "call", Attempt: 1, Manager: "maint",
+		Run: "run-1", Plan: executors.PlanRef{Name: "orders", Namespace: "shop", Account: "maint-runner", Manager: "maint"}, Path: "call", Attempt: 1,
 		Now: time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC),
 		Properties: &plan.FunctionProperties{
 			Endpoint: endpoint, TLS: &plan.FunctionTLS{Insecure: true},
@@ -116,8 +116,8 @@ func TestAFunctionSeesWhatItIsGiven(t *testing.T) {
 	})
 	call := callOf(endpoint)
 	props(call).Credentials = []plan.FunctionCredential{{Name: "aws", SecretName: "cloud"}}
-	call.Required = map[string][]map[string]any{"db": {object("ConfigMap", "shop", "a").Object}, "none": nil}
-	call.Watched = object("Node", "", "n1").Object
+	call.Objects.Required = map[string][]map[string]any{"db": {object("ConfigMap", "shop", "a").Object}, "none": nil}
+	call.Objects.Watched = object("Node", "", "n1").Object
 	ends(t, pass(t, call), executors.Done, false, "", "function at "+endpoint+" succeeded")
 	ends(t, pass(t, call), executors.Done, false, "")
 
@@ -158,7 +158,7 @@ func TestATagIsOfOneStepAndWhatItShows(t *testing.T) {
 		func(c *executors.Call) { c.Run = "run-2" },
 		func(c *executors.Call) { c.Path = "again" },
 		func(c *executors.Call) { props(*c).Input["replicas"] = int64(4) },
-		func(c *executors.Call) { c.Watched = object("Node", "", "n1").Object },
+		func(c *executors.Call) { c.Objects.Watched = object("Node", "", "n1").Object },
 	} {
 		call := callOf(endpoint)
 		differ(&call)
@@ -201,7 +201,7 @@ func TestRequirementsAreFetchedAndTheFunctionIsCalledAgain(t *testing.T) {
 				}, nil
 			})
 			call := callOf(endpoint)
-			call.Required = map[string][]map[string]any{"given": {object("ConfigMap", "shop", "a").Object}}
+			call.Objects.Required = map[string][]map[string]any{"given": {object("ConfigMap", "shop", "a").Object}}
 			out := pass(t, call)
 			ends(t, out, executors.Done, false, "")
 			if diff := cmp.Diff([]string{"", "after 1"}, contexts); diff != "" {

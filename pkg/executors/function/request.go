@@ -35,13 +35,13 @@ func newConversation(ctx context.Context, call executors.Call, p *plan.FunctionP
 		}
 		c.request.Input = input
 	}
-	for name, objects := range call.Required {
+	for name, objects := range call.Objects.Required {
 		if err := c.give(name, objects...); err != nil {
 			return nil, err
 		}
 	}
-	if call.Watched != nil {
-		if err := c.give(watchedName, call.Watched); err != nil {
+	if call.Objects.Watched != nil {
+		if err := c.give(watchedName, call.Objects.Watched); err != nil {
 			return nil, err
 		}
 	}
@@ -112,7 +112,7 @@ func (c *conversation) seal() error {
 		return api.Refuse("TooLarge", "%s cannot be asked: input, credentials and required objects are %d bytes together, and %d are the most; require fewer objects", c, len(b), MaxSize)
 	}
 	tag := sha256.New()
-	tag.Write([]byte(c.call.Namespace + "/" + c.call.IdempotencyKey() + "\n"))
+	tag.Write([]byte(c.call.Plan.Namespace + "/" + c.call.IdempotencyKey() + "\n"))
 	tag.Write(b)
 	c.request.Meta = &fnv1.RequestMeta{Tag: hex.EncodeToString(tag.Sum(nil)), Capabilities: capabilities()}
 	return nil

@@ -94,7 +94,7 @@ func effect(ctx context.Context, call executors.SleepCall, op hibernate.Operatio
 // another order each time.
 func keyOf(call executors.SleepCall, due []hibernate.Due) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s/%s/%s/%s/%s/%s/%d", call.Namespace, call.Plan, call.Cycle, call.Target, call.Operation, stamp(call.StartedAt), call.Failures)
+	fmt.Fprintf(sum, "%s/%s/%s/%s/%s/%s/%d", call.Plan.Namespace, call.Plan.Name, call.Cycle, call.Target, call.Operation, stamp(call.StartedAt), call.Failures)
 	inOrder := slices.SortedFunc(slices.Values(due), func(a, b hibernate.Due) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.UID, b.UID))
 	})
@@ -115,7 +115,7 @@ func ask(ctx context.Context, call executors.SleepCall, operation string, about 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	maps.Copy(about, map[string]any{"plan": call.Plan, "namespace": call.Namespace, "target": call.Target, "cycle": call.Cycle})
+	maps.Copy(about, map[string]any{"plan": call.Plan.Name, "namespace": call.Plan.Namespace, "target": call.Target, "cycle": call.Cycle})
 	input := maps.Clone(p.Input)
 	if input == nil {
 		input = map[string]any{}
@@ -123,8 +123,8 @@ func ask(ctx context.Context, call executors.SleepCall, operation string, about 
 	input["operation"], input["hibernation"] = operation, about
 	props := &plan.FunctionProperties{Endpoint: p.Endpoint, Input: input, Credentials: p.Credentials, TLS: p.TLS}
 	c, err := newConversation(ctx, executors.Call{
-		Run: call.Cycle, Plan: call.Plan, Namespace: call.Namespace, Account: call.Account, Path: call.Target + "/" + operation, Attempt: call.Failures + 1,
-		Manager: call.Manager, Properties: props, Now: call.Now, Clients: call.Clients,
+		Run: call.Cycle, Plan: call.Plan, Path: call.Target + "/" + operation, Attempt: call.Failures + 1,
+		Properties: props, Now: call.Now, Clients: call.Clients,
 	}, props)
 	if err != nil {
 		return nil, err

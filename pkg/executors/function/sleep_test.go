@@ -28,7 +28,7 @@ func newFleet(t *testing.T) fleet { return fleet{functiontest.NewFleet(t)} }
 // sleepOf is a target of a function, as the plan's account reaches it.
 func sleepOf(endpoint string) executors.SleepCall {
 	return executors.SleepCall{
-		Plan: "nights", Namespace: "shop", Account: "maint-runner", Cycle: "nights-1", Target: "fleet", Clients: callOf(endpoint).Clients, Now: time.Now(),
+		Plan: executors.PlanRef{Name: "nights", Namespace: "shop", Account: "maint-runner"}, Cycle: "nights-1", Target: "fleet", Clients: callOf(endpoint).Clients, Now: time.Now(),
 		Params: &hibernate.FunctionParameters{Endpoint: endpoint, Input: map[string]any{"room": "stg"}, TLS: &plan.FunctionTLS{Insecure: true}},
 	}
 }

@@ -143,7 +143,7 @@ type standing struct {
 // only when it turns, and only where a time is counted.
 func (v verdict) outcome(call executors.Call, p *plan.PrometheusProperties) executors.Outcome {
 	now := standing{Attempt: call.Attempt, Met: v.met, Since: call.Now.UTC()}
-	was, known := recall[standing](call.Memory)
+	was, known := recall[standing](call.Recorded.Memory)
 	if known && was.Attempt == now.Attempt && was.Met == now.Met {
 		now = was
 	}

@@ -19,7 +19,7 @@ import (
 // call is one by the plan's account, to loopback.
 func callWith(properties any) executors.Call {
 	call := callTo(nil)
-	call.Properties, call.Plan = properties, "orders"
+	call.Properties, call.Plan.Name = properties, "orders"
 	return call
 }
 
@@ -223,7 +223,7 @@ func TestHowLongAConditionHolds(t *testing.T) {
 					t.Errorf("reason %s", out.Reason)
 				}
 				if out.Memory != nil {
-					call.Memory = out.Memory
+					call.Recorded.Memory = out.Memory
 				}
 			}
 		})
@@ -233,12 +233,12 @@ func TestHowLongAConditionHolds(t *testing.T) {
 func TestAnotherAttemptHasItsOwnPatience(t *testing.T) {
 	s := newServer(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) { _, _ = io.WriteString(w, vector("=>9")) })
 	call := callWith(&plan.PrometheusProperties{URL: s.URL, Query: "up", Condition: "< 3", FailAfter: span(time.Minute)})
-	call.Memory = Prometheus{}.Pass(t.Context(), call).Memory
+	call.Recorded.Memory = Prometheus{}.Pass(t.Context(), call).Memory
 	call.Now, call.Attempt = call.Now.Add(time.Hour), call.Attempt+1
 	if out := (Prometheus{}).Pass(t.Context(), call); out.State != executors.NotYet || out.Memory == nil {
 		t.Errorf("%+v", out)
 	}
-	call.Memory = []byte(`"somebody else's"`)
+	call.Recorded.Memory = []byte(`"somebody else's"`)
 	if out := (Prometheus{}).Pass(t.Context(), call); out.State != executors.NotYet || out.Memory == nil {
 		t.Errorf("with a memory that is none of ours: %+v", out)
 	}

@@ -145,7 +145,7 @@ func (s silencer) keep(ctx context.Context, call executors.Call) executors.Outco
 		State: executors.Done, Message: "silenced " + s.matches() + " until " + held.EndsAt.Format(time.RFC3339) + ", renewed while the run lives",
 		WakeAt: due(held), Outputs: map[string]any{"silenceID": held.ID},
 	}
-	if was, known := recall[silenceMemory](call.Memory); !known || was != held {
+	if was, known := recall[silenceMemory](call.Recorded.Memory); !known || was != held {
 		out.Memory = remember(held)
 	}
 	return out
@@ -156,7 +156,7 @@ func due(held silenceMemory) time.Time { return held.EndsAt.Add(-silenceLease / 
 // held is the silence as we remember it, or as it is found by its key: then its
 // creation was not recorded.
 func (s silencer) held(ctx context.Context, call executors.Call) (silenceMemory, *executors.Outcome) {
-	if held, known := recall[silenceMemory](call.Memory); known && held.ID != "" {
+	if held, known := recall[silenceMemory](call.Recorded.Memory); known && held.ID != "" {
 		return held, nil
 	}
 	a, ended := s.request(ctx, call, question{method: nethttp.MethodGet, path: "/api/v2/silences", query: url.Values{"filter": s.filter()}})
@@ -210,7 +210,7 @@ func (s silencer) matches() string { return "{" + strings.Join(s.filter(), ", ")
 // signature ends each comment of ours: whom it is for, and the key by which it
 // is found again.
 func signature(call executors.Call) string {
-	return fmt.Sprintf("plan %s/%s, run %s [%s]", call.Namespace, call.Plan, call.Run, call.IdempotencyKey())
+	return fmt.Sprintf("plan %s/%s, run %s [%s]", call.Plan.Namespace, call.Plan.Name, call.Run, call.IdempotencyKey())
 }
 
 // post makes the silence, or prolongs the one we hold. Alertmanager may answer

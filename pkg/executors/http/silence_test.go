@@ -138,7 +138,7 @@ func TestASilenceFromItsBeginningToItsEnd(t *testing.T) {
 		t.Errorf("asked %s\nwant  %s", a.asked[0], lookup)
 	}
 
-	call.Memory, a.asked = out.Memory, nil
+	call.Recorded.Memory, a.asked = out.Memory, nil
 	if out = (Silence{}).Keep(t.Context(), call); out.State != executors.Done || out.Memory != nil || len(a.asked) > 0 || !out.WakeAt.Equal(call.Now.Add(5*time.Minute)) {
 		t.Errorf("kept too early: %+v, asked %v", out, a.asked)
 	}
@@ -149,7 +149,7 @@ func TestASilenceFromItsBeginningToItsEnd(t *testing.T) {
 		t.Fatalf("renewed: %+v (%s)", out, out.Memory)
 	}
 
-	call.Memory = out.Memory
+	call.Recorded.Memory = out.Memory
 	for _, says := range []string{"is over", "over already"} {
 		if out = (Silence{}).Release(t.Context(), call); out.State != executors.Done || len(a.active()) != 0 || !strings.Contains(out.Message, says) {
 			t.Errorf("released: %+v, want %q", out, says)
@@ -182,7 +182,7 @@ func TestASilenceThatNobodyRecorded(t *testing.T) {
 func TestASilenceThatAlertmanagerForgot(t *testing.T) {
 	a := newAlertmanager(t)
 	call := a.step()
-	call.Memory = Silence{}.Pass(t.Context(), call).Memory
+	call.Recorded.Memory = Silence{}.Pass(t.Context(), call).Memory
 	clear(a.silences)
 	call.Now = call.Now.Add(6 * time.Minute)
 	a.now = call.Now
@@ -257,7 +257,7 @@ func TestAListOfSilencesWithoutEndIsNotRead(t *testing.T) {
 func TestASilenceThatCannotBeReleased(t *testing.T) {
 	a := newAlertmanager(t)
 	call := a.step()
-	call.Memory = Silence{}.Pass(t.Context(), call).Memory
+	call.Recorded.Memory = Silence{}.Pass(t.Context(), call).Memory
 	a.answer = func(w nethttp.ResponseWriter, r *nethttp.Request) bool {
 		w.WriteHeader(nethttp.StatusInternalServerError)
 		return true

@@ -135,7 +135,7 @@ func readSecret(ctx context.Context, call executors.Call, header string, ref doc
 	}
 	value, ok := o.Data[ref.Key]
 	if !ok {
-		return "", api.Refuse(executors.ReasonNotFound, "headers.%s: secret %s/%s has no key %q; it has %s", header, call.Namespace, ref.Name, ref.Key, keysOf(o))
+		return "", api.Refuse(executors.ReasonNotFound, "headers.%s: secret %s/%s has no key %q; it has %s", header, call.Plan.Namespace, ref.Name, ref.Key, keysOf(o))
 	}
 	return strings.TrimRight(string(value), "\r\n"), nil
 }

@@ -28,7 +28,7 @@ const token = `s3cr+t/"é&token`
 func callTo(p *plan.WebhookProperties) executors.Call {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "hook"}, Data: map[string][]byte{"token": []byte("Bearer " + token + "\n"), "broken": []byte("a\nb")}}
 	return executors.Call{
-		Run: "maint-run-orders-abc", Namespace: "shop", Account: "maint-runner", Path: "finally/tell", Attempt: 2,
+		Run: "maint-run-orders-abc", Plan: executors.PlanRef{Namespace: "shop", Account: "maint-runner"}, Path: "finally/tell", Attempt: 2,
 		Now: time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC), Properties: p,
 		Clients: executors.Clients{HTTP: NewClient(Rules{Allow: []string{"127.0.0.1/32"}}), Kube: fake.NewSimpleClientset(secret)},
 	}

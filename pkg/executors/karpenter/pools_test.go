@@ -30,7 +30,7 @@ func newPools(t *testing.T, names ...string) *pools {
 		agenttest.Kind{Group: "karpenter.sh", Version: "v1", Kind: "NodePool", Resource: "nodepools"},
 		agenttest.Kind{Group: "karpenter.sh", Version: "v1", Kind: "NodeClaim", Resource: "nodeclaims"},
 	)
-	p.call = executors.SleepCall{Plan: "nights", Manager: "maint-plan-x", Operation: hibernate.Shutdown, Params: &hibernate.KarpenterParameters{NodePools: names}, Clients: p.Clients()}
+	p.call = executors.SleepCall{Plan: executors.PlanRef{Name: "nights", Manager: "maint-plan-x"}, Operation: hibernate.Shutdown, Params: &hibernate.KarpenterParameters{NodePools: names}, Clients: p.Clients()}
 	return p
 }
 

@@ -207,7 +207,7 @@ func limit(ctx context.Context, call executors.SleepCall, d hibernate.Due, limit
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.ID, err)
 	}
-	_, err = call.Clients.Dynamic.Resource(nodePools()).Patch(ctx, strings.TrimPrefix(d.ID, of), types.MergePatchType, text, metav1.PatchOptions{FieldManager: call.Manager, DryRun: dryRun(call)})
+	_, err = call.Clients.Dynamic.Resource(nodePools()).Patch(ctx, strings.TrimPrefix(d.ID, of), types.MergePatchType, text, metav1.PatchOptions{FieldManager: call.Plan.Manager, DryRun: dryRun(call)})
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // of those the next look tells
 		return fmt.Errorf("%s: %w", d.ID, err)
 	}

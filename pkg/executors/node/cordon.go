@@ -25,9 +25,9 @@ import (
 // carries its uid: a plan of the same name there is another one, and must not free its nodes.
 func claimant(call executors.Call) string {
 	if call.Clients.Cluster != "" {
-		return nodes.PlanElsewhere(call.Namespace, call.Plan, call.PlanUID)
+		return nodes.PlanElsewhere(call.Plan.Namespace, call.Plan.Name, call.Plan.UID)
 	}
-	return nodes.PlanClaimant(call.Namespace, call.Plan)
+	return nodes.PlanClaimant(call.Plan.Namespace, call.Plan.Name)
 }
 
 // cordoned is a node and the record of our cordon on it.
@@ -74,7 +74,7 @@ func write(ctx context.Context, call executors.Call, n cordoned, unschedulable b
 	if err != nil {
 		return fmt.Errorf("patch of Node/%s: %w", n.Name, err)
 	}
-	options := metav1.PatchOptions{FieldManager: call.Manager}
+	options := metav1.PatchOptions{FieldManager: call.Plan.Manager}
 	if call.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
@@ -158,7 +158,7 @@ func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([
 		return nil, api.Failed(action("list", ""), err)
 	case unreadable != nil:
 		return nil, unreadable
-	case len(out) == 0 && len(call.Closed) == 0:
+	case len(out) == 0 && len(call.Nodes.Closed) == 0:
 		return nil, api.Refuse(executors.ReasonNotFound, "the selector %q picks no node", selector)
 	}
 	return out, nil
@@ -172,7 +172,7 @@ func nodesToOpen(ctx context.Context, call executors.Call, p plan.NodeProperties
 	if err != nil || p.Node != "" {
 		return out, err
 	}
-	for _, closed := range call.Closed {
+	for _, closed := range call.Nodes.Closed {
 		if slices.ContainsFunc(out, func(n cordoned) bool { return n.Name == closed.Name }) {
 			continue
 		}

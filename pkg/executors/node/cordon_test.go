@@ -103,7 +103,7 @@ func (c *cluster) edit(name string, change func(*corev1.Node)) {
 
 func (c *cluster) step(properties any) executors.Call {
 	return executors.Call{
-		Run: "maint-run-roll-a", Plan: "roll", Namespace: "ops", Account: "maint-runner", Path: "take", Attempt: 1, Manager: "maint-plan-x",
+		Run: "maint-run-roll-a", Plan: executors.PlanRef{Name: "roll", Namespace: "ops", Account: "maint-runner", Manager: "maint-plan-x"}, Path: "take", Attempt: 1,
 		Properties: properties, Now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Clients: executors.Clients{Kube: c.kube},
 	}
 }
@@ -294,7 +294,7 @@ func TestUncordonBySelectorOpensWhatTheRunClosedByIt(t *testing.T) {
 	k := newCluster(t, nodeNamed("a", ours), nodeNamed("b", ours, other), nodeNamed("again", ours, other), nodeNamed("shared", theirs, other), nodeNamed("never", ours, other))
 	call := k.step(&plan.CordonProperties{NodeProperties: plan.NodeProperties{Selector: &selector.LabelSelector{MatchLabels: map[string]string{"pool": "gpu"}}}})
 	for name, uid := range map[string]string{"a": "uid-a", "b": "uid-b", "again": "uid-of-before", "shared": "uid-shared", "gone": "uid-gone"} {
-		call.Closed = append(call.Closed, run.DrainTarget{Name: name, UID: uid})
+		call.Nodes.Closed = append(call.Nodes.Closed, run.DrainTarget{Name: name, UID: uid})
 	}
 	out := Uncordoner{}.Pass(t.Context(), call)
 	if out.State != executors.Done || out.Message != "Node/a is schedulable again; Node/b is schedulable again" {
@@ -309,7 +309,7 @@ func TestUncordonBySelectorOpensWhatTheRunClosedByIt(t *testing.T) {
 	if again := (Uncordoner{}).Pass(t.Context(), call); again.State != executors.Done || again.Message != "no node is left that it could open" || k.writes != 2 {
 		t.Errorf("a second time: %+v, %d writes", again, k.writes)
 	}
-	call.Closed = nil
+	call.Nodes.Closed = nil
 	if none := (Uncordoner{}).Pass(t.Context(), call); none.Reason != executors.ReasonNotFound {
 		t.Errorf("a selector that picks nothing, of a run that closed nothing: %+v", none)
 	}

@@ -100,7 +100,7 @@ func memory(call executors.Call, m run.DrainMemory) json.RawMessage {
 
 // remembered is what memory wrote, if the call has it.
 func remembered(call executors.Call) (m run.DrainMemory, read bool) {
-	if json.Unmarshal(call.Memory, &m) != nil {
+	if json.Unmarshal(call.Recorded.Memory, &m) != nil {
 		return run.DrainMemory{}, false
 	}
 	if call.Clients.Cluster != "" {
@@ -114,7 +114,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 	by := claimant(call)
 	n, err := readNode(ctx, call.Clients, t.Name)
 	if apierrors.IsNotFound(err) || err == nil && string(n.UID) != t.UID {
-		call.Drainer.Stop(t.Name, by)
+		call.Nodes.Drainer.Stop(t.Name, by)
 		failed := executors.Refuse(executors.ReasonGone, "Node/%s was deleted while it was drained", t.Name)
 		return executors.DrainStatus{}, &failed, nil
 	}
@@ -124,7 +124,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 	ours := n.claimed(by)
 	far := call.Clients.Cluster != "" // the agent there drops a record that names plans alone once the node is open
 	if !n.Spec.Unschedulable && (ours && (t.Cordoned || !n.record.At.Before(m.Since.Truncate(time.Second))) || far && t.Cordoned) {
-		call.Drainer.Stop(t.Name, by)
+		call.Nodes.Drainer.Stop(t.Name, by)
 		if err := undone(ctx, call, n); err != nil {
 			return executors.DrainStatus{}, nil, err
 		}
@@ -149,17 +149,17 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 	if t.Since.IsZero() { // what it waited for its turn is not of its time
 		t.Since = call.Now.UTC()
 	}
-	st := call.Drainer.Ensure(ctx, executors.DrainOrder{
+	st := call.Nodes.Drainer.Ensure(ctx, executors.DrainOrder{
 		Node: t.Name, NodeUID: t.UID, By: by, Options: p.Options, Since: t.Since,
-		Clients: call.Clients, Manager: call.Manager, DryRun: call.DryRun,
+		Clients: call.Clients, Manager: call.Plan.Manager, DryRun: call.DryRun,
 	})
 	return yield(call, p, t, st), nil, nil
 }
 
 // turn says whether a node may be taken now, or why not.
 func turn(call executors.Call, m *run.DrainMemory, node string) (granted bool, why string) {
-	if call.Turn != nil {
-		return call.Turn(node)
+	if call.Nodes.Turn != nil {
+		return call.Nodes.Turn(node)
 	}
 	for _, before := range m.Nodes {
 		switch {
@@ -177,10 +177,10 @@ func turn(call executors.Call, m *run.DrainMemory, node string) (granted bool, w
 // once that is written down.
 func yield(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, st executors.DrainStatus) executors.DrainStatus {
 	lasting := drain.Permanent(st.Blocks, p.Options)
-	if call.Yield == nil || !call.Yield(t.Name, len(lasting) > 0) {
+	if call.Nodes.Yield == nil || !call.Nodes.Yield(t.Name, len(lasting) > 0) {
 		return st
 	}
-	call.Drainer.Stop(t.Name, claimant(call))
+	call.Nodes.Drainer.Stop(t.Name, claimant(call))
 	block := blockOf(lasting)
 	t.Yielded, t.Why = true, document.Cut(block.Text, 500)
 	return yielded(block)
@@ -188,15 +188,15 @@ func yield(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, st 
 
 // resume says whether a drain that yielded its slot goes on, or how it stands.
 func resume(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget) (executors.DrainStatus, bool) {
-	call.Drainer.Stop(t.Name, claimant(call))
+	call.Nodes.Drainer.Stop(t.Name, claimant(call))
 	if at, ends := drain.Deadline(p.Options, t.Since); t.Cordoned && ends && p.OnTimeout == drain.TimeoutAbort && !call.Now.Before(at) {
 		return executors.DrainStatus{Aborted: true, Reason: executors.DrainTimedOut, Message: "the drain was blocked for good, and its time is over"}, false
 	}
-	if call.Resume == nil {
+	if call.Nodes.Resume == nil {
 		t.Yielded, t.Why = false, ""
 		return executors.DrainStatus{}, true
 	}
-	granted, why := call.Resume(t.Name)
+	granted, why := call.Nodes.Resume(t.Name)
 	if granted {
 		t.Yielded, t.Why = false, ""
 		return executors.DrainStatus{}, true
@@ -240,8 +240,8 @@ func blockOf(lasting []drain.Block) nodes.Block {
 func notBegun(call executors.Call, t *run.DrainTarget, why string) executors.DrainStatus {
 	text := inTheWay(call, t.Name)
 	t.Why = document.Cut(text, 500)
-	if t.Name == call.Node && call.Yield != nil {
-		t.Yielded = call.Yield(t.Name, text != "")
+	if t.Name == call.Nodes.Current && call.Nodes.Yield != nil {
+		t.Yielded = call.Nodes.Yield(t.Name, text != "")
 	}
 	if text != "" {
 		return notCordoned(text)
@@ -251,10 +251,10 @@ func notBegun(call executors.Call, t *run.DrainTarget, why string) executors.Dra
 
 // inTheWay is what a look at the pods of a node found that never leaves.
 func inTheWay(call executors.Call, node string) string {
-	if call.Blocked == nil {
+	if call.Nodes.Blocked == nil {
 		return ""
 	}
-	return call.Blocked(node)
+	return call.Nodes.Blocked(node)
 }
 
 // notCordoned is how a drain stands that is blocked before its cordon.
@@ -379,6 +379,6 @@ func (e Drains) Stop(_ context.Context, call executors.Call) error {
 
 func (e Drains) stop(call executors.Call, m run.DrainMemory) {
 	for _, t := range m.Nodes {
-		call.Drainer.Stop(t.Name, claimant(call))
+		call.Nodes.Drainer.Stop(t.Name, claimant(call))
 	}
 }

@@ -61,9 +61,9 @@ type draining struct {
 func newDraining(t *testing.T, p *plan.DrainProperties, list ...*corev1.Node) *draining {
 	s := &draining{cluster: newCluster(t, list...), drains: &drains{says: map[string]executors.DrainStatus{}}}
 	s.call = s.step(p)
-	s.call.Drainer = s.drains
-	s.call.Turn = func(string) (bool, string) { return true, "" }
-	s.call.Resume = func(string) (bool, string) { return true, "" }
+	s.call.Nodes.Drainer = s.drains
+	s.call.Nodes.Turn = func(string) (bool, string) { return true, "" }
+	s.call.Nodes.Resume = func(string) (bool, string) { return true, "" }
 	return s
 }
 
@@ -72,7 +72,7 @@ func (s *draining) pass() executors.Outcome {
 	s.Helper()
 	out := Drains{}.Pass(s.Context(), s.call)
 	if out.Memory != nil {
-		s.call.Memory = out.Memory
+		s.call.Recorded.Memory = out.Memory
 	}
 	return out
 }
@@ -88,7 +88,7 @@ func (s *draining) begin() {
 func (s *draining) remembers() run.DrainMemory {
 	s.Helper()
 	var m run.DrainMemory
-	if err := json.Unmarshal(s.call.Memory, &m); err != nil {
+	if err := json.Unmarshal(s.call.Recorded.Memory, &m); err != nil {
 		s.Fatal(err)
 	}
 	return m
@@ -391,7 +391,7 @@ func TestTheNextAttemptOfADrain(t *testing.T) {
 			c.before.Name = "a"
 			s := newDraining(t, ofNode("a", drain.Options{}), nodeNamed("a", c.node))
 			s.call.Attempt = 2
-			s.call.Memory = memory(executors.Call{}, run.DrainMemory{Attempt: 1, Nodes: []run.DrainTarget{c.before}})
+			s.call.Recorded.Memory = memory(executors.Call{}, run.DrainMemory{Attempt: 1, Nodes: []run.DrainTarget{c.before}})
 			s.begin()
 			if m := s.remembers(); m.Attempt != 2 || m.Nodes[0].Cordoned != (c.before.Cordoned && c.before.UID == "uid-a") {
 				t.Errorf("remembered %+v", m)
@@ -426,14 +426,14 @@ func TestADrainStepWaitsForItsTurn(t *testing.T) {
 			s := newDraining(t, ofNode("a", drain.Options{}), nodeNamed("a"))
 			s.begin()
 			var yields []string
-			s.call.Turn = func(node string) (bool, string) { return false, "behind node b" }
-			s.call.Blocked = func(string) string { return c.blocked }
-			s.call.Yield = func(node string, blocked bool) bool {
+			s.call.Nodes.Turn = func(node string) (bool, string) { return false, "behind node b" }
+			s.call.Nodes.Blocked = func(string) string { return c.blocked }
+			s.call.Nodes.Yield = func(node string, blocked bool) bool {
 				yields = append(yields, fmt.Sprintf("%s blocked %t", node, blocked))
 				return blocked
 			}
 			if c.rollout {
-				s.call.Node = "a"
+				s.call.Nodes.Current = "a"
 			}
 			if got := outcome(s.pass()); got != c.want {
 				t.Errorf("%s\nwant %s", got, c.want)
@@ -454,7 +454,7 @@ func TestATurnIsAskedForOnce(t *testing.T) {
 	s := newDraining(t, ofNode("a", drain.Options{}), nodeNamed("a"))
 	s.begin()
 	s.pass()
-	s.call.Turn = func(string) (bool, string) {
+	s.call.Nodes.Turn = func(string) (bool, string) {
 		t.Error("asked again")
 		return false, ""
 	}
@@ -475,7 +475,7 @@ func TestADrainThatYieldsItsSlot(t *testing.T) {
 	s.drains.says["a"] = blocked
 	s.begin()
 	var lasting []bool
-	s.call.Yield = func(_ string, is bool) bool { lasting = append(lasting, is); return is && len(lasting) > 1 }
+	s.call.Nodes.Yield = func(_ string, is bool) bool { lasting = append(lasting, is); return is && len(lasting) > 1 }
 	said := func(want string) run.DrainTarget {
 		t.Helper()
 		if got := outcome(s.pass()); got != want {
@@ -497,19 +497,19 @@ func TestADrainThatYieldsItsSlot(t *testing.T) {
 		t.Errorf("blocked for good: %v", lasting)
 	}
 	ordered := len(s.drains.ordered)
-	s.call.Resume = func(string) (bool, string) { return false, "" }
+	s.call.Nodes.Resume = func(string) (bool, string) { return false, "" }
 	if m := said(text); !m.Yielded { // an agent that has not looked yet says what the one before saw
 		t.Errorf("%+v", m)
 	}
-	s.call.Blocked = func(string) string { return "" }
-	s.call.Resume = func(string) (bool, string) { return false, "behind node b" }
+	s.call.Nodes.Blocked = func(string) string { return "" }
+	s.call.Nodes.Resume = func(string) (bool, string) { return false, "behind node b" }
 	said("not yet Draining: Node/a: yielded its slot while it was blocked; goes on first behind node b")
-	s.call.Blocked = func(string) string { return "shop/other cannot leave" }
+	s.call.Nodes.Blocked = func(string) string { return "shop/other cannot leave" }
 	said("not yet Draining: Node/a: Blocked for good: shop/other cannot leave; others have its turn meanwhile: the node stays cordoned, and goes on first once nothing is in the way")
 	if len(s.drains.ordered) != ordered {
 		t.Errorf("meanwhile it ordered %v", s.drains.ordered[ordered:])
 	}
-	s.call.Resume = func(string) (bool, string) { return true, "" }
+	s.call.Nodes.Resume = func(string) (bool, string) { return true, "" }
 	delete(s.drains.says, "a")
 	if m := said("not yet Draining: Node/a: 0 of 2 pods have left"); m.Yielded || m.Why != "" || m.Blocked {
 		t.Errorf("goes on: %+v", m)
@@ -531,9 +531,9 @@ func TestTheTimeOfADrainThatYieldedIsOver(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newDraining(t, ofNode("a", drain.Options{OnTimeout: c.onTimeout}), nodeNamed("a", recorded(true, nodes.Cordon{By: []string{mine}})))
-			s.call.Memory = memory(executors.Call{}, run.DrainMemory{Attempt: 1, Nodes: []run.DrainTarget{{Name: "a", UID: "uid-a", Cordoned: true, Yielded: true, Since: s.call.Now}}})
+			s.call.Recorded.Memory = memory(executors.Call{}, run.DrainMemory{Attempt: 1, Nodes: []run.DrainTarget{{Name: "a", UID: "uid-a", Cordoned: true, Yielded: true, Since: s.call.Now}}})
 			s.call.Now = s.call.Now.Add(c.after)
-			s.call.Resume = func(string) (bool, string) { return false, "behind b" }
+			s.call.Nodes.Resume = func(string) (bool, string) { return false, "behind b" }
 			if got := outcome(s.pass()); got != c.want {
 				t.Errorf("%s\nwant %s", got, c.want)
 			}
@@ -588,7 +588,7 @@ func TestAStepThatIsStoppedStopsItsDrains(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newDraining(t, ofPool(drain.Options{}), nodeNamed("a"))
-			s.call.Memory = c.memory
+			s.call.Recorded.Memory = c.memory
 			if err := (Drains{}).Stop(t.Context(), s.call); err != nil || !slices.Equal(s.drains.stopped, c.want) {
 				t.Errorf("stopped %v, %v", s.drains.stopped, err)
 			}

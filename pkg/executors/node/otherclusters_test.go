@@ -27,7 +27,7 @@ const mineThere = "plan:ops/roll@7b"
 
 // there has a call work on another cluster.
 func there(call executors.Call) executors.Call {
-	call.PlanUID, call.Clients.Cluster, call.Turn, call.Resume = "7b", "stg", nil, nil
+	call.Plan.UID, call.Clients.Cluster, call.Nodes.Turn, call.Nodes.Resume = "7b", "stg", nil, nil
 	return call
 }
 

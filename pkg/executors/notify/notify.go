@@ -64,10 +64,10 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 		return sinkless(ctx, call, err)
 	}
 	name := left[0]
-	if wait := n.quota.take(call.Namespace, name, call.Now); wait > 0 {
+	if wait := n.quota.take(call.Plan.Namespace, name, call.Now); wait > 0 {
 		return executors.Outcome{
 			State: executors.NotYet, Reason: "Quota", WakeAt: call.Now.Add(wait),
-			Message: fmt.Sprintf("sink %s: namespace %s has sent %d messages; the next may go in %s", name, call.Namespace, quotaAtOnce, wait.Round(time.Second)),
+			Message: fmt.Sprintf("sink %s: namespace %s has sent %d messages; the next may go in %s", name, call.Plan.Namespace, quotaAtOnce, wait.Round(time.Second)),
 		}
 	}
 	switch err := n.sender.send(ctx, call.Clients.Fence, urls[name], titleOf(call, p), document.Cut(p.Message, MaxText)); {
@@ -92,7 +92,7 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 // again; what was told is told for good.
 func recall(call executors.Call) memory {
 	var m memory
-	if json.Unmarshal(call.Memory, &m) != nil {
+	if json.Unmarshal(call.Recorded.Memory, &m) != nil {
 		m = memory{}
 	}
 	if m.Attempt != call.Attempt || m.Failed == nil {
@@ -167,7 +167,7 @@ func sinkless(ctx context.Context, call executors.Call, err error) executors.Out
 func titleOf(call executors.Call, p *plan.NotificationProperties) string {
 	title := p.Title
 	if title == "" {
-		title = "plan " + call.Namespace + "/" + call.Plan
+		title = "plan " + call.Plan.Namespace + "/" + call.Plan.Name
 	}
 	return document.Cut(strings.Join(strings.Fields(title), " "), maxTitle)
 }

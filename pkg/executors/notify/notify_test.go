@@ -58,7 +58,7 @@ func (d *desk) sink(path string) string { return "generic+" + d.URL + path }
 
 func callFor(p *plan.NotificationProperties, urls map[string]string) executors.Call {
 	return executors.Call{
-		Run: "maint-run-orders-abc", Plan: "orders", Namespace: "shop", Path: "tell", Attempt: 1, Properties: p,
+		Run: "maint-run-orders-abc", Plan: executors.PlanRef{Name: "orders", Namespace: "shop"}, Path: "tell", Attempt: 1, Properties: p,
 		Now: time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC),
 		Clients: executors.Clients{Sink: func(_ context.Context, name string) (string, error) {
 			if u, ok := urls[name]; ok {
@@ -75,7 +75,7 @@ func run(t *testing.T, n Notifier, call *executors.Call) executors.Outcome {
 	for range 20 {
 		out := n.Pass(t.Context(), *call)
 		if out.Memory != nil {
-			call.Memory = out.Memory
+			call.Recorded.Memory = out.Memory
 		}
 		if out.State != executors.Record {
 			return out

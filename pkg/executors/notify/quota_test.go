@@ -14,7 +14,7 @@ func TestANamespaceSendsASinkSoManyMessages(t *testing.T) {
 	n := New()
 	send := func(namespace, sink string, at time.Duration) executors.Outcome {
 		call := callFor(&plan.NotificationProperties{Message: "again", Sinks: []string{sink}}, map[string]string{"ops": d.sink("/ops"), "chat": d.sink("/chat")})
-		call.Namespace, call.Now = namespace, call.Now.Add(at)
+		call.Plan.Namespace, call.Now = namespace, call.Now.Add(at)
 		return run(t, n, &call)
 	}
 	for i := range quotaAtOnce {

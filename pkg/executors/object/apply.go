@@ -177,7 +177,7 @@ func (a application) rehearse(ctx context.Context, want *unstructured.Unstructur
 // perform applies, then removes, each only where it changes something.
 func (a application) perform(ctx context.Context, call executors.Call, want *unstructured.Unstructured) (executors.Outcome, error) {
 	now, err := a.live, error(nil)
-	if a.live == nil && len(call.Before) == 0 {
+	if a.live == nil && len(call.Recorded.Before) == 0 {
 		return executors.Outcome{State: executors.Record, Before: raw(absence{Absent: true}, true), Message: a.object.String() + " is not there yet"}, nil
 	}
 	if a.live == nil || moves(a.live, want) {
@@ -193,7 +193,7 @@ func (a application) perform(ctx context.Context, call executors.Call, want *uns
 
 func foundAbsent(call executors.Call) bool {
 	var found absence
-	return len(call.Before) > 0 && json.Unmarshal(call.Before, &found) == nil && found.Absent
+	return len(call.Recorded.Before) > 0 && json.Unmarshal(call.Recorded.Before, &found) == nil && found.Absent
 }
 
 // moves says that an apply would change the object, or who owns its fields.

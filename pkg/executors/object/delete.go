@@ -90,11 +90,11 @@ func deleteNow(ctx context.Context, call executors.Call, p *plan.DeletePropertie
 }
 
 func doomedBefore(call executors.Call) (*doomed, error) {
-	if len(call.Before) == 0 {
+	if len(call.Recorded.Before) == 0 {
 		return nil, nil //nolint:nilnil // absence is an answer
 	}
 	var d doomed
-	if err := json.Unmarshal(call.Before, &d); err != nil {
+	if err := json.Unmarshal(call.Recorded.Before, &d); err != nil {
 		return nil, api.Refuse(executors.ReasonInvalid, "step %s: what it recorded is not readable: %s", call.Path, err)
 	}
 	return &d, nil

@@ -131,7 +131,7 @@ func (l looked) field(ctx context.Context, call executors.Call, live *unstructur
 		live = whole
 	}
 	manager, at := writer(live.GetManagedFields(), path)
-	if manager == call.Manager && manager != "" {
+	if manager == call.Plan.Manager && manager != "" {
 		return l.found(nil)
 	}
 	d := &run.Drift{Object: l.object.String(), Field: path.String(), Want: shown(want, l.hide), Value: shown(is, l.hide), Manager: manager}

@@ -37,7 +37,7 @@ func (Lister) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	if call.Listed {
+	if call.Recorded.Listed {
 		return from.holds(ctx, call, p)
 	}
 	var list []metav1.ObjectMeta
@@ -88,7 +88,7 @@ func (s selection) take(call executors.Call, p *plan.ForEachProperties, list []m
 	size := 0
 	for i, o := range list {
 		out.Items[i] = run.Item{Name: o.GetName(), UID: string(o.GetUID())}
-		if o.GetNamespace() != call.Namespace {
+		if o.GetNamespace() != call.Plan.Namespace {
 			out.Items[i].Namespace = o.GetNamespace()
 		}
 		size += len(out.Items[i].Segment())
@@ -128,7 +128,7 @@ func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEa
 		return executors.Refuse("BadCondition", "until: %s", err)
 	}
 	done := map[types.UID]bool{}
-	for _, item := range call.Items {
+	for _, item := range call.Recorded.Items {
 		done[types.UID(item.UID)] = true
 	}
 	picked := map[types.UID]answer{} // before the objects themselves go
@@ -141,10 +141,10 @@ func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEa
 		return api.Outcome(ctx, call, err)
 	}
 	if call.DryRun {
-		return api.Done("dry run: would wait until %s holds for %d objects", p.Until, len(call.Items))
+		return api.Done("dry run: would wait until %s holds for %d objects", p.Until, len(call.Recorded.Items))
 	}
 	var found look
-	for _, item := range call.Items {
+	for _, item := range call.Recorded.Items {
 		a, is := picked[types.UID(item.UID)]
 		if !is { // its steps took it out of the selection: it is read by name
 			live, err := s.live(ctx, call, item)
@@ -159,9 +159,9 @@ func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEa
 		found.at(item.Segment(), a)
 	}
 	if len(found.not) == 0 {
-		return api.Done("%s holds for %d objects", p.Until, len(call.Items))
+		return api.Done("%s holds for %d objects", p.Until, len(call.Recorded.Items))
 	}
-	return s.wait(ctx, call, found.message(p.Until, len(call.Items)))
+	return s.wait(ctx, call, found.message(p.Until, len(call.Recorded.Items)))
 }
 
 // answer is what until says of an object.
@@ -247,7 +247,7 @@ func (s selection) wait(ctx context.Context, call executors.Call, why string) ex
 		return api.Outcome(ctx, call, err)
 	}
 	w := s.Watch(s.selector)
-	w.Every = min(time.Duration(len(call.Items))*lookCosts, longestPause)
+	w.Every = min(time.Duration(len(call.Recorded.Items))*lookCosts, longestPause)
 	out := api.Waiting(w, "%s", why)
 	out.WakeAt = call.Now.Add(lookAgain)
 	return out

@@ -101,7 +101,7 @@ func (h Holder) renew(ctx context.Context, call executors.Call, now held) (held,
 	until := call.Now.Add(holdLease).UTC().Truncate(time.Second)
 	live, err := now.patch(ctx, map[string]any{
 		annotations.HoldState: h.word(), annotations.HoldUntil: until.Format(time.RFC3339),
-		annotations.Reason(annotations.HoldState): reasonOf(call), annotations.Actor(annotations.HoldState): "system:serviceaccount:" + call.Namespace + ":" + call.Account,
+		annotations.Reason(annotations.HoldState): reasonOf(call), annotations.Actor(annotations.HoldState): "system:serviceaccount:" + call.Plan.Namespace + ":" + call.Plan.Account,
 	})
 	if err != nil {
 		return now, err

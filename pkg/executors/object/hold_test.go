@@ -27,7 +27,7 @@ func newHold(t *testing.T, notes map[string]string) (*world, executors.Call) {
 	}
 	w := newWorld(t, string(text))
 	call := w.step(&plan.HoldProperties{Plan: "nights"})
-	call.Account = "maint-runner"
+	call.Plan.Account = "maint-runner"
 	return w, call
 }
 

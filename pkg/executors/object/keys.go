@@ -89,8 +89,8 @@ func (k Keys) wanted(call executors.Call) (keysWanted, error) {
 	switch {
 	case object != nil:
 		w.object = *object
-	case call.Target != nil:
-		w.object = plan.ResourceRef{APIVersion: call.Target.APIVersion, Kind: call.Target.Kind, Name: call.Target.Name}
+	case call.Target.Object != nil:
+		w.object = plan.ResourceRef{APIVersion: call.Target.Object.APIVersion, Kind: call.Target.Object.Kind, Name: call.Target.Object.Name}
 	default:
 		return w, api.Refuse(executors.ReasonInvalid, "object is missing, and the plan has no target to default to")
 	}
@@ -99,9 +99,9 @@ func (k Keys) wanted(call executors.Call) (keysWanted, error) {
 
 // uid is the object that the run holds, where the step works on the target.
 func (w keysWanted) uid(call executors.Call) string {
-	t := call.Target
+	t := call.Target.Object
 	if t != nil && w.object == (plan.ResourceRef{APIVersion: t.APIVersion, Kind: t.Kind, Name: t.Name}) {
-		return call.TargetUID
+		return call.Target.UID
 	}
 	return ""
 }

@@ -32,11 +32,11 @@ type holder struct {
 // this pass may still have seen what they had set. A uid is an object's own on its API
 // server alone: another one may be anybody's, and say any.
 func holders(call executors.Call, uid string) []holder {
-	if call.Holders == nil {
+	if call.Objects.Holders == nil {
 		return nil
 	}
 	var out []holder
-	for _, h := range call.Holders(executors.Mark(uid, call.Clients.Server)) {
+	for _, h := range call.Objects.Holders(executors.Mark(uid, call.Clients.Server)) {
 		var r record
 		if json.Unmarshal(h.Before, &r) == nil && r.UID == uid && r.Server == call.Clients.Server {
 			out = append(out, holder{h, r.Changes})

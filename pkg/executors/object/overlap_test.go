@@ -28,9 +28,9 @@ func (f *field) live() *unstructured.Unstructured {
 
 func (f *field) call(run string) executors.Call {
 	f.now = f.now.Add(time.Second)
-	return executors.Call{Run: run, Path: "scale", Now: f.now, Holders: func(string) []executors.Holder {
+	return executors.Call{Run: run, Path: "scale", Now: f.now, Objects: executors.Objects{Holders: func(string) []executors.Holder {
 		return slices.DeleteFunc(slices.Clone(f.records), func(h executors.Holder) bool { return h.Run == run })
-	}}
+	}}}
 }
 
 // begin is a step of a run: it records, then it sets.

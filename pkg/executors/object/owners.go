@@ -81,7 +81,7 @@ const lookTimeout = time.Minute
 // the owner as it was.
 func (o *owner) unanswered(call executors.Call, suspended executors.Outcome) executors.Outcome {
 	var until time.Time
-	known := json.Unmarshal(call.Memory, &until) == nil
+	known := json.Unmarshal(call.Recorded.Memory, &until) == nil
 	if !known {
 		until = call.Now.Add(lookTimeout)
 	}
@@ -171,8 +171,8 @@ func ownedObject(ctx context.Context, call executors.Call) (api.Object, *unstruc
 	switch {
 	case p.Object != nil:
 		ref = *p.Object
-	case call.Target != nil:
-		ref, uid = plan.ResourceRef{APIVersion: call.Target.APIVersion, Kind: call.Target.Kind, Name: call.Target.Name}, call.TargetUID
+	case call.Target.Object != nil:
+		ref, uid = plan.ResourceRef{APIVersion: call.Target.Object.APIVersion, Kind: call.Target.Object.Kind, Name: call.Target.Object.Name}, call.Target.UID
 	default:
 		return api.Object{}, nil, api.Refuse(executors.ReasonInvalid, "object is missing, and the plan has no target to default to")
 	}

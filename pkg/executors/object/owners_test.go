@@ -72,7 +72,7 @@ func TestAnApplicationIsHeldWhenArgoCDHasLooked(t *testing.T) {
 func TestAnArgoCDThatNeverLooksIsWaitedForAMinute(t *testing.T) {
 	w, call := newOwned(t, automated)
 	out := w.end(OwnerHolder{}, &call)
-	call.Memory = out.Memory
+	call.Recorded.Memory = out.Memory
 	call.Now = call.Now.Add(time.Minute - time.Second)
 	if out = w.end(OwnerHolder{}, &call); out.State != executors.NotYet || out.Memory != nil {
 		t.Errorf("%s, and remembers anew %s", said(out), out.Memory)

@@ -45,11 +45,11 @@ func toRecord(call executors.Call, w write) executors.Outcome {
 
 // recorded reads what an earlier pass journaled, if one did.
 func recorded(call executors.Call) (*record, error) {
-	if len(call.Before) == 0 {
+	if len(call.Recorded.Before) == 0 {
 		return nil, nil //nolint:nilnil // absence is an answer
 	}
 	var r record
-	if err := json.Unmarshal(call.Before, &r); err != nil {
+	if err := json.Unmarshal(call.Recorded.Before, &r); err != nil {
 		return nil, api.Refuse(executors.ReasonInvalid, "step %s: what it recorded is not readable: %s", call.Path, err)
 	}
 	return &r, nil

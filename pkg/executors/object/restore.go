@@ -34,9 +34,9 @@ func restore(ctx context.Context, call executors.Call, ref plan.ResourceRef, sub
 		return api.Outcome(ctx, call, err)
 	}
 	live, err := read(ctx, o, subresource)
-	if api.IsMissing(err) && call.Now.Before(call.RecoveredAt.Add(executors.RestoreTimeout)) {
+	if api.IsMissing(err) && call.Now.Before(call.Recorded.RecoveredAt.Add(executors.RestoreTimeout)) {
 		out := api.Waiting(o.Watch(""), "%s is not there yet; the run came out of a backup, and it may still follow", o)
-		out.WakeAt = call.RecoveredAt.Add(executors.RestoreTimeout)
+		out.WakeAt = call.Recorded.RecoveredAt.Add(executors.RestoreTimeout)
 		return out
 	}
 	if api.IsMissing(err) {
@@ -55,7 +55,7 @@ func restore(ctx context.Context, call executors.Call, ref plan.ResourceRef, sub
 // it, or as it was put back since.
 func follows(call executors.Call, live *unstructured.Unstructured, rec *record) bool {
 	s := standingOf(live.Object, rec.Changes)
-	return !call.RecoveredAt.IsZero() && (s.applied || s.untouched)
+	return !call.Recorded.RecoveredAt.IsZero() && (s.applied || s.untouched)
 }
 
 func read(ctx context.Context, o api.Object, subresource string) (*unstructured.Unstructured, error) {

@@ -95,7 +95,7 @@ func oldestFirst(list []metav1.ObjectMeta, call executors.Call, by string) {
 // turnOf is a node's last turn; none where the last one was that of another node
 // under its name.
 func turnOf(call executors.Call, node metav1.ObjectMeta) run.NodeTurn {
-	if turn := call.Turns[node.Name]; turn.Of(string(node.UID)) {
+	if turn := call.Nodes.Earlier[node.Name]; turn.Of(string(node.UID)) {
 		return turn
 	}
 	return run.NodeTurn{}

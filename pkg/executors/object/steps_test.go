@@ -95,7 +95,7 @@ func TestAStepRecordsFirstThenWritesOnce(t *testing.T) {
 	eachStep(t, func(w *world, k stepKind, call *executors.Call) {
 		is(w.T, w.pass(k.executor, call), executors.Record, "")
 		w.wrote(0)
-		if got := k.executor.Found(call.Before); got != k.found {
+		if got := k.executor.Found(call.Recorded.Before); got != k.found {
 			w.Errorf("found %q", got)
 		}
 		out := w.pass(k.executor, call)
@@ -132,8 +132,8 @@ func TestADryRunOfAStepWritesNothing(t *testing.T) {
 		call.DryRun = true
 		out := w.end(k.executor, call)
 		is(w.T, out, executors.Done, "")
-		if text, _ := out.Outputs["difference"].(string); text == "" || len(call.Before) > 0 {
-			w.Errorf("%s: %v, recorded %s", said(out), out.Outputs, call.Before)
+		if text, _ := out.Outputs["difference"].(string); text == "" || len(call.Recorded.Before) > 0 {
+			w.Errorf("%s: %v, recorded %s", said(out), out.Outputs, call.Recorded.Before)
 		}
 		w.wrote(0)
 	})
@@ -221,24 +221,24 @@ func TestRestorePutsBackWhatWasThere(t *testing.T) {
 		{"not into an object of another uid", func(w *world, k stepKind, _ *executors.Call) { w.edit(k.key, `{metadata: {uid: another}}`) }, executors.Done, executors.ReasonGone, func(k stepKind) string { return k.is }, false},
 		{"into one of another uid that came out of a backup with the run", func(w *world, k stepKind, call *executors.Call) {
 			w.edit(k.key, `{metadata: {uid: another}}`)
-			call.RecoveredAt = call.Now
+			call.Recorded.RecoveredAt = call.Now
 		}, executors.Done, "", func(k stepKind) string { return k.was }, true},
 		{"not into one of another uid that is not as the step left it", func(w *world, k stepKind, call *executors.Call) {
 			w.edit(k.key, `{metadata: {uid: another}}`)
 			w.edit(k.key, k.meddle)
-			call.RecoveredAt = call.Now
+			call.Recorded.RecoveredAt = call.Now
 		}, executors.Done, executors.ReasonGone, nil, false},
 		{"not before an object follows that may be in the backup", func(w *world, k stepKind, call *executors.Call) {
 			delete(w.objects, k.key)
-			call.RecoveredAt = call.Now.Add(-executors.RestoreTimeout + time.Second)
+			call.Recorded.RecoveredAt = call.Now.Add(-executors.RestoreTimeout + time.Second)
 		}, executors.NotYet, "Waiting", func(stepKind) string { return "gone" }, false},
 		{"not into an object that did not follow", func(w *world, k stepKind, call *executors.Call) {
 			delete(w.objects, k.key)
-			call.RecoveredAt = call.Now.Add(-executors.RestoreTimeout)
+			call.Recorded.RecoveredAt = call.Now.Add(-executors.RestoreTimeout)
 		}, executors.Done, executors.ReasonGone, func(stepKind) string { return "gone" }, false},
 		{"not into an object that is gone", func(w *world, k stepKind, _ *executors.Call) { delete(w.objects, k.key) }, executors.Done, executors.ReasonGone, func(stepKind) string { return "gone" }, false},
-		{"not without a record", func(_ *world, _ stepKind, call *executors.Call) { call.Before = nil }, executors.Done, "", func(k stepKind) string { return k.is }, false},
-		{"not from a record that cannot be read", func(_ *world, _ stepKind, call *executors.Call) { call.Before = []byte("{") }, executors.Failed, executors.ReasonInvalid, func(k stepKind) string { return k.is }, false},
+		{"not without a record", func(_ *world, _ stepKind, call *executors.Call) { call.Recorded.Before = nil }, executors.Done, "", func(k stepKind) string { return k.is }, false},
+		{"not from a record that cannot be read", func(_ *world, _ stepKind, call *executors.Call) { call.Recorded.Before = []byte("{") }, executors.Failed, executors.ReasonInvalid, func(k stepKind) string { return k.is }, false},
 		{"not without the right", func(w *world, _ stepKind, _ *executors.Call) {
 			w.may, w.refuse["patch"] = false, forbidden("patch", "x")
 		}, executors.Failed, executors.ReasonForbidden, func(k stepKind) string { return k.is }, false},
@@ -296,8 +296,8 @@ func TestAStepThatAsksForNoRestoreRemembersNothing(t *testing.T) {
 	w := newWorld(t, orders)
 	call := w.step(&plan.ScaleProperties{Resource: ref("Deployment"), Replicas: number(0)})
 	is(t, w.pass(Scaler{}, &call), executors.Done, "")
-	if out := (Scaler{}).Restore(t.Context(), call); len(call.Before) > 0 || said(out) != "done: the step asks for no restore" {
-		t.Errorf("%s, %s", call.Before, said(out))
+	if out := (Scaler{}).Restore(t.Context(), call); len(call.Recorded.Before) > 0 || said(out) != "done: the step asks for no restore" {
+		t.Errorf("%s, %s", call.Recorded.Before, said(out))
 	}
 	is(t, w.pass(Scaler{}, &call), executors.Done, "")
 	w.wrote(1)
@@ -356,9 +356,9 @@ func TestWhatAStepCanNeverDo(t *testing.T) {
 func TestLabelsOfTheTargetAreThoseOfTheObjectThatTheRunHolds(t *testing.T) {
 	w := newWorld(t, orders)
 	call := w.step(&plan.LabelProperties{Operation: "add", Labels: map[string]any{"a": "b"}})
-	call.Target, call.TargetUID = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "orders"}, "another"
+	call.Target.Object, call.Target.UID = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "orders"}, "another"
 	is(t, w.end(Labels(), &call), executors.Failed, executors.ReasonReplaced)
-	call.TargetUID = "u"
+	call.Target.UID = "u"
 	is(t, w.end(Labels(), &call), executors.Done, "")
 }
 
@@ -406,7 +406,7 @@ func TestNothingOfASecretIsToldOrWrittenDown(t *testing.T) {
 			call := w.step(c.properties)
 			call.DryRun = rehearsed
 			out := w.end(c.executor, &call)
-			told := fmt.Sprint(said(out), out.Outputs, out.Changed, string(call.Before))
+			told := fmt.Sprint(said(out), out.Outputs, out.Changed, string(call.Recorded.Before))
 			if strings.Contains(told, "b2xk") || !rehearsed && !strings.Contains(told, c.want) {
 				t.Errorf("%s (rehearsed: %t): %s", name, rehearsed, told)
 			}
@@ -422,7 +422,7 @@ func TestWhatAnEarlierVersionWroteDownOfASecretIsNotTold(t *testing.T) {
 	w := newWorld(t, `{apiVersion: v1, kind: Secret, metadata: {name: orders, annotations: {kubectl.kubernetes.io/last-applied-configuration: "bmV3"}}}`)
 	object := ref("Secret")
 	call := w.step(&plan.AnnotateProperties{Operation: "remove", Annotations: []any{"a"}, Object: &object, RestoreAfter: true})
-	call.Before = before
+	call.Recorded.Before = before
 	found, _, err := Annotations().Drift(w.Context(), call)
 	if err != nil || found.Drift == nil || strings.Contains(found.Drift.Said(), "bmV3") {
 		t.Errorf("%+v, %v", found.Drift, err)
@@ -454,7 +454,7 @@ func TestDelete(t *testing.T) {
 		{name: "it may not be deleted", after: func(w *world, _ *executors.Call) {
 			w.may, w.refuse["delete"] = false, forbidden("delete", "deployments")
 		}, want: "refused Forbidden: serviceaccount shop/maint-runner may not delete deployments.apps \"orders\" in namespace shop: grant delete on deployments.apps to it", stays: true},
-		{name: "what was recorded cannot be read", before: func(_ *world, call *executors.Call) { call.Before = []byte("{") }, want: "refused Invalid: step change: what it recorded is not readable: unexpected end of JSON input", stays: true},
+		{name: "what was recorded cannot be read", before: func(_ *world, call *executors.Call) { call.Recorded.Before = []byte("{") }, want: "refused Invalid: step change: what it recorded is not readable: unexpected end of JSON input", stays: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, orders)

@@ -227,7 +227,7 @@ func now() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }
 // step is a call of plan orders with properties.
 func (w *world) step(properties any) executors.Call {
 	return executors.Call{
-		Run: "maint-run-orders-a", Plan: "orders", Namespace: "shop", Account: "maint-runner", Path: "change", Attempt: 1, Manager: "maint-plan-x",
+		Run: "maint-run-orders-a", Plan: executors.PlanRef{Name: "orders", Namespace: "shop", Account: "maint-runner", Manager: "maint-plan-x"}, Path: "change", Attempt: 1,
 		Properties: properties, Now: now(), Clients: w.clients(),
 	}
 }
@@ -235,8 +235,8 @@ func (w *world) step(properties any) executors.Call {
 // pass calls an executor once, and journals what it asks to record.
 func (w *world) pass(e executors.Executor, call *executors.Call) executors.Outcome {
 	out := e.Pass(w.Context(), *call)
-	if out.State == executors.Record && len(call.Before) == 0 {
-		call.Before = out.Before
+	if out.State == executors.Record && len(call.Recorded.Before) == 0 {
+		call.Recorded.Before = out.Before
 	}
 	return out
 }

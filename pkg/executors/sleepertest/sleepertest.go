@@ -63,7 +63,7 @@ func newTarget(w Backend) *target {
 
 func (x *target) call(op hibernate.Operation) executors.SleepCall {
 	c := x.Call()
-	c.Plan, c.Cycle, c.Target, c.Operation, c.Manager = x.record.Plan, x.record.Cycle, x.record.Target, op, "maint-plan-nights"
+	c.Plan.Name, c.Cycle, c.Target, c.Operation, c.Plan.Manager = x.record.Plan, x.record.Cycle, x.record.Target, op, "maint-plan-nights"
 	c.Recorded, c.StartedAt, c.Now = x.record.Resources, *x.record.StartedAt, x.now
 	if c.Snapshots == 0 {
 		c.Snapshots = hibernate.DefaultKeepSnapshots

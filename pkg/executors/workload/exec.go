@@ -92,7 +92,7 @@ func again(call executors.Call) bool { return call.OnRestart == "retry" }
 // attemptBefore is what an earlier pass of this attempt wrote down, if one did.
 func attemptBefore(call executors.Call) *attempt {
 	var a attempt
-	if json.Unmarshal(call.Memory, &a) != nil || a.Attempt != call.Attempt {
+	if json.Unmarshal(call.Recorded.Memory, &a) != nil || a.Attempt != call.Attempt {
 		return nil
 	}
 	return &a
@@ -131,7 +131,7 @@ func (e *Execs) disarm(call executors.Call) {
 }
 
 // armKey knows runs of one name in two namespaces apart.
-func armKey(call executors.Call) string { return call.Namespace + "/" + call.IdempotencyKey() }
+func armKey(call executors.Call) string { return call.Plan.Namespace + "/" + call.IdempotencyKey() }
 
 func streamAction(verb string, pod *corev1.Pod) api.Action {
 	a := podAction(verb, pod.Namespace, pod.Name)

@@ -136,8 +136,8 @@ func TestACommandRunsOnceAfterItWasWrittenDown(t *testing.T) {
 	c := newConsole(t, podWeb)
 	c.says(aboutTo)
 	var was attempt
-	if err := json.Unmarshal(c.call.Memory, &was); err != nil || was.Token == "" {
-		t.Fatalf("remembered %s", c.call.Memory)
+	if err := json.Unmarshal(c.call.Recorded.Memory, &was); err != nil || was.Token == "" {
+		t.Fatalf("remembered %s", c.call.Recorded.Memory)
 	}
 	if diff := cmp.Diff(attempt{Attempt: 1, Token: was.Token, UID: "uid-web", Container: "app"}, was); diff != "" || len(c.streams()) != 0 {
 		t.Errorf("ran %q, remembered (-want +got):\n%s", c.streams(), diff)
@@ -168,11 +168,11 @@ func TestAnAttemptThatSomebodyBegan(t *testing.T) {
 		{"by another program", func(c *console) { c.executor = NewExecs() }, []string{interrupted}, 0},
 		{"by another program, and it may run twice", func(c *console) { c.executor, c.call.OnRestart = NewExecs(), "retry" }, []string{aboutTo, `done : ["flush" "--all"] ran in Pod/web container app`}, 1},
 		{"of a run of its name in another namespace", func(c *console) {
-			c.call.Namespace = "mall"
+			c.call.Plan.Namespace = "mall"
 			c.Put(agenttest.Object(c.T, strings.Replace(podWeb, "namespace: shop", "namespace: mall", 1)))
 		}, []string{interrupted}, 0},
 		{"of the attempt before", func(c *console) { c.call.Attempt = 2 }, []string{aboutTo, `done : ["flush" "--all"] ran in Pod/web container app`}, 1},
-		{"and it is not readable any more", func(c *console) { c.call.Memory = []byte("[") }, []string{aboutTo, `done : ["flush" "--all"] ran in Pod/web container app`}, 1},
+		{"and it is not readable any more", func(c *console) { c.call.Recorded.Memory = []byte("[") }, []string{aboutTo, `done : ["flush" "--all"] ran in Pod/web container app`}, 1},
 		{"in a pod that was replaced before it ran", func(c *console) {
 			c.Tear("pods", "shop", "web")
 			c.Put(agenttest.Object(c.T, strings.Replace(podWeb, "uid-web", "uid-other", 1)))
@@ -325,8 +325,8 @@ func TestACommandThatIsNotBegun(t *testing.T) {
 			s := newConsole(t, podWeb)
 			c.edit(s)
 			s.says(c.want)
-			if len(s.streams()) != 0 || s.call.Memory != nil {
-				t.Errorf("ran %q, remembered %s", s.streams(), s.call.Memory)
+			if len(s.streams()) != 0 || s.call.Recorded.Memory != nil {
+				t.Errorf("ran %q, remembered %s", s.streams(), s.call.Recorded.Memory)
 			}
 		})
 	}

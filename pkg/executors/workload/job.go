@@ -64,7 +64,7 @@ func (j Jobs) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	if len(call.Before) == 0 {
+	if len(call.Recorded.Before) == 0 {
 		return toRecord(job)
 	}
 	return standing(ctx, call, job)
@@ -80,7 +80,7 @@ func (Jobs) Stop(ctx context.Context, call executors.Call) error {
 		return fmt.Errorf("stop step %s: %w", call.Path, err)
 	}
 	policy := metav1.DeletePropagationBackground
-	err = call.Clients.Kube.BatchV1().Jobs(call.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
+	err = call.Clients.Kube.BatchV1().Jobs(call.Plan.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
 		PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &job.UID},
 	})
 	if err == nil || apierrors.IsNotFound(err) {
@@ -90,18 +90,18 @@ func (Jobs) Stop(ctx context.Context, call executors.Call) error {
 }
 
 func action(call executors.Call, verb, name string) api.Action {
-	return api.Action{Verb: verb, Resource: batchv1.SchemeGroupVersion.WithResource("jobs"), Namespace: call.Namespace, Name: name}
+	return api.Action{Verb: verb, Resource: batchv1.SchemeGroupVersion.WithResource("jobs"), Namespace: call.Plan.Namespace, Name: name}
 }
 
 // createdBefore is what an earlier pass of this attempt recorded. Another
 // attempt's Job has another name, and only the first record is kept: from the
 // second attempt on, a Job that somebody deletes is created again.
 func createdBefore(call executors.Call, name string) (*created, error) {
-	if len(call.Before) == 0 {
+	if len(call.Recorded.Before) == 0 {
 		return nil, nil //nolint:nilnil // absence is an answer
 	}
 	var c created
-	if err := json.Unmarshal(call.Before, &c); err != nil {
+	if err := json.Unmarshal(call.Recorded.Before, &c); err != nil {
 		return nil, api.Refuse(executors.ReasonInvalid, "step %s: what it recorded is not readable: %s", call.Path, err)
 	}
 	if c.Job != name {
@@ -124,7 +124,7 @@ func changes(job *batchv1.Job) []run.Change {
 
 // find reads the Job of this attempt and makes sure that it is.
 func find(ctx context.Context, call executors.Call, want *batchv1.Job) (*batchv1.Job, error) {
-	job, err := call.Clients.Kube.BatchV1().Jobs(call.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
+	job, err := call.Clients.Kube.BatchV1().Jobs(call.Plan.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, api.Failed(action(call, "get", want.Name), err)
 	}
@@ -141,7 +141,7 @@ func create(ctx context.Context, call executors.Call, want *batchv1.Job) (*batch
 	if err := api.MayWatch(ctx, call, action(call, "watch", want.Name)); err != nil {
 		return nil, err
 	}
-	job, err := call.Clients.Kube.BatchV1().Jobs(call.Namespace).Create(ctx, want, metav1.CreateOptions{FieldManager: call.Manager})
+	job, err := call.Clients.Kube.BatchV1().Jobs(call.Plan.Namespace).Create(ctx, want, metav1.CreateOptions{FieldManager: call.Plan.Manager})
 	if apierrors.IsAlreadyExists(err) {
 		return find(ctx, call, want)
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 func callOf(change func(*executors.Call)) executors.Call {
-	c := executors.Call{Run: "maint-run-orders-abc", Plan: "orders", Namespace: "shop", Account: "maint-runner", Path: "migrate", Attempt: 1}
+	c := executors.Call{Run: "maint-run-orders-abc", Plan: executors.PlanRef{Name: "orders", Namespace: "shop", Account: "maint-runner"}, Path: "migrate", Attempt: 1}
 	change(&c)
 	return c
 }

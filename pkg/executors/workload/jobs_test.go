@@ -63,8 +63,8 @@ func newShift(t *testing.T, objects ...runtime.Object) *shift {
 // pass is one; what it asks to be recorded is, the first time.
 func (s *shift) pass() executors.Outcome {
 	out := Jobs{}.Pass(s.Context(), s.call)
-	if out.State == executors.Record && s.call.Before == nil {
-		s.call.Before = out.Before
+	if out.State == executors.Record && s.call.Recorded.Before == nil {
+		s.call.Recorded.Before = out.Before
 	}
 	return out
 }
@@ -140,7 +140,7 @@ func TestAJobRunsOnce(t *testing.T) {
 		{"what stands there was not made by the step", false, func(s *shift) {
 			s.edit(func(job *batchv1.Job) { job.Annotations = nil })
 		}, "failed for good NotOurs: Job/JOB in namespace shop was not created by this step; delete or rename it"},
-		{"what was recorded cannot be read", false, func(s *shift) { s.call.Before = []byte(`[`) }, "failed for good Invalid: step migrate: what it recorded is not readable: unexpected end of JSON input"},
+		{"what was recorded cannot be read", false, func(s *shift) { s.call.Recorded.Before = []byte(`[`) }, "failed for good Invalid: step migrate: what it recorded is not readable: unexpected end of JSON input"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newShift(t)
@@ -241,7 +241,7 @@ func TestWhereTheSpecOfAJobIsSilent(t *testing.T) {
 		{"on a node that it has an affinity to", with(map[string]any{"affinity": map[string]any{}}), "a", "", "maint-runner", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			job, err := jobOf(callOf(func(call *executors.Call) { call.Node, call.Clients.Cluster = c.node, c.cluster }), c.props)
+			job, err := jobOf(callOf(func(call *executors.Call) { call.Nodes.Current, call.Clients.Cluster = c.node, c.cluster }), c.props)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,7 +42,7 @@ func podOf(ctx context.Context, call executors.Call, s plan.PodSelector) (*corev
 	}
 	var first *corev1.Pod // that is ready
 	seen := false
-	err = kube.EachOf(ctx, call.Clients.Kube.CoreV1().Pods(call.Namespace).List, sel, func(p *corev1.Pod) error {
+	err = kube.EachOf(ctx, call.Clients.Kube.CoreV1().Pods(call.Plan.Namespace).List, sel, func(p *corev1.Pod) error {
 		seen = true
 		if p.DeletionTimestamp == nil && podReady(*p) && (first == nil || p.Name < first.Name) {
 			first = p.DeepCopy() // and not the page that it came with
@@ -51,11 +51,11 @@ func podOf(ctx context.Context, call executors.Call, s plan.PodSelector) (*corev
 	})
 	switch {
 	case err != nil:
-		return nil, api.Failed(podAction("list", call.Namespace, ""), err)
+		return nil, api.Failed(podAction("list", call.Plan.Namespace, ""), err)
 	case !seen:
-		return nil, api.Refuse(executors.ReasonNotFound, "no pod in namespace %s has the labels %s", call.Namespace, sel)
+		return nil, api.Refuse(executors.ReasonNotFound, "no pod in namespace %s has the labels %s", call.Plan.Namespace, sel)
 	case first == nil:
-		return nil, notReady("of the pods in namespace %s with the labels %s none is ready", call.Namespace, sel)
+		return nil, notReady("of the pods in namespace %s with the labels %s none is ready", call.Plan.Namespace, sel)
 	}
 	return first, nil
 }
@@ -63,9 +63,9 @@ func podOf(ctx context.Context, call executors.Call, s plan.PodSelector) (*corev
 // podNamed is a pod that runs. Whether it is ready is not asked: who names a
 // pod may mean to mend it.
 func podNamed(ctx context.Context, call executors.Call, name string) (*corev1.Pod, error) {
-	pod, err := call.Clients.Kube.CoreV1().Pods(call.Namespace).Get(ctx, name, metav1.GetOptions{})
+	pod, err := call.Clients.Kube.CoreV1().Pods(call.Plan.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, api.Failed(podAction("get", call.Namespace, name), err)
+		return nil, api.Failed(podAction("get", call.Plan.Namespace, name), err)
 	}
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
 		return nil, notReady("Pod/%s is %s and runs no command", name, phaseOf(pod))

@@ -112,7 +112,7 @@ func memoryOf(call executors.Call, live *unstructured.Unstructured) json.RawMess
 
 func begunBefore(call executors.Call) (restarted, bool) {
 	var was restarted
-	err := json.Unmarshal(call.Memory, &was)
+	err := json.Unmarshal(call.Recorded.Memory, &was)
 	return was, err == nil && was.By == api.Identity(call)
 }
 

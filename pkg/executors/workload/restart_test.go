@@ -33,7 +33,7 @@ func newShop(t *testing.T, e executors.Executor, properties any, objects ...stri
 		agenttest.Kind{Group: "example.org", Version: "v1", Kind: "App", Resource: "apps", Namespaced: true},
 	)
 	s.call = callOf(func(c *executors.Call) {
-		c.Path, c.Properties, c.Clients, c.Manager = "restart", properties, s.Clients(), "maint-plan-x"
+		c.Path, c.Properties, c.Clients, c.Plan.Manager = "restart", properties, s.Clients(), "maint-plan-x"
 		c.Now = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	})
 	for _, text := range objects {
@@ -46,7 +46,7 @@ func newShop(t *testing.T, e executors.Executor, properties any, objects ...stri
 func (s *shop) pass() executors.Outcome {
 	out := s.executor.Pass(s.Context(), s.call)
 	if out.Memory != nil {
-		s.call.Memory = out.Memory
+		s.call.Recorded.Memory = out.Memory
 	}
 	return out
 }
@@ -143,12 +143,12 @@ func TestARestartThatIsInterrupted(t *testing.T) {
 	}{
 		{
 			"the answer to the write is lost, and with it what was to be remembered", func(s *shop) { s.LoseReply(patch, 1) }, "not yet Unavailable: ",
-			func(s *shop) { s.call.Memory = nil }, "done : restarted Deployment/web: 2 pods are updated and available", 1,
+			func(s *shop) { s.call.Recorded.Memory = nil }, "done : restarted Deployment/web: 2 pods are updated and available", 1,
 		},
 		{
 			"somebody writes it between the look and the write", func(s *shop) {
 				s.Before(patch, func() { s.changed("deployments", `{kind: x, spec: {replicas: 3}}`) })
-			}, "not yet Conflict: ", func(s *shop) { s.call.Memory = nil }, begunOnce, 1,
+			}, "not yet Conflict: ", func(s *shop) { s.call.Recorded.Memory = nil }, begunOnce, 1,
 		},
 		{
 			"somebody takes the mark off", func(*shop) {}, begunOnce,
@@ -165,7 +165,7 @@ func TestARestartThatIsInterrupted(t *testing.T) {
 			"another attempt restarts it again", func(*shop) {}, begunOnce, func(s *shop) { s.call.Attempt = 2 }, begunOnce, 2,
 		},
 		{
-			"what is remembered is nonsense", func(s *shop) { s.call.Memory = json.RawMessage(`[`) }, begunOnce, func(*shop) {}, "done : restarted Deployment/web: 2 pods are updated and available", 1,
+			"what is remembered is nonsense", func(s *shop) { s.call.Recorded.Memory = json.RawMessage(`[`) }, begunOnce, func(*shop) {}, "done : restarted Deployment/web: 2 pods are updated and available", 1,
 		},
 		{
 			"its rollout fails", func(*shop) {}, begunOnce, func(s *shop) {
@@ -246,7 +246,7 @@ func TestARestartThatIsNotBegun(t *testing.T) {
 	s.says("failed for good BadRequest: patch deployments.apps \"web\" in namespace shop: admission says no")
 	s.Before(agenttest.When{Verb: "patch"}, func() { s.Note("asked") })
 	s.says("done : dry run: would restart Deployment/web and wait until it is rolled out")
-	if s.call.Memory != nil {
-		t.Errorf("a dry run remembers %s", s.call.Memory)
+	if s.call.Recorded.Memory != nil {
+		t.Errorf("a dry run remembers %s", s.call.Recorded.Memory)
 	}
 }

@@ -217,7 +217,7 @@ func (s *sleep) namespaces(ctx context.Context) ([]string, error) {
 	case len(s.params.Namespaces) > 0:
 		return s.params.Namespaces, nil
 	}
-	return []string{s.call.Namespace}, nil
+	return []string{s.call.Plan.Namespace}, nil
 }
 
 // list hands on what is there of a kind, page by page.
@@ -508,7 +508,7 @@ func (Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibe
 		case was.Paused != nil:
 			return &before{Paused: &field{new(strconv.FormatInt(s.floor, 10))}}, nil
 		case was.Selector != nil:
-			return &before{Selector: &field{new(s.call.Plan)}}, nil
+			return &before{Selector: &field{new(s.call.Plan.Name)}}, nil
 		}
 		return &before{Replicas: &s.floor}, nil
 	})
@@ -658,7 +658,7 @@ func (s *sleep) write(ctx context.Context, k sleepKind, namespace, name string, 
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.ID, err)
 	}
-	options := metav1.PatchOptions{FieldManager: s.call.Manager}
+	options := metav1.PatchOptions{FieldManager: s.call.Plan.Manager}
 	if s.call.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}

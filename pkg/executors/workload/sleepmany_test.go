@@ -66,7 +66,7 @@ func TestTenThousandWorkloadsAreListedPageByPage(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 	call := executors.SleepCall{
-		Namespace: "shop", Operation: hibernate.Shutdown, Params: &hibernate.WorkloadParameters{Kinds: []any{"Deployment"}},
+		Plan: executors.PlanRef{Namespace: "shop"}, Operation: hibernate.Shutdown, Params: &hibernate.WorkloadParameters{Kinds: []any{"Deployment"}},
 		Clients: executors.Clients{Dynamic: objects, Mapper: mapper},
 	}
 	var before runtime.MemStats

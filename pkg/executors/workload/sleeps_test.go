@@ -38,7 +38,7 @@ func newNight(t *testing.T, params hibernate.WorkloadParameters, objects ...stri
 		agenttest.Kind{Group: "example.org", Version: "v1", Kind: "Machine", Resource: "machines", Namespaced: true},
 	)
 	n.call = executors.SleepCall{
-		Plan: "nights", Namespace: "shop", Account: "sleeper", Manager: "maint-plan-x", Params: &params, Operation: hibernate.Shutdown,
+		Plan: executors.PlanRef{Name: "nights", Namespace: "shop", Account: "sleeper", Manager: "maint-plan-x"}, Params: &params, Operation: hibernate.Shutdown,
 		Clients: n.Clients(),
 	}
 	for _, text := range objects {

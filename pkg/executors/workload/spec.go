@@ -34,10 +34,10 @@ func jobOf(call executors.Call, p *plan.JobProperties) (*batchv1.Job, error) {
 	}
 	pod := &spec.Template.Spec
 	if pod.ServiceAccountName == "" && call.Clients.Cluster == "" { // another cluster may have no such account, or lend it more
-		pod.ServiceAccountName = call.Account // what the step may, its pods may
+		pod.ServiceAccountName = call.Plan.Account // what the step may, its pods may
 	}
-	if call.Node != "" && pod.NodeName == "" && pod.NodeSelector == nil && pod.Affinity == nil {
-		pod.NodeName = call.Node // past the scheduler, which heeds the cordon
+	if call.Nodes.Current != "" && pod.NodeName == "" && pod.NodeSelector == nil && pod.Affinity == nil {
+		pod.NodeName = call.Nodes.Current // past the scheduler, which respects the cordon
 	}
 	if pod.RestartPolicy == "" {
 		pod.RestartPolicy = corev1.RestartPolicyNever
@@ -48,8 +48,8 @@ func jobOf(call executors.Call, p *plan.JobProperties) (*batchv1.Job, error) {
 	}
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: call.Namespace, Name: jobName(call),
-			Labels:      map[string]string{annotations.LabelPlan: call.Plan, annotations.LabelStep: api.StepName(call)},
+			Namespace: call.Plan.Namespace, Name: jobName(call),
+			Labels:      map[string]string{annotations.LabelPlan: call.Plan.Name, annotations.LabelStep: api.StepName(call)},
 			Annotations: map[string]string{annotations.JobOf: api.Identity(call)},
 		},
 		Spec: spec,

@@ -129,7 +129,7 @@ func (c *Clusters) of(call executors.SleepCall) *known {
 	}
 	cloud := call.Cloud
 	at := clusterKey{
-		namespace: call.Namespace, account: call.Account, credentials: cloud.Credentials,
+		namespace: call.Plan.Namespace, account: call.Plan.Account, credentials: cloud.Credentials,
 		id: cloud.AWS.AccountID, region: cloud.AWS.Region, role: cloud.AWS.AssumeRoleARN, endpoint: cloud.Endpoint, cluster: cloud.Cluster,
 	}
 	k, have := c.kept.Get(at)

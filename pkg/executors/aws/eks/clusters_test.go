@@ -50,7 +50,7 @@ func newControl() (*control, *eks.Clusters) {
 }
 
 func callOf(account, cluster string) executors.SleepCall {
-	return executors.SleepCall{Namespace: "shop", Account: account, Cloud: &executors.Cloud{AWS: connector.AWS{AccountID: "123456789012", Region: "eu-central-1"}, Credentials: "serviceaccount", Cluster: cluster}}
+	return executors.SleepCall{Plan: executors.PlanRef{Namespace: "shop", Account: account}, Cloud: &executors.Cloud{AWS: connector.AWS{AccountID: "123456789012", Region: "eu-central-1"}, Credentials: "serviceaccount", Cluster: cluster}}
 }
 
 func TestTheAddressOfAClusterIsAskedForNowAndThen(t *testing.T) {

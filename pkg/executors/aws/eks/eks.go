@@ -172,7 +172,7 @@ func (c clusterOf) set(ctx context.Context, call executors.SleepCall, d hibernat
 // token names a request: for the same token EKS answers with the same update, and makes no
 // other. After a failure it is another one.
 func token(call executors.SleepCall, d hibernate.Due) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s/%s/%s/%s/%d/%d/%s", call.Namespace, call.Plan, call.Cycle, call.Target, d.UID, call.Operation,
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s/%s/%s/%s/%d/%d/%s", call.Plan.Namespace, call.Plan.Name, call.Cycle, call.Target, d.UID, call.Operation,
 		call.StartedAt.UTC().Format(time.RFC3339Nano), call.Failures, d.Revived, d.CapturedAt.UTC().Format(time.RFC3339Nano)))
 	return hex.EncodeToString(sum[:16])
 }

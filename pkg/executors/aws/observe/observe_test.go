@@ -81,13 +81,13 @@ func TestALookThatFailsShowsNothing(t *testing.T) {
 func TestHowALookBegins(t *testing.T) {
 	down := errors.New("down")
 	open := func(_ context.Context, call executors.SleepCall) (string, error) {
-		if call.Namespace == "" {
+		if call.Plan.Namespace == "" {
 			return "", down
 		}
-		return "api of " + call.Namespace, nil
+		return "api of " + call.Plan.Namespace, nil
 	}
 	params := &hibernate.EC2Parameters{}
-	p, api, err := Open[hibernate.EC2Parameters](t.Context(), executors.SleepCall{Namespace: "shop", Params: params}, open)
+	p, api, err := Open[hibernate.EC2Parameters](t.Context(), executors.SleepCall{Plan: executors.PlanRef{Namespace: "shop"}, Params: params}, open)
 	if err != nil || p != params || api != "api of shop" {
 		t.Errorf("%v, %q, %v", p, api, err)
 	}
@@ -95,7 +95,7 @@ func TestHowALookBegins(t *testing.T) {
 		t.Errorf("the account is not reached: %v", err)
 	}
 	for _, wrong := range []any{nil, &hibernate.RDSParameters{}, (*hibernate.EC2Parameters)(nil)} {
-		if _, _, err := Open[hibernate.EC2Parameters](t.Context(), executors.SleepCall{Namespace: "shop", Params: wrong}, open); err == nil {
+		if _, _, err := Open[hibernate.EC2Parameters](t.Context(), executors.SleepCall{Plan: executors.PlanRef{Namespace: "shop"}, Params: wrong}, open); err == nil {
 			t.Errorf("%T passes", wrong)
 		}
 	}

@@ -148,21 +148,23 @@ type backup struct {
 
 // name is that of the snapshot of this attempt: maint-<plan>-<database>-<hash>.
 func (b backup) name() string {
-	return nameOf(b.call.Plan+"-"+b.database.name, b.identity())
+	return nameOf(b.call.Plan.Name+"-"+b.database.name, b.identity())
 }
 
 // identity is what one snapshot is for, whole.
 func (b backup) identity() string {
-	return strings.Join([]string{b.call.Namespace, api.Identity(b.call), b.database.id}, "/")
+	return strings.Join([]string{b.call.Plan.Namespace, api.Identity(b.call), b.database.id}, "/")
 }
 
 // step is what snapshots are made by, whatever run, whatever attempt.
-func (b backup) step() string { return b.call.Namespace + "/" + b.call.Plan + "/" + b.call.Path }
+func (b backup) step() string {
+	return b.call.Plan.Namespace + "/" + b.call.Plan.Name + "/" + b.call.Path
+}
 
 // tags tell whose a snapshot is.
 func (b backup) tags() []types.Tag {
 	return []types.Tag{
-		{Key: aws.String(tagPlan), Value: aws.String(tagValue(b.call.Namespace + "/" + b.call.Plan))},
+		{Key: aws.String(tagPlan), Value: aws.String(tagValue(b.call.Plan.Namespace + "/" + b.call.Plan.Name))},
 		{Key: aws.String(annotations.BackupStep), Value: aws.String(tagValue(b.step()))},
 		{Key: aws.String(annotations.BackupOf), Value: aws.String(tagValue(b.identity()))},
 	}

@@ -26,7 +26,7 @@ type saving struct {
 
 func saves(a *account, component string) *saving {
 	return &saving{a, executors.Call{
-		Run: "weekly-20261123", Plan: "weekly", Namespace: "team", Account: "maint-runner", Path: "save", Attempt: 1, Now: a.now,
+		Run: "weekly-20261123", Plan: executors.PlanRef{Name: "weekly", Namespace: "team", Account: "maint-runner"}, Path: "save", Attempt: 1, Now: a.now,
 		Properties: &plan.BackupProperties{Method: plan.MethodRDSSnapshot, Component: component},
 		Cloud:      &executors.Cloud{AWS: connector.AWS{Region: "eu-central-1"}},
 	}}
@@ -97,14 +97,14 @@ func TestNamesOfSnapshotsAreThoseThatRDSTakes(t *testing.T) {
 		{"weekly", "orders", "weekly-1", "save"}, {long[:63], long[:63], long, "group/" + long}, {"a--b", "o", "r", "s"},
 	} {
 		s := saves(newAccount(), of.database)
-		s.call.Plan, s.call.Run, s.call.Path = of.plan, of.run, of.path
+		s.call.Plan.Name, s.call.Run, s.call.Path = of.plan, of.run, of.path
 		b := backup{call: s.call, database: database{id: ofCluster + of.database, name: of.database}}
 		name := b.name()
 		if !regexp.MustCompile(`^[a-z][a-z0-9-]{0,61}[a-z0-9]$`).MatchString(name) || strings.Contains(name, "--") {
 			t.Errorf("%q (%d) is none", name, len(name))
 		}
 		for what, change := range map[string]func(*executors.Call){
-			"run": func(c *executors.Call) { c.Run += "x" }, "path": func(c *executors.Call) { c.Path += "x" }, "attempt": func(c *executors.Call) { c.Attempt++ }, "namespace": func(c *executors.Call) { c.Namespace += "x" },
+			"run": func(c *executors.Call) { c.Run += "x" }, "path": func(c *executors.Call) { c.Path += "x" }, "attempt": func(c *executors.Call) { c.Attempt++ }, "namespace": func(c *executors.Call) { c.Plan.Namespace += "x" },
 		} {
 			other := b
 			change(&other.call)
@@ -297,7 +297,7 @@ func TestOlderSnapshotsOfTheStepGoOnceTheNewOneIsThere(t *testing.T) {
 	old := take("weekly-1", nil)
 	others := []string{
 		take("weekly-1", func(c *executors.Call) { c.Path = "other" }),
-		take("weekly-1", func(c *executors.Call) { c.Plan = "monthly" }),
+		take("weekly-1", func(c *executors.Call) { c.Plan.Name = "monthly" }),
 	}
 	a.taken["by-hand"] = &taken{of: "db/orders", status: statusAvailable, at: a.now}
 	a.now = a.now.Add(6 * 24 * time.Hour)

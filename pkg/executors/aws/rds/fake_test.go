@@ -274,7 +274,7 @@ type world struct {
 func (w world) Sleeper() executors.Sleeper { return w.sleeps() }
 
 func (w world) Call() executors.SleepCall {
-	return executors.SleepCall{Namespace: "team", Params: &hibernate.RDSParameters{Selector: &hibernate.CloudSelector{Tags: map[string]string{"env": "stg"}}, SnapshotBeforeStop: w.snapshots}}
+	return executors.SleepCall{Plan: executors.PlanRef{Namespace: "team"}, Params: &hibernate.RDSParameters{Selector: &hibernate.CloudSelector{Tags: map[string]string{"env": "stg"}}, SnapshotBeforeStop: w.snapshots}}
 }
 
 func (w world) State(*testing.T) map[string]string {

@@ -43,7 +43,7 @@ type target struct {
 
 func nights(a *account, snapshots bool) *target {
 	return &target{account: a, call: executors.SleepCall{
-		Plan: "nights", Namespace: "team", Target: "db", Cycle: "nights-2026-11-23T20:00:00Z", Operation: hibernate.Shutdown, Snapshots: 2, Now: time.Now(),
+		Plan: executors.PlanRef{Name: "nights", Namespace: "team"}, Target: "db", Cycle: "nights-2026-11-23T20:00:00Z", Operation: hibernate.Shutdown, Snapshots: 2, Now: time.Now(),
 		Params: &hibernate.RDSParameters{Selector: &hibernate.CloudSelector{Tags: map[string]string{"env": "stg"}}, SnapshotBeforeStop: snapshots},
 	}}
 }
@@ -176,7 +176,7 @@ func TestTheNewestSnapshotsOfThePlanAreKeptAndThoseOfOthersNeverTouched(t *testi
 		"ours-3":    {status: statusAvailable, at: a.now.Add(-24 * time.Hour), tags: own},
 		"ours-bad":  {status: "failed", at: a.now.Add(-24 * time.Hour), tags: own},
 		"somebodys": {status: statusAvailable, at: a.now.Add(-99 * time.Hour)},
-		"anothers":  {status: statusAvailable, at: a.now.Add(-99 * time.Hour), tags: tagsOfCall(executors.SleepCall{Namespace: "other", Plan: "nights", Target: "db"})},
+		"anothers":  {status: statusAvailable, at: a.now.Add(-99 * time.Hour), tags: tagsOfCall(executors.SleepCall{Plan: executors.PlanRef{Namespace: "other", Name: "nights"}, Target: "db"})},
 	} {
 		s.of = "db/orders"
 		a.taken[name] = s
@@ -202,7 +202,7 @@ func TestSnapshotsHaveNamesThatRDSTakes(t *testing.T) {
 	for _, plan := range []string{"nights", "a--b", strings.Repeat("n", 63), "x-1"} {
 		for _, id := range []string{"db/orders", "cluster/orders", "db/" + strings.Repeat("o", 63)} {
 			call := x.call
-			call.Plan, call.Cycle = plan, plan+"-2026-11-23T20:00:00Z"
+			call.Plan.Name, call.Cycle = plan, plan+"-2026-11-23T20:00:00Z"
 			name := snapshotName(call, id)
 			if !valid.MatchString(name) || len(name) > 255 || seen[name] {
 				t.Errorf("%q", name)

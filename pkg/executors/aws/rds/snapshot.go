@@ -50,8 +50,8 @@ func nameOf(about, identity string) string {
 // plan awake in between: what was written then is in no snapshot from before.
 func snapshotName(call executors.SleepCall, id string) string {
 	_, database, _ := strings.Cut(id, "/")
-	cycle := strings.TrimPrefix(call.Cycle, call.Plan+"-")
-	return nameOf(call.Plan+"-"+database+"-"+cycle, strings.Join([]string{call.Namespace, call.Plan, call.Target, call.Cycle, call.StartedAt.UTC().Format(time.RFC3339Nano), id}, "\x00"))
+	cycle := strings.TrimPrefix(call.Cycle, call.Plan.Name+"-")
+	return nameOf(call.Plan.Name+"-"+database+"-"+cycle, strings.Join([]string{call.Plan.Namespace, call.Plan.Name, call.Target, call.Cycle, call.StartedAt.UTC().Format(time.RFC3339Nano), id}, "\x00"))
 }
 
 // failed says of a snapshot that nothing can be restored from it.
@@ -61,14 +61,14 @@ func (s snapshot) failed() bool {
 
 func tagsOfCall(call executors.SleepCall) []types.Tag {
 	return []types.Tag{
-		{Key: aws.String(tagPlan), Value: aws.String(call.Namespace + "/" + call.Plan)},
+		{Key: aws.String(tagPlan), Value: aws.String(call.Plan.Namespace + "/" + call.Plan.Name)},
 		{Key: aws.String(tagTarget), Value: aws.String(call.Target)},
 		{Key: aws.String(tagCycle), Value: aws.String(call.Cycle)},
 	}
 }
 
 func ours(s snapshot, call executors.SleepCall) bool {
-	return s.tags[tagPlan] == call.Namespace+"/"+call.Plan && s.tags[tagTarget] == call.Target
+	return s.tags[tagPlan] == call.Plan.Namespace+"/"+call.Plan.Name && s.tags[tagTarget] == call.Target
 }
 
 // snapshot says whether the snapshot of this cycle is there, and asks for it where it is

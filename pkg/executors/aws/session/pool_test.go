@@ -73,7 +73,7 @@ func xml(code int, body string) *http.Response {
 // calling is a call of shop/sleeper whose connector has these keys.
 func calling(server *stsServer, key string) executors.SleepCall {
 	return executors.SleepCall{
-		Namespace: "shop", Account: "sleeper", Clients: executors.Clients{HTTP: &http.Client{Transport: server}},
+		Plan: executors.PlanRef{Namespace: "shop", Account: "sleeper"}, Clients: executors.Clients{HTTP: &http.Client{Transport: server}},
 		Cloud: &executors.Cloud{
 			AWS: connector.AWS{AccountID: "111122223333", Region: "eu-central-1", Auth: connector.Auth{Static: &connector.StaticAuth{}}}, Credentials: "secret-1",
 			Keys: func(context.Context) (executors.AccessKeys, error) {
@@ -158,12 +158,12 @@ func TestWhoSharesASession(t *testing.T) {
 		{"the same again", func(*executors.SleepCall) {}, 0, 1},
 		{"a moment before it is checked anew", func(*executors.SleepCall) {}, checkedFor - time.Second, 1},
 		{"when it is checked anew", func(*executors.SleepCall) {}, checkedFor, 2},
-		{"another namespace", func(c *executors.SleepCall) { c.Namespace = "mall" }, 0, 2},
-		{"another account of the cluster", func(c *executors.SleepCall) { c.Account = "other" }, 0, 2},
+		{"another namespace", func(c *executors.SleepCall) { c.Plan.Namespace = "mall" }, 0, 2},
+		{"another account of the cluster", func(c *executors.SleepCall) { c.Plan.Account = "other" }, 0, 2},
 		{"credentials that were replaced", func(c *executors.SleepCall) { c.Cloud.Credentials = "secret-2" }, 0, 2},
 		{"another region", func(c *executors.SleepCall) { c.Cloud.AWS.Region = "us-east-1" }, 0, 2},
 		{"another endpoint", func(c *executors.SleepCall) { c.Cloud.Endpoint = "https://moto.test" }, 0, 2},
-		{"another plan of the account", func(c *executors.SleepCall) { c.Plan = "weekend" }, 0, 1},
+		{"another plan of the account", func(c *executors.SleepCall) { c.Plan.Name = "weekend" }, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestTheNameOfASession(t *testing.T) {
 		strings.Repeat("x", 80): "maint-shop-" + strings.Repeat("x", 53),
 		"a.b_c=d,e@f+g":         "maint-shop-a.b_c=d,e@f+g",
 	} {
-		if got := sessionName(executors.SleepCall{Namespace: "shop", Account: account}); got != want {
+		if got := sessionName(executors.SleepCall{Plan: executors.PlanRef{Namespace: "shop", Account: account}}); got != want {
 			t.Errorf("%s: %q", account, got)
 		}
 	}

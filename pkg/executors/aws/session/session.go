@@ -86,7 +86,7 @@ func Opener[API any](p *Pool, service func(aws.Config) API) func(context.Context
 func (p *Pool) session(call executors.SleepCall) (*session, error) {
 	cloud := call.Cloud
 	k := key{
-		namespace: call.Namespace, account: call.Account, credentials: cloud.Credentials,
+		namespace: call.Plan.Namespace, account: call.Plan.Account, credentials: cloud.Credentials,
 		id: cloud.AWS.AccountID, region: cloud.AWS.Region, role: cloud.AWS.AssumeRoleARN, endpoint: cloud.Endpoint,
 	}
 	p.mu.Lock()
@@ -146,7 +146,7 @@ func anonymous(o *sts.Options) { o.Credentials = aws.AnonymousCredentials{} }
 
 // sessionName is what CloudTrail shows beside the role: whose plan it was.
 func sessionName(call executors.SleepCall) string {
-	name := regexp.MustCompile(`[^\w+=,.@-]`).ReplaceAllString("maint-"+call.Namespace+"-"+call.Account, "-")
+	name := regexp.MustCompile(`[^\w+=,.@-]`).ReplaceAllString("maint-"+call.Plan.Namespace+"-"+call.Plan.Account, "-")
 	return name[:min(len(name), 64)]
 }
 

@@ -24,7 +24,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 // which others read than those who may read the key.
 func TestErrorsOfAnAccountAreToldWithoutItsKeys(t *testing.T) {
 	const id = "AKIAIOSFODNN7EXAMPLE"
-	call := executors.SleepCall{Namespace: "shop", Account: "maint-runner", Clients: executors.Clients{HTTP: &http.Client{Transport: answers(
+	call := executors.SleepCall{Plan: executors.PlanRef{Namespace: "shop", Account: "maint-runner"}, Clients: executors.Clients{HTTP: &http.Client{Transport: answers(
 		`<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code><Message>The key ` + id + ` did not sign this. The Canonical String for this request should have been 'x-amz-security-token:FQoGZXIvYXdz'</Message></Error></ErrorResponse>`)}}}
 	call.Cloud = &executors.Cloud{Credentials: "secret/keys", AWS: connector.AWS{AccountID: "123456789012", Region: "eu-central-1"}}
 	call.Cloud.AWS.Auth.Static = &connector.StaticAuth{}

@@ -49,7 +49,7 @@ func roleOf(team string) string { return "arn:aws:iam::" + ours + ":role/" + tea
 // whatever they say: the agent asks for no other.
 func tenant(sts *trustingSTS, team, role, then string) executors.SleepCall {
 	return executors.SleepCall{
-		Namespace: team, Account: "maint-runner", Clients: executors.Clients{HTTP: &http.Client{Transport: sts}},
+		Plan: executors.PlanRef{Namespace: team, Account: "maint-runner"}, Clients: executors.Clients{HTTP: &http.Client{Transport: sts}},
 		Cloud: &executors.Cloud{
 			AWS:         connector.AWS{AccountID: ours, Region: "eu-central-1", AssumeRoleARN: then, Auth: connector.Auth{ServiceAccount: &connector.ServiceAccountAuth{}}},
 			Credentials: "ServiceAccount maint-runner with " + role,

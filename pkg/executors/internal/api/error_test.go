@@ -42,7 +42,7 @@ func calling(may ...string) executors.Call {
 		}
 		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: allowed}}, nil
 	})
-	return executors.Call{Run: "run-a", Path: "batch/take", Attempt: 2, Namespace: "ops", Account: "maint-runner", Manager: "maint-plan-x", Now: now, Clients: executors.Clients{Kube: kube}}
+	return executors.Call{Run: "run-a", Path: "batch/take", Attempt: 2, Plan: executors.PlanRef{Namespace: "ops", Account: "maint-runner", Manager: "maint-plan-x"}, Now: now, Clients: executors.Clients{Kube: kube}}
 }
 
 // What an answer of an API server means for a step: whether it is over, may be tried again,

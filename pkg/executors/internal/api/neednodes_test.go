@@ -37,7 +37,7 @@ func TestWhoMayChangeWhichNodes(t *testing.T) {
 				allowed := right.Verb == "patch" && right.Resource == "nodes" && slices.Contains(c.may, right.Name)
 				return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: allowed}}, nil
 			})
-			err := api.NeedNodes(t.Context(), executors.Call{Namespace: "ops", Account: "maint-runner", DryRun: c.dryRun, Clients: executors.Clients{Kube: kube}}, c.nodes)
+			err := api.NeedNodes(t.Context(), executors.Call{Plan: executors.PlanRef{Namespace: "ops", Account: "maint-runner"}, DryRun: c.dryRun, Clients: executors.Clients{Kube: kube}}, c.nodes)
 			if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
 				t.Errorf("%v, want %q", err, c.refused)
 			}

@@ -45,13 +45,13 @@ func Resolve(call executors.Call, ref plan.ResourceRef) (Object, error) {
 	if err != nil {
 		return Object{}, fmt.Errorf("look up the kind of %s: %w", ref, err)
 	}
-	o := Object{Kind: mapping.GroupVersionKind, Resource: mapping.Resource, Name: ref.Name, manager: call.Manager}
+	o := Object{Kind: mapping.GroupVersionKind, Resource: mapping.Resource, Name: ref.Name, manager: call.Plan.Manager}
 	resource := call.Clients.Dynamic.Resource(mapping.Resource)
 	o.client = resource
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		o.Namespace = ref.Namespace
 		if o.Namespace == "" {
-			o.Namespace = call.Namespace
+			o.Namespace = call.Plan.Namespace
 		}
 		o.client = resource.Namespace(o.Namespace)
 	}

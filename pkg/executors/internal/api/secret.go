@@ -11,7 +11,7 @@ import (
 
 // ReadSecret reads a Secret of the plan's namespace as the plan's account.
 func ReadSecret(ctx context.Context, call executors.Call, name string) (*corev1.Secret, error) {
-	action := Action{Verb: "get", Resource: corev1.SchemeGroupVersion.WithResource("secrets"), Namespace: call.Namespace, Name: name}
-	s, err := call.Clients.Kube.CoreV1().Secrets(call.Namespace).Get(ctx, name, metav1.GetOptions{})
+	action := Action{Verb: "get", Resource: corev1.SchemeGroupVersion.WithResource("secrets"), Namespace: call.Plan.Namespace, Name: name}
+	s, err := call.Clients.Kube.CoreV1().Secrets(call.Plan.Namespace).Get(ctx, name, metav1.GetOptions{})
 	return s, Failed(action, err)
 }
