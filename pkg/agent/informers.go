@@ -264,7 +264,7 @@ func (a *Agent) sync(ctx context.Context) error {
 	for _, c := range a.watched() {
 		c.From.Rewound = a.rewound
 		go informer.Run(ctx, c.Informer)
-		synced = append(synced, c.Informer.HasSynced, c.Synced) // what was read has also been taken in: the book is whole
+		synced = append(synced, c.Informer.HasSynced, c.Synced) // what was read has also been taken in: the resolver knows all of it
 	}
 	var ledgers atomic.Bool
 	go a.watchLedgers(ctx, &ledgers)

@@ -104,7 +104,7 @@ func target(p *simulate.Plan) {
 	p.Spec.Target = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "orders"}
 }
 
-// windows is a book with the policy "night", open every day from start to end.
+// windows is a resolver with the policy "night", open every day from start to end.
 func windows(start, end string) *policy.Resolver {
 	b := policy.NewResolver("")
 	b.PutPolicy(policy.State{Namespace: "shop", Name: "night", Spec: policy.PolicySpec{

@@ -66,11 +66,11 @@ func newCluster(s Scenario) (*cluster, error) {
 }
 
 // gateOf is the gate of one question; nil where nothing stands between.
-func gateOf(book *policy.Resolver, q policy.Query) *schedule.Gate {
-	if book == nil {
-		book = policy.NewResolver("")
+func gateOf(resolver *policy.Resolver, q policy.Query) *schedule.Gate {
+	if resolver == nil {
+		resolver = policy.NewResolver("")
 	}
-	return book.Between(q)
+	return resolver.Between(q)
 }
 
 // targetOf is the target of a plan, which is there. Its uid says no more than

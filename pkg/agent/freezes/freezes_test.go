@@ -66,7 +66,7 @@ func (w *world) deployment(name, freeze string) {
 	w.cluster.Put(d)
 }
 
-// policy has the book know a policy, as the spec of its document says.
+// policy has the resolver know a policy, as the spec of its document says.
 func (w *world) policy(namespace, name, spec string) {
 	w.Helper()
 	state := annotations.Policy(&corev1.ConfigMap{

@@ -199,6 +199,6 @@ func pendingOf(live []*store.LiveRun) int {
 }
 
 // NewChanges tells of plans, policies, nodes, and what gates hold.
-func NewChanges(book *store.Gates, runs *store.Runs, keeper *gates.Controller, now func() time.Time, leading func() bool) *Changes {
-	return &Changes{gates: book, runs: runs, held: keeper.Objects, now: now, leading: leading}
+func NewChanges(known *store.Gates, runs *store.Runs, controller *gates.Controller, now func() time.Time, leading func() bool) *Changes {
+	return &Changes{gates: known, runs: runs, held: controller.Objects, now: now, leading: leading}
 }

@@ -27,7 +27,7 @@ func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName
 		return p.Gates.Reconcile(ctx, k, nil)
 	}
 	state, policy := p.Book.Policy(k)
-	if policy == nil { // the watch is ahead of the book, or behind it: either will enqueue it
+	if policy == nil { // the watch is ahead of the resolver, or behind it: either will enqueue it
 		return time.Time{}, nil
 	}
 	now := p.Now()

@@ -11,26 +11,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// bell collects what an alarm rings, and when.
-type bell struct {
-	mu   sync.Mutex
-	rang []string
+// recorder collects what a timer enqueues, and when.
+type recorder struct {
+	mu       sync.Mutex
+	enqueued []string
 }
 
-func (b *bell) ring(start time.Time) func(types.NamespacedName) {
+func (b *recorder) enqueue(start time.Time) func(types.NamespacedName) {
 	return func(k types.NamespacedName) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.rang = append(b.rang, k.Name+" after "+time.Since(start).String())
+		b.enqueued = append(b.enqueued, k.Name+" after "+time.Since(start).String())
 	}
 }
 
-func TestAnAlarmRingsEachKeyOnceAtItsInstant(t *testing.T) {
+func TestATimerEnqueuesEachKeyOnceAtItsInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()
-		var b bell
-		a := NewRequeueTimer(time.Now, b.ring(start))
+		var b recorder
+		a := NewRequeueTimer(time.Now, b.enqueue(start))
 		go a.Run(ctx)
 		a.Set(types.NamespacedName{Namespace: "ns", Name: "late"}, start.Add(2*time.Hour))
 		a.Set(types.NamespacedName{Namespace: "ns", Name: "moved"}, start.Add(time.Minute))
@@ -44,8 +44,8 @@ func TestAnAlarmRingsEachKeyOnceAtItsInstant(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		want := []string{"past after 0s", "soon after 1s", "late after 2h0m0s", "moved after 3h0m0s"}
-		if !slices.Equal(b.rang, want) {
-			t.Errorf("rang %q, want %q", b.rang, want)
+		if !slices.Equal(b.enqueued, want) {
+			t.Errorf("enqueued %q, want %q", b.enqueued, want)
 		}
 	})
 }
@@ -62,8 +62,8 @@ func TestAnAlarmNoticesAClockThatWasSetWithinHalfAMinute(t *testing.T) {
 			defer mu.Unlock()
 			return time.Now().Add(step)
 		}
-		var b bell
-		a := NewRequeueTimer(now, b.ring(start))
+		var b recorder
+		a := NewRequeueTimer(now, b.enqueue(start))
 		go a.Run(ctx)
 		a.Set(types.NamespacedName{Namespace: "ns", Name: "slot"}, start.Add(24*time.Hour))
 		time.Sleep(time.Minute)
@@ -72,8 +72,8 @@ func TestAnAlarmNoticesAClockThatWasSetWithinHalfAMinute(t *testing.T) {
 		mu.Unlock()
 		time.Sleep(ResyncPeriod)
 		synctest.Wait()
-		if len(b.rang) != 1 {
-			t.Errorf("after the clock was set two days ahead rang %q", b.rang)
+		if len(b.enqueued) != 1 {
+			t.Errorf("after the clock was set two days ahead enqueued %q", b.enqueued)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Gates keep the book of policies and calendars, and what metrics say of the
+// Gates keep what policies and calendars say, and what metrics say of the
 // objects behind it.
 type Gates struct {
 	mu    sync.Mutex
@@ -38,12 +38,12 @@ type Subject struct {
 	Pending      int       // change_pending of a node
 }
 
-// NewGates has an empty book.
+// NewGates knows no policy yet.
 func NewGates(agentNamespace string) *Gates {
 	return &Gates{book: policy.NewResolver(agentNamespace), seen: map[types.NamespacedName]*Subject{}, open: map[string]*Subject{}, asked: map[string]askedGate{}, said: map[types.NamespacedName]string{}}
 }
 
-// PlanGate is a plan's gate, kept until its annotations or what it depends on in the book
+// PlanGate is a plan's gate, kept until its annotations or what it depends on in the resolver
 // change: the gate remembers the stretch that it was asked about.
 type PlanGate struct {
 	Question   policy.Query
@@ -86,7 +86,7 @@ func (g *Gates) Ask(q policy.Query) *schedule.Gate {
 	return kept.gate
 }
 
-// askedGate is the gate of one question as the book had it.
+// askedGate is the gate of one question as the resolver answered it.
 type askedGate struct {
 	gate       *schedule.Gate
 	generation int64
@@ -95,7 +95,7 @@ type askedGate struct {
 // mostAsked bounds the gates that are kept for runs and nodes.
 const mostAsked = 20_000
 
-// Change changes the book.
+// Change changes what the resolver knows.
 func (g *Gates) Change(edit func(*policy.Resolver)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -199,7 +199,7 @@ func (g *Gates) ForgetContent(k types.NamespacedName) {
 	delete(g.said, k)
 }
 
-// Policy is a policy as the book has it; nil while it has not.
+// Policy is a policy as the resolver has it; nil while it has not.
 func (g *Gates) Policy(k types.NamespacedName) (policy.State, *schedule.Policy) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -247,7 +247,7 @@ func (*Gates) Conditions(have string, list []metav1.Condition, now time.Time) st
 }
 
 // SubjectStrategy is the strategy of one question, for subjects alone: it is asked under
-// the lock of the book.
+// the lock of the resolver.
 func (g *Gates) SubjectStrategy(q policy.Query) func(time.Time) schedule.Strategy {
 	return func(now time.Time) schedule.Strategy { return g.book.Strategy(q, now) }
 }

@@ -224,13 +224,13 @@ func (o *reportOptions) policies(ctx context.Context, k *factory.Cluster, all []
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
 	}
-	book := source.ReadResolver(ctx, k, agent.Namespace, namespaces...)
+	resolver := source.ReadResolver(ctx, k, agent.Namespace, namespaces...)
 	for _, one := range all {
 		if refs := policiesOf(one.object); len(refs) > 0 {
-			book.WarnOf(o.Factory, annotations.Intent(one.object.Annotations).Query(one.object.Namespace, refs))
+			resolver.WarnOf(o.Factory, annotations.Intent(one.object.Annotations).Query(one.object.Namespace, refs))
 		}
 	}
-	return book.Resolver
+	return resolver.Resolver
 }
 
 // maxWindows bounds what one plan's windows cost to find: every five minutes for a month.

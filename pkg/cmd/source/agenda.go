@@ -204,7 +204,7 @@ func (a *Agenda) tooMany(owner calendar.Owner, what string, at time.Time) {
 }
 
 // excluded are the exclusions of a policy, each with its own reason. Each is
-// asked for as a policy that has nothing else, so that the book finds calendars
+// asked for as a policy that has nothing else, so that the resolver finds calendars
 // as it does for the policy itself.
 func (a *Agenda) excluded(owner calendar.Owner, p policy.State) []calendar.Entry {
 	s := p.Spec.MaintenanceSchedule

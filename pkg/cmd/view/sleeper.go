@@ -47,13 +47,13 @@ func NewSleeper(cm *corev1.ConfigMap, pauses []schedule.Pause, gate *schedule.Ga
 }
 
 // SleeperOf is a HibernatePlan with what people want of it.
-func SleeperOf(namespace, name string, spec hibernate.Spec, in intent.Intent, hold hibernate.Hold, book *policy.Resolver) Sleeper {
+func SleeperOf(namespace, name string, spec hibernate.Spec, in intent.Intent, hold hibernate.Hold, resolver *policy.Resolver) Sleeper {
 	s := Sleeper{Namespace: namespace, Name: name, Spec: spec, Intent: in, Hold: hold, Pauses: []schedule.Pause{in.Pause}}
 	if table, err := hibernate.NewTimetable(spec); err == nil {
 		s.Table = table
 	}
-	if book != nil {
-		s.Gate = book.Gate(in.Query(namespace, spec.Policies))
+	if resolver != nil {
+		s.Gate = resolver.Gate(in.Query(namespace, spec.Policies))
 	}
 	return s
 }
