@@ -1,0 +1,94 @@
+package preview
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// worlds is how many drawn worlds are tried. Each is drawn by its number alone.
+const worlds = 8
+
+// span is the time in which something happens.
+const span = 2 * time.Hour
+
+func drawn[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+
+// draw puts one or two plans into a cluster, whose time and order may go wrong.
+func draw(w *world, r *rand.Rand) []string {
+	night := func() string {
+		return evening().Add(time.Duration(r.IntN(int(span/time.Minute))) * time.Minute).Format(time.RFC3339)
+	}
+	w.namespace(drawn(r, nil, nil, map[string]string{annotations.Pause: night()}, map[string]string{annotations.ChangeStrategy: "RestrictiveUntil", annotations.RestrictiveUntil: night()}))
+	w.policy("night", "strategy: MaintenanceSchedule\nmaintenanceSchedule: {timezone: Europe/Berlin, windows: [{start: '01:00', end: '03:30'}]}")
+	var names []string
+	for _, name := range []string{"a", "b"}[:1+r.IntN(2)] {
+		names = append(names, name)
+		w.plan(name, drawSpec(r), drawNotes(r, night))
+	}
+	return names
+}
+
+func drawSpec(r *rand.Rand) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("triggers:\n  onCreate: %t\n  schedules:", r.IntN(4) == 0)
+	for range 1 + r.IntN(2) {
+		line("  - cron: '%s'\n    timezone: %s", drawn(r, "*/30 * * * *", "10,50 * * * *", "0 * * * *", "15 1-5 * * *", "0 2 * * *"), drawn(r, "UTC", "Europe/Berlin"))
+		if jitter := drawn(r, "", "", "1m", "15m"); jitter != "" {
+			line("    jitter: %s", jitter)
+		}
+	}
+	line("catchUp: %s", drawn(r, plan.CatchUpLatest, plan.CatchUpAll, plan.CatchUpNone))
+	line("concurrencyPolicy: %s", drawn(r, plan.Forbid, plan.Allow, plan.Replace, plan.Queue))
+	line("startDeadline: %s", drawn(r, "1m", "15m", "30m"))
+	line("maxDuration: %s", drawn(r, "10m", "30m"))
+	line("onWindowClose: %s", drawn(r, plan.CloseFinish, plan.CloseWait, plan.CloseAbort))
+	line("successfulRunsHistoryLimit: 100\nfailedRunsHistoryLimit: 100")
+	if r.IntN(2) == 0 {
+		line("policies: [{name: night}]")
+	}
+	if r.IntN(3) == 0 {
+		line("target: {apiVersion: apps/v1, kind: Deployment, name: orders}")
+	}
+	line("steps:")
+	for _, name := range []string{"one", "two"} {
+		line("- {name: %s, type: suspend, properties: {%s}}", name, drawn(r, "duration: 1s", "duration: 5m", "duration: 20m", ""))
+	}
+	if r.IntN(2) == 0 {
+		line("finally:\n- {name: after, type: suspend, properties: {duration: 5m}}")
+	}
+	return b.String()
+}
+
+// drawNotes are what somebody asked of a plan.
+func drawNotes(r *rand.Rand, night func() string) map[string]string {
+	switch r.IntN(7) {
+	case 0:
+		return map[string]string{annotations.Pause: night()}
+	case 1:
+		return map[string]string{annotations.Skip: "next"}
+	case 2:
+		return map[string]string{annotations.Skip: "until:" + night()}
+	case 3:
+		return map[string]string{annotations.ChangeStrategy: "PermissiveUntil", annotations.PermissiveUntil: night()}
+	case 4:
+		return map[string]string{annotations.ChangeStrategy: "RestrictiveUntil", annotations.RestrictiveUntil: night()}
+	}
+	return nil
+}
+
+// documents are those of a world that failed.
+func documents(w *world) string {
+	var b strings.Builder
+	for _, cm := range []string{"a", "b"} {
+		if o := w.ConfigMap(shop, cm); o != nil {
+			fmt.Fprintf(&b, "%s %v\n%s", cm, o.Annotations, o.Data[annotations.DataPlan])
+		}
+	}
+	return b.String()
+}
