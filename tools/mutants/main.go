@@ -14,9 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"regexp"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -33,15 +32,21 @@ func run(args []string, out io.Writer) error {
 	skip := set.Int("skip", 0, "how many are passed over first, so that a long run can be made in pieces")
 	seed := set.Uint64("seed", 1, "which of them")
 	least := set.Int("least", 0, "fail where fewer of 100 are noticed")
-	timeout := set.Duration("timeout", 0, "of the tests of one change, which is noticed if it hangs; 0: three times what they take, and 20s")
+	limit := set.Duration("limit", 0, "of the processor time of one run of the tests; a change that needs more is noticed; 0: three times what they need as they are, and 5s")
 	atOnce := set.Int("at-once", 2, "how many changes are tested side by side")
+	only := set.String("only", "", "try those alone that this regular expression finds, as timeline.go:(120|203):")
+	few := set.Bool("few", false, "show each change a few random examples alone: fast, and misses what only many of them notice")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
 	if set.NArg() == 0 {
 		return errors.New("name packages, as ./pkg/plan")
 	}
-	var few []string
+	found, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	var short []string
 	for _, dir := range set.Args() {
 		all, err := mutantsOf(dir)
 		if err != nil {
@@ -49,17 +54,17 @@ func run(args []string, out io.Writer) error {
 		}
 		random := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // the same choice each time
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		t := tally{dir: dir, out: out, skip: *skip, timeout: *timeout, atOnce: *atOnce}
+		t := tally{dir: dir, out: out, skip: *skip, only: found, few: *few, limit: *limit, atOnce: *atOnce}
 		if err := t.try(all, *n); err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "%s: %d of %d noticed (%d of 100)\n", dir, t.noticed, t.tried, t.share())
 		if t.share() < *least {
-			few = append(few, dir)
+			short = append(short, dir)
 		}
 	}
-	if len(few) > 0 {
-		return fmt.Errorf("fewer than %d of 100 are noticed in %s", *least, strings.Join(few, ", "))
+	if len(short) > 0 {
+		return fmt.Errorf("fewer than %d of 100 are noticed in %s", *least, strings.Join(short, ", "))
 	}
 	return nil
 }
@@ -68,16 +73,18 @@ func run(args []string, out io.Writer) error {
 type tally struct {
 	dir            string
 	out            io.Writer
-	skip           int // how many changes that compile are still to be passed over
-	timeout        time.Duration
-	flags          []string // of the tests, beside those of each package
+	skip           int            // how many changes that compile are still to be passed over
+	only           *regexp.Regexp // finds those that are tried
+	few            bool           // show a few examples alone
+	limit          time.Duration
+	ways           []way
 	atOnce         int
 	tried, noticed int
 }
 
 func (t *tally) share() int { return 100 * t.noticed / max(t.tried, 1) }
 
-// try runs the tests on as many changes as asked that compile.
+// try runs the tests on as many changes as asked.
 func (t *tally) try(all []mutant, n int) error {
 	work, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
@@ -88,8 +95,11 @@ func (t *tally) try(all []mutant, n int) error {
 	if err != nil {
 		return err
 	}
-	if t.flags, err = flagsOf(t.dir); err != nil {
+	if t.ways, err = waysOf(t.dir); err != nil {
 		return err
+	}
+	if t.few {
+		t.ways = t.ways[:1]
 	}
 	if binary == "" { // no change compiles behind a switch
 		binary = filepath.Join(work, "unchanged.test")
@@ -103,62 +113,35 @@ func (t *tally) try(all []mutant, n int) error {
 	if n == 0 {
 		n = len(all)
 	}
-	for number := 1; number <= len(all) && t.tried < n; {
-		var some []change
-		for ; number <= len(all) && len(some) < min(t.atOnce, n-t.tried); number++ {
-			c := change{mutant: all[number-1], number: number, binary: binary}
-			if !within[number] {
-				if c.binary, err = buildAlone(work, t.dir, c); err != nil {
-					return err
-				}
-			}
-			switch {
-			case c.binary == "":
-			case t.skip > 0:
-				t.skip--
-			default:
-				some = append(some, c)
-			}
-		}
-		t.count(some)
-	}
-	return nil
-}
-
-// flagsOf are what the tests of a folder are told: rapid keeps the counterexamples that it
-// finds beside the tests, where those of a change would be tried on the code as it is.
-func flagsOf(dir string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	chosen, err := t.choose(work, binary, all, within, n)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		if strings.Contains(string(text), `"pgregory.net/rapid"`) {
-			return []string{"-rapid.nofailfile"}, nil
-		}
-	}
-	return nil, nil
+	t.count(chosen)
+	return nil
 }
 
-// testUnchanged sees to it that the tests pass, and derives a timeout from how long
-// that takes.
-func (t *tally) testUnchanged(binary string) error {
-	limit := t.timeout
-	if limit == 0 {
-		t.timeout = 10 * time.Minute
+// choose takes as many changes as asked that compile.
+func (t *tally) choose(work, binary string, all []mutant, within map[int]bool, n int) (chosen []change, err error) {
+	for number := 1; number <= len(all) && len(chosen) < n; number++ {
+		c := change{mutant: all[number-1], number: number, binary: binary}
+		if !t.only.MatchString(c.String()) {
+			continue
+		}
+		if !within[number] {
+			if c.binary, err = buildAlone(work, t.dir, c); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case c.binary == "":
+		case t.skip > 0:
+			t.skip--
+		default:
+			chosen = append(chosen, c)
+		}
 	}
-	began := time.Now()
-	if out, failed := t.test(binary, 0); failed != nil {
-		return fmt.Errorf("the tests of %s fail as they are: %w\n%s", t.dir, failed, out)
-	}
-	if limit == 0 {
-		t.timeout = 3*time.Since(began) + 20*time.Second
-	}
-	return nil
+	return chosen, nil
 }
 
 // change is a mutant, and the test binary that holds it.
@@ -168,25 +151,51 @@ type change struct {
 	binary string
 }
 
-// count runs the tests on a few changes side by side.
-func (t *tally) count(some []change) {
-	failed := make([]bool, len(some))
-	var wg sync.WaitGroup
-	for i, c := range some {
-		wg.Go(func() {
-			_, err := t.test(c.binary, c.number)
-			failed[i] = err != nil
-		})
+// count runs the tests on changes, a few of them side by side.
+func (t *tally) count(chosen []change) {
+	outcomes := make([]chan outcome, len(chosen))
+	for i := range outcomes {
+		outcomes[i] = make(chan outcome, 1)
 	}
-	wg.Wait()
-	for i, c := range some {
-		t.tried++
-		if failed[i] {
-			t.noticed++
-			continue
+	next := make(chan int)
+	for range t.atOnce {
+		go func() {
+			for i := range next {
+				outcomes[i] <- t.test(chosen[i])
+			}
+		}()
+	}
+	go func() {
+		defer close(next)
+		for i := range chosen {
+			next <- i
 		}
-		fmt.Fprintln(t.out, "not noticed:", c.mutant)
+	}()
+	for i, c := range chosen {
+		t.tell(c, <-outcomes[i])
 	}
+}
+
+func (t *tally) tell(c change, o outcome) {
+	t.tried++
+	switch o {
+	case passed:
+		fmt.Fprintln(t.out, "not noticed:", c.mutant)
+		return
+	case stopped:
+		fmt.Fprintln(t.out, "stopped, as it came to no end:", c.mutant)
+	}
+	t.noticed++
+}
+
+// test runs the tests on a change, in one way after the other until one notices it.
+func (t *tally) test(c change) outcome {
+	for _, w := range t.ways {
+		if r := w.test(t.dir, c.binary, c.number); r.outcome != passed {
+			return r.outcome
+		}
+	}
+	return passed
 }
 
 // buildAlone makes the test binary of one change; none if that does not compile.
@@ -209,13 +218,4 @@ func buildAlone(work, dir string, c change) (binary string, err error) {
 func compile(dir, overlay, binary string) ([]byte, error) {
 	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-gcflags=-e", "-overlay", overlay, "-o", binary}
 	return exec.Command("go", append(args, "./"+filepath.ToSlash(filepath.Clean(dir)))...).CombinedOutput() //nolint:gosec // packages of this module
-}
-
-// test runs a test binary with one change switched on; a binary of one change has no
-// switch.
-func (t *tally) test(binary string, number int) ([]byte, error) {
-	test := exec.Command(binary, append(t.flags, "-test.failfast", "-test.paniconexit0", "-test.timeout", t.timeout.String())...) //nolint:gosec // built above
-	test.Dir = t.dir
-	test.Env = append(os.Environ(), which+"="+strconv.Itoa(number))
-	return test.CombinedOutput()
 }

@@ -153,12 +153,64 @@ func TestAPackageOfWhichTooLittleIsNoticedFails(t *testing.T) {
 	}
 }
 
-func TestCounterexamplesOfChangesAreNotKept(t *testing.T) {
-	for dir, want := range map[string][]string{"testdata/sample": nil, "../../pkg/nodes": {"-rapid.nofailfile"}} {
-		got, err := flagsOf(dir)
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v\n%s", dir, err, diff)
+func TestFewExamplesAreTriedBeforeAllAndNoCounterexampleIsKept(t *testing.T) {
+	for dir, want := range map[string][][]string{
+		"testdata/sample":   {nil},
+		"testdata/examples": {{"-test.short"}, nil},
+		"../../pkg/nodes":   {{"-rapid.nofailfile", "-rapid.checks=10"}, {"-rapid.nofailfile"}},
+		"../../pkg/trigger": {{"-test.short", "-rapid.nofailfile", "-rapid.checks=10"}, {"-rapid.nofailfile"}},
+	} {
+		ways, err := waysOf(dir)
+		if err != nil {
+			t.Fatal(err)
 		}
+		var got [][]string
+		for _, w := range ways {
+			got = append(got, w.flags)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s:\n%s", dir, diff)
+		}
+	}
+}
+
+func TestAChangeThatFewExamplesDoNotShowIsTriedWithAll(t *testing.T) {
+	var out strings.Builder
+	if err := run([]string{"-n", "0", "testdata/examples"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "testdata/examples: 1 of 1 noticed (100 of 100)\n"; out.String() != want {
+		t.Error(out.String())
+	}
+	out.Reset()
+	if err := run([]string{"-n", "0", "-few", "testdata/examples"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "not noticed: testdata/examples/examples.go:5: >= became >\ntestdata/examples: 0 of 1 noticed (0 of 100)\n"; out.String() != want {
+		t.Errorf("with few alone: %s", out.String())
+	}
+}
+
+// It is noticed, and told: whoever reads it may find that it only takes long.
+func TestAChangeThatComesToNoEndIsStopped(t *testing.T) {
+	var out strings.Builder
+	if err := run([]string{"-n", "0", "-limit", "1s", "testdata/endless"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	want := "stopped, as it came to no end: testdata/endless/endless.go:7: - became +\ntestdata/endless: 2 of 2 noticed (100 of 100)\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestSomeChangesAreTriedAlone(t *testing.T) {
+	var out strings.Builder
+	if err := run([]string{"-n", "0", "-only", "sample.go:(1|12):", "testdata/sample"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	want := "not noticed: testdata/sample/sample.go:12: >= became >\ntestdata/sample: 1 of 2 noticed (50 of 100)\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
