@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 )
 
 // One look at ten thousand resources that are recorded, as they fall asleep and as they wake.
@@ -32,4 +33,17 @@ func BenchmarkALookAtTenThousand(b *testing.B) {
 			}
 		}
 	})
+}
+
+// A look at a plan whose off-hours an exception hides for years.
+func BenchmarkALookBehindAnException(b *testing.B) {
+	for _, kind := range []ExceptionType{Suspend, Extend} {
+		table := hidden(b, kind)
+		now := time.Date(2026, 3, 2, 1, 2, 3, 0, time.UTC)
+		b.Run(string(kind), func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				table.At(now.Add(time.Duration(i) * time.Minute))
+			}
+		})
+	}
 }

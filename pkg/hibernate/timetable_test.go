@@ -162,33 +162,58 @@ func TestTheLeadTimeOfASuspend(t *testing.T) {
 	}
 }
 
-func TestWhatHidesYearsOfOffHoursCostsNothing(t *testing.T) {
+// hidden is a plan with as many off-hours as there may be, and an exception that hides them for
+// eighty years: fifty minutes of each day, so that a hundred changes of a day are not to be seen.
+func hidden(tb testing.TB, kind ExceptionType) *Timetable {
+	tb.Helper()
 	var hours []schedule.OffHours
 	for i := range MaxOffHours {
 		hours = append(hours, schedule.OffHours{Start: fmt.Sprintf("%02d:%02d", i/3, 20*(i%3)), End: fmt.Sprintf("%02d:%02d", i/3, 20*(i%3)+1)})
 	}
-	for _, kind := range []ExceptionType{Suspend, Extend} {
-		spec := Spec{Schedule: Schedule{OffHours: hours}, Exceptions: []Exception{{Type: kind, ValidFrom: "2020-01-01T00:00:00Z", ValidUntil: "2100-01-01T00:00:00Z"}}}
-		if kind == Extend {
-			spec.Exceptions[0].OffHours = []schedule.OffHours{{Start: "00:00", End: "12:00"}, {Start: "12:00", End: "24:00"}}
+	spec := Spec{Schedule: Schedule{OffHours: hours}, Exceptions: []Exception{{Type: kind, ValidFrom: "2020-01-01T00:00:00Z", ValidUntil: "2100-01-01T00:00:00Z"}}}
+	if kind == Extend {
+		spec.Exceptions[0].OffHours = []schedule.OffHours{{Start: "00:00", End: "12:00"}, {Start: "12:00", End: "24:00"}}
+	}
+	table, err := NewTimetable(spec)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return table
+}
+
+// What a suspend hides is passed over in one step; of what an extension hides so many changes
+// are followed and no more, which is twenty days of a hundred. The instants say how many.
+func TestWhatHidesYearsOfOffHoursCostsLittle(t *testing.T) {
+	now := at(t, "2026-03-02T01:02:03Z")
+	for kind, want := range map[ExceptionType]struct {
+		level   Level
+		windows string
+	}{
+		Suspend: {
+			Level{Suspended: true, Since: at(t, "2019-12-31T16:21:00Z"), Until: at(t, "2100-01-01T00:00:00Z"), Why: "suspended by an exception"},
+			"2100-01-01T00:00 to 2100-01-01T00:01, 2100-01-01T00:20 to 2100-01-01T00:21, 2100-01-01T00:40 to 2100-01-01T00:41",
+		},
+		Extend: {
+			Level{Asleep: true, Until: at(t, "2026-03-22T01:20:00Z"), Why: "extended by an exception"},
+			"ever to 2026-03-22T01:20",
+		},
+	} {
+		table := hidden(t, kind)
+		if got := table.At(now); got != want.level {
+			t.Errorf("%s: got %+v, want %+v", kind, got, want.level)
 		}
-		table, err := NewTimetable(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		l := table.At(time.Date(2026, 3, 2, 1, 2, 3, 0, time.UTC))
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("%s: %s for one look", kind, took)
-		}
-		if l.Asleep != (kind == Extend) || l.Until.IsZero() {
-			t.Errorf("%s: %+v", kind, l)
-		}
-		n := 0
-		for range table.Windows(time.Date(2026, 3, 2, 1, 2, 3, 0, time.UTC)) {
-			if n++; n == 3 {
+		var windows []string
+		for w := range table.Windows(now) {
+			start := "ever"
+			if !w.Start.IsZero() {
+				start = wall(table, w.Start)
+			}
+			if windows = append(windows, start+" to "+wall(table, w.End)); len(windows) == 1+strings.Count(want.windows, ",") {
 				break
 			}
+		}
+		if got := strings.Join(windows, ", "); got != want.windows {
+			t.Errorf("%s: got %s, want %s", kind, got, want.windows)
 		}
 	}
 }
