@@ -204,6 +204,19 @@ func TestWhatIsDoneNext(t *testing.T) {
 			"Hibernating: 1 of 2 targets sleep", "write b shutdown Running", "shutdown a", "shutdown b",
 		}},
 
+		"a policy keeps what woke awake": {toldToSleep(Strategy{Type: Parallel}, "a b", "a wake Awake", "b Asleep").with(func(f *Facts) { f.Forbidden = "release week" }), []string{
+			"Hibernating: 1 of 2 targets sleep", "shutdown b",
+		}},
+		"a policy keeps what is new in the plan awake": {toldToSleep(Strategy{Type: Parallel}, "a b", "a Asleep").with(func(f *Facts) { f.Forbidden = "release week" }), []string{
+			"Hibernated: 1 of 1 targets sleep", "shutdown a",
+		}},
+		"a policy lets what has not woken yet sleep on": {toldToSleep(Strategy{Type: Parallel}, "a b", "a wake Running", "b Asleep").with(func(f *Facts) { f.Forbidden = "release week" }), []string{
+			"Hibernating: 1 of 2 targets sleep", "write a shutdown Running", "shutdown a", "shutdown b",
+		}},
+		"a policy forbids it, and all are awake": {toldToSleep(Strategy{Type: Parallel}, "a b", "a wake Awake", "b wake Awake").with(func(f *Facts) { f.Forbidden = "release week" }), []string{
+			"Active: does not fall asleep: release week",
+		}},
+
 		"somebody asks for another attempt":  {toldToSleep(Strategy{}, "a b", "a Failed", "b Pending").with(func(f *Facts) { f.Retry = true }), []string{"Hibernating: 0 of 2 targets sleep", "write a shutdown Running", "write b shutdown Pending: waits for a", "shutdown a"}},
 		"of what was aborted, too":           {toldToSleep(dag, "app db", "db Asleep", "app Aborted").bestEffort().with(func(f *Facts) { f.Retry = true }), []string{"Hibernating: 1 of 2 targets sleep", "write app shutdown Running", "shutdown app", "shutdown db"}},
 		"of what does not wake":              {toldToWake(Strategy{}, "a", "a Failed").with(func(f *Facts) { f.Retry = true }), []string{"WakingUp: 0 of 1 targets are awake", "write a wake Running", "wake a"}},
