@@ -14,17 +14,18 @@ func TestWhatWasMadeAnewWithItsPlanIsAdopted(t *testing.T) {
 		seen     []Observation
 		want     string
 	}{
-		"it sleeps":                        {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "web", UID: "2", Asleep: true}}, "[2]"},
-		"it is on its way":                 {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "web", UID: "2"}}, "[2]"},
-		"it runs: somebody else's":         {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "web", UID: "2", Awake: true}}, "[1]"},
-		"it goes":                          {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "web", UID: "2", Gone: true}}, "[1]"},
-		"what slept is still there":        {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "web", UID: "1", Asleep: true}, {ID: "web", UID: "2", Asleep: true}}, "[1]"},
-		"another name":                     {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "db", UID: "2", Asleep: true}}, "[1]"},
-		"it is recorded by itself":         {[]Resource{{ID: "web", UID: "1"}, {ID: "web", UID: "2"}}, []Observation{{ID: "web", UID: "2", Asleep: true}}, "[1 2]"},
-		"it was left alone":                {[]Resource{{ID: "web", UID: "1", Left: "x"}}, []Observation{{ID: "web", UID: "2", Asleep: true}}, "[1]"},
-		"it was awake again":               {[]Resource{{ID: "web", UID: "1", RestoredAt: &then}}, []Observation{{ID: "web", UID: "2", Asleep: true}}, "[1]"},
-		"its world knows names alone":      {[]Resource{{ID: "web"}}, []Observation{{ID: "web", UID: "2", Asleep: true}}, "[]"},
-		"two of them, and one has its own": {[]Resource{{ID: "web", UID: "1"}, {ID: "db", UID: "3"}}, []Observation{{ID: "web", UID: "2", Asleep: true}, {ID: "db", UID: "3"}}, "[2 3]"},
+		"it sleeps":                           {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "web", UID: "2", Asleep: true}}, "[2]"},
+		"it is on its way":                    {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "web", UID: "2"}}, "[2]"},
+		"it runs: somebody else's":            {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "web", UID: "2", Awake: true}}, "[1]"},
+		"it goes":                             {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "web", UID: "2", Gone: true}}, "[1]"},
+		"what slept is still there":           {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "web", UID: "1", Asleep: true}, {ID: "web", UID: "2", Asleep: true}}, "[1]"},
+		"another name":                        {[]Resource{{ID: "web", UID: "1"}}, []Observation{{ID: "db", UID: "2", Asleep: true}}, "[1]"},
+		"it is recorded by itself":            {[]Resource{{ID: "web", UID: "1"}, {ID: "web", UID: "2"}}, []Observation{{ID: "web", UID: "2", Asleep: true}}, "[1 2]"},
+		"it is recorded by itself, and first": {[]Resource{{ID: "web", UID: "2"}, {ID: "web", UID: "1"}}, []Observation{{ID: "web", UID: "2", Asleep: true}}, "[2 1]"},
+		"it was left alone":                   {[]Resource{{ID: "web", UID: "1", Left: "x"}}, []Observation{{ID: "web", UID: "2", Asleep: true}}, "[1]"},
+		"it was awake again":                  {[]Resource{{ID: "web", UID: "1", RestoredAt: &then}}, []Observation{{ID: "web", UID: "2", Asleep: true}}, "[1]"},
+		"its world knows names alone":         {[]Resource{{ID: "web"}}, []Observation{{ID: "web", UID: "2", Asleep: true}}, "[]"},
+		"two of them, and one has its own":    {[]Resource{{ID: "web", UID: "1"}, {ID: "db", UID: "3"}}, []Observation{{ID: "web", UID: "2", Asleep: true}, {ID: "db", UID: "3"}}, "[2 3]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := fmt.Sprint(c.recorded)

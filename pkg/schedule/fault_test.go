@@ -140,3 +140,58 @@ func TestDayOfMonthAndDayOfWeekBothRestrictedMeansEither(t *testing.T) {
 		}
 	}
 }
+
+// What RFC 5545 refuses is told, and what stands beside it is taken.
+func TestWhichPartsOfARuleGoTogether(t *testing.T) {
+	for rule, want := range map[string]string{
+		"FREQ=DAILY;COUNT=1":       "",
+		"FREQ=DAILY;COUNT=100000":  "",
+		"FREQ=DAILY;COUNT=0":       "COUNT=0: write 1 to 100000, or UNTIL",
+		"FREQ=DAILY;COUNT=100001":  "COUNT=100001: write 1 to 100000, or UNTIL",
+		"FREQ=DAILY;UNTIL=soon":    "UNTIL=SOON: ",
+		"FREQ=DAILY;WKST=XX":       "WKST=XX: write one of MO",
+		"FREQ=DAILY;BYHOUR=0,23":   "",
+		"FREQ=DAILY;BYHOUR=-1":     "BYHOUR=-1: write 0 to 23",
+		"FREQ=DAILY;BYMONTHDAY=0":  "BYMONTHDAY=0: write 1 to 31, or -1 to -31 counted from the end",
+		"FREQ=DAILY;BYMONTHDAY=31": "", "FREQ=DAILY;BYMONTHDAY=-31": "",
+		"FREQ=DAILY;BYMONTHDAY=-32": "BYMONTHDAY=-32: write 1 to 31",
+		"FREQ=DAILY;BYMONTHDAY":     `part "BYMONTHDAY" is not NAME=VALUE`,
+		"FREQ=DAILY;BYMONTHDAY=":    `part "BYMONTHDAY=" is not NAME=VALUE`,
+
+		"FREQ=YEARLY;BYDAY=53MO": "", "FREQ=YEARLY;BYDAY=-53MO": "", "FREQ=YEARLY;BYDAY=+1MO": "",
+		"FREQ=YEARLY;BYDAY=54MO":  "number weekdays 1 to 53",
+		"FREQ=YEARLY;BYDAY=0MO":   "number weekdays 1 to 53",
+		"FREQ=YEARLY;BYDAY=1":     "BYDAY=1: write MO",
+		"FREQ=HOURLY;BYDAY=1MO":   "a numbered weekday needs a month or a year",
+		"FREQ=MONTHLY;BYDAY=5MO":  "",
+		"FREQ=MONTHLY;BYDAY=-5MO": "",
+		"FREQ=MONTHLY;BYDAY=-6MO": "a month has no weekday number -6",
+
+		"FREQ=YEARLY;BYMONTH=1;BYDAY=5MO":  "",
+		"FREQ=YEARLY;BYMONTH=1;BYDAY=6MO":  "a month has no weekday number 6",
+		"FREQ=YEARLY;BYDAY=6MO":            "",
+		"FREQ=YEARLY;BYWEEKNO=1;BYDAY=MO":  "",
+		"FREQ=YEARLY;BYWEEKNO=1;BYDAY=1MO": "a numbered weekday cannot be combined with BYWEEKNO",
+		"FREQ=YEARLY;BYWEEKNO=1":           "BYWEEKNO needs BYDAY",
+		"FREQ=DAILY;BYWEEKNO=1;BYDAY=MO":   "BYWEEKNO counts weeks of a year",
+
+		"FREQ=YEARLY;BYYEARDAY=1": "", "FREQ=HOURLY;BYYEARDAY=1": "", "FREQ=MINUTELY;BYYEARDAY=1": "",
+		"FREQ=MONTHLY;BYYEARDAY=1":           "BYYEARDAY cannot be combined with FREQ=MONTHLY",
+		"FREQ=WEEKLY;BYDAY=MO;BYYEARDAY=1":   "BYYEARDAY cannot be combined with FREQ=WEEKLY",
+		"FREQ=DAILY;BYYEARDAY=1":             "BYYEARDAY cannot be combined with FREQ=DAILY",
+		"FREQ=WEEKLY;BYDAY=MO;BYMONTHDAY=1":  "BYMONTHDAY cannot be combined with FREQ=WEEKLY",
+		"FREQ=HOURLY;BYMINUTE=1;BYSETPOS=1":  "BYSETPOS cannot be combined with FREQ=HOURLY",
+		"FREQ=MINUTELY;BYHOUR=1;BYSETPOS=1":  "BYSETPOS cannot be combined with FREQ=MINUTELY",
+		"FREQ=MONTHLY;BYSETPOS=1":            "BYSETPOS picks from other BY parts, and there are none",
+		"FREQ=YEARLY;BYMONTH=1;BYSETPOS=1":   "",
+		"FREQ=YEARLY;BYYEARDAY=1;BYSETPOS=1": "", "FREQ=YEARLY;BYWEEKNO=1;BYDAY=MO;BYSETPOS=1": "",
+		"FREQ=MONTHLY;BYMONTHDAY=1;BYSETPOS=1": "", "FREQ=MONTHLY;BYDAY=1MO;BYSETPOS=1": "", "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1": "",
+		"FREQ=DAILY;BYHOUR=1;BYSETPOS=1": "", "FREQ=DAILY;BYMINUTE=1;BYSETPOS=1": "", "FREQ=DAILY;BYSECOND=1;BYSETPOS=1": "",
+	} {
+		_, err := schedule.Parse(schedule.Spec{RRule: rule, DTStart: "2026-01-05"})
+		faults := schedule.Faults(err)
+		if want == "" && err != nil || want != "" && (len(faults) != 1 || !strings.Contains(faults[0].Error(), want)) {
+			t.Errorf("%s: %v, want %q", rule, err, want)
+		}
+	}
+}
