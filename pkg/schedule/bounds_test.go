@@ -26,6 +26,11 @@ func TestTheFirstAndTheLastSlotOfARule(t *testing.T) {
 		{"a count over days, begun at the last time of one", schedule.Spec{RRule: "FREQ=DAILY;BYHOUR=9,10;BYMINUTE=0,30;COUNT=6", DTStart: "2026-11-20T10:30:00"}, "2026-11-20T10:30:00Z", "2026-11-22T09:00:00Z"},
 		{"a count begun between two times", schedule.Spec{RRule: "FREQ=DAILY;BYHOUR=9,10;BYMINUTE=0,30;COUNT=2", DTStart: "2026-11-20T09:31:00"}, "2026-11-20T10:00:00Z", "2026-11-20T10:30:00Z"},
 		{"a count of every ninety minutes", schedule.Spec{RRule: "FREQ=MINUTELY;INTERVAL=90;COUNT=3", DTStart: "2026-11-20T09:00:00"}, "2026-11-20T09:00:00Z", "2026-11-20T12:00:00Z"},
+		{"hours from a beginning", schedule.Spec{RRule: "FREQ=HOURLY", DTStart: "2026-11-20T09:30:00"}, "2026-11-20T09:30:00Z", ""},
+		{"hours up to an end", schedule.Spec{RRule: "FREQ=HOURLY;UNTIL=20261120T123000", DTStart: "2026-11-20T09:30:00"}, "2026-11-20T09:30:00Z", "2026-11-20T12:30:00Z"},
+		{"a count of hours", schedule.Spec{RRule: "FREQ=HOURLY;COUNT=3", DTStart: "2026-11-20T09:30:00"}, "2026-11-20T09:30:00Z", "2026-11-20T11:30:00Z"},
+		{"a count of last days", schedule.Spec{RRule: "FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=-1;COUNT=2", DTStart: "2026-11-01T00:00:00"}, "2026-11-30T00:00:00Z", "2026-12-29T00:00:00Z"},
+		{"a count of one", schedule.Spec{RRule: "FREQ=DAILY;COUNT=1", DTStart: "2026-11-20T09:00:00"}, "2026-11-20T09:00:00Z", "2026-11-20T09:00:00Z"},
 		{"once", schedule.Spec{At: "2026-11-20T09:00:00Z"}, "2026-11-20T09:00:00Z", "2026-11-20T09:00:00Z"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
