@@ -34,16 +34,18 @@ func TestWindowsOfMoreThanAWeekEndWhereTheirRuleSays(t *testing.T) {
 		rule, duration string
 		want           string // from 20 January on, which is in the first
 	}{
-		"dates":                {"FREQ=MONTHLY;BYMONTHDAY=" + numbers("%d"), "24h", "Thu 2026-01-01 00:00 to Wed 2026-01-21 00:00, Sun 2026-02-01 00:00 to Sat 2026-02-21 00:00"},
-		"dates from the end":   {"FREQ=MONTHLY;BYMONTHDAY=" + numbers("-%d"), "24h", "Mon 2026-01-12 00:00 to Sun 2026-02-01 00:00, Mon 2026-02-09 00:00 to Sun 2026-03-01 00:00"},
-		"days of a year":       {"FREQ=YEARLY;BYYEARDAY=" + numbers("%d"), "24h", "Thu 2026-01-01 00:00 to Wed 2026-01-21 00:00, Fri 2027-01-01 00:00 to Thu 2027-01-21 00:00"},
-		"a month":              {"FREQ=DAILY;BYMONTH=1", "24h", "Thu 2026-01-01 00:00 to Sun 2026-02-01 00:00, Fri 2027-01-01 00:00 to Mon 2027-02-01 00:00"},
-		"the first weekdays":   {"FREQ=MONTHLY;BYDAY=" + weekdays("1", "2", "3"), "24h", "Thu 2026-01-01 00:00 to Thu 2026-01-22 00:00, Sun 2026-02-01 00:00 to Sun 2026-02-22 00:00"},
-		"the last weekdays":    {"FREQ=MONTHLY;BYDAY=" + weekdays("-1", "-2"), "24h", "Sun 2026-01-18 00:00 to Sun 2026-02-01 00:00, Sun 2026-02-15 00:00 to Sun 2026-03-01 00:00"},
-		"every other week":     {"FREQ=WEEKLY;INTERVAL=2;BYDAY=" + weekdays(""), "72h", "Mon 2026-01-12 00:00 to Wed 2026-01-21 00:00, Mon 2026-01-26 00:00 to Wed 2026-02-04 00:00"},
-		"every hour of dates":  {"FREQ=HOURLY;BYMONTHDAY=" + numbers("%d"), "1h", "Thu 2026-01-01 00:00 to Wed 2026-01-21 00:00, Sun 2026-02-01 00:00 to Sat 2026-02-21 00:00"},
-		"other hours of dates": {"FREQ=HOURLY;INTERVAL=2;BYMONTHDAY=" + numbers("%d"), "2h", "Thu 2026-01-01 00:00 to Wed 2026-01-21 00:00, Sun 2026-02-01 00:00 to Sat 2026-02-21 00:00"},
-		"minutes of dates":     {"FREQ=MINUTELY;INTERVAL=30;BYMONTHDAY=" + numbers("%d"), "30m", "Thu 2026-01-01 00:00 to Wed 2026-01-21 00:00, Sun 2026-02-01 00:00 to Sat 2026-02-21 00:00"},
+		"dates":                  {"FREQ=MONTHLY;BYMONTHDAY=" + numbers("%d"), "24h", "Thu 2026-01-01 00:00 to Wed 2026-01-21 00:00, Sun 2026-02-01 00:00 to Sat 2026-02-21 00:00"},
+		"dates from the end":     {"FREQ=MONTHLY;BYMONTHDAY=" + numbers("-%d"), "24h", "Mon 2026-01-12 00:00 to Sun 2026-02-01 00:00, Mon 2026-02-09 00:00 to Sun 2026-03-01 00:00"},
+		"days of a year":         {"FREQ=YEARLY;BYYEARDAY=" + numbers("%d"), "24h", "Thu 2026-01-01 00:00 to Wed 2026-01-21 00:00, Fri 2027-01-01 00:00 to Thu 2027-01-21 00:00"},
+		"a month":                {"FREQ=DAILY;BYMONTH=1", "24h", "Thu 2026-01-01 00:00 to Sun 2026-02-01 00:00, Fri 2027-01-01 00:00 to Mon 2027-02-01 00:00"},
+		"the first weekdays":     {"FREQ=MONTHLY;BYDAY=" + weekdays("1", "2", "3"), "24h", "Thu 2026-01-01 00:00 to Thu 2026-01-22 00:00, Sun 2026-02-01 00:00 to Sun 2026-02-22 00:00"},
+		"the last weekdays":      {"FREQ=MONTHLY;BYDAY=" + weekdays("-1", "-2"), "24h", "Sun 2026-01-18 00:00 to Sun 2026-02-01 00:00, Sun 2026-02-15 00:00 to Sun 2026-03-01 00:00"},
+		"every other week":       {"FREQ=WEEKLY;INTERVAL=2;BYDAY=" + weekdays(""), "72h", "Mon 2026-01-12 00:00 to Wed 2026-01-21 00:00, Mon 2026-01-26 00:00 to Wed 2026-02-04 00:00"},
+		"every hour of dates":    {"FREQ=HOURLY;BYMONTHDAY=" + numbers("%d"), "1h", "Thu 2026-01-01 00:00 to Wed 2026-01-21 00:00, Sun 2026-02-01 00:00 to Sat 2026-02-21 00:00"},
+		"other hours of dates":   {"FREQ=HOURLY;INTERVAL=2;BYMONTHDAY=" + numbers("%d"), "2h", "Thu 2026-01-01 00:00 to Wed 2026-01-21 00:00, Sun 2026-02-01 00:00 to Sat 2026-02-21 00:00"},
+		"days up to an instant":  {"FREQ=DAILY;BYHOUR=0;UNTIL=20260131T000000Z", "24h", "ever to Sun 2026-02-01 00:00"},
+		"hours up to an instant": {"FREQ=HOURLY;INTERVAL=2;UNTIL=20260131T120000Z", "2h", "ever to Sat 2026-01-31 14:00"},
+		"minutes of dates":       {"FREQ=MINUTELY;INTERVAL=30;BYMONTHDAY=" + numbers("%d"), "30m", "Thu 2026-01-01 00:00 to Wed 2026-01-21 00:00, Sun 2026-02-01 00:00 to Sat 2026-02-21 00:00"},
 	} {
 		timeline := mustTimeline(t, schedule.MaintenanceSchedule{Windows: []schedule.Window{{RRule: c.rule, Duration: c.duration}}})
 		if diff := cmp.Diff(c.want, intervals(t, timeline, "UTC", "2026-01-20T00:00Z", 2)); diff != "" {
@@ -70,6 +72,21 @@ func TestAFreezeOfMoreThanAWeekEndsWhereItsRuleSays(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(c.want, excludedBy(t, calendar, "2026-01-01T00:00Z", 10)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// Of windows by the hour those that touch are one, and no others.
+func TestWindowsByTheHourAreJoinedWhereTheyTouch(t *testing.T) {
+	for name, c := range map[string]struct{ rule, duration, want string }{
+		"those that do not":               {"FREQ=HOURLY;INTERVAL=2", "1h", "Tue 2026-01-20 00:00 to Tue 2026-01-20 01:00, Tue 2026-01-20 02:00 to Tue 2026-01-20 03:00"},
+		"those of some hours":             {"FREQ=HOURLY;INTERVAL=2;BYHOUR=0,2,20", "2h", "Tue 2026-01-20 00:00 to Tue 2026-01-20 04:00, Tue 2026-01-20 20:00 to Tue 2026-01-20 22:00"},
+		"those of one minute of an hour":  {"FREQ=MINUTELY;INTERVAL=30;BYMINUTE=0", "30m", "Tue 2026-01-20 00:00 to Tue 2026-01-20 00:30, Tue 2026-01-20 01:00 to Tue 2026-01-20 01:30"},
+		"those that overlap on some days": {"FREQ=HOURLY;INTERVAL=2;BYDAY=TU,FR", "3h", "Tue 2026-01-20 00:00 to Wed 2026-01-21 01:00, Fri 2026-01-23 00:00 to Sat 2026-01-24 01:00"},
+	} {
+		timeline := mustTimeline(t, schedule.MaintenanceSchedule{Windows: []schedule.Window{{RRule: c.rule, Duration: c.duration}}})
+		if diff := cmp.Diff(c.want, intervals(t, timeline, "UTC", "2026-01-20T00:00Z", 2)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
