@@ -1,0 +1,35 @@
+package schedule
+
+import "testing"
+
+// How far windows are followed at once decides how much work a verdict is: those that repeat every
+// week up to the next change of clocks, and many that touch as runs.
+func TestHowFarWindowsAreFollowedAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		window Window
+		weekly bool
+		runs   int // in a day; 0: each window by itself
+		daily  bool
+	}{
+		"days of a week":                        {Window{Days: []string{"Sat"}, Start: "22:00", End: "06:00"}, true, 0, false},
+		"a rule of every week":                  {Window{RRule: "FREQ=WEEKLY;BYDAY=SA", Duration: "8h"}, true, 0, false},
+		"a rule of every other week":            {Window{RRule: "FREQ=WEEKLY;INTERVAL=2;BYDAY=SA", Duration: "8h"}, false, 0, false},
+		"dates":                                 {Window{Cron: "0 2 1 * *", Duration: "8h"}, false, 0, false},
+		"twenty-four in a day":                  {Window{Cron: "0 * * * *", Duration: "1h"}, true, 0, false},
+		"every ten minutes, and they touch":     {Window{Cron: "*/10 * * * *", Duration: "10m"}, true, 1, false},
+		"every ten minutes, and they do not":    {Window{Cron: "*/10 * * * *", Duration: "9m"}, true, 144, false},
+		"every ten minutes of two parts of day": {Window{Cron: "*/10 1-4,8-11 * * *", Duration: "10m"}, true, 2, false},
+		"every other hour, and they touch":      {Window{RRule: "FREQ=HOURLY;INTERVAL=2", Duration: "2h"}, true, 0, true},
+		"every other hour, and they do not":     {Window{RRule: "FREQ=HOURLY;INTERVAL=2", Duration: "1h"}, true, 0, false},
+		"every half hour, and they touch":       {Window{RRule: "FREQ=MINUTELY;INTERVAL=30", Duration: "30m"}, true, 0, true},
+		"hours that a week has no whole number": {Window{RRule: "FREQ=HOURLY;INTERVAL=5", Duration: "5h"}, false, 0, true},
+	} {
+		w, all, err := c.window.source(mustUTC())
+		if err != nil || all {
+			t.Fatalf("%s: %v, %v", name, all, err)
+		}
+		if w.weekly != c.weekly || len(w.runs) != c.runs || w.daily != c.daily {
+			t.Errorf("%s: weekly %v, %d runs, daily %v", name, w.weekly, len(w.runs), w.daily)
+		}
+	}
+}
