@@ -33,3 +33,36 @@ func TestHowFarWindowsAreFollowedAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// counted is a clock that counts how often it is asked.
+type counted struct {
+	clock
+	times *int
+}
+
+func (c counted) next(local int64) (int64, bool) { *c.times++; return c.clock.next(local) }
+
+func (c counted) previous(local int64) (int64, bool) { *c.times++; return c.clock.previous(local) }
+
+// Windows that together never close say so after a few changes of clocks, and not after those of
+// 400 years.
+func TestWhatNeverClosesIsFoundAfterAFewChangesOfClocks(t *testing.T) {
+	zone, err := loadZone("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := 0
+	var sources []source
+	for _, window := range []Window{{Days: []string{"Mon", "Tue", "Wed", "Thu", "Fri"}, Start: "00:00", End: "24:00"}, {Days: []string{"Sat", "Sun"}, Start: "00:00", End: "24:00"}} {
+		w, _, err := window.source(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.opening.clock = counted{w.opening.clock, &times}
+		sources = append(sources, w)
+	}
+	u := newUnion(sources...)
+	if until := u.until(1785839400, never); until != never || times > 200 {
+		t.Errorf("it closes at %d, found in %d steps", until, times)
+	}
+}

@@ -1,0 +1,81 @@
+package annotations
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+)
+
+func TestWhoIsNamedByWhichIntent(t *testing.T) {
+	got := Stamps(map[string]string{Trigger: "1", Actor(Trigger): "jane", Pause: "true", Actor(Pause): "joe", Abort: "yes", Actor(Retry): "jim"})
+	want := map[string]Stamp{"trigger": {"1", "jane"}, "pause": {"true", "joe"}, "retry": {"", "jim"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := Stamps(map[string]string{Trigger: "1"}); got != nil {
+		t.Errorf("nobody is named, and it says %v", got)
+	}
+}
+
+// The account of a plan is a label, so that it is found by it; the default needs none.
+func TestTheAccountOfANewPlan(t *testing.T) {
+	for account, want := range map[string]string{"": "", policy.DefaultServiceAccount: "", "deployer": "deployer"} {
+		got, labelled := NewPlan("shop", "nightly", "text", account).Labels[LabelServiceAccount]
+		if got != want || labelled != (want != "") {
+			t.Errorf("of the account %q the label is %q, %t", account, got, labelled)
+		}
+	}
+}
+
+func TestWhichKeyAnObjectSaysItWasSignedWith(t *testing.T) {
+	ring := keyringOf(t, map[string]string{DataKey: longKey("k")})
+	signed := signedLedger(t, ring).Annotations[StatusSignature]
+	part := func(i int, text string) string {
+		parts := strings.Split(signed, ".")
+		parts[i] = text
+		return strings.Join(parts, ".")
+	}
+	for name, c := range map[string]struct{ signature, want string }{
+		"as it was signed":           {signed, ring.ID()},
+		"none":                       {"", ""},
+		"another version":            {part(0, "v0"), ""},
+		"another key":                {part(1, "0123456789"), "0123456789"},
+		"a key of a byte less":       {part(1, "01234567"), ""},
+		"a key of a byte more":       {part(1, "012345678901"), ""},
+		"a key that is no number":    {part(1, "xxxxxxxxxx"), ""},
+		"a digest that is none":      {part(2, "!"), ""},
+		"a sum that is none":         {part(3, "!"), ""},
+		"a part more than there are": {signed + ".x", ""},
+	} {
+		cm := signedLedger(t, ring)
+		cm.Annotations[StatusSignature] = c.signature
+		if got := SignedWith(cm); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// What is too much is refused before anything is made of it, and the most that is read is not.
+func TestAJournalIsWeighedAtItsBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		fits bool
+	}{
+		"objects":           {strings.Repeat("{}", maxObjects), true},
+		"an object more":    {strings.Repeat("{}", maxObjects+1), false},
+		"values":            {"[" + strings.Repeat(",", maxValues) + "]", true},
+		"a value more":      {"[" + strings.Repeat(",", maxValues+1) + "]", false},
+		"values in a text":  {`["` + strings.Repeat(",", maxValues+1) + `"]`, true},
+		"a quote in a text": {`["\"` + strings.Repeat(",", maxValues+1) + `"]`, true},
+	} {
+		if _, err := weigh([]byte(c.text)); (err == nil) != c.fits {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if w, _ := weigh([]byte(`{"steps":[{"name":"a","outputs":{"b":{}}},{"name":"c"}],"more":{"d":1}}`)); w.objects != 6 || w.items != 1 || w.values != 3 {
+		t.Errorf("it weighs %+v", w)
+	}
+}
