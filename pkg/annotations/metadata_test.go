@@ -1,11 +1,14 @@
 package annotations
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
@@ -77,5 +80,46 @@ func TestAJournalIsWeighedAtItsBounds(t *testing.T) {
 	}
 	if w, _ := weigh([]byte(`{"steps":[{"name":"a","outputs":{"b":{}}},{"name":"c"}],"more":{"d":1}}`)); w.objects != 6 || w.items != 1 || w.values != 3 {
 		t.Errorf("it weighs %+v", w)
+	}
+}
+
+func TestAJournalOfAsManyObjectsAsAreReadIsRead(t *testing.T) {
+	for objects, fits := range map[int]bool{maxRecords: true, maxRecords + 1: false} {
+		cm := &corev1.ConfigMap{Data: map[string]string{DataJournal: `{"other":[{}` + strings.Repeat(",{}", objects-2) + `]}`}}
+		if _, err := journalOf(cm); (err == nil) != fits {
+			t.Errorf("of %d objects: %v", objects, err)
+		}
+	}
+}
+
+// What just fits is written, also where it does so only without what waking does not need.
+func TestRestoreDataThatJustFits(t *testing.T) {
+	record := hibernate.Record{Resources: []hibernate.Resource{}}
+	empty, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := hibernate.Record{Resources: []hibernate.Resource{}, Message: "x"}
+	more, err := json.Marshal(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := largestRestore - len(empty) - (len(more) - len(empty) - 1) // beside the name of the field
+	for name, c := range map[string]struct {
+		message int
+		leftOut []string
+		fits    bool
+	}{
+		"to the last byte":                      {room, nil, true},
+		"a byte more":                           {room + 1, nil, false},
+		"without what was left out":             {room, []string{"web: a spot instance"}, true},
+		"a byte more, without what it left out": {room + 1, []string{"web: a spot instance"}, false},
+	} {
+		r := record
+		r.Message, r.LeftOut = strings.Repeat("x", c.message), c.leftOut
+		text, err := restoreText(r)
+		if (err == nil) != c.fits || c.fits && len(text) != largestRestore {
+			t.Errorf("%s: %d bytes of %d, %v", name, len(text), largestRestore, err)
+		}
 	}
 }
