@@ -123,3 +123,17 @@ func TestRestoreDataThatJustFits(t *testing.T) {
 		}
 	}
 }
+
+// The copy in the agent's own namespace is named by its plan, as far as that can be a name.
+func TestTheNameOfRescuedRestoreData(t *testing.T) {
+	for plan, want := range map[string]string{"nights": "nights", "Nights/..": "unknown", "": "unknown"} {
+		name := RescuedName("shop", hibernate.Record{Plan: plan, Target: "apps"})
+		if !strings.Contains(name, want) || want == "unknown" && plan != "" && strings.Contains(name, plan) {
+			t.Errorf("of the plan %q it is %s", plan, name)
+		}
+	}
+	one, other := RescuedName("shop", hibernate.Record{Plan: "nights", Cycle: "1"}), RescuedName("shop", hibernate.Record{Plan: "nights", Cycle: "2"})
+	if one == other {
+		t.Errorf("two cycles have one name, %s", one)
+	}
+}
