@@ -137,3 +137,22 @@ func TestTheNameOfRescuedRestoreData(t *testing.T) {
 		t.Errorf("two cycles have one name, %s", one)
 	}
 }
+
+func TestKeyringsThatHoldTheSame(t *testing.T) {
+	both := map[string]string{DataKey: longKey("k"), DataPreviousKey: longKey("p")}
+	for name, c := range map[string]struct {
+		other     map[string]string
+		same      bool
+		replacing bool
+	}{
+		"the same":              {both, true, true},
+		"another key":           {map[string]string{DataKey: longKey("n"), DataPreviousKey: longKey("p")}, false, true},
+		"another one before it": {map[string]string{DataKey: longKey("k"), DataPreviousKey: longKey("q")}, false, true},
+		"none before it":        {map[string]string{DataKey: longKey("k")}, false, false},
+	} {
+		other := keyringOf(t, c.other)
+		if got := keyringOf(t, both).Equal(other); got != c.same || other.Replacing() != c.replacing || len(other.KeyData()) != len(c.other) {
+			t.Errorf("%s: equal %t, replacing %t, %d keys", name, got, other.Replacing(), len(other.KeyData()))
+		}
+	}
+}
