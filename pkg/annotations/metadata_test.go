@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
@@ -153,6 +156,47 @@ func TestKeyringsThatHoldTheSame(t *testing.T) {
 		other := keyringOf(t, c.other)
 		if got := keyringOf(t, both).Equal(other); got != c.same || other.Replacing() != c.replacing || len(other.KeyData()) != len(c.other) {
 			t.Errorf("%s: equal %t, replacing %t, %d keys", name, got, other.Replacing(), len(other.KeyData()))
+		}
+	}
+}
+
+// Who wrote the text last tells when it was edited: no annotation counts, nothing of the agent's,
+// and nothing from before the object.
+func TestWhenATextWasEdited(t *testing.T) {
+	made := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	after := func(hours int) *metav1.Time { return new(metav1.NewTime(made.Add(time.Duration(hours) * time.Hour))) }
+	text, label := metav1.NewFieldsV1(`{"f:data":{"f:plan":{}}}`), metav1.NewFieldsV1(`{"f:metadata":{}}`)
+	for name, c := range map[string]struct {
+		fields []metav1.ManagedFieldsEntry
+		want   int // hours after it was made
+	}{
+		"by nobody":                  {nil, 0},
+		"by somebody":                {[]metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: after(2), FieldsV1: text}}, 2},
+		"by two, and the last first": {[]metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: after(3), FieldsV1: text}, {Manager: "flux", Time: after(1), FieldsV1: text}}, 3},
+		"an annotation alone":        {[]metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: after(2), FieldsV1: label}}, 0},
+		"by the agent":               {[]metav1.ManagedFieldsEntry{{Manager: ManagerAgent, Time: after(2), FieldsV1: text}}, 0},
+		"of fields that are dropped": {[]metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: after(2)}}, 2},
+		"at a time that is not said": {[]metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: text}}, 0},
+		"before it was made":         {[]metav1.ManagedFieldsEntry{{Manager: "kubectl", Time: after(-1), FieldsV1: text}}, 0},
+	} {
+		o := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(made), ManagedFields: c.fields}
+		want := made.Add(time.Duration(c.want) * time.Hour)
+		if got := EditedAt(o); !got.Equal(want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		if KeepEdits(o); !EditedAt(o).Equal(want) {
+			t.Errorf("%s: of what is kept it is %s, want %s", name, EditedAt(o), want)
+		}
+	}
+}
+
+func TestADocumentOfTheMostThatIsReadIsKept(t *testing.T) {
+	for more, shortened := range map[int]bool{0: false, 1: true} {
+		text := strings.Repeat("x", document.MaxDocumentBytes+more)
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{LabelKind: KindPlan}}, Data: map[string]string{DataPlan: text}}
+		Shorten(cm, func(n int) string { return strings.Repeat(" ", n) })
+		if (cm.Data[DataPlan] != text) != shortened {
+			t.Errorf("of %d bytes more it is shortened: %t", more, !shortened)
 		}
 	}
 }
