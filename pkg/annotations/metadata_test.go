@@ -200,3 +200,28 @@ func TestADocumentOfTheMostThatIsReadIsKept(t *testing.T) {
 		}
 	}
 }
+
+// A drain asks before it deletes what stands on the node's own disk alone.
+func TestWhatAPodLosesOnItsNode(t *testing.T) {
+	empty := corev1.Volume{Name: "a", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	claim := corev1.Volume{Name: "b", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}
+	own := corev1.Volume{Name: "c", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}
+	config := corev1.Volume{Name: "d", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}
+	for name, c := range map[string]struct {
+		volumes []corev1.Volume
+		empty   bool
+		claims  []string
+	}{
+		"no volumes":            {nil, false, nil},
+		"an empty directory":    {[]corev1.Volume{empty}, true, nil},
+		"one before another":    {[]corev1.Volume{empty, config}, true, nil},
+		"a claim":               {[]corev1.Volume{claim}, false, []string{"data"}},
+		"a claim of its own":    {[]corev1.Volume{own}, false, []string{"web-c"}},
+		"a file and two claims": {[]corev1.Volume{config, claim, own}, false, []string{"data", "web-c"}},
+	} {
+		p := DrainPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{Volumes: c.volumes}})
+		if p.EmptyDir != c.empty || !cmp.Equal(p.Claims, c.claims) {
+			t.Errorf("%s: an empty directory %t, claims %v", name, p.EmptyDir, p.Claims)
+		}
+	}
+}
