@@ -195,8 +195,8 @@ func TestADocumentOfTheMostThatIsReadIsKept(t *testing.T) {
 		text := strings.Repeat("x", document.MaxDocumentBytes+more)
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{LabelKind: KindPlan}}, Data: map[string]string{DataPlan: text}}
 		Shorten(cm, func(n int) string { return strings.Repeat(" ", n) })
-		if (cm.Data[DataPlan] != text) != shortened {
-			t.Errorf("of %d bytes more it is shortened: %t", more, !shortened)
+		if got := cm.Data[DataPlan] != text || len(cm.BinaryData) > 0; got != shortened {
+			t.Errorf("of %d bytes more it is shortened: %t", more, got)
 		}
 	}
 }

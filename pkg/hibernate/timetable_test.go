@@ -183,7 +183,7 @@ func hidden(tb testing.TB, kind ExceptionType) *Timetable {
 
 // What a suspend hides is passed over in one step; of what an extension hides so many changes
 // are followed and no more, which is twenty days of a hundred. The instants say how many.
-func TestWhatHidesYearsOfOffHoursCostsLittle(t *testing.T) {
+func TestWhatHidesYearsOfOffHoursCostsNothing(t *testing.T) {
 	now := at(t, "2026-03-02T01:02:03Z")
 	for kind, want := range map[ExceptionType]struct {
 		level   Level
