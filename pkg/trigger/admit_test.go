@@ -167,6 +167,19 @@ func TestARunGivesWayOnlyToOneThatWaitsForNothingElse(t *testing.T) {
 			t.Errorf("to one that waits for %q: %t", waiting, got)
 		}
 	}
+	for name, other := range map[string]trigger.ActiveRun{
+		"itself":                   {Name: old.Name, Phase: run.Pending, Waiting: run.WaitQueue, Request: coretest.SlotAt("03:00")},
+		"one that runs":            {Name: "new", Phase: run.Running, Waiting: run.WaitQueue, Request: coretest.SlotAt("03:00")},
+		"itself, while both run":   {Name: old.Name, Phase: run.Running, Request: old.Request},
+		"an earlier one that runs": {Name: "earlier", Phase: run.Running, Waiting: run.WaitQueue, Request: coretest.SlotAt("01:00")},
+	} {
+		if trigger.Yields(old, []trigger.ActiveRun{other}) {
+			t.Errorf("to %s it gives way", name)
+		}
+	}
+	if !trigger.Yields(old, []trigger.ActiveRun{{Name: "same", Phase: run.Pending, Waiting: run.WaitQueue, Request: old.Request}}) {
+		t.Error("to one of the same time it does not give way")
+	}
 	old.Spec.ConcurrencyPolicy = plan.Queue
 	if trigger.Yields(old, newer(run.WaitQueue)) {
 		t.Error("under Queue it gives way")
