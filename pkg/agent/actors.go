@@ -2,32 +2,27 @@ package agent
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
-
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
 
-// actorPolicySettles is how long the policy that refuses false actors has to stand
-// unchanged before it counts: every API server takes it up for itself, mostly within two
+// actorPolicySettles is how long the policies by which an actor is certain have to stand
+// unchanged before they count: every API server takes them up for itself, mostly within two
 // seconds (the minute is a guess).
 const actorPolicySettles = time.Minute
 
-// actorPolicy follows that policy and its binding.
+// actorPolicy follows the policies by which an actor is certain: the one that refuses false
+// actors, and the one that leaves what the agent records to the agent.
 type actorPolicy struct {
-	policies, bindings cache.SharedIndexInformer
-	certain            func(bool)                  // what is seen from now on was admitted by it, or not
-	await              func(context.Context) error // returns when it has stood for long, and all from before is seen
-	mu                 sync.Mutex
-	standing           string // its versions; empty: it refuses nothing
-	stop               context.CancelFunc
+	checks, records *policyWatch
+	certain         func(bool)                  // what is seen from now on was admitted by them, or not
+	await           func(context.Context) error // returns when they have stood for long, and all from before is seen
+	mu              sync.Mutex
+	standing        string // their versions; empty: one of them refuses nothing
+	stop            context.CancelFunc
 }
 
 // followActorPolicy keeps said, until ctx ends, whether actors that are written are those
@@ -40,29 +35,24 @@ func (a *Agent) followActorPolicy(ctx context.Context) {
 	p := &actorPolicy{certain: a.memory.documents.Actors.SetVerified, await: a.awaitActorPolicy, stop: func() {}}
 	defer p.certain(false)
 	defer a.actors.Store(nil)
-	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.ActorPolicyName).String()}
-	api := a.conn.Kube.AdmissionregistrationV1()
-	changed := func() { p.look(ctx) }
-	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
-	}
-	whole := func(o any) (any, error) { return o, nil }
-	p.policies, _ = informer.New(informer.ForMany(&admissionv1.ValidatingAdmissionPolicy{}, api.ValidatingAdmissionPolicies(), named, func(error) {}), whole, handler)
-	p.bindings, _ = informer.New(informer.ForMany(&admissionv1.ValidatingAdmissionPolicyBinding{}, api.ValidatingAdmissionPolicyBindings(), named, func(error) {}), whole, handler)
+	api, changed := a.conn.Kube.AdmissionregistrationV1(), func() { p.look(ctx) }
+	p.checks = watchPolicy(api, annotations.ActorPolicyName, annotations.ActorPolicyCondition, bindsAll, changed)
+	p.records = watchPolicy(api, annotations.RecordsPolicyName, annotations.RecordsPolicyCondition, bindsRecords, changed)
 	a.actors.Store(p)
 	var group sync.WaitGroup
-	group.Go(func() { p.policies.RunWithContext(ctx) })
-	group.Go(func() { p.bindings.RunWithContext(ctx) })
+	group.Go(func() { p.checks.run(ctx) })
+	group.Go(func() { p.records.run(ctx) })
 	group.Wait()
 }
 
-// actorsRefused says for the heartbeat whether false actors are refused; empty: not known yet.
+// actorsRefused says for the heartbeat whether false actors are refused, and what is recorded
+// of them is the agent's; empty: not known yet.
 func (a *Agent) actorsRefused() string {
 	p := a.actors.Load()
 	switch {
 	case a.options.WatchNamespace != "":
 		return annotations.ActorsUnverified
-	case p == nil || !p.policies.HasSynced() || !p.bindings.HasSynced():
+	case p == nil || !p.checks.known() || !p.records.known():
 		return ""
 	case p.version() == "":
 		return annotations.ActorsUnverified
@@ -70,7 +60,7 @@ func (a *Agent) actorsRefused() string {
 	return annotations.ActorsVerified
 }
 
-// awaitActorPolicy waits until the policy counts everywhere, and the documents are known as
+// awaitActorPolicy waits until the policies count everywhere, and the documents are known as
 // they were then.
 func (a *Agent) awaitActorPolicy(ctx context.Context) error {
 	if !informer.Sleep(ctx, actorPolicySettles) {
@@ -83,7 +73,7 @@ func (a *Agent) awaitActorPolicy(ctx context.Context) error {
 	return a.caches.documents.Reach(ctx, version)
 }
 
-// look begins anew where the policy or its binding is another than before.
+// look begins anew where a policy or a binding is another than before.
 func (p *actorPolicy) look(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +92,7 @@ func (p *actorPolicy) look(ctx context.Context) {
 	go p.confirm(settling)
 }
 
-// confirm says that actors are certain once the policy has stood for long.
+// confirm says that actors are certain once the policies have stood for long.
 func (p *actorPolicy) confirm(ctx context.Context) {
 	for failed := 1; ; failed++ {
 		err := p.await(ctx)
@@ -121,41 +111,12 @@ func (p *actorPolicy) confirm(ctx context.Context) {
 	}
 }
 
-// version tells the policy and its binding from what they were; empty where they do not
-// refuse every false actor.
+// version tells the policies and their bindings from what they were; empty where they do not
+// refuse every false actor and every record that is not the agent's.
 func (p *actorPolicy) version() string {
-	policies, bindings := p.policies.GetStore().List(), p.bindings.GetStore().List()
-	if len(policies) != 1 || len(bindings) != 1 {
+	checks, records := p.checks.version(), p.records.version()
+	if checks == "" || records == "" {
 		return ""
 	}
-	policy, binding := policies[0].(*admissionv1.ValidatingAdmissionPolicy), bindings[0].(*admissionv1.ValidatingAdmissionPolicyBinding)
-	if !refusesActors(policy.Spec) || !bindsAll(binding.Spec) {
-		return ""
-	}
-	return string(policy.UID) + policy.ResourceVersion + "/" + string(binding.UID) + binding.ResourceVersion
-}
-
-// refusesActors says whether a policy looks at every document, and no condition but ours
-// keeps it from that. What an admin changed in it is not certain.
-func refusesActors(p admissionv1.ValidatingAdmissionPolicySpec) bool {
-	m := p.MatchConstraints
-	return m != nil && (p.FailurePolicy == nil || *p.FailurePolicy == admissionv1.Fail) && p.ParamKind == nil &&
-		selectsAll(m.NamespaceSelector) && selectsAll(m.ObjectSelector) && len(m.ExcludeResourceRules) == 0 &&
-		slices.ContainsFunc(m.ResourceRules, rulesConfigMaps) &&
-		len(p.MatchConditions) == 1 && p.MatchConditions[0].Name == annotations.ActorPolicyCondition && len(p.Validations) > 0
-}
-
-func rulesConfigMaps(r admissionv1.NamedRuleWithOperations) bool {
-	return len(r.ResourceNames) == 0 && slices.Contains(r.APIGroups, "") && slices.Contains(r.Resources, "configmaps") &&
-		slices.Contains(r.Operations, admissionv1.Create) && slices.Contains(r.Operations, admissionv1.Update)
-}
-
-func bindsAll(b admissionv1.ValidatingAdmissionPolicyBindingSpec) bool {
-	return b.PolicyName == annotations.ActorPolicyName && b.ParamRef == nil && slices.Contains(b.ValidationActions, admissionv1.Deny) &&
-		(b.MatchResources == nil || selectsAll(b.MatchResources.NamespaceSelector) && selectsAll(b.MatchResources.ObjectSelector) &&
-			len(b.MatchResources.ResourceRules)+len(b.MatchResources.ExcludeResourceRules) == 0)
-}
-
-func selectsAll(s *metav1.LabelSelector) bool {
-	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
+	return checks + "," + records
 }

@@ -42,10 +42,13 @@ func Stamps(a map[string]string) map[string]Stamp {
 	return all
 }
 
-// The admission policy that refuses an actor who is not the user, and what it asks first.
+// The admission policies that refuse an actor who is not the user, and what is the agent's own
+// from anybody else; and what each asks first.
 const (
-	ActorPolicyName      = "maint-actor-check"
-	ActorPolicyCondition = "an-actor-that-is-untrue"
+	ActorPolicyName        = "maint-actor-check"
+	ActorPolicyCondition   = "an-actor-that-is-untrue"
+	RecordsPolicyName      = "maint-records"
+	RecordsPolicyCondition = "a-record-and-not-the-agent"
 )
 
 // actedOn are the intents of which it is told who stands behind them.

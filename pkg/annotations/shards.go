@@ -53,5 +53,10 @@ func ReadShard(cm *corev1.ConfigMap, planUID string) (ledger.Shard, error) {
 // AgentWrites says whether the agent itself writes ConfigMaps of a kind. Nobody
 // is woken by those: a plan that watched its own runs would never rest.
 func AgentWrites(kind string) bool {
-	return slices.Contains([]string{KindRun, KindLedger, KindRestore, KindHeartbeat, KindGate}, kind)
+	return slices.Contains(RecordKinds(), kind)
+}
+
+// RecordKinds are the kinds of ConfigMaps that the agent alone writes.
+func RecordKinds() []string {
+	return []string{KindRun, KindLedger, KindRestore, KindHeartbeat, KindGate}
 }

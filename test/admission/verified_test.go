@@ -21,7 +21,8 @@ spec:
 `
 
 // Who triggered a run is known once the policy that refuses false actors has stood for a
-// minute before the agent's eyes, and no more when that is gone.
+// minute before the agent's eyes, with the one that leaves records to the agent, and no more
+// when either is gone.
 func TestWhoAskedIsVerifiedWhereFalseActorsAreRefused(t *testing.T) {
 	w := newTown(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
@@ -66,6 +67,17 @@ func TestWhoAskedIsVerifiedWhereFalseActorsAreRefused(t *testing.T) {
 	}
 	if !w.triggers() {
 		t.Error("the next one is not")
+	}
+	w.must(world.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(w.ctx, annotations.RecordsPolicyName, metav1.DeleteOptions{}))
+	w.until("the agent knows that anybody may write what it records", func() error {
+		beat, err := world.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).Get(w.ctx, annotations.HeartbeatName, metav1.GetOptions{})
+		if err == nil && beat.Data[annotations.HeartbeatActors] != annotations.ActorsUnverified {
+			err = fmt.Errorf("of actors it says %q", beat.Data[annotations.HeartbeatActors])
+		}
+		return err
+	})
+	if w.triggers() {
+		t.Error("who asked is verified, though anybody may write what is recorded of it")
 	}
 	w.must(world.switchOff(w.ctx))
 	w.until("the agent knows that anybody may be named", func() error {
