@@ -421,6 +421,7 @@ func (a *Agent) work(ctx context.Context) {
 	group.Go(func() { a.heartbeat().Run(ctx) })
 	group.Go(func() { a.keys.Run(ctx) })
 	group.Go(func() { a.followActorPolicy(ctx) })
+	group.Go(func() { a.followConditions(ctx) })
 	group.Go(func() { a.controllers.gates.Run(ctx) })
 	group.Go(func() { a.controllers.freezes.Run(ctx) })
 	group.Go(func() { a.controllers.hibernation.Run(ctx) })

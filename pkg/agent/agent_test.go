@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -419,6 +420,44 @@ func TestWhoFollowsTheActorPolicy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is wrong with the agent itself, or with its cluster, stands on its configuration for as
+// long as it is so.
+func TestWhatIsWrongWithAnAgentStandsOnItsConfiguration(t *testing.T) {
+	says := func(w *world, kind, want string) {
+		t.Helper()
+		if got := w.condition(home, annotations.AgentConfigName, kind); got != want {
+			t.Errorf("%s is %q, want %q", kind, got, want)
+		}
+	}
+	play(t, func(w *world) { // a clock that is wrong
+		var ahead atomic.Int64
+		w.Put(w.document(home, annotations.AgentConfigName, "AgentConfig", annotations.KindAgentConfig, "{}"))
+		w.begins(func(o *Options) { o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) } })
+		for _, c := range []struct {
+			by   time.Duration
+			want string
+		}{{0, ""}, {-6 * time.Minute, "True ClocksDiffer"}, {0, ""}, {6 * time.Minute, "True ClocksDiffer"}, {time.Minute, ""}} {
+			ahead.Store(int64(c.by))
+			w.after(time.Minute)
+			says(w, "Valid", "True InForce")
+			says(w, "ClockDoubt", c.want)
+			if code, _ := w.answers("/readyz"); code != http.StatusOK { // what sleeps wakes all the same
+				t.Errorf("at a distance of %s it says %d", c.by, code)
+			}
+		}
+	})
+	play(t, func(w *world) { // an API server before admission policies, which is upgraded
+		w.Put(w.document(home, annotations.AgentConfigName, "AgentConfig", annotations.KindAgentConfig, "{}"))
+		w.Unserve("validatingadmissionpolicies")
+		w.begins()
+		w.after(time.Minute)
+		says(w, "TokenConfined", "False NoAdmissionPolicies")
+		w.Serve(agenttest.Kind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy", Resource: "validatingadmissionpolicies"})
+		w.after(10 * time.Minute)
+		says(w, "TokenConfined", "")
+	})
 }
 
 // Actors are certain once all that was written before is seen.

@@ -50,7 +50,7 @@ func (a *Agent) reconcile(ctx context.Context, k types.NamespacedName) (time.Tim
 		if cm.DeletionTimestamp != nil || a.memory.documents.Terminating(k.Namespace) {
 			return time.Time{}, nil
 		}
-		published := config.Publisher{Store: a.config, Status: a.status, Key: a.keys.Condition, Events: a.events.recorder, Now: a.options.Now}
+		published := config.Publisher{Store: a.config, Status: a.status, Agent: a.conditions, Events: a.events.recorder, Now: a.options.Now}
 		return time.Time{}, published.Publish(ctx, cm, a.memory.plans.WrittenOf(k))
 	case annotations.KindGate:
 		a.controllers.policies.GatesSeen(cm)

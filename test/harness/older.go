@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -23,31 +24,48 @@ const admissionGroup = "admissionregistration.k8s.io"
 // Older stands before the API server of an admin's config and looks like one without
 // admission policies. It writes a kubeconfig for it, with the rights of that admin.
 func Older(admin *rest.Config, kubeconfig string) (stop func(), err error) {
-	to, err := url.Parse(admin.Host)
+	return standIn(admin, kubeconfig, withoutAdmission, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, "/apis/"+admissionGroup) {
+				http.NotFound(w, r)
+				return
+			}
+			if r.URL.Path == "/apis" || r.URL.Path == "/api" {
+				r.Header.Set("Accept", "application/json") // not all groups in one answer
+				r.Header.Del("Accept-Encoding")
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+}
+
+// OtherClock stands before the API server of a config and answers by a clock that is ahead of
+// the true one. It writes a kubeconfig for it, with the rights of that config.
+func OtherClock(of *rest.Config, kubeconfig string, ahead func() time.Duration) (stop func(), err error) {
+	shift := func(r *http.Response) error {
+		r.Header.Set("Date", time.Now().Add(ahead()).UTC().Format(http.TimeFormat))
+		return nil
+	}
+	return standIn(of, kubeconfig, shift, func(next http.Handler) http.Handler { return next })
+}
+
+// standIn is a server in front of an API server, and a kubeconfig for it.
+func standIn(of *rest.Config, kubeconfig string, changes func(*http.Response) error, serve func(next http.Handler) http.Handler) (stop func(), err error) {
+	to, err := url.Parse(of.Host)
 	if err != nil {
 		return nil, err
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
-	if proxy.Transport, err = rest.TransportFor(admin); err != nil {
+	if proxy.Transport, err = rest.TransportFor(of); err != nil {
 		return nil, err
 	}
 	proxy.FlushInterval = -1 // for watches
-	proxy.ModifyResponse = withoutAdmission
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/apis/"+admissionGroup) {
-			http.NotFound(w, r)
-			return
-		}
-		if r.URL.Path == "/apis" || r.URL.Path == "/api" {
-			r.Header.Set("Accept", "application/json") // not all groups in one answer
-			r.Header.Del("Accept-Encoding")
-		}
-		proxy.ServeHTTP(w, r)
-	}))
+	proxy.ModifyResponse = changes
+	server := httptest.NewServer(serve(proxy))
 	config := clientcmdapi.NewConfig()
-	config.Clusters["older"] = &clientcmdapi.Cluster{Server: server.URL}
-	config.Contexts["older"] = &clientcmdapi.Context{Cluster: "older"}
-	config.CurrentContext = "older"
+	config.Clusters["stand-in"] = &clientcmdapi.Cluster{Server: server.URL}
+	config.Contexts["stand-in"] = &clientcmdapi.Context{Cluster: "stand-in"}
+	config.CurrentContext = "stand-in"
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		server.Close()
 		return nil, err

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -129,6 +130,31 @@ func TestClientsOfAnAccountAreKept(t *testing.T) {
 	run, _ := accounts.Clients(maintRunner(), "run-1")
 	if first.Kube != again.Kube || first.Kube == run.Kube {
 		t.Error("those of an account are made anew, or those of a run are not")
+	}
+}
+
+// An account that nobody asks for any more, as of a namespace that is gone or of a plan that
+// names another one now, is forgotten.
+func TestClientsOfAccountsThatNobodyAsksForAreForgotten(t *testing.T) {
+	_, accounts := agenttest.New(t).Connect()
+	clients := func(name string) executors.Clients {
+		t.Helper()
+		c, err := accounts.Clients(client.Account{Namespace: "shop", Name: name}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	old, used := clients("old"), clients("used")
+	for i := range 1999 {
+		clients(fmt.Sprintf("runner-%d", i))
+		clients("used")
+	}
+	if clients("used").Kube != used.Kube {
+		t.Error("those of an account that is at work are made anew")
+	}
+	if clients("old").Kube == old.Kube {
+		t.Error("those of an account are kept after two thousand others were asked for")
 	}
 }
 

@@ -23,8 +23,8 @@ func (p Publisher) Publish(ctx context.Context, cm *corev1.ConfigMap, last *stat
 			limits = LimitConditions(have[annotations.StatusConditions])
 		}
 		list := append([]metav1.Condition{valid}, limits...)
-		if valid.Reason != notUsed && p.Key != nil {
-			list = append(list, p.Key()...)
+		if valid.Reason != notUsed && p.Agent != nil {
+			list = append(list, p.Agent()...)
 		}
 		for _, c := range list {
 			if c.Type != valid.Type || c.Status != metav1.ConditionTrue {
@@ -47,7 +47,7 @@ func (p Publisher) Publish(ctx context.Context, cm *corev1.ConfigMap, last *stat
 type Publisher struct {
 	Store  *Store
 	Status *status.Writer
-	Key    func() []metav1.Condition // what is wrong with the agent's key; nil: it has none
+	Agent  func() []metav1.Condition // what is wrong with the agent itself; nil: nothing is
 	Events record.EventRecorder
 	Now    func() time.Time
 }

@@ -169,6 +169,7 @@ func TestWhatIsPublishedOnAConfiguration(t *testing.T) {
 		cm      *corev1.ConfigMap
 		found   []metav1.Condition // by the nodes; nil: nobody has looked yet
 		stands  []metav1.Condition // what an agent before said
+		agent   []metav1.Condition // what is wrong with this one
 		message string
 		types   string
 		event   string
@@ -183,6 +184,17 @@ func TestWhatIsPublishedOnAConfiguration(t *testing.T) {
 		"a limit holds maintenance back": {cm: ours("{}"), found: []metav1.Condition{limited}, message: "no zone is known", types: "Valid=True NodeLimits=False"},
 		"what the leader before said of limits stands": {
 			cm: ours("{}"), stands: []metav1.Condition{condition("Valid", metav1.ConditionFalse, "old"), limited}, message: "no zone is known", types: "Valid=True NodeLimits=False",
+		},
+		"something is wrong with the agent itself": {
+			cm: ours("{}"), found: []metav1.Condition{limited}, agent: []metav1.Condition{status.ClockDoubt("the clocks are apart")}, message: "no zone is known", types: "Valid=True NodeLimits=False ClockDoubt=True",
+		},
+		"and nothing else": {cm: ours("{}"), found: []metav1.Condition{}, agent: []metav1.Condition{status.ClockDoubt("the clocks are apart")}, message: "the clocks are apart", types: "Valid=True ClockDoubt=True"},
+		"what was wrong with the agent before is not said of this one": {
+			cm: ours("{}"), message: "in force", types: "Valid=True",
+			stands: []metav1.Condition{condition("SigningKey", metav1.ConditionFalse, "old"), condition("ClockDoubt", metav1.ConditionTrue, "old"), condition(ConditionConfined, metav1.ConditionFalse, "old")},
+		},
+		"nor on another configuration": {
+			cm: configOf("shop", "mine", "{}"), agent: []metav1.Condition{status.ClockDoubt("the clocks are apart")}, message: "this agent uses", types: "Valid=False", event: "Warning ConfigNotUsed mine: ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +211,7 @@ func TestWhatIsPublishedOnAConfiguration(t *testing.T) {
 			if c.found != nil && (!h.SetLimits(c.found) || h.SetLimits(c.found)) {
 				t.Error("limits are news twice, or never")
 			}
-			p := Publisher{Store: h.Store, Status: h.status, Events: h.events, Now: func() time.Time { return time.Unix(1000, 0) }}
+			p := Publisher{Store: h.Store, Status: h.status, Events: h.events, Now: func() time.Time { return time.Unix(1000, 0) }, Agent: func() []metav1.Condition { return c.agent }}
 			last := &status.Written{}
 			for range 2 { // the second time nothing is new
 				if err := p.Publish(t.Context(), h.cluster.ConfigMap(cm.Namespace, cm.Name), last); err != nil {

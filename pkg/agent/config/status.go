@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
@@ -44,11 +45,16 @@ func (c *Store) SetLimits(found []metav1.Condition) bool {
 	return true
 }
 
+// ConditionConfined is False where no admission policy can confine the agent's token.
+const ConditionConfined = "TokenConfined"
+
 // LimitConditions are the conditions of the limits as they stand on a configuration.
 func LimitConditions(have string) []metav1.Condition {
 	var list []metav1.Condition
 	if json.Unmarshal([]byte(have), &list) != nil {
 		return nil
 	}
-	return slices.DeleteFunc(list, func(c metav1.Condition) bool { return c.Type == "Valid" || c.Type == "SigningKey" })
+	return slices.DeleteFunc(list, func(c metav1.Condition) bool {
+		return slices.Contains([]string{"Valid", "SigningKey", ConditionConfined, status.ClockDoubt("").Type}, c.Type)
+	})
 }
