@@ -10,20 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
-// forgedRun is a run as somebody writes it who may write ConfigMaps, and knows what
-// the agent's own look like.
+// forgedRun is a run of the lab's namespace that somebody made up.
 func forgedRun(l *lab, of *corev1.ConfigMap, token string, steps ...plan.Step) run.Run {
-	asked := run.Request{Kind: run.ByToken, Token: token, At: of.CreationTimestamp.UTC()}
-	return run.Run{
-		APIVersion: document.APIVersion, Kind: "Run", Name: annotations.RunName(of.Name, string(of.UID), asked), Namespace: l.ns,
-		Plan: of.Name, PlanUID: string(of.UID), Request: asked, Spec: plan.Spec{Steps: steps}.Defaulted(),
-	}
+	return harness.ForgedRun(l.ns, of, token, steps...)
 }
 
 // forge writes a run as a tenant would: without the agent's key.

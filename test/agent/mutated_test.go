@@ -12,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -56,8 +58,9 @@ func TestObjectsThatATenantMadeOfRealOnesHarmNobody(t *testing.T) {
 	x.annotate("theirs", "orders-weekly", map[string]string{annotations.Trigger: "t"})
 	x.at("theirs", "orders-weekly", "hold")
 	x.gatedPolicy("theirs")
+	x.asleep("theirs")
 	seeds := x.seeds("theirs")
-	before := x.versions("theirs")
+	before := x.versions("tenant")
 
 	random := rand.New(rand.NewPCG(4711, 0)) //nolint:gosec // the same objects each time
 	ring, n, peak := keyring(x.ctx, t, x.admin), countOfMutations(t), int64(0)
@@ -83,7 +86,7 @@ func TestObjectsThatATenantMadeOfRealOnesHarmNobody(t *testing.T) {
 		}
 	}
 	x.goesOn("theirs")
-	if after := x.versions("theirs"); !slices.Equal(before, after) {
+	if after := x.versions("tenant"); !slices.Equal(before, after) {
 		t.Errorf("it wrote where nobody had asked:\nbefore %q\nafter  %q", before, after)
 	}
 	if strings.Contains(p.Log(), "internal error") || strings.Contains(p.Log(), "panic") {
@@ -118,6 +121,51 @@ func (x *crashes) gatedPolicy(ns string) {
 	})
 }
 
+// asleep gives a namespace a HibernatePlan by which a Deployment sleeps.
+func (x *crashes) asleep(ns string) {
+	x.t.Helper()
+	replicas, labels := int32(2), map[string]string{"app": "nightly"}
+	_, err := newDeployment(x.ctx, x.admin, ns, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "nightly", Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.org/none"}}}},
+		},
+	})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	text := "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec:\n  schedule: {timezone: UTC, offHours: [{start: '03:00', end: '03:30', daysOfWeek: [MON]}]}\n" +
+		"  targets: [{name: apps, type: workload, parameters: {kinds: [Deployment], selector: {matchLabels: {app: nightly}}}}]\n"
+	plan := annotations.NewHibernatePlan(ns, "nights", text, "")
+	plan.Annotations = map[string]string{annotations.HoldState: "asleep"}
+	if _, err := x.admin.CoreV1().ConfigMaps(ns).Create(x.ctx, plan, metav1.CreateOptions{}); err != nil {
+		x.t.Fatal(err)
+	}
+	eventually(x.t, x.ctx, "it is asked to sleep", func() (bool, string) {
+		d, err := x.admin.AppsV1().Deployments(ns).Get(x.ctx, "nightly", metav1.GetOptions{})
+		if err != nil || *d.Spec.Replicas > 0 {
+			return false, fmt.Sprint(err, x.annotationsOf(ns, "nights"))
+		}
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation} // for want of its controller
+		_, err = x.admin.AppsV1().Deployments(ns).UpdateStatus(x.ctx, d, metav1.UpdateOptions{})
+		return err == nil, fmt.Sprint(err)
+	})
+	eventually(x.t, x.ctx, "it sleeps", func() (bool, string) {
+		said := x.annotationsOf(ns, "nights")
+		return said[annotations.StatusPhase] == string(hibernate.Hibernated), fmt.Sprint(said)
+	})
+}
+
+func (x *crashes) annotationsOf(ns, name string) map[string]string {
+	x.t.Helper()
+	cm, err := x.admin.CoreV1().ConfigMaps(ns).Get(x.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return cm.Annotations
+}
+
 // seeds are the objects of a namespace that the agent reads.
 func (x *crashes) seeds(ns string) []corev1.ConfigMap {
 	x.t.Helper()
@@ -129,7 +177,7 @@ func (x *crashes) seeds(ns string) []corev1.ConfigMap {
 	for _, cm := range list.Items {
 		kinds[cm.Labels[annotations.LabelKind]] = true
 	}
-	for _, kind := range []string{annotations.KindPlan, annotations.KindPolicy, annotations.KindRun, annotations.KindLedger, annotations.KindGate} {
+	for _, kind := range []string{annotations.KindPlan, annotations.KindPolicy, annotations.KindRun, annotations.KindLedger, annotations.KindGate, annotations.KindHibernatePlan, annotations.KindRestore} {
 		if !kinds[kind] {
 			x.t.Fatalf("there is no %s among %v", kind, kinds)
 		}
@@ -137,22 +185,31 @@ func (x *crashes) seeds(ns string) []corev1.ConfigMap {
 	return list.Items
 }
 
-// versions are the objects of a namespace, each with its version.
-func (x *crashes) versions(ns string) []string {
+// versions are the objects of ours in all namespaces but a tenant's and the agent's, and what
+// they are about, each with its version.
+func (x *crashes) versions(tenant string) []string {
 	x.t.Helper()
-	list, err := x.admin.CoreV1().ConfigMaps(ns).List(x.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind})
-	if err != nil {
-		x.t.Fatal(err)
-	}
 	var out []string
-	for _, cm := range list.Items {
-		out = append(out, cm.Name+" "+cm.ResourceVersion)
-	}
-	d, err := x.admin.AppsV1().Deployments(ns).Get(x.ctx, "orders", metav1.GetOptions{})
+	maps, err := x.admin.CoreV1().ConfigMaps("").List(x.ctx, metav1.ListOptions{})
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	return append(out, "orders "+d.ResourceVersion)
+	deployments, err := x.admin.AppsV1().Deployments("").List(x.ctx, metav1.ListOptions{})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	note := func(kind string, o metav1.Object) {
+		if ns := o.GetNamespace(); ns != tenant && ns != annotations.DefaultNamespace && !strings.HasPrefix(ns, "kube-") {
+			out = append(out, kind+" "+ns+"/"+o.GetName()+" "+o.GetResourceVersion())
+		}
+	}
+	for i := range maps.Items {
+		note("ConfigMap", &maps.Items[i])
+	}
+	for i := range deployments.Items {
+		note("Deployment", &deployments.Items[i])
+	}
+	return out
 }
 
 // goesOn has the agent work for somebody else, soon.
@@ -189,7 +246,7 @@ func mutated(random *rand.Rand, seed corev1.ConfigMap, n int) *corev1.ConfigMap 
 		}
 	}
 	if random.IntN(8) == 0 {
-		kinds := []string{annotations.KindRun, annotations.KindLedger, annotations.KindGate, annotations.KindPlan, annotations.KindPolicy, annotations.KindStepTemplate, annotations.KindCalendar}
+		kinds := []string{annotations.KindRun, annotations.KindLedger, annotations.KindGate, annotations.KindRestore, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindStepTemplate, annotations.KindCalendar, annotations.KindConnector}
 		cm.Labels[annotations.LabelKind] = kinds[random.IntN(len(kinds))]
 	}
 	if random.IntN(8) == 0 && cm.Labels[annotations.LabelPhase] != "" {

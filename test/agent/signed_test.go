@@ -21,14 +21,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
-// keyring is the agent's, as an admin of its namespace may read it.
+// keyring is the agent's.
 func keyring(ctx context.Context, t testing.TB, admin kubernetes.Interface) annotations.Keyring {
 	t.Helper()
-	secret, err := admin.CoreV1().Secrets(annotations.DefaultNamespace).Get(ctx, annotations.KeyName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring, err := annotations.ReadKeyring(secret)
+	ring, err := harness.Keyring(ctx, admin)
 	if err != nil {
 		t.Fatal(err)
 	}

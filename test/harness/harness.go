@@ -129,28 +129,52 @@ func Apply(ctx context.Context, config *rest.Config, namespace string, text []by
 	}
 }
 
+// rolesFile is what names the verbs of the admission policies.
+const rolesFile = "roles.yaml"
+
 // ApplyAdmission applies the admission policies, with the roles that name their verbs first.
 func ApplyAdmission(ctx context.Context, config *rest.Config) error {
+	files, err := AdmissionFiles()
+	if err != nil {
+		return err
+	}
+	roles := slices.Index(files, rolesFile)
+	if roles < 0 {
+		return errors.New("there are no roles of policies")
+	}
+	return ApplyAdmissionFiles(ctx, config, slices.Concat(files[roles:roles+1], files[:roles], files[roles+1:])...)
+}
+
+// AdmissionFiles are the names of the files of manifests/admission, in the order in which
+// kubectl apply -f takes them.
+func AdmissionFiles() ([]string, error) {
+	root, err := Root()
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(root, "manifests", "admission", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return nil, errors.Join(errors.New("there are no manifests of policies"), err)
+	}
+	for i := range files {
+		files[i] = filepath.Base(files[i])
+	}
+	return files, nil
+}
+
+// ApplyAdmissionFiles applies some of these files, in this order.
+func ApplyAdmissionFiles(ctx context.Context, config *rest.Config, files ...string) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(root, "manifests", "admission", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		return errors.Join(errors.New("there are no manifests of policies"), err)
-	}
-	roles := slices.IndexFunc(files, func(file string) bool { return filepath.Base(file) == "roles.yaml" })
-	if roles < 0 {
-		return errors.New("there are no roles of policies")
-	}
-	files = slices.Concat(files[roles:roles+1], files[:roles], files[roles+1:])
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(filepath.Join(root, "manifests", "admission", file))
 		if err != nil {
 			return err
 		}
 		if err := Apply(ctx, config, "", text, nil); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Base(file), err)
+			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return nil
