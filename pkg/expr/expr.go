@@ -32,6 +32,11 @@ const (
 	MaxResult = 256 << 10
 	// MaxExpanded is the most bytes that all properties of a step may grow to.
 	MaxExpanded = 1 << 20
+	// MaxNested is how many loops (macros such as map and all), lists and maps may stand in one
+	// another or follow on one another, and MaxLoops how many loops there may be: the time that
+	// it takes to check types grows with the cube of the one, and the square of the other.
+	MaxNested = 20
+	MaxLoops  = 20
 	// MaxItems is the most items that a list may have, and the most values that a
 	// result may hold.
 	MaxItems = 5_000
@@ -120,7 +125,14 @@ func parse(text string, roots []string, want *cel.Type) (*cel.Ast, error) {
 	if err != nil {
 		return nil, err
 	}
-	ast, issues := env.Compile(text)
+	read, issues := env.Parse(text)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("%q does not compile: %s", text, firstLine(issues.Err().Error()))
+	}
+	if err := shallow(read.NativeRep().Expr()); err != nil {
+		return nil, err
+	}
+	ast, issues := env.Check(read)
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("%q does not compile: %s", text, firstLine(issues.Err().Error()))
 	}

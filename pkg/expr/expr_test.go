@@ -137,10 +137,10 @@ func TestExpressionsAreBounded(t *testing.T) {
 		"replacing again and again":    "'aaaaaaaaaa'" + strings.Repeat(".replace('a', 'aaaaaaaaaa')", 100),
 		"replacing nothing by much":    "text.replace('', text)",
 		"joining by much":              "text.split('').join(text)",
-		"strings that double":          "['a']" + strings.Repeat(".map(s, s + s)", 60),
-		"lists that double":            "[[1]]" + strings.Repeat(".map(l, l + l)", 60),
-		"looking in lists that double": "2 in [[1]]" + strings.Repeat(".map(l, l + l)", 60) + "[0]",
-		"nested lists that share":      "[[1]]" + strings.Repeat(".map(l, [l, l])", 60),
+		"strings that double":          "['a']" + strings.Repeat(".map(s, s + s)", 20),
+		"lists that double":            "[[1]]" + strings.Repeat(".map(l, l + l)", 18),
+		"looking in lists that double": "2 in [[1]]" + strings.Repeat(".map(l, l + l)", 18) + "[0]",
+		"nested lists that share":      "[[1]]" + strings.Repeat(".map(l, [l, l])", 16),
 		"loops in loops":               "lists.range(1000).all(a, lists.range(1000).all(b, lists.range(1000).all(c, a + b + c >= 0)))",
 		"a long range":                 "lists.range(1000000000)",
 		"a long regular expression":    "text.matches('" + strings.Repeat("(a?)", 500) + strings.Repeat("a", 500) + "')",
@@ -168,6 +168,45 @@ func TestExpressionsAreBounded(t *testing.T) {
 	}
 	if _, err := expr.Expand("${text}${text}", big); err == nil {
 		t.Error("one text may grow without bound")
+	}
+}
+
+// The types of an expression are checked in no time, or not at all. Each of these, in less than
+// 4096 characters, took seconds or minutes without its bound.
+func TestCheckingTypesIsBounded(t *testing.T) {
+	in := func(n int, before, after string) string {
+		return strings.Repeat(before, n) + "1" + strings.Repeat(after, n)
+	}
+	for name, c := range map[string]struct {
+		text string
+		says string // empty: it is taken
+	}{
+		"loops in loops":                   {in(200, "[1].map(a, ", ")"), "nest loops, lists and maps 20 deep, where map takes two, this one is 400 deep"},
+		"loops after loops":                {"[1]" + strings.Repeat(".map(a, [a])", 200), "20 deep"},
+		"lists in lists":                   {in(200, "[", "]"), "this one is 200 deep"},
+		"maps in maps":                     {in(200, "{1: ", "}"), "this one is 200 deep"},
+		"maps as keys":                     {in(200, "{", ": 1}"), "this one is 200 deep"},
+		"optional values in one another":   {"optional.of(1)" + strings.Repeat(".optMap(a, a)", 150), "20 deep"},
+		"loops beside one another":         {in(150, "[1].map(a, a).size() + ", ""), "at most 20 loops such as map and all, this one has 150"},
+		"loops in arguments":               {"size(" + in(100, "[1].filter(a, size(", ") == 1)") + ")", "20 deep"},
+		"as many in one another as go":     {in(10, "[1].map(a, ", ")"), ""},
+		"as many that take one":            {strings.Repeat("[1].all(a, ", 19) + "true" + strings.Repeat(")", 19), ""},
+		"as many beside one another":       {in(20, "[1].map(a, a).size() + ", ""), ""},
+		"one more":                         {in(21, "[1].map(a, a).size() + ", ""), "this one has 21"},
+		"as many lists in one another":     {in(20, "[", "]"), ""},
+		"one more of them":                 {in(21, "[", "]"), "this one is 21 deep"},
+		"a long list, which nests nothing": {"[" + strings.Repeat("1, ", 1000) + "1]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			err := expr.Check(c.text)
+			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("it says %v, want %q", err, c.says)
+			}
+			if took := time.Since(began); took > 5*time.Second { // an alarm for explosions
+				t.Errorf("took %s", took)
+			}
+		})
 	}
 }
 
