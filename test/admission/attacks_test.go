@@ -29,7 +29,7 @@ import (
 type attack struct {
 	who, what string
 	does      func(s *siege) error
-	refused   string         // by an admission policy that is optional; empty: these let it through
+	refused   string         // by an admission policy that is optional, as one of those that do says; empty: these let it through
 	always    string         // by a policy that install always brings
 	stopped   func(s *siege) // what becomes of it where it is let through; nil: nothing more than the writer may
 }
@@ -108,6 +108,7 @@ func besiege(t *testing.T, with bool) *siege {
 	day := strings.ToUpper(time.Now().AddDate(0, 0, 3).Weekday().String()[:3])
 	s.plans["nights"] = s.creates(s.ns, annotations.NewHibernatePlan(s.ns, "nights", fmt.Sprintf(siegedNights, day), ""))
 	s.deployment("web", nil)
+	s.given(plain("app"))
 	s.node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
 	for _, cm := range s.plans {
 		s.observed(cm)
@@ -132,13 +133,19 @@ func (s *siege) attempt(a attack) {
 		switch {
 		case refused == "" && err != nil:
 			t.Fatalf("is refused: %v", err)
-		case refused != "" && (err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), refused)):
+		case refused != "" && !says(err, refused):
 			t.Fatalf("comes to %v, and should be refused: %s", err, refused)
 		case refused != "" || a.stopped == nil:
 			return
 		}
 		a.stopped(s)
 	})
+}
+
+// says whether a request was refused with one of the texts that a bar keeps apart: of several
+// policies that refuse a request one is named.
+func says(err error, texts string) bool {
+	return apierrors.IsForbidden(err) && slices.ContainsFunc(strings.Split(texts, "|"), func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
 // standsAsBefore says that the agent is at work, and that the neighbour has what they had.
@@ -297,7 +304,7 @@ func (s *siege) attacks() []attack {
 
 // ofTenants are attempts of somebody who may edit ConfigMaps in one namespace.
 func (s *siege) ofTenants() []attack {
-	const who, theirs = "a tenant", "it is the agent's own record"
+	const who, theirs = "a tenant", "it is the agent's own record|only the agent says"
 	broken := func(cm *corev1.ConfigMap) func(*siege) {
 		return func(s *siege) { s.told("RunBroken", cm.Name, "no signature") }
 	}
@@ -369,7 +376,7 @@ func (s *siege) ofKubelets() []attack {
 		{who: who, what: "opens the window of its node, by its status", always: kubelets, does: func(s *siege) error {
 			return s.onNode(withMasters(kubelet()), []string{annotations.ChangeStrategy, "Permissive"}, "status")
 		}},
-		{who: who, what: "says that its node is ready for somebody", always: kubelets, does: func(s *siege) error {
+		{who: who, what: "says that its node is ready for somebody", always: "ValidatingAdmissionPolicy 'maint-", does: func(s *siege) error {
 			return s.onNode(withMasters(kubelet()), []string{"status.request.maint.dev/evil", `{"phase":"Ready"}`})
 		}},
 	}
@@ -380,12 +387,10 @@ func (s *siege) ofApprovers() []attack {
 	const who = "an approver"
 	return []attack{
 		{who: who, what: "has the plan act as another account", refused: "verb write", does: func(s *siege) error {
-			text := strings.Replace(siegedPlan, "spec:\n", "spec:\n  serviceAccountName: default\n", 1)
+			const spec = "spec:\n  serviceAccountName: default\n  target: {apiVersion: v1, kind: ConfigMap, name: app}\n"
+			text := strings.NewReplacer("spec:\n", spec, "  triggers: {", "  triggers: {labels: [example.org/upgrade], ").Replace(siegedPlan)
 			return s.merges(approver(), "orders", fmt.Sprintf(`{"metadata":{"labels":{"maint.dev/service-account":"default"}},"data":{"plan.yaml":%q}}`, text))
-		}, stopped: func(s *siege) {
-			s.asks("orders", annotations.Trigger, "as-another")
-			s.says("orders", annotations.StatusConditions, "may not act as the ServiceAccount default")
-		}},
+		}, stopped: func(s *siege) { s.says("orders", annotations.StatusConditions, "the ServiceAccount default may not") }},
 		{who: who, what: "passes a closed window for a run", refused: "verb override", does: func(s *siege) error {
 			return s.merges(approver(), "orders", annotationPatch([]string{annotations.Bypass, "maint-run-orders-aaaaaaaaaa: x"}))
 		}},

@@ -160,6 +160,7 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 		",deployments.apps/held=run/maint-run-orders-aaaaaaaaaa,configmaps/settings=frozen,statefulsets.apps/db=frozen,statefulsets.apps/target=run/maint-run-orders-aaaaaaaaaa")
 	const frozen = "is frozen by the policy of its label"
 	const owned = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"mine","uid":"11111111-1111-1111-1111-111111111111"}]}}`
+	const rollback = `{"metadata":{"annotations":{"deprecated.deployment.rollback.to":"1"}}}`
 	const scaled, annotated, unlabelled = `{"spec":{"replicas":3}}`, `{"metadata":{"annotations":{"a":"b"}}}`, `{"metadata":{"labels":{"maint.dev/freeze":null}}}`
 	run, other := runOf(l.ns), runOf(l.ns)
 	other.extra = map[string][]string{"maint.dev/run": {"maint-run-other-aaaaaaaaaa"}}
@@ -179,6 +180,10 @@ func TestFrozenObjectsAreNotChanged(t *testing.T) {
 		{name: "nor another thing of kube-system", who: withMasters(account("kube-system", "helm-controller")), asks: patchesDeployment("web", scaled), denied: frozen},
 		{name: "nor the data of a ConfigMap", who: admin(), asks: patches("settings", `{"data":{"x":"y"}}`), denied: frozen},
 		{name: "nor gives it an owner that takes it along", who: editor(), asks: patchesDeployment("web", owned), denied: frozen},
+		{name: "nor has the cluster roll it back", who: editor(), asks: patchesDeployment("web", rollback), denied: frozen},
+		{name: "while its status does not take that", who: admin(), asks: patchesDeployment("web", rollback, "status"), stored: map[string]string{"deprecated.deployment.rollback.to": ""}},
+		{name: "nor rolls a run's target back", who: admin(), asks: patchesDeployment("held", rollback), denied: "nobody but the run"},
+		{name: "one that is open is rolled back", who: editor(), asks: patchesDeployment("api", rollback)},
 		{name: "nor has the cluster scale it, by an autoscaler", who: editor(), asks: autoscales("Deployment", "web"), denied: frozen},
 		{name: "nor by one that is there", who: admin(), asks: turnsAutoscaler("web"), denied: frozen},
 		{name: "nor has a run's target scaled", who: admin(), asks: autoscales("Deployment", "held"), denied: "nobody but the run"},
