@@ -43,6 +43,10 @@ func NewResume(c *factory.Factory) *cobra.Command {
 passed during a pause do not run later. A HibernatePlan sleeps or wakes as its schedule
 says for the present time.
 
+A run that is held because somebody changed what one of its steps did goes on, and the
+change is accepted. If the run is in a suspend step at that time, the same command ends
+that step, too.
+
 For a run that has ended and could not restore something, resume confirms that you know,
 and its plan no longer reports it. --all ends the pause of the namespace, with -A that
 of the whole cluster; plans that were paused by name stay paused.`,
@@ -283,14 +287,19 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 		return fmt.Errorf("run %s has ended (%s): there is nothing to resume", cm.Name, r.Journal.Phase)
 	}
 	drifting := r.Journal.Drifting()
-	if !suspended(r) && len(drifting) == 0 {
-		return exit.Errorf(exit.CodeNotNow, "run %s is not suspended now%s", cm.Name, view.Colon(print.New(o.Env, o.Zone).RunHead(r)))
+	v := print.New(o.Env, o.Zone)
+	ends := v.EndsSuspend(r)
+	if ends == "" && len(drifting) == 0 {
+		return exit.Errorf(exit.CodeNotNow, "run %s is not suspended now%s", cm.Name, view.Colon(v.RunHead(r)))
 	}
 	if err := askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun); err != nil {
 		return err
 	}
 	for _, rec := range drifting {
 		fmt.Fprintf(o.ErrOut, "it goes on although after step %s %s\n", rec.Path, rec.Drift.Said())
+	}
+	if len(drifting) > 0 && ends != "" {
+		fmt.Fprintf(o.ErrOut, "and %s\n", ends)
 	}
 	return o.Report(o.IOStreams, false, "run/%s resumed%s", cm.Name, o.Mark())
 }
@@ -301,13 +310,6 @@ func (o *resumeOptions) acknowledge(ctx context.Context, k *factory.Cluster, r v
 		return err
 	}
 	return o.Report(o.IOStreams, false, "run/%s: what it did not put back is acknowledged%s; it stays as it is", r.Run.Name, o.Mark())
-}
-
-// suspended says whether a run is at a suspend that somebody can end.
-func suspended(r view.Run) bool {
-	return slices.ContainsFunc(r.Journal.Steps, func(s run.Record) bool {
-		return s.Type == "suspend" && s.Phase == run.StepRunning && s.Resumed == nil
-	})
 }
 
 func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error {

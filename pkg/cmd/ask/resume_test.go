@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // What a run left is acknowledged by its name also when its object is gone.
@@ -50,6 +51,28 @@ func TestResumeAcknowledgesForARunThatIsGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One resume accepts a change and ends a suspend: whoever gives it is told of both.
+func TestResumeOfARun(t *testing.T) {
+	drifts := func(rec *run.Record) {
+		rec.Drift = &run.Drift{Object: "Deployment/web", Field: "spec.replicas", Want: "1", Value: "2", Manager: "kubectl", SeenAt: cmdtest.Now()}
+	}
+	ends := func(rec *run.Record) { rec.ResumeAt = cmdtest.After(29 * time.Minute) }
+	down, hold := cmdtest.Record("down", "scale", run.StepSucceeded, drifts), cmdtest.Record("hold", "suspend", run.StepRunning)
+	timed := cmdtest.Record("hold", "suspend", run.StepRunning, ends)
+	const accepts = "it goes on although after step down kubectl changed spec.replicas of Deployment/web from 1 to 2 at 2026-11-21T00:00:00Z\n"
+	const said = "run/maint-run-orders-a resumed\n"
+	wrote := signed(annotations.Resume, "maint-run-orders-a", "")
+	runRows(t, []row{
+		{name: "a suspend", world: objects(live(timed)), line: "resume orders-a", out: said, wrote: wrote},
+		{name: "a drift", world: objects(live(down)), line: "resume orders-a", out: said, err: accepts, wrote: wrote},
+		{name: "both", world: objects(live(down, timed)), line: "resume orders-a", out: said, err: accepts + "and ends step hold, 29m0s before its time\n", wrote: wrote},
+		{name: "both, the suspend without an end", world: objects(live(down, hold)), line: "resume orders-a", out: said, err: accepts + "and ends step hold\n", wrote: wrote},
+		{name: "both, as a trial", world: objects(live(down, timed)), line: "resume orders-a --dry-run", out: "run/maint-run-orders-a resumed (dry run)\n", err: accepts + "and ends step hold, 29m0s before its time\n"},
+		{name: "two suspends beside each other", world: objects(live(down, timed, cmdtest.Record("also", "suspend", run.StepRunning))), line: "resume orders-a", out: said, err: accepts + "and ends step hold, 29m0s before its time, and step also\n", wrote: wrote},
+		{name: "neither", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "resume orders-a", code: 3, err: "error: run maint-run-orders-a is not suspended now: Running for 60m0s, 0 of 1 steps done\n"},
+	})
 }
 
 // A pause that the agent may never have seen is ended and stays noted: else what fell

@@ -171,7 +171,11 @@ func (v Printer) runNeeds(r view.Run) []Need {
 	}
 	var out []Need
 	if said := j.DriftSaid(); said != "" && j.End == nil {
-		out = append(out, Need{What: "run " + name + " is held: " + said, Remedy: v.Suggest().Resume(name)})
+		what := "run " + name + " is held: " + said
+		if ends := v.EndsSuspend(r); ends != "" {
+			what = "run " + name + " begins no step after its suspend: " + said + "; whoever resumes it accepts that, and " + ends
+		}
+		out = append(out, Need{What: what, Remedy: v.Suggest().Resume(name)})
 	}
 	for _, rec := range j.Steps {
 		switch {

@@ -41,6 +41,7 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 	as := func(*view.Run) {}
 	drift := cmdtest.Record("down", "scale", run.StepSucceeded)
 	drift.Drift = &run.Drift{Object: "Deployment/orders", Field: "spec.replicas", Want: "0", Value: "3", Manager: "helm", SeenAt: cmdtest.Now()}
+	hold := cmdtest.Record("hold", "suspend", run.StepRunning, func(rec *run.Record) { rec.ResumeAt = cmdtest.After(29 * time.Minute) })
 	waits := cmdtest.Record("call", "webhook", run.StepRunning)
 	waits.Waits = "it may not"
 	drain := cmdtest.Record("drain", "drain", run.StepRunning, cmdtest.Message("0 of 2 pods have left; a budget"))
@@ -91,7 +92,10 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 		"a suspend":                                               {standing(daily, nil, nil, live(as, cmdtest.Record("hold", "suspend", run.StepRunning))), []string{"orders run maint-run-p-x is suspended in step hold → 'kubectl maint resume maint-run-p-x'"}},
 		"a suspend with an end":                                   {standing(daily, nil, nil, live(func(r *view.Run) { r.Journal.Steps[0].ResumeAt = new(cmdtest.Now()) }, cmdtest.Record("hold", "suspend", run.StepRunning))), nil},
 		"a right":                                                 {standing(daily, nil, nil, live(as, waits)), []string{"orders run maint-run-p-x, step call, waits: it may not → 'kubectl maint describe maint-run-p-x'"}},
-		"a drift":                                                 {standing(daily, nil, nil, live(as, drift)), []string{"orders run maint-run-p-x is held: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at 2026-11-21T00:00:00Z → 'kubectl maint resume maint-run-p-x'"}},
+		"a drift in a suspend": {standing(daily, nil, nil, live(as, drift, hold)), []string{
+			"orders run maint-run-p-x begins no step after its suspend: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at 2026-11-21T00:00:00Z; whoever resumes it accepts that, and ends step hold, 29m0s before its time → 'kubectl maint resume maint-run-p-x'",
+		}},
+		"a drift": {standing(daily, nil, nil, live(as, drift)), []string{"orders run maint-run-p-x is held: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at 2026-11-21T00:00:00Z → 'kubectl maint resume maint-run-p-x'"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := offlineView()

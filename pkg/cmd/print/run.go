@@ -49,6 +49,20 @@ func (v Printer) ending(r view.Run) string {
 	return j.Message
 }
 
+// EndsSuspend says which suspend steps of a run somebody who resumes it ends, and how long before
+// their time; empty: it is at none.
+func (v Printer) EndsSuspend(r view.Run) string {
+	var steps []string
+	for _, rec := range view.Suspends(r) {
+		step := "step " + rec.Path
+		if rec.ResumeAt != nil && rec.ResumeAt.After(v.Now) {
+			step += ", " + instant.Approximate(rec.ResumeAt.Sub(v.Now)) + " before its time"
+		}
+		steps = append(steps, step)
+	}
+	return view.Prefix("ends ", strings.Join(steps, ", and "))
+}
+
 func (v Printer) took(j run.Journal) string {
 	if j.StartedAt == nil || j.FinishedAt == nil {
 		return ""

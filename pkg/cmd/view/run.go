@@ -37,6 +37,17 @@ func WaitsForAnswer(rec run.Record) bool {
 	return rec.Type == plan.TypeApproval && rec.Phase == run.StepRunning && rec.Approval == nil
 }
 
+// Suspends are the suspend steps that a run is at, and that nobody has resumed yet.
+func Suspends(r Run) []run.Record {
+	var out []run.Record
+	for _, rec := range r.Journal.Steps {
+		if rec.Type == "suspend" && rec.Phase == run.StepRunning && rec.Resumed == nil {
+			out = append(out, rec)
+		}
+	}
+	return out
+}
+
 // Questions are what a run waits for somebody to approve, as RUN or RUN/STEP. A
 // run that the agent has not looked at yet will ask before anything else.
 func Questions(r Run) []string {

@@ -456,16 +456,36 @@ func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 	if at := l.Journal.RetryAt; at != nil && at.After(v.Now) {
 		out = append(out, obstacle{"run " + l.Run.Name + " is to be tried again: " + l.Journal.Message, "it begins by itself at " + v.Both(*at)})
 	}
+	out = append(out, o.suspendObstacles(l, v)...)
 	for _, rec := range l.Journal.Steps {
 		switch {
 		case rec.Waits != "":
 			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + " waits: " + rec.Waits, "it goes on by itself when that is given"})
 		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, "waits: "):
 			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + ": " + rec.Message, "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
-		case rec.Type == "suspend" && rec.Phase == run.StepRunning && rec.ResumeAt == nil:
-			out = append(out, obstacle{"run " + l.Run.Name + " is suspended at step " + rec.Path, o.Suggest().Resume(l.Run.Name)})
 		case view.WaitsForAnswer(rec) && l.Journal.Phase == run.Running:
 			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, print.ApprovalWords(l.Run, rec.Path, rec.Message)), o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
+		}
+	}
+	return out
+}
+
+// suspendObstacles are what somebody may resume: what others changed of what the run did, and the
+// suspend steps that it is at.
+func (o *whyOptions) suspendObstacles(l view.Run, v print.Printer) []obstacle {
+	var out []obstacle
+	resume, j := o.Suggest().Resume(l.Run.Name), l.Journal
+	if said := j.DriftSaid(); said != "" && j.HeldSince == nil && j.End == nil { // else its message says so
+		hand := "it goes on when that is as the step left it; " + resume + " accepts the change" + view.Prefix(", and ", v.EndsSuspend(l))
+		out = append(out, obstacle{"run " + l.Run.Name + " begins no further step: " + said, hand})
+	}
+	for _, rec := range view.Suspends(l) {
+		what := "run " + l.Run.Name + " is suspended at step " + rec.Path
+		switch {
+		case rec.ResumeAt == nil:
+			out = append(out, obstacle{what, resume})
+		case rec.ResumeAt.After(v.Now):
+			out = append(out, obstacle{what + " until " + v.When(*rec.ResumeAt), "it goes on by itself then; " + resume + " ends the step before"})
 		}
 	}
 	return out
