@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -30,6 +31,7 @@ type Entry struct {
 	Reason    string          `json:"reason,omitempty"`
 	Run       string          `json:"run,omitempty"`
 	Actor     string          `json:"actor,omitempty"`
+	Verified  bool            `json:"verified,omitempty"` // somebody checked the actor's name
 	DryRun    bool            `json:"dryRun,omitempty"`
 	StartedAt *time.Time      `json:"startedAt,omitempty"`
 	At        time.Time       `json:"at"`
@@ -45,6 +47,9 @@ type Entry struct {
 	Outcome   *Outcome        `json:"outcome,omitempty"` // of an entry that had a run: how that ended; of a trigger that was refused: why
 	AsOf      string          `json:"asOf,omitempty"`    // the earlier run that a rollback goes back to
 }
+
+// Who is the actor, marked where nobody has checked the name: jane (unverified).
+func (e Entry) Who() string { return intent.Actor{Name: e.Actor, Verified: e.Verified}.Who() }
 
 // LabelState is what the ledger knows of the requests by one label.
 type LabelState struct {
@@ -179,7 +184,7 @@ func (l Ledger) Claim(one string, r run.Request, targetUID string) Ledger {
 	if _, open := l.OpenEntry(one); open {
 		return l
 	}
-	e := Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: run.Open, Reason: r.Why(), Run: one, Actor: r.Actor, DryRun: r.DryRun, At: r.At, Request: &r, TargetUID: targetUID, AsOf: r.AsOf}
+	e := Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: run.Open, Reason: r.Why(), Run: one, Actor: r.Actor, Verified: r.Verified, DryRun: r.DryRun, At: r.At, Request: &r, TargetUID: targetUID, AsOf: r.AsOf}
 	l.Open = append(slices.Clone(l.Open), e)
 	return l
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -73,7 +74,7 @@ func outcomeOf(r run.Run, j run.Journal, now time.Time) *Outcome {
 	out := &Outcome{Phase: j.Phase, Message: document.Cut(j.Message, maxOutcomeMessage), Overrides: overridesOf(r, j)}
 	if j.End != nil {
 		out.Phase, out.Reason, out.Step = j.End.Phase, j.End.Reason, j.End.Step
-		out.Message = document.Cut(failureOf(j), maxOutcomeMessage)
+		out.Message = document.Cut(cmp.Or(failureOf(j), driftOf(j)), maxOutcomeMessage)
 	}
 	for _, turn := range j.Turns(now) {
 		if turn.Success != 0 {
@@ -100,6 +101,15 @@ func failureOf(j run.Journal) string {
 		return rec.Message
 	}
 	return j.End.Message
+}
+
+// driftOf says what others changed while a run lived that did not fail; empty: nothing.
+func driftOf(j run.Journal) string {
+	j.Message = "" // which may say so already
+	if said := j.Drifted(); said != "" {
+		return "while it ran " + said
+	}
+	return ""
 }
 
 // rounded drops what nobody reads: below a second of what took longer.
@@ -141,7 +151,25 @@ func overridesOf(r run.Run, j run.Journal) []Override {
 			note(answered(rec.Approval), rec.Path, &rec.Approval.Actor)
 		}
 	}
+	note(OverrideResumed, "", acceptedDrift(j))
 	return out
+}
+
+// acceptedDrift is who resumed a run in spite of what somebody changed, where no suspend ended by
+// it; nil: nobody.
+func acceptedDrift(j run.Journal) *intent.Actor {
+	for i := range j.Steps {
+		d := j.Steps[i].Drift
+		if d == nil || d.Accepted == nil {
+			continue
+		}
+		by := *d.Accepted
+		ended := func(r run.Record) bool { return r.Resumed != nil && r.Resumed.At.Equal(by.At) }
+		if !slices.ContainsFunc(j.Steps, ended) {
+			return &by
+		}
+	}
+	return nil
 }
 
 // askedItself says whether it is the run's own request that let it through its gate: asking to run

@@ -19,6 +19,8 @@ func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
 	began, end := coretest.Clock("02:00"), coretest.Clock("02:03").Add(400*time.Millisecond)
 	took := document.Duration{Duration: 3 * time.Minute}
 	jane, joe := intent.Actor{Name: "jane", Reason: "CHG-1", Verified: true}, intent.Actor{Name: "joe"}
+	drift := run.Drift{Object: "Deployment/web", Field: "spec.replicas", Want: "1", Value: "2", SeenAt: began, Accepted: &jane}
+	const changed = "while it ran somebody changed spec.replicas of Deployment/web from 1 to 2 at 2026-12-05T02:00:00Z"
 	step := func(path, message string) run.Record {
 		return run.Record{Path: path, Phase: run.StepFailed, Message: message}
 	}
@@ -68,6 +70,18 @@ func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
 				{What: "approved", Step: "ask", Actor: "jane", Verified: true, Reason: "CHG-1"},
 				{What: "rejected", Step: "again", Actor: "joe"},
 			}},
+		},
+		{
+			"who resumed it accepted a change, and ended no suspend",
+			run.Request{},
+			run.Journal{StartedAt: &began, Steps: []run.Record{{Path: "down", Phase: run.StepSucceeded, Drift: &drift}}, End: &run.End{Phase: run.Succeeded}},
+			ledger.Outcome{Phase: run.Succeeded, Message: changed, Duration: took, Overrides: []ledger.Override{{What: "resumed", Actor: "jane", Verified: true, Reason: "CHG-1"}}},
+		},
+		{
+			"who resumed it accepted a change, and ended a suspend",
+			run.Request{},
+			run.Journal{StartedAt: &began, Message: "all steps are done; " + changed, Steps: []run.Record{{Path: "down", Phase: run.StepSucceeded, Drift: &drift}, {Path: "hold", Resumed: &jane}}, End: &run.End{Phase: run.Succeeded}},
+			ledger.Outcome{Phase: run.Succeeded, Message: changed, Duration: took, Overrides: []ledger.Override{{What: "resumed", Step: "hold", Actor: "jane", Verified: true, Reason: "CHG-1"}}},
 		},
 		{
 			"it started outside of its window, as it was asked to",

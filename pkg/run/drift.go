@@ -95,8 +95,8 @@ func (j Journal) SetSince(path, kind, name, field string) bool {
 	})
 }
 
-// drifted says at a run's end what somebody changed meanwhile, unless its message does.
-func (j Journal) drifted() string {
+// Drifted says at a run's end what somebody changed meanwhile, unless its message does.
+func (j Journal) Drifted() string {
 	var said []string
 	for _, rec := range j.Steps {
 		if rec.Drift != nil && len(said) < 3 && !strings.Contains(j.Message, rec.Drift.Said()) { // a guess: the steps name the others

@@ -111,6 +111,8 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	switch {
 	case s.Phase == run.StepRunning && s.NotBefore != nil && s.NotBefore.After(v.Now):
 		parts = append(parts, "tries again in "+instant.Approximate(s.NotBefore.Sub(v.Now)))
+	case s.Resumed != nil && s.Phase != run.StepFailed:
+		parts = append(parts, s.Resumed.Said("resumed"))
 	case s.Phase == run.StepRunning && s.Type == "suspend" && s.ResumeAt == nil:
 		parts = append(parts, "waits for "+v.Suggest().Resume(r.Run.Name))
 	case s.Phase == run.StepRunning && s.Type == plan.TypeApproval:
@@ -120,13 +122,14 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	case s.Phase == run.StepFailed && s.Reason != "":
 		parts = append(parts, s.Reason)
 	}
-	holds := s.Phase == run.StepRunning && (s.Type == "suspend" || s.Type == plan.TypeApproval)
+	holds := s.Phase == run.StepRunning && (s.Type == "suspend" || s.Type == plan.TypeApproval) || s.Phase == run.StepSucceeded && s.Resumed != nil
 	switch count := loopCount(s); {
 	case !s.Phase.Ended() && count != "":
 		parts = append(parts, count)
 	case s.Message != "" && !holds:
 		parts = append(parts, s.Message)
 	}
+	parts = append(parts, accepted(s)...)
 	if s.Waits != "" && s.Phase.Ended() { // of its cleanup: else its message says so
 		parts = append(parts, "waits: "+s.Waits)
 	}
@@ -143,6 +146,18 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 		parts = append(parts, how+view.Colon(s.RestoreMessage))
 	}
 	return strings.Join(parts, ": ")
+}
+
+// accepted is who let a run go on in spite of what somebody changed of what the step did.
+func accepted(s run.Record) []string {
+	switch d := s.Drift; {
+	case d == nil || d.Accepted == nil:
+		return nil
+	case strings.Contains(s.RestoreMessage, d.Said()): // said there
+		return []string{d.Accepted.Said("the change was accepted")}
+	default:
+		return []string{d.Accepted.Said(d.Said() + ", accepted")}
+	}
 }
 
 // question is what an approval waits for, or the answer that was just given.

@@ -54,6 +54,28 @@ func TestStepsAreShownBelowWhatHoldsThem(t *testing.T) {
 	}
 }
 
+func TestStepsSayWhoResumedAndWhy(t *testing.T) {
+	jane := intent.Actor{Name: "jane", Reason: "the copy is done"}
+	resumed := func(rec *run.Record) {
+		rec.Resumed, rec.Message, rec.ResumeAt = &jane, "resumed", cmdtest.After(time.Hour)
+	}
+	accepted := func(rec *run.Record) {
+		rec.Drift = &run.Drift{Object: "Deployment/web", Field: "spec.replicas", Want: "1", Value: "2", Manager: "helm", SeenAt: cmdtest.Now(), Accepted: &jane}
+	}
+	r := cmdtest.RunOf(
+		cmdtest.Record("down", "scale", run.StepSucceeded, cmdtest.Message("3 to 1"), accepted),
+		cmdtest.Record("hold", "suspend", run.StepSucceeded, resumed), cmdtest.Record("also", "suspend", run.StepRunning, resumed),
+		cmdtest.Record("late", "suspend", run.StepFailed, resumed, cmdtest.Message("aborted")),
+	)
+	want := `✓ down  scale    Succeeded      5s  3 to 1: helm changed spec.replicas of Deployment/web from 1 to 2 at 2026-11-21T00:00:00Z, accepted by jane (unverified): the copy is done
+✓ hold  suspend  Succeeded      5s  resumed by jane (unverified): the copy is done
+▶ also  suspend  Running       60s  resumed by jane (unverified): the copy is done
+✗ late  suspend  Failed         5s  aborted`
+	if diff := cmp.Diff(want, strings.Join(offlineView().StepLines(r), "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestOfManyItemsTenAreNamed(t *testing.T) {
 	var items []run.Item
 	for i := range 30 {

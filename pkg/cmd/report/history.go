@@ -254,7 +254,7 @@ func (o *historyOptions) table(lines []line) *metav1.Table {
 		if e.Outcome != nil {
 			message = e.Outcome.Message
 		}
-		cells := []string{print.EntryWhen(e, zoneOf(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, outcome(e), view.EntryAt(e).UTC().Format(time.RFC3339), e.Actor, message}
+		cells := []string{print.EntryWhen(e, zoneOf(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, outcome(e), view.EntryAt(e).UTC().Format(time.RFC3339), e.Who(), message}
 		if o.name == "" {
 			cells = slices.Insert(cells, 0, o.planName(l.plan))
 		}
@@ -269,6 +269,9 @@ func (o *historyOptions) planName(cm *corev1.ConfigMap) string {
 	}
 	return cm.Name
 }
+
+// endAborted is why a run ended that somebody aborted.
+const endAborted = "Aborted"
 
 // outcome is how the run of an entry ended, in one line.
 func outcome(e ledger.Entry) string {
@@ -285,6 +288,8 @@ func outcome(e ledger.Entry) string {
 	}
 	for _, d := range out.Overrides {
 		switch {
+		case d.What == ledger.OverrideResumed:
+			text += ", " + d.Said("resumed"+view.Prefix(" in step ", d.Step))
 		case d.Step != "":
 		case d.What == ledger.OverrideApproved:
 			text += ", " + d.Said("approved")
@@ -292,7 +297,7 @@ func outcome(e ledger.Entry) string {
 			text += ", " + d.Said(d.What)
 		}
 	}
-	if out.Reason == run.ReasonRejected { // its message says by whom
+	if out.Reason == run.ReasonRejected || out.Reason == endAborted && out.Message != "" { // its message says by whom
 		text += ", " + out.Message
 	}
 	return text
