@@ -388,9 +388,9 @@ func TestALoopSaysWhichOfItsObjectsFailed(t *testing.T) {
 		want string
 	}{
 		"none":          {nil, "3 of 3 are done"},
-		"the first":     {[]string{"a"}, "1 of 3 failed, 2 are done; a: Boom of a"},
-		"two, in order": {[]string{"b", "c"}, "2 of 3 failed, 1 are done; b: Boom of b"},
-		"all":           {[]string{"a", "b", "c"}, "3 of 3 failed, 0 are done; a: Boom of a"},
+		"the first":     {[]string{"a"}, "1 of 3 failed, 2 are done; a: step x: Boom of a"},
+		"two, in order": {[]string{"b", "c"}, "2 of 3 failed, 1 are done; b: step x: Boom of b"},
+		"all":           {[]string{"a", "b", "c"}, "3 of 3 failed, 0 are done; a: step x: Boom of a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			edits := []func(*stage){script("roll", picks("a", "b", "c"))}

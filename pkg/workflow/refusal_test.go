@@ -83,6 +83,22 @@ func TestAnAttemptWaitsAsLongAsWasAskedFor(t *testing.T) {
 	}
 }
 
+func TestTheDeadlineOfAWaitNamesWhatItWaitedFor(t *testing.T) {
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for kind, want := range map[string]string{
+		"wait":    "did not end within its timeout 1m0s; it waited: Node/a: condition Rolled is not there",
+		"webhook": "did not end within its timeout 1m0s",
+	} {
+		r := run.Run{Spec: plan.Spec{Steps: []plan.Step{{Name: "a", Type: kind, Timeout: &document.Duration{Duration: time.Minute}}}}}
+		j, _ := Advance(r, NewJournal(r).Start(start), start, Signals{})
+		j = Note(r, j, "a", StepResult{Message: "Node/a: condition Rolled is not there"}, start)
+		j, _ = Advance(r, j, start.Add(time.Minute), Signals{})
+		if rec := j.Record("a"); rec.Reason != "Timeout" || rec.Message != want {
+			t.Errorf("%s: %s, %q, want %q", kind, rec.Reason, rec.Message, want)
+		}
+	}
+}
+
 func TestWhatWaitsForARightSaysSoAndItsDeadlineNamesIt(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	r := run.Run{Spec: plan.Spec{

@@ -130,6 +130,18 @@ func TestRolloutStopsAtAFailure(t *testing.T) {
 	}
 }
 
+// The message of the step alone would read as if it were the rollout's.
+func TestANodeSaysWhichOfItsStepsFailed(t *testing.T) {
+	f := fleetOf(t, "canary: 0, maxUnavailable: 2, ", 2)
+	f.fails["n0"] = true
+	f.end("n0")
+	for _, item := range f.journal.Record("roll").Items {
+		if want := map[string]string{"n0": "step work: boom"}[item.Name]; item.Message != want {
+			t.Errorf("node %s says %q, want %q", item.Name, item.Message, want)
+		}
+	}
+}
+
 func TestRolloutGoesOnPastFailuresWithinItsLimit(t *testing.T) {
 	f := fleetOf(t, "canary: 0, maxUnavailable: 2, onError: continue, ", 5)
 	f.fails["n0"], f.fails["n2"] = true, true

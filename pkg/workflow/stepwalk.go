@@ -277,7 +277,11 @@ func (a *advance) leaf(s scope, step plan.Step, path string) {
 	rec := a.record(path)
 	limit := a.limit(rec, step)
 	if !limit.IsZero() && !a.now.Before(limit) {
-		a.abandon(rec, "Timeout", fmt.Sprintf("did not end within its timeout %s", step.Timeout.Or(plan.DefaultCleanupDuration)))
+		text := fmt.Sprintf("did not end within its timeout %s", step.Timeout.Or(plan.DefaultCleanupDuration))
+		if step.Type == "wait" && rec.Waits == "" {
+			text = waited(text, rec.Message)
+		}
+		a.abandon(rec, "Timeout", text)
 		return
 	}
 	if !a.begun[path] { // what was said before anybody saw the question was not meant
@@ -517,7 +521,7 @@ func (a *advance) item(s scope, step plan.Step, path string, item *run.Item) boo
 	if failed != "" {
 		item.Phase = run.StepFailed
 		if a.told(path) < maxItemMessages {
-			item.Message = document.Cut(a.record(failed).Message, maxItemMessage)
+			item.Message = document.Cut("step "+strings.TrimPrefix(failed, prefix+"/")+": "+a.record(failed).Message, maxItemMessage)
 		}
 	}
 	a.moved = true
