@@ -490,7 +490,7 @@ func TestMetricsTellOfNodesThatSayWhenTheyMayBeChanged(t *testing.T) {
 	})
 	l.expect(l.maint("freeze", "node/"+name, "--for", "1h", "--reason", "disk swap"), 0, "node/"+name+" frozen until")
 	l.expect(l.maint("check", "node/"+name), 3, "node/"+name+": not permitted")
-	l.expect(l.maint("why", "node/"+name), 3, "RestrictiveUntil", "to permit it for a while")
+	l.expect(l.maint("why", "node/"+name), 3, "RestrictiveUntil", "to end the freeze: 'kubectl maint freeze node/"+name+" --end'")
 	metrics := func(want string) func() (bool, string) {
 		return func() (bool, string) {
 			text := l.metrics()

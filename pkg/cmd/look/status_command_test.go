@@ -32,7 +32,7 @@ NODE   FOR                    PHASE      SINCE   LEFT   REASON
 a      cli.jane-example.com   Draining   10m0s   3/12   3 of 12 pods are left
 a      gpu                    Pending    -       -      requested; the agent has not looked at it yet
 b      plan ops/roll          Running    -       -      run maint-run-roll-x, step roll
-c      plan ops/roll          Cordoned   10m0s   -      cordoned for it
+c      plan ops/roll          Cordoned   10m0s   -      no run of that has it now
 d      gone                   Ready      10m0s   -      being released, was Ready
 e      plan ops/roll          Failed     -       -      run maint-run-roll-x, step roll: no disk
 `, Err: ""})

@@ -46,7 +46,7 @@ func (v Printer) NodeLines(n view.Node) []string {
 	return v.Labelled(
 		"Node", v.Bold(n.Name)+"  "+strings.Join(v.nodeStates(n.Node), ", "),
 		"Zone", n.Zone,
-		"Cordoned", v.cordoned(n.Node),
+		"Cordoned", v.cordoned(n),
 		"Requests", strings.Join(asked, "\n"),
 		"Rollouts", strings.Join(rolled, "\n"),
 		"Window", v.windowOf(n.Subject),
@@ -76,7 +76,7 @@ func (v Printer) nodeStates(n nodes.Node) []string {
 }
 
 // cordoned says for whom a node is cordoned, and what becomes of it after them.
-func (v Printer) cordoned(n nodes.Node) string {
+func (v Printer) cordoned(n view.Node) string {
 	switch {
 	case n.Cordon == nil && n.Unschedulable:
 		return "not by us: it stays so"
@@ -93,6 +93,9 @@ func (v Printer) cordoned(n nodes.Node) string {
 		return text + "\nsomebody uncordoned it since: that is left as it is"
 	case n.Cordon.Before:
 		return text + "\nit was cordoned before, and stays so afterwards"
+	}
+	if staying := view.Staying(n); len(staying) > 0 {
+		return text + "\nit was schedulable before, and stays as it is: no run of " + strings.Join(staying, ", ") + " goes on with it; the plan's next run does, or 'kubectl uncordon " + n.Name + "'"
 	}
 	return text + "\nit was schedulable before, and is again when the last one leaves"
 }

@@ -34,6 +34,11 @@ func TestThePictureOfANode(t *testing.T) {
 	ten := "since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago"
 	rolled := nodeOf()
 	rolled.StepClaims = []view.StepClaim{{Run: cmdtest.RunOf(), Path: "roll", Node: "a", Phase: run.StepFailed, Message: "no disk"}}
+	cordonedFor := func(phase run.StepPhase) view.Node {
+		n := nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))
+		n.StepClaims = []view.StepClaim{{Run: cmdtest.RunOf(), Path: "roll", Node: "a", Phase: phase, Message: "no disk"}}
+		return n
+	}
 	for _, c := range []struct {
 		name string
 		node view.Node
@@ -45,7 +50,16 @@ func TestThePictureOfANode(t *testing.T) {
 		}), []string{"Node:      a  NotReady, is being deleted", "Zone:      b", "Requests:  nobody asks for it", open}},
 		{"cordoned by somebody", nodeOf(func(n *corev1.Node) { n.Spec.Unschedulable = true }), []string{"Node:      a  Ready, unschedulable", "Cordoned:  not by us: it stays so", "Requests:  nobody asks for it", open}},
 		{"cordoned for two", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu", "plan:ops/roll"}})), []string{
-			"Node:      a  Ready, unschedulable", "Cordoned:  for gpu, plan ops/roll, " + ten, "           it was schedulable before, and is again when the last one leaves", "Requests:  nobody asks for it", open,
+			"Node:      a  Ready, unschedulable", "Cordoned:  for gpu, plan ops/roll, " + ten, "           it was schedulable before, and stays as it is: no run of plan ops/roll goes on with it; the plan's next run does, or 'kubectl uncordon a'", "Requests:  nobody asks for it", open,
+		}},
+		{"cordoned for a requestor", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu"}})), []string{
+			"Node:      a  Ready, unschedulable", "Cordoned:  for gpu, " + ten, "           it was schedulable before, and is again when the last one leaves", "Requests:  nobody asks for it", open,
+		}},
+		{"cordoned for a run that failed on it", cordonedFor(run.StepFailed), []string{
+			"Node:      a  Ready, unschedulable", "Cordoned:  for plan shop/p, " + ten, "           it was schedulable before, and stays as it is: no run of plan shop/p goes on with it; the plan's next run does, or 'kubectl uncordon a'", "Requests:  nobody asks for it", "Rollouts:  plan shop/p  failed, and left as it is: no disk (run maint-run-p-x, step roll)", open,
+		}},
+		{"cordoned for a run that is at work on it", cordonedFor(run.StepRunning), []string{
+			"Node:      a  Ready, unschedulable", "Cordoned:  for plan shop/p, " + ten, "           it was schedulable before, and is again when the last one leaves", "Requests:  nobody asks for it", "Rollouts:  plan shop/p  at work (run maint-run-p-x, step roll)", open,
 		}},
 		{"cordoned, and it was before", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu"}, Before: true})), []string{
 			"Node:      a  Ready, unschedulable", "Cordoned:  for gpu, " + ten, "           it was cordoned before, and stays so afterwards", "Requests:  nobody asks for it", open,
@@ -92,7 +106,7 @@ func TestANodeInPlainLines(t *testing.T) {
 	}{
 		{"nobody asks", nodeOf(), []Update{{"node/a", "node a: nobody asks for it"}}},
 		{"one asks", nodeOf(cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "waits its turn")), []Update{{"node/a/gpu", "node a: gpu: Pending: waits its turn"}}},
-		{"a plan left it cordoned", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})), []Update{{"node/a/plan ops/roll", "node a: plan ops/roll: Cordoned: cordoned for it"}}},
+		{"a plan left it cordoned", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})), []Update{{"node/a/plan ops/roll", "node a: plan ops/roll: Cordoned: no run of that has it now"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, NodeUpdates(c.node)); diff != "" {

@@ -142,7 +142,30 @@ func leftClaims(n nodes.Node, rolling []string) []NodeClaim {
 	var out []NodeClaim
 	for _, by := range n.Cordon.By {
 		if nodes.IsPlan(by) && !slices.Contains(rolling, by) {
-			out = append(out, NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Reason: "cordoned for it", Elsewhere: nodes.IsElsewhere(by)})
+			out = append(out, NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Reason: leftReason(by), Elsewhere: nodes.IsElsewhere(by)})
+		}
+	}
+	return out
+}
+
+func leftReason(claimant string) string {
+	if nodes.IsElsewhere(claimant) {
+		return "cordoned for it; the agent there goes on with the node"
+	}
+	return "no run of that has it now"
+}
+
+// Staying are the plans for which a node is cordoned, and of which no run takes that away by itself:
+// no run has the node, or one has failed there.
+func Staying(n Node) []string {
+	if n.Cordon == nil {
+		return nil
+	}
+	var out []string
+	for _, by := range n.Cordon.By {
+		leaves := func(c StepClaim) bool { return c.Claimant() == by && c.Phase != run.StepFailed }
+		if nodes.IsPlan(by) && !nodes.IsElsewhere(by) && !slices.ContainsFunc(n.StepClaims, leaves) {
+			out = append(out, nodes.ClaimantName(by))
 		}
 	}
 	return out

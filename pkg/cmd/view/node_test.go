@@ -146,7 +146,7 @@ func TestTheTableOfClaims(t *testing.T) {
 		},
 		{
 			name: "who only wants it has it not, but its plan's cordon of an earlier run stands", node: cmdtest.Node("a", given("plan:shop/roll")), steps: []view.StepClaim{claim("", "waits", false)},
-			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "cordoned for it", Since: tenMinutesAgo}},
+			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "no run of that has it now", Since: tenMinutesAgo}},
 		},
 		{name: "another node's step is not its own", node: cmdtest.Node("b"), steps: []view.StepClaim{claim(run.StepRunning, "", false)}},
 		{

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -254,17 +255,24 @@ func (q nodeQuestion) limit(name string) string {
 }
 
 func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) string {
-	text := "it stays so until somebody changes it"
-	if wait.Next != nil {
-		text = "permitted from " + v.Both(*wait.Next) + ", in " + instant.Approximate(wait.Next.Sub(v.Now))
+	text, next := "it stays so until somebody changes it", cmp.Or(wait.Next, n.Gate.Next)
+	if next != nil {
+		text = "permitted from " + v.Both(*next) + ", in " + instant.Approximate(next.Sub(v.Now))
 	}
 	switch {
+	case frozen(wait.Message):
+		return text + "; or " + v.Suggest().Unfreeze("node/"+n.Name)
 	case strings.HasPrefix(wait.Message, nodes.ClusterPaused):
 		return text + "; or " + v.Suggest().ResumeCluster()
 	case strings.HasPrefix(wait.Message, nodes.NodePaused):
 		return text + "; or " + v.Suggest().Resume("node/"+n.Name)
 	}
 	return text + "; or " + v.Suggest().Allow("node/"+n.Name)
+}
+
+// frozen says whether a reason is a freeze of the very object that it is about.
+func frozen(reason string) bool {
+	return strings.HasPrefix(reason, string(schedule.RestrictiveUntil)+" ")
 }
 
 // whenReleased says how a node is given back by whoever has it.
@@ -439,7 +447,7 @@ func (o *whyOptions) opens(s view.Subject) string {
 		return "mend the policy, or what it names; " + o.Suggest().Lint() + " tells all its faults"
 	}
 	if !pause.On {
-		return "to permit it for a while: " + o.Suggest().Allow(s.String())
+		return o.permits(s)
 	}
 	resume := o.Suggest().Resume(s.String())
 	if pause.Of == annotations.WholeCluster {
@@ -449,6 +457,16 @@ func (o *whyOptions) opens(s view.Subject) string {
 		return "it is paused as well: mend the policy, then end the pause with " + resume
 	}
 	return "to end the pause: " + resume
+}
+
+// permits is the command that permits change of what is closed and not paused: a freeze is ended,
+// not overridden.
+func (o *whyOptions) permits(s view.Subject) string {
+	reason := s.Verdict(o.Now()).Reason
+	if frozen(strings.TrimPrefix(reason, "policy "+s.Name+": ")) {
+		return "to end the freeze: " + o.Suggest().Unfreeze(s.String())
+	}
+	return "to permit it for a while: " + o.Suggest().Allow(s.String())
 }
 
 // reportNodeValue says for scripts what is in the way of a node, or of what a policy governs.

@@ -179,6 +179,14 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"1. gpu: policy night: outside of the windows → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
 		},
 		{
+			"a rollout waits for a window", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", Held("gpu", nodes.Ready, "")...)).with(rolls(run.Item{Name: "a"})).with(closedBy("policy night: outside of the windows", cmdtest.After(2*time.Hour))),
+			"1. plan shop/p: policy night: outside of the windows (run maint-run-p-x, step roll) → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
+		},
+		{
+			"a rollout waits for the end of a freeze", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(closedBy("RestrictiveUntil 2026-11-21T02:00:00Z by jane: audit", cmdtest.After(2*time.Hour))),
+			"1. plan shop/p: RestrictiveUntil Sat 2026-11-21 03:00 CET by jane: audit (run maint-run-p-x, step roll) → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint freeze node/a --end'",
+		},
+		{
 			"the node is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy(nodes.NodePaused, nil)),
 			"1. gpu: the node is paused → it stays so until somebody changes it; or 'kubectl maint resume node/a'",
 		},

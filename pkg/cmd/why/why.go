@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -104,7 +105,8 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	v := o.printer(s)
 	list := o.obstacles(s, p, agent, v)
 	o.noteOwner(ctx, k, p)
-	return o.report(p, v, list, o.granted(s), whatNext(p, v, agent.Missing == "" && o.triggerHelps(s, p)))
+	standing := append(o.leftCordoned(ctx, k, p, v), o.granted(s))
+	return o.report(p, v, list, strings.TrimSpace(strings.Join(standing, "\n")), whatNext(p, v, agent.Missing == "" && o.triggerHelps(s, p)))
 }
 
 // noteOwner warns of who would undo what the plan's runs do. Whoever may not read the target
@@ -160,6 +162,29 @@ func (o *whyOptions) planIsGone(ctx context.Context, k *factory.Cluster, r view.
 		what += "; nobody acts: " + agent.Missing
 	}
 	return exit.Errorf(exit.CodeNotNow, "%s", what)
+}
+
+// leftCordoned are the nodes that a run of the plan left cordoned, where no run lives that would go
+// on with them. Whoever may not list nodes does without.
+func (o *whyOptions) leftCordoned(ctx context.Context, k *factory.Cluster, p view.Plan, v print.Printer) []string {
+	maintains := func(s plan.Step) bool {
+		return s.Type == plan.TypeForEachNode || s.Type == plan.TypeDrain || s.Type == "cordon"
+	}
+	if len(p.Active) > 0 || !slices.ContainsFunc(p.Spec.Steps, maintains) {
+		return nil
+	}
+	list, err := k.Nodes(ctx, "")
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, object := range list {
+		n := annotations.Node(object)
+		if n.Unschedulable && n.Cordon != nil && slices.Contains(n.Cordon.By, nodes.PlanClaimant(p.Object.Namespace, p.Object.Name)) {
+			out = append(out, fmt.Sprintf("node %s is left cordoned for it since %s: its next run goes on with the node, or 'kubectl uncordon %s'", n.Name, v.When(n.Cordon.At), n.Name))
+		}
+	}
+	return out
 }
 
 // granted says who permits change until an instant, whatever policies say; empty: nobody does.
@@ -235,7 +260,7 @@ func (o *whyOptions) reportValue(p view.Plan, v print.Printer, list []obstacle, 
 		}
 	}
 	_, failed := v.Failed(p)
-	for _, said := range []string{refusedRollback(p), failed, granted} {
+	for _, said := range append([]string{refusedRollback(p), failed}, strings.Split(granted, "\n")...) {
 		if said != "" {
 			standing = append(standing, said)
 		}
