@@ -82,7 +82,19 @@ func TestAReasonSaysItsCause(t *testing.T) {
 		if at := drawHour(t, "bypass"); rapid.Bool().Draw(t, "bypassed") {
 			spec.Bypass, spec.BypassBy = &at, " by jane: urgent"
 		}
-		gate, now := NewGate(spec), drawHour(t, "now")
+		now := drawHour(t, "now")
+		after := now.Add(time.Hour)
+		switch rapid.IntRange(0, 7).Draw(t, "alone") { // each cause for itself: among others it is rare
+		case 0:
+			spec = GateSpec{Own: Stanza{Strategy: PermissiveUntil, Until: &after}}
+		case 1:
+			spec = GateSpec{Own: Stanza{Strategy: RestrictiveUntil, Until: &after}}
+		case 2:
+			spec = GateSpec{Own: Stanza{Strategy: Restrictive}, Bypass: &after}
+		case 3:
+			spec = GateSpec{Policies: []*Policy{windows.Paused(Pause{On: true})}}
+		}
+		gate := NewGate(spec)
 		v, s := gate.Verdict(now), gate.At(now)
 		if diff := cmp.Diff(v.Cause, causeIn(v.Reason)); diff != "" {
 			t.Fatalf("%q: %s", v.Reason, diff)

@@ -516,6 +516,35 @@ func TestAGateIsPassedWhereSomebodyLetsTheRunThrough(t *testing.T) {
 	})
 }
 
+// A namespace binds also a run that was asked for outside of its window: that starts by a bypass,
+// and says by whose.
+func TestWhoseBypassLetARunOutsideOfItsWindowThrough(t *testing.T) {
+	for name, c := range map[string]struct {
+		closes func(w *world)
+		want   string
+	}{
+		"its namespace is closed": {func(w *world) { w.namespaceSays(shop, annotations.ChangeStrategy, "Restrictive") }, "ann"},
+		"its own gate is closed":  {func(w *world) { w.cluster.Annotate(shop, nightly, annotations.ChangeStrategy, "Restrictive") }, "jane"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.asked(oneHook, func(r *run.Run) {
+					r.Request.OutsideWindow, r.Request.Actor, r.Request.Reason = true, "jane", "must"
+				})
+				c.closes(w)
+				w.cluster.Annotate(shop, nightly, annotations.Actor(annotations.Bypass), "ann")
+				w.cluster.Annotate(shop, nightly, annotations.Bypass, runName+": fire")
+				w.plays()
+				w.ends(run.Succeeded, "")
+				if by := w.journal().Passed; by == nil || by.Name != c.want {
+					t.Errorf("let through by %+v", by)
+				}
+			})
+		})
+	}
+}
+
 // What a run waits for is written, and asked, once.
 func TestAWaitIsWrittenOnce(t *testing.T) {
 	for name, c := range map[string]struct {

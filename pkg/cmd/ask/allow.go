@@ -164,6 +164,9 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if pause := o.paused(ctx, k, target); pause != "" {
 		fmt.Fprintf(o.ErrOut, "but %s\n", pause)
 	}
+	if freeze := o.namespaceFrozen(ctx, k, target); freeze != "" {
+		fmt.Fprintf(o.ErrOut, "but %s\n", freeze)
+	}
 	return nil
 }
 
@@ -254,7 +257,29 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 	if pause := o.paused(ctx, k, f); pause != "" {
 		return errors.New(pause)
 	}
+	if freeze := o.namespaceFrozen(ctx, k, f); freeze != "" {
+		return errors.New(freeze)
+	}
 	return fmt.Errorf("no policy applies to %s: change is permitted there already, and after this permission ends it never would be again", f)
+}
+
+// namespaceFrozen says that the namespace of a plan binds it whatever the plan itself permits, and
+// how that ends; empty: it does not.
+func (o *overrideOptions) namespaceFrozen(ctx context.Context, k *factory.Cluster, f found) string {
+	if f.kind != annotations.KindPlan || o.end || o.strategy != schedule.PermissiveUntil {
+		return ""
+	}
+	s, err := source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+f.meta.GetName())
+	if err != nil {
+		return ""
+	}
+	v := s.Gate.Verdict(o.Now())
+	said, ofNamespace := strings.CutPrefix(v.Reason, schedule.OfNamespace)
+	if v.Permitted || !ofNamespace {
+		return ""
+	}
+	namespace := "namespace/" + f.meta.GetNamespace()
+	return fmt.Sprintf("%s is %s, which binds everything in it; 'allow' does not end that: see %s", namespace, instant.InText(said, f.zone), o.Suggest().In("").Unfreeze(namespace))
 }
 
 func (o *overrideOptions) clear() factory.Change {

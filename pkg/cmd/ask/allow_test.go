@@ -48,6 +48,8 @@ func TestAllowAndFreeze(t *testing.T) {
 	held := []string{annotations.Pause, "true", annotations.Actor(annotations.Pause), "joe", annotations.Reason(annotations.Pause), "disks"}
 	clusterPaused := func(o *cmdtest.Cluster) { o.Creates(cmdtest.Namespace("maint-system", held...)) }
 	const butPaused = "but the whole cluster is paused until resumed, by joe (unverified): disks; 'allow' does not end that: see 'kubectl maint resume --all -A'\n"
+	namespaceFrozen := func(o *cmdtest.Cluster) { o.Stores("namespaces", cmdtest.Namespace("shop", stands...)) }
+	const binds = "namespace/shop is RestrictiveUntil Tue 2026-12-01 01:00 CET by joe (unverified): go-live, which binds everything in it; 'allow' does not end that: see 'kubectl maint freeze namespace/shop --end'\n"
 	none := map[string]string{}
 	for _, key := range []string{annotations.ChangeStrategy, annotations.RestrictiveUntil, annotations.Actor(annotations.ChangeStrategy), annotations.Reason(annotations.ChangeStrategy)} {
 		none[key] = ""
@@ -85,6 +87,9 @@ func TestAllowAndFreeze(t *testing.T) {
 		{object: "night", notes: held, row: row{name: "a policy that is paused, frozen as well", line: "freeze night --for 2h --reason CHG-1", out: "policy/night frozen until Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z)\n", wrote: frozen}},
 		{object: "orders", row: row{name: "a plan behind which a policy stands", spec: "policies: [{name: night}]", line: "allow orders --for 2h --reason CHG-1", out: "plan/orders allowed until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: allowed}},
 		{object: "orders", row: row{name: "a plan behind which none stands", line: "allow orders --for 2h --reason CHG-1", code: 1, err: "error: no policy applies to plan/orders: change is permitted there already, and after this permission ends it never would be again\n"}},
+		{object: "orders", row: row{name: "a plan behind which none stands, in a namespace that is frozen", before: namespaceFrozen, line: "allow orders --for 2h --reason CHG-1", code: 1, err: "error: " + binds}},
+		{object: "orders", row: row{name: "a plan behind which a policy stands, in a namespace that is frozen", before: namespaceFrozen, spec: "policies: [{name: night}]", line: "allow orders --for 2h --reason CHG-1", out: "plan/orders allowed until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", err: "but " + binds, wrote: allowed}},
+		{object: "orders", row: row{name: "a plan, frozen in a namespace that is frozen", before: namespaceFrozen, line: "freeze orders --for 2h --reason CHG-1", out: "plan/orders frozen until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: frozen}},
 		{object: "night", notes: []string{annotations.ChangeStrategy, "Restrictive"}, row: row{name: "what somebody closed for good", line: "allow night --for 2h --reason CHG-1", code: 1, err: "error: policy/night is Restrictive by its annotation maint.dev/change-strategy, which would be lost: remove it first (--end)\n"}},
 		{object: "night", row: row{name: "a trial", line: "freeze night --for 2h --reason CHG-1 --dry-run", out: "policy/night frozen until Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z) (dry run)\n"}},
 		{object: "night", row: row{name: "created again meanwhile", line: "freeze night --for 2h --reason CHG-1", before: func(o *cmdtest.Cluster) {

@@ -52,7 +52,7 @@ asks for a run that changes nothing.`,
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "the run to go back to; default: the newest that succeeded before the newest run")
 	f.StringVar(&o.reason, "reason", "", "why; it is kept with the run")
-	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window; needs --reason")
+	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window, unless the namespace is restrictive; needs --reason")
 	o.AddRunMode(cmd, "client")
 	o.AddOutput(cmd)
 	o.Waiting.AddFlags(cmd, "the run until it ends")

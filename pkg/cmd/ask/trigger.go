@@ -68,7 +68,7 @@ have it do so whatever its schedule says, there are 'hibernate' and 'wake'.`,
 	f.StringVar(&o.reason, "reason", "", "why; it is kept with the run")
 	f.StringArrayVar(&o.params, "param", nil, "parameter of the run, name=value; may be repeated")
 	_ = cmd.RegisterFlagCompletionFunc("param", c.CompleteParameters())
-	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window; needs --reason")
+	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window, unless the namespace is restrictive; needs --reason")
 	o.AddRunMode(cmd, factory.RunMode)
 	o.AddOutput(cmd)
 	o.Waiting.AddFlags(cmd, "the run until it ends")
@@ -182,27 +182,28 @@ func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *co
 
 // sayGate says for what the run will wait where its gate is closed.
 func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster) error {
-	if o.outsideWindow {
-		return nil
-	}
 	s, err := source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+factory.BareName(o.name))
 	if err != nil {
 		return err
 	}
 	s.Pauses = nil // said before
 	v := s.Verdict(o.Now())
-	if v.Permitted {
+	ofNamespace := v.Cause.Namespace // that binds whatever is asked
+	if v.Permitted || o.outsideWindow && !ofNamespace {
 		return nil
 	}
 	opens := "which does not open by itself"
 	if v.Next != nil && v.Next.Permitted {
 		opens = "which opens " + instant.Both(v.Next.Start, s.Zone)
 	}
-	hand := ""
-	if !v.Cause.Namespace { // that binds whatever is asked
-		hand = "; " + o.Suggest().TriggerOutside(factory.BareName(o.name)) + " asks for one that does not"
+	waits, hand := "the run waits for its window", "; "+o.Suggest().TriggerOutside(factory.BareName(o.name))+" asks for one that does not"
+	if ofNamespace {
+		hand = "; the annotation maint.dev/bypass on the plan lets one run start all the same"
 	}
-	fmt.Fprintf(o.ErrOut, "the run waits for its window, %s (%s)%s\n", opens, instant.InText(v.Reason, s.Zone), hand)
+	if o.outsideWindow {
+		waits += " all the same"
+	}
+	fmt.Fprintf(o.ErrOut, "%s, %s (%s)%s\n", waits, opens, instant.InText(v.Reason, s.Zone), hand)
 	return nil
 }
 

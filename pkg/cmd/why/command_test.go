@@ -10,8 +10,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/why"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // A requestor that may read its node, or nodes, and nothing of the agent's namespace is told what
@@ -44,6 +47,48 @@ func TestWhyOfANodeForWhomeverMayReadLittle(t *testing.T) {
 	})
 	if got := o.Maint("why", "mine"); got.Code != 0 || !strings.Contains(got.Out, "gpu: Ready for 10m0s\nnothing is in the way\n") {
 		t.Errorf("a node that was handed over: %+v", got)
+	}
+}
+
+// A freeze ends by itself, or with the command that ends it: nothing is to be permitted over it.
+func TestWhyOfANodeThatIsFrozen(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Noted(annotations.ChangeStrategy, "RestrictiveUntil"), cmdtest.Noted(annotations.RestrictiveUntil, "2026-11-21T02:00:00Z")))
+	o.Maint("why", "a").Is(t, cmdtest.Printed{Code: 3, Out: `node/a: not permitted (RestrictiveUntil Sat 2026-11-21 03:00 CET)
+until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m
+then permitted
+1. gpu: RestrictiveUntil Sat 2026-11-21 03:00 CET
+   permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint freeze node/a --end'
+to end the freeze: 'kubectl maint freeze node/a --end'
+`})
+}
+
+// What an aborted run left cordoned is in nobody's way, and to be known.
+func TestWhyOfAPlanWhoseRunLeftNodesCordoned(t *testing.T) {
+	roll := cmdtest.Plan("roll", "", func(cm *corev1.ConfigMap) {
+		cm.Data[annotations.DataPlan] = "{apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: roll, type: for-each-node, properties: {steps: [{name: drain, type: drain}]}}]}}"
+	})
+	world := []*corev1.Node{cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/roll"}})), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/other"}})), cmdtest.Node("c")}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), roll, world[0], world[1], world[2])
+	const left = "node a is left cordoned for it since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago: its next run goes on with the node, or 'kubectl uncordon a'"
+	const asks = "somebody may ask: 'kubectl maint trigger roll'\n"
+	o.Maint("why", "roll").Is(t, cmdtest.Printed{Out: "nothing is in the way\n" + left + "\n" + asks})
+	if got := o.Maint("why", "roll", "-o", "jsonpath={.standing[0]}"); got.Out != left {
+		t.Errorf("%+v", got)
+	}
+	o.Forbids("list", "nodes", "")
+	o.Maint("why", "roll").Is(t, cmdtest.Printed{Out: "nothing is in the way\n" + asks})
+}
+
+// Only a bypass lets a run start in a namespace that is closed: it is named with the run.
+func TestWhyOfARunThatItsNamespaceHolds(t *testing.T) {
+	r := cmdtest.PendingRun(func(r *view.Run) {
+		r.Run.Spec.RequiresApproval, r.Journal.Waiting, r.Journal.Message = false, run.WaitWindow, "waits for its window, which opens at 2026-11-21T02:00:00Z (namespace: RestrictiveUntil 2026-11-21T02:00:00Z)"
+	})
+	frozen := cmdtest.Namespace("shop", annotations.ChangeStrategy, "RestrictiveUntil", annotations.RestrictiveUntil, "2026-11-21T02:00:00Z")
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), frozen, cmdtest.Plan("orders", ""), cmdtest.Ledger(ledger.Ledger{}), cmdtest.RunObject(r, "maint-run-orders-a"))
+	const remedy = "; or 'kubectl maint freeze namespace/shop --end'; or the annotation maint.dev/bypass: \"maint-run-orders-a: REASON\" on the plan, which lets that run start\n"
+	if got := o.Maint("why", "orders"); got.Code != 3 || !strings.Contains(got.Out, remedy) {
+		t.Errorf("%+v", got)
 	}
 }
 

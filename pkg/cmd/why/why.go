@@ -356,6 +356,9 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		if !verdict.Cause.Namespace && !s.PauseAt(o.Now()).On { // these bind whatever is asked
 			found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
 		}
+		if waits := waitingForWindow(p); waits != "" && strings.HasPrefix(verdict.Reason, schedule.OfNamespace) {
+			found.remedy += fmt.Sprintf("; or the annotation %s: \"%s: REASON\" on the plan, which lets that run start", annotations.Bypass, waits)
+		}
 		out = append(out, found)
 	}
 	if p.Ledger != nil {
@@ -378,6 +381,16 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		add(stuck, "%s", hand)
 	}
 	return append(out, o.runObstacles(p, v)...)
+}
+
+// waitingForWindow is a run that has not begun because its window is closed; empty: none waits so.
+func waitingForWindow(p view.Plan) string {
+	for _, l := range p.Active {
+		if l.Journal.Phase == run.Pending && l.Journal.Waiting == run.WaitWindow {
+			return l.Run.Name
+		}
+	}
+	return ""
 }
 
 // nobodyActs is that no agent runs.
