@@ -74,8 +74,11 @@ func TestARunIsHeldWhereSomebodyChangesWhatItHolds(t *testing.T) {
 	l.eventually("the second change is seen", func() (bool, string) {
 		return len(l.runs("upgrade")[0].journal.Drifting()) == 1, ""
 	})
-	l.expect(l.maint("resume", name), 0, "it goes on although after step down kustomize-controller changed spec.replicas", "resumed")
+	l.expect(l.maint("why", "upgrade"), 3, "begins no further step: after step down kustomize-controller changed spec.replicas", "accepts the change, and ends step hold", "is suspended at step hold")
+	l.expect(l.maint("resume", name, "--reason", "two will do"), 0, "it goes on although after step down kustomize-controller changed spec.replicas", "and ends step hold", "resumed")
 	r := l.ended("upgrade", 1)[0]
+	l.expect(l.maint("describe", name), 0, "the change was accepted by ", ": two will do")
+	l.expect(l.maint("history", "upgrade"), 0, "resumed in step hold by ", ": two will do")
 	if r.journal.Phase != run.Succeeded || !strings.Contains(r.journal.Message, "while it ran kustomize-controller changed spec.replicas") {
 		t.Errorf("it is %s: %s", r.journal.Phase, r.journal.Message)
 	}
