@@ -121,6 +121,29 @@ func (o *whyOptions) noteOwner(ctx context.Context, k *factory.Cluster, p view.P
 	}
 }
 
+// leftCordoned are the nodes that a run of the plan left cordoned, where no run lives that would go
+// on with them. Whoever may not list nodes does without.
+func (o *whyOptions) leftCordoned(ctx context.Context, k *factory.Cluster, p view.Plan, v print.Printer) []string {
+	maintains := func(s plan.Step) bool {
+		return s.Type == plan.TypeForEachNode || s.Type == plan.TypeDrain || s.Type == "cordon"
+	}
+	if len(p.Active) > 0 || !slices.ContainsFunc(p.Spec.Steps, maintains) {
+		return nil
+	}
+	list, err := k.Nodes(ctx, "")
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, object := range list {
+		n := annotations.Node(object)
+		if n.Unschedulable && n.Cordon != nil && slices.Contains(n.Cordon.By, nodes.PlanClaimant(p.Object.Namespace, p.Object.Name)) {
+			out = append(out, fmt.Sprintf("node %s is left cordoned for it since %s: its next run goes on with the node, or 'kubectl uncordon %s'", n.Name, v.When(n.Cordon.At), n.Name))
+		}
+	}
+	return out
+}
+
 func (o *whyOptions) warn(err error) {
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
@@ -162,29 +185,6 @@ func (o *whyOptions) planIsGone(ctx context.Context, k *factory.Cluster, r view.
 		what += "; nobody acts: " + agent.Missing
 	}
 	return exit.Errorf(exit.CodeNotNow, "%s", what)
-}
-
-// leftCordoned are the nodes that a run of the plan left cordoned, where no run lives that would go
-// on with them. Whoever may not list nodes does without.
-func (o *whyOptions) leftCordoned(ctx context.Context, k *factory.Cluster, p view.Plan, v print.Printer) []string {
-	maintains := func(s plan.Step) bool {
-		return s.Type == plan.TypeForEachNode || s.Type == plan.TypeDrain || s.Type == "cordon"
-	}
-	if len(p.Active) > 0 || !slices.ContainsFunc(p.Spec.Steps, maintains) {
-		return nil
-	}
-	list, err := k.Nodes(ctx, "")
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, object := range list {
-		n := annotations.Node(object)
-		if n.Unschedulable && n.Cordon != nil && slices.Contains(n.Cordon.By, nodes.PlanClaimant(p.Object.Namespace, p.Object.Name)) {
-			out = append(out, fmt.Sprintf("node %s is left cordoned for it since %s: its next run goes on with the node, or 'kubectl uncordon %s'", n.Name, v.When(n.Cordon.At), n.Name))
-		}
-	}
-	return out
 }
 
 // granted says who permits change until an instant, whatever policies say; empty: nobody does.
