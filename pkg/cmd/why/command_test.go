@@ -53,7 +53,7 @@ func TestWhyOfANodeForWhomeverMayReadLittle(t *testing.T) {
 // A freeze ends by itself, or with the command that ends it: nothing is to be permitted over it.
 func TestWhyOfANodeThatIsFrozen(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Noted(annotations.ChangeStrategy, "RestrictiveUntil"), cmdtest.Noted(annotations.RestrictiveUntil, "2026-11-21T02:00:00Z")))
-	o.Maint("why", "a").Is(t, cmdtest.Printed{Code: 3, Out: `node/a: not permitted (RestrictiveUntil Sat 2026-11-21 03:00 CET)
+	o.Maint("why", "a", "-n", "shop").Is(t, cmdtest.Printed{Code: 3, Out: `node/a: not permitted (RestrictiveUntil Sat 2026-11-21 03:00 CET)
 until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m
 then permitted
 1. gpu: RestrictiveUntil Sat 2026-11-21 03:00 CET

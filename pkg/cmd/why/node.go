@@ -261,7 +261,7 @@ func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) stri
 	}
 	switch {
 	case frozen(wait.Message):
-		return text + "; or " + v.Suggest().Unfreeze("node/"+n.Name)
+		return text + "; or " + v.In("").Suggest().Unfreeze("node/"+n.Name)
 	case strings.HasPrefix(wait.Message, nodes.ClusterPaused):
 		return text + "; or " + v.Suggest().ResumeCluster()
 	case strings.HasPrefix(wait.Message, nodes.NodePaused):
@@ -464,7 +464,11 @@ func (o *whyOptions) opens(s view.Subject) string {
 func (o *whyOptions) permits(s view.Subject) string {
 	reason := s.Verdict(o.Now()).Reason
 	if frozen(strings.TrimPrefix(reason, "policy "+s.Name+": ")) {
-		return "to end the freeze: " + o.Suggest().Unfreeze(s.String())
+		hand := o.Suggest()
+		if s.Kind == factory.KindNode { // which is in no namespace
+			hand = hand.In("")
+		}
+		return "to end the freeze: " + hand.Unfreeze(s.String())
 	}
 	return "to permit it for a while: " + o.Suggest().Allow(s.String())
 }
