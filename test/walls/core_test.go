@@ -18,6 +18,7 @@ func core() [][]room {
 			{"schedule", "time alone: recurrences, windows, calendars, gates"},
 			{"expr", "CEL, ${…} in texts, JSON paths"},
 			{"knob", "the switches with which other controllers are told to wait"},
+			{"outbound", "which hosts the agent may call"},
 		},
 		{{"document", "strict YAML, faults, what every document has in common"}},
 		{
