@@ -90,3 +90,18 @@ func TestAPageLooksAsItDidWhenSomebodyLookedAtIt(t *testing.T) {
 		})
 	}
 }
+
+// Somebody whose clocks are those of UTC sees no column twice.
+func TestTheTableOfUTCHasOneColumnOfTimes(t *testing.T) {
+	p := everything()
+	p.Zone = "UTC"
+	table := p.Table()
+	if !strings.HasPrefix(table, "UTC  ") || strings.Contains(table, "LOCAL") || strings.Count(strings.SplitN(table, "\n", 3)[1], " UTC") != 1 {
+		t.Error(table)
+	}
+	for line := range strings.SplitSeq(strings.TrimSuffix(table, "\n"), "\n") {
+		if strings.HasPrefix(line, "-") {
+			t.Errorf("a line without its time: %s", line)
+		}
+	}
+}
