@@ -331,6 +331,59 @@ func TestTheDifferenceIsShownAndNothingIsChanged(t *testing.T) {
 	}
 }
 
+func TestADryRunOfInstallNamesWhatWouldChangeAndChangesNothing(t *testing.T) {
+	l := newLab(t)
+	marks := map[string]string{"client": " (dry run)", "server": " (server dry run)"}
+	names := func(text, did string) []string {
+		var out []string
+		for line := range strings.SplitSeq(text, "\n") {
+			if name, is := strings.CutSuffix(line, did); is {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+	tried := func(version, did string, flags ...string) map[string][]string {
+		out, before := map[string][]string{}, l.versions()
+		for mode, mark := range marks {
+			p := l.maint(version, append([]string{"install", "--apply", "--dry-run=" + mode}, flags...)...)
+			if p.code != 0 {
+				t.Fatalf("--dry-run=%s exits %d: %s%s", mode, p.code, p.out, p.err)
+			}
+			out[mode] = names(p.out, " "+did+mark)
+		}
+		if diff := cmp.Diff(before, l.versions()); diff != "" {
+			t.Errorf("a dry run wrote (-before +after):\n%s", diff)
+		}
+		return out
+	}
+	named := tried(thisVersion, "created")
+	if l.get("Deployment", "maint-agent") != nil {
+		t.Error("a dry run installed the agent")
+	}
+	created := names(l.install(thisVersion), " created")
+	for mode, list := range named {
+		if diff := cmp.Diff(list, created); diff != "" || len(created) == 0 {
+			t.Errorf("it creates another thing than --dry-run=%s names (-named +created):\n%s", mode, diff)
+		}
+	}
+	for mode, list := range tried(thisVersion, "configured") {
+		if len(list) > 0 {
+			t.Errorf("--dry-run=%s would configure what is so already: %v", mode, list)
+		}
+	}
+	for mode, list := range tried(nextVersion, "configured") {
+		if !slices.Equal(list, []string{"deployment/maint-agent"}) {
+			t.Errorf("--dry-run=%s of an upgrade would configure %v", mode, list)
+		}
+	}
+	for mode, list := range tried(thisVersion, "deleted", "--without", "kubelets") {
+		if len(list) == 0 {
+			t.Errorf("--dry-run=%s of --without would delete nothing", mode)
+		}
+	}
+}
+
 func TestAnAgentInAnotherNamespaceIsNotDoubled(t *testing.T) {
 	l := newLab(t)
 	l.install(thisVersion)

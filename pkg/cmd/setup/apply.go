@@ -27,10 +27,20 @@ type applier struct {
 	client    dynamic.Interface
 	mapper    meta.RESTMapper
 	merger    merger
-	dryRun    bool
+	mode      mode
 	notServed bool // the API server lacks a kind that an installation can do without
 	noStamps  bool // it lacks the kind of the policies that write
 }
+
+// mode is what becomes of the objects that an applier has made.
+type mode string
+
+const (
+	modeApply  mode = ""       // they are applied
+	modeDiff   mode = "diff"   // the API server says what would change, and nothing does
+	modeServer mode = "server" // the API server tries them, and keeps nothing
+	modeClient mode = "client" // nothing is sent
+)
 
 func connect(c *factory.Factory) (*applier, error) {
 	config, err := c.ClientConfig()
@@ -180,10 +190,20 @@ func (a *applier) create(ctx context.Context, want *unstructured.Unstructured, l
 		return change{}, err
 	}
 	c := change{of: want, did: didCreate, kept: kept, after: want}
-	if !a.dryRun {
+	switch a.mode {
+	case modeApply:
 		_, err = apply(ctx, to, want)
+	case modeServer:
+		if _, err = apply(ctx, to, want, metav1.DryRunAll); apierrors.IsNotFound(err) && namespaceComes(want, live) {
+			err = nil // it cannot be tried in a namespace that is only tried itself
+		}
 	}
 	return c, err
+}
+
+// namespaceComes says whether the namespace of an object is not there yet.
+func namespaceComes(u *unstructured.Unstructured, live objectsByKey) bool {
+	return u.GetNamespace() != "" && live[objectKey{"Namespace", u.GetNamespace()}] == nil
 }
 
 // configure applies to an object that is there what is not so yet. The API server is
@@ -193,6 +213,12 @@ func (a *applier) configure(ctx context.Context, want, live *unstructured.Unstru
 	c := change{of: want, did: didNothing, kept: kept, before: live, after: live}
 	if err != nil || config == nil {
 		return c, err
+	}
+	if a.mode == modeClient {
+		if c.after = config; !within(config.Object, live.Object) {
+			c.did = didConfigure
+		}
+		return c, nil
 	}
 	to, err := a.of(want)
 	if err != nil {
@@ -205,20 +231,47 @@ func (a *applier) configure(ctx context.Context, want, live *unstructured.Unstru
 		return c, nil
 	}
 	c.did = didConfigure
-	if !a.dryRun {
+	if a.mode == modeApply {
 		_, err = apply(ctx, to, config)
 	}
 	return c, err
 }
 
+// within says whether an object has all that a configuration says, as far as that shows without
+// the API server: it may write a value in another way.
+func within(config, live any) bool {
+	switch want := config.(type) {
+	case map[string]any:
+		have, _ := live.(map[string]any)
+		for key, value := range want {
+			if !within(value, have[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		have, _ := live.([]any)
+		same := len(want) == len(have)
+		for i := 0; same && i < len(want); i++ {
+			same = within(want[i], have[i])
+		}
+		return same
+	}
+	return fmt.Sprint(config) == fmt.Sprint(live) // numbers come as several types
+}
+
 func (a *applier) remove(ctx context.Context, live *unstructured.Unstructured) (change, error) {
 	c := change{of: live, did: didRemove, before: live}
 	to, err := a.of(live)
-	if err != nil || a.dryRun {
+	if err != nil || a.mode == modeDiff || a.mode == modeClient {
 		return c, err
 	}
 	uid := live.GetUID()
-	err = to.Delete(ctx, live.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+	if a.mode == modeServer {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	err = to.Delete(ctx, live.GetName(), options)
 	if apierrors.IsNotFound(err) {
 		err = nil
 	}

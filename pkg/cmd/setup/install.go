@@ -21,6 +21,7 @@ const defaultRepository = "kubectl-maint/agent"
 
 type installOptions struct {
 	*factory.Factory
+	factory.DryRun
 	manifests Manifests
 	apply     bool
 	diff      bool
@@ -45,7 +46,7 @@ policies and the image's tag become those of this version. The values of --witho
 --read-only, --kube-system, --metrics-auth, --cloud, --single-namespace,
 --tolerate-cordon and --with-admission from an earlier install still apply, unless you
 give the flag again. --diff shows what --apply would change, and exits with 1 if it would
-change anything.
+change anything. --apply --dry-run=client|server lists the objects that would change.
 
 --without leaves parts out, and removes them if they are installed: 'requests' (rights
 over nodes for requests), 'force' (deleting pods for them), 'volumes' (reading claims
@@ -87,6 +88,7 @@ runs if possible.`,
 	f.StringVar(&m.Outbound, "outbound", outboundOpen, `"open", or "strict": webhooks and queries reach no private address, which pods, Services and nodes have; of a configuration that is made now`)
 	f.BoolVar(&o.apply, "apply", false, "apply, instead of printing")
 	f.BoolVar(&o.diff, "diff", false, "show what --apply would change, and change nothing")
+	o.AddMode(cmd)
 	f.StringVarP(&o.format, "output", "o", "yaml", "yaml")
 	return cmd
 }
@@ -120,6 +122,10 @@ func (o *installOptions) Validate() error {
 	}
 	if m.Outbound != outboundOpen && m.Outbound != outboundStrict {
 		o.faults.Add("--outbound must be open or strict, is %q", m.Outbound)
+	}
+	o.DryRun.Check(&o.faults)
+	if !o.Kept() && !o.apply {
+		o.faults.Add("--dry-run is for --apply; without --apply nothing is changed")
 	}
 	if o.apply && o.diff {
 		o.faults.Add("--diff changes nothing, and --apply does: give one of them")
@@ -231,9 +237,9 @@ func (o *installOptions) bring(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.dryRun, a.merger = o.diff, merger{manifests: o.manifests, given: o.given, known: known, acts: acts}
+	a.mode, a.merger = o.mode(), merger{manifests: o.manifests, given: o.given, known: known, acts: acts}
 	want, differ := byKey(wanted), false
-	if o.apply {
+	if o.apply && !o.Client() {
 		if err := a.refused(ctx, wanted, live); err != nil {
 			return fmt.Errorf("nothing was changed: %w", err)
 		}
@@ -258,6 +264,17 @@ func (o *installOptions) bring(ctx context.Context) error {
 		return &exit.Error{Code: exit.CodeError} // as kubectl diff
 	}
 	return nil
+}
+
+// mode is what becomes of the objects.
+func (o *installOptions) mode() mode {
+	switch {
+	case o.diff:
+		return modeDiff
+	case o.Kept():
+		return modeApply
+	}
+	return mode(o.Mode)
 }
 
 // one brings one object. A part that is left out goes away only where this command line
@@ -296,7 +313,7 @@ func (o *installOptions) say(c change) error {
 		return nil
 	}
 	if !o.diff {
-		fmt.Fprintf(o.Out, "%s %s\n", named(c.of), c.did)
+		fmt.Fprintf(o.Out, "%s %s%s\n", named(c.of), c.did, o.Mark())
 		for _, what := range c.kept {
 			fmt.Fprintf(o.Out, "  kept: %s\n", what)
 		}

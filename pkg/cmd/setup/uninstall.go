@@ -34,6 +34,7 @@ type uninstallOptions struct {
 	factory.Consent
 	factory.DryRun
 	namespace string
+	removed   int
 	faults    exit.Faults
 }
 
@@ -269,7 +270,7 @@ func (o *uninstallOptions) nothingLeft(ctx context.Context, k *factory.Cluster) 
 		return err
 	}
 	if len(live) > 0 {
-		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s lives%s: wait for it or abort it first; %s keeps others from beginning meanwhile", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1), o.Suggest().PauseCluster())
+		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s is active%s: wait for it or abort it first; %s keeps others from beginning meanwhile", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1), o.Suggest().PauseCluster())
 	}
 	return o.nothingHeld(ctx, k)
 }
@@ -370,6 +371,7 @@ func (o *uninstallOptions) deleted(name string, del, get func() error) error {
 	case err != nil:
 		return factory.Explain(doing+name, err)
 	default:
+		o.removed++
 		fmt.Fprintf(o.Out, "%s deleted%s\n", name, o.Mark())
 	}
 	return nil
@@ -380,6 +382,12 @@ func (o *uninstallOptions) deleted(name string, del, get func() error) error {
 func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) error {
 	if err := o.ownRecords(ctx, k); err != nil {
 		return err
+	}
+	if o.removed == 0 {
+		fmt.Fprintf(o.ErrOut, "no agent is installed in namespace %s: there is nothing to remove\n", o.namespace)
+		if _, err := k.Kube.CoreV1().Secrets(o.namespace).Get(ctx, annotations.KeyName, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			return nil
+		}
 	}
 	if _, err := k.Kube.CoreV1().Namespaces().Get(ctx, o.namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		fmt.Fprintf(o.ErrOut, "there is no namespace %s: nothing is left in it\n", o.namespace)

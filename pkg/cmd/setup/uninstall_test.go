@@ -94,9 +94,9 @@ func TestUninstallNamesRunsThatNoAgentGoesOnWith(t *testing.T) {
 	delete(forged.Annotations, annotations.StatusSignature)
 	held := cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}}))
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b"), forged)
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Err: "error: run shop/maint-run-orders-b of plan orders lives: wait for it or abort it first; 'kubectl maint pause --all -A' keeps others from beginning meanwhile\n"})
+	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Err: "error: run shop/maint-run-orders-b of plan orders is active: wait for it or abort it first; 'kubectl maint pause --all -A' keeps others from beginning meanwhile\n"})
 	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), held, forged)
-	if got := o.Maint("uninstall", "--yes"); got.Code != 3 || strings.Contains(got.Err, "maint-run-orders-a of plan orders lives") {
+	if got := o.Maint("uninstall", "--yes"); got.Code != 3 || strings.Contains(got.Err, "maint-run-orders-a of plan orders is active") {
 		t.Errorf("%+v", got)
 	}
 	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), forged)

@@ -14,6 +14,8 @@ func TestACommandLineOfInstallThatIsWrong(t *testing.T) {
 		told string
 	}{
 		{"shows and applies", []string{"--apply", "--diff"}, "--diff changes nothing, and --apply does: give one of them"},
+		{"a dry run of what is only printed", []string{"--dry-run=client"}, "--dry-run is for --apply; without --apply nothing is changed"},
+		{"a dry run of what there is not", []string{"--apply", "--dry-run=maybe"}, `--dry-run: "maybe" is not one of none, client, server`},
 		{"a part that is none", []string{"--without", "requests,pods"}, `--without takes requests, force, volumes, conditions, confinement, kubelets, or none alone; not "pods"`},
 		{"none beside a part", []string{"--without", "none,force"}, `--without takes requests, force, volumes, conditions, confinement, kubelets, or none alone; not "none"`},
 		{"no replicas", []string{"--replicas", "0"}, "--replicas must be at least 1, is 0"},
