@@ -35,6 +35,8 @@ func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
 				"error: \"soon\" is no time: " + instant.Forms + "\nerror: --dry-run: \"maybe\" is not one of none, client, server\n",
 		},
 		{"skip nothing", []string{"skip", "p"}, "error: give exactly one of --next, --slot, --until and --all\n"},
+		{"a plan without a step", []string{"schedule", "p", "--cron", "0 2 * * *"}, "error: --step is missing: a plan needs a step, such as --step call=webhook,url=https://example.org/hook\n"},
+		{"a plan that only cleans up", []string{"schedule", "p", "--finally", "call=webhook"}, "error: --step is missing: a plan needs a step, such as --step call=webhook,url=https://example.org/hook\n"},
 		{"pause nothing", []string{"pause"}, "error: PLAN, POLICY or NODE is missing; or give --all\n"},
 		{"pause too much", []string{"pause", "p", "--all"}, "error: --all and names exclude each other\n"},
 		{"-A alone", []string{"pause", "p", "-A"}, "error: -A needs --all\n"},
@@ -191,4 +193,24 @@ func TestColoursAreControlled(t *testing.T) {
 		}
 	}
 	world().Maint("status", "--color=sometimes").Is(t, cmdtest.Printed{Code: 2, Err: "error: --color must be auto, always or never, is \"sometimes\"\n"})
+}
+
+// An object that can be frozen is no document: every command says so in the same words.
+func TestAKindThatNoCommandReadsIsToldSo(t *testing.T) {
+	const said = "error: deployment/hello: there is no kind \"deployment\" here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME; what 'allow' and 'freeze' wrote on another object is in its annotations, and --end ends it\n"
+	for _, line := range []string{"why", "check", "next", "status", "describe", "doctor"} {
+		got := cmdtest.NewCluster(t, Run, cmdtest.Agent(), cmdtest.Namespace("shop")).Maint(line, "deployment/hello")
+		if got.Code != 2 || !strings.HasSuffix(got.Err, said) {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
+
+func TestHelpOfACommandWithCommandsNamesThem(t *testing.T) {
+	got := cmdtest.Offline(t, Run, "", "restore", "--help")
+	for _, want := range []string{"Usage:\n  kubectl maint restore [command]\n", "Commands:\n", "  edit ", "  list ", "  show ", "  kubectl maint restore list -A\n"} {
+		if got.Code != 0 || !strings.Contains(got.Out, want) {
+			t.Errorf("lacks %q:\n%s", want, got.Out)
+		}
+	}
 }

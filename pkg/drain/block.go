@@ -95,7 +95,7 @@ func budgetCause(p Pod, b Budget, now time.Time) (cause, bool) {
 	case !b.Current:
 		c.why, c.remedy = "the budget was changed and not computed again yet", "wait; if it lasts, look whether the controller manager runs"
 	case b.SyncFailed != "":
-		c.why, c.remedy = "the budget cannot be computed: "+b.SyncFailed, "mend what the budget selects"
+		c.why, c.remedy = "the budget cannot be computed: "+b.SyncFailed, "fix what the budget selects"
 	case b.MaxUnavailable == "0" || b.MaxUnavailable == "0%":
 		c.permanent, c.why, c.remedy = true, "maxUnavailable is "+b.MaxUnavailable, "raise maxUnavailable to at least 1"
 	case b.ExpectedPods > 0 && b.DesiredHealthy >= b.ExpectedPods:
@@ -105,7 +105,7 @@ func budgetCause(p Pod, b Budget, now time.Time) (cause, bool) {
 	case !p.Ready && (p.Trouble != "" || !p.NotReady.IsZero() && now.Sub(p.NotReady) >= unreadyFor):
 		c.permanent = true
 		c.why = strings.TrimSpace(fmt.Sprintf("the pod is not Ready %s", trouble(p))) + fmt.Sprintf(", and %d of %d pods are healthy where %d must be: the policy IfHealthyBudget keeps it", b.CurrentHealthy, b.ExpectedPods, b.DesiredHealthy)
-		c.remedy = "mend the pod, or set unhealthyPodEvictionPolicy: AlwaysAllow"
+		c.remedy = "fix the pod, or set unhealthyPodEvictionPolicy: AlwaysAllow"
 	case b.forgotten(now) != "":
 		c.why = fmt.Sprintf("%d of %d pods are healthy, and %d must be: the eviction of %s was cut off, and is counted for two minutes", b.CurrentHealthy, b.ExpectedPods, b.DesiredHealthy, b.forgotten(now))
 		c.remedy = "wait: Kubernetes forgets it then"

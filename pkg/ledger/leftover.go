@@ -104,7 +104,7 @@ func (l Ledger) LeftMessage(namespace string) string {
 	if n := len(l.Left) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more)", n)
 	}
-	return text + "; put it right by hand, or say that you know: " + intent.Command(namespace, "resume", first.Run)
+	return text + "; restore it by hand, or acknowledge it: " + intent.Command(namespace, "resume", first.Run)
 }
 
 // Taken is the end of a claim whose run was made and is not there any more, while

@@ -19,7 +19,7 @@
 //
 // Each transcript has a namespace of its own, named like the file, and the zone of
 // Berlin. The folders say what there is: offline (no cluster), bare (an API server, no agent),
-// agent and nodes (both), silent (both, and the agent was killed). The shell knows besides:
+// installed (both, and nothing else), agent and nodes (both), silent (both, and the agent was killed). The shell knows besides:
 //
 //	eventually COMMAND    gives a command again until it ends with 0, and prints what it printed then
 //	terminal COLUMNS COMMAND   gives it in a terminal so wide

@@ -84,6 +84,7 @@ func TestTranscriptsOfACluster(t *testing.T) {
 	s.folder("bare")
 	s.must(harness.Install(ctx, s.cluster.AdminConfig()))
 	s.startAgent()
+	s.folder("installed") // while nothing runs yet
 	s.folder("agent")
 	s.folder("nodes") // which others would see
 	s.running.Kill()

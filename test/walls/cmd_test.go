@@ -16,7 +16,7 @@ func cmdRooms() map[string][]string {
 		"instant":  nil,
 		"remedy":   nil,
 		"view":     {"instant"},
-		"factory":  {"exit", "remedy", "terminal", "view"},
+		"factory":  {"exit", "instant", "remedy", "terminal", "view"},
 		"source":   {"exit", "instant", "view", "factory"},
 		"print":    {"exit", "instant", "remedy", "terminal", "view", "factory"},
 		"live":     {"exit", "terminal", "view", "factory"},

@@ -440,7 +440,7 @@ func (r *Runs) StuckOf(k types.NamespacedName) string {
 			return fmt.Sprintf("run %s: %s until a version runs that can read it", l.Object.Name, l.Broken)
 		}
 		if l.Broken != nil {
-			return fmt.Sprintf("run %s cannot be read and is left alone: %s; mend its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.Object.Name, l.Broken)
+			return fmt.Sprintf("run %s cannot be read and is left alone: %s; fix its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.Object.Name, l.Broken)
 		}
 		r.mu.Lock()
 		why := r.stuck[l.Key()]

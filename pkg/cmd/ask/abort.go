@@ -142,7 +142,7 @@ func (o *abortOptions) Run(ctx context.Context) (err error) {
 	if !o.Wait || !o.Kept() {
 		return o.Report(o.IOStreams, false, "run/%s is being aborted%s", r.Run.Name, o.Mark())
 	}
-	if err := o.ReportObjects(o.IOStreams); err != nil {
+	if err := o.Report(o.IOStreams, true, "run/%s is being aborted", r.Run.Name); err != nil {
 		return err
 	}
 	return o.waitForEnd(ctx, k, r)

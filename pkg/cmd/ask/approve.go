@@ -103,7 +103,7 @@ func (o *answerOptions) Run(ctx context.Context) (err error) {
 	if !o.Wait || !o.Kept() {
 		return o.Report(o.IOStreams, false, "run/%s %s%s", wanted, o.word, o.Mark())
 	}
-	if err := o.ReportObjects(o.IOStreams); err != nil {
+	if err := o.Report(o.IOStreams, true, "run/%s %s", wanted, o.word); err != nil {
 		return err
 	}
 	return watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, planOf(r), r.Run.Name)

@@ -117,7 +117,7 @@ func (o *holdOptions) Validate() error {
 	case given > 1:
 		f.Add("give one of --for, --until and --release")
 	case o.release && o.reason != "":
-		f.Add("--reason stands beside a hold, which --release takes away")
+		f.Add("--reason is for a hold, and --release ends the hold")
 	case !o.release:
 		_, err := o.until(o.Zone)
 		f.Check(err)

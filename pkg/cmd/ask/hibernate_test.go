@@ -74,7 +74,7 @@ func held(state, until, reason string) map[string]string {
 
 func stale(cm *corev1.ConfigMap) { cm.Data["heartbeat"] = "2026-11-20T23:00:00Z" }
 
-const stalled = "the agent in namespace maint-system last showed itself 1h0m0s ago (2026-11-20T23:00:00Z): see 'kubectl -n maint-system get pods'"
+const stalled = "the agent in namespace maint-system last showed itself 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'"
 
 func TestHibernateAndWake(t *testing.T) {
 	holdNotes := []string{annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T02:00:00Z", annotations.Actor(annotations.HoldState), "joe", annotations.Reason(annotations.HoldState), "late"}
@@ -114,7 +114,7 @@ func TestHibernateAndWake(t *testing.T) {
 		{row: row{name: "no agent: it is done later", line: "wake office", err: "warning: " + stalled + "; what is asked here is done when one is back\n", out: "hibernate-plan/office held awake until released with 'kubectl maint wake office --release'\n  its schedule is ignored until then\n", wrote: held("awake", "", "")}, edit: stale},
 		{row: row{name: "no agent, for who would wait", line: "wake office --wait", code: 5, err: "error: " + stalled + "\n"}, edit: stale},
 		{row: row{name: "all that is wrong at once", line: "hibernate --for 2h --until sat --release --reason x --wait --dry-run --timeout -1s", code: 2, err: "error: PLAN is missing; or give -l or --all\nerror: give one of --for, --until and --release\nerror: --wait: a dry run changes nothing that could be waited for\nerror: --timeout must not be negative\n"}},
-		{row: row{name: "a reason for a release", line: "wake office --release --reason x", code: 2, err: "error: --reason stands beside a hold, which --release takes away\n"}},
+		{row: row{name: "a reason for a release", line: "wake office --release --reason x", code: 2, err: "error: --reason is for a hold, and --release ends the hold\n"}},
 		{row: row{name: "a time that has passed", line: "wake office --until 2026-11-20", code: 2, err: "error: --until: Fri 2026-11-20 00:00 CET (2026-11-19T23:00:00Z) has passed\n"}},
 		{row: row{name: "no length", line: "wake office --for 0s", code: 2, err: "error: --for: must be more than nothing, is 0s\n"}},
 	})
@@ -164,11 +164,11 @@ func TestHibernateWaits(t *testing.T) {
 		},
 		{
 			name: "nobody takes it up", first: says("", "Active", ""), line: "hibernate office --wait", code: 5,
-			out: stands + "T plan office: Active\n", err: "error: the agent does not take up what was asked of plan office, which stands: is it too old, or does it not watch namespace shop?\n",
+			out: stands + "T plan office: Active\n", err: "error: the agent does not handle the request to plan office, which is kept: is it too old, or does it not watch namespace shop?\n",
 		},
 		{
 			name: "the time is over", first: says("", "Active", ""), line: "hibernate office --wait --timeout 5s", code: 124,
-			out: stands + "T plan office: Active\n", err: "error: --timeout passed: what was asked stands, and goes on without you; see 'kubectl maint status office'\n",
+			out: stands + "T plan office: Active\n", err: "error: --timeout passed: the request is kept, and goes on without you; see 'kubectl maint status office'\n",
 		},
 		{
 			name: "the plan is deleted", first: says("", "Active", ""), line: "hibernate office --wait", gone: true, code: 1,

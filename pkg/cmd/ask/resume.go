@@ -258,7 +258,7 @@ func (o *resumeOptions) ended() time.Time {
 
 func (o *resumeOptions) sayEnded(was string) {
 	if pauseOf(was).Holds(o.Now()) {
-		fmt.Fprintf(o.ErrOut, "the agent may not have seen this pause: it stays noted as one that ended at %s, so that slots in it are not made up for when the agent is back\n", instant.Both(o.ended(), o.Zone))
+		fmt.Fprintf(o.ErrOut, "the agent may not have seen this pause: it is kept as a pause that ended at %s, so that slots in it do not run late when the agent is back\n", instant.Both(o.ended(), o.Zone))
 	}
 }
 

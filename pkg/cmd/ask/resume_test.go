@@ -81,7 +81,7 @@ func TestResumeLeavesTheEndOfAPauseThatTheAgentMayNotHaveSeen(t *testing.T) {
 	const over = "2026-11-21T00:00:00Z"
 	stale := cmdtest.Agent()
 	stale.Data["heartbeat"] = cmdtest.Now().Add(-time.Hour).Format(time.RFC3339)
-	saying := "the agent may not have seen this pause: it stays noted as one that ended at " + instant.Both(cmdtest.Now(), "Europe/Berlin")
+	saying := "the agent may not have seen this pause: it is kept as a pause that ended at " + instant.Both(cmdtest.Now(), "Europe/Berlin")
 	for name, c := range map[string]struct {
 		agent           *corev1.ConfigMap
 		denied          bool

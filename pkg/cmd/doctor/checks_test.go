@@ -95,7 +95,7 @@ func TestDoctorOfTheAgent(t *testing.T) {
 		{name: "half a minute ago is fresh", line: "doctor", world: append(quiet, beat(30*time.Second, "v0.1.0")), out: "ok       agent v0.1.0 in namespace maint-system, seen 30s ago\n" + heartbeat},
 		{
 			name: "longer ago is silence", line: "doctor", world: append(quiet, beat(31*time.Second, "v0.1.0")), code: 1, err: oneProblem,
-			out: "PROBLEM  the agent in namespace maint-system last showed itself 31s ago (2026-11-20T23:59:29Z): see 'kubectl -n maint-system get pods'\n         until it runs nothing starts; what was asked stands\n" + heartbeat,
+			out: "PROBLEM  the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 00:59:29 CET): see 'kubectl -n maint-system get pods'\n         nothing starts until it runs; requests are kept\n" + heartbeat,
 		},
 		{name: "its clock is a little ahead of ours", line: "doctor", world: append(quiet, beat(-time.Minute, "v0.1.0"))},
 		{
@@ -105,11 +105,11 @@ func TestDoctorOfTheAgent(t *testing.T) {
 		{name: "a valid configuration", line: "doctor", world: installed(cmdtest.Configured("{maxUnavailable: 2}")), out: before + "ok       the agent's configuration is valid\n" + after},
 		{
 			name: "a configuration with two faults", line: "doctor", world: installed(cmdtest.Configured("{maxUnavailable: many, maxParallelOperations: few}")), code: 1, err: oneProblem,
-			out: before + "PROBLEM  the agent's configuration: line 1: spec.nodes.maxParallelOperations: \"few\" is neither a number nor a share: write 3 or 10% (and 1 more)\n         mend ConfigMap maint-system/maint-agent; until then an agent that starts does nothing\n" + after,
+			out: before + "PROBLEM  the agent's configuration: line 1: spec.nodes.maxParallelOperations: \"few\" is neither a number nor a share: write 3 or 10% (and 1 more)\n         fix ConfigMap maint-system/maint-agent; until then an agent that starts does nothing\n" + after,
 		},
 		{
 			name: "a configuration without its text", line: "doctor", world: installed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: annotations.AgentConfigName, Labels: map[string]string{annotations.LabelKind: annotations.KindAgentConfig}}}), code: 1, err: oneProblem,
-			out: before + "PROBLEM  the agent's configuration: data: the key config.yaml is missing: the document stands there\n         mend ConfigMap maint-system/maint-agent; until then an agent that starts does nothing\n" + after,
+			out: before + "PROBLEM  the agent's configuration: data: the key config.yaml is missing: the document stands there\n         fix ConfigMap maint-system/maint-agent; until then an agent that starts does nothing\n" + after,
 		},
 		{
 			name: "the agent doubts its clock, and its configuration took effect", line: "doctor", world: installed(said(`[{"type":"ClockDoubt","status":"True","message":"it jumped"},{"type":"Valid","status":"True"},{"type":"NodesForbidden","status":"False"}]`)), code: 1, err: oneProblem,
@@ -239,6 +239,15 @@ func TestDoctorOfAPlan(t *testing.T) {
 		cm.Labels[annotations.LabelServiceAccount] = "deployer"
 		cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm)
 	})
+	configured := func(spec string) *corev1.ConfigMap {
+		cm := cmdtest.Configured("{}")
+		cm.Data[annotations.DataConfig] = "{apiVersion: maint.dev/v1alpha1, kind: AgentConfig, spec: {" + spec + "}}"
+		return cm
+	}
+	const withConfiguration = "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\nok       the agent's configuration is valid\nok       admission policies confine the agent's token\n"
+	refused := func(by, why string) string {
+		return "PROBLEM  the agent may not call what " + by + " calls: " + why + "\n         call another host, or have an admin change spec.outbound in ConfigMap maint-system/maint-agent\n"
+	}
 	inShop := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" }
 	diagnose(t, []diagnosis{
 		{name: "one that needs no rights", line: "doctor orders", world: installed(seen("")), out: good + account + none},
@@ -249,12 +258,12 @@ func TestDoctorOfAPlan(t *testing.T) {
 		},
 		{
 			name: "the agent finds it invalid: said once", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"False","message":"no template hush"},{"type":"Ready","status":"False","message":"it is invalid"}]`)), code: 1, err: oneProblem,
-			out: "PROBLEM  the plan is not valid: no template hush\n         mend it; 'kubectl maint describe orders' tells all\n" + account + none,
+			out: "PROBLEM  the plan is not valid: no template hush\n         fix it; 'kubectl maint describe orders' tells all\n" + account + none,
 		},
 		{name: "another condition that is False is no fault of it", line: "doctor orders", world: installed(conditions(`[{"type":"WindowOpen","status":"False"}]`)), out: good + account + none},
 		{
 			name: "with two faults nothing else is looked at", line: "doctor orders", world: installed(seen("startDeadline: soon, concurrencyPolicy: Maybe")), code: 1, err: oneProblem,
-			out: "PROBLEM  the plan is invalid: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d (and 1 more)\n         mend it; 'kubectl maint lint -f FILE' tells all faults\n",
+			out: "PROBLEM  the plan is invalid: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d (and 1 more)\n         fix it; 'kubectl maint lint -f FILE' tells all faults\n",
 		},
 		{
 			name: "its account is not there", line: "doctor orders", world: without("maint-runner", installed(seen("target: "+dep))), code: 1, err: oneProblem,
@@ -296,12 +305,32 @@ func TestDoctorOfAPlan(t *testing.T) {
 		},
 		{
 			name: "hosts that steps call", line: "doctor orders", code: 1, err: oneProblem,
-			world: append(installed(steps("{name: one, type: webhook, properties: {url: 'https://hooks.shop.svc:8443/a'}}, {name: two, type: webhook, properties: {url: 'http://hooks.shop.svc.cluster.local'}}, {name: three, type: prometheus, properties: {url: 'http://gone.shop.svc', query: up, condition: '>= 1'}},"+
+			world: append(installed(configured("outbound: {allow: [127.0.0.0/8, '::1']}"), steps("{name: one, type: webhook, properties: {url: 'https://hooks.shop.svc:8443/a'}}, {name: two, type: webhook, properties: {url: 'http://hooks.shop.svc.cluster.local'}}, {name: three, type: prometheus, properties: {url: 'http://gone.shop.svc', query: up, condition: '>= 1'}},"+
 				"{name: four, type: function, properties: {endpoint: 'nowhere.invalid:9443'}}, {name: five, type: webhook, properties: {url: 'http://10.0.0.1/x'}}, {name: six, type: webhook, properties: {url: 'http://localhost/x'}}, {name: seven, type: webhook, properties: {url: 'http://${run.name}/x'}}")),
 				&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "hooks"}}),
-			out: good + account + none + "unknown  step four: get and list on what the function requires, get, create and patch on what it desires\nPROBLEM  there is no Service gone in namespace shop, which step three calls\n         create it, or mend the address\n" +
+			out: withConfiguration + good + account + none + "unknown  step four: get and list on what the function requires, get, create and patch on what it desires\nPROBLEM  there is no Service gone in namespace shop, which step three calls\n         create it, or fix the address\n" +
 				"ok       Service shop/hooks, which step one calls, is there\nok       Service shop/hooks, which step two calls, is there\n" +
 				"ok       the host localhost, which step six calls, is found from this machine\nunknown  whether the agent finds the host nowhere.invalid, which step four calls: this machine does not find it\n",
+		},
+		{
+			name: "hosts that the agent's rules refuse", line: "doctor orders", code: 1, err: "error: 4 problems\n",
+			world: append(installed(configured("outbound: {allow: [hooks.shop.svc, 169.254.0.0/16, 10.0.0.0/8], deny: [10.96.0.0/12]}"), steps("{name: one, type: webhook, properties: {url: 'http://elsewhere.invalid/a'}}, {name: two, type: webhook, properties: {url: 'http://10.0.0.1/x'}}, {name: three, type: prometheus, properties: {url: 'http://hooks.shop.svc', query: up, condition: '>= 1'}}, "+
+				"{name: four, type: webhook, properties: {url: 'http://169.254.169.254/x'}}, {name: five, type: webhook, properties: {url: 'http://hooks.shop.svc.cluster.local:8080'}}")),
+				&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "hooks"}, Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.10"}}}),
+			out: withConfiguration + good + account + none + refused("step four", "169.254.169.254 is refused: metadata services are not called unless outbound.allow names that address") +
+				refused("step one", "elsewhere.invalid is refused: outbound.allow does not name it") + refused("step three", "hooks.shop.svc (10.96.0.10) is refused: outbound.deny names it") +
+				refused("step five", "hooks.shop.svc.cluster.local is refused: outbound.allow does not name it"),
+		},
+		{
+			name: "without rules no loopback address is called", line: "doctor orders", code: 1, err: oneProblem,
+			world: installed(steps("{name: one, type: webhook, properties: {url: 'http://127.0.0.1/x'}}")),
+			out:   good + account + none + refused("step one", "127.0.0.1 is refused: loopback addresses are not called unless outbound.allow names that address"),
+		},
+		{
+			name: "a Service that may not be read, and is refused by its name", line: "doctor orders", code: 1, err: oneProblem, before: func(o *cmdtest.Cluster) { o.Forbids("get", "services", "shop") },
+			world: installed(configured("outbound: {deny: ['*.svc']}"), steps("{name: one, type: webhook, properties: {url: 'http://hooks.shop.svc/x'}}")),
+			out: withConfiguration + good + account + none + "unknown  Service shop/hooks, which step one calls: read it: services is forbidden: not for you\n" +
+				refused("step one", "hooks.shop.svc is refused: outbound.deny names it"),
 		},
 		{
 			name: "images of Jobs", line: "doctor orders", code: 1, err: oneProblem, may: func(authorizationv1.ResourceAttributes) bool { return true },
@@ -316,6 +345,14 @@ func TestDoctorOfAPlan(t *testing.T) {
 			name: "a sink that nobody configured, and one that is named twice", line: "doctor orders", code: 1, err: oneProblem,
 			world: installed(steps("{name: one, type: notification, properties: {sinks: [ops], message: hi}}, {name: two, type: notification, properties: {sinks: [ops], message: hi}}")),
 			out:   good + account + none + "PROBLEM  the sink \"ops\": not among spec.notifications.sinks of the AgentConfig, which names none\n         add it to the agent's configuration (docs/operations.md, Notifications), or name another\n",
+		},
+		{
+			name: "sinks that are configured, and their Secrets", line: "doctor orders", code: 1, err: "error: 2 problems\n",
+			world: installed(configured("notifications: {sinks: [{name: ops, urlSecretRef: {name: chat, key: url}}, {name: mail, urlSecretRef: {name: chat, key: mail}}, {name: lost, urlSecretRef: {name: gone, key: url}}]}"),
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: "chat"}, Data: map[string][]byte{"url": []byte("slack://x")}},
+				steps("{name: one, type: notification, properties: {sinks: [ops, mail, lost], message: hi}}")),
+			out: withConfiguration + good + account + none + "ok       the sink ops is configured\nok       the sink ops has its Secret maint-system/chat\nok       the sink mail is configured\nPROBLEM  the Secret maint-system/chat of the sink mail lacks mail\n         add it\n" +
+				"ok       the sink lost is configured\nPROBLEM  the Secret maint-system/gone of the sink lost is not there\n         create it with the keys url\n",
 		},
 		{
 			name: "of sinks nothing is known where the configuration may not be read", line: "doctor orders", before: func(o *cmdtest.Cluster) {
@@ -357,8 +394,8 @@ func TestDoctorOfWhatSleeps(t *testing.T) {
 		says  []string
 	}{
 		{"nothing has slept yet", []runtime.Object{office()}, 0, []string{"ok       target apps of type noop has not slept yet", "ok       nothing of the plan sleeps"}},
-		{"a target failed", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Failed, 3, "no answer"), annotations.StatusPhase, "Error")}, 1, []string{"PROBLEM  target apps is Failed: no answer", "         mend what it says, and 'kubectl maint trigger office' tries it again at once"}},
-		{"one waits for one that failed", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Aborted, 0, "")), record(0)}, 1, []string{"PROBLEM  target apps is Aborted", "         mend what it says, and 'kubectl maint trigger office' tries it again at once", "ok       the restore data of target apps has 1 resource"}},
+		{"a target failed", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Failed, 3, "no answer"), annotations.StatusPhase, "Error")}, 1, []string{"PROBLEM  target apps is Failed: no answer", "         fix what it says, and 'kubectl maint trigger office' tries it again at once"}},
+		{"one waits for one that failed", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Aborted, 0, "")), record(0)}, 1, []string{"PROBLEM  target apps is Aborted", "         fix what it says, and 'kubectl maint trigger office' tries it again at once", "ok       the restore data of target apps has 1 resource"}},
 		{"one is tried again", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Running, 1, "no answer"), annotations.StatusPhase, "Hibernating"), record(6 * time.Hour)}, 1, []string{"PROBLEM  target apps is Running: no answer (1 attempt failed)", "         it is tried again by itself; at once: 'kubectl maint trigger office'", "ok       the restore data of target apps has 1 resource"}},
 		{"one was tried again, and sleeps", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Asleep, 1, ""), annotations.StatusPhase, "Hibernated"), record(6 * time.Hour)}, 0, []string{"ok       target apps is Asleep", "ok       the restore data of target apps has 1 resource"}},
 		{"it sleeps a quarter of an hour past its time", []runtime.Object{office(annotations.StatusTargets, target(hibernate.Asleep, 0, ""), annotations.StatusPhase, "Hibernated"), record(-15 * time.Minute)}, 0, []string{"ok       target apps is Asleep", "ok       the restore data of target apps has 1 resource"}},

@@ -144,7 +144,7 @@ func (o *options) Run(ctx context.Context) error {
 	switch {
 	case cm == nil:
 	case cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan:
-		o.sleeper(ctx, k, agent, cm)
+		o.sleeper(ctx, k, agent, cm, config)
 	default:
 		o.plan(ctx, k, agent, cm, config)
 	}
@@ -171,7 +171,7 @@ func (o *options) agent(agent factory.AgentState, err error) {
 	case err != nil:
 		o.unknown("the agent", err)
 	case agent.Missing != "":
-		o.amiss(agent.Missing, "until it runs nothing starts; what was asked stands")
+		o.amiss(agent.Missing, "nothing starts until it runs; requests are kept")
 	case agent.Version != o.Version:
 		o.good("agent %s in namespace %s, seen %s ago; this command is %s", agent.Called(), agent.Namespace, instant.Approximate(max(o.Now().Sub(agent.Heartbeat), 0)), o.Version)
 	default:
@@ -208,11 +208,11 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 		}
 		warns := slices.Contains([]string{"NodesForbidden", "ClockDoubt", "MaxUnavailableIsZero", "NoParallelOperations"}, c.Type) // the others are well where they are True
 		if (c.Status == metav1.ConditionTrue) == warns {
-			o.amiss(fmt.Sprintf("the agent says %s=%s: %s", c.Type, c.Status, c.Message), "see docs/operations.md")
+			o.amiss(fmt.Sprintf("the agent says %s=%s: %s", c.Type, c.Status, instant.InText(c.Message, o.Zone)), "see docs/operations.md")
 		}
 	}
 	if fault != "" {
-		o.amiss("the agent's configuration: "+fault, "mend ConfigMap "+cm.Namespace+"/"+cm.Name+"; until then an agent that starts does nothing")
+		o.amiss("the agent's configuration: "+fault, "fix ConfigMap "+cm.Namespace+"/"+cm.Name+"; until then an agent that starts does nothing")
 		return nil
 	}
 	o.good("the agent's configuration is valid")
@@ -365,7 +365,7 @@ func (o *options) standing(cm *corev1.ConfigMap) {
 		switch { // why sends people here for both
 		case c.Status != metav1.ConditionFalse:
 		case c.Type == "Valid":
-			o.amiss("the plan is not valid: "+instant.InText(c.Message, o.Zone), "mend it; "+o.Suggest().Describe(cm.Name)+" tells all")
+			o.amiss("the plan is not valid: "+instant.InText(c.Message, o.Zone), "fix it; "+o.Suggest().Describe(cm.Name)+" tells all")
 			return
 		case c.Type == "Ready":
 			o.amiss("the plan is not ready: "+instant.InText(c.Message, o.Zone), "it goes on by itself when that is there; what follows checks the rest")

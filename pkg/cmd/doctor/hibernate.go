@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -25,10 +26,10 @@ import (
 )
 
 // sleeper tries what one HibernatePlan needs. What sleeps of it is looked at in any case.
-func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) {
+func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, config *agentconfig.AgentConfig) {
 	spec, faults := annotations.HibernatePlan(cm)
 	if len(faults) > 0 {
-		o.amiss("the plan is invalid: "+faults[0].String()+view.AndMore(len(faults)-1), "mend it; "+o.Suggest().Lint()+" tells all faults")
+		o.amiss("the plan is invalid: "+faults[0].String()+view.AndMore(len(faults)-1), "fix it; "+o.Suggest().Lint()+" tells all faults")
 		o.restores(ctx, k, cm, nil)
 		return
 	}
@@ -43,7 +44,7 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 			o.unknown("the rights of "+account, err)
 		}
 		o.open(open)
-		o.targetHosts(ctx, k, spec)
+		o.targetHosts(ctx, k, spec, outboundOf(config, agent.Namespace))
 		o.namespaces(ctx, k, spec)
 	}
 	o.restores(ctx, k, cm, o.targets(cm, spec))
@@ -56,7 +57,7 @@ func (o *options) sleepConnectors(ctx context.Context, k *factory.Cluster, spec 
 	said := map[string]bool{}
 	for _, f := range faults {
 		if !said[f.Message] {
-			o.amiss(f.String(), "mend or create the connector in namespace "+namespace+" (docs/hibernation-aws.md, docs/clusters.md)")
+			o.amiss(f.String(), "fix or create the connector in namespace "+namespace+" (docs/hibernation-aws.md, docs/clusters.md)")
 		}
 		said[f.Message] = true
 	}
@@ -164,11 +165,11 @@ func (o *options) targets(cm *corev1.ConfigMap, spec hibernate.Spec) (bad map[st
 		seen[name] = true
 		text := fmt.Sprintf("target %s is %s", name, t.State)
 		if t.Message != "" {
-			text += ": " + t.Message
+			text += ": " + instant.InText(t.Message, o.Zone)
 		}
 		switch {
 		case t.State == hibernate.Failed || t.State == hibernate.Aborted:
-			o.amiss(text, "mend what it says, and "+o.Suggest().Trigger(cm.Name)+" tries it again at once")
+			o.amiss(text, "fix what it says, and "+o.Suggest().Trigger(cm.Name)+" tries it again at once")
 		case t.Attempts > 0 && t.State != hibernate.Asleep && t.State != hibernate.Awake:
 			o.amiss(fmt.Sprintf("%s (%s failed)", text, view.Counted(t.Attempts, "attempt")), "it is tried again by itself; at once: "+o.Suggest().Trigger(cm.Name))
 		default:
@@ -211,7 +212,7 @@ func (o *options) restores(ctx context.Context, k *factory.Cluster, cm *corev1.C
 		case sleeping > 0 && wake != nil && o.Now().Sub(*wake) > overdue && cm.Annotations[annotations.HoldState] == "":
 			remedy := o.Suggest().Why(cm.Name) + " says what they wait for"
 			if bad[r.Record.Target] { // of which why says no more
-				remedy = "what is said of the target above keeps them asleep"
+				remedy = "the problem of the target above keeps them asleep"
 			}
 			o.amiss(fmt.Sprintf("%s of target %s should have been awake by %s", view.Counted(sleeping, "resource"), r.Record.Target, instant.Both(*wake, o.Zone)), remedy)
 		default:

@@ -102,7 +102,7 @@ func TestDoctorOfAHibernatePlan(t *testing.T) {
 		"rights are missing": {plan: nights(t, apps), denied: "deployments", says: []string{"PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps in namespace shop (for target apps)"}, bad: 1},
 		"a function that is not there": {
 			plan: nights(t, "{name: fleet, type: function, parameters: {endpoint: 'fleet.shop.svc:9443', tls: {insecure: true}}}"),
-			says: []string{"PROBLEM  there is no Service fleet in namespace shop, which target fleet calls\n         create it, or mend the address\n"}, bad: 1,
+			says: []string{"PROBLEM  there is no Service fleet in namespace shop, which target fleet calls\n         create it, or fix the address\n"}, bad: 1,
 		},
 		"no connector": {plan: nights(t, vm), says: []string{"PROBLEM  spec.targets[0].connectorRef: there is no connector aws of kind CloudProvider\n"}, bad: 1},
 		"a connector with faults": {
@@ -123,7 +123,7 @@ func TestDoctorOfAHibernatePlan(t *testing.T) {
 		"a kubeconfig that is not there": {plan: nights(t, far), more: []runtime.Object{cluster("{k8s: {kubeconfigRef: {name: keys}}}"), keys("other")}, says: []string{"PROBLEM  the Secret shop/keys of the connector K8SCluster/stg lacks kubeconfig\n"}, bad: 1},
 		"no such namespace":              {plan: nights(t, "{name: apps, type: workload, parameters: {namespaces: [shop, shpo]}}"), says: []string{"PROBLEM  the namespace shpo of target apps is not there\n"}, bad: 1},
 		"a target that failed": {
-			plan: nights(t, apps, hibernate.TargetStatus{Target: "apps", State: hibernate.Failed, Message: "list Deployments: no"}), says: []string{"PROBLEM  target apps is Failed: list Deployments: no\n         mend what it says, and 'kubectl maint trigger nights' tries it again at once\n"}, bad: 1,
+			plan: nights(t, apps, hibernate.TargetStatus{Target: "apps", State: hibernate.Failed, Message: "list Deployments: no"}), says: []string{"PROBLEM  target apps is Failed: list Deployments: no\n         fix what it says, and 'kubectl maint trigger nights' tries it again at once\n"}, bad: 1,
 		},
 		"a target that is tried again": {plan: nights(t, apps, hibernate.TargetStatus{Target: "apps", State: hibernate.Running, Attempts: 2, Message: "no"}), says: []string{"PROBLEM  target apps is Running: no (2 attempts failed)\n"}, bad: 1},
 		"restore data that is gone":    {plan: nights(t, apps, asleep), says: []string{"PROBLEM  target apps sleeps, and its restore data is gone: nobody knows how it was\n         wake it by hand, and say so with 'kubectl maint trigger nights'\n"}, bad: 1},

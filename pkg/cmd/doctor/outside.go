@@ -19,10 +19,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/outbound"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -51,68 +54,125 @@ const (
 	lookupWithin = 5 * time.Second
 )
 
-// hosts looks whether the hosts are there that steps call.
-func (o *options) hosts(ctx context.Context, k *factory.Cluster, t plan.Tree) {
+// outboundRules are the agent's rules about the hosts that it calls.
+type outboundRules struct {
+	outbound.Rules
+	known bool   // the configuration could be read
+	where string // it stands
+}
+
+func outboundOf(config *agentconfig.AgentConfig, namespace string) outboundRules {
+	if config == nil {
+		return outboundRules{}
+	}
+	rules, err := outbound.New(config.Outbound.Allow, config.Outbound.Deny)
+	return outboundRules{Rules: rules, known: err == nil, where: namespace + "/" + annotations.AgentConfigName} // an error is a fault of the configuration, which was said
+}
+
+// hosts looks whether the hosts are there that steps call, and may be called.
+func (o *options) hosts(ctx context.Context, k *factory.Cluster, t plan.Tree, rules outboundRules) {
 	calls := usedBy{}
 	t.Walk(func(s plan.Step) {
 		for _, key := range []string{"url", "alertmanager", "endpoint"} {
 			calls.add(hostIn(s.Properties[key]), s.Name)
 		}
 	})
-	o.lookUp(ctx, k, calls, "step")
+	o.lookUp(ctx, k, calls, "step", rules)
 }
 
 // targetHosts looks whether the hosts of functions are there that put targets to sleep.
-func (o *options) targetHosts(ctx context.Context, k *factory.Cluster, spec hibernate.Spec) {
+func (o *options) targetHosts(ctx context.Context, k *factory.Cluster, spec hibernate.Spec, rules outboundRules) {
 	calls := usedBy{}
 	for _, t := range spec.Targets {
 		if t.Type == hibernate.TypeFunction {
 			calls.add(hostIn(t.Parameters["endpoint"]), t.Name)
 		}
 	}
-	o.lookUp(ctx, k, calls, "target")
+	o.lookUp(ctx, k, calls, "target", rules)
 }
 
-// lookUp looks whether hosts are there that steps or targets call: a Service by its object, all
-// else by its name.
-func (o *options) lookUp(ctx context.Context, k *factory.Cluster, calls usedBy, what string) {
-	var names []string
-	for _, host := range slices.Sorted(maps.Keys(calls)) {
-		if _, err := netip.ParseAddr(host); err != nil {
-			names = append(names, host)
+// host is one that steps or targets call, and its addresses where they are known.
+type host struct {
+	name      string
+	by        string // the steps or targets
+	addresses []netip.Addr
+}
+
+// lookUp looks whether hosts are there that steps or targets call, and may be called: a Service by
+// its object, all else by its name.
+func (o *options) lookUp(ctx context.Context, k *factory.Cluster, calls usedBy, what string, rules outboundRules) {
+	var hosts []host
+	names := 0
+	for _, name := range slices.Sorted(maps.Keys(calls)) {
+		one := host{name: name, by: calls.of(what, name)}
+		if address, err := netip.ParseAddr(name); err == nil {
+			one.addresses = []netip.Addr{address}
+		} else if names++; names > mostHosts {
+			continue
 		}
+		hosts = append(hosts, one)
 	}
-	if n := len(names) - mostHosts; n > 0 {
+	if n := names - mostHosts; n > 0 {
 		o.unknown(view.Counted(n, "host")+" that the "+what+"s call", errors.New("only the first "+strconv.Itoa(mostHosts)+" are looked up"))
-		names = names[:mostHosts]
 	}
-	within, cancel := context.WithTimeout(ctx, lookupWithin)
+	findAddresses(ctx, hosts)
+	for _, one := range hosts {
+		o.host(ctx, k, one, rules)
+	}
+}
+
+// findAddresses looks up those that have a name, a few at a time.
+func findAddresses(ctx context.Context, hosts []host) {
+	ctx, cancel := context.WithTimeout(ctx, lookupWithin)
 	defer cancel()
-	found := make([]bool, len(names))
 	var group errgroup.Group
 	group.SetLimit(hostsAtOnce)
-	for i, host := range names {
-		if _, _, is := serviceIn(host); !is {
-			group.Go(func() error {
-				_, err := net.DefaultResolver.LookupHost(within, host)
-				found[i] = err == nil
-				return nil
-			})
+	for i := range hosts {
+		one := &hosts[i]
+		if _, _, is := serviceIn(one.name); is || len(one.addresses) > 0 {
+			continue
 		}
+		group.Go(func() error {
+			one.addresses, _ = net.DefaultResolver.LookupNetIP(ctx, "ip", one.name) // none are found here
+			return nil
+		})
 	}
 	_ = group.Wait() // none is an error
-	for i, host := range names {
-		name, namespace, is := serviceIn(host)
-		by := calls.of(what, host)
-		switch {
-		case is:
-			o.service(ctx, k, name, namespace, by)
-		case found[i]:
-			o.good("the host %s, which %s calls, is found from this machine", host, by)
-		default: // the agent may be told something else
-			o.unknown(fmt.Sprintf("whether the agent finds the host %s, which %s calls", host, by), errors.New("this machine does not find it"))
-		}
+}
+
+// host says how one stands.
+func (o *options) host(ctx context.Context, k *factory.Cluster, one host, rules outboundRules) {
+	_, err := netip.ParseAddr(one.name)
+	isName := err != nil
+	name, namespace, isService := serviceIn(one.name)
+	switch {
+	case isService:
+		o.service(ctx, k, one, name, namespace, rules)
+	case o.refused(one, rules) || !isName:
+	case len(one.addresses) > 0:
+		o.good("the host %s, which %s calls, is found from this machine", one.name, one.by)
+	default: // the agent may be told something else
+		o.unknown(fmt.Sprintf("whether the agent finds the host %s, which %s calls", one.name, one.by), errors.New("this machine does not find it"))
 	}
+}
+
+// refused says where the agent's rules do not let a host be called.
+func (o *options) refused(one host, rules outboundRules) bool {
+	if !rules.known {
+		return false
+	}
+	_, err := rules.Resolve(one.name, func(string) ([]netip.Addr, error) {
+		if len(one.addresses) == 0 {
+			return nil, errors.New("no address is known")
+		}
+		return one.addresses, nil
+	})
+	refusal := new(outbound.Refusal)
+	if !errors.As(err, &refusal) {
+		return false
+	}
+	o.amiss("the agent may not call what "+one.by+" calls: "+refusal.Error(), "call another host, or have an admin change spec.outbound in ConfigMap "+rules.where)
+	return true
 }
 
 // hostIn is the host of a URL or of host:port; empty: it is none, or known only when the step runs.
@@ -141,15 +201,23 @@ func serviceIn(host string) (name, namespace string, is bool) {
 	return labels[len(labels)-2], labels[len(labels)-1], true
 }
 
-func (o *options) service(ctx context.Context, k *factory.Cluster, name, namespace, by string) {
-	_, err := k.Kube.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+func (o *options) service(ctx context.Context, k *factory.Cluster, one host, name, namespace string, rules outboundRules) {
+	service, err := k.Kube.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		o.amiss(fmt.Sprintf("there is no Service %s in namespace %s, which %s calls", name, namespace, by), "create it, or mend the address")
+		o.amiss(fmt.Sprintf("there is no Service %s in namespace %s, which %s calls", name, namespace, one.by), "create it, or fix the address")
+		return
 	case err != nil:
-		o.unknown(fmt.Sprintf("Service %s/%s, which %s calls", namespace, name, by), factory.Explain("read it", err))
+		o.unknown(fmt.Sprintf("Service %s/%s, which %s calls", namespace, name, one.by), factory.Explain("read it", err))
 	default:
-		o.good("Service %s/%s, which %s calls, is there", namespace, name, by)
+		for _, ip := range service.Spec.ClusterIPs {
+			if address, err := netip.ParseAddr(ip); err == nil { // else None: those of its pods are not known
+				one.addresses = append(one.addresses, address)
+			}
+		}
+	}
+	if !o.refused(one, rules) && err == nil {
+		o.good("Service %s/%s, which %s calls, is there", namespace, name, one.by)
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, config *agentconfig.AgentConfig) {
 	spec, faults := annotations.Plan(cm)
 	if len(faults) > 0 {
-		o.amiss("the plan is invalid: "+faults[0].String()+view.AndMore(len(faults)-1), "mend it; "+o.Suggest().Lint()+" tells all faults")
+		o.amiss("the plan is invalid: "+faults[0].String()+view.AndMore(len(faults)-1), "fix it; "+o.Suggest().Lint()+" tells all faults")
 		return
 	}
 	o.standing(cm)
@@ -42,8 +42,8 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 		o.unknown("the rights of "+name, err)
 	}
 	o.open(open)
-	o.sinks(tree, cm.Namespace, config)
-	o.hosts(ctx, k, tree)
+	o.sinks(ctx, k, tree, cm.Namespace, agent.Namespace, config)
+	o.hosts(ctx, k, tree, outboundOf(config, agent.Namespace))
 	o.images(ctx, k, tree)
 }
 
@@ -174,7 +174,7 @@ func (o *options) speaksAs(k *factory.Cluster, user string) (*factory.Cluster, e
 }
 
 // sinks looks whether those that the plan names are configured, and take what it says.
-func (o *options) sinks(t plan.Tree, namespace string, config *agentconfig.AgentConfig) {
+func (o *options) sinks(ctx context.Context, k *factory.Cluster, t plan.Tree, namespace, agent string, config *agentconfig.AgentConfig) {
 	var names []string
 	t.Walk(func(s plan.Step) {
 		if s.Type == "notification" {
@@ -190,10 +190,12 @@ func (o *options) sinks(t plan.Tree, namespace string, config *agentconfig.Agent
 		return
 	}
 	for _, name := range names {
-		if _, err := config.Notifications.Sink(namespace, name); err != nil {
+		sink, err := config.Notifications.Sink(namespace, name)
+		if err != nil {
 			o.amiss("the sink "+err.Error(), "add it to the agent's configuration (docs/operations.md, Notifications), or name another")
 			continue
 		}
 		o.good("the sink %s is configured", name)
+		o.secret(ctx, k, agent, sink.URLSecretRef.Name, "the sink "+name, sink.URLSecretRef.Key)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 )
 
 // AgentState is what the heartbeat says about the agent, or its Lease.
@@ -27,7 +28,7 @@ type AgentState struct {
 	Pod       string    `json:"pod,omitempty"`
 	Heartbeat time.Time `json:"heartbeat"`
 	Key       string    `json:"-"` // names the key that it signs with; empty: it has not said
-	Missing   string    // why there is none that could be counted on
+	Missing   string    `json:"-"` // why there is none that could be counted on
 }
 
 // Called is the agent's version, which it tells by its first heartbeat.
@@ -156,21 +157,21 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 		return s
 	}
 	if at.After(now.Add(aheadBy)) {
-		s.Missing = fmt.Sprintf("the heartbeat of the agent in namespace %s is of a time to come (%s): it is not the agent's, or its clock is wrong", cm.Namespace, at.UTC().Format(time.RFC3339))
+		s.Missing = fmt.Sprintf("the heartbeat of the agent in namespace %s is in the future (%s): it is not the agent's, or its clock is wrong", cm.Namespace, instant.Local(at, c.Zone))
 		return s
 	}
 	s.Heartbeat = at
 	// While the API server did not answer, nobody could write one.
 	if age := now.Sub(at); min(age, k.answering()) > staleAfter {
-		s.Missing = k.silence(ctx, s, age)
+		s.Missing = c.silence(ctx, k, s, age)
 	}
 	return s
 }
 
 // silence says since when an agent has not shown itself, and why as far as that is known.
-func (k *Cluster) silence(ctx context.Context, s AgentState, age time.Duration) string {
+func (c *Factory) silence(ctx context.Context, k *Cluster, s AgentState, age time.Duration) string {
 	why, _ := k.silentAgent(ctx, s.Namespace)
-	return fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", s.Namespace, age.Round(time.Second), s.Heartbeat.UTC().Format(time.RFC3339), why)
+	return fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", s.Namespace, age.Round(time.Second), instant.Local(s.Heartbeat, c.Zone), why)
 }
 
 // aheadBy is how far the agent's clock may be ahead of the API server's.
@@ -247,7 +248,7 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 	}
 	s, err := a.c.Agent(ctx, a.k)
 	if err == nil && s.Missing == "" && a.k.answering() > staleAfter && a.signs.gone(ctx, a.k, s, now) {
-		s.Missing = a.k.silence(ctx, s, now.Add(a.k.Skew()).Sub(s.Heartbeat))
+		s.Missing = a.c.silence(ctx, a.k, s, now.Add(a.k.Skew()).Sub(s.Heartbeat))
 	}
 	switch beat := s.Heartbeat.Add(heldFor + time.Second - a.k.Skew()); {
 	case apierrors.IsForbidden(err): // it stays so

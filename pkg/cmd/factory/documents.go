@@ -75,7 +75,7 @@ func noKind(name string) error {
 	if !found || slices.Contains(kindsBefore(), strings.ToLower(kind)) {
 		return nil
 	}
-	return exit.Errorf(exit.CodeUsage, "%s: there is no kind %q here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME", name, kind)
+	return exit.Errorf(exit.CodeUsage, "%s: there is no kind %q here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME; what 'allow' and 'freeze' wrote on another object is in its annotations, and --end ends it", name, kind)
 }
 
 // words are what people call some kinds: a HibernatePlan beside plans is one of them.
@@ -196,6 +196,9 @@ func (k *Cluster) Plan(ctx context.Context, name string) (*corev1.ConfigMap, err
 func (k *Cluster) HibernatePlan(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	if kind, _ := SplitKind(name); kind == KindNode || kind == annotations.KindPolicy || kind == annotations.KindRun {
 		return nil, nil
+	}
+	if err := noKind(name); err != nil {
+		return nil, err
 	}
 	cm, err := k.ConfigMaps(k.Namespace).Get(ctx, BareName(name), metav1.GetOptions{})
 	switch {

@@ -262,21 +262,14 @@ func (c *Factory) OfflineAgent() string {
 	return annotations.DefaultNamespace
 }
 
-// AsApplied has documents in files that name no namespace be in that of the kubeconfig's
-// context, where kubectl apply would put them, and what is printed for them.
-func (c *Factory) AsApplied() {
-	if *c.Config.Namespace != "" {
-		return
-	}
-	if n, _, err := c.Config.ToRawKubeConfigLoader().Namespace(); err == nil { // else there is no cluster to apply them to
-		*c.Config.Namespace = n
-	}
-}
-
-// OfflineNamespace is that of documents in files that name none.
+// OfflineNamespace is that of documents in files that name none: of -n, or of the kubeconfig's
+// context, where kubectl apply would put them.
 func (c *Factory) OfflineNamespace() string {
 	if n := *c.Config.Namespace; n != "" {
 		return n
 	}
-	return "default"
+	if n, _, err := c.Config.ToRawKubeConfigLoader().Namespace(); err == nil {
+		return n
+	}
+	return metav1.NamespaceDefault // no kubeconfig can be read: there is no cluster to apply them to
 }

@@ -40,7 +40,7 @@ func TestWhatANameMeans(t *testing.T) {
 		{"a plan", "orders-weekly", "orders-weekly", ""},
 		{"a plan with its kind", "plan/orders-weekly", "orders-weekly", ""},
 		{"a plan with its kind as lists and kubectl write it", "Plans/orders-weekly", "orders-weekly", ""},
-		{"a kind that there is not", "pod/orders-weekly", "", `pod/orders-weekly: there is no kind "pod" here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME`},
+		{"a kind that there is not", "pod/orders-weekly", "", `pod/orders-weekly: there is no kind "pod" here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME; what 'allow' and 'freeze' wrote on another object is in its annotations, and --end ends it`},
 		{"a slip of the pen, beside another name that begins alike", "orders-weakly", "", `there is no plan or run "orders-weakly" in namespace shop; did you mean "orders-weekly"?`},
 		{"a run without its first letters", "x", "maint-run-x", ""},
 		{"a name that was probably meant", "orders", "", `there is no plan or run "orders" in namespace shop; did you mean "orders-nightly"?`},
@@ -93,27 +93,27 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 		{"one whose pods begin again or were evicted", []runtime.Object{heartbeat(time.Hour), again, evicted}, exit.CodeNoAgent, "see 'kubectl -n maint-system get pods'; pod a: not ready, started again after exit code 137 (OOMKilled), restarts: 3, pod b: Evicted: low on memory"},
 		{"one that is silent, with its pods", []runtime.Object{heartbeat(time.Hour), podOf("a", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}), podOf("b", corev1.ContainerState{}), podOf("c", corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}})}, exit.CodeNoAgent, "see 'kubectl -n maint-system get pods'; pod a: ImagePullBackOff: no such image, pod c: exit code 1 (Error)"},
 		{"none, and its pods do not start", []runtime.Object{podOf("a", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})}, exit.CodeNoAgent, "the agent in namespace maint-system is installed, but does not show itself: see 'kubectl -n maint-system get pods'; pod a: CrashLoopBackOff, after exit code 2 (Error)"},
-		{"one that is scaled to nothing", []runtime.Object{heartbeat(time.Hour), deploymentOf(0)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago (2026-11-20T23:00:00Z): its Deployment maint-agent is scaled to 0 replicas: start it with 'kubectl -n maint-system scale deployment maint-agent --replicas=2'"},
+		{"one that is scaled to nothing", []runtime.Object{heartbeat(time.Hour), deploymentOf(0)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago (Sat 2026-11-21 00:00 CET): its Deployment maint-agent is scaled to 0 replicas: start it with 'kubectl -n maint-system scale deployment maint-agent --replicas=2'"},
 		{"one that was scaled to nothing before it began", []runtime.Object{deploymentOf(0)}, exit.CodeNoAgent, "the agent in namespace maint-system is installed, but does not show itself: its Deployment maint-agent is scaled to 0 replicas: start it with"},
 		{"one whose pods a quota refuses", []runtime.Object{deploymentOf(2, quota)}, exit.CodeNoAgent, "is installed, but does not show itself: its Deployment maint-agent cannot create pods: pods is forbidden: exceeded quota: compute: see 'kubectl -n maint-system describe deployment maint-agent'"},
 		{"one whose second pod a quota refuses", []runtime.Object{heartbeat(time.Hour), deploymentOf(2, quota), evicted}, exit.CodeNoAgent, "exceeded quota: compute: see 'kubectl -n maint-system describe deployment maint-agent'; pod b: Evicted: low on memory"},
-		{"one whose Deployment has pods again", []runtime.Object{heartbeat(time.Hour), deploymentOf(2)}, exit.CodeNoAgent, "ago (2026-11-20T23:00:00Z): see 'kubectl -n maint-system get pods'"},
+		{"one whose Deployment has pods again", []runtime.Object{heartbeat(time.Hour), deploymentOf(2)}, exit.CodeNoAgent, "ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'"},
 		{"one whose last beat is old", []runtime.Object{heartbeat(time.Hour)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
 		{"one that cannot be read", []runtime.Object{broken}, exit.CodeNoAgent, "cannot be read"},
-		{"one of a time to come", []runtime.Object{heartbeat(-time.Hour)}, exit.CodeNoAgent, "is of a time to come"},
+		{"one of a time to come", []runtime.Object{heartbeat(-time.Hour)}, exit.CodeNoAgent, "is in the future"},
 		{"one in another namespace", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second)}, exit.CodeDone, ""},
 		{"what somebody labelled so", []runtime.Object{elsewhere("team", "mine", time.Second)}, exit.CodeNoAgent, "install it with"},
 		{"two of them", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), elsewhere("team", annotations.HeartbeatName, time.Second)}, exit.CodeNoAgent, "agents show themselves in namespaces ops and team: name yours with --agent-namespace"},
 		{"none", nil, exit.CodeNoAgent, "install it with 'kubectl maint install --apply'"},
 		{"one that has just begun", []runtime.Object{leaseOf("one", time.Second, 59*time.Second)}, exit.CodeDone, ""},
 		{"one that leads and writes no more heartbeats", []runtime.Object{heartbeat(time.Hour), leaseOf("one", time.Second, 20*time.Second)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
-		{"one that leads and says nothing", []runtime.Object{leaseOf("one", time.Second, 61*time.Second)}, exit.CodeNoAgent, "the agent in namespace maint-system has held its Lease since 2026-11-20T23:58:59Z, but writes no heartbeat: see 'kubectl -n maint-system logs deployment/maint-agent'"},
+		{"one that leads and says nothing", []runtime.Object{leaseOf("one", time.Second, 61*time.Second)}, exit.CodeNoAgent, "the agent in namespace maint-system has held its Lease since Sat 2026-11-21 00:58:59 CET, but writes no heartbeat: see 'kubectl -n maint-system logs deployment/maint-agent'"},
 		{"one that died soon", []runtime.Object{leaseOf("one", 16*time.Second, 20*time.Second)}, exit.CodeNoAgent, "no agent runs in namespace maint-system"},
 		{"one that gave its Lease back", []runtime.Object{leaseOf("", time.Second, 20*time.Second)}, exit.CodeNoAgent, "no agent runs in namespace maint-system"},
 		{"a Lease of a time to come", []runtime.Object{leaseOf("one", -time.Hour, -time.Hour)}, exit.CodeNoAgent, "no agent runs in namespace maint-system"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := &Factory{Env: Env{Name: "kubectl maint", Now: saturday}}
+			f := &Factory{Env: Env{Name: "kubectl maint", Now: saturday, Zone: "Europe/Berlin"}}
 			err := f.NeedAgent(t.Context(), clusterOf(c.objects...))
 			if code := exit.CodeOf(err); code != c.code || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("code %d: %v", code, err)

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 )
 
 // heldFor is how long after its last renewal a Lease says that its holder lives: the leader renews
@@ -32,7 +33,7 @@ func (c *Factory) byLease(ctx context.Context, k *Cluster, s AgentState) AgentSt
 	case now.Sub(acquired) <= beginsWithin:
 		return AgentState{Namespace: s.Namespace, Identity: *lease.Spec.HolderIdentity, Heartbeat: renewed}
 	}
-	s.Missing = fmt.Sprintf("the agent in namespace %s has held its Lease since %s, but writes no heartbeat: see 'kubectl -n %s logs deployment/%s'", s.Namespace, acquired.UTC().Format(time.RFC3339), s.Namespace, annotations.AgentName)
+	s.Missing = fmt.Sprintf("the agent in namespace %s has held its Lease since %s, but writes no heartbeat: see 'kubectl -n %s logs deployment/%s'", s.Namespace, instant.Local(acquired, c.Zone), s.Namespace, annotations.AgentName)
 	return s
 }
 

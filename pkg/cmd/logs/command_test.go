@@ -39,6 +39,11 @@ func world(list ...runtime.Object) []runtime.Object {
 func TestLogs(t *testing.T) {
 	dumped := cmdtest.Record("dump", "webhook", run.StepSucceeded, cmdtest.Message("answered 200"))
 	atWork := cmdtest.Record("dump", "webhook", run.StepRunning, cmdtest.Message("asks"))
+	failed := cmdtest.Record("copy", "exec", run.StepFailed, cmdtest.Outputs(map[string]any{"stdout": "one\n", "stderr": "disk is full\n"}), func(rec *run.Record) {
+		rec.Attempt, rec.StartedAt, rec.FinishedAt = 2, cmdtest.Before(30*time.Second), cmdtest.Before(20*time.Second)
+	})
+	const dumpedEntry = `{"apiVersion":"maint.dev/v1alpha1","attempt":1,"finishedAt":"2026-11-20T23:59:05Z","kind":"LogEntry","namespace":"shop","phase":"Succeeded","plan":"orders","run":"maint-run-orders-a","startedAt":"2026-11-20T23:59:00Z","step":"dump","text":"answered 200","type":"webhook"}`
+	const failedEntry = `{"apiVersion":"maint.dev/v1alpha1","attempt":2,"finishedAt":"2026-11-20T23:59:40Z","kind":"LogEntry","namespace":"shop","phase":"Failed","plan":"orders","run":"maint-run-orders-a","startedAt":"2026-11-20T23:59:30Z","step":"copy","text":"one\ndisk is full","type":"exec"}`
 	const done = "==> dump (webhook, Succeeded)\nanswered 200\n"
 	for _, c := range []struct {
 		name, line string
@@ -61,6 +66,22 @@ func TestLogs(t *testing.T) {
 		{name: "a step of a loop's items, none of which is at work", line: "logs orders-a --step inner", world: world(stored(nil, dumped))},
 		{name: "no run", line: "logs ghost", world: world(), code: 1, err: "error: there is no run or plan \"ghost\" in namespace shop; see 'kubectl maint list runs'\n"},
 		{name: "no name", line: "logs", code: 2, err: "error: RUN is missing\n"},
+		{name: "an unknown format", line: "logs orders-a -o wide", code: 2, err: "error: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"wide\"\n"},
+		{
+			name: "for scripts, a list", line: "logs orders-a -o json", world: world(stored(nil, dumped, failed)),
+			out: cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","items":[` + dumpedEntry + `,` + failedEntry + `],"kind":"LogEntryList"}`),
+		},
+		{name: "steps by name", line: "logs orders-a -o name", world: world(stored(nil, dumped, failed)), out: "dump\ncopy\n"},
+		{name: "in columns", line: "logs plan/orders -o custom-columns=STEP:.step,TEXT:.text", world: world(stored(nil, dumped)), out: "STEP   TEXT\ndump   answered 200\n", err: "run maint-run-orders-a is the newest of plan orders\n"},
+		{name: "messages for scripts keep their instants", line: "logs orders-a -o jsonpath={.items[0].text}", world: world(stored(nil, cmdtest.Record("dump", "webhook", run.StepRunning, cmdtest.Message("waits until 2026-11-21T01:00:00Z")))), out: "waits until 2026-11-21T01:00:00Z"},
+		{
+			name: "no step has begun, for scripts", line: "logs orders-a -o json", world: world(stored(func(r *view.Run) {
+				r.Journal.Phase, r.Journal.StartedAt, r.Journal.Waiting = run.Pending, nil, run.WaitQueue
+			}, cmdtest.Record("dump", "webhook", run.StepPending))),
+			out: cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","items":[],"kind":"LogEntryList"}`), err: "no step has begun: the run is Pending, waits for queue\n",
+		},
+		{name: "followed for scripts, an object a line", line: "logs orders-a -f -o json", world: world(stored(ends(run.Failed, "no disk"), dumped, failed)), code: 4, out: dumpedEntry + "\n" + failedEntry + "\n", err: "error: run maint-run-orders-a ended Failed: no disk\n"},
+		{name: "followed in columns, one line of headers", line: "logs orders-a -f -o custom-columns=STEP:.step", world: world(stored(ends(run.Succeeded, "done"), dumped, failed)), out: "STEP\ndump\ncopy\n"},
 		{name: "followed to an end that was", line: "logs orders-a -f", world: world(stored(ends(run.Succeeded, "done"), dumped)), out: done},
 		{name: "followed to an end that failed", line: "logs orders-a -f", world: world(stored(ends(run.Failed, "no disk"), dumped)), code: 4, out: done, err: "error: run maint-run-orders-a ended Failed: no disk\n"},
 		{name: "followed to an end without a start", line: "logs orders-a -f", world: world(stored(func(r *view.Run) { ends(run.Aborted, "by jane")(r); r.Journal.StartedAt = nil }, cmdtest.Record("dump", "webhook", run.StepSkipped))), code: 3, err: "error: run maint-run-orders-a did not start: by jane\n"},

@@ -26,12 +26,13 @@ type logsOptions struct {
 	name   string
 	step   string
 	follow bool
+	out    *print.Values
 	faults exit.Faults
 }
 
 // New shows what the steps of a run printed.
 func New(c *factory.Factory) *cobra.Command {
-	o := &logsOptions{Factory: c}
+	o := &logsOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "logs RUN",
 		Short: "What the steps of a run printed",
@@ -40,15 +41,21 @@ job, what a command in a container said, else a step's message and outputs. Whil
 a job runs, the log of its pods is read with your own rights.
 
 -f follows until the run has ended; the exit code is 4 if it failed, and 5 if the agent
-falls silent meanwhile. What the steps of a loop printed is kept only while they run.`,
+falls silent meanwhile. What the steps of a loop printed is kept only while they run.
+
+-o json prints a list with an item for each step. With -f it prints an object on a line of
+its own, as soon as there is something to print: one for each line of a job's log, and one for
+each step that has ended.`,
 		Example: `  kubectl maint logs maint-run-orders-weekly-k2x7a
-  kubectl maint logs maint-run-orders-weekly-k2x7a --step backup -f`,
+  kubectl maint logs maint-run-orders-weekly-k2x7a --step backup -f
+  kubectl maint logs orders-weekly -o jsonpath='{.items[*].text}'`,
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompleteKinds(annotations.KindRun, annotations.KindPlan),
 	}
 	cmd.Flags().StringVar(&o.step, "step", "", "one step, by its path or name, with the steps inside it")
 	_ = cmd.RegisterFlagCompletionFunc("step", c.CompleteSteps())
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "follow until the run has ended")
+	o.out.AddFlags(cmd)
 	return cmd
 }
 
@@ -58,8 +65,11 @@ func (o *logsOptions) Complete(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// Validate has nothing else to check.
-func (o *logsOptions) Validate() error { return o.faults.Err() }
+// Validate checks the format.
+func (o *logsOptions) Validate() error {
+	o.out.Check(&o.faults)
+	return o.faults.Err()
+}
 
 // Run prints what there is, and goes on with -f.
 func (o *logsOptions) Run(ctx context.Context) error {
@@ -75,14 +85,17 @@ func (o *logsOptions) Run(ctx context.Context) error {
 		return err
 	}
 	t := &logPrinter{Env: o.Env, k: k, words: print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone)), step: o.step, follow: o.follow, printed: map[string]string{}, tails: map[string]*tail{}, out: &logWriter{out: o.Out}}
-	if !o.follow {
-		t.update(ctx, r)
-		if r.Journal.StartedAt == nil {
-			fmt.Fprintf(o.ErrOut, "no step has begun: the run is %s\n", print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone)).RunHead(r))
-		}
-		return t.out.err
+	if !o.out.Lines() {
+		t.out.entries = &entries{out: o.out, run: r, stream: o.follow}
 	}
-	return o.followLogs(ctx, k, r, t)
+	if o.follow {
+		return o.followLogs(ctx, k, r, t)
+	}
+	t.update(ctx, r)
+	if r.Journal.StartedAt == nil {
+		fmt.Fprintf(o.ErrOut, "no step has begun: the run is %s\n", t.words.RunHead(r))
+	}
+	return t.out.finish()
 }
 
 // known refuses a step that the run does not have. Those of a loop's items are
@@ -123,7 +136,7 @@ func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view
 			return t.out.err
 		case r.Journal.Phase.Ended():
 			t.drain()
-			return watch.RunEnd(r)
+			return watch.RunEnd(t.words, r)
 		}
 		select {
 		case <-ctx.Done():
@@ -167,9 +180,17 @@ func (t *logPrinter) update(ctx context.Context, r view.Run) {
 		case rec.Phase.Ended() || !t.follow:
 			t.printed[rec.Path] = state
 			streamed := t.endTail(rec)
-			t.out.say(logHead(rec), printedBy(rec, streamed, t.words))
+			t.out.say(rec, printedBy(rec, streamed, t.told))
 		}
 	}
+}
+
+// told is a message of the agent as people read it; for scripts it stays as it is.
+func (t *logPrinter) told(message string) string {
+	if t.out.entries != nil {
+		return message
+	}
+	return t.words.Told(message)
 }
 
 // meant says whether a step is one of those that were asked for.
@@ -190,7 +211,7 @@ func logHead(rec run.Record) string {
 
 // printedBy is what a step printed: its texts, or else its message and outputs.
 // What was shown while it was at work is not shown again.
-func printedBy(rec run.Record, streamed bool, words print.Printer) string {
+func printedBy(rec run.Record, streamed bool, told func(string) string) string {
 	var parts []string
 	add := func(text string) {
 		if text = strings.TrimRight(text, "\n"); text != "" {
@@ -203,10 +224,10 @@ func printedBy(rec run.Record, streamed bool, words print.Printer) string {
 		}
 	}
 	if len(parts) == 0 {
-		add(words.Told(rec.Message))
+		add(told(rec.Message))
 		for _, item := range rec.Items {
 			if item.Phase == run.StepFailed {
-				add(item.Segment() + ": " + words.Told(item.Message))
+				add(item.Segment() + ": " + told(item.Message))
 			}
 		}
 	}

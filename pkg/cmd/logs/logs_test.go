@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -18,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -119,6 +121,38 @@ func TestAJobAtWorkIsHeardInItsPods(t *testing.T) {
 	}
 }
 
+// The lines of a job at work are one entry of a list, and one each where they are followed.
+func TestAJobAtWorkIsHeardByScripts(t *testing.T) {
+	r := cmdtest.RunOf(workingJob("work"))
+	for stream, want := range map[bool]int{false: 1, true: 2} {
+		out := print.NewValues()
+		if err := outputFlag(out, "jsonpath={.text}"); err != nil {
+			t.Fatal(err)
+		}
+		var h heard
+		logs := h.printer("", false, podOf("u-1"), podOf("u-2"))
+		logs.out.entries = &entries{out: out, run: r, stream: stream}
+		logs.out.say(r.Journal.Steps[0], "first")
+		logs.update(t.Context(), r)
+		if err := logs.out.finish(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(logs.out.entries.list); !stream && (n != want || logs.out.entries.list[0].Text != "first\nfake logs") {
+			t.Errorf("%d entries: %+v", n, logs.out.entries.list)
+		}
+		if lines := strings.Count(h.out.String(), "\n"); stream && lines != want {
+			t.Errorf("%d lines: %q", lines, h.out.String())
+		}
+	}
+}
+
+// outputFlag is -o as the command line gives it.
+func outputFlag(out *print.Values, format string) error {
+	cmd := &cobra.Command{}
+	out.AddFlags(cmd)
+	return cmd.Flags().Set("output", format)
+}
+
 // spoken is a writer whose words are heard one by one.
 type spoken chan string
 
@@ -158,7 +192,7 @@ func TestFollowingEndsWhenTheAgentIsSilent(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}, Name: "kubectl maint", Now: time.Now}
-		l := &logsOptions{Factory: factory.NewFor(env, o.Connected()), name: "maint-run-orders-a", follow: true}
+		l := &logsOptions{Factory: factory.NewFor(env, o.Connected()), name: "maint-run-orders-a", follow: true, out: print.NewValues()}
 		begun := time.Now()
 		err := l.Run(ctx)
 		if took := time.Since(begun); exit.CodeOf(err) != exit.CodeNoAgent || took > 32*time.Second {

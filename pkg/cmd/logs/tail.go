@@ -25,19 +25,32 @@ import (
 // what a kubelet still has is there at once).
 const drainWithin = 10 * time.Second
 
-// logWriter prints what several say, each under its own head. It keeps the first
-// error: nobody reads on.
+// logWriter prints what several say, each under its own head, or for scripts. It keeps the
+// first error: nobody reads on.
 type logWriter struct {
-	mu   sync.Mutex
-	out  io.Writer
-	last string
-	err  error
+	mu      sync.Mutex
+	out     io.Writer
+	entries *entries // nil: people read it
+	last    string
+	err     error
 }
 
-func (t *logWriter) say(head, text string) {
+func (t *logWriter) say(rec run.Record, text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	write := t.lines
+	if t.entries != nil {
+		write = t.entries.say
+	}
+	if err := write(t.out, rec, text); err != nil && t.err == nil {
+		t.err = err
+	}
+}
+
+// lines prints a text under the head of its step.
+func (t *logWriter) lines(out io.Writer, rec run.Record, text string) error {
 	var b strings.Builder
+	head := logHead(rec)
 	if head != t.last {
 		if t.last != "" {
 			b.WriteString("\n")
@@ -48,9 +61,18 @@ func (t *logWriter) say(head, text string) {
 	if text != "" {
 		b.WriteString(text + "\n")
 	}
-	if _, err := io.WriteString(t.out, b.String()); err != nil && t.err == nil {
-		t.err = err
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// finish prints what is printed only once all is said.
+func (t *logWriter) finish() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.entries == nil || t.err != nil {
+		return t.err
 	}
+	return t.entries.finish(t.out)
 }
 
 // warn tells something beside what is printed.
@@ -91,7 +113,7 @@ func (t *logPrinter) tail(ctx context.Context, r view.Run, rec run.Record, job s
 	looking, ignore := context.WithCancel(reading)
 	one := &tail{attempt: rec.Attempt, looking: ignore, reading: stop, done: make(chan struct{})}
 	t.tails[rec.Path] = one
-	p := &podLogs{logPrinter: t, namespace: r.Run.Namespace, job: job, head: logHead(rec)}
+	p := &podLogs{logPrinter: t, namespace: r.Run.Namespace, job: job, rec: rec}
 	go func() {
 		defer close(one.done)
 		p.read(looking, reading)
@@ -102,7 +124,7 @@ func (t *logPrinter) tail(ctx context.Context, r view.Run, rec run.Record, job s
 	}
 	<-one.done
 	if !t.endTail(rec) {
-		t.out.say(p.head, rec.Message)
+		t.out.say(rec, t.told(rec.Message))
 	}
 }
 
@@ -136,7 +158,7 @@ type podLogs struct {
 	*logPrinter
 	namespace string
 	job       startedJob
-	head      string
+	rec       run.Record
 	shown     atomic.Bool
 }
 
@@ -206,7 +228,7 @@ func (p *podLogs) stream(ctx context.Context, pod, container string) {
 			p.note(ctx, fmt.Errorf("read the log of pod %s: %w", pod, err))
 			return
 		}
-		p.out.say(p.head, string(line))
+		p.out.say(p.rec, string(line))
 		p.shown.Store(true)
 	}
 }

@@ -176,7 +176,7 @@ func eventLines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, v
 	}
 	lines := []string{"", "Events:"}
 	for _, e := range events {
-		lines = append(lines, fmt.Sprintf("  %s ago  %s  %s: %s", instant.Approximate(v.Now.Sub(eventAt(e))), e.Type, e.Reason, strings.ReplaceAll(e.Message, "\n", "; ")))
+		lines = append(lines, fmt.Sprintf("  %s ago  %s  %s: %s", instant.Approximate(v.Now.Sub(eventAt(e))), e.Type, e.Reason, strings.ReplaceAll(v.Told(e.Message), "\n", "; ")))
 	}
 	return lines
 }

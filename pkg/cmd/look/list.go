@@ -196,13 +196,13 @@ func (o *listOptions) age(cm *corev1.ConfigMap) string {
 	return print.Age(o.Now(), cm.CreationTimestamp.Time)
 }
 
-// clock is an instant that the agent published, on the user's clocks.
-func (o *listOptions) clock(published string) string {
+// clock is an instant that the agent published, on the clocks of a zone.
+func clock(published, zone string) string {
 	at, err := time.Parse(time.RFC3339, published)
 	if err != nil { // nothing, or what somebody else wrote there
 		return published
 	}
-	return instant.Local(at, o.Zone)
+	return instant.Local(at, zone)
 }
 
 func (o *listOptions) validRow(cm *corev1.ConfigMap) []string {
@@ -293,7 +293,8 @@ func (o *listOptions) listRow(cm *corev1.ConfigMap) []string {
 	spec, faults := annotations.Plan(cm)
 	p := view.Plan{Object: cm, Spec: spec, Faults: faults}
 	phase, message := p.Phase()
-	return []string{cm.Name, "Plan", phase, o.clock(p.Published(annotations.StatusNextRun)), o.clock(p.Published(annotations.StatusLastRun)), p.Published(annotations.StatusLastResult), o.age(cm), spec.TargetSaid(), instant.InText(message, o.Zone)}
+	zone := view.PlanZone(spec, o.Zone)
+	return []string{cm.Name, "Plan", phase, clock(p.Published(annotations.StatusNextRun), zone), clock(p.Published(annotations.StatusLastRun), zone), p.Published(annotations.StatusLastResult), o.age(cm), spec.TargetSaid(), instant.InText(message, zone)}
 }
 
 // sleeperRow has a HibernatePlan's next waking or sleeping, and since when it sleeps.
@@ -304,5 +305,5 @@ func (o *listOptions) sleeperRow(s view.Sleeper) []string {
 		targets = append(targets, t.Name)
 	}
 	next := cmp.Or(s.Published(annotations.StatusWakes), s.Published(annotations.StatusSleeps))
-	return []string{s.Name, "HibernatePlan", phase, o.clock(next), o.clock(s.Published(annotations.StatusAsleep)), "", o.age(s.Object), strings.Join(targets, ","), instant.InText(message, o.Zone)}
+	return []string{s.Name, "HibernatePlan", phase, clock(next, s.Zone()), clock(s.Published(annotations.StatusAsleep), s.Zone()), "", o.age(s.Object), strings.Join(targets, ","), instant.InText(message, s.Zone())}
 }

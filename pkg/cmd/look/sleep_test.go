@@ -231,7 +231,7 @@ func TestListAndHistoryOfSleep(t *testing.T) {
 	}
 	world := append(hibernated(t, "office"), l, seen("orders", daily))
 	runRows(t, []row{
-		{name: "beside plans", line: "list", world: world, out: "NAME     KIND            PHASE        NEXT                       RESULT   AGE\norders   Plan            Idle         <none>                     <none>   2d\noffice   HibernatePlan   Hibernated   Sat 2026-11-21 12:00 CET   <none>   <unknown>\n"},
+		{name: "beside plans", line: "list", world: world, out: "NAME     KIND            PHASE        NEXT                       RESULT   AGE\norders   Plan            Idle         <none>                     <none>   2d\noffice   HibernatePlan   Hibernated   Sat 2026-11-21 06:00 EST   <none>   <unknown>\n"},
 		{name: "names", line: "list -o name", world: world, out: "configmap/orders\nconfigmap/office\n"},
 		{name: "its off-windows", line: "history office", world: world, out: "WHEN                       RESULT    REASON   RUN      OUTCOME\nWed 2026-11-18 18:00 EST   Skipped   skip     <none>   <none>\nThu 2026-11-19 18:00 EST   Ran       <none>   <none>   apps: 2 of kind Deployment slept, together 24h0m\nFri 2026-11-20 14:00 EST   Ran       <none>   <none>   nothing slept\n"},
 		{name: "and for a machine, with what slept", line: "history office -o 'jsonpath={.items[1].plan} {.items[1].slept[0].hours}'", world: world, out: "shop/office 24"},
@@ -251,8 +251,8 @@ func TestWhyItSleepsOrIsAwake(t *testing.T) {
 	adopt := "'kubectl maint adopt " + annotations.RestoreName("office", "apps") + "'"
 	const (
 		toBe    = "Active: awake\nit is to be asleep: off-hours\n"
-		askWake = "somebody may ask: 'kubectl maint wake office --for 2h'\n"
-		askHib  = "somebody may ask: 'kubectl maint hibernate office --for 2h'\n"
+		askWake = "by hand: 'kubectl maint wake office --for 2h'\n"
+		askHib  = "by hand: 'kubectl maint hibernate office --for 2h'\n"
 		morning = "it is to wake Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z), in 11h0m\n"
 		monday  = "it is to sleep Mon 2026-11-23 18:00 EST (2026-11-23T23:00:00Z), in 2d23h\n"
 	)
@@ -267,20 +267,20 @@ func TestWhyItSleepsOrIsAwake(t *testing.T) {
 		{name: "it is paused", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.Pause, "true")), code: 3, out: toBe + "1. it is paused until somebody resumes it, and keeps its present state\n   'kubectl maint resume office'\n" + morning + askWake},
 		{name: "its namespace is paused", line: "why office", world: objects(cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z"), plan(office)), code: 3, out: toBe + "1. it is paused until Sat 2026-11-21 19:00 EST (2026-11-22T00:00:00Z), and keeps its present state\n   'kubectl maint resume --all', with -A for the cluster\n" + morning + askWake},
 		{name: "a policy forbids it", line: "why office", world: objects(cmdtest.Namespace("shop"), cmdtest.Policy("noon", "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '02:00', end: '04:00'}]}}"), plan(office+", policies: [{name: noon}]")), code: 3, out: toBe + "1. no sleep may begin: policy noon: outside of the windows\n   it may from Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z) on, in 2h0m\n" + morning + askWake},
-		{name: "its policy is not there", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", policies: [{name: ghost}]")), code: 3, out: toBe + "1. no sleep may begin: policy ghost: not ready: there is no such policy in namespace shop\n   mend or create the policy\n" + morning + askWake},
+		{name: "its policy is not there", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", policies: [{name: ghost}]")), code: 3, out: toBe + "1. no sleep may begin: policy ghost: not ready: there is no such policy in namespace shop\n   fix or create the policy\n" + morning + askWake},
 		{name: "an exception", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", exceptions: [{type: suspend, validFrom: '2026-11-20T00:00:00Z', validUntil: '2026-11-21T12:00:00Z', reason: tests}]")), code: 3, out: "Active: awake\nit is to be awake: suspended by an exception: tests\n1. its schedule says: suspended by an exception: tests\n   change spec.schedule or spec.exceptions; or 'kubectl maint hibernate office --for 2h'\n" + monday + askHib},
 		{name: "the lead time of a suspend", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", exceptions: [{type: suspend, validFrom: '2026-11-21T01:00:00Z', validUntil: '2026-11-21T12:00:00Z', leadTime: 2h}]")), code: 3, out: toBe + "1. no sleep begins: soon suspended by an exception, from Fri 2026-11-20 20:00 EST on\n   'kubectl maint hibernate office --for 2h'\nit is to wake Fri 2026-11-20 20:00 EST (2026-11-21T01:00:00Z), in 60m0s\n" + askWake},
 		{name: "it only rehearses", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", dryRun: true")), code: 3, out: toBe + "1. it is a dry run\n   take spec.dryRun out of the plan\n" + morning + askWake},
-		{name: "targets have failed", line: "why failing", world: objects(cmdtest.Namespace("shop"), failing()), code: 3, out: "Error: apps failed: no right\nit is to be asleep: off-hours\n1. target apps has failed after 4 attempts: no right\n   mend what it says, then 'kubectl maint trigger failing'; 'kubectl maint doctor failing' checks the account and its rights\n2. target db is not tried: apps has failed\n   'kubectl maint trigger failing', once the other is mended\n3. target slow has failed 1 time, and is tried again by itself: later\n   at once: 'kubectl maint trigger failing'; 'kubectl maint doctor failing' checks the account and its rights\n" + morning + "somebody may ask: 'kubectl maint wake failing --for 2h'\n"},
+		{name: "targets have failed", line: "why failing", world: objects(cmdtest.Namespace("shop"), failing()), code: 3, out: "Error: apps failed: no right\nit is to be asleep: off-hours\n1. target apps has failed after 4 attempts: no right\n   fix what it says, then 'kubectl maint trigger failing'; 'kubectl maint doctor failing' checks the account and its rights\n2. target db is not tried: apps has failed\n   'kubectl maint trigger failing', once the other is mended\n3. target slow has failed 1 time, and is tried again by itself: later\n   at once: 'kubectl maint trigger failing'; 'kubectl maint doctor failing' checks the account and its rights\n" + morning + "by hand: 'kubectl maint wake failing --for 2h'\n"},
 		{name: "its restore data carries no signature", line: "why office", world: objects(cmdtest.Namespace("shop"), hibernated(t, "office")[0], restoreData(t, "office")), code: 3, out: "Hibernated: 1 of 1 targets sleep\nit is to be asleep: off-hours\n1. restore data " + annotations.RestoreName("office", "apps") + " does not count: it carries no signature of the agent's\n   if it is the agent's own, sign it with " + adopt + "\n" + morning + askWake},
 		{name: "its restore data is gone", line: "why office", world: objects(cmdtest.Namespace("shop"), hibernated(t, "office")[0]), code: 3, out: "Hibernated: 1 of 1 targets sleep\nit is to be asleep: off-hours\n1. the restore data of target apps is gone: nobody knows how it was before it was put to sleep\n   wake it by hand, and say so with 'kubectl maint trigger office'\n" + morning + askWake},
-		{name: "it has a fault", line: "why broken", world: objects(cmdtest.Namespace("shop"), cmdtest.Sleeper("broken", "schedule: {offHours: []}", cmdtest.Noting(annotations.StatusPhase, "Invalid"))), code: 3, out: "Invalid\n1. the plan is invalid: line 1: spec.schedule.offHours: is empty; write for instance [{start: \"20:00\", end: \"06:00\"}]\n   mend it; 'kubectl maint lint -f FILE' tells all faults; what sleeps wakes when it was to, or with 'kubectl maint wake broken'\n"},
+		{name: "it has a fault", line: "why broken", world: objects(cmdtest.Namespace("shop"), cmdtest.Sleeper("broken", "schedule: {offHours: []}", cmdtest.Noting(annotations.StatusPhase, "Invalid"))), code: 3, out: "Invalid\n1. the plan is invalid: line 1: spec.schedule.offHours: is empty; write for instance [{start: \"20:00\", end: \"06:00\"}]\n   fix it; 'kubectl maint lint -f FILE' tells all faults; what sleeps wakes when it was to, or with 'kubectl maint wake broken'\n"},
 		{name: "a node has its name, too", line: "why office", world: objects(cmdtest.Namespace("shop"), cmdtest.Node("office"), plan(office)), code: 2, err: "error: office is a hibernate plan in namespace shop, and a node: write hibernate-plan/office or node/office\n"},
 	})
 	stale := cmdtest.Agent()
 	stale.Data["heartbeat"] = "2026-11-20T23:00:00Z"
 	got := cmdtest.NewCluster(t, cmd.Run, stale, cmdtest.Namespace("shop"), plan(lunch)).Maint("why", "office")
-	if got.Code != 3 || !strings.Contains(got.Out, "1. nobody acts: the agent in namespace maint-system last showed itself 1h0m0s ago") {
+	if got.Code != 3 || !strings.Contains(got.Out, "1. no agent is at work: the agent in namespace maint-system last showed itself 1h0m0s ago") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -299,5 +299,12 @@ func TestStatusNamesRestoreDataWhosePlanIsGone(t *testing.T) {
 		if got := o.Maint("status"); got.Code != 0 || !strings.HasPrefix(got.Out, c.want) {
 			t.Errorf("%s: %+v, want %q", what, got, c.want)
 		}
+		machine := o.Maint("status", "-o", "jsonpath={range .items[*]}{.kind} {.metadata.name} {.plan} {.target}: {.needs[0].what}: {.needs[0].remedy}{end}")
+		_, rest, _ := strings.Cut(c.want, "gone  ")
+		need, remedy, _ := strings.Cut(strings.TrimSpace(rest), "\n    ")
+		if want := "RestoreStatus " + name + " gone apps: " + need + ": " + remedy; machine.Code != 0 || machine.Out != want {
+			t.Errorf("%s: %+v, want %q", what, machine, want)
+		}
+		o.Maint("status", "-o", "name").Is(t, cmdtest.Printed{Out: "configmap/" + name + "\n"})
 	}
 }

@@ -198,6 +198,15 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	return view.LinesOf(view.PlanResource(p), v.PlanLines(p, false)...), v.PlanUpdates(p), nil
 }
 
+// noPlans is what stands in place of plans.
+func (o *statusOptions) noPlans(k *factory.Cluster) string {
+	where := view.In(o.namespace(k))
+	if o.selector != "" {
+		return fmt.Sprintf("no plans with the labels %s%s", o.selector, where)
+	}
+	return fmt.Sprintf("no plans%s; %s writes one", where, o.Suggest().Schedule())
+}
+
 // overview is one screen for all plans: runs with their steps on top, then what
 // is next.
 func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []print.Update) {
@@ -205,7 +214,7 @@ func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []pr
 	above, nodes := append(o.orphans(r), o.held(k, r)...), o.nodeNeeds(r)
 	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps))
 	if len(plans)+len(sleepers) == 0 {
-		head := append(o.needLines(above, nil, nil, nodes), heads(fmt.Sprintf("no plans%s; %s writes one", view.In(o.namespace(k)), o.Suggest().Schedule()))...)
+		head := append(o.needLines(above, nil, nil, nodes), heads(o.noPlans(k))...)
 		return append(head, below...), about
 	}
 	lines := o.needLines(above, plans, sleepers, nodes)

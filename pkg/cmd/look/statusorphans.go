@@ -10,15 +10,7 @@ import (
 func (o *statusOptions) orphans(r reads) []held {
 	out := o.runsWithoutPlan(r)
 	for _, one := range view.Orphans(r.restores, r.sleepers) {
-		name, say := one.Of(), o.printer(o.Zone, one.Object.Namespace).Suggest()
-		remedy := say.ShowRestore(name)
-		if one.Fault != "" {
-			remedy = say.Adopt(one.Object.Name)
-		}
-		if o.everywhere {
-			name = one.Object.Namespace + "/" + name
-		}
-		out = append(out, held{needs: []print.Need{{About: name, What: "is deleted, with restore data in configmap/" + one.Object.Name + ": " + one.PlanGone(), Remedy: remedy}}})
+		out = append(out, held{needs: o.orphanNeeds(one)})
 	}
 	return out
 }
@@ -45,4 +37,26 @@ func (o *statusOptions) runsWithoutPlan(r reads) []held {
 		out = append(out, held{needs: []print.Need{{About: about, What: "is deleted: the agent ends its run " + one.Run.Name + " with its restore and finally; it is " + v.RunHead(one), Remedy: v.Suggest().StatusOf(one.Run.Name)}}})
 	}
 	return out
+}
+
+// orphanValues are the same for scripts.
+func (o *statusOptions) orphanValues(r reads) []print.Value {
+	var out []print.Value
+	for _, one := range view.Orphans(r.restores, r.sleepers) {
+		body := print.RestoreValue(one, o.orphanNeeds(one))
+		out = append(out, print.Value{Kind: print.KindRestoreStatus, Name: "configmap/" + one.Object.Name, Body: body})
+	}
+	return out
+}
+
+func (o *statusOptions) orphanNeeds(one view.Restore) []print.Need {
+	name, say := one.Of(), o.printer(o.Zone, one.Object.Namespace).Suggest()
+	remedy := say.ShowRestore(name)
+	if one.Fault != "" {
+		remedy = say.Adopt(one.Object.Name)
+	}
+	if o.everywhere {
+		name = one.Object.Namespace + "/" + name
+	}
+	return []print.Need{{About: name, What: "is deleted, with restore data in configmap/" + one.Object.Name + ": " + one.PlanGone(), Remedy: remedy}}
 }

@@ -93,8 +93,8 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 	return o.planValue(p), nil
 }
 
-// allValues are the plans of both kinds, the namespaces and policies that are paused or frozen,
-// and the nodes that are, or that somebody has or asks for. Who may not read nodes does without.
+// allValues are the plans of both kinds, restore data whose plan is gone, the namespaces and
+// policies that are paused or frozen, and the nodes that are, or that somebody has or asks for. Who may not read nodes does without.
 func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 	out := []print.Value{}
 	for _, p := range o.plans(r) {
@@ -103,6 +103,7 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 	for _, s := range o.sleepers(r) {
 		out = append(out, o.sleeperValue(s))
 	}
+	out = append(out, o.orphanValues(r)...)
 	for _, h := range o.held(k, r) {
 		out = append(out, h.value())
 	}

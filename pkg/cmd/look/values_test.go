@@ -168,7 +168,7 @@ func TestWhySaysWhyARollbackWasRefused(t *testing.T) {
 	o.Maint("why", "orders").Is(t, cmdtest.Printed{Out: `the rollback to run maint-run-orders-0 was refused: there is no run maint-run-orders-0 any more
    ask for another run with 'kubectl maint rollback orders --to RUN'
 nothing is in the way
-somebody may ask: 'kubectl maint trigger orders'
+by hand: 'kubectl maint trigger orders'
 `})
 }
 

@@ -58,11 +58,8 @@ asks for, for the owner of a target, in another cluster, or in an account of AWS
 	return cmd
 }
 
-// Complete finds out the namespace of plans that name none.
-func (o *rbacOptions) Complete(*cobra.Command, []string) error {
-	o.AsApplied()
-	return nil
-}
+// Complete has nothing to look up.
+func (o *rbacOptions) Complete(*cobra.Command, []string) error { return nil }
 
 // Validate checks the flags.
 func (o *rbacOptions) Validate() error {

@@ -113,9 +113,10 @@ data:
 	}
 }
 
-// What is printed is applied, and kubectl apply takes the namespace of the context.
-func TestRBACIsForTheNamespaceOfTheContext(t *testing.T) {
-	const in = "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: hold, type: suspend}]}\n"
+// Documents that name no namespace are where kubectl apply would put them, for every command that
+// reads files.
+func TestDocumentsInFilesAreInTheNamespaceOfTheContext(t *testing.T) {
+	const in = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hold, labels: {maint.dev/kind: plan}}\ndata:\n  plan.yaml: '{apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {triggers: {schedules: [{cron: \"0 2 * * *\"}]}, steps: [{name: hold, type: suspend, properties: {duration: 1m}}]}}'\n"
 	config := filepath.Join(t.TempDir(), "config")
 	err := os.WriteFile(config, []byte("{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, namespace: dev}}, {name: other, context: {cluster: c}}], clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]}"), 0o600)
 	if err != nil {
@@ -128,6 +129,10 @@ func TestRBACIsForTheNamespaceOfTheContext(t *testing.T) {
 	} {
 		got := cmdtest.Offline(t, cmd.Run, in, append(args, "rbac", "-f", "-", "-o", "jsonpath={.items[0].metadata.namespace}")...)
 		got.Is(t, cmdtest.Printed{Out: want})
+		simulated := cmdtest.Offline(t, cmd.Run, in, append(args, "simulate", "-f", "-", "--to", "24h", "-o", "jsonpath={.items[*].plan}")...)
+		if simulated.Code != 0 || !strings.HasPrefix(simulated.Out, want+"/") {
+			t.Errorf("simulate of %s: %+v", want, simulated)
+		}
 	}
 	got := cmdtest.Offline(t, cmd.Run, in, "--kubeconfig", config+".gone", "rbac", "-f", "-", "-o", "jsonpath={.items[0].metadata.namespace}")
 	got.Is(t, cmdtest.Printed{Out: "default"})

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -15,6 +16,22 @@ const (
 	KindNamespaceStatus = "NamespaceStatus"
 	KindPolicyStatus    = "PolicyStatus"
 )
+
+// KindRestoreStatus is restore data whose HibernatePlan is gone.
+const KindRestoreStatus = "RestoreStatus"
+
+// RestoreStatus is restore data whose HibernatePlan is gone.
+type RestoreStatus struct {
+	Metadata Identity    `json:"metadata"`
+	Plan     string      `json:"plan"`
+	Target   string      `json:"target,omitempty"`
+	Needs    []NeedValue `json:"needs"`
+}
+
+// RestoreValue is restore data whose HibernatePlan is gone, for scripts.
+func RestoreValue(r view.Restore, needs []Need) RestoreStatus {
+	return RestoreStatus{Metadata: identityOf(r.Object.ObjectMeta), Plan: r.Of(), Target: r.Record.Target, Needs: needValues(needs)}
+}
 
 // HeldStatus is a namespace or a policy that is paused or frozen.
 type HeldStatus struct {

@@ -171,9 +171,9 @@ func (v Printer) runNeeds(r view.Run) []Need {
 	}
 	var out []Need
 	if said := j.DriftSaid(); said != "" && j.End == nil {
-		what := "run " + name + " is held: " + said
+		what := "run " + name + " is held: " + v.Told(said)
 		if ends := v.EndsSuspend(r); ends != "" {
-			what = "run " + name + " begins no step after its suspend: " + said + "; whoever resumes it accepts that, and " + ends
+			what = "run " + name + " begins no step after its suspend: " + v.Told(said) + "; whoever resumes it accepts that, and " + ends
 		}
 		out = append(out, Need{What: what, Remedy: v.Suggest().Resume(name)})
 	}
@@ -181,7 +181,7 @@ func (v Printer) runNeeds(r view.Run) []Need {
 		switch {
 		case rec.Phase != run.StepRunning:
 		case rec.Type == plan.TypeApproval && rec.Approval == nil:
-			out = append(out, Need{What: "run " + name + " asks in step " + rec.Path + ": " + ApprovalWords(r.Run, rec.Path, rec.Message), Remedy: v.Suggest().Answer(name + "/" + rec.Path)})
+			out = append(out, Need{What: "run " + name + " asks in step " + rec.Path + ": " + v.Told(ApprovalWords(r.Run, rec.Path, rec.Message)), Remedy: v.Suggest().Answer(name + "/" + rec.Path)})
 		case rec.Type == "suspend" && rec.ResumeAt == nil && rec.Resumed == nil:
 			out = append(out, Need{What: "run " + name + " is suspended in step " + rec.Path, Remedy: v.Suggest().Resume(name)})
 		}
@@ -191,7 +191,7 @@ func (v Printer) runNeeds(r view.Run) []Need {
 	}
 	for _, rec := range j.Steps {
 		if rec.Waits != "" {
-			out = append(out, Need{What: "run " + name + ", step " + rec.Path + ", waits: " + rec.Waits, Remedy: v.Suggest().Describe(name)})
+			out = append(out, Need{What: "run " + name + ", step " + rec.Path + ", waits: " + v.Told(rec.Waits), Remedy: v.Suggest().Describe(name)})
 			break
 		}
 	}

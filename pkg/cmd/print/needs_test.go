@@ -93,9 +93,9 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 		"a suspend with an end":                                   {standing(daily, nil, nil, live(func(r *view.Run) { r.Journal.Steps[0].ResumeAt = new(cmdtest.Now()) }, cmdtest.Record("hold", "suspend", run.StepRunning))), nil},
 		"a right":                                                 {standing(daily, nil, nil, live(as, waits)), []string{"orders run maint-run-p-x, step call, waits: it may not → 'kubectl maint describe maint-run-p-x'"}},
 		"a drift in a suspend": {standing(daily, nil, nil, live(as, drift, hold)), []string{
-			"orders run maint-run-p-x begins no step after its suspend: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at 2026-11-21T00:00:00Z; whoever resumes it accepts that, and ends step hold, 29m0s before its time → 'kubectl maint resume maint-run-p-x'",
+			"orders run maint-run-p-x begins no step after its suspend: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at Sat 2026-11-21 01:00 CET; whoever resumes it accepts that, and ends step hold, 29m0s before its time → 'kubectl maint resume maint-run-p-x'",
 		}},
-		"a drift": {standing(daily, nil, nil, live(as, drift)), []string{"orders run maint-run-p-x is held: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at 2026-11-21T00:00:00Z → 'kubectl maint resume maint-run-p-x'"}},
+		"a drift": {standing(daily, nil, nil, live(as, drift)), []string{"orders run maint-run-p-x is held: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at Sat 2026-11-21 01:00 CET → 'kubectl maint resume maint-run-p-x'"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := offlineView()

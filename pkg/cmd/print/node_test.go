@@ -197,7 +197,7 @@ func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
 		{"by a path", []string{"-o", "jsonpath={.items[*].metadata.name}"}, "orders reports"},
 		{"by columns of one's own", []string{"-o", "custom-columns=N:.metadata.name,S:.metadata.namespace"}, "N         S\norders    shop\nreports   shop\n"},
 		{"by a template", []string{"-o", "go-template={{len .items}}"}, "2"},
-		{"by no format of ours", []string{"-o", "xml"}, "-o xml: unable to match a printer suitable for the output format \"xml\", allowed formats are: custom-columns,custom-columns-file,go-template,go-template-file,json,jsonpath,jsonpath-as-json,jsonpath-file,kyaml,name,template,templatefile,wide,yaml"},
+		{"by no format of ours", []string{"-o", "xml"}, "-o must be one of custom-columns, custom-columns-file, go-template, go-template-file, json, jsonpath, jsonpath-as-json, jsonpath-file, kyaml, name, template, templatefile, wide, yaml, is \"xml\""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, printed(t, c.flags...)); diff != "" {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
@@ -46,8 +47,12 @@ func (o *Output) Check(f *exit.Faults) {
 	if o.Own() {
 		return
 	}
-	if _, err := o.flags.toPrinter(); err != nil {
-		f.Add("-o %s: %v", o.flags.output, err)
+	_, err := o.flags.toPrinter()
+	switch {
+	case genericclioptions.IsNoCompatiblePrinterError(err):
+		f.Add("-o must be one of %s, is %q", strings.Join(o.formats(), ", "), o.Format())
+	case err != nil:
+		f.Add("-o %s: %v", o.Format(), err)
 	}
 }
 
@@ -64,9 +69,6 @@ func (o *Output) Format() string { return o.flags.output }
 
 // WithNamespace has the printer show namespaces, too.
 func (o *Output) WithNamespace() { o.flags.namespace = true }
-
-// Name says whether names alone are printed.
-func (o *Output) Name() bool { return o.flags.output == "name" }
 
 // Print writes a list: as a table for people, else as values, of which -o name prints the names.
 func (o *Output) Print(w io.Writer, t *metav1.Table, kind string, values func() ([]Value, error)) error {

@@ -16,13 +16,13 @@ func (v Printer) RunHead(r view.Run) string {
 	p := run.ProgressOf(j)
 	switch {
 	case j.Phase == run.Pending && j.Waiting != "":
-		return v.Phase(string(j.Phase)) + ", " + waitingWords(j)
+		return v.Phase(string(j.Phase)) + ", " + v.Told(waitingWords(j))
 	case j.Phase.Ended():
-		return v.Phase(string(j.Phase)) + v.took(j) + view.Colon(j.Message) + v.leftBehind(r)
+		return v.Phase(string(j.Phase)) + v.took(j) + view.Colon(v.Told(j.Message)) + v.leftBehind(r)
 	case j.StartedAt != nil:
-		return fmt.Sprintf("%s for %s, %d of %d steps done%s", v.Phase(string(j.Phase)), instant.Approximate(v.Now.Sub(*j.StartedAt)), p.Done, p.Total, view.Colon(v.ending(r)))
+		return fmt.Sprintf("%s for %s, %d of %d steps done%s", v.Phase(string(j.Phase)), instant.Approximate(v.Now.Sub(*j.StartedAt)), p.Done, p.Total, view.Colon(v.Told(v.ending(r))))
 	}
-	return v.Phase(string(j.Phase)) + view.Colon(j.Message)
+	return v.Phase(string(j.Phase)) + view.Colon(v.Told(j.Message))
 }
 
 // leftBehind is how many restores failed; the steps name what each of them left.
@@ -145,7 +145,7 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	default:
 		parts = append(parts, how+view.Colon(s.RestoreMessage))
 	}
-	return strings.Join(parts, ": ")
+	return v.Told(strings.Join(parts, ": "))
 }
 
 // accepted is who let a run go on in spite of what somebody changed of what the step did.

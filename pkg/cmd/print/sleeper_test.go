@@ -426,6 +426,18 @@ func TestValuesForScripts(t *testing.T) {
 		}},
 		{"documents of a stream are parted", "yaml", "---\napiVersion: maint.dev/v1alpha1\nkind: Thing\n\"n\": 1\n", func(o *Values, out *bytes.Buffer) error { return o.Stream(out, []Value{one}) }},
 		{"names of a stream", "name", "thing/a\n", func(o *Values, out *bytes.Buffer) error { return o.Stream(out, []Value{one}) }},
+		{"a stream in columns has one line of headers", "custom-columns=N:.n", "N\n1\n1\n", func(o *Values, out *bytes.Buffer) error {
+			if err := o.Emit(out, one); err != nil {
+				return err
+			}
+			return o.Stream(out, []Value{one})
+		}},
+		{"what is emitted is a line, be it the same again", "json", strings.Repeat(`{"apiVersion":"maint.dev/v1alpha1","kind":"Thing","n":1}`+"\n", 2), func(o *Values, out *bytes.Buffer) error {
+			if err := o.Emit(out, one); err != nil {
+				return err
+			}
+			return o.Emit(out, one)
+		}},
 		{"objects of the API by name", "name", "configmap/a\nconfigmap/b\n", func(o *Values, out *bytes.Buffer) error { return o.PrintObjects(out, configMaps("a", "b")) }},
 		{"objects of the API as a list", "jsonpath={.kind} {.items[*].metadata.name}", "List a b", func(o *Values, out *bytes.Buffer) error { return o.PrintObjects(out, configMaps("a", "b")) }},
 	} {

@@ -108,7 +108,7 @@ func TestApprovalsSayWhoAndHow(t *testing.T) {
 		rec        run.Record
 	}{
 		{"just begun", "waits for 'kubectl maint approve maint-run-p-x/ask'", cmdtest.Record("ask", plan.TypeApproval, run.StepRunning)},
-		{"asking", "waits for approval until 2026-11-21T01:00:00Z: switch? (kubectl maint approve maint-run-p-x/ask)", cmdtest.Record("ask", plan.TypeApproval, run.StepRunning, func(rec *run.Record) { rec.ResumeAt = cmdtest.After(time.Hour) }, cmdtest.Message("waits for approval until 2026-11-21T01:00:00Z: switch? (kubectl maint approve maint-run-p-x/ask)"))},
+		{"asking", "waits for approval until Sat 2026-11-21 02:00 CET: switch? (kubectl maint approve maint-run-p-x/ask)", cmdtest.Record("ask", plan.TypeApproval, run.StepRunning, func(rec *run.Record) { rec.ResumeAt = cmdtest.After(time.Hour) }, cmdtest.Message("waits for approval until 2026-11-21T01:00:00Z: switch? (kubectl maint approve maint-run-p-x/ask)"))},
 		{"approved, and not noted yet", "approved by jane (unverified): CHG-1", cmdtest.Record("ask", plan.TypeApproval, run.StepRunning, cmdtest.Message("waits"), answered(true))},
 		{"rejected, and not noted yet", "rejected by jane (unverified): CHG-1", cmdtest.Record("ask", plan.TypeApproval, run.StepRunning, cmdtest.Message("waits"), answered(false))},
 		{"approved", "approved by jane (unverified): CHG-1", cmdtest.Record("ask", plan.TypeApproval, run.StepSucceeded, cmdtest.Message(jane.Said("approved")), answered(true))},
@@ -132,8 +132,8 @@ func TestTheHeadOfARun(t *testing.T) {
 		edit       func(*view.Run)
 	}{
 		{"at work", "Running for 60m0s, 1 of 2 steps done", func(*view.Run) {}},
-		{"waits for approval", "Pending, waits for approval until 2026-11-22T00:00:00Z (kubectl maint approve maint-run-p-x)", pending(run.WaitApproval, "waits for approval until 2026-11-22T00:00:00Z (kubectl maint approve maint-run-p-x)")},
-		{"waits for its jitter", "Pending, waits for jitter: starts at 2026-11-21T01:00:00Z", pending(run.WaitJitter, "starts at 2026-11-21T01:00:00Z")},
+		{"waits for approval", "Pending, waits for approval until Sun 2026-11-22 01:00 CET (kubectl maint approve maint-run-p-x)", pending(run.WaitApproval, "waits for approval until 2026-11-22T00:00:00Z (kubectl maint approve maint-run-p-x)")},
+		{"waits for its jitter", "Pending, waits for jitter: starts at Sat 2026-11-21 02:00 CET", pending(run.WaitJitter, "starts at 2026-11-21T01:00:00Z")},
 		{"to be tried again", "Running for 60m0s, 1 of 2 steps done: retry 1 of 3 at 01:02 CET: step b failed: no", func(r *view.Run) {
 			r.Run.Spec.RetryLimit, r.Journal.Retries, r.Journal.RetryAt, r.Journal.Message = 3, 1, cmdtest.After(2*time.Minute), "retry 1 of 3: step b failed: no"
 		}},
@@ -145,5 +145,28 @@ func TestTheHeadOfARun(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// The agent writes instants as machines read them; people get them on their own clocks.
+func TestWhatStepsSayHasTheTimesOfPeople(t *testing.T) {
+	const until, here = "2026-11-21T01:00:00Z", "Sat 2026-11-21 02:00 CET"
+	r := cmdtest.RunOf(
+		cmdtest.Record("ask", plan.TypeApproval, run.StepRunning, cmdtest.Message("waits for approval until "+until+": go on? ('kubectl maint -n shop approve maint-run-p-x/ask')")),
+		cmdtest.Record("late", "approval", run.StepFailed, cmdtest.Message("nobody approved or rejected until "+until)),
+		cmdtest.Record("roll", plan.TypeForEach, run.StepRunning, cmdtest.Looping(run.Item{Name: "a", Phase: run.StepRunning, Message: "soaks until " + until})),
+	)
+	lines := strings.Join(offlineView().StepLines(r), "\n")
+	if strings.Contains(lines, until) || strings.Count(lines, here) != 3 {
+		t.Errorf("%s", lines)
+	}
+	r.Journal.Phase, r.Journal.StartedAt, r.Journal.Waiting, r.Journal.Message = run.Pending, nil, run.WaitWindow, "waits for its window, which opens at "+until+" (policy nights)"
+	if head := offlineView().RunHead(r); !strings.HasSuffix(head, "opens at "+here+" (policy nights)") {
+		t.Error(head)
+	}
+	for _, need := range offlineView().runNeeds(r) {
+		if strings.Contains(need.What, until) {
+			t.Errorf("%s", need.What)
+		}
 	}
 }

@@ -21,6 +21,7 @@ type Values struct {
 	flags  *printFlags
 	own    []string          // words of -o that the command prints itself
 	stream map[string]string // of a watch: what was last printed, by name
+	begun  bool              // a stream has its line of headers
 }
 
 // NewValues prints lines unless -o says otherwise. own are words of -o that the command
@@ -206,30 +207,47 @@ func (o *Values) Stream(w io.Writer, items []Value) error {
 			continue
 		}
 		o.stream[key] = string(line)
-		if o.Format() == "json" {
-			_, err = fmt.Fprintln(w, string(line))
-		} else {
-			err = o.streamed(w, v)
-		}
-		if err != nil {
+		if err := o.emit(w, v, u); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// streamed is one value of a stream that is not of JSON lines.
-func (o *Values) streamed(w io.Writer, v Value) error {
-	if o.Format() == "yaml" {
+// Emit prints one value of a stream: with -o json on a line of its own, with custom columns under
+// one line of headers.
+func (o *Values) Emit(w io.Writer, v Value) error {
+	u, err := v.object()
+	if err != nil {
+		return err
+	}
+	return o.emit(w, v, u)
+}
+
+func (o *Values) emit(w io.Writer, v Value, u *unstructured.Unstructured) error {
+	switch {
+	case o.Format() == "json":
+		line, err := stdjson.Marshal(u.Object)
+		if err != nil {
+			return fmt.Errorf("print %s: %w", v.Kind, err)
+		}
+		_, err = fmt.Fprintln(w, string(line))
+		return err
+	case o.Format() == "yaml":
 		fmt.Fprintln(w, "---")
+		return o.Print(w, v)
+	case o.Format() == "name":
+		return o.Print(w, v)
+	case strings.HasPrefix(o.Format(), customColumns):
+		flags := *o.flags
+		flags.noHeaders, o.begun = flags.noHeaders || o.begun, true
+		return printObject(w, &flags, u)
 	}
 	if err := o.Print(w, v); err != nil {
 		return err
 	}
-	if o.Format() != "yaml" && o.Format() != "name" {
-		fmt.Fprintln(w)
-	}
-	return nil
+	_, err := fmt.Fprintln(w)
+	return err
 }
 
 // JSON prints a value with its fields in their own order, indented as kubectl does.

@@ -97,7 +97,7 @@ func TestHistorySaysWhyItShowsNothing(t *testing.T) {
 	runRows(t, []row{
 		{name: "of a plan without one", line: "history orders", world: empty, err: "plan orders has no history yet: no slot has ended, and nothing ran\n"},
 		{name: "of a plan that nobody looked at it is said once", line: "history orders", world: objects(seen("orders", daily)), err: "plan orders has no ledger yet: the agent has not looked at it\n"},
-		{name: "of a namespace", line: "history", world: empty, err: "no plan in namespace shop has a history yet\n"},
+		{name: "of a namespace", line: "history", world: empty, err: "No resources found in shop namespace.\n"},
 		{name: "of a namespace that has one, filtered", line: "history --result ran", world: one, err: "nothing of that kind is in the history\n"},
 		{name: "for a machine: an empty list, and no words", line: "history orders -o 'jsonpath={.kind} {.items}'", world: empty, out: "LedgerList []"},
 		{name: "what is shown in part has no totals", line: "history orders --since 2h --no-headers", world: one, out: line},

@@ -166,9 +166,9 @@ func (o *historyOptions) nothing(k *factory.Cluster, all []remembered) {
 	case o.name != "":
 		fmt.Fprintf(o.ErrOut, "plan %s has no history yet: no slot has ended, and nothing ran\n", all[0].object.Name)
 	case o.everywhere:
-		fmt.Fprintln(o.ErrOut, "no plan in the cluster has a history yet")
+		print.Empty(o.ErrOut, metav1.NamespaceAll)
 	default:
-		fmt.Fprintf(o.ErrOut, "no plan in namespace %s has a history yet\n", k.Namespace)
+		print.Empty(o.ErrOut, k.Namespace)
 	}
 }
 
@@ -252,9 +252,9 @@ func (o *historyOptions) table(lines []line) *metav1.Table {
 		e := l.Entry
 		message := ""
 		if e.Outcome != nil {
-			message = e.Outcome.Message
+			message = instant.InText(e.Outcome.Message, zoneOf(l.plan, o.Zone))
 		}
-		cells := []string{print.EntryWhen(e, zoneOf(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, outcome(e), view.EntryAt(e).UTC().Format(time.RFC3339), e.Who(), message}
+		cells := []string{print.EntryWhen(e, zoneOf(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, instant.InText(outcome(e), zoneOf(l.plan, o.Zone)), view.EntryAt(e).UTC().Format(time.RFC3339), e.Who(), message}
 		if o.name == "" {
 			cells = slices.Insert(cells, 0, o.planName(l.plan))
 		}

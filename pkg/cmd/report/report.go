@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,9 +99,6 @@ func span(env factory.Env, last, from, to string, f *exit.Faults) (start, end ti
 // Validate checks the flags.
 func (o *reportOptions) Validate() error {
 	o.out.Check(&o.faults)
-	if o.out.Format() == "name" {
-		o.faults.Add("-o name: a report has no name; write -o json")
-	}
 	return o.faults.Err()
 }
 
@@ -132,6 +130,13 @@ func (o *reportOptions) Run(ctx context.Context) error {
 		_, err = fmt.Fprint(o.Out, r.HTML())
 	case "", formatTable:
 		err = o.tables(r)
+	case "name": // the plans that it counts
+		var names []print.Value
+		for _, row := range r.Rows {
+			_, plan, _ := strings.Cut(row.Plan, "/")
+			names = append(names, print.Value{Name: "configmap/" + plan})
+		}
+		err = o.out.PrintList(o.Out, "", names)
 	default:
 		err = o.out.Print(o.Out, print.Value{Kind: "Report", Body: &r})
 	}

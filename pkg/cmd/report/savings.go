@@ -64,9 +64,6 @@ func (o *savingsOptions) Complete(*cobra.Command, []string) error {
 // Validate checks the flags.
 func (o *savingsOptions) Validate() error {
 	o.out.Check(&o.faults)
-	if o.out.Name() {
-		o.faults.Add("-o name: hours have no name; write -o json")
-	}
 	return o.faults.Err()
 }
 
@@ -113,6 +110,9 @@ func valuesOf(rows []savings.Row) []print.Value {
 	items := make([]print.Value, len(rows))
 	for i, row := range rows {
 		items[i] = print.Value{Plain: true, Body: row} // its kind is that of the resources
+		if i == 0 || rows[i-1].Plan != row.Plan || rows[i-1].Namespace != row.Namespace {
+			items[i].Name = "configmap/" + row.Plan
+		}
 	}
 	return items
 }

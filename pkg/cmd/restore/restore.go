@@ -26,11 +26,12 @@ import (
 // New holds the commands for restore data.
 func New(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "restore",
+		Use:   "restore list|show|edit",
 		Short: "Show or edit what sleeping resources are restored to",
 		Long: `Restore data holds the former state of each sleeping resource. It is written before the
 resource is changed, signed with the agent's key, and kept until everything in its plan
 is awake again.`,
+		Example: "  kubectl maint restore list -A\n  kubectl maint restore show dev-nights\n  kubectl maint restore edit dev-nights apps",
 		RunE: func(*cobra.Command, []string) error {
 			return exit.Errorf(exit.CodeUsage, "say what: list, show or edit")
 		},
@@ -52,6 +53,8 @@ type item struct {
 	Sleeping  int64      `json:"sleeping"`
 	Left      int64      `json:"left"`
 	Fault     string     `json:"fault,omitempty"` // why it does not count
+	PlanGone  bool       `json:"planGone,omitempty"`
+	Message   string     `json:"message,omitempty"` // why its target could not go on the last time
 	Resources []resource `json:"resources"`
 }
 
@@ -67,11 +70,11 @@ type resource struct {
 	Left       string     `json:"left,omitempty"`
 }
 
-func itemOf(r view.Restore) item {
+func itemOf(r view.Restore, planGone bool) item {
 	sleeping, left := r.Count()
 	out := item{
 		Namespace: r.Object.Namespace, Name: r.Object.Name, Plan: r.Of(), Target: r.Record.Target, Executor: r.Record.Executor, Cycle: r.Record.Cycle,
-		State: string(r.Record.State), Sleeping: int64(sleeping), Left: int64(left), Fault: r.Fault, Resources: []resource{},
+		State: string(r.Record.State), Sleeping: int64(sleeping), Left: int64(left), Fault: r.Fault, PlanGone: planGone, Message: r.Trouble(), Resources: []resource{},
 	}
 	if at := r.Record.Snapshot.BeganAt; !at.IsZero() {
 		out.BeganAt = &at
@@ -84,10 +87,24 @@ func itemOf(r view.Restore) item {
 	return out
 }
 
-func valuesOf(list []view.Restore) []print.Value {
+// orphans are those of restore data whose plan is gone, by their objects.
+type orphans map[*corev1.ConfigMap]view.Restore
+
+// orphansOf looks for the plans of restore data in a namespace, or in all.
+func orphansOf(ctx context.Context, k *factory.Cluster, namespace string, list []view.Restore) (orphans, error) {
+	plans, err := k.HibernatePlans(ctx, namespace, "")
+	out := orphans{}
+	for _, r := range view.Orphans(list, plans) {
+		out[r.Object] = r
+	}
+	return out, err
+}
+
+func valuesOf(list []view.Restore, gone orphans) []print.Value {
 	items := make([]print.Value, len(list))
 	for i, r := range list {
-		items[i] = print.Value{Kind: "Restore", Name: "configmap/" + r.Object.Name, Body: itemOf(r)}
+		_, planGone := gone[r.Object]
+		items[i] = print.Value{Kind: "Restore", Name: "configmap/" + r.Object.Name, Body: itemOf(r, planGone)}
 	}
 	return items
 }
@@ -142,13 +159,9 @@ func (o *listOptions) Run(ctx context.Context) error {
 		print.Empty(o.ErrOut, namespace)
 		return nil
 	}
-	plans, err := k.HibernatePlans(ctx, namespace, "")
+	gone, err := orphansOf(ctx, k, namespace, list)
 	if err != nil {
 		return err
-	}
-	faults := map[*corev1.ConfigMap]string{}
-	for _, r := range view.Orphans(list, plans) {
-		faults[r.Object] = r.PlanGone()
 	}
 	if o.everywhere {
 		o.out.WithNamespace()
@@ -156,9 +169,13 @@ func (o *listOptions) Run(ctx context.Context) error {
 	t := print.NewTable(print.Column{Name: "Plan"}, print.Column{Name: "Target"}, print.Column{Name: "Executor"}, print.Column{Name: "State"}, print.Column{Name: "Sleeping"}, print.Column{Name: "Left"}, print.Column{Name: "Since"}, print.Column{Name: "Name", Wide: true}, print.Column{Name: "Fault"})
 	for _, r := range list {
 		sleeping, left := r.Count()
-		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.since(r), r.Object.Name, cmp.Or(faults[r.Object], r.Fault, r.Trouble()))
+		fault := cmp.Or(r.Fault, r.Trouble())
+		if orphan, is := gone[r.Object]; is {
+			fault = orphan.PlanGone()
+		}
+		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.since(r), r.Object.Name, fault)
 	}
-	return o.out.Print(o.Out, t, "RestoreList", func() ([]print.Value, error) { return valuesOf(list), nil })
+	return o.out.Print(o.Out, t, "RestoreList", func() ([]print.Value, error) { return valuesOf(list, gone), nil })
 }
 
 func (o *listOptions) since(r view.Restore) string {
@@ -179,7 +196,7 @@ func newShow(c *factory.Factory) *cobra.Command {
 	o := &showOptions{Factory: c, out: print.NewOutput()}
 	cmd := &cobra.Command{
 		Use:               "show PLAN [TARGET]",
-		Short:             "Show the former state of each resource of a plan, and what is restored",
+		Short:             "Show the former state of each resource of a plan",
 		Example:           "  kubectl maint restore show dev-nights\n  kubectl maint restore show dev-nights apps -o yaml",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: complete(c),
@@ -217,13 +234,15 @@ func (o *showOptions) Run(ctx context.Context) error {
 		list = copies
 	}
 	t := print.NewTable(print.Column{Name: "Resource"}, print.Column{Name: "Target"}, print.Column{Name: "State"}, print.Column{Name: "Before"}, print.Column{Name: "Captured", Wide: true}, print.Column{Name: "UID", Wide: true})
+	gone, err := orphansOf(ctx, k, k.Namespace, list)
+	if err != nil {
+		return err
+	}
 	recorded := 0 // resources, and what cannot be read
 	for _, r := range list {
+		o.warn(r, gone)
 		if r.Fault != "" {
-			fmt.Fprintf(o.ErrOut, "warning: restore data %s does not count: %s\n", r.Object.Name, r.Fault)
 			recorded++
-		} else if why := r.Trouble(); why != "" {
-			fmt.Fprintf(o.ErrOut, "warning: target %s is %s: %s\n", r.Record.Target, r.Record.State, why)
 		}
 		recorded += len(r.Record.Resources)
 		for _, res := range r.Record.Resources {
@@ -233,7 +252,20 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if recorded == 0 {
 		fmt.Fprintf(o.ErrOut, "nothing is recorded of plan %s: no resource was put to sleep\n", o.names[0])
 	}
-	return o.out.Print(o.Out, t, "RestoreList", func() ([]print.Value, error) { return valuesOf(list), nil })
+	return o.out.Print(o.Out, t, "RestoreList", func() ([]print.Value, error) { return valuesOf(list, gone), nil })
+}
+
+// warn says what is wrong with restore data.
+func (o *showOptions) warn(r view.Restore, gone orphans) {
+	_, planGone := gone[r.Object]
+	switch why := r.Trouble(); {
+	case planGone:
+		fmt.Fprintf(o.ErrOut, "warning: restore data %s: %s\n", r.Object.Name, r.PlanGone())
+	case r.Fault != "":
+		fmt.Fprintf(o.ErrOut, "warning: restore data %s does not count: %s\n", r.Object.Name, r.Fault)
+	case why != "":
+		fmt.Fprintf(o.ErrOut, "warning: target %s is %s: %s\n", r.Record.Target, r.Record.State, why)
+	}
 }
 
 // stateOf is how far a resource has come.

@@ -113,7 +113,18 @@ func TestWhyATargetDoesNotWakeIsShown(t *testing.T) {
 		t.Errorf("listed is %q, want %q", list.Out, want)
 	}
 	const shown = "RESOURCE              TARGET   STATE    BEFORE\nDeployment/shop/web   apps     asleep   {\"replicas\":3}\n"
-	cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "show", "office").Is(t, cmdtest.Printed{Out: shown, Err: "warning: target apps is Failed: the ServiceAccount maint-runner does not exist\n"})
+	cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "show", "office").Is(t, cmdtest.Printed{Out: shown, Err: "warning: restore data " + annotations.RestoreName("office", "apps") + ": its plan is gone, and the agent tries again and again to wake what sleeps: the ServiceAccount maint-runner does not exist\n"})
+	for _, line := range []string{"restore list", "restore show office"} {
+		got := cmdtest.NewCluster(t, cmd.Run, world...).Line(line + " -o jsonpath={.items[0].planGone}:{.items[0].message}")
+		if want := "true:the ServiceAccount maint-runner does not exist"; got.Code != 0 || got.Out != want {
+			t.Errorf("%s: %+v, want %q", line, got, want)
+		}
+	}
+	kept := cmdtest.NewCluster(t, cmd.Run, append(world, cmdtest.Sleeper("office", office))...)
+	kept.Maint("restore", "show", "office").Is(t, cmdtest.Printed{Out: shown, Err: "warning: target apps is Failed: the ServiceAccount maint-runner does not exist\n"})
+	if got := kept.Maint("restore", "list", "-o", "json"); strings.Contains(got.Out, "planGone") {
+		t.Errorf("of a plan that is there: %s", got.Out)
+	}
 }
 
 func TestListAndShow(t *testing.T) {

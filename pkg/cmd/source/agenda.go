@@ -200,7 +200,7 @@ func (a *Agenda) windows(owner calendar.Owner, p *schedule.Policy) []calendar.En
 }
 
 func (a *Agenda) tooMany(owner calendar.Owner, what string, at time.Time) {
-	a.Warnings = append(a.Warnings, fmt.Sprintf("%s has more than %d %s: those from %s on are left out; ask for a shorter time with --to", owner, mostEntries, what, at.UTC().Format(time.RFC3339)))
+	a.Warnings = append(a.Warnings, fmt.Sprintf("%s has more than %d %s: those from %s on are left out; ask for a shorter time with --to", owner, mostEntries, what, a.stamp(at)))
 }
 
 // excluded are the exclusions of a policy, each with its own reason. Each is

@@ -162,7 +162,7 @@ func (o *options) holds(list []metav1.Condition) (bool, string) {
 		return false, "it has no condition " + kind
 	}
 	c := list[i]
-	return strings.EqualFold(string(c.Status), status), fmt.Sprintf("condition %s=%s%s", c.Type, c.Status, view.Colon(c.Message))
+	return strings.EqualFold(string(c.Status), status), fmt.Sprintf("condition %s=%s%s", c.Type, c.Status, view.Colon(print.New(o.Env, o.Zone).Told(c.Message)))
 }
 
 // node waits for a node's request, or for one of the conditions that the agent publishes.

@@ -113,7 +113,7 @@ func TestWaitForAPhaseOrACondition(t *testing.T) {
 		{name: "somebody interrupts it", line: "wait orders --for=phase=Idle", world: []runtime.Object{busy}, interrupts: true, code: 130, err: waiting + "error: interrupted: plan/orders: phase Running: run maint-run-orders-a\n"},
 		{
 			name: "the agent shows itself no more", line: "wait orders --for=phase=Idle", world: []runtime.Object{busy}, silent: true, code: 5,
-			err: waiting + "error: the agent in namespace maint-system last showed itself 31s ago (2026-11-21T00:00:00Z): see 'kubectl -n maint-system get pods'; plan/orders: phase Running: run maint-run-orders-a\n",
+			err: waiting + "error: the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 01:00 CET): see 'kubectl -n maint-system get pods'; plan/orders: phase Running: run maint-run-orders-a\n",
 		},
 		{
 			name: "a HibernatePlan, by default until it is awake", line: "wait office", world: []runtime.Object{cmdtest.Sleeper("office", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}", cmdtest.Noting(annotations.StatusPhase, "WakingUp"))},
@@ -168,7 +168,7 @@ func TestWaitForTheEndOfARun(t *testing.T) {
 		},
 		{
 			name: "the agent shows itself no more", line: "wait orders-a", world: world, silent: true, code: 5, out: shown,
-			err: "error: the agent in namespace maint-system last showed itself 31s ago (2026-11-21T00:00:00Z): see 'kubectl -n maint-system get pods'; run maint-run-orders-a goes on when an agent is back: see 'kubectl maint status maint-run-orders-a'\n",
+			err: "error: the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 01:00 CET): see 'kubectl -n maint-system get pods'; run maint-run-orders-a goes on when an agent is back: see 'kubectl maint status maint-run-orders-a'\n",
 		},
 	})
 }

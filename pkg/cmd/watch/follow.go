@@ -112,7 +112,7 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 				fmt.Fprintln(f.Out, line)
 			}
 		}
-		return r.Journal.Phase.Ended(), RunEnd(r)
+		return r.Journal.Phase.Ended(), RunEnd(print.New(f.Env, f.Zone), r)
 	}
 	cm := f.plans.ConfigMap(f.plan.Namespace, f.plan.Name)
 	if cm == nil || cm.UID != f.plan.UID {
@@ -153,7 +153,7 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 func (f *follower) remembered(e ledger.Entry) error {
 	switch {
 	case e.AsOf != "" && e.Reason == run.ReasonRefused && e.Outcome != nil:
-		return exit.Errorf(exit.CodeNotNow, "the rollback was refused, and run %s not started: %s", f.name, e.Outcome.Message)
+		return exit.Errorf(exit.CodeNotNow, "the rollback was refused, and run %s not started: %s", f.name, f.told(e.Outcome.Message))
 	case e.Result != run.Ran:
 		return exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", f.name, e.Result, e.Reason)
 	case e.Outcome == nil:
@@ -162,21 +162,24 @@ func (f *follower) remembered(e ledger.Entry) error {
 		fmt.Fprintf(f.Out, "run %s: Succeeded\n", f.name)
 		return nil
 	}
-	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s%s", f.name, e.Outcome.Phase, view.Prefix(" in step ", e.Outcome.Step), view.Colon(e.Outcome.Message))
+	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s%s", f.name, e.Outcome.Phase, view.Prefix(" in step ", e.Outcome.Step), view.Colon(f.told(e.Outcome.Message)))
 }
 
+// told is a message of the agent as people read it.
+func (f *follower) told(message string) string { return print.New(f.Env, f.Zone).Told(message) }
+
 // RunEnd is a run's end as scripts see it.
-func RunEnd(r view.Run) error {
+func RunEnd(v print.Printer, r view.Run) error {
 	j := r.Journal
 	switch {
 	case !j.Phase.Ended():
 		return nil
 	case len(view.NotPutBack(r)) > 0:
-		return exit.Errorf(exit.CodeRunFailed, "run %s ended %s and left something behind%s", r.Run.Name, j.Phase, view.Colon(strings.Join(view.NotPutBack(r), "; ")))
+		return exit.Errorf(exit.CodeRunFailed, "run %s ended %s and left something behind%s", r.Run.Name, j.Phase, view.Colon(v.Told(strings.Join(view.NotPutBack(r), "; "))))
 	case j.Phase == run.Succeeded:
 		return nil
 	case j.StartedAt == nil:
-		return exit.Errorf(exit.CodeNotNow, "run %s did not start%s", r.Run.Name, view.Colon(j.Message))
+		return exit.Errorf(exit.CodeNotNow, "run %s did not start%s", r.Run.Name, view.Colon(v.Told(j.Message)))
 	}
-	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s", r.Run.Name, j.Phase, view.Colon(j.Message))
+	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s", r.Run.Name, j.Phase, view.Colon(v.Told(j.Message)))
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -36,7 +38,7 @@ func TestARunThatLeftSomethingBehindIsAFailureForScripts(t *testing.T) {
 			if c.started {
 				r.Journal.StartedAt = &began
 			}
-			err := RunEnd(r)
+			err := RunEnd(print.New(factory.Env{Now: cmdtest.Now}, "Europe/Berlin"), r)
 			var with *exit.Error
 			if c.code == 0 && err != nil || c.code != 0 && (!errors.As(err, &with) || with.Code != c.code || !strings.Contains(err.Error(), c.words)) {
 				t.Errorf("got %v, want code %d with %q", err, c.code, c.words)

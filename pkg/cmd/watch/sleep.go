@@ -58,7 +58,7 @@ func followSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, pl
 			return f.ended(ctx, nil)
 		case <-seen.Changed:
 		case <-tick.C: // the clock runs on
-			if err := agent.Check(ctx, "what was asked stands, and goes on when an agent is back"); err != nil {
+			if err := agent.Check(ctx, "the request is kept, and goes on when an agent is back"); err != nil {
 				return err
 			}
 		case <-silent.C:
@@ -136,7 +136,7 @@ func (f *sleepFollower) silent() error {
 	for _, a := range f.plans {
 		cm := f.seen.ConfigMap(a.Object.Namespace, a.Object.Name)
 		if cm != nil && cm.UID == a.Object.UID && cm.Annotations[a.Key] != a.Value {
-			return exit.Errorf(exit.CodeNoAgent, "the agent does not take up what was asked of plan %s, which stands: is it too old, or does it not watch namespace %s?", cm.Name, cm.Namespace)
+			return exit.Errorf(exit.CodeNoAgent, "the agent does not handle the request to plan %s, which is kept: is it too old, or does it not watch namespace %s?", cm.Name, cm.Namespace)
 		}
 	}
 	return nil
@@ -150,5 +150,5 @@ func (f *sleepFollower) ended(ctx context.Context, err error) error {
 	for i, a := range f.plans {
 		names[i] = a.Object.Name
 	}
-	return EndedEarly(ctx, fmt.Sprintf("what was asked stands, and goes on without you; see %s", f.c.Suggest().StatusOf(strings.Join(names, " "))))
+	return EndedEarly(ctx, fmt.Sprintf("the request is kept, and goes on without you; see %s", f.c.Suggest().StatusOf(strings.Join(names, " "))))
 }

@@ -193,15 +193,15 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 	out.byLimits = out.byLimits || r.Phase == "" && (!waits || limited(wait.Reason))
 	switch {
 	case r.Yielded:
-		out.add(fmt.Sprintf("%s yielded its turn: %s%s", who, r.Message, at), v.Suggest().DrainPlan(n.Name)+" shows all that blocks it; it goes on first once nothing does")
+		out.add(fmt.Sprintf("%s yielded its turn: %s%s", who, v.Told(r.Message), at), v.Suggest().DrainPlan(n.Name)+" shows all that blocks it; it goes on first once nothing does")
 	case r.Phase == run.StepRunning:
 		out.stands("%s: at work%s", who, at)
 	case r.Phase == run.StepFailed:
-		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s%s", who, view.Colon(r.Message), at), fmt.Sprintf("mend it; the next run of the plan goes on with it, or 'kubectl uncordon %s'", n.Name))
+		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s%s", who, view.Colon(v.Told(r.Message)), at), fmt.Sprintf("fix it; the next run of the plan goes on with it, or 'kubectl uncordon %s'", n.Name))
 	case waits && (q.unread == nil || !limited(wait.Reason)):
 		out.add(who+": "+v.Told(wait.Message)+at, q.remedy(v, n, r.Claimant(), wait))
 	default:
-		out.add(who+" has not begun it"+view.Colon(r.Message)+at, "it comes when its rollout gets to it")
+		out.add(who+" has not begun it"+view.Colon(v.Told(r.Message))+at, "it comes when its rollout gets to it")
 	}
 }
 
@@ -286,7 +286,7 @@ func (q nodeQuestion) whenReleased(v print.Printer, n nodes.Node) string {
 }
 
 func mendRequest(node, requestor string) string {
-	return fmt.Sprintf("mend the annotation %s%s on node %s", annotations.RequestPrefix, requestor, node)
+	return fmt.Sprintf("fix the annotation %s%s on node %s", annotations.RequestPrefix, requestor, node)
 }
 
 // nodeGate says whether change of a node may start now, as the agent says it.
@@ -454,7 +454,7 @@ func (o *whyOptions) opens(s view.Subject) string {
 		resume = o.Suggest().ResumeCluster()
 	}
 	if !s.Verdict(o.Now()).Ready { // which hides the pause
-		return "it is paused as well: mend the policy, then end the pause with " + resume
+		return "it is paused as well: fix the policy, then end the pause with " + resume
 	}
 	return "to end the pause: " + resume
 }

@@ -100,7 +100,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		{"its turn has come", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))), "gpu: its turn has come: the agent takes it up as soon as it can"},
 		{
 			"no agent", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(func(q *nodeQuestion) { q.agent.Missing = "no agent runs" }),
-			"gpu: its turn has come: the agent takes it up as soon as it can\n1. nobody acts: no agent runs → until it runs nothing starts; what was asked stands",
+			"gpu: its turn has come: the agent takes it up as soon as it can\n1. no agent is at work: no agent runs → nothing starts until it runs; requests are kept",
 		},
 		{
 			"all places are taken", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", Held("other", nodes.Ready, "")...)),
@@ -226,7 +226,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"it cannot be read", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "["))),
-			"1. gpu: the request cannot be read: this is no JSON: unexpected EOF → mend the annotation request.maint.dev/gpu on node a",
+			"1. gpu: the request cannot be read: this is no JSON: unexpected EOF → fix the annotation request.maint.dev/gpu on node a",
 		},
 		{
 			"somebody uncordoned it", question(nodes.NodeLimits{}, cmdtest.Node("a", append(Held("gpu", nodes.Draining, "somebody uncordoned the node"), cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu"}, Undone: true}), func(n *corev1.Node) { n.Spec.Unschedulable = false })...)),
@@ -250,7 +250,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"a rollout failed on it", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a", Phase: run.StepFailed, Message: "no disk"})),
-			"1. plan shop/p failed here, and left the node as it is: no disk (run maint-run-p-x, step roll) → mend it; the next run of the plan goes on with it, or 'kubectl uncordon a'",
+			"1. plan shop/p failed here, and left the node as it is: no disk (run maint-run-p-x, step roll) → fix it; the next run of the plan goes on with it, or 'kubectl uncordon a'",
 		},
 		{
 			"a rollout is still to take it", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b")).with(rolls(run.Item{Name: "b", Phase: run.StepSucceeded}, run.Item{Name: "a"})),

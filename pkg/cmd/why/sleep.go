@@ -41,7 +41,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 		w.found = append(w.found, nobodyActs(agent))
 	}
 	for _, f := range s.Faults {
-		w.add("the plan is invalid: "+f.String(), "mend it; %s tells all faults; what sleeps wakes when it was to, or with %s", o.Suggest().Lint(), o.Suggest().Wake(w.named))
+		w.add("the plan is invalid: "+f.String(), "fix it; %s tells all faults; what sleeps wakes when it was to, or with %s", o.Suggest().Lint(), o.Suggest().Wake(w.named))
 	}
 	if s.Table != nil {
 		w.want = s.Table.DesiredState(o.Now(), s.Overrides())
@@ -115,7 +115,7 @@ func (w *whySleeper) beginning() {
 	switch {
 	case !asked || verdict.Permitted:
 	case !verdict.Ready:
-		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "mend or create the policy")
+		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "fix or create the policy")
 	case verdict.Until != nil:
 		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
 	default:
@@ -128,11 +128,11 @@ func (w *whySleeper) targets() {
 	for _, t := range w.Targets() {
 		switch {
 		case t.State == hibernate.Failed:
-			w.add(fmt.Sprintf("target %s has failed after %s%s", t.Target, view.Counted(t.Attempts, "attempt"), view.Colon(t.Message)), "mend what it says, then %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
+			w.add(fmt.Sprintf("target %s has failed after %s%s", t.Target, view.Counted(t.Attempts, "attempt"), view.Colon(w.v.Told(t.Message))), "fix what it says, then %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
 		case t.State == hibernate.Aborted:
-			w.add("target "+t.Target+" is not tried"+view.Colon(t.Message), "%s, once the other is mended", w.Suggest().Trigger(w.named))
+			w.add("target "+t.Target+" is not tried"+view.Colon(w.v.Told(t.Message)), "%s, once the other is mended", w.Suggest().Trigger(w.named))
 		case t.State == hibernate.Running && t.Attempts > 0:
-			w.add(fmt.Sprintf("target %s has failed %s, and is tried again by itself%s", t.Target, view.Counted(t.Attempts, "time"), view.Colon(t.Message)), "at once: %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
+			w.add(fmt.Sprintf("target %s has failed %s, and is tried again by itself%s", t.Target, view.Counted(t.Attempts, "time"), view.Colon(w.v.Told(t.Message))), "at once: %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (w *whySleeper) standing() []string {
 	}
 	for _, t := range w.Targets() {
 		if t.State == hibernate.Asleep && t.Message != "" {
-			out = append(out, fmt.Sprintf("target %s: %s", t.Target, t.Message))
+			out = append(out, fmt.Sprintf("target %s: %s", t.Target, w.v.Told(t.Message)))
 		}
 	}
 	return out
@@ -197,7 +197,7 @@ func (w *whySleeper) reportValue() error {
 		if w.want.Until != nil {
 			next = append(next, fmt.Sprintf("it is to %s %s", map[bool]string{true: "wake", false: "sleep"}[w.want.Asleep], w.v.When(*w.want.Until)))
 		}
-		next = append(next, "somebody may ask: "+w.other())
+		next = append(next, "by hand: "+w.other())
 	}
 	if err := w.printWhy(annotations.KindHibernatePlan, w.Namespace, w.Sleeper.Name, w.standing(), w.found, next...); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (w *whySleeper) next() {
 	if w.want.Until != nil {
 		fmt.Fprintf(w.Out, "it is to %s %s\n", map[bool]string{true: "wake", false: "sleep"}[w.want.Asleep], w.v.When(*w.want.Until))
 	}
-	fmt.Fprintf(w.Out, "somebody may ask: %s\n", w.other())
+	fmt.Fprintf(w.Out, "by hand: %s\n", w.other())
 }
 
 // sleeper is the HibernatePlan that is asked for; nil: something else is.

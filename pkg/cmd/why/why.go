@@ -301,7 +301,7 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 	if keys := p.Spec.Triggers.Labels; len(keys) > 0 && p.Spec.Target != nil {
 		triggers = append(triggers, fmt.Sprintf("put a label on %s to ask for a run: %s", p.Spec.TargetSaid(), strings.Join(keys, ", ")))
 	}
-	return append(triggers, "somebody may ask: "+v.Suggest().Trigger(p.Object.Name))
+	return append(triggers, "by hand: "+v.Suggest().Trigger(p.Object.Name))
 }
 
 // triggerHelps says whether a run that is asked for now would begin by itself: at once, or
@@ -329,24 +329,24 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		out = append(out, nobodyActs(agent))
 	}
 	for _, f := range p.Faults {
-		add("the plan is invalid: "+f.String(), "mend it; %s tells all faults", o.Suggest().Lint())
+		add("the plan is invalid: "+f.String(), "fix it; %s tells all faults", o.Suggest().Lint())
 	}
 	if len(p.Faults) > 0 {
 		return out
 	}
 	if c, bad := falseCondition(p, "Valid"); bad { // what only the agent can see: its templates, its configuration
-		add("the plan is invalid: "+c, "mend it; %s tells all", o.Suggest().Describe(p.Object.Name))
+		add("the plan is invalid: "+v.Told(c), "fix it; %s tells all", o.Suggest().Describe(p.Object.Name))
 		return out
 	}
 	if c, bad := falseCondition(p, "Ready"); bad {
-		add("the plan is not ready: "+c, "it goes on by itself when that is there; %s checks all that it needs", o.Suggest().Doctor(p.Object.Name))
+		add("the plan is not ready: "+v.Told(c), "it goes on by itself when that is there; %s checks all that it needs", o.Suggest().Doctor(p.Object.Name))
 	}
 	out = append(out, o.pauseObstacles(s, p, v)...)
 	if verdict := s.Gate.Verdict(o.Now()); !verdict.Permitted {
 		found := obstacle{"change is not permitted: " + v.Told(verdict.Reason), "it stays so until somebody changes it"}
 		switch {
 		case !verdict.Ready:
-			found.remedy = "mend or create the policy"
+			found.remedy = "fix or create the policy"
 		case verdict.Until != nil:
 			found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(o.Now()))
 		}
@@ -363,18 +363,18 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	}
 	if p.Ledger != nil {
 		for _, left := range p.Ledger.Left {
-			hand := "put it right by hand, which is noticed within a minute, or say that you know"
+			hand := "restore it by hand, which is noticed within a minute, or acknowledge it"
 			if left.Before == nil { // nobody can tell whether it is as it was
-				hand = "see to it, and then say that you know"
+				hand = "look at it, and then acknowledge it"
 			}
-			add("not put back by run "+left.Run+view.Prefix(", step ", left.Step)+": "+left.Message, "%s: %s", hand, o.Suggest().Resume(left.Run))
+			add("not put back by run "+left.Run+view.Prefix(", step ", left.Step)+": "+v.Told(left.Message), "%s: %s", hand, o.Suggest().Resume(left.Run))
 		}
 	}
 	if refused := p.Decision.Status.Refused; refused != "" {
-		add(refused, "make room, or mend what refuses it; it is tried again every half minute, and at once when the plan changes")
+		add(refused, "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes")
 	}
 	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is {
-		hand := "mend or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
+		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
 		if strings.Contains(stuck, " adopt run/") {
 			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
 		}
@@ -395,7 +395,7 @@ func waitingForWindow(p view.Plan) string {
 
 // nobodyActs is that no agent runs.
 func nobodyActs(agent factory.AgentState) obstacle {
-	return obstacle{"nobody acts: " + agent.Missing, "until it runs nothing starts; what was asked stands"}
+	return obstacle{"no agent is at work: " + agent.Missing, "nothing starts until it runs; requests are kept"}
 }
 
 // lifts is the command that ends what somebody set for a while, where that is the cause of a
@@ -452,11 +452,11 @@ func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 	for _, l := range p.Active {
 		switch open := view.Questions(l); {
 		case l.Journal.Phase == run.Pending && len(open) > 0:
-			out = append(out, obstacle{"run " + l.Run.Name + " " + awaited(l), o.Suggest().Answer(open[0])})
+			out = append(out, obstacle{"run " + l.Run.Name + " " + v.Told(awaited(l)), o.Suggest().Answer(open[0])})
 		case l.Journal.Phase == run.Pending && l.Journal.Waiting != "":
 			out = append(out, o.waitObstacle(l, v))
 		case l.Journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
-			out = append(out, obstacle{"run " + l.Run.Name + " is held between two steps: " + l.Journal.Message, "it goes on by itself then, or is ended with abort"})
+			out = append(out, obstacle{"run " + l.Run.Name + " is held between two steps: " + v.Told(l.Journal.Message), "it goes on by itself then, or is ended with abort"})
 		}
 		out = append(out, o.stepObstacles(l, v)...)
 	}
@@ -484,7 +484,7 @@ func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 		deadline := trigger.StartsAt(l.Run.Spec, l.Run.Namespace, l.Run.Plan, *l.Run.Request.Slot, l.Run.Request.Schedule).Add(l.Run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
 		remedy += "; after " + v.Both(deadline) + " its slot is Missed"
 	}
-	return obstacle{trigger.Waits("run "+l.Run.Name, l.Journal.Message), remedy}
+	return obstacle{trigger.Waits("run "+l.Run.Name, v.Told(l.Journal.Message)), remedy}
 }
 
 // stepObstacles are the steps that go on only when somebody says so, and a retry
@@ -492,17 +492,17 @@ func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 	var out []obstacle
 	if at := l.Journal.RetryAt; at != nil && at.After(v.Now) {
-		out = append(out, obstacle{"run " + l.Run.Name + " is to be tried again: " + l.Journal.Message, "it begins by itself at " + v.Both(*at)})
+		out = append(out, obstacle{"run " + l.Run.Name + " is to be tried again: " + v.Told(l.Journal.Message), "it begins by itself at " + v.Both(*at)})
 	}
 	out = append(out, o.suspendObstacles(l, v)...)
 	for _, rec := range l.Journal.Steps {
 		switch {
 		case rec.Waits != "":
-			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + " waits: " + rec.Waits, "it goes on by itself when that is given"})
+			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + " waits: " + v.Told(rec.Waits), "it goes on by itself when that is given"})
 		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, "waits: "):
-			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + ": " + rec.Message, "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
+			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + ": " + v.Told(rec.Message), "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
 		case view.WaitsForAnswer(rec) && l.Journal.Phase == run.Running:
-			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, print.ApprovalWords(l.Run, rec.Path, rec.Message)), o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
+			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, v.Told(print.ApprovalWords(l.Run, rec.Path, rec.Message))), o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ func hibernateWarnings(d source.Document) []source.Fault {
 		out = append(out, source.Fault{File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(path)}), Path: path, Message: message})
 	}
 	if spec.Behavior.FailFast != nil {
-		warn("spec.behavior.failFast", "is accepted and decides nothing: behavior.mode does; Strict (the default) begins nothing more after a failure, BestEffort goes on with what does not depend on it")
+		warn("spec.behavior.failFast", "is accepted and has no effect: behavior.mode decides; Strict (the default) begins nothing more after a failure, BestEffort goes on with what does not depend on it")
 	}
 	for i, one := range spec.Schedule.OffHours {
 		path := fmt.Sprintf("spec.schedule.offHours[%d]", i)

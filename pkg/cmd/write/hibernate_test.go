@@ -112,7 +112,7 @@ func TestLintWarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 		{"a minute before the end of Sunday", hours(`- {start: "Fri 20:00", end: "Sun 23:59"}`), []string{"offHours[0].end: 23:59 leaves one minute awake"}},
 		{"in an exception", sleeps("      targets:", "      exceptions:\n      - {type: replace, validFrom: \"2026-03-01T00:00:00Z\", validUntil: \"2026-03-02T00:00:00Z\", offHours: [{start: \"20:00\", end: \"23:59\"}]}\n      targets:"), []string{"f.yaml:17: spec.exceptions[0].offHours[0].end: 23:59"}},
 		{"a connector that is not among the files", sleeps("type: workload}", "type: workload, connectorRef: {kind: K8SCluster, name: far}}"), []string{"f.yaml:17: spec.targets[0].connectorRef: there is no connector far of kind K8SCluster among the files: it must be in the cluster"}},
-		{"failFast", sleeps("      targets:", "      behavior: {failFast: true}\n      targets:"), []string{"f.yaml:16: spec.behavior.failFast: is accepted and decides nothing: behavior.mode does"}},
+		{"failFast", sleeps("      targets:", "      behavior: {failFast: true}\n      targets:"), []string{"f.yaml:16: spec.behavior.failFast: is accepted and has no effect: behavior.mode decides"}},
 		{"off-hours that cannot be read are not guessed at", hours(`- {start: "20", end: "06:00", daysOfWeek: [FRI]}`), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

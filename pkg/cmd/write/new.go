@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -65,7 +67,7 @@ func (o *newOptions) Run(ctx context.Context) error {
 	if err := o.report(o.object(*o.Config.Namespace), "written"); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.ErrOut, "\nsave it, and see what comes next: %s next -f FILE\nwhat its account needs: %s rbac -f FILE\n", o.Name, o.Name)
+	fmt.Fprintf(o.ErrOut, "\nsave it, and see what comes next: %s next -f FILE\nwhat its account needs: %s rbac -n NAMESPACE -f FILE\n", o.Name, o.Name)
 	return nil
 }
 
@@ -91,11 +93,32 @@ func (o *newOptions) ask(ctx context.Context, question, otherwise string, check 
 			return err
 		}
 		if err := check(answer); err != nil {
-			fmt.Fprintln(o.ErrOut, "  "+strings.ReplaceAll(err.Error(), "\n", "\n  "))
+			for _, line := range filled(err.Error(), answerWidth) {
+				fmt.Fprintln(o.ErrOut, "  "+line)
+			}
 			continue
 		}
 		return nil
 	}
+}
+
+// answerWidth is how wide a complaint is, so that a terminal of the usual size breaks no word.
+const answerWidth = 76
+
+// filled are the lines of a text with as many words as fit.
+func filled(text string, width int) []string {
+	var out []string
+	for part := range strings.SplitSeq(text, "\n") {
+		line := ""
+		for _, word := range strings.Fields(part) {
+			if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+				out, line = append(out, line), ""
+			}
+			line = strings.TrimPrefix(line+" "+word, " ")
+		}
+		out = append(out, line)
+	}
+	return out
 }
 
 // line reads an answer. The end of the input is no answer.
@@ -146,9 +169,15 @@ func (o *newOptions) askWhen(ctx context.Context) error {
 		if o.flags.at = answer; answer == "" {
 			return nil
 		}
-		o.faults = exit.Faults{}
-		o.instant()
-		return o.faults.Err()
+		at, err := instant.Parse(answer, o.Now(), o.Zone)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%q is neither a cron expression, which has five fields, nor a time: %s", answer, instant.Forms)
+		case !at.After(o.Now()):
+			return fmt.Errorf("%s has passed", instant.Both(at, o.Zone))
+		}
+		fmt.Fprintf(o.ErrOut, "once at %s\n", instant.Both(at, o.Zone))
+		return nil
 	})
 	if err != nil || o.flags.cron == "" {
 		return err
@@ -157,13 +186,15 @@ func (o *newOptions) askWhen(ctx context.Context) error {
 		if o.flags.timezone = answer; answer == "" {
 			o.flags.timezone = o.Zone
 		}
-		_, err := time.LoadLocation(o.flags.timezone)
-		return err
+		if _, err := time.LoadLocation(o.flags.timezone); err != nil {
+			return fmt.Errorf("%w: write it like Europe/Berlin", err)
+		}
+		return nil
 	})
 }
 
 func (o *newOptions) askTarget(ctx context.Context) error {
-	err := o.ask(ctx, "what it maintains, as deployment/orders", "nothing in particular", func(answer string) error {
+	err := o.ask(ctx, "what it maintains, such as Deployment/orders", "nothing in particular", func(answer string) error {
 		if o.flags.target = answer; answer == "" {
 			return nil
 		}
@@ -251,8 +282,13 @@ func (o *newOptions) stepText(ctx context.Context, answer string) (string, error
 			switch {
 			case value == "":
 				return fmt.Errorf("%s needs it: see %s explain plan.spec.steps.%s", answer, o.Name, answer)
+			case value == "?":
+				return fmt.Errorf("'%s explain plan.spec.steps.%s' says what it takes", o.Name, answer)
 			case strings.Contains(value, ","):
 				return errors.New("a value with a comma needs the step as JSON: {\"name\": …, \"type\": …, \"properties\": {…}}")
+			}
+			if err := o.setField(&plan.Step{Type: answer, Properties: map[string]any{}}, property, value); err != nil {
+				return err
 			}
 			text += "," + property + "=" + value
 			return nil

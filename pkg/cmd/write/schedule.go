@@ -88,6 +88,10 @@ removes one; selector=KEY=VALUE picks by a label.`,
 	f.StringArrayVar(&o.flags.steps, "step", nil, "a step; may be repeated")
 	f.StringArrayVar(&o.flags.finally, "finally", nil, "a step that runs always, whatever failed; may be repeated")
 	f.StringVarP(&o.file, "filename", "f", "", "a plan's document or manifest, or - for standard input, instead of the flags above")
+	for _, flag := range []string{"step", "finally"} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, completeStep) // fails where there is no such flag: both were added above
+	}
+	_ = cmd.RegisterFlagCompletionFunc("policy", c.CompleteKind(annotations.KindPolicy, nil))
 	return cmd
 }
 
@@ -135,6 +139,9 @@ func (o *scheduleOptions) fromFlags() error {
 			o.faults.Add("--target %s", err)
 		}
 		s.Target = &plan.ObjectRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}
+	}
+	if len(o.flags.steps) == 0 {
+		o.faults.Add("--step is missing: a plan needs a step, such as --step call=webhook,url=https://example.org/hook")
 	}
 	s.Steps = o.parseSteps("--step", o.flags.steps)
 	s.Finally = o.parseSteps("--finally", o.flags.finally)

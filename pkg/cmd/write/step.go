@@ -6,11 +6,36 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
+
+// completeStep offers the types of steps after NAME=, and after a type the fields that it needs.
+func completeStep(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	head, rest, typed := strings.Cut(word, ",")
+	name, kind, named := strings.Cut(head, "=")
+	if !named {
+		return nil, directive
+	}
+	var out []string
+	if !typed {
+		for _, t := range plan.StepTypes() {
+			out = append(out, name+"="+t.Name)
+		}
+	} else if t, known := plan.StepTypeNamed(kind); known {
+		before := word[:strings.LastIndex(word, ",")+1]
+		for _, field := range t.Required {
+			if !strings.HasPrefix(rest, field+"=") && !strings.Contains(rest, ","+field+"=") {
+				out = append(out, before+field+"=")
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(s string) bool { return !strings.HasPrefix(s, word) }), directive
+}
 
 // parseSteps reads the steps of a flag.
 func (o *scheduleOptions) parseSteps(flag string, texts []string) []plan.Step {

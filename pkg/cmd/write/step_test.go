@@ -2,6 +2,7 @@ package write
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -28,5 +29,28 @@ func TestStepsInTheirShortForm(t *testing.T) {
 	o := &scheduleOptions{Factory: &factory.Factory{}}
 	if _, err := o.parseStep("ok=health-check,selector=orders"); err == nil {
 		t.Error("a selector without a value was taken")
+	}
+}
+
+func TestCompletionOfAStep(t *testing.T) {
+	for word, want := range map[string][]string{
+		"":                                nil,
+		"roll":                            nil,
+		"roll=re":                         {"roll=restart"},
+		"roll=nothing":                    nil,
+		"roll=restart,":                   {"roll=restart,resource="},
+		"roll=restart,timeout=5m,":        {"roll=restart,timeout=5m,resource="},
+		"down=scale,resource=a/b,re":      {"down=scale,resource=a/b,replicas="},
+		"down=scale,resource=a/b,timeo":   nil,
+		"roll=restart,resource=a/b,":      nil,
+		"hold=suspend,":                   nil,
+		"x=cord":                          {"x=cordon"},
+		"x=nothing,":                      nil,
+		`{"name":"x","type":"webhook",`:   nil,
+		"x=template/notify,channel=ops,t": nil,
+	} {
+		if got, _ := completeStep(nil, nil, word); !slices.Equal(got, want) {
+			t.Errorf("%q is completed by %q, want %q", word, got, want)
+		}
 	}
 }
