@@ -147,3 +147,21 @@ func TestWhatActsOnManyCanChooseAmongThem(t *testing.T) {
 		}
 	}
 }
+
+// Values that are known are offered, and nothing else that stands there.
+func TestKnownValuesAreCompleted(t *testing.T) {
+	for line, want := range map[string]string{
+		"explain plan.spec.st":               "plan.spec.startDeadline plan.spec.steps",
+		"explain pol":                        "policy",
+		"install --without=":                 "requests force volumes conditions confinement kubelets none",
+		"drain --on-timeout=":                "retry skip force abort",
+		"schedule x --step roll=re":          "roll=restart",
+		"schedule x --step roll=restart,res": "roll=restart,resource=",
+	} {
+		got := cmdtest.Offline(t, Run, "", append([]string{"__complete"}, strings.Fields(line)...)...)
+		words := strings.Fields(got.Out)
+		if offered := strings.Join(words[:max(len(words)-1, 0)], " "); offered != want {
+			t.Errorf("%s offers %q, want %q", line, offered, want)
+		}
+	}
+}

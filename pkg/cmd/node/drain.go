@@ -56,6 +56,7 @@ func (r *request) addFlags(cmd *cobra.Command) {
 	f.StringVar(&r.podSelector, "pod-selector", "", "evict only pods with these labels; default: all")
 	f.StringVar(&r.drainTimeout, "drain-timeout", "", "after this time --on-timeout applies; 0 means no limit; default 5m")
 	f.StringVar(&r.onTimeout, "on-timeout", "", "retry continues, skip leaves the pods, force deletes those that may be evicted, abort removes the cordon; default retry")
+	_ = cmd.RegisterFlagCompletionFunc("on-timeout", cobra.FixedCompletions([]string{"retry", "skip", "force", "abort"}, cobra.ShellCompDirectiveNoFileComp)) // fails where there is no such flag: it was added above
 	f.StringVar(&r.podTimeout, "pod-timeout", "", "the timeout for one pod, from the first refusal of its eviction; default: none")
 	f.BoolVar(&r.waitForVolumes, "wait-for-volumes", false, "wait until the volumes of the pods are detached")
 }

@@ -39,7 +39,7 @@ Kinds: ` + strings.Join(kinds(), ", ") + ".",
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return continued(word), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+			return slices.DeleteFunc(continued(word), func(path string) bool { return !strings.HasPrefix(path, word) }), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		},
 	}
 	o.out.AddFlags(cmd)

@@ -89,6 +89,7 @@ runs if possible.`,
 	f.BoolVar(&o.apply, "apply", false, "apply, instead of printing")
 	f.BoolVar(&o.diff, "diff", false, "show what --apply would change, and change nothing")
 	o.AddMode(cmd)
+	_ = cmd.RegisterFlagCompletionFunc(flagWithout, cobra.FixedCompletions(append(parts(), "none"), cobra.ShellCompDirectiveNoFileComp))
 	f.StringVarP(&o.format, "output", "o", "yaml", "yaml")
 	return cmd
 }
