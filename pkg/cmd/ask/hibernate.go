@@ -196,7 +196,7 @@ func (o *holdOptions) Run(ctx context.Context) (err error) {
 	if !o.Wait {
 		return nil
 	}
-	return watch.FollowSleep(ctx, o.Factory, k, awaited)
+	return watch.FollowSleep(ctx, o.BesideOutput(&o.DryRun), k, awaited)
 }
 
 func namesOfSleepers(plans []view.Sleeper) string {

@@ -148,6 +148,11 @@ func TestHibernateWaits(t *testing.T) {
 			out:   stands + "T plan office: Active: awake\nT office: target apps: Running\nT plan office: Hibernating: 0 of 1 targets sleep\nT office: target apps: Asleep\nT plan office: Hibernated: 1 of 1 targets sleep\n",
 		},
 		{
+			name: "for a script standard output has the name alone", first: says("", "Active", "awake"), line: "hibernate office --wait -o name",
+			steps: []func(*corev1.ConfigMap){says("asleep", "Hibernated", "1 of 1 targets sleep", target("apps", hibernate.Asleep, ""))},
+			out:   "configmap/office\n", err: "T plan office: Active: awake\nT office: target apps: Asleep\nT plan office: Hibernated: 1 of 1 targets sleep\n",
+		},
+		{
 			name: "what it said before the hold does not count", first: says("", "Error", "old"), line: "hibernate office --wait",
 			steps: []func(*corev1.ConfigMap){says("asleep", "Hibernated", "1 of 1 targets sleep", target("apps", hibernate.Asleep, ""))},
 			out:   stands + "T plan office: Error: old\nT office: target apps: Asleep\nT plan office: Hibernated: 1 of 1 targets sleep\n",
@@ -205,8 +210,10 @@ func TestHibernateWaits(t *testing.T) {
 					}
 				}()
 				got := o.Maint(strings.Fields(c.line)...)
-				got.Out = strings.ReplaceAll(got.Out, "2026-11-21T00:00:00Z plan", "T plan")
-				got.Out = strings.ReplaceAll(got.Out, "2026-11-21T00:00:00Z office", "T office")
+				for _, text := range []*string{&got.Out, &got.Err} {
+					*text = strings.ReplaceAll(*text, "2026-11-21T00:00:00Z plan", "T plan")
+					*text = strings.ReplaceAll(*text, "2026-11-21T00:00:00Z office", "T office")
+				}
 				got.Is(t, cmdtest.Printed{Code: c.code, Out: c.out, Err: c.err})
 			})
 		})
