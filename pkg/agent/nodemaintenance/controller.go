@@ -365,6 +365,7 @@ func (k *Controller) facts(ctx context.Context, n *nodeObject, now time.Time) no
 		return f
 	}
 	f.Gate = k.Gates.node(n, k.look.shut, now)
+	k.writer.holdBack(&f, now)
 	f.Drain = k.pods.session(n.Name)
 	for i := range f.Asked {
 		asked := &f.Asked[i]

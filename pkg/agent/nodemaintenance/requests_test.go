@@ -339,7 +339,7 @@ func TestWritesOfNodesThatGoWrong(t *testing.T) {
 			fault: func(api *agenttest.Cluster) { api.Refuse(patch, 1, 503, "starting") }, after: 4 * time.Second, want: "a cordoned for gpu, gpu Ready", events: done,
 		},
 		"a node that the API server does not take is left alone for longer": {
-			fault: func(api *agenttest.Cluster) { api.Refuse(patch, 1, 422, "invalid") }, after: 20 * time.Second, want: "a open, gpu new",
+			fault: func(api *agenttest.Cluster) { api.Refuse(patch, 1, 422, "invalid") }, after: 20 * time.Second, want: "a open, gpu new", events: []string{"NodeNotWritten"},
 		},
 		"a write that is never answered ends after ten seconds": {
 			fault: func(api *agenttest.Cluster) { api.Hold(patch, 1) }, after: 16 * time.Second, want: "a cordoned for gpu, gpu Ready", events: done,
@@ -363,6 +363,44 @@ func TestWritesOfNodesThatGoWrong(t *testing.T) {
 				if diff := cmp.Diff(c.events, w.said("a")); diff != "" {
 					w.Errorf("Events, -want +got:\n%s", diff)
 				}
+			})
+		})
+	}
+}
+
+// A kubelet may fill the annotations of its own node, so that nothing more can be written there.
+func TestANodeThatCannotBeWrittenKeepsNobodyElseFromATurn(t *testing.T) {
+	told := func(phase nodes.Phase) func(*corev1.Node) {
+		return status("gpu", nodes.Status{Phase: phase, Asked: dawn().Add(-time.Minute), Since: dawn().Add(-time.Minute)})
+	}
+	for name, c := range map[string]struct {
+		first *corev1.Node
+		said  string
+	}{
+		"that has just been asked for": {first: node("a", asked("gpu", `{"drain":false,"priority":10}`)), said: "new"},
+		"that waits":                   {first: node("a", asked("gpu", `{"drain":false,"priority":10}`), told(nodes.Pending)), said: "Pending"},
+		"that was told to be next":     {first: node("a", asked("gpu", `{"drain":false,"priority":10}`), told(nodes.Scheduled)), said: "Scheduled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(c.first, node("b", asked("os", noDrain)))
+				mend := w.api.Refuse(agenttest.When{Verb: "patch", Resource: "nodes", Name: "a"}, agenttest.Always, 422, "metadata.annotations: Too long: may not be more than 262144 bytes")
+				w.lead()
+				w.pass(10 * time.Second)
+				w.expect("while it cannot be written", "a open, gpu "+c.said, "b cordoned for os, os Ready")
+				w.pass(10 * time.Minute)
+				if got := w.said("a"); !slices.Equal(got, []string{"NodeNotWritten"}) {
+					t.Errorf("Events %q, want it said once", got)
+				}
+				if got := w.patches("a"); got > 25 {
+					t.Errorf("%d writes were tried in ten minutes", got)
+				}
+				mend()
+				w.pass(time.Minute)
+				w.expect("when it can be written, but another has the slot", "a open, gpu Pending", "b cordoned for os, os Ready")
+				w.edit("b", withdraw("os"))
+				w.pass(time.Minute)
+				w.expect("when the slot is free", "a cordoned for gpu, gpu Ready", "b open")
 			})
 		})
 	}

@@ -34,6 +34,7 @@ type nodeWriter struct {
 	writing     map[string]*nodeWriting
 	written     map[string]*nodeObject // as our own last write left it, until the watch shows that
 	later       map[string]time.Time   // nodes that could not be written, and until when they are left alone
+	invalid     map[string]invalidNode // nodes whose last write the API server refused for good
 	refused     workflow.Refusal       // of every write of a node for want of a right; zero: not
 	denied      time.Time              // until then requests are left out: the agent may not write nodes
 	gateRefused workflow.Refusal       // of writes that change nothing but what is told of gates; zero: not
@@ -41,7 +42,7 @@ type nodeWriter struct {
 }
 
 func newNodeWriter(c Config, enqueue func()) *nodeWriter {
-	return &nodeWriter{Config: c, enqueue: enqueue, limit: semaphore.NewWeighted(nodeWriters), writing: map[string]*nodeWriting{}, written: map[string]*nodeObject{}, later: map[string]time.Time{}}
+	return &nodeWriter{Config: c, enqueue: enqueue, limit: semaphore.NewWeighted(nodeWriters), writing: map[string]*nodeWriting{}, written: map[string]*nodeObject{}, later: map[string]time.Time{}, invalid: map[string]invalidNode{}}
 }
 
 // nodeWriting is a write of a node in flight.
@@ -114,7 +115,7 @@ func (nw *nodeWriter) write(ctx, inner context.Context, n *nodeObject, step node
 	case err == nil && got == nil: // somebody else was first
 	case err == nil:
 		nw.keep(got)
-		nw.may(step)
+		nw.may(n.Name, step)
 		nw.say(got, step)
 	case apierrors.IsConflict(err):
 		nw.reread(ctx, n.Name)
@@ -144,10 +145,11 @@ func (nw *nodeWriter) outcomeOf(ctx context.Context, n *nodeObject, step nodes.S
 	return nil, nil
 }
 
-// may notes that the agent may write nodes.
-func (nw *nodeWriter) may(step nodes.Step) {
+// may notes that the agent may write nodes, and that this one can be written.
+func (nw *nodeWriter) may(node string, step nodes.Step) {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
+	delete(nw.invalid, node)
 	nw.gateRefused, nw.gateDenied = workflow.Refusal{}, time.Time{}
 	if !step.OnlyGateStatus() {
 		nw.refused = workflow.Refusal{}
@@ -183,6 +185,7 @@ func (nw *nodeWriter) postpone(node string, step nodes.Step, err error) {
 	switch {
 	case apierrors.IsInvalid(err):
 		nw.later[node] = now.Add(queue.ResyncPeriod)
+		nw.noteInvalid(node, err, nw.later[node])
 	case apierrors.IsForbidden(err): // an API server that has just begun says so of everything
 		final := false
 		if nw.refused, final = nw.refused.Again(now); final {
@@ -240,7 +243,7 @@ func (nw *nodeWriter) patch(ctx context.Context, n *nodeObject, step nodes.Step)
 
 // say sends a step's Events.
 func (nw *nodeWriter) say(node *corev1.Node, step nodes.Step) {
-	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: types.UID(node.Name)} // as the kubelet does: kubectl describe finds them by it
+	about := nodeReference(node.Name)
 	for _, e := range step.Events {
 		kind := corev1.EventTypeNormal
 		if e.Warning {
@@ -276,10 +279,14 @@ func (nw *nodeWriter) withheld(now time.Time) bool {
 }
 
 // forgetRefusal forgets that writes of nodes were refused, once no node bears a
-// request, or what the agent said of one: nothing is to be written then.
+// request, or what the agent said of one: nothing is to be written then. Of a single
+// node it is forgotten once that bears no request.
 func (nw *nodeWriter) forgetRefusal(objects map[string]*nodeObject) {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
+	maps.DeleteFunc(nw.invalid, func(name string, _ invalidNode) bool {
+		return objects[name] == nil || len(annotations.Requests(objects[name].Annotations)) == 0
+	})
 	if nw.refused.Times == 0 {
 		return
 	}
