@@ -191,7 +191,7 @@ func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, 
 		}
 	}
 	if verdict.Start {
-		names := c.claims(l)
+		names := c.claims(ctx, l)
 		if held, by := c.Locks.Take(l.Key().String(), names); by != "" {
 			by = nameFrom(l.Object.Namespace, by)
 			if held == planLock(l) {
@@ -272,19 +272,30 @@ func (c *Controller) wait(ctx context.Context, l *store.CachedRun, v trigger.Adm
 
 func planLock(l *store.CachedRun) string { return "plan/" + l.Run.PlanUID }
 
-func targetLock(l *store.CachedRun) string { return "target/" + l.Run.TargetUID }
-
 // claims are the names that a run holds while it works: its plan, unless runs
-// may overlap, and its target.
-func (c *Controller) claims(l *store.CachedRun) []string {
+// may overlap, and its target, among other namespaces only where it may change it.
+func (c *Controller) claims(ctx context.Context, l *store.CachedRun) []string {
 	var names []string
 	if l.Run.Spec.ConcurrencyPolicy != plan.Allow {
 		names = append(names, planLock(l))
 	}
-	if l.Run.TargetUID != "" {
-		names = append(names, targetLock(l))
+	if l.Run.TargetUID == "" {
+		return names
+	}
+	names = append(names, store.TargetLockIn(l.Object.Namespace, l.Run.TargetUID))
+	if c.mayChange(ctx, l) {
+		names = append(names, store.TargetLock(l.Run.TargetUID))
 	}
 	return names
+}
+
+// mayChange says whether a run's account may change its target, as the API server says once.
+func (c *Controller) mayChange(ctx context.Context, l *store.CachedRun) bool {
+	return l.Run.Spec.Target == nil || c.Locks.MayChange(l.Key().String(), l.Run.TargetUID, func() (bool, error) {
+		return onTarget(ctx, c, l, false, func(ctx context.Context, from client.ClusterAccess) (bool, error) {
+			return targets.MayChange(ctx, from, *l.Run.Spec.Target)
+		})
+	})
 }
 
 // standing gathers what surrounds a pending run.
@@ -304,7 +315,7 @@ func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.
 	default:
 		s.Hold = c.holdOf(l, cm, c.Documents.Intent(cm), s.Now)
 	}
-	c.heldBy(l, &s)
+	c.heldBy(ctx, l, &s)
 	if l.Run.Request.Kind != run.ByLabel || l.Run.Spec.Target == nil || sig.Abort != nil {
 		return s, nil
 	}
@@ -325,7 +336,7 @@ func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.
 
 // heldBy finds started runs in the way. The locks say it too, but only after
 // each started run was looked at once since this agent began.
-func (c *Controller) heldBy(l *store.CachedRun, s *trigger.AdmissionFacts) {
+func (c *Controller) heldBy(ctx context.Context, l *store.CachedRun, s *trigger.AdmissionFacts) {
 	samePlan := func(o *store.LiveRun) bool {
 		return o.Head.PlanUID == l.Run.PlanUID && l.Run.Spec.ConcurrencyPolicy != plan.Allow
 	}
@@ -337,7 +348,7 @@ func (c *Controller) heldBy(l *store.CachedRun, s *trigger.AdmissionFacts) {
 		if samePlan(other) {
 			s.PlanBusy = other.Head.Name
 		}
-		if sameTarget(other) {
+		if sameTarget(other) && (other.Object.Namespace == l.Object.Namespace || c.mayChange(ctx, l) && c.mayChange(ctx, c.Runs.Whole(other))) {
 			s.LockedBy = nameFrom(l.Object.Namespace, other.Key().String())
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -365,6 +367,82 @@ func TestWhetherAPendingRunMayStart(t *testing.T) {
 	}
 }
 
+// A run on an object of the cluster excludes the runs of other namespaces only where both may
+// change the object; otherwise whoever may look at it could keep all others from it.
+func TestWhoHoldsATargetOfTheCluster(t *testing.T) {
+	const bank = "bank"
+	mine, theirs := "system:serviceaccount:shop:maint-runner", "system:serviceaccount:bank:maint-runner"
+	onlyReads := func(user string, verbs ...string) func(w *world) {
+		return func(w *world) {
+			for _, verb := range append(verbs, "patch", "update", "delete") {
+				w.cluster.Deny(user, verb, "nodes")
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		namespace string
+		phase     run.Phase
+		given     func(w *world)
+		waits     string // for whom; empty: for nobody
+	}{
+		"another namespace's run that may change it":                        {bank, run.Running, func(*world) {}, "bank/maint-run-nightly-0"},
+		"another namespace's run that may only read it":                     {bank, run.Running, onlyReads(theirs), ""},
+		"another namespace's run that may only read it, and begins with it": {bank, run.Pending, onlyReads(theirs), ""},
+		"another namespace's run, and this one may only read it":            {bank, run.Running, onlyReads(mine), ""},
+		"another namespace's run of whose rights nothing is known":          {bank, run.Running, onlyReads(theirs, "get"), "bank/maint-run-nightly-0"},
+		"a run of the same namespace that may only read it":                 {shop, run.Running, onlyReads(mine), "maint-run-nightly-0"},
+		"another namespace's run, while the API server says nothing of rights": {bank, run.Running, func(w *world) {
+			onlyReads(theirs)(w)
+			w.cluster.Refuse(agenttest.When{Verb: "create", Resource: "selfsubjectaccessreviews"}, agenttest.Always, 503, "starting")
+		}, "bank/maint-run-nightly-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.tenant(bank)
+				node := &plan.ObjectRef{APIVersion: "v1", Kind: "Node", Name: "node-0"}
+				w.asked(oneHook, func(r *run.Run) { r.TargetUID, r.Spec.Target = "node-uid", node })
+				w.another(c.phase, func(r *run.Run) {
+					r.Namespace, r.Plan, r.PlanUID, r.TargetUID, r.Spec.Target = c.namespace, "other", "other-uid", "node-uid", node
+				})
+				c.given(w)
+				w.plays()
+				if c.waits == "" {
+					w.ends(run.Succeeded, "")
+				} else if j := w.journal(); j.Waiting != run.WaitLock || !strings.Contains(j.Message, c.waits) {
+					t.Errorf("it is %s and waits for %q: %q; want it to wait for the lock of %s", j.Phase, j.Waiting, j.Message, c.waits)
+				}
+			})
+		})
+	}
+}
+
+// Each run's rights are asked for once, however often others look at it.
+func TestTheRightsOfARunThatHoldsATargetAreAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.tenant("bank")
+		node := &plan.ObjectRef{APIVersion: "v1", Kind: "Node", Name: "node-0"}
+		w.asked(oneHook, func(r *run.Run) { r.TargetUID, r.Spec.Target = "node-uid", node })
+		w.another(run.Running, func(r *run.Run) {
+			r.Namespace, r.Plan, r.PlanUID, r.TargetUID, r.Spec.Target = "bank", "other", "other-uid", "node-uid", node
+		})
+		w.plays()
+		for range 20 {
+			w.agent.Queue.Add(types.NamespacedName{Namespace: shop, Name: runName})
+			w.after(time.Second)
+		}
+		if got := w.cluster.Asked(agenttest.When{Verb: "create", Resource: "selfsubjectaccessreviews"}); got != 2 {
+			t.Errorf("%d reviews, want one for each run", got)
+		}
+	})
+}
+
+// tenant is another namespace with an account of its own.
+func (w *world) tenant(namespace string) {
+	w.cluster.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "maint-runner"}})
+}
+
 func (w *world) annotateNamespace(name, value string) {
 	w.cluster.Edit("namespaces", "", name, func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{annotations.Pause: value}) })
 	synctest.Wait()
@@ -400,7 +478,7 @@ func (w *world) another(phase run.Phase, edit func(*run.Run)) run.Run {
 	r.Spec.Steps = []plan.Step{{Name: "hold", Type: "suspend"}}
 	r.Spec = r.Spec.Defaulted()
 	if r.Plan != nightly {
-		cm := annotations.NewPlan(shop, r.Plan, "", "")
+		cm := annotations.NewPlan(r.Namespace, r.Plan, "", "")
 		cm.UID = types.UID(r.PlanUID)
 		w.cluster.Put(cm)
 	}

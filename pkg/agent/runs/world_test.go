@@ -129,10 +129,10 @@ func (w *world) asked(spec string, edit func(*run.Run)) run.Run {
 func (w *world) claim(r run.Run) {
 	w.Helper()
 	led := ledger.Ledger{PlanUID: r.PlanUID}
-	if have := w.cluster.ConfigMap(shop, annotations.LedgerName(r.Plan, r.PlanUID)); have != nil {
+	if have := w.cluster.ConfigMap(r.Namespace, annotations.LedgerName(r.Plan, r.PlanUID)); have != nil {
 		led = w.must(annotations.ReadLedger(have, r.PlanUID))
 	}
-	cm, err := annotations.LedgerObject(shop, r.Plan, led.Claim(r.Name, r.Request, r.TargetUID))
+	cm, err := annotations.LedgerObject(r.Namespace, r.Plan, led.Claim(r.Name, r.Request, r.TargetUID))
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -7,12 +7,42 @@ import (
 // Locks say which started run holds a target or occupies its plan. They are
 // rebuilt from the runs themselves, so a restart loses nothing.
 type Locks struct {
-	mu     sync.Mutex
-	holder map[string]string
+	mu        sync.Mutex
+	holder    map[string]string
+	mayChange map[string]bool // by run
 }
 
 // NewLocks are held by nobody.
-func NewLocks() *Locks { return &Locks{holder: map[string]string{}} }
+func NewLocks() *Locks { return &Locks{holder: map[string]string{}, mayChange: map[string]bool{}} }
+
+// TargetLock is what a run holds that may change a target: no run of any namespace that may
+// change it works at the same time.
+func TargetLock(uid string) string { return "target/" + uid }
+
+// TargetLockIn is the same for all runs of one namespace, also those that may not change it.
+func TargetLockIn(namespace, uid string) string { return "target-in/" + namespace + "/" + uid }
+
+// MayChange says whether a run may change its target. It is asked once; as long as there is no
+// answer, the run counts as one that may. One that may not gives back what it holds as such.
+func (l *Locks) MayChange(run, targetUID string, ask func() (bool, error)) bool {
+	l.mu.Lock()
+	may, known := l.mayChange[run]
+	l.mu.Unlock()
+	if known {
+		return may
+	}
+	may, err := ask()
+	if err != nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mayChange[run] = may
+	if name := TargetLock(targetUID); !may && l.holder[name] == run {
+		delete(l.holder, name)
+	}
+	return may
+}
 
 // Take gives all the names to a run, or none and the name of who holds one.
 func (l *Locks) Take(run string, names []string) (held, by string) {
@@ -33,6 +63,7 @@ func (l *Locks) Take(run string, names []string) (held, by string) {
 func (l *Locks) Free(run string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.mayChange, run)
 	for name, h := range l.holder {
 		if h == run {
 			delete(l.holder, name)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"runtime"
 	"strconv"
 	"sync"
@@ -114,6 +115,38 @@ func TestLocksAreTakenAllOrNone(t *testing.T) {
 	l.Free("a")
 	if _, by := l.Take("b", []string{"target/1"}); by != "" {
 		t.Errorf("after a let go it is held by %q", by)
+	}
+}
+
+// A run of which it is found out late that it may not change its target keeps other namespaces
+// from it no longer.
+func TestARunThatMayNotChangeItsTargetGivesItsLockBack(t *testing.T) {
+	l := NewLocks()
+	names := []string{TargetLockIn("a", "node"), TargetLock("node")}
+	asked := 0
+	ask := func(may bool, err error) func() (bool, error) {
+		return func() (bool, error) { asked++; return may, err }
+	}
+	if !l.MayChange("a/one", "node", ask(false, errors.New("no answer"))) {
+		t.Error("without an answer it counts as one that may not")
+	}
+	l.Take("a/one", names)
+	if _, by := l.Take("b/two", []string{TargetLockIn("b", "node"), TargetLock("node")}); by != "a/one" {
+		t.Errorf("it is held by %q", by)
+	}
+	for range 2 {
+		if l.MayChange("a/one", "node", ask(false, nil)) {
+			t.Error("it may change it, against the answer")
+		}
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times, want once in vain and once more", asked)
+	}
+	if _, by := l.Take("b/two", []string{TargetLockIn("b", "node"), TargetLock("node")}); by != "" {
+		t.Errorf("another namespace's run waits for %q", by)
+	}
+	if _, by := l.Take("a/three", names[:1]); by != "a/one" {
+		t.Errorf("in its own namespace it is held by %q", by)
 	}
 }
 
