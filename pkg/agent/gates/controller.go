@@ -29,7 +29,8 @@ import (
 // restrictive, as the policies' accounts.
 type Controller struct {
 	Config
-	set *informer.Set
+	set      *informer.Set
+	closings *closings
 
 	mu       sync.Mutex
 	policies map[types.NamespacedName]*gatePolicy
@@ -71,7 +72,7 @@ type Config struct {
 // New holds nothing yet.
 func New(c Config) *Controller {
 	bound := informer.Bound{Max: maxOpen, Of: "gates", Advice: "let gates share kind, namespace and account"}
-	return &Controller{Config: c, set: informer.NewSet(bound), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
+	return &Controller{Config: c, set: informer.NewSet(bound), closings: newClosings(), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
 }
 
 // Run looks at objects until ctx ends.
@@ -256,9 +257,12 @@ func (g *Controller) released(k types.NamespacedName, p *gatePolicy, i int) bool
 }
 
 // covers says whether a rule in force means an object by the field of a watch.
-func (p *gatePolicy) covers(w *gateWatch, o *gateObject) bool {
+func (p *gatePolicy) covers(w *gateWatch, o *gateObject) bool { return p.names(o, w.sameField) }
+
+// names says whether a rule in force means an object by such a watch.
+func (p *gatePolicy) names(o *gateObject, by func(*gateWatch) bool) bool {
 	for i, e := range p.record.Entries {
-		if v := p.watches[i]; !e.Leaving && v != nil && v.sameField(w) && e.Matches(o.Name, o.Labels) {
+		if v := p.watches[i]; !e.Leaving && v != nil && by(v) && e.Matches(o.Name, o.Labels) {
 			return true
 		}
 	}

@@ -24,7 +24,8 @@ import (
 
 // opinion is what policies say of one object.
 type opinion struct {
-	question policy.Query        // with all policies that mean the object, by whatever watch
+	question policy.Query        // with all policies that mean the object by the watch's field
+	told     policy.Query        // and by any field: what the object tells is the same whoever writes it
 	wants    []knob.DesiredState // of the policies of this watch
 	why      map[string]string
 	leaving  bool
@@ -68,8 +69,8 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 	if lost != nil {
 		g.Events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", document.Cut(lost.Error()+"; if it is closed, the agent does not open it", document.MaxMessage))
 	}
-	if patience := w.backoffUntil(o, verdict, now); patience.After(now) {
-		g.note(w, o, said, w.contested(o))
+	if patience := g.closings.until(w.field(o), verdict.Action, now); !patience.IsZero() {
+		g.note(w, o, said, w.contested(o, verdict.Action))
 		return patience, nil
 	}
 	problem, err := g.write(ctx, w, o, verdict, said, now)
@@ -84,7 +85,9 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 
 // opinion asks every policy of a watch of one object.
 func (g *Controller) opinion(w *gateWatch, o *gateObject, now time.Time) opinion {
-	out := opinion{question: policy.Query{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations), Gates: g.policiesOf(w, o)}, why: map[string]string{}}
+	out := opinion{question: policy.Query{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations), Gates: g.policiesOf(o, w.sameField)}, why: map[string]string{}}
+	out.told = out.question
+	out.told.Gates = g.policiesOf(o, w.sameObjects)
 	w.mu.Lock()
 	policies := map[types.NamespacedName][]policy.GateEntry{}
 	for k, entries := range w.policies {
@@ -117,13 +120,13 @@ func (g *Controller) opinion(w *gateWatch, o *gateObject, now time.Time) opinion
 	return out
 }
 
-// policiesOf are the policies, by name, that mean an object by the field of a
-// watch, whatever their account.
-func (g *Controller) policiesOf(w *gateWatch, o *gateObject) []policy.PolicyRef {
+// policiesOf are the policies, by name, that mean an object by such a watch, whatever their
+// account.
+func (g *Controller) policiesOf(o *gateObject, by func(*gateWatch) bool) []policy.PolicyRef {
 	var out []policy.PolicyRef
 	g.mu.Lock()
 	for k, p := range g.policies {
-		if p.covers(w, o) {
+		if p.names(o, by) {
 			out = append(out, policy.PolicyRef{Name: k.Name, Namespace: k.Namespace})
 		}
 	}
@@ -143,7 +146,7 @@ func (g *Controller) policiesOf(w *gateWatch, o *gateObject) []policy.PolicyRef 
 // would not help.
 func (g *Controller) write(ctx context.Context, w *gateWatch, o *gateObject, v knob.Verdict, said opinion, now time.Time) (string, error) {
 	diff := map[string]any{}
-	want := g.status(o, said, now)
+	want := g.status(o, said, said.pending || g.pendingElsewhere(w, o), now)
 	want[annotations.StatusGate] = v.Memory.String()
 	for name, value := range want {
 		if o.Annotations[name] != value {
@@ -175,6 +178,7 @@ func (g *Controller) write(ctx context.Context, w *gateWatch, o *gateObject, v k
 		return "", fmt.Errorf("write the gate on %s/%s as %s: %w", w.kind.Kind, cache.NewObjectName(o.Namespace, o.Name).String(), w.account().User(), err)
 	}
 	w.wrote.Expect(after.GetUID(), after.GetResourceVersion())
+	g.closings.note(w.field(o), v.Action, now)
 	if v.Patch != nil && w.knob.ClosedOn(after.Object) != v.Closed {
 		return fmt.Sprintf("%s of %s/%s did not stay as it was written: has its kind such a field?", w.knob.Pointer(), w.kind.Kind, o.Name), nil
 	}

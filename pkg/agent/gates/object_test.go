@@ -284,6 +284,74 @@ func TestWhatSomebodyKeepsOpeningIsClosedLaterAndLaterAndSaid(t *testing.T) {
 	})
 }
 
+// Whatever a gate writes, and whatever other gates write, nothing is written as fast as it goes.
+func TestGatesThatUndoThemselvesOrEachOtherDoSoSeldomAndSaySo(t *testing.T) {
+	gate := func(rest string) string {
+		return "{strategy: Restrictive, gates: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, " + rest + "}]}"
+	}
+	for name, c := range map[string]struct {
+		policies map[string]string
+		said     string
+	}{
+		"a knob that takes the object out of its own selection": {
+			map[string]string{"p": gate("selector: {matchLabels: {app: a}}, knob: {path: /metadata/labels/app, closed: shut, open: a}")},
+			"Refused: Kustomization/a does not stay closed, and the agent closes it after longer and longer pauses: the gate sets the label app, by which it selects",
+		},
+		"a knob that takes a label away by which it selects": {
+			map[string]string{"p": gate("selector: {matchExpressions: [{key: app, operator: Exists}]}, knob: {path: /metadata/labels/app, closed: null, open: a}")},
+			"Refused: Kustomization/a does not stay closed, and the agent closes it after longer and longer pauses: the gate sets the label app, by which it selects",
+		},
+		"two gates that want different values": {
+			map[string]string{"p": gate("name: a, knob: {path: /spec/mode, closed: v1, open: o}"), "q": gate("name: a, knob: {path: /spec/mode, closed: v2, open: o}")},
+			"Refused: Kustomization/a does not stay closed, and the agent closes it after longer and longer pauses: /spec/mode of it is also set by policy shop/",
+		},
+		"two gates of different fields, one of which permits change": {
+			map[string]string{"p": gate("name: a, knob: {path: /spec/mode, closed: v1, open: o}"), "q": strings.Replace(gate("name: a, knob: {path: /spec/other, closed: v2, open: o}"), "Restrictive", "Permissive", 1)},
+			"Held: 1 objects: 1 closed, 0 open",
+		},
+		"a gate that closes by the label by which another one selects": {
+			map[string]string{
+				"p": gate("selector: {matchLabels: {app: a}}, knob: {path: /metadata/labels/tier, closed: shut, open: o}"),
+				"q": gate("selector: {matchLabels: {tier: shut}}, knob: {path: /metadata/labels/app, closed: gone, open: a}"),
+			},
+			"Refused: Kustomization/a does not stay closed, and the agent closes it after longer and longer pauses: does what its policy says or names change",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.app("a", nil)
+				for policy, spec := range c.policies {
+					w.policy(policy, spec)
+				}
+				w.begins()
+				w.after(10 * time.Second)
+				if n := w.patches("a"); n > 40 {
+					t.Errorf("it is written %d times in the first ten seconds", n)
+				}
+				said := map[string]bool{}
+				for range 30 {
+					w.after(time.Minute)
+					for policy := range c.policies {
+						said[w.condition(policy)] = true
+					}
+				}
+				before := w.patches("a")
+				w.after(10 * time.Minute)
+				if n := w.patches("a") - before; n > 24 {
+					t.Errorf("after half an hour it is still written %d times in ten minutes", n)
+				}
+				found := false
+				for text := range said {
+					found = found || strings.HasPrefix(text, c.said)
+				}
+				if !found {
+					t.Errorf("its policies say %v, want %q", said, c.said)
+				}
+			})
+		})
+	}
+}
+
 func TestWhileTheClockIsDoubtedNothingIsClosedOrOpened(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.app("a", nil)

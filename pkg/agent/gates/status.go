@@ -140,16 +140,36 @@ func (g *Controller) report(k types.NamespacedName, p *gatePolicy) {
 }
 
 // status are the status annotations of an object; empty ones are to go.
-func (g *Controller) status(o *gateObject, said opinion, now time.Time) map[string]string {
-	if len(said.question.Gates) == 0 {
+func (g *Controller) status(o *gateObject, said opinion, pending bool, now time.Time) map[string]string {
+	if len(said.told.Gates) == 0 {
 		return map[string]string{annotations.StatusPermitted: "", annotations.StatusBehavior: "", annotations.StatusConditions: ""}
 	}
-	v := g.Gates.Ask(said.question).Verdict(now)
+	v := g.Gates.Ask(said.told).Verdict(now)
 	return map[string]string{
 		annotations.StatusPermitted:  fmt.Sprint(v.Permitted),
-		annotations.StatusBehavior:   status.Behavior(o.Annotations[annotations.StatusBehavior], v, g.Gates.Strategy(said.question, now), now),
-		annotations.StatusConditions: status.Conditions(o.Annotations[annotations.StatusConditions], changeConditions(v, said.pending), now),
+		annotations.StatusBehavior:   status.Behavior(o.Annotations[annotations.StatusBehavior], v, g.Gates.Strategy(said.told, now), now),
+		annotations.StatusConditions: status.Conditions(o.Annotations[annotations.StatusConditions], changeConditions(v, pending), now),
 	}
+}
+
+// pendingElsewhere says whether an object's controller would change something by what another
+// field of it says.
+func (g *Controller) pendingElsewhere(w *gateWatch, o *gateObject) bool {
+	name := cache.NewObjectName(o.Namespace, o.Name).String()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, v := range g.watches {
+		if v == w || !v.sameObjects(w) {
+			continue
+		}
+		v.mu.Lock()
+		h := v.seen[name]
+		v.mu.Unlock()
+		if h != nil && h.uid == o.UID && h.wanted {
+			return true
+		}
+	}
+	return false
 }
 
 // changeConditions say whether an object may be changed, and whether its controller would.

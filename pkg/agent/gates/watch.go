@@ -63,7 +63,6 @@ type gateWatch struct {
 	problems map[string]string
 	seen     map[string]*HeldObject
 	wrote    store.Expectations
-	backoffs map[types.UID]backoff
 	inFlight int // objects being looked at
 }
 
@@ -73,7 +72,7 @@ func newGateWatch(w client.Account, m *meta.RESTMapping, at string, k knob.Knob)
 	id := strings.Join([]string{w.User(), m.Resource.String(), at, k.Name, k.Pointer(), string(closed)}, "|")
 	return &gateWatch{
 		id: id, key: informer.Key{As: types.NamespacedName(w), Resource: m.Resource, Namespace: at, Variant: id}, kind: m.GroupVersionKind, knob: k,
-		policies: map[types.NamespacedName][]policy.GateEntry{}, problems: map[string]string{}, seen: map[string]*HeldObject{}, backoffs: map[types.UID]backoff{},
+		policies: map[types.NamespacedName][]policy.GateEntry{}, problems: map[string]string{}, seen: map[string]*HeldObject{},
 	}
 }
 
@@ -163,7 +162,12 @@ func (w *gateWatch) holding(policy types.NamespacedName, elsewhere func(*gateObj
 
 // sameField says whether two watches work the same field of the same objects.
 func (w *gateWatch) sameField(v *gateWatch) bool {
-	return w.key.Resource.GroupResource() == v.key.Resource.GroupResource() && w.key.Namespace == v.key.Namespace && w.knob.Pointer() == v.knob.Pointer()
+	return w.sameObjects(v) && w.knob.Pointer() == v.knob.Pointer()
+}
+
+// sameObjects says whether two watches look at the same objects, by whatever field.
+func (w *gateWatch) sameObjects(v *gateWatch) bool {
+	return w.key.Resource.GroupResource() == v.key.Resource.GroupResource() && w.key.Namespace == v.key.Namespace
 }
 
 // addInFlight counts the objects that are being looked at.
