@@ -33,8 +33,8 @@ func waitingTriggerOf(cm *corev1.ConfigMap) *waitingTrigger {
 // run of the name. nil: it means a run, or nothing that is there.
 func (o *abortOptions) waiting(ctx context.Context, k *factory.Cluster) (*waitingTrigger, error) {
 	cm, err := k.Document(ctx, o.name, annotations.KindRun, annotations.KindPlan)
-	if none := factory.NotFoundError(""); errors.As(err, &none) {
-		return o.waitingByRun(ctx, k)
+	if asked := (*factory.AskedRunError)(nil); errors.As(err, &asked) {
+		return o.notTakenUp(ctx, k, waitingTriggerOf(asked.Plan))
 	}
 	if err != nil || cm.Labels[annotations.LabelKind] == annotations.KindRun {
 		return nil, nil //nolint:nilerr // whoever looks for the run says it
@@ -48,20 +48,6 @@ func (o *abortOptions) waiting(ctx context.Context, k *factory.Cluster) (*waitin
 		return w, err
 	}
 	fmt.Fprintf(o.ErrOut, "a trigger of plan %s waits, too: %s takes it back\n", cm.Name, o.Suggest().Abort(w.run))
-	return nil, nil
-}
-
-// waitingByRun is the trigger for a run of the name, which trigger has told.
-func (o *abortOptions) waitingByRun(ctx context.Context, k *factory.Cluster) (*waitingTrigger, error) {
-	plans, err := k.Plans(ctx, k.Namespace, "")
-	if err != nil {
-		return nil, nil //nolint:nilerr // whoever may not list plans is told that there is no such run
-	}
-	for _, cm := range plans {
-		if w := waitingTriggerOf(cm); w != nil && factory.NamesRun(o.name, w.run) {
-			return o.notTakenUp(ctx, k, w)
-		}
-	}
 	return nil, nil
 }
 

@@ -15,12 +15,6 @@ import (
 // runPrefix begins the name of every run; people may leave it out.
 const runPrefix = "maint-run-"
 
-// NamesRun says whether what somebody wrote means a run of a name.
-func NamesRun(written, name string) bool {
-	bare := BareName(written)
-	return bare == name || runPrefix+bare == name
-}
-
 // Run finds a run.
 func (k *Cluster) Run(ctx context.Context, name string) (view.Run, error) {
 	cm, err := k.Document(ctx, name, annotations.KindRun)

@@ -67,7 +67,7 @@ func TestStepsSayWhoResumedAndWhy(t *testing.T) {
 		cmdtest.Record("hold", "suspend", run.StepSucceeded, resumed), cmdtest.Record("also", "suspend", run.StepRunning, resumed),
 		cmdtest.Record("late", "suspend", run.StepFailed, resumed, cmdtest.Message("aborted")),
 	)
-	want := `✓ down  scale    Succeeded      5s  3 to 1: helm changed spec.replicas of Deployment/web from 1 to 2 at 2026-11-21T00:00:00Z, accepted by jane (unverified): the copy is done
+	want := `✓ down  scale    Succeeded      5s  3 to 1: helm changed spec.replicas of Deployment/web from 1 to 2 at Sat 2026-11-21 01:00 CET, accepted by jane (unverified): the copy is done
 ✓ hold  suspend  Succeeded      5s  resumed by jane (unverified): the copy is done
 ▶ also  suspend  Running       60s  resumed by jane (unverified): the copy is done
 ✗ late  suspend  Failed         5s  aborted`

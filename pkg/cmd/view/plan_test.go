@@ -222,7 +222,7 @@ func TestAPauseBeforeWindows(t *testing.T) {
 				}
 				return
 			}
-			want := schedule.Verdict{Ready: true, Reason: "paused until " + cmdtest.After(c.pause).Format(time.RFC3339), NextChangeETA: schedule.ForEver}
+			want := schedule.Verdict{Ready: true, Reason: "paused until " + cmdtest.After(c.pause).Format(time.RFC3339), Cause: schedule.Cause{Kind: schedule.CausePause}, NextChangeETA: schedule.ForEver}
 			if c.until > 0 {
 				want.Until, want.NextChangeETA = cmdtest.After(c.until), int64(c.until.Seconds())
 				want.Next = &schedule.Following{Permitted: true, Start: *cmdtest.After(c.until), End: cmdtest.After(c.close)}

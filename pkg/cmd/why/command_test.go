@@ -70,7 +70,7 @@ func TestWhyOfAPlanWhoseRunLeftNodesCordoned(t *testing.T) {
 	world := []*corev1.Node{cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/roll"}})), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/other"}})), cmdtest.Node("c")}
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), roll, world[0], world[1], world[2])
 	const left = "node a is left cordoned for it since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago: its next run goes on with the node, or 'kubectl uncordon a'"
-	const asks = "somebody may ask: 'kubectl maint trigger roll'\n"
+	const asks = "by hand: 'kubectl maint trigger roll'\n"
 	o.Maint("why", "roll").Is(t, cmdtest.Printed{Out: "nothing is in the way\n" + left + "\n" + asks})
 	if got := o.Maint("why", "roll", "-o", "jsonpath={.standing[0]}"); got.Out != left {
 		t.Errorf("%+v", got)

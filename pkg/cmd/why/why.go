@@ -182,7 +182,7 @@ func (o *whyOptions) planIsGone(ctx context.Context, k *factory.Cluster, r view.
 	}
 	what := fmt.Sprintf("the plan %s of run %s was deleted: the agent ends the run with its restore and finally; see %s", r.Run.Plan, r.Run.Name, o.Suggest().StatusOf(r.Run.Name))
 	if agent, err := o.Agent(ctx, k); err == nil && agent.Missing != "" {
-		what += "; nobody acts: " + agent.Missing
+		what += "; no agent is at work: " + agent.Missing
 	}
 	return exit.Errorf(exit.CodeNotNow, "%s", what)
 }
