@@ -72,6 +72,16 @@ func ended(name string, phase run.Phase, at time.Duration, records ...run.Record
 	return cmdtest.RunObject(r, name)
 }
 
+// conditions are the annotations with one that the agent published.
+func conditions(kind, status, message string) []string {
+	return []string{annotations.StatusConditions, `[{"type":"` + kind + `","status":"` + status + `","message":"` + message + `"}]`}
+}
+
+// gates is a policy that permits nothing, and what the agent says of its gates.
+func gates(name, status, message string) *corev1.ConfigMap {
+	return noted(cmdtest.Policy(name, "{strategy: Restrictive}"), conditions("Gates", status, message)...)
+}
+
 // row is a command line, the cluster beside an agent that runs, and what it printed.
 type row struct {
 	name   string
@@ -194,6 +204,7 @@ func TestList(t *testing.T) {
 		{name: "nobody asks, for a script", line: "list requests -o jsonpath={.kind}:{.items}", world: objects(cmdtest.Node("b")), out: "NodeRequestList:[]"},
 		{name: "the documents, decoded", line: "list -o 'jsonpath={.apiVersion} {.kind}{range .items[*]}\n{.kind} {.metadata.namespace}/{.metadata.name} {.status.phase} {.status.next} {.status.lastResult} {.spec.triggers.schedules[0].cron} {.spec.target.name} {.faults}{end}'", world: world, out: "maint.dev/v1alpha1 DocumentList\nPlan shop/broken Invalid     [\"line 1: spec.startDeadline: \\\"soon\\\" is no duration: write it like 90s, 15m, 1h30m or 30d\"]\nPlan shop/orders Idle 2026-11-21T01:00:00Z Succeeded 0 2 * * * orders "},
 		{name: "by columns of one's own", line: "list -A -o custom-columns=NS:.metadata.namespace,NAME:.metadata.name,CRON:.spec.triggers.schedules[*].cron", world: world, out: "NS     NAME     CRON\nops    roll     <none>\nshop   broken   <none>\nshop   orders   0 2 * * *\n"},
+		{name: "policies whose gates do not hold", line: "list policies -o wide", world: objects(noted(gates("night", "False", "no right"), annotations.StatusMessage, "change is not permitted")), out: "NAME    STRATEGY      PERMITTED   UNTIL    READY    AGE         MESSAGE\nnight   Restrictive   <none>      <none>   <none>   <unknown>   its gates do not hold: no right; change is not permitted\n"},
 		{name: "policies, decoded", line: "list policies -o 'jsonpath={range .items[*]}{.kind} {.metadata.name} {.spec.strategy} {.status.strategy} {.status.permitted} {.status.behavior.current.endTime}\n{end}'", world: objects(policed("night", "{strategy: Permissive}")), out: "Policy night Permissive Permissive true 2026-11-22T00:00:00Z\n"},
 		{name: "a calendar's dates", line: "list calendars -o jsonpath={.items[0].spec.dates[0].from}", world: objects(cmdtest.Map(annotations.KindCalendar, "holidays", annotations.DataDates, "[{from: 2026-12-24}]")), out: "2026-12-24"},
 		{name: "runs, decoded", line: "list runs -o 'jsonpath={.kind} {.items[0].kind} {.items[0].plan} {.items[0].phase}'", world: objects(live()), out: "RunList RunStatus orders Running"},
@@ -254,9 +265,6 @@ func TestStatus(t *testing.T) {
 }
 
 func TestWhy(t *testing.T) {
-	conditions := func(kind, status, message string) []string {
-		return []string{annotations.StatusConditions, `[{"type":"` + kind + `","status":"` + status + `","message":"` + message + `"}]`}
-	}
 	held := cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepPending))
 	held.Journal.HeldSince, held.Journal.Message = cmdtest.Before(time.Minute), "waits for its window"
 	failed := cmdtest.Ledger(ledger.Ledger{
@@ -311,6 +319,9 @@ func TestWhy(t *testing.T) {
 		{name: "a policy that is paused and broken", line: "why odd", world: objects(brokenPolicy), code: 3, out: "policy/odd: not permitted (not ready: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule)\nuntil that is mended\nit is paused as well: fix the policy, then end the pause with 'kubectl maint resume policy/odd'\n"},
 		{name: "a policy that is paused", line: "why shut", world: objects(pausedPolicy), code: 3, out: "policy/shut: not permitted (paused)\nuntil somebody changes it\nto end the pause: 'kubectl maint resume policy/shut'\n"},
 		{name: "a policy", line: "why shut", world: objects(cmdtest.Policy("shut", "{strategy: Restrictive}")), code: 3, out: "policy/shut: not permitted (Restrictive)\nuntil somebody changes it\nto permit it for a while: 'kubectl maint allow policy/shut --for 2h --reason …'\n"},
+		{name: "a policy whose gates do not hold", line: "why shut", world: objects(gates("shut", "False", "the ServiceAccount maint-runner may not list deployments.apps")), code: 3, out: "policy/shut: not permitted (Restrictive)\nuntil somebody changes it\nits gates do not hold: the ServiceAccount maint-runner may not list deployments.apps\nto permit it for a while: 'kubectl maint allow policy/shut --for 2h --reason …'\n"},
+		{name: "a policy whose gates hold", line: "why shut", world: objects(gates("shut", "True", "2 objects: 1 closed, 1 open")), code: 3, out: "policy/shut: not permitted (Restrictive)\nuntil somebody changes it\nits gates hold: 2 objects: 1 closed, 1 open\nto permit it for a while: 'kubectl maint allow policy/shut --for 2h --reason …'\n"},
+		{name: "its gates, for scripts", line: "why shut -o 'jsonpath={.standing}'", world: objects(gates("shut", "False", "no")), code: 3, out: "[\"its gates do not hold: no\"]"},
 		{name: "no such thing", line: "why ghost", world: objects(cmdtest.Namespace("shop")), code: 1, err: "error: there is no plan or policy \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
 	})
 }

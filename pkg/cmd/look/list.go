@@ -188,7 +188,11 @@ func (o *listOptions) policyRow(cm *corev1.ConfigMap) []string {
 	if b.Current.EndTime != nil {
 		until = instant.Local(*b.Current.EndTime, o.Zone)
 	}
-	return []string{cm.Name, string(state.StrategyOf(o.Now())), cm.Annotations[annotations.StatusPermitted], until, conditionOf(cm, "Ready"), o.age(cm), o.message(cm, state.Faults)}
+	message := o.message(cm, state.Faults)
+	if _, wrong := view.GatesOf(cm); wrong != "" {
+		message = "its gates do not hold: " + wrong + view.Prefix("; ", message)
+	}
+	return []string{cm.Name, string(state.StrategyOf(o.Now())), cm.Annotations[annotations.StatusPermitted], until, conditionOf(cm, "Ready"), o.age(cm), message}
 }
 
 // age is how old an object is.

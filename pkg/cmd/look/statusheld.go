@@ -42,7 +42,7 @@ func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 		if o.everywhere || p.Namespace != k.Namespace {
 			v, about = v.In(p.Namespace), "policy "+p.Namespace+"/"+p.Name
 		}
-		all = append(all, held{namespace: p.Namespace, name: p.Name, needs: v.PolicyNeeds(about, p, r.around.NotReady(p, o.Now()))})
+		all = append(all, held{namespace: p.Namespace, name: p.Name, needs: v.PolicyNeeds(about, p, r.around.NotReady(p, o.Now()), r.around.GatesWrong(p))})
 	}
 	return slices.DeleteFunc(all, func(h held) bool { return len(h.needs) == 0 })
 }

@@ -58,12 +58,15 @@ func (v Printer) FreezeNeeds(namespace string, s policy.StanzaText) []Need {
 	return v.held(annotations.NamespaceNamed(namespace), intent.Intent{Stanza: s}, "", v.In("").Suggest().Unfreeze("namespace/"+namespace))
 }
 
-// PolicyNeeds are what is wrong with a policy, and its pause and freeze.
-func (v Printer) PolicyNeeds(about string, p policy.State, notReady string) []Need {
+// PolicyNeeds are what is wrong with a policy or its gates, and its pause and freeze.
+func (v Printer) PolicyNeeds(about string, p policy.State, notReady, gates string) []Need {
 	of := "policy/" + p.Name
 	var out []Need
 	if notReady != "" {
 		out = append(out, Need{About: about, What: "is not ready, so that nothing begins that waits for it: " + notReady, Remedy: v.Suggest().Why(of)})
+	}
+	if gates != "" {
+		out = append(out, Need{About: about, What: "has gates that do not hold, so that what they should close may be open: " + gates, Remedy: v.Suggest().Why(of)})
 	}
 	return append(out, v.held(about, intent.Intent{Pause: p.Pause, Stanza: p.Stanza}, v.Suggest().Resume(of), v.Suggest().Unfreeze(of))...)
 }

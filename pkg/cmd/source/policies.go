@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -26,6 +27,7 @@ type Resolver struct {
 	documents  map[string]error // whose policies and calendars could not be read
 	told       map[string]bool  // of these, what was warned of
 	created    map[policy.PolicyRef]time.Time
+	gates      map[policy.PolicyRef]string // why those of a policy do not hold
 }
 
 // ReadResolver reads what may stand behind objects of some namespaces: what is in them, and in
@@ -35,7 +37,7 @@ func ReadResolver(ctx context.Context, k *factory.Cluster, agentNamespace string
 }
 
 func newResolver(agentNamespace string) Resolver {
-	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}, created: map[policy.PolicyRef]time.Time{}}
+	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}, created: map[policy.PolicyRef]time.Time{}, gates: map[policy.PolicyRef]string{}}
 }
 
 // hidden is why what stands behind an object's gate is not all known; frozen says that it
@@ -73,6 +75,11 @@ func (b Resolver) NotReady(p policy.State, now time.Time) string {
 		return ""
 	}
 	return strings.TrimPrefix(v.Reason, "policy "+p.Name+": not ready: ")
+}
+
+// GatesWrong is why the gates of a policy do not hold, as the agent says; empty: it says no such thing.
+func (b Resolver) GatesWrong(p policy.State) string {
+	return b.gates[policy.PolicyRef{Name: p.Name, Namespace: p.Namespace}]
 }
 
 // warn tells what could not be read, each thing once, and what follows from it for the object
@@ -201,8 +208,10 @@ const manyNamespaces = 4
 
 func (b Resolver) putDocument(cm *corev1.ConfigMap) {
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+		ref := policy.PolicyRef{Name: cm.Name, Namespace: cm.Namespace}
 		b.PutPolicy(annotations.Policy(cm))
-		b.created[policy.PolicyRef{Name: cm.Name, Namespace: cm.Namespace}] = cm.CreationTimestamp.Time
+		b.created[ref] = cm.CreationTimestamp.Time
+		_, b.gates[ref] = view.GatesOf(cm)
 		return
 	}
 	c, _ := annotations.Calendar(cm)

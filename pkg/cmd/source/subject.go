@@ -31,6 +31,7 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 		b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
 		s := view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver)
 		s.Pauses = []schedule.Pause{annotations.Intent(cm.Annotations).Pause}
+		s.Gates = gatesSaid(cm)
 		return s, nil
 	}
 	spec, _ := annotations.Plan(cm)
@@ -38,6 +39,17 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), gate)
 	s.Pauses = append(b.AbovePlan(c, cm), annotations.Intent(cm.Annotations).Pause)
 	return s, nil
+}
+
+func gatesSaid(cm *corev1.ConfigMap) string {
+	held, wrong := view.GatesOf(cm)
+	switch {
+	case wrong != "":
+		return "its gates do not hold: " + wrong
+	case held != "":
+		return "its gates hold: " + held
+	}
+	return ""
 }
 
 func nodeSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, node *corev1.Node) view.Subject {

@@ -102,6 +102,21 @@ func ConditionsIn(a map[string]string) []metav1.Condition {
 	return list
 }
 
+// GatesOf says how the gates of a policy do, as the agent published it: held, or what is wrong.
+// Both are empty where it has none.
+func GatesOf(cm *corev1.ConfigMap) (held, wrong string) {
+	for _, c := range Conditions(cm) {
+		switch {
+		case c.Type != "Gates":
+		case c.Status == metav1.ConditionTrue:
+			held = c.Message
+		default:
+			wrong = c.Message
+		}
+	}
+	return held, wrong
+}
+
 // TokenHandled says whether the token on a plan has been handled.
 func TokenHandled(cm *corev1.ConfigMap, l *ledger.Ledger) bool {
 	token := cm.Annotations[annotations.Trigger]

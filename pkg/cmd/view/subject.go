@@ -26,6 +26,7 @@ type Subject struct {
 	Gate                  *schedule.Gate
 	policy, unpaused      *schedule.Policy // with and without its own pause; nil: it is none
 	Pauses                []schedule.Pause
+	Gates                 string // what the agent says of a policy's gates; empty: it has none
 	Intervals             func(from time.Time, yield func(schedule.Interval) bool)
 }
 

@@ -552,9 +552,17 @@ func (o *whyOptions) permission(s view.Subject) error {
 	now := o.Now()
 	v := s.Verdict(now)
 	if !o.out.Lines() {
-		return o.reportNodeValue(s, nodeAnswer{})
+		var answer nodeAnswer
+		if s.Gates != "" {
+			answer.stands("%s", s.Gates)
+		}
+		return o.reportNodeValue(s, answer)
 	}
-	for _, l := range print.VerdictLines(s, v, now) {
+	lines := print.VerdictLines(s, v, now)
+	if s.Gates != "" {
+		lines = append(lines, s.Gates)
+	}
+	for _, l := range lines {
 		fmt.Fprintln(o.Out, l)
 	}
 	if !v.Permitted {
