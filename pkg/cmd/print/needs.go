@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
@@ -52,6 +53,21 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 			}
 			add("is not "+c.Type+": "+c.Message, remedy)
 			break
+		}
+	}
+	for _, f := range p.Intent.Faults {
+		remedy := v.Suggest().Describe(name)
+		switch f.Path {
+		case annotations.Skip:
+			remedy = v.Suggest().Unskip(name)
+		case annotations.Pause:
+			remedy = v.Suggest().Resume(name)
+		}
+		add("annotation "+f.String(), remedy)
+	}
+	for _, c := range view.Conditions(p.Object) {
+		if p.Observed() && c.Status == "True" && c.Type == "TriggerLabelReturns" {
+			add("does not run by its label: "+c.Message, v.Suggest().Describe(name))
 		}
 	}
 	for _, r := range p.Active {

@@ -103,10 +103,17 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	v := o.printer(s)
-	list := o.obstacles(s, p, agent, v)
-	o.noteOwner(ctx, k, p)
 	standing := append(o.leftCordoned(ctx, k, p, v), o.granted(s))
-	return o.report(p, v, list, strings.TrimSpace(strings.Join(standing, "\n")), whatNext(p, v, agent.Missing == "" && o.triggerHelps(s, p)))
+	found := answer{list: o.obstacles(s, p, agent, v), granted: strings.TrimSpace(strings.Join(standing, "\n")), ask: agent.Missing == "" && o.triggerHelps(s, p)}
+	o.noteOwner(ctx, k, p)
+	return o.report(p, v, found)
+}
+
+// answer is what is said of a plan.
+type answer struct {
+	list    []obstacle
+	granted string // who permits change, whatever policies say
+	ask     bool   // a request for a run would be taken up
 }
 
 // noteOwner warns of who would undo what the plan's runs do. Whoever may not read the target
@@ -196,9 +203,9 @@ func (o *whyOptions) granted(s view.Subject) string {
 	return "change is permitted: " + instant.InText(verdict.Reason, s.Zone)
 }
 
-func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, granted string, next []string) error {
+func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	if !o.out.Lines() {
-		return o.reportValue(p, v, list, granted, next)
+		return o.reportValue(p, v, a)
 	}
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
@@ -208,13 +215,14 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, grant
 	if refused := refusedRollback(p); refused != "" {
 		fmt.Fprintf(o.Out, "%s\n   ask for another run with %s\n", refused, o.Suggest().RollbackTo(p.Object.Name))
 	}
-	for i, found := range list {
+	failed := o.reportFailed(p, v, a.ask)
+	for i, found := range a.list {
 		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, found.what, found.remedy)
 	}
-	switch failed, said := v.Failed(p); {
-	case len(list) > 0:
-	case failed != "" && len(p.Active) == 0:
-		fmt.Fprintf(o.Out, "%s\n   see %s; %s runs it once more\nnothing keeps the next run from starting\n", said, v.Suggest().Describe(failed), v.Suggest().Retry(failed))
+	switch {
+	case len(a.list) > 0:
+	case failed:
+		fmt.Fprintln(o.Out, "nothing keeps the next run from starting")
 	case keepsOut(p) != "":
 		fmt.Fprintln(o.Out, keepsOut(p))
 	default:
@@ -223,16 +231,31 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle, grant
 	if waits := v.WaitingToken(p); waits != "" && p.Decision.Status.WaitsFor == "" {
 		fmt.Fprintln(o.Out, "what waits: "+waits)
 	}
-	if granted != "" {
-		fmt.Fprintln(o.Out, granted)
+	if a.granted != "" {
+		fmt.Fprintln(o.Out, a.granted)
 	}
-	for _, line := range next {
+	for _, line := range whatNext(p, v, a.ask) {
 		fmt.Fprintln(o.Out, line)
 	}
-	if len(list) > 0 {
+	if len(a.list) > 0 {
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
 	return nil
+}
+
+// reportFailed says why the last run failed, while none is live; a retry is named where it would
+// begin.
+func (o *whyOptions) reportFailed(p view.Plan, v print.Printer, retry bool) bool {
+	failed, said := v.Failed(p)
+	if failed == "" || len(p.Active) > 0 {
+		return false
+	}
+	see := "see " + v.Suggest().Describe(failed)
+	if retry {
+		see += "; " + v.Suggest().Retry(failed) + " runs it once more"
+	}
+	fmt.Fprintf(o.Out, "%s\n   %s\n", said, see)
+	return true
 }
 
 // keepsOut says what becomes of slots and requests while a run is at work; empty where none is, or
@@ -252,7 +275,7 @@ func keepsOut(p view.Plan) string {
 }
 
 // reportValue is report for scripts.
-func (o *whyOptions) reportValue(p view.Plan, v print.Printer, list []obstacle, granted string, next []string) error {
+func (o *whyOptions) reportValue(p view.Plan, v print.Printer, a answer) error {
 	var standing []string
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
@@ -260,15 +283,15 @@ func (o *whyOptions) reportValue(p view.Plan, v print.Printer, list []obstacle, 
 		}
 	}
 	_, failed := v.Failed(p)
-	for _, said := range append([]string{refusedRollback(p), failed}, strings.Split(granted, "\n")...) {
+	for _, said := range append([]string{refusedRollback(p), failed}, strings.Split(a.granted, "\n")...) {
 		if said != "" {
 			standing = append(standing, said)
 		}
 	}
-	if err := o.printWhy(annotations.KindPlan, p.Object.Namespace, p.Object.Name, standing, list, next...); err != nil {
+	if err := o.printWhy(annotations.KindPlan, p.Object.Namespace, p.Object.Name, standing, a.list, whatNext(p, v, a.ask)...); err != nil {
 		return err
 	}
-	if len(list) > 0 {
+	if len(a.list) > 0 {
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
 	return nil
@@ -298,7 +321,9 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 	if !ask {
 		return triggers
 	}
-	if keys := p.Spec.Triggers.Labels; len(keys) > 0 && p.Spec.Target != nil {
+	ignored, _ := labelReturns(p)
+	keys := slices.DeleteFunc(slices.Clone(p.Spec.Triggers.Labels), func(key string) bool { return strings.Contains(ignored, " "+key+" ") })
+	if len(keys) > 0 && p.Spec.Target != nil {
 		triggers = append(triggers, fmt.Sprintf("put a label on %s to ask for a run: %s", p.Spec.TargetSaid(), strings.Join(keys, ", ")))
 	}
 	return append(triggers, "by hand: "+v.Suggest().Trigger(p.Object.Name))
@@ -341,6 +366,9 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	if c, bad := falseCondition(p, "Ready"); bad {
 		add("the plan is not ready: "+v.Told(c), "it goes on by itself when that is there; %s checks all that it needs", o.Suggest().Doctor(p.Object.Name))
 	}
+	for _, f := range p.Intent.Faults {
+		add("annotation "+f.String(), "write it anew, or take it away")
+	}
 	out = append(out, o.pauseObstacles(s, p, v)...)
 	if verdict := s.Gate.Verdict(o.Now()); !verdict.Permitted {
 		found := obstacle{"change is not permitted: " + v.Told(verdict.Reason), "it stays so until somebody changes it"}
@@ -380,6 +408,9 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		}
 		add(stuck, "%s", hand)
 	}
+	if ignored, is := labelReturns(p); is {
+		add(ignored, "it stays so until somebody changes it; %s asks without the label", o.Suggest().Trigger(p.Object.Name))
+	}
 	return append(out, o.runObstacles(p, v)...)
 }
 
@@ -391,6 +422,11 @@ func waitingForWindow(p view.Plan) string {
 		}
 	}
 	return ""
+}
+
+// labelReturns says that a label that asks for a run was put back by a tool, and asks for none.
+func labelReturns(p view.Plan) (string, bool) {
+	return condition(p, "TriggerLabelReturns", metav1.ConditionTrue)
 }
 
 // nobodyActs is that no agent runs.
