@@ -142,7 +142,7 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if o.timezone != "" {
 		zone = o.timezone
 	}
-	c, words := o.clear(), "override ended"
+	c, words := o.clear(), "override ended"+view.Colon(o.stood(target))
 	if !o.end {
 		at, err := o.until(target.zone)
 		if err != nil {
@@ -168,6 +168,22 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.ErrOut, "but %s\n", freeze)
 	}
 	return nil
+}
+
+// stood says what an object's override was, and of whom; empty: none was in force.
+func (o *overrideOptions) stood(f found) string {
+	in, v := annotations.Intent(f.meta.GetAnnotations()), print.New(o.Env, f.zone)
+	if frozen, is := strings.CutPrefix(v.Frozen(in), "is "); is {
+		return "it was " + frozen
+	}
+	s := in.Stanza
+	switch {
+	case s.Strategy == schedule.Permissive:
+		return "it was allowed" + s.By
+	case s.Strategy == schedule.PermissiveUntil && s.Until != nil && s.Until.After(v.Now):
+		return "it was allowed until " + v.When(*s.Until) + schedule.Clause(s.By)
+	}
+	return ""
 }
 
 // paused says what holds an object that is to be allowed whatever is permitted, its own pause or

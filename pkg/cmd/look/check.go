@@ -113,6 +113,9 @@ func (o *checkOptions) Run(ctx context.Context) error {
 	if o.atText != "" && o.out.Lines() && !o.quiet {
 		fmt.Fprintf(o.ErrOut, "at %s\n", instant.Both(at, s.Zone))
 	}
+	if !o.quiet {
+		source.WarnInvalid(o.Factory, s)
+	}
 	v := s.Verdict(at)
 	switch {
 	case o.quiet:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -34,11 +35,32 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 		s.Gates = gatesSaid(cm)
 		return s, nil
 	}
-	spec, _ := annotations.Plan(cm)
+	spec, faults := annotations.Plan(cm)
 	gate, _ := b.PlanGate(c, agent, cm)
 	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), gate)
 	s.Pauses = append(b.AbovePlan(c, cm), annotations.Intent(cm.Annotations).Pause)
+	s.Invalid = invalid(view.Plan{Object: cm, Faults: faults})
 	return s, nil
+}
+
+// invalid is a plan's first fault, or what only the agent can see: its templates, its configuration.
+func invalid(p view.Plan) string {
+	if len(p.Faults) > 0 {
+		return p.Faults[0].String() + view.AndMore(len(p.Faults)-1)
+	}
+	for _, c := range view.Conditions(p.Object) {
+		if p.Observed() && c.Type == "Valid" && c.Status == metav1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// WarnInvalid warns whoever asks what is permitted for a plan of which nothing begins.
+func WarnInvalid(c *factory.Factory, s view.Subject) {
+	if s.Invalid != "" {
+		c.Warn("the plan is invalid, so that nothing of it begins: " + s.Invalid + "; the answer is of what else decides over it")
+	}
 }
 
 func gatesSaid(cm *corev1.ConfigMap) string {

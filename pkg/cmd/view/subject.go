@@ -26,6 +26,7 @@ type Subject struct {
 	Gate                  *schedule.Gate
 	policy, unpaused      *schedule.Policy // with and without its own pause; nil: it is none
 	Pauses                []schedule.Pause
+	Invalid               string // why nothing of a plan begins, whatever is permitted; empty: it is valid
 	Gates                 string // what the agent says of a policy's gates; empty: it has none
 	Intervals             func(from time.Time, yield func(schedule.Interval) bool)
 }

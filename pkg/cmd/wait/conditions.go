@@ -46,6 +46,9 @@ func (o *options) permitted(ctx context.Context, k *factory.Cluster, kind string
 			if err != nil {
 				return false, "", o.broken(ctx, err)
 			}
+			if fresh.Invalid != s.Invalid {
+				source.WarnInvalid(o.Factory, fresh)
+			}
 			s, version, read = fresh, is, now
 		}
 		v := s.Verdict(now)
