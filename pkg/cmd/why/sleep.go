@@ -115,7 +115,7 @@ func (w *whySleeper) beginning() {
 	switch {
 	case !asked || verdict.Permitted:
 	case !verdict.Ready:
-		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "fix or create the policy")
+		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "%s", notReady(verdict))
 	case verdict.Until != nil:
 		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
 	default:

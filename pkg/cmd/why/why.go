@@ -374,7 +374,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		found := obstacle{"change is not permitted: " + v.Told(verdict.Reason), "it stays so until somebody changes it"}
 		switch {
 		case !verdict.Ready:
-			found.remedy = "fix or create the policy"
+			found.remedy = notReady(verdict)
 		case verdict.Until != nil:
 			found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(o.Now()))
 		}
@@ -427,6 +427,14 @@ func waitingForWindow(p view.Plan) string {
 // labelReturns says that a label that asks for a run was put back by a tool, and asks for none.
 func labelReturns(p view.Plan) (string, bool) {
 	return condition(p, "TriggerLabelReturns", metav1.ConditionTrue)
+}
+
+// notReady is what helps where what decides is missing, broken or hidden.
+func notReady(v schedule.Verdict) string {
+	if view.Hidden(v) {
+		return "ask for the right to read that; without it the agent's word is taken, while the agent runs"
+	}
+	return "fix or create the policy"
 }
 
 // nobodyActs is that no agent runs.
