@@ -71,8 +71,8 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 		d.Message += "; " + v.newer
 	case len(v.faults) > 0 && len(v.facts.Records) == 0:
 		return hibernate.Invalid, v.faults[0].String()
-	case d.Phase == hibernate.Active && v.paused:
-		return hibernate.Suspended, "paused"
+	case d.Phase == hibernate.Active && v.paused != "":
+		return hibernate.Suspended, v.paused
 	case d.Phase == hibernate.Active && v.want.By == hibernate.BySchedule && v.want.Level.Suspended:
 		return hibernate.Suspended, v.why
 	case d.Phase == hibernate.Active && d.Message == "" && v.unready != "":
@@ -82,8 +82,8 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 	case d.Phase == hibernate.Hibernated && v.unready != "":
 		d.Message += "; " + v.unready
 	}
-	if v.paused {
-		return d.Phase, "paused; " + d.Message
+	if v.paused != "" {
+		return d.Phase, v.paused + "; " + d.Message
 	}
 	return d.Phase, cmp.Or(d.Message, v.why)
 }

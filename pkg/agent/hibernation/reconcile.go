@@ -1,6 +1,7 @@
 package hibernation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,7 +154,7 @@ func (c *Controller) notifyAhead(ctx context.Context, k types.NamespacedName, cm
 			return c.Status.Claim(ctx, cm, &known.written, annotations.StatusToldAhead, told)
 		},
 	}
-	if !v.facts.Sleep && !v.paused && !known.spec.DryRun && known.table != nil && v.newer == "" && v.facts.Until != nil {
+	if !v.facts.Sleep && v.paused == "" && !known.spec.DryRun && known.table != nil && v.newer == "" && v.facts.Until != nil {
 		coming.At = *v.facts.Until
 		coming.Words = "It is to be put to sleep at " + coming.At.UTC().Format(time.RFC3339) + ": " + targetNames(known.spec)
 	}
@@ -235,7 +236,7 @@ type view struct {
 	facts  hibernate.Facts
 	want   hibernate.DesiredState
 	hold   hibernate.Hold
-	paused bool
+	paused string // what is paused, by whom and why; empty: nothing is
 	intent intent.Intent
 	why    string
 	faults document.Faults
@@ -379,13 +380,13 @@ func (v *view) heldAsleep() {
 func (v *view) pause(now time.Time, all []schedule.Pause) {
 	for _, p := range all {
 		if p.Holds(now) {
-			v.paused = true
+			v.paused = cmp.Or(v.paused, p.Said())
 		}
 		if p.On && p.Until != nil && p.Until.After(now) {
 			v.again = queue.Soonest(v.again, *p.Until)
 		}
 	}
-	v.facts.Keep = v.paused
+	v.facts.Keep = v.paused != ""
 }
 
 // take takes in how the targets should be.
@@ -401,7 +402,7 @@ func (v *view) take(want hibernate.DesiredState) {
 	for _, r := range v.facts.Records { // the cycle that there is goes on
 		v.facts.Cycle = r.Cycle
 	}
-	if v.paused {
+	if v.paused != "" {
 		v.why = "paused: " + v.why
 	}
 }

@@ -563,7 +563,12 @@ func TestWhatPeopleSayToAPlan(t *testing.T) {
 		want  map[string]string // by clock: replicas, and the beginning of the phase
 	}{
 		"a pause before it sleeps keeps it awake": {func(w *world) { w.says(annotations.Pause, "true") }, map[string]string{"01:30": awake + " Suspended: paused", "03:30": awake + " Suspended: "}},
-		"a pause keeps it asleep":                 {func(w *world) { w.until("01:30"); w.says(annotations.Pause, "true") }, map[string]string{"02:00": asleep + " Hibernated: paused; ", "03:30": asleep + " WakingUp: paused; "}},
+		"a pause says who paused, and why": {func(w *world) {
+			w.says(annotations.Actor(annotations.Pause), "jane")
+			w.says(annotations.Reason(annotations.Pause), "incident 8")
+			w.says(annotations.Pause, "true")
+		}, map[string]string{"01:30": awake + " Suspended: paused by jane (unverified): incident 8"}},
+		"a pause keeps it asleep": {func(w *world) { w.until("01:30"); w.says(annotations.Pause, "true") }, map[string]string{"02:00": asleep + " Hibernated: paused; ", "03:30": asleep + " WakingUp: paused; "}},
 		"on resume the level decides": {func(w *world) {
 			w.until("01:30")
 			w.says(annotations.Pause, "true")

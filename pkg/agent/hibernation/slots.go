@@ -239,7 +239,7 @@ func (v view) awakeBecause(dryRun bool) string {
 		return run.ReasonHold
 	case v.want.By == hibernate.BySkip:
 		return run.ReasonSkip
-	case v.paused:
+	case v.paused != "":
 		return run.ReasonPaused
 	case v.facts.Forbidden != "":
 		return run.ReasonWindow

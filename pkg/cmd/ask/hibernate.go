@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 type holdOptions struct {
@@ -265,14 +266,24 @@ func (o *holdOptions) checkOne(s view.Sleeper) error {
 	return nil
 }
 
+// pausedBy says what is paused, by whom and why, and how that ends.
+func (o *holdOptions) pausedBy(s view.Sleeper, p schedule.Pause) string {
+	v := print.New(o.Env, s.Zone())
+	what, hand := strings.TrimPrefix(v.Paused(p), "is "), o.Suggest().Resume(s.Name)
+	if p.Of != "" {
+		for _, n := range v.PauseNeeds(p) {
+			what, hand = n.About+" "+n.What, n.Remedy
+		}
+	}
+	return what + "; it keeps its present state meanwhile: " + hand + " ends that"
+}
+
 // kept says what keeps a hold from being met at once; empty: nothing does.
 func (o *holdOptions) kept(s view.Sleeper) string {
 	pause := s.Pause(o.Now())
 	switch {
-	case pause.On && pause.Until != nil:
-		return "paused until " + instant.Both(*pause.Until, s.Zone()) + ", and keeps its present state until then"
 	case pause.On:
-		return "paused, and keeps its present state until somebody resumes it"
+		return o.pausedBy(s, pause)
 	case !o.asleep || s.Asleep():
 		return ""
 	case s.Spec.DryRun:

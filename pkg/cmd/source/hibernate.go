@@ -57,7 +57,7 @@ func ReadSleepers(ctx context.Context, c *factory.Factory, k *factory.Cluster, a
 func Sleepers(c *factory.Factory, agent factory.AgentState, objects []*corev1.ConfigMap, around Restrictions) []view.Sleeper {
 	out := make([]view.Sleeper, len(objects))
 	for i, cm := range objects {
-		out[i] = view.NewSleeper(cm, around.Above(cm.Namespace), around.SleepGate(c, agent, cm))
+		out[i] = view.NewSleeper(cm, around.AboveSleeper(c, cm), around.SleepGate(c, agent, cm))
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -255,10 +256,19 @@ func (s Switches) Above(namespace string) []schedule.Pause { return slices.Clone
 // AbovePlan are the pauses above a plan. Where one may not be read, and the agent says that
 // the plan is paused, it is the agent's word.
 func (s Switches) AbovePlan(c *factory.Factory, cm *corev1.ConfigMap) []schedule.Pause {
+	return s.above(c, cm, "Paused")
+}
+
+// AboveSleeper are the pauses above a HibernatePlan, by the rules of AbovePlan.
+func (s Switches) AboveSleeper(c *factory.Factory, cm *corev1.ConfigMap) []schedule.Pause {
+	return s.above(c, cm, string(hibernate.Suspended))
+}
+
+func (s Switches) above(c *factory.Factory, cm *corev1.ConfigMap, paused string) []schedule.Pause {
 	out := slices.Clone(s.of[cm.Namespace])
 	now := c.Now()
 	seen := slices.ContainsFunc(append(slices.Clone(out), annotations.Intent(cm.Annotations).Pause), func(p schedule.Pause) bool { return p.Holds(now) })
-	if seen || !s.hidden[cm.Namespace] || cm.Annotations[annotations.StatusPhase] != "Paused" || cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
+	if seen || !s.hidden[cm.Namespace] || cm.Annotations[annotations.StatusPhase] != paused || cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
 		return out
 	}
 	told, ok := schedule.PauseSaid(cm.Annotations[annotations.StatusMessage])

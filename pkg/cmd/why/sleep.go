@@ -71,17 +71,7 @@ func (w *whySleeper) wishes() {
 	for _, note := range w.Notes() {
 		w.add("an annotation is not understood: "+note, "write it anew, or take it away")
 	}
-	if p := w.Pause(w.Now()); p.On {
-		resume := w.Suggest().Resume(w.named)
-		if !w.Intent.Pause.Holds(w.Now()) {
-			resume = w.Suggest().ResumeAll() + ", with -A for the cluster"
-		}
-		until := "until somebody resumes it"
-		if p.Until != nil {
-			until = "until " + w.v.Both(*p.Until)
-		}
-		w.add("it is paused "+until+", and keeps its present state"+print.ByOf(w.Object, annotations.Pause), "%s", resume)
-	}
+	w.paused()
 	switch {
 	case w.want.By == hibernate.ByHold:
 		w.add("somebody holds it: "+view.HoldWords(w.Hold, w.v.Both)+print.ByOf(w.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.Sleeper))
@@ -89,6 +79,25 @@ func (w *whySleeper) wishes() {
 		w.add("these off-hours are skipped"+print.ByOf(w.Object, annotations.Skip), "%s", w.Suggest().Unskip(w.named))
 	case w.want.Why != hibernate.InOffHours && w.want.Why != hibernate.Outside:
 		w.add("its schedule says: "+w.v.Told(w.want.Why), "change spec.schedule or spec.exceptions; or %s", w.other())
+	}
+}
+
+// paused are its own pause, and those above it.
+func (w *whySleeper) paused() {
+	for _, p := range w.Pauses {
+		switch {
+		case !p.Holds(w.Now()):
+		case p.Of != "":
+			for _, n := range w.v.PauseNeeds(p) {
+				w.add(n.About+" "+n.What+"; the plan keeps its present state", "%s", n.Remedy)
+			}
+		default:
+			until := "until somebody resumes it"
+			if p.Until != nil {
+				until = "until " + w.v.Both(*p.Until)
+			}
+			w.add("it is paused "+until+", and keeps its present state"+print.ByOf(w.Object, annotations.Pause), "%s", w.Suggest().Resume(w.named))
+		}
 	}
 }
 
