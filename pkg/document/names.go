@@ -1,6 +1,9 @@
 package document
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // StringMap is v as a map of strings, if it is one.
 func StringMap(v any) (map[string]string, bool) {
@@ -35,6 +38,11 @@ func StringList(v any) ([]string, bool) {
 // DNSSubdomain says whether s can name an object.
 func DNSSubdomain(s string) bool {
 	return len(s) <= 253 && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(s)
+}
+
+// OurPrefix says whether keys with a prefix mean something to kubectl maint.
+func OurPrefix(prefix string) bool {
+	return prefix == "maint.dev" || strings.HasSuffix(prefix, ".maint.dev")
 }
 
 // DNSLabel says whether s can name a document, a step or a namespace.

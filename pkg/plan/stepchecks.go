@@ -246,14 +246,9 @@ func checkKey(field, key string, at document.Reporter) {
 		at(field, "%q is no key: write name or prefix.example.org/name, the name at most 63 letters, digits, '-', '_' and '.'", document.Cut(key, 200))
 		return
 	}
-	if ourPrefix(prefix) {
+	if document.OurPrefix(prefix) {
 		at(field, "%q belongs to kubectl maint: choose a prefix of your own", key)
 	}
-}
-
-// ourPrefix says whether keys with a prefix mean something to kubectl maint.
-func ourPrefix(prefix string) bool {
-	return prefix == "maint.dev" || strings.HasSuffix(prefix, ".maint.dev")
 }
 
 func headerName() *regexp.Regexp {

@@ -76,7 +76,7 @@ func (v *validator) spec(s Spec) {
 	case s.MirrorPrefix == "" || s.MirrorPrefix == DefaultMirrorPrefix:
 	case !document.DNSSubdomain(s.MirrorPrefix):
 		v.Fault("spec.mirrorPrefix", "%q is no prefix: write it like mirror.example.org", s.MirrorPrefix)
-	case ourPrefix(s.MirrorPrefix):
+	case document.OurPrefix(s.MirrorPrefix):
 		v.Fault("spec.mirrorPrefix", "%q belongs to kubectl maint: write a prefix of your own, or %s", s.MirrorPrefix, DefaultMirrorPrefix)
 	}
 	if s.HoldOwners && s.Target == nil {

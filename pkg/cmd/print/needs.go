@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
@@ -77,7 +78,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	}
 	for _, c := range view.Conditions(p.Object) {
 		if c.Type == "RunStuck" && c.Status == "True" {
-			add(v.Told(c.Message), cmp.Or(commandIn(c.Message), v.Suggest().Why(name)))
+			add(v.Told(c.Message), cmp.Or(remedy.CommandIn(c.Message), v.Suggest().Why(name)))
 		}
 	}
 	if failed, said := v.Failed(p); failed != "" && len(p.Active) == 0 {
@@ -89,19 +90,6 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		}
 	}
 	return append(out, v.held(name, p.Intent, v.Suggest().Resume(name), v.Suggest().Unfreeze(name))...)
-}
-
-// commandIn is the last command of ours that a message names, in quotes; empty: it names none.
-func commandIn(message string) string {
-	from := strings.LastIndex(message, "'kubectl maint ")
-	if from < 0 {
-		return ""
-	}
-	to := strings.Index(message[from+1:], "'")
-	if to < 0 {
-		return ""
-	}
-	return message[from : from+1+to+1]
 }
 
 // Failed is the newest run that failed since the last success of a plan, and what is said of

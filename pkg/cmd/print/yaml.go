@@ -21,9 +21,6 @@ func (f *printFlags) toYAML(format string) (printers.ResourcePrinter, error) {
 	if format != "yaml" {
 		return nil, genericclioptions.NoCompatiblePrinterError{}
 	}
-	if f.values.ShowManagedFields {
-		return &yamlPrinter{}, nil
-	}
 	return &printers.OmitManagedFieldsPrinter{Delegate: &yamlPrinter{}}, nil
 }
 
@@ -41,13 +38,10 @@ func (p *yamlPrinter) PrintObj(object runtime.Object, w io.Writer) error {
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		switch {
-		case unicode.IsPrint(r) || r == '\n':
+		if unicode.IsPrint(r) || r == '\n' {
 			b.WriteRune(r)
-		case r > 0xffff: // the text is read as YAML, which knows no pairs
-			fmt.Fprintf(&b, `\U%08X`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04X`, r)
+		} else {
+			fmt.Fprintf(&b, `\U%08X`, r) // the text is read as YAML, which knows no pairs
 		}
 	}
 	return b.String()

@@ -3,7 +3,10 @@
 // changed everywhere. It knows nothing of ours.
 package remedy
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Commands are command lines in quotes, as they can be pasted.
 type Commands struct {
@@ -189,3 +192,16 @@ func (c Commands) Unfreeze(object string) string { return c.line("freeze %s --en
 
 // WhyNode says why a node is not given; which one, the message says.
 func (c Commands) WhyNode() string { return c.plain("why NODE") }
+
+// CommandIn is the last command of ours that a message names, in quotes; empty: it names none.
+func CommandIn(message string) string {
+	from := strings.LastIndex(message, "'kubectl maint ")
+	if from < 0 {
+		return ""
+	}
+	to := strings.Index(message[from+1:], "'")
+	if to < 0 {
+		return ""
+	}
+	return message[from : from+1+to+1]
+}

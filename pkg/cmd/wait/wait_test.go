@@ -83,7 +83,7 @@ func TestARunThatIsAskedForIsWaitedFor(t *testing.T) {
 		t.Errorf("%+v", waited)
 	}
 	asked := "error: run " + name + " is asked for, and has not begun: the trigger of plan orders waits, see 'kubectl maint why orders'\n"
-	for _, line := range []string{"status " + name, "logs " + name, "abort --yes run/" + name, "wait " + name + " --for=phase=Running"} {
+	for _, line := range []string{"status " + name, "logs " + name, "wait " + name + " --for=phase=Running"} {
 		o.Line(line).Is(t, cmdtest.Printed{Code: 1, Err: asked})
 	}
 	o.Line("wait maint-run-orders-a").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no run or plan or policy \"maint-run-orders-a\" in namespace shop; did you mean \"orders\"?\n"})
