@@ -224,6 +224,8 @@ func TestDoctorOfAPlan(t *testing.T) {
 	const good = "ok       the agent finds the plan valid and ready\n"
 	unseen := seen("")
 	unseen.Annotations[annotations.StatusObserved] = "older"
+	justWritten := unseen.DeepCopy()
+	justWritten.CreationTimestamp = metav1.NewTime(cmdtest.Now().Add(-time.Second))
 	conditions := func(list string) *corev1.ConfigMap {
 		cm := seen("")
 		cm.Annotations[annotations.StatusConditions] = list
@@ -251,6 +253,18 @@ func TestDoctorOfAPlan(t *testing.T) {
 	inShop := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" }
 	diagnose(t, []diagnosis{
 		{name: "one that needs no rights", line: "doctor orders", world: installed(seen("")), out: good + account + none},
+		{name: "the agent sees it within the next second", line: "doctor plan/orders", world: installed(justWritten), before: func(o *cmdtest.Cluster) {
+			looks := 0
+			o.Kube.PrependReactor("get", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if a.(clienttesting.GetAction).GetName() != "orders" {
+					return false, nil, nil
+				}
+				if looks++; looks < 4 {
+					return true, justWritten, nil
+				}
+				return true, seen(""), nil
+			})
+		}, out: good + account + none},
 		{name: "the agent has not seen this version", line: "doctor plan/orders", world: installed(unseen), code: 1, err: oneProblem, out: "PROBLEM  the agent has not looked at this version of the plan\n         it does within seconds where it runs and watches this namespace\n" + account + none},
 		{
 			name: "the agent finds it not ready", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"True"},{"type":"Ready","status":"False","message":"policy night is not there"}]`)), code: 1, err: oneProblem,

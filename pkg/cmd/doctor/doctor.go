@@ -146,6 +146,9 @@ func (o *options) Run(ctx context.Context) error {
 	case cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan:
 		o.sleeper(ctx, k, agent, cm, config)
 	default:
+		if agent.Missing == "" {
+			cm = o.settled(ctx, k, cm)
+		}
 		o.plan(ctx, k, agent, cm, config)
 	}
 	if err := o.report(); err != nil {
@@ -353,6 +356,45 @@ func (o *options) actsAs(ctx context.Context, k *factory.Cluster, agent factory.
 // userOf is as whom an agent asks the API server.
 func userOf(agent factory.AgentState) string {
 	return "system:serviceaccount:" + agent.Namespace + ":" + annotations.AgentName
+}
+
+// How long an agent that is at work may take to look at a plan that was just written, and at its
+// target, before that is a problem, and how often it is looked at (guesses).
+const (
+	freshFor   = 10 * time.Second
+	settlesIn  = 4 * time.Second
+	settleLook = 300 * time.Millisecond
+)
+
+// settled is a plan once the agent has found it ready. One that was written seconds ago is given
+// a few more.
+func (o *options) settled(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) *corev1.ConfigMap {
+	if o.Now().Add(k.Skew()).Sub(annotations.EditedAt(&cm.ObjectMeta)) > freshFor {
+		return cm
+	}
+	ctx, done := context.WithTimeout(ctx, settlesIn)
+	defer done()
+	look := time.NewTicker(settleLook)
+	defer look.Stop()
+	for !ready(cm) {
+		select {
+		case <-ctx.Done():
+			return cm
+		case <-look.C:
+		}
+		if now, err := k.Plan(ctx, cm.Name); err == nil {
+			cm = now
+		}
+	}
+	return cm
+}
+
+// ready says whether the agent has looked at this version of a plan, and found it valid and ready.
+func ready(cm *corev1.ConfigMap) bool {
+	unfit := func(c metav1.Condition) bool {
+		return c.Status == metav1.ConditionFalse && (c.Type == "Valid" || c.Type == "Ready")
+	}
+	return cm.Annotations[annotations.StatusObserved] == annotations.Observed(cm) && !slices.ContainsFunc(view.Conditions(cm), unfit)
 }
 
 // standing is how the agent sees the plan.
