@@ -5,6 +5,7 @@ package preview
 import (
 	"bytes"
 	"context"
+	"errors"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -117,7 +118,9 @@ func (w *world) begins() {
 	go func() { ended <- a.Run(ctx) }()
 	w.stop = func() {
 		cancel()
-		<-ended
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			w.Errorf("the agent ended: %v", err)
+		}
 	}
 }
 
