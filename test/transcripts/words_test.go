@@ -14,7 +14,7 @@ import (
 //	Ddd YYYY-MM-DD hh:mm     the same for people
 //	AGE                      a duration of a column, in brackets, or after in, after, for
 //	UID, RV, PORT, WORK      an object's UID and resource version, a port, the transcript's folder
-//	(nothing)                lines that tell what a run, a step or a node is at while it is waited for:
+//	(nothing)                lines that tell what a run, a step, a target or a node is at while it is waited for:
 //	                         what is over before somebody looks is not shown
 //	PROGRESS                 what a HibernatePlan says once all is awake: by its targets first, then by
 //	                         its schedule
@@ -40,7 +40,7 @@ var ( //nolint:gochecknoglobals // compiled once
 	lasted   = regexp.MustCompile(`("duration": )"(?:\d+(?:ms|[dhms]))+"`)
 	hosts    = regexp.MustCompile(`(\b(?:identity|pod)"?: "?)[\w.-]+`)
 	progress = regexp.MustCompile(`(YYYY-MM-DDThh:mm:ssZ plan [\w-]+: Active): .*`)
-	passing  = regexp.MustCompile(`(?m)^(?:! )?(?:YYYY-MM-DDThh:mm:ssZ (?:(?:run|step) [\w/-]+: (?:Pending|Running)|waiting for run [\w-]+(?:: .*)?)|waiting for \w+ of node/[\w-]+: .*)(?:\n|\z)`)
+	passing  = regexp.MustCompile(`(?m)^(?:! )?(?:YYYY-MM-DDThh:mm:ssZ (?:(?:run|step) [\w/-]+: (?:Pending|Running)|[\w-]+: target [\w-]+: (?:Pending|Running)|plan [\w-]+: (?:Hibernating|WakingUp): .*|waiting for run [\w-]+(?:: .*)?)|waiting for \w+ of node/[\w-]+: .*)(?:\n|\z)`)
 	columns  = regexp.MustCompile(`(\S) {3,}`)
 	digits   = regexp.MustCompile(`\d`)
 )
