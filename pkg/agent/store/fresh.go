@@ -55,20 +55,32 @@ type freshness struct {
 
 // sharedCheck is a look whose answer serves everybody who needs one at that time.
 type sharedCheck struct {
+	turn chan struct{} // whoever looks holds its one place
+
 	mu sync.Mutex
 	at time.Time // when the last one began
 }
 
-func (s *sharedCheck) do(now func() time.Time, look func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func newSharedCheck() sharedCheck { return sharedCheck{turn: make(chan struct{}, 1)} }
+
+// do looks where nobody has just now. Whoever comes meanwhile waits for that look, and no longer
+// than its ctx.
+func (s *sharedCheck) do(ctx context.Context, now func() time.Time, look func() error) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-s.turn }()
 	began := now()
-	if began.Sub(s.at).Abs() < freshTTL {
+	if s.recent(began) {
 		return nil
 	}
 	if err := look(); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.at = began
 	return nil
 }
@@ -91,7 +103,7 @@ type FreshConfig struct {
 }
 
 func newFreshness(d *Documents, c FreshConfig) *freshness {
-	return &freshness{FreshConfig: c, docs: d, plans: map[types.NamespacedName]time.Time{}, newer: map[types.NamespacedName]*corev1.ConfigMap{}, gone: map[types.NamespacedName]string{}}
+	return &freshness{FreshConfig: c, docs: d, gates: newSharedCheck(), above: newSharedCheck(), all: newSharedCheck(), plans: map[types.NamespacedName]time.Time{}, newer: map[types.NamespacedName]*corev1.ConfigMap{}, gone: map[types.NamespacedName]string{}}
 }
 
 // document is a plan as it was read live, where that is newer than what the cache has.
@@ -161,17 +173,17 @@ func (d *Documents) Confirm(ctx context.Context, k types.NamespacedName, b Basis
 
 // confirm looks live at a plan and at all that gates it.
 func (f *freshness) confirm(ctx context.Context, k types.NamespacedName) error {
-	if err := f.gates.do(f.Now, func() error { return f.confirmGates(ctx) }); err != nil {
+	if err := f.gates.do(ctx, f.Now, func() error { return f.confirmGates(ctx) }); err != nil {
 		return fmt.Errorf("look whether the policies are as they were seen: %w", err)
 	}
 	if f.WatchNamespace == "" {
-		if err := f.above.do(f.Now, func() error { return f.confirmNamespaces(ctx) }); err != nil {
+		if err := f.above.do(ctx, f.Now, func() error { return f.confirmNamespaces(ctx) }); err != nil {
 			return fmt.Errorf("look whether the namespaces are as they were seen: %w", err)
 		}
 	}
 	if f.Backlog() > manyWaiting {
 		if n := f.Plans(); n <= fewPlans && f.Backlog() > n/20 {
-			if err := f.all.do(f.Now, func() error { return f.confirmPlans(ctx) }); err != nil {
+			if err := f.all.do(ctx, f.Now, func() error { return f.confirmPlans(ctx) }); err != nil {
 				return fmt.Errorf("look whether the plans are as they were seen: %w", err)
 			}
 		}
