@@ -273,7 +273,7 @@ func (c *Controller) wait(ctx context.Context, l *store.CachedRun, v trigger.Adm
 func planLock(l *store.CachedRun) string { return "plan/" + l.Run.PlanUID }
 
 // claims are the names that a run holds while it works: its plan, unless runs
-// may overlap, and its target, among other namespaces only where it may change it.
+// may overlap, and its target: beside runs of other namespaces, whoever may only read it holds up no run that may change it.
 func (c *Controller) claims(ctx context.Context, l *store.CachedRun) []string {
 	var names []string
 	if l.Run.Spec.ConcurrencyPolicy != plan.Allow {
@@ -284,9 +284,9 @@ func (c *Controller) claims(ctx context.Context, l *store.CachedRun) []string {
 	}
 	names = append(names, store.TargetLockIn(l.Object.Namespace, l.Run.TargetUID))
 	if c.mayChange(ctx, l) {
-		names = append(names, store.TargetLock(l.Run.TargetUID))
+		return append(names, store.TargetLock(l.Run.TargetUID))
 	}
-	return names
+	return append(names, store.TargetLockOfReaders(l.Run.TargetUID))
 }
 
 // mayChange says whether a run's account may change its target, as the API server says once.
@@ -348,7 +348,7 @@ func (c *Controller) heldBy(ctx context.Context, l *store.CachedRun, s *trigger.
 		if samePlan(other) {
 			s.PlanBusy = other.Head.Name
 		}
-		if sameTarget(other) && (other.Object.Namespace == l.Object.Namespace || c.mayChange(ctx, l) && c.mayChange(ctx, c.Runs.Whole(other))) {
+		if sameTarget(other) && (other.Object.Namespace == l.Object.Namespace || c.mayChange(ctx, l) == c.mayChange(ctx, c.Runs.Whole(other))) {
 			s.LockedBy = nameFrom(l.Object.Namespace, other.Key().String())
 		}
 	}

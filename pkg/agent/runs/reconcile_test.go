@@ -389,8 +389,12 @@ func TestWhoHoldsATargetOfTheCluster(t *testing.T) {
 		"another namespace's run that may only read it":                     {bank, run.Running, onlyReads(theirs), ""},
 		"another namespace's run that may only read it, and begins with it": {bank, run.Pending, onlyReads(theirs), ""},
 		"another namespace's run, and this one may only read it":            {bank, run.Running, onlyReads(mine), ""},
-		"another namespace's run of whose rights nothing is known":          {bank, run.Running, onlyReads(theirs, "get"), "bank/maint-run-nightly-0"},
-		"a run of the same namespace that may only read it":                 {shop, run.Running, onlyReads(mine), "maint-run-nightly-0"},
+		"another namespace's run, and neither may do more than read it": {bank, run.Running, func(w *world) {
+			onlyReads(mine)(w)
+			onlyReads(theirs)(w)
+		}, "bank/maint-run-nightly-0"},
+		"another namespace's run of whose rights nothing is known": {bank, run.Running, onlyReads(theirs, "get"), "bank/maint-run-nightly-0"},
+		"a run of the same namespace that may only read it":        {shop, run.Running, onlyReads(mine), "maint-run-nightly-0"},
 		"another namespace's run, while the API server says nothing of rights": {bank, run.Running, func(w *world) {
 			onlyReads(theirs)(w)
 			w.cluster.Refuse(agenttest.When{Verb: "create", Resource: "selfsubjectaccessreviews"}, agenttest.Always, 503, "starting")

@@ -19,7 +19,10 @@ func NewLocks() *Locks { return &Locks{holder: map[string]string{}, mayChange: m
 // change it works at the same time.
 func TargetLock(uid string) string { return "target/" + uid }
 
-// TargetLockIn is the same for all runs of one namespace, also those that may not change it.
+// TargetLockOfReaders is the same among runs that may not change it: they keep nobody else from it.
+func TargetLockOfReaders(uid string) string { return "target-of-readers/" + uid }
+
+// TargetLockIn is the same for all runs of one namespace.
 func TargetLockIn(namespace, uid string) string { return "target-in/" + namespace + "/" + uid }
 
 // MayChange says whether a run may change its target. It is asked once; as long as there is no
