@@ -321,6 +321,9 @@ func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, 
 	text, zone := o.object, o.Zone
 	if kind == "" || kind == "plan" || kind == "policy" {
 		cm, err := k.Document(ctx, strings.TrimPrefix(o.object, "policy/"), annotations.KindPolicy, annotations.KindPlan)
+		if err != nil && kind == "" {
+			err = k.NodeMeant(ctx, o.object, err)
+		}
 		if err != nil {
 			return found{}, err
 		}

@@ -102,6 +102,7 @@ func TestAllowAndFreeze(t *testing.T) {
 			})
 		}, code: 1, err: "error: policy/night was deleted and created again meanwhile: look at it and ask again\n"}},
 		{object: "night", row: row{name: "who may not write", line: "freeze night --for 2h --reason CHG-1", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to policy/night: configmaps is forbidden: not for you\n"}},
+		{object: "night", row: row{name: "the name of a node alone", line: "freeze worker-1 --for 2h --reason CHG-1", code: 1, err: "error: there is no policy or plan \"worker-1\" in namespace shop; see 'kubectl maint list'; or did you mean node/worker-1?\n"}},
 		{object: "night", row: row{name: "nothing of that name", line: "freeze nigh --for 2h --reason CHG-1", code: 1, err: "error: there is no policy or plan \"nigh\" in namespace shop; did you mean \"night\"?\n"}},
 		{object: "night", row: row{name: "a kind that there is not", line: "freeze ghosts/casper --for 2h --reason CHG-1", code: 1, err: "error: read ghosts/casper: the server doesn't have a resource type \"ghosts\"\n"}},
 		{object: "night", row: row{name: "without an end and a reason", line: "allow night", code: 2, err: "error: --for or --until is missing: it must end by itself\nerror: --reason is missing: everybody who asks why sees it\n"}},

@@ -35,7 +35,7 @@ func (k *Cluster) Find(ctx context.Context, name string, kinds ...string) (Resou
 	case err != nil && apierrors.IsForbidden(nodeErr):
 		return Resource{}, unseenNode(err)
 	case err != nil && apierrors.IsNotFound(nodeErr):
-		return Resource{}, k.nodeMeant(ctx, name, err)
+		return Resource{}, k.NodeMeant(ctx, name, err)
 	case nodeErr != nil: // who may not read nodes means a document
 		return Resource{Document: cm}, err
 	case err != nil:
@@ -54,9 +54,9 @@ func unseenNode(err error) error {
 	return err
 }
 
-// nodeMeant adds to "there is none" the node that was probably meant. Other errors stay as they
+// NodeMeant adds to "there is none" the node that was probably meant. Other errors stay as they
 // are.
-func (k *Cluster) nodeMeant(ctx context.Context, name string, err error) error {
+func (k *Cluster) NodeMeant(ctx context.Context, name string, err error) error {
 	none := NotFoundError("")
 	if !errors.As(err, &none) {
 		return err
