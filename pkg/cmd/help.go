@@ -3,9 +3,10 @@ package cmd
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
 // helpWidth is how wide help is written: a terminal of the usual size shows it as it is.
@@ -24,17 +25,7 @@ func wrapHelp(root *cobra.Command) {
 func wrapped(text string, width int) string {
 	var out, words []string
 	fill := func() {
-		line := ""
-		for _, word := range words {
-			if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-				out, line = append(out, line), ""
-			}
-			line = strings.TrimPrefix(line+" "+word, " ")
-		}
-		if line != "" {
-			out = append(out, line)
-		}
-		words = nil
+		out, words = append(out, view.Filled(words, width)...), nil
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		if line == "" || strings.HasPrefix(line, " ") {

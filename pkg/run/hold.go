@@ -27,29 +27,30 @@ const MissedBefore = "before that, its slot is Missed at "
 
 // Message says why a run waits, and for how long.
 func (h ClosedGate) Message() string {
-	switch {
-	case h.NotReady:
+	if h.NotReady {
 		return h.Reason
-	case h.TooLate():
-		return "waits for its window, which opens at " + h.Opens.UTC().Format(time.RFC3339) + " (" + h.Reason + "): " + MissedBefore + h.Deadline.UTC().Format(time.RFC3339)
-	case h.Opens != nil:
-		return "waits for its window, which opens at " + h.Opens.UTC().Format(time.RFC3339) + " (" + h.Reason + ")"
 	}
-	return "waits for its window, which does not open by itself (" + h.Reason + ")"
+	return "waits for " + h.window(func(at time.Time) string { return at.UTC().Format(time.RFC3339) })
+}
+
+// window says when the window opens that the gate is closed outside of. clock writes an instant.
+func (h ClosedGate) window(clock func(time.Time) string) string {
+	switch {
+	case h.Opens == nil:
+		return "its window, which does not open by itself (" + h.Reason + ")"
+	case h.TooLate():
+		return "its window, which opens at " + clock(*h.Opens) + " (" + h.Reason + "): " + MissedBefore + clock(h.Deadline)
+	}
+	return "its window, which opens at " + clock(*h.Opens) + " (" + h.Reason + ")"
 }
 
 // Then says of a start to come, at which the gate is closed, how it lies to its window.
 // clock writes an instant.
 func (h ClosedGate) Then(clock func(time.Time) string) string {
-	switch {
-	case h.NotReady:
+	if h.NotReady {
 		return "and whether change is permitted then is not known (" + h.Reason + ")"
-	case h.TooLate():
-		return "outside of its window, which opens at " + clock(*h.Opens) + " (" + h.Reason + "): " + MissedBefore + clock(h.Deadline)
-	case h.Opens != nil:
-		return "outside of its window, which opens at " + clock(*h.Opens) + " (" + h.Reason + ")"
 	}
-	return "outside of its window, which does not open by itself (" + h.Reason + ")"
+	return "outside of " + h.window(clock)
 }
 
 // PassedBy says who let a run start although its gate, asked without any bypass,

@@ -55,6 +55,6 @@ func LimitConditions(have string) []metav1.Condition {
 		return nil
 	}
 	return slices.DeleteFunc(list, func(c metav1.Condition) bool {
-		return slices.Contains([]string{"Valid", "SigningKey", ConditionConfined, status.ClockDoubt("").Type}, c.Type)
+		return slices.Contains([]string{"Valid", "SigningKey", ConditionConfined, status.ConditionClockDoubt}, c.Type)
 	})
 }

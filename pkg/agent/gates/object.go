@@ -25,7 +25,7 @@ import (
 // opinion is what policies say of one object.
 type opinion struct {
 	question policy.Query        // with all policies that mean the object by the watch's field
-	told     policy.Query        // and by any field: what the object tells is the same whoever writes it
+	anyField policy.Query        // and by any field: what the object tells is the same whoever writes it
 	wants    []knob.DesiredState // of the policies of this watch
 	why      map[string]string
 	leaving  bool
@@ -86,8 +86,8 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 // opinion asks every policy of a watch of one object.
 func (g *Controller) opinion(w *gateWatch, o *gateObject, now time.Time) opinion {
 	out := opinion{question: policy.Query{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations), Gates: g.policiesOf(o, w.sameField)}, why: map[string]string{}}
-	out.told = out.question
-	out.told.Gates = g.policiesOf(o, w.sameObjects)
+	out.anyField = out.question
+	out.anyField.Gates = g.policiesOf(o, w.sameObjects)
 	w.mu.Lock()
 	policies := map[types.NamespacedName][]policy.GateEntry{}
 	for k, entries := range w.policies {

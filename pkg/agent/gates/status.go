@@ -141,13 +141,13 @@ func (g *Controller) report(k types.NamespacedName, p *gatePolicy) {
 
 // status are the status annotations of an object; empty ones are to go.
 func (g *Controller) status(o *gateObject, said opinion, pending bool, now time.Time) map[string]string {
-	if len(said.told.Gates) == 0 {
+	if len(said.anyField.Gates) == 0 {
 		return map[string]string{annotations.StatusPermitted: "", annotations.StatusBehavior: "", annotations.StatusConditions: ""}
 	}
-	v := g.Gates.Ask(said.told).Verdict(now)
+	v := g.Gates.Ask(said.anyField).Verdict(now)
 	return map[string]string{
 		annotations.StatusPermitted:  fmt.Sprint(v.Permitted),
-		annotations.StatusBehavior:   status.Behavior(o.Annotations[annotations.StatusBehavior], v, g.Gates.Strategy(said.told, now), now),
+		annotations.StatusBehavior:   status.Behavior(o.Annotations[annotations.StatusBehavior], v, g.Gates.Strategy(said.anyField, now), now),
 		annotations.StatusConditions: status.Conditions(o.Annotations[annotations.StatusConditions], changeConditions(v, pending), now),
 	}
 }

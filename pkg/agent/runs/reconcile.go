@@ -273,7 +273,8 @@ func (c *Controller) wait(ctx context.Context, l *store.CachedRun, v trigger.Adm
 func planLock(l *store.CachedRun) string { return "plan/" + l.Run.PlanUID }
 
 // claims are the names that a run holds while it works: its plan, unless runs
-// may overlap, and its target: beside runs of other namespaces, whoever may only read it holds up no run that may change it.
+// may overlap, and its target. Whoever may only read that holds up no run of another namespace
+// that may change it.
 func (c *Controller) claims(ctx context.Context, l *store.CachedRun) []string {
 	var names []string
 	if l.Run.Spec.ConcurrencyPolicy != plan.Allow {

@@ -30,9 +30,12 @@ func Conditions(have string, want []metav1.Condition, now time.Time) string {
 	return string(b)
 }
 
+// ConditionClockDoubt is the type of ClockDoubt.
+const ConditionClockDoubt = "ClockDoubt"
+
 // ClockDoubt is the condition of whatever does not start while the clock is in doubt.
 func ClockDoubt(why string) metav1.Condition {
-	return metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: why}
+	return metav1.Condition{Type: ConditionClockDoubt, Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: why}
 }
 
 // VerdictSentence says what a gate answers, and until when.

@@ -142,7 +142,7 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if o.timezone != "" {
 		zone = o.timezone
 	}
-	c, words := o.clear(), "override ended"+view.Colon(o.stood(target))
+	c, words := o.clear(), "override ended"+view.Colon(o.inForce(target))
 	if !o.end {
 		at, err := o.until(target.zone)
 		if err != nil {
@@ -170,8 +170,8 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// stood says what an object's override was, and of whom; empty: none was in force.
-func (o *overrideOptions) stood(f found) string {
+// inForce says what an object's override was, and of whom; empty: none was in force.
+func (o *overrideOptions) inForce(f found) string {
 	in, v := annotations.Intent(f.meta.GetAnnotations()), print.New(o.Env, f.zone)
 	if frozen, is := strings.CutPrefix(v.Frozen(in), "is "); is {
 		return "it was " + frozen

@@ -11,7 +11,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // waitingTrigger is a trigger that the agent has not taken up, and the run that it asks for.
@@ -25,8 +24,7 @@ func waitingTriggerOf(cm *corev1.ConfigMap) *waitingTrigger {
 	if !view.TokenPending(cm, nil) {
 		return nil
 	}
-	token := cm.Annotations[annotations.Trigger]
-	return &waitingTrigger{plan: cm, token: token, run: annotations.RunName(cm.Name, string(cm.UID), run.Request{Kind: run.ByToken, Token: token})}
+	return &waitingTrigger{plan: cm, token: cm.Annotations[annotations.Trigger], run: view.AskedRun(cm)}
 }
 
 // waiting is the trigger that the name means: that of a plan without an active run, or that for a

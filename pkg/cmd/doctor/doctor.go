@@ -391,10 +391,10 @@ func (o *options) settled(ctx context.Context, k *factory.Cluster, cm *corev1.Co
 
 // ready says whether the agent has looked at this version of a plan, and found it valid and ready.
 func ready(cm *corev1.ConfigMap) bool {
-	unfit := func(c metav1.Condition) bool {
-		return c.Status == metav1.ConditionFalse && (c.Type == "Valid" || c.Type == "Ready")
-	}
-	return cm.Annotations[annotations.StatusObserved] == annotations.Observed(cm) && !slices.ContainsFunc(view.Conditions(cm), unfit)
+	p := view.Plan{Object: cm}
+	_, invalid := view.Stands(p.Conditions(), "Valid", metav1.ConditionFalse)
+	_, unready := view.Stands(p.Conditions(), "Ready", metav1.ConditionFalse)
+	return p.Observed() && !invalid && !unready
 }
 
 // standing is how the agent sees the plan.

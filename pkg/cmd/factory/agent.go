@@ -184,11 +184,11 @@ const SilentEvery = 5 * time.Second
 // AgentLiveness knows while a command goes on whether the agent is at work, falls silent and
 // comes back.
 type AgentLiveness struct {
-	c     *Factory
-	k     *Cluster
-	next  time.Time
-	signs signs
-	told  bool // that the API server does not answer
+	c      *Factory
+	k      *Cluster
+	next   time.Time
+	signs  signs
+	warned bool // that the API server does not answer
 
 	mu      sync.Mutex // guards what follows
 	state   AgentState
@@ -272,24 +272,25 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 // seen is not silent. stands says what becomes of what was asked. It also tells on standard error
 // while the API server does not answer: then nothing new can be shown.
 func (a *AgentLiveness) Check(ctx context.Context, stands string) error {
-	a.tellOutage()
+	a.warnOfOutage()
 	if s := a.look(ctx); s.Missing != "" {
 		return exit.Errorf(exit.CodeNoAgent, "%s; %s", s.Missing, stands)
 	}
 	return nil
 }
 
-// outageTold is how long the API server does not answer before that is told: a lost request is none.
-const outageTold = 3 * time.Second
+// outageAfter is how long the API server does not answer before that is an outage: a lost request is
+// none.
+const outageAfter = 3 * time.Second
 
-func (a *AgentLiveness) tellOutage() {
+func (a *AgentLiveness) warnOfOutage() {
 	since, why := a.k.outage()
 	switch {
-	case why == nil && a.told:
-		a.told = false
+	case why == nil && a.warned:
+		a.warned = false
 		a.c.Warn(fmt.Sprintf("the API server answers again (%s)", time.Now().Format(time.TimeOnly)))
-	case why != nil && !a.told && time.Since(since) >= outageTold:
-		a.told = true
+	case why != nil && !a.warned && time.Since(since) >= outageAfter:
+		a.warned = true
 		a.c.Warn(fmt.Sprintf("since %s the API server does not answer, and what is shown may be old: %s", since.Format(time.TimeOnly), why))
 	}
 }
@@ -299,6 +300,13 @@ func (a *AgentLiveness) tellOutage() {
 func (a *AgentLiveness) Falters(ctx context.Context) bool {
 	s, err := a.c.Agent(ctx, a.k)
 	return err == nil && !s.Heartbeat.IsZero() && min(a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat), a.k.answering()) > staleAfter/2
+}
+
+// WarnSilent warns of an agent that was at work and is silent.
+func (c *Factory) WarnSilent(s AgentState) {
+	if s.Missing != "" && !s.Heartbeat.IsZero() {
+		c.Warn(s.Missing)
+	}
 }
 
 // NeedAgent refuses to go on where nobody would act on what is asked. Whoever

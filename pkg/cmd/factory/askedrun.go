@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // AskedRunError says that a run is asked for, and that the agent has not made it yet.
@@ -35,7 +34,7 @@ func (k *Cluster) askedRun(ctx context.Context, name string) *AskedRunError {
 	}
 	name = runPrefix + strings.TrimPrefix(name, runPrefix)
 	i := slices.IndexFunc(list.Items, func(cm corev1.ConfigMap) bool {
-		return view.TokenPending(&cm, nil) && name == annotations.RunName(cm.Name, string(cm.UID), run.Request{Kind: run.ByToken, Token: cm.Annotations[annotations.Trigger]})
+		return view.TokenPending(&cm, nil) && name == view.AskedRun(&cm)
 	})
 	if i < 0 {
 		return nil

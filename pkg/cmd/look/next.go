@@ -208,14 +208,13 @@ func (o *nextOptions) find(ctx context.Context) (agenda, error) {
 	if err != nil {
 		return agenda{}, err
 	}
-	if agent, err := o.Agent(ctx, k); err == nil && agent.Missing != "" && !agent.Heartbeat.IsZero() {
-		o.Warn(agent.Missing)
-	}
-	sleeper, err := source.FindSleeper(ctx, o.Factory, k, o.name)
+	agent, _ := o.Agent(ctx, k)
+	o.WarnSilent(agent)
+	sleeper, err := source.FindSleeper(ctx, o.Factory, k, agent, o.name)
 	if sleeper != nil || err != nil {
 		return agenda{sleeper: sleeper}, err
 	}
-	s, err := source.FindSubject(ctx, o.Factory, k, o.name)
+	s, err := source.SubjectOf(ctx, o.Factory, k, agent, o.name)
 	if err != nil || s.Kind != annotations.KindPlan {
 		return agenda{subject: s}, err
 	}

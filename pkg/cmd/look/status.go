@@ -244,6 +244,14 @@ func (o *statusOptions) printer(zone, namespace string) print.Printer {
 	return v
 }
 
+// about is a name as it is told beside those of other namespaces, where all are shown.
+func (o *statusOptions) about(namespace, name string) string {
+	if o.everywhere {
+		return namespace + "/" + name
+	}
+	return name
+}
+
 // needLines are what needs somebody, before all that goes on by itself.
 func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []view.Sleeper, nodes []print.Need) []view.Line {
 	var all []print.Need
@@ -255,9 +263,7 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 	}
 	add := func(of view.Resource, namespace string, needs []print.Need) {
 		for _, n := range needs {
-			if o.everywhere {
-				n.About = namespace + "/" + n.About
-			}
+			n.About = o.about(namespace, n.About)
 			all, about = append(all, n), append(about, of)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
-// held is a namespace or a policy that somebody paused or froze, or a policy that is broken. The pause of the whole cluster
-// is on the agent's namespace.
+// held is a namespace or a policy that somebody paused or froze, or a policy that is broken. The
+// pause of the whole cluster is on the agent's namespace.
 type held struct {
 	namespace, name string // the namespace is empty of a namespace
 	needs           []print.Need

@@ -30,11 +30,7 @@ func (o *statusOptions) runsWithoutPlan(r reads) []held {
 			continue
 		}
 		v := o.printer(o.Zone, one.Run.Namespace)
-		about := one.Run.Plan
-		if o.everywhere {
-			about = one.Run.Namespace + "/" + about
-		}
-		out = append(out, held{needs: []print.Need{{About: about, What: "is deleted: the agent ends its run " + one.Run.Name + " with its restore and finally; it is " + v.RunHead(one), Remedy: v.Suggest().StatusOf(one.Run.Name)}}})
+		out = append(out, held{needs: []print.Need{{About: o.about(one.Run.Namespace, one.Run.Plan), What: "is deleted: the agent ends its run " + one.Run.Name + " with its restore and finally; it is " + v.RunHead(one), Remedy: v.Suggest().StatusOf(one.Run.Name)}}})
 	}
 	return out
 }
@@ -55,8 +51,5 @@ func (o *statusOptions) orphanNeeds(one view.Restore) []print.Need {
 	if one.Fault != "" {
 		remedy = say.Adopt(one.Object.Name)
 	}
-	if o.everywhere {
-		name = one.Object.Namespace + "/" + name
-	}
-	return []print.Need{{About: name, What: "is deleted, with restore data in configmap/" + one.Object.Name + ": " + one.PlanGone(), Remedy: remedy}}
+	return []print.Need{{About: o.about(one.Object.Namespace, name), What: "is deleted, with restore data in configmap/" + one.Object.Name + ": " + one.PlanGone(), Remedy: remedy}}
 }

@@ -94,7 +94,8 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 }
 
 // allValues are the plans of both kinds, restore data whose plan is gone, the namespaces and
-// policies that are paused or frozen, and the nodes that are, or that somebody has or asks for. Who may not read nodes does without.
+// policies that are paused or frozen, and the nodes that are, or that somebody has or asks for. Who
+// may not read nodes does without.
 func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 	out := []print.Value{}
 	for _, p := range o.plans(r) {

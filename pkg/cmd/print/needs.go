@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -46,15 +48,11 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		add("is invalid, so that nothing of it begins: "+p.Faults[0].String()+view.AndMore(len(p.Faults)-1), v.Suggest().Describe(name))
 		return out
 	}
-	for _, c := range view.Conditions(p.Object) {
-		if p.Observed() && c.Status == "False" && (c.Type == "Valid" || c.Type == "Ready") {
-			remedy := v.Suggest().Describe(name)
-			if c.Type == "Ready" {
-				remedy = v.Suggest().Doctor(name)
-			}
-			add("is not "+c.Type+": "+c.Message, remedy)
-			break
-		}
+	all, current := view.Conditions(p.Object), p.Conditions()
+	if why, is := view.Stands(current, "Valid", metav1.ConditionFalse); is {
+		add("is not Valid: "+why, v.Suggest().Describe(name))
+	} else if why, is := view.Stands(current, "Ready", metav1.ConditionFalse); is {
+		add("is not Ready: "+why, v.Suggest().Doctor(name))
 	}
 	for _, f := range p.Intent.Faults {
 		remedy := v.Suggest().Describe(name)
@@ -66,20 +64,16 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		}
 		add("annotation "+f.String(), remedy)
 	}
-	for _, c := range view.Conditions(p.Object) {
-		if p.Observed() && c.Status == "True" && c.Type == "TriggerLabelReturns" {
-			add("does not run by its label: "+c.Message, v.Suggest().Describe(name))
-		}
+	if why, is := view.Stands(current, "TriggerLabelReturns", metav1.ConditionTrue); is {
+		add("does not run by its label: "+why, v.Suggest().Describe(name))
 	}
 	for _, r := range p.Active {
 		for _, n := range v.runNeeds(r) {
 			add(n.What, n.Remedy)
 		}
 	}
-	for _, c := range view.Conditions(p.Object) {
-		if c.Type == "RunStuck" && c.Status == "True" {
-			add(v.Told(c.Message), cmp.Or(remedy.CommandIn(c.Message), v.Suggest().Why(name)))
-		}
+	if why, is := view.Stands(all, "RunStuck", metav1.ConditionTrue); is {
+		add(v.Told(why), cmp.Or(remedy.CommandIn(why), v.Suggest().Why(name)))
 	}
 	if failed, said := v.Failed(p); failed != "" && len(p.Active) == 0 {
 		add(said, v.Suggest().Describe(failed))

@@ -136,8 +136,7 @@ func (v Printer) WaitingToken(p view.Plan) string {
 	if live := p.Decision.Status.WaitsFor; live != "" {
 		text = "a trigger, for the end of run " + live
 	}
-	name := annotations.RunName(p.Object.Name, string(p.Object.UID), run.Request{Kind: run.ByToken, Token: p.Intent.Token})
-	return text + ByOf(p.Object, annotations.Trigger) + "; " + v.Suggest().Abort(name) + " takes it back"
+	return text + ByOf(p.Object, annotations.Trigger) + "; " + v.Suggest().Abort(view.AskedRun(p.Object)) + " takes it back"
 }
 
 // conditions are all, or those that say more than that all is well.

@@ -25,9 +25,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	if err != nil || agent.Namespace == "" {
 		agent.Namespace = annotations.DefaultNamespace
 	}
-	if agent.Missing != "" && !agent.Heartbeat.IsZero() { // it was at work
-		c.Warn(agent.Missing)
-	}
+	c.WarnSilent(agent)
 	list, err := k.Plans(ctx, k.Namespace, selector)
 	if err != nil {
 		return w, err

@@ -28,12 +28,11 @@ type HibernatePlan struct {
 
 // FindSleeper is the HibernatePlan of the cluster that a name means; nil where it means
 // something else, or nothing.
-func FindSleeper(ctx context.Context, c *factory.Factory, k *factory.Cluster, name string) (*view.Sleeper, error) {
+func FindSleeper(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, name string) (*view.Sleeper, error) {
 	cm, err := k.HibernatePlan(ctx, name)
 	if cm == nil || err != nil {
 		return nil, err
 	}
-	agent, _ := c.Agent(ctx, k)
 	s := ReadSleeper(ctx, c, k, agent, cm)
 	return &s, nil
 }

@@ -54,8 +54,12 @@ func TestWhichSleeperIsMeant(t *testing.T) {
 func TestFindSleeperInACluster(t *testing.T) {
 	_, k := clusterOf(t, "shop", cmdtest.Agent(), cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z"), cmdtest.Namespace("maint-system"), cmdtest.Sleeper("orders", nightly), cmdtest.Plan("weekly", ""))
 	f, _ := reader("")
+	agent, err := f.Agent(t.Context(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string]string{"orders": "orders", "weekly": "", "ghost": ""} {
-		s, err := FindSleeper(t.Context(), f, k, name)
+		s, err := FindSleeper(t.Context(), f, k, agent, name)
 		got := ""
 		if s != nil {
 			got = s.Name

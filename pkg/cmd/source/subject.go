@@ -19,6 +19,11 @@ import (
 // FindSubject finds a plan, policy or node of the cluster by its name.
 func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, text string) (view.Subject, error) {
 	agent, _ := c.Agent(ctx, k)
+	return SubjectOf(ctx, c, k, agent, text)
+}
+
+// SubjectOf is FindSubject beside an agent whose state is known.
+func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, text string) (view.Subject, error) {
 	found, err := k.Find(ctx, text, annotations.KindPlan, annotations.KindPolicy)
 	switch {
 	case err != nil:
@@ -48,12 +53,8 @@ func invalid(p view.Plan) string {
 	if len(p.Faults) > 0 {
 		return p.Faults[0].String() + view.AndMore(len(p.Faults)-1)
 	}
-	for _, c := range view.Conditions(p.Object) {
-		if p.Observed() && c.Type == "Valid" && c.Status == metav1.ConditionFalse {
-			return c.Message
-		}
-	}
-	return ""
+	fault, _ := view.Stands(p.Conditions(), "Valid", metav1.ConditionFalse)
+	return fault
 }
 
 // WarnInvalid warns whoever asks what is permitted for a plan of which nothing begins.

@@ -102,6 +102,25 @@ func ConditionsIn(a map[string]string) []metav1.Condition {
 	return list
 }
 
+// Stands says whether a condition is among those that somebody published, with such a status, and
+// what it says.
+func Stands(list []metav1.Condition, kind string, status metav1.ConditionStatus) (message string, is bool) {
+	for _, c := range list {
+		if c.Type == kind && c.Status == status {
+			return c.Message, true
+		}
+	}
+	return "", false
+}
+
+// Conditions are those that the agent published of this version of the plan.
+func (p Plan) Conditions() []metav1.Condition {
+	if !p.Observed() {
+		return nil
+	}
+	return Conditions(p.Object)
+}
+
 // GatesOf says how the gates of a policy do, as the agent published it: held, or what is wrong.
 // Both are empty where it has none.
 func GatesOf(cm *corev1.ConfigMap) (held, wrong string) {
@@ -121,6 +140,11 @@ func GatesOf(cm *corev1.ConfigMap) (held, wrong string) {
 func TokenHandled(cm *corev1.ConfigMap, l *ledger.Ledger) bool {
 	token := cm.Annotations[annotations.Trigger]
 	return token == cm.Annotations[annotations.StatusTrigger] || l != nil && l.KnowsToken(token)
+}
+
+// AskedRun is the name of the run that a plan's trigger asks for.
+func AskedRun(cm *corev1.ConfigMap) string {
+	return annotations.RunName(cm.Name, string(cm.UID), run.Request{Kind: run.ByToken, Token: cm.Annotations[annotations.Trigger]})
 }
 
 // TokenPending says whether a trigger waits that the agent has not handled.

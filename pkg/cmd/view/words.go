@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Prefix is s with something before it; empty where s is empty.
@@ -74,4 +75,20 @@ func In(namespace string) string {
 		return " in the cluster"
 	}
 	return " in namespace " + namespace
+}
+
+// Filled are the lines of so many words as fit into a width.
+func Filled(words []string, width int) []string {
+	var out []string
+	line := ""
+	for _, word := range words {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			out, line = append(out, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	if line != "" {
+		out = append(out, line)
+	}
+	return out
 }

@@ -462,8 +462,7 @@ func (o *whyOptions) opens(s view.Subject) string {
 // permits is the command that permits change of what is closed and not paused: a freeze is ended,
 // not overridden.
 func (o *whyOptions) permits(s view.Subject) string {
-	reason := s.Verdict(o.Now()).Reason
-	if frozen(strings.TrimPrefix(reason, "policy "+s.Name+": ")) {
+	if c := s.Verdict(o.Now()).Cause; c.Kind == schedule.CauseFreeze && !c.Namespace && (c.Policy == "" || c.Policy == s.Name) {
 		hand := o.Suggest()
 		if s.Kind == factory.KindNode { // which is in no namespace
 			hand = hand.In("")

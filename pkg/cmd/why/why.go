@@ -384,7 +384,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		if !verdict.Cause.Namespace && !s.PauseAt(o.Now()).On { // these bind whatever is asked
 			found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
 		}
-		if waits := waitingForWindow(p); waits != "" && strings.HasPrefix(verdict.Reason, schedule.OfNamespace) {
+		if waits := waitingForWindow(p); waits != "" && verdict.Cause.Namespace {
 			found.remedy += fmt.Sprintf("; or the annotation %s: \"%s: REASON\" on the plan, which lets that run start", annotations.Bypass, waits)
 		}
 		out = append(out, found)
@@ -580,15 +580,7 @@ func falseCondition(p view.Plan, kind string) (string, bool) {
 }
 
 func condition(p view.Plan, kind string, status metav1.ConditionStatus) (string, bool) {
-	if !p.Observed() {
-		return "", false
-	}
-	for _, c := range view.Conditions(p.Object) {
-		if c.Type == kind && c.Status == status {
-			return c.Message, true
-		}
-	}
-	return "", false
+	return view.Stands(p.Conditions(), kind, status)
 }
 
 // permission is the answer where nothing runs by itself.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -17,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -93,8 +93,10 @@ func (o *newOptions) ask(ctx context.Context, question, otherwise string, check 
 			return err
 		}
 		if err := check(answer); err != nil {
-			for _, line := range filled(err.Error(), answerWidth) {
-				fmt.Fprintln(o.ErrOut, "  "+line)
+			for part := range strings.SplitSeq(err.Error(), "\n") {
+				for _, line := range view.Filled(strings.Fields(part), answerWidth) {
+					fmt.Fprintln(o.ErrOut, "  "+line)
+				}
 			}
 			continue
 		}
@@ -104,22 +106,6 @@ func (o *newOptions) ask(ctx context.Context, question, otherwise string, check 
 
 // answerWidth is how wide a complaint is, so that a terminal of the usual size breaks no word.
 const answerWidth = 76
-
-// filled are the lines of a text with as many words as fit.
-func filled(text string, width int) []string {
-	var out []string
-	for part := range strings.SplitSeq(text, "\n") {
-		line := ""
-		for _, word := range strings.Fields(part) {
-			if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-				out, line = append(out, line), ""
-			}
-			line = strings.TrimPrefix(line+" "+word, " ")
-		}
-		out = append(out, line)
-	}
-	return out
-}
 
 // line reads an answer. The end of the input is no answer.
 func (o *newOptions) line(ctx context.Context) (string, error) {
