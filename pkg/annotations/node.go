@@ -39,7 +39,19 @@ func Node(n *corev1.Node) nodes.Node {
 // cordon, and the cordon itself. All of it is written or nothing, and only on the version that was
 // read. So a crash leaves no part of it.
 func NodePatch(uid types.UID, version string, step nodes.Step) ([]byte, error) {
-	on := map[string]any{} // null takes a key away
+	body := map[string]any{"metadata": map[string]any{"uid": uid, "resourceVersion": version, "annotations": changesOf(step)}}
+	if step.Unschedulable != nil {
+		body["spec"] = map[string]any{"unschedulable": nil}
+		if *step.Unschedulable {
+			body["spec"] = map[string]any{"unschedulable": true}
+		}
+	}
+	return json.Marshal(body)
+}
+
+// changesOf are the annotations that a step changes; nil takes a key away.
+func changesOf(step nodes.Step) map[string]any {
+	on := map[string]any{}
 	for requestor, status := range step.Statuses {
 		on[StatusRequestPrefix+requestor] = status.String()
 	}
@@ -61,14 +73,34 @@ func NodePatch(uid types.UID, version string, step nodes.Step) ([]byte, error) {
 			on[key] = *text
 		}
 	}
-	body := map[string]any{"metadata": map[string]any{"uid": uid, "resourceVersion": version, "annotations": on}}
-	if step.Unschedulable != nil {
-		body["spec"] = map[string]any{"unschedulable": nil}
-		if *step.Unschedulable {
-			body["spec"] = map[string]any{"unschedulable": true}
+	return on
+}
+
+// MaxBytes is how many bytes all annotations of an object may have, keys and values together, as
+// the API server counts them.
+const MaxBytes = 256 << 10
+
+// Bytes are those that the annotations of an object have.
+func Bytes(on map[string]string) int {
+	n := 0
+	for key, value := range on {
+		n += len(key) + len(value)
+	}
+	return n
+}
+
+// Grows is by how many bytes a step makes the annotations of a node longer; negative: shorter.
+func Grows(on map[string]string, step nodes.Step) int {
+	n := 0
+	for key, value := range changesOf(step) {
+		if old, there := on[key]; there {
+			n -= len(key) + len(old)
+		}
+		if text, stays := value.(string); stays {
+			n += len(key) + len(text)
 		}
 	}
-	return json.Marshal(body)
+	return n
 }
 
 // NodeReady says whether a node's Ready condition is True.

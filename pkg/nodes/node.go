@@ -51,6 +51,7 @@ type Gate struct {
 	Reason    string     // why not, until when: one sentence without a countdown
 	Next      *time.Time // when to look again; nil: nothing changes by itself
 	Opens     *time.Time // of a closed one: when its window opens or its pause ends; nil: not known
+	Stops     string     // why what has begun stops, too: the API server refuses what the agent writes on the node; empty: it goes on
 }
 
 // Why a node's gate is closed, where no window is the reason.

@@ -112,15 +112,6 @@ type Turn struct {
 // Turns are the turns of a node's claimants.
 type Turns map[string]Turn
 
-// Granted are turns in which each of the claimants gets the node.
-func Granted(claimants ...string) Turns {
-	turns := Turns{}
-	for _, c := range claimants {
-		turns[c] = Turn{Granted: true}
-	}
-	return turns
-}
-
 // Turns are what Advance takes for a node. They hold for the view of the node
 // that was ranked, and for no other.
 func (r Ranking) Turns(node string) Turns { return r.turns[node] }

@@ -1,8 +1,6 @@
 package nodes
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
@@ -59,34 +57,3 @@ func (s Step) OnlyGateStatus() bool { return s.Writes() && !s.maintains() }
 func (s Step) maintains() bool {
 	return len(s.Statuses) > 0 || len(s.Remove) > 0 || s.Unschedulable != nil || s.CordonChanged || s.Progress != nil
 }
-
-// Apply is the node as it is when the step has been written.
-func (s Step) Apply(n Node) Node {
-	n.Asked = slices.DeleteFunc(slices.Clone(n.Asked), func(a Asked) bool {
-		return a.Gone && slices.Contains(s.Remove, a.Request.Requestor)
-	})
-	for i := range n.Asked {
-		if status, changed := s.Statuses[n.Asked[i].Request.Requestor]; changed {
-			n.Asked[i].Status = &status
-		}
-	}
-	if s.Unschedulable != nil {
-		n.Unschedulable = *s.Unschedulable
-	}
-	if s.CordonChanged {
-		n.Cordon = s.Cordon
-	}
-	if s.Progress != nil {
-		n.Progress = *s.Progress
-	}
-	if s.Behavior != nil {
-		n.Behavior = *s.Behavior
-	}
-	if s.Conditions != nil {
-		n.Conditions = *s.Conditions
-	}
-	return n
-}
-
-// Requestors are those whose status changes, sorted.
-func (s Step) Requestors() []string { return slices.Sorted(maps.Keys(s.Statuses)) }

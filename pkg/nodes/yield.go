@@ -15,10 +15,18 @@ import (
 // Both are decided by the same preview of the node's pods: one that still stands in
 // the way keeps a yielded node from its slot, and one that does not keeps a node
 // from yielding. So two blocked nodes cannot hand one slot back and forth.
+//
+// A node on which nothing can be written yields whatever the limits allow: whoever
+// fills its annotations would have the slot for as long as he likes.
+
+// stopped says whether nothing can be written on the node, and nobody works on it yet.
+func (n *Node) stopped() bool {
+	return n.Gate.Stops != "" && !slices.ContainsFunc(n.Asked, func(a Asked) bool { return !a.Gone && n.phase(&a).given() })
+}
 
 // yielded says whether the requests that have the node gave up their slot.
 func (n *Node) yielded() bool {
-	return slices.ContainsFunc(n.Asked, func(a Asked) bool { return !a.Gone && n.phase(&a).preparing() && a.Status.yielded() })
+	return n.stopped() || slices.ContainsFunc(n.Asked, func(a Asked) bool { return !a.Gone && n.phase(&a).preparing() && a.Status.yielded() })
 }
 
 func (s *Status) yielded() bool { return s != nil && s.Yielded != nil }
@@ -50,9 +58,10 @@ func (n *Node) obstructed(standing []*Asked) bool {
 	return slices.ContainsFunc(standing, func(a *Asked) bool { return a.Fault == "" && n.blocked(a) })
 }
 
-// noteYield decides whether a node has yielded its slot: all who have it did.
+// noteYield decides whether a node has yielded its slot: all who have it did. One that is to be
+// released, and cannot be written, has too.
 func (s *site) noteYield() {
-	if s.leaving || s.resuming || len(s.standing)+len(s.holds) == 0 {
+	if s.leaving && !s.stopped() || s.resuming || len(s.standing)+len(s.holds) == 0 && !s.leaving {
 		return
 	}
 	s.yielded = (len(s.standing) == 0 || s.Node.yielded()) && !slices.ContainsFunc(s.holds, func(h Hold) bool { return !h.Yielded })
@@ -107,6 +116,9 @@ func (r *ranker) resumption(s *site) *entry {
 	claimant := s.present()
 	switch {
 	case s.Deleting:
+		return nil
+	case s.stopped():
+		r.fix(s.Name, claimant, "", said(WaitClosed, s.Gate.Stops))
 		return nil
 	case s.undone():
 		r.fix(s.Name, claimant, "", said(WaitUncordoned, "somebody uncordoned the node while it was held; it goes on when it is cordoned again"))
@@ -169,12 +181,19 @@ func (w *work) yieldOrResume() {
 		w.say("", false, "DrainResumed", "nothing is in the way of the drain for "+w.holderNames()+" any more, or a slot is free again: it goes on")
 	case yielded:
 		w.abortYielded()
+	case w.stopped() && len(w.holding()) > 0:
+		w.yield("the API server refused what the agent writes on the node, so that others have its turn")
 	case w.turned(func(t Turn) bool { return t.Yield }) && w.mayYield():
-		for _, s := range w.holding() {
-			s.next.Yielded = &w.now
-		}
-		w.say("", false, "DrainYielded", "the drain for "+w.holderNames()+" is blocked for good, and others wait: they have its turn; the node stays cordoned, and goes on first once nothing is in the way")
+		w.yield("the drain for " + w.holderNames() + " is blocked for good, and others wait: they have its turn")
 	}
+}
+
+// yield gives up the slot of those who have the node.
+func (w *work) yield(why string) {
+	for _, s := range w.holding() {
+		s.next.Yielded = &w.now
+	}
+	w.say("", false, "DrainYielded", why+"; the node stays cordoned, and goes on first once nothing is in the way")
 }
 
 // mayYield asks again what the ranker asked.

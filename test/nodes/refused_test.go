@@ -1,6 +1,7 @@
 package nodes_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -135,4 +137,36 @@ func TestAPlanThatForcesWaitsForAPodThatIsRefused(t *testing.T) {
 	if there := l.podsOn("node-5"); !slices.Equal(there, []string{"bare"}) {
 		t.Errorf("pods on node-5: %v", there)
 	}
+}
+
+// Whoever may patch a node, as its kubelet may, can fill its annotations after it was cordoned, so
+// that nothing more can be written there: others have its turn meanwhile.
+func TestANodeThatIsFilledAfterItsCordonPassesItsTurnOn(t *testing.T) {
+	l := newLab(t, "{nodes: {maxParallelOperations: 1}}")
+	l.label("node-3", "pool", "three")
+	l.deployment("late", 1, only("three"))
+	l.request("node-3", "os", `{"waitFor":{"podSelector":"app=late"}}`)
+	l.phase("node-3", "os", nodes.WaitingForPods)
+	const key = "example.org/x"
+	l.eventually("it is filled", func() (bool, string) { // the agent may write at the same time
+		left := annotations.MaxBytes - annotations.Bytes(l.node("node-3").Annotations) - len(key)
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, strings.Repeat("y", left))
+		_, err := l.admin.CoreV1().Nodes().Patch(l.ctx, "node-3", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err == nil, fmt.Sprint(err)
+	})
+	l.must(l.admin.AppsV1().Deployments(l.ns).Delete(l.ctx, "late", deleteNow()))
+	l.request("node-5", "net", `{"drain":false}`)
+	l.phase("node-5", "net", nodes.Ready)
+	l.schedulable("node-3", false)
+	if got := l.why("node-3"); !strings.Contains(got, "the annotations of the node have 26") {
+		t.Errorf("why says\n%s", got)
+	}
+	if got := l.events(metav1.NamespaceDefault, "node-3", "NodeNotWritten"); len(got) != 1 {
+		t.Errorf("events %q", got)
+	}
+	l.release("node-5", "net")
+	l.annotate("node-3", map[string]any{key: nil})
+	l.phase("node-3", "os", nodes.Ready)
+	l.release("node-3", "os")
+	l.schedulable("node-3", true)
 }

@@ -1,6 +1,7 @@
 package nodemaintenance
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ import (
 const eventNotWritten = "NodeNotWritten"
 
 // invalidNode is a node whose last write the API server refused for good (422): somebody has
-// filled its annotations, say. It keeps nobody else from a turn.
+// filled its annotations, say. It keeps nobody else from a turn, whether or not it had its own.
 type invalidNode struct {
 	why   string
 	until time.Time // when the write is tried again
@@ -25,7 +26,7 @@ type invalidNode struct {
 // lock is held.
 func (nw *nodeWriter) noteInvalid(node string, err error, until time.Time) {
 	if _, known := nw.invalid[node]; !known {
-		text := "the API server refuses what the agent writes on this node, so that no request gets the node until that is mended, and others have their turn: " + err.Error()
+		text := "the API server refuses what the agent writes on this node: until that is mended nothing begins or goes on there, and others have their turn: " + err.Error()
 		nw.Events.Event(nodeReference(node), corev1.EventTypeWarning, eventNotWritten, document.Cut(text, document.MaxMessage))
 	}
 	nw.invalid[node] = invalidNode{why: "the API server refuses what the agent writes on the node: " + err.Error(), until: until}
@@ -33,7 +34,7 @@ func (nw *nodeWriter) noteInvalid(node string, err error, until time.Time) {
 
 // holdBack keeps a node that cannot be written from taking a turn: until the next attempt its
 // gate is closed, and a request that was only told to be next waits again until a write succeeds.
-// What has begun keeps its slot, since the node is cordoned.
+// What has begun stops, and has its slot again after a write that says so.
 func (nw *nodeWriter) holdBack(f *nodes.Node, now time.Time) {
 	nw.mu.Lock()
 	is, refused := nw.invalid[f.Name]
@@ -50,6 +51,9 @@ func (nw *nodeWriter) holdBack(f *nodes.Node, now time.Time) {
 	}
 	if f.Gate.Permitted && now.Before(is.until) {
 		f.Gate = nodes.Gate{Reason: document.Cut(is.why, document.MaxMessage/2), Next: &is.until}
+	}
+	if now.Before(is.until) || !slices.ContainsFunc(f.Asked, func(a nodes.Asked) bool { return a.Status != nil && a.Status.Yielded != nil }) {
+		f.Gate.Stops = document.Cut(is.why, document.MaxMessage/2)
 	}
 }
 

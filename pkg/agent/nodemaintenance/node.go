@@ -64,6 +64,11 @@ func (n *nodeObject) same(o *nodeObject) bool {
 		slices.Equal(n.lifecycle, o.lifecycle) && maps.Equal(n.Annotations, o.Annotations) && maps.Equal(n.Labels, o.Labels)
 }
 
+// asked says whether the node bears a request, or what the agent said of one.
+func (n *nodeObject) asked() bool {
+	return len(annotations.Requests(n.Annotations)) > 0 || len(annotations.RequestStatuses(n.Annotations)) > 0
+}
+
 func (n *nodeObject) ready() bool { return annotations.NodeReady(&n.Node) }
 
 // cordonedBy says whether a node is cordoned, and for a claimant among others.

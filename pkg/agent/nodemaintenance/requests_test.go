@@ -406,6 +406,91 @@ func TestANodeThatCannotBeWrittenKeepsNobodyElseFromATurn(t *testing.T) {
 	}
 }
 
+// It may also do so after the node was cordoned.
+func TestANodeThatCannotBeWrittenAnyMoreKeepsNobodyElseFromATurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		value string
+		given func(w *world, a *agent) // what is to be written on the node, and cannot
+		keeps string                   // how the node stays
+		ends  string                   // how it is at the end
+	}{
+		"while it is drained": {
+			value: "{}", given: func(_ *world, a *agent) { a.drains.done("a") }, keeps: "a cordoned for gpu, gpu Draining", ends: "a cordoned for gpu, gpu Ready",
+		},
+		"while it waits for pods": {
+			value: `{"waitFor":{"podSelector":"app=web"}}`, given: func(w *world, _ *agent) { w.api.Delete("pods", "shop", "web-1") }, keeps: "a cordoned for gpu, gpu WaitingForPods", ends: "a cordoned for gpu, gpu Ready",
+		},
+		"when its request is removed": {
+			value: "{}", given: func(w *world, _ *agent) { w.edit("a", withdraw("gpu")) }, keeps: "a cordoned for gpu, gpu Draining", ends: "a open",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(node("a", asked("gpu", c.value)), pod("web-1", "a"))
+				first := w.lead()
+				w.pass(13 * time.Second)
+				w.expect("before", c.keeps)
+				mend := w.api.Refuse(agenttest.When{Verb: "patch", Resource: "nodes", Name: "a"}, agenttest.Always, 422, "metadata.annotations: Too long: may not be more than 262144 bytes")
+				w.api.Put(node("b", asked("os", noDrain)))
+				c.given(w, first)
+				w.pass(10 * time.Second)
+				w.expect("while it cannot be written", c.keeps, "b cordoned for os, os Ready")
+				if got := first.drains.running(); len(got) != 0 {
+					t.Errorf("it drains still: %q", got)
+				}
+				w.pass(10 * time.Minute)
+				if got := w.times("a", eventNotWritten); got != 1 {
+					t.Errorf("it is said %d times: %q", got, w.said("a"))
+				}
+				if got := w.patches("a"); got > 30 {
+					t.Errorf("%d writes were tried in ten minutes", got)
+				}
+				first.stop()
+				second := w.lead()
+				w.pass(time.Minute)
+				w.expect("with another agent", c.keeps, "b cordoned for os, os Ready")
+				mend()
+				w.pass(time.Minute)
+				w.edit("b", withdraw("os"))
+				w.pass(15 * time.Second)
+				second.drains.done("a")
+				w.pass(time.Minute)
+				w.expect("when it can be written, and the slot is free", c.ends, "b open")
+			})
+		})
+	}
+}
+
+// It has its slot again when one is free, and not before.
+func TestANodeThatCanBeWrittenAgainWaitsForASlot(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a", asked("gpu", "{}")))
+		a := w.lead()
+		w.pass(13 * time.Second)
+		mend := w.api.Refuse(agenttest.When{Verb: "patch", Resource: "nodes", Name: "a"}, agenttest.Always, 422, "metadata.annotations: Too long")
+		w.api.Put(node("b", asked("os", noDrain)))
+		a.drains.done("a")
+		w.pass(10 * time.Second)
+		mend()
+		w.pass(time.Minute)
+		w.expect("while another has the slot", "a cordoned for gpu, gpu Draining", "b cordoned for os, os Ready")
+		if s := w.status("a", "gpu"); s.Yielded == nil || !slices.Contains(w.said("a"), "DrainYielded") {
+			t.Errorf("it does not say that others have its slot: %s, %q", s, w.said("a"))
+		}
+		full := w.api.Refuse(agenttest.When{Verb: "patch", Resource: "nodes", Name: "a"}, agenttest.Always, 422, "metadata.annotations: Too long")
+		w.edit("b", withdraw("os"))
+		w.api.Put(node("c", asked("os", noDrain)))
+		w.pass(time.Minute)
+		w.expect("when it is filled once more", "a cordoned for gpu, gpu Draining", "b open", "c cordoned for os, os Ready")
+		full()
+		w.edit("c", withdraw("os"))
+		w.pass(time.Minute)
+		a.drains.done("a")
+		w.pass(10 * time.Second)
+		w.expect("at the end", "a cordoned for gpu, gpu Ready", "b open", "c open")
+	})
+}
+
 func TestAConflictIsReadAgainAndNotOverwritten(t *testing.T) {
 	play(t, func(w *world) {
 		w.api.Put(node("a"))

@@ -310,6 +310,11 @@ func (w *world) said(name string) []string {
 	return out
 }
 
+// times is how many Events of a reason there are about a node.
+func (w *world) times(name, reason string) int {
+	return len(slices.DeleteFunc(w.said(name), func(is string) bool { return is != reason }))
+}
+
 // drainer is one whose drains end when a test says so.
 type drainer struct {
 	changed func(node, by string)

@@ -280,18 +280,18 @@ func (nw *nodeWriter) withheld(now time.Time) bool {
 
 // forgetRefusal forgets that writes of nodes were refused, once no node bears a
 // request, or what the agent said of one: nothing is to be written then. Of a single
-// node it is forgotten once that bears no request.
+// node it is forgotten once that bears none, and no write of it was refused for a while.
 func (nw *nodeWriter) forgetRefusal(objects map[string]*nodeObject) {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
-	maps.DeleteFunc(nw.invalid, func(name string, _ invalidNode) bool {
-		return objects[name] == nil || len(annotations.Requests(objects[name].Annotations)) == 0
+	maps.DeleteFunc(nw.invalid, func(name string, is invalidNode) bool {
+		return objects[name] == nil || !objects[name].asked() && nw.Now().Sub(is.until) > queue.ResyncPeriod
 	})
 	if nw.refused.Times == 0 {
 		return
 	}
 	for _, n := range objects {
-		if len(annotations.Requests(n.Annotations)) > 0 || len(annotations.RequestStatuses(n.Annotations)) > 0 {
+		if n.asked() {
 			return
 		}
 	}
