@@ -189,6 +189,9 @@ func tooLate(r run.Run, s AdmissionFacts, waiting string) (Admission, bool) {
 		return Admission{}, false
 	}
 	a := Admission{Result: run.Missed, Reason: run.ReasonDeadline, Message: fmt.Sprintf("did not start within startDeadline %s", r.Spec.StartDeadline.Or(plan.DefaultStartDeadline))}
+	if waiting == run.WaitLock {
+		a.Message += ": run " + s.LockedBy + " held the same target"
+	}
 	switch {
 	case waiting == run.WaitWindow && s.Hold.NotReady:
 		a.Reason = run.ReasonNotReady

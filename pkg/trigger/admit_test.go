@@ -130,6 +130,14 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// Whoever looks later finds in the ledger which run it was that held the target.
+func TestASlotThatIsMissedByALockNamesWhoHeldIt(t *testing.T) {
+	a := trigger.Admit(pending(coretest.SlotAt("02:00")), standing("03:00:01", func(s *trigger.AdmissionFacts) { s.LockedBy = "bank/maint-run-holds-a" }))
+	if want := "did not start within startDeadline 1h0m0s: run bank/maint-run-holds-a held the same target"; a.Message != want {
+		t.Errorf("it says %q, want %q", a.Message, want)
+	}
+}
+
 // A label run ends only after its label is gone, and takes away only what
 // started it.
 func TestEndLabel(t *testing.T) {

@@ -1,8 +1,10 @@
 package why_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,6 +81,43 @@ func TestWhyOfAPlanWhoseRunLeftNodesCordoned(t *testing.T) {
 	o.Maint("why", "roll").Is(t, cmdtest.Printed{Out: "nothing is in the way\n" + asks})
 }
 
+// A slot that was Missed since another run held the target leaves nothing behind that is in the
+// way: it is told which run that was.
+func TestWhyOfAPlanWhoseSlotsAreMissedByALock(t *testing.T) {
+	at := func(minute int) *time.Time {
+		slot := cmdtest.Now().Add(time.Duration(minute) * time.Minute)
+		return &slot
+	}
+	missed := func(slot *time.Time, reason string) ledger.Entry {
+		held := "did not start within startDeadline 30s: run bank/maint-run-holds-a held the same target"
+		return ledger.Entry{Kind: run.BySchedule, Slot: slot, Result: run.Missed, Reason: reason, Run: "maint-run-orders-a", At: *slot, Outcome: &ledger.Outcome{Phase: run.Aborted, Message: held}}
+	}
+	const told = "its last slot, Sat 2026-11-21 00:58 CET (2026-11-20T23:58:00Z), 2m0s ago, was Missed (lock): did not start within startDeadline 30s: " +
+		"run bank/maint-run-holds-a held the same target; a longer startDeadline lets the next one wait for longer"
+	byHand := ledger.Entry{Kind: run.ByToken, Result: run.Ran, Run: "maint-run-orders-b", At: *at(-1)}
+	for name, c := range map[string]struct {
+		recent []ledger.Entry
+		want   string
+	}{
+		"the newest slot":                  {[]ledger.Entry{missed(at(-3), run.ReasonLock), missed(at(-2), run.ReasonLock)}, told},
+		"and a run that was asked for":     {[]ledger.Entry{missed(at(-2), run.ReasonLock), byHand}, told},
+		"one that was Missed for another":  {[]ledger.Entry{missed(at(-3), run.ReasonLock), missed(at(-2), run.ReasonDeadline)}, ""},
+		"one that ran since":               {[]ledger.Entry{missed(at(-3), run.ReasonLock), {Kind: run.BySchedule, Slot: at(-2), Result: run.Ran, At: *at(-2)}}, ""},
+		"a plan that never had a slot yet": {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Plan("orders", ""), cmdtest.Ledger(ledger.Ledger{Recent: c.recent}))
+			got := o.Maint("why", "orders")
+			if lines := strings.Split(got.Out, "\n"); lines[0] != "nothing is in the way" || (c.want != "") != strings.Contains(got.Out, "(lock)") || c.want != "" && lines[1] != c.want {
+				t.Errorf("%+v", got)
+			}
+			if got := o.Maint("why", "orders", "-o", "jsonpath={.standing[*]}"); got.Out != c.want {
+				t.Errorf("for scripts: %+v", got)
+			}
+		})
+	}
+}
+
 // Only a bypass lets a run start in a namespace that is closed: it is named with the run.
 func TestWhyOfARunThatItsNamespaceHolds(t *testing.T) {
 	r := cmdtest.PendingRun(func(r *view.Run) {
@@ -89,6 +128,60 @@ func TestWhyOfARunThatItsNamespaceHolds(t *testing.T) {
 	const remedy = "; or 'kubectl maint freeze namespace/shop --end'; or the annotation maint.dev/bypass: \"maint-run-orders-a: REASON\" on the plan, which lets that run start\n"
 	if got := o.Maint("why", "orders"); got.Code != 3 || !strings.Contains(got.Out, remedy) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Whoever may write ConfigMaps may fill the annotations of a plan: what the agent says of it is old.
+func TestWhyOfAPlanWhoseAnnotationsAreFull(t *testing.T) {
+	full := cmdtest.Plan("orders", "", func(cm *corev1.ConfigMap) {
+		if cm.Annotations == nil {
+			cm.Annotations = map[string]string{}
+		}
+		cm.Annotations["example.org/large"] = ""
+		cm.Annotations["example.org/large"] = strings.Repeat("y", annotations.MaxBytes-annotations.Bytes(cm.Annotations))
+	})
+	got := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), full).Maint("why", "orders")
+	const want = "1. the annotations of the plan have 262144 of at most 262144 bytes: the API server refuses what the agent writes there; its slots go on, and what the agent says of it is not up to date\n" +
+		"   take away what fills them: the largest is example.org/large with "
+	if got.Code != 3 || !strings.Contains(got.Out, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Somebody, its kubelet perhaps, may fill the annotations of a node: the agent can write nothing there.
+func TestWhyOfANodeWhoseAnnotationsAreFull(t *testing.T) {
+	filled := func(name string, bytes int, change ...func(*corev1.Node)) *corev1.Node {
+		n := cmdtest.Node(name, append(change, cmdtest.Noted("example.org/small", "x"), cmdtest.Noted("example.org/large", ""))...)
+		n.Annotations["example.org/large"] = strings.Repeat("y", bytes-annotations.Bytes(n.Annotations))
+		return n
+	}
+	for name, c := range map[string]struct {
+		node *corev1.Node
+		full bool
+	}{
+		"before it has its turn":                 {filled("a", annotations.MaxBytes-20, cmdtest.Asked("gpu", "")), true},
+		"and to the last byte":                   {filled("a", annotations.MaxBytes, cmdtest.Asked("gpu", "")), true},
+		"while it is drained":                    {filled("a", annotations.MaxBytes-20, why.Held("gpu", nodes.Draining, "2 of 3 pods are left")...), true},
+		"with room for what is to be written":    {filled("a", annotations.MaxBytes-1000, cmdtest.Asked("gpu", "")), false},
+		"when its requestor has it":              {filled("a", annotations.MaxBytes, why.Held("gpu", nodes.Ready, "")...), false},
+		"without a request":                      {filled("a", annotations.MaxBytes), false},
+		"when its request was removed meanwhile": {filled("a", annotations.MaxBytes, cmdtest.Stood("gpu", nodes.Pending, "")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Configured("{maxParallelOperations: 2}"), c.node)
+			has := annotations.Bytes(c.node.Annotations)
+			want := fmt.Sprintf("1. the annotations of the node have %d of at most 262144 bytes: the API server refuses what the agent writes there, and others have its turn\n"+
+				"   take away what fills them: the largest is example.org/large with %d bytes; the agent tries again every half minute\n", has, len(c.node.Annotations["example.org/large"]))
+			for _, may := range []string{"all nodes", "one node"} {
+				if may == "one node" {
+					o.Forbids("list", "nodes", "")
+				}
+				got := o.Maint("why", "a")
+				if strings.Contains(got.Out, want) != c.full || c.full && got.Code != 3 {
+					t.Errorf("for whom may read %s, %+v", may, got)
+				}
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,6 +31,7 @@ import (
 // journals say: of each that has no node at work, the next one counts as wanted.
 type nodeQuestion struct {
 	node       string
+	bears      map[string]string  // the node's annotations
 	world      nodes.ClusterState // of all nodes, with their gates
 	stepClaims []view.StepClaim   // of all nodes
 	runs       map[string]string  // a live run, by its plan as a claimant
@@ -57,6 +59,7 @@ func (q nodeQuestion) answer(v print.Printer) nodeAnswer {
 	if q.agent.Missing != "" {
 		out.obstacles = append(out.obstacles, nobodyActs(q.agent))
 	}
+	q.fullNode(&out, n, ranking)
 	for _, a := range n.Asked {
 		q.request(&out, v, n, a, ranking)
 	}
@@ -71,6 +74,41 @@ func (q nodeQuestion) answer(v print.Printer) nodeAnswer {
 	}
 	q.leftCordoned(&out, v, n, rolling)
 	return out
+}
+
+// roomForStatus is how many bytes the agent needs to say how a request does (a guess).
+const roomForStatus = 256
+
+// fullNode says that the node's annotations have no room for what the agent writes next for a
+// request that does not have the node yet: the API server refuses it, and with it the whole change.
+func (q nodeQuestion) fullNode(out *nodeAnswer, n nodes.Node, ranking nodes.Ranking) {
+	before := []nodes.Phase{nodes.Pending, nodes.Scheduled, nodes.Cordoning, nodes.WaitingForPods, nodes.Draining}
+	if !slices.ContainsFunc(n.Asked, func(a nodes.Asked) bool {
+		return !a.Gone && (a.Status == nil || slices.Contains(before, a.Status.Phase))
+	}) {
+		return
+	}
+	needs := roomForStatus
+	if step := nodes.Advance(n, ranking.Turns(n.Name), q.world.Limits, q.world.Now); step.Writes() {
+		needs = annotations.Grows(q.bears, step)
+	}
+	if full, is := noRoom("the node", q.bears, needs); is {
+		full.what += ", and others have its turn"
+		out.obstacles = append(out.obstacles, full)
+	}
+}
+
+// noRoom is that the annotations of an object have no room for so many bytes more.
+func noRoom(of string, bears map[string]string, needs int) (obstacle, bool) {
+	has := annotations.Bytes(bears)
+	if needs <= 0 || has+needs <= annotations.MaxBytes {
+		return obstacle{}, false
+	}
+	largest := slices.MaxFunc(slices.Sorted(maps.Keys(bears)), func(a, b string) int { return cmp.Compare(len(bears[a]), len(bears[b])) })
+	return obstacle{
+		fmt.Sprintf("the annotations of %s have %d of at most %d bytes: the API server refuses what the agent writes there", of, has, annotations.MaxBytes),
+		fmt.Sprintf("take away what fills them: the largest is %s with %d bytes; the agent tries again every half minute", largest, len(bears[largest])),
+	}, true
 }
 
 // leftCordoned are the plans for which the node is cordoned though no run of theirs
@@ -318,6 +356,9 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	everywhere := around.Above(agent.Namespace)
 	for _, n := range list {
 		facts := annotations.Node(n)
+		if n.Name == name {
+			q.bears = n.Annotations
+		}
 		facts.Gate = nodeGate(c, around, agent, everywhere, n)
 		for i := range facts.Asked {
 			facts.Asked[i].Preview = facts.Asked[i].Remembered()
@@ -395,7 +436,8 @@ func (o *whyOptions) toldOf(ctx context.Context, k *factory.Cluster, agent facto
 		o.Warn(fmt.Sprintf("read node %s: %v", name, err))
 		return out
 	}
-	q, v, n := nodeQuestion{agent: agent}, print.New(o.Env, o.Zone), annotations.Node(object)
+	q, v, n := nodeQuestion{agent: agent, bears: object.Annotations}, print.New(o.Env, o.Zone), annotations.Node(object)
+	q.fullNode(&out, n, nodes.Ranking{})
 	for _, a := range n.Asked {
 		said := a.Request.Requestor + ": " + v.Asked(&a)
 		if !a.Gone && (a.Status == nil || a.Status.Phase == nodes.Pending) {

@@ -103,8 +103,9 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	v := o.printer(s)
-	standing := append(o.leftCordoned(ctx, k, p, v), o.granted(s))
-	found := answer{list: o.obstacles(s, p, agent, v), granted: strings.TrimSpace(strings.Join(standing, "\n")), ask: agent.Missing == "" && o.triggerHelps(s, p)}
+	standing := append(o.leftCordoned(ctx, k, p, v), missedByLock(p, v), o.granted(s))
+	standing = slices.DeleteFunc(standing, func(line string) bool { return line == "" })
+	found := answer{list: o.obstacles(s, p, agent, v), granted: strings.Join(standing, "\n"), ask: agent.Missing == "" && o.triggerHelps(s, p)}
 	o.noteOwner(ctx, k, p)
 	return o.report(p, v, found)
 }
@@ -311,6 +312,24 @@ func refusedRollback(p view.Plan) string {
 	return ""
 }
 
+// missedByLock says that the plan's newest slot was Missed since another run held its target, and
+// which: that run may have ended by now, and hold it again at the next slot. Empty: it was not.
+func missedByLock(p view.Plan, v print.Printer) string {
+	if p.Ledger == nil {
+		return ""
+	}
+	for _, e := range slices.Backward(p.Ledger.Recent) {
+		switch {
+		case e.Slot == nil:
+			continue
+		case e.Result != run.Missed || e.Reason != run.ReasonLock || e.Outcome == nil:
+			return ""
+		}
+		return fmt.Sprintf("its last slot, %s, was Missed (lock)%s; a longer startDeadline lets the next one wait for longer", v.When(*e.Slot), view.Colon(v.Told(e.Outcome.Message)))
+	}
+	return ""
+}
+
 // whatNext says what the plan waits for when nothing is in the way. ask: a request for a run
 // would be taken up.
 func whatNext(p view.Plan, v print.Printer, ask bool) []string {
@@ -352,6 +371,10 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	}
 	if agent.Missing != "" {
 		out = append(out, nobodyActs(agent))
+	}
+	if full, is := noRoom("the plan", p.Object.Annotations, roomForStatus); is {
+		full.what += "; its slots go on, and what the agent says of it is not up to date"
+		out = append(out, full)
 	}
 	for _, f := range p.Faults {
 		add("the plan is invalid: "+f.String(), "fix it; %s tells all faults", o.Suggest().Lint())
