@@ -58,6 +58,11 @@ const frozenRestBytes = len(frozenRest + "2006-01-02T15:04:05Z")
 // FrozenText is StatusFrozen of a namespace, and the objects that it has no room for. What a
 // run holds comes first, then what is closed, then what will close.
 func FrozenText(all []Frozen) (text string, left []Frozen) {
+	return FrozenTextWithin(all, maxFrozenBytes)
+}
+
+// FrozenTextWithin is the same with no more than so many bytes for the objects that it names.
+func FrozenTextWithin(all []Frozen, most int) (text string, left []Frozen) {
 	all = slices.SortedFunc(slices.Values(all), func(a, b Frozen) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.id(), b.id()))
 	})
@@ -69,7 +74,7 @@ func FrozenText(all []Frozen) (text string, left []Frozen) {
 		}
 		there[f.id()] = true
 		entry := f.String()
-		if size += len(entry) + 1; size+frozenRestBytes > maxFrozenBytes {
+		if size += len(entry) + 1; size+frozenRestBytes > most {
 			left = append(left, f)
 			continue
 		}

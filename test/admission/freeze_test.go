@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -373,4 +374,43 @@ func TestAnAgentFreezes(t *testing.T) {
 	w.does(editor(), "resume", name)
 	w.ends(name, run.Succeeded)
 	allowed("an edit after it", edit)
+}
+
+// Whoever may patch a namespace, and has no verb on plans, fills its annotations so that nothing
+// longer can be written there: what is open now does not stay so.
+func TestAFreezeHoldsOnANamespaceWithoutRoom(t *testing.T) {
+	w := newTown(t)
+	w.deployment("web", map[string]string{annotations.LabelFreeze: "year-end"})
+	change := func() error {
+		_, err := world.as(editor()).AppsV1().Deployments(w.ns).Patch(w.ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	_, err := world.as(nsAdmin()).CoreV1().ConfigMaps(w.ns).Create(w.ctx, policyDocument(w.ns), metav1.CreateOptions{})
+	w.must(err)
+	w.until("a change is allowed", change)
+
+	space, err := world.admin.CoreV1().Namespaces().Get(w.ctx, w.ns, metav1.GetOptions{})
+	w.must(err)
+	room := annotations.MaxBytes - annotations.Bytes(space.Annotations) - len("example.org/x")
+	fill := func(value string) {
+		t.Helper()
+		_, err := world.as(namespaceOwner()).CoreV1().Namespaces().Patch(w.ctx, w.ns, types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.org/x":`+value+`}}}`), metav1.PatchOptions{})
+		w.must(err)
+	}
+	fill(`"` + strings.Repeat("y", room) + `"`)
+	w.does(nsAdmin(), "freeze", "year-end", "--for", "1h", "--reason", "year end")
+	w.until("a change is refused", func() error {
+		if change() == nil {
+			return errors.New("it is allowed")
+		}
+		return nil
+	})
+	events, err := world.admin.CoreV1().Events(w.ns).List(w.ctx, metav1.ListOptions{FieldSelector: "reason=FreezesNotPublished"})
+	w.must(err)
+	if len(events.Items) == 0 {
+		t.Error("nobody is told")
+	}
+	fill("null")
+	w.does(nsAdmin(), "allow", "year-end", "--for", "1h", "--reason", "CHG-1")
+	w.until("with room again a change is allowed", change)
 }

@@ -3,6 +3,7 @@ package agenttest
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,14 @@ func TestTheClusterAnswersAsAnAPIServerDoes(t *testing.T) {
 			_, err = conn.Kube.CoreV1().ConfigMaps("shop").Update(ctx, have, metav1.UpdateOptions{})
 			return err
 		}, apierrors.IsInvalid},
+		"its annotations are full": {func(w *Cluster, conn *client.Connection) error {
+			w.Annotate("shop", "one", "example.org/x", strings.Repeat("y", 262144-len("example.org/x")))
+			_, err := conn.Kube.CoreV1().ConfigMaps("shop").Patch(ctx, "one", types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":""}}}`), metav1.PatchOptions{})
+			return err
+		}, func(err error) bool {
+			cause, long := apierrors.StatusCause(err, metav1.CauseTypeTooLong)
+			return apierrors.IsInvalid(err) && long && cause.Field == "metadata.annotations"
+		}},
 		"it is refused": {func(w *Cluster, conn *client.Connection) error {
 			w.Refuse(When{Verb: "delete", Resource: "configmaps"}, 1, 422, "no")
 			return conn.Kube.CoreV1().ConfigMaps("shop").Delete(ctx, "one", metav1.DeleteOptions{})

@@ -15,6 +15,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -333,12 +334,15 @@ func (c *Cluster) create(r Request) (*unstructured.Unstructured, *apierrors.Stat
 	return u, nil
 }
 
-// invalid says what an API server says of names and of the keys of a ConfigMap that it does
-// not take.
+// invalid says what an API server says of names, of the keys of a ConfigMap and of annotations that
+// it does not take.
 func (r Request) invalid(u *unstructured.Unstructured) *apierrors.StatusError {
 	var faults field.ErrorList
 	for _, why := range validation.IsDNS1123Subdomain(u.GetName()) {
 		faults = append(faults, field.Invalid(field.NewPath("metadata", "name"), u.GetName(), why))
+	}
+	if apivalidation.ValidateAnnotationsSize(u.GetAnnotations()) != nil {
+		faults = append(faults, field.TooLong(field.NewPath("metadata", "annotations"), "", apivalidation.TotalAnnotationSizeLimitB))
 	}
 	var parts []string
 	if r.Resource == "configmaps" {

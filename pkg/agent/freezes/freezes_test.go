@@ -293,6 +293,39 @@ func TestATargetThatCannotBeFrozenIsSaid(t *testing.T) {
 }
 
 // What has no room on the namespace closes the others only where it may not be changed itself.
+// Whoever may patch a namespace may fill its annotations, so that nothing longer can be written there.
+func TestWhatIsFrozenWithoutRoomOnTheNamespaceStaysFrozen(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.policy("shop", "year-end", "{strategy: Permissive}")
+		w.begins()
+		w.says("deployments.apps/web=open")
+		fill := func(value string) {
+			w.cluster.Edit("namespaces", "", "shop", func(u *unstructured.Unstructured) {
+				on := u.GetAnnotations()
+				on["example.org/x"] = ""
+				if value != "" {
+					on["example.org/x"] = strings.Repeat(value, annotations.MaxBytes-annotations.Bytes(on))
+				}
+				u.SetAnnotations(on)
+			})
+			w.after(0)
+		}
+		fill("y")
+		w.policy("shop", "year-end", "{strategy: Restrictive}")
+		w.says("*=full")
+		if said := strings.Join(w.events.All(), "\n"); !strings.Contains(said, "FreezesNotPublished") || !strings.Contains(said, "Too long") {
+			t.Errorf("nobody is told: %s", said)
+		}
+		w.policy("shop", "year-end", "{strategy: Permissive}")
+		w.says("deployments.apps/web=open")
+		w.policy("shop", "year-end", "{strategy: Restrictive}")
+		w.says("*=full")
+		fill("") // there is room again
+		w.after(queue.ResyncPeriod)
+		w.says("deployments.apps/web=frozen")
+	})
+}
+
 func TestWhatHasNoRoomIsSaid(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for i := range 400 {

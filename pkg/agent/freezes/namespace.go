@@ -50,9 +50,24 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	c.note(k.Name, publication{text: is, err: err})
 	if client.IsRejectedForGood(err) || apierrors.IsForbidden(err) {
 		c.Log.Warn("what is frozen could not be published", "namespace", k.Name, "error", err.Error())
+		c.unpublished(ctx, k.Name, is, all, err)
 		return queue.Soonest(wake, c.Now().Add(queue.ResyncPeriod)), nil
 	}
 	return time.Time{}, err
+}
+
+// unpublished says that what is frozen could not be published. Where somebody has filled the
+// annotations of the namespace, what takes no more room than what stands there is written instead:
+// otherwise what was open before would stay so.
+func (c *Controller) unpublished(ctx context.Context, namespace, is string, all []annotations.Frozen, refused error) {
+	c.warn(namespace, "FreezesNotPublished", "what is frozen could not be written on the namespace; what could be written before counts, and labelled objects that are not named there count as frozen if one of them is: "+refused.Error())
+	short, _ := annotations.FrozenTextWithin(all, len(is))
+	if !apierrors.IsInvalid(refused) || short == is || len(short) > len(is) {
+		return
+	}
+	if err := c.write(ctx, namespace, short); err == nil {
+		c.note(namespace, publication{text: short, err: refused})
+	}
 }
 
 // warnOfLeftOut says what becomes of the objects that are not named on a namespace.
