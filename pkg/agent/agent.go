@@ -203,7 +203,7 @@ func New(o Options) (*Agent, error) {
 		Settings: func() agentconfig.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.conn.Fence.Check,
 		Executor: o.Executors.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
 	})
-	a.status = status.NewWriter(a.conn.Kube)
+	a.status = status.NewWriter(a.conn.Kube, a.events.recorder)
 	a.keys = keys.New(keys.Config{Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Log: o.Log, Changed: a.keyChanged})
 	a.memory = memory{
 		plans: store.NewPlans(), runs: store.NewRuns(a.keys), history: store.NewHistory(), ledgers: store.NewLedgers(a.conn.Kube, a.keys, a.ledgerForged), gates: store.NewGates(o.Namespace), locks: store.NewLocks(),

@@ -363,7 +363,26 @@ func (s *siege) ofTenants() []attack {
 		{who: who, what: "asks for a run in somebody else's name", refused: "verb trigger", does: func(s *siege) error {
 			return s.merges(tenant(), "quiet", annotationPatch([]string{annotations.Trigger, "1", annotations.Actor(annotations.Trigger), "ann"}))
 		}, stopped: func(s *siege) { s.askedByNobodyForCertain("quiet") }},
+		{
+			who: who, what: "fills the annotations of a plan, so that its slots are not run", does: func(s *siege) error { return s.fills("filled") },
+			stopped: func(s *siege) {
+				s.until("its slot is run", func() error { return s.atWork("filled") })
+				s.told("StatusNotWritten", "filled", "no more room")
+			},
+		},
 	}
+}
+
+// fills makes a plan whose slot is due in some seconds, and has a tenant fill its annotations, none
+// of which is of maint.dev.
+func (s *siege) fills(name string) error {
+	s.Helper()
+	soon := time.Now().Add(8 * time.Second).UTC().Format(time.RFC3339)
+	cm := s.creates(s.ns, annotations.NewPlan(s.ns, name, strings.Replace(siegedPlan, `cron: "0 3 1 1 *"`, fmt.Sprintf("at: %q", soon), 1), ""))
+	s.observed(cm)
+	cm = s.get(name)
+	const key = "example.org/x"
+	return s.merges(tenant(), name, annotationPatch([]string{key, strings.Repeat("y", annotations.MaxBytes-annotations.Bytes(cm.Annotations)-len(key))}))
 }
 
 // ofKubelets are attempts of a kubelet on its own node.

@@ -40,7 +40,7 @@ func newHeld(t *testing.T) *held {
 	t.Helper()
 	h := &held{cluster: agenttest.New(t), events: &agenttest.Events{}, level: &slog.LevelVar{}}
 	conn, _ := h.cluster.Connect()
-	h.fence, h.status = conn.Fence, status.NewWriter(conn.Kube)
+	h.fence, h.status = conn.Fence, status.NewWriter(conn.Kube, h.events)
 	h.Store = New(Config{
 		Namespace: system, Level: h.level, Log: slog.New(slog.DiscardHandler), Fence: conn.Fence, Kube: conn.Kube, OnRead: func(valid bool) { h.read = append(h.read, valid) },
 		HTTP: func(agentconfig.Outbound) *http.Client { return &http.Client{} },

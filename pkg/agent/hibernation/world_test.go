@@ -156,7 +156,7 @@ func (w *world) begins() *agent {
 			Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
 		},
 		Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds, hibernate.TypeEC2: w.beds, hibernate.TypeRDS: w.beds, hibernate.TypeEKS: w.beds}, Health: checks{w}, Machines: w.machines, Clock: Clock{ClockDoubt: w.clockDoubt, Ahead: w.ahead, Now: time.Now}, Sleeping: func(n map[string]int) { w.asleep = n },
-		Status: status.NewWriter(conn.Kube), Telemetry: notify.Telemetry{Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}), Events: w.events, Log: log}, Namespace: annotations.DefaultNamespace, DryRun: w.dryRun,
+		Status: status.NewWriter(conn.Kube, w.events), Telemetry: notify.Telemetry{Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}), Events: w.events, Log: log}, Namespace: annotations.DefaultNamespace, DryRun: w.dryRun,
 		Queue: queue.New(queue.Config{Name: "hibernation", Now: time.Now, Log: log, OnPanic: func() { w.Error("a panic") }}),
 	})
 	ctx, cancel := context.WithCancel(w.Context())

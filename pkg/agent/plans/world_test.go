@@ -146,7 +146,7 @@ func (w *world) begins() *agent {
 		},
 		Scope:    Scope{Namespace: annotations.DefaultNamespace, LookingSince: func() time.Time { return since }},
 		Executor: func(string) (executors.Executor, bool) { return finder{world: w}, true },
-		Settings: func() agentconfig.AgentConfig { return w.settings }, Status: status.NewWriter(conn.Kube),
+		Settings: func() agentconfig.AgentConfig { return w.settings }, Status: status.NewWriter(conn.Kube, w.events),
 		Rules:   watchrules.New(watchrules.Config{Accounts: accounts, Ledgers: stores.Ledgers, Runs: stores.Runs, Plans: plans, Events: w.events, Log: log, Now: w.now}),
 		Targets: watched, Runner: w, EnqueueRun: func(k types.NamespacedName) { w.mu.Lock(); defer w.mu.Unlock(); w.rung = append(w.rung, k.Name) }, Queue: plans, Now: w.now,
 	})

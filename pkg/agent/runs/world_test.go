@@ -188,7 +188,7 @@ func (w *world) begins(identity string) *agent {
 		},
 		Telemetry: notify.Telemetry{Events: w.events, Notify: told, Metrics: w.metrics, Log: log},
 		Scope:     Scope{Identity: identity, DryRun: w.dryRun, LookingSince: func() time.Time { return since }},
-		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube), Steps: NewStepPool(runQueue.Add), Nodes: w.nodes, Expected: &store.Expectations{},
+		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: NewStepPool(runQueue.Add), Nodes: w.nodes, Expected: &store.Expectations{},
 		Queue: runQueue, Plans: a.plans, Now: time.Now,
 	})
 	ctx, cancel := context.WithCancel(w.Context())

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
@@ -29,10 +30,15 @@ const Delay = 250 * time.Millisecond
 
 // Writer writes status onto documents, and takes away what users asked for
 // once it is handled.
-type Writer struct{ kube kube.Interface }
+type Writer struct {
+	kube   kube.Interface
+	events record.EventRecorder
+}
 
 // NewWriter writes as the agent.
-func NewWriter(kube kube.Interface) *Writer { return &Writer{kube: kube} }
+func NewWriter(kube kube.Interface, events record.EventRecorder) *Writer {
+	return &Writer{kube: kube, events: events}
+}
 
 // Written is a status as we last wrote it, until the watch shows it.
 type Written struct {
@@ -85,12 +91,21 @@ func (w *Writer) patch(ctx context.Context, cm *corev1.ConfigMap, diff map[strin
 	}
 	got, err := w.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
-		return nil, nil // it is gone or another: the watch will say so
+		w.warnOfFull(cm, err)
+		return nil, nil // it is gone, another or full: the watch will say so
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write the status of %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
 	return got, nil
+}
+
+// warnOfFull says of a document that its annotations have no room for a status: somebody has filled
+// them.
+func (w *Writer) warnOfFull(cm *corev1.ConfigMap, refused error) {
+	if cause, long := apierrors.StatusCause(refused, metav1.CauseTypeTooLong); long && cause.Field == "metadata.annotations" {
+		w.events.Event(cm, corev1.EventTypeWarning, "StatusNotWritten", "what the agent says of this document is not up to date, since its annotations have no more room: take away what fills them: "+refused.Error())
+	}
 }
 
 // AnnouncedAhead is the instant of which sinks were told ahead, as Claim wrote it.

@@ -76,7 +76,7 @@ func TestAStatusIsWrittenWhereItDiffers(t *testing.T) {
 				c.given(cluster)
 			}
 			var last Written
-			wrote, err := NewWriter(conn.Kube).Write(context.Background(), cm, &last, func(map[string]string) map[string]string { return c.want })
+			wrote, err := NewWriter(conn.Kube, &agenttest.Events{}).Write(context.Background(), cm, &last, func(map[string]string) map[string]string { return c.want })
 			if wrote != c.wrote || (err != nil) != c.fails {
 				t.Errorf("wrote: %t, %v; want %t, an error: %t", wrote, err, c.wrote, c.fails)
 			}
@@ -97,12 +97,33 @@ func TestAStatusIsWrittenWhereItDiffers(t *testing.T) {
 	}
 }
 
+// Somebody has filled the annotations of a document: its status stays as it was, and an Event says so.
+func TestADocumentWithoutRoomForItsStatusIsSaid(t *testing.T) {
+	cluster, events := agenttest.New(t), &agenttest.Events{}
+	full := map[string]string{annotations.StatusPhase: "Idle", "example.org/x": ""}
+	full["example.org/x"] = strings.Repeat("y", annotations.MaxBytes-annotations.Bytes(full))
+	cluster.Put(planOf(full))
+	conn, _ := cluster.Connect()
+	wrote, err := NewWriter(conn.Kube, events).Write(context.Background(), cluster.ConfigMap("shop", "nightly"), &Written{}, func(map[string]string) map[string]string {
+		return map[string]string{annotations.StatusPhase: "Running"}
+	})
+	if wrote || err != nil {
+		t.Errorf("wrote: %t, %v", wrote, err)
+	}
+	if got := written(cluster)[annotations.StatusPhase]; got != "Idle" {
+		t.Errorf("it says %s", got)
+	}
+	if said := events.All(); len(said) != 1 || !strings.Contains(said[0], "StatusNotWritten") || !strings.Contains(said[0], "take away what fills them") {
+		t.Errorf("Events: %q", said)
+	}
+}
+
 // A watch that has not shown our last write yet does not have it written again.
 func TestWhatWasJustWrittenIsNotWrittenAgain(t *testing.T) {
 	cluster := agenttest.New(t)
 	cluster.Put(planOf(nil))
 	conn, _ := cluster.Connect()
-	w, old, last := NewWriter(conn.Kube), cluster.ConfigMap("shop", "nightly"), &Written{}
+	w, old, last := NewWriter(conn.Kube, &agenttest.Events{}), cluster.ConfigMap("shop", "nightly"), &Written{}
 	says := func(phase string) func(map[string]string) map[string]string {
 		return func(map[string]string) map[string]string { return map[string]string{annotations.StatusPhase: phase} }
 	}
@@ -147,7 +168,7 @@ func TestAClaimIsWrittenOnTheNewestStateAlone(t *testing.T) {
 			cluster := agenttest.New(t)
 			cluster.Put(planOf(nil))
 			conn, _ := cluster.Connect()
-			w, cm, last := NewWriter(conn.Kube), cluster.ConfigMap("shop", "nightly"), &Written{}
+			w, cm, last := NewWriter(conn.Kube, &agenttest.Events{}), cluster.ConfigMap("shop", "nightly"), &Written{}
 			if c.given != nil {
 				c.given(cluster)
 			}
@@ -225,7 +246,7 @@ func TestWhatWasHandledIsTakenAway(t *testing.T) {
 			if c.given != nil {
 				c.given(cluster)
 			}
-			err := NewWriter(conn.Kube).RemoveHandled(context.Background(), cm, map[string]string{annotations.Abort: "run-1"})
+			err := NewWriter(conn.Kube, &agenttest.Events{}).RemoveHandled(context.Background(), cm, map[string]string{annotations.Abort: "run-1"})
 			if c.fails != nil && !errors.Is(err, c.fails) || c.fails == nil && (err != nil) != c.any {
 				t.Errorf("it said %v", err)
 			}
@@ -253,7 +274,7 @@ func TestASkipIsShortenedWhereSlotsAreLeft(t *testing.T) {
 		cluster := agenttest.New(t)
 		cluster.Put(planOf(map[string]string{annotations.Skip: "2026-12-01T02:00:00Z,2026-12-02T02:00:00Z", annotations.Actor(annotations.Skip): "jane"}))
 		conn, _ := cluster.Connect()
-		if err := NewWriter(conn.Kube).RemoveIntents(context.Background(), cluster.ConfigMap("shop", "nightly"), map[string]string{annotations.Skip: ""}, left); err != nil {
+		if err := NewWriter(conn.Kube, &agenttest.Events{}).RemoveIntents(context.Background(), cluster.ConfigMap("shop", "nightly"), map[string]string{annotations.Skip: ""}, left); err != nil {
 			t.Fatal(err)
 		}
 		if got := written(cluster); len(got)+len(want) > 0 && !cmp.Equal(got, want) {
