@@ -1,7 +1,10 @@
 package agent_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -42,9 +45,18 @@ func TestManyDenseHibernatePlansFillNoAgent(t *testing.T) {
 	})
 }
 
+// shortly is after what takes its memory while it is read, and keeps none of it.
+const shortly = 5 * time.Second
+
 // staysSmall fails if an agent comes near its limit before something holds, and in the half
 // minute after it.
 func (x *crashes) staysSmall(what string, holds func() (bool, string)) {
+	x.t.Helper()
+	x.staysSmallFor(30*time.Second, what, holds)
+}
+
+// staysSmallFor is the same with another time after it.
+func (x *crashes) staysSmallFor(after time.Duration, what string, holds func() (bool, string)) {
 	x.t.Helper()
 	if runtime.GOOS != "linux" {
 		x.t.Skip("an agent's memory is read from /proc")
@@ -57,8 +69,7 @@ func (x *crashes) staysSmall(what string, holds func() (bool, string)) {
 	go func() {
 		defer close(done)
 		eventually(x.t, x.ctx, what, holds)
-		began = time.Now()
-		time.Sleep(30 * time.Second)
+		time.Sleep(after)
 	}()
 	for over := false; !over; {
 		select {
@@ -69,8 +80,51 @@ func (x *crashes) staysSmall(what string, holds func() (bool, string)) {
 		rests = memory(x.t, p)
 		peak = max(peak, rests)
 	}
-	x.t.Logf("%s; the agent had %d MiB of its own at most, and has %d MiB half a minute later (%s)", what, peak>>20, rests>>20, time.Since(began).Round(time.Second))
+	x.t.Logf("%s; the agent had %d MiB of its own at most, and has %d MiB %s later (%s in all)", what, peak>>20, rests>>20, after, time.Since(began).Round(time.Second))
 	if peak > 200<<20 {
 		x.t.Errorf("it had %d MiB", peak>>20)
 	}
+}
+
+// A journal of a few kilobytes unpacks to one record with millions of changed objects. An agent
+// that finds many of them, signed with its own key, says that they are broken and stays small.
+func TestSignedJournalsOfMillionsOfChangesFillNoAgent(t *testing.T) {
+	const runs, changes = 20, 2_000_000
+	x := newCrashes(t)
+	x.prepare("theirs")
+	first := x.direct()
+	x.signs()
+	first.Kill()
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	if _, err := zip.Write([]byte(`[{"at":0,"record":{"path":"s","type":"suspend","phase":"Succeeded","changed":[{}` + strings.Repeat(",{}", changes) + `]}}]`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ring := keyring(x.ctx, t, x.admin)
+	for i := range runs {
+		cm := foreignRun(t, rand.New(rand.NewPCG(1, 2)), fmt.Sprintf("dense-%d", i)) //nolint:gosec // the same objects each time
+		cm.Namespace, cm.BinaryData = "theirs", map[string][]byte{annotations.DataSteps: packed.Bytes()}
+		if err := ring.Sign(cm); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.admin.CoreV1().ConfigMaps("theirs").Create(x.ctx, cm, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.staysSmallFor(shortly, "all of them are said to be broken", func() (bool, string) {
+		events, err := x.admin.CoreV1().Events("theirs").List(x.ctx, metav1.ListOptions{FieldSelector: "reason=RunBroken"})
+		if err != nil {
+			return false, err.Error()
+		}
+		broken := map[string]bool{}
+		for _, e := range events.Items {
+			if strings.Contains(e.Message, "objects") {
+				broken[e.InvolvedObject.Name] = true
+			}
+		}
+		return len(broken) == runs, fmt.Sprint(len(broken), " of ", len(events.Items))
+	})
 }

@@ -2,10 +2,13 @@ package agent_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -40,6 +43,56 @@ func (x *crashes) saying(ns, key, text string) (int, string) {
 		said[value]++
 	}
 	return n, fmt.Sprint(said)
+}
+
+// Servers of one tenant answer all of their calls at once, each with as much as is read and as
+// many values as are taken, or many more.
+func TestAnswersOfManyValuesFillNoAgent(t *testing.T) {
+	const plans, calls = 12, 15
+	values := `["` + strings.Repeat(strings.Repeat("x", 45)+`","`, 19_990) + `"]`
+	mux := http.NewServeMux()
+	mux.HandleFunc("/values", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, values) })
+	mux.HandleFunc("/dense", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, denseList(1_000_000)) })
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	x := newCrashes(t)
+	x.tenant("theirs")
+	for n := range plans {
+		var steps strings.Builder
+		for i := range calls {
+			fmt.Fprintf(&steps, "    - {name: s%d, type: webhook, properties: {url: '%s/%s', expect: {json: {a: 1}}}}\n", i, server.URL, []string{"values", "dense"}[i%2])
+		}
+		x.document("theirs", fmt.Sprint("asks-", n), "triggers: {onCreate: true}\nsteps:\n- name: all\n  type: step-group\n  properties:\n    mode: parallel\n    steps:\n"+steps.String())
+	}
+	x.staysSmallFor(shortly, "all answers were read", func() (bool, string) {
+		n, said := x.saying("theirs", annotations.StatusLastResult, string(run.Failed))
+		return n == plans, said
+	})
+}
+
+// Rules that look at objects of as many keys as an object may have are closed where they would
+// keep too much, and say so.
+func TestWatchedObjectsOfManyKeysFillNoAgent(t *testing.T) {
+	const plans, objects, keys = 16, 60, 65_000
+	x := newCrashes(t)
+	x.tenant("theirs", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
+	data := map[string]string{}
+	for i := range keys {
+		data[fmt.Sprintf("k%05d", i)] = ""
+	}
+	for i := range objects {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("many-", i)}, Data: data}
+		if _, err := x.admin.CoreV1().ConfigMaps("theirs").Create(x.ctx, cm, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range plans {
+		x.document("theirs", fmt.Sprint("looks-", n), fmt.Sprintf("triggers: {watch: [{apiVersion: v1, kind: ConfigMap, when: 'size(object.data) > %d'}]}\nsteps:\n- {name: hold, type: suspend}\n", n))
+	}
+	x.staysSmallFor(shortly, "the limit is said", func() (bool, string) {
+		n, said := x.saying("theirs", annotations.StatusConditions, "keeps more of its objects")
+		return n == plans, said
+	})
 }
 
 // Ledgers as large as an object may be are not all kept.

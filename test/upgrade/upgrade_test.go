@@ -37,6 +37,10 @@ const asked = "MAINT_UPGRADE"
 // writes stays readable, and what this version writes it must be able to go on with.
 const before = "7ad935d"
 
+// unsigned is the commit of the last version that signed nothing of its own, and that no
+// admission policy confined.
+const unsigned = "4a15860"
+
 // patience is for things that take seconds; a guess for a busy machine.
 const patience = 90 * time.Second
 
@@ -58,14 +62,15 @@ type version struct{ agent, plugin string }
 
 const ns = "shop"
 
-func newLab(t *testing.T) *lab {
+// newLab is a cluster in which the version of a commit was installed.
+func newLab(t *testing.T, commit string) *lab {
 	t.Helper()
 	if os.Getenv(asked) == "" {
 		t.Skipf("%s is not set: `make upgrade-test` builds the earlier version and replaces it", asked)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 14*time.Minute) // both versions are built first, perhaps from nothing
 	t.Cleanup(cancel)
-	l := &lab{T: t, ctx: ctx, old: former(ctx, t)}
+	l := &lab{T: t, ctx: ctx, old: former(ctx, t, commit)}
 	var err error
 	l.now.agent, l.now.plugin, err = harness.Build(ctx, t.TempDir())
 	l.must(err)
@@ -88,7 +93,7 @@ func newLab(t *testing.T) *lab {
 }
 
 // former builds the programs of the earlier version, from the repository's history.
-func former(ctx context.Context, t *testing.T) version {
+func former(ctx context.Context, t *testing.T, commit string) version {
 	t.Helper()
 	root, err := harness.Root()
 	if err != nil {
@@ -96,11 +101,11 @@ func former(ctx context.Context, t *testing.T) version {
 	}
 	dir := t.TempDir()
 	v := version{agent: filepath.Join(dir, "agent-of-before"), plugin: filepath.Join(dir, "plugin-of-before")}
-	script := fmt.Sprintf("set -o pipefail; git archive %s | tar -x -C %q && cd %q && CGO_ENABLED=0 go build -o %q ./cmd/agent && CGO_ENABLED=0 go build -o %q ./cmd/kubectl-maint", before, dir, dir, v.agent, v.plugin)
+	script := fmt.Sprintf("set -o pipefail; git archive %s | tar -x -C %q && cd %q && CGO_ENABLED=0 go build -o %q ./cmd/agent && CGO_ENABLED=0 go build -o %q ./cmd/kubectl-maint", commit, dir, dir, v.agent, v.plugin)
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s (it takes the whole history of the repository): %v\n%s", before, err, out)
+		t.Fatalf("build %s (it takes the whole history of the repository): %v\n%s", commit, err, out)
 	}
 	return v
 }
@@ -329,7 +334,7 @@ func (l *lab) nothingMoved() {
 }
 
 func TestAnUpgradeAndTheWayBackLoseNothingAndRepeatNothing(t *testing.T) {
-	l := newLab(t)
+	l := newLab(t, before)
 	l.launch(l.old)
 	l.work()
 
@@ -408,4 +413,49 @@ func (l *lab) recorded() {
 			l.Errorf("the ledger of %s counts %v, with %d open; want %d that ran, and nothing else", name, led.Totals, len(led.Open), want)
 		}
 	}
+}
+
+// A run that was begun by a version that signed nothing goes on after the upgrade, by what
+// install --apply brings over what that version brought.
+func TestARunOfAVersionThatSignedNothingGoesOnAfterTheUpgrade(t *testing.T) {
+	l := newLab(t, unsigned)
+	l.launch(l.old)
+	l.document("holds", annotations.KindPlan, "Plan", `{triggers: {onCreate: true}, steps: [{name: one, type: webhook, properties: {url: "HOOK/one"}}, {name: hold, type: suspend}, {name: two, type: webhook, properties: {url: "HOOK/two"}}]}`, nil)
+	l.eventually("the run is suspended", func() (bool, string) {
+		text := l.said("holds", annotations.StatusRuns)
+		return len(l.hooks.Keys("/one")) == 1 && text != "", text
+	})
+	if n := l.signed(); n != 0 {
+		t.Fatalf("that version signed %d objects", n)
+	}
+
+	l.installs(l.now)
+	l.agent.Kill()
+	l.launch(l.now)
+	l.eventually("the new version leads", func() (bool, string) { return l.leads(), "" })
+	l.eventually("the run and its ledger are signed", func() (bool, string) { n := l.signed(); return n == 2, fmt.Sprint(n) })
+	l.once("/two", 0)
+	l.annotate("holds", annotations.Resume, l.said("holds", annotations.StatusLastRunName))
+	l.says("holds", annotations.StatusLastResult, string(run.Succeeded))
+	l.once("/one", 1)
+	l.once("/two", 1)
+	events, err := l.admin.CoreV1().Events(ns).List(l.ctx, metav1.ListOptions{FieldSelector: "type=Warning"})
+	l.must(err)
+	for _, e := range events.Items {
+		t.Errorf("it warns: %s %s", e.Reason, e.Message)
+	}
+}
+
+// signed counts the runs and ledgers that somebody signed.
+func (l *lab) signed() int {
+	l.Helper()
+	list, err := l.admin.CoreV1().ConfigMaps(ns).List(l.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + annotations.KindRun + "," + annotations.KindLedger + ")"})
+	l.must(err)
+	n := 0
+	for i := range list.Items {
+		if list.Items[i].Annotations[annotations.StatusSignature] != "" {
+			n++
+		}
+	}
+	return n
 }
