@@ -181,12 +181,20 @@ func TestCheckingTypesIsBounded(t *testing.T) {
 		text string
 		says string // empty: it is taken
 	}{
-		"loops in loops":                   {in(200, "[1].map(a, ", ")"), "nest loops, lists and maps 20 deep, where map takes two, this one is 400 deep"},
+		"loops in loops":                   {in(200, "[1].map(a, ", ")"), "nest loops, calls, lists and maps 20 deep, where map takes two, this one is 400 deep"},
 		"loops after loops":                {"[1]" + strings.Repeat(".map(a, [a])", 200), "20 deep"},
 		"lists in lists":                   {in(200, "[", "]"), "this one is 200 deep"},
 		"maps in maps":                     {in(200, "{1: ", "}"), "this one is 200 deep"},
 		"maps as keys":                     {in(200, "{", ": 1}"), "this one is 200 deep"},
 		"optional values in one another":   {"optional.of(1)" + strings.Repeat(".optMap(a, a)", 150), "20 deep"},
+		"optional values of one another":   {in(240, "optional.of(", ")") + " == optional.none()", "this one is 240 deep"},
+		"the same of what is not empty":    {in(150, "optional.ofNonZeroValue(", ")") + " == optional.none()", "this one is 150 deep"},
+		"types of types":                   {in(200, "type(", ")") + " == type(type(1))", "this one is 200 deep"},
+		"calls in arguments of methods":    {strings.Repeat("'a'.replace('a', ", 200) + "'b'" + strings.Repeat(")", 200) + " == 'b'", "this one is 200 deep"},
+		"as many calls in one another":     {in(19, "optional.of(", ")") + ".hasValue()", ""},
+		"calls one after another":          {"'a'" + strings.Repeat(".replace('a', 'b')", 150) + " == 'b'", ""},
+		"a sum of many":                    {strings.Repeat("1 + ", 150) + "1 == 151", ""},
+		"a choice of many":                 {"(" + strings.Repeat("1 == 2 ? 1 : (", 60) + "1" + strings.Repeat(")", 60) + ") == 1", ""},
 		"loops beside one another":         {in(150, "[1].map(a, a).size() + ", ""), "at most 20 loops such as map and all, this one has 150"},
 		"loops in arguments":               {"size(" + in(100, "[1].filter(a, size(", ") == 1)") + ")", "20 deep"},
 		"as many in one another as go":     {in(10, "[1].map(a, ", ")"), ""},

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"strings"
 
 	"cel.dev/cel-go/common/ast"
 )
@@ -12,7 +13,7 @@ func shallow(e ast.Expr) error {
 	s.look(e, 0)
 	switch {
 	case s.nested > MaxNested:
-		return fmt.Errorf("an expression may nest loops, lists and maps %d deep, where map takes two, this one is %d deep", MaxNested, s.nested)
+		return fmt.Errorf("an expression may nest loops, calls, lists and maps %d deep, where map takes two, this one is %d deep", MaxNested, s.nested)
 	case s.loops > MaxLoops:
 		return fmt.Errorf("an expression may have at most %d loops such as map and all, this one has %d", MaxLoops, s.loops)
 	}
@@ -23,7 +24,8 @@ func shallow(e ast.Expr) error {
 type shape struct{ nested, loops int }
 
 // look goes through an expression that stands in so many others. The parser takes none that
-// is nested without end.
+// is nested without end. Calls in the arguments of calls count, since the type of optional.of(x)
+// holds the type of x; calls one after another, a.b().c(), and operators do not.
 func (s *shape) look(e ast.Expr, within int) {
 	switch e.Kind() {
 	case ast.ComprehensionKind:
@@ -31,6 +33,18 @@ func (s *shape) look(e ast.Expr, within int) {
 		within++
 	case ast.ListKind, ast.MapKind, ast.StructKind:
 		within++
+	case ast.CallKind:
+		call := e.AsCall()
+		if call.IsMemberFunction() {
+			s.look(call.Target(), within)
+		}
+		if !operator(call.FunctionName()) {
+			within++
+		}
+		for _, part := range call.Args() {
+			s.look(part, within)
+		}
+		return
 	}
 	s.nested = max(s.nested, within)
 	for _, part := range parts(e) {
@@ -38,14 +52,13 @@ func (s *shape) look(e ast.Expr, within int) {
 	}
 }
 
+// operator says whether a function is one that is written as a sign, such as _+_ and !_, or that the
+// parser made.
+func operator(function string) bool { return strings.ContainsAny(function[:1], "_!-@") }
+
 // parts are what an expression is made of.
 func parts(e ast.Expr) []ast.Expr {
 	switch e.Kind() {
-	case ast.CallKind:
-		if call := e.AsCall(); call.IsMemberFunction() {
-			return append([]ast.Expr{call.Target()}, call.Args()...)
-		}
-		return e.AsCall().Args()
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
 		return []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()}
