@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,38 @@ func TestCalendarsThatAreDearAreBounded(t *testing.T) {
 			mustChange(t, timeline)
 			if took := time.Since(began); took > explosion {
 				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+// Some hundred kilobytes that describe millions of instants are not put on the clock.
+func TestACalendarThatDescribesMillionsOfInstantsIsRefusedAtLittleCost(t *testing.T) {
+	part := "BEGIN:STANDARD\nDTSTART:19000101T000000\nTZOFFSETFROM:+0000\nTZOFFSETTO:+0100\nRRULE:FREQ=DAILY\nEND:STANDARD\n"
+	yearly := func(parts int) func(i int) string {
+		return func(i int) string {
+			return fmt.Sprintf("BEGIN:VTIMEZONE\nTZID:z%d\n", i) + strings.Repeat(strings.Replace(part, "FREQ=DAILY", "FREQ=YEARLY", 1), parts) + "END:VTIMEZONE"
+		}
+	}
+	for name, c := range map[string]struct{ text, says string }{
+		"a zone of many parts that recur daily": {"BEGIN:VTIMEZONE\nTZID:zz\n" + strings.Repeat(part, 2000) + "END:VTIMEZONE", "changes the clock too often"},
+		"many zones":                            {strings.Join(lines(100, yearly(7)), "\n"), "changes the clock too often"},
+		"many series of one UID and many changed instances of it": {strings.Repeat("BEGIN:VEVENT\nUID:a\nDTSTART:20000101\nRRULE:FREQ=DAILY\nEND:VEVENT\n", 1900) +
+			strings.Repeat("BEGIN:VEVENT\nUID:a\nDTSTART:20000101\nRECURRENCE-ID:20000101\nEND:VEVENT\n", 1700), "too many changed instances"},
+		"a series with many changed instances": {"BEGIN:VEVENT\nUID:a\nDTSTART:20000101\nRRULE:FREQ=DAILY\nEND:VEVENT\n" +
+			strings.Repeat("BEGIN:VEVENT\nUID:a\nDTSTART:20000101\nRECURRENCE-ID:20000101\nEND:VEVENT\n", 3000), ""},
+		"a dozen zones that change once a year": {strings.Join(lines(12, yearly(2)), "\n"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := schedule.ParseICalendar("BEGIN:VCALENDAR\n" + c.text + "\nEND:VCALENDAR\n")
+			runtime.ReadMemStats(&after)
+			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("it says %v, want %q", err, c.says)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 350<<20 { // most of it garbage at once
+				t.Errorf("it took %d MiB", took>>20)
 			}
 		})
 	}

@@ -42,17 +42,19 @@ func ParseICalendar(text string) (*Calendar, error) {
 			parts = append(parts, part)
 		}
 	}
+	events := file.joinOverrides(parts)
 	slices.SortStableFunc(file.faults, func(a, b *LineError) int { return a.Line - b.Line })
 	errs := make([]error, len(file.faults))
 	for i, fault := range file.faults {
 		errs[i] = fault
 	}
-	return &Calendar{events: joinOverrides(parts)}, errors.Join(errs...)
+	return &Calendar{events: events}, errors.Join(errs...)
 }
 
 type icalFile struct {
-	zones  map[string]*zone // from VTIMEZONE
-	faults []*LineError
+	zones      map[string]*zone // from VTIMEZONE
+	onsetsRead int              // in all of them
+	faults     []*LineError
 }
 
 func (f *icalFile) fault(line ics.Line, format string, args ...any) {
@@ -67,13 +69,14 @@ func (f *icalFile) fault(line ics.Line, format string, args ...any) {
 type icalEvent struct {
 	event
 	uid     string
+	begin   ics.Line
 	instead *moment
 	free    bool // takes no time
 }
 
 // event reads a VEVENT. Without a start that can be read there is none.
 func (f *icalFile) event(node *ics.Component) (icalEvent, bool) {
-	e := icalEvent{}
+	e := icalEvent{begin: node.Begin}
 	start, ok := node.Line("DTSTART")
 	if !ok {
 		f.fault(node.Begin, "has no DTSTART")
@@ -257,9 +260,13 @@ func unescape(text string) string {
 	return strings.NewReplacer(`\n`, " ", `\N`, " ", `\,`, ",", `\;`, ";", `\\`, `\`).Replace(text)
 }
 
+// maxOverrides is how many instances changed ones take out of the series of their UIDs, counted once
+// for each series (a guess: a UID has one series, and a file has room for half as many).
+const maxOverrides = 10_000
+
 // joinOverrides takes changed instances out of the series they belong to, and
 // leaves out what takes no time.
-func joinOverrides(parts []icalEvent) []event {
+func (f *icalFile) joinOverrides(parts []icalEvent) []event {
 	changed := map[string][]moment{}
 	for _, part := range parts {
 		if part.instead != nil {
@@ -267,11 +274,16 @@ func joinOverrides(parts []icalEvent) []event {
 		}
 	}
 	var events []event
+	joined := 0
 	for _, part := range parts {
 		if part.free {
 			continue
 		}
 		if part.instead == nil && part.uid != "" {
+			if joined += len(changed[part.uid]); joined > maxOverrides {
+				f.fault(part.begin, "has a UID that other series and too many changed instances have: %d of them at most are taken out of series", maxOverrides)
+				return events
+			}
 			part.skip = append(part.skip, changed[part.uid]...)
 		}
 		if part.instead != nil {

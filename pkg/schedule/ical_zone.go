@@ -10,6 +10,12 @@ import (
 // onset is when an offset described by a VTIMEZONE begins.
 type onset struct{ at, before, offset int64 }
 
+// Bounds of the onsets that a file describes (guesses: one of two changes a year has some 500).
+const (
+	maxOnsets       = 4_000  // of one zone
+	maxOnsetsOfFile = 20_000 // of all its zones
+)
+
 // addZone reads a VTIMEZONE, which Outlook needs: its zone names are its own.
 func (f *icalFile) addZone(node *ics.Component) {
 	id, ok := node.Line("TZID")
@@ -22,7 +28,15 @@ func (f *icalFile) addZone(node *ics.Component) {
 	}
 	var onsets []onset
 	for _, child := range node.Children {
-		onsets = append(onsets, f.onsets(child)...)
+		if f.onsetsRead <= maxOnsetsOfFile {
+			part := f.onsets(child)
+			onsets = append(onsets, part...)
+			f.onsetsRead += len(part)
+		}
+		if len(onsets) > maxOnsets || f.onsetsRead > maxOnsetsOfFile {
+			f.fault(node.Begin, "changes the clock too often: more than %d times, or %d in all zones of the file", maxOnsets, maxOnsetsOfFile)
+			return
+		}
 	}
 	if len(onsets) == 0 {
 		f.fault(id, "describes no offset")
@@ -86,9 +100,8 @@ func (f *icalFile) onsets(node *ics.Component) []onset {
 	fixed := &Schedule{zone: newZoneOf("", []onset{{0, from, from}}), until: never}
 	fixed.expand(e.rule, first.second, true)
 	for fires, ok := fixed.next(max(first.second, -70*366*daySeconds)); ok && fires.at < tableEnd+daySeconds*366; fires, ok = fixed.next(fires.at) {
-		if len(list) > 4000 {
-			f.fault(node.Begin, "changes the clock too often")
-			break
+		if len(list) > maxOnsets {
+			break // which is told of the zone
 		}
 		list = append(list, onset{fires.at, from, to})
 	}

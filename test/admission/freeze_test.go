@@ -3,7 +3,6 @@ package admission_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -387,6 +386,13 @@ func TestAFreezeHoldsOnANamespaceWithoutRoom(t *testing.T) {
 	}
 	_, err := world.as(nsAdmin()).CoreV1().ConfigMaps(w.ns).Create(w.ctx, policyDocument(w.ns), metav1.CreateOptions{})
 	w.must(err)
+	w.until("it says that web may be changed", func() error {
+		is, err := world.admin.CoreV1().Namespaces().Get(w.ctx, w.ns, metav1.GetOptions{})
+		if said := is.Annotations[annotations.StatusFrozen]; err == nil && said != "deployments.apps/web=open" {
+			err = fmt.Errorf("it says %q", said)
+		}
+		return err
+	})
 	w.until("a change is allowed", change)
 
 	space, err := world.admin.CoreV1().Namespaces().Get(w.ctx, w.ns, metav1.GetOptions{})
@@ -400,10 +406,12 @@ func TestAFreezeHoldsOnANamespaceWithoutRoom(t *testing.T) {
 	fill(`"` + strings.Repeat("y", room) + `"`)
 	w.does(nsAdmin(), "freeze", "year-end", "--for", "1h", "--reason", "year end")
 	w.until("a change is refused", func() error {
-		if change() == nil {
-			return errors.New("it is allowed")
+		if change() != nil {
+			return nil
 		}
-		return nil
+		is, err := world.admin.CoreV1().Namespaces().Get(w.ctx, w.ns, metav1.GetOptions{})
+		w.must(err)
+		return fmt.Errorf("it is allowed, and the namespace with %d bytes of annotations says %q", annotations.Bytes(is.Annotations), is.Annotations[annotations.StatusFrozen])
 	})
 	events, err := world.admin.CoreV1().Events(w.ns).List(w.ctx, metav1.ListOptions{FieldSelector: "reason=FreezesNotPublished"})
 	w.must(err)

@@ -144,9 +144,11 @@ func TestAPlanThatForcesWaitsForAPodThatIsRefused(t *testing.T) {
 func TestANodeThatIsFilledAfterItsCordonPassesItsTurnOn(t *testing.T) {
 	l := newLab(t, "{nodes: {maxParallelOperations: 1}}")
 	l.label("node-3", "pool", "three")
+	l.deployment("web", 2, only("three"))
 	l.deployment("late", 1, only("three"))
 	l.request("node-3", "os", `{"waitFor":{"podSelector":"app=late"}}`)
 	l.phase("node-3", "os", nodes.WaitingForPods)
+	l.budget("web", intstr.FromInt32(0)) // of which more is to be said than there is room for
 	const key = "example.org/x"
 	l.eventually("it is filled", func() (bool, string) { // the agent may write at the same time
 		left := annotations.MaxBytes - annotations.Bytes(l.node("node-3").Annotations) - len(key)
@@ -165,6 +167,7 @@ func TestANodeThatIsFilledAfterItsCordonPassesItsTurnOn(t *testing.T) {
 		t.Errorf("events %q", got)
 	}
 	l.release("node-5", "net")
+	l.must(l.admin.PolicyV1().PodDisruptionBudgets(l.ns).Delete(l.ctx, "web", metav1.DeleteOptions{}))
 	l.annotate("node-3", map[string]any{key: nil})
 	l.phase("node-3", "os", nodes.Ready)
 	l.release("node-3", "os")

@@ -65,9 +65,11 @@ func (c *Controller) unpublished(ctx context.Context, namespace, is string, all 
 	if !apierrors.IsInvalid(refused) || short == is || len(short) > len(is) {
 		return
 	}
-	if err := c.write(ctx, namespace, short); err == nil {
-		c.note(namespace, publication{text: short, err: refused})
+	if err := c.write(ctx, namespace, short); err != nil {
+		c.Log.Warn("what is frozen could not be published in fewer words", "namespace", namespace, "error", err.Error())
+		return
 	}
+	c.note(namespace, publication{text: short, err: refused})
 }
 
 // warnOfLeftOut says what becomes of the objects that are not named on a namespace.
