@@ -33,11 +33,12 @@ import (
 // Bounds of other clusters (guesses). Their API servers may be anybody's: what they answer
 // is bounded (see answers), and none is waited for without end.
 const (
-	maxRemotes    = 64               // whose clients are kept
-	remoteIdle    = 15 * time.Minute // after which unused ones are not
-	remoteQPS     = 20
-	remoteBurst   = 40
-	remoteHeaders = 30 * time.Second // until an answer begins
+	maxRemotes       = 64               // whose clients are kept
+	remoteIdle       = 15 * time.Minute // after which unused ones are not
+	remoteQPS        = 20
+	remoteBurst      = 40
+	remoteHeaders    = 30 * time.Second // until an answer begins
+	maxRemoteHeaders = 64 << 10         // bytes of an answer's headers, which no budget counts
 )
 
 // Cluster is another cluster, as the documents of a plan's namespace name it.
@@ -248,7 +249,7 @@ func (a *Impersonator) transport(config *rest.Config) (http.RoundTripper, error)
 	}
 	return utilnet.SetTransportDefaults(&http.Transport{
 		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }, DialContext: a.external.Dial, TLSClientConfig: tls,
-		ResponseHeaderTimeout: remoteHeaders, MaxIdleConnsPerHost: 2,
+		ResponseHeaderTimeout: remoteHeaders, MaxResponseHeaderBytes: maxRemoteHeaders, MaxIdleConnsPerHost: 2,
 	}), nil
 }
 

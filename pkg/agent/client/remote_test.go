@@ -1,10 +1,14 @@
 package client_test
 
 import (
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -213,6 +217,30 @@ func TestWhatAnotherClusterAnswersIsBounded(t *testing.T) {
 	sent = 0
 	if _, err := c.Kube.CoreV1().ConfigMaps("shop").Get(t.Context(), "a", metav1.GetOptions{}); err == nil || sent != 1 {
 		t.Errorf("a redirect was followed: %d requests, %v", sent, err)
+	}
+}
+
+// Headers are a map before anybody has looked at the body: they have a bound of their own.
+func TestTheHeadersOfAnotherClusterAreBounded(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for i := range 10_000 {
+			w.Header().Set(fmt.Sprintf("A%d", i), "")
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}`)
+	}))
+	defer server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	home := agenttest.New(t)
+	home.Put(account(), kubeconfigSecret(kubeconfigOf("server: "+server.URL+", certificate-authority-data: "+base64.StdEncoding.EncodeToString(ca), "token: t1")))
+	conn, _ := home.Connect()
+	accounts := conn.Impersonate(client.External{HTTP: func() *http.Client { return nil }, Dial: (&net.Dialer{}).DialContext})
+	c, failure := accounts.Remote(t.Context(), maintRunner(), stg())
+	if failure != nil {
+		t.Fatal(failure.Message)
+	}
+	if _, err := c.Kube.CoreV1().ConfigMaps("shop").Get(t.Context(), "a", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), "header") {
+		t.Errorf("it said %v", err)
 	}
 }
 

@@ -95,12 +95,22 @@ func (w write) compared(ctx context.Context, call executors.Call) executors.Outc
 	return w.pass(ctx, call)
 }
 
+// Bounds of what is looked for in a patch that the API server refused: each operation is done to the
+// whole object, and a copy may double it.
+const (
+	maxOperations = 100
+	maxPatched    = 3 << 20 // as much as an API server takes
+)
+
 // failingOperation says which operation of a JSON patch cannot be applied, and
 // why: the API server's own answer does not.
 func (w write) failingOperation() string {
 	ops, _ := w.patch.Body.([]any)
 	doc := raw(w.live.Object, true)
 	for i, op := range ops {
+		if i >= maxOperations || len(doc) > maxPatched {
+			return ""
+		}
 		patch, err := jsonpatch.DecodePatch(raw([]any{op}, true))
 		if err == nil {
 			doc, err = patch.Apply(doc)
