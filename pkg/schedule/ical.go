@@ -260,9 +260,7 @@ func unescape(text string) string {
 	return strings.NewReplacer(`\n`, " ", `\N`, " ", `\,`, ",", `\;`, ";", `\\`, `\`).Replace(text)
 }
 
-// maxOverrides is how many instances changed ones take out of the series of their UIDs, counted once
-// for each series (a guess: a UID has one series, and a file has room for half as many).
-const maxOverrides = 10_000
+const maxOverrides = 10_000 // changed instances, once for each series of their UID (a guess: it has one)
 
 // joinOverrides takes changed instances out of the series they belong to, and
 // leaves out what takes no time.
@@ -273,8 +271,7 @@ func (f *icalFile) joinOverrides(parts []icalEvent) []event {
 			changed[part.uid] = append(changed[part.uid], *part.instead)
 		}
 	}
-	var events []event
-	joined := 0
+	events, joined := []event(nil), 0
 	for _, part := range parts {
 		if part.free {
 			continue

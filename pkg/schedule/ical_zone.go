@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -10,11 +11,8 @@ import (
 // onset is when an offset described by a VTIMEZONE begins.
 type onset struct{ at, before, offset int64 }
 
-// Bounds of the onsets that a file describes (guesses: one of two changes a year has some 500).
-const (
-	maxOnsets       = 4_000  // of one zone
-	maxOnsetsOfFile = 20_000 // of all its zones
-)
+// Onsets of one zone, and of all zones of a file (guesses: one of two changes a year has some 500).
+const maxOnsets, maxOnsetsOfFile = 4_000, 20_000
 
 // addZone reads a VTIMEZONE, which Outlook needs: its zone names are its own.
 func (f *icalFile) addZone(node *ics.Component) {
@@ -42,15 +40,7 @@ func (f *icalFile) addZone(node *ics.Component) {
 		f.fault(id, "describes no offset")
 		return
 	}
-	slices.SortStableFunc(onsets, func(a, b onset) int {
-		switch {
-		case a.at < b.at:
-			return -1
-		case a.at > b.at:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(onsets, func(a, b onset) int { return cmp.Compare(a.at, b.at) })
 	f.zones[id.Value] = newZoneOf(id.Value, onsets)
 }
 
@@ -99,10 +89,7 @@ func (f *icalFile) onsets(node *ics.Component) []onset {
 	}
 	fixed := &Schedule{zone: newZoneOf("", []onset{{0, from, from}}), until: never}
 	fixed.expand(e.rule, first.second, true)
-	for fires, ok := fixed.next(max(first.second, -70*366*daySeconds)); ok && fires.at < tableEnd+daySeconds*366; fires, ok = fixed.next(fires.at) {
-		if len(list) > maxOnsets {
-			break // which is told of the zone
-		}
+	for fires, ok := fixed.next(max(first.second, -70*366*daySeconds)); ok && fires.at < tableEnd+daySeconds*366 && len(list) <= maxOnsets; fires, ok = fixed.next(fires.at) {
 		list = append(list, onset{fires.at, from, to})
 	}
 	return list
