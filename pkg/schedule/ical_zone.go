@@ -27,9 +27,7 @@ func (f *icalFile) addZone(node *ics.Component) {
 	var onsets []onset
 	for _, child := range node.Children {
 		if f.onsetsRead <= maxOnsetsOfFile {
-			part := f.onsets(child)
-			onsets = append(onsets, part...)
-			f.onsetsRead += len(part)
+			onsets = append(onsets, f.onsets(child)...)
 		}
 		if len(onsets) > maxOnsets || f.onsetsRead > maxOnsetsOfFile {
 			f.fault(node.Begin, "changes the clock too often: more than %d times, or %d in all zones of the file", maxOnsets, maxOnsetsOfFile)
@@ -92,6 +90,7 @@ func (f *icalFile) onsets(node *ics.Component) []onset {
 	for fires, ok := fixed.next(max(first.second, -70*366*daySeconds)); ok && fires.at < tableEnd+daySeconds*366 && len(list) <= maxOnsets; fires, ok = fixed.next(fires.at) {
 		list = append(list, onset{fires.at, from, to})
 	}
+	f.onsetsRead += len(list)
 	return list
 }
 
