@@ -2,8 +2,7 @@ package schedule
 
 import (
 	"fmt"
-	"sort"
-	"strings"
+	"sync"
 )
 
 // Calendar is a Calendar document that was understood: events that are put on
@@ -11,6 +10,34 @@ import (
 // count in the policy's zone.
 type Calendar struct {
 	events []event
+
+	mu    sync.Mutex
+	clock map[*zone]*dated // for whom it was put on the clock
+}
+
+// mostClocks bounds the zones for which a calendar is kept on the clock.
+const mostClocks = 32
+
+// in is the calendar on the clock of a zone. Policies of one zone share it.
+func (c *Calendar) in(z *zone) *dated {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.clock[z]; known != nil {
+		return known
+	}
+	d := &dated{}
+	for i := range c.events {
+		d.add(&c.events[i], z)
+	}
+	d.seal()
+	if len(c.clock) >= mostClocks {
+		clear(c.clock)
+	}
+	if c.clock == nil {
+		c.clock = map[*zone]*dated{}
+	}
+	c.clock[z] = d
+	return d
 }
 
 // CalendarEntry is one line of a Calendar written as a YAML list. From and
@@ -172,72 +199,4 @@ func (e *event) exceptions(policy *zone) exceptions {
 	}
 	skip.sort()
 	return skip
-}
-
-// exclusions are all times taken out of a timeline, and why.
-type exclusions struct {
-	union union
-	given []reasoned // by start
-	reach []int64    // the latest end among given up to here
-	made  []reasonedSource
-}
-
-type reasoned struct {
-	span
-	reason string
-}
-
-type reasonedSource struct {
-	source
-	reason string
-}
-
-func (x *exclusions) add(e *event, policy *zone, about, otherwise string) {
-	reason := about + "excluded"
-	if words := strings.TrimSpace(e.reason); words != "" {
-		reason += ": " + words
-	} else if otherwise != "" {
-		reason += ": " + otherwise
-	}
-	given, made := e.sources(policy)
-	for _, s := range given {
-		x.given = append(x.given, reasoned{s, reason})
-	}
-	if made != nil {
-		x.made = append(x.made, reasonedSource{made, reason})
-	}
-}
-
-// seal prepares what was added for asking.
-func (x *exclusions) seal() {
-	sort.SliceStable(x.given, func(i, j int) bool { return x.given[i].start < x.given[j].start })
-	list, sources := make([]span, len(x.given)), make([]source, 0, len(x.made)+1)
-	reach := int64(beginning)
-	for i, s := range x.given {
-		list[i] = s.span
-		reach = max(reach, s.end)
-		x.reach = append(x.reach, reach)
-	}
-	if merged := newSpans(list); len(merged) > 0 {
-		sources = append(sources, merged)
-	}
-	for _, s := range x.made {
-		sources = append(sources, s.source)
-	}
-	x.union = newUnion(sources...)
-}
-
-// reason says why an instant is excluded, or nothing where it is not.
-func (x *exclusions) reason(t int64) string {
-	for i := sort.Search(len(x.given), func(i int) bool { return x.given[i].start > t }) - 1; i >= 0 && x.reach[i] > t; i-- {
-		if x.given[i].end > t {
-			return x.given[i].reason
-		}
-	}
-	for _, s := range x.made {
-		if _, ok := s.until(t); ok {
-			return s.reason
-		}
-	}
-	return ""
 }

@@ -6,15 +6,15 @@ import "time"
 // and what is made of several.
 type course interface {
 	open(t int64) bool
-	change(t int64) int64 // the first second after t at which it is not as at t, or never
-	since(t int64) int64  // the second from which on it is as at t, or the beginning
+	change(t int64, e *effort) int64 // the first second after t at which it is not as at t, or never
+	since(t int64, e *effort) int64  // the second from which on it is as at t, or the beginning
 	explain(t int64) explanation
 	ready(t int64) bool
 }
 
 func stateOf(c course, t time.Time) State {
 	second := t.Unix()
-	since, until := c.since(second), c.change(second)
+	since, until := c.since(second, newEffort(courseEffort)), c.change(second, newEffort(courseEffort))
 	why := c.explain(second)
 	state := State{Open: c.open(second), Reason: why.text, Cause: why.cause, HasSince: since != beginning, HasUntil: until != never}
 	if state.HasSince {
@@ -32,20 +32,20 @@ type constant struct {
 	why     explanation
 }
 
-func (c *constant) open(int64) bool           { return c.permits }
-func (c *constant) change(int64) int64        { return never }
-func (c *constant) since(int64) int64         { return beginning }
-func (c *constant) explain(int64) explanation { return c.why }
-func (c *constant) ready(int64) bool          { return true }
+func (c *constant) open(int64) bool             { return c.permits }
+func (c *constant) change(int64, *effort) int64 { return never }
+func (c *constant) since(int64, *effort) int64  { return beginning }
+func (c *constant) explain(int64) explanation   { return c.why }
+func (c *constant) ready(int64) bool            { return true }
 
 // unready is restrictive since nobody knows.
 type unready struct{ why explanation }
 
-func (u *unready) open(int64) bool           { return false }
-func (u *unready) change(int64) int64        { return never }
-func (u *unready) since(int64) int64         { return beginning }
-func (u *unready) explain(int64) explanation { return u.why }
-func (u *unready) ready(int64) bool          { return false }
+func (u *unready) open(int64) bool             { return false }
+func (u *unready) change(int64, *effort) int64 { return never }
+func (u *unready) since(int64, *effort) int64  { return beginning }
+func (u *unready) explain(int64) explanation   { return u.why }
+func (u *unready) ready(int64) bool            { return false }
 
 // prefix is one thing up to an instant, and another course from there on.
 // Where the two agree at the seam, there is no change.
@@ -72,21 +72,21 @@ func (p *prefix) open(t int64) bool {
 	return p.then.open(t)
 }
 
-func (p *prefix) change(t int64) int64 {
+func (p *prefix) change(t int64, e *effort) int64 {
 	switch {
 	case t >= p.until:
-		return p.then.change(t)
+		return p.then.change(t, e)
 	case p.then.open(p.until) != p.permits:
 		return p.until
 	}
-	return p.then.change(p.until)
+	return p.then.change(p.until, e)
 }
 
-func (p *prefix) since(t int64) int64 {
+func (p *prefix) since(t int64, e *effort) int64 {
 	if t < p.until {
 		return beginning
 	}
-	since := p.then.since(t)
+	since := p.then.since(t, e)
 	switch {
 	case since > p.until:
 		return since
@@ -108,8 +108,8 @@ func (p *prefix) ready(t int64) bool { return t < p.until || p.then.ready(t) }
 // every is open while all of several courses are.
 type every []course
 
-func (e every) open(t int64) bool {
-	for _, c := range e {
+func (all every) open(t int64) bool {
+	for _, c := range all {
 		if !c.open(t) {
 			return false
 		}
@@ -117,8 +117,8 @@ func (e every) open(t int64) bool {
 	return true
 }
 
-func (e every) ready(t int64) bool {
-	for _, c := range e {
+func (all every) ready(t int64) bool {
+	for _, c := range all {
 		if !c.ready(t) {
 			return false
 		}
@@ -128,72 +128,74 @@ func (e every) ready(t int64) bool {
 
 // explain is that of the first which is not ready, else of the first which is
 // closed, else of the first.
-func (e every) explain(t int64) explanation {
-	for _, c := range e {
+func (all every) explain(t int64) explanation {
+	for _, c := range all {
 		if !c.ready(t) {
 			return c.explain(t)
 		}
 	}
-	for _, c := range e {
+	for _, c := range all {
 		if !c.open(t) {
 			return c.explain(t)
 		}
 	}
-	return e[0].explain(t)
+	return all[0].explain(t)
 }
 
-func (e every) change(t int64) int64 {
-	if e.open(t) {
+func (all every) change(t int64, e *effort) int64 {
+	if all.open(t) {
 		first := int64(never)
-		for _, c := range e {
-			first = min(first, c.change(t))
+		for _, c := range all {
+			first = min(first, c.change(t, e))
 		}
 		return first
 	}
-	for horizon := t + cycleSeconds; t <= horizon; {
-		t = e.nextOpening(t)
-		if t == never || e.open(t) {
+	for horizon := t + cycleSeconds; t <= horizon && e.spend(len(all)); {
+		t = all.nextOpening(t, e)
+		if t == never || all.open(t) {
 			return t
 		}
 	}
+	e.endAhead(t)
 	return never
 }
 
 // nextOpening is when the last of those that are closed at t has opened.
-func (e every) nextOpening(t int64) int64 {
+func (all every) nextOpening(t int64, e *effort) int64 {
 	last := t
-	for _, c := range e {
+	for _, c := range all {
 		if !c.open(t) {
-			last = max(last, c.change(t))
+			last = max(last, c.change(t, e))
 		}
 	}
 	return last
 }
 
-func (e every) since(t int64) int64 {
-	if e.open(t) {
+func (all every) since(t int64, e *effort) int64 {
+	if all.open(t) {
 		last := int64(beginning)
-		for _, c := range e {
-			last = max(last, c.since(t))
+		for _, c := range all {
+			last = max(last, c.since(t, e))
 		}
 		return last
 	}
-	for horizon := longAgo(t); t >= horizon; {
-		first := e.lastClosing(t)
-		if first == beginning || e.open(first-1) {
+	for horizon := longAgo(t); t >= horizon && e.spend(len(all)); {
+		first := all.lastClosing(t, e)
+		if first == beginning || all.open(first-1) {
 			return first
 		}
 		t = first - 1
 	}
+	e.endBack(t)
 	return beginning
 }
 
 // lastClosing is when the first of those that are closed at t closed.
-func (e every) lastClosing(t int64) int64 {
+func (all every) lastClosing(t int64, e *effort) int64 {
 	first := t
-	for _, c := range e {
+	for _, c := range all {
 		if !c.open(t) {
-			first = min(first, c.since(t))
+			first = min(first, c.since(t, e))
 		}
 	}
 	return first

@@ -28,7 +28,7 @@ func (e *LineError) Error() string {
 // up in the embedded data, and only if it is not there, as with the names that
 // Outlook writes, taken from the file.
 func ParseICalendar(text string) (*Calendar, error) {
-	file := &icalFile{zones: map[string]*zone{}}
+	file := &icalFile{zones: map[string]*zone{}, named: map[string]*zone{}}
 	root, faults := ics.Parse(text)
 	for _, f := range faults {
 		file.fault(f.Line, "%s", f.Message)
@@ -36,6 +36,7 @@ func ParseICalendar(text string) (*Calendar, error) {
 	for _, child := range root.Find("VTIMEZONE") {
 		file.addZone(child)
 	}
+	clear(file.named)
 	var parts []icalEvent
 	for _, child := range root.Find("VEVENT") {
 		if part, ok := file.event(child); ok {
@@ -54,10 +55,17 @@ func ParseICalendar(text string) (*Calendar, error) {
 type icalFile struct {
 	zones      map[string]*zone // from VTIMEZONE
 	onsetsRead int              // in all of them
+	named      map[string]*zone // what each TZID means; nil: nothing
 	faults     []*LineError
 }
 
+// mostLines is how many lines of a file are told.
+const mostLines = 1000
+
 func (f *icalFile) fault(line ics.Line, format string, args ...any) {
+	if len(f.faults) == mostLines {
+		return
+	}
 	text := line.Text
 	if len(text) > 80 {
 		text = text[:80] + "…"
@@ -189,24 +197,29 @@ func (f *icalFile) moment(line ics.Line, value string) (moment, bool) {
 	return m, true
 }
 
-// zone finds a zone by its IANA name, by the IANA name at the end of a path, or
-// in the file.
+// zone is what a TZID means. A line is reported once, however many times it has.
 func (f *icalFile) zone(line ics.Line, name string) *zone {
-	for rest := strings.TrimPrefix(name, "/"); ; {
-		if z, err := loadZone(rest); err == nil {
+	z, known := f.named[name]
+	if !known {
+		z = f.findZone(name)
+		f.named[name] = z
+	}
+	if last := len(f.faults) - 1; z == nil && (last < 0 || f.faults[last].Line != line.Number) {
+		f.fault(line, "time zone %q is neither an IANA name nor described by a VTIMEZONE; its times count in the zone of the policy", name)
+	}
+	return z
+}
+
+// findZone finds a zone by its IANA name, by the IANA name at the end of a path, or
+// in the file.
+func (f *icalFile) findZone(name string) *zone {
+	for rest := strings.TrimPrefix(name, "/"); len(rest) > 0; {
+		if z, err := zoneByName(rest); err == nil {
 			return z
 		}
-		_, after, ok := strings.Cut(rest, "/")
-		if !ok {
-			break
-		}
-		rest = after
+		_, rest, _ = strings.Cut(rest, "/")
 	}
-	if z := f.zones[name]; z != nil {
-		return z
-	}
-	f.fault(line, "time zone %q is neither an IANA name nor described by a VTIMEZONE; its times count in the zone of the policy", name)
-	return nil
+	return f.zones[name]
 }
 
 // duration reads an RFC 5545 duration such as P1W, P2D or P1DT12H: days are

@@ -21,7 +21,7 @@ func (f *icalFile) addZone(node *ics.Component) {
 		f.fault(node.Begin, "has no TZID")
 		return
 	}
-	if _, err := loadZone(id.Value); err == nil {
+	if _, err := zoneByName(id.Value); err == nil {
 		return // known better
 	}
 	var onsets []onset

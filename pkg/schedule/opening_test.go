@@ -62,7 +62,7 @@ func TestWhatNeverClosesIsFoundAfterAFewChangesOfClocks(t *testing.T) {
 		sources = append(sources, w)
 	}
 	u := newUnion(sources...)
-	if until := u.until(1785839400, never); until != never || times > 200 {
+	if until := u.until(1785839400, never, newEffort(timelineEffort)); until != never || times > 200 {
 		t.Errorf("it closes at %d, found in %d steps", until, times)
 	}
 }

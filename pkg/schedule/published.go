@@ -66,22 +66,22 @@ func (s *published) open(t int64) bool {
 	return s.then.open(t)
 }
 
-func (s *published) change(t int64) int64 {
+func (s *published) change(t int64, e *effort) int64 {
 	switch {
 	case t >= s.until:
-		return s.then.change(t)
+		return s.then.change(t, e)
 	case s.until == never || s.then.open(s.until) != s.permits:
 		return s.until
 	}
-	return s.then.change(s.until)
+	return s.then.change(s.until, e)
 }
 
-func (s *published) since(t int64) int64 {
+func (s *published) since(t int64, e *effort) int64 {
 	switch {
 	case t < s.until:
 		return min(s.began, t)
-	case s.then.since(t) != beginning:
-		return s.then.since(t)
+	case s.then.since(t, e) != beginning:
+		return s.then.since(t, e)
 	}
 	return s.until
 }

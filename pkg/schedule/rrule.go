@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -24,6 +25,12 @@ type rrule struct {
 // maxCount bounds COUNT, which is counted off when a rule is read. A guess: a
 // hundred thousand days are 274 years.
 const maxCount = 100_000
+
+// maxCountOfPositions bounds COUNT beside BYSETPOS, of which each step goes over a whole year.
+const maxCountOfPositions = 1000
+
+// mostFaults is how many faults of one rule are told.
+const mostFaults = 10
 
 // rulePart says how one list part is bounded.
 type rulePart struct {
@@ -55,27 +62,34 @@ func parseRRule(text string) (*rrule, error) {
 	if strings.ContainsAny(body, "\n\r") || strings.HasPrefix(body, "DTSTART") {
 		return nil, &FieldError{Field: "rrule", Value: text, Message: "is more than a rule; write one line, with DTSTART and EXDATE in the fields dtstart and exdate"}
 	}
+	shown := text
+	if len(shown) > 500 {
+		shown = shown[:500] + "…"
+	}
 	seen := map[string]bool{}
-	for _, part := range strings.Split(body, ";") {
+	for part := range strings.SplitSeq(body, ";") {
+		if len(all) == mostFaults {
+			break
+		}
 		name, value, ok := strings.Cut(part, "=")
 		switch {
 		case !ok || value == "":
-			all.add("rrule", text, "part %q is not NAME=VALUE; write it like FREQ=WEEKLY;BYDAY=SA;BYHOUR=2", part)
+			all.add("rrule", shown, "part %q is not NAME=VALUE; write it like FREQ=WEEKLY;BYDAY=SA;BYHOUR=2", part)
 		case seen[name]:
-			all.add("rrule", text, "%s is there twice; write it once, with a list", name)
+			all.add("rrule", shown, "%s is there twice; write it once, with a list", name)
 		default:
 			if fault := rule.readPart(name, value); fault != "" {
-				all.add("rrule", text, "%s", fault)
+				all.add("rrule", shown, "%s", fault)
 			}
 		}
 		seen[name] = true
 	}
 	if !seen["FREQ"] {
-		all.add("rrule", text, "FREQ is missing; write one of %s", frequencies)
+		all.add("rrule", shown, "FREQ is missing; write one of %s", frequencies)
 	}
 	if all.err() == nil {
 		for _, fault := range rule.conflicts() {
-			all.add("rrule", text, "%s", fault)
+			all.add("rrule", shown, "%s", fault)
 		}
 	}
 	return rule, all.err()
@@ -154,7 +168,8 @@ func (r *rrule) readInterval(value string) string {
 
 func (p rulePart) read(name, value string) ([]int, string) {
 	var list []int
-	for _, item := range strings.Split(value, ",") {
+	taken := map[int]bool{}
+	for item := range strings.SplitSeq(value, ",") {
 		sign, digits := 1, strings.TrimPrefix(item, "+")
 		if p.fromEnd && strings.HasPrefix(item, "-") {
 			sign, digits = -1, item[1:]
@@ -163,7 +178,10 @@ func (p rulePart) read(name, value string) ([]int, string) {
 		if err != nil || n < p.low || n > p.high {
 			return nil, fmt.Sprintf("%s=%s: write %s", name, item, p.allowed())
 		}
-		list = append(list, sign*n)
+		if !taken[sign*n] {
+			taken[sign*n] = true
+			list = append(list, sign*n)
+		}
 	}
 	return list, ""
 }
@@ -185,7 +203,7 @@ func icalWeekday(text string) (int, bool) {
 }
 
 func (r *rrule) readWeekdays(value string) string {
-	for _, item := range strings.Split(value, ",") {
+	for item := range strings.SplitSeq(value, ",") {
 		day, ok := icalWeekday(item[max(0, len(item)-2):])
 		if !ok {
 			return fmt.Sprintf("BYDAY=%s: write MO, TU, WE, TH, FR, SA, SU, in MONTHLY and YEARLY also numbered, such as 1MO or -1FR", item)
@@ -202,7 +220,9 @@ func (r *rrule) readWeekdays(value string) string {
 		if strings.HasPrefix(number, "-") {
 			n = -n
 		}
-		r.nth = append(r.nth, nthWeekday{n, day})
+		if one := (nthWeekday{n, day}); !slices.Contains(r.nth, one) { // at most 742
+			r.nth = append(r.nth, one)
+		}
 	}
 	return ""
 }
@@ -218,6 +238,7 @@ func (r *rrule) conflicts() []string {
 	}
 	yearly, monthly := r.frequency == "YEARLY", r.frequency == "MONTHLY"
 	numbered := len(r.nth) > 0
+	refuse(r.count > maxCountOfPositions && len(r.setpos) > 0, "COUNT=%d is too much beside BYSETPOS; write 1 to %d, or UNTIL", r.count, maxCountOfPositions)
 	refuse(r.count > 0 && r.until != nil, "COUNT and UNTIL are both there; write one")
 	refuse(numbered && !yearly && !monthly, "a numbered weekday needs a month or a year to count in; write FREQ=MONTHLY, or BYDAY without the number")
 	refuse(numbered && len(r.weekno) > 0, "a numbered weekday cannot be combined with BYWEEKNO; write BYDAY without the number")

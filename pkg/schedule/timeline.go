@@ -21,6 +21,9 @@ type MaintenanceSchedule struct {
 // Calendars finds a Calendar document; namespace is empty for the policy's own.
 type Calendars func(namespace, name string) (*Calendar, bool)
 
+// mostWindows bounds the windows of a policy.
+const mostWindows = 500
+
 // ErrCalendarMissing is the Cause of a FieldError that names a Calendar which is
 // not there.
 var ErrCalendarMissing = errors.New("calendar not found")
@@ -73,6 +76,10 @@ func (tl *Timeline) readPermit(about string, spec *MaintenanceSchedule) error {
 	if spec.Windows != nil && len(spec.Windows) == 0 {
 		all.add("windows", "", "is an empty list; write a window, or leave the field out")
 	}
+	if len(spec.Windows) > mostWindows {
+		all.add("windows", "", "has %d windows; at most %d are allowed", len(spec.Windows), mostWindows)
+		return all.err()
+	}
 	switch {
 	case spec.Permit != nil && *spec.Permit == Permit{}:
 		tl.always, tl.inside = true, about+"always permitted"
@@ -97,24 +104,31 @@ func (tl *Timeline) readPermit(about string, spec *MaintenanceSchedule) error {
 
 func (tl *Timeline) readExclude(about string, list []Exclusion, calendars Calendars) error {
 	var all faults
+	own, taken, held := &dated{}, map[CalendarRef]bool{}, load{}
+	tl.exclude = exclusions{about: about, parts: []part{{dated: own}}}
 	for i, exclusion := range list {
 		path := fmt.Sprintf("exclude[%d]", i)
 		if exclusion.Calendar == nil {
 			e, err := exclusion.event()
 			all.join(path, err)
 			if err == nil {
-				tl.exclude.add(&e, tl.zone, about, "")
+				own.add(&e, tl.zone)
 			}
 			continue
 		}
 		calendar, err := exclusion.find(calendars)
 		all.join(path, err)
-		if calendar != nil {
-			for j := range calendar.events {
-				tl.exclude.add(&calendar.events[j], tl.zone, about, exclusion.calendarReason())
-			}
+		if calendar == nil || taken[*exclusion.Calendar] {
+			continue
 		}
+		taken[*exclusion.Calendar] = true
+		if !held.add(calendar) {
+			all.add(path, "", "%s", held.refusal())
+			break
+		}
+		tl.exclude.parts = append(tl.exclude.parts, part{dated: calendar.in(tl.zone), otherwise: exclusion.calendarReason()})
 	}
+	own.seal()
 	tl.exclude.seal()
 	return all.err()
 }
@@ -158,7 +172,7 @@ func (tl *Timeline) At(t time.Time) State { return stateOf(tl, t) }
 // Next is the first change strictly after an instant, and whether the timeline
 // is open from there on; false when it never changes.
 func (tl *Timeline) Next(after time.Time) (at time.Time, open bool, ok bool) {
-	change := tl.change(after.Unix())
+	change := tl.change(after.Unix(), newEffort(courseEffort))
 	if change == never {
 		return time.Time{}, false, false
 	}
@@ -183,10 +197,10 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 	return func(yield func(Interval) bool) {
 		t := from.Unix()
 		if !c.open(t) {
-			t = c.change(t)
+			t = c.change(t, newEffort(courseEffort))
 		}
 		for t != never {
-			start, end := c.since(t), c.change(t)
+			start, end := c.since(t, newEffort(courseEffort)), c.change(t, newEffort(courseEffort))
 			interval := Interval{Start: instantOf(start), End: instantOf(end)}
 			if noted, ok := c.(*Timeline); ok {
 				noted.note(&interval, start, end)
@@ -194,7 +208,7 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 			if !yield(interval) || end == never {
 				return
 			}
-			t = c.change(end)
+			t = c.change(end, newEffort(courseEffort))
 		}
 	}
 }
@@ -246,11 +260,25 @@ func (tl *Timeline) explain(t int64) explanation {
 
 // change is the first instant after t at which the timeline is not as it is at
 // t, or never.
-func (tl *Timeline) change(t int64) int64 { return tl.stretch(t).end }
+func (tl *Timeline) change(t int64, e *effort) int64 {
+	found := tl.stretch(t)
+	e.spent += found.asked
+	if found.known.end != found.end {
+		e.reached = min(e.reached, found.known.end)
+	}
+	return found.end
+}
 
 // since is the instant from which on the timeline has been as it is at t, or
 // the beginning.
-func (tl *Timeline) since(t int64) int64 { return tl.stretch(t).start }
+func (tl *Timeline) since(t int64, e *effort) int64 {
+	found := tl.stretch(t)
+	e.spent += found.asked
+	if found.known.start != found.start && (e.reached == never || e.reached < found.known.start) {
+		e.reached = found.known.start
+	}
+	return found.start
+}
 
 // stretch remembers the last permissive and the last restrictive stretch, so
 // that those who share a policy do not work them out one by one.
@@ -258,18 +286,19 @@ func (tl *Timeline) stretch(t int64) *stretch {
 	if known := tl.memo.find(t); known != nil {
 		return known
 	}
-	open := tl.open(t)
-	return tl.memo.keep(&stretch{span: span{tl.lookBack(t, open), tl.lookAhead(t, open)}, open: open})
+	open, back, ahead := tl.open(t), newEffort(timelineEffort), newEffort(timelineEffort)
+	found := &stretch{span: span{tl.lookBack(t, open, back), tl.lookAhead(t, open, ahead)}, open: open}
+	return tl.memo.keep(found.searched(back, ahead))
 }
 
-func (tl *Timeline) lookAhead(t int64, open bool) int64 {
+func (tl *Timeline) lookAhead(t int64, open bool, e *effort) int64 {
 	if open {
-		return tl.permitUntil(t, tl.exclude.union.opens(t))
+		return tl.permitUntil(t, tl.exclude.union.opens(t), e)
 	}
-	for horizon := t + cycleSeconds; t <= horizon; {
+	for horizon := t + cycleSeconds; t <= horizon && e.spend(tl.cost()); {
 		switch {
 		case tl.exclude.union.contains(t):
-			t = tl.exclude.union.until(t, never)
+			t = tl.exclude.union.until(t, never, e)
 		case tl.always:
 			return t // not reached: what is always permitted is closed only by exclusions
 		default:
@@ -279,25 +308,28 @@ func (tl *Timeline) lookAhead(t int64, open bool) int64 {
 			return t
 		}
 	}
+	e.endAhead(t)
 	return never
 }
 
-func (tl *Timeline) permitUntil(t, limit int64) int64 {
+func (tl *Timeline) cost() int { return 1 + tl.permit.cost + tl.exclude.union.cost }
+
+func (tl *Timeline) permitUntil(t, limit int64, e *effort) int64 {
 	if tl.always {
 		return limit
 	}
-	return tl.permit.until(t, limit)
+	return tl.permit.until(t, limit, e)
 }
 
-func (tl *Timeline) lookBack(t int64, open bool) int64 {
+func (tl *Timeline) lookBack(t int64, open bool, e *effort) int64 {
 	if open {
-		return max(tl.permitSince(t), tl.exclude.union.closed(t))
+		return max(tl.permitSince(t, e), tl.exclude.union.closed(t))
 	}
-	for horizon := longAgo(t); t >= horizon; {
+	for horizon := longAgo(t); t >= horizon && e.spend(tl.cost()); {
 		start := int64(beginning)
 		switch {
 		case tl.exclude.union.contains(t):
-			start = tl.exclude.union.since(t)
+			start = tl.exclude.union.since(t, e)
 		case !tl.always:
 			start = tl.permit.closed(t)
 		}
@@ -306,12 +338,13 @@ func (tl *Timeline) lookBack(t int64, open bool) int64 {
 		}
 		t = start - 1
 	}
+	e.endBack(t)
 	return beginning
 }
 
-func (tl *Timeline) permitSince(t int64) int64 {
+func (tl *Timeline) permitSince(t int64, e *effort) int64 {
 	if tl.always {
 		return beginning
 	}
-	return tl.permit.since(t)
+	return tl.permit.since(t, e)
 }

@@ -8,11 +8,13 @@ const weekSeconds = 7 * daySeconds
 type union struct {
 	weekly []*windows
 	others []source
+	cost   int // of asking all of them once, see effort
 }
 
 func newUnion(sources ...source) union {
 	var u union
 	for _, s := range sources {
+		u.cost += costOf(s)
 		if w, ok := s.(*windows); ok && w.weekly {
 			u.weekly = append(u.weekly, w)
 		} else {
@@ -20,6 +22,16 @@ func newUnion(sources ...source) union {
 		}
 	}
 	return u
+}
+
+// costOf is what asking a source costs: what a rule makes may have to be followed over
+// what is taken out of it.
+func costOf(s source) int {
+	if w, ok := s.(*windows); ok {
+		skip := w.opening.skip
+		return 1 + (len(skip.days)+len(skip.walls)+len(skip.instants))/20
+	}
+	return 1
 }
 
 func (u *union) contains(t int64) bool {
@@ -71,10 +83,10 @@ func (u *union) closed(t int64) int64 {
 // until is the end of the merged span that contains t, or limit if that comes
 // first, or never; t itself when no span contains it. Spans that overlap or touch are followed one by one, but for whole
 // calm stretches at once.
-func (u *union) until(t, limit int64) int64 {
+func (u *union) until(t, limit int64, e *effort) int64 {
 	var known crossings
 	horizon, calm := min(t+cycleSeconds, limit-1), u.calm(t)
-	for quiet := max(t, calm.start); t <= horizon; {
+	for quiet := max(t, calm.start); t <= horizon && e.spend(u.cost); {
 		if end := u.weeklyUntil(t); end > t {
 			t = end
 		} else if end := u.othersUntil(t); end > t {
@@ -92,6 +104,7 @@ func (u *union) until(t, limit int64) int64 {
 			calm.end, quiet = t, never
 		}
 	}
+	e.endAhead(t)
 	return limit
 }
 
@@ -173,9 +186,9 @@ func (u *union) othersUntil(t int64) int64 {
 
 // since is the start of the merged span that contains t, or the beginning; one
 // second after t when none does.
-func (u *union) since(t int64) int64 {
+func (u *union) since(t int64, e *effort) int64 {
 	horizon, calm := longAgo(t), u.calm(t)
-	for quiet := t; t >= horizon; {
+	for quiet := t; t >= horizon && e.spend(u.cost); {
 		if start := u.weeklySince(t); start <= t {
 			t = start - 1
 		} else if start := u.othersSince(t); start <= t {
@@ -195,6 +208,7 @@ func (u *union) since(t int64) int64 {
 			t, quiet = calm.start, calm.end
 		}
 	}
+	e.endBack(t)
 	return beginning
 }
 

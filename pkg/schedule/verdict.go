@@ -77,6 +77,8 @@ func secondsUntil(now, then time.Time) int64 {
 // stretch is a time without change, with what a verdict says of it.
 type stretch struct {
 	span
+	known        span // where it is known to be so; less than the span where a search had to end
+	asked        int  // what finding it cost, see effort
 	open         bool
 	since, until *time.Time
 	next         *Following
@@ -90,10 +92,10 @@ func (m *memo) find(t int64) *stretch {
 	if t < 0 {
 		return nil // see longAgo
 	}
-	if last := m.open.Load(); last != nil && last.start <= t && t < last.end {
+	if last := m.open.Load(); last != nil && last.known.start <= t && t < last.known.end {
 		return last
 	}
-	if last := m.closed.Load(); last != nil && last.start <= t && t < last.end {
+	if last := m.closed.Load(); last != nil && last.known.start <= t && t < last.known.end {
 		return last
 	}
 	return nil
@@ -115,11 +117,25 @@ func (g *Gate) present(t int64) *stretch {
 	return g.memo.keep(stretchOf(g.course, t))
 }
 
+// searched notes how far the two searches that found a stretch came, and what they cost.
+func (s *stretch) searched(back, ahead *effort) *stretch {
+	s.known, s.asked = s.span, back.spent+ahead.spent
+	if back.reached != never {
+		s.known.start = back.reached
+	}
+	if ahead.reached != never {
+		s.known.end = ahead.reached
+	}
+	return s
+}
+
 func stretchOf(c course, t int64) *stretch {
-	s := &stretch{span: span{c.since(t), c.change(t)}, open: c.open(t)}
+	back, ahead := newEffort(courseEffort), newEffort(courseEffort)
+	s := &stretch{span: span{c.since(t, back), c.change(t, ahead)}, open: c.open(t)}
+	s.searched(back, ahead)
 	s.since, s.until = instantOf(s.start), instantOf(s.end)
 	if s.until != nil {
-		s.next = &Following{Permitted: !s.open, Start: *s.until, End: instantOf(c.change(s.end))}
+		s.next = &Following{Permitted: !s.open, Start: *s.until, End: instantOf(c.change(s.end, newEffort(courseEffort)))}
 	}
 	return s
 }

@@ -35,13 +35,19 @@ func loadZone(name string) (*zone, error) {
 	if name == "" {
 		name = "UTC"
 	}
+	z, err := zoneByName(name)
+	if unknown := (*zones.UnknownError)(nil); errors.As(err, &unknown) {
+		return nil, &FieldError{Field: "timezone", Value: name, Message: unknown.Error()}
+	}
+	return z, err
+}
+
+// zoneByName is a zone, or an error that costs nothing until it is printed.
+func zoneByName(name string) (*zone, error) {
 	if known, ok := tables.Load(name); ok {
 		return known.(*zone), nil
 	}
 	location, err := zones.Load(name)
-	if unknown := (*zones.UnknownError)(nil); errors.As(err, &unknown) {
-		return nil, &FieldError{Field: "timezone", Value: name, Message: unknown.Error()}
-	}
 	if err != nil {
 		return nil, err
 	}

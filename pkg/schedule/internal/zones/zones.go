@@ -28,10 +28,17 @@ func Names() []string { return append([]string(nil), embedded().names...) }
 // Load reads a zone by its name. A name that is none is an *UnknownError.
 func Load(name string) (*time.Location, error) { return embedded().read(name) }
 
-// UnknownError is the name of no zone; its text goes on from the name, and suggests the nearest.
-type UnknownError struct{ suggestion string }
+// UnknownError is the name of no zone; its text goes on from the name, and suggests the
+// nearest, which are looked for when it is asked for.
+type UnknownError struct{ name string }
 
-func (e *UnknownError) Error() string { return e.suggestion }
+func (e *UnknownError) Error() string {
+	message := "is not a time zone of the IANA database " + Version
+	if near := embedded().nearest(e.name); len(near) > 0 {
+		return message + "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return message + `; write an IANA name such as "Europe/Berlin" or "UTC"`
+}
 
 type archive struct {
 	names []string
@@ -67,7 +74,7 @@ func isZoneName(name string) bool {
 func (a *archive) read(name string) (*time.Location, error) {
 	file, ok := a.files[name]
 	if !ok {
-		return nil, a.unknown(name)
+		return nil, &UnknownError{name}
 	}
 	reader, err := file.Open()
 	if err != nil {
@@ -87,16 +94,6 @@ func (a *archive) read(name string) (*time.Location, error) {
 	return location, nil
 }
 
-func (a *archive) unknown(name string) error {
-	message := "is not a time zone of the IANA database " + Version
-	if near := a.nearest(name); len(near) > 0 {
-		message += "; did you mean " + strings.Join(near, " or ") + "?"
-	} else {
-		message += `; write an IANA name such as "Europe/Berlin" or "UTC"`
-	}
-	return &UnknownError{message}
-}
-
 // nearest finds up to three names that differ from name by case, by a missing
 // region, or by few letters.
 func (a *archive) nearest(name string) []string {
@@ -110,6 +107,9 @@ func (a *archive) nearest(name string) []string {
 	}
 	var near []candidate
 	for _, known := range a.names {
+		if len(wanted)-len(known) > 1+len(wanted)/5 {
+			continue // too far by its length alone
+		}
 		far := editDistance(wanted, plainZoneName(known))
 		if city := plainZoneName(known[strings.LastIndexByte(known, '/')+1:]); city != plainZoneName(known) {
 			far = min(far, 1+editDistance(wanted, city))

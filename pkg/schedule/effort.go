@@ -1,0 +1,39 @@
+package schedule
+
+// A search for the next or the last change looks as far as the calendar repeats, but asks
+// no more than this: fifty short events that follow one another without a gap would have it
+// ask for minutes. What is the same for so long counts as the same for ever, until it is
+// looked at again from a later instant.
+const (
+	timelineEffort = 400_000   // of one timeline, in sources asked
+	courseEffort   = 1_000_000 // of several timelines together
+)
+
+// effort is what a search may ask, and has asked. reached is where one that had to end
+// stood, or never: what was found is not known beyond it.
+type effort struct {
+	most, spent int
+	reached     int64
+}
+
+func newEffort(most int) *effort { return &effort{most: most, reached: never} }
+
+// spend says whether n sources more may be asked.
+func (e *effort) spend(n int) bool {
+	e.spent += n
+	return e.spent <= e.most
+}
+
+// endAhead notes where a search for the next change stands that nothing was left for.
+func (e *effort) endAhead(t int64) {
+	if e.spent > e.most {
+		e.reached = min(e.reached, t)
+	}
+}
+
+// endBack notes where a search for the last change stands that nothing was left for.
+func (e *effort) endBack(t int64) {
+	if e.spent > e.most && (e.reached == never || e.reached < t) {
+		e.reached = t
+	}
+}
