@@ -75,6 +75,26 @@ func unexpectedEnd(err error) error {
 	return err
 }
 
+// JSONObject reads a JSON object of so many bytes at most; an empty text is one with nothing in it.
+// example is shown to whoever wrote something else.
+func JSONObject(text string, most int, example string) (map[string]any, error) {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return map[string]any{}, nil
+	case len(text) > most:
+		return nil, fmt.Errorf("it has %d bytes; at most %d are allowed", len(text), most)
+	}
+	value, err := StrictJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("this is no JSON: %w", err)
+	}
+	object, is := value.(map[string]any)
+	if !is {
+		return nil, fmt.Errorf("must be a JSON object like %s, is %s", example, Cut(text, 80))
+	}
+	return object, nil
+}
+
 // DropNulls takes out of an object, and of the objects in it, the keys whose value is null:
 // so they count as absent. It leaves lists as they are.
 func DropNulls(object map[string]any) {

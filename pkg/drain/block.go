@@ -158,7 +158,7 @@ func stuck(blocks []Block) bool {
 func Permanent(blocks []Block, o Options) []Block {
 	var out []Block
 	for _, b := range blocks {
-		if b.Permanent && o.OnTimeout != TimeoutSkip && (b.Refused || o.OnTimeout != TimeoutForce) {
+		if o.Holds(b.Permanent, b.Refused) {
 			out = append(out, b)
 		}
 	}

@@ -724,6 +724,51 @@ func TestWritesAreRare(t *testing.T) {
 	}
 }
 
+func TestADrainWhosePodsAreNotCountedYetCountsNone(t *testing.T) {
+	d := newDesk(t, "gpu").run("gpu").session(nodes.SessionRunning, 0)
+	d.node.Drain.Total, d.node.Drain.Uncounted = 0, true
+	if d.run(); d.status("gpu").Reason != "pods are about to leave" || d.status("gpu").Progress != nil {
+		t.Errorf("%+v", d.status("gpu"))
+	}
+	d.node.Drain.Block.Text = "cannot read pods and budgets: no route to host"
+	if d.run(); d.status("gpu").Reason != "pods are not counted yet; Blocked for now: cannot read pods and budgets: no route to host" || d.status("gpu").Progress != nil {
+		t.Errorf("%+v", d.status("gpu"))
+	}
+	d.session(nodes.SessionRunning, 3)
+	d.node.Drain.Block = nodes.Block{Permanent: true, Text: "budget web allows none"}
+	if d.after(time.Second).run(); d.status("gpu").Reason != "3 of 5 pods are left; Blocked for good: budget web allows none" { // at once, whatever was counted before
+		t.Errorf("%+v", d.status("gpu"))
+	}
+}
+
+func TestThatADrainIsBlockedForGoodDoesNotWaitForItsProgress(t *testing.T) {
+	d := newDesk(t, "gpu").run("gpu").session(nodes.SessionRunning, 5).run()
+	d.session(nodes.SessionRunning, 5)
+	d.node.Drain.Block = nodes.Block{Permanent: true, Text: "budget web allows none"}
+	if d.after(time.Second).run(); d.status("gpu").Blocked == nil {
+		t.Error("does not say a second later that it is blocked")
+	}
+	d.session(nodes.SessionRunning, 5)
+	if d.after(time.Second); d.step().Writes() {
+		t.Error("writes a second later that it is not")
+	}
+}
+
+func TestADrainThatEndsByItsTimeSaysWhenAndHow(t *testing.T) {
+	for onTimeout, want := range map[string]string{
+		"skip":  "5 of 5 pods are left; tries until 2026-03-01T12:01:00Z, then leaves the pods that are still there and is Ready; Blocked until 2026-03-01T12:01:00Z: budget web allows none",
+		"force": "5 of 5 pods are left; tries until 2026-03-01T12:01:00Z, then deletes the pods that may be evicted; Blocked until 2026-03-01T12:01:00Z: budget web allows none",
+		"abort": "5 of 5 pods are left; tries until 2026-03-01T12:01:00Z, then is given up and undoes its cordon; Blocked for good: budget web allows none",
+		"retry": "5 of 5 pods are left; Blocked for good: budget web allows none",
+	} {
+		d := newDesk(t, `gpu {"drain":{"timeout":"1m","onTimeout":"`+onTimeout+`"}}`).run("gpu").session(nodes.SessionRunning, 5)
+		d.node.Drain.Block = nodes.Block{Permanent: true, Text: "budget web allows none"}
+		if d.run(); d.status("gpu").Reason != want {
+			t.Errorf("%s: %s", onTimeout, d.status("gpu").Reason)
+		}
+	}
+}
+
 func TestProgressOfANode(t *testing.T) {
 	d := newDesk(t, "gpu", `net {"shared":true}`)
 	stands := func(want string) {

@@ -46,6 +46,7 @@ func (w *work) explain() {
 type word struct {
 	reason   string // empty: nothing new is known
 	blocked  Block
+	howLong  string // of a drain that is under way and blocked
 	progress *Progress
 }
 
@@ -57,16 +58,17 @@ func (w *work) setReason(s *requestState, said word) {
 	if counted && said.reason == s.next.Reason && old.Left == said.progress.Left && old.Total == said.progress.Total {
 		return
 	}
-	if counted && s.Status != nil && s.Status.Overdue == s.next.Overdue && w.soon.add(old.At.Add(ProgressEvery)) {
+	was := s.next.Blocked
+	stuck := said.blocked.Permanent && (was == nil || !was.Permanent)
+	if counted && !stuck && s.Status != nil && s.Status.Overdue == s.next.Overdue && w.soon.add(old.At.Add(ProgressEvery)) {
 		return
 	}
-	was := s.next.Blocked
 	s.next.Reason, s.next.Progress, s.next.Blocked = said.reason, said.progress, nil
 	if said.blocked != (Block{}) {
 		s.next.Blocked = &Block{Permanent: said.blocked.Permanent, Refused: said.blocked.Refused, Text: document.Cut(said.blocked.Text, maxBlock)}
 	}
-	if said.blocked.Permanent && (was == nil || !was.Permanent) {
-		w.say(s.name(), true, EventBlocked, "the drain is blocked for good: "+said.blocked.Text)
+	if stuck {
+		w.say(s.name(), true, EventBlocked, "the drain is blocked "+cmp.Or(said.howLong, "for good")+": "+said.blocked.Text)
 	}
 }
 
@@ -187,27 +189,32 @@ func (w *work) drainingReason(s *requestState, order *Drain) word {
 	switch {
 	case w.fulfilled(s):
 		return word{reason: "drained; " + w.mates(s)}
-	case order != nil && w.Drain.Key == order.Key && w.Drain.State == SessionRunning:
+	case order != nil && w.Drain.Key == order.Key && w.Drain.State == SessionRunning && (!w.Drain.Uncounted || w.Drain.Block.Text != ""):
 	case s.unmoved() && s.next.Progress != nil:
 		return word{} // a drain that was lost begins again
 	default:
 		return word{reason: "pods are about to leave"}
 	}
-	parts := []string{fmt.Sprintf("%d of %d pods are left", w.Drain.Left, w.Drain.Total)}
+	said, parts := word{blocked: w.Drain.Block}, []string{"pods are not counted yet"}
+	if !w.Drain.Uncounted {
+		parts = []string{fmt.Sprintf("%d of %d pods are left", w.Drain.Left, w.Drain.Total)}
+		said.progress = &Progress{Left: w.Drain.Left, Total: w.Drain.Total, At: w.now}
+	}
 	if w.Drain.Waits != "" {
 		parts = append(parts, w.Drain.Waits)
 	}
 	if endless(order.Options, order.Since, w.now) {
 		parts = append(parts, "takes longer than "+order.Options.Timeout.String())
 	}
-	if text := w.Drain.Block.Text; text != "" {
-		kind := "for now"
-		if w.Drain.Block.Permanent {
-			kind = "for good"
-		}
-		parts = append(parts, "Blocked "+kind+": "+text)
+	if then := order.Options.Ending(order.Since, w.now); then != "" {
+		parts = append(parts, then)
 	}
-	return word{reason: strings.Join(parts, "; "), blocked: w.Drain.Block, progress: &Progress{Left: w.Drain.Left, Total: w.Drain.Total, At: w.now}}
+	if b := w.Drain.Block; b.Text != "" {
+		said.howLong = order.Options.HowLong(b.Permanent, b.Refused, order.Since, w.now)
+		parts = append(parts, "Blocked "+said.howLong+": "+b.Text)
+	}
+	said.reason = strings.Join(parts, "; ")
+	return said
 }
 
 func colon(text string) string {

@@ -52,19 +52,21 @@ type Gate struct {
 	Next      *time.Time // when to look again; nil: nothing changes by itself
 	Opens     *time.Time // of a closed one: when its window opens or its pause ends; nil: not known
 	Stops     string     // why what has begun stops, too: the API server refuses what the agent writes on the node; empty: it goes on
+	Cause     schedule.Cause
+	Cluster   bool // closed since the whole cluster is paused
 }
 
 // Why a node's gate is closed, where no window is the reason.
 const (
-	ClusterPaused = "the whole cluster is paused"
-	NodePaused    = "the node is paused"
+	clusterPaused = "the whole cluster is paused"
+	nodePaused    = "the node is paused"
 )
 
 // ClosedBy is the gate of all nodes where the whole cluster is paused; nil: it is not.
 func ClosedBy(everywhere []schedule.Pause, now time.Time) *Gate {
 	for _, p := range everywhere {
 		if p.Holds(now) {
-			return &Gate{Reason: document.Cut(ClusterPaused+p.By, document.MaxMessage/2), Next: p.Until, Opens: p.Until}
+			return &Gate{Reason: document.Cut(clusterPaused+p.By, document.MaxMessage/2), Next: p.Until, Opens: p.Until, Cause: schedule.Cause{Kind: schedule.CausePause}, Cluster: true}
 		}
 	}
 	return nil
@@ -74,14 +76,14 @@ func ClosedBy(everywhere []schedule.Pause, now time.Time) *Gate {
 // stanza says, and is asked for only where it decides.
 func GateWith(own schedule.Pause, verdict func(time.Time) schedule.Verdict, now time.Time) Gate {
 	if own.Holds(now) {
-		return Gate{Reason: document.Cut(NodePaused+own.By, document.MaxMessage/2), Next: own.Until, Opens: own.Until}
+		return Gate{Reason: document.Cut(nodePaused+own.By, document.MaxMessage/2), Next: own.Until, Opens: own.Until, Cause: schedule.Cause{Kind: schedule.CausePause}}
 	}
 	return GateOf(verdict(now))
 }
 
 // GateOf is the gate as a stanza's verdict says it.
 func GateOf(v schedule.Verdict) Gate {
-	gate := Gate{Permitted: v.Permitted && v.Ready, Reason: v.Reason, Next: v.Until}
+	gate := Gate{Permitted: v.Permitted && v.Ready, Reason: v.Reason, Next: v.Until, Cause: v.Cause}
 	if !gate.Permitted && v.Ready {
 		gate.Opens = v.Until
 	}
@@ -102,17 +104,8 @@ type Block struct {
 	Text      string `json:"text"`              // which budget, which pods, what to change; empty: nothing is in the way
 }
 
-// holds says whether a block holds a drain up for good, also past its timeout: skip
-// goes on without the pods in the way, force deletes those that budgets keep.
-func (b Block) holds(o drain.Options) bool {
-	switch o.OnTimeout {
-	case drain.TimeoutSkip:
-		return false
-	case drain.TimeoutForce:
-		return b.Refused
-	}
-	return b.Permanent
-}
+// holds says whether a block holds a drain up for good, also past its timeout.
+func (b Block) holds(o drain.Options) bool { return o.Holds(b.Permanent, b.Refused) }
 
 // SessionState is how far a drain has come.
 type SessionState string
@@ -128,14 +121,15 @@ const (
 // Session is what the drain of a node says of itself. It lives in the agent's
 // memory; one that is lost in a crash is begun again, with the same Key.
 type Session struct {
-	State SessionState
-	Key   string // Drain.Key of the order that it carries out; a word about another order does not count
-	Left  int    // pods still there; of a done one: left because of onTimeout skip
-	Total int    // pods that were to leave
-	Block Block  // what is in its way now
-	Waits string // all pods have left, and this is what it still waits for
-	Text  string // outcome, one sentence
-	Note  string // of a done one: what its requestor has to know of what stays
+	State     SessionState
+	Key       string // Drain.Key of the order that it carries out; a word about another order does not count
+	Left      int    // pods still there; of a done one: left because of onTimeout skip
+	Total     int    // pods that were to leave
+	Uncounted bool   // the pods are not known yet: Left and Total say nothing
+	Block     Block  // what is in its way now
+	Waits     string // all pods have left, and this is what it still waits for
+	Text      string // outcome, one sentence
+	Note      string // of a done one: what its requestor has to know of what stays
 }
 
 // Read puts together what stands on a node: the values of request.maint.dev/…,

@@ -69,10 +69,11 @@ func Parse(requestor, value string) (Request, error) {
 		faults = append(faults, document.Fault{Message: fmt.Sprintf(
 			"%q is no name of a requestor: 2 to 63 lower-case letters, digits, - and ., a letter or digit first and last", document.Cut(requestor, 100))})
 	}
-	tree, more := readJSON(value)
-	faults = append(faults, more...)
 	w, drains := wire{}, true
-	if tree != nil {
+	tree, err := document.JSONObject(value, MaxRequestBytes, `{"reason":"…"}`)
+	if err != nil {
+		faults = append(faults, document.Fault{Message: err.Error()})
+	} else {
 		drains = lighten(tree)
 		faults = append(faults, document.DecodeValue(tree, "", nil, false, &w)...)
 		faults = append(faults, w.check()...)
@@ -125,26 +126,6 @@ func (w wire) check() document.Faults {
 		w.Drain.Check(func(path, format string, args ...any) { at("drain."+path, format, args...) })
 	}
 	return faults
-}
-
-// readJSON reads a value: an empty one is an object with nothing in it, and what is no
-// object is none.
-func readJSON(value string) (map[string]any, document.Faults) {
-	if strings.TrimSpace(value) == "" {
-		return map[string]any{}, nil
-	}
-	if len(value) > MaxRequestBytes {
-		return nil, document.Faults{{Message: fmt.Sprintf("the request has %d bytes; at most %d are allowed", len(value), MaxRequestBytes)}}
-	}
-	tree, err := document.StrictJSON(value)
-	if err != nil {
-		return nil, document.Faults{{Message: "this is no JSON: " + err.Error()}}
-	}
-	object, ok := tree.(map[string]any)
-	if !ok {
-		return nil, document.Faults{{Message: fmt.Sprintf("must be a JSON object like {\"reason\":\"…\"}, is %s", document.Cut(value, 80))}}
-	}
-	return object, nil
 }
 
 // lighten takes out what counts as absent: null, and durations that are empty.

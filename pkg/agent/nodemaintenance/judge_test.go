@@ -42,8 +42,20 @@ func TestHowADrainStands(t *testing.T) {
 			want: nodes.Session{State: nodes.SessionRunning, Key: "k", Waits: "two are attached"},
 		},
 		"a right is missing": {
-			says: executors.DrainStatus{Reason: executors.DrainForbidden, Message: "may not evict"},
-			want: nodes.Session{State: nodes.SessionRunning, Key: "k", Text: "may not evict", Block: nodes.Block{Text: "may not evict"}},
+			says: executors.DrainStatus{Reason: executors.DrainForbidden, Message: "may not evict", Total: 1, Left: 1},
+			want: nodes.Session{State: nodes.SessionRunning, Key: "k", Total: 1, Left: 1, Text: "may not evict", Block: nodes.Block{Text: "may not evict"}},
+		},
+		"its pods are not listed yet": {
+			says: executors.DrainStatus{Reason: executors.DrainListing, Message: "looking"},
+			want: nodes.Session{State: nodes.SessionRunning, Key: "k", Uncounted: true, Text: "looking"},
+		},
+		"its pods cannot be listed": {
+			says: executors.DrainStatus{Reason: executors.DrainUnavailable, Message: "cannot read pods"},
+			want: nodes.Session{State: nodes.SessionRunning, Key: "k", Uncounted: true, Text: "cannot read pods", Block: nodes.Block{Text: "cannot read pods"}},
+		},
+		"nothing has to leave": {
+			says: executors.DrainStatus{Reason: executors.DrainWorking, Message: "0 of 0"},
+			want: nodes.Session{State: nodes.SessionRunning, Key: "k", Text: "0 of 0"},
 		},
 		"one of two blocks is for good, and refused": {
 			says: executors.DrainStatus{Blocks: []drain.Block{{Pods: []string{"shop/a"}, Count: 1, Why: "x"}, {Pods: []string{"shop/b"}, Count: 1, Why: "y", Permanent: true, Refused: true}}},

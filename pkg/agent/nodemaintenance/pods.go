@@ -113,6 +113,7 @@ func (p *nodePods) noteSession(node string, order *nodes.Drain, status executors
 
 func sessionOf(key string, s executors.DrainStatus) nodes.Session {
 	out := nodes.Session{State: nodes.SessionRunning, Key: key, Left: s.Left, Total: s.Total, Text: s.Message}
+	out.Uncounted = !s.Done && s.Total == 0 && slices.Contains([]string{executors.DrainListing, executors.DrainUnavailable, executors.DrainForbidden}, s.Reason)
 	switch {
 	case s.Done:
 		out.State, out.Text = nodes.SessionDone, s.Outcome.String()

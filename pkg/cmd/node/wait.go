@@ -203,7 +203,10 @@ func (w *nodeWait) warn() {
 		case a.Status.Phase == nodes.Pending && a.Status.Ended == nil:
 			pending = append(pending, name)
 		}
-		if text, blocked := view.BlockedForGood(*a.Status); blocked {
+		switch text, blocked := view.BlockedForGood(*a.Status); {
+		case blocked && view.PassesBlock(*a):
+			w.warnOnce(name+text, fmt.Sprintf("node/%s: its drain %s; until then it is blocked: %s", name, w.view.Told(a.Request.Drain.Ending(a.Status.Since, w.Now())), text))
+		case blocked:
 			w.warnOnce(name+text, fmt.Sprintf("node/%s is blocked until somebody changes something: %s", name, text))
 		}
 	}

@@ -80,6 +80,7 @@ func StepClaims(runs []Run) []StepClaim {
 type NodeClaim struct {
 	Node, By, Phase, Left, Reason string
 	Blocked                       bool      // its drain, for good
+	Passes                        bool      // the drain goes on all the same when its time is over
 	Since                         time.Time // zero: nobody says
 	Elsewhere                     bool      // for a plan of another cluster, whose agent goes on with the node
 }
@@ -129,6 +130,7 @@ func requestClaim(node string, a nodes.Asked) NodeClaim {
 		c.Phase, c.Since = string(a.Status.Phase), a.Status.Since
 		c.Reason = cmp.Or(c.Reason, a.Status.Reason)
 		_, c.Blocked = BlockedForGood(*a.Status)
+		c.Passes = PassesBlock(a)
 	}
 	return c
 }

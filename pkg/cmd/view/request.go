@@ -3,7 +3,9 @@ package view
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
@@ -28,6 +30,27 @@ func BlockedForGood(s nodes.Status) (string, bool) {
 		return "", false
 	}
 	return s.Blocked.Text, true
+}
+
+// HowBlocked is what stands in the way of the drain of a request, in the agent's words, and how
+// long that holds it up: for now, for good, or until its time is over. Both are empty where nothing
+// does.
+func HowBlocked(a nodes.Asked, now time.Time) (text, howLong string) {
+	if a.Status == nil || a.Status.Blocked == nil || a.Request.Drain == nil {
+		return "", ""
+	}
+	b := a.Status.Blocked
+	return b.Text, a.Request.Drain.HowLong(b.Permanent, b.Refused, a.Status.Since, now)
+}
+
+// PassesBlock says whether the drain of a request goes on when its time is over, in spite of what is
+// in its way for good.
+func PassesBlock(a nodes.Asked) bool {
+	if a.Status == nil || a.Status.Phase != nodes.Draining || a.Status.Blocked == nil || a.Request.Drain == nil {
+		return false
+	}
+	_, limited := drain.Deadline(*a.Request.Drain, a.Status.Since)
+	return limited && a.Status.Blocked.Permanent && !a.Request.Drain.Holds(a.Status.Blocked.Permanent, a.Status.Blocked.Refused)
 }
 
 // RequestWords are how a request stands, as one plain line.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,6 +43,7 @@ type nodeAnswer struct {
 	standing  []string
 	obstacles []obstacle
 	byLimits  bool // the limits over all maintenance decide something of it
+	uncounted bool // a drain has begun, and what is in its way is not known yet
 }
 
 // answer asks the ranker that the agent asks.
@@ -210,14 +210,22 @@ func limited(r nodes.WaitReason) bool {
 // holding is what is in the way of a request that has the node.
 func (q nodeQuestion) holding(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked) {
 	requestor := a.Request.Requestor
-	text, blocked := view.BlockedForGood(*a.Status)
+	out.uncounted = out.uncounted || a.Status.Phase == nodes.Draining && a.Status.Progress == nil && a.Status.Blocked == nil
+	text, howLong := view.HowBlocked(a, v.Now)
 	switch {
 	case a.Fault != "":
 		out.add(requestor+": "+v.Told(a.Status.Reason), mendRequest(n.Name, requestor))
 	case n.Cordon != nil && n.Cordon.Undone && !n.Unschedulable && a.Status.Phase != nodes.Ready:
 		out.add("somebody uncordoned the node while "+requestor+" had it: nothing more is drained", fmt.Sprintf("'kubectl cordon %s' lets it go on; %s gives it back", n.Name, v.Suggest().ReleaseFor(n.Name, requestor)))
-	case blocked:
-		out.add(requestor+" is blocked for good: "+text, v.Suggest().DrainPlan(n.Name)+" shows all that blocks it")
+	case text != "":
+		remedy := v.Suggest().DrainPlan(n.Name) + " shows all that blocks it"
+		switch {
+		case view.PassesBlock(a):
+			remedy = "it " + v.Told(a.Request.Drain.Ending(a.Status.Since, v.Now)) + "; " + remedy
+		case !a.Status.Blocked.Permanent:
+			remedy = "it goes on by itself when that is over; " + remedy
+		}
+		out.add(requestor+" is blocked "+v.Told(howLong)+": "+text, remedy)
 	case a.Status.Phase == nodes.RequestorFailed:
 		out.add(requestor+" failed, and keeps the node out", fmt.Sprintf("it goes on when %s has corrected its request; %s gives the node back", requestor, v.Suggest().ReleaseFor(n.Name, requestor)))
 	}
@@ -298,19 +306,14 @@ func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) stri
 		text = "permitted from " + v.Both(*next) + ", in " + instant.Approximate(next.Sub(v.Now))
 	}
 	switch {
-	case frozen(wait.Message):
-		return text + "; or " + v.In("").Suggest().Unfreeze("node/"+n.Name)
-	case strings.HasPrefix(wait.Message, nodes.ClusterPaused):
+	case n.Gate.Cluster:
 		return text + "; or " + v.Suggest().ResumeCluster()
-	case strings.HasPrefix(wait.Message, nodes.NodePaused):
+	case n.Gate.Cause == schedule.Cause{Kind: schedule.CausePause}:
 		return text + "; or " + v.Suggest().Resume("node/"+n.Name)
+	case n.Gate.Cause == schedule.Cause{Kind: schedule.CauseFreeze}: // of the node itself
+		return text + "; or " + v.In("").Suggest().Unfreeze("node/"+n.Name)
 	}
 	return text + "; or " + v.Suggest().Allow("node/"+n.Name)
-}
-
-// frozen says whether a reason is a freeze of the very object that it is about.
-func frozen(reason string) bool {
-	return strings.HasPrefix(reason, string(schedule.RestrictiveUntil)+" ")
 }
 
 // whenReleased says how a node is given back by whoever has it.
@@ -471,6 +474,8 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 	case !verdict.Permitted:
 		fmt.Fprintln(o.Out, o.opens(s))
 	case len(answer.obstacles) > 0:
+	case answer.uncounted:
+		fmt.Fprintln(o.Out, "whether something is in the way of its drain is not known yet")
 	case len(answer.standing) > 0:
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	default:

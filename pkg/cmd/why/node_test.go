@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // asking about node a among others, each of which may be changed.
@@ -44,9 +45,11 @@ func (q nodeQuestion) with(edit func(*nodeQuestion)) nodeQuestion {
 }
 
 func closedBy(reason string, next *time.Time) func(*nodeQuestion) {
-	return func(q *nodeQuestion) {
-		q.world.Nodes[0].Gate = nodes.Gate{Reason: reason, Next: next}
-	}
+	return gate(nodes.Gate{Reason: reason, Next: next})
+}
+
+func gate(g nodes.Gate) func(*nodeQuestion) {
+	return func(q *nodeQuestion) { q.world.Nodes[0].Gate = g }
 }
 
 func rolls(items ...run.Item) func(*nodeQuestion) {
@@ -183,15 +186,19 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"1. plan shop/p: policy night: outside of the windows (run maint-run-p-x, step roll) → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
 		},
 		{
-			"a rollout waits for the end of a freeze", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(closedBy("RestrictiveUntil 2026-11-21T02:00:00Z by jane: audit", cmdtest.After(2*time.Hour))),
+			"a rollout waits for the end of a freeze", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(gate(nodes.Gate{Reason: "RestrictiveUntil 2026-11-21T02:00:00Z by jane: audit", Next: cmdtest.After(2 * time.Hour), Cause: schedule.Cause{Kind: schedule.CauseFreeze}})),
 			"1. plan shop/p: RestrictiveUntil Sat 2026-11-21 03:00 CET by jane: audit (run maint-run-p-x, step roll) → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint freeze node/a --end'",
 		},
 		{
-			"the node is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy(nodes.NodePaused, nil)),
+			"a policy that reads like a freeze", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(closedBy("RestrictiveUntil 2026-11-21T02:00:00Z by jane: audit", cmdtest.After(2*time.Hour))),
+			"1. plan shop/p: RestrictiveUntil Sat 2026-11-21 03:00 CET by jane: audit (run maint-run-p-x, step roll) → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
+		},
+		{
+			"the node is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(gate(nodes.GateWith(schedule.Pause{On: true}, nil, cmdtest.Now()))),
 			"1. gpu: the node is paused → it stays so until somebody changes it; or 'kubectl maint resume node/a'",
 		},
 		{
-			"the cluster is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy(nodes.ClusterPaused, nil)),
+			"the cluster is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(gate(*nodes.ClosedBy([]schedule.Pause{{On: true}}, cmdtest.Now()))),
 			"1. gpu: the whole cluster is paused → it stays so until somebody changes it; or 'kubectl maint resume --all -A'",
 		},
 		{
@@ -207,6 +214,16 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		{
 			"its drain could not end, and has no limit", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", `{"drain":{"timeout":"0s"}}`), cmdtest.Stood("gpu", nodes.Pending, "Blocked: shop/db-0 cannot leave", cmdtest.ForGood("shop/db-0 cannot leave")))),
 			"1. gpu: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' shows all that blocks it; or ask with a --drain-timeout, and --on-timeout skip or force",
+		},
+		{
+			"its drain leaves what does not leave", question(nodes.NodeLimits{}, cmdtest.Node("a", append(Held("gpu", nodes.Draining, "1 of 2 pods are left; tries until 2026-11-21T00:20:00Z", cmdtest.ForGood("shop/db-0 cannot leave")), cmdtest.Asked("gpu", `{"drain":{"onTimeout":"skip","timeout":"30m"}}`))...)),
+			"gpu: Draining for 10m0s: 1 of 2 pods are left; tries until Sat 2026-11-21 01:20 CET\n1. gpu is blocked until Sat 2026-11-21 01:20 CET: shop/db-0 cannot leave → it tries until Sat 2026-11-21 01:20 CET, then leaves the pods that are still there and is Ready; 'kubectl maint drain a --plan' shows all that blocks it",
+		},
+		{
+			"its drain is blocked for now", question(nodes.NodeLimits{}, cmdtest.Node("a", Held("gpu", nodes.Draining, "1 of 2 pods are left; Blocked for now: shop/db-0 cannot leave", func(s *nodes.Status) {
+				s.Blocked = &nodes.Block{Text: "shop/db-0 cannot leave"}
+			})...)),
+			"gpu: Draining for 10m0s: 1 of 2 pods are left; Blocked for now: shop/db-0 cannot leave\n1. gpu is blocked for now: shop/db-0 cannot leave → it goes on by itself when that is over; 'kubectl maint drain a --plan' shows all that blocks it",
 		},
 		{
 			"its drain does not end", question(nodes.NodeLimits{}, cmdtest.Node("a", Held("gpu", nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave", cmdtest.ForGood("shop/db-0 cannot leave"))...)),
