@@ -301,7 +301,7 @@ func TestWhatCannotBeReadIsNotReady(t *testing.T) {
 		"nothing, where all is known":   {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "open", Namespace: "maint-system"}}}, "policy open: Permissive"},
 		"nothing, of what is not there": {policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "ghost"}}}, "policy ghost: not ready: there is no such policy in namespace shop"},
 	} {
-		if v := b.Gate(c.q).Verdict(day(t, "2026-11-21T03:00:00Z")); v.Reason != c.reason || v.Ready != strings.HasSuffix(c.reason, "Permissive") || v.Permitted != v.Ready {
+		if v := b.Gate(c.q).Verdict(day(t, "2026-11-21T03:00:00Z")); v.Reason != c.reason || v.Ready != strings.HasSuffix(c.reason, "Permissive") || v.Permitted != v.Ready || v.Hidden() != strings.HasSuffix(c.reason, "cannot be read") {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}

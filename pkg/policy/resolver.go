@@ -270,7 +270,7 @@ func (b *Resolver) resolve(ref PolicyRef) *schedule.Policy {
 func (b *Resolver) document(ref PolicyRef) *schedule.Policy {
 	state, there := b.policies[ref]
 	if !there && b.unread[ref.Namespace] {
-		return schedule.PolicyNotReady(ref.Name, "the policies of namespace "+ref.Namespace+" cannot be read")
+		return schedule.PolicyHidden(ref.Name, "the policies of namespace "+ref.Namespace+" cannot be read")
 	}
 	if !there {
 		return schedule.PolicyNotReady(ref.Name, "there is no such policy in namespace "+ref.Namespace)
@@ -299,7 +299,7 @@ func (b *Resolver) parse(ref PolicyRef, state State) *schedule.Policy {
 	if len(state.Faults) > 0 {
 		return schedule.PolicyNotReady(ref.Name, state.Faults[0].String())
 	}
-	broken := ""
+	broken, hidden := "", ""
 	p, err := schedule.ParsePolicy(ref.Name, schedule.PolicySpec{Strategy: state.Spec.Strategy, MaintenanceSchedule: state.Spec.MaintenanceSchedule}, func(namespace, name string) (*schedule.Calendar, bool) {
 		at := PolicyRef{Name: name, Namespace: cmp.Or(namespace, ref.Namespace)}
 		c, there := b.calendars[at]
@@ -308,7 +308,7 @@ func (b *Resolver) parse(ref PolicyRef, state State) *schedule.Policy {
 			return nil, false
 		}
 		if !there && b.unread[at.Namespace] {
-			broken = "the calendars of namespace " + at.Namespace + " cannot be read"
+			hidden = "the calendars of namespace " + at.Namespace + " cannot be read"
 		}
 		if there && c == nil {
 			broken = "calendar " + name + " cannot be read"
@@ -318,6 +318,8 @@ func (b *Resolver) parse(ref PolicyRef, state State) *schedule.Policy {
 	switch {
 	case broken != "":
 		return schedule.PolicyNotReady(ref.Name, broken)
+	case hidden != "":
+		return schedule.PolicyHidden(ref.Name, hidden)
 	case err != nil:
 		return schedule.PolicyNotReady(ref.Name, strings.Join(strings.Fields(err.Error()), " "))
 	}

@@ -20,6 +20,8 @@ const (
 	CauseBypass CauseKind = "Bypass" // one plan may start whatever its policies say
 	CausePause  CauseKind = "Pause"  // paused by somebody
 	CauseUntold CauseKind = "Untold" // what decides may not be read, and nobody said what it decides
+	CauseHidden CauseKind = "Hidden" // what decides may not be read by whoever asks
+	CauseTold   CauseKind = "Told"   // somebody said whether it is permitted then, and not why
 )
 
 // Granted says whether change is permitted because somebody permitted it until an instant, by an
@@ -33,6 +35,10 @@ func (c Cause) grants() bool { return c.Kind == CauseAllow || c.Kind == CauseByp
 
 // Unknown says that what decides may not be read, and that the agent has not said what it decides.
 func (v Verdict) Unknown() bool { return !v.Ready && v.Cause.Kind == CauseUntold }
+
+// Hidden says that it is so since whoever asks may not read all that decides. What is broken is
+// another case: it can be mended.
+func (v Verdict) Hidden() bool { return !v.Ready && v.Cause.Kind == CauseHidden }
 
 // explanation is a reason for people beside its cause.
 type explanation struct {

@@ -22,9 +22,9 @@ func Published(v Verdict, whose string) *Gate {
 
 func thenPermitted(is bool, whose string) explanation {
 	if is {
-		return explanation{text: "permitted then" + whose}
+		return explanation{"permitted then" + whose, Cause{Kind: CauseTold}}
 	}
-	return explanation{text: "not permitted then" + whose}
+	return explanation{"not permitted then" + whose, Cause{Kind: CauseTold}}
 }
 
 // saidUntil is up to when a reason holds that names the end of a strategy, as stanzas do. What
@@ -71,6 +71,8 @@ func (s *published) change(t int64, e *effort) int64 {
 	case t >= s.until:
 		return s.then.change(t, e)
 	case s.until == never || s.then.open(s.until) != s.permits:
+		return s.until
+	case !s.then.ready(s.until): // it ends there, and no more was said
 		return s.until
 	}
 	return s.then.change(s.until, e)

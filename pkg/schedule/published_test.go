@@ -63,6 +63,32 @@ func TestAPermissiveStretchWithoutASuccessorEnds(t *testing.T) {
 	}
 }
 
+// What is closed up to an instant opens then, though no more was said of it.
+func TestAClosedStretchThatWasToldEndsWhereItWasSaidTo(t *testing.T) {
+	closes, opens := time.Date(2026, 3, 3, 4, 0, 0, 0, time.UTC), time.Date(2026, 3, 3, 22, 0, 0, 0, time.UTC)
+	g := Published(Verdict{Permitted: true, Ready: true, Reason: "PermissiveUntil 2026-03-03T04:00:00Z", Until: &closes, Next: &Following{Start: closes, End: &opens}}, ", says the agent")
+	v := g.Verdict(closes.Add(time.Hour))
+	if v.Permitted || !v.Ready || v.Until == nil || !v.Until.Equal(opens) || v.Next == nil || !v.Next.Permitted || v.Reason != "not permitted then, says the agent" || v.Cause.Kind != CauseTold {
+		t.Errorf("%+v", v)
+	}
+	if v := g.Verdict(opens); v.Ready || !v.Unknown() {
+		t.Errorf("beyond what was said: %+v", v)
+	}
+	var open []Interval
+	for i := range g.Intervals(closes.Add(-time.Hour)) {
+		open = append(open, i)
+	}
+	if len(open) != 1 || !open[0].End.Equal(closes) {
+		t.Errorf("%+v", open)
+	}
+	for range g.Intervals(closes.Add(time.Hour)) {
+		t.Error("a window is made of what nobody said")
+	}
+	for ever := range g.Intervals(opens) {
+		t.Errorf("%+v", ever)
+	}
+}
+
 func TestAPauseIsReadFromWhatItSays(t *testing.T) {
 	until := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	for _, want := range []Pause{

@@ -59,6 +59,11 @@ func PolicyNotReady(name, why string) *Policy {
 	return newPolicy(name, &unready{why: Cause{Policy: name}.because("", "not ready: "+why)})
 }
 
+// PolicyHidden stands for a policy of which whoever asks may not read all that it says; why says what.
+func PolicyHidden(name, why string) *Policy {
+	return newPolicy(name, &unready{why: Cause{Policy: name}.because(CauseHidden, "not ready: "+why)})
+}
+
 func newPolicy(name string, c course) *Policy {
 	return &Policy{Name: name, gate: &Gate{course: c}}
 }
@@ -106,7 +111,7 @@ type Stanza struct {
 	Policies []*Policy
 	Until    *time.Time
 	By       string // who said so and why, as it follows a sentence: " by jane: launch"
-	Unread   string // why it is not known what it says: it binds, and is not ready
+	Unread   string // why whoever asks does not know what it says: it binds, and is not ready
 }
 
 // ParseStrategy reads the change-strategy of a stanza; the empty text is no strategy. The error is
@@ -127,7 +132,7 @@ func (s Stanza) set() bool { return s.Strategy != "" || len(s.Policies) > 0 || s
 // names policies itself, and may be nil.
 func (s Stanza) course(of Cause, policy course) course {
 	if s.Unread != "" {
-		return &unready{why: of.because("", "not ready: "+s.Unread)}
+		return &unready{why: of.because(CauseHidden, "not ready: "+s.Unread)}
 	}
 	if len(s.Policies) > 0 {
 		policy = coursesOf(s.Policies)

@@ -199,7 +199,7 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 		if !c.open(t) {
 			t = c.change(t, newEffort(courseEffort))
 		}
-		for t != never {
+		for t != never && c.open(t) { // what is not known permits nothing
 			start, end := c.since(t, newEffort(courseEffort)), c.change(t, newEffort(courseEffort))
 			interval := Interval{Start: instantOf(start), End: instantOf(end)}
 			if noted, ok := c.(*Timeline); ok {

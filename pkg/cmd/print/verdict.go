@@ -21,7 +21,7 @@ func VerdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
 		lines = append(lines, "since "+instant.Both(*v.Since, s.Zone))
 	}
 	switch {
-	case view.Hidden(v):
+	case v.Hidden():
 		lines = append(lines, "until that can be read, or the agent says it")
 	case !v.Ready:
 		lines = append(lines, "until that is mended")

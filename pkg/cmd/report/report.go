@@ -232,7 +232,7 @@ func (o *reportOptions) policies(ctx context.Context, k *factory.Cluster, all []
 	resolver := source.ReadResolver(ctx, k, agent.Namespace, namespaces...)
 	for _, one := range all {
 		if refs := policiesOf(one.object); len(refs) > 0 {
-			resolver.WarnOf(o.Factory, annotations.Intent(one.object.Annotations).Query(one.object.Namespace, refs))
+			resolver.WarnHidden(o.Factory, annotations.Intent(one.object.Annotations).Query(one.object.Namespace, refs), "how many windows were used is not known for sure")
 		}
 	}
 	return resolver.Resolver

@@ -425,7 +425,10 @@ func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) (why, granted
 			return "skipped" + p.Intent.Actors["skip"].Said(""), ""
 		case gated:
 			s := gate.At(at)
-			if !s.Open {
+			switch {
+			case !s.Open && s.Cause.Kind == schedule.CauseTold: // its reason says so itself
+				return s.Reason, ""
+			case !s.Open:
 				return "not permitted then: " + s.Reason, ""
 			}
 			if s.Granted() {

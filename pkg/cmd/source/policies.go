@@ -98,6 +98,13 @@ func (b Resolver) warn(c *factory.Factory, why []error, follows string) {
 	}
 }
 
+// WarnHidden tells what of that which stands behind an object is hidden, and what follows for who asks.
+func (b Resolver) WarnHidden(c *factory.Factory, q policy.Query, follows string) {
+	if why, _ := b.hidden(q); len(why) > 0 {
+		b.warn(c, why, follows)
+	}
+}
+
 // WarnOf tells what of that which stands behind an object is hidden, and says whether its
 // namespace may be frozen.
 func (b Resolver) WarnOf(c *factory.Factory, q policy.Query) (frozen bool) {

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -30,12 +29,6 @@ type Subject struct {
 	Invalid               string // why nothing of a plan begins, whatever is permitted; empty: it is valid
 	Gates                 string // what the agent says of a policy's gates; empty: it has none
 	Intervals             func(from time.Time, yield func(schedule.Interval) bool)
-}
-
-// Hidden says whether a verdict is what it is since whoever asks may not read all that decides.
-// A broken document is another case: it can be mended.
-func Hidden(v schedule.Verdict) bool {
-	return !v.Ready && strings.HasSuffix(v.Reason, " cannot be read") && (strings.Contains(v.Reason, ": whether ") || strings.Contains(v.Reason, " of namespace "))
 }
 
 // String is KIND/NAME.

@@ -454,7 +454,7 @@ func labelReturns(p view.Plan) (string, bool) {
 
 // notReady is what helps where what decides is missing, broken or hidden.
 func notReady(v schedule.Verdict) string {
-	if view.Hidden(v) {
+	if v.Hidden() {
 		return "ask for the right to read that; without it the agent's word is taken, while the agent runs"
 	}
 	return "fix or create the policy"
