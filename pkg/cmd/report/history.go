@@ -250,11 +250,14 @@ func (o *historyOptions) table(lines []line) *metav1.Table {
 	t := print.NewTable(columns...)
 	for _, l := range lines {
 		e := l.Entry
-		message := ""
+		message, end := "", outcome(e)
 		if e.Outcome != nil {
 			message = instant.InText(e.Outcome.Message, zoneOf(l.plan, o.Zone))
 		}
-		cells := []string{print.EntryWhen(e, zoneOf(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, instant.InText(outcome(e), zoneOf(l.plan, o.Zone)), view.EntryAt(e).UTC().Format(time.RFC3339), e.Who(), message}
+		if o.out.Format() != "wide" {
+			end += because(e)
+		}
+		cells := []string{print.EntryWhen(e, zoneOf(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, instant.InText(end, zoneOf(l.plan, o.Zone)), view.EntryAt(e).UTC().Format(time.RFC3339), e.Who(), message}
 		if o.name == "" {
 			cells = slices.Insert(cells, 0, o.planName(l.plan))
 		}
@@ -272,6 +275,24 @@ func (o *historyOptions) planName(cm *corev1.ConfigMap) string {
 
 // endAborted is why a run ended that somebody aborted.
 const endAborted = "Aborted"
+
+// saysWho says whether the message of an outcome is who ended the run, and why.
+func saysWho(out ledger.Outcome) bool {
+	return out.Reason == run.ReasonRejected || out.Reason == endAborted && out.Message != ""
+}
+
+// maxCell is how long a message is in the table, in bytes: a guess at what a screen shows beside the
+// other columns. The wide table has all of it in a column of its own.
+const maxCell = 120
+
+// because is why the run of an entry did not succeed, beside its outcome.
+func because(e ledger.Entry) string {
+	out := e.Outcome
+	if out == nil || !out.Phase.Ended() || out.Phase == run.Succeeded || saysWho(*out) {
+		return ""
+	}
+	return view.Colon(document.Cut(strings.ReplaceAll(out.Message, "\n", "; "), maxCell))
+}
 
 // outcome is how the run of an entry ended, in one line.
 func outcome(e ledger.Entry) string {
@@ -297,7 +318,7 @@ func outcome(e ledger.Entry) string {
 			text += ", " + d.Said(d.What)
 		}
 	}
-	if out.Reason == run.ReasonRejected || out.Reason == endAborted && out.Message != "" { // its message says by whom
+	if saysWho(*out) {
 		text += ", " + out.Message
 	}
 	return text
