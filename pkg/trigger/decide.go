@@ -165,16 +165,25 @@ type Decision struct {
 
 // Status is what is shown of a plan.
 type Status struct {
-	Phase    Phase
-	Message  string
-	Next     *schedule.Slot
-	NextGate *run.ClosedGate   // closed when the next slot is to start; nil: it is open, or there is none
-	Window   *schedule.Verdict // what the gate says; nil without one
-	Waiting  string            // what was asked for and cannot be claimed yet, and why
-	WaitsFor string            // the run that this waits for; empty: none
-	Refused  string            // what was claimed and has no run yet, since the API server does not take it, and why
-	NotRun   string            // why a trigger was given up just now, which no run will answer
-	Ready    Readiness         // with what the gate adds
+	Phase       Phase
+	Message     string
+	Next        *schedule.Slot
+	NextGate    *run.ClosedGate   // closed when the next slot is to start; nil: it is open, or there is none
+	Window      *schedule.Verdict // what the gate says; nil without one
+	Waiting     string            // what was asked for and cannot be claimed yet, and why
+	WaitsFor    string            // the run that this waits for; empty: none
+	WaitsForDry bool              // it is a dry run
+	Due         *DueSlot          // a slot that is due and waits until a run can be made for it; nil: none
+	Refused     string            // what was claimed and has no run yet, since the API server does not take it, and why
+	NotRun      string            // why a trigger was given up just now, which no run will answer
+	Ready       Readiness         // with what the gate adds
+}
+
+// DueSlot is a slot whose time has come and that waits. From an instant on it is Missed.
+type DueSlot struct {
+	schedule.Slot
+	Why    string // empty: for its turn
+	Missed time.Time
 }
 
 // Decide says which requests become runs, which slots end without one, and when
@@ -460,31 +469,32 @@ func (d *decider) mayClaim(what string) bool {
 	if d.f.Plan.Spec.ConcurrencyPolicy == plan.Allow || d.f.Plan.Spec.ConcurrencyPolicy == plan.Replace {
 		return true
 	}
-	if name, busy := d.busyWith(time.Time{}); busy {
-		d.waitFor(what, name)
+	if by, busy := d.busyWith(time.Time{}); busy {
+		d.waitFor(what, by)
 		return false
 	}
 	return true
 }
 
-func (d *decider) waitFor(what, name string) {
-	d.waiting, d.out.Status.WaitsFor = what+" waits for run "+name, name
+func (d *decider) waitFor(what string, by ActiveRun) {
+	d.waiting = what + " waits for " + by.named()
+	d.out.Status.WaitsFor, d.out.Status.WaitsForDry = by.Name, by.Request.DryRun
 }
 
-// busyWith names a live or claimed run that occupies the plan, and that began
-// to after an instant.
-func (d *decider) busyWith(after time.Time) (string, bool) {
+// busyWith is a live or claimed run that occupies the plan, and that began to after an instant. Of
+// one that is claimed no more is known than its name, and whether it is a dry run.
+func (d *decider) busyWith(after time.Time) (ActiveRun, bool) {
 	for _, l := range d.f.Live {
 		if l.busy() && l.since().After(after) {
-			return l.Name, true
+			return l, true
 		}
 	}
 	for _, e := range d.out.Ledger.Open {
 		if e.Refused == "" && e.At.After(after) && !slices.ContainsFunc(d.f.Live, func(l ActiveRun) bool { return l.Name == e.Run }) {
-			return e.Run, true
+			return ActiveRun{Name: e.Run, Request: run.Request{DryRun: e.DryRun}}, true
 		}
 	}
-	return "", false
+	return ActiveRun{}, false
 }
 
 // claim writes a request's open entry. Under Replace, whoever is live gives way:

@@ -809,6 +809,8 @@ func TestPhases(t *testing.T) {
 		"Running: run x is at work: step a waits: a Secret":                                                      coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running, Waits: true, Message: "step a waits: a Secret"})),
 		"Waiting: run x is held: the window is shut":                                                             coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running, Held: true, Message: "the window is shut"})),
 		"Running: run x is at work; the trigger waits for run x":                                                 coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running, Request: run.Request{At: coretest.Clock("00:30")}}), token("a")),
+		"Running: dry run x is at work; the trigger waits for dry run x":                                         coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running, Request: run.Request{At: coretest.Clock("00:30"), DryRun: true}}), token("a")),
+		"Waiting: dry run x waits for its window; the slot 2026-12-05T01:00:00Z waits: not yet":                  coretest.Facts("01:00", hourly, coretest.NotReady("target"), live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitWindow, Message: "waits for its window", Request: run.Request{DryRun: true}})),
 		"Waiting: run x waits: lock; the trigger waits for run x":                                                coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock, Request: run.Request{At: coretest.Clock("00:30")}}), token("a")),
 		"Waiting: run x waits: lock":                                                                             coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock})),
 		"Waiting: run x waits for its window":                                                                    coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitWindow, Message: "waits for its window"})),
@@ -830,6 +832,27 @@ func TestPhases(t *testing.T) {
 		if got := string(d.Status.Phase) + ": " + d.Status.Message; got != want {
 			t.Errorf("%q, not %q", got, want)
 		}
+	}
+}
+
+// A slot that waits is known with what it waits for, and up to when.
+func TestASlotThatIsDueAndWaits(t *testing.T) {
+	hourly := scheduled("0 * * * *")
+	for name, c := range map[string]struct {
+		facts trigger.Facts
+		why   string
+	}{
+		"until the plan is ready":   {coretest.Facts("01:10", hourly, deadline("30m"), coretest.NotReady("target")), "not yet"},
+		"for its turn":              {coretest.Facts("01:10", hourly, deadline("30m"), policy(plan.Queue), running("00:00")), ""},
+		"beside a run that is live": {coretest.Facts("01:10", hourly, deadline("30m"), coretest.NotReady("target"), live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitWindow})), "not yet"},
+	} {
+		due := trigger.Decide(c.facts).Status.Due
+		if due == nil || !due.At.Equal(coretest.Clock("01:00")) || due.Why != c.why || due.Missed.Truncate(time.Second) != coretest.Clock("01:30") {
+			t.Errorf("%s: %+v", name, due)
+		}
+	}
+	if due := trigger.Decide(coretest.Facts("01:10", hourly)).Status.Due; due != nil {
+		t.Errorf("one that is claimed: %+v", due)
 	}
 }
 

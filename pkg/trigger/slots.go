@@ -33,10 +33,14 @@ func (d *decider) slots() {
 		if wait {
 			d.behind = true
 			d.wakeAt(d.tooLateAt(slot))
+			d.out.Status.Due = &DueSlot{Slot: slot, Missed: d.tooLateAt(slot)}
+			if !d.f.Ready.OK {
+				d.out.Status.Due.Why = d.f.Ready.Message
+			}
 			if d.waiting == "" {
 				d.waiting = "the slot " + slot.Wall + " waits"
-				if !d.f.Ready.OK {
-					d.waiting += ": " + d.f.Ready.Message
+				if why := d.out.Status.Due.Why; why != "" {
+					d.waiting += ": " + why
 				}
 			}
 			return
@@ -187,9 +191,9 @@ func (d *decider) mustQueue(slot schedule.Slot) bool {
 	case plan.Replace:
 		after = slot.At
 	}
-	name, busy := d.busyWith(after)
+	by, busy := d.busyWith(after)
 	if busy {
-		d.waitFor("the next slot", name)
+		d.waitFor("the next slot", by)
 	}
 	return busy
 }
@@ -246,7 +250,7 @@ func (d *decider) finish() {
 
 func (d *decider) phase() (Phase, string) {
 	behind := "" // what was asked for meanwhile
-	if d.out.Status.WaitsFor != "" {
+	if d.out.Status.WaitsFor != "" || d.out.Status.Due != nil {
 		behind = "; " + d.waiting
 	}
 	for _, l := range d.f.Live {

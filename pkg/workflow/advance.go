@@ -51,8 +51,8 @@ type Answer struct {
 	intent.Actor
 }
 
-// to says whether the answer is for the step at a path.
-func (a *Answer) to(path string) bool {
+// To says whether the answer is for the step at a path.
+func (a *Answer) To(path string) bool {
 	return a != nil && (a.Step == path || a.Step == path[strings.LastIndex(path, "/")+1:])
 }
 
@@ -484,6 +484,20 @@ func (a *advance) since(path string, began time.Time) time.Time {
 		return a.sig.LookingSince
 	}
 	return began
+}
+
+// CleanupEnds is when the time of a run's cleanup is over, or that of what ends the step at a path, for
+// an agent that looks since an instant.
+func CleanupEnds(j run.Journal, path string, looking time.Time) time.Time {
+	began := looking
+	at := j.SectionAt
+	if rec := j.Record(path); rec != nil && rec.Stopping && rec.FinishedAt != nil {
+		at = rec.FinishedAt
+	}
+	if at != nil && at.After(looking) {
+		began = *at
+	}
+	return began.Add(plan.DefaultCleanupDuration)
 }
 
 // cleanupDeadline fails the steps of a cleanup section that takes too long.

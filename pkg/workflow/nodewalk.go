@@ -3,6 +3,7 @@ package workflow
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -228,6 +229,21 @@ func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.It
 	if why != "" && !a.moved {
 		a.says(path, c, "waits: "+why)
 	}
+}
+
+// NoPlace says whether a for-each-node begins no other node because those that are away take all its
+// places, while none is at work in it or soaks: nothing that the run does frees one.
+func NoPlace(step plan.Step, rec run.Record, states map[string]NodeState, now time.Time) bool {
+	var props plan.ForEachNodeProperties
+	if faults := document.DecodeValue(step.Own(), "", nil, true, &props); len(faults) > 0 { // the validator refused it
+		return false
+	}
+	waits := slices.ContainsFunc(rec.Items, func(item run.Item) bool {
+		return item.Phase == "" && !states[item.Name].Unavailable && !states[item.Name].Gone
+	})
+	a := &advance{now: now, sig: Signals{Nodes: map[string]map[string]NodeState{rec.Path: states}}}
+	c := a.countsOf(rec.Path, rec.Items, props.Soak.Or(0))
+	return waits && c.running+c.soaking == 0 && c.room(mostUnavailable(props, c.total)) <= 0
 }
 
 // away names the nodes that use up the limit of a rollout, the first few of them.

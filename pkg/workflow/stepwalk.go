@@ -305,9 +305,9 @@ func (a *advance) answered(rec *run.Record, step plan.Step) {
 	case step.Type == "suspend" && rec.Resumed == nil && a.sig.Resume != nil:
 		rec.Resumed = a.sig.Resume
 	case step.Type != plan.TypeApproval || rec.Approval != nil:
-	case a.sig.Reject.to(rec.Path):
+	case a.sig.Reject.To(rec.Path):
 		rec.Approval = &run.Approval{Actor: a.sig.Reject.Actor}
-	case a.sig.Approve.to(rec.Path) && a.meant(a.sig.Approve):
+	case a.sig.Approve.To(rec.Path) && a.meant(a.sig.Approve):
 		rec.Approval = &run.Approval{Approved: true, Actor: a.sig.Approve.Actor}
 	}
 }
@@ -320,7 +320,7 @@ func (a *advance) meant(answer *Answer) bool {
 		if rec.Path == answer.Step {
 			return true
 		}
-		if rec.Phase == run.StepRunning && asksStill(rec) && answer.to(rec.Path) {
+		if rec.Phase == run.StepRunning && asksStill(rec) && answer.To(rec.Path) {
 			asking++
 		}
 	}

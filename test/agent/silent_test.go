@@ -32,7 +32,9 @@ func TestWhoeverWaitsNoticesThatTheAgentIsDead(t *testing.T) {
 	for _, name := range []string{"again", "fresh", "late", "ends"} {
 		s.plan(name, "steps: [{name: hold, type: suspend}]")
 	}
-	s.plan("asks", "requiresApproval: true\n  steps: [{name: hold, type: suspend}]")
+	for _, name := range []string{"asks", "sure"} {
+		s.plan(name, "requiresApproval: true\n  steps: [{name: hold, type: suspend}]")
+	}
 	s.plan("fails", "steps: [{name: gone, type: scale, retry: {limit: 0}, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: nowhere}, replicas: 0}}]")
 	s.create(annotations.NewHibernatePlan("silent", "nights", "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {offHours: [{start: \"20:00\", end: \"07:00\"}], exclude: [{fromDate: \"2020-01-01\", untilDate: \"2039-12-31\"}]}, targets: [{name: apps, type: workload, parameters: {kinds: [Deployment]}}]}\n", ""))
 	s.create(&corev1.ConfigMap{
@@ -52,6 +54,7 @@ func TestWhoeverWaitsNoticesThatTheAgentIsDead(t *testing.T) {
 	live := s.live("fresh")
 	s.maint(4, "trigger", "fails", "--wait", "--timeout", "60s")
 	s.maint(124, "trigger", "asks", "--wait", "--timeout", "3s")
+	s.maint(124, "trigger", "sure", "--wait", "--timeout", "3s")
 
 	waits := [][]string{
 		{"rollback", "again", "--wait"},
@@ -86,6 +89,7 @@ func TestWhoeverWaitsNoticesThatTheAgentIsDead(t *testing.T) {
 		{"trigger", "fresh"},
 		{"wait", "fresh"},
 		{"abort", "ends", "--yes", "--wait"},
+		{"approve", "sure", "--wait", "--reason", "CHG-4"},
 		{"retry", "fails", "--wait"},
 		{"release", "worker-2", "--requestor", "firmware", "--wait"},
 		{"hibernate", "nights", "--for", "2h", "--yes", "--wait"},
@@ -98,6 +102,25 @@ func TestWhoeverWaitsNoticesThatTheAgentIsDead(t *testing.T) {
 			continue
 		}
 		s.said(s.maint(5, args...))
+	}
+	s.isKept("sure", "approved by ", ": CHG-4; no agent has taken that up yet")
+	s.isKept("ends", "aborted by ", "; no agent has taken that up yet")
+}
+
+// isKept says whether everybody is told of an answer that no agent has taken up, and nobody is asked
+// for it once more.
+func (s silence) isKept(plan string, words ...string) {
+	s.t.Helper()
+	for code, line := range map[int][]string{0: {"status", plan}, 3: {"why", plan}} {
+		got := s.maint(code, line...)
+		for _, word := range words {
+			if !strings.Contains(got, word) {
+				s.t.Errorf("%q does not say %q:\n%s", line, word, got)
+			}
+		}
+		if strings.Contains(got, " approve maint-run-") || strings.Contains(got, " resume maint-run-") {
+			s.t.Errorf("%q asks once more:\n%s", line, got)
+		}
 	}
 }
 

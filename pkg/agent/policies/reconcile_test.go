@@ -82,7 +82,7 @@ func (w *world) begins() (stop func()) {
 		Executor: func(string) (executors.Executor, bool) { return sink{world: w}, true }, Log: log, Now: time.Now, Register: func(prometheus.Collector) {},
 	})
 	w.Controller = New(Config{
-		Documents: documents, Plans: store.NewPlans(), Book: book, Status: status.NewWriter(conn.Kube, w.events), Notify: told, Enqueue: w.queue.Add,
+		Documents: documents, Plans: store.NewPlans(), Book: book, Status: status.NewWriter(conn.Kube, &agenttest.Events{}), Notify: told, Enqueue: w.queue.Add,
 		Gates: gates.New(gates.Config{
 			Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { return "" }, Documents: documents, Gates: book, Keys: agenttest.Keys(), Queue: gated, Policies: w.queue, Events: &agenttest.Events{}, Log: log, Now: time.Now,
 		}),

@@ -57,7 +57,7 @@ func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	if err != nil {
 		return outcome{}, err
 	}
-	out.Outcome = c.judge(store.StepKey{Run: l.Key(), Path: m.Path}, out.Outcome)
+	out.Outcome = c.judge(l, m.Path, out.Outcome)
 	c.Metrics.StepPass(m.Step.Type, out.State, c.Now().Sub(began))
 	if out.State == executors.NotYet {
 		return c.notYet(l, m, out), nil

@@ -98,7 +98,8 @@ func TestARestoreThatIsRefusedEndsWithItsTime(t *testing.T) {
 		w.steps.does("pass down", gives(found))
 		w.steps.does("restore down", is(refused(executors.ReasonDenied)))
 		w.plays()
-		if got := w.record("down").Waits; !strings.Contains(got, "put back replicas of "+found+": may not patch; cleanup waits for it, 15m0s at most") {
+		ends := w.journal().SectionAt.Add(15 * time.Minute).Format(time.RFC3339)
+		if got := w.record("down").Waits; !strings.HasSuffix(got, "put back replicas of "+found+": may not patch; cleanup waits for it until "+ends) {
 			t.Errorf("it waits for %q", got)
 		}
 		w.after(20 * time.Minute)
@@ -236,7 +237,7 @@ func TestWhatARefusalMeansForAStep(t *testing.T) {
 			answers: refusal(forbidden(executors.NotYet, executors.ReasonDenied)), early: run.StepRunning, end: run.StepFailed,
 		},
 		"cleanup waits for the right": {
-			section: "finally", answers: append(slicesOf(20, is(forbidden(executors.Failed, executors.ReasonForbidden))), done()), early: run.StepRunning, waits: "cleanup waits for it, 15m0s at most", end: run.StepSucceeded,
+			section: "finally", answers: append(slicesOf(20, is(forbidden(executors.Failed, executors.ReasonForbidden))), done()), early: run.StepRunning, waits: "cleanup waits for it until 20", end: run.StepSucceeded,
 		},
 		"and for an admission, until its time is over": {
 			section: "finally", answers: refusal(forbidden(executors.Failed, executors.ReasonDenied)), early: run.StepRunning, end: run.StepFailed,

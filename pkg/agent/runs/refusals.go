@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -26,7 +25,8 @@ func isRefusal(out executors.Outcome) bool {
 // judge says what a refusal means for a step. A missing right or connection is final when
 // it was missing for half a minute: a Secret that is replaced may be gone for a moment; an admission's no is a failed attempt. What undoes
 // (onFailure, finally) waits for all of them until its own time is over.
-func (c *Controller) judge(s store.StepKey, out executors.Outcome) executors.Outcome {
+func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcome) executors.Outcome {
+	s := store.StepKey{Run: l.Key(), Path: path}
 	if !isRefusal(out) {
 		c.refusals.Over(s)
 		return out
@@ -39,8 +39,8 @@ func (c *Controller) judge(s store.StepKey, out executors.Outcome) executors.Out
 		return out
 	}
 	switch {
-	case plan.SectionOf(s.Path) != plan.SectionSteps:
-		return later(waitsInCleanup(), r.RetryAt(now))
+	case plan.SectionOf(path) != plan.SectionSteps:
+		return later(c.cleanupWaits(l, path), r.RetryAt(now))
 	case out.State == executors.NotYet && out.Reason == executors.ReasonForbidden: // it says nothing of the account
 		return later("", r.RetryAt(now))
 	case out.State == executors.NotYet && final: // whoever refuses it, it is not for want of a right
@@ -54,8 +54,9 @@ func (c *Controller) judge(s store.StepKey, out executors.Outcome) executors.Out
 	return out
 }
 
-func waitsInCleanup() string {
-	return fmt.Sprintf("; cleanup waits for it, %s at most", plan.DefaultCleanupDuration)
+// cleanupWaits says until when the cleanup of a run, or what ends a step, waits.
+func (c *Controller) cleanupWaits(l *store.CachedRun, path string) string {
+	return "; cleanup waits for it until " + workflow.CleanupEnds(l.Journal, path, c.LookingSince()).UTC().Format(time.RFC3339)
 }
 
 // waitsFor is an act of cleanup that is refused: it is tried again, more and more
@@ -63,7 +64,7 @@ func waitsInCleanup() string {
 func (c *Controller) waitsFor(l *store.CachedRun, path string, out executors.Outcome) outcome {
 	now := c.Now()
 	r, _ := c.refusals.Again(store.StepKey{Run: l.Key(), Path: path}, now)
-	waits := document.Cut(out.Message+waitsInCleanup(), document.MaxMessage)
+	waits := document.Cut(out.Message+c.cleanupWaits(l, path), document.MaxMessage)
 	o := outcome{wait: &stepWait{record: *l.Journal.Record(path), wake: queue.Latest(out.WakeAt, r.RetryAt(now))}}
 	if l.Journal.Record(path).Waits != waits {
 		o.note = func(j run.Journal) run.Journal { return workflow.NoteWaits(j, path, waits) }

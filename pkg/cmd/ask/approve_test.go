@@ -34,7 +34,7 @@ func TestWhatAnAnswerIsFor(t *testing.T) {
 		{name: "a run that is approved and waits for more", run: cmdtest.PendingRun(func(r *view.Run) {
 			r.Journal.Approved, r.Journal.Waiting, r.Journal.Message = &intent.Actor{}, run.WaitWindow, "waits for its window"
 		}), code: exit.CodeNotNow, err: "run maint-run-p-x does not wait for approval: it is Pending, waits for its window"},
-		{name: "a dry run asks nobody", run: cmdtest.PendingRun(func(r *view.Run) { r.Run.Request.DryRun = true }), code: exit.CodeNotNow, err: "run maint-run-p-x does not wait for approval: it is Pending"},
+		{name: "a dry run asks nobody", run: cmdtest.PendingRun(func(r *view.Run) { r.Run.Request.DryRun = true }), code: exit.CodeNotNow, err: "run maint-run-p-x does not wait for approval: it is Pending (dry run)"},
 		{name: "the only step that asks", run: cmdtest.AskingOf(cmdtest.Asking("a"), answered), want: "maint-run-p-x/a"},
 		{name: "one of two steps", run: two, code: exit.CodeUsage, err: "run maint-run-p-x waits for 2 approvals: name one of maint-run-p-x/a, maint-run-p-x/g/b"},
 		{name: "by its path", run: two, step: "g/b", want: "maint-run-p-x/g/b"},

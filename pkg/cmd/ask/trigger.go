@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -168,16 +169,29 @@ func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *co
 	if err != nil || len(live) == 0 {
 		return
 	}
-	ledger, _, err := k.Ledger(ctx, cm)
+	kept, _, err := k.Ledger(ctx, cm)
 	if err != nil {
 		return
 	}
 	asked := cm.DeepCopy()
 	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, annotations.Trigger, "asked now")
-	p := view.NewPlan(asked, ledger, live, nil, nil, o.Now())
-	if name := p.Decision.Status.WaitsFor; name != "" {
-		fmt.Fprintf(o.ErrOut, "%s; %s shows how far it is, %s what waits\n", p.Decision.Status.Waiting, o.Suggest().Describe(name), o.Suggest().Why(cm.Name))
+	p := view.NewPlan(asked, kept, live, nil, nil, o.Now())
+	status := p.Decision.Status
+	if status.WaitsFor == "" || !there(status.WaitsFor, kept, live) {
+		return
 	}
+	hand := ""
+	if status.WaitsForDry {
+		hand = "; " + o.Suggest().Abort(status.WaitsFor) + " ends the dry run, which changes nothing"
+	}
+	fmt.Fprintf(o.ErrOut, "%s; %s shows how far it is, %s what waits%s\n", status.Waiting, o.Suggest().Describe(status.WaitsFor), o.Suggest().Why(cm.Name), hand)
+}
+
+// there says whether a run is there, or claimed: a decision may claim one that the agent would not
+// begin now.
+func there(name string, l *ledger.Ledger, live []view.Run) bool {
+	return slices.ContainsFunc(live, func(r view.Run) bool { return r.Run.Name == name }) ||
+		l != nil && slices.ContainsFunc(l.Open, func(e ledger.Entry) bool { return e.Run == name })
 }
 
 // sayGate says for what the run will wait where its gate is closed.

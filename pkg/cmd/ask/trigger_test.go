@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -148,6 +149,28 @@ func TestTriggerNamesTheRunThatHasToEndFirst(t *testing.T) {
 			got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n", Err: c.err})
 		})
 	}
+}
+
+// A dry run that is in the way is said to be one, with the command that ends it.
+func TestTriggerNamesTheDryRunThatHasToEndFirst(t *testing.T) {
+	atWork := cmdtest.RunOf(cmdtest.Record("roll", "for-each-node", run.StepRunning))
+	atWork.Run.Request.At, atWork.Run.Request.DryRun = *cmdtest.Before(time.Hour), true
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", ""), cmdtest.Ledger(ledger.Ledger{}), cmdtest.RunObject(atWork, "maint-run-orders-a"), cmdtest.Agent())
+	got := o.Maint("trigger", "orders")
+	got.Is(t, cmdtest.Printed{
+		Out: "run/" + requested(o) + " requested\n",
+		Err: "the trigger waits for dry run maint-run-orders-a; 'kubectl maint describe maint-run-orders-a' shows how far it is, 'kubectl maint why orders' what waits; 'kubectl maint abort maint-run-orders-a' ends the dry run, which changes nothing\n",
+	})
+}
+
+// A slot that is due waits for what the plan lacks, and not for the run that is being asked for.
+func TestTriggerNamesNoRunThatNeverWas(t *testing.T) {
+	due := ledger.Ledger{Watermark: *cmdtest.Before(20 * time.Minute)}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", "concurrencyPolicy: Queue, triggers: {schedules: [{cron: '50 * * * *'}]}, policies: [{name: ghost}]"), cmdtest.Ledger(due), cmdtest.RunObject(cmdtest.PendingRun(func(r *view.Run) {
+		r.Run.Spec.RequiresApproval, r.Run.Request.DryRun, r.Journal.Waiting, r.Journal.Message = false, true, run.WaitWindow, "waits for its window"
+	}), "maint-run-orders-a"), cmdtest.Agent())
+	got := o.Line("trigger orders --outside-window --reason x2")
+	got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n"})
 }
 
 func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {

@@ -45,6 +45,9 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 		if asked := k.askedRun(ctx, bare); asked != nil {
 			return nil, asked
 		}
+		if gone := k.goneRun(ctx, bare); gone != nil {
+			return nil, gone
+		}
 	}
 	return nil, NotFoundError(fmt.Sprintf("there is no %s %q in namespace %s%s", what, bare, k.Namespace, k.instead(ctx, bare, kinds)))
 }

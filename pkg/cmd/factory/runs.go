@@ -24,6 +24,19 @@ func (k *Cluster) Run(ctx context.Context, name string) (view.Run, error) {
 	return k.ReadRun(ctx, cm)
 }
 
+// Answered is a run with the answers that stand for it on its plan. Whoever may not read the plan
+// does without.
+func (k *Cluster) Answered(ctx context.Context, r view.Run) view.Run {
+	if r.Journal.Phase.Ended() {
+		return r
+	}
+	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
+	if err != nil {
+		return r
+	}
+	return view.Answered(r, cm)
+}
+
 // RunOf finds a run, or the newest of a plan, which is said: of those that were no dry runs,
 // where a plan has one.
 func (c *Factory) RunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {

@@ -2,6 +2,7 @@ package look
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -72,11 +73,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 		return o.printValues(ctx, k)
 	}
 	for i, name := range o.names {
-		cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
-		if err != nil {
-			return err
-		}
-		lines, err := o.lines(ctx, k, cm)
+		lines, err := o.named(ctx, k, name)
 		if err != nil {
 			return err
 		}
@@ -90,13 +87,30 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	return nil
 }
 
+// named is everything about what a name means. Of a run that is no longer kept that is what the
+// ledger remembers.
+func (o *describeOptions) named(ctx context.Context, k *factory.Cluster, name string) ([]string, error) {
+	cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+	if gone := (*factory.GoneRunError)(nil); errors.As(err, &gone) {
+		v := print.New(o.Env, o.Zone)
+		return []string{
+			fmt.Sprintf("run %s of plan %s is no longer kept; its history (all of it: %s):", gone.Entry.Run, gone.Plan, o.Suggest().History(gone.Plan)),
+			entryLine(gone.Entry, v),
+		}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o.lines(ctx, k, cm)
+}
+
 func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) ([]string, error) {
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
 		r, err := k.ReadRun(ctx, cm)
 		if err != nil {
 			return nil, err
 		}
-		return append(o.runLines(r), eventLines(ctx, k, cm, print.New(o.Env, o.Zone))...), nil
+		return append(o.runLines(k.Answered(ctx, r)), eventLines(ctx, k, cm, print.New(o.Env, o.Zone))...), nil
 	}
 	agent, _ := o.Agent(ctx, k)
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
@@ -153,9 +167,13 @@ func (o *describeOptions) recent(name string, l *ledger.Ledger, v print.Printer)
 		lines = append(lines, "  in all: "+totals)
 	}
 	for _, e := range l.Recent[max(len(l.Recent)-5, 0):] {
-		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %s  %s  %s  %s  %s", print.EntryWhen(e, v.Zone), v.Phase(string(e.Result))+print.DryMark(e), e.Reason, e.Run, v.Told(print.EntryEnd(e))), " "))
+		lines = append(lines, entryLine(e, v))
 	}
 	return lines
+}
+
+func entryLine(e ledger.Entry, v print.Printer) string {
+	return strings.TrimRight(fmt.Sprintf("  %s  %s  %s  %s  %s", print.EntryWhen(e, v.Zone), v.Phase(string(e.Result))+print.DryMark(e), e.Reason, e.Run, v.Told(print.EntryEnd(e))), " ")
 }
 
 // eventsOf are the newest Events of an object; who may not read them does without.

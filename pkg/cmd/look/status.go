@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/rollout"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
@@ -180,6 +182,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		if err != nil {
 			return nil, nil, err
 		}
+		r = k.Answered(ctx, r)
 		v := print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone))
 		lines := append([]string{v.Bold("Run "+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
 		return view.LinesOf(view.RunResource(r), lines...), print.RunUpdates(r), nil
@@ -214,10 +217,10 @@ func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []pr
 	above, nodes := append(o.orphans(r), o.held(k, r)...), o.nodeNeeds(r)
 	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps))
 	if len(plans)+len(sleepers) == 0 {
-		head := append(o.needLines(above, nil, nil, nodes), heads(o.noPlans(k))...)
+		head := append(o.needLines(above, nil, nil, nodes, nil), heads(o.noPlans(k))...)
 		return append(head, below...), about
 	}
-	lines := o.needLines(above, plans, sleepers, nodes)
+	lines := o.needLines(above, plans, sleepers, nodes, r.nodes)
 	var said []print.Update
 	for _, p := range plans {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
@@ -253,7 +256,7 @@ func (o *statusOptions) about(namespace, name string) string {
 }
 
 // needLines are what needs somebody, before all that goes on by itself.
-func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []view.Sleeper, nodes []print.Need) []view.Line {
+func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []view.Sleeper, nodes []print.Need, fleet []*corev1.Node) []view.Line {
 	var all []print.Need
 	var about []view.Resource
 	for _, h := range above {
@@ -268,7 +271,8 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 		}
 	}
 	for _, p := range plans {
-		add(view.PlanResource(p), p.Object.Namespace, o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace).PlanNeeds(p))
+		v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
+		add(view.PlanResource(p), p.Object.Namespace, append(v.PlanNeeds(p), stuckRollouts(v, p, fleet)...))
 	}
 	for _, s := range sleepers {
 		add(view.SleeperResource(s), s.Namespace, o.printer(s.Zone(), s.Namespace).SleeperNeeds(s))
@@ -283,6 +287,19 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 		}
 	}
 	return lines
+}
+
+// stuckRollouts are the rollouts of a plan that go no further until somebody frees a place.
+func stuckRollouts(v print.Printer, p view.Plan, fleet []*corev1.Node) []print.Need {
+	var out []print.Need
+	for _, r := range p.Active {
+		for _, f := range rollout.Of(r, fleet, v.Now, v.Suggest()) {
+			if f.Stuck() {
+				out = append(out, print.Need{About: p.Object.Name, What: f.Said(r), Remedy: f.Remedy()})
+			}
+		}
+	}
+	return out
 }
 
 // nodeLines are the nodes that are in maintenance, or asked for, below the plans.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -146,42 +145,32 @@ func (v Printer) Frozen(in intent.Intent) string {
 	return ""
 }
 
-// ApprovalWords say that a run, or a step of it, waits for approval, by the agent's message.
-// The command that the message ends with is left out: whoever prints it names the command by
-// itself. Agents before this version named it without quotes and without a namespace.
-func ApprovalWords(r run.Run, step, message string) string {
-	const waits = "waits for approval"
-	question := r.Name + view.Prefix("/", step)
-	for _, command := range []string{intent.Command(r.Namespace, "approve", question), "kubectl maint approve " + question} {
-		message = strings.TrimSuffix(strings.TrimSuffix(message, " ("+command+")"), ": "+command)
-	}
-	if step != "" && message != "" || strings.HasPrefix(message, waits) {
-		return message
-	}
-	return waits + view.Colon(message)
-}
-
 // runNeeds are for what a live run waits that somebody has to give.
 func (v Printer) runNeeds(r view.Run) []Need {
-	name, j := r.Run.Name, r.Journal
-	if j.Waiting == run.WaitApproval {
-		return []Need{{What: "run " + name + " " + ApprovalWords(r.Run, "", j.Message), Remedy: v.Suggest().Answer(name)}}
+	name, named, j := r.Run.Name, r.Named(), r.Journal
+	switch {
+	case r.Said("aborted") != nil:
+		return nil
+	case j.Waiting == run.WaitApproval && r.AnswerTo("") != nil:
+		return nil
+	case j.Waiting == run.WaitApproval:
+		return []Need{{What: named + " " + view.ApprovalWords(r.Run, "", j.Message), Remedy: v.Suggest().Answer(name)}}
 	}
 	var out []Need
-	if said := j.DriftSaid(); said != "" && j.End == nil {
-		what := "run " + name + " is held: " + v.Told(said)
+	if said := j.DriftSaid(); said != "" && j.End == nil && r.Said("resumed") == nil {
+		what := named + " is held: " + v.Told(said)
 		if ends := v.EndsSuspend(r); ends != "" {
-			what = "run " + name + " begins no step after its suspend: " + v.Told(said) + "; whoever resumes it accepts that, and " + ends
+			what = named + " begins no step after its suspend: " + v.Told(said) + "; whoever resumes it accepts that, and " + ends
 		}
 		out = append(out, Need{What: what, Remedy: v.Suggest().Resume(name)})
 	}
 	for _, rec := range j.Steps {
 		switch {
 		case rec.Phase != run.StepRunning:
-		case rec.Type == plan.TypeApproval && rec.Approval == nil:
-			out = append(out, Need{What: "run " + name + " asks in step " + rec.Path + ": " + v.Told(ApprovalWords(r.Run, rec.Path, rec.Message)), Remedy: v.Suggest().Answer(name + "/" + rec.Path)})
-		case rec.Type == "suspend" && rec.ResumeAt == nil && rec.Resumed == nil:
-			out = append(out, Need{What: "run " + name + " is suspended in step " + rec.Path, Remedy: v.Suggest().Resume(name)})
+		case rec.Type == plan.TypeApproval && rec.Approval == nil && r.AnswerTo(rec.Path) == nil:
+			out = append(out, Need{What: named + " asks in step " + rec.Path + ": " + v.Told(view.ApprovalWords(r.Run, rec.Path, rec.Message)), Remedy: v.Suggest().Answer(name + "/" + rec.Path)})
+		case rec.Type == "suspend" && rec.ResumeAt == nil && rec.Resumed == nil && r.Said("resumed") == nil:
+			out = append(out, Need{What: named + " is suspended in step " + rec.Path, Remedy: v.Suggest().Resume(name)})
 		}
 	}
 	for _, rec := range j.Steps {
@@ -189,7 +178,7 @@ func (v Printer) runNeeds(r view.Run) []Need {
 	}
 	for _, rec := range j.Steps {
 		if rec.Waits != "" {
-			out = append(out, Need{What: "run " + name + ", step " + rec.Path + ", waits: " + v.Told(rec.Waits), Remedy: v.Suggest().Describe(name)})
+			out = append(out, Need{What: named + ", step " + rec.Path + ", waits: " + v.Told(rec.Waits), Remedy: v.Suggest().Doctor(r.Run.Plan)})
 			break
 		}
 	}
@@ -203,7 +192,7 @@ func (v Printer) drainNeeds(r view.Run, rec run.Record) []Need {
 	add := func(t run.DrainTarget, remedy string) {
 		if t.Blocked && !t.Yielded && !t.Drained {
 			why := cmp.Or(t.Why, rec.Message)
-			out = append(out, Need{What: "run " + r.Run.Name + ", step " + rec.Path + ": the drain of node " + t.Name + " is blocked until somebody changes something" + view.Colon(v.Told(why)), Remedy: remedy})
+			out = append(out, Need{What: r.Named() + ", step " + rec.Path + ": the drain of node " + t.Name + " is blocked until somebody changes something" + view.Colon(v.Told(why)), Remedy: remedy})
 		}
 	}
 	m := rec.Draining()
@@ -233,7 +222,7 @@ func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
 func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
 	var out []Need
 	for _, c := range claims {
-		if !c.Blocked && (c.Elsewhere || !slices.Contains([]string{"RequestorFailed", "Uncordoned", "Invalid", "Yielded", "Failed", "Cordoned"}, c.Phase)) {
+		if (!c.Blocked || c.Passes) && (c.Elsewhere || !slices.Contains([]string{"RequestorFailed", "Uncordoned", "Invalid", "Yielded", "Failed", "Cordoned"}, c.Phase)) {
 			continue
 		}
 		what := c.Phase + " for " + c.By + view.Colon(v.Told(c.Reason))

@@ -91,7 +91,7 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 		"an approval of a step":                                   {standing(daily, nil, nil, live(as, cmdtest.Record("ask", "approval", run.StepRunning, cmdtest.Message("switch?")))), []string{"orders run maint-run-p-x asks in step ask: switch? → 'kubectl maint approve maint-run-p-x/ask' or 'kubectl maint reject maint-run-p-x/ask'"}},
 		"a suspend":                                               {standing(daily, nil, nil, live(as, cmdtest.Record("hold", "suspend", run.StepRunning))), []string{"orders run maint-run-p-x is suspended in step hold → 'kubectl maint resume maint-run-p-x'"}},
 		"a suspend with an end":                                   {standing(daily, nil, nil, live(func(r *view.Run) { r.Journal.Steps[0].ResumeAt = new(cmdtest.Now()) }, cmdtest.Record("hold", "suspend", run.StepRunning))), nil},
-		"a right":                                                 {standing(daily, nil, nil, live(as, waits)), []string{"orders run maint-run-p-x, step call, waits: it may not → 'kubectl maint describe maint-run-p-x'"}},
+		"a right":                                                 {standing(daily, nil, nil, live(as, waits)), []string{"orders run maint-run-p-x, step call, waits: it may not → 'kubectl maint doctor p'"}},
 		"a drift in a suspend": {standing(daily, nil, nil, live(as, drift, hold)), []string{
 			"orders run maint-run-p-x begins no step after its suspend: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at Sat 2026-11-21 01:00 CET; whoever resumes it accepts that, and ends step hold, 29m0s before its time → 'kubectl maint resume maint-run-p-x'",
 		}},

@@ -22,6 +22,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 	lines := v.Labelled(
 		"Plan", v.Bold(p.Object.Name)+" in namespace "+p.Object.Namespace,
 		"Phase", v.Phase(phase)+view.Colon(v.Told(message)),
+		"Due", v.Due(p),
 		"Next", v.Next(p),
 		"Last", v.last(p),
 		"Window", v.gate(p),
@@ -53,6 +54,15 @@ func (v Printer) Next(p view.Plan) string {
 		return ""
 	}
 	return "none, since all slots are paused or skipped"
+}
+
+// Due is a slot whose time has come and that waits; empty: none does.
+func (v Printer) Due(p view.Plan) string {
+	due := p.Decision.Status.Due
+	if due == nil {
+		return ""
+	}
+	return v.When(due.At) + ", waits" + view.Colon(v.Told(due.Why)) + "; it is Missed at " + v.Both(due.Missed)
 }
 
 // nextGate says that the next start lies outside of the window; empty where it does not.

@@ -1,6 +1,7 @@
 package print
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -13,16 +14,16 @@ import (
 // RunHead says on one line where a run stands.
 func (v Printer) RunHead(r view.Run) string {
 	j := r.Journal
-	p := run.ProgressOf(j)
+	p, phase := run.ProgressOf(j), v.Phase(string(j.Phase))+r.DryMark()
 	switch {
-	case j.Phase == run.Pending && j.Waiting != "":
-		return v.Phase(string(j.Phase)) + ", " + v.Told(waitingWords(j))
+	case j.Phase == run.Pending && (j.Waiting != "" || len(r.Answers) > 0):
+		return phase + ", " + v.Told(cmp.Or(r.AnswersSaid(), waitingWords(j)))
 	case j.Phase.Ended():
-		return v.Phase(string(j.Phase)) + v.took(j) + view.Colon(v.Told(j.Message)) + v.leftBehind(r)
+		return phase + v.took(j) + view.Colon(v.Told(j.Message)) + v.leftBehind(r)
 	case j.StartedAt != nil:
-		return fmt.Sprintf("%s for %s, %d of %d steps done%s", v.Phase(string(j.Phase)), instant.Approximate(v.Now.Sub(*j.StartedAt)), p.Done, p.Total, view.Colon(v.Told(v.ending(r))))
+		return fmt.Sprintf("%s for %s, %d of %d steps done%s", phase, instant.Approximate(v.Now.Sub(*j.StartedAt)), p.Done, p.Total, view.Colon(v.Told(cmp.Or(r.AnswersSaid(), v.ending(r)))))
 	}
-	return v.Phase(string(j.Phase)) + view.Colon(v.Told(j.Message))
+	return phase + view.Colon(v.Told(j.Message))
 }
 
 // leftBehind is how many restores failed; the steps name what each of them left.
@@ -113,6 +114,7 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 		parts = append(parts, "tries again in "+instant.Approximate(s.NotBefore.Sub(v.Now)))
 	case s.Resumed != nil && s.Phase != run.StepFailed:
 		parts = append(parts, s.Resumed.Said("resumed"))
+	case s.Phase == run.StepRunning && s.Type == "suspend" && len(r.Answers) > 0: // the run's line says it
 	case s.Phase == run.StepRunning && s.Type == "suspend" && s.ResumeAt == nil:
 		parts = append(parts, "waits for "+v.Suggest().Resume(r.Run.Name))
 	case s.Phase == run.StepRunning && s.Type == plan.TypeApproval:
@@ -167,6 +169,9 @@ func (v Printer) question(r view.Run, s run.Record) string {
 		return s.Approval.Said("approved")
 	case s.Approval != nil:
 		return s.Approval.Said("rejected")
+	case r.AnswerTo(s.Path) != nil:
+		answer := r.AnswerTo(s.Path)
+		return answer.By.Said(answer.Word)
 	case s.Message != "": // it names the command
 		return s.Message
 	}

@@ -1,6 +1,7 @@
 package print
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -15,7 +16,7 @@ type Update struct{ Of, Text string }
 // RunUpdates are a run as plain lines: what it is at, and each step that has begun.
 func RunUpdates(r view.Run) []Update {
 	j := r.Journal
-	out := []Update{{Of: r.Run.Name, Text: fmt.Sprintf("run %s: %s%s", r.Run.Name, j.Phase, view.Colon(waitingWords(j)))}}
+	out := []Update{{Of: r.Run.Name, Text: fmt.Sprintf("run %s: %s%s%s", r.Run.Name, j.Phase, r.DryMark(), view.Colon(cmp.Or(r.AnswersSaid(), waitingWords(j))))}}
 	for _, s := range j.Steps {
 		if s.Phase == run.StepPending {
 			continue
@@ -25,12 +26,16 @@ func RunUpdates(r view.Run) []Update {
 			text += fmt.Sprintf(" (attempt %d)", s.Attempt)
 		}
 		switch {
-		case s.Phase == run.StepFailed:
+		case s.Phase == run.StepFailed, s.Phase == run.StepSucceeded && r.Run.Request.DryRun: // what it would have done
 			text += view.Colon(s.Message)
+		case r.AnswerTo(s.Path) != nil: // the run's line says it
 		case s.Type == plan.TypeApproval && s.Message != "":
 			text += view.Colon(s.Message)
 		case s.Phase == run.StepRunning:
 			text += view.Colon(loopCount(s))
+		}
+		if s.Waits != "" {
+			text += ", and waits: " + s.Waits
 		}
 		if s.Restored == run.RestoreFailed {
 			text += ", " + restoredWords()[s.Restored] + view.Colon(s.RestoreMessage)

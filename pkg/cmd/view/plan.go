@@ -41,7 +41,10 @@ func (p Plan) Published(key string) string { return p.Object.Annotations[key] }
 // the agent takes, on the same facts. gate is nil where nothing stands between the plan and
 // its runs.
 func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedule.Pause, gate *schedule.Gate, now time.Time) Plan {
-	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Active: live, Ledger: l}
+	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Ledger: l}
+	for _, r := range live {
+		p.Active = append(p.Active, Answered(r, cm))
+	}
 	p.Spec, p.Faults = annotations.Plan(cm)
 	f := trigger.Facts{
 		Now: now, LookingSince: cm.CreationTimestamp.Time,
@@ -57,6 +60,9 @@ func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedu
 	for _, r := range live {
 		f.Live = append(f.Live, trigger.ActiveRunOf(r.Run, r.Journal))
 	}
+	if why, unready := Stands(p.Conditions(), "Ready", metav1.ConditionFalse); unready && (gate == nil || gate.Verdict(now).Ready) { // else the gate says so
+		f.Ready = trigger.Readiness{Reason: run.ReasonNotReady, Message: why}
+	}
 	p.Decision = trigger.Decide(f)
 	return p
 }
@@ -68,6 +74,11 @@ func (p Plan) Phase() (phase, message string) {
 	}
 	if !p.Observed() {
 		return "Unseen", "the agent has not looked at this version of the plan yet"
+	}
+	for _, r := range p.Active {
+		if said := r.AnswersSaid(); said != "" { // what the agent last said was before that
+			return p.Published(annotations.StatusPhase), "run " + r.Run.Name + ": " + said
+		}
 	}
 	return p.Published(annotations.StatusPhase), Told(p.Object, p.Ledger)
 }

@@ -39,6 +39,9 @@ func WaitsForAnswer(rec run.Record) bool {
 
 // Suspends are the suspend steps that a run is at, and that nobody has resumed yet.
 func Suspends(r Run) []run.Record {
+	if r.Said("resumed") != nil || r.Said("aborted") != nil {
+		return nil
+	}
 	var out []run.Record
 	for _, rec := range r.Journal.Steps {
 		if rec.Type == "suspend" && rec.Phase == run.StepRunning && rec.Resumed == nil {
@@ -49,19 +52,16 @@ func Suspends(r Run) []run.Record {
 }
 
 // Questions are what a run waits for somebody to approve, as RUN or RUN/STEP. A
-// run that the agent has not looked at yet will ask before anything else.
+// run that the agent has not looked at yet will ask before anything else. Nobody is asked for what
+// is answered.
 func Questions(r Run) []string {
-	j := r.Journal
-	if j.Phase == run.Pending && j.Section != plan.SectionClosing {
-		if r.Run.Spec.RequiresApproval && j.Approved == nil && !r.Run.Request.DryRun {
-			return []string{r.Run.Name}
-		}
+	if r.Said("aborted") != nil {
 		return nil
 	}
 	var out []string
-	for _, rec := range j.Steps {
-		if j.Phase == run.Running && WaitsForAnswer(rec) {
-			out = append(out, r.Run.Name+"/"+rec.Path)
+	for _, question := range openQuestions(r) {
+		if _, path, _ := strings.Cut(question, "/"); r.AnswerTo(path) == nil {
+			out = append(out, question)
 		}
 	}
 	return out
@@ -71,6 +71,23 @@ func Questions(r Run) []string {
 type Run struct {
 	Run     run.Run
 	Journal run.Journal
+	Answers []Answer // that stand on its plan, as far as they were looked for
+}
+
+// Named is a run in a sentence, which says of a dry run that it is one.
+func (r Run) Named() string {
+	if r.Run.Request.DryRun {
+		return "dry run " + r.Run.Name
+	}
+	return "run " + r.Run.Name
+}
+
+// DryMark follows the phase of a dry run that has not ended; the message of one that has says so.
+func (r Run) DryMark() string {
+	if r.Run.Request.DryRun && !r.Journal.Phase.Ended() {
+		return " (dry run)"
+	}
+	return ""
 }
 
 // BrokenRun stands where the phase of a run cannot be read.

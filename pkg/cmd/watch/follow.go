@@ -44,7 +44,7 @@ func followRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *
 		if over || err != nil {
 			return err
 		}
-		if err := agent.Check(ctx, fmt.Sprintf("run %s goes on when an agent is back: see %s", name, f.shown(c))); err != nil {
+		if err := agent.Check(ctx, f.stands(c)); err != nil {
 			return err
 		}
 		select {
@@ -66,6 +66,15 @@ func (f *follower) left(c *factory.Factory) string {
 	text := fmt.Sprintf("run %s begins when it can; see %s", f.name, f.shown(c))
 	if cm := f.plans.ConfigMap(f.plan.Namespace, f.plan.Name); cm != nil && view.TokenPending(cm, nil) {
 		text += ", or take the trigger back with " + c.Suggest().Abort(f.name)
+	}
+	return text
+}
+
+// stands says what becomes of a run while no agent is at work.
+func (f *follower) stands(c *factory.Factory) string {
+	text := fmt.Sprintf("run %s goes on when an agent is back: see %s", f.name, f.shown(c))
+	if f.answers != "" {
+		return f.answers + ", and it is kept until then; " + text
 	}
 	return text
 }
@@ -96,6 +105,8 @@ type follower struct {
 	runs, plans *Cache
 	screen      Screen
 	lastLedger  time.Time
+	answers     string    // that the agent has not taken up
+	since       time.Time // since when they stand
 }
 
 func (f *follower) refresh(ctx context.Context) (over bool, err error) {
@@ -104,9 +115,10 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 		if err != nil {
 			return true, err
 		}
+		lines := print.RunUpdates(f.answered(&r))
 		v := print.New(f.Env, view.PlanZone(r.Run.Spec, f.Zone))
 		picture := append([]string{v.Bold(r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
-		f.screen.ShowOf(view.LinesOf(view.RunResource(r), picture...), print.RunUpdates(r))
+		f.screen.ShowOf(view.LinesOf(view.RunResource(r), picture...), lines)
 		if r.Journal.Phase.Ended() {
 			for _, line := range print.DifferenceLines(r) {
 				fmt.Fprintln(f.Out, line)
@@ -122,6 +134,23 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.Env, f.Zone).Told(message)))
 	f.screen.ShowOf(view.LinesOf(planThing(f.plan), text), []print.Update{{Of: "wait", Text: text}})
 	return f.endedUnseen(ctx)
+}
+
+// answeredFor is how long an answer stands until a line is made of it: an agent that is at work takes
+// it up sooner (a guess).
+const answeredFor = 10 * time.Second
+
+// answered puts into a run the answers that stand for it, and gives it back as its lines are to tell it.
+func (f *follower) answered(r *view.Run) view.Run {
+	without := *r
+	*r = view.Answered(*r, f.plans.ConfigMap(f.plan.Namespace, f.plan.Name))
+	if said := r.AnswersSaid(); said != f.answers {
+		f.answers, f.since = said, f.Now()
+	}
+	if f.Now().Sub(f.since) < answeredFor {
+		return without
+	}
+	return *r
 }
 
 // planThing is a plan of which no more is known than its object.

@@ -24,6 +24,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -365,4 +366,27 @@ func TestAWaitEndsWhenTheAgentIsSilent(t *testing.T) {
 			t.Error(text)
 		}
 	}, cmdtest.RunObject(live, "maint-run-orders-a"), cmdtest.Plan("orders", ""), cmdtest.Agent())
+}
+
+// What somebody answered is kept, and the wait says so as it ends.
+func TestAWaitSaysThatAnAnswerIsKeptWhileNoAgentActs(t *testing.T) {
+	asking := cmdtest.PendingRun(func(r *view.Run) {
+		r.Journal.Waiting, r.Journal.Message = run.WaitApproval, "waits for approval: 'kubectl maint -n shop approve maint-run-orders-a'"
+	})
+	orders := cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Approve, "maint-run-orders-a", annotations.Actor(annotations.Approve), "jane", annotations.Reason(annotations.Approve), "CHG-4"))
+	inBubble(t, func(ctx context.Context, o *cmdtest.Cluster, k *factory.Cluster) {
+		cm := cmdtest.Agent()
+		cm.Data["heartbeat"] = time.Now().UTC().Format(time.RFC3339)
+		o.Stores("configmaps", cm)
+		var out bytes.Buffer
+		c := &factory.Factory{Env: factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out}, Name: "kubectl maint", Now: time.Now}}
+		err := FollowRun(ctx, c, k, orders, "maint-run-orders-a")
+		const said = "approved by jane (unverified): CHG-4; no agent has taken that up yet"
+		if text := cmdtest.ErrText(err); exit.CodeOf(err) != exit.CodeNoAgent || !strings.HasSuffix(text, "; "+said+", and it is kept until then; run maint-run-orders-a goes on when an agent is back: see 'kubectl maint status maint-run-orders-a'") {
+			t.Error(text)
+		}
+		if !strings.HasSuffix(out.String(), " run maint-run-orders-a: Pending: "+said+"\n") {
+			t.Error(out.String())
+		}
+	}, cmdtest.RunObject(asking, "maint-run-orders-a"), orders, cmdtest.Agent())
 }

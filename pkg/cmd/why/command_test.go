@@ -212,3 +212,138 @@ to permit it for a while: 'kubectl maint allow node/closed --for 2h --reason …
 		t.Errorf("%+v", got)
 	}
 }
+
+// Whoever may not read the namespace has the agent's word, and that says when the window opens.
+func TestATenantIsToldWhenAPublishedWindowOpens(t *testing.T) {
+	orders := cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 3 * * *'}]}, policies: [{name: weekends}]", cmdtest.Noting(
+		annotations.StatusBehavior, `{"current":{"state":"ChangesUnpaused","strategy":"ByPolicy","startTime":"2026-11-20T20:00:00Z","endTime":"2026-11-21T01:00:00Z","reason":"policy weekends: PermissiveUntil 2026-11-21T01:00:00Z by jane"},"next":{"state":"ChangesPaused","startTime":"2026-11-21T01:00:00Z","endTime":"2026-11-21T03:30:00Z"}}`,
+	))
+	orders.Annotations[annotations.StatusObserved] = annotations.Observed(orders)
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), orders, cmdtest.Ledger(ledger.Ledger{Watermark: cmdtest.Now()}), cmdtest.Policy("weekends", "{strategy: Permissive}"))
+	o.Forbids("get", "namespaces", "")
+	for line, want := range map[string]string{
+		"next orders --count 1":    "window closed until Sat 2026-11-21 03:30 UTC (not permitted then, says the agent)",
+		"why orders":               "outside of its window, which opens at Sat 2026-11-21 03:30 UTC (2026-11-21T03:30:00Z) (not permitted then, says the agent)",
+		"calendar --to 2026-11-22": "not permitted then, says the agent",
+	} {
+		got := o.Line(line)
+		if !strings.Contains(got.Out, want) || strings.Contains(got.Out, "does not open by itself") || strings.Contains(got.Out, "not permitted then: not permitted then") {
+			t.Errorf("%s:\n%s%s", line, got.Out, got.Err)
+		}
+	}
+	if got := o.Line("report --last 24h"); strings.Contains(got.Err, "nothing is permitted") || !strings.Contains(got.Err, "how many windows were used is not known for sure") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A dry run looks like one wherever it is told of, and what it keeps out can be let in.
+func TestADryRunIsToldAsOne(t *testing.T) {
+	const name = "maint-run-orders-a"
+	atWork := cmdtest.RunOf(cmdtest.Record("roll", "for-each-node", run.StepRunning), cmdtest.Record("ready", "wait", run.StepSucceeded, cmdtest.Message("dry run: not waited for: Node/nc-2: condition Rolled is not there yet")))
+	atWork.Run.Request.At, atWork.Run.Request.DryRun = *cmdtest.Before(time.Hour), true
+	shut := cmdtest.PendingRun(func(r *view.Run) {
+		r.Run.Spec.RequiresApproval, r.Run.Request.DryRun, r.Journal.Waiting, r.Journal.Message = false, true, run.WaitWindow, "waits for its window, which opens at 2026-11-21T21:00:00Z (policy night)"
+	})
+	abort := "'kubectl maint abort " + name + "' ends"
+	for _, c := range []struct {
+		name  string
+		run   view.Run
+		notes []string
+		want  map[string][]string
+	}{
+		{"at work", atWork, nil, map[string][]string{
+			"why orders":     {"dry run " + name + " is at work: Running (dry run) for 60m0s", abort + " the dry run, which changes nothing"},
+			"status":         {"shop/" + name + "  Running (dry run) for 60m0s"},
+			"status orders":  {"Run " + name + "  Running (dry run) for 60m0s"},
+			"status " + name: {"Run " + name + "  Running (dry run) for 60m0s"},
+		}},
+		{"in the way of a trigger", atWork, []string{annotations.Trigger, "new"}, map[string][]string{
+			"why orders": {"1. the trigger waits for dry run " + name, abort + " it, which changes nothing"},
+		}},
+		{"it waits for its window", shut, nil, map[string][]string{
+			"why orders": {"dry run " + name + " waits for its window"},
+			"status":     {"Pending (dry run), waits for its window"},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			orders := cmdtest.Plan("orders", "", cmdtest.Noting(c.notes...))
+			orders.Annotations[annotations.StatusObserved] = annotations.Observed(orders)
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), orders, cmdtest.Ledger(ledger.Ledger{}), cmdtest.RunObject(c.run, name))
+			for line, words := range c.want {
+				got := o.Line(line)
+				for _, word := range words {
+					if !strings.Contains(got.Out, word) {
+						t.Errorf("%s does not say %q:\n%s", line, word, got.Out)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A slot that is due stands where its plan is explained, until it has run or is Missed.
+func TestASlotThatIsDueAndWaitsIsShown(t *testing.T) {
+	orders := cmdtest.Plan("orders", "triggers: {schedules: [{cron: '50 * * * *'}]}, policies: [{name: ghost}]")
+	orders.Annotations[annotations.StatusObserved] = annotations.Observed(orders)
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), orders, cmdtest.Ledger(ledger.Ledger{Watermark: *cmdtest.Before(20 * time.Minute)}))
+	const due = "Fri 2026-11-20 23:50 UTC (2026-11-20T23:50:00Z), 10m0s ago, waits: policy ghost: not ready: there is no such policy in namespace shop; it is Missed at Sat 2026-11-21 00:50 UTC (2026-11-21T00:50:00Z)"
+	if got := o.Line("why orders"); !strings.Contains(got.Out, "due slot: "+due+"\n") {
+		t.Errorf("%+v", got)
+	}
+	if got := o.Line("status orders"); !strings.Contains(got.Out, due+"\n") {
+		t.Errorf("%+v", got)
+	}
+	unready := orders.DeepCopy()
+	unready.Annotations[annotations.StatusConditions] = `[{"type":"Ready","status":"False","reason":"Target","message":"Deployment/web does not exist"}]`
+	unready.Data[annotations.DataPlan] = strings.ReplaceAll(unready.Data[annotations.DataPlan], ", policies: [{name: ghost}]", "")
+	unready.Annotations[annotations.StatusObserved] = annotations.Observed(unready)
+	o.Stores("configmaps", unready)
+	if got := o.Line("why orders"); !strings.Contains(got.Out, "waits: Deployment/web does not exist; it is Missed at ") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Whoever answered while no agent acts is told so, and nobody is asked once more.
+func TestAnAnswerThatNoAgentHasTakenUp(t *testing.T) {
+	const name, said = "maint-run-orders-a", " by jane (unverified): CHG-4; no agent has taken that up yet"
+	asking := cmdtest.PendingRun(func(r *view.Run) {
+		r.Journal.Waiting, r.Journal.Message = run.WaitApproval, "waits for approval: 'kubectl maint -n shop approve "+name+"'"
+	})
+	step := cmdtest.AskingOf(cmdtest.Record("ask", "approval", run.StepRunning, cmdtest.Message("waits for approval: 'kubectl maint -n shop approve "+name+"/ask'")))
+	hold := cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning))
+	for _, c := range []struct {
+		name string
+		run  view.Run
+		key  string
+		ref  string
+		want string
+	}{
+		{"a run is approved", asking, annotations.Approve, name, "approved" + said},
+		{"a run is rejected", asking, annotations.Reject, name, "rejected" + said},
+		{"a step is approved", step, annotations.Approve, name + "/ask", "step ask: approved" + said},
+		{"a suspend is resumed", hold, annotations.Resume, name, "resumed" + said},
+		{"a run is aborted that asks", asking, annotations.Abort, name, "aborted" + said},
+		{"a run is aborted that holds", hold, annotations.Abort, name, "aborted" + said},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			orders := cmdtest.Plan("orders", "", cmdtest.Noting(c.key, c.ref, annotations.Actor(c.key), "jane", annotations.Reason(c.key), "CHG-4"))
+			orders.Annotations[annotations.StatusObserved] = annotations.Observed(orders)
+			orders.Annotations[annotations.StatusPhase], orders.Annotations[annotations.StatusMessage] = "Waiting", "run "+name+" waits for 'kubectl maint -n shop approve "+name+"'"
+			o := cmdtest.NewCluster(t, cmd.Run, orders, cmdtest.Ledger(ledger.Ledger{}), cmdtest.RunObject(c.run, name))
+			for _, line := range []string{"why orders", "why " + name, "status", "status orders", "status " + name, "describe " + name} {
+				got := o.Line(line)
+				if !strings.Contains(got.Out, c.want) {
+					t.Errorf("%s does not say it:\n%s", line, got.Out)
+				}
+				for _, verb := range []string{"approve ", "reject ", "resume "} {
+					if strings.Contains(got.Out, "kubectl maint -n shop "+verb) || strings.Contains(got.Out, "kubectl maint "+verb) {
+						t.Errorf("%s asks once more to %s:\n%s", line, verb, got.Out)
+					}
+				}
+			}
+			if got := o.Line("why orders"); got.Code != 3 || !strings.Contains(got.Out, "it is kept until an agent does; nobody has to say it again") {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -17,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/rollout"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -30,6 +32,7 @@ type whyOptions struct {
 	*factory.Factory
 	out    *print.Values
 	name   string
+	nodes  []*corev1.Node // all of them, where a rollout is explained
 	faults exit.Faults
 }
 
@@ -103,6 +106,9 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	v := o.printer(s)
+	if slices.ContainsFunc(p.Active, rollsThroughNodes) {
+		o.nodes, _ = k.Nodes(ctx, "") // whoever may not list nodes does without
+	}
 	standing := append(o.leftCordoned(ctx, k, p, v), missedByLock(p, v), o.granted(s))
 	standing = slices.DeleteFunc(standing, func(line string) bool { return line == "" })
 	found := answer{list: o.obstacles(s, p, agent, v), granted: strings.Join(standing, "\n"), ask: agent.Missing == "" && o.triggerHelps(s, p)}
@@ -210,7 +216,7 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	}
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
-			fmt.Fprintf(o.Out, "run %s is at work: %s\n", l.Run.Name, v.RunHead(l))
+			fmt.Fprintf(o.Out, "%s is at work: %s\n", l.Named(), v.RunHead(l))
 		}
 	}
 	if refused := refusedRollback(p); refused != "" {
@@ -224,8 +230,8 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	case len(a.list) > 0:
 	case failed:
 		fmt.Fprintln(o.Out, "nothing keeps the next run from starting")
-	case keepsOut(p) != "":
-		fmt.Fprintln(o.Out, keepsOut(p))
+	case keepsOut(p, v) != "":
+		fmt.Fprintln(o.Out, keepsOut(p, v))
 	default:
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	}
@@ -261,16 +267,21 @@ func (o *whyOptions) reportFailed(p view.Plan, v print.Printer, retry bool) bool
 
 // keepsOut says what becomes of slots and requests while a run is at work; empty where none is, or
 // where runs may overlap.
-func keepsOut(p view.Plan) string {
+func keepsOut(p view.Plan, v print.Printer) string {
 	working := func(l view.Run) bool { return l.Journal.Phase == run.Running }
-	if !slices.ContainsFunc(p.Active, working) {
+	at := slices.IndexFunc(p.Active, working)
+	if at < 0 {
 		return ""
+	}
+	hand := ""
+	if l := p.Active[at]; l.Run.Request.DryRun {
+		hand = "; " + v.Suggest().Abort(l.Run.Name) + " ends the dry run, which changes nothing"
 	}
 	switch p.Spec.Defaulted().ConcurrencyPolicy {
 	case plan.Forbid:
-		return "the next run begins when it has ended: slots that fall due before are Skipped (busy), and triggers wait"
+		return "the next run begins when it has ended: slots that fall due before are Skipped (busy), and triggers wait" + hand
 	case plan.Queue:
-		return "the next run begins when it has ended: slots that fall due before wait, and so do triggers"
+		return "the next run begins when it has ended: slots that fall due before wait, and so do triggers" + hand
 	}
 	return ""
 }
@@ -280,7 +291,7 @@ func (o *whyOptions) reportValue(p view.Plan, v print.Printer, a answer) error {
 	var standing []string
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
-			standing = append(standing, fmt.Sprintf("run %s is at work: %s", l.Run.Name, v.RunHead(l)))
+			standing = append(standing, fmt.Sprintf("%s is at work: %s", l.Named(), v.RunHead(l)))
 		}
 	}
 	_, failed := v.Failed(p)
@@ -334,6 +345,9 @@ func missedByLock(p view.Plan, v print.Printer) string {
 // would be taken up.
 func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 	var triggers []string
+	if due := v.Due(p); due != "" {
+		triggers = append(triggers, "due slot: "+due)
+	}
 	if next := v.Next(p); next != "" {
 		triggers = append(triggers, "next slot: "+next)
 	}
@@ -353,7 +367,7 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 func (o *whyOptions) triggerHelps(s view.Subject, p view.Plan) bool {
 	_, invalid := falseCondition(p, "Valid")
 	_, unready := falseCondition(p, "Ready")
-	if p.Decision.Status.WaitsFor != "" || keepsOut(p) != "" || len(p.Faults) > 0 || invalid || unready || s.PauseAt(o.Now()).On || o.printer(s).Frozen(p.Intent) != "" {
+	if p.Decision.Status.WaitsFor != "" || keepsOut(p, o.printer(s)) != "" || len(p.Faults) > 0 || invalid || unready || s.PauseAt(o.Now()).On || o.printer(s).Frozen(p.Intent) != "" {
 		return false
 	}
 	v := s.Gate.Verdict(o.Now())
@@ -514,16 +528,24 @@ func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer
 func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 	var out []obstacle
 	if name := p.Decision.Status.WaitsFor; name != "" {
-		out = append(out, obstacle{p.Decision.Status.Waiting, "it begins when that run has ended; " + o.Suggest().Describe(name) + " shows how far it is"})
+		remedy := "it begins when that run has ended; " + o.Suggest().Describe(name) + " shows how far it is"
+		if p.Decision.Status.WaitsForDry {
+			remedy += "; " + o.Suggest().Abort(name) + " ends it, which changes nothing"
+		}
+		out = append(out, obstacle{p.Decision.Status.Waiting, remedy})
 	}
 	for _, l := range p.Active {
+		for _, answer := range l.Answers {
+			out = append(out, obstacle{l.Named() + ": " + v.Told(answer.String()), "it is kept until an agent does; nobody has to say it again"})
+		}
 		switch open := view.Questions(l); {
+		case l.AnswerTo("") != nil || l.Said("aborted") != nil:
 		case l.Journal.Phase == run.Pending && len(open) > 0:
-			out = append(out, obstacle{"run " + l.Run.Name + " " + v.Told(awaited(l)), o.Suggest().Answer(open[0])})
+			out = append(out, obstacle{l.Named() + " " + v.Told(awaited(l)), o.Suggest().Answer(open[0])})
 		case l.Journal.Phase == run.Pending && l.Journal.Waiting != "":
 			out = append(out, o.waitObstacle(l, v))
 		case l.Journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
-			out = append(out, obstacle{"run " + l.Run.Name + " is held between two steps: " + v.Told(l.Journal.Message), "it goes on by itself then, or is ended with abort"})
+			out = append(out, obstacle{l.Named() + " is held between two steps: " + v.Told(l.Journal.Message), "it goes on by itself then, or is ended with abort"})
 		}
 		out = append(out, o.stepObstacles(l, v)...)
 	}
@@ -535,7 +557,7 @@ func awaited(l view.Run) string {
 	if l.Journal.Message == "" {
 		return "will wait for approval"
 	}
-	return print.ApprovalWords(l.Run, "", l.Journal.Message)
+	return view.ApprovalWords(l.Run, "", l.Journal.Message)
 }
 
 // waitObstacle is what a pending run waits for.
@@ -551,7 +573,7 @@ func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 		deadline := trigger.StartsAt(l.Run.Spec, l.Run.Namespace, l.Run.Plan, *l.Run.Request.Slot, l.Run.Request.Schedule).Add(l.Run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
 		remedy += "; after " + v.Both(deadline) + " its slot is Missed"
 	}
-	return obstacle{trigger.Waits("run "+l.Run.Name, v.Told(l.Journal.Message)), remedy}
+	return obstacle{trigger.Waits(l.Named(), v.Told(l.Journal.Message)), remedy}
 }
 
 // stepObstacles are the steps that go on only when somebody says so, and a retry
@@ -559,17 +581,24 @@ func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 	var out []obstacle
 	if at := l.Journal.RetryAt; at != nil && at.After(v.Now) {
-		out = append(out, obstacle{"run " + l.Run.Name + " is to be tried again: " + v.Told(l.Journal.Message), "it begins by itself at " + v.Both(*at)})
+		out = append(out, obstacle{l.Named() + " is to be tried again: " + v.Told(l.Journal.Message), "it begins by itself at " + v.Both(*at)})
 	}
-	out = append(out, o.suspendObstacles(l, v)...)
+	if l.Said("resumed") == nil && l.Said("aborted") == nil {
+		out = append(out, o.suspendObstacles(l, v)...)
+	}
+	full := rollout.Of(l, o.nodes, v.Now, v.Suggest())
+	for _, f := range full {
+		out = append(out, obstacle{f.Said(l), f.Remedy()})
+	}
 	for _, rec := range l.Journal.Steps {
 		switch {
+		case slices.ContainsFunc(full, func(f rollout.Full) bool { return f.Path == rec.Path }):
 		case rec.Waits != "":
-			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + " waits: " + v.Told(rec.Waits), "it goes on by itself when that is given"})
+			out = append(out, obstacle{"step " + rec.Path + " of " + l.Named() + " waits: " + v.Told(rec.Waits), "it goes on by itself when that is given"})
 		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, "waits: "):
-			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + ": " + v.Told(rec.Message), "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
-		case view.WaitsForAnswer(rec) && l.Journal.Phase == run.Running:
-			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, v.Told(print.ApprovalWords(l.Run, rec.Path, rec.Message))), o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
+			out = append(out, obstacle{"step " + rec.Path + " of " + l.Named() + ": " + v.Told(rec.Message), "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
+		case view.WaitsForAnswer(rec) && slices.Contains(view.Questions(l), l.Run.Name+"/"+rec.Path):
+			out = append(out, obstacle{fmt.Sprintf("step %s of %s %s", rec.Path, l.Named(), v.Told(view.ApprovalWords(l.Run, rec.Path, rec.Message))), o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
 		}
 	}
 	return out
@@ -582,10 +611,10 @@ func (o *whyOptions) suspendObstacles(l view.Run, v print.Printer) []obstacle {
 	resume, j := o.Suggest().Resume(l.Run.Name), l.Journal
 	if said := j.DriftSaid(); said != "" && j.HeldSince == nil && j.End == nil { // else its message says so
 		hand := "it goes on when that is as the step left it; " + resume + " accepts the change" + view.Prefix(", and ", v.EndsSuspend(l))
-		out = append(out, obstacle{"run " + l.Run.Name + " begins no further step: " + said, hand})
+		out = append(out, obstacle{l.Named() + " begins no further step: " + said, hand})
 	}
 	for _, rec := range view.Suspends(l) {
-		what := "run " + l.Run.Name + " is suspended at step " + rec.Path
+		what := l.Named() + " is suspended at step " + rec.Path
 		switch {
 		case rec.ResumeAt == nil:
 			out = append(out, obstacle{what, resume})
@@ -629,4 +658,9 @@ func (o *whyOptions) permission(s view.Subject) error {
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
 	return nil
+}
+
+// rollsThroughNodes says whether a run goes through nodes.
+func rollsThroughNodes(r view.Run) bool {
+	return slices.ContainsFunc(r.Journal.Steps, func(rec run.Record) bool { return rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning })
 }

@@ -501,7 +501,7 @@ func TestWait(t *testing.T) {
 		{name: "an expression that holds", p: plan.WaitProperties{Until: "object.spec.replicas == 3"}, may: true, want: "done: Deployment/orders: object.spec.replicas == 3 holds"},
 		{name: "an expression that does not", p: plan.WaitProperties{Until: "object.spec.replicas == 4"}, may: true, want: "not yet Waiting: Deployment/orders: object.spec.replicas == 4 does not hold yet", watch: true},
 		{name: "an object that is not there", p: plan.WaitProperties{Condition: "Available"}, gone: true, may: true, want: "not yet Waiting: Deployment/orders is not there yet", watch: true},
-		{name: "a dry run looks once", p: plan.WaitProperties{Condition: "Available"}, dry: true, may: true, want: "done: dry run: would wait: Deployment/orders: condition Available is not there yet"},
+		{name: "a dry run looks once", p: plan.WaitProperties{Condition: "Available"}, dry: true, may: true, want: "done: dry run: not waited for: Deployment/orders: condition Available is not there yet"},
 		{name: "who may not watch cannot wait", p: plan.WaitProperties{Condition: "Available"}, want: "refused Forbidden: serviceaccount shop/maint-runner may not list deployments.apps \"orders\" in namespace shop: grant list on deployments.apps to it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

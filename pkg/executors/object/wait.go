@@ -46,7 +46,7 @@ func (Waiter) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 
 func waitFor(ctx context.Context, call executors.Call, o api.Object, why string) executors.Outcome {
 	if call.DryRun {
-		return api.Done("dry run: would wait: %s", why)
+		return api.Done("dry run: not waited for: %s", why)
 	}
 	if err := api.MayWatch(ctx, call, o.Action("watch", "")); err != nil {
 		return api.Outcome(ctx, call, err)

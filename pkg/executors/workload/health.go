@@ -193,7 +193,7 @@ func (s selection) judged(ctx context.Context, call executors.Call, all []checke
 		out.Outputs = outputs
 		return out, nil
 	case call.DryRun:
-		return api.Done("dry run: would wait: %s", text), nil
+		return api.Done("dry run: not waited for: %s", text), nil
 	}
 	return s.waits(ctx, call, first.object, text)
 }

@@ -131,7 +131,7 @@ func TestWhatAHealthCheckPutsOut(t *testing.T) {
 		{"all are", []string{jobNamed("a", "", "Complete"), webWith("b", 2)}, false, map[string]any{"healthy": int64(2), "total": int64(2)}, "done : 2 of 2 healthy"},
 		{"all are, in a dry run", []string{jobNamed("a", "", "Complete")}, true, map[string]any{"healthy": int64(1), "total": int64(1)}, "done : dry run: 1 of 1 healthy"},
 		{"one never will be", []string{jobNamed("a", "", "Failed"), webWith("b", 2)}, false, map[string]any{"healthy": int64(1), "total": int64(2)}, "failed JobFailed: Job/a: failed: Broken: no disk; 1 of 2 healthy; not yet: Job/a: failed: Broken: no disk"},
-		{"one is not yet, in a dry run", []string{webWith("b", 1)}, true, nil, "done : dry run: would wait: 0 of 1 healthy; not yet: Deployment/b: 1 of 2 pods are available"},
+		{"one is not yet, in a dry run", []string{webWith("b", 1)}, true, nil, "done : dry run: not waited for: 0 of 1 healthy; not yet: Deployment/b: 1 of 2 pods are available"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newShop(t, HealthChecker{}, &plan.HealthProperties{All: true}, c.objects...)

@@ -1,0 +1,102 @@
+package rollout_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/rollout"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+const claimant = "plan:shop/p"
+
+// rolls is a run that goes through nodes, at most two of them away at once.
+func rolls(items ...run.Item) view.Run {
+	rec := cmdtest.Record("roll", plan.TypeForEachNode, run.StepRunning)
+	rec.Items, rec.Listed, rec.Message = items, true, "1 of 4 are done, 2 left; waits: enough of its nodes are away already: a (failed here), b"
+	r := cmdtest.RunOf(rec)
+	r.Run.Spec.Steps = []plan.Step{{Name: "roll", Type: plan.TypeForEachNode, Properties: map[string]any{"maxUnavailable": 2, "onError": "continue", "steps": []any{}}}}
+	return r
+}
+
+func cordoned(by ...string) func(*corev1.Node) { return cmdtest.CordonedFor(nodes.Cordon{By: by}) }
+
+func unschedulable(n *corev1.Node) { n.Spec.Unschedulable = true }
+
+func notReady(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }
+
+func held(requestor string) []func(*corev1.Node) {
+	return []func(*corev1.Node){cmdtest.Asked(requestor, "{}"), cmdtest.Stood(requestor, nodes.Ready, ""), cordoned(requestor)}
+}
+
+func TestWhoTakesThePlacesOfARolloutAndWhatFreesEach(t *testing.T) {
+	a, b, c := run.Item{Name: "a", Phase: run.StepFailed, Message: "no disk"}, run.Item{Name: "b"}, run.Item{Name: "c"}
+	failed := cmdtest.Node("a", cordoned(claimant))
+	just := cmdtest.Now()
+	for _, row := range []struct {
+		name  string
+		items []run.Item
+		fleet []*corev1.Node
+		said  string // empty: it has room, or frees a place itself
+		hand  string
+		stuck bool
+	}{
+		{"a failed node and a requestor that is Ready", []run.Item{a, b, c}, []*corev1.Node{failed, cmdtest.Node("b", held("gpu")...), cmdtest.Node("c")}, "a (its steps failed), b (requestor gpu has it (Ready))", "'kubectl uncordon a', or 'kubectl maint release b --requestor gpu'", true},
+		{"what somebody cordoned", []run.Item{a, b, c}, []*corev1.Node{failed, cmdtest.Node("b", unschedulable), cmdtest.Node("c")}, "a (its steps failed), b (somebody cordoned it)", "'kubectl uncordon a', or 'kubectl uncordon b'", true},
+		{"another plan's node comes back", []run.Item{a, b, c}, []*corev1.Node{failed, cmdtest.Node("b", cordoned("plan:shop/other")), cmdtest.Node("c")}, "a (its steps failed), b (plan shop/other has it)", "'kubectl uncordon a'", false},
+		{"two that are not Ready", []run.Item{a, b, c}, []*corev1.Node{cmdtest.Node("a", notReady), cmdtest.Node("b", notReady), cmdtest.Node("c")}, "a (it is not Ready), b (it is not Ready)", "it goes on by itself when one of them comes back", false},
+		{"a place is free", []run.Item{a, b, c}, []*corev1.Node{failed, cmdtest.Node("b"), cmdtest.Node("c")}, "", "", false},
+		{"those that are left are away already: they cost nothing", []run.Item{a, b}, []*corev1.Node{failed, cmdtest.Node("b", held("gpu")...)}, "", "", false},
+		{"one is at work", []run.Item{a, {Name: "b", Phase: run.StepRunning}, c}, []*corev1.Node{failed, cmdtest.Node("b", cordoned(claimant)), cmdtest.Node("c")}, "", "", false},
+		{"of what an earlier run left, all but one place", []run.Item{{Name: "a"}, b, c}, []*corev1.Node{failed, cmdtest.Node("b", cordoned(claimant)), cmdtest.Node("c")}, "", "", false},
+		{"the last one that is done is gone", []run.Item{{Name: "a", Phase: run.StepSucceeded, At: &just}, b, c}, []*corev1.Node{cmdtest.Node("b", held("gpu")...), cmdtest.Node("c")}, "", "", false},
+		{"nodes may not be read", []run.Item{a, b, c}, nil, "", "", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := rolls(row.items...)
+			full := rollout.Of(r, row.fleet, cmdtest.Now().Add(time.Second), remedy.Commands{Name: "kubectl maint"})
+			if row.said == "" {
+				if len(full) > 0 {
+					t.Errorf("%+v", full)
+				}
+				return
+			}
+			want := "step roll of run maint-run-p-x begins no other node, since all its places are taken: " + row.said
+			if len(full) != 1 || full[0].Said(r) != want || full[0].Remedy() != row.hand || full[0].Stuck() != row.stuck {
+				t.Errorf("%+v: %q, %q", full, full[0].Said(r), full[0].Remedy())
+			}
+		})
+	}
+}
+
+// Whoever looks at the plan is told, and somebody is asked.
+func TestARolloutWhosePlacesAreTakenNeedsSomebody(t *testing.T) {
+	r := rolls(run.Item{Name: "a", Phase: run.StepFailed}, run.Item{Name: "b"}, run.Item{Name: "c"})
+	orders := cmdtest.Plan("orders", "")
+	o := cmdtest.NewCluster(
+		t, cmd.Run, cmdtest.Agent(), orders, cmdtest.Ledger(ledger.Ledger{}), cmdtest.RunObject(r, "maint-run-orders-a"),
+		cmdtest.Node("a", cordoned("plan:shop/orders")), cmdtest.Node("b", held("gpu")...), cmdtest.Node("c"),
+	)
+	const said = "step roll of run maint-run-orders-a begins no other node, since all its places are taken: a (its steps failed), b (requestor gpu has it (Ready))\n"
+	const hand = "'kubectl uncordon a', or 'kubectl maint release b --requestor gpu'\n"
+	if got := o.Line("why orders"); got.Code != 3 || !strings.Contains(got.Out, "1. "+said+"   "+hand) || strings.Contains(got.Out, "why NODE") {
+		t.Errorf("%+v", got)
+	}
+	if got := o.Line("status"); !strings.Contains(got.Out, "Needs somebody:\n  orders  "+said+"    "+hand) {
+		t.Errorf("%+v", got)
+	}
+	o.Forbids("list", "nodes", "")
+	if got := o.Line("why orders"); got.Code != 3 || !strings.Contains(got.Out, "waits: enough of its nodes are away already: a (failed here), b\n") {
+		t.Errorf("%+v", got)
+	}
+}
