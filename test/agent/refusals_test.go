@@ -156,7 +156,7 @@ func TestARestoreAndFinallyWaitForRightsThatAreGivenBack(t *testing.T) {
 	l.says(r.run.Name, "cleanup waits for it until "+until)
 	l.expect(l.maint("wait", r.run.Name, "--timeout", "3s"), 124, "step down: Succeeded, and waits: put back spec.replicas: 3 ", "cleanup waits for it until "+until)
 	l.expect(l.maint("status"), 0, "Needs somebody:", "step down, waits: ", "doctor back'")
-	l.expect(l.maint("doctor", "back"), 1, "deployments.apps/scale", "grant it")
+	l.expect(l.maint("doctor", "back"), 1, "scale", "grant it")
 	l.grant(scaleRights(), configMapRights("get"))
 	l.says(r.run.Name, "step finally/tell waits", "patch on configmaps", "cleanup waits for it")
 	l.grant(scaleRights(), configMapRights("get", "patch"))
