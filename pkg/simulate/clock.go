@@ -9,7 +9,7 @@ import (
 // item is one plan or run that is looked at again and again.
 type item struct {
 	look   func() (time.Time, error) // looks, and says when to look again; zero: only when something changes
-	run    bool                      // runs are looked at before plans: what ends at an instant makes way for what begins there
+	run    bool                      // runs are looked at before plans
 	at     time.Time
 	queued bool
 	dead   bool

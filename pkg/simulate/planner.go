@@ -125,6 +125,9 @@ func added(was, is []ledger.Entry) []ledger.Entry {
 }
 
 func (p *planState) entry(e ledger.Entry, slot *time.Time, zone string) Entry {
+	if e.StartedAt != nil {
+		e.StartedAt = new(e.StartedAt.Add(-moment))
+	}
 	return Entry{
 		Namespace: p.Namespace, Plan: p.Name, Slot: slot, Zone: zone, Result: e.Result, Reason: e.Reason, Run: e.Run, StartedAt: e.StartedAt, At: e.At,
 	}

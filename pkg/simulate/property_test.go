@@ -222,7 +222,7 @@ func inTheWay(t *rapid.T, s simulate.Scenario, out simulate.Outcome, e simulate.
 		if at := e.StartedAt; same && at != nil && other.StartedAt.Before(*at) && at.Before(other.At) {
 			t.Fatalf("%s starts while %s is at work", line(e, true), line(other, true))
 		}
-		if e.Slot != nil && other.Plan == e.Plan && !other.StartedAt.After(e.At) && other.At.After(*e.Slot) {
+		if e.Slot != nil && other.Plan == e.Plan && !other.StartedAt.After(e.At) && !other.At.Before(*e.Slot) {
 			atWork = true
 		}
 	}

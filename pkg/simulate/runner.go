@@ -25,6 +25,10 @@ type runState struct {
 
 func (r *runState) fact() trigger.ActiveRun { return trigger.ActiveRunOf(r.run, r.journal) }
 
+// moment is how much later than it may a run begins, as in a cluster (a guess): what lasts
+// until a slot falls due, or until a deadline, is still at work then.
+const moment = time.Millisecond
+
 // look moves one run as far as it goes now.
 func (c *cluster) look(r *runState) (time.Time, error) {
 	if r.journal.Phase == run.Pending && r.journal.Section != plan.SectionClosing {
@@ -38,8 +42,11 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 	if verdict.Void {
 		return time.Time{}, fmt.Errorf("run %s: %s", r.run.Name, verdict.Message)
 	}
-	was := r.journal
-	r.journal = trigger.Admitted(was, verdict, c.now)
+	was, at := r.journal, c.now
+	if verdict.Start {
+		at = at.Add(moment)
+	}
+	r.journal = trigger.Admitted(was, verdict, at)
 	switch {
 	case verdict.Ends():
 		return c.move(r)
@@ -50,7 +57,7 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 			c.holders[r.run.TargetUID] = r
 		}
 		c.enqueue(r.plan.item)
-		return c.move(r)
+		return at, nil
 	}
 	if was.Waiting != verdict.Waiting || was.Message != verdict.Message {
 		c.enqueue(r.plan.item)

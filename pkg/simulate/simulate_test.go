@@ -75,12 +75,16 @@ func TestWhileARunIsAtWork(t *testing.T) {
 	always := "note: plan shop/p: nobody resumes step hold here: it lasts until maxDuration 2h30m0s"
 	check(t, nil, []row{
 		{"Forbid", span("01:00", "05:00"), nightly(hourly, holds("90m"), longest("3h")), nil, []string{"01:00 Ran", "02:00 Skipped(busy)", "03:00 Ran", "04:00 Skipped(busy)"}},
-		{"what ends as the slot falls due makes way", span("01:00", "04:00"), nightly(hourly, holds("1h")), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran"}},
+		{"what ends as the slot falls due is still at work", span("01:00", "04:00"), nightly(hourly, holds("1h"), longest("2h")), nil, []string{"01:00 Ran", "02:00 Skipped(busy)", "03:00 Ran"}},
+		{"what its limit ends then, too", span("01:00", "04:00"), nightly(hourly, holds("2h"), longest("1h")), nil, []string{"01:00 Ran", "02:00 Skipped(busy)", "03:00 Ran"}},
+		{"under Queue the slot waits for that moment", span("01:00", "04:00"), nightly(hourly, holds("1h"), longest("2h"), withPolicy(plan.Queue)), nil, []string{"01:00 Ran", "02:00 Ran at 02:00", "03:00 Ran at 03:00"}},
+		{"it comes too late for a deadline that ends then", span("01:00", "03:00"), nightly(hourly, holds("80m"), longest("2h"), withPolicy(plan.Queue), deadline("20m")), nil, []string{"01:00 Ran", "02:00 Missed(deadline)"}},
+		{"under Replace it takes the place", span("01:00", "04:00"), nightly(hourly, holds("1h"), longest("2h"), withPolicy(plan.Replace)), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran"}},
 		{"Allow", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Allow)), nil, []string{"01:00 Ran", "02:00 Ran"}},
 		{"Allow, on one target", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Allow), target), nil, []string{"01:00 Ran", "02:00 Ran at 02:30"}},
 		{"Replace", span("01:00", "04:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Replace)), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran"}},
 		{"Replace waits for the cleanup", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Replace), spec(func(s *plan.Spec) { s.Finally = []plan.Step{suspend("after", "5m")} })), nil, []string{"01:00 Ran", "02:00 Ran at 02:05"}},
-		{"Queue", span("01:00", "04:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Queue)), nil, []string{"01:00 Ran", "02:00 Ran at 02:30", "03:00 Ran at 04:00"}},
+		{"Queue", span("01:00", "04:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Queue), deadline("2h")), nil, []string{"01:00 Ran", "02:00 Ran at 02:30", "03:00 Ran at 04:00"}},
 		{"Queue, and too late", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Queue), deadline("20m")), nil, []string{"01:00 Ran", "02:00 Missed(deadline)"}},
 		{"a suspend without a duration lasts until maxDuration", span("01:00", "05:00"), nightly(hourly, holds(""), longest("150m")), nil, []string{"01:00 Ran", "02:00 Skipped(busy)", "03:00 Skipped(busy)", "04:00 Ran", always}},
 		{"or until its timeout", span("01:00", "04:00"), nightly(hourly, holds(""), spec(func(s *plan.Spec) { s.Steps[0].Timeout = coretest.Duration("10m") })), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran", "note: plan shop/p: nobody resumes step hold here: it lasts until its timeout 10m0s"}},
@@ -181,7 +185,7 @@ func TestJitterDelaysTheStartAndNotTheSlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	slot, started := day("02:00"), day("02:00").Add(delay)
-	want := []simulate.Entry{{Namespace: "shop", Plan: "p", Slot: &slot, Zone: "UTC", Result: run.Ran, Reason: "schedule", Run: "p-10T0200", StartedAt: &started, At: started}}
+	want := []simulate.Entry{{Namespace: "shop", Plan: "p", Slot: &slot, Zone: "UTC", Result: run.Ran, Reason: "schedule", Run: "p-10T0200", StartedAt: &started, At: started.Add(time.Millisecond)}}
 	if diff := cmp.Diff(want, out.Entries); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
