@@ -199,3 +199,17 @@ func TestARunGivesWayOnlyToOneThatWaitsForNothingElse(t *testing.T) {
 		t.Error("only a slot that waits for its window is overtaken")
 	}
 }
+
+func TestALabelRunSaysWhatBecameOfItsLabel(t *testing.T) {
+	r := pending(labelRequest())
+	for want, labels := range map[string]map[string]trigger.TargetLabel{
+		"its label was removed before its first step":             nil,
+		"its label has another value now, which is a new request": {r.Request.Label: {Value: r.Request.Value + "2"}},
+	} {
+		s := standing("02:00")
+		s.Target = &trigger.Target{UID: r.Request.TargetUID, Labels: labels}
+		if a := trigger.Admit(r, s); a.Reason != run.ReasonAborted || a.Message != want {
+			t.Errorf("%s: %q, want %q", a.Reason, a.Message, want)
+		}
+	}
+}

@@ -454,6 +454,7 @@ func TestALostLedgerStartsNothing(t *testing.T) {
 		{"neither slots, nor creation, nor a token that was handled", coretest.Facts("05:30", scheduled("0 * * * *"), lost, token("t"), handled("t"), func(f *trigger.Facts) { f.Plan.Spec.Triggers.OnCreate = true }), nil},
 		{"a token that came after the one that was handled is new", coretest.Facts("05:30", lost, token("u"), handled("t")), []string{"claim token u"}},
 		{"so is one on a plan that had none when it was seen", coretest.Facts("05:30", lost, token("u")), []string{"claim token u"}},
+		{"where none is lost the plan is seen for the first time, and its token is recorded", coretest.Facts("05:30", first, token("u"), handled("t")), nil},
 	})
 	if d := trigger.Decide(coretest.Facts("05:30", lost, token("u"), handled("t"))); !d.Ledger.KnowsToken("t") || !d.Ledger.KnowsToken("u") {
 		t.Errorf("%+v", d.Ledger)
@@ -462,6 +463,22 @@ func TestALostLedgerStartsNothing(t *testing.T) {
 	if !d.Changed || !d.Ledger.Watermark.Equal(coretest.Clock("05:30")) || !d.Ledger.Created || !d.Ledger.KnowsToken("t") {
 		t.Errorf("%+v", d.Ledger)
 	}
+}
+
+// A newer slot takes the place of what waits for its window alone, and of slots alone.
+func TestWhatANewerSlotSupersedes(t *testing.T) {
+	hourly := scheduled("0 * * * *")
+	at := ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("01:00") })
+	pending := func(r run.Request, waiting string) edit {
+		return live(trigger.ActiveRun{Request: r, Phase: run.Pending, Waiting: waiting})
+	}
+	slot, asked := coretest.SlotAt("01:00"), run.Request{Kind: run.ByToken, Token: "a", At: coretest.Clock("00:30")}
+	check(t, []decideCase{
+		{"a slot that waits for its window", coretest.Facts("02:00", hourly, policy(plan.Allow), at, pending(slot, run.WaitWindow)), []string{"claim slot 02:00", "supersede " + coretest.NameOf(slot)}},
+		{"not one that waits for a lock", coretest.Facts("02:00", hourly, policy(plan.Allow), at, pending(slot, run.WaitLock)), []string{"claim slot 02:00"}},
+		{"nor one at work", coretest.Facts("02:00", hourly, policy(plan.Allow), at, running("01:00")), []string{"claim slot 02:00"}},
+		{"nor what somebody asked for", coretest.Facts("02:00", hourly, policy(plan.Allow), at, pending(asked, run.WaitWindow)), []string{"claim slot 02:00"}},
+	})
 }
 
 func TestAClaimWhoseRunIsRefusedWaitsWithoutThePlan(t *testing.T) {
@@ -488,6 +505,11 @@ func TestAClaimWhoseRunIsRefusedWaitsWithoutThePlan(t *testing.T) {
 		{"a label waits without end", coretest.Facts("20:00", labelled("k", "v"), claimed(label)), nil},
 		{"until it is taken away", coretest.Facts("20:00", labelled("k", "v"), func(f *trigger.Facts) { f.Target.Labels = nil }, claimed(label)), []string{"label Skipped(aborted)"}},
 		{"a token waits without end", coretest.Facts("20:00", claimed(asked)), nil},
+		{"however many are refused, a slot falls due beside them", coretest.Facts("02:00", hourly, policy(plan.Allow), at("01:00"), func(f *trigger.Facts) {
+			for i := range ledger.MaxOpen {
+				claimed(run.Request{Kind: run.ByToken, Token: fmt.Sprint(i), At: coretest.Clock("00:30")})(f)
+			}
+		}), []string{"claim slot 02:00"}},
 		{"a run that was made after all is none of them", coretest.Facts("02:30", hourly, deadline("5m"), at("02:00"), claimed(coretest.SlotAt("02:00")), live(trigger.ActiveRun{Name: coretest.NameOf(coretest.SlotAt("02:00")), Request: coretest.SlotAt("02:00"), Phase: run.Running, StartedAt: coretest.On("02:01")})), nil},
 	})
 	d := trigger.Decide(coretest.Facts("20:00", claimed(asked)))

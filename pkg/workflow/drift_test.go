@@ -140,6 +140,9 @@ func TestWhatTheRunItselfSetIsNoDrift(t *testing.T) {
 	of := func(kind, name string) map[string]any {
 		return map[string]any{"object": map[string]any{"kind": kind, "name": name}}
 	}
+	applying := func(kind, name string) plan.Step {
+		return plan.Step{Name: "other", Type: plan.TypeApply, Properties: map[string]any{"object": map[string]any{"kind": kind, "metadata": map[string]any{"name": name}}}}
+	}
 	changed := func(what string) func(*run.Record) {
 		return func(rec *run.Record) {
 			rec.Changed = []run.Change{{Kind: "Deployment", Name: "orders", What: what}}
@@ -157,7 +160,10 @@ func TestWhatTheRunItselfSetIsNoDrift(t *testing.T) {
 		"one that found it so, on a template":      {step: label(of("Deployment", "${run.name}")), want: true},
 		"one that found it so, on the target":      {step: label(nil), want: true},
 		"one that found it so, elsewhere":          {step: label(of("Deployment", "web"))},
-		"one that applied it so":                   {step: plan.Step{Name: "other", Type: plan.TypeApply, Properties: map[string]any{"object": map[string]any{"kind": "Deployment", "metadata": map[string]any{"name": "orders"}}}}, want: true},
+		"one that applied it so":                   {step: applying("Deployment", "orders"), want: true},
+		"one that found it so, on another kind":    {step: label(of("Service", "orders"))},
+		"one that applied another kind so":         {step: applying("Service", "orders")},
+		"one that applied another object so":       {step: applying("Deployment", "web")},
 		"one that has not begun":                   {step: label(nil), edit: func(rec *run.Record) { rec.Phase = run.StepPending }},
 		"one that ended before":                    {step: label(nil), edit: func(rec *run.Record) { rec.FinishedAt = new(rec.FinishedAt.Add(-time.Hour)) }},
 		"one that changes no object by its nature": {step: plan.Step{Name: "other", Type: "webhook"}},

@@ -364,6 +364,22 @@ func TestAnApprovalMeansOneStep(t *testing.T) {
 	}
 }
 
+// One of that name which is answered, or does not ask yet, is not meant.
+func TestAnApprovalByNameMeansTheOneThatAsks(t *testing.T) {
+	r := coretest.RunOf(t, "steps: ["+loopOf(", maxConcurrency: 1", "{name: sure, type: approval}")+"]")
+	now := coretest.Clock("02:00")
+	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(now), now, workflow.Signals{})
+	j = workflow.Note(r, j, "roll", picks("a", "b"), now)
+	j, _ = workflow.Advance(r, j, now, workflow.Signals{})
+	for _, asking := range []string{"roll/a/sure", "roll/b/sure"} {
+		if j, _ = workflow.Advance(r, j, now, workflow.Signals{Approve: &workflow.Answer{Step: "sure"}}); j.Record(asking).Approval == nil {
+			t.Fatalf("%s is not approved", asking)
+		}
+		j = workflow.Note(r, j, asking, workflow.StepResult{Done: true}, now)
+		j, _ = workflow.Advance(r, j, now, workflow.Signals{})
+	}
+}
+
 func TestALoopThatWouldLeaveTooMuchToRestoreDoesNotBegin(t *testing.T) {
 	restoring := "{name: x, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: '${each.metadata.name}'}, replicas: 0, restoreAfter: true}}"
 	two := restoring + ", " + strings.Replace(restoring, "name: x", "name: y", 1)

@@ -97,6 +97,12 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 			nil,
 		},
 		{
+			"and other work beside the rollout",
+			[]run.Record{rollout(item("a", run.StepRunning)), drain("roll/a/drain", run.DrainTarget{Name: "a", Cordoned: true}), group("copy")},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/drain"}, {Node: "a", Claimant: who, Path: "roll/a/drain", Drain: "roll/a/drain", Cordoned: true}},
+			nil,
+		},
+		{
 			"and other work beside it",
 			[]run.Record{rollout(item("a", run.StepRunning)), group("roll/a/both"), drain("roll/a/both/leave", run.DrainTarget{Name: "a", Cordoned: true, Yielded: true}), group("roll/a/both/copy")},
 			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll"}, {Node: "a", Claimant: who, Path: "roll/a/both/leave", Drain: "roll/a/both/leave", Yielded: true, Cordoned: true}},

@@ -231,6 +231,24 @@ func TestAGroupsTimeStandsStillWhileTheRunIsHeld(t *testing.T) {
 	}
 }
 
+// What held the run before a group began is none of the group's time.
+func TestAGroupHasNoTimeFromBeforeItBegan(t *testing.T) {
+	r := coretest.RunOf(t, "onWindowClose: wait\nmaxDuration: 1h\nsteps: ["+coretest.Hook("a")+", {name: g, type: step-group, timeout: 5m, properties: {steps: ["+coretest.Hook("b")+"]}}]")
+	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+	j = workflow.Note(r, j, "a", workflow.StepResult{Done: true}, coretest.Clock("02:01"))
+	j, _ = workflow.Advance(r, j, coretest.Clock("02:01"), workflow.Signals{Hold: closedSince("02:01")})
+	j, _ = workflow.Advance(r, j, coretest.Clock("05:00"), workflow.Signals{})
+	if g := j.Record("g"); g.Phase != run.StepRunning || g.HeldBefore == 0 {
+		t.Fatalf("g is %s, held before for %d s", g.Phase, g.HeldBefore)
+	}
+	if at, _ := workflow.Advance(r, j, coretest.Clock("05:04:59"), workflow.Signals{}); at.Record("g").Phase != run.StepRunning {
+		t.Errorf("before its timeout g is %s", at.Record("g").Phase)
+	}
+	if at, _ := workflow.Advance(r, j, coretest.Clock("05:05"), workflow.Signals{}); at.Record("g").Reason != "Timeout" {
+		t.Errorf("at its timeout g is %s (%s)", at.Record("g").Phase, at.Record("g").Reason)
+	}
+}
+
 // What a namespace restricts holds the steps of every run, whatever its plan says of its
 // own window; what a run cleans up, and what disrupts nothing, goes on.
 func TestANamespaceThatIsRestrictiveHoldsTheNextDisruptiveStepOfEveryRun(t *testing.T) {

@@ -341,6 +341,16 @@ func TestAPlaceInAGroupIsFreeOnceWhatHeldItIsStopped(t *testing.T) {
 	}
 }
 
+func TestAStepThatGoesOnTakesOnePlaceInAGroup(t *testing.T) {
+	s := begun(t, "steps: ["+parallel(3, coretest.Hook("a"), coretest.Hook("b"), coretest.Hook("c"), coretest.Hook("d"), coretest.Hook("e"))+"]", 0)
+	s.advance("02:00")
+	s.done("g/a")
+	s.advance("02:01")
+	if d, e := s.j.Record("g/d").Phase, s.j.Record("g/e").Phase; d != run.StepRunning || e != run.StepPending {
+		t.Errorf("of two that are left d is %s, e is %s: %s", d, e, phases(s.j))
+	}
+}
+
 func TestWhatTheGateHoldsTakesNoPlaceInAGroup(t *testing.T) {
 	s := begun(t, "onWindowClose: wait\nsteps: ["+parallel(1, coretest.Hook("z", "disruptive: false"), coretest.Hook("a"), coretest.Hook("b", "disruptive: false"))+"]", 1)
 	s.sig.Hold = closedSince("02:00")
@@ -361,6 +371,33 @@ func TestLeasesAreGivenBackByAnAgentThatComesLate(t *testing.T) {
 	}
 	if m := s.advance("02:05:30"); m.Act != workflow.ActClose || !strings.Contains(s.j.Record("quiet").Message, "expires by itself") {
 		t.Errorf("a minute later: %+v", m)
+	}
+}
+
+func TestALeaseIsNotRenewedWhileOthersAreGivenBack(t *testing.T) {
+	silence := func(name string) string {
+		return "{name: " + name + ", type: silence, properties: {alertmanager: 'https://am.example.org', matchers: [{name: a, value: b}]}}"
+	}
+	leased := func(path string) func(*stage) {
+		return script(path, workflow.StepResult{Done: true, KeepAt: coretest.On("02:05")})
+	}
+	s := begun(t, "steps: ["+silence("one")+", "+silence("two")+"]", 2, leased("one"), leased("two"))
+	for _, m := range s.advance("02:05").All() {
+		if m.Act == workflow.ActKeep {
+			t.Errorf("%s is renewed beside", m.Path)
+		}
+	}
+}
+
+func TestARenewalKeepsWhatItDoesNotSay(t *testing.T) {
+	j := run.Journal{Steps: []run.Record{{Path: "quiet", Message: "silenced", Memory: []byte(`"id"`)}}}
+	kept := workflow.NoteKeep(j, "quiet", nil, coretest.Clock("02:05"), "").Record("quiet")
+	if kept.Message != "silenced" || string(kept.Memory) != `"id"` || !kept.KeepAt.Equal(coretest.Clock("02:05")) {
+		t.Errorf("%+v", kept)
+	}
+	told := workflow.NoteKeep(j, "quiet", []byte(`"other"`), coretest.Clock("02:05"), "refused").Record("quiet")
+	if told.Message != "refused" || string(told.Memory) != `"other"` {
+		t.Errorf("%+v", told)
 	}
 }
 

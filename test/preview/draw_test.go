@@ -18,25 +18,35 @@ const span = 2 * time.Hour
 
 func drawn[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-// draw puts one or two plans into a cluster, whose time and order may go wrong.
-func draw(w *world, r *rand.Rand) []string {
+// names are the plans that there may be.
+const names = "abcdefgh"
+
+// draw puts plans into a cluster, up to as many as said, whose time and order may go wrong. Those
+// that are together have one target, and may run when they are created: where several runs wait
+// for the same, any may be next.
+func draw(w *world, r *rand.Rand, most int, together bool) []string {
 	night := func() string {
 		return evening().Add(time.Duration(r.IntN(int(span/time.Minute))) * time.Minute).Format(time.RFC3339)
 	}
 	w.namespace(drawn(r, nil, nil, map[string]string{annotations.Pause: night()}, map[string]string{annotations.ChangeStrategy: "RestrictiveUntil", annotations.RestrictiveUntil: night()}))
 	w.policy("night", "strategy: MaintenanceSchedule\nmaintenanceSchedule: {timezone: Europe/Berlin, windows: [{start: '01:00', end: '03:30'}]}")
-	var names []string
-	for _, name := range []string{"a", "b"}[:1+r.IntN(2)] {
-		names = append(names, name)
-		w.plan(name, drawSpec(r), drawNotes(r, night))
+	var out []string
+	for _, name := range strings.Split(names[:1+r.IntN(most)], "") {
+		out = append(out, name)
+		target := "orders"
+		if !together {
+			target += "-" + name
+		}
+		w.deployment(target)
+		w.plan(name, drawSpec(r, target, together), drawNotes(r, night))
 	}
-	return names
+	return out
 }
 
-func drawSpec(r *rand.Rand) string {
+func drawSpec(r *rand.Rand, target string, onCreate bool) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("triggers:\n  onCreate: %t\n  schedules:", r.IntN(4) == 0)
+	line("triggers:\n  onCreate: %t\n  schedules:", r.IntN(4) == 0 && onCreate)
 	for range 1 + r.IntN(2) {
 		line("  - cron: '%s'\n    timezone: %s", drawn(r, "*/30 * * * *", "10,50 * * * *", "0 * * * *", "15 1-5 * * *", "0 2 * * *"), drawn(r, "UTC", "Europe/Berlin"))
 		if jitter := drawn(r, "", "", "1m", "15m"); jitter != "" {
@@ -44,7 +54,8 @@ func drawSpec(r *rand.Rand) string {
 		}
 	}
 	line("catchUp: %s", drawn(r, plan.CatchUpLatest, plan.CatchUpAll, plan.CatchUpNone))
-	line("concurrencyPolicy: %s", drawn(r, plan.Forbid, plan.Allow, plan.Replace, plan.Queue))
+	policy := drawn(r, plan.Forbid, plan.Allow, plan.Replace, plan.Queue)
+	line("concurrencyPolicy: %s", policy)
 	line("startDeadline: %s", drawn(r, "1m", "15m", "30m"))
 	line("maxDuration: %s", drawn(r, "10m", "30m"))
 	line("onWindowClose: %s", drawn(r, plan.CloseFinish, plan.CloseWait, plan.CloseAbort))
@@ -52,8 +63,8 @@ func drawSpec(r *rand.Rand) string {
 	if r.IntN(2) == 0 {
 		line("policies: [{name: night}]")
 	}
-	if r.IntN(3) == 0 {
-		line("target: {apiVersion: apps/v1, kind: Deployment, name: orders}")
+	if r.IntN(3) == 0 && policy != plan.Allow {
+		line("target: {apiVersion: apps/v1, kind: Deployment, name: %s}", target)
 	}
 	line("steps:")
 	for _, name := range []string{"one", "two"} {
@@ -85,9 +96,9 @@ func drawNotes(r *rand.Rand, night func() string) map[string]string {
 // documents are those of a world that failed.
 func documents(w *world) string {
 	var b strings.Builder
-	for _, cm := range []string{"a", "b"} {
-		if o := w.ConfigMap(shop, cm); o != nil {
-			fmt.Fprintf(&b, "%s %v\n%s", cm, o.Annotations, o.Data[annotations.DataPlan])
+	for _, at := range w.Names("configmaps") {
+		if o := w.ConfigMap(shop, strings.TrimPrefix(at, shop+"/")); o != nil && o.Data[annotations.DataPlan] != "" {
+			fmt.Fprintf(&b, "%s %v\n%s", o.Name, o.Annotations, o.Data[annotations.DataPlan])
 		}
 	}
 	return b.String()

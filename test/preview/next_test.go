@@ -18,7 +18,7 @@ func TestNextNamesTheSlotThatTheAgentWaitsFor(t *testing.T) {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(number, 12))
 			play(t, func(w *world) {
-				names := draw(w, r)
+				names := draw(w, r, 2, true)
 				w.begins()
 				for range 3 {
 					w.until(time.Now().Add(time.Duration(1+r.IntN(30))*time.Minute + 7*time.Second))
@@ -55,7 +55,7 @@ func TestARunBeginsAtOnceWhereWhySaysThatNothingIsInTheWay(t *testing.T) {
 		t.Run(fmt.Sprint(number), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(number, 13))
 			play(t, func(w *world) {
-				names := draw(w, r)
+				names := draw(w, r, 2, true)
 				w.begins()
 				w.until(time.Now().Add(time.Duration(1+r.IntN(90))*time.Minute + 7*time.Second))
 				for _, name := range names {

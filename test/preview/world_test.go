@@ -61,11 +61,9 @@ func play(t *testing.T, story func(w *world)) {
 			agenttest.Kind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding", Resource: "validatingadmissionpolicybindings"},
 		)
 		time.Sleep(time.Until(evening()))
-		one := int32(1)
 		w.Put(
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: annotations.DefaultNamespace}},
 			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "maint-runner"}},
-			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "orders"}, Spec: appsv1.DeploymentSpec{Replicas: &one}, Status: appsv1.DeploymentStatus{ReadyReplicas: 1}},
 		)
 		story(w)
 		w.ends()
@@ -74,6 +72,11 @@ func play(t *testing.T, story func(w *world)) {
 
 // evening is when each story begins. No slot is due in its minute.
 func evening() time.Time { return time.Date(2000, 3, 25, 23, 31, 30, 0, time.UTC) }
+
+// deployment is one that is ready.
+func (w *world) deployment(name string) {
+	w.Put(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}, Status: appsv1.DeploymentStatus{ReadyReplicas: 1}})
+}
 
 // document is the ConfigMap of a plan or a policy.
 func (w *world) document(name, kind, label, key, spec string, notes map[string]string) {

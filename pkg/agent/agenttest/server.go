@@ -69,7 +69,24 @@ func (r Request) what() string {
 // picks says whether an object is among those that a list or a watch asks for.
 func (r Request) picks(k objectKey, u *unstructured.Unstructured) bool {
 	return u != nil && k.resource == r.Resource && k.group == r.kind.Group && (r.Namespace == "" || k.namespace == r.Namespace) &&
-		r.labels.Matches(labels.Set(u.GetLabels())) && r.fields.Matches(r.fieldsOf(u))
+		r.labels.Matches(labelsOf{u}) && r.fields.Matches(r.fieldsOf(u))
+}
+
+// labelsOf are the labels of an object, none of them copied: a watch looks at every change.
+type labelsOf struct{ *unstructured.Unstructured }
+
+// Has is labels.Labels'.
+func (l labelsOf) Has(key string) bool { _, has := l.Lookup(key); return has }
+
+// Get is labels.Labels'.
+func (l labelsOf) Get(key string) string { value, _ := l.Lookup(key); return value }
+
+// Lookup is labels.Labels'.
+func (l labelsOf) Lookup(key string) (value string, has bool) {
+	meta, _ := l.Object["metadata"].(map[string]any)
+	all, _ := meta["labels"].(map[string]any)
+	value, has = all[key].(string)
+	return value, has
 }
 
 // fieldsOf are the fields of an object that the request picks by.
