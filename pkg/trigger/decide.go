@@ -90,6 +90,7 @@ type ActiveRun struct {
 	Phase     run.Phase
 	Waiting   string
 	Message   string // why it waits
+	Over      bool   // its wait ended without a start: it is only to be closed
 	Held      bool   // it began, and waits between two steps for its window
 	Stays     string // it ends, and why its trigger label stays
 	Waits     bool   // it began, and a step waits for what somebody has to give
@@ -109,7 +110,7 @@ func ActiveRunOf(r run.Run, j run.Journal) ActiveRun {
 		step = run.ProgressOf(j).AtWork()
 	}
 	return ActiveRun{
-		Name: r.Name, Phase: j.Phase, Waiting: j.Waiting, Message: j.Notice(), Waits: j.Notice() != j.Message, Stays: j.Waits, Held: j.HeldSince != nil, Suspended: j.Suspended(), Step: step, Request: r.Request, StartedAt: j.StartedAt,
+		Name: r.Name, Phase: j.Phase, Waiting: j.Waiting, Over: j.StartedAt == nil && j.Section == plan.SectionClosing, Message: j.Notice(), Waits: j.Notice() != j.Message, Stays: j.Waits, Held: j.HeldSince != nil, Suspended: j.Suspended(), Step: step, Request: r.Request, StartedAt: j.StartedAt,
 		TargetUID: r.TargetUID, Label: r.Request.Label, Ordinal: r.Request.Ordinal,
 	}
 }
@@ -132,9 +133,9 @@ func (l ActiveRun) since() time.Time {
 }
 
 // busy says whether the run occupies its plan. One that only waits for a
-// window, or for its jitter, does not.
+// window, or for its jitter, does not, nor does one that will never start.
 func (l ActiveRun) busy() bool {
-	return l.Phase != run.Pending || l.Waiting != run.WaitWindow && l.Waiting != run.WaitJitter
+	return !l.Over && (l.Phase != run.Pending || l.Waiting != run.WaitWindow && l.Waiting != run.WaitJitter)
 }
 
 // Phase is a plan's phase.

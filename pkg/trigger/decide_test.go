@@ -465,6 +465,24 @@ func TestALostLedgerStartsNothing(t *testing.T) {
 	}
 }
 
+// over is a run whose wait ended without a start; it is about to be closed.
+func over(r run.Request) edit {
+	j := run.Journal{Phase: run.Pending, Waiting: run.WaitWindow}.EndBefore(run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonDeadline}, coretest.Clock("02:00"))
+	return live(trigger.ActiveRunOf(run.Run{Name: coretest.NameOf(r), Request: r}, j))
+}
+
+// Who decides just before it is closed, as after an outage, must not take it for one at work.
+func TestARunThatEndsWithoutAStartKeepsNobodyWaiting(t *testing.T) {
+	at := ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("01:00") })
+	slots := scheduled("0,30 * * * *")
+	check(t, []decideCase{
+		{"a slot under Forbid", coretest.Facts("02:00", slots, policy(plan.Forbid), catchUp(plan.CatchUpAll), deadline("45m"), at, over(coretest.SlotAt("01:00"))), []string{"claim slot 01:30"}},
+		{"under Queue", coretest.Facts("01:30", slots, policy(plan.Queue), at, over(coretest.SlotAt("01:00"))), []string{"claim slot 01:30"}},
+		{"what somebody asks for", coretest.Facts("01:10", slots, at, token("t"), over(coretest.SlotAt("01:00"))), []string{"claim token t"}},
+		{"one that ends after its steps does", coretest.Facts("01:30", slots, policy(plan.Forbid), at, live(trigger.ActiveRun{Request: coretest.SlotAt("01:00"), Phase: run.Failed, StartedAt: coretest.On("01:00")})), []string{"01:30 Skipped(busy)"}},
+	})
+}
+
 // A newer slot takes the place of what waits for its window alone, and of slots alone.
 func TestWhatANewerSlotSupersedes(t *testing.T) {
 	hourly := scheduled("0 * * * *")
@@ -476,6 +494,7 @@ func TestWhatANewerSlotSupersedes(t *testing.T) {
 	check(t, []decideCase{
 		{"a slot that waits for its window", coretest.Facts("02:00", hourly, policy(plan.Allow), at, pending(slot, run.WaitWindow)), []string{"claim slot 02:00", "supersede " + coretest.NameOf(slot)}},
 		{"not one that waits for a lock", coretest.Facts("02:00", hourly, policy(plan.Allow), at, pending(slot, run.WaitLock)), []string{"claim slot 02:00"}},
+		{"nor one that ends without a start", coretest.Facts("02:00", hourly, policy(plan.Allow), at, over(slot)), []string{"claim slot 02:00"}},
 		{"nor one at work", coretest.Facts("02:00", hourly, policy(plan.Allow), at, running("01:00")), []string{"claim slot 02:00"}},
 		{"nor what somebody asked for", coretest.Facts("02:00", hourly, policy(plan.Allow), at, pending(asked, run.WaitWindow)), []string{"claim slot 02:00"}},
 	})

@@ -202,7 +202,7 @@ func (d *decider) mustQueue(slot schedule.Slot) bool {
 // slot falls due.
 func (d *decider) supersedePending() {
 	for _, l := range d.f.Live {
-		if l.Phase == run.Pending && !l.busy() && l.Request.Kind == run.BySchedule {
+		if l.Phase == run.Pending && !l.busy() && !l.Over && l.Request.Kind == run.BySchedule {
 			d.out.Supersede = including(d.out.Supersede, l.Name)
 		}
 	}
