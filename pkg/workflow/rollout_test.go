@@ -463,3 +463,34 @@ func playFleet(t *testing.T, dice *rand.Rand) {
 	}
 	t.Fatalf("never ends: %q, %+v", f.message(), f.sig.Nodes["roll"])
 }
+
+// A drain that comes first, or behind what moves no pods, can be looked at before its node is taken.
+func TestWhichDrainIsLookedAtBeforeANodeIsTaken(t *testing.T) {
+	now := coretest.Clock("02:00")
+	const leave = "{name: leave, type: drain, properties: {timeout: 7m}}"
+	for steps, want := range map[string]bool{
+		leave:                                  true,
+		"{name: shut, type: cordon}, " + leave: true,
+		"{name: ask, type: approval}, {name: hold, type: suspend}, " + leave:        true,
+		coretest.Hook("move") + ", " + leave:                                        false,
+		"{name: leave, type: drain, if: always}":                                    false,
+		"{name: leave, type: drain, properties: {node: other}}":                     false,
+		"{name: leave, type: drain, properties: {selector: {matchLabels: {a: b}}}}": false,
+		"{name: leave, type: drain, properties: {onTimeout: skip}}":                 false,
+		coretest.Hook("work"): false,
+	} {
+		t.Run(steps, func(t *testing.T) {
+			r := coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {steps: ["+steps+"]}}]")
+			for _, r.Request.DryRun = range []bool{false, true} {
+				sig := workflow.Signals{Nodes: map[string]map[string]workflow.NodeState{"roll": {"n0": {}}}}
+				j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(now), now, sig)
+				listed := picks("n0")
+				listed.Items.APIVersion, listed.Items.Kind = "v1", "Node"
+				_, m := workflow.Advance(r, workflow.Note(r, j, "roll", listed, now), now, sig)
+				if len(m.Wants) != 1 || (m.Wants[0].Drain != nil) != (want && !r.Request.DryRun) {
+					t.Errorf("dry run %t: %+v", r.Request.DryRun, m.Wants)
+				}
+			}
+		})
+	}
+}
