@@ -19,6 +19,9 @@ func TestAGateLetsChangeStartOnlyWhereItIsReady(t *testing.T) {
 		if got.Permitted != c.want || got.Reason != "why" || got.Next != &next {
 			t.Errorf("permitted %t, ready %t: %+v", c.permitted, c.ready, got)
 		}
+		if opens := c.ready && !c.permitted; (got.Opens == &next) != opens || (got.Opens == nil) == opens {
+			t.Errorf("permitted %t, ready %t: it opens at %v", c.permitted, c.ready, got.Opens)
+		}
 	}
 }
 
