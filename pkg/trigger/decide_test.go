@@ -523,6 +523,7 @@ func TestAClaimWhoseRunIsRefusedWaitsWithoutThePlan(t *testing.T) {
 		{"a newer slot takes its place", coretest.Facts("03:00", hourly, deadline("2h"), at("02:00"), claimed(coretest.SlotAt("02:00"))), []string{"claim slot 03:00", "02:00 Missed(superseded)"}},
 		{"a label waits without end", coretest.Facts("20:00", labelled("k", "v"), claimed(label)), nil},
 		{"until it is taken away", coretest.Facts("20:00", labelled("k", "v"), func(f *trigger.Facts) { f.Target.Labels = nil }, claimed(label)), []string{"label Skipped(aborted)"}},
+		{"also on a target whose version is known", coretest.Facts("20:00", labelled("k", "v"), func(f *trigger.Facts) { f.Target.Labels, f.Target.Version = nil, 5 }, claimed(label)), []string{"label Skipped(aborted)"}},
 		{"a token waits without end", coretest.Facts("20:00", claimed(asked)), nil},
 		{"however many are refused, a slot falls due beside them", coretest.Facts("02:00", hourly, policy(plan.Allow), at("01:00"), func(f *trigger.Facts) {
 			for i := range ledger.MaxOpen {

@@ -366,17 +366,18 @@ func TestAnApprovalMeansOneStep(t *testing.T) {
 
 // One of that name which is answered, or does not ask yet, is not meant.
 func TestAnApprovalByNameMeansTheOneThatAsks(t *testing.T) {
-	r := coretest.RunOf(t, "steps: ["+loopOf(", maxConcurrency: 1", "{name: sure, type: approval}")+"]")
+	r := coretest.RunOf(t, "steps: ["+loopOf(", maxConcurrency: 2", coretest.Hook("work"), "{name: sure, type: approval}", coretest.Hook("after"))+"]")
 	now := coretest.Clock("02:00")
 	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(now), now, workflow.Signals{})
 	j = workflow.Note(r, j, "roll", picks("a", "b"), now)
-	j, _ = workflow.Advance(r, j, now, workflow.Signals{})
-	for _, asking := range []string{"roll/a/sure", "roll/b/sure"} {
-		if j, _ = workflow.Advance(r, j, now, workflow.Signals{Approve: &workflow.Answer{Step: "sure"}}); j.Record(asking).Approval == nil {
-			t.Fatalf("%s is not approved", asking)
-		}
-		j = workflow.Note(r, j, asking, workflow.StepResult{Done: true}, now)
+	for _, item := range []string{"roll/a", "roll/b"} {
 		j, _ = workflow.Advance(r, j, now, workflow.Signals{})
+		j = workflow.Note(r, j, item+"/work", workflow.StepResult{Done: true}, now)
+		j, _ = workflow.Advance(r, j, now, workflow.Signals{})
+		if j, _ = workflow.Advance(r, j, now, workflow.Signals{Approve: &workflow.Answer{Step: "sure"}}); j.Record(item+"/sure").Approval == nil {
+			t.Fatalf("%s/sure is not approved: %s", item, phases(j))
+		}
+		j = workflow.Note(r, j, item+"/sure", workflow.StepResult{Done: true}, now)
 	}
 }
 
