@@ -43,6 +43,7 @@ func draw(w *world, r *rand.Rand, most int, together bool) []string {
 	return out
 }
 
+// drawSpec draws no two times that end at one instant: what comes first there is nobody's promise.
 func drawSpec(r *rand.Rand, target string, onCreate bool) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -56,8 +57,8 @@ func drawSpec(r *rand.Rand, target string, onCreate bool) string {
 	line("catchUp: %s", drawn(r, plan.CatchUpLatest, plan.CatchUpAll, plan.CatchUpNone))
 	policy := drawn(r, plan.Forbid, plan.Allow, plan.Replace, plan.Queue)
 	line("concurrencyPolicy: %s", policy)
-	line("startDeadline: %s", drawn(r, "1m", "15m", "30m"))
-	line("maxDuration: %s", drawn(r, "10m", "30m"))
+	line("startDeadline: %s", drawn(r, "1m1s", "15m11s", "30m17s"))
+	line("maxDuration: %s", drawn(r, "10m3s", "30m5s"))
 	line("onWindowClose: %s", drawn(r, plan.CloseFinish, plan.CloseWait, plan.CloseAbort))
 	line("successfulRunsHistoryLimit: 100\nfailedRunsHistoryLimit: 100")
 	if r.IntN(2) == 0 {
@@ -68,10 +69,10 @@ func drawSpec(r *rand.Rand, target string, onCreate bool) string {
 	}
 	line("steps:")
 	for _, name := range []string{"one", "two"} {
-		line("- {name: %s, type: suspend, properties: {%s}}", name, drawn(r, "duration: 1s", "duration: 5m", "duration: 20m", ""))
+		line("- {name: %s, type: suspend, properties: {%s}}", name, drawn(r, "duration: 1s", "duration: 5m7s", "duration: 20m13s", ""))
 	}
 	if r.IntN(2) == 0 {
-		line("finally:\n- {name: after, type: suspend, properties: {duration: 5m}}")
+		line("finally:\n- {name: after, type: suspend, properties: {duration: 5m19s}}")
 	}
 	return b.String()
 }
