@@ -35,7 +35,7 @@ type Outcome struct {
 // The decisions of people that an outcome keeps.
 const (
 	OverrideApproved      = "approved"       // the run, or a step of it
-	OverrideRejected      = "rejected"       // a step of it
+	OverrideRejected      = "rejected"       // the run, or a step of it
 	OverrideBypass        = "bypass"         // it started through a closed gate
 	OverrideOutsideWindow = "outside-window" // its request asked to run outside of the window
 	OverrideAborted       = "aborted"
@@ -49,6 +49,8 @@ type Override struct {
 	Actor    string `json:"actor,omitempty"`
 	Verified bool   `json:"verified,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+	// At is when; nil: that is not known, or an older agent wrote this.
+	At *time.Time `json:"at,omitempty"`
 }
 
 // Said is the decision in words: who, and why.
@@ -129,21 +131,23 @@ func overridesOf(r run.Run, j run.Journal) []Override {
 		if a == nil || len(out) == maxOverrides {
 			return
 		}
-		out = append(out, Override{
+		o := Override{
 			What: what, Step: document.Cut(step, maxOutcomeWords), Actor: document.Cut(a.Name, maxOutcomeWords), Verified: a.Verified,
 			Reason: document.Cut(a.Reason, maxOutcomeWords),
-		})
+		}
+		if !a.At.IsZero() {
+			o.At = new(a.At.UTC())
+		}
+		out = append(out, o)
 	}
 	note(OverrideApproved, "", j.Approved)
 	if !askedItself(r.Request, j.Passed) {
 		note(OverrideBypass, "", j.Passed)
 	}
 	if r.Request.OutsideWindow {
-		note(OverrideOutsideWindow, "", &intent.Actor{Name: r.Request.Actor, Reason: r.Request.Reason, Verified: r.Request.Verified})
+		note(OverrideOutsideWindow, "", &intent.Actor{Name: r.Request.Actor, Reason: r.Request.Reason, Verified: r.Request.Verified, At: r.Request.At})
 	}
-	if j.End != nil && j.End.Actor != "" && j.End.Phase == run.Aborted {
-		note(OverrideAborted, "", &intent.Actor{Name: j.End.Actor})
-	}
+	note(endedBy(j.End))
 	for i := range j.Steps {
 		rec := &j.Steps[i]
 		note(OverrideResumed, rec.Path, rec.Resumed)
@@ -153,6 +157,20 @@ func overridesOf(r run.Run, j run.Journal) []Override {
 	}
 	note(OverrideResumed, "", acceptedDrift(j))
 	return out
+}
+
+// endedBy is who aborted or rejected a run; nil: nobody.
+func endedBy(end *run.End) (what, step string, by *intent.Actor) {
+	switch {
+	case end == nil:
+	case end.By != nil && end.Reason == run.ReasonRejected:
+		return OverrideRejected, "", end.By
+	case end.By != nil:
+		return OverrideAborted, "", end.By
+	case end.Actor != "" && end.Phase == run.Aborted: // an older agent wrote this
+		return OverrideAborted, "", &intent.Actor{Name: end.Actor}
+	}
+	return "", "", nil
 }
 
 // acceptedDrift is who resumed a run in spite of what somebody changed, where no suspend ended by

@@ -16,7 +16,7 @@ import (
 )
 
 func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
-	began, end := coretest.Clock("02:00"), coretest.Clock("02:03").Add(400*time.Millisecond)
+	began, end, later := coretest.Clock("02:00"), coretest.Clock("02:03").Add(400*time.Millisecond), coretest.Clock("02:02")
 	took := document.Duration{Duration: 3 * time.Minute}
 	jane, joe := intent.Actor{Name: "jane", Reason: "CHG-1", Verified: true}, intent.Actor{Name: "joe"}
 	drift := run.Drift{Object: "Deployment/web", Field: "spec.replicas", Want: "1", Value: "2", SeenAt: began, Accepted: &jane}
@@ -70,6 +70,25 @@ func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
 				{What: "approved", Step: "ask", Actor: "jane", Verified: true, Reason: "CHG-1"},
 				{What: "rejected", Step: "again", Actor: "joe"},
 			}},
+		},
+		{
+			"when and why they did",
+			run.Request{OutsideWindow: true, Actor: "ann", Reason: "urgent", At: began},
+			run.Journal{
+				StartedAt: &began, Passed: &intent.Actor{Name: "ann", Reason: "fire", At: later},
+				End: &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: "bob", Message: "aborted by bob: enough", By: &intent.Actor{Name: "bob", Reason: "enough", Verified: true, At: later}},
+			},
+			ledger.Outcome{Phase: run.Aborted, Reason: "Aborted", Message: "aborted by bob: enough", Duration: took, Overrides: []ledger.Override{
+				{What: "bypass", Actor: "ann", Reason: "fire", At: &later},
+				{What: "outside-window", Actor: "ann", Reason: "urgent", At: &began},
+				{What: "aborted", Actor: "bob", Reason: "enough", Verified: true, At: &later},
+			}},
+		},
+		{
+			"somebody rejected it",
+			run.Request{},
+			run.Journal{End: &run.End{Phase: run.Aborted, Result: run.Skipped, Reason: run.ReasonRejected, Message: "rejected by jane: CHG-1", By: &jane}},
+			ledger.Outcome{Phase: run.Aborted, Reason: run.ReasonRejected, Message: "rejected by jane: CHG-1", Overrides: []ledger.Override{{What: "rejected", Actor: "jane", Verified: true, Reason: "CHG-1"}}},
 		},
 		{
 			"who resumed it accepted a change, and ended no suspend",

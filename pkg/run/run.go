@@ -240,6 +240,8 @@ type End struct {
 	Actor   string `json:"actor,omitempty"`
 	Step    string `json:"step,omitempty"`
 	Result  Result `json:"result,omitempty"` // of a run that never started: how its entry ends
+	// By is who aborted or rejected it, when and why; nil: nobody, or an older agent wrote this.
+	By *intent.Actor `json:"by,omitempty"`
 }
 
 // StepPhase is where a step stands.

@@ -81,7 +81,7 @@ type Ending struct {
 // Decision is what somebody decided about a run.
 type Decision struct {
 	Plan string    `json:"plan"`
-	At   time.Time `json:"at"`
+	At   time.Time `json:"at"` // of the run, where the ledger does not say when it was
 	Run  string    `json:"run"`
 	ledger.Override
 }
@@ -233,7 +233,11 @@ func (r *Report) addEnding(plan string, e ledger.Entry) {
 			out.Result, out.Reason = string(o.Phase), o.Reason
 		}
 		for _, d := range o.Overrides {
-			r.Decisions = append(r.Decisions, Decision{Plan: plan, At: out.At, Run: e.Run, Override: d})
+			decision := Decision{Plan: plan, At: out.At, Run: e.Run, Override: d}
+			if d.At != nil {
+				decision.At = *d.At
+			}
+			r.Decisions = append(r.Decisions, decision)
 		}
 	}
 	if e.Result != run.Ran || e.Outcome != nil && e.Outcome.Phase != run.Succeeded {

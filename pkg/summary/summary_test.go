@@ -345,3 +345,19 @@ func TestOffHoursFromBeforeTheirPlanMakeNothingLate(t *testing.T) {
 		t.Error(table)
 	}
 }
+
+// A decision has its own instant; in ledgers that do not have it, that of its run.
+func TestWhenSomebodyDecided(t *testing.T) {
+	entry := ledger.Entry{
+		Slot: at("02:00"), StartedAt: at("02:00"), At: coretest.Clock("05:00"), Result: run.Ran, Run: "r",
+		Outcome: &ledger.Outcome{Phase: run.Succeeded, Overrides: []ledger.Override{{What: "resumed", At: at("04:30")}, {What: "approved"}}},
+	}
+	r := summary.Of([]summary.Plan{{Entries: []ledger.Entry{entry}}}, coretest.Clock("00:00"), coretest.Clock("07:00"))
+	var got []string
+	for _, d := range r.Decisions {
+		got = append(got, d.What+" "+d.At.Format(time.TimeOnly))
+	}
+	if diff := cmp.Diff([]string{"approved 02:00:00", "resumed 04:30:00"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -41,6 +41,7 @@ type Admission struct {
 	Until   time.Time  // the latest instant to ask again; zero: only on change
 	Result  run.Result // when it ends: Skipped or Missed
 	Reason  string
+	By      *intent.Actor // who ended it; nil: nobody did
 }
 
 // Ends says whether the run ends without having started.
@@ -52,7 +53,7 @@ func Admit(r run.Run, s AdmissionFacts) Admission {
 		return Admission{Void: true, Message: "its entry in the ledger is not open: another run has answered this request"}
 	}
 	if s.Abort != nil {
-		return Admission{Result: run.Skipped, Reason: run.ReasonAborted, Message: s.Abort.Message}
+		return Admission{Result: run.Skipped, Reason: run.ReasonAborted, Message: s.Abort.Message, By: s.Abort.By}
 	}
 	if s.ClockDoubt != "" { // nothing starts and nothing is recorded
 		return Admission{Waiting: run.WaitQueue, Message: s.ClockDoubt, Until: s.Now.Add(30 * time.Second)}
@@ -93,7 +94,7 @@ func admitApproval(r run.Run, s AdmissionFacts) (Admission, bool) {
 	limit := r.Request.At.Add(r.Spec.ApprovalTimeout.Or(plan.DefaultApprovalTimeout))
 	switch {
 	case s.Reject != nil:
-		return Admission{Result: run.Skipped, Reason: run.ReasonRejected, Message: s.Reject.Said("rejected")}, true
+		return Admission{Result: run.Skipped, Reason: run.ReasonRejected, Message: s.Reject.Said("rejected"), By: s.Reject}, true
 	case s.Approve != nil:
 		return Admission{Approve: s.Approve}, true
 	case !s.Now.Before(limit):

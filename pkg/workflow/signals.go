@@ -21,8 +21,8 @@ func SignalsOf(in intent.Intent, r run.Run, j run.Journal, above []schedule.Paus
 		return actor
 	}
 	if in.Abort.For(r.Name) {
-		actor := in.Actors["abort"]
-		sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted")}
+		actor := said("abort")
+		sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted"), By: &actor}
 	}
 	if in.Resume.For(r.Name) && (suspended(j) || len(j.Drifting()) > 0) {
 		sig.Resume = new(said("resume"))

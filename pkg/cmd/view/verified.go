@@ -45,6 +45,9 @@ func (r *Run) Verified() []*bool {
 	if j.Passed != nil {
 		out = append(out, &j.Passed.Verified)
 	}
+	if j.End != nil && j.End.By != nil {
+		out = append(out, &j.End.By.Verified)
+	}
 	for i := range j.Steps {
 		rec := &j.Steps[i]
 		if rec.Resumed != nil {

@@ -21,6 +21,7 @@ func said(phase run.Phase) view.Run {
 	asked.Approval, asked.Resumed, asked.Drift = &run.Approval{Actor: *jane(), Approved: true}, jane(), &run.Drift{Accepted: jane()}
 	r := cmdtest.RunOf(asked, cmdtest.Record("plain", "suspend", run.StepSucceeded))
 	r.Run.Request.Verified, r.Journal.Phase, r.Journal.Approved, r.Journal.Passed, r.Journal.Message = true, phase, jane(), jane(), "done"
+	r.Journal.End = &run.End{Phase: run.Aborted, By: jane()}
 	return r
 }
 
@@ -59,7 +60,7 @@ func TestWhatTheAgentCannotHaveWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if known := count(r.Verified()); c.why == "" && (known != 6 || r.Journal.Message != "done") {
+			if known := count(r.Verified()); c.why == "" && (known != 7 || r.Journal.Message != "done") {
 				t.Errorf("of one that the agent wrote %d are known, and it says %q", known, r.Journal.Message)
 			} else if c.why != "" && (known != 0 || !strings.Contains(r.Journal.Message, "not known to be the agent's record") || !strings.HasSuffix(r.Journal.Message, "; done")) {
 				t.Errorf("of one that has ended %d are known, and it says %q", known, r.Journal.Message)
