@@ -266,22 +266,12 @@ func (c *Controller) effects(ctx context.Context, sleeper executors.Sleeper, cal
 	if call.Operation == hibernate.Wake {
 		act = sleeper.Wake
 	}
-	var refused []string
-	var faults []error
 	results := act(ctx, call, step.Due)
-	for _, result := range results {
-		if result.Err != nil {
-			refused, faults = append(refused, result.Err.Error()), append(faults, result.Err)
-		}
+	refused, faults := refusals(results)
+	if len(faults) == 0 || call.Operation == hibernate.Wake {
+		return step.Record, said(call, refused, faults...)
 	}
-	const most = 3
-	if n := len(refused); n > most {
-		refused = append(refused[:most], fmt.Sprintf("and %d more", n-most))
-	}
-	if n := len(refused); n == 0 || call.Operation == hibernate.Wake {
-		return step.Record, said(call, strings.Join(refused, "; "), faults...)
-	}
-	return untouched(before, step, results), said(call, strings.Join(refused, "; "), faults...)
+	return untouched(before, step, results), said(call, refused, faults...)
 }
 
 // call is what a sleeper is asked with: as the plan's account, by its snapshot. What the

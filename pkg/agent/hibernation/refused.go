@@ -66,6 +66,51 @@ func said(call executors.SleepCall, text string, faults ...error) string {
 	return document.Cut(text, document.MaxMessage-len(hint)) + hint
 }
 
+// Bounds of what is said of resources that were refused (guesses).
+const (
+	refusalsSaid = 3  // with their causes
+	refusedNamed = 10 // of one cause, and of those whose causes are left out
+)
+
+// refusals says what was refused, and why: each cause once, with the resources that it is about.
+func refusals(results []executors.SleepResult) (text string, faults []error) {
+	var causes []string
+	of := map[string][]string{}
+	for _, r := range results {
+		if r.Err == nil {
+			continue
+		}
+		why := r.Err.Error()
+		if _, known := of[why]; !known {
+			causes = append(causes, why)
+		}
+		of[why], faults = append(of[why], r.ID), append(faults, r.Err)
+	}
+	var said, rest []string
+	for i, why := range causes {
+		switch ids := of[why]; {
+		case i >= refusalsSaid:
+			rest = append(rest, ids...)
+		case len(ids) > 1:
+			said = append(said, namesOf(ids)+": "+why)
+		default: // which names it
+			said = append(said, why)
+		}
+	}
+	if len(rest) > 0 {
+		said = append(said, fmt.Sprintf("and %d more: %s", len(rest), namesOf(rest)))
+	}
+	return strings.Join(said, "; "), faults
+}
+
+func namesOf(ids []string) string {
+	ids = slices.Sorted(slices.Values(ids))
+	if n := len(ids) - refusedNamed; n > 0 {
+		return strings.Join(ids[:refusedNamed], ", ") + fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(ids, ", ")
+}
+
 // grantIt is what gives an account a right that it lacks.
 func grantIt(call executors.SleepCall) string {
 	if call.Clients.Connection != "" { // the rights of another cluster are granted there, to whom its connector names

@@ -73,6 +73,30 @@ func TestWhatIsSaidOfAFault(t *testing.T) {
 
 // A quota, a policy or a webhook may not take restore data: nothing falls asleep then, and the
 // plan says why.
+// Every resource that was refused is named, and none twice.
+func TestWhatWasRefusedIsNamedOnce(t *testing.T) {
+	list := errors.New("list deployments.apps in namespace sl: forbidden")
+	get := func(name string) executors.SleepResult {
+		return executors.SleepResult{ID: name, Err: errors.New("get " + name + ": forbidden")}
+	}
+	for name, c := range map[string]struct {
+		results []executors.SleepResult
+		want    string
+		faults  int
+	}{
+		"none":              {[]executors.SleepResult{{ID: "api"}}, "", 0},
+		"each by its cause": {[]executors.SleepResult{get("api"), {ID: "db"}, get("web")}, "get api: forbidden; get web: forbidden", 2},
+		"one cause of two":  {[]executors.SleepResult{{ID: "web", Err: list}, {ID: "api", Err: list}}, "api, web: list deployments.apps in namespace sl: forbidden", 2},
+		"many causes":       {[]executors.SleepResult{get("a"), get("b"), get("c"), get("e"), get("d")}, "get a: forbidden; get b: forbidden; get c: forbidden; and 2 more: d, e", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, faults := refusals(c.results); got != c.want || len(faults) != c.faults {
+				t.Errorf("%q of %d, want %q of %d", got, len(faults), c.want, c.faults)
+			}
+		})
+	}
+}
+
 func TestRestoreDataThatIsNotTakenIsSaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		code int

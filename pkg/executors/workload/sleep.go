@@ -375,13 +375,13 @@ func (s *sleep) look(ctx context.Context, k sleepKind, namespace string, resourc
 		}
 		return nil
 	}
-	find := s.get
+	var err error
 	if len(resources) > fewToList {
-		find = func(ctx context.Context, k sleepKind, namespace string, _ []hibernate.Resource, see func(*unstructured.Unstructured) error) error {
-			return s.list(ctx, k, namespace, "", see)
-		}
+		err = s.list(ctx, k, namespace, "", see)
+	} else {
+		err = s.get(ctx, k, namespace, resources, see, seen)
 	}
-	if err := find(ctx, k, namespace, resources, see); err != nil {
+	if err != nil {
 		return err
 	}
 	for id, r := range wanted {
@@ -392,13 +392,17 @@ func (s *sleep) look(ctx context.Context, k sleepKind, namespace string, resourc
 	return nil
 }
 
-// get hands on those that are there, each asked for by its name.
-func (s *sleep) get(ctx context.Context, k sleepKind, namespace string, resources []hibernate.Resource, see func(*unstructured.Unstructured) error) error {
+// get hands on those that are there, each asked for by its name. On waking, one that the API server
+// refuses is unseen, with its own cause, and the next is asked for.
+func (s *sleep) get(ctx context.Context, k sleepKind, namespace string, resources []hibernate.Resource, see func(*unstructured.Unstructured) error, seen *sightings) error {
 	for _, r := range resources {
 		_, name, _ := cutLast(r.ID)
 		u, err := s.call.Clients.Dynamic.Resource(k.resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
+			continue
+		case err != nil && s.call.Operation == hibernate.Wake && apierrors.ReasonForError(err) != metav1.StatusReasonUnknown: // it answered
+			seen.unseen([]hibernate.Resource{r}, fmt.Errorf("get %s in namespace %s: %w", r.ID, namespace, err))
 			continue
 		case err != nil:
 			return fmt.Errorf("get %s in namespace %s: %w", r.ID, namespace, err)

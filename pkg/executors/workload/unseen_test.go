@@ -89,6 +89,26 @@ func TestWhatCannotBeLookedAtOnWakingKeepsNothingElseAsleep(t *testing.T) {
 	}
 }
 
+// Of several that are asked for one by one each is said with its own cause.
+func TestEachWorkloadThatCannotBeLookedAtOnWakingIsNamed(t *testing.T) {
+	n := newNight(t, only("Deployment"), deploymentOf("api", 1, ""), deploymentOf("web", 3, ""))
+	n.sleepRest()
+	n.sleepRest()
+	n.Deny("", "get", "deployments")
+	n.call.Operation = hibernate.Wake
+	said := map[string]string{}
+	for _, r := range n.wake() {
+		if r.Err != nil {
+			said[r.ID] = r.Err.Error()
+		}
+	}
+	for _, id := range []string{"deployments.apps/shop/api", "deployments.apps/shop/web"} {
+		if !strings.HasPrefix(said[id], "get "+id+" in namespace shop: ") {
+			t.Errorf("of %s it says %q", id, said[id])
+		}
+	}
+}
+
 // Of many that are listed at once, too: and a right that is missing is one still.
 func TestALackingRightToListOnWakingIsSaidAsSuch(t *testing.T) {
 	objects := []string{strings.Replace(deploymentOf("db", 1, ""), "kind: Deployment", "kind: StatefulSet", 1)}
