@@ -25,12 +25,14 @@ func commandFor(key string, of view.Resource, home string) (c command, whyNot st
 		return command{}, "no run, plan or node is on this line"
 	case key == "enter":
 		return onto(of, home, "status", kind+"/"+of.Name, "-w"), ""
+	case key == "r" && of.Resumes == "":
+		return command{}, "nothing of it waits to be resumed"
 	case key == "r":
-		return onto(of, home, "resume", kind+"/"+of.Name), ""
+		return onto(of, home, "resume", of.Resumes), ""
 	case key == "a" && of.Question != "":
 		return onto(of, home, "approve", of.Question), ""
 	case key == "a" && (isRun || isPlan):
-		return onto(of, home, "approve", of.Name), ""
+		return command{}, "nothing of it waits for approval"
 	case key == "l" && (isRun || isPlan):
 		return onto(of, home, "logs", of.Name, "-f"), ""
 	case key == "s" && isRun && of.Plan != "":

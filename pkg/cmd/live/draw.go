@@ -205,7 +205,14 @@ func (m model) hints(p page) []string {
 		out = append(out, "enter open")
 	}
 	if m.acts() && p.things > 0 {
-		out = append(out, "a approve", "r resume", "s skip", "l logs")
+		of := p.thing()
+		if of.Question != "" {
+			out = append(out, "a approve")
+		}
+		if of.Resumes != "" {
+			out = append(out, "r resume")
+		}
+		out = append(out, "s skip", "l logs")
 	}
 	return append(out, frame{mark: m.mark}.clean(p.title))
 }

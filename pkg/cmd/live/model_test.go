@@ -33,7 +33,7 @@ func (n *noted) carryOut(c command) tea.Cmd {
 }
 
 func runLine(name, text string) view.Line {
-	return view.Line{Text: text, Of: view.Resource{Kind: "run", Namespace: "shop", Name: name, Plan: "orders"}}
+	return view.Line{Text: text, Of: view.Resource{Kind: "run", Namespace: "shop", Name: name, Plan: "orders", Question: name, Resumes: "run/" + name}}
 }
 
 func planLine(name, text string) view.Line {
@@ -57,7 +57,7 @@ func overview() []view.Line {
 		}
 		lines = append(lines, l)
 	}
-	lines[4].Of.Question = "r1/ask"
+	lines[4].Of.Question, lines[6].Of.Resumes = "r1/ask", "plan/backup"
 	return lines
 }
 
@@ -174,6 +174,8 @@ func TestKeys(t *testing.T) {
 		{name: "and so is any other key", keys: "a enter", last: "nothing was done"},
 		{name: "q while asked is no, too", keys: "a q", last: "nothing was done"},
 		{name: "a plan is approved by what its run asks", keys: "down j a y", asked: []string{"do maint approve r1/ask in shop"}, last: "carries out 'maint approve r1/ask' …"},
+		{name: "a says where nothing waits for approval", keys: "down down down a", last: "nothing of it waits for approval"},
+		{name: "r says where nothing waits to be resumed", keys: "down down down r", last: "nothing of it waits to be resumed"},
 		{name: "r resumes", keys: "G r y", asked: []string{"do maint resume plan/backup in shop"}, last: "carries out 'maint resume plan/backup' …"},
 		{name: "s skips the next slot", keys: "G s y", asked: []string{"do maint skip backup --next 1 in shop"}, last: "carries out 'maint skip backup --next 1' …"},
 		{name: "s on a run is of its plan", keys: "s y", asked: []string{"do maint skip orders --next 1 in shop"}, last: "carries out 'maint skip orders --next 1' …"},
@@ -203,9 +205,9 @@ func TestKeys(t *testing.T) {
 }
 
 func TestWhatAThingCannotBeAskedIsSaid(t *testing.T) {
-	node := view.Line{Text: "a  gpu  Draining", Of: view.Resource{Kind: "node", Name: "a"}}
+	node := view.Line{Text: "a  gpu  Draining", Of: view.Resource{Kind: "node", Name: "a", Resumes: "node/a"}}
 	sleeper := view.Line{Text: "night  Hibernated", Of: view.Resource{Kind: "hibernate-plan", Namespace: "shop", Name: "night"}}
-	elsewhere := view.Line{Text: "x", Of: view.Resource{Kind: "plan", Namespace: "ops", Name: "roll"}}
+	elsewhere := view.Line{Text: "x", Of: view.Resource{Kind: "plan", Namespace: "ops", Name: "roll", Question: "roll-1"}}
 	for _, c := range []struct {
 		keys, want string
 	}{
@@ -215,7 +217,7 @@ func TestWhatAThingCannotBeAskedIsSaid(t *testing.T) {
 		{"r", "carry out 'maint resume node/a'? [y/N]"},
 		{"j a", "a hibernate plan has nothing to approve"},
 		{"j s", "carry out 'maint skip night --next 1'? [y/N]"},
-		{"G a", "carry out 'maint -n ops approve roll'? [y/N]"},
+		{"G a", "carry out 'maint -n ops approve roll-1'? [y/N]"},
 	} {
 		m, _ := typed(modelOf(&noted{}, 80, 10, node, sleeper, elsewhere), c.keys)
 		if rows := onScreen(m); rows[len(rows)-2] != c.want {
@@ -399,7 +401,7 @@ func TestNoSizeIsTooSmall(t *testing.T) {
 }
 
 func TestTheFootNamesTheKeysThatDoSomething(t *testing.T) {
-	open, act := "enter open", "a approve"
+	open, act := "enter open", "s skip"
 	for _, c := range []struct {
 		name string
 		page page

@@ -106,6 +106,8 @@ func TestAKeyWritesWhatTheCommandWrites(t *testing.T) {
 	}
 	d.cluster.Forbids("patch", "configmaps", "")
 	d.Types("r")
+	d.Sees("nothing of it waits to be resumed")
+	d.Types("s")
 	d.Sees("[y/N]")
 	d.Types("y")
 	d.Sees("error: ")

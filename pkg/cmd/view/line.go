@@ -22,6 +22,7 @@ type Resource struct {
 	Kind, Namespace, Name string
 	Plan                  string // of a run
 	Question              string // RUN or RUN/STEP that waits for an answer; empty: none does
+	Resumes               string // what of it somebody may resume, as KIND/NAME; empty: nothing is known to wait for that
 }
 
 // Key is the same for the same thing in every state; empty for none.
@@ -68,27 +69,49 @@ func Texts(lines []Line) []string {
 
 // RunResource is a run as something that commands are given for.
 func RunResource(r Run) Resource {
-	return Resource{Kind: annotations.KindRun, Namespace: r.Run.Namespace, Name: r.Run.Name, Plan: r.Run.Plan, Question: firstOf(Questions(r))}
+	return Resource{Kind: annotations.KindRun, Namespace: r.Run.Namespace, Name: r.Run.Name, Plan: r.Run.Plan, Question: firstOf(Questions(r)), Resumes: resumable(r)}
+}
+
+// resumable is a run that goes on when somebody resumes it; empty: it does not wait for that.
+func resumable(r Run) string {
+	if r.Journal.Phase.Ended() || len(Suspends(r))+len(r.Journal.Drifting()) == 0 {
+		return ""
+	}
+	return annotations.KindRun + "/" + r.Run.Name
 }
 
 // PlanResource is a plan as something that commands are given for. A question that one of its runs
 // asks is the plan's, too.
 func PlanResource(p Plan) Resource {
-	var open []string
+	var open, waits []string
+	if p.Intent.Pause.On {
+		waits = append(waits, annotations.KindPlan+"/"+p.Object.Name)
+	}
 	for _, r := range p.Active {
 		open = append(open, Questions(r)...)
+		if one := resumable(r); one != "" {
+			waits = append(waits, one)
+		}
 	}
-	return Resource{Kind: annotations.KindPlan, Namespace: p.Object.Namespace, Name: p.Object.Name, Question: firstOf(open)}
+	if p.Ledger != nil && len(p.Ledger.Left) > 0 {
+		waits = append(waits, annotations.KindRun+"/"+p.Ledger.Left[0].Run)
+	}
+	return Resource{Kind: annotations.KindPlan, Namespace: p.Object.Namespace, Name: p.Object.Name, Question: firstOf(open), Resumes: firstOf(waits)}
 }
 
 // SleeperResource is a HibernatePlan as something that commands are given for.
 func SleeperResource(s Sleeper) Resource {
-	return Resource{Kind: annotations.KindHibernatePlan, Namespace: s.Namespace, Name: s.Name}
+	out := Resource{Kind: annotations.KindHibernatePlan, Namespace: s.Namespace, Name: s.Name}
+	if s.Intent.Pause.On {
+		out.Resumes = annotations.KindHibernatePlan + "/" + s.Name
+	}
+	return out
 }
 
 // NodeResource is a node as something that commands are given for.
 func NodeResource(name string) Resource {
-	return Resource{Kind: "node", Name: strings.TrimPrefix(name, "node ")}
+	name = strings.TrimPrefix(name, "node ")
+	return Resource{Kind: "node", Name: name, Resumes: "node/" + name} // whether it is paused is seen by who resumes it
 }
 
 func firstOf(list []string) string {

@@ -134,8 +134,8 @@ func TestWhatALineIsAbout(t *testing.T) {
 		{"a plan of which the second run asks", view.PlanResource(view.Plan{Object: cm, Active: []view.Run{quiet, asking}}), view.Resource{Kind: "plan", Namespace: "shop", Name: "orders", Question: "maint-run-p-x/ask"}, "plan/shop/orders"},
 		{"a plan without a run", view.PlanResource(view.Plan{Object: cm}), view.Resource{Kind: "plan", Namespace: "shop", Name: "orders"}, "plan/shop/orders"},
 		{"a HibernatePlan", view.SleeperResource(view.Sleeper{Namespace: "shop", Name: "office"}), view.Resource{Kind: "hibernate-plan", Namespace: "shop", Name: "office"}, "hibernate-plan/shop/office"},
-		{"a node, by its name", view.NodeResource("a"), view.Resource{Kind: "node", Name: "a"}, "node//a"},
-		{"a node, as a line says it", view.NodeResource("node a"), view.Resource{Kind: "node", Name: "a"}, "node//a"},
+		{"a node, by its name", view.NodeResource("a"), view.Resource{Kind: "node", Name: "a", Resumes: "node/a"}, "node//a"},
+		{"a node, as a line says it", view.NodeResource("node a"), view.Resource{Kind: "node", Name: "a", Resumes: "node/a"}, "node//a"},
 		{"nothing", view.Resource{}, view.Resource{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
