@@ -21,12 +21,12 @@ func TestANameThatIsAPlanAndANode(t *testing.T) {
 	for _, verb := range []string{"status", "why", "check", "pause", "resume"} {
 		o.Maint(verb, "twin").Is(t, cmdtest.Printed{Code: 2, Out: "", Err: "error: twin is a plan in namespace shop, and a node: write plan/twin or node/twin\n"})
 	}
-	o.Maint("check", "plan/twin").Is(t, cmdtest.Printed{Code: 0, Out: "plan/twin: permitted (no strategy is set)\nuntil somebody changes it\n", Err: ""})
-	o.Maint("check", "node/twin").Is(t, cmdtest.Printed{Code: 0, Out: "node/twin: permitted (no strategy is set)\nuntil somebody changes it\n", Err: ""})
-	o.Maint("check", "other").Is(t, cmdtest.Printed{Code: 0, Out: "node/other: permitted (no strategy is set)\nuntil somebody changes it\n", Err: ""})
+	o.Maint("check", "plan/twin").Is(t, cmdtest.Printed{Code: 0, Out: "plan/twin: change is permitted (no strategy is set)\nuntil somebody changes it\n", Err: ""})
+	o.Maint("check", "node/twin").Is(t, cmdtest.Printed{Code: 0, Out: "node/twin: change is permitted (no strategy is set)\nuntil somebody changes it\n", Err: ""})
+	o.Maint("check", "other").Is(t, cmdtest.Printed{Code: 0, Out: "node/other: change is permitted (no strategy is set)\nuntil somebody changes it\n", Err: ""})
 	o.Maint("pause", "other", "--until", "2h", "--reason", "disks").Is(t, cmdtest.Printed{Code: 0, Out: "node/other paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", Err: ""})
 	o.Has("other", map[string]string{annotations.Pause: "2026-11-21T02:00:00Z", annotations.Actor(annotations.Pause): "Jane@example.com", annotations.Reason(annotations.Pause): "disks"})
-	o.Maint("check", "other").Is(t, cmdtest.Printed{Code: 3, Out: "node/other: not permitted (paused until Sat 2026-11-21 03:00 CET by Jane@example.com (unverified): disks)\nuntil Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m\nthen permitted\n", Err: ""})
+	o.Maint("check", "other").Is(t, cmdtest.Printed{Code: 3, Out: "node/other: change is not permitted (paused until Sat 2026-11-21 03:00 CET by Jane@example.com (unverified): disks)\nuntil Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m\nthen permitted\n", Err: ""})
 	o.Maint("resume", "node/other").Is(t, cmdtest.Printed{Code: 0, Out: "node/other resumed\n", Err: ""})
 	o.Has("other", map[string]string{})
 	o.Maint("resume", "node/other").Is(t, cmdtest.Printed{Code: 0, Out: "node/other was not paused\n", Err: ""})

@@ -417,7 +417,7 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
 	l.policy("weekends", "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: Europe/Berlin, windows: [{days: [Sat], start: '02:00', end: '06:00'}]}}")
 	l.plan("gated", "policies: [{name: weekends}]\ntriggers: {schedules: [{cron: '0 3 * * 5', timezone: Europe/Berlin}]}"+quick)
 	l.seen("gated")
-	l.expect(l.maint("check", "weekends", "--at", "2026-12-05T01:30:00Z"), 0, "policy/weekends: permitted", "until Sat 2026-12-05 06:00 CET (2026-12-05T05:00:00Z)")
+	l.expect(l.maint("check", "weekends", "--at", "2026-12-05T01:30:00Z"), 0, "policy/weekends: change is permitted", "until Sat 2026-12-05 06:00 CET (2026-12-05T05:00:00Z)")
 	l.expect(l.maint("check", "weekends", "--at", "2026-12-05T06:00:00Z", "-o", "json"), 3, `{
     "apiVersion": "maint.dev/v1alpha1",
     "kind": "Verdict",
@@ -433,7 +433,7 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
     "nextChangeETA": 586800,
     "permissiveRemaining": 0
 }`)
-	l.expect(l.maint("check", "gated", "--at", "2026-12-04T02:00:00Z"), 3, "plan/gated: not permitted")
+	l.expect(l.maint("check", "gated", "--at", "2026-12-04T02:00:00Z"), 3, "plan/gated: change is not permitted")
 	l.expect(l.maint("check", "absent"), 1, "there is no plan or policy")
 	l.expect(l.maint("next", "weekends", "--count", "1", "--from", "2026-12-05T02:00:00Z", "-o", "json"), 0, `{
     "apiVersion": "maint.dev/v1alpha1",
@@ -467,8 +467,8 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
 	if cm.Annotations[annotations.Reason(annotations.ChangeStrategy)] != "CHG-7" || cm.Annotations[annotations.Actor(annotations.ChangeStrategy)] == "" {
 		t.Errorf("nobody stands behind it: %v", cm.Annotations)
 	}
-	l.expect(l.maint("why", "weekends"), 0, "policy/weekends: permitted")
-	l.expect(l.maint("allow", "weekends", "--end"), 0, "override ended")
+	l.expect(l.maint("why", "weekends"), 0, "policy/weekends: change is permitted")
+	l.expect(l.maint("allow", "weekends", "--end"), 0, "no longer frozen or allowed")
 	l.expect(l.maint("freeze", "namespace/"+l.ns, "--for", "1h", "--reason", "stocktaking"), 0, "namespace/"+l.ns+" frozen until")
 	l.eventually("the freeze of the namespace binds the plan", func() (bool, string) {
 		s := l.maint("check", "gated")

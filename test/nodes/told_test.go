@@ -56,7 +56,7 @@ func TestATenantIsToldWhetherAPlansDrainMayBegin(t *testing.T) {
 	})
 	_, asAdmin := l.whyAs(world.config, "node-3")
 	_, asTenant := l.whyAs(tenant, "node-3")
-	const verdict = "node/node-3: permitted (no strategy is set"
+	const verdict = "node/node-3: change is permitted (no strategy is set"
 	if !strings.Contains(asAdmin, verdict+")") || !strings.Contains(asTenant, verdict+", says the agent)") {
 		t.Errorf("an admin is told\n%s\nand a tenant\n%s", asAdmin, asTenant)
 	}

@@ -71,7 +71,7 @@ func TestWhatAPolicyNamesIsHeldWhileChangeIsNotPermitted(t *testing.T) {
 				if got := w.changes("a"); got != "ChangesPaused=True (Restrictive) ChangesPending=False (Nothing)" {
 					t.Errorf("its conditions are %s", got)
 				}
-				if got := w.condition("p"); got != "Held: 1 objects: 1 closed, 0 open" {
+				if got := w.condition("p"); got != "Held: 1 objects: 1 closed, 0 open (closed: Kustomization shop/a)" {
 					t.Errorf("its policy says %q", got)
 				}
 				w.policy("p", open)
@@ -173,10 +173,10 @@ func TestAGateThatCannotBeWritten(t *testing.T) {
 				w.cluster.Before(appPatch(), func() {
 					w.cluster.Edit("kustomizations", "shop", "a", func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"a": "b"}) })
 				})
-			}, condition: "Held: 1 objects: 1 closed, 0 open",
+			}, condition: "Held: 1 objects: 1 closed, 0 open (closed: Kustomization shop/a)",
 		},
-		"the reply is lost":              {given: func(w *world) { w.cluster.LoseReply(appPatch(), 1) }, condition: "Held: 1 objects: 1 closed, 0 open"},
-		"the API server is away a while": {given: func(w *world) { w.cluster.Away(appPatch(), 3) }, condition: "Held: 1 objects: 1 closed, 0 open"},
+		"the reply is lost":              {given: func(w *world) { w.cluster.LoseReply(appPatch(), 1) }, condition: "Held: 1 objects: 1 closed, 0 open (closed: Kustomization shop/a)"},
+		"the API server is away a while": {given: func(w *world) { w.cluster.Away(appPatch(), 3) }, condition: "Held: 1 objects: 1 closed, 0 open (closed: Kustomization shop/a)"},
 		"its account may not patch": {
 			given: func(w *world) { w.cluster.Deny(runner, "patch", "kustomizations") }, condition: "Refused: the ServiceAccount maint-runner of namespace shop may not patch kustomizations.kustomize.toolkit.fluxcd.io in namespace shop: grant patch",
 			said: "Warning GateRefused p: the ServiceAccount maint-runner", mend: func(w *world) { w.cluster.Allow(runner, "patch", "kustomizations") },
@@ -222,7 +222,7 @@ func TestAGateThatCannotBeWritten(t *testing.T) {
 				if got := w.suspended("a"); got != true {
 					t.Errorf("in the end it is %v", got)
 				}
-				if got := w.condition("p"); got != "Held: 1 objects: 1 closed, 0 open" {
+				if got := w.condition("p"); got != "Held: 1 objects: 1 closed, 0 open (closed: Kustomization shop/a)" {
 					t.Errorf("in the end its policy says %q", got)
 				}
 			})
@@ -307,7 +307,7 @@ func TestGatesThatUndoThemselvesOrEachOtherDoSoSeldomAndSaySo(t *testing.T) {
 		},
 		"two gates of different fields, one of which permits change": {
 			map[string]string{"p": gate("name: a, knob: {path: /spec/mode, closed: v1, open: o}"), "q": strings.Replace(gate("name: a, knob: {path: /spec/other, closed: v2, open: o}"), "Restrictive", "Permissive", 1)},
-			"Held: 1 objects: 1 closed, 0 open",
+			"Held: 1 objects: 1 closed, 0 open (closed: Kustomization shop/a)",
 		},
 		"a gate that closes by the label by which another one selects": {
 			map[string]string{
@@ -417,7 +417,7 @@ func TestObjectsThatComeAndGo(t *testing.T) {
 		w.begins()
 		w.app("late", nil)
 		w.after(time.Second)
-		if w.suspended("late") != true || w.condition("p") != "Held: 1 objects: 1 closed, 0 open" {
+		if w.suspended("late") != true || w.condition("p") != "Held: 1 objects: 1 closed, 0 open (closed: Kustomization shop/late)" {
 			t.Errorf("it is %v: %s", w.suspended("late"), w.condition("p"))
 		}
 		w.cluster.Delete("kustomizations", "shop", "late")

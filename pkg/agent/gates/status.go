@@ -97,14 +97,30 @@ func (g *Controller) Condition(k types.NamespacedName) []metav1.Condition {
 		}
 		w.mu.Unlock()
 	}
-	closed := 0
-	for _, is := range names {
+	var closed []string
+	for name, is := range names {
 		if is {
-			closed++
+			closed = append(closed, name)
 		}
 	}
-	out.Message = fmt.Sprintf("%d objects: %d closed, %d open", len(names), closed, len(names)-closed)
+	out.Message = fmt.Sprintf("%d objects: %d closed, %d open", len(names), len(closed), len(names)-len(closed)) + closedSaid(closed)
 	return []metav1.Condition{out}
+}
+
+// maxClosedNames is how many closed objects a condition names (a guess).
+const maxClosedNames = 10
+
+// closedSaid names what is closed.
+func closedSaid(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	more := ""
+	if n := len(names) - maxClosedNames; n > 0 {
+		names, more = names[:maxClosedNames], fmt.Sprintf(" and %d more", n)
+	}
+	return document.Cut(" (closed: "+strings.Join(names, ", "), document.MaxMessage-60) + more + ")"
 }
 
 // Enforced says of each policy with gates whether these do what they should.

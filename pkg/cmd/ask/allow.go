@@ -142,7 +142,7 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if o.timezone != "" {
 		zone = o.timezone
 	}
-	c, words := o.clear(), "override ended"+view.Colon(o.inForce(target))
+	c, words := o.clear(), "no longer frozen or allowed"+view.Colon(o.inForce(target))
 	if !o.end {
 		at, err := o.until(target.zone)
 		if err != nil {
@@ -170,7 +170,7 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// inForce says what an object's override was, and of whom; empty: none was in force.
+// inForce says how an object was frozen or allowed, and by whom; empty: it was neither.
 func (o *overrideOptions) inForce(f found) string {
 	in, v := annotations.Intent(f.meta.GetAnnotations()), print.New(o.Env, f.zone)
 	if frozen, is := strings.CutPrefix(v.Frozen(in), "is "); is {

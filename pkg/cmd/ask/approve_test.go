@@ -44,7 +44,7 @@ func TestWhatAnAnswerIsFor(t *testing.T) {
 		{name: "a step that was answered", run: two, step: "done", code: exit.CodeNotNow, err: "step done of run maint-run-p-x does not wait for approval: it is Running (type approval)"},
 		{name: "an unknown step", run: cmdtest.AskingOf(cmdtest.Asking("a")), step: "x", code: exit.CodeError, err: `run maint-run-p-x has no step "x"; it has a`},
 		{name: "a run that has ended", run: ended, code: exit.CodeNotNow, err: "run maint-run-p-x does not wait for approval: it is Aborted: aborted by jane"},
-		{name: "a run that asks for nothing", run: cmdtest.AskingOf(cmdtest.Record("call", "webhook", run.StepSucceeded)), code: exit.CodeNotNow, err: "run maint-run-p-x does not wait for approval: it is Running for 60m0s, 1 of 1 steps done"},
+		{name: "a run that asks for nothing", run: cmdtest.AskingOf(cmdtest.Record("call", "webhook", run.StepSucceeded)), code: exit.CodeNotNow, err: "run maint-run-p-x does not wait for approval: it is Running for 1h0m, 1 of 1 steps done"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := answerOptions{Factory: &factory.Factory{Env: factory.Env{Now: cmdtest.Now, Name: "kubectl maint"}}, step: c.step}

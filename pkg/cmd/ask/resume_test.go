@@ -71,7 +71,7 @@ func TestResumeOfARun(t *testing.T) {
 		{name: "both, the suspend without an end", world: objects(live(down, hold)), line: "resume orders-a", out: said, err: accepts + "and ends step hold\n", wrote: wrote},
 		{name: "both, as a trial", world: objects(live(down, timed)), line: "resume orders-a --dry-run", out: "run/maint-run-orders-a resumed (dry run)\n", err: accepts + "and ends step hold, 29m0s before its time\n"},
 		{name: "two suspends beside each other", world: objects(live(down, timed, cmdtest.Record("also", "suspend", run.StepRunning))), line: "resume orders-a", out: said, err: accepts + "and ends step hold, 29m0s before its time, and step also\n", wrote: wrote},
-		{name: "neither", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "resume orders-a", code: 3, err: "error: run maint-run-orders-a is not suspended now: Running for 60m0s, 0 of 1 steps done\n"},
+		{name: "neither", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "resume orders-a", code: 3, err: "error: run maint-run-orders-a is not suspended now: Running for 1h0m, 0 of 1 steps done\n"},
 	})
 }
 

@@ -1,6 +1,7 @@
 package ask_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -145,7 +146,7 @@ func TestApproveAndReject(t *testing.T) {
 		{name: "a trial on the server needs an agent as the real one", world: objects(pending(), noAgent()), line: "approve orders-a --dry-run=server", code: 5, err: missing},
 		{name: "no agent", world: objects(pending(), noAgent()), line: "approve orders-a", code: 5, err: missing},
 		{name: "beside a no", notes: []string{annotations.Reject, "maint-run-orders-a"}, world: objects(pending()), line: "approve orders-a", code: 3, err: "error: plan orders still has maint.dev/reject: maint-run-orders-a, which the agent has not handled: try again in a moment, or remove that annotation\n"},
-		{name: "nothing waits", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "approve orders-a", code: 3, err: "error: run maint-run-orders-a does not wait for approval: it is Running for 60m0s, 0 of 1 steps done\n"},
+		{name: "nothing waits", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "approve orders-a", code: 3, err: "error: run maint-run-orders-a does not wait for approval: it is Running for 1h0m, 0 of 1 steps done\n"},
 		{name: "no run", line: "approve orders-a", code: 1, err: "error: there is no run or plan \"orders-a\" in namespace shop; did you mean \"orders\"?\n"},
 		{
 			name: "and wait for its end", world: objects(asks()), line: "approve orders-a --wait", before: becoming(map[string]*corev1.ConfigMap{"step ask: Running": ended("Succeeded", agreed)}),
@@ -226,6 +227,15 @@ func TestCompletionOffersWhatAVerbCanActOn(t *testing.T) {
 			got.Is(t, cmdtest.Printed{Out: c.want + none[:3], Err: none[3:]})
 		})
 	}
+	const slot = "2026-11-22T01:00:00Z\tSun 2026-11-22 02:00 CET\n"
+	nightly := cmdtest.Plan("nightly", "triggers: {schedules: [{cron: '0 2 * * *', timezone: Europe/Berlin}]}", cmdtest.Noting(annotations.Skip, "2026-11-21T01:00:00Z"))
+	o := cmdtest.NewCluster(t, cmd.Run, append(world, nightly)...)
+	for flags, want := range map[string]string{"skip nightly --slot ": slot, "skip orders --slot ": none[:3]} {
+		if got := o.Maint(append(append([]string{"__complete"}, strings.Fields(flags)...), "")...); !strings.HasPrefix(got.Out, want) {
+			t.Errorf("%s: %+v", flags, got)
+		}
+	}
+	o.Maint("__complete", "unskip", "nightly", "--slot", "").Is(t, cmdtest.Printed{Out: "2026-11-21T01:00:00Z\tSat 2026-11-21 02:00 CET\n" + none[:3], Err: none[3:]})
 	for _, verb := range []string{"approve", "abort", "pause", "trigger"} {
 		t.Run(verb+" offers nothing to whoever may not list, and says nothing", func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, world...)

@@ -64,7 +64,34 @@ begun, its targets wake.`,
 	f.BoolVar(&o.all, "all", false, "all slots, until 'unskip'; labels wait too")
 	f.StringVar(&o.timezone, "timezone", "", "zone of the times; default: the plan's, else yours")
 	f.StringVar(&o.reason, "reason", "", "why")
+	_ = cmd.RegisterFlagCompletionFunc("slot", c.CompleteOf(o.offered)) // fails where there is no such flag: it was added above
 	return cmd
+}
+
+// slotsOffered is how many slots completion offers (a guess).
+const slotsOffered = 10
+
+// offered are the coming slots that are not skipped yet, each with its time in the plan's zone.
+func (o *skipOptions) offered(cm *corev1.ConfigMap) []string {
+	p, have := skippableOf(cm, o.Zone, o.Now(), o.Env), annotations.Intent(cm.Annotations).Skip
+	if p.slots == nil || len(p.faults) > 0 {
+		return nil
+	}
+	var out []string
+	for from := p.begins; len(out) < slotsOffered; {
+		slot, ok := p.slots.Next(from)
+		if !ok {
+			break
+		}
+		if from = slot.At; !slices.ContainsFunc(have.Slots, slot.At.Equal) {
+			out = append(out, slotWord(slot.At, p.zone))
+		}
+	}
+	return out
+}
+
+func slotWord(at time.Time, zone string) string {
+	return at.UTC().Format(time.RFC3339) + "\t" + instant.Local(at, zone)
 }
 
 func (o *skipOptions) Complete(cmd *cobra.Command, args []string) error {
@@ -281,6 +308,14 @@ func NewUnskip(c *factory.Factory) *cobra.Command {
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringArrayVar(&o.slots, "slot", nil, "this slot alone; may be repeated")
+	_ = cmd.RegisterFlagCompletionFunc("slot", c.CompleteOf(func(cm *corev1.ConfigMap) []string {
+		p := skippableOf(cm, c.Zone, c.Now(), c.Env)
+		var out []string
+		for _, at := range annotations.Intent(cm.Annotations).Skip.Slots {
+			out = append(out, slotWord(at, p.zone))
+		}
+		return out
+	}))
 	cmd.Flags().StringVar(&o.timezone, "timezone", "", "zone of the times; default: the plan's, else yours")
 	return cmd
 }

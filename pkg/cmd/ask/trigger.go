@@ -246,8 +246,11 @@ func checkParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
 // told at once instead.
 func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	agent, _ := o.Agent(ctx, k)
-	switches := append([]schedule.Pause{annotations.Intent(cm.Annotations).Pause}, source.ReadSwitches(ctx, k, agent.Namespace, cm.Namespace).AbovePlan(o.Factory, cm)...)
-	for _, s := range switches {
+	above := source.ReadSwitches(ctx, k, agent.Namespace, cm.Namespace)
+	if above.Deleting(cm.Namespace) {
+		return exit.Errorf(exit.CodeNotNow, "%s, so that nothing begins in it; nothing was asked", view.NamespaceGoes)
+	}
+	for _, s := range append([]schedule.Pause{annotations.Intent(cm.Annotations).Pause}, above.AbovePlan(o.Factory, cm)...) {
 		if !s.Holds(o.Now()) {
 			continue
 		}

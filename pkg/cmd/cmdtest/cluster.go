@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,9 +66,10 @@ type Cluster struct {
 	heard           func(line string) // each write to standard output or error
 }
 
-// NewCluster holds some objects. Program is what Maint runs; nil where a test calls the code itself.
+// NewCluster holds some objects, and the account of plans in namespace shop. Program is what Maint runs; nil where a test calls the code itself.
 func NewCluster(t *testing.T, run Program, objects ...runtime.Object) *Cluster {
-	o := &Cluster{T: t, run: run, Kube: fake.NewClientset(objects...), User: "Jane@example.com", Ctx: t.Context()}
+	o := &Cluster{T: t, run: run, Kube: fake.NewClientset(withAccount(objects)...), User: "Jane@example.com", Ctx: t.Context()}
+	o.Kube.Resources = []*metav1.APIResourceList{{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true}}}}
 	o.Kube.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: o.User}}}, nil
 	})
@@ -74,6 +77,21 @@ func NewCluster(t *testing.T, run Program, objects ...runtime.Object) *Cluster {
 		return true, nil, apierrors.NewForbidden(authorizationv1.Resource("selfsubjectaccessreviews"), "", errors.New("impersonation is not for you"))
 	})
 	return o
+}
+
+// Account is the one that plans of namespace shop act as where they name none.
+const Account = "maint-runner"
+
+// withAccount has that account among the objects.
+func withAccount(objects []runtime.Object) []runtime.Object {
+	is := func(o runtime.Object) bool {
+		account, is := o.(*corev1.ServiceAccount)
+		return is && account.Namespace == "shop" && account.Name == Account
+	}
+	if slices.ContainsFunc(objects, is) {
+		return objects
+	}
+	return append(slices.Clone(objects), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: Account}})
 }
 
 // listener hears each write; it must not have a Buffer's other ways to be written to.
@@ -138,7 +156,12 @@ func (o *Cluster) Connected() *factory.Cluster {
 	return &factory.Cluster{Kube: o.Kube, Metadata: known, Namespace: "shop", As: as}
 }
 
-// metadata are the nodes, namespaces and documents without the rest of them.
+// Deployment is one of namespace shop.
+func Deployment(name string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+}
+
+// metadata are the nodes, namespaces, Deployments and documents without the rest of them.
 func (o *Cluster) metadata() []runtime.Object {
 	var out []runtime.Object
 	list, err := o.Kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
@@ -161,6 +184,13 @@ func (o *Cluster) metadata() []runtime.Object {
 	}
 	for _, cm := range maps.(*corev1.ConfigMapList).Items {
 		out = append(out, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: cm.ObjectMeta})
+	}
+	apps, err := o.Kube.Tracker().List(appsv1.SchemeGroupVersion.WithResource("deployments"), appsv1.SchemeGroupVersion.WithKind("Deployment"), "")
+	if err != nil {
+		o.Fatal(err)
+	}
+	for _, d := range apps.(*appsv1.DeploymentList).Items {
+		out = append(out, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: d.ObjectMeta})
 	}
 	return out
 }

@@ -219,6 +219,7 @@ func TestDoctorOfWhatConfinesTheAgent(t *testing.T) {
 func TestDoctorOfAPlan(t *testing.T) {
 	const dep = "{apiVersion: apps/v1, kind: Deployment, name: orders}"
 	const account = "ok       ServiceAccount shop/maint-runner is there\n"
+	const target = "ok       the target Deployment/orders is there\n"
 	const grant = "         grant it: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n"
 	const none = "ok       the steps need no rights in this cluster\n"
 	const good = "ok       the agent finds the plan valid and ready\n"
@@ -226,6 +227,13 @@ func TestDoctorOfAPlan(t *testing.T) {
 	unseen.Annotations[annotations.StatusObserved] = "older"
 	justWritten := unseen.DeepCopy()
 	justWritten.CreationTimestamp = metav1.NewTime(cmdtest.Now().Add(-time.Second))
+	nightly := func(fresh bool) *corev1.ConfigMap {
+		cm := cmdtest.Sleeper("office", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}")
+		if cm.CreationTimestamp = justWritten.CreationTimestamp; fresh {
+			cm.Annotations[annotations.StatusObserved] = "older"
+		}
+		return cm
+	}
 	conditions := func(list string) *corev1.ConfigMap {
 		cm := seen("")
 		cm.Annotations[annotations.StatusConditions] = list
@@ -265,6 +273,16 @@ func TestDoctorOfAPlan(t *testing.T) {
 				return true, seen(""), nil
 			})
 		}, out: good + account + none},
+		{name: "a HibernatePlan, too", line: "doctor office", world: installed(nightly(true)), before: func(o *cmdtest.Cluster) {
+			looks := 0
+			o.Kube.PrependReactor("get", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if a.(clienttesting.GetAction).GetName() != "office" {
+					return false, nil, nil
+				}
+				looks++
+				return true, nightly(looks < 4), nil
+			})
+		}, out: good + account + "ok       the targets need no rights in this cluster\nok       target apps of type noop has not slept yet\nok       nothing of the plan sleeps\n"},
 		{name: "the agent has not seen this version", line: "doctor plan/orders", world: installed(unseen), code: 1, err: oneProblem, out: "PROBLEM  the agent has not looked at this version of the plan\n         it does within seconds where it runs and watches this namespace\n" + account + none},
 		{
 			name: "the agent finds it not ready", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"True"},{"type":"Ready","status":"False","message":"policy night is not there"}]`)), code: 1, err: oneProblem,
@@ -280,8 +298,16 @@ func TestDoctorOfAPlan(t *testing.T) {
 			out: "PROBLEM  the plan is invalid: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d (and 1 more)\n         fix it; 'kubectl maint lint -f FILE' tells all faults\n",
 		},
 		{
-			name: "its account is not there", line: "doctor orders", world: without("maint-runner", installed(seen("target: "+dep))), code: 1, err: oneProblem,
-			out: good + "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n",
+			name: "its account is not there", line: "doctor orders", world: installed(seen("target: " + dep)), before: func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") }, code: 1, err: oneProblem,
+			out: good + target + "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n",
+		},
+		{
+			name: "its target is not there, which the agent has not looked at since it was", line: "doctor orders", world: installed(seen("target: {apiVersion: apps/v1, kind: Deployment, name: gone}")), may: inShop, code: 1, err: oneProblem,
+			out: good + "PROBLEM  the target Deployment/gone does not exist\n         create it, or change spec.target\n" + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
+		},
+		{
+			name: "a target of which nobody here knows the kind", line: "doctor orders", world: installed(seen("target: {apiVersion: apps/v2, kind: Deployment, name: gone}")), may: inShop,
+			out: good + "unknown  the target Deployment/gone: the API server has no kind Deployment in apps/v2\n" + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
 		},
 		{
 			name: "the agent may not act as it", line: "doctor orders", world: installed(seen("")), noActing: true, code: 1, err: oneProblem,
@@ -293,7 +319,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		},
 		{
 			name: "who may not look at its account may ask what it may", line: "doctor orders", world: installed(seen("target: " + dep)), before: func(o *cmdtest.Cluster) { o.Forbids("get", "serviceaccounts", "shop") },
-			out: good + "unknown  ServiceAccount shop/maint-runner: read it: serviceaccounts is forbidden: not for you\nok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
+			out: good + target + "unknown  ServiceAccount shop/maint-runner: read it: serviceaccounts is forbidden: not for you\nok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
 		},
 		{
 			name: "rights are there in its own namespace, and missing in the other", line: "doctor orders", may: inShop, code: 1, err: oneProblem,
@@ -427,4 +453,26 @@ func TestDoctorOfWhatSleeps(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestDoctorOfAPolicy(t *testing.T) {
+	const account = "ok       ServiceAccount shop/maint-runner is there\n"
+	const ready = "ok       the policy is valid, and all that it names is there\n"
+	gated := func(status, message string) *corev1.ConfigMap {
+		cm := cmdtest.Policy("shut", "{strategy: Restrictive, gates: [{apiVersion: apps/v1, kind: Deployment, name: api, knob: deployment}]}")
+		if status != "" {
+			cm.Annotations[annotations.StatusConditions] = `[{"type":"Gates","status":"` + status + `","message":"` + message + `"}]`
+		}
+		return cm
+	}
+	gone := func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") }
+	diagnose(t, []diagnosis{
+		{name: "without gates", line: "doctor shut", world: installed(cmdtest.Policy("shut", "{strategy: Restrictive}")), out: ready},
+		{name: "its gates hold", line: "doctor policy/shut", world: installed(gated("True", "1 objects: 1 closed, 0 open")), out: ready + "ok       its gates hold: 1 objects: 1 closed, 0 open\n" + account},
+		{name: "they do not", line: "doctor shut", world: installed(gated("False", "no right")), code: 1, err: oneProblem, out: ready + "PROBLEM  its gates do not hold, so that what they should close may be open: no right\n         it goes on by itself when that is so no more\n" + account},
+		{name: "nobody has looked at them", line: "doctor shut", world: installed(gated("", "")), code: 1, err: oneProblem, out: ready + "PROBLEM  the agent has said nothing of its gates\n         it does within seconds where it runs and watches this namespace\n" + account},
+		{name: "its account is not there", line: "doctor shut", world: installed(gated("True", "0 objects")), before: gone, code: 1, err: oneProblem, out: ready + "ok       its gates hold: 0 objects\nPROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, and grant it get, list, watch and patch of what the gates name (docs/policies.md)\n"},
+		{name: "it is broken", line: "doctor odd", world: installed(cmdtest.Policy("odd", "{strategy: Sometimes}")), code: 1, err: oneProblem, out: "PROBLEM  the policy is invalid: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule\n         fix it; 'kubectl maint lint -f FILE' tells all faults\n"},
+		{name: "what it names is not there", line: "doctor odd", world: installed(cmdtest.Policy("odd", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{calendar: {name: ghost}}]}}")), code: 1, err: oneProblem, out: "PROBLEM  the policy is not ready: policy odd: not ready: maintenanceSchedule.exclude[0].calendar: \"ghost\": there is no such Calendar document\n         fix or create what it names; 'kubectl maint why policy/odd' says what follows\n"},
+	})
 }

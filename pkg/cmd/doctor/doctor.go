@@ -40,7 +40,7 @@ type options struct {
 func New(c *factory.Factory) *cobra.Command {
 	o := &options{Factory: c, out: print.NewValues(), as: map[string]*factory.Cluster{}}
 	cmd := &cobra.Command{
-		Use:   "doctor [PLAN]",
+		Use:   "doctor [PLAN|POLICY]",
 		Short: "Check agent, clock, rights and sinks, and say what to do",
 		Long: `Check in advance what maintenance needs. Each check is a line, and each problem comes with
 what to do about it. Without a PLAN: the agent, its configuration and its key, the clocks,
@@ -49,6 +49,7 @@ whether its account exists and has the rights that the steps need, whether its s
 configured, and whether the hosts and images that its steps name are found. With a
 HibernatePlan also: its connectors with their Secrets and roles, the hosts of its functions,
 the state of each target, and whether the restore data of sleeping resources is complete.
+With a POLICY also: whether it is valid, and whether its gates hold.
 
 Nothing is written, and no cloud is asked. A check that your rights do not allow is
 shown, and does not count as a problem. The exit code is 0 without a problem, and 1 with one
@@ -141,15 +142,8 @@ func (o *options) Run(ctx context.Context) error {
 	o.signed(ctx, k, agent)
 	o.alone(ctx, k, agent)
 	o.confined(ctx, k, agent.Namespace)
-	switch {
-	case cm == nil:
-	case cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan:
-		o.sleeper(ctx, k, agent, cm, config)
-	default:
-		if agent.Missing == "" {
-			cm = o.settled(ctx, k, cm)
-		}
-		o.plan(ctx, k, agent, cm, config)
+	if cm != nil {
+		o.document(ctx, k, agent, cm, config)
 	}
 	if err := o.report(); err != nil {
 		return err
@@ -160,13 +154,34 @@ func (o *options) Run(ctx context.Context) error {
 	return nil
 }
 
-// find is the plan or HibernatePlan that is meant.
+// document tries what a plan, a HibernatePlan or a policy needs.
+func (o *options) document(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, config *agentconfig.AgentConfig) {
+	kind := cm.Labels[annotations.LabelKind]
+	if kind == annotations.KindPolicy {
+		o.policy(ctx, k, agent, cm)
+		return
+	}
+	if agent.Missing == "" {
+		cm = o.settled(ctx, k, cm)
+	}
+	if kind == annotations.KindHibernatePlan {
+		o.sleeper(ctx, k, agent, cm, config)
+		return
+	}
+	o.plan(ctx, k, agent, cm, config)
+}
+
+// find is the plan, HibernatePlan or policy that is meant.
 func (o *options) find(ctx context.Context, k *factory.Cluster) (*corev1.ConfigMap, error) {
 	cm, err := k.HibernatePlan(ctx, o.name)
 	if cm != nil || err != nil {
 		return cm, err
 	}
-	return k.Plan(ctx, o.name)
+	cm, err = k.Plan(ctx, o.name)
+	if found := factory.PolicyFound(err); found != nil {
+		return found, nil
+	}
+	return cm, err
 }
 
 func (o *options) agent(agent factory.AgentState, err error) {
@@ -382,7 +397,7 @@ func (o *options) settled(ctx context.Context, k *factory.Cluster, cm *corev1.Co
 			return cm
 		case <-look.C:
 		}
-		if now, err := k.Plan(ctx, cm.Name); err == nil {
+		if now, err := k.Document(ctx, cm.Name, cm.Labels[annotations.LabelKind]); err == nil {
 			cm = now
 		}
 	}

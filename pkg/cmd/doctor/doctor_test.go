@@ -18,7 +18,7 @@ import (
 
 // installed is a cluster with the agent, confined, and the account of namespace shop.
 func installed(more ...runtime.Object) []runtime.Object {
-	out := append(more, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"),
+	out := append(more, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), cmdtest.Deployment("orders"),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "maint-runner"}})
 	for _, name := range []string{"maint-agent-configmaps", "maint-agent-secrets", "maint-agent-namespaces", "maint-agent-nodes"} {
 		out = append(out, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}, binding(name, admissionv1.Deny))

@@ -31,6 +31,7 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 		return
 	}
 	o.standing(cm)
+	o.target(ctx, k, cm, spec)
 	name := cmp.Or(spec.ServiceAccountName, policy.DefaultServiceAccount)
 	if !o.account(ctx, k, agent, cm, name) {
 		return
@@ -45,6 +46,26 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 	o.sinks(ctx, k, tree, cm.Namespace, agent.Namespace, config)
 	o.hosts(ctx, k, tree, outboundOf(config, agent.Namespace))
 	o.images(ctx, k, tree)
+}
+
+// target looks for the object that a plan is about: the agent looks at it again only when a run is
+// to begin.
+func (o *options) target(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, spec plan.Spec) {
+	if spec.Target == nil || spec.ConnectorRef != nil { // of one in another cluster the agent says
+		return
+	}
+	if _, waits := view.Stands(view.Conditions(cm), "Ready", metav1.ConditionFalse); waits { // which was said
+		return
+	}
+	there, err := k.TargetThere(ctx, cm.Namespace, *spec.Target)
+	switch {
+	case err != nil:
+		o.unknown("the target "+spec.Target.String(), err)
+	case there:
+		o.good("the target %s is there", spec.Target)
+	default:
+		o.amiss("the target "+spec.Target.String()+" does not exist", "create it, or change spec.target")
+	}
 }
 
 // templates are those that the plan uses, of its namespace and of the agent's. One that is

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -168,6 +169,20 @@ func (c *Factory) CompleteParameters() Completer {
 			out = append(out, p.Name+"=")
 		}
 		return out, nil
+	})
+}
+
+// CompleteOf offers words about the plan or HibernatePlan that the command line names.
+func (c *Factory) CompleteOf(words func(*corev1.ConfigMap) []string) Completer {
+	return c.offer(cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *Cluster, given []string, _ string) ([]string, error) {
+		if len(given) == 0 {
+			return nil, nil
+		}
+		cm, err := k.Document(ctx, given[0], annotations.KindPlan, annotations.KindHibernatePlan)
+		if err != nil {
+			return nil, err
+		}
+		return words(cm), nil
 	})
 }
 

@@ -2,6 +2,7 @@ package factory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,12 +95,28 @@ func words(kinds []string) []string {
 }
 
 // WrongKind says that a ConfigMap is not what was looked for.
-func WrongKind(cm *corev1.ConfigMap, what string) error {
-	kind := cm.Labels[annotations.LabelKind]
+func WrongKind(cm *corev1.ConfigMap, what string) error { return wrongKindError{cm, what} }
+
+type wrongKindError struct {
+	object *corev1.ConfigMap
+	what   string
+}
+
+func (e wrongKindError) Error() string {
+	kind := e.object.Labels[annotations.LabelKind]
 	if kind == "" {
-		return fmt.Errorf("the ConfigMap %s/%s is no %s: it lacks the label %s", cm.Namespace, cm.Name, what, annotations.LabelKind)
+		return fmt.Sprintf("the ConfigMap %s/%s is no %s: it lacks the label %s", e.object.Namespace, e.object.Name, e.what, annotations.LabelKind)
 	}
-	return fmt.Errorf("%s/%s is a %s and no %s", cm.Namespace, cm.Name, kind, what)
+	return fmt.Sprintf("%s/%s is a %s and no %s", e.object.Namespace, e.object.Name, kind, e.what)
+}
+
+// PolicyFound is the policy that was found where something else was looked for; nil: none was.
+func PolicyFound(err error) *corev1.ConfigMap {
+	var wrong wrongKindError
+	if !errors.As(err, &wrong) || wrong.object.Labels[annotations.LabelKind] != annotations.KindPolicy {
+		return nil
+	}
+	return wrong.object
 }
 
 // instead says where to look for what was not found: the name that was probably

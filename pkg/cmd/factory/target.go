@@ -3,7 +3,9 @@ package factory
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -14,28 +16,100 @@ import (
 // OwnerOf is who keeps a plan's target as Git has it, as its marks tell; empty: nobody who is
 // known. namespace is the plan's. Two requests.
 func (k *Cluster) OwnerOf(ctx context.Context, namespace string, ref plan.ObjectRef) (string, error) {
+	kind, err := k.served(ref)
+	if err != nil || kind == nil {
+		return "", err
+	}
+	target, err := k.targetOf(ctx, *kind, namespace, ref)
+	if err != nil {
+		return "", err
+	}
+	return ownerSaid(knob.Object{Group: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, Kind: ref.Kind, Namespace: target.Namespace, Name: ref.Name}, target), nil
+}
+
+// served is how the API server serves the kind of an object; nil: it does not.
+func (k *Cluster) served(ref plan.ObjectRef) (*metav1.APIResource, error) {
+	served, err := k.Kube.Discovery().ServerResourcesForGroupVersion(ref.APIVersion)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("find the kind of %s: %w", ref, err)
+	}
+	for i, r := range served.APIResources {
+		if r.Kind == ref.Kind && !strings.Contains(r.Name, "/") {
+			return &served.APIResources[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// targetOf is the object that a plan of a namespace is about, without its content.
+func (k *Cluster) targetOf(ctx context.Context, kind metav1.APIResource, namespace string, ref plan.ObjectRef) (*metav1.PartialObjectMetadata, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
-		return "", fmt.Errorf("read %s: %w", ref, err)
+		return nil, fmt.Errorf("read %s: %w", ref, err)
 	}
-	served, err := k.Kube.Discovery().ServerResourcesForGroupVersion(ref.APIVersion)
+	if !kind.Namespaced {
+		namespace = ""
+	}
+	target, err := k.Metadata.Resource(gv.WithResource(kind.Name)).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("find the kind of %s: %w", ref, err)
+		return nil, fmt.Errorf("read %s: %w", ref, err)
 	}
-	for _, r := range served.APIResources {
-		if r.Kind != ref.Kind || r.Namespaced && namespace == "" {
-			continue
-		}
-		if !r.Namespaced {
-			namespace = ""
-		}
-		target, err := k.Metadata.Resource(gv.WithResource(r.Name)).Namespace(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		if err != nil {
-			return "", fmt.Errorf("read %s: %w", ref, err)
-		}
-		return ownerSaid(knob.Object{Group: gv.Group, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}, target), nil
+	return target, nil
+}
+
+// Needed looks at the account and the target of a plan, with the rights of whoever asks: the agent
+// looks again only when a run is to begin. unseen is what could not be looked at, and why.
+func (k *Cluster) Needed(ctx context.Context, namespace string, spec plan.Spec) (gone []string, unseen []string) {
+	account := plan.Account(spec)
+	there, err := k.AccountThere(ctx, namespace, account)
+	switch {
+	case err == nil && !there:
+		gone = append(gone, fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s", account, namespace))
+	case err != nil:
+		unseen = append(unseen, err.Error())
 	}
-	return "", nil
+	switch {
+	case spec.Target == nil:
+		return gone, unseen
+	case spec.ConnectorRef != nil:
+		return gone, append(unseen, spec.TargetSaid()+" is in another cluster")
+	}
+	there, err = k.TargetThere(ctx, namespace, *spec.Target)
+	switch {
+	case err != nil:
+		unseen = append(unseen, err.Error())
+	case !there:
+		gone = append(gone, spec.Target.String()+" does not exist")
+	}
+	return gone, unseen
+}
+
+// AccountThere says whether a ServiceAccount exists.
+func (k *Cluster) AccountThere(ctx context.Context, namespace, name string) (bool, error) {
+	_, err := k.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, Explain("read the ServiceAccount "+name, err)
+}
+
+// TargetThere says whether the object exists that a plan of a namespace is about.
+func (k *Cluster) TargetThere(ctx context.Context, namespace string, ref plan.ObjectRef) (bool, error) {
+	kind, err := k.served(ref)
+	switch {
+	case err != nil:
+		return false, Explain("look for the target", err)
+	case kind == nil:
+		return false, fmt.Errorf("the API server has no kind %s in %s", ref.Kind, ref.APIVersion)
+	}
+	_, err = k.targetOf(ctx, *kind, namespace, ref)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, Explain("look for the target", err)
 }
 
 func ownerSaid(of knob.Object, target *metav1.PartialObjectMetadata) string {

@@ -99,7 +99,9 @@ func TestADistanceIsToTheNearestSecond(t *testing.T) {
 		-2600 * time.Millisecond:             "3s",
 		2*time.Minute - 400*time.Millisecond: "2m0s",
 		2*time.Minute - 600*time.Millisecond: "119s",
-		90*time.Minute + 5*time.Second:       "90m5s",
+		90*time.Minute + 5*time.Second:       "1h30m",
+		2*time.Hour - 2*time.Second:          "1h59m",
+		time.Hour - 2*time.Second:            "59m58s",
 		30*time.Hour + 59*time.Minute:        "30h59m",
 		50 * time.Hour:                       "2d2h",
 	} {

@@ -38,8 +38,8 @@ type describeOptions struct {
 func NewDescribe(c *factory.Factory) *cobra.Command {
 	o := &describeOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
-		Use:               "describe RUN|PLAN...",
-		Short:             "Show everything about a run or a plan",
+		Use:               "describe RUN|PLAN|POLICY...",
+		Short:             "Show everything about a run, a plan or a policy",
 		Example:           "  kubectl maint describe maint-run-orders-weekly-k2x7abcdef",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,run)", nil),
@@ -90,7 +90,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 // named is everything about what a name means. Of a run that is no longer kept that is what the
 // ledger remembers.
 func (o *describeOptions) named(ctx context.Context, k *factory.Cluster, name string) ([]string, error) {
-	cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+	cm, err := o.find(ctx, k, name)
 	if gone := (*factory.GoneRunError)(nil); errors.As(err, &gone) {
 		v := print.New(o.Env, o.Zone)
 		return []string{
@@ -112,6 +112,9 @@ func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *cor
 		}
 		return append(o.runLines(k.Answered(ctx, r)), eventLines(ctx, k, cm, print.New(o.Env, o.Zone))...), nil
 	}
+	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+		return o.describePolicy(ctx, k, cm)
+	}
 	agent, _ := o.Agent(ctx, k)
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		return o.sleeperLines(ctx, k, source.ReadSleeper(ctx, o.Factory, k, agent, cm))
@@ -120,6 +123,7 @@ func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *cor
 	if err != nil {
 		return nil, err
 	}
+	source.LookForNeeded(ctx, k, &p)
 	v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 	lines := append(v.PlanLines(p, true), faultLines(p.Faults)...)
 	lines = append(lines, o.recent(p.Object.Name, p.Ledger, v)...)
@@ -272,4 +276,13 @@ func changedLines(r view.Run) []string {
 		return nil
 	}
 	return append([]string{"", "Changed:"}, lines...)
+}
+
+// find is what a name means: a policy, too.
+func (o *describeOptions) find(ctx context.Context, k *factory.Cluster, name string) (*corev1.ConfigMap, error) {
+	cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+	if found := factory.PolicyFound(err); found != nil {
+		return found, nil
+	}
+	return cm, err
 }

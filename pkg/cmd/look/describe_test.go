@@ -27,7 +27,7 @@ func TestDescribeTellsWhatSurroundsARun(t *testing.T) {
 	o := &describeOptions{Factory: &factory.Factory{Env: factory.Env{Now: cmdtest.Now, Zone: "Europe/Berlin"}}}
 	want := `Run:         maint-run-p-x in namespace shop
 Plan:        p
-Phase:       Running (dry run) for 60m0s, 1 of 1 steps done
+Phase:       Running (dry run) for 1h0m, 1 of 1 steps done
 Asked by:    joe (unverified; reason: CHG-2)
 Asked for:   Fri 2026-11-20 23:00 CET (2026-11-20T22:00:00Z)
 Runs as:     ServiceAccount maint-runner

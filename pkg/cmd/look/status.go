@@ -35,6 +35,7 @@ type statusOptions struct {
 	agent      *factory.AgentLiveness // while the status goes on; nil: the heartbeat is read each time
 	silent     string                 // what was said of an agent that shows itself no more
 	config     configuration
+	needed     needed
 	faults     exit.Faults
 }
 
@@ -42,7 +43,7 @@ type statusOptions struct {
 func NewStatus(c *factory.Factory) *cobra.Command {
 	o := &statusOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
-		Use:   "status [PLAN|NODE|RUN...]",
+		Use:   "status [PLAN|POLICY|NODE|RUN...]",
 		Short: "What runs, what waits and why, what is next",
 		Long: `What runs, what waits and why, what sleeps until when, and what is next: on one screen
 for a namespace and the nodes that are in maintenance or requested, or in full for the
@@ -127,7 +128,7 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 		if i > 0 {
 			lines = append(lines, view.Line{})
 		}
-		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+		found, err := o.find(ctx, k, name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -193,31 +194,47 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		lines := append(v.SleeperLines(s, false), v.SleptLines(source.ReadSlept(ctx, k, cm, o.Now()))...)
 		return view.LinesOf(view.SleeperResource(s), lines...), v.SleepUpdates(s), nil
 	}
+	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+		p, err := showPolicy(ctx, o.Factory, k, agent, cm)
+		if err != nil {
+			return nil, nil, err
+		}
+		verdict := p.lines(false)
+		return heads(verdict...), []print.Update{{Of: p.subject.String(), Text: strings.Join(verdict[1:], "; ")}}, nil
+	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
 		return nil, nil, err
 	}
+	o.needed.look(ctx, o.Now(), k, &p)
 	v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 	return view.LinesOf(view.PlanResource(p), v.PlanLines(p, false)...), v.PlanUpdates(p), nil
 }
 
 // noPlans is what stands in place of plans.
-func (o *statusOptions) noPlans(k *factory.Cluster) string {
+func (o *statusOptions) noPlans(k *factory.Cluster, r reads) string {
 	where := view.In(o.namespace(k))
+	switch {
+	case o.everywhere, o.selector != "":
+	case r.around.Missing(k.Namespace):
+		return "no plans" + where + ", which is not there"
+	case r.around.Deleting(k.Namespace):
+		return "no plans" + where + ", which is being deleted"
+	}
 	if o.selector != "" {
 		return fmt.Sprintf("no plans with the labels %s%s", o.selector, where)
 	}
-	return fmt.Sprintf("no plans%s; %s writes one", where, o.Suggest().Schedule())
+	return fmt.Sprintf("no plans%s; %s asks for what one needs, %s writes one", where, o.Suggest().New(), o.Suggest().Schedule())
 }
 
 // overview is one screen for all plans: runs with their steps on top, then what
 // is next.
 func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []print.Update) {
 	plans, sleepers := o.plans(r), o.sleepers(r)
-	above, nodes := append(o.orphans(r), o.held(k, r)...), o.nodeNeeds(r)
+	above, nodes := append(o.orphans(k, r), o.held(k, r)...), o.nodeNeeds(r)
 	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps))
 	if len(plans)+len(sleepers) == 0 {
-		head := append(o.needLines(above, nil, nil, nodes, nil), heads(o.noPlans(k))...)
+		head := append(o.needLines(above, nil, nil, nodes, nil), heads(o.noPlans(k, r))...)
 		return append(head, below...), about
 	}
 	lines := o.needLines(above, plans, sleepers, nodes, r.nodes)
@@ -440,4 +457,13 @@ func heads(texts ...string) []view.Line {
 		lines[i].Head = true
 	}
 	return lines
+}
+
+// find is what a name means: a policy, too, which is found where nothing else has its name.
+func (o *statusOptions) find(ctx context.Context, k *factory.Cluster, name string) (factory.Resource, error) {
+	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+	if cm := factory.PolicyFound(err); cm != nil {
+		return factory.Resource{Document: cm}, nil
+	}
+	return found, err
 }

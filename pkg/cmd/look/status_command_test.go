@@ -14,7 +14,7 @@ import (
 
 func TestStatusShowsTheNodesInMaintenance(t *testing.T) {
 	o := cmdtest.NewCluster(
-		t, cmd.Run, cmdtest.Agent(), cmdtest.Node("quiet"),
+		t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Node("quiet"),
 		cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Asked("gpu", ""), cmdtest.Stood(cmdtest.Jane, nodes.Draining, "3 of 12 pods are left", cmdtest.Progress(3, 12)), cmdtest.CordonedFor(nodes.Cordon{By: []string{cmdtest.Jane}})),
 		cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})), cmdtest.Node("c", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}, Before: true})),
 		cmdtest.Node("d", cmdtest.Stood("gone", nodes.Ready, "")), cmdtest.Node("e"),
@@ -26,7 +26,7 @@ func TestStatusShowsTheNodesInMaintenance(t *testing.T) {
   node e  Failed for plan ops/roll: run maint-run-roll-x, step roll: no disk
     'kubectl maint why node/e'
 
-no plans in namespace shop; 'kubectl maint schedule' writes one
+no plans in namespace shop; 'kubectl maint new' asks for what one needs, 'kubectl maint schedule' writes one
 
 NODE   FOR                    PHASE      SINCE   LEFT   REASON
 a      cli.jane-example.com   Draining   10m0s   3/12   3 of 12 pods are left

@@ -15,7 +15,7 @@ func TestStatusWithoutRightsToNodes(t *testing.T) {
 	o := &statusOptions{Factory: &factory.Factory{Env: factory.Env{Now: cmdtest.Now, Name: "kubectl maint"}}}
 	r, err := o.read(t.Context(), k)
 	lines, _ := o.overview(k, r)
-	if got := strings.Join(view.Texts(lines), "\n"); err != nil || got != "Needs somebody:\n  namespace shop  is frozen\n    'kubectl maint freeze namespace/shop --end'\n\nno plans in namespace shop; 'kubectl maint schedule' writes one" {
+	if got := strings.Join(view.Texts(lines), "\n"); err != nil || got != "Needs somebody:\n  namespace shop  is frozen\n    'kubectl maint freeze namespace/shop --end'\n\nno plans in namespace shop; 'kubectl maint new' asks for what one needs, 'kubectl maint schedule' writes one" {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -1,14 +1,15 @@
 package look
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// orphans are HibernatePlans that are gone while something of them sleeps, and plans that are gone
-// while a run of them lives.
-func (o *statusOptions) orphans(r reads) []held {
-	out := o.runsWithoutPlan(r)
+// orphans are HibernatePlans that are gone while something of them sleeps, plans that are gone
+// while a run of them lives, and policies that are gone while their gates are not all open.
+func (o *statusOptions) orphans(k *factory.Cluster, r reads) []held {
+	out := append(o.runsWithoutPlan(r), o.gatesWithoutPolicy(k, r)...)
 	for _, one := range view.Orphans(r.restores, r.sleepers) {
 		out = append(out, held{needs: o.orphanNeeds(one)})
 	}
@@ -31,6 +32,24 @@ func (o *statusOptions) runsWithoutPlan(r reads) []held {
 		}
 		v := o.printer(o.Zone, one.Run.Namespace)
 		out = append(out, held{needs: []print.Need{{About: o.about(one.Run.Namespace, one.Run.Plan), What: "is deleted: the agent ends its run " + one.Run.Name + " with its restore and finally; it is " + v.RunHead(one), Remedy: v.Suggest().StatusOf(one.Run.Name)}}})
+	}
+	return out
+}
+
+// gatesWithoutPolicy are gates of policies that somebody deleted: the agent opens what they hold.
+func (o *statusOptions) gatesWithoutPolicy(k *factory.Cluster, r reads) []held {
+	var out []held
+	for _, one := range r.around.GatesWithoutPolicy() {
+		namespace := one.Object.Namespace
+		if o.selector != "" || !o.everywhere && namespace != k.Namespace {
+			continue
+		}
+		say := o.printer(o.Zone, namespace).Suggest()
+		remedy := say.Why("policy/" + one.Policy)
+		if one.Fault != "" {
+			remedy = say.Adopt(one.Object.Name)
+		}
+		out = append(out, held{namespace: namespace, name: one.Policy, needs: []print.Need{{About: "policy " + o.about(namespace, one.Policy), What: one.PolicyGone(), Remedy: remedy}}})
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"golang.org/x/sync/errgroup"
 
@@ -102,4 +103,32 @@ func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster) ([]*corev
 		return nil, nil
 	}
 	return list, view.StepClaims(runs)
+}
+
+// needed is what does not exist of what plans need. While a status goes on, it is looked at no
+// oftener than the configuration.
+type needed struct {
+	of map[types.UID]neededLook
+}
+
+type neededLook struct {
+	gone  []string
+	until time.Time
+}
+
+func (n *needed) look(ctx context.Context, now time.Time, k *factory.Cluster, p *view.Plan) {
+	last, known := n.of[p.Object.UID]
+	switch {
+	case known && now.Before(last.until):
+		if source.Rests(*p) {
+			p.Gone = last.gone
+		}
+		return
+	case n.of == nil:
+		n.of = map[types.UID]neededLook{}
+	}
+	source.LookForNeeded(ctx, k, p)
+	if source.Rests(*p) {
+		n.of[p.Object.UID] = neededLook{gone: p.Gone, until: now.Add(configurationFor)}
+	}
 }

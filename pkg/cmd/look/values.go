@@ -42,7 +42,7 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 	o.warnOfAgent(agent, err)
 	var out []print.Value
 	for _, name := range o.names {
-		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+		found, err := o.find(ctx, k, name)
 		if err != nil {
 			return nil, err
 		}
@@ -85,11 +85,18 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 		body := o.printer(s.Zone(), s.Namespace).SleeperValue(s)
 		body.Slept = slept(ctx, o.Factory, k, cm)
 		return sleeperValue(body), nil
+	case annotations.KindPolicy:
+		p, err := showPolicy(ctx, o.Factory, k, agent, cm)
+		if err != nil {
+			return print.Value{}, err
+		}
+		return policyValue(p.value()), nil
 	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
 		return print.Value{}, err
 	}
+	o.needed.look(ctx, o.Now(), k, &p)
 	return o.planValue(p), nil
 }
 
@@ -105,7 +112,7 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 		out = append(out, o.sleeperValue(s))
 	}
 	out = append(out, o.orphanValues(r)...)
-	for _, h := range o.held(k, r) {
+	for _, h := range append(o.gatesWithoutPolicy(k, r), o.held(k, r)...) {
 		out = append(out, h.value())
 	}
 	for _, n := range r.nodes {
@@ -155,7 +162,7 @@ func nodeValue(body print.NodeStatus) print.Value {
 func (o *describeOptions) printValues(ctx context.Context, k *factory.Cluster) error {
 	var items []print.Value
 	for _, name := range o.names {
-		cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+		cm, err := o.find(ctx, k, name)
 		if err != nil {
 			return err
 		}
@@ -172,6 +179,9 @@ func (o *describeOptions) printValues(ctx context.Context, k *factory.Cluster) e
 }
 
 func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (print.Value, error) {
+	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+		return o.policyInFull(ctx, k, cm)
+	}
 	events := eventValues(ctx, k, cm)
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
 		r, err := k.ReadRun(ctx, cm)
@@ -200,6 +210,7 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, cm *c
 	if err != nil {
 		return print.Value{}, err
 	}
+	source.LookForNeeded(ctx, k, &p)
 	body := print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanValue(p)
 	body.Spec, body.Events = &p.Spec, events
 	if p.Ledger != nil {

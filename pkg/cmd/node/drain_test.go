@@ -155,7 +155,7 @@ func TestDrainWaitsUntilTheNodeIsReady(t *testing.T) {
 		"pod shop/web-1 on a: has left": func() {
 			o.Become("a", cmdtest.Stood(cmdtest.Jane, nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/web-2 cannot leave", cmdtest.Progress(1, 2), cmdtest.ForGood("shop/web-2 cannot leave")))
 		},
-		"is blocked until somebody changes something": func() {
+		"Blocked for good: shop/web-2 cannot leave": func() {
 			if err := o.Kube.CoreV1().Pods("shop").Delete(context.Background(), "web-2", metav1.DeleteOptions{}); err != nil {
 				o.Error(err)
 			}
@@ -172,7 +172,7 @@ func TestDrainWaitsUntilTheNodeIsReady(t *testing.T) {
 2026-11-21T00:00:00Z node a: Draining: 1 of 2 pods are left; Blocked for good: shop/web-2 cannot leave
 2026-11-21T00:00:00Z pod shop/web-2 on a: has left
 2026-11-21T00:00:00Z node a: Ready: the node is its requestor's
-`, Err: "node/a requested for " + cmdtest.Jane + "\nnode/a is blocked until somebody changes something: shop/web-2 cannot leave\n"})
+`, Err: "node/a requested for " + cmdtest.Jane + "\n"})
 }
 
 // A pod that a drain leaves is not said to have left, nor one that is skipped while
@@ -345,7 +345,7 @@ func TestDrainPlanForeseesAndWritesNothing(t *testing.T) {
   evicted: shop/api-1
   evicted: shop/db-1
   refused: shop/bare-1 (Pods that declare no controller (use --force to override))
-    nothing would bring it back: delete it, set force, or annotate it with maint.dev/drain=skip if it may stay
+    nothing would bring it back: delete it, drain it with --force, or annotate it with maint.dev/drain=skip if it may stay
   blocked for good: shop/db-1 by budget shop/db: minAvailable is 2, and there are 2 pods
     lower it, write maxUnavailable: 1 instead, or run one more replica
   blocked for now: shop/api-1 by budget shop/api: 2 of 3 pods are healthy, and 2 must be: a rollout is in progress, or a replica is not Ready

@@ -162,13 +162,13 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 	if a != nil && a.Status != nil {
 		w.reported = true
 	}
-	picture := []string{w.view.Bold(name) + "  " + w.view.Asked(a)}
+	picture := []string{w.view.Bold(name) + "  " + view.FlagWords(w.view.Asked(a))}
 	states, settled := w.pods.states(ctx, w.k, name, a)
 	var said []print.Update
 	for _, p := range settled {
 		said = append(said, print.Update{Of: name + "/" + p.Of, Text: fmt.Sprintf("pod %s on %s: %s", p.Of, name, p.Text)})
 	}
-	said = append(said, print.Update{Of: name, Text: "node " + name + ": " + view.RequestWords(a)})
+	said = append(said, print.Update{Of: name, Text: "node " + name + ": " + view.FlagWords(view.RequestWords(a))})
 	for i, p := range states {
 		if i == mostPods {
 			picture = append(picture, fmt.Sprintf("  and %d more", len(states)-i))
@@ -205,9 +205,9 @@ func (w *nodeWait) warn() {
 		}
 		switch text, blocked := view.BlockedForGood(*a.Status); {
 		case blocked && view.PassesBlock(*a):
-			w.warnOnce(name+text, fmt.Sprintf("node/%s: its drain %s; until then it is blocked: %s", name, w.view.Told(a.Request.Drain.Ending(a.Status.Since, w.Now())), text))
-		case blocked:
-			w.warnOnce(name+text, fmt.Sprintf("node/%s is blocked until somebody changes something: %s", name, text))
+			w.warnOnce(name+text, fmt.Sprintf("node/%s: its drain %s; until then it is blocked: %s", name, w.view.Told(a.Request.Drain.Ending(a.Status.Since, w.Now())), view.FlagWords(text)))
+		case blocked && (w.OutTerminal || !strings.Contains(a.Status.Reason, text)): // else its line says so in full
+			w.warnOnce(name+text, fmt.Sprintf("node/%s is blocked until somebody changes something: %s", name, view.FlagWords(text)))
 		}
 	}
 	if len(ready) > 0 && len(ready)+len(pending) == len(w.names) && len(pending) > 0 {
@@ -244,11 +244,11 @@ func (w *nodeWait) drained(name string, n *corev1.Node) (bool, error) {
 	case a.Fault != "":
 		return true, fmt.Errorf("node %s: the request of %s cannot be read: %s", name, w.requestor, strings.ReplaceAll(a.Fault, "\n", "; "))
 	case view.GivenUp(*a):
-		return true, fmt.Errorf("node %s: %s", name, a.Status.Reason)
+		return true, fmt.Errorf("node %s: %s", name, view.FlagWords(a.Status.Reason))
 	case a.Status == nil:
 		return false, nil
 	case a.Status.Phase == nodes.RequestorFailed && a.Request.Failed:
-		return true, fmt.Errorf("node %s: %s", name, a.Status.Reason)
+		return true, fmt.Errorf("node %s: %s", name, view.FlagWords(a.Status.Reason))
 	}
 	return w.stays(facts, *a), nil
 }

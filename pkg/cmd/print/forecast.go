@@ -49,7 +49,7 @@ func (v Printer) refusedLines(f view.Forecast) []string {
 				lines = append(lines, stayLines(v.Bad("refused"), []drain.RemainingPod{s})...)
 			}
 		}
-		lines = append(lines, "    "+b.Remedy)
+		lines = append(lines, "    "+view.FlagWords(b.Remedy))
 	}
 	rest := slices.DeleteFunc(slices.Clone(f.Refused), func(s drain.RemainingPod) bool { return told[s.Pod] })
 	return append(lines, stayLines(v.Bad("refused"), rest)...)
@@ -109,5 +109,5 @@ func (v Printer) blockLines(b drain.Block) []string {
 	if b.Count > 1 {
 		pods += fmt.Sprintf(" and %d more", b.Count-1)
 	}
-	return []string{fmt.Sprintf("  %s: %s%s: %s", kind, pods, view.PrefixList(" by budget ", b.Budgets), b.Why), "    " + b.Remedy}
+	return []string{fmt.Sprintf("  %s: %s%s: %s", kind, pods, view.PrefixList(" by budget ", b.Budgets), b.Why), "    " + view.FlagWords(b.Remedy)}
 }

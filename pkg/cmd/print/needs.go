@@ -53,6 +53,12 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	} else if why, is := view.Stands(current, "Ready", metav1.ConditionFalse); is {
 		add("is not Ready: "+why, v.Suggest().Doctor(name))
 	}
+	if p.Deleting {
+		add("can begin no run: "+view.NamespaceGoes, v.Suggest().DescribeNamespace(p.Object.Namespace))
+	}
+	for _, gone := range p.Gone {
+		add("can begin no run: "+gone, v.Suggest().Doctor(name))
+	}
 	for _, f := range p.Intent.Faults {
 		remedy := v.Suggest().Describe(name)
 		switch f.Path {
@@ -79,7 +85,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	}
 	if p.Ledger != nil {
 		for _, left := range p.Ledger.Left {
-			add("run "+left.Run+view.Prefix(", step ", left.Step)+" left something as it made it: "+left.Message, v.Suggest().Resume(left.Run))
+			add("run "+left.Run+view.Prefix(", step ", left.Step)+" left something as it made it: "+v.Told(left.Message), v.Suggest().Resume(left.Run))
 		}
 	}
 	return append(out, v.held(name, p.Intent, v.Suggest().Resume(name), v.Suggest().Unfreeze(name))...)
@@ -104,7 +110,7 @@ func (v Printer) Failed(p view.Plan) (name, said string) {
 	}
 	for _, e := range failed {
 		if e.Run == name {
-			said += view.Prefix(", in step ", e.Outcome.Step) + view.Colon(e.Outcome.Message)
+			said += view.Prefix(", in step ", e.Outcome.Step) + view.Colon(v.Told(e.Outcome.Message))
 		}
 	}
 	switch {
@@ -210,10 +216,13 @@ func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
 	phase, message := s.Phase()
 	var out []Need
 	if hibernate.Phase(phase) == hibernate.InError || hibernate.Phase(phase) == hibernate.Invalid {
-		out = append(out, Need{About: s.Name, What: "is " + phase + view.Colon(message), Remedy: v.Suggest().Describe(s.Name)})
+		out = append(out, Need{About: s.Name, What: "is " + phase + view.Colon(v.Told(message)), Remedy: v.Suggest().Describe(s.Name)})
+	}
+	for _, t := range s.Retried() {
+		out = append(out, Need{About: s.Name, What: view.RetriedWords(t) + view.Colon(v.Told(t.Message)), Remedy: v.Suggest().Doctor(s.Name)})
 	}
 	if why := s.NotReady(); why != "" {
-		out = append(out, Need{About: s.Name, What: "is not Ready: " + why, Remedy: v.Suggest().Doctor(s.Name)})
+		out = append(out, Need{About: s.Name, What: "is not Ready: " + v.Told(why), Remedy: v.Suggest().Doctor(s.Name)})
 	}
 	return append(out, v.held(s.Name, s.Intent, v.Suggest().Resume(s.Name), v.Suggest().Unfreeze("configmap/"+s.Name))...)
 }

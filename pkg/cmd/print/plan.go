@@ -23,6 +23,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 		"Plan", v.Bold(p.Object.Name)+" in namespace "+p.Object.Namespace,
 		"Phase", v.Phase(phase)+view.Colon(v.Told(message)),
 		"Due", v.Due(p),
+		"Cannot run", strings.Join(p.CannotRun(), "\n"),
 		"Next", v.Next(p),
 		"Last", v.last(p),
 		"Window", v.gate(p),

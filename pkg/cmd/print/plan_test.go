@@ -45,7 +45,7 @@ func TestThePictureOfAPlan(t *testing.T) {
 		want []string // lines
 	}{
 		{"manual alone", standing("", nil, nil), false, []string{"Plan:   orders in namespace shop", "Phase:  Idle"}},
-		{"with a schedule", standing(daily, nil, nil), false, []string{"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 60m0s"}},
+		{"with a schedule", standing(daily, nil, nil), false, []string{"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 1h0m"}},
 		{"with its last run", standing("", nil, last), false, []string{
 			"Plan:   orders in namespace shop", "Phase:  Idle", "Last:   Failed maint-run-orders-a, started Fri 2026-11-20 02:00 CET (2026-11-20T01:00:00Z), 23h0m ago", "        last success Thu 2026-11-19 03:00 CET (2026-11-19T02:00:00Z), 46h0m ago",
 		}},
@@ -53,7 +53,7 @@ func TestThePictureOfAPlan(t *testing.T) {
 			"Plan:   orders in namespace shop", "Phase:  Idle", "Last:   Failed maint-run-orders-a, started Fri 2026-11-20 02:00 CET (2026-11-20T01:00:00Z), 23h0m ago", "        in step dump: no disk; see 'kubectl maint describe maint-run-orders-a'", "        last success Thu 2026-11-19 03:00 CET (2026-11-19T02:00:00Z), 46h0m ago",
 		}},
 		{"in its window", standing(daily+", policies: [{name: night}]", nil, nil), false, []string{
-			"Plan:    orders in namespace shop", "Phase:   Idle", "Next:    Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 60m0s", "Window:  open until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m (policy night: in a window)",
+			"Plan:    orders in namespace shop", "Phase:   Idle", "Next:    Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 1h0m", "Window:  open until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m (policy night: in a window)",
 		}},
 		{"whose next slot lies outside of its window", standing("triggers: {schedules: [{cron: '0 12 * * *', timezone: Europe/Berlin}]}, policies: [{name: night}]", nil, nil), false, []string{
 			"Plan:    orders in namespace shop", "Phase:   Idle", "Next:    Sat 2026-11-21 12:00 CET (2026-11-21T11:00:00Z), in 11h0m, outside of its window, which opens at Sat 2026-11-21 23:00 CET (2026-11-21T22:00:00Z) (policy night: outside of the windows): before that, its slot is Missed at Sat 2026-11-21 13:00 CET (2026-11-21T12:00:00Z)", "Window:  open until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m (policy night: in a window)",
@@ -89,7 +89,7 @@ func TestThePictureOfAPlan(t *testing.T) {
 			"Plan:   orders in namespace shop", `Phase:  Invalid: line 1: spec.startDeadline: "soon" is no duration: write it like 90s, 15m, 1h30m or 30d (and 1 more)`, "Next:   nothing runs while the plan is invalid",
 		}},
 		{"with a run at work", standing("", nil, nil, live), false, []string{
-			"Plan:   orders in namespace shop", "Phase:  Idle", "", "Run maint-run-p-x  Running for 60m0s, 0 of 1 steps done", "  ▶ call  webhook  Running       60s",
+			"Plan:   orders in namespace shop", "Phase:  Idle", "", "Run maint-run-p-x  Running for 1h0m, 0 of 1 steps done", "  ▶ call  webhook  Running       60s",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestThePictureOfAPlan(t *testing.T) {
 func TestAPlanInTheCellsOfATable(t *testing.T) {
 	none, some := standing("", nil, nil), standing(daily, nil, &ledger.Ledger{Last: &ledger.LastRun{Phase: run.Succeeded, EndedAt: *cmdtest.Before(3 * time.Hour)}})
 	got := []string{offlineView().ShortNext(none), offlineView().ShortLast(none), offlineView().ShortNext(some), offlineView().ShortLast(some)}
-	if diff := cmp.Diff([]string{"", "", "Sat 2026-11-21 02:00 CET (60m0s)", "Succeeded 3h0m ago"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"", "", "Sat 2026-11-21 02:00 CET (1h0m)", "Succeeded 3h0m ago"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -186,7 +186,7 @@ func TestHowARunEndsInOneLine(t *testing.T) {
 			ended(run.Failed, "")(j)
 			j.Steps[0].Restored = run.RestoreFailed
 		}},
-		{"it cleans up first", "Running for 60m0s, 0 of 1 steps done: cleaning up, then Failed: step call failed", func(j *run.Journal) { j.End = &run.End{Phase: run.Failed, Message: "step call failed"} }},
+		{"it cleans up first", "Running for 1h0m, 0 of 1 steps done: cleaning up, then Failed: step call failed", func(j *run.Journal) { j.End = &run.End{Phase: run.Failed, Message: "step call failed"} }},
 		{"it has not begun", "Pending: created", func(j *run.Journal) { j.Phase, j.StartedAt, j.Message = run.Pending, nil, "created" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -131,10 +131,10 @@ func TestTheHeadOfARun(t *testing.T) {
 		name, want string
 		edit       func(*view.Run)
 	}{
-		{"at work", "Running for 60m0s, 1 of 2 steps done", func(*view.Run) {}},
+		{"at work", "Running for 1h0m, 1 of 2 steps done", func(*view.Run) {}},
 		{"waits for approval", "Pending, waits for approval until Sun 2026-11-22 01:00 CET (kubectl maint approve maint-run-p-x)", pending(run.WaitApproval, "waits for approval until 2026-11-22T00:00:00Z (kubectl maint approve maint-run-p-x)")},
 		{"waits for its jitter", "Pending, waits for jitter: starts at Sat 2026-11-21 02:00 CET", pending(run.WaitJitter, "starts at 2026-11-21T01:00:00Z")},
-		{"to be tried again", "Running for 60m0s, 1 of 2 steps done: retry 1 of 3 at 01:02 CET: step b failed: no", func(r *view.Run) {
+		{"to be tried again", "Running for 1h0m, 1 of 2 steps done: retry 1 of 3 at 01:02 CET: step b failed: no", func(r *view.Run) {
 			r.Run.Spec.RetryLimit, r.Journal.Retries, r.Journal.RetryAt, r.Journal.Message = 3, 1, cmdtest.After(2*time.Minute), "retry 1 of 3: step b failed: no"
 		}},
 	} {

@@ -16,7 +16,7 @@ func VerdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
 	if v.Permitted {
 		word = "permitted"
 	}
-	lines := []string{fmt.Sprintf("%s: %s (%s)", s, word, instant.InText(strings.TrimPrefix(v.Reason, s.Kind+" "+s.Name+": "), s.Zone))}
+	lines := []string{fmt.Sprintf("%s: change is %s (%s)", s, word, instant.InText(strings.TrimPrefix(v.Reason, s.Kind+" "+s.Name+": "), s.Zone))}
 	if v.Since != nil {
 		lines = append(lines, "since "+instant.Both(*v.Since, s.Zone))
 	}
@@ -28,7 +28,7 @@ func VerdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
 	case v.Until == nil:
 		lines = append(lines, "until somebody changes it")
 	default:
-		lines = append(lines, "until "+instant.Both(*v.Until, s.Zone)+", in "+instant.Approximate(v.Until.Sub(at)))
+		lines = append(lines, "until "+instant.Both(*v.Until, s.Zone)+", in "+instant.Approximate(v.Until.Sub(at))+view.Prefix("; after the freeze: ", s.AfterFreeze(v)))
 	}
 	if v.Next != nil {
 		then := "not permitted"

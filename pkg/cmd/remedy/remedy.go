@@ -84,6 +84,11 @@ func (c Commands) Grant(plan string) string {
 	return fmt.Sprintf("'%s get configmap %s -o yaml | %s rbac -f - | %s apply -f -'", c.kubectl(), plan, c.Name, c.In("").kubectl())
 }
 
+// DescribeNamespace shows what a namespace that is being deleted still waits for.
+func (c Commands) DescribeNamespace(name string) string {
+	return fmt.Sprintf("'%s describe namespace %s'", c.In("").kubectl(), name)
+}
+
 // kubectl is how kubectl itself reaches the same cluster and namespace.
 func (c Commands) kubectl() string {
 	text := "kubectl"
@@ -123,6 +128,9 @@ func (c Commands) ListAll() string { return c.plain("list -A") }
 
 // Lint tells all faults of a file.
 func (c Commands) Lint() string { return c.offline("lint -f FILE") }
+
+// New asks its way to a plan.
+func (c Commands) New() string { return c.offline("new") }
 
 // Release takes back what people ask of nodes, by name.
 func (c Commands) Release(nodes string) string { return c.plain("release %s", nodes) }

@@ -24,10 +24,10 @@ func TestHistorySaysWhoAnswered(t *testing.T) {
 	accepted := cmdtest.RunOf(cmdtest.Record("down", "scale", run.StepSucceeded, func(rec *run.Record) { rec.Drift = &run.Drift{Accepted: &intent.Actor{Name: "joe", Verified: true}} }))
 	accepted.Journal.Phase, accepted.Journal.FinishedAt = run.Succeeded, cmdtest.Before(0)
 	for want, r := range map[string]view.Run{
-		"Aborted after 60m0s, step roll/nc-1/ready, aborted by joe (unverified): wrong week": aborted,
-		"Succeeded after 60m0s, resumed in step hold by joe (unverified): the copy is done":  resumed,
-		"Succeeded after 60m0s, resumed by joe":                                              accepted,
-		"Succeeded after 60m0s, approved by jane (unverified)":                               approved, "Aborted, rejected by joe (unverified): no": rejected, "Running": cmdtest.RunOf(),
+		"Aborted after 1h0m, step roll/nc-1/ready, aborted by joe (unverified): wrong week": aborted,
+		"Succeeded after 1h0m, resumed in step hold by joe (unverified): the copy is done":  resumed,
+		"Succeeded after 1h0m, resumed by joe":                                              accepted,
+		"Succeeded after 1h0m, approved by jane (unverified)":                               approved, "Aborted, rejected by joe (unverified): no": rejected, "Running": cmdtest.RunOf(),
 	} {
 		e := entry
 		e.Outcome = endOf(entry, []view.Run{r})

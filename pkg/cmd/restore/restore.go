@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
@@ -166,17 +167,20 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if o.everywhere {
 		o.out.WithNamespace()
 	}
-	t := print.NewTable(print.Column{Name: "Plan"}, print.Column{Name: "Target"}, print.Column{Name: "Executor"}, print.Column{Name: "State"}, print.Column{Name: "Sleeping"}, print.Column{Name: "Left"}, print.Column{Name: "Since"}, print.Column{Name: "Name", Wide: true}, print.Column{Name: "Fault"})
+	t := print.NewTable(print.Column{Name: "Plan"}, print.Column{Name: "Target"}, print.Column{Name: "Executor"}, print.Column{Name: "State"}, print.Column{Name: "Sleeping"}, print.Column{Name: "Left"}, print.Column{Name: "Since"}, print.Column{Name: "Name", Wide: true}, print.Column{Name: "Fault"}, print.Column{Name: "Message", Wide: true})
 	for _, r := range list {
 		sleeping, left := r.Count()
 		fault := cmp.Or(r.Fault, r.Trouble())
 		if orphan, is := gone[r.Object]; is {
 			fault = orphan.PlanGone()
 		}
-		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.since(r), r.Object.Name, fault)
+		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.since(r), r.Object.Name, document.Cut(fault, shortFault), fault)
 	}
 	return o.out.Print(o.Out, t, "RestoreList", func() ([]print.Value, error) { return valuesOf(list, gone), nil })
 }
+
+// shortFault is how much of a fault a cell of the table holds (a guess); -o wide has all of it.
+const shortFault = 60
 
 func (o *listOptions) since(r view.Restore) string {
 	if at := r.Record.Snapshot.BeganAt; !at.IsZero() {

@@ -72,7 +72,7 @@ func TestACopyOutOfADeletedNamespaceIsShown(t *testing.T) {
 	world := []runtime.Object{cmdtest.Agent(), slept}
 	const gone = "its namespace was deleted while this slept: nothing wakes by this copy, and it can be deleted when nobody needs it"
 	list := cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "list", "--no-headers")
-	if want := "office apps workload Asleep 1 1 4h0m ago " + gone; strings.Join(strings.Fields(list.Out), " ") != want {
+	if want := "office apps workload Asleep 1 1 4h0m ago its namespace was deleted while this slept: nothing wakes…"; strings.Join(strings.Fields(list.Out), " ") != want {
 		t.Errorf("listed is %q, want %q", list.Out, want)
 	}
 	const shown = "RESOURCE                 TARGET   STATE                                      BEFORE\nDeployment/shop/web      apps     asleep                                     {\"replicas\":3}\nDeployment/shop/theirs   apps     left: somebody changed it while it slept   {\"replicas\":2}\n"
@@ -108,9 +108,14 @@ func TestWhyATargetDoesNotWakeIsShown(t *testing.T) {
 	failed := recordOf("apps", asleep("Deployment/shop/web", `{"replicas":3}`))
 	failed.Operation, failed.State, failed.Message, failed.NotBefore = hibernate.Wake, hibernate.Failed, "the ServiceAccount maint-runner does not exist", cmdtest.Before(-time.Minute)
 	world := []runtime.Object{cmdtest.Agent(), stored(t, ring, failed)}
-	list := cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "list", "--no-headers")
-	if want := "office apps workload Failed 1 0 4h0m ago its plan is gone, and the agent tries again and again to wake what sleeps: the ServiceAccount maint-runner does not exist"; strings.Join(strings.Fields(list.Out), " ") != want {
-		t.Errorf("listed is %q, want %q", list.Out, want)
+	const begins = "office apps workload Failed 1 0 4h0m ago "
+	for line, want := range map[string]string{
+		"restore list --no-headers":         begins + "its plan is gone, and the agent tries again and again to …",
+		"restore list --no-headers -o wide": begins + annotations.RestoreName("office", "apps") + " its plan is gone, and the agent tries again and again to … its plan is gone, and the agent tries again and again to wake what sleeps: the ServiceAccount maint-runner does not exist",
+	} {
+		if list := cmdtest.NewCluster(t, cmd.Run, world...).Line(line); strings.Join(strings.Fields(list.Out), " ") != want {
+			t.Errorf("%s: %q, want %q", line, list.Out, want)
+		}
 	}
 	const shown = "RESOURCE              TARGET   STATE    BEFORE\nDeployment/shop/web   apps     asleep   {\"replicas\":3}\n"
 	cmdtest.NewCluster(t, cmd.Run, world...).Maint("restore", "show", "office").Is(t, cmdtest.Printed{Out: shown, Err: "warning: restore data " + annotations.RestoreName("office", "apps") + ": its plan is gone, and the agent tries again and again to wake what sleeps: the ServiceAccount maint-runner does not exist\n"})

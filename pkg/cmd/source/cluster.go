@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -120,5 +121,23 @@ func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 		return view.Plan{}, err
 	}
 	around := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
-	return view.NewPlan(cm, ledger, live, around.AbovePlan(c, cm), around.Between(c, agent, cm), c.Now()), nil
+	p := view.NewPlan(cm, ledger, live, around.AbovePlan(c, cm), around.Between(c, agent, cm), c.Now())
+	p.Deleting = around.Deleting(cm.Namespace)
+	return p, nil
+}
+
+// Rests says whether nothing is known to keep a plan's next run from starting and none lives: then
+// the agent last looked at its account and its target when it found them ready.
+func Rests(p view.Plan) bool {
+	_, waits := view.Stands(p.Conditions(), "Ready", metav1.ConditionFalse)
+	return !waits && !p.Deleting && invalid(p) == "" && len(p.Active) == 0
+}
+
+// LookForNeeded looks whether the account and the target of a plan that rests exist. unseen is what
+// could not be looked at, and why.
+func LookForNeeded(ctx context.Context, k *factory.Cluster, p *view.Plan) (unseen []string) {
+	if Rests(*p) {
+		p.Gone, unseen = k.Needed(ctx, p.Object.Namespace, p.Spec)
+	}
+	return unseen
 }

@@ -29,6 +29,7 @@ type Resolver struct {
 	told       map[string]bool  // of these, what was warned of
 	created    map[policy.PolicyRef]time.Time
 	gates      map[policy.PolicyRef]string // why those of a policy do not hold
+	records    map[policy.PolicyRef]GateRecord
 }
 
 // ReadResolver reads what may stand behind objects of some namespaces: what is in them, and in
@@ -38,7 +39,7 @@ func ReadResolver(ctx context.Context, k *factory.Cluster, agentNamespace string
 }
 
 func newResolver(agentNamespace string) Resolver {
-	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}, created: map[policy.PolicyRef]time.Time{}, gates: map[policy.PolicyRef]string{}}
+	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}, created: map[policy.PolicyRef]time.Time{}, gates: map[policy.PolicyRef]string{}, records: map[policy.PolicyRef]GateRecord{}}
 }
 
 // hidden is why what stands behind an object's gate is not all known; frozen says that it
@@ -207,15 +208,20 @@ func joined(list []error) string {
 	return strings.Join(out, "; ")
 }
 
-// policiesAndCalendars selects what stands behind gates.
-const policiesAndCalendars = annotations.LabelKind + " in (" + annotations.KindPolicy + "," + annotations.KindCalendar + ")"
+// policiesAndCalendars selects what stands behind gates, and what policies hold by theirs.
+const policiesAndCalendars = annotations.LabelKind + " in (" + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindGate + ")"
 
 // manyNamespaces is from how many on all are read at once (a guess: two requests
 // for each of more would take longer).
 const manyNamespaces = 4
 
 func (b Resolver) putDocument(cm *corev1.ConfigMap) {
-	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+	switch cm.Labels[annotations.LabelKind] {
+	case annotations.KindGate:
+		record := readGateRecord(cm)
+		b.records[policy.PolicyRef{Name: record.Policy, Namespace: cm.Namespace}] = record
+		return
+	case annotations.KindPolicy:
 		ref := policy.PolicyRef{Name: cm.Name, Namespace: cm.Namespace}
 		b.PutPolicy(annotations.Policy(cm))
 		b.created[ref] = cm.CreationTimestamp.Time
@@ -241,7 +247,15 @@ func PolicyNamespaces(in intent.Intent) []string {
 type Switches struct {
 	of     map[string][]schedule.Pause
 	hidden map[string]bool // whose own switch, or the cluster's, may not be read
+	// deleting are those that somebody has deleted and that are not gone yet; missing are not there.
+	deleting, missing map[string]bool
 }
+
+// Deleting says whether a namespace that was read is being deleted.
+func (s Switches) Deleting(namespace string) bool { return s.deleting[namespace] }
+
+// Missing says whether a namespace that was asked for is not there.
+func (s Switches) Missing(namespace string) bool { return s.missing[namespace] }
 
 // ReadSwitches reads the pauses above the objects of some namespaces: each one's own and the
 // cluster's. What may not be read is not known, and not shown.

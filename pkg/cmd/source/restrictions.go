@@ -60,8 +60,9 @@ func namesOf(agentNamespace string, namespaces []string) []string {
 
 // namespace is what is known of one after it was read.
 type namespace struct {
-	notes map[string]string
-	err   error
+	notes    map[string]string
+	deleting bool
+	err      error
 }
 
 // readsAtOnce is how many requests are on their way at a time (a guess: an API server in
@@ -125,7 +126,7 @@ func getNamespace(ctx context.Context, k *factory.Cluster, name string) namespac
 	if err != nil {
 		return namespace{err: err}
 	}
-	return namespace{notes: ns.Annotations}
+	return namespace{notes: ns.Annotations, deleting: ns.DeletionTimestamp != nil}
 }
 
 // readEverything reads all namespaces by two requests, where that is allowed.
@@ -151,7 +152,7 @@ func readEverything(ctx context.Context, k *factory.Cluster, agentNamespace stri
 	for i := range all.Items {
 		ns := &all.Items[i]
 		out.PutNamespace(ns.Name, annotations.Stanza(ns.Annotations))
-		known[ns.Name] = namespace{notes: ns.Annotations}
+		known[ns.Name] = namespace{notes: ns.Annotations, deleting: ns.DeletionTimestamp != nil}
 	}
 	out.Switches = switchesOf(known, agentNamespace)
 	return out, true
@@ -159,7 +160,7 @@ func readEverything(ctx context.Context, k *factory.Cluster, agentNamespace stri
 
 // switchesOf are the pauses above the objects of namespaces that were read.
 func switchesOf(known map[string]namespace, agentNamespace string) Switches {
-	out := Switches{of: map[string][]schedule.Pause{}, hidden: map[string]bool{}}
+	out := Switches{of: map[string][]schedule.Pause{}, hidden: map[string]bool{}, deleting: map[string]bool{}, missing: map[string]bool{}}
 	agents := known[agentNamespace]
 	everywhere := annotations.PauseOf(annotations.WholeCluster, agents.notes)
 	for name, ns := range known {
@@ -171,6 +172,7 @@ func switchesOf(known map[string]namespace, agentNamespace string) Switches {
 			out.of[name] = append(out.of[name], everywhere)
 		}
 		out.hidden[name] = unread(ns.err) || unread(agents.err)
+		out.deleting[name], out.missing[name] = ns.deleting, apierrors.IsNotFound(ns.err)
 	}
 	return out
 }

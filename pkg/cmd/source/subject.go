@@ -37,14 +37,14 @@ func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agen
 		b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
 		s := view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver)
 		s.Pauses = []schedule.Pause{annotations.Intent(cm.Annotations).Pause}
-		s.Gates = gatesSaid(cm)
+		s.Gates, s.Deleting = gatesSaid(cm), b.Deleting(cm.Namespace)
 		return s, nil
 	}
 	spec, faults := annotations.Plan(cm)
 	gate, _ := b.PlanGate(c, agent, cm)
 	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), gate)
 	s.Pauses = append(b.AbovePlan(c, cm), annotations.Intent(cm.Annotations).Pause)
-	s.Invalid = invalid(view.Plan{Object: cm, Faults: faults})
+	s.Invalid, s.Deleting = invalid(view.Plan{Object: cm, Faults: faults}), b.Deleting(cm.Namespace)
 	return s, nil
 }
 

@@ -27,6 +27,19 @@ type Plan struct {
 	Decision trigger.Decision // what the core would decide now
 	Active   []Run
 	Ledger   *ledger.Ledger
+	Deleting bool     // its namespace is being deleted: nothing begins in it
+	Gone     []string // what does not exist of what its next run needs, where somebody looked
+}
+
+// NamespaceGoes says that nothing begins in a namespace that somebody has deleted.
+const NamespaceGoes = "the namespace is being deleted"
+
+// CannotRun is what keeps any run of the plan from beginning, beside what the agent says.
+func (p Plan) CannotRun() []string {
+	if p.Deleting {
+		return []string{NamespaceGoes}
+	}
+	return p.Gone
 }
 
 // Observed says whether the agent speaks of the plan as it stands.

@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
@@ -77,4 +78,10 @@ func PodsLeft(s *nodes.Status) string {
 		return fmt.Sprint(s.Progress.Left)
 	}
 	return fmt.Sprintf("%d/%d", s.Progress.Left, s.Progress.Total)
+}
+
+// FlagWords are the agent's words about a drain for whoever types flags: it speaks of the fields of a
+// request or a step.
+func FlagWords(text string) string {
+	return strings.NewReplacer("set force", "drain it with --force", "set deleteEmptyDir", "drain it with --delete-emptydir-data").Replace(text)
 }

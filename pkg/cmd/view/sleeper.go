@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,6 +149,16 @@ func (s Sleeper) condition(kind string, status metav1.ConditionStatus, reason st
 // Targets are the states of its targets, as the agent says.
 func (s Sleeper) Targets() []hibernate.TargetStatus {
 	return annotations.ReadTargets(s.Published(annotations.StatusTargets))
+}
+
+// Retried are the targets that have failed, and are tried again by themselves.
+func (s Sleeper) Retried() []hibernate.TargetStatus {
+	return slices.DeleteFunc(s.Targets(), func(t hibernate.TargetStatus) bool { return t.State != hibernate.Running || t.Attempts == 0 })
+}
+
+// RetriedWords say how often such a target has failed.
+func RetriedWords(t hibernate.TargetStatus) string {
+	return fmt.Sprintf("target %s has failed %s, and is tried again by itself", t.Target, Counted(t.Attempts, "time"))
 }
 
 // SleepWindow is a coming stretch of sleep, with what there is to say of it.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -28,6 +29,7 @@ type Subject struct {
 	Pauses                []schedule.Pause
 	Invalid               string // why nothing of a plan begins, whatever is permitted; empty: it is valid
 	Gates                 string // what the agent says of a policy's gates; empty: it has none
+	Deleting              bool   // its namespace is being deleted: nothing begins in it
 	Intervals             func(from time.Time, yield func(schedule.Interval) bool)
 }
 
@@ -52,6 +54,25 @@ func (s Subject) Verdict(at time.Time) schedule.Verdict {
 		out.Since = v.Since
 	}
 	return out
+}
+
+// AfterFreeze is what keeps it closed when a freeze has ended that is the cause of a verdict; empty:
+// nothing does, or that is not known.
+func (s Subject) AfterFreeze(v schedule.Verdict) string {
+	_, ends, is := strings.Cut(v.Reason, string(schedule.RestrictiveUntil)+" ")
+	if v.Cause.Kind != schedule.CauseFreeze || !is || v.Until == nil {
+		return ""
+	}
+	stamp, _, _ := strings.Cut(ends, " ")
+	end, err := time.Parse(time.RFC3339, stamp)
+	if err != nil || !end.Before(*v.Until) {
+		return ""
+	}
+	after := s.Verdict(end)
+	if after.Permitted {
+		return ""
+	}
+	return strings.TrimPrefix(after.Reason, s.Kind+" "+s.Name+": ")
 }
 
 // asks are what decides over it, and that without the pause of a policy.

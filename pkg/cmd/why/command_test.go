@@ -24,7 +24,7 @@ import (
 func TestWhyOfANodeForWhomeverMayReadLittle(t *testing.T) {
 	const closed = `{"current":{"state":"ChangesPaused","reason":"policy night: Restrictive"}}`
 	shut := cmdtest.Node("shut", append(why.Held("gpu", nodes.Pending, "policy night: Restrictive"), cmdtest.Noted(annotations.ChangePolicy, "maint-system/night"), cmdtest.Noted(annotations.StatusBehavior, closed))...)
-	verdict := "node/shut: not permitted (policy night: Restrictive, says the agent)\nuntil somebody changes it\n"
+	verdict := "node/shut: change is not permitted (policy night: Restrictive, says the agent)\nuntil somebody changes it\n"
 	allow := "'kubectl maint allow node/shut --for 2h --reason …'"
 	little := func() *cmdtest.Cluster {
 		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), shut, cmdtest.Node("full", why.Held("os", nodes.Pending, "waits its turn")...), cmdtest.Node("mine", why.Held("gpu", nodes.Ready, "")...))
@@ -55,7 +55,7 @@ func TestWhyOfANodeForWhomeverMayReadLittle(t *testing.T) {
 // A freeze ends by itself, or with the command that ends it: nothing is to be permitted over it.
 func TestWhyOfANodeThatIsFrozen(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Noted(annotations.ChangeStrategy, "RestrictiveUntil"), cmdtest.Noted(annotations.RestrictiveUntil, "2026-11-21T02:00:00Z")))
-	o.Maint("why", "a", "-n", "shop").Is(t, cmdtest.Printed{Code: 3, Out: `node/a: not permitted (RestrictiveUntil Sat 2026-11-21 03:00 CET)
+	o.Maint("why", "a", "-n", "shop").Is(t, cmdtest.Printed{Code: 3, Out: `node/a: change is not permitted (RestrictiveUntil Sat 2026-11-21 03:00 CET)
 until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m
 then permitted
 1. gpu: RestrictiveUntil Sat 2026-11-21 03:00 CET
@@ -195,12 +195,12 @@ func TestWhyOfANode(t *testing.T) {
 		cmdtest.Node("closed", cmdtest.Asked("gpu", ""), cmdtest.Noted(annotations.ChangePolicy, "maint-system/night")), cmdtest.Node("new", cmdtest.Asked("gpu", "")),
 		cmdtest.Node("late", cmdtest.Asked("gpu", "")), cmdtest.Node("paused", cmdtest.Asked("gpu", ""), cmdtest.Noted(annotations.Pause, "true")),
 	)
-	o.Maint("why", "free").Is(t, cmdtest.Printed{Code: 0, Out: "node/free: permitted (no strategy is set)\nuntil somebody changes it\nnobody asks for it: 'kubectl maint drain free' does\n", Err: ""})
-	o.Maint("why", "ready").Is(t, cmdtest.Printed{Code: 0, Out: "node/ready: permitted (no strategy is set)\nuntil somebody changes it\n" + cmdtest.Jane + ": Ready for 10m0s\nnothing is in the way\n", Err: ""})
-	o.Maint("why", "late").Is(t, cmdtest.Printed{Code: 0, Out: "node/late: permitted (no strategy is set)\nuntil somebody changes it\ngpu: its turn has come: the agent takes it up as soon as it can\nnothing is in the way\n", Err: ""})
-	o.Maint("why", "node/new").Is(t, cmdtest.Printed{Code: 3, Out: "node/new: permitted (no strategy is set)\nuntil somebody changes it\n" +
+	o.Maint("why", "free").Is(t, cmdtest.Printed{Code: 0, Out: "node/free: change is permitted (no strategy is set)\nuntil somebody changes it\nnobody asks for it: 'kubectl maint drain free' does\n", Err: ""})
+	o.Maint("why", "ready").Is(t, cmdtest.Printed{Code: 0, Out: "node/ready: change is permitted (no strategy is set)\nuntil somebody changes it\n" + cmdtest.Jane + ": Ready for 10m0s\nnothing is in the way\n", Err: ""})
+	o.Maint("why", "late").Is(t, cmdtest.Printed{Code: 0, Out: "node/late: change is permitted (no strategy is set)\nuntil somebody changes it\ngpu: its turn has come: the agent takes it up as soon as it can\nnothing is in the way\n", Err: ""})
+	o.Maint("why", "node/new").Is(t, cmdtest.Printed{Code: 3, Out: "node/new: change is permitted (no strategy is set)\nuntil somebody changes it\n" +
 		"1. gpu: waits its turn: 0 before it (maxParallelOperations 2); in maintenance: ready\n   its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations in the agent's configuration (ConfigMap maint-system/maint-agent)\n", Err: ""})
-	o.Maint("why", "closed").Is(t, cmdtest.Printed{Code: 3, Out: `node/closed: not permitted (policy night: outside of the windows)
+	o.Maint("why", "closed").Is(t, cmdtest.Printed{Code: 3, Out: `node/closed: change is not permitted (policy night: outside of the windows)
 since Fri 2026-11-20 05:00 CET (2026-11-20T04:00:00Z)
 until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m
 then permitted until Sat 2026-11-21 05:00 CET (2026-11-21T04:00:00Z)
@@ -346,4 +346,37 @@ func TestAnAnswerThatNoAgentHasTakenUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The agent looks at a plan's account and target when a run is to begin: why looks itself, with the
+// rights of whoever asks.
+func TestWhyOfAPlanThatLostWhatItNeeds(t *testing.T) {
+	world := func() *cmdtest.Cluster {
+		plan := cmdtest.Plan("orders", "target: {apiVersion: apps/v1, kind: Deployment, name: web}")
+		return cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), plan, cmdtest.Ledger(ledger.Ledger{}), cmdtest.Deployment("web"))
+	}
+	const doctor = "\n   it goes on by itself when that is there; 'kubectl maint doctor orders' checks all that it needs\n"
+	o := world()
+	o.Maint("why", "orders").Is(t, cmdtest.Printed{Out: "nothing is in the way\nby hand: 'kubectl maint trigger orders'\n"})
+	if err := o.Kube.AppsV1().Deployments("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	o.Maint("why", "orders").Is(t, cmdtest.Printed{Code: 3, Out: "1. no run can begin: Deployment/web does not exist" + doctor})
+	o.Deletes("serviceaccounts", "maint-runner")
+	const account = "the ServiceAccount maint-runner does not exist in namespace shop"
+	o.Maint("why", "orders").Is(t, cmdtest.Printed{Code: 3, Out: "1. no run can begin: " + account + doctor + "2. no run can begin: Deployment/web does not exist" + doctor})
+	for _, line := range []string{"status orders", "describe orders"} {
+		if got := o.Line(line); !strings.Contains(got.Out, "\nCannot run:") || !strings.Contains(got.Out, account) || !strings.Contains(got.Out, "Deployment/web does not exist\n") {
+			t.Errorf("%s: %+v", line, got)
+		}
+		if got := o.Line(line + " -o jsonpath={.needs[*].what}"); got.Out != "can begin no run: "+account+" can begin no run: Deployment/web does not exist" {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+	o = world()
+	o.Forbids("get", "serviceaccounts", "")
+	o.Maint("why", "orders").Is(t, cmdtest.Printed{
+		Out: "nothing is in the way\nby hand: 'kubectl maint trigger orders'\n",
+		Err: "warning: whether all that the plan needs is there is not known: read the ServiceAccount maint-runner: serviceaccounts is forbidden: not for you\n",
+	})
 }

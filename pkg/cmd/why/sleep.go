@@ -141,7 +141,7 @@ func (w *whySleeper) targets() {
 		case t.State == hibernate.Aborted:
 			w.add("target "+t.Target+" is not tried"+view.Colon(w.v.Told(t.Message)), "%s, once the other is mended", w.Suggest().Trigger(w.named))
 		case t.State == hibernate.Running && t.Attempts > 0:
-			w.add(fmt.Sprintf("target %s has failed %s, and is tried again by itself%s", t.Target, view.Counted(t.Attempts, "time"), view.Colon(w.v.Told(t.Message))), "at once: %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
+			w.add(view.RetriedWords(t)+view.Colon(w.v.Told(t.Message)), "at once: %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
 		}
 	}
 }

@@ -109,9 +109,13 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	if slices.ContainsFunc(p.Active, rollsThroughNodes) {
 		o.nodes, _ = k.Nodes(ctx, "") // whoever may not list nodes does without
 	}
+	unseen := source.LookForNeeded(ctx, k, &p)
 	standing := append(o.leftCordoned(ctx, k, p, v), missedByLock(p, v), o.granted(s))
 	standing = slices.DeleteFunc(standing, func(line string) bool { return line == "" })
 	found := answer{list: o.obstacles(s, p, agent, v), granted: strings.Join(standing, "\n"), ask: agent.Missing == "" && o.triggerHelps(s, p)}
+	if len(found.list) == 0 && len(unseen) > 0 {
+		o.Warn("whether all that the plan needs is there is not known: " + strings.Join(unseen, "; "))
+	}
 	o.noteOwner(ctx, k, p)
 	return o.report(p, v, found)
 }
@@ -170,6 +174,11 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 	s, err := source.FindSubject(ctx, o.Factory, k, o.name)
 	if err == nil {
 		return s, nil
+	}
+	if none := factory.NotFoundError(""); errors.As(err, &none) {
+		if record := source.GatesOf(ctx, k, o.name); record != nil {
+			return s, o.policyIsGone(ctx, k, *record)
+		}
 	}
 	cm, notRun := k.Document(ctx, o.name, annotations.KindRun)
 	if notRun != nil {
@@ -235,7 +244,7 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	default:
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	}
-	if waits := v.WaitingToken(p); waits != "" && p.Decision.Status.WaitsFor == "" {
+	if waits := v.WaitingToken(p); waits != "" && !p.Deleting && p.Decision.Status.WaitsFor == "" {
 		fmt.Fprintln(o.Out, "what waits: "+waits)
 	}
 	if a.granted != "" {
@@ -345,6 +354,9 @@ func missedByLock(p view.Plan, v print.Printer) string {
 // would be taken up.
 func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 	var triggers []string
+	if p.Deleting {
+		return nil
+	}
 	if due := v.Due(p); due != "" {
 		triggers = append(triggers, "due slot: "+due)
 	}
@@ -367,7 +379,7 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 func (o *whyOptions) triggerHelps(s view.Subject, p view.Plan) bool {
 	_, invalid := falseCondition(p, "Valid")
 	_, unready := falseCondition(p, "Ready")
-	if p.Decision.Status.WaitsFor != "" || keepsOut(p, o.printer(s)) != "" || len(p.Faults) > 0 || invalid || unready || s.PauseAt(o.Now()).On || o.printer(s).Frozen(p.Intent) != "" {
+	if p.Deleting || p.Decision.Status.WaitsFor != "" || keepsOut(p, o.printer(s)) != "" || len(p.Faults)+len(p.Gone) > 0 || invalid || unready || s.PauseAt(o.Now()).On || o.printer(s).Frozen(p.Intent) != "" {
 		return false
 	}
 	v := s.Gate.Verdict(o.Now())
@@ -382,6 +394,10 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	var out []obstacle
 	add := func(what, format string, args ...any) {
 		out = append(out, obstacle{what, fmt.Sprintf(format, args...)})
+	}
+	if s.Deleting {
+		add(view.NamespaceGoes+": nothing begins in it, and what runs changed in it is not put back", "%s tells what it still waits for", o.Suggest().DescribeNamespace(s.Namespace))
+		return out
 	}
 	if agent.Missing != "" {
 		out = append(out, nobodyActs(agent))
@@ -402,6 +418,9 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	}
 	if c, bad := falseCondition(p, "Ready"); bad {
 		add("the plan is not ready: "+v.Told(c), "it goes on by itself when that is there; %s checks all that it needs", o.Suggest().Doctor(p.Object.Name))
+	}
+	for _, gone := range p.Gone {
+		add("no run can begin: "+gone, "it goes on by itself when that is there; %s checks all that it needs", o.Suggest().Doctor(p.Object.Name))
 	}
 	for _, f := range p.Intent.Faults {
 		add("annotation "+f.String(), "write it anew, or take it away")
@@ -436,14 +455,14 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		}
 	}
 	if refused := p.Decision.Status.Refused; refused != "" {
-		add(refused, "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes")
+		add(v.Told(refused), "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes")
 	}
 	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is {
 		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
 		if strings.Contains(stuck, " adopt run/") {
 			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
 		}
-		add(stuck, "%s", hand)
+		add(v.Told(stuck), "%s", hand)
 	}
 	if ignored, is := labelReturns(p); is {
 		add(ignored, "it stays so until somebody changes it; %s asks without the label", o.Suggest().Trigger(p.Object.Name))
@@ -611,7 +630,7 @@ func (o *whyOptions) suspendObstacles(l view.Run, v print.Printer) []obstacle {
 	resume, j := o.Suggest().Resume(l.Run.Name), l.Journal
 	if said := j.DriftSaid(); said != "" && j.HeldSince == nil && j.End == nil { // else its message says so
 		hand := "it goes on when that is as the step left it; " + resume + " accepts the change" + view.Prefix(", and ", v.EndsSuspend(l))
-		out = append(out, obstacle{l.Named() + " begins no further step: " + said, hand})
+		out = append(out, obstacle{l.Named() + " begins no further step: " + v.Told(said), hand})
 	}
 	for _, rec := range view.Suspends(l) {
 		what := l.Named() + " is suspended at step " + rec.Path
@@ -663,4 +682,16 @@ func (o *whyOptions) permission(s view.Subject) error {
 // rollsThroughNodes says whether a run goes through nodes.
 func rollsThroughNodes(r view.Run) bool {
 	return slices.ContainsFunc(r.Journal.Steps, func(rec run.Record) bool { return rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning })
+}
+
+// policyIsGone is the answer about a policy that somebody deleted and whose gates are not all open.
+func (o *whyOptions) policyIsGone(ctx context.Context, k *factory.Cluster, record source.GateRecord) error {
+	what := "policy " + record.Policy + " " + record.PolicyGone()
+	if record.Fault != "" {
+		return exit.Errorf(exit.CodeNotNow, "%s; if it is the agent's own, sign it with %s", what, o.Suggest().Adopt(record.Object.Name))
+	}
+	if agent, err := o.Agent(ctx, k); err == nil && agent.Missing != "" {
+		what += "; no agent is at work: " + agent.Missing
+	}
+	return exit.Errorf(exit.CodeNotNow, "%s", what)
 }

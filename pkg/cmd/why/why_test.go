@@ -41,7 +41,7 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 	down, hold := cmdtest.Record("down", "scale", run.StepSucceeded, drifts), cmdtest.Record("hold", "suspend", run.StepRunning, ends)
 	over := cmdtest.Record("hold", "suspend", run.StepRunning, func(rec *run.Record) { rec.ResumeAt = new(cmdtest.Now()) })
 	resumed := cmdtest.Record("hold", "suspend", run.StepRunning, ends, func(rec *run.Record) { rec.Resumed = &intent.Actor{Name: "jane"} })
-	const changed = "after step down somebody changed spec.replicas of Deployment/web from 1 to 2 at 2026-11-21T00:00:00Z"
+	const changed = "after step down somebody changed spec.replicas of Deployment/web from 1 to 2 at Sat 2026-11-21 01:00 CET"
 	for _, c := range []struct {
 		name, want string
 		run        view.Run

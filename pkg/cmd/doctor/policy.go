@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+)
+
+// policy tries what one policy needs: what it names, and what its gates do.
+func (o *options) policy(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) {
+	state := annotations.Policy(cm)
+	if len(state.Faults) > 0 {
+		o.amiss("the policy is invalid: "+state.Faults[0].String()+view.AndMore(len(state.Faults)-1), "fix it; "+o.Suggest().Lint()+" tells all faults")
+		return
+	}
+	s, err := source.SubjectOf(ctx, o.Factory, k, agent, annotations.KindPolicy+"/"+cm.Name)
+	if err != nil {
+		o.unknown("what the policy permits", err)
+		return
+	}
+	switch v := s.Verdict(o.Now()); {
+	case v.Ready:
+		o.good("the policy is valid, and all that it names is there")
+	case v.Hidden():
+		o.found(finding{Result: "unknown", What: "whether the policy is ready: " + v.Reason}, "unknown  %s\n")
+	default:
+		o.amiss("the policy is not ready: "+instant.InText(v.Reason, s.Zone), "fix or create what it names; "+o.Suggest().Why("policy/"+cm.Name)+" says what follows")
+	}
+	if len(state.Spec.Gates) == 0 {
+		return
+	}
+	account := cmp.Or(state.Spec.ServiceAccountName, policy.DefaultServiceAccount)
+	o.gates(cm, s.Zone)
+	o.gateAccount(ctx, k, agent, cm.Namespace, account)
+}
+
+// gates is how the agent says that those of a policy do.
+func (o *options) gates(cm *corev1.ConfigMap, zone string) {
+	held, wrong := view.GatesOf(cm)
+	switch {
+	case wrong != "":
+		o.amiss("its gates do not hold, so that what they should close may be open: "+instant.InText(wrong, zone), "it goes on by itself when that is so no more")
+	case held != "":
+		o.good("its gates hold: %s", held)
+	default:
+		o.amiss("the agent has said nothing of its gates", "it does within seconds where it runs and watches this namespace")
+	}
+}
+
+// gateAccount is the account by which a policy's gates are closed and opened.
+func (o *options) gateAccount(ctx context.Context, k *factory.Cluster, agent factory.AgentState, namespace, name string) {
+	switch there, err := k.AccountThere(ctx, namespace, name); {
+	case err != nil:
+		o.unknown("ServiceAccount "+namespace+"/"+name, err)
+	case !there:
+		o.amiss("ServiceAccount "+namespace+"/"+name+" is not there", "create it, and grant it get, list, watch and patch of what the gates name (docs/policies.md)")
+		return
+	default:
+		o.good("ServiceAccount %s/%s is there", namespace, name)
+	}
+	o.actsAs(ctx, k, agent, namespace, name)
+}

@@ -1,0 +1,80 @@
+package look_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+)
+
+// gateRecord is what the agent wrote down of the gates of a policy.
+func gateRecord(name string, edits ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	api := policy.GateEntry{GateRule: policy.GateRule{APIVersion: "apps/v1", Kind: "Deployment", Name: "api", Knob: "deployment"}, Account: "maint-runner"}
+	cm, err := annotations.GateObject("shop", policy.GateRecord{Policy: name, Entries: []policy.GateEntry{api}})
+	if err != nil {
+		panic(err)
+	}
+	cm = cmdtest.Signed(cm)
+	for _, edit := range edits {
+		edit(cm)
+	}
+	return cm
+}
+
+// A policy is asked for by the same commands as a plan.
+func TestAPolicyIsShown(t *testing.T) {
+	const refused = "the ServiceAccount maint-runner may not list deployments.apps"
+	const document = "\nDocument:\n  {apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: Restrictive}}\n"
+	shop := cmdtest.Namespace("shop")
+	runRows(t, []row{
+		{name: "its gates hold", line: "status shut", world: objects(shop, gates("shut", "True", "2 objects: 1 closed, 1 open (closed: Deployment shop/api)")), out: "Policy:  shut in namespace shop\nChange:  change is not permitted (Restrictive)\n         until somebody changes it\nGates:   hold: 2 objects: 1 closed, 1 open (closed: Deployment shop/api)\n"},
+		{name: "they do not", line: "status policy/shut", world: objects(shop, gates("shut", "False", refused)), out: "Policy:  shut in namespace shop\nChange:  change is not permitted (Restrictive)\n         until somebody changes it\nGates:   do not hold: " + refused + "\n"},
+		{name: "it is paused", line: "status shut", world: objects(shop, noted(cmdtest.Policy("shut", "{strategy: Permissive}"), paused("jane", "audit")...)), out: "Policy:  shut in namespace shop\nChange:  change is not permitted (paused by jane (unverified): audit)\n         until somebody changes it\nPause:   until resumed, by jane (unverified): audit\n"},
+		{name: "for scripts", line: "status shut -o jsonpath={.kind}:{.permission.permitted}:{.needs[0].what}", world: objects(shop, gates("shut", "False", refused)), out: "PolicyStatus:false:has gates that do not hold, so that what they should close may be open: " + refused},
+		{name: "all of it", line: "describe shut", world: objects(shop, gates("shut", "False", refused)), out: "Policy:      shut in namespace shop\nChange:      change is not permitted (Restrictive)\n             until somebody changes it\nGates:       do not hold: " + refused + "\nConditions:  Gates=False " + refused + "\n" + document},
+		{name: "all of it, for scripts", line: "describe shut -o jsonpath={.spec.strategy}", world: objects(shop, gates("shut", "False", refused)), out: "Restrictive"},
+		{name: "one that is broken", line: "describe odd", world: objects(shop, cmdtest.Policy("odd", "{strategy: Sometimes}")), out: "Policy:  odd in namespace shop\nChange:  change is not permitted (not ready: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule)\n         until that is mended\n\nFaults:\n  line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule\n\nDocument:\n  {apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: Sometimes}}\n"},
+	})
+}
+
+// What the gates of a policy hold that was deleted stays closed until an agent opens it.
+func TestAPolicyThatIsGoneWhileItsGatesAreNotOpen(t *testing.T) {
+	shop, orders := cmdtest.Namespace("shop"), seen("orders", "")
+	unsigned := func(cm *corev1.ConfigMap) { delete(cm.Annotations, annotations.StatusSignature) }
+	const held = "is deleted, and its gates may still hold Deployment/api closed: "
+	opens, stays := held+"the agent opens them, as it found them", held+"nothing opens them, since ConfigMap "+annotations.GateName("shut")+" does not count: it carries no signature of the agent's"
+	sign := "'kubectl maint adopt " + annotations.GateName("shut") + "'"
+	stale := cmdtest.Agent()
+	stale.Data["heartbeat"] = "2026-11-20T23:00:00Z"
+	runRows(t, []row{
+		{name: "status", line: "status", world: objects(shop, orders, gateRecord("shut")), out: "Needs somebody:\n  policy shut  " + opens + "\n    'kubectl maint why policy/shut'\n\n" + idle},
+		{name: "status, of all namespaces", line: "status -A", world: objects(shop, orders, gateRecord("shut")), out: "Needs somebody:\n  policy shop/shut  " + opens + "\n    'kubectl maint -n shop why policy/shut'\n\nNAMESPACE   PLAN     PHASE   NEXT   LAST   MESSAGE\nshop        orders   Idle    -      -      -\n"},
+		{name: "for scripts", line: "status -o jsonpath={.items[1].kind}:{.items[1].metadata.name}:{.items[1].needs[0].what}", world: objects(shop, orders, gateRecord("shut")), out: "PolicyStatus:shut:" + opens},
+		{name: "its record does not count", line: "status", world: objects(shop, orders, gateRecord("shut", unsigned)), out: "Needs somebody:\n  policy shut  " + stays + "\n    " + sign + "\n\n" + idle},
+		{name: "a policy that is there", line: "status", world: objects(shop, orders, gates("shut", "True", "1 object"), gateRecord("shut")), out: idle},
+		{name: "why", line: "why shut", world: objects(shop, gateRecord("shut")), code: 3, err: "error: policy shut " + opens + "\n"},
+		{name: "why, with its kind", line: "why policy/shut", world: objects(shop, gateRecord("shut")), code: 3, err: "error: policy shut " + opens + "\n"},
+		{name: "why, without an agent", line: "why shut", world: objects(shop, gateRecord("shut")), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", stale) }, code: 3, err: "error: policy shut " + opens + "; no agent is at work: the agent in namespace maint-system last showed itself 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\n"},
+		{name: "why, where its record does not count", line: "why shut", world: objects(shop, gateRecord("shut", unsigned)), code: 3, err: "error: policy shut " + stays + "; if it is the agent's own, sign it with " + sign + "\n"},
+	})
+}
+
+// In a namespace that is being deleted nothing begins, and nothing is advised that cannot work.
+func TestANamespaceThatIsBeingDeleted(t *testing.T) {
+	going := cmdtest.Namespace("shop")
+	going.DeletionTimestamp, going.Finalizers = new(metav1.NewTime(cmdtest.Now().Add(-time.Second))), []string{"kubernetes"}
+	const what = "the namespace is being deleted"
+	const need = "Needs somebody:\n  namespace shop  is being deleted: nothing begins in it, and what its runs changed in it is not put back\n    'kubectl describe namespace shop'\n\n"
+	runRows(t, []row{
+		{name: "status", line: "status", world: objects(going, seen("orders", "")), out: need + idle},
+		{name: "status without plans", line: "status", world: objects(going), out: need + "no plans in namespace shop, which is being deleted\n"},
+		{name: "status of a plan", line: "status orders", world: objects(going, seen("orders", "")), out: "Plan:        orders in namespace shop\nPhase:       Idle\nCannot run:  " + what + "\n"},
+		{name: "why", line: "why orders", world: objects(going, seen("orders", daily)), code: 3, out: "1. " + what + ": nothing begins in it, and what runs changed in it is not put back\n   'kubectl describe namespace shop' tells what it still waits for\n"},
+		{name: "trigger", line: "trigger orders", world: objects(going, seen("orders", "")), code: 3, err: "error: " + what + ", so that nothing begins in it; nothing was asked\n"},
+	})
+}
