@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -210,6 +211,20 @@ func TestALabelRunSaysWhatBecameOfItsLabel(t *testing.T) {
 		s.Target = &trigger.Target{UID: r.Request.TargetUID, Labels: labels}
 		if a := trigger.Admit(r, s); a.Reason != run.ReasonAborted || a.Message != want {
 			t.Errorf("%s: %q, want %q", a.Reason, a.Message, want)
+		}
+	}
+}
+
+// Who ends a run before it begins is kept with its end.
+func TestWhoEndsARunBeforeItBegins(t *testing.T) {
+	jane := &intent.Actor{Name: "jane", Reason: "no"}
+	r := run.Run{Name: "r", Spec: plan.Spec{RequiresApproval: true}, Request: run.Request{Kind: run.ByToken, At: coretest.Clock("02:00")}}
+	for name, facts := range map[string]trigger.AdmissionFacts{
+		"rejected": {EntryOpen: true, Now: coretest.Clock("02:00"), Reject: jane},
+		"aborted":  {EntryOpen: true, Now: coretest.Clock("02:00"), Abort: &run.End{Phase: run.Aborted, By: jane}},
+	} {
+		if got := trigger.Admit(r, facts); got.By != jane || got.Reason != name {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -66,6 +66,10 @@ func TestAnAdmissionIsWrittenIntoTheJournal(t *testing.T) {
 			Phase: run.Pending, Section: plan.SectionClosing, Message: "too late",
 			End: &run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonDeadline, Message: "too late"},
 		}, run.StepSkipped},
+		{"somebody rejects it", trigger.Admission{Result: run.Skipped, Reason: run.ReasonRejected, Message: jane.Said("rejected"), By: jane}, was, run.Journal{
+			Phase: run.Pending, Section: plan.SectionClosing, Message: jane.Said("rejected"),
+			End: &run.End{Phase: run.Aborted, Result: run.Skipped, Reason: run.ReasonRejected, Message: jane.Said("rejected"), By: jane},
+		}, run.StepSkipped},
 		{"it is approved", trigger.Admission{Approve: jane}, was, run.Journal{Phase: run.Pending, Approved: jane, Message: jane.Said("approved")}, run.StepPending},
 		{"it starts", trigger.Admission{Start: true}, was, run.Journal{Phase: run.Running, Section: plan.SectionSteps, StartedAt: &now}, run.StepPending},
 		{"it waits", trigger.Admission{Waiting: run.WaitLock, Message: "another has it"}, was, run.Journal{Phase: run.Pending, Waiting: run.WaitLock, Message: "another has it"}, run.StepPending},

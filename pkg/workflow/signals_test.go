@@ -37,7 +37,7 @@ func TestSignalsAreWhatTheAnnotationsSayOfThisRun(t *testing.T) {
 	}{
 		{"nothing", intent.Intent{}, waits, false, workflow.Signals{}},
 		{"another run is meant", others, waits, false, workflow.Signals{}},
-		{"abort", abort, waits, false, workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: "jane", Message: jane.Said("aborted")}}},
+		{"abort", abort, waits, false, workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: "jane", Message: jane.Said("aborted"), By: &jane}}},
 		{"resume", resume, waits, false, workflow.Signals{Resume: &jane}},
 		{"resume with nothing suspended", resume, over, false, workflow.Signals{}},
 		{"approve of a step", approve, waits, false, workflow.Signals{Approve: &workflow.Answer{Step: "ask", Actor: jane}}},

@@ -622,6 +622,7 @@ func TestWhoseBypassLetARunOutsideOfItsWindowThrough(t *testing.T) {
 				if by := w.journal().Passed; by == nil || by.Name != c.want {
 					t.Errorf("let through by %+v", by)
 				}
+				w.wantEvent("Warning GateBypassed nightly: Run maint-run-nightly-1 started although change is not permitted: let through by " + c.want)
 			})
 		})
 	}
