@@ -639,7 +639,7 @@ func TestWhatGoesWrongIsTriedAgainAndSaid(t *testing.T) {
 		sleep string
 	}{
 		"one failure is tried again":               {func(w *world) { w.api.Refuse(patches, 1, 403, "not today") }, "Hibernated: ", "orders 0, web 0"},
-		"after its retries it is an error":         {func(w *world) { w.api.Refuse(patches, 20, 403, "not today") }, "Error: apps failed: not today", "orders 3, web 2"},
+		"after its retries it is an error":         {func(w *world) { w.api.Refuse(patches, 20, 403, "not today") }, "Error: apps failed: orders, web: not today", "orders 3, web 2"},
 		"what cannot be looked at is an error":     {func(w *world) { w.api.Deny(runner, "list", "deployments") }, "Error: apps failed: deployments.apps is forbidden", "orders 3, web 2"},
 		"what is not valid is an error":            {func(w *world) { w.beds.refuse = errors.New("it is protected") }, "Error: apps failed: it is protected", "orders 3, web 2"},
 		"an account that is not there is an error": {func(w *world) { w.api.Delete("serviceaccounts", shop, "maint-runner") }, "Error: apps failed: ", "orders 3, web 2"},
