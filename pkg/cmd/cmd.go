@@ -1,5 +1,5 @@
-// Package cmd is the plugin: options, looking up, validating, printing. It
-// writes intent and reads what the agent says; it knows no rules of its own.
+// Package cmd is the plugin: it completes, validates and runs command lines. It writes intents and
+// shows what the agent says; it has no rules of its own.
 package cmd
 
 import (
@@ -26,16 +26,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/write"
 )
 
-// Env is everything that a command line takes from the process it runs in.
+// Env is everything that a command line takes from its process.
 type Env = factory.Env
 
-// Main runs one command line and returns its exit code. What went wrong has
-// been told on ErrOut.
+// Main runs one command line and returns its exit code. Errors are printed to ErrOut.
 func Main(ctx context.Context, env factory.Env, args []string) int {
 	return Run(ctx, factory.New(env), args)
 }
 
-// Run is Main for whoever brings clients: the tests of the commands do.
+// Run is Main with given clients: for the tests of commands.
 func Run(ctx context.Context, c *factory.Factory, args []string) int {
 	if len(args) == 0 {
 		fmt.Fprint(c.Out, firstScreen(c.Name))
@@ -52,8 +51,8 @@ func Run(ctx context.Context, c *factory.Factory, args []string) int {
 	return exit.CodeOf(err)
 }
 
-// unknownCommand brings cobra's paragraph about a mistyped command to one line, with what to do
-// next. cobra has no kind for that error.
+// unknownCommand turns cobra's paragraph about a mistyped command into one line with advice. cobra
+// has no type for that error.
 func unknownCommand(name string, err error) error {
 	head, names, near := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	switch {
@@ -65,7 +64,7 @@ func unknownCommand(name string, err error) error {
 	return err
 }
 
-// New is the tree of commands.
+// New is the root command.
 func New(env factory.Env) *cobra.Command { return rootOf(factory.New(env)) }
 
 func rootOf(c *factory.Factory) *cobra.Command {
@@ -93,7 +92,7 @@ func rootOf(c *factory.Factory) *cobra.Command {
 	c.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&c.AgentNamespace, "agent-namespace", c.AgentNamespace, "namespace of the agent; found by itself when not given")
 	for _, flag := range []string{"namespace", "agent-namespace"} {
-		_ = root.RegisterFlagCompletionFunc(flag, c.CompleteNamespaces()) // fails where there is no such flag: both were added above
+		_ = root.RegisterFlagCompletionFunc(flag, c.CompleteNamespaces()) // fails only for a missing flag: both were added above
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exit.Errorf(exit.CodeUsage, "%w\nsee '%s --help'", err, cmd.CommandPath())
@@ -153,8 +152,8 @@ func groups(c *factory.Factory) []group {
 	}
 }
 
-// newOptions shows the flags that every command has, which their own help
-// leaves out.
+// newOptions is the command that shows the flags which every command has; their own help omits
+// them.
 func newOptions() *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
@@ -167,7 +166,7 @@ func newOptions() *cobra.Command {
 	}
 }
 
-// usageTemplate is cobra's without the list of flags that every command has.
+// usageTemplate is cobra's, without the flags that every command has.
 func usageTemplate(name string) string {
 	return `Usage:{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{else if .Runnable}}

@@ -9,10 +9,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// helpWidth is how wide help is written: a terminal of the usual size shows it as it is.
+// helpWidth is the width of help texts: that of a usual terminal.
 const helpWidth = 80
 
-// wrapHelp has every command's help fit the width.
+// wrapHelp wraps the help of every command to the width.
 func wrapHelp(root *cobra.Command) {
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -21,7 +21,7 @@ func wrapHelp(root *cobra.Command) {
 	})
 }
 
-// wrapped fills the paragraphs of a text anew. What is indented stays as it is.
+// wrapped refills the paragraphs of a text. Indented lines stay as they are.
 func wrapped(text string, width int) string {
 	var out, words []string
 	fill := func() {
@@ -39,7 +39,7 @@ func wrapped(text string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// firstScreen is shown to who gives no command: what people do first, on one screen.
+// firstScreen is shown without a command: the first things that people do, on one screen.
 func firstScreen(name string) string {
 	var out strings.Builder
 	fmt.Fprintln(&out, "Maintenance that runs at its time, as its own account, and can be seen.")

@@ -6,37 +6,36 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 )
 
-// Cloud is an account of a cloud, and where the plan's ServiceAccount gets credentials for
-// it. There are no others: what the agent's own environment, machine or files may hold is
-// not looked for.
+// Cloud is an account of a cloud, and where the plan's ServiceAccount gets credentials for it. The
+// agent's own environment, machine and files are never searched for others.
 type Cloud struct {
 	AWS connector.AWS
-	// Credentials names what Keys or Token are of. Another name is another session: nobody
-	// goes on with what was read for somebody else, or before it was replaced.
+	// Credentials names the source of Keys or Token. Another name is another session: nobody
+	// continues with what was read for somebody else, or before it was replaced.
 	Credentials string
-	// Keys are those of auth.static.
+	// Keys reads those of auth.static.
 	Keys func(ctx context.Context) (AccessKeys, error)
-	// Token is of auth.serviceAccount: a token for the audience sts.amazonaws.com.
+	// Token is the one of auth.serviceAccount: for the audience sts.amazonaws.com.
 	Token func(ctx context.Context) (WebIdentity, error)
-	// Endpoint stands in for the cloud's own; empty: none does.
+	// Endpoint replaces the cloud's own; empty: it does not.
 	Endpoint string
-	// Cluster is the cluster of EKS that the target's connector names; empty: it names none.
+	// Cluster is the EKS cluster that the target's connector names; empty: none.
 	Cluster string
-	// Connect reaches the API server of Cluster, with the rights that the credentials have
-	// there; nil where there is no Cluster.
+	// Connect reaches the API server of Cluster with the rights that the credentials have there;
+	// nil without a Cluster.
 	Connect func(ctx context.Context) (Clients, error)
 }
 
-// TokenAudience is the audience of tokens that STS takes.
+// TokenAudience is the audience of tokens that STS accepts.
 const TokenAudience = "sts.amazonaws.com"
 
 // AccessKeys are an access key of AWS.
 type AccessKeys struct{ ID, Secret, Session string }
 
-// WebIdentity is a token of a ServiceAccount, and the role that STS gives for it.
+// WebIdentity is a ServiceAccount token, and the role that STS gives for it.
 type WebIdentity struct{ Token, RoleARN string }
 
-// Region is that of the target's connector; empty where it has none.
+// Region is the region of the target's connector; empty: it has none.
 func (c SleepCall) Region() string {
 	if c.Cloud == nil {
 		return ""
@@ -44,7 +43,7 @@ func (c SleepCall) Region() string {
 	return c.Cloud.AWS.Region
 }
 
-// InCloud is how a step asks its account of a cloud: as targets that sleep ask theirs.
+// InCloud is the call of a step to its cloud account, in the form of a call for a sleeping target.
 func (c Call) InCloud() SleepCall {
 	return SleepCall{Plan: c.Plan, DryRun: c.DryRun, Now: c.Now, Clients: c.Clients, Cloud: c.Cloud}
 }
@@ -55,17 +54,17 @@ type ClusterAddress struct {
 	Authority []byte // that its certificate is from, as PEM
 }
 
-// CredentialsError is why an account of a cloud is not reached: whose credentials were asked
-// for, and what the answer means. It stays what it is in whatever an SDK makes of it: the
-// answer of an API server in there would be taken for that of the request itself.
+// CredentialsError says why a cloud account cannot be reached: whose credentials were asked for,
+// and what the answer means. It keeps its type inside of the SDK's errors: else the answer of an
+// API server in there would be taken for an answer of AWS.
 type CredentialsError struct{ Outcome Outcome }
 
 func (e *CredentialsError) Error() string { return e.Outcome.Message }
 
-// PassingError is what a cloud may answer otherwise a moment later.
+// PassingError is an error of a cloud that may pass a moment later.
 type PassingError struct{ Err error }
 
 func (e *PassingError) Error() string { return e.Err.Error() }
 
-// Unwrap is what it answered.
+// Unwrap is the cloud's answer.
 func (e *PassingError) Unwrap() error { return e.Err }

@@ -13,12 +13,12 @@ import (
 // drainer never touches a node.
 type DrainOrder struct {
 	Node    string
-	NodeUID string // another one under the name is another drain
+	NodeUID string // another node of the same name is another drain
 	By      string // claimant: "plan:<namespace>/<name>", or a requestor
 	Options drain.Options
-	Since   time.Time // the drain's beginning; its timeouts count from here, also after a restart
-	Clients Clients   // evictions, and everything that is read of pods
-	Manager string    // field manager for what a surge writes
+	Since   time.Time // the drain's start; its timeouts count from here, also after a restart
+	Clients Clients   // for evictions, and for everything that is read of pods
+	Manager string    // field manager of what a surge writes
 	DryRun  bool      // judge, and evict nothing
 }
 
@@ -33,59 +33,56 @@ const (
 	DrainTimedOut    = "TimedOut"    // Done with pods left, or Aborted
 )
 
-// DrainStatus is how a drain stands. It is a snapshot; nobody else holds it.
+// DrainStatus is the state of a drain: a snapshot that nobody else holds.
 type DrainStatus struct {
-	Done    bool // nothing more will happen: all left, or the rest stays (onTimeout skip, or pods that keep coming back)
-	Aborted bool // onTimeout abort: time is over; our cordon is to be undone
+	Done    bool // nothing more will happen: all pods left, or the rest stays (onTimeout skip, or pods that keep coming back)
+	Aborted bool // onTimeout abort: the time is over, and the caller has to undo our cordon
 	Reason  string
-	Message string // one sentence for a person
-	// Right is what the API server refused, where Reason is DrainForbidden and that is
-	// known: the drain goes on to ask, whoever waits for it has to judge.
+	Message string // one sentence for people
+	// Right is what the API server refused, where Reason is DrainForbidden and the right is known.
+	// The drain keeps asking; its caller decides when that is a failure.
 	Right *authorizationv1.ResourceAttributes
 
 	Outcome  drain.Outcome
-	Total    int // pods that have to leave, those that left included
-	Left     int // of them, still there
-	Evicted  int // of them, left after an eviction or deletion of ours
+	Total    int // pods that have to leave, including those that left
+	Left     int // of Total, those still there
+	Evicted  int // of Total, those that left after our eviction or deletion
 	Blocks   []drain.Block
-	Pods     []drain.Progress // those still there, at most fifty, the stuck first
-	Deadline time.Time        // when onTimeout says how it goes on; zero: never
-	Late     bool             // the deadline is over, and it goes on (onTimeout retry; force, where pods are refused)
+	Pods     []drain.Progress // those still there, at most fifty, the stuck ones first
+	Deadline time.Time        // when onTimeout takes effect; zero: never
+	Late     bool             // the deadline is over and the drain goes on (onTimeout retry; force, where pods are refused)
 }
 
-// Drainer drains nodes in the background. Its sessions, one for each node and
-// claimant, live in memory only: after a restart Ensure begins again and takes
-// everything from the pods and budgets as they are.
+// Drainer drains nodes in the background. Its sessions, one for each node and claimant, live in
+// memory only: after a restart, Ensure begins again from the pods and budgets as they are.
 //
-// Whoever constructs one hands in a function that is called with node and
-// claimant whenever a status has changed in a way that a person would notice: a
-// tenth of a second after an end or a block, a second after pods left.
+// Its constructor takes a function that is called with node and claimant whenever a status has
+// changed in a way that a person would notice: a tenth of a second after an end or a block, a
+// second after pods left.
 type Drainer interface {
-	// Ensure starts a session, or goes on with it, and says how it stands. It
-	// waits for nothing. An order whose options, Since or NodeUID differ from the
-	// session's replaces it; Clients are always taken anew.
+	// Ensure starts or continues a session, and returns its status without waiting. An order with
+	// other options, Since or NodeUID replaces the session's; Clients are always replaced.
 	Ensure(ctx context.Context, order DrainOrder) DrainStatus
-	// Stop ends a session: nothing more is asked for, and what was accepted goes on
-	// in the cluster. Requests in flight have some seconds for their answer: an
-	// eviction that is broken off between the API server's two writes is counted by
-	// its budget for two minutes. Ending one that is not there does nothing.
+	// Stop ends a session: it asks for nothing more, and what the API server accepted goes on.
+	// Requests in flight get some seconds for their answer: an eviction that is cut off between
+	// the two writes of the API server counts against its budget for two minutes. Without a
+	// session Stop does nothing.
 	Stop(node, by string)
-	// Keep ends the sessions for which wanted is false, as Stop does.
+	// Keep stops the sessions for which wanted is false.
 	Keep(wanted func(node, by string) bool)
-	// At is a drainer for the nodes of another cluster, with sessions of its own, which
-	// reads and writes by these clients alone. by is the claimant with which the one who
-	// constructed this drainer hears of changes. A session there ends by itself when it is
-	// not ensured for a minute: nobody else calls Keep for it. No replacements are made
-	// there for pods that ask for one: they stay, and that is said. It is false where the
-	// plans of by's namespace drain on as many other clusters as they may at once.
+	// At is a drainer for the nodes of another cluster. It has sessions of its own, and reads and
+	// writes with these clients only. Changes are reported to the same function as this drainer's,
+	// with claimant by. A session there ends by itself when it is not ensured for a minute, since
+	// nobody calls Keep for it. It makes no replacements: pods that ask for one stay, and the
+	// status says so. It is false where the plans of by's namespace drain as many other clusters
+	// as they may.
 	At(by string, clients Clients) (Drainer, bool)
-	// Sweep gives back the replicas that surges left whose drain is no more: of an
-	// agent that died in the middle, while the drain was called off or its node was
-	// deleted. It looks as these clients, and at records of this claimant alone.
-	// busy says whether a drain of a node is about to be taken up. left are those
-	// that are not to be given back yet.
+	// Sweep removes the replicas of surges whose drain no longer exists, because an agent died
+	// while the drain was called off or the node was deleted. It looks with these clients, and
+	// only at records of this claimant. busy says whether a drain of a node is about to continue.
+	// left are those that have to stay for now.
 	Sweep(ctx context.Context, clients Clients, manager, by string, busy func(node string) bool) (left int, err error)
-	// AwaitRequests waits until nothing is in flight, some seconds at most: for who is
-	// about to end the process.
+	// AwaitRequests waits some seconds at most until no request is in flight: for a process that
+	// is about to end.
 	AwaitRequests()
 }

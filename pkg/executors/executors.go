@@ -1,6 +1,6 @@
-// Package executors says what an executor is: something that moves one step of
-// a run forward, a bounded piece at a time, so that it may be called again
-// after any crash. The worlds that executors act on live in packages below.
+// Package executors defines executors: an executor moves one step of a run forward by one bounded
+// piece at a time, so that it may be called again after any crash. The packages below it hold the
+// executors, one package for each world that they act on.
 package executors
 
 import (
@@ -25,32 +25,32 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
-// State is what a pass says of its step.
+// State is the state of a step after a pass.
 type State int
 
 // The states after a pass.
 const (
-	// NotYet: nothing is wrong, call again at WakeAt or when Watch moves.
+	// NotYet: nothing is wrong; call again at WakeAt, or when Watch moves.
 	NotYet State = iota
-	// Record: Before and ResumeAt must be journaled; then call again at once. Only
-	// the first of each is kept, through every later attempt: a crash or a retry
-	// must not make an effect of ours look like what was there. An executor that
-	// finds one in its call therefore does not ask again.
+	// Record: write Before and ResumeAt to the journal, then call again at once. Only the first
+	// record is kept, through all later attempts: after a crash or a retry, our own effect must
+	// not be recorded as what was there before. An executor that finds a record in its call
+	// therefore asks for none.
 	Record
-	// Done: the step's effect is there.
+	// Done: the effect of the step is there.
 	Done
-	// Failed: the attempt failed. Whether there is another is the plan's affair,
-	// unless the failure is Permanent.
+	// Failed: the attempt failed. The plan decides whether there is another, unless the failure is
+	// Permanent.
 	Failed
 )
 
-// Call is everything a pass may look at. The same call after a crash must be safe.
+// Call is everything that a pass may look at. The same call must be safe after a crash.
 type Call struct {
 	Plan       PlanRef
 	Run        string // name of the run
 	Path       string // of the step: scale-down, finally/scale-up
 	Attempt    int    // 1 for the first
-	OnRestart  string // exec: what becomes of an attempt that was cut off: fail (default) or retry
+	OnRestart  string // exec: what happens to an attempt that was cut off: fail (default) or retry
 	DryRun     bool
 	Target     Target
 	Properties any // a pointer to the type's properties, templates expanded
@@ -59,15 +59,15 @@ type Call struct {
 	Nodes      Nodes
 	Now        time.Time
 	Clients    Clients
-	Cloud      *Cloud // of a step that works in an account of a cloud; nil for all others
+	Cloud      *Cloud // for steps that work in a cloud account; nil for all others
 }
 
-// PlanRef is the plan for which something is done, and as whom.
+// PlanRef is the plan for which something is done, and the account that it is done as.
 type PlanRef struct {
 	Name      string
 	UID       string // of the plan's object
-	Namespace string // steps' objects default to it
-	Account   string // ServiceAccount the clients act as
+	Namespace string // the default namespace for objects of steps
+	Account   string // the ServiceAccount that the clients act as
 	Manager   string // field manager for writes
 }
 
@@ -80,67 +80,67 @@ type Target struct {
 // Recorded is what the run's journal holds of the step.
 type Recorded struct {
 	Before   json.RawMessage // what an earlier pass asked to record
-	ResumeAt *time.Time      // suspend: absolute end, if one was recorded
-	Resumed  bool            // suspend: somebody said resume
+	ResumeAt *time.Time      // suspend: the end as an instant, if one was recorded
+	Resumed  bool            // suspend: somebody resumed the run
 	Memory   json.RawMessage // what the last pass asked to remember
-	Approval *run.Approval   // approval: what somebody said
+	Approval *run.Approval   // approval: the answer that somebody gave
 	Listed   bool            // for-each: its items are known
-	Items    []run.Item      // for-each: those that its batches have done so far
-	// RecoveredAt is when the run was put back from a backup, with what it had changed under
-	// other uids. Zero: it was not.
+	Items    []run.Item      // for-each: those that its batches have completed so far
+	// RecoveredAt is when the run was restored from a backup, with objects that have other uids.
+	// Zero: it was not.
 	RecoveredAt time.Time
 }
 
-// Objects are what is known of the objects that steps look at and change.
+// Objects are the objects that steps look at and change.
 type Objects struct {
-	Required map[string][]map[string]any // objects of the step's requires, by name
-	Watched  map[string]any              // the object whose change asked for the run, if one did
-	// Holders are the other steps at work, of this run and of others, that hold what
-	// they found in the object of a mark (see Mark), the newest first; with those that
-	// ended a moment ago. Nil: there are none.
+	Required map[string][]map[string]any // objects that the step requires, by name
+	Watched  map[string]any              // the object whose change started the run, if one did
+	// Holders are the other steps, of this run and of others, that have changed the object of a
+	// mark (see Mark) and will restore it, the newest first; with those that ended a moment ago.
+	// Nil: there are none.
 	Holders func(mark string) []Holder
 }
 
-// Nodes are how a step has nodes.
+// Nodes is what steps that work on nodes need.
 type Nodes struct {
-	// Current is the node that a rollout has come to; empty outside of one.
+	// Current is the node that a rollout has come to; empty outside of a rollout.
 	Current string
-	// Earlier says of nodes when an earlier run of the plan was through with them.
+	// Earlier says when an earlier run of the plan was finished with a node.
 	Earlier run.NodeTurns
-	// Closed are the nodes that earlier steps of the run closed by the selector of an
-	// uncordon, also those that it picks no more.
+	// Closed are the nodes that earlier steps of the run cordoned by the selector of an uncordon
+	// step, also those that the selector no longer picks.
 	Closed []run.DrainTarget
-	// Drainer drains nodes beside the passes, and wakes the step.
+	// Drainer drains nodes between passes, and wakes the step.
 	Drainer Drainer
-	// Turn says whether a node may be taken now, or why not: the limits over all
-	// maintenance of nodes are the agent's. Asking is wanting. Nil: the nodes are of another
-	// cluster, whose limits nobody here knows, and a drain takes them one after another.
+	// Turn says whether a node may be taken now, or why not: the agent keeps the limits over all
+	// maintenance of nodes. Asking makes the step a candidate. Nil: the nodes belong to another
+	// cluster, whose limits are not known here; a drain takes them one after another.
 	Turn func(node string) (granted bool, why string)
-	// Yield notes whether a drain of the step is blocked for good after its cordon, and
-	// says whether its node's slot is to go to others meanwhile. Nil: never.
+	// Yield reports whether a drain of the step is blocked for good after its cordon, and says
+	// whether the slot of its node goes to others meanwhile. Nil: never.
 	Yield func(node string, blocked bool) bool
-	// Resume says whether a drain that yielded its slot may go on, or why not. Asking
-	// is wanting.
+	// Resume says whether a drain that yielded its slot may go on, or why not. Asking makes it a
+	// candidate again.
 	Resume func(node string) (granted bool, why string)
-	// Blocked is what stands in the way of the step's drain of a node for good, as
-	// far as it was seen before the cordon; empty: nothing. Nil: nobody looks.
+	// Blocked is what blocks the step's drain of a node for good, as far as it was seen before the
+	// cordon; empty: nothing. Nil: nobody looks.
 	Blocked func(node string) string
 }
 
-// RestoreTimeout is how long after a run or a plan that came out of a backup the objects may
-// follow that it tells of (a guess: ConfigMaps are put back first, and workloads last; the
-// cleanup of a run has no longer than 15 minutes).
+// RestoreTimeout is how long after a restore from a backup the objects of a run or a plan may
+// follow it (a guess: backups restore ConfigMaps first and workloads last; the cleanup of a run has
+// no more than 15 minutes).
 const RestoreTimeout = 10 * time.Minute
 
-// Holder is a step that changed an object and will put back what it found.
+// Holder is a step that changed an object and will restore it.
 type Holder struct {
 	Run, Path string
 	Before    json.RawMessage // what it recorded
-	Over      time.Time       // when that was put back, or its run ended; zero: it was not
+	Over      time.Time       // when it was restored, or its run ended; zero: neither
 }
 
-// Mark tells an object apart from all others of all clusters. Those of other clusters carry
-// their server's mark: another API server may be anybody's, and say any uid.
+// Mark identifies an object among those of all clusters. Objects of other clusters carry the mark
+// of their server: another API server may be under anybody's control, and may report any uid.
 func Mark(uid, server string) string {
 	if server == "" || uid == "" {
 		return uid
@@ -148,41 +148,40 @@ func Mark(uid, server string) string {
 	return uid + "@" + server
 }
 
-// Clients are the worlds a step may reach, each already acting as the plan's
-// ServiceAccount. No executor has any other way into the cluster.
+// Clients are what a step can reach, each acting as the plan's ServiceAccount. An executor has no
+// other access to the cluster.
 type Clients struct {
-	// Cluster is the name of the connector by which another cluster is reached, with the
-	// rights of its credentials; empty: it is the plan's own cluster.
+	// Cluster is the connector of another cluster, whose credentials the clients use; empty: the
+	// plan's own cluster.
 	Cluster string
-	// Connection is the same for clients that reach the same cluster with the same
-	// credentials; empty for the plan's own cluster.
-	Connection string
-	// Address is the same for the same server and authority, whatever the credentials;
+	// Connection is the same for clients that reach the same cluster with the same credentials;
 	// empty for the plan's own cluster.
+	Connection string
+	// Address is the same for the same server and CA, whatever the credentials; empty for the
+	// plan's own cluster.
 	Address string
-	// Server is the same for the same server, whatever else; empty for the plan's own
-	// cluster.
+	// Server is the same for the same server, whatever its CA and credentials; empty for the
+	// plan's own cluster.
 	Server string
 
 	Kube    kube.Interface
 	Dynamic dynamic.Interface
 	Mapper  meta.RESTMapper
-	// Metadata reads of objects who they are, and no more. Of another cluster alone.
+	// Metadata reads the metadata of objects, and nothing else of them. Only for another cluster.
 	Metadata metadata.Interface
-	// HTTP and Dial are bound to the outbound rules of the agent's configuration.
+	// HTTP and Dial obey the outbound rules of the agent's configuration.
 	HTTP *http.Client
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Sink is the URL of a sink of the agent's configuration, which is a secret.
+	// Sink is the URL of a sink of the agent's configuration. It is a secret.
 	Sink func(ctx context.Context, name string) (string, error)
-	// Fence is asked right before an effect that goes through no client above, as a
-	// library's own requests: an error where another agent may lead by now. The
-	// clients ask by themselves. Nil is no fence.
+	// Fence is called right before an effect that bypasses the clients above, such as requests
+	// that a library makes: it is an error where another agent may lead by now. The clients check
+	// by themselves. Nil is no fence.
 	Fence func() error
-	// Config is for what no client above can do, as streams into a container. It
-	// acts as the same account.
+	// Config is for what no client above can do, such as streams into a container. It acts as the
+	// same account.
 	Config *rest.Config
-	// Certificate hears of certificates by which others are reached, and when they
-	// end. Nil: nobody listens.
+	// Certificate is told of certificates that were used, and when they end. Nil: nobody listens.
 	Certificate func(c Certificate, ends time.Time)
 }
 
@@ -199,39 +198,39 @@ const (
 	ClientSide = "client"
 )
 
-// Outcome is what a pass did.
+// Outcome is the result of a pass.
 type Outcome struct {
 	State     State
-	Permanent bool   // Failed: another attempt would fail the same way
+	Permanent bool   // Failed: another attempt would fail in the same way
 	Reason    string // CamelCase: Forbidden, NotFound, Conflict, Timeout, …
-	Message   string // one sentence for a person
+	Message   string // one sentence for people
 	Outputs   map[string]any
-	Before    json.RawMessage // with Record, and kept from then on
-	ResumeAt  *time.Time      // suspend: absolute end to record
-	Memory    json.RawMessage // with any state: replaces what is remembered; nil leaves it
+	Before    json.RawMessage // with Record; kept from then on
+	ResumeAt  *time.Time      // suspend: the end as an instant, to be recorded
+	Memory    json.RawMessage // with any state: replaces what is remembered; nil keeps it
 	Changed   []run.Change
-	// Listed says that Items, of the one kind, are what a for-each takes: with Record.
+	// Listed says that Items, all of one kind, are what a for-each takes: with Record.
 	Listed                bool
 	Items                 []run.Item
 	ItemVersion, ItemKind string
 
-	WakeAt time.Time // NotYet: the latest instant to be called again; zero: only when Watch moves. Failed: no attempt before it; zero: the plan's backoff alone
+	WakeAt time.Time // NotYet: the latest time for the next call; zero: only when Watch moves. Failed: no attempt before it; zero: the plan's backoff alone
 	Watch  *Watch    // NotYet: the object whose next change wakes the step
 }
 
-// Watch names one object to watch as the plan's ServiceAccount, or, without a
-// name, all that a label selector picks.
+// Watch names one object to watch as the plan's ServiceAccount, or, without a name, all objects
+// that a label selector picks.
 type Watch struct {
 	Resource  schema.GroupVersionResource
 	Namespace string // empty: cluster-scoped, or all namespaces
 	Name      string
 	Selector  string // as in a list's options; empty picks all
-	// Every is the least time between two looks: what moves sooner is looked at
-	// together. It is for looks that cost.
+	// Every is the minimum time between two looks, for looks that are expensive: changes in
+	// between are handled together.
 	Every time.Duration
 }
 
-// Selector is a plan's selector as a list's options take it; an empty one picks all.
+// Selector is a plan's selector in the form of list options; an empty one picks all.
 func Selector(s selector.LabelSelector) (string, error) {
 	read, err := s.Read()
 	if err != nil {
@@ -240,84 +239,83 @@ func Selector(s selector.LabelSelector) (string, error) {
 	return read.String(), nil
 }
 
-// Reasons that callers tell apart. Others are words for people.
+// Reasons that callers tell apart. All others are only shown to people.
 const (
 	ReasonForbidden        = "Forbidden"        // the account lacks a right
-	ReasonDenied           = "Denied"           // the account may, but admission or a quota says no
-	ReasonNoAccount        = "NoServiceAccount" // the account is not there
-	ReasonNoConnection     = "NoConnection"     // what another cluster needs to be reached is missing, wrong or not allowed
-	ReasonNotFound         = "NotFound"         // the object of the step is not there
+	ReasonDenied           = "Denied"           // the account has the right, but admission or a quota refuses
+	ReasonNoAccount        = "NoServiceAccount" // the account does not exist
+	ReasonNoConnection     = "NoConnection"     // something that the connection to another cluster needs is missing, wrong or not allowed
+	ReasonNotFound         = "NotFound"         // the object of the step does not exist
 	ReasonUnknownKind      = "UnknownKind"      // the cluster serves no such kind
-	ReasonUnavailable      = "Unavailable"      // the API server does not answer; a later pass will tell
+	ReasonUnavailable      = "Unavailable"      // the API server does not answer; a later pass decides
 	ReasonConflict         = "Conflict"         // somebody wrote between our read and our write
 	ReasonReplaced         = "Replaced"         // the object is another one of the same name
-	ReasonInvalid          = "Invalid"          // the request can never be right
+	ReasonInvalid          = "Invalid"          // the request can never succeed
 	ReasonChangedMeanwhile = "ChangedMeanwhile" // restore: somebody's change was left alone
-	ReasonHanded           = "Handed"           // restore: another run set it since, and puts it back
-	ReasonGone             = "Gone"             // restore: nothing is left to put back into
+	ReasonHanded           = "Handed"           // restore: another run has set it since, and restores it
+	ReasonGone             = "Gone"             // restore: there is nothing left to restore
 )
 
 // Executor moves steps of one type.
 type Executor interface {
-	// Pass does one bounded piece and says where the step stands. It looks at
-	// the world first: a pass whose effect is already there is Done without it.
+	// Pass does one bounded piece of work and returns the state of the step. It looks at the world
+	// first: where the effect is already there, it is Done.
 	Pass(ctx context.Context, call Call) Outcome
 }
 
-// Restorer is an executor that can put back what was there before a step with
-// restoreAfter. What somebody changed since is left alone and said (Reason
-// "ChangedMeanwhile"); what is gone is Done (Reason "Gone").
+// Restorer is an executor that can restore what was there before a step with restoreAfter. What
+// somebody else has changed since is left alone and reported (reason ChangedMeanwhile); an object
+// that is gone is Done (reason Gone).
 type Restorer interface {
 	Restore(ctx context.Context, call Call) Outcome
 }
 
 // Finder is a Restorer that can say what its steps found.
 type Finder interface {
-	// Found says, for a person, what would be put back; empty where it cannot tell.
+	// Found describes for people what would be restored; empty where that is not known.
 	Found(before json.RawMessage) string
-	// IsRestored says whether what call.Before holds is so again, or can never be. It
-	// looks, and writes nothing.
+	// IsRestored says whether the state of call.Before is there again, or can never be. It writes
+	// nothing.
 	IsRestored(ctx context.Context, call Call) (bool, error)
 }
 
-// Drifter is an executor whose steps leave something that others are to leave as it is
-// while the run lives.
+// Drifter is an executor whose effect others should leave alone while the run lives.
 type Drifter interface {
-	// Drift looks whether what a step that succeeded did is still so, and writes nothing.
-	// What another step at work set since is no drift. The second is nil where it is, the
-	// third names what to watch until the next look.
+	// Drift checks whether the effect of a step that succeeded is still there, and writes nothing.
+	// What another active step has set since is no drift. The second result is nil without a
+	// drift; the third is what to watch until the next look.
 	Drift(ctx context.Context, call Call) (found Drifted, watch *Watch, err error)
 }
 
-// Drifted is what a look at a step's effect found.
+// Drifted is the result of a look at the effect of a step.
 type Drifted struct {
 	Kind, Name string     // of the object
 	Drift      *run.Drift // nil: all is as the step left it
 }
 
-// Stopper is an executor whose work goes on in the cluster by itself and has to
-// be ended when the step times out or the run is aborted.
+// Stopper is an executor whose work goes on in the cluster by itself, and has to be stopped when
+// the step times out or the run is aborted.
 type Stopper interface {
 	Stop(ctx context.Context, call Call) error
 }
 
-// Requirer is an executor that takes the objects of its step's requires as they are. All
-// others have of them what their properties say.
+// Requirer is an executor that takes the objects of its step's requires as they are. All others see
+// only the properties that were made from them.
 type Requirer interface {
 	TakesRequired()
 }
 
-// Keeper is an executor whose effect is a lease: once its step succeeded, it is
-// kept up while the run lives and given back when the run ends.
+// Keeper is an executor whose effect is a lease: once its step has succeeded, the lease is renewed
+// while the run lives, and released when the run ends.
 type Keeper interface {
-	// Keep renews the lease and says in WakeAt when to renew it next. A failure is
-	// tried again; it does not end the run.
+	// Keep renews the lease and says in WakeAt when the next renewal is due. A failure is retried;
+	// it does not end the run.
 	Keep(ctx context.Context, call Call) Outcome
-	// Release gives it back. What cannot be given back expires by itself.
+	// Release releases the lease. A lease that cannot be released expires by itself.
 	Release(ctx context.Context, call Call) Outcome
 }
 
-// User is whom the API server of the call's clients names in its refusals.
+// User is the user name that the API server puts into its refusals of the call's clients.
 func (c Call) User() string {
 	if c.Clients.Cluster != "" {
 		return Whoever
@@ -325,7 +323,7 @@ func (c Call) User() string {
 	return "system:serviceaccount:" + c.Plan.Namespace + ":" + c.Plan.Account
 }
 
-// Actor is as whom the clients act, for people.
+// Actor is the account that the clients act as, for people.
 func (c Call) Actor() string {
 	if c.Clients.Cluster != "" {
 		return "the account of K8SCluster " + c.Clients.Cluster
@@ -333,15 +331,15 @@ func (c Call) Actor() string {
 	return fmt.Sprintf("serviceaccount %s/%s", c.Plan.Namespace, c.Plan.Account)
 }
 
-// IdempotencyKey is the same for every delivery of a step, whatever crashes.
+// IdempotencyKey is the same for every delivery of a step, also after crashes.
 func (c Call) IdempotencyKey() string { return c.Run + "/" + c.Path }
 
-// Fail is an outcome that may succeed at another attempt.
+// Fail is the outcome of a failure that another attempt may overcome.
 func Fail(reason, format string, args ...any) Outcome {
 	return Outcome{State: Failed, Reason: reason, Message: document.Cut(fmt.Sprintf(format, args...), document.MaxMessage)}
 }
 
-// Refuse is an outcome that no other attempt can mend.
+// Refuse is the outcome of a failure that no other attempt can overcome.
 func Refuse(reason, format string, args ...any) Outcome {
 	o := Fail(reason, format, args...)
 	o.Permanent = true

@@ -14,30 +14,30 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// Refusal is of whom an API server's no speaks.
+// Refusal is whom a refusal of an API server is about.
 type Refusal int
 
 // The kinds of refusals.
 const (
 	// NotRefused: it is no refusal.
 	NotRefused Refusal = iota
-	// RefusedAgent: the API server does not know the agent, or does not let it act
-	// as the account. It says nothing of the account's rights: not yet.
+	// RefusedAgent: the API server does not know the agent, or does not let it impersonate the
+	// account. That says nothing about the account's rights: NotYet.
 	RefusedAgent
-	// RefusedAccount: whoever was acted as lacks a right, or the API server has not
-	// read its roles yet.
+	// RefusedAccount: the impersonated account lacks a right, or the API server has not read its
+	// roles yet.
 	RefusedAccount
-	// RefusedByAdmission: a quota, a policy or a webhook does not take the request.
+	// RefusedByAdmission: a quota, a policy or a webhook refuses the request.
 	RefusedByAdmission
 )
 
-// Whoever is asked as by credentials of which nobody here knows whose they are: nobody else
-// is impersonated with them, so that every refusal is of their own account.
+// Whoever stands for the user of credentials whose name is not known here. Nobody else is
+// impersonated with them, so that every refusal is about their own account.
 const Whoever = "*"
 
-// RefusalOf reads an error of a request that acted as a user. The API server wears
-// one status for all of them, and admission wears others besides, so its words
-// have to tell: the authorizer's begin with the user whom they mean.
+// RefusalOf reads the error of a request that impersonated a user. The API server has one status
+// for all refusals, and admission may use others, so the text decides: that of the authorizer
+// begins with the user in question.
 func RefusalOf(err error, user string) Refusal {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -63,32 +63,30 @@ func RefusalOf(err error, user string) Refusal {
 	return RefusedAccount
 }
 
-// MayNotImpersonate says whether an API server does not let whoever asked act as a
-// ServiceAccount.
+// MayNotImpersonate says that an API server does not let the caller impersonate a ServiceAccount.
 func MayNotImpersonate(err error) bool {
 	return apierrors.IsForbidden(err) && !deniedByAdmission(err.Error()) && strings.Contains(err.Error(), `" cannot impersonate resource "serviceaccounts"`)
 }
 
-// deniedByAdmission knows the words of policies and webhooks, whose refusals may
-// carry any status: 422 is a ValidatingAdmissionPolicy's own.
+// deniedByAdmission recognises refusals of policies and webhooks, which may have any status: a
+// ValidatingAdmissionPolicy uses 422.
 func deniedByAdmission(message string) bool {
 	policy := strings.Contains(message, "ValidatingAdmissionPolicy '") && strings.Contains(message, " denied request: ")
 	webhook := strings.Contains(message, `admission webhook "`) && strings.Contains(message, " denied the request")
 	return policy || webhook
 }
 
-// Asked is a request that the API server answered with an error.
+// Asked is a request that the API server refused, with the messages for it.
 type Asked struct {
-	As      string // name of the user whom it acted as
+	As      string // name of the impersonated user
 	Right   authorizationv1.ResourceAttributes
-	Missing string // what is said where that user lacks the right
-	Denied  string // and where it has it, without the API server's words
+	Missing string // the message where that user lacks the right
+	Denied  string // the message where it has the right, without the API server's text
 }
 
-// Refused is what a refused request means for its step: ReasonForbidden where the
-// right is missing (whether that is so for good is for the caller to ask a second
-// time), ReasonDenied where the account may, and NotYet with one of these where it
-// cannot be told yet. ok is false for every other error.
+// Refused is what a refused request means for its step: ReasonForbidden where the right is missing
+// (its caller decides whether that is final), ReasonDenied where the account has it, and NotYet
+// with either reason where that is not known yet. ok is false for every other error.
 func Refused(ctx context.Context, kube kube.Interface, now time.Time, asked Asked, err error) (out Outcome, ok bool) {
 	var credentials *CredentialsError
 	if errors.As(err, &credentials) {
@@ -119,11 +117,11 @@ func Refused(ctx context.Context, kube kube.Interface, now time.Time, asked Aske
 	return later(ReasonForbidden), true
 }
 
-// again is when to ask an API server anew that cannot be believed yet.
+// again is the pause before the next request to an API server that does not know its roles yet.
 const again = 2 * time.Second
 
-// Allowed asks the API server whether whoever the client acts as may do something.
-// Everybody may ask that of themselves.
+// Allowed asks the API server whether the user of the client has a right. Everybody may ask that
+// about themselves.
 func Allowed(ctx context.Context, kube kube.Interface, right authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
 	answer, err := kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
@@ -133,11 +131,10 @@ func Allowed(ctx context.Context, kube kube.Interface, right authorizationv1.Res
 	return answer.Status.Allowed, nil
 }
 
-// maxRetryAfter bounds what an API server may ask for (a guess: it asks for seconds).
+// maxRetryAfter limits Retry-After (a guess: API servers ask for seconds).
 const maxRetryAfter = time.Minute
 
-// RetryAfter is how long an API server wants to be left alone; zero where it does
-// not say.
+// RetryAfter is for how long an API server asks not to be called; zero: it does not say.
 func RetryAfter(err error) time.Duration {
 	seconds, ok := apierrors.SuggestsClientDelay(err)
 	if !ok {

@@ -2,15 +2,15 @@ package executors
 
 import "context"
 
-// Reservation is what a pass holds of the agent's memory with what it has read of API servers. It
-// holds it to its end, and others wait for it, so that whoever begins to wait for somebody
-// else lets go of it first.
+// Reservation is the agent's memory that a pass holds for what it has read of API servers. A pass
+// holds it until its end while others wait for memory, so it is released before the pass waits for
+// anything else.
 type Reservation interface {
-	// Namespace is whose pass it is: a namespace.
+	// Namespace is the namespace of the pass.
 	Namespace() string
-	// Release gives it back: what was read is not used any more.
+	// Release releases it: what was read is not used any more.
 	Release()
-	// Holds says whether there is any.
+	// Holds says whether anything is reserved.
 	Holds() bool
 }
 
@@ -21,7 +21,7 @@ func WithReservation(ctx context.Context, r Reservation) context.Context {
 	return context.WithValue(ctx, reservationKey{}, r)
 }
 
-// ReservationOf is what the pass of a context holds.
+// ReservationOf is the reservation of a pass's context.
 func ReservationOf(ctx context.Context) Reservation {
 	if r, is := ctx.Value(reservationKey{}).(Reservation); is {
 		return r

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Shares are units, places or bytes say, of which one namespace may take a part: it leaves
-// room for the others. What is of no namespace may take all.
+// Shares are units, such as places or bytes, of which one namespace may take a limited part, so
+// that some are left for the others. What belongs to no namespace may take all.
 type Shares struct {
 	free     *semaphore.Weighted
 	all, own int64
@@ -17,7 +17,7 @@ type Shares struct {
 	byNamespace map[string]*Share
 }
 
-// Share is a namespace's part. It is remembered as long as somebody uses it.
+// Share is the part of a namespace. It is remembered while somebody uses it.
 type Share struct {
 	of        *Shares
 	namespace string
@@ -25,12 +25,12 @@ type Share struct {
 	users     int
 }
 
-// NewShares are so many units; a namespace may have so many of them of its own.
+// NewShares makes that many units, with a limit for each namespace.
 func NewShares(all, own int64) *Shares {
 	return &Shares{free: semaphore.NewWeighted(all), all: all, own: own, byNamespace: map[string]*Share{}}
 }
 
-// Open is a namespace's part, for one user more. Close says that it needs it no longer.
+// Open is the part of a namespace, for one more user. Close ends the use.
 func (s *Shares) Open(namespace string) *Share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *Shares) Open(namespace string) *Share {
 	return one
 }
 
-// Close ends a use of the part. What the user took is given back before.
+// Close ends a use of the part. Everything taken has to be released before.
 func (one *Share) Close() {
 	s := one.of
 	s.mu.Lock()
@@ -57,8 +57,8 @@ func (one *Share) Close() {
 	}
 }
 
-// Acquire takes n units when they are free, for Release to give back. It waits for the
-// namespace's own first, so that whoever waits for those holds nothing that others need.
+// Acquire takes n units when they are free, until Release. It waits for the namespace's part first:
+// a namespace that waits for its own units holds none that others need.
 func (one *Share) Acquire(ctx context.Context, n int64) error {
 	if err := one.free.Acquire(ctx, n); err != nil {
 		return err

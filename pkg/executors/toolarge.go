@@ -2,11 +2,12 @@ package executors
 
 import "errors"
 
-// ReasonTooLarge is a step that would have to read more than the agent has room for.
+// ReasonTooLarge is the reason of a step that would have to read more than the agent has memory
+// for.
 const ReasonTooLarge = "TooLarge"
 
-// TooLargeError is an answer of an API server that is not read to its end. Asking again
-// does not help: narrow what is asked for.
+// TooLargeError means that an answer of an API server was too large to read. Retrying does not
+// help: the request has to be narrower.
 type TooLargeError struct {
 	What   string
 	Object string // namespace/name of the one object that is too large, where it is known
@@ -19,7 +20,7 @@ func (e *TooLargeError) Error() string {
 	return e.What + ": it is " + e.Object
 }
 
-// TooLarge is what such an answer means for a step; ok is false for every other error.
+// TooLarge is the outcome for such an answer; ok is false for every other error.
 func TooLarge(err error) (out Outcome, ok bool) {
 	var large *TooLargeError
 	if !errors.As(err, &large) {

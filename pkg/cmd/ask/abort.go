@@ -19,9 +19,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// askRun writes an intent about a run on its plan, where a Role can allow it by
-// name. An intent of the same kind that waits to be handled is not overwritten,
-// and nothing is asked beside an opposite that stands for the same run.
+// askRun writes an intent about a run on its plan, where a Role can allow it by name. An intent of
+// the same kind that the agent has not handled is not overwritten, and an intent is not written
+// beside its opposite for the same run.
 func askRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.Run, intent, wanted, reason string, dry *factory.DryRun, opposites ...string) error {
 	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && string(cm.UID) != r.Run.PlanUID {
@@ -44,12 +44,12 @@ func askRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.
 	})
 }
 
-// planOf is as much of a run's plan as tells it from others.
+// planOf is the minimal description of a run's plan.
 func planOf(r view.Run) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: types.UID(r.Run.PlanUID)}}
 }
 
-// unhandled says that an intent stands in the way, and by whom it does.
+// unhandled names the earlier intent that stands in the way, and its author.
 func unhandled(cm *corev1.ConfigMap, intent string) error {
 	by := ""
 	if who := annotations.ActorOf(cm.Annotations, intent).Name; who != "" {
@@ -94,7 +94,7 @@ func (o *abortOptions) Complete(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// triggerWaits says of a plan whether its trigger waits, as far as its object tells.
+// triggerWaits says whether the trigger of a plan waits, as far as its object shows.
 func triggerWaits(m metav1.ObjectMeta) bool {
 	return m.Annotations[annotations.Trigger] != "" && m.Annotations[annotations.Trigger] != m.Annotations[annotations.StatusTrigger]
 }
@@ -148,8 +148,8 @@ func (o *abortOptions) Run(ctx context.Context) (err error) {
 	return o.waitForEnd(ctx, k, r)
 }
 
-// waitForEnd shows the run until it has ended. That it ended Aborted is what was
-// asked for, unless it left something behind.
+// waitForEnd shows the run until it has ended. Aborted is the expected end, unless the run left
+// something behind.
 func (o *abortOptions) waitForEnd(ctx context.Context, k *factory.Cluster, r view.Run) error {
 	cm := planOf(r)
 	err := watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, cm, r.Run.Name)

@@ -27,7 +27,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// overrideOptions are those of allow and freeze, which differ in the word alone.
+// overrideOptions are the options of allow and freeze.
 type overrideOptions struct {
 	*factory.Factory
 	factory.DryRun
@@ -186,8 +186,8 @@ func (o *overrideOptions) inForce(f found) string {
 	return ""
 }
 
-// paused says what holds an object that is to be allowed whatever is permitted, its own pause or
-// one above it, and how that ends; empty: nothing does.
+// paused names the pause, the object's own or one above it, that holds an object in spite of allow,
+// and the command that ends it; empty: none.
 func (o *overrideOptions) paused(ctx context.Context, k *factory.Cluster, f found) string {
 	hand := o.resume(k, f)
 	if o.end || o.strategy != schedule.PermissiveUntil || hand == "" {
@@ -209,8 +209,8 @@ func goesOn(pause print.Need) string {
 	return fmt.Sprintf("%s %s; 'allow' does not end that: see %s", pause.About, pause.What, pause.Remedy)
 }
 
-// above are the pauses above an object, as far as they may be read: of its namespace and of the
-// whole cluster.
+// above are the pauses above an object, of its namespace and of the whole cluster, as far as they
+// may be read.
 func (o *overrideOptions) above(ctx context.Context, k *factory.Cluster, f found) []schedule.Pause {
 	agent, _ := o.Agent(ctx, k)
 	namespace := f.meta.GetNamespace()
@@ -225,13 +225,13 @@ func (o *overrideOptions) above(ctx context.Context, k *factory.Cluster, f found
 		return switches.Above(namespace)
 	}
 	cm, err := k.Plan(ctx, f.meta.GetName())
-	if err != nil { // it was there a moment ago
+	if err != nil { // the object existed a moment ago
 		return switches.Above(namespace)
 	}
 	return switches.AbovePlan(o.Factory, cm)
 }
 
-// resume is the command that ends an object's pause; empty where its kind has none.
+// resume is the command that ends an object's pause; empty if its kind has none.
 func (o *overrideOptions) resume(k *factory.Cluster, f found) string {
 	hand := o.Suggest()
 	switch kind, name := f.info.Mapping.GroupVersionKind.GroupKind().String(), f.meta.GetName(); {
@@ -247,8 +247,8 @@ func (o *overrideOptions) resume(k *factory.Cluster, f found) string {
 	return ""
 }
 
-// check refuses what would do harm when it ends by itself: to permit where no
-// policy takes over again, and to replace a strategy that somebody set for good.
+// check refuses overrides that would do harm at their end: permission where no policy takes over
+// again, and a strategy that replaces one without an end.
 func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found) error {
 	have := annotations.Stanza(f.meta.GetAnnotations())
 	switch {
@@ -279,8 +279,8 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 	return fmt.Errorf("no policy applies to %s: change is permitted there already, and after this permission ends it never would be again", f)
 }
 
-// namespaceFrozen says that the namespace of a plan binds it whatever the plan itself permits, and
-// how that ends; empty: it does not.
+// namespaceFrozen says that a frozen namespace holds a plan whatever the plan permits, and what
+// ends that; empty: it does not.
 func (o *overrideOptions) namespaceFrozen(ctx context.Context, k *factory.Cluster, f found) string {
 	if f.kind != annotations.KindPlan || o.end || o.strategy != schedule.PermissiveUntil {
 		return ""
@@ -304,18 +304,17 @@ func (o *overrideOptions) clear() factory.Change {
 	return c
 }
 
-// found is the object to be annotated, of whatever kind.
+// found is an object of any kind that is to be annotated.
 type found struct {
 	kind, zone string
 	info       *resource.Info
 	meta       metav1.Object
 }
 
-// String is the object as the lists print it.
+// String names the object as the lists print it.
 func (f found) String() string { return f.kind + "/" + f.meta.GetName() }
 
-// find resolves a policy or plan by its name alone, and everything else by
-// KIND/NAME as kubectl does.
+// find resolves a policy or plan by its name, and everything else by KIND/NAME as kubectl does.
 func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, error) {
 	kind, _ := factory.SplitKind(o.object)
 	text, zone := o.object, o.Zone

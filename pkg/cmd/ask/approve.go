@@ -29,7 +29,7 @@ type answerOptions struct {
 	faults        exit.Faults
 }
 
-// NewApprove lets a run begin, or go on, that waits for approval.
+// NewApprove approves a run, or a step of it, that waits for approval.
 func NewApprove(c *factory.Factory) *cobra.Command {
 	o := &answerOptions{Factory: c, intent: annotations.Approve, other: annotations.Reject, word: "approved"}
 	cmd := o.command("approve", "Approve a run, or a step of it, that waits for approval", `Approve a run that waits for approval before it begins, or a step of it that asks.
@@ -39,7 +39,7 @@ the plan.`)
 	return cmd
 }
 
-// NewReject says no to a run, or a step of it, that waits for approval.
+// NewReject rejects a run, or a step of it, that waits for approval.
 func NewReject(c *factory.Factory) *cobra.Command {
 	o := &answerOptions{Factory: c, intent: annotations.Reject, other: annotations.Approve, word: "rejected"}
 	return o.command("reject", "Reject a run, or a step of it, that waits for approval", `Reject a run that waits for approval: it ends without a step, and its slot is
@@ -62,7 +62,7 @@ func (o *answerOptions) command(verb, short, long string) *cobra.Command {
 	return cmd
 }
 
-// Complete takes the run's name apart from the step's.
+// Complete splits RUN/STEP.
 func (o *answerOptions) Complete(_ *cobra.Command, args []string) error {
 	name := factory.OneName(args, "RUN", &o.faults)
 	o.name, o.step, _ = strings.Cut(factory.BareName(name), "/")
@@ -109,7 +109,7 @@ func (o *answerOptions) Run(ctx context.Context) (err error) {
 	return watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, planOf(r), r.Run.Name)
 }
 
-// asked is what the answer is for, as the annotation names it.
+// asked is the question that is answered, as the annotation names it.
 func (o *answerOptions) asked(r view.Run) (string, error) {
 	if o.step != "" {
 		return o.askedStep(r)
@@ -124,7 +124,7 @@ func (o *answerOptions) asked(r view.Run) (string, error) {
 	}
 }
 
-// askedStep finds the step by its path, or by its name where one step has it.
+// askedStep finds the step by its path, or by its name if that is unique.
 func (o *answerOptions) askedStep(r view.Run) (string, error) {
 	paths := view.StepsNamed(r, o.step)
 	switch {
@@ -140,8 +140,8 @@ func (o *answerOptions) askedStep(r view.Run) (string, error) {
 	return r.Run.Name + "/" + rec.Path, nil
 }
 
-// completeQuestions offers what waits for approval. It reads whole runs, for
-// only their journals tell; of live ones there are few.
+// completeQuestions offers what waits for approval. It reads whole runs, since only their journals
+// say so; there are few live ones.
 func (o *answerOptions) completeQuestions(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
 	defer cancel()

@@ -28,7 +28,7 @@ type holdOptions struct {
 	factory.DryRun
 	factory.Consent
 	watch.Waiting
-	asleep    bool // what the command holds
+	asleep    bool // what the command asks for: asleep or awake
 	names     []string
 	all       bool
 	selector  string
@@ -156,7 +156,7 @@ func (o *holdOptions) until(zone string) (*time.Time, error) {
 	return nil, nil
 }
 
-// hold is what is to stand on a plan.
+// hold is the hold to write on a plan.
 func (o *holdOptions) hold(s view.Sleeper) (hibernate.Hold, error) {
 	if o.release {
 		return hibernate.Hold{}, nil
@@ -165,7 +165,7 @@ func (o *holdOptions) hold(s view.Sleeper) (hibernate.Hold, error) {
 	return hibernate.Hold{On: true, Asleep: o.asleep, Until: until}, err
 }
 
-// Run writes the holds, says what follows, and waits for it if asked.
+// Run writes the holds, says what follows, and waits if asked.
 func (o *holdOptions) Run(ctx context.Context) (err error) {
 	ctx, done := watch.WithTimeout(ctx, o.Timeout)
 	defer done(&err)
@@ -208,7 +208,8 @@ func namesOfSleepers(plans []view.Sleeper) string {
 	return strings.Join(names, ", ")
 }
 
-// find gives all plans that are meant; of two names one means nothing: nothing is written.
+// find finds all plans that are named. If one name is wrong, nothing is written for the others
+// either.
 func (o *holdOptions) find(ctx context.Context, k *factory.Cluster) ([]view.Sleeper, error) {
 	var objects []*corev1.ConfigMap
 	for _, name := range o.names {
@@ -231,7 +232,7 @@ func (o *holdOptions) find(ctx context.Context, k *factory.Cluster) ([]view.Slee
 	return source.ReadSleepers(ctx, o.Factory, k, agent, objects), nil
 }
 
-// check refuses what could not be, and says what keeps it from being soon.
+// check refuses what is impossible, and says what delays the hold.
 func (o *holdOptions) check(ctx context.Context, k *factory.Cluster, plans []view.Sleeper) error {
 	if o.Wait {
 		if err := o.NeedAgent(ctx, k); err != nil {
@@ -266,7 +267,7 @@ func (o *holdOptions) checkOne(s view.Sleeper) error {
 	return nil
 }
 
-// pausedBy says what is paused, by whom and why, and how that ends.
+// pausedBy names the pause, its author and reason, and how it ends.
 func (o *holdOptions) pausedBy(s view.Sleeper, p schedule.Pause) string {
 	v := print.New(o.Env, s.Zone())
 	what, hand := strings.TrimPrefix(v.Paused(p), "is "), o.Suggest().Resume(s.Name)
@@ -278,7 +279,7 @@ func (o *holdOptions) pausedBy(s view.Sleeper, p schedule.Pause) string {
 	return what + "; it keeps its present state meanwhile: " + hand + " ends that"
 }
 
-// kept says what keeps a hold from being met at once; empty: nothing does.
+// kept says what keeps a hold from taking effect at once; empty: nothing.
 func (o *holdOptions) kept(s view.Sleeper) string {
 	pause := s.Pause(o.Now())
 	switch {
@@ -299,7 +300,7 @@ func (o *holdOptions) kept(s view.Sleeper) string {
 	return ""
 }
 
-// write puts the hold on a plan, and says what follows.
+// write writes the hold on a plan, and says what follows.
 func (o *holdOptions) write(ctx context.Context, k *factory.Cluster, s view.Sleeper, actor string) (hibernate.Hold, error) {
 	hold, err := o.hold(s)
 	if err != nil {
@@ -319,7 +320,7 @@ func (o *holdOptions) write(ctx context.Context, k *factory.Cluster, s view.Slee
 	return hold, o.say(s, was, unchanged)
 }
 
-// change is what has a hold stand; nothing where it does.
+// change is the change of the annotations; nothing where the hold is there already.
 func (o *holdOptions) change(cm *corev1.ConfigMap, hold hibernate.Hold, actor string) factory.Change {
 	_, state := cm.Annotations[annotations.HoldState]
 	_, until := cm.Annotations[annotations.HoldUntil]
@@ -366,7 +367,7 @@ func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) er
 	return nil
 }
 
-// awaited is what a plan is waited for.
+// awaited is what to wait for of a plan.
 func (o *holdOptions) awaited(s view.Sleeper, hold hibernate.Hold) watch.Awaited {
 	a := watch.Awaited{Object: s.Object, Key: annotations.StatusHold, Value: annotations.FormatHold(hold), Phases: []hibernate.Phase{hibernate.Active, hibernate.Suspended}}
 	asleep := o.asleep

@@ -14,24 +14,24 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// slots are what can be skipped: the slots of a plan, or the off-windows of a HibernatePlan
-// by their starts.
+// slots are what can be skipped: the slots of a plan, or the off-windows of a HibernatePlan by
+// their starts.
 type slots interface {
 	Next(after time.Time) (schedule.Slot, bool)
 }
 
-// skippable is a plan of either kind, as far as skipping goes.
+// skippable is a plan of either kind, as skip and unskip see it.
 type skippable struct {
-	kind   string // as it stands before the name
+	kind   string // written before the name
 	what   string // what is skipped: slot, off-window
-	zone   string // in which people think of its times; empty: the user's own
-	slots  slots  // nil: it has none
+	zone   string // of the plan's times; empty: the user's zone
+	slots  slots  // nil: it has no slots
 	begins time.Time
-	woken  string // what it means to skip an off-window that has begun
+	woken  string // what skipping an off-window that has begun means
 	faults document.Faults
 }
 
-// skippableOf reads a plan of either kind. user is the zone of whoever asks.
+// skippableOf reads a plan of either kind. user is the user's zone.
 func skippableOf(cm *corev1.ConfigMap, user string, now time.Time, env factory.Env) skippable {
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		return sleepSkippable(cm, now, env)
@@ -44,8 +44,7 @@ func skippableOf(cm *corev1.ConfigMap, user string, now time.Time, env factory.E
 	return p
 }
 
-// sleepSkippable has the off-window that it is in counted as one to come: to skip it is to
-// wake.
+// sleepSkippable counts the present off-window as a coming one: skipping it means waking.
 func sleepSkippable(cm *corev1.ConfigMap, now time.Time, env factory.Env) skippable {
 	s := view.NewSleeper(cm, nil, nil)
 	p := skippable{kind: annotations.KindHibernatePlan, what: "off-window", zone: s.Zone(), begins: now, faults: s.Faults}
@@ -66,7 +65,7 @@ func sleepSkippable(cm *corev1.ConfigMap, now time.Time, env factory.Env) skippa
 	return p
 }
 
-// begun says whether a slot has begun: of an off-window that it wakes, or why it does not.
+// begun says of an off-window that has begun whether skipping it wakes the plan, or why not.
 func (p skippable) begun(s schedule.Slot, now time.Time) string {
 	if s.At.After(now) {
 		return ""

@@ -19,8 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// scope is what pause and resume speak of: named plans, or all of a namespace,
-// or of the cluster.
+// scope is what pause and resume are about: named plans, all of a namespace, or all of the cluster.
 type scope struct {
 	names      []string
 	all        bool
@@ -43,8 +42,8 @@ func (s *scope) check(f *exit.Faults, what string) {
 	}
 }
 
-// namespace is the one on which a switch for all stands: the agent's own holds the
-// whole cluster.
+// namespace is the namespace that carries the pause for all: the agent's own stands for the whole
+// cluster.
 func (s *scope) namespace(c *factory.Factory, k *factory.Cluster, agent agentSeen) (string, error) {
 	switch {
 	case !s.everywhere:
@@ -68,7 +67,7 @@ type pauseOptions struct {
 	faults    exit.Faults
 }
 
-// NewPause has nothing new start.
+// NewPause keeps anything new from starting.
 func NewPause(c *factory.Factory) *cobra.Command {
 	o := &pauseOptions{Factory: c}
 	cmd := &cobra.Command{
@@ -112,7 +111,7 @@ func (o *pauseOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// until is the end of the pause; zero for none.
+// until is the end of the pause; zero: it has none.
 func (o *pauseOptions) until(zone string) (time.Time, error) {
 	if o.untilText == "" {
 		return time.Time{}, nil
@@ -179,7 +178,7 @@ func (o *pauseOptions) pauseNode(ctx context.Context, k *factory.Cluster, found 
 
 func (o *pauseOptions) pauseOne(ctx context.Context, k *factory.Cluster, found factory.Resource, actor string) error {
 	cm := found.Document
-	to, words, err := o.value(o.zoneOf(cm)) // an invalid plan can be paused too
+	to, words, err := o.value(o.zoneOf(cm)) // an invalid plan can be paused, too
 	if err != nil {
 		return err
 	}
@@ -192,7 +191,7 @@ func (o *pauseOptions) pauseOne(ctx context.Context, k *factory.Cluster, found f
 	return o.Report(o.IOStreams, false, "%s/%s paused %s%s", cm.Labels[annotations.LabelKind], cm.Name, words, o.Mark())
 }
 
-// zoneOf is the zone in which people think of a document's times.
+// zoneOf is the zone of a document's times.
 func (o *pauseOptions) zoneOf(cm *corev1.ConfigMap) string {
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		return view.NewSleeper(cm, nil, nil).Zone()
@@ -230,7 +229,7 @@ func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
 	return o.Report(o.IOStreams, false, "%s paused %s%s", what, words, o.Mark())
 }
 
-// annotateNamespace writes an intent that holds for all plans of a namespace.
+// annotateNamespace writes an intent for all plans of a namespace.
 func annotateNamespace(ctx context.Context, k *factory.Cluster, name string, dry *factory.DryRun, wanted func(*corev1.Namespace) factory.Change) error {
 	ns, err := k.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

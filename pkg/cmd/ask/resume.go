@@ -90,7 +90,7 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 		}
 		things = append(things, found)
 	}
-	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k) }) // a run needs no look
+	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k) }) // a run does not need the agent
 	for _, found := range things {
 		if err := o.resumeOne(ctx, k, found, agent); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// agentSeen is what the heartbeat says, or why it may not be known.
+// agentSeen is the agent's heartbeat, or why it is not known.
 type agentSeen struct {
 	factory.AgentState
 	unknown error
@@ -110,14 +110,14 @@ func lookForAgent(ctx context.Context, c *factory.Factory, k *factory.Cluster) a
 	return agentSeen{AgentState: state, unknown: err}
 }
 
-// resumed is what is to be resumed: a document, a node, or a run whose object is gone.
+// resumed is what is resumed: a document, a node, or a run whose object is gone.
 type resumed struct {
 	factory.Resource
 	gone *view.Run
 }
 
-// find looks for a run that is gone in the ledgers: what it left is acknowledged by
-// its name, however long ago it was pruned.
+// find looks in the ledgers for a run that is gone: what it left behind can be acknowledged by its
+// name, however long ago it was pruned.
 func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name string) (resumed, error) {
 	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
 	if kind, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || slices.Contains([]string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy}, kind) {
@@ -142,7 +142,7 @@ func (o *resumeOptions) resumeOne(ctx context.Context, k *factory.Cluster, found
 	return o.resumePlan(ctx, k, found.Document, agent())
 }
 
-// sayDeclared warns that what is taken away comes back, since a file has it.
+// sayDeclared warns that an annotation which a file declares comes back after its removal.
 func sayDeclared(c *factory.Factory, on metav1.ObjectMeta, key string) {
 	if on.Annotations[key] == "" {
 		return
@@ -207,7 +207,7 @@ func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *
 	return nil
 }
 
-// sayLevel says how a HibernatePlan is to be now that nothing keeps it as it is.
+// sayLevel says what state a HibernatePlan should have now.
 func (o *resumeOptions) sayLevel(cm *corev1.ConfigMap) {
 	if cm.Labels[annotations.LabelKind] != annotations.KindHibernatePlan {
 		return
@@ -223,8 +223,8 @@ func (o *resumeOptions) sayLevel(cm *corev1.ConfigMap) {
 	}
 }
 
-// mayNotHaveSeen says whether the agent may never have seen a plan's pause: nobody shows
-// that it runs, or whoever asks may not look, and the plan's status does not speak of it.
+// mayNotHaveSeen says whether the agent may have missed a plan's pause: it is not known to be
+// running, or the user may not look, and the plan's status does not show the pause.
 func (agent agentSeen) mayNotHaveSeen(cm *corev1.ConfigMap) bool {
 	if agent.unknown != nil {
 		return cm.Annotations[annotations.StatusPhase] != string(trigger.PhasePaused)
@@ -232,9 +232,9 @@ func (agent agentSeen) mayNotHaveSeen(cm *corev1.ConfigMap) bool {
 	return agent.Missing != ""
 }
 
-// noMore ends a pause. Where the agent may never have seen it, it stands as one that is
-// over: else what fell due in it would be made up for once the agent is back. One that
-// was over already stays as it was.
+// noMore ends a pause. Where the agent may have missed it, the annotation stays with an end in the
+// past: otherwise the slots of the pause would be made up for once the agent is back. A pause that
+// was over already stays as it is.
 func (o *resumeOptions) noMore(on map[string]string, unseen bool) factory.Change {
 	was := pauseOf(on[annotations.Pause])
 	switch {
@@ -246,12 +246,12 @@ func (o *resumeOptions) noMore(on map[string]string, unseen bool) factory.Change
 	return factory.Change{annotations.Pause: factory.Value(o.ended().Format(time.RFC3339))}.Signed(annotations.Pause, "", "")
 }
 
-// pauseOf reads the annotation of a pause alone.
+// pauseOf reads the annotation of a pause.
 func pauseOf(value string) schedule.Pause {
 	return annotations.Intent(map[string]string{annotations.Pause: value}).Pause
 }
 
-// ended is the present second's end: a slot of this second fell due in the pause.
+// ended is the end of the present second: a slot of this second still belongs to the pause.
 func (o *resumeOptions) ended() time.Time {
 	return o.Now().UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
 }
@@ -262,7 +262,7 @@ func (o *resumeOptions) sayEnded(was string) {
 	}
 }
 
-// stillPaused says that a switch above a resumed plan goes on holding it.
+// stillPaused says that a pause above a resumed plan still holds it.
 func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, agentNamespace, namespace string) {
 	for _, s := range source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace) {
 		if s.Holds(o.Now()) {
@@ -304,7 +304,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	return o.Report(o.IOStreams, false, "run/%s resumed%s", cm.Name, o.Mark())
 }
 
-// acknowledge says that somebody knows what an ended run did not put back.
+// acknowledge notes that somebody knows what an ended run did not restore.
 func (o *resumeOptions) acknowledge(ctx context.Context, k *factory.Cluster, r view.Run) error {
 	if err := askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun); err != nil {
 		return err
@@ -341,7 +341,7 @@ func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error
 	return nil
 }
 
-// pausedThemselves names the plans that have a pause of their own.
+// pausedThemselves names the plans with a pause of their own.
 func (o *resumeOptions) pausedThemselves(ctx context.Context, k *factory.Cluster, namespace string) {
 	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindHibernatePlan + ")"})
 	if err != nil {

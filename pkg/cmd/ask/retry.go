@@ -23,7 +23,7 @@ type retryOptions struct {
 	faults exit.Faults
 }
 
-// NewRetry runs again what failed or was aborted.
+// NewRetry repeats what failed or was aborted.
 func NewRetry(c *factory.Factory) *cobra.Command {
 	o := &retryOptions{Factory: c}
 	cmd := &cobra.Command{
@@ -82,7 +82,7 @@ func (o *retryOptions) Run(ctx context.Context) (err error) {
 	return watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, planOf(r), name)
 }
 
-// possible refuses what the agent would not do.
+// possible refuses what the agent would refuse.
 func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.Run) error {
 	if p := r.Journal.Phase; p != run.Failed && p != run.Aborted {
 		return fmt.Errorf("run %s is %s: only a Failed or Aborted run can be retried", r.Run.Name, p)

@@ -20,14 +20,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// triggerable says whether a trigger would do something: of a HibernatePlan only what has
-// failed is tried again.
+// triggerable says whether a trigger has an effect: for a HibernatePlan it only retries failures.
 func triggerable(m metav1.ObjectMeta) bool {
 	return m.Labels[annotations.LabelKind] != annotations.KindHibernatePlan || len(failedOf(m.Annotations)) > 0
 }
 
-// failedOf are the targets of a HibernatePlan of which something failed; of a plan in Error
-// without any, the plan itself.
+// failedOf are the failed targets of a HibernatePlan; the plan itself if it is in Error without
+// any.
 func failedOf(notes map[string]string) []string {
 	var out []string
 	for _, t := range annotations.ReadTargets(notes[annotations.StatusTargets]) {
@@ -42,7 +41,7 @@ func failedOf(notes map[string]string) []string {
 	return out
 }
 
-// retrySleep has what failed of a HibernatePlan tried again at once.
+// retrySleep retries at once what failed of a HibernatePlan.
 func (o *triggerOptions) retrySleep(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	agent, _ := o.Agent(ctx, k)
 	s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
@@ -70,7 +69,8 @@ func (o *triggerOptions) retrySleep(ctx context.Context, k *factory.Cluster, cm 
 	}})
 }
 
-// checkSleep refuses what makes no sense for a HibernatePlan, and what the agent would not do.
+// checkSleep refuses options that make no sense for a HibernatePlan, and what the agent would
+// refuse.
 func (o *triggerOptions) checkSleep(ctx context.Context, k *factory.Cluster, s view.Sleeper) error {
 	var f exit.Faults
 	for flag, given := range map[string]bool{"--param": len(o.params) > 0, "--outside-window": o.outsideWindow, "--dry-run": o.Mode == factory.RunMode} {

@@ -26,7 +26,7 @@ type rollbackOptions struct {
 	to string
 }
 
-// NewRollback asks for a run that does what an earlier run did.
+// NewRollback asks for a run that repeats an earlier run.
 func NewRollback(c *factory.Factory) *cobra.Command {
 	o := &rollbackOptions{triggerOptions: triggerOptions{Factory: c}}
 	cmd := &cobra.Command{
@@ -60,7 +60,7 @@ asks for a run that changes nothing.`,
 	return cmd
 }
 
-// Run finds the earlier run, says which it is and what differs, and asks.
+// Run finds the earlier run, shows it and the difference, and asks for the rollback.
 func (o *rollbackOptions) Run(ctx context.Context) (err error) {
 	ctx, done := watch.WithTimeout(ctx, o.Timeout)
 	defer done(&err)
@@ -97,7 +97,7 @@ func (o *rollbackOptions) Run(ctx context.Context) (err error) {
 	return o.ask(ctx, k, cm)
 }
 
-// earlier is the run that --to names, or the newest that succeeded before the newest.
+// earlier is the run of --to, or the newest successful one before the newest.
 func (o *rollbackOptions) earlier(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (view.Run, error) {
 	if o.to != "" {
 		return k.Run(ctx, o.to)
@@ -120,8 +120,8 @@ func (o *rollbackOptions) earlier(ctx context.Context, k *factory.Cluster, cm *c
 	return view.Run{}, factory.NotFoundError(fmt.Sprintf("plan %s has no run that succeeded before its newest, %s (%s): name one with --to, see %s", cm.Name, newest.Run.Name, newest.Journal.Phase, o.Suggest().History(cm.Name)))
 }
 
-// mayRunAgain refuses what the agent would refuse, as far as it can be known here: the
-// agent besides wants its signature, and asks its configuration.
+// mayRunAgain refuses what the agent would refuse, as far as that is known here: the agent also
+// checks its signature and its configuration.
 func (o *rollbackOptions) mayRunAgain(cm *corev1.ConfigMap, spec plan.Spec, earlier view.Run) error {
 	f := trigger.Facts{Plan: trigger.Plan{Name: cm.Name, UID: string(cm.UID), Spec: spec}}
 	if why := f.CheckEarlier(earlier.Run, earlier.Journal); why != "" {
@@ -133,7 +133,7 @@ func (o *rollbackOptions) mayRunAgain(cm *corev1.ConfigMap, spec plan.Spec, earl
 	return nil
 }
 
-// willBeSeen refuses where nobody would take the request up, or not now.
+// willBeSeen refuses where nobody would handle the request, or not now.
 func (o *rollbackOptions) willBeSeen(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	if err := o.NeedAgent(ctx, k); err != nil {
 		return err
@@ -144,14 +144,14 @@ func (o *rollbackOptions) willBeSeen(ctx context.Context, k *factory.Cluster, cm
 	return o.sayGate(ctx, k)
 }
 
-// snapshot is what a run does, as it is compared.
+// snapshot is what a run does, in the form in which it is compared.
 type snapshot struct {
 	Parameters map[string]string            `json:"parameters,omitempty"`
 	Spec       plan.Spec                    `json:"spec"`
 	Templates  map[string]plan.TemplateSpec `json:"templates,omitempty"`
 }
 
-// showDifference shows what the plan as it stands would do, and what the rollback does.
+// showDifference shows the difference between the present plan and the rollback.
 func (o *rollbackOptions) showDifference(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, spec plan.Spec, earlier run.Run) error {
 	now := snapshot{Spec: spec.Defaulted(), Templates: source.TemplatesOf(ctx, o.Factory, k, cm.Namespace, spec)}
 	then := snapshot{Parameters: earlier.Request.Parameters, Spec: trigger.SpecAsOf(now.Spec, earlier.Spec), Templates: earlier.Templates}

@@ -21,8 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// maxSkip is how many slots can be named one by one: an annotation must not grow
-// without bound.
+// maxSkip limits the slots that are named one by one: an annotation must not grow without bound.
 const maxSkip = 100
 
 type skipOptions struct {
@@ -35,11 +34,11 @@ type skipOptions struct {
 	all      bool
 	timezone string
 	reason   string
-	before   []time.Time // coming slots that were skipped already, and still are
+	before   []time.Time // coming slots that were skipped before and remain so
 	faults   exit.Faults
 }
 
-// NewSkip leaves out coming slots of a plan.
+// NewSkip skips coming slots of a plan.
 func NewSkip(c *factory.Factory) *cobra.Command {
 	o := &skipOptions{Factory: c}
 	cmd := &cobra.Command{
@@ -166,7 +165,7 @@ func (o *skipOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// wanted is the skip as it should stand, together with what stands there.
+// wanted is the new skip, and the present one.
 func (o *skipOptions) wanted(cm *corev1.ConfigMap, p skippable) (intent.Skip, []string, error) {
 	have := annotations.Intent(cm.Annotations).Skip
 	zone := o.zone(p.zone)
@@ -218,7 +217,7 @@ func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, p skip
 		return have, nil, err
 	}
 	want := intent.Skip{Slots: have.Slots}
-	if have.Next { // written by hand: give the slot its name, so that both can stand
+	if have.Next { // written by hand: name the slot, so that both can be skipped
 		if next, ok := p.slots.Next(p.begins); ok {
 			want.Slots = append(slices.Clone(want.Slots), next.At)
 		}
@@ -245,8 +244,7 @@ func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, p skip
 	return want, said, nil
 }
 
-// resolve finds the slots that are meant. --next passes over those that are
-// skipped already.
+// resolve finds the slots that are meant. --next ignores those that are skipped already.
 func (o *skipOptions) resolve(p skippable, zone string, have intent.Skip) ([]schedule.Slot, error) {
 	var out []schedule.Slot
 	from := p.begins
@@ -294,7 +292,7 @@ type unskipOptions struct {
 	faults   exit.Faults
 }
 
-// NewUnskip lets skipped slots run again.
+// NewUnskip takes back a skip.
 func NewUnskip(c *factory.Factory) *cobra.Command {
 	o := &unskipOptions{Factory: c}
 	cmd := &cobra.Command{
@@ -361,7 +359,7 @@ func (o *unskipOptions) Run(ctx context.Context) error {
 	return o.Report(o.IOStreams, false, "%s/%s %s%s", p.kind, cm.Name, said, o.Mark())
 }
 
-// left is what of the skip stays.
+// left is what remains of the skip.
 func (o *unskipOptions) left(cm *corev1.ConfigMap, p skippable, zone string) (factory.Change, string, error) {
 	if cm.Annotations[annotations.Skip] == "" {
 		return nil, "skips nothing", nil

@@ -13,13 +13,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// waitingTrigger is a trigger that the agent has not taken up, and the run that it asks for.
+// waitingTrigger is a trigger that the agent has not handled, and the run that it asks for.
 type waitingTrigger struct {
 	plan       *corev1.ConfigMap
 	token, run string
 }
 
-// waitingTriggerOf is the trigger of a plan that waits; nil: none does.
+// waitingTriggerOf is the waiting trigger of a plan; nil: none.
 func waitingTriggerOf(cm *corev1.ConfigMap) *waitingTrigger {
 	if !view.TokenPending(cm, nil) {
 		return nil
@@ -27,15 +27,15 @@ func waitingTriggerOf(cm *corev1.ConfigMap) *waitingTrigger {
 	return &waitingTrigger{plan: cm, token: cm.Annotations[annotations.Trigger], run: view.AskedRun(cm)}
 }
 
-// waiting is the trigger that the name means: that of a plan without an active run, or that for a
-// run of the name. nil: it means a run, or nothing that is there.
+// waiting is the trigger that a name means: that of a plan without an active run, or the one that
+// asks for a run of that name. nil: the name means a run, or nothing.
 func (o *abortOptions) waiting(ctx context.Context, k *factory.Cluster) (*waitingTrigger, error) {
 	cm, err := k.Document(ctx, o.name, annotations.KindRun, annotations.KindPlan)
 	if asked := (*factory.AskedRunError)(nil); errors.As(err, &asked) {
 		return o.notTakenUp(ctx, k, waitingTriggerOf(asked.Plan))
 	}
 	if err != nil || cm.Labels[annotations.LabelKind] == annotations.KindRun {
-		return nil, nil //nolint:nilerr // whoever looks for the run says it
+		return nil, nil //nolint:nilerr // looking for the run reports it
 	}
 	w, err := o.notTakenUp(ctx, k, waitingTriggerOf(cm))
 	if w == nil || err != nil {
@@ -49,7 +49,8 @@ func (o *abortOptions) waiting(ctx context.Context, k *factory.Cluster) (*waitin
 	return nil, nil
 }
 
-// notTakenUp is the trigger where the ledger does not know it either: the agent writes that first.
+// notTakenUp is the trigger, if the ledger does not know it either: the agent writes the ledger
+// first.
 func (o *abortOptions) notTakenUp(ctx context.Context, k *factory.Cluster, w *waitingTrigger) (*waitingTrigger, error) {
 	if w == nil {
 		return nil, nil
@@ -61,7 +62,7 @@ func (o *abortOptions) notTakenUp(ctx context.Context, k *factory.Cluster, w *wa
 	return w, nil
 }
 
-// takeBack takes a trigger away before the agent has taken it up. It needs no agent.
+// takeBack removes a trigger that the agent has not handled. It needs no agent.
 func (o *abortOptions) takeBack(ctx context.Context, k *factory.Cluster, w *waitingTrigger) error {
 	if o.Kept() {
 		if err := o.Confirm(ctx, o.Consent, "take back the trigger of plan "+w.plan.Name); err != nil {
@@ -81,7 +82,7 @@ func (o *abortOptions) takeBack(ctx context.Context, k *factory.Cluster, w *wait
 	if err != nil {
 		return err
 	}
-	if o.Kept() { // the claim may have been written beside what was written here
+	if o.Kept() { // the agent may have claimed it at the same moment
 		if now, err := o.notTakenUp(ctx, k, w); err == nil && now == nil {
 			return o.takenUp(w)
 		}

@@ -119,7 +119,7 @@ func (o *triggerOptions) Run(ctx context.Context) (err error) {
 	return o.ask(ctx, k, cm)
 }
 
-// ask writes the token, once it would count, and shows the run that answers it.
+// ask writes the token once it would be handled, and shows its run.
 func (o *triggerOptions) ask(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (err error) {
 	if !o.Client() {
 		if cm, err = o.ready(ctx, k, cm); err != nil {
@@ -162,8 +162,8 @@ func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *core
 	return o.sayGate(ctx, k)
 }
 
-// sayBusy names the run that has to end before the agent takes the request up. Whoever may not
-// read what decides that does without.
+// sayBusy names the run that has to end before the agent handles the request. It says nothing where
+// the user may not read what decides.
 func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) {
 	live, err := k.Runs(ctx, cm.Namespace, cm.Name, factory.ActiveOnly)
 	if err != nil || len(live) == 0 {
@@ -194,15 +194,15 @@ func there(name string, l *ledger.Ledger, live []view.Run) bool {
 		l != nil && slices.ContainsFunc(l.Open, func(e ledger.Entry) bool { return e.Run == name })
 }
 
-// sayGate says for what the run will wait where its gate is closed.
+// sayGate says what the run will wait for while its gate is closed.
 func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster) error {
 	s, err := source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+factory.BareName(o.name))
 	if err != nil {
 		return err
 	}
-	s.Pauses = nil // said before
+	s.Pauses = nil // they are shown already
 	v := s.Verdict(o.Now())
-	ofNamespace := v.Cause.Namespace // that binds whatever is asked
+	ofNamespace := v.Cause.Namespace // a frozen namespace holds the run in any case
 	if v.Permitted || o.outsideWindow && !ofNamespace {
 		return nil
 	}
@@ -242,8 +242,7 @@ func checkParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
 	slices.Sort(*f)
 }
 
-// notPaused says that a paused plan runs later; whoever would wait for that is
-// told at once instead.
+// notPaused says that a paused plan runs later; with --wait that is an error.
 func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	agent, _ := o.Agent(ctx, k)
 	above := source.ReadSwitches(ctx, k, agent.Namespace, cm.Namespace)
@@ -273,9 +272,8 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 	return nil
 }
 
-// ready waits until the agent has looked at the plan and has handled the token
-// that is there: a token found when a plan is first seen is recorded and not
-// run, and one that is overwritten is lost.
+// ready waits until the agent has looked at the plan and has handled an earlier token: a token that
+// is there when the agent first sees a plan is only recorded, and one that is overwritten is lost.
 func (o *triggerOptions) ready(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	if o.readyNow(ctx, k, cm) == "" {
 		return cm, nil

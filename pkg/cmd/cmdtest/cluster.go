@@ -27,7 +27,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
-// Told has the agent go on when a line was heard: step by step, without a clock.
+// Told lets the agent continue when a line was printed: step by step, without a clock.
 func (o *Cluster) Told(steps map[string]func()) {
 	done := map[string]bool{}
 	o.heard = func(text string) {
@@ -40,8 +40,7 @@ func (o *Cluster) Told(steps map[string]func()) {
 	}
 }
 
-// Refusing is a cluster with a frozen namespace, in which one verb on one
-// resource is refused.
+// Refusing is a cluster with a frozen namespace in which one verb on one resource is forbidden.
 func Refusing(verb, resource string) *factory.Cluster {
 	kube := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{annotations.ChangeStrategy: "Restrictive"}}})
 	kube.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -50,7 +49,7 @@ func Refusing(verb, resource string) *factory.Cluster {
 	return &factory.Cluster{Kube: kube, Namespace: "shop"}
 }
 
-// Cluster is a cluster in memory, and jane who asks it.
+// Cluster is a cluster in memory, used by jane.
 type Cluster struct {
 	*testing.T
 	run      Program
@@ -59,11 +58,11 @@ type Cluster struct {
 	Stdin    string
 	Terminal bool
 	Ctx      context.Context
-	// Moves has the command's clock go on by itself, from Now; else it stands.
+	// Moves says that the command's clock runs from Now; otherwise it stands still.
 	Moves bool
-	// ForbidsMetadata refuses what completion asks for.
+	// ForbidsMetadata forbids what completion reads.
 	ForbidsMetadata bool
-	heard           func(line string) // each write to standard output or error
+	heard           func(line string) // called with each write to standard output or error
 }
 
 // NewCluster holds some objects, and the account of plans in namespace shop. Program is what Maint runs; nil where a test calls the code itself.
@@ -94,7 +93,7 @@ func withAccount(objects []runtime.Object) []runtime.Object {
 	return append(slices.Clone(objects), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: Account}})
 }
 
-// listener hears each write; it must not have a Buffer's other ways to be written to.
+// listener hears each write; it hides the Buffer's other write methods.
 type listener struct {
 	text  bytes.Buffer
 	heard func(string)
@@ -123,8 +122,7 @@ func (o *Cluster) Maint(args ...string) Printed {
 	return Printed{Code: code, Out: out.text.String(), Err: errOut.text.String()}
 }
 
-// Line runs a command line whose words are parted by blanks; what stands between '
-// and ' is one word.
+// Line runs a command line whose words are separated by blanks; text between ' and ' is one word.
 func (o *Cluster) Line(line string) Printed {
 	o.Helper()
 	var words []string
@@ -138,7 +136,7 @@ func (o *Cluster) Line(line string) Printed {
 	return o.Maint(words...)
 }
 
-// Connected are the clients that a command line has.
+// Connected are the clients of a command line.
 func (o *Cluster) Connected() *factory.Cluster {
 	o.Helper()
 	scheme := metadatafake.NewTestScheme()
@@ -213,7 +211,7 @@ func (o *Cluster) Has(name string, want map[string]string) {
 	}
 }
 
-// Become changes a node as the agent does.
+// Become changes a node as the agent would.
 func (o *Cluster) Become(name string, edits ...func(*corev1.Node)) {
 	o.Helper()
 	n, err := o.Kube.CoreV1().Nodes().Get(context.Background(), name, metav1.GetOptions{})
@@ -229,8 +227,8 @@ func (o *Cluster) Become(name string, edits ...func(*corev1.Node)) {
 	}
 }
 
-// Leaving is plan orders of uid "u" and its ledger, which names what run
-// maint-run-orders-x did not put back.
+// Leaving is plan orders with uid "u", and a ledger that names what run maint-run-orders-x did not
+// restore.
 func Leaving(t *testing.T) []runtime.Object {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "orders", UID: "u", ResourceVersion: "1", Labels: map[string]string{annotations.LabelKind: annotations.KindPlan},

@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 )
 
-// Program is the command line that a test drives: Run of the root, which the tests
-// of the rooms below it hand in.
+// Program is the command line under test: Run of the root, which the tests of the packages below it
+// pass in.
 type Program func(ctx context.Context, c *factory.Factory, args []string) int
 
 // Printed is what one command line printed, and its exit code.
@@ -25,7 +25,7 @@ type Printed struct {
 	Out, Err string
 }
 
-// Offline runs a command line without a terminal, where no cluster answers.
+// Offline runs a command line without a terminal and without a cluster.
 func Offline(t *testing.T, run Program, stdin string, args ...string) Printed {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
@@ -52,8 +52,8 @@ func (s Printed) Is(t *testing.T, want Printed) {
 	}
 }
 
-// WriteFiles puts a file into a folder of the test's own and goes there, so that
-// names in messages are the same everywhere.
+// WriteFiles writes a file to a folder of the test and changes into it, so that file names in
+// messages are the same everywhere.
 func WriteFiles(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())

@@ -1,3 +1,3 @@
-// Package cmdtest holds what the tests of the commands start from: a cluster in memory,
-// builders that start valid, and a command line that is run. Only tests import it.
+// Package cmdtest holds fixtures for tests of commands: a cluster in memory, builders that start
+// valid, and the runner of command lines. Only tests import it.
 package cmdtest

@@ -11,7 +11,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Forbids refuses a verb on a resource, in one namespace or, without a name, in all.
+// Forbids forbids a verb on a resource, in one namespace or, without a name, in all.
 func (o *Cluster) Forbids(verb, resource, namespace string) {
 	o.Kube.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
 		if namespace != "" && a.GetNamespace() != namespace {
@@ -21,8 +21,7 @@ func (o *Cluster) Forbids(verb, resource, namespace string) {
 	})
 }
 
-// Conflicts has the first patch of a resource come too late: somebody else writes
-// before it.
+// Conflicts makes the first patch of a resource conflict: somebody else writes before it.
 func (o *Cluster) Conflicts(resource string, meanwhile func()) {
 	first := true
 	o.Kube.PrependReactor("patch", resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -35,8 +34,8 @@ func (o *Cluster) Conflicts(resource string, meanwhile func()) {
 	})
 }
 
-// Later does something a second later, on the clock of a synctest bubble. By then every
-// watch has begun: a client in memory does not replay what came between a list and it.
+// Later does something a second later, on the clock of a synctest bubble. By then every watch is
+// open: a client in memory does not replay what happens between a list and its watch.
 func Later(do func()) func() {
 	return func() {
 		time.Sleep(time.Second)
@@ -44,8 +43,7 @@ func Later(do func()) func() {
 	}
 }
 
-// Stores puts an object in place of the one of its name, past all reactors: what
-// somebody else does while a request is under way.
+// Stores replaces an object, bypassing all reactors: what somebody else does during a request.
 func (o *Cluster) Stores(resource string, object metav1.Object) {
 	o.Helper()
 	gvr := corev1.SchemeGroupVersion.WithResource(resource)
@@ -54,7 +52,7 @@ func (o *Cluster) Stores(resource string, object metav1.Object) {
 	}
 }
 
-// Creates stores a new object, past all reactors.
+// Creates stores a new object, bypassing all reactors.
 func (o *Cluster) Creates(object runtime.Object) {
 	o.Helper()
 	if err := o.Kube.Tracker().Add(object); err != nil {
@@ -62,7 +60,7 @@ func (o *Cluster) Creates(object runtime.Object) {
 	}
 }
 
-// Deletes takes an object of namespace shop away, past all reactors.
+// Deletes removes an object of namespace shop, bypassing all reactors.
 func (o *Cluster) Deletes(resource, name string) {
 	o.Helper()
 	if err := o.Kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource(resource), "shop", name); err != nil {
@@ -70,7 +68,7 @@ func (o *Cluster) Deletes(resource, name string) {
 	}
 }
 
-// Asked is how often a verb on an object of a name reached the API server.
+// Asked counts the requests with a verb for an object of a name.
 func (o *Cluster) Asked(verb, resource, name string) int {
 	n := 0
 	for _, a := range o.Kube.Actions() {

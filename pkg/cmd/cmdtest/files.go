@@ -17,15 +17,14 @@ func PlanOf(name, notes, spec string) string {
 		"data:\n  plan.yaml: |\n    {apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: hold, type: suspend}], " + spec + "}}\n"
 }
 
-// SleeperOf is the manifest of a HibernatePlan with annotations and a spec in YAML, beside
-// one target that nothing is done to.
+// SleeperOf is the manifest of a HibernatePlan with annotations and a spec in YAML, and with a
+// target of type noop.
 func SleeperOf(name, notes, spec string) string {
 	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: shop, labels: {maint.dev/kind: hibernate-plan}, annotations: {" + notes + "}}\n" +
 		"data:\n  plan.yaml: |\n    {apiVersion: maint.dev/v1alpha1, kind: HibernatePlan, spec: {targets: [{name: apps, type: noop}], " + spec + "}}\n"
 }
 
-// Manifest is a plan's ConfigMap; edits are pairs of what stands there and what
-// shall stand there instead.
+// Manifest is a plan's ConfigMap; edits are pairs of an old and a new text.
 func Manifest(edits ...string) string {
 	text := `apiVersion: v1
 kind: ConfigMap
@@ -150,7 +149,7 @@ data:
 	return text
 }
 
-// Using is a plan whose step stands for the template.
+// Using is a plan with a step of the template.
 func Using(properties string, edits ...string) string {
 	return Manifest(append([]string{"type: suspend\n", "type: template/hush\n        properties: {" + properties + "}\n"}, edits...)...)
 }

@@ -17,15 +17,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Jane is the requestor that the user of a Cluster is.
+// Jane is the requestor name of the Cluster's user.
 const Jane = "cli.jane-example.com"
 
-// Progress is how many pods are still to leave, of how many.
+// Progress is how many pods still have to leave, of how many.
 func Progress(left, total int) func(*nodes.Status) {
 	return func(s *nodes.Status) { s.Progress = &nodes.Progress{Left: left, Total: total, At: Now()} }
 }
 
-// Pod is one of a ReplicaSet's, on a node.
+// Pod is a pod of a ReplicaSet on a node.
 func Pod(name, node string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	controller := true
 	p := &corev1.Pod{
@@ -42,13 +42,13 @@ func Pod(name, node string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// OfDaemonSet gives a pod to a DaemonSet.
+// OfDaemonSet makes a pod one of a DaemonSet.
 func OfDaemonSet(p *corev1.Pod) *corev1.Pod {
 	p.OwnerReferences[0].Kind, p.OwnerReferences[0].Name = "DaemonSet", "proxy"
 	return p
 }
 
-// WithoutOwner takes from a pod the controller that would bring it back.
+// WithoutOwner removes a pod's controller, which would replace it.
 func WithoutOwner(p *corev1.Pod) { p.OwnerReferences = nil }
 
 // PodNoted puts an annotation on a pod.
@@ -66,7 +66,7 @@ func BudgetOf(app string, minAvailable, healthy, desired, expected int32) *polic
 	}
 }
 
-// Node is a node that is Ready and that nobody asks for.
+// Node is a Ready node without requests.
 func Node(name string, edits ...func(*corev1.Node)) *corev1.Node {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", Annotations: map[string]string{}, Labels: map[string]string{}},
@@ -93,7 +93,7 @@ func Zoned(zone string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = zone }
 }
 
-// Stood is what the agent says of a request, for ten minutes by now.
+// Stood is the agent's status of a request, ten minutes old.
 func Stood(requestor string, phase nodes.Phase, reason string, edits ...func(*nodes.Status)) func(*corev1.Node) {
 	s := nodes.Status{Phase: phase, Reason: reason, Since: Now().Add(-10 * time.Minute), Asked: Now().Add(-10 * time.Minute)}
 	for _, edit := range edits {
@@ -102,12 +102,12 @@ func Stood(requestor string, phase nodes.Phase, reason string, edits ...func(*no
 	return Noted(annotations.StatusRequestPrefix+requestor, s.String())
 }
 
-// ForGood is what the agent says of a drain that no waiting ends.
+// ForGood is the agent's status of a drain that is blocked for good.
 func ForGood(text string) func(*nodes.Status) {
 	return func(s *nodes.Status) { s.Blocked = &nodes.Block{Permanent: true, Text: text} }
 }
 
-// CordonedFor cordons a node, ten minutes ago, with the record of the agent.
+// CordonedFor cordons a node as the agent does, ten minutes ago.
 func CordonedFor(c nodes.Cordon) func(*corev1.Node) {
 	c.At = Now().Add(-10 * time.Minute)
 	return func(n *corev1.Node) {
@@ -116,7 +116,7 @@ func CordonedFor(c nodes.Cordon) func(*corev1.Node) {
 	}
 }
 
-// Agent is the heartbeat of an agent that runs.
+// Agent is the heartbeat of a running agent.
 func Agent() *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.HeartbeatName, Labels: map[string]string{annotations.LabelKind: annotations.KindHeartbeat}},
@@ -132,7 +132,7 @@ func Configured(nodes string) *corev1.ConfigMap {
 	}
 }
 
-// RollsThrough is a live run of plan roll, with a rollout over nodes.
+// RollsThrough is a live run of plan roll with a rollout over nodes.
 func RollsThrough(t *testing.T, message string, items ...run.Item) *corev1.ConfigMap {
 	t.Helper()
 	rec := Record("roll", plan.TypeForEachNode, run.StepRunning)

@@ -9,28 +9,27 @@ import (
 	"testing"
 )
 
-// Person sits at a terminal in which a program runs.
+// Person is a person at a terminal in which a program runs.
 type Person struct {
 	*Terminal
-	Stderr strings.Builder // which is kept apart
+	Stderr strings.Builder // separate from the screen
 	cmd    *exec.Cmd
 }
 
-// Sits begins a program at a terminal of a size.
+// Sits starts a program at a terminal of a given size.
 func Sits(t *testing.T, cmd *exec.Cmd, columns, rows int) *Person {
 	t.Helper()
 	p := &Person{Terminal: NewTerminal(t, columns, rows), cmd: cmd}
 	cmd.Env = append(os.Environ(), "TZ=Europe/Berlin", "TERM=xterm-256color")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.TTY, p.TTY, &p.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // so that it hears of sizes and of Ctrl-C
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // so that it gets window sizes and Ctrl-C
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// Ends waits until the program has ended, and compares its exit code and what stands on the usual
-// screen then.
+// Ends waits until the program has ended, and compares its exit code and the normal screen.
 func (p *Person) Ends(code int, words ...string) {
 	p.Helper()
 	err := p.cmd.Wait()
@@ -45,7 +44,7 @@ func (p *Person) Ends(code int, words ...string) {
 	p.IsBack(words...)
 }
 
-// TakesTheScreen is a fault where the program leaves the usual screen alone.
+// TakesTheScreen fails the test unless the program uses the alternate screen.
 func (p *Person) TakesTheScreen() {
 	p.Helper()
 	if _, whole := p.Screen(); !whole {

@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
-// Plan is a plan that the agent has looked at; spec is YAML on one line, without its
-// braces, beside one step.
+// Plan is a plan that the agent has seen; spec is YAML on one line, without its braces, beside one
+// step.
 func Plan(name, spec string, edits ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	cm := Map(annotations.KindPlan, name, annotations.DataPlan, "{apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: hold, type: suspend}], "+spec+"}}")
 	cm.Annotations[annotations.StatusObserved] = "1"
@@ -25,8 +25,8 @@ func Plan(name, spec string, edits ...func(*corev1.ConfigMap)) *corev1.ConfigMap
 	return cm
 }
 
-// Sleeper is a HibernatePlan that the agent has looked at; spec is YAML on one line,
-// without its braces, beside one target that nothing is done to.
+// Sleeper is a HibernatePlan that the agent has seen; spec is YAML on one line, without its braces,
+// beside a target of type noop.
 func Sleeper(name, spec string, edits ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	cm := Map(annotations.KindHibernatePlan, name, annotations.DataPlan, "{apiVersion: maint.dev/v1alpha1, kind: HibernatePlan, spec: {targets: [{name: apps, type: noop}], "+spec+"}}")
 	for _, edit := range edits {
@@ -38,7 +38,7 @@ func Sleeper(name, spec string, edits ...func(*corev1.ConfigMap)) *corev1.Config
 	return cm
 }
 
-// Slept is the restore data of a target that sleeps, for four hours by now.
+// Slept is the restore data of a target that has slept for four hours.
 func Slept(planName, target string, resources ...hibernate.Resource) hibernate.Record {
 	spec, faults := hibernate.Parse([]byte("{apiVersion: maint.dev/v1alpha1, kind: HibernatePlan, spec: {schedule: {offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: " + target + ", type: workload}]}}"))
 	if len(faults) > 0 {
@@ -94,7 +94,7 @@ func RunObject(r view.Run, name string) *corev1.ConfigMap {
 	return Signed(cm)
 }
 
-// Signed is an object as the agent signs it, with a key that no command has.
+// Signed is an object with an agent's signature, by a key that no command has.
 func Signed(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	keys, err := annotations.ReadKeyring(&corev1.Secret{Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// AskingOf is a run at work whose records may ask.
+// AskingOf is a running run whose records may ask for approval.
 func AskingOf(records ...run.Record) view.Run { return RunOf(records...) }
 
 // Asking is the record of an approval that waits.
@@ -32,7 +32,7 @@ func ErrText(err error) string {
 	return err.Error()
 }
 
-// Now is when tests play.
+// Now is the time in tests.
 func Now() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }
 
 // Before is an instant so long before the tests' now.
@@ -44,7 +44,7 @@ func Before(d time.Duration) *time.Time {
 // After is an instant so long after the tests' now.
 func After(d time.Duration) *time.Time { return Before(-d) }
 
-// RunOf is a run at work with the records that are given.
+// RunOf is a running run with the given records.
 func RunOf(records ...run.Record) view.Run {
 	return view.Run{
 		Run:     run.Run{Name: "maint-run-p-x", Namespace: "shop", Plan: "p"},
@@ -52,7 +52,7 @@ func RunOf(records ...run.Record) view.Run {
 	}
 }
 
-// Record is one of a step in a phase, begun a minute ago where it has begun.
+// Record is the record of a step in a phase; if it has begun, a minute ago.
 func Record(path, kind string, phase run.StepPhase, edits ...func(*run.Record)) run.Record {
 	rec := run.Record{Path: path, Type: kind, Phase: phase, Attempt: 1}
 	if phase != run.StepPending && phase != run.StepSkipped {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Served are the flags by which a command line reaches the same cluster over HTTP, as
-// those do that look for objects of any kind. It knows ConfigMaps, nodes and namespaces.
+// Served are the flags by which a command line reaches the cluster over HTTP, as commands do that
+// look up objects of any kind. It serves ConfigMaps, nodes and namespaces.
 func (o *Cluster) Served() []string {
 	o.Helper()
 	o.Setenv("KUBECONFIG", filepath.Join(o.TempDir(), "none"))
@@ -42,7 +42,7 @@ func served() metav1.APIResourceList {
 	}}
 }
 
-// answer writes what a request is answered with, and an error as a Status.
+// answer writes the answer to a request, an error as a Status.
 func answer(handle func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -93,7 +93,7 @@ func (o *Cluster) patch(r *http.Request) (any, error) {
 	return typed("ConfigMap", cm, err)
 }
 
-// typed is an object with its kind, which clients take off.
+// typed is an object with its kind, which clients remove.
 func typed(kind string, object metav1.Object, err error) (any, error) {
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// Terminal is a pseudo terminal, with somebody who reads its screen and types.
+// Terminal is a pseudo terminal whose screen can be read and whose keys can be pressed.
 type Terminal struct {
 	*testing.T
 	TTY      *os.File // for the program
@@ -22,7 +22,7 @@ type Terminal struct {
 	screen *vt.Emulator
 }
 
-// NewTerminal has a size.
+// NewTerminal makes a terminal of a given size.
 func NewTerminal(t *testing.T, columns, rows int) *Terminal {
 	t.Helper()
 	keyboard, tty, err := pty.Open()
@@ -32,7 +32,7 @@ func NewTerminal(t *testing.T, columns, rows int) *Terminal {
 	d := &Terminal{T: t, TTY: tty, keyboard: keyboard, screen: vt.NewEmulator(columns, rows)}
 	d.Resizes(columns, rows)
 	go func() { _, _ = io.Copy(writer{d}, keyboard) }()
-	go func() { _, _ = io.Copy(keyboard, d.screen) }() // what a terminal answers to questions
+	go func() { _, _ = io.Copy(keyboard, d.screen) }() // answers of the terminal to queries
 	t.Cleanup(func() {
 		_ = tty.Close()
 		_ = keyboard.Close()
@@ -49,14 +49,14 @@ func (w writer) Write(p []byte) (int, error) {
 	return w.screen.Write(p)
 }
 
-// Screen is the text on it; whole says that it is the alternate one.
+// Screen is the text on the screen; whole says that it is the alternate screen.
 func (d *Terminal) Screen() (text string, whole bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.screen.String(), d.screen.IsAltScreen()
 }
 
-// Resizes is what a window manager does.
+// Resizes changes the size of the window.
 func (d *Terminal) Resizes(columns, rows int) {
 	d.Helper()
 	d.mu.Lock()
@@ -75,7 +75,7 @@ func (d *Terminal) Types(keys string) {
 	}
 }
 
-// Sees waits until words are on the screen, or are not where they begin with a !.
+// Sees waits until the words are on the screen; those that begin with ! until they are not.
 func (d *Terminal) Sees(words ...string) {
 	d.Helper()
 	for _, w := range words {
@@ -84,7 +84,7 @@ func (d *Terminal) Sees(words ...string) {
 	}
 }
 
-// IsBack waits until the usual screen is shown, with words on it.
+// IsBack waits until the normal screen is shown, with the words on it.
 func (d *Terminal) IsBack(words ...string) {
 	d.Helper()
 	d.until("the usual screen", func(_ string, whole bool) bool { return !whole })

@@ -1,2 +1,2 @@
-// Package doctor is the command that tries what maintenance needs before it is needed.
+// Package doctor is the command that checks what maintenance needs before it is needed.
 package doctor

@@ -32,7 +32,7 @@ type options struct {
 	name   string
 	tried  []finding
 	bad    int
-	as     map[string]*factory.Cluster // who speaks as an account; nil: nobody may
+	as     map[string]*factory.Cluster // clients that impersonate an account; nil: that is forbidden
 	faults exit.Faults
 }
 
@@ -76,14 +76,14 @@ func (o *options) Validate() error {
 	return o.faults.Err()
 }
 
-// finding is the end of a check.
+// finding is the result of a check.
 type finding struct {
 	Result string `json:"result"` // ok, unknown or amiss
 	What   string `json:"what"`
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// good, unknown and amiss are the ends of a check, a line each; amiss says what to do.
+// good, unknown and amiss report the result of a check; amiss also says what to do.
 func (o *options) good(format string, args ...any) {
 	o.found(finding{Result: "ok", What: fmt.Sprintf(format, args...)}, "ok       %s\n")
 }
@@ -100,7 +100,7 @@ func (o *options) amiss(what, remedy string) {
 	}
 }
 
-// found says a finding to people at once; scripts get all of them at the end.
+// found prints a finding to people at once; scripts get all of them at the end.
 func (o *options) found(f finding, line string) {
 	o.tried = append(o.tried, f)
 	if o.out.Lines() {
@@ -197,7 +197,7 @@ func (o *options) agent(agent factory.AgentState, err error) {
 	}
 }
 
-// worstSkew is from where on a clock here misleads people who write times (a guess).
+// worstSkew is the clock difference from which on people who write times are misled (a guess).
 const worstSkew = 30 * time.Second
 
 func (o *options) clock(k *factory.Cluster) {
@@ -208,7 +208,7 @@ func (o *options) clock(k *factory.Cluster) {
 	o.good("the clocks of this machine and the API server agree")
 }
 
-// config looks at the agent's configuration and what the agent says of it; nil: not known.
+// config checks the agent's configuration and its status; nil: not known.
 func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.AgentState) *agentconfig.AgentConfig {
 	cm, err := k.ConfigMaps(agent.Namespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
 	switch {
@@ -221,10 +221,10 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 	}
 	spec, fault := factory.Configuration(cm)
 	for _, c := range view.Conditions(cm) {
-		if c.Type == "Valid" && fault != "" { // it is said below, as it is now
+		if c.Type == "Valid" && fault != "" { // reported below, as it is now
 			continue
 		}
-		warns := slices.Contains([]string{"NodesForbidden", "ClockDoubt", "MaxUnavailableIsZero", "NoParallelOperations"}, c.Type) // the others are well where they are True
+		warns := slices.Contains([]string{"NodesForbidden", "ClockDoubt", "MaxUnavailableIsZero", "NoParallelOperations"}, c.Type) // all others are good when they are True
 		if (c.Status == metav1.ConditionTrue) == warns {
 			o.amiss(fmt.Sprintf("the agent says %s=%s: %s", c.Type, c.Status, instant.InText(c.Message, o.Zone)), "see docs/operations.md")
 		}
@@ -237,7 +237,7 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 	return spec
 }
 
-// confining are the admission policies that confine the agent's own token.
+// confining checks the admission policies that confine the agent's own token.
 func confining() []string {
 	return []string{"maint-agent-configmaps", "maint-agent-secrets", "maint-agent-namespaces", "maint-agent-nodes"}
 }
@@ -278,7 +278,7 @@ func (o *options) confined(ctx context.Context, k *factory.Cluster, namespace st
 	}
 }
 
-// confiningOthers are the policies that name the token of agents, and not of the one in a namespace.
+// confiningOthers are the policies that confine the token of agents of other namespaces only.
 func confiningOthers(policies []admissionv1.ValidatingAdmissionPolicy, namespace string) []string {
 	var out []string
 	for i := range policies {
@@ -294,7 +294,7 @@ func confiningOthers(policies []admissionv1.ValidatingAdmissionPolicy, namespace
 	return out
 }
 
-// alone says of another agent's Deployment, where it can be seen.
+// alone warns of another agent's Deployment, if it can be seen.
 func (o *options) alone(ctx context.Context, k *factory.Cluster, agent factory.AgentState) {
 	others := k.OtherAgents(ctx, agent.Namespace)
 	if len(others) > 0 {
@@ -302,8 +302,8 @@ func (o *options) alone(ctx context.Context, k *factory.Cluster, agent factory.A
 	}
 }
 
-// bound says whether those policies refuse: without a binding, or with one that only warns,
-// a policy confines nothing.
+// bound says whether those policies refuse anything: without a binding, or with one that only
+// warns, a policy confines nothing.
 func (o *options) bound(ctx context.Context, k *factory.Cluster, policies []string) {
 	list, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -323,7 +323,7 @@ func (o *options) bound(ctx context.Context, k *factory.Cluster, policies []stri
 	o.good("admission policies confine the agent's token")
 }
 
-// refusesNothing is why a policy does not refuse; empty: each of its bindings does.
+// refusesNothing says why a policy refuses nothing; empty: each of its bindings refuses.
 func refusesNothing(policy string, all []admissionv1.ValidatingAdmissionPolicyBinding) string {
 	fault := "no binding"
 	for _, b := range all {
@@ -338,7 +338,7 @@ func refusesNothing(policy string, all []admissionv1.ValidatingAdmissionPolicyBi
 	return fault
 }
 
-// account is the plan's ServiceAccount.
+// account checks the plan's ServiceAccount.
 func (o *options) account(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, name string) bool {
 	namespace := cm.Namespace
 	_, err := k.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -355,8 +355,8 @@ func (o *options) account(ctx context.Context, k *factory.Cluster, agent factory
 	return true
 }
 
-// actsAs looks whether the agent may act as an account. Whoever may not ask does without: the
-// agent says so of the plan when it tries.
+// actsAs checks whether the agent may impersonate an account. Where the user may not ask, there is
+// no finding: the agent reports it on the plan when it tries.
 func (o *options) actsAs(ctx context.Context, k *factory.Cluster, agent factory.AgentState, namespace, name string) {
 	if agent.Missing != "" {
 		return
@@ -368,13 +368,13 @@ func (o *options) actsAs(ctx context.Context, k *factory.Cluster, agent factory.
 	o.amiss("the agent may not act as the ServiceAccount "+name, o.Suggest().InstallWith(agent.Namespace, rights.ImpersonateOption(name))+" lets it")
 }
 
-// userOf is as whom an agent asks the API server.
+// userOf is the user name of an agent.
 func userOf(agent factory.AgentState) string {
 	return "system:serviceaccount:" + agent.Namespace + ":" + annotations.AgentName
 }
 
-// How long an agent that is at work may take to look at a plan that was just written, and at its
-// target, before that is a problem, and how often it is looked at (guesses).
+// How long a running agent may take to look at a plan that was just written, and at its target,
+// before that counts as a problem, and the pause between two looks (guesses).
 const (
 	freshFor   = 10 * time.Second
 	settlesIn  = 4 * time.Second
@@ -404,7 +404,7 @@ func (o *options) settled(ctx context.Context, k *factory.Cluster, cm *corev1.Co
 	return cm
 }
 
-// ready says whether the agent has looked at this version of a plan, and found it valid and ready.
+// ready says whether the agent has seen this version of a plan, and found it valid and ready.
 func ready(cm *corev1.ConfigMap) bool {
 	p := view.Plan{Object: cm}
 	_, invalid := view.Stands(p.Conditions(), "Valid", metav1.ConditionFalse)
@@ -412,7 +412,7 @@ func ready(cm *corev1.ConfigMap) bool {
 	return p.Observed() && !invalid && !unready
 }
 
-// standing is how the agent sees the plan.
+// standing checks how the agent sees the plan.
 func (o *options) standing(cm *corev1.ConfigMap) {
 	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
 		o.amiss("the agent has not looked at this version of the plan", "it does within seconds where it runs and watches this namespace")

@@ -25,7 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
 )
 
-// sleeper tries what one HibernatePlan needs. What sleeps of it is looked at in any case.
+// sleeper checks what one HibernatePlan needs. What sleeps is checked in any case.
 func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, config *agentconfig.AgentConfig) {
 	spec, faults := annotations.HibernatePlan(cm)
 	if len(faults) > 0 {
@@ -50,8 +50,7 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 	o.restores(ctx, k, cm, o.targets(cm, spec))
 }
 
-// sleepConnectors are those that the plan's targets name. What is wrong with them or with
-// their use is amiss.
+// sleepConnectors are those that the plan's targets name. A fault of them or of their use is amiss.
 func (o *options) sleepConnectors(ctx context.Context, k *factory.Cluster, spec hibernate.Spec, namespace string) map[string]connector.Connector {
 	used, faults := hibernate.UseConnectors(spec, o.findConnector(ctx, k, namespace))
 	said := map[string]bool{}
@@ -64,8 +63,8 @@ func (o *options) sleepConnectors(ctx context.Context, k *factory.Cluster, spec 
 	return used
 }
 
-// reached tries what a connector needs here: its Secret, or a role for the account's token.
-// Whether the other side lets anybody in is seen by the agent alone.
+// reached checks what a connector needs in this cluster: its Secret, or a role for the account's
+// token. Whether the other side accepts that, only the agent can see.
 func (o *options) reached(ctx context.Context, k *factory.Cluster, agent factory.AgentState, namespace, account, key string, one connector.Connector) {
 	switch {
 	case one.Cluster != nil && one.Cluster.K8S != nil:
@@ -81,7 +80,7 @@ func (o *options) reached(ctx context.Context, k *factory.Cluster, agent factory
 	}
 }
 
-// secret looks whether a Secret is there with what is read of it, as who asks may see it.
+// secret checks whether a Secret has the keys that are read, as far as the user may see it.
 func (o *options) secret(ctx context.Context, k *factory.Cluster, namespace, name, of string, keys ...string) {
 	secret, err := k.Kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -105,11 +104,11 @@ func (o *options) secret(ctx context.Context, k *factory.Cluster, namespace, nam
 	o.good("%s has its Secret %s/%s", of, namespace, name)
 }
 
-// role looks whether the account names a role of AWS, and one of the right account.
+// role checks whether the account names a role of AWS in the right AWS account.
 func (o *options) role(ctx context.Context, k *factory.Cluster, namespace, account, key string, in connector.AWS) {
 	const annotation = "eks.amazonaws.com/role-arn"
 	object, err := k.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, account, metav1.GetOptions{})
-	if err != nil { // that it is not there, or may not be read, was said
+	if err != nil { // that it is missing, or may not be read, is reported already
 		return
 	}
 	arn := object.Annotations[annotation]
@@ -124,7 +123,7 @@ func (o *options) role(ctx context.Context, k *factory.Cluster, namespace, accou
 	}
 }
 
-// tokens asks whether the agent may ask for tokens of the account.
+// tokens checks whether the agent may request tokens of the account.
 func (o *options) tokens(ctx context.Context, k *factory.Cluster, agent factory.AgentState, namespace, account string) {
 	may, err := o.allowed(ctx, k, userOf(agent), authorizationv1.ResourceAttributes{Namespace: namespace, Resource: "serviceaccounts/token", Name: account, Verb: "create"})
 	switch {
@@ -137,7 +136,7 @@ func (o *options) tokens(ctx context.Context, k *factory.Cluster, agent factory.
 	}
 }
 
-// namespaces looks whether those are there that targets in this cluster name.
+// namespaces checks whether the namespaces of targets in this cluster exist.
 func (o *options) namespaces(ctx context.Context, k *factory.Cluster, spec hibernate.Spec) {
 	for _, t := range spec.Targets {
 		params, is := t.Params().(*hibernate.WorkloadParameters)
@@ -156,7 +155,7 @@ func (o *options) namespaces(ctx context.Context, k *factory.Cluster, spec hiber
 	}
 }
 
-// targets are how the agent sees each of them. It returns those with which something is amiss.
+// targets reports how the agent sees each of them, and returns those that are amiss.
 func (o *options) targets(cm *corev1.ConfigMap, spec hibernate.Spec) (bad map[string]bool) {
 	seen := map[string]bool{}
 	bad = map[string]bool{}
@@ -186,12 +185,12 @@ func (o *options) targets(cm *corev1.ConfigMap, spec hibernate.Spec) (bad map[st
 	return bad
 }
 
-// overdue is how long after its time something is still asleep before that is told (a guess:
-// waking takes its time).
+// overdue is how long after its time something may still be asleep before it is reported (a guess:
+// waking takes time).
 const overdue = 15 * time.Minute
 
-// restores looks at what sleeping resources are to be put back to; bad are the targets with which
-// something is amiss.
+// restores checks whether what sleeping resources will be restored to still works; bad are targets
+// that are amiss already.
 func (o *options) restores(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, bad map[string]bool) {
 	list, err := k.RestoresOf(ctx, cm.Namespace, cm.Name)
 	if err != nil {
@@ -211,7 +210,7 @@ func (o *options) restores(ctx context.Context, k *factory.Cluster, cm *corev1.C
 			o.amiss(fmt.Sprintf("the restore data %s does not count: %s", r.Object.Name, r.Fault), "look at it with 'kubectl maint restore show', and if it is right, "+o.Suggest().Adopt(r.Object.Name))
 		case sleeping > 0 && wake != nil && o.Now().Sub(*wake) > overdue && cm.Annotations[annotations.HoldState] == "":
 			remedy := o.Suggest().Why(cm.Name) + " says what they wait for"
-			if bad[r.Record.Target] { // of which why says no more
+			if bad[r.Record.Target] { // why has the details
 				remedy = "the problem of the target above keeps them asleep"
 			}
 			o.amiss(fmt.Sprintf("%s of target %s should have been awake by %s", view.Counted(sleeping, "resource"), r.Record.Target, instant.Both(*wake, o.Zone)), remedy)

@@ -29,7 +29,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// usedBy are the steps or targets that use something, by its name.
+// usedBy maps a name to the steps or targets that use it.
 type usedBy map[string][]string
 
 func (u usedBy) add(name, user string) {
@@ -46,19 +46,19 @@ func (u usedBy) of(what, name string) string {
 	return what + "s " + strings.Join(u[name], ", ")
 }
 
-// mostHosts is how many names of hosts are looked up for one plan, hostsAtOnce how many at a time,
-// and lookupWithin how long all of that may take (guesses).
+// mostHosts limits the host names that are looked up for one plan, hostsAtOnce those at a time, and
+// lookupWithin the time for all of them (guesses).
 const (
 	mostHosts    = 20
 	hostsAtOnce  = 8
 	lookupWithin = 5 * time.Second
 )
 
-// outboundRules are the agent's rules about the hosts that it calls.
+// outboundRules are the agent's rules for the hosts that it may call.
 type outboundRules struct {
 	outbound.Rules
 	known bool   // the configuration could be read
-	where string // it stands
+	where string // the ConfigMap that holds them
 }
 
 func outboundOf(config *agentconfig.AgentConfig, namespace string) outboundRules {
@@ -66,10 +66,10 @@ func outboundOf(config *agentconfig.AgentConfig, namespace string) outboundRules
 		return outboundRules{}
 	}
 	rules, err := outbound.New(config.Outbound.Allow, config.Outbound.Deny)
-	return outboundRules{Rules: rules, known: err == nil, where: namespace + "/" + annotations.AgentConfigName} // an error is a fault of the configuration, which was said
+	return outboundRules{Rules: rules, known: err == nil, where: namespace + "/" + annotations.AgentConfigName} // a fault of the configuration is reported already
 }
 
-// hosts looks whether the hosts are there that steps call, and may be called.
+// hosts checks whether the hosts that steps call exist and may be called.
 func (o *options) hosts(ctx context.Context, k *factory.Cluster, t plan.Tree, rules outboundRules) {
 	calls := usedBy{}
 	t.Walk(func(s plan.Step) {
@@ -80,7 +80,7 @@ func (o *options) hosts(ctx context.Context, k *factory.Cluster, t plan.Tree, ru
 	o.lookUp(ctx, k, calls, "step", rules)
 }
 
-// targetHosts looks whether the hosts of functions are there that put targets to sleep.
+// targetHosts checks whether the hosts of functions exist that put targets to sleep.
 func (o *options) targetHosts(ctx context.Context, k *factory.Cluster, spec hibernate.Spec, rules outboundRules) {
 	calls := usedBy{}
 	for _, t := range spec.Targets {
@@ -91,15 +91,14 @@ func (o *options) targetHosts(ctx context.Context, k *factory.Cluster, spec hibe
 	o.lookUp(ctx, k, calls, "target", rules)
 }
 
-// host is one that steps or targets call, and its addresses where they are known.
+// host is a host that steps or targets call, with its addresses if they are known.
 type host struct {
 	name      string
 	by        string // the steps or targets
 	addresses []netip.Addr
 }
 
-// lookUp looks whether hosts are there that steps or targets call, and may be called: a Service by
-// its object, all else by its name.
+// lookUp checks whether hosts exist and may be called: a Service by its object, all others by DNS.
 func (o *options) lookUp(ctx context.Context, k *factory.Cluster, calls usedBy, what string, rules outboundRules) {
 	var hosts []host
 	names := 0
@@ -121,7 +120,7 @@ func (o *options) lookUp(ctx context.Context, k *factory.Cluster, calls usedBy, 
 	}
 }
 
-// findAddresses looks up those that have a name, a few at a time.
+// findAddresses resolves host names, a few at a time.
 func findAddresses(ctx context.Context, hosts []host) {
 	ctx, cancel := context.WithTimeout(ctx, lookupWithin)
 	defer cancel()
@@ -133,14 +132,14 @@ func findAddresses(ctx context.Context, hosts []host) {
 			continue
 		}
 		group.Go(func() error {
-			one.addresses, _ = net.DefaultResolver.LookupNetIP(ctx, "ip", one.name) // none are found here
+			one.addresses, _ = net.DefaultResolver.LookupNetIP(ctx, "ip", one.name) // without an answer, no addresses
 			return nil
 		})
 	}
 	_ = group.Wait() // none is an error
 }
 
-// host says how one stands.
+// host reports on one host.
 func (o *options) host(ctx context.Context, k *factory.Cluster, one host, rules outboundRules) {
 	_, err := netip.ParseAddr(one.name)
 	isName := err != nil
@@ -151,12 +150,12 @@ func (o *options) host(ctx context.Context, k *factory.Cluster, one host, rules 
 	case o.refused(one, rules) || !isName:
 	case len(one.addresses) > 0:
 		o.good("the host %s, which %s calls, is found from this machine", one.name, one.by)
-	default: // the agent may be told something else
+	default: // the agent may resolve it differently
 		o.unknown(fmt.Sprintf("whether the agent finds the host %s, which %s calls", one.name, one.by), errors.New("this machine does not find it"))
 	}
 }
 
-// refused says where the agent's rules do not let a host be called.
+// refused says by which of the agent's rules a host may not be called.
 func (o *options) refused(one host, rules outboundRules) bool {
 	if !rules.known {
 		return false
@@ -175,7 +174,8 @@ func (o *options) refused(one host, rules outboundRules) bool {
 	return true
 }
 
-// hostIn is the host of a URL or of host:port; empty: it is none, or known only when the step runs.
+// hostIn is the host of a URL or of host:port; empty: there is none, or it is known only when the
+// step runs.
 func hostIn(address any) string {
 	text, _ := address.(string)
 	if !strings.Contains(text, "://") {
@@ -188,13 +188,13 @@ func hostIn(address any) string {
 	return strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 }
 
-// serviceIn is the Service that a name of the cluster's DNS names.
+// serviceIn is the Service behind a name of the cluster's DNS.
 func serviceIn(host string) (name, namespace string, is bool) {
 	before, is := strings.CutSuffix(strings.TrimSuffix(host, ".cluster.local"), ".svc")
 	if !is {
 		return "", "", false
 	}
-	labels := strings.Split(before, ".") // of a pod of a headless Service, more than two
+	labels := strings.Split(before, ".") // a pod of a headless Service has more labels than two
 	if len(labels) < 2 {
 		return "", "", false
 	}
@@ -211,7 +211,7 @@ func (o *options) service(ctx context.Context, k *factory.Cluster, one host, nam
 		o.unknown(fmt.Sprintf("Service %s/%s, which %s calls", namespace, name, one.by), factory.Explain("read it", err))
 	default:
 		for _, ip := range service.Spec.ClusterIPs {
-			if address, err := netip.ParseAddr(ip); err == nil { // else None: those of its pods are not known
+			if address, err := netip.ParseAddr(ip); err == nil { // None: the addresses of its pods are not known
 				one.addresses = append(one.addresses, address)
 			}
 		}
@@ -221,10 +221,10 @@ func (o *options) service(ctx context.Context, k *factory.Cluster, one host, nam
 	}
 }
 
-// nodesWithImages is of how many nodes the images are read: kubelets report up to 50 each.
+// nodesWithImages is the number of nodes whose images are read: kubelets report up to 50 each.
 const nodesWithImages = 100
 
-// images looks whether the images of Jobs have a valid name and are on a node already: whether a
+// images checks whether the images of Jobs have valid names and are on a node already. Whether a
 // registry has them shows only when a pod pulls them.
 func (o *options) images(ctx context.Context, k *factory.Cluster, t plan.Tree) {
 	wanted := usedBy{}
@@ -275,7 +275,7 @@ func imagesOf(s plan.Step) []string {
 		out = append(out, image)
 	}
 	for _, list := range []string{"initContainers", "containers"} {
-		containers, _, _ := unstructured.NestedSlice(s.Properties, "template", "template", "spec", list) // what is none was refused with the plan
+		containers, _, _ := unstructured.NestedSlice(s.Properties, "template", "template", "spec", list) // an invalid one was refused with the plan
 		for _, c := range containers {
 			if one, _ := c.(map[string]any); one != nil {
 				if image, _ := one["image"].(string); image != "" {
@@ -287,7 +287,7 @@ func imagesOf(s plan.Step) []string {
 	return out
 }
 
-// fullImage is an image with its registry and tag, as kubelets report it.
+// fullImage is the full name of an image, as kubelets report it.
 func fullImage(image string) (string, error) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {

@@ -68,8 +68,8 @@ func (o *options) target(ctx context.Context, k *factory.Cluster, cm *corev1.Con
 	}
 }
 
-// templates are those that the plan uses, of its namespace and of the agent's. One that is
-// missing makes the plan invalid, which the agent has said.
+// templates are those that the plan uses, of its namespace and the agent's. A missing one makes the
+// plan invalid, which the agent has reported.
 func (o *options) templates(ctx context.Context, k *factory.Cluster, spec plan.Spec, namespaces ...string) map[string]plan.TemplateSpec {
 	used, _ := plan.UseTemplates(spec, func(name string) *plan.Template {
 		for _, namespace := range namespaces {
@@ -84,8 +84,8 @@ func (o *options) templates(ctx context.Context, k *factory.Cluster, spec plan.S
 	return used
 }
 
-// connectors are those that the plan names, as far as they can be read. What is wrong with them
-// makes the plan invalid, which the agent has said.
+// connectors are those that the plan names, as far as they can be read. A fault of them makes the
+// plan invalid, which the agent has reported.
 func (o *options) connectors(ctx context.Context, k *factory.Cluster, tree plan.Tree, namespace string) map[string]connector.Connector {
 	used, _ := plan.UseConnectors(tree, o.findConnector(ctx, k, namespace))
 	return used
@@ -109,15 +109,15 @@ func (o *options) findConnector(ctx context.Context, k *factory.Cluster, namespa
 	}
 }
 
-// open are needs that no question to this cluster answers.
+// open are needs that cannot be checked in this cluster.
 func (o *options) open(needs []string) {
 	for _, text := range needs {
 		o.found(finding{Result: "unknown", What: text}, "unknown  %s\n")
 	}
 }
 
-// rights asks the API server whether the account may what is done as it; whose says what
-// needs that.
+// rights asks the API server whether the account has the rights of everything that is done with it;
+// whose says what needs a right.
 func (o *options) rights(ctx context.Context, k *factory.Cluster, plan, user, whose string, needs []rights.Need) error {
 	type asked struct{ namespace, group, resource, name, verb string }
 	seen := map[asked]bool{}
@@ -150,8 +150,9 @@ func (o *options) rights(ctx context.Context, k *factory.Cluster, plan, user, wh
 	return nil
 }
 
-// allowed asks as the account itself, or by a SubjectAccessReview where that is refused: many who
-// own a namespace may impersonate its accounts, and admins may ask about anybody.
+// allowed asks while impersonating the account, or with a SubjectAccessReview where that is
+// forbidden: many owners of a namespace may impersonate its accounts, and admins may ask about
+// anybody.
 func (o *options) allowed(ctx context.Context, k *factory.Cluster, user string, a authorizationv1.ResourceAttributes) (bool, error) {
 	a.Resource, a.Subresource, _ = strings.Cut(a.Resource, "/")
 	if as, err := o.speaksAs(k, user); err != nil {
@@ -165,12 +166,12 @@ func (o *options) allowed(ctx context.Context, k *factory.Cluster, user string, 
 		if !apierrors.IsForbidden(err) {
 			return false, factory.Explain("ask what it may", err)
 		}
-		o.as[user] = nil // nor will it be allowed for the next right
+		o.as[user] = nil // it will be forbidden for the next right, too
 	}
 	return reviewed(ctx, k, user, a)
 }
 
-// reviewed asks what an account may by a SubjectAccessReview.
+// reviewed asks with a SubjectAccessReview what an account may do.
 func reviewed(ctx context.Context, k *factory.Cluster, user string, a authorizationv1.ResourceAttributes) (bool, error) {
 	namespace := strings.Split(user, ":")[2]
 	review, err := k.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -182,7 +183,7 @@ func reviewed(ctx context.Context, k *factory.Cluster, user string, a authorizat
 	return review.Status.Allowed, nil
 }
 
-// speaksAs has clients that speak as an account; nil: that is not possible.
+// speaksAs is a client that impersonates an account; nil: that is impossible.
 func (o *options) speaksAs(k *factory.Cluster, user string) (*factory.Cluster, error) {
 	if as, known := o.as[user]; known {
 		return as, nil
@@ -194,7 +195,7 @@ func (o *options) speaksAs(k *factory.Cluster, user string) (*factory.Cluster, e
 	return as, err
 }
 
-// sinks looks whether those that the plan names are configured, and take what it says.
+// sinks checks whether the sinks that the plan names are configured and accept its messages.
 func (o *options) sinks(ctx context.Context, k *factory.Cluster, t plan.Tree, namespace, agent string, config *agentconfig.AgentConfig) {
 	var names []string
 	t.Walk(func(s plan.Step) {

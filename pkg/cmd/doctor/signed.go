@@ -14,12 +14,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// signed looks for objects that another key than the agent's has signed: after the Secret was
-// lost or replaced they do not count. The heartbeat names the key; an agent without one says
-// nothing of it.
+// signed looks for objects that were signed with another key than the agent's: after the Secret was
+// lost or replaced they no longer count. The heartbeat names the key; an older agent does not
+// report it.
 func (o *options) signed(ctx context.Context, k *factory.Cluster, agent factory.AgentState) {
 	key := agent.Key
-	if key == "" { // the check of the agent has said so
+	if key == "" { // the check of the agent has reported it
 		return
 	}
 	others, first, err := signedWithOthers(ctx, k, metav1.NamespaceAll, key)
@@ -35,7 +35,7 @@ func (o *options) signed(ctx context.Context, k *factory.Cluster, agent factory.
 	}
 }
 
-// signedWithOthers counts the objects in a namespace whose signature names another key.
+// signedWithOthers counts the objects of a namespace that are signed with another key.
 func signedWithOthers(ctx context.Context, k *factory.Cluster, namespace, key string) (count int, first metav1.ObjectMeta, err error) {
 	records := k.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace)
 	err = kube.EachOf(ctx, records.List, annotations.SignedKinds(), func(o *metav1.PartialObjectMetadata) error {

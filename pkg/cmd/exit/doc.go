@@ -1,3 +1,3 @@
-// Package exit holds the exit codes of the contract, the errors that carry them, and
-// the faults of a command line that are told all at once. It knows nothing of ours.
+// Package exit holds the exit codes of the contract, the errors that carry them, and the faults of
+// a command line, which are reported all at once. It imports no other package of ours.
 package exit

@@ -21,8 +21,7 @@ const (
 	CodeInterrupted = 130 // Ctrl-C
 )
 
-// Error is an error that knows the exit code a script should see. Without
-// an Err everything was already said.
+// Error is an error with the exit code for scripts. Without an Err, everything was printed already.
 type Error struct {
 	Code int
 	Err  error
@@ -36,7 +35,7 @@ func (e *Error) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap gives the cause to errors.Is and errors.As.
+// Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Errorf is an error with its exit code.
@@ -44,33 +43,33 @@ func Errorf(code int, format string, args ...any) error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// helped is an error with what would help.
+// helped is an error with advice.
 type helped struct {
 	error
 	help string
 }
 
-// Unwrap gives the cause to errors.Is and errors.As.
+// Unwrap is the cause.
 func (h *helped) Unwrap() error { return h.error }
 
-// WithHelp adds to an error what would help. People are told it where the error ends a command;
-// what quotes the error goes without. Of help within help the outer one counts.
+// WithHelp adds advice to an error. It is printed where the error ends a command; text that quotes
+// the error omits it. Of nested advice the outer counts.
 func WithHelp(err error, help string) error { return &helped{err, help} }
 
-// Faults gathers everything wrong with a command line, to be told at once.
+// Faults collects everything wrong with a command line.
 type Faults []string
 
-// Add takes a fault in.
+// Add adds a fault.
 func (f *Faults) Add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
 
-// Check takes an error in, if it is one.
+// Check adds an error, if there is one.
 func (f *Faults) Check(err error) {
 	if err != nil {
 		*f = append(*f, err.Error())
 	}
 }
 
-// Err is all faults as one error of usage; nil without any.
+// Err is all faults as one usage error; nil without any.
 func (f Faults) Err() error {
 	if len(f) == 0 {
 		return nil
@@ -78,7 +77,7 @@ func (f Faults) Err() error {
 	return &Error{Code: CodeUsage, Err: errors.New(strings.Join(f, "\n"))}
 }
 
-// Coded gives an error that has none the code of an error.
+// Coded gives an error without an exit code that of another error.
 func Coded(ctx context.Context, err error) error {
 	var known *Error
 	switch {
@@ -90,8 +89,8 @@ func Coded(ctx context.Context, err error) error {
 	return &Error{Code: CodeError, Err: err}
 }
 
-// CodeOf is the exit code of what a command line ended with. What cobra itself
-// refused never reached a command: the command line is wrong.
+// CodeOf is the exit code for the error of a command line. Errors of cobra itself mean that the
+// command line is wrong.
 func CodeOf(err error) int {
 	var known *Error
 	switch {
@@ -103,8 +102,8 @@ func CodeOf(err error) int {
 	return CodeUsage
 }
 
-// Lines are an error as people are told it, a line for each of its own. One that is about rights
-// begins as kubectl's do. What would help follows the first.
+// Lines are an error for people, one line for each of its errors. An error about rights begins as
+// kubectl's do. Advice follows the first line.
 func Lines(err error) []string {
 	head := "error: "
 	if apierrors.IsForbidden(err) {

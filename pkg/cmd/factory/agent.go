@@ -20,34 +20,33 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 )
 
-// AgentState is what the heartbeat says about the agent, or its Lease.
+// AgentState is the state of the agent, by its heartbeat or its Lease.
 type AgentState struct {
 	Namespace string    `json:"namespace"`
 	Version   string    `json:"version"`
 	Identity  string    `json:"identity,omitempty"`
 	Pod       string    `json:"pod,omitempty"`
 	Heartbeat time.Time `json:"heartbeat"`
-	Key       string    `json:"-"` // names the key that it signs with; empty: it has not said
-	Missing   string    `json:"-"` // why there is none that could be counted on
+	Key       string    `json:"-"` // id of the key that it signs with; empty: not known yet
+	Missing   string    `json:"-"` // why no agent can be counted on
 }
 
-// Called is the agent's version, which it tells by its first heartbeat.
+// Called is the agent's version, which is known after its first heartbeat.
 func (s AgentState) Called() string { return cmp.Or(s.Version, "(version not known yet)") }
 
 // staleAfter is how old a heartbeat may be: the leader writes one every 5 s, and another leads
 // within 15 s.
 const staleAfter = 30 * time.Second
 
-// agentWithin is how long the heartbeat may take to be read (a guess): a view that waits for it
-// would show nothing else meanwhile.
+// agentWithin is how long reading the heartbeat may take (a guess): a view that waits for it shows
+// nothing else meanwhile.
 const agentWithin = 10 * time.Second
 
-// errUnknownAgent says that whether an agent runs could not be found out.
+// errUnknownAgent says that it is not known whether an agent runs.
 var errUnknownAgent = errors.New("could not look whether the agent runs") //nolint:gochecknoglobals // a sentinel for errors.Is
 
-// Agent reads the heartbeat, from the namespace that was named, from the usual
-// one, or from wherever one is found.
-// A server that does not answer is waited for so long, and no longer.
+// Agent reads the heartbeat: from the namespace that was named, from the default one, or from
+// wherever there is one. It waits at most agentWithin.
 func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 	ctx, cancel := context.WithTimeout(ctx, agentWithin)
 	defer cancel()
@@ -57,7 +56,7 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 	state, err := c.agentIn(ctx, k, annotations.DefaultNamespace)
 	if err == nil && state.Heartbeat.IsZero() {
 		found, listErr := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindHeartbeat, FieldSelector: "metadata.name=" + annotations.HeartbeatName})
-		if listErr != nil { // forbidden is no news: the usual place had none
+		if listErr != nil { // forbidden: then only the default namespace counts
 			return state, err
 		}
 		beats := slices.DeleteFunc(found.Items, func(cm corev1.ConfigMap) bool { return cm.Name != annotations.HeartbeatName })
@@ -69,14 +68,14 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 			}
 		case len(beats) == 1:
 			return c.readBeat(ctx, k, &beats[0]), nil
-		case len(beats) > 1: // anybody may write one: which is meant is for the user to say
+		case len(beats) > 1: // anybody may write one: the user has to choose
 			state.Missing = fmt.Sprintf("agents show themselves in namespaces %s: name yours with --agent-namespace", namespacesOf(beats))
 		}
 	}
 	return state, err
 }
 
-// Agents are the namespaces with a Deployment of an agent.
+// Agents are the namespaces with an agent's Deployment.
 func (k *Cluster) Agents(ctx context.Context) ([]string, error) {
 	list, err := k.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods})
 	if err != nil {
@@ -91,8 +90,8 @@ func (k *Cluster) Agents(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// OtherAgents are the namespaces, beside the agent's own, with a Deployment of an agent; none
-// where they may not be listed.
+// OtherAgents are the other namespaces with an agent's Deployment; none where they may not be
+// listed.
 func (k *Cluster) OtherAgents(ctx context.Context, namespace string) []string {
 	all, err := k.Agents(ctx)
 	if err != nil {
@@ -101,7 +100,7 @@ func (k *Cluster) OtherAgents(ctx context.Context, namespace string) []string {
 	return slices.DeleteFunc(all, func(other string) bool { return other == namespace })
 }
 
-// AgentsNamed are the namespaces whose agent's ServiceAccount a text names, as often as it does.
+// AgentsNamed are the namespaces whose agent's ServiceAccount a text names, with repetitions.
 func AgentsNamed(text []byte) []string {
 	var out []string
 	for _, match := range regexp.MustCompile(`system:serviceaccount:([a-z0-9-]+):`+annotations.AgentName+`\b`).FindAllSubmatch(text, -1) {
@@ -110,8 +109,8 @@ func AgentsNamed(text []byte) []string {
 	return out
 }
 
-// podsIn is the only namespace with pods of an agent; empty where there are none, or in
-// several, or where that may not be read.
+// podsIn is the only namespace with pods of an agent; empty where there are none, or in several, or
+// where they may not be read.
 func (k *Cluster) podsIn(ctx context.Context) string {
 	list, err := k.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods, Limit: 10})
 	if err != nil || len(list.Items) == 0 {
@@ -161,14 +160,14 @@ func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap
 		return s
 	}
 	s.Heartbeat = at
-	// While the API server did not answer, nobody could write one.
+	// While the API server did not answer, no agent could write a heartbeat.
 	if age := now.Sub(at); min(age, k.answering()) > staleAfter {
 		s.Missing = c.silence(ctx, k, s, age)
 	}
 	return s
 }
 
-// silence says since when an agent has not shown itself, and why as far as that is known.
+// silence says since when an agent is silent, and why as far as that is known.
 func (c *Factory) silence(ctx context.Context, k *Cluster, s AgentState, age time.Duration) string {
 	why, _ := k.silentAgent(ctx, s.Namespace)
 	return fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): %s", s.Namespace, age.Round(time.Second), instant.Local(s.Heartbeat, c.Zone), why)
@@ -177,12 +176,11 @@ func (c *Factory) silence(ctx context.Context, k *Cluster, s AgentState, age tim
 // aheadBy is how far the agent's clock may be ahead of the API server's.
 const aheadBy = 90 * time.Second
 
-// SilentEvery is how often the heartbeat of a silent agent is read, or one that could not be read:
-// who waits for the agent learns soon that it is back.
+// SilentEvery is the pause between two reads of the heartbeat while the agent is silent or cannot
+// be read: waiting commands notice soon that it is back.
 const SilentEvery = 5 * time.Second
 
-// AgentLiveness knows while a command goes on whether the agent is at work, falls silent and
-// comes back.
+// AgentLiveness tracks during a command whether the agent runs, falls silent and comes back.
 type AgentLiveness struct {
 	c      *Factory
 	k      *Cluster
@@ -195,13 +193,13 @@ type AgentLiveness struct {
 	unknown error // why the state is not known
 }
 
-// WatchAgent begins with the agent as it was just seen.
+// WatchAgent starts with the agent as it was just seen.
 func (c *Factory) WatchAgent(k *Cluster) *AgentLiveness {
 	return &AgentLiveness{c: c, k: k, next: c.Now().Add(SilentEvery)}
 }
 
-// FollowAgent looks at the agent, and then tells on changed when it falls silent and when it is
-// back, until ctx ends.
+// FollowAgent watches the agent until ctx ends, and signals on changed when it falls silent and
+// when it is back.
 func (c *Factory) FollowAgent(ctx context.Context, k *Cluster, changed chan<- struct{}) *AgentLiveness {
 	a := &AgentLiveness{c: c, k: k}
 	a.look(ctx)
@@ -225,21 +223,21 @@ func (a *AgentLiveness) follow(ctx context.Context, changed chan<- struct{}) {
 		}
 		select {
 		case changed <- struct{}{}:
-		default: // it is known already that there is news
+		default: // a signal is pending already
 		}
 	}
 }
 
-// State is the agent as it was last seen, or why it could not be seen.
+// State is the last known state of the agent, or why it is not known.
 func (a *AgentLiveness) State() (AgentState, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.state, a.unknown
 }
 
-// look reads the heartbeat when that may tell something new: four times a minute while all is well,
-// twice where it may not be read, and more often while the agent misses beats or the API server
-// does not answer. What cannot be read changes nothing that is known.
+// look reads the heartbeat when that may bring news: four times a minute while all is well, twice
+// where it may not be read, and more often while the agent misses heartbeats or the API server does
+// not answer. A failed read changes nothing.
 func (a *AgentLiveness) look(ctx context.Context) AgentState {
 	now := a.c.Now()
 	if now.Before(a.next) {
@@ -251,9 +249,9 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 		s.Missing = a.c.silence(ctx, a.k, s, now.Add(a.k.Skew()).Sub(s.Heartbeat))
 	}
 	switch beat := s.Heartbeat.Add(heldFor + time.Second - a.k.Skew()); {
-	case apierrors.IsForbidden(err): // it stays so
+	case apierrors.IsForbidden(err): // that will not change
 		a.next = now.Add(staleAfter)
-	case err != nil, s.Missing != "", !beat.After(now): // one lost request says nothing of the agent
+	case err != nil, s.Missing != "", !beat.After(now): // one lost request says nothing about the agent
 		a.next = now.Add(SilentEvery)
 	case beat.After(now.Add(heldFor)): // its clock is ahead
 		a.next = now.Add(heldFor)
@@ -268,9 +266,9 @@ func (a *AgentLiveness) look(ctx context.Context) AgentState {
 	return a.state
 }
 
-// Check is an error once the agent has been silent for too long; an agent that could not be
-// seen is not silent. stands says what becomes of what was asked. It also tells on standard error
-// while the API server does not answer: then nothing new can be shown.
+// Check is an error once the agent has been silent for too long; an unknown state is not silence.
+// stands says what becomes of the request. It also warns on standard error while the API server
+// does not answer, since nothing new can be shown then.
 func (a *AgentLiveness) Check(ctx context.Context, stands string) error {
 	a.warnOfOutage()
 	if s := a.look(ctx); s.Missing != "" {
@@ -279,8 +277,8 @@ func (a *AgentLiveness) Check(ctx context.Context, stands string) error {
 	return nil
 }
 
-// outageAfter is how long the API server does not answer before that is an outage: a lost request is
-// none.
+// outageAfter is how long the API server has to be silent to count as down: a lost request does
+// not.
 const outageAfter = 3 * time.Second
 
 func (a *AgentLiveness) warnOfOutage() {
@@ -295,22 +293,22 @@ func (a *AgentLiveness) warnOfOutage() {
 	}
 }
 
-// Falters says whether the agent has missed several beats: what it leaves undone may be its silence
-// then, which Check tells as soon as that is sure.
+// Falters says whether the agent has missed several heartbeats: what it leaves undone may be due to
+// that. Check reports its silence once that is certain.
 func (a *AgentLiveness) Falters(ctx context.Context) bool {
 	s, err := a.c.Agent(ctx, a.k)
 	return err == nil && !s.Heartbeat.IsZero() && min(a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat), a.k.answering()) > staleAfter/2
 }
 
-// WarnSilent warns of an agent that was at work and is silent.
+// WarnSilent warns of an agent that has become silent.
 func (c *Factory) WarnSilent(s AgentState) {
 	if s.Missing != "" && !s.Heartbeat.IsZero() {
 		c.Warn(s.Missing)
 	}
 }
 
-// NeedAgent refuses to go on where nobody would act on what is asked. Whoever
-// may not look gets a word of doubt instead.
+// NeedAgent refuses to continue where no agent would act on the request. Where the user may not
+// look, it only warns.
 func (c *Factory) NeedAgent(ctx context.Context, k *Cluster) error {
 	s, err := c.Agent(ctx, k)
 	switch {
@@ -325,7 +323,6 @@ func (c *Factory) NeedAgent(ctx context.Context, k *Cluster) error {
 	return nil
 }
 
-// AgentTimeout is how long the agent is given to look at a plan or to handle a
-// token before somebody is told that it does not (a guess: a leader changes
-// within 15 s).
+// AgentTimeout is how long the agent gets to look at a plan or to handle a token before people are
+// told that it does not (a guess: a new leader takes up to 15 s).
 const AgentTimeout = 30 * time.Second

@@ -12,20 +12,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// answerWithin is how long an API server may take to begin an answer. It ends requests itself
-// after a minute, unless it was started with another --request-timeout: what comes later than
-// that does not come.
+// answerWithin is how long an API server may take to begin an answer. It ends requests itself after
+// a minute, unless it was started with another --request-timeout: later answers do not come.
 const answerWithin = 65 * time.Second
 
-// AddFlags adds the flags that say which cluster is asked, and how.
+// AddFlags adds the flags that choose and reach the cluster.
 func (c *Factory) AddFlags(flags *pflag.FlagSet) {
 	c.Config.AddFlags(flags)
 	c.requestTimeout = flags.Lookup("request-timeout")
 }
 
-// endUnanswered has requests end that nobody answers: client-go waits for ever where there is no
-// --request-timeout. One of 0 asks for just that. Only the beginning of an answer is waited for,
-// since a watch goes on.
+// endUnanswered ends requests that nobody answers: client-go waits forever without
+// --request-timeout. --request-timeout=0 asks for that. Only the wait for the beginning of an
+// answer is limited, since a watch goes on.
 func (c *Factory) endUnanswered(config *rest.Config) *rest.Config {
 	forEver := c.requestTimeout != nil && c.requestTimeout.Changed
 	if config.Timeout == 0 && !forEver {
@@ -61,7 +60,7 @@ func limited(next http.RoundTripper, within time.Duration) http.RoundTripper {
 	})
 }
 
-// lastRead releases what belongs to a request once its answer is closed.
+// lastRead cleans up after a request once its answer is closed.
 type lastRead struct {
 	io.ReadCloser
 	release context.CancelFunc
@@ -73,7 +72,7 @@ func (l *lastRead) Close() error {
 	return l.ReadCloser.Close()
 }
 
-// noAnswer is the error of a request that was not answered within so long.
+// noAnswer is the error of a request without an answer in time.
 type noAnswer time.Duration
 
 func (n noAnswer) Error() string { return fmt.Sprintf("no answer within %s", time.Duration(n)) }
@@ -81,8 +80,8 @@ func (n noAnswer) Error() string { return fmt.Sprintf("no answer within %s", tim
 // Timeout is asked by url.Error.
 func (noAnswer) Timeout() bool { return true }
 
-// TimeoutPassed is why a request ended that a command's --timeout cut off: how long the API server
-// would have taken nobody knows.
+// TimeoutPassed is the error of a request that --timeout cut off: how long the API server would
+// have taken is not known.
 const TimeoutPassed = timeoutPassed("no full answer by then")
 
 type timeoutPassed string

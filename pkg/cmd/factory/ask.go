@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
-// Consent is the --yes of commands that end or stop something.
+// Consent is the flag --yes of commands that end or stop something.
 type Consent struct{ yes bool }
 
 // AddFlag adds --yes.
@@ -19,8 +19,7 @@ func (y *Consent) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&y.yes, "yes", "y", false, "do not ask")
 }
 
-// Confirm asks the person at the terminal. Without one, and without --yes, it
-// refuses: a script that stops things says so.
+// Confirm asks at the terminal. Without a terminal it requires --yes, so that scripts are explicit.
 func (c *Factory) Confirm(ctx context.Context, y Consent, question string) error {
 	if y.yes {
 		return nil
@@ -31,7 +30,7 @@ func (c *Factory) Confirm(ctx context.Context, y Consent, question string) error
 	fmt.Fprintf(c.ErrOut, "%s? [y/N] ", question)
 	answer := make(chan string, 1)
 	go func() {
-		text, _ := bufio.NewReader(c.In).ReadString('\n') // the end of input is no yes
+		text, _ := bufio.NewReader(c.In).ReadString('\n') // the end of input is not a yes
 		answer <- text
 	}()
 	select {

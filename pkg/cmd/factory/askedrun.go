@@ -13,10 +13,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// AskedRunError says that a run is asked for, and that the agent has not made it yet.
+// AskedRunError says that a run was asked for and the agent has not created it yet.
 type AskedRunError struct {
 	Name string            // of the run
-	Plan *corev1.ConfigMap // on which its trigger waits
+	Plan *corev1.ConfigMap // which carries the waiting trigger
 	why  string            // the command that shows what it waits for
 }
 
@@ -25,8 +25,8 @@ func (e *AskedRunError) Error() string {
 	return fmt.Sprintf("run %s is asked for, and has not begun: the trigger of plan %s waits, see %s", e.Name, e.Plan.Name, e.why)
 }
 
-// askedRun finds the plan whose trigger asks for a run of a name; nil: none does, or that cannot
-// be seen.
+// askedRun finds the plan whose trigger asks for a run of a name; nil: none, or that cannot be
+// seen.
 func (k *Cluster) askedRun(ctx context.Context, name string) *AskedRunError {
 	list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindPlan})
 	if err != nil {

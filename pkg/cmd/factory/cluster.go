@@ -22,25 +22,24 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// Cluster is the API server that the kubeconfig points at, and the namespace
-// that the command line speaks of.
+// Cluster is the API server of the kubeconfig, and the namespace of the command line.
 type Cluster struct {
 	Kube      kube.Basic
-	Metadata  metadata.Interface // of objects without the rest of them
+	Metadata  metadata.Interface // reads metadata only
 	Namespace string
-	clock     *serverClock // nil: its clock is ours
+	clock     *serverClock // nil: its clock is taken to be ours
 	suggest   remedy.Commands
 	actors    *actorsOf
-	warn      func(string)    // tells what somebody should know; nil: nobody listens
-	seen      *seenNamespaces // nil: it asks each time
+	warn      func(string)    // prints a warning; nil: nobody listens
+	seen      *seenNamespaces // nil: they are read each time
 
-	// As has the clients of somebody else; nil: they are made from the kubeconfig.
+	// As makes clients that impersonate somebody; nil: they are made from the kubeconfig.
 	As func(user string) *Cluster
-	// Broken hears why a watch does not go on for now; nil: nobody listens.
+	// Broken is told why a watch is interrupted; nil: nobody listens.
 	Broken func(error)
 }
 
-// In is the same cluster for who speaks of another namespace.
+// In is the same cluster with another namespace.
 func (k *Cluster) In(namespace string) *Cluster {
 	out := *k
 	if namespace != "" {
@@ -49,21 +48,21 @@ func (k *Cluster) In(namespace string) *Cluster {
 	return &out
 }
 
-// commands are those that messages tell people to give.
+// commands are the commands that messages suggest.
 func (k *Cluster) commands() remedy.Commands {
-	if k.suggest.Name == "" { // clients that were handed in
+	if k.suggest.Name == "" { // clients were given
 		return remedy.Commands{Name: "kubectl maint"}
 	}
 	return k.suggest
 }
 
-// serverClock is how far the API server's clock is from ours, by its answers, and whether and
-// since when it answers.
+// serverClock is the difference between the API server's clock and ours, by its answers, and
+// whether and since when it answers.
 type serverClock struct {
 	ahead atomic.Int64
 
 	mu   sync.Mutex // guards what follows
-	down time.Time  // since when it does not answer, by our clock; zero: it does
+	down time.Time  // since when it does not answer, by our clock; zero: it answers
 	why  error
 	back time.Time // when it answered again; zero: it always has
 }
@@ -73,7 +72,7 @@ func (s *serverClock) RoundTripper(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
 		if err != nil {
-			if r.Context().Err() == nil { // nobody gave it up
+			if r.Context().Err() == nil { // nobody cancelled it
 				s.failed(err)
 			}
 			return answer, err
@@ -94,7 +93,7 @@ func (s *serverClock) failed(err error) {
 	}
 }
 
-// answered notes an answer. That of a proxy without an API server behind it is none.
+// answered notes an answer. That of a proxy without an API server behind it does not count.
 func (s *serverClock) answered(status int) {
 	switch status {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -112,8 +111,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Skew is how far the API server's clock is ahead of ours. Less than two seconds is none: it
-// tells whole ones.
+// Skew is how far the API server's clock is ahead of ours. Less than two seconds count as zero: it
+// reports whole seconds.
 func (k *Cluster) Skew() time.Duration {
 	if k.clock == nil {
 		return 0
@@ -125,8 +124,8 @@ func (k *Cluster) Skew() time.Duration {
 	return ahead
 }
 
-// answering is how long the API server has been answering again after it had not; the longest
-// time where it always has.
+// answering is for how long the API server has been answering since its last outage; the longest
+// time if there was none.
 func (k *Cluster) answering() time.Duration {
 	if k.clock == nil {
 		return math.MaxInt64
@@ -139,7 +138,7 @@ func (k *Cluster) answering() time.Duration {
 	return time.Since(k.clock.back)
 }
 
-// outage is since when the API server does not answer, and why; no error: it does.
+// outage is since when the API server does not answer, and why; nil: it answers.
 func (k *Cluster) outage() (time.Time, error) {
 	if k.clock == nil {
 		return time.Time{}, nil
@@ -152,21 +151,21 @@ func (k *Cluster) outage() (time.Time, error) {
 	return k.clock.down, k.clock.why
 }
 
-// ConfigMaps are those of a namespace, or of all where it is empty.
+// ConfigMaps is the client for a namespace, or for all where it is empty.
 func (k *Cluster) ConfigMaps(namespace string) typedcorev1.ConfigMapInterface {
 	return k.Kube.CoreV1().ConfigMaps(namespace)
 }
 
-// Actor is who the API server takes us for; empty where it does not say.
+// Actor is the user name by which the API server knows us; empty where it does not say.
 func (k *Cluster) Actor(ctx context.Context) string {
 	review, err := k.Kube.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		return "" // an unnamed actor is shown as unverified, like a false one would be
+		return "" // a missing actor is shown as unverified, like a false one
 	}
 	return review.Status.UserInfo.Username
 }
 
-// Explain tells an error of the API server so that the person can act on it.
+// Explain adds what a person can do to an error of the API server.
 func Explain(doing string, err error) error {
 	var out *url.Error
 	switch {
@@ -184,8 +183,8 @@ func Explain(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// Unread is Explain for documents that were to be read, in a namespace or, where it is empty, in
-// all. Who lacks the right is told what to ask for, or where to look instead.
+// Unread is Explain for reading documents, in a namespace or, where it is empty, in all. Where a
+// right is missing, it says what to ask for, or where to look instead.
 func (k *Cluster) Unread(doing, namespace string, err error) error {
 	out := Explain(doing, err)
 	switch {
@@ -197,10 +196,10 @@ func (k *Cluster) Unread(doing, namespace string, err error) error {
 	return exit.WithHelp(out, fmt.Sprintf("the ClusterRole view in namespace %s would let you; 'kubectl auth can-i --list -n %s' shows what you may", namespace, namespace))
 }
 
-// unconfigured is where client-go looks for an API server when nothing says where one is.
+// unconfigured is client-go's address of the API server without any configuration.
 const unconfigured = "http://localhost:8080"
 
-// serverOf is the API server's address alone.
+// serverOf is the address of the API server.
 func serverOf(request string) string {
 	u, err := url.Parse(request)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
-// Command is what the options of every command are: filled in from the command
-// line, validated with all faults at once, then run.
+// Command is implemented by the options of every command: filled in from the command line,
+// validated with all faults at once, then run.
 type Command interface {
 	Complete(cmd *cobra.Command, args []string) error
 	Validate() error
 	Run(ctx context.Context) error
 }
 
-// RunE runs a command through its three stages, and gives its errors their exit codes.
+// RunE runs the three stages of a command, and gives its errors their exit codes.
 func RunE(o Command) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -30,7 +30,7 @@ func RunE(o Command) func(*cobra.Command, []string) error {
 	}
 }
 
-// NoNames refuses names for a command that takes none.
+// NoNames refuses names where a command takes none.
 func NoNames(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

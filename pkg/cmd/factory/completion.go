@@ -17,14 +17,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Completer offers words for a command line, as cobra takes them.
+// Completer offers words for a command line, for cobra.
 type Completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// completeWithin is how long a cluster is asked for words (a guess: somebody waits at a prompt).
+// completeWithin is how long the cluster may take to answer (a guess: somebody waits at a prompt).
 const completeWithin = 2 * time.Second
 
-// offer asks the cluster for words, for a short while, and takes those that begin with what was
-// typed. Whatever fails offers nothing.
+// offer asks the cluster for words, for a short while, and keeps those that begin with what was
+// typed. After an error it offers nothing.
 func (c *Factory) offer(directive cobra.ShellCompDirective, words func(ctx context.Context, k *Cluster, given []string, word string) ([]string, error)) Completer {
 	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
@@ -41,7 +41,7 @@ func (c *Factory) offer(directive cobra.ShellCompDirective, words func(ctx conte
 	}
 }
 
-// cached are the metadata of objects as an API server has them in its cache, which is new enough.
+// cached reads metadata from the API server's cache, which is recent enough.
 func (k *Cluster) cached(ctx context.Context, resource, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
 	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
 	if err != nil {
@@ -50,12 +50,12 @@ func (k *Cluster) cached(ctx context.Context, resource, namespace, selector stri
 	return list.Items, nil
 }
 
-// beginning are those of the words that begin with what was typed.
+// beginning keeps the words that begin with what was typed.
 func beginning(words []string, typed string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, typed) })
 }
 
-// Complete offers the names of our ConfigMaps that a command can act on.
+// Complete offers the names of documents that a command can act on.
 func (c *Factory) Complete(selector string, keep func(metav1.ObjectMeta) bool) Completer {
 	return c.offer(cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *Cluster, given []string, _ string) ([]string, error) {
 		list, err := k.cached(ctx, "configmaps", k.Namespace, selector)
@@ -69,17 +69,17 @@ func (c *Factory) Complete(selector string, keep func(metav1.ObjectMeta) bool) C
 	})
 }
 
-// CompletePlans offers plans, or those to keep.
+// CompletePlans offers plans for which keep is true.
 func (c *Factory) CompletePlans(keep func(metav1.ObjectMeta) bool) Completer {
 	return c.CompleteKind(annotations.KindPlan, keep)
 }
 
-// CompleteAllPlans offers plans and HibernatePlans, or those to keep.
+// CompleteAllPlans offers plans and HibernatePlans for which keep is true.
 func (c *Factory) CompleteAllPlans(keep func(metav1.ObjectMeta) bool) Completer {
 	return c.Complete(annotations.LabelKind+" in ("+annotations.KindPlan+","+annotations.KindHibernatePlan+")", keep)
 }
 
-// CompleteKind offers documents of one kind, or those to keep.
+// CompleteKind offers documents of one kind for which keep is true.
 func (c *Factory) CompleteKind(kind string, keep func(metav1.ObjectMeta) bool) Completer {
 	return c.Complete(annotations.LabelKind+"="+kind, keep)
 }
@@ -96,8 +96,8 @@ func (c *Factory) CompleteRuns(phases ...run.Phase) Completer {
 	})
 }
 
-// CompleteNodes offers the names of nodes that a command can act on, as the word begins:
-// node/NAME after node/.
+// CompleteNodes offers the names of nodes that a command can act on, with node/ before them if that
+// was typed.
 func (c *Factory) CompleteNodes(keep func(metav1.ObjectMeta) bool) Completer {
 	return c.offer(cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *Cluster, given []string, word string) ([]string, error) {
 		list, err := k.cached(ctx, "nodes", "", "")
@@ -116,7 +116,7 @@ func (c *Factory) CompleteNodes(keep func(metav1.ObjectMeta) bool) Completer {
 	})
 }
 
-// CompleteBoth offers what one completer and another offer, asked at once.
+// CompleteBoth offers the words of two completers, which run concurrently.
 func CompleteBoth(one, other Completer) Completer {
 	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
 		second := make(chan []string, 1)
@@ -129,13 +129,13 @@ func CompleteBoth(one, other Completer) Completer {
 	}
 }
 
-// Maintained says whether anything of maintenance stands on a node.
+// Maintained says whether a node has annotations of maintenance.
 func Maintained(m metav1.ObjectMeta) bool {
 	_, cordoned := m.Annotations[annotations.StatusCordoned]
 	return cordoned || len(annotations.Requests(m.Annotations)) > 0 || len(annotations.RequestStatuses(m.Annotations)) > 0
 }
 
-// Governed says whether somebody said when a node may be changed.
+// Governed says whether a node has annotations about when it may be changed.
 func Governed(m metav1.ObjectMeta) bool {
 	in := annotations.Intent(m.Annotations)
 	return in.Stanza.Set() || in.Pause.On
@@ -186,8 +186,8 @@ func (c *Factory) CompleteOf(words func(*corev1.ConfigMap) []string) Completer {
 	})
 }
 
-// CompleteSteps offers the paths of the steps of the run that the command line names, or of the
-// newest of a plan.
+// CompleteSteps offers the paths of the steps of the run that the command line names, or of a
+// plan's newest.
 func (c *Factory) CompleteSteps() Completer {
 	return c.offer(cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *Cluster, given []string, word string) ([]string, error) {
 		if len(given) == 0 {
@@ -201,7 +201,7 @@ func (c *Factory) CompleteSteps() Completer {
 	})
 }
 
-// quiet is a Factory that tells nobody anything: what completion prints is taken for words.
+// quiet is a Factory that prints nothing: output of completion would be taken for words.
 func (c *Factory) quiet() *Factory {
 	out := *c
 	out.Out, out.ErrOut = io.Discard, io.Discard

@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// Configuration is what the agent's configuration says; fault: why it is invalid.
+// Configuration is the agent's configuration; fault: why it is invalid.
 func Configuration(cm *corev1.ConfigMap) (spec *agentconfig.AgentConfig, fault string) {
 	text, missing := annotations.DocumentText(cm)
 	if missing != nil {
@@ -26,8 +26,8 @@ func Configuration(cm *corev1.ConfigMap) (spec *agentconfig.AgentConfig, fault s
 	return &parsed, ""
 }
 
-// InvalidConfiguration says that the agent's configuration is invalid, and what follows; empty:
-// it is valid, or there is none, or who asks may not read it.
+// InvalidConfiguration says that the agent's configuration is invalid, and what follows; empty: it
+// is valid, or missing, or the user may not read it.
 func (k *Cluster) InvalidConfiguration(ctx context.Context, namespace string) string {
 	cm, err := k.ConfigMaps(namespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
 	if err != nil {

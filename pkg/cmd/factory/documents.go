@@ -53,7 +53,7 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 	return nil, NotFoundError(fmt.Sprintf("there is no %s %q in namespace %s%s", what, bare, k.Namespace, k.instead(ctx, bare, kinds)))
 }
 
-// NotFoundError says that there is no object of a name.
+// NotFoundError says that no object has the name.
 type NotFoundError string
 
 // Error is error's.
@@ -68,12 +68,12 @@ func BareName(name string) string {
 	return name
 }
 
-// kindsBefore are the kinds that may stand before a name.
+// kindsBefore are the kinds that may be written before a name.
 func kindsBefore() []string {
 	return []string{"plan", "plans", "hibernate-plan", "hibernateplan", "policy", "policies", "run", "runs", "configmap", "configmaps", "cm"}
 }
 
-// noKind is an error where what stands before a name is no kind that is known.
+// noKind is the error where an unknown kind is written before a name.
 func noKind(name string) error {
 	kind, _, found := strings.Cut(name, "/")
 	if !found || slices.Contains(kindsBefore(), strings.ToLower(kind)) {
@@ -82,7 +82,7 @@ func noKind(name string) error {
 	return exit.Errorf(exit.CodeUsage, "%s: there is no kind %q here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME; what 'allow' and 'freeze' wrote on another object is in its annotations, and --end ends it", name, kind)
 }
 
-// words are what people call some kinds: a HibernatePlan beside plans is one of them.
+// words are what people call some kinds: a HibernatePlan is one of the plans.
 func words(kinds []string) []string {
 	out := slices.Clone(kinds)
 	if slices.Contains(out, annotations.KindPlan) {
@@ -119,8 +119,7 @@ func PolicyFound(err error) *corev1.ConfigMap {
 	return wrong.object
 }
 
-// instead says where to look for what was not found: the name that was probably
-// meant, or the list.
+// instead suggests where to look: the name that was probably meant, or the list.
 func (k *Cluster) instead(ctx context.Context, name string, kinds []string) string {
 	list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + strings.Join(kinds, ",") + ")", Limit: 500})
 	if err != nil {
@@ -142,14 +141,14 @@ func (k *Cluster) instead(ctx context.Context, name string, kinds []string) stri
 	return "; see " + k.listOf(kinds)
 }
 
-// noNamespace says whether a namespace is known not to be there.
+// noNamespace says whether a namespace is known not to exist.
 func (k *Cluster) noNamespace(ctx context.Context, name string) bool {
 	_, err := k.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err)
 }
 
-// seenNamespaces are those that were there: of several empty lists of one, read side by side,
-// the first asks.
+// seenNamespaces are namespaces that were found: of several empty lists that are read concurrently,
+// only the first asks.
 type seenNamespaces struct {
 	mu    sync.Mutex
 	names map[string]bool
@@ -170,7 +169,8 @@ func (s *seenNamespaces) there(name string, ask func() bool) bool {
 	return s.names[name]
 }
 
-// listOf is the command that lists what a name may mean. A plan beside runs stands for its newest.
+// listOf is the command that lists what a name may mean. A plan where a run is meant stands for its
+// newest run.
 func (k *Cluster) listOf(kinds []string) string {
 	policies := slices.Contains(kinds, annotations.KindPolicy)
 	switch {
@@ -182,10 +182,10 @@ func (k *Cluster) listOf(kinds []string) string {
 	return k.commands().List()
 }
 
-// nearest is the candidate that the word is a slip of, that contains it, or shares its
-// beginning.
+// nearest is the candidate that the word is a misspelling of, that contains it, or that begins
+// alike.
 func nearest(word string, names []string) (string, bool) {
-	if near, ok := document.Nearest(word, names); ok && word != "" && word[:1] == near[:1] { // a slip rarely begins a name
+	if near, ok := document.Nearest(word, names); ok && word != "" && word[:1] == near[:1] { // a misspelling rarely is the beginning of a name
 		return near, true
 	}
 	for _, n := range names {
@@ -211,8 +211,8 @@ func (k *Cluster) Plan(ctx context.Context, name string) (*corev1.ConfigMap, err
 	return k.Document(ctx, name, annotations.KindPlan)
 }
 
-// HibernatePlan is the HibernatePlan that a name means; nil where it means something else,
-// or nothing.
+// HibernatePlan is the HibernatePlan that a name means; nil where it means something else, or
+// nothing.
 func (k *Cluster) HibernatePlan(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	if kind, _ := SplitKind(name); kind == KindNode || kind == annotations.KindPolicy || kind == annotations.KindRun {
 		return nil, nil
@@ -247,7 +247,7 @@ func (k *Cluster) Prices(ctx context.Context, namespace string) ([]*corev1.Confi
 	return k.Listed(ctx, "prices", annotations.KindPrices, namespace, "")
 }
 
-// Listed are the documents of a kind, by name; what says the kind in an error.
+// Listed are the documents of a kind, by name; what names the kind in an error.
 func (k *Cluster) Listed(ctx context.Context, what, kind, namespace, selector string) ([]*corev1.ConfigMap, error) {
 	full := annotations.LabelKind + "=" + kind
 	if selector != "" {

@@ -15,17 +15,17 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
-// DryRun is the --dry-run of commands that write, and their -o: what they have to say is a
-// line for people, or the objects that they wrote.
+// DryRun is --dry-run of commands that write, and their -o: their result is a line for people, or
+// the objects that they wrote.
 type DryRun struct {
 	Mode    string
-	runs    bool // the command asks for a run, which may be a dry one
+	runs    bool // the command asks for a run, which may be a dry run
 	flags   *genericclioptions.PrintFlags
-	printer printers.ResourcePrinter // of -o, kept so that YAML documents are divided
-	wrote   []runtime.Object         // and not reported yet
+	printer printers.ResourcePrinter // of -o, kept so that YAML documents are separated
+	wrote   []runtime.Object         // not printed yet
 }
 
-// RunMode is the --dry-run of commands that ask for a run: it is one that changes nothing.
+// RunMode is the --dry-run mode of commands that ask for a run: the run itself is a dry run.
 const RunMode = "run"
 
 // AddFlag adds --dry-run and -o.
@@ -39,7 +39,7 @@ func (d *DryRun) AddMode(cmd *cobra.Command) {
 	d.addMode(cmd, "client", `"none", "client" (nothing is sent) or "server" (sent, and not kept)`)
 }
 
-// AddRunMode adds --dry-run to a command that asks for a run. def is what it means alone.
+// AddRunMode adds --dry-run to a command that asks for a run. def is its value without an argument.
 func (d *DryRun) AddRunMode(cmd *cobra.Command, def string) {
 	d.runs = true
 	d.addMode(cmd, def, `"none", "run" (a run that changes nothing: its steps are tried and shown), "client" (nothing is sent) or "server" (sent, and not kept)`)
@@ -63,7 +63,7 @@ func (d *DryRun) AddOutput(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// UseOutput has a command that has an -o of its own print what was written, as that says.
+// UseOutput takes the format from a command's own -o.
 func (d *DryRun) UseOutput(format string) { d.flags = newPrintFlags(format) }
 
 func newPrintFlags(format string) *genericclioptions.PrintFlags {
@@ -90,7 +90,7 @@ func (d *DryRun) Check(f *exit.Faults) {
 	d.printer = printer
 }
 
-// Format is what -o says; empty: words.
+// Format is the format of -o; empty: lines for people.
 func (d *DryRun) Format() string {
 	if d.flags == nil {
 		return ""
@@ -101,10 +101,10 @@ func (d *DryRun) Format() string {
 // Client says whether nothing is sent.
 func (d *DryRun) Client() bool { return d.Mode == "client" }
 
-// Kept says whether what is written stays: only then there is something to wait for.
+// Kept says whether the write stays: only then there is something to wait for.
 func (d *DryRun) Kept() bool { return d.Mark() == "" }
 
-// Mark is what is added to a line that tells of something that was only tried.
+// Mark is the suffix of lines about a dry run.
 func (d *DryRun) Mark() string {
 	switch d.Mode {
 	case "client":
@@ -115,7 +115,7 @@ func (d *DryRun) Mark() string {
 	return ""
 }
 
-// Options are those of a patch.
+// Options are patch options.
 func (d *DryRun) Options() metav1.PatchOptions {
 	o := metav1.PatchOptions{FieldManager: annotations.ManagerCLI}
 	if d.Mode == "server" {
@@ -124,7 +124,7 @@ func (d *DryRun) Options() metav1.PatchOptions {
 	return o
 }
 
-// Deletion are the options of a deletion.
+// Deletion are delete options.
 func (d *DryRun) Deletion() metav1.DeleteOptions {
 	var o metav1.DeleteOptions
 	if d.Mode == "server" {
@@ -133,14 +133,14 @@ func (d *DryRun) Deletion() metav1.DeleteOptions {
 	return o
 }
 
-// Wrote keeps an object for -o, as it was written.
+// Wrote keeps a written object for -o.
 func (d *DryRun) Wrote(o runtime.Object) {
 	if d.Format() != "" {
 		d.wrote = append(d.wrote, o)
 	}
 }
 
-// WouldWrite keeps an object for -o of which nothing is sent, as it would be.
+// WouldWrite keeps an object for -o as it would be written, when nothing is sent.
 func (d *DryRun) WouldWrite(o runtime.Object, c Change) {
 	if d.Format() == "" {
 		return
@@ -152,7 +152,7 @@ func (d *DryRun) WouldWrite(o runtime.Object, c Change) {
 	d.Wrote(o)
 }
 
-// On is what a change makes of annotations.
+// On applies a change to annotations.
 func (c Change) On(have map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range have {
@@ -167,8 +167,8 @@ func (c Change) On(have map[string]string) map[string]string {
 	return out
 }
 
-// Report says what was done: the line, on standard error where something is waited for, or
-// with -o the objects.
+// Report prints the result: the line, on standard error if something is waited for, or with -o the
+// objects.
 func (d *DryRun) Report(to genericiooptions.IOStreams, waits bool, format string, args ...any) error {
 	if d.Format() == "" {
 		out := to.Out
@@ -181,7 +181,7 @@ func (d *DryRun) Report(to genericiooptions.IOStreams, waits bool, format string
 	return d.ReportObjects(to)
 }
 
-// ReportObjects prints with -o what was written, and nothing without.
+// ReportObjects prints the written objects with -o, and nothing without.
 func (d *DryRun) ReportObjects(to genericiooptions.IOStreams) error {
 	objects := d.wrote
 	d.wrote = nil
@@ -193,7 +193,7 @@ func (d *DryRun) ReportObjects(to genericiooptions.IOStreams) error {
 	return nil
 }
 
-// ReportRun is Report of a run that was asked for: its name alone with -o name.
+// ReportRun is Report for a run that was asked for: with -o name only its name.
 func (d *DryRun) ReportRun(to genericiooptions.IOStreams, waits bool, run string) error {
 	if d.Format() == "name" {
 		_, err := fmt.Fprintln(to.Out, run)
@@ -202,8 +202,7 @@ func (d *DryRun) ReportRun(to genericiooptions.IOStreams, waits bool, run string
 	return d.Report(to, waits, "run/%s requested%s", run, d.Mark())
 }
 
-// BesideOutput is a Factory whose results go to standard error, for what is shown while -o has
-// standard output for itself.
+// BesideOutput is a Factory that prints to standard error while -o uses standard output.
 func (c *Factory) BesideOutput(d *DryRun) *Factory {
 	if d.Format() == "" {
 		return c
@@ -211,7 +210,7 @@ func (c *Factory) BesideOutput(d *DryRun) *Factory {
 	return c.ToErrOut()
 }
 
-// ToErrOut is a Factory whose results go to standard error.
+// ToErrOut is a Factory that prints its results to standard error.
 func (c *Factory) ToErrOut() *Factory {
 	out := *c
 	out.Out, out.OutTerminal = c.ErrOut, false

@@ -27,13 +27,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// Env is everything that a command line takes from the process it runs in.
+// Env is everything that a command line takes from its process.
 type Env struct {
 	genericiooptions.IOStreams
 	Name         string           // as which it was called: "kubectl maint"
 	Version      string           // of this build
-	Elsewhere    string           // the namespace that is spoken of, where it is not the context's own
-	ClusterFlags string           // flags that chose another cluster than the kubeconfig does
+	Elsewhere    string           // the namespace, where it is not the context's own
+	ClusterFlags string           // flags that choose another cluster than the kubeconfig does
 	Now          func() time.Time // the real clock, read once per question
 	Zone         string           // IANA name of the user's time zone
 	InTerminal   bool             // somebody can answer questions
@@ -41,19 +41,19 @@ type Env struct {
 	Color        bool
 	Mark         terminal.Mark // of our own control sequences
 	Width        int           // of the terminal, 0 where unknown
-	AnswerWithin time.Duration // how long an API server may be silent; 0: as long as it takes to answer a request
+	AnswerWithin time.Duration // how long an API server may be silent; 0: answerWithin
 
-	// Screen is the terminal as a whole, for live views; nil: none is to be had, and what changes is
-	// shown in lines.
+	// Screen is the terminal for live views; nil: there is none, and changes are shown as lines.
 	Screen *Screen
-	// Show takes what a command shows live within the view of another one; nil: it is by itself.
+	// Show receives a live picture when the command runs in the view of another one; nil: it runs
+	// by itself.
 	Show func([]view.Line)
 }
 
-// Screen is a terminal that somebody types at.
+// Screen is an interactive terminal.
 type Screen struct{ In, Out *os.File }
 
-// Suggest are the command lines that messages tell people to give.
+// Suggest are the commands that messages suggest.
 func (e Env) Suggest() remedy.Commands {
 	return remedy.Commands{Name: e.Name, Namespace: e.Elsewhere, ClusterFlags: e.ClusterFlags}
 }
@@ -63,21 +63,21 @@ type Factory struct {
 	Env
 	Config         *genericclioptions.ConfigFlags
 	AgentNamespace string
-	// Perform runs another command line as if it had been given, on clients and with streams of its
-	// own: live views do what keys ask that way. The root of the commands sets it.
+	// Perform runs another command line, with given clients and streams: live views do that when
+	// keys are pressed. The root command sets it.
 	Perform        func(ctx context.Context, env Env, k *Cluster, args []string) error
 	requestTimeout *pflag.Flag // nil: there are no flags
-	fixed          *Cluster    // instead of what the kubeconfig points at; nil: that
+	fixed          *Cluster    // in place of the kubeconfig's; nil: that
 	warned         *warnings
 }
 
-// warnings are what was said already.
+// warnings are what was printed already.
 type warnings struct {
 	sync.Mutex
 	said map[string]bool
 }
 
-// Warn tells on standard error what somebody should know, each thing once.
+// Warn prints a warning to standard error, each one once.
 func (c *Factory) Warn(text string) {
 	if c.warned == nil { // made without New
 		c.warned = &warnings{}
@@ -94,21 +94,21 @@ func (c *Factory) Warn(text string) {
 	fmt.Fprintf(c.ErrOut, "warning: %s\n", text)
 }
 
-// New has clients of the cluster that the kubeconfig points at.
+// New takes the cluster of the kubeconfig.
 func New(env Env) *Factory {
 	c := &Factory{Env: env, warned: &warnings{}}
 	c.Config = genericclioptions.NewConfigFlags(true).WithWrapConfigFn(c.endUnanswered)
 	return c
 }
 
-// NewFor has the clients that it is given, whatever the kubeconfig says.
+// NewFor takes the given clients in place of the kubeconfig's.
 func NewFor(env Env, k *Cluster) *Factory {
 	c := New(env)
 	c.fixed = k
 	return c
 }
 
-// Connect reads the kubeconfig; nothing is sent yet.
+// Connect reads the kubeconfig; it sends nothing.
 func (c *Factory) Connect() (*Cluster, error) {
 	if c.fixed != nil {
 		return c.fixed, nil
@@ -136,22 +136,21 @@ func (c *Factory) Connect() (*Cluster, error) {
 	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}, warn: c.Warn, seen: &seenNamespaces{}}, nil
 }
 
-// ConnectAs is the same cluster for who speaks as somebody else, which takes the right to
-// impersonate them; nil: the command line speaks as somebody else already, or has clients that it
-// was given.
+// ConnectAs is the same cluster with clients that impersonate somebody, which needs that right;
+// nil: the command line impersonates somebody already, or has given clients.
 func (c *Factory) ConnectAs(k *Cluster, user string) (*Cluster, error) {
 	if k.As != nil {
 		return k.As(user), nil
 	}
 	if c.fixed != nil {
-		return nil, nil //nolint:nilnil // said above
+		return nil, nil //nolint:nilnil // reported by Connect
 	}
 	config, err := c.ClientConfig()
 	if err != nil {
 		return nil, err
 	}
 	if config.Impersonate.UserName != "" {
-		return nil, nil //nolint:nilnil // said above
+		return nil, nil //nolint:nilnil // reported by Connect
 	}
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	as := *k
@@ -161,8 +160,8 @@ func (c *Factory) ConnectAs(k *Cluster, user string) (*Cluster, error) {
 	return &as, nil
 }
 
-// chosen are the flags by which another cluster was chosen than the kubeconfig does, as command
-// lines have to name them. What a shell would take apart is left out.
+// chosen are the flags that chose another cluster than the kubeconfig does, as suggested commands
+// have to repeat them. Values that a shell would split are left out.
 func (c *Factory) chosen() string {
 	var out []string
 	for flag, value := range map[string]*string{"--context": c.Config.Context, "--kubeconfig": c.Config.KubeConfig, "--cluster": c.Config.ClusterName} {
@@ -178,12 +177,11 @@ func splitsWords(r rune) bool {
 	return unicode.IsSpace(r) || strings.ContainsRune(`'"\$&;|<>()*?[]{}~#!`, r)
 }
 
-// elsewhere is a namespace that command lines have to name; empty: it is the one that they have
-// without -n.
+// elsewhere is the namespace that suggested commands have to name; empty: the default one.
 func (c *Factory) elsewhere(namespace string) string {
 	raw, err := c.Config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
-		return namespace // one -n too many does no harm
+		return namespace // a superfluous -n does no harm
 	}
 	home := metav1.NamespaceDefault
 	if at := raw.Contexts[cmp.Or(*c.Config.Context, raw.CurrentContext)]; at != nil {
@@ -195,7 +193,7 @@ func (c *Factory) elsewhere(namespace string) string {
 	return namespace
 }
 
-// NoCluster says why there is no cluster to ask.
+// NoCluster says why there is no cluster.
 func NoCluster(err error) error {
 	if clientcmd.IsEmptyConfig(err) {
 		return errors.New("no cluster is configured: set KUBECONFIG or give --kubeconfig")
@@ -203,7 +201,7 @@ func NoCluster(err error) error {
 	return fmt.Errorf("read kubeconfig: %w; 'kubectl config get-contexts' shows what kubectl finds", err)
 }
 
-// ClientConfig is how to reach the cluster that the kubeconfig points at.
+// ClientConfig is the REST configuration of the kubeconfig.
 func (c *Factory) ClientConfig() (*rest.Config, error) {
 	config, err := c.Config.ToRESTConfig()
 	if err != nil {
@@ -218,8 +216,8 @@ func (c *Factory) ClientConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// namesServer says whether anybody named a server: kubectl proxy serves where client-go looks by
-// itself.
+// namesServer says whether anything names a server: kubectl proxy serves client-go's default
+// address.
 func (c *Factory) namesServer() bool {
 	if *c.Config.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != "" {
 		return true
@@ -236,8 +234,8 @@ func (c *Factory) namesServer() bool {
 	return cluster != nil && cluster.Server != ""
 }
 
-// nothingConfigured says which files were to say where the cluster is, and do not: client-go
-// would look for one on this machine.
+// nothingConfigured names the files that should configure the cluster and do not: client-go would
+// try this machine.
 func (c *Factory) nothingConfigured() error {
 	var missing, silent []string
 	for _, file := range c.Config.ToRawKubeConfigLoader().ConfigAccess().GetLoadingPrecedence() {
@@ -254,7 +252,7 @@ func (c *Factory) nothingConfigured() error {
 	return fmt.Errorf("no cluster is configured: %s; set KUBECONFIG to an existing file, or give --kubeconfig; 'kubectl config get-contexts' shows what kubectl finds", why)
 }
 
-// OfflineAgent is the namespace of the agent where no cluster is asked.
+// OfflineAgent is the namespace of the agent when no cluster is asked.
 func (c *Factory) OfflineAgent() string {
 	if c.AgentNamespace != "" {
 		return c.AgentNamespace
@@ -262,8 +260,8 @@ func (c *Factory) OfflineAgent() string {
 	return annotations.DefaultNamespace
 }
 
-// OfflineNamespace is that of documents in files that name none: of -n, or of the kubeconfig's
-// context, where kubectl apply would put them.
+// OfflineNamespace is the namespace of documents in files that name none: that of -n, or of the
+// kubeconfig's context, where kubectl apply would put them.
 func (c *Factory) OfflineNamespace() string {
 	if n := *c.Config.Namespace; n != "" {
 		return n

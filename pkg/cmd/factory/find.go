@@ -13,14 +13,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
-// Resource is what a name on the command line means: a document of ours, or a node.
+// Resource is what a name on the command line means: a document or a node.
 type Resource struct {
 	Document *corev1.ConfigMap
 	Node     *corev1.Node
 }
 
-// Find finds a document of the namespace, or a node. What is before the name
-// decides, as in plan/NAME and node/NAME; a name that is both is not guessed at.
+// Find finds a document of the namespace, or a node. A kind before the name decides, as in
+// plan/NAME and node/NAME; a name that both have is an error.
 func (k *Cluster) Find(ctx context.Context, name string, kinds ...string) (Resource, error) {
 	if kind, bare := SplitKind(name); kind == KindNode {
 		n, err := k.node(ctx, bare)
@@ -36,7 +36,7 @@ func (k *Cluster) Find(ctx context.Context, name string, kinds ...string) (Resou
 		return Resource{}, unseenNode(err)
 	case err != nil && apierrors.IsNotFound(nodeErr):
 		return Resource{}, k.NodeMeant(ctx, name, err)
-	case nodeErr != nil: // who may not read nodes means a document
+	case nodeErr != nil: // a user who may not read nodes means a document
 		return Resource{Document: cm}, err
 	case err != nil:
 		return Resource{Node: n}, nil
@@ -45,8 +45,7 @@ func (k *Cluster) Find(ctx context.Context, name string, kinds ...string) (Resou
 	return Resource{}, exit.Errorf(exit.CodeUsage, "%s is a %s in namespace %s, and a node: write %s/%s or node/%s", name, strings.ReplaceAll(kind, "-", " "), cm.Namespace, kind, cm.Name, name)
 }
 
-// unseenNode adds to "there is none" that nodes could not be looked at. Other errors stay as
-// they are.
+// unseenNode adds to a not-found error that nodes could not be read. Other errors stay as they are.
 func unseenNode(err error) error {
 	if none := NotFoundError(""); errors.As(err, &none) {
 		return none + " (you may not read nodes: whether it is one is not known)"
@@ -54,7 +53,7 @@ func unseenNode(err error) error {
 	return err
 }
 
-// NodeMeant adds to "there is none" the node that was probably meant. Other errors stay as they
+// NodeMeant adds to a not-found error the node that was probably meant. Other errors stay as they
 // are.
 func (k *Cluster) NodeMeant(ctx context.Context, name string, err error) error {
 	none := NotFoundError("")
@@ -67,7 +66,7 @@ func (k *Cluster) NodeMeant(ctx context.Context, name string, err error) error {
 	return err
 }
 
-// SplitKind divides KIND/NAME; plain names have no kind.
+// SplitKind splits KIND/NAME; plain names have no kind.
 func SplitKind(text string) (kind, name string) {
 	kind, name, found := strings.Cut(text, "/")
 	if !found {

@@ -16,15 +16,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
-// Change is what an intent does to annotations: a value, or nil to take the key
-// away.
+// Change maps annotations to new values; nil removes the key.
 type Change map[string]*string
 
 // Value is the value of a Change.
 func Value(s string) *string { return &s }
 
-// Signed puts who and why beside an intent. Taking the intent away takes them
-// away too.
+// Signed adds the author and reason of an intent. Removing the intent removes them, too.
 func (c Change) Signed(intent, actor, reason string) Change {
 	for key, text := range map[string]string{annotations.Actor(intent): actor, annotations.Reason(intent): reason} {
 		c[key] = nil
@@ -35,9 +33,9 @@ func (c Change) Signed(intent, actor, reason string) Change {
 	return c
 }
 
-// Annotate writes an intent on a document by JSON merge patch. decide looks at
-// the document and says what to change; it is asked again when somebody else
-// wrote in between, so that nobody's intent is lost. No change is no write.
+// Annotate writes an intent on a document with a JSON merge patch. decide sees the document and
+// returns the change; after a conflict it is called again, so that no intent is lost. An empty
+// change is not written.
 func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRun, decide func(*corev1.ConfigMap) (Change, error)) error {
 	err := retry.RetryOnConflict(conflictBackoff(), func() error {
 		c, err := decide(cm)
@@ -76,14 +74,13 @@ func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRu
 	return err
 }
 
-// conflictBackoff is for documents that others write at the same time: ten tries in
-// about five seconds.
+// conflictBackoff is for documents that others write, too: ten attempts in about five seconds.
 func conflictBackoff() wait.Backoff {
 	return wait.Backoff{Steps: 10, Duration: 5 * time.Millisecond, Factor: 2, Jitter: 0.5, Cap: 2 * time.Second}
 }
 
-// mergePatch changes annotations of exactly the object that was looked at: with
-// another uid or version, the API server refuses.
+// mergePatch changes annotations of exactly the object that was read: with another uid or version,
+// the API server refuses it.
 func mergePatch(m metav1.ObjectMeta, c Change) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": m.UID, "resourceVersion": m.ResourceVersion, "annotations": c,

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
-// Keyring reads the agent's key: who may is trusted to write in the agent's name.
+// Keyring reads the agent's key: whoever may read it is trusted to write in the agent's name.
 func (c *Factory) Keyring(ctx context.Context, k *Cluster) (annotations.Keyring, error) {
 	state, err := c.Agent(ctx, k)
 	namespace := state.Namespace
@@ -28,8 +28,8 @@ func (c *Factory) Keyring(ctx context.Context, k *Cluster) (annotations.Keyring,
 	return annotations.ReadKeyring(secret)
 }
 
-// Sign signs a record of the agent's and writes it, on top of what was read: a conflict is
-// the API server's.
+// Sign signs a record of the agent's and writes it, on the version that was read: else the API
+// server reports a conflict.
 func (k *Cluster) Sign(ctx context.Context, ring annotations.Keyring, cm *corev1.ConfigMap, dry *DryRun) error {
 	if err := ring.Sign(cm); err != nil {
 		return err

@@ -11,16 +11,16 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 )
 
-// heldFor is how long after its last renewal a Lease says that its holder lives: the leader renews
-// it every second, and another may take it after 8 s.
+// heldFor is for how long after its last renewal a Lease shows that its holder lives: the leader
+// renews it every second, and another agent may take it after 8 s.
 const heldFor = 15 * time.Second
 
-// beginsWithin is how long a new leader may take until its first heartbeat: it reads what there is
-// first, and signs what an older version left unsigned (a guess).
+// beginsWithin is how long a new leader may take until its first heartbeat: it first reads all
+// objects, and signs those that an older version left unsigned (a guess).
 const beginsWithin = time.Minute
 
-// byLease judges an agent that has written no heartbeat yet by its Lease, where that may be read:
-// a new leader is at work before its first heartbeat, and one that only keeps the Lease is not.
+// byLease judges an agent without a heartbeat by its Lease, where that may be read: a new leader
+// works before its first heartbeat; one that only holds the Lease does not.
 func (c *Factory) byLease(ctx context.Context, k *Cluster, s AgentState) AgentState {
 	lease, err := k.Kube.CoordinationV1().Leases(s.Namespace).Get(ctx, annotations.LeaseName, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil || lease.Spec.AcquireTime == nil {
@@ -37,8 +37,8 @@ func (c *Factory) byLease(ctx context.Context, k *Cluster, s AgentState) AgentSt
 	return s
 }
 
-// renewal is when the agent that writes the heartbeat last renewed its Lease, or gave it back after
-// its last beat. The Lease of another, or one that may not be read, says nothing of this agent.
+// renewal is when the agent of the heartbeat last renewed its Lease, or released it after its last
+// heartbeat. The Lease of another agent, or one that may not be read, says nothing.
 func (k *Cluster) renewal(ctx context.Context, s AgentState) (at time.Time, known bool) {
 	lease, err := k.Kube.CoordinationV1().Leases(s.Namespace).Get(ctx, annotations.LeaseName, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil || lease.Spec.RenewTime == nil {
@@ -51,15 +51,15 @@ func (k *Cluster) renewal(ctx context.Context, s AgentState) (at time.Time, know
 	return at, *lease.Spec.HolderIdentity == s.Identity
 }
 
-// stillFor is how long neither heartbeat nor Lease of an agent that lives can stay the same: one
+// stillFor is how long neither heartbeat nor Lease of a living agent can stay the same: an agent
 // that cannot renew its Lease for 8 s ends itself.
 const stillFor = 10 * time.Second
 
-// signs are the signs of life of an agent, as they were seen. That they stay the same tells of its
-// death sooner than their age does, and whatever its clock shows.
+// signs are the last signs of life of an agent. That they do not change shows its death sooner than
+// their age does, and does not depend on its clock.
 type signs struct {
 	beat, renewed time.Time
-	since         time.Time // when the Lease was first seen so; zero: it has not been looked at since the beat
+	since         time.Time // when this Lease was first seen; zero: not looked at since the heartbeat
 }
 
 // gone says whether the agent has shown nothing new for too long.

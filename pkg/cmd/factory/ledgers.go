@@ -14,8 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Ledger reads a plan's ledger and the archive of its older entries; nil where
-// there is none yet.
+// Ledger reads a plan's ledger and the archive of its older entries; nil if there is none yet.
 func (k *Cluster) Ledger(ctx context.Context, cm *corev1.ConfigMap) (*ledger.Ledger, []ledger.Entry, error) {
 	head, err := k.readLedger(ctx, cm, annotations.LedgerName(cm.Name, string(cm.UID)))
 	if err != nil || head == nil {
@@ -48,8 +47,7 @@ func (k *Cluster) readLedger(ctx context.Context, cm *corev1.ConfigMap, name str
 	return &l, nil
 }
 
-// doubtLedger believes nothing that a ledger says of actors where the agent cannot have
-// written it.
+// doubtLedger marks all actors in a ledger as unverified if the agent cannot have written it.
 func (k *Cluster) doubtLedger(ctx context.Context, cm *corev1.ConfigMap, l *ledger.Ledger) {
 	if verified := view.LedgerVerified(l); annotations.CheckForm(cm) != nil {
 		view.Doubt(verified)
@@ -75,8 +73,8 @@ func (k *Cluster) Ledgers(ctx context.Context, namespace string) (map[string]*le
 	return out, nil
 }
 
-// LedgerOf is the ledger of a document among those of Ledgers, nil where it has none, and its
-// closed entries, oldest first.
+// LedgerOf is the ledger of a document among those of Ledgers, nil if it has none, and its closed
+// entries, oldest first.
 func LedgerOf(ledgers map[string]*ledger.Ledger, cm *corev1.ConfigMap) (head *ledger.Ledger, closed []ledger.Entry) {
 	head = ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))]
 	if old := ledgers[cm.Namespace+"/"+annotations.ArchiveName(cm.Name, string(cm.UID))]; old != nil {
@@ -88,8 +86,8 @@ func LedgerOf(ledgers map[string]*ledger.Ledger, cm *corev1.ConfigMap) (head *le
 	return head, closed
 }
 
-// LeftBy is an ended run of the namespace whose object is gone and of which a plan's
-// ledger still says what it did not put back; nil where there is none.
+// LeftBy finds an ended run of the namespace whose object is gone, and whose plan's ledger still
+// names what it did not restore; nil: none.
 func (k *Cluster) LeftBy(ctx context.Context, name string) (*view.Run, error) {
 	list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindLedger})
 	if err != nil {
@@ -99,7 +97,7 @@ func (k *Cluster) LeftBy(ctx context.Context, name string) (*view.Run, error) {
 		cm := &list.Items[i]
 		l, err := annotations.ReadLedger(cm, ownerUID(cm))
 		planName := cm.Labels[annotations.LabelPlan]
-		if err != nil || cm.Name != annotations.LedgerName(planName, l.PlanUID) { // no plan's ledger
+		if err != nil || cm.Name != annotations.LedgerName(planName, l.PlanUID) { // not the ledger of a plan
 			continue
 		}
 		for _, candidate := range []string{name, runPrefix + name} {

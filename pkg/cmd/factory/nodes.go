@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// KindNode is the word for nodes beside the kinds of our documents.
+// KindNode is the word for nodes in names such as node/NAME.
 const KindNode = "node"
 
 // node reads a node by its name.
@@ -28,7 +28,7 @@ func (k *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 	return n, unreadNode("read node "+name, err)
 }
 
-// unreadNode is Explain for nodes that were to be read.
+// unreadNode is Explain for reading nodes.
 func unreadNode(doing string, err error) error {
 	out := Explain(doing, err)
 	if !apierrors.IsForbidden(err) {
@@ -37,8 +37,8 @@ func unreadNode(doing string, err error) error {
 	return exit.WithHelp(out, "a ClusterRole with get, list and watch on nodes would let you; 'kubectl auth can-i --list' shows what you may")
 }
 
-// NodesNamed are the nodes that a command line names or picks by labels, by name.
-// Those that do not exist are named all at once.
+// NodesNamed are the nodes that a command line names or selects, by name. All that do not exist are
+// reported at once.
 func (k *Cluster) NodesNamed(ctx context.Context, names []string, selector string) ([]*corev1.Node, error) {
 	if len(names) == 0 {
 		return k.nodesPicked(ctx, selector)
@@ -73,14 +73,13 @@ func (k *Cluster) nodeInstead(ctx context.Context, name string) string {
 	return "; 'kubectl get nodes' shows which there are"
 }
 
-// nearNode is the node that was probably meant. Names of nodes mostly begin alike, so their
-// beginning says nothing: the letters that differ are counted. It is a courtesy, and left out
-// where the nodes may not be listed.
+// nearNode is the node that was probably meant. Names of nodes mostly begin alike, so it counts the
+// letters that differ. It is omitted where nodes may not be listed.
 func (k *Cluster) nearNode(ctx context.Context, name string) (string, bool) {
-	if len(name) < 3 { // one letter in two is no likeness
+	if len(name) < 3 { // too short to compare
 		return "", false
 	}
-	list, err := k.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 500}) // a guess need not know all
+	list, err := k.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 500}) // the suggestion need not consider every node
 	if err != nil {
 		return "", false
 	}
@@ -113,7 +112,7 @@ func (k *Cluster) Nodes(ctx context.Context, selector string) ([]*corev1.Node, e
 	return out, nil
 }
 
-// nodeNames are names without node/ before them, each once, in order.
+// nodeNames are names without node/ before them, without duplicates, in order.
 func nodeNames(args []string) []string {
 	var out []string
 	for _, arg := range args {
@@ -127,8 +126,8 @@ func nodeNames(args []string) []string {
 	return slices.Compact(out)
 }
 
-// AnnotateNode writes an intent on a node as annotate does on documents, and says
-// how the node stands after it.
+// AnnotateNode writes an intent on a node as Annotate does on documents, and returns the node after
+// the write.
 func (k *Cluster) AnnotateNode(ctx context.Context, n *corev1.Node, dry *DryRun, decide func(*corev1.Node) (Change, error)) (*corev1.Node, error) {
 	err := retry.RetryOnConflict(conflictBackoff(), func() error {
 		c, err := decide(n)
@@ -149,7 +148,7 @@ func (k *Cluster) AnnotateNode(ctx context.Context, n *corev1.Node, dry *DryRun,
 			dry.Wrote(n)
 			return nil
 		}
-		if !apierrors.IsConflict(refusal) && !apierrors.IsInvalid(refusal) { // another uid is invalid
+		if !apierrors.IsConflict(refusal) && !apierrors.IsInvalid(refusal) { // another uid is reported as invalid
 			return Explain("write to node "+n.Name, refusal)
 		}
 		now, err := k.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})

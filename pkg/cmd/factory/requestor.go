@@ -9,10 +9,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
-// CLIRequestor begins the names under which people ask for nodes.
+// CLIRequestor is the prefix of requestor names for people.
 const CLIRequestor = "cli."
 
-// Requestor is who asks: the name that was given, or cli.<user>.
+// Requestor is the requestor: the name that was given, or cli.<user>.
 func (k *Cluster) Requestor(ctx context.Context, given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -24,8 +24,8 @@ func (k *Cluster) Requestor(ctx context.Context, given string) (string, error) {
 	return requestorName(user), nil
 }
 
-// requestorName is a user's name as a requestor: in small letters, with a dash for
-// what a requestor's name may not hold. A hash stands in for the end of a long one.
+// requestorName turns a user name into a requestor name: in lower case, with dashes for characters
+// that are not allowed. A hash replaces the end of a long name.
 func requestorName(user string) string {
 	const longest = 63
 	text := regexp.MustCompile(`[^a-z0-9.]+`).ReplaceAllString(strings.ToLower(user), "-")

@@ -7,8 +7,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// Restores are the restore data of a namespace, or of all where that is empty, that a selector
-// picks.
+// Restores are the restore data that a selector picks, of a namespace or, if it is empty, of all.
 func (k *Cluster) Restores(ctx context.Context, namespace, selector string) ([]view.Restore, error) {
 	list, err := k.Listed(ctx, "restore data", annotations.KindRestore, namespace, selector)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// runPrefix begins the name of every run; people may leave it out.
+// runPrefix is the prefix of every run's name; people may omit it.
 const runPrefix = "maint-run-"
 
 // Run finds a run.
@@ -37,18 +37,18 @@ func (k *Cluster) Answered(ctx context.Context, r view.Run) view.Run {
 	return view.Answered(r, cm)
 }
 
-// RunOf finds a run, or the newest of a plan, which is said: of those that were no dry runs,
-// where a plan has one.
+// RunOf finds a run, or the newest run of a plan, which it reports; it prefers runs that were no
+// dry runs.
 func (c *Factory) RunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
 	return c.newestOf(ctx, k, name, func(r view.Run) bool { return !r.Run.Request.DryRun }, " that was no dry run")
 }
 
-// LiveRunOf is RunOf of those that have not ended, where a plan has one.
+// LiveRunOf is RunOf, preferring runs that have not ended.
 func (c *Factory) LiveRunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
 	return c.newestOf(ctx, k, name, func(r view.Run) bool { return !r.Journal.Phase.Ended() }, " that has not ended")
 }
 
-// newestOf is the newest run of a plan, or an older one where that one is not meant and another is.
+// newestOf is the newest run of a plan, preferring those that a function accepts.
 func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, meant func(view.Run) bool, words string) (view.Run, error) {
 	cm, err := k.Document(ctx, name, annotations.KindRun, annotations.KindPlan)
 	switch {
@@ -76,7 +76,7 @@ func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, meant f
 	return runs[found], nil
 }
 
-// noRun says of a plan why it has no run, as far as its ledger tells.
+// noRun says why a plan has no run, as far as its ledger shows.
 func (c *Factory) noRun(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) error {
 	head, _, err := k.Ledger(ctx, cm)
 	switch {
@@ -88,9 +88,8 @@ func (c *Factory) noRun(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) e
 	return NotFoundError(fmt.Sprintf("plan %s has no run: %s asks for one", cm.Name, c.Suggest().Trigger(cm.Name)))
 }
 
-// Runs are the runs of a plan, or of all plans of a namespace, oldest first.
-// One that cannot be read, or that the agent leaves alone, is left out: describe says what is
-// wrong with it.
+// Runs are the runs of a plan, or of all plans of a namespace, oldest first. Runs that cannot be
+// read, or that the agent ignores, are left out: describe says what is wrong with them.
 func (k *Cluster) Runs(ctx context.Context, namespace, planName string, more ...string) ([]view.Run, error) {
 	selector := annotations.LabelKind + "=" + annotations.KindRun
 	if planName != "" {
@@ -113,7 +112,7 @@ func (k *Cluster) Runs(ctx context.Context, namespace, planName string, more ...
 // ActiveOnly selects runs that have not ended.
 const ActiveOnly = annotations.LabelPhase + " in (Pending,Running)"
 
-// ActiveRuns are those of all namespaces, or of this one where no more may be read.
+// ActiveRuns are those of all namespaces, or of this one where the others may not be read.
 func (k *Cluster) ActiveRuns(ctx context.Context) ([]view.Run, error) {
 	runs, err := k.Runs(ctx, "", "", ActiveOnly)
 	if err == nil || k.Namespace == "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// silentAgent says why an agent does not show itself, with a command that helps, as far as
-// whoever asks may look at its Deployment and pods; installed: there are some.
+// silentAgent says why an agent is silent, with a command that helps, as far as the user may read
+// its Deployment and pods; installed: they exist.
 func (k *Cluster) silentAgent(ctx context.Context, namespace string) (why string, installed bool) {
 	why = fmt.Sprintf("see 'kubectl -n %s get pods'", namespace)
 	picked := metav1.ListOptions{LabelSelector: annotations.AgentPods, Limit: 10}
@@ -38,8 +38,8 @@ func (k *Cluster) silentAgent(ctx context.Context, namespace string) (why string
 	return why + view.Prefix("; ", strings.Join(said, ", ")), installed
 }
 
-// whyNoPods is why a Deployment has no pods, or too few, with a command that helps; empty: nothing
-// keeps it from having them.
+// whyNoPods says why a Deployment has no pods, or too few, with a command that helps; empty: no
+// reason was found.
 func whyNoPods(d *appsv1.Deployment) string {
 	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
 		return fmt.Sprintf("its Deployment %s is scaled to 0 replicas: start it with 'kubectl -n %s scale deployment %s --replicas=2'", d.Name, d.Namespace, d.Name)
@@ -52,7 +52,7 @@ func whyNoPods(d *appsv1.Deployment) string {
 	return ""
 }
 
-// whyNotRunning is why a pod does not do its work; empty: it does, as far as it tells.
+// whyNotRunning says why a pod does not work; empty: it seems to.
 func whyNotRunning(p *corev1.Pod) string {
 	for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
 		switch {

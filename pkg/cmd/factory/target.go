@@ -13,8 +13,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// OwnerOf is who keeps a plan's target as Git has it, as its marks tell; empty: nobody who is
-// known. namespace is the plan's. Two requests.
+// OwnerOf is the GitOps tool that reconciles a plan's target, by the marks on the target; empty:
+// none is known. namespace is the plan's. It makes two requests.
 func (k *Cluster) OwnerOf(ctx context.Context, namespace string, ref plan.ObjectRef) (string, error) {
 	kind, err := k.served(ref)
 	if err != nil || kind == nil {
@@ -115,7 +115,7 @@ func (k *Cluster) TargetThere(ctx context.Context, namespace string, ref plan.Ob
 func ownerSaid(of knob.Object, target *metav1.PartialObjectMetadata) string {
 	for _, o := range knob.Owners(of, target.Labels, target.Annotations) {
 		switch {
-		case o.Doubtful: // the label is Helm's, too
+		case o.Doubtful: // Helm uses this label, too
 		case o.Anywhere:
 			return o.Kind + " " + o.Name
 		default:

@@ -13,15 +13,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// actorsOf knows whether the agent says that false actors are refused, once somebody asked.
+// actorsOf remembers whether the agent says that false actors are refused.
 type actorsOf struct {
-	agent string // its namespace; empty: the usual one
+	agent string // the agent's namespace; empty: the default
 	once  sync.Once
 	sure  bool
 }
 
-// ReadRun reads a run from its object, and says of whom it names that they are known to have
-// done what is told of them where that can be believed.
+// ReadRun reads a run from its object. Actors count as verified only if that can be believed.
 func (k *Cluster) ReadRun(ctx context.Context, cm *corev1.ConfigMap) (view.Run, error) {
 	r, err := view.ReadRun(cm)
 	if err == nil {
@@ -30,20 +29,20 @@ func (k *Cluster) ReadRun(ctx context.Context, cm *corev1.ConfigMap) (view.Run, 
 	return r, err
 }
 
-// doubt takes away what a record says of actors unless the agent says that false ones are
-// refused: whoever may write ConfigMaps in a namespace could have written it else. The agent
-// is asked where there is anything to doubt.
+// doubt marks the actors of a record as unverified unless the agent says that false ones are
+// refused: otherwise whoever may write ConfigMaps of the namespace may have written them. The agent
+// is asked only where a record claims a verified actor.
 func (k *Cluster) doubt(ctx context.Context, verified []*bool) {
 	if slices.ContainsFunc(verified, func(v *bool) bool { return *v }) && !k.actorsVerified(ctx) {
 		view.Doubt(verified)
 	}
 }
 
-// actorsVerified reads it from the heartbeat where an admin put the agent, and nowhere else:
-// anybody may write one in a namespace of their own.
+// actorsVerified reads that from the heartbeat in the namespace where an admin installed the agent,
+// and nowhere else: anybody may write a heartbeat in a namespace of their own.
 func (k *Cluster) actorsVerified(ctx context.Context) bool {
 	known := k.actors
-	if known == nil { // clients that were handed in
+	if known == nil { // clients were given
 		known = &actorsOf{}
 	}
 	known.once.Do(func() {

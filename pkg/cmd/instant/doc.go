@@ -1,3 +1,3 @@
-// Package instant reads times as people write them, and shows them on the clocks of a
-// zone and in UTC. It knows plan and schedule.
+// Package instant parses times as people write them, and formats them for a zone and for UTC. It
+// imports plan and schedule.
 package instant

@@ -12,13 +12,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Forms is what a time on the command line may look like, for messages.
+// Forms describes the times that a command line accepts, for messages.
 const Forms = `write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, "tomorrow 08:00", "sat 02:00" or "2026-12-24 18:00"`
 
-// Parse reads a time as people write it. Wall-clock times are times in
-// the zone; one that a clock change skips is the first instant after it, one
-// that comes twice is the first of the two. A weekday or a bare time of day is
-// the next one that comes.
+// Parse parses a time as people write it. A time of day is in the zone; one that a clock change
+// skips is the first instant after it, one that occurs twice is the first of the two. A weekday or
+// a bare time of day is the next one to come.
 func Parse(text string, now time.Time, zone string) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
@@ -46,7 +45,7 @@ func Parse(text string, now time.Time, zone string) (time.Time, error) {
 	return parseDay(text, day, now, loc, func(date time.Time) (time.Time, error) { return wallTime(date, hour, minute, zone) })
 }
 
-// Future is a time of a flag that must not have passed.
+// Future parses the time of a flag that must not be over.
 func Future(flag, text string, now time.Time, zone string) (time.Time, error) {
 	at, err := Parse(text, now, zone)
 	if err != nil {
@@ -62,8 +61,7 @@ func notUnderstood(text string) error {
 	return fmt.Errorf("%q is no time: %s", text, Forms)
 }
 
-// splitDay divides "tomorrow 08:00" and the like. A day alone means its first
-// moment.
+// splitDay splits "tomorrow 08:00" and the like. A bare day is its first moment.
 func splitDay(word string) (day, clock string, ok bool) {
 	fields := strings.Fields(word)
 	switch {
@@ -87,7 +85,7 @@ func parseClock(s string) (hour, minute int, ok bool) {
 	return hour, minute, hour < 24 && minute < 60
 }
 
-// parseDay finds the date that a word means and puts the time of day on it.
+// parseDay finds the date of a word and adds the time of day.
 func parseDay(text, day string, now time.Time, loc *time.Location, on func(date time.Time) (time.Time, error)) (time.Time, error) {
 	y, m, d := now.In(loc).Date()
 	today := time.Date(y, m, d, 0, 0, 0, 0, time.UTC) // a date, not an instant
@@ -109,8 +107,7 @@ func parseDay(text, day string, now time.Time, loc *time.Location, on func(date 
 	return firstAfter(now, today.AddDate(0, 0, (weekday-int(today.Weekday())+7)%7), 7, on)
 }
 
-// firstAfter is the time of day on a date, or some days later when that has
-// passed.
+// firstAfter is the time of day on a date, or some days later if that is over.
 func firstAfter(now, date time.Time, days int, on func(time.Time) (time.Time, error)) (time.Time, error) {
 	at, err := on(date)
 	if err != nil || at.After(now) {
@@ -129,26 +126,25 @@ func parseWeekday(s string) (int, bool) {
 	return i, i >= 0
 }
 
-// wallTime is a time of day on a date in a zone, by the same rules by which a
-// schedule finds it.
+// wallTime is a time of day on a date in a zone, by the rules of a schedule.
 func wallTime(date time.Time, hour, minute int, zone string) (time.Time, error) {
 	s, err := schedule.Parse(schedule.Spec{Cron: fmt.Sprintf("%d %d %d %d *", minute, hour, date.Day(), date.Month()), Timezone: zone})
 	if err != nil {
 		return time.Time{}, err
 	}
-	slot, ok := s.Next(date.Add(-36 * time.Hour)) // no zone is further from UTC than 14 hours
+	slot, ok := s.Next(date.Add(-36 * time.Hour)) // no zone is more than 14 hours from UTC
 	if !ok {
 		return time.Time{}, fmt.Errorf("%s has no %02d:%02d in %s", date.Format(time.DateOnly), hour, minute, zone)
 	}
 	return slot.At, nil
 }
 
-// Both shows an instant on the clocks of a zone and in UTC.
+// Both formats an instant for a zone and for UTC.
 func Both(at time.Time, zone string) string {
 	return fmt.Sprintf("%s (%s)", Local(at, zone), at.UTC().Format(time.RFC3339))
 }
 
-// Local shows an instant on the clocks of a zone; in UTC where there is no such zone.
+// Local formats an instant for a zone; for UTC if the zone is unknown.
 func Local(at time.Time, zone string) string {
 	loc, err := schedule.LoadZone(zone)
 	if err != nil {
@@ -161,15 +157,15 @@ func Local(at time.Time, zone string) string {
 	return local.Format("Mon 2006-01-02 15:04 MST")
 }
 
-// InText shows the instants of a text that stand there as machines write them (RFC 3339) on the
-// clocks of a zone. One that is followed by the name of its zone is shown on those clocks instead.
-// The agent writes its messages so: it knows no reader's zone.
+// InText replaces instants in a text that are written for machines (RFC 3339) by the time in a
+// zone. An instant that is followed by a zone's name is shown in that zone. The agent writes its
+// messages in this way: it does not know the reader's zone.
 func InText(text, zone string) string {
 	words := strings.Split(text, " ")
 	out := words[:0]
 	for i := 0; i < len(words); i++ {
 		at, before, after, ok := stamped(words[i])
-		if !ok || i > 0 && strings.HasPrefix(words[i-1], "--") { // a command line stays as it can be pasted
+		if !ok || i > 0 && strings.HasPrefix(words[i-1], "--") { // command lines have to stay as they can be pasted
 			out = append(out, words[i])
 			continue
 		}
@@ -185,7 +181,7 @@ func InText(text, zone string) string {
 	return strings.Join(out, " ")
 }
 
-// stamped is the instant that a word of a text is, between its punctuation.
+// stamped is the instant of a word, without the punctuation around it.
 func stamped(word string) (at time.Time, before, after string, ok bool) {
 	bare := strings.TrimLeft(word, "(")
 	before = word[:len(word)-len(bare)]
@@ -197,8 +193,8 @@ func stamped(word string) (at time.Time, before, after string, ok bool) {
 	return at, before, bare[len(stamp):], err == nil
 }
 
-// namesZone says whether a word is the name of a zone, and not some word of a language: few zones
-// are called otherwise than Europe/Berlin.
+// namesZone says whether a word is the name of a zone and not some other word: nearly all zones
+// look like Europe/Berlin.
 func namesZone(word string) bool {
 	if word != "UTC" && !strings.Contains(word, "/") {
 		return false
@@ -207,7 +203,7 @@ func namesZone(word string) bool {
 	return err == nil
 }
 
-// LocalOr is Local of an instant that there may be none of.
+// LocalOr is Local, with a text for nil.
 func LocalOr(at *time.Time, zone, none string) string {
 	if at == nil {
 		return none
@@ -215,7 +211,7 @@ func LocalOr(at *time.Time, zone, none string) string {
 	return Local(*at, zone)
 }
 
-// Approximate says a distance in time as people do, to the nearest second as ledgers keep it.
+// Approximate formats a duration as people say it, rounded to seconds as in ledgers.
 func Approximate(d time.Duration) string {
 	d = d.Abs().Round(time.Second)
 	switch {
@@ -229,7 +225,7 @@ func Approximate(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// UTC is an instant in UTC as machines read it; empty for none.
+// UTC formats an instant for machines; empty for zero.
 func UTC(at *time.Time) string {
 	if at == nil {
 		return ""
@@ -237,13 +233,13 @@ func UTC(at *time.Time) string {
 	return InUTC(*at)
 }
 
-// InUTC is an instant for scripts, in UTC.
+// InUTC formats an instant for scripts.
 func InUTC(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// LocalStamp is the slot's instant on its own zone's clock.
+// LocalStamp formats the slot's instant in its own zone.
 func LocalStamp(s schedule.Slot) string {
 	loc, err := schedule.LoadZone(s.Zone)
-	if err != nil { // a slot's zone was loaded to find it
+	if err != nil { // the zone was loaded when the slot was found
 		loc = time.UTC
 	}
 	return s.At.In(loc).Format(time.RFC3339)

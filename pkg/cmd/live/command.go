@@ -7,17 +7,16 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// command is a command line that a key stands for.
+// command is the command line of a key.
 type command struct {
 	namespace string
-	args      []string // as they are shown, and carried out
+	args      []string // as shown, and as executed
 }
 
 // line is the command as a person would type it.
 func (c command) line(name string) string { return name + " " + strings.Join(c.args, " ") }
 
-// commandFor is what a key asks of a thing. Where it asks nothing that makes sense, why not
-// says so.
+// commandFor is the command of a key for a resource, or why there is none.
 func commandFor(key string, of view.Resource, home string) (c command, whyNot string) {
 	kind, isRun, isPlan := of.Kind, of.Kind == annotations.KindRun, of.Kind == annotations.KindPlan
 	switch {
@@ -43,7 +42,7 @@ func commandFor(key string, of view.Resource, home string) (c command, whyNot st
 	return command{}, "a " + strings.ReplaceAll(kind, "-", " ") + " has nothing to " + map[string]string{"a": "approve", "l": "log", "s": "skip"}[key]
 }
 
-// onto names the namespace where the view is not of that one.
+// onto adds the namespace where it is not that of the view.
 func onto(of view.Resource, home string, args ...string) command {
 	c := command{namespace: of.Namespace, args: args}
 	if of.Namespace != "" && of.Namespace != home {

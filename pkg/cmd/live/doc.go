@@ -1,4 +1,4 @@
-// Package live shows on the whole screen of a terminal what a command follows: scrolled,
-// filtered, and with keys for the commands that help. What is on the screen is a function of a
-// model, which changes by messages alone; commands run outside of it, as if they had been typed.
+// Package live shows live views on the whole screen of a terminal, with scrolling, a filter, and
+// keys for commands. The screen is a function of a model, which only messages change; commands run
+// outside of it, as if they had been typed.
 package live

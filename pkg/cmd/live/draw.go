@@ -11,20 +11,20 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// frame is the part of the screen that a page has.
+// frame is the part of the screen for a page.
 type frame struct {
 	columns, rows int
 	mark          terminal.Mark
 }
 
-// gutter is where the cursor stands, where there is one.
+// gutter is the width of the cursor's column, where there is a cursor.
 const gutter = 2
 
 // height is how many rows a line takes.
 func (f frame) height(p page, l view.Line) int { return len(f.wrapped(p, l)) }
 
-// wrapped is a line in rows of the screen. A row of a table is cut; of all else nothing is lost
-// unless it would fill the screen.
+// wrapped is a line in rows of the screen. A table row is cut; other lines are wrapped completely,
+// unless that would fill the screen.
 func (f frame) wrapped(p page, l view.Line) []string {
 	columns := f.columns
 	if p.picks() {
@@ -49,21 +49,21 @@ func (f frame) wrapped(p page, l view.Line) []string {
 	return rows
 }
 
-// clean is what may reach the terminal of a line: no breaks, and no sequences but ours.
+// clean removes what must not reach the terminal: line breaks, and sequences that are not ours.
 func (f frame) clean(text string) string {
 	text = f.mark.Clean(text)
 	return strings.NewReplacer("\t", "    ", "\r\n", "; ", "\n", "; ").Replace(text)
 }
 
-// hanging is how far the rest of a line is moved to the right below its beginning.
+// hanging is the indentation of the further rows of a line.
 func hanging(text string, columns int) string {
 	bare := ansi.Strip(text)
 	n := len(bare) - len(strings.TrimLeft(bare, " ")) + 4
 	return strings.Repeat(" ", min(n, columns/4))
 }
 
-// row brings the cells of a table into columns; those to be spared are left out, one after
-// the other, until the rest fits or none is left.
+// row aligns the cells of a table; spare columns are left out one after the other until the rest
+// fits.
 func row(l view.Line, columns int) string {
 	left := make([]int, 0, len(l.Cells))
 	for i := range l.Cells {
@@ -88,8 +88,7 @@ func row(l view.Line, columns int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// wide is how wide the columns of a table are together; the last one, which says why, counts with a
-// part only.
+// wide is the width of a table; of the last column, which has the reason, only a part counts.
 func wide(t *view.Table, columns []int) (n int) {
 	for k, i := range columns {
 		w := t.Widths[i]
@@ -101,13 +100,12 @@ func wide(t *view.Table, columns []int) (n int) {
 	return n - 2
 }
 
-// frame is what the page at the front has of the screen.
+// frame is the part of the screen for the front page.
 func (m model) frame() frame {
 	return frame{columns: m.width, rows: max(m.height-len(m.below()), 1), mark: m.mark}
 }
 
-// screen draws what is visible of the page at the front, and below it what is asked, told and
-// possible.
+// screen draws the visible part of the front page, and below it questions, notices and keys.
 func (m model) screen() string {
 	below := m.below()
 	f := m.frame()
@@ -123,7 +121,7 @@ func (m model) screen() string {
 	return strings.Join(rows[max(0, len(rows)-m.height):], "\n")
 }
 
-// rows are those of a page that are visible.
+// rows are the visible rows of a page.
 func (p page) rows(f frame) []string {
 	var out []string
 	for i := p.top; i < len(p.shown) && len(out) < f.rows; i++ {
@@ -160,12 +158,12 @@ func (m model) below() []string {
 		say(m.footer.notice)
 	}
 	if over := len(out) - max(m.height-2, 0); over > 0 {
-		out = out[over:] // at least a row stays for the page, and what is asked stands last
+		out = out[over:] // the page keeps at least a row, and a question is the last line
 	}
 	return append(out, ansi.Truncate(m.foot(), max(m.width, 1), "…"))
 }
 
-// foot says where on the page one is, and which keys there are; as many as there is room for.
+// foot shows the position on the page and the keys, as many as fit.
 func (m model) foot() string {
 	p := m.front()
 	if m.typing {
@@ -181,7 +179,7 @@ func (m model) foot() string {
 	return text
 }
 
-// place is where on the page one is.
+// place is the position on the page.
 func (p page) place(f frame) string {
 	rows, n := 0, 0
 	for i := p.top; i < len(p.shown) && rows < f.rows; i++ {

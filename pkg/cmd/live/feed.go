@@ -11,19 +11,19 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// feed is between what follows something and the model. Of pictures only the newest is of
-// interest, so that thousands of changes make no queue.
+// feed connects what is followed with the model. Only the newest picture counts, so that thousands
+// of changes do not queue up.
 type feed struct {
 	mu      sync.Mutex
 	picture []view.Line
 	shown   bool // there is a picture, or text
-	fresh   bool // and the model has not had it
+	fresh   bool // the model has not got it yet
 	texts   []string
-	rest    string // the beginning of a line whose end has not come yet
+	rest    string // the beginning of an unfinished line
 	notices []string
-	trouble string      // why what is shown may be old
-	heals   *time.Timer // takes the trouble away when nothing is heard of it any more
-	turned  bool        // the model has not had the trouble as it is now
+	trouble string      // why the picture may be outdated
+	heals   *time.Timer // clears the trouble when it is not repeated
+	turned  bool        // the model has not got the latest trouble
 	over    bool
 	news    chan struct{}
 }
@@ -64,11 +64,11 @@ func (f *feed) notice(text string) {
 	f.wake()
 }
 
-// healed is how long after the last failure of a watch it is taken to go on again: while it does
-// not, it fails at least every half minute.
+// healed is how long after its last failure a watch counts as working again: a broken watch fails
+// at least every half minute.
 const healed = 45 * time.Second
 
-// broke says that a watch does not go on for now.
+// broke notes that a watch is interrupted.
 func (f *feed) broke(err error) {
 	at := time.Now().Format(time.TimeOnly)
 	f.mu.Lock()
@@ -88,7 +88,7 @@ func (f *feed) heal() {
 	f.wake()
 }
 
-// end says that nothing more comes.
+// end notes that nothing more comes.
 func (f *feed) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +99,7 @@ func (f *feed) end() {
 	f.wake()
 }
 
-// begun waits for the first picture; false: it ended without one.
+// begun waits for the first picture; false: there was none.
 func (f *feed) begun() bool {
 	for range f.news {
 		f.mu.Lock()
@@ -122,7 +122,7 @@ func (f *feed) last() []view.Line {
 	return f.picture
 }
 
-// pump hands on what is new, at most as often as the screen is drawn, until all is said.
+// pump sends news to the model, at most once per frame, until the end.
 func (f *feed) pump(id int, send func(tea.Msg)) {
 	for range f.news {
 		msgs, over := f.take(id)

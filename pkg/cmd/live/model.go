@@ -12,81 +12,81 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// What the model hears beside keys and sizes.
+// Messages of the model besides keys and sizes.
 type (
-	// pictureMsg is what a page shows from now on.
+	// pictureMsg is the new picture of a page.
 	pictureMsg struct {
 		page  int
 		lines []view.Line
 	}
-	// textMsg is what the command of a page wrote, whole lines.
+	// textMsg is output of a page's command, in whole lines.
 	textMsg struct {
 		page  int
 		lines []string
 	}
-	// overMsg says that the command of a page has ended, and how.
+	// overMsg is the end of a page's command.
 	overMsg struct {
 		page int
 		err  error
 	}
-	// noticeMsg is something to be known beside the pages.
+	// noticeMsg is a notice outside of the pages.
 	noticeMsg string
-	// troubleMsg is why what is shown may be old; empty: it is not.
+	// troubleMsg is why the picture may be outdated; empty: it is current.
 	troubleMsg string
-	// doneMsg is what came of a command that was confirmed.
+	// doneMsg is the result of a command that was confirmed.
 	doneMsg struct{ said string }
 )
 
-// effects are what the model asks to be done outside of it.
+// effects are what the model asks for outside of it.
 type effects interface {
-	open(page int, c command) tea.Cmd // begins a page with what a command shows
+	open(page int, c command) tea.Cmd // opens a page with the output of a command
 	close(page int) tea.Cmd
 	carryOut(c command) tea.Cmd
 }
 
-// model is all that is on the screen.
+// model is everything on the screen.
 type model struct {
 	effects
-	name string // as which the plugin was called
-	home string // the namespace that commands speak of where they name none
+	name string // the name of the plugin
+	home string // the default namespace of commands
 	quit quit
 	mark terminal.Mark
 
 	width, height int
-	pages         []page // the last one is at the front
-	opened        int    // how many pages there were
-	typing        bool   // the filter
+	pages         []page // the last one is in front
+	opened        int    // counts all pages so far
+	typing        bool   // somebody types the filter
 	help          bool
 	footer        footer
 }
 
-// footer is what the last lines say.
+// footer is the content of the last lines.
 type footer struct {
 	confirm *command
-	doing   string // what is being carried out
+	doing   string // the command that is being executed
 	notice  string
 	trouble string
 }
 
-// quit is how the screen is left.
+// quit is how the view is left.
 type quit struct {
-	words       string // what q does
-	left        bool   // somebody left by q
-	interrupted bool   // or by Ctrl-C
+	words       string // the meaning of q
+	left        bool   // left with q
+	interrupted bool   // left with Ctrl-C
 }
 
-// maxText is how many lines of a log are kept: a terminal keeps about as many.
+// maxText limits the lines of a log: terminals keep about as many.
 const maxText = 20_000
 
 func (m model) front() page { return m.pages[len(m.pages)-1] }
 
-// with is the model with another page at the front.
+// with is the model with another front page.
 func (m model) with(p page) model {
 	m.pages = append(slices.Clone(m.pages[:len(m.pages)-1]), p)
 	return m
 }
 
-// acts says whether keys can carry commands out.
+// acts says whether keys can run commands.
 func (m model) acts() bool { return m.effects != nil }
 
 // Init is tea.Model's.
@@ -131,7 +131,7 @@ func (m model) update(msg tea.Msg) (model, tea.Cmd) {
 	return m, nil
 }
 
-// change is the model with one page changed; one that was left is no more.
+// change is the model with one page changed; pages that were closed are ignored.
 func (m model) change(id int, edit func(page) page) model {
 	at := slices.IndexFunc(m.pages, func(p page) bool { return p.id == id })
 	if at < 0 {
@@ -142,7 +142,7 @@ func (m model) change(id int, edit func(page) page) model {
 	return m
 }
 
-// write adds lines at the end of a page.
+// write appends lines to a page.
 func (p page) write(texts []string) page {
 	lines := append(slices.Clone(p.lines), view.LinesOf(view.Resource{}, texts...)...)
 	if over := len(lines) - maxText; over > 0 {
@@ -152,8 +152,7 @@ func (p page) write(texts []string) page {
 	return p.show(lines)
 }
 
-// ended leaves the view with what it followed, unless somebody looks at something else just
-// then.
+// ended closes the view when what it follows has ended, unless another page is in front.
 func (m model) ended(msg overMsg) (model, tea.Cmd) {
 	m = m.change(msg.page, func(p page) page { p.over = true; return p })
 	switch {
@@ -168,7 +167,7 @@ func (m model) ended(msg overMsg) (model, tea.Cmd) {
 	return m, nil
 }
 
-// key is what somebody typed.
+// key handles a key.
 func (m model) key(k tea.KeyPressMsg) (model, tea.Cmd) {
 	name := k.String()
 	switch {
@@ -189,7 +188,7 @@ func (m model) key(k tea.KeyPressMsg) (model, tea.Cmd) {
 	return m.order(name)
 }
 
-// type1 takes a key for the filter.
+// type1 handles a key while the filter is typed.
 func (m model) type1(k tea.KeyPressMsg) model {
 	p := m.front()
 	switch k.String() {
@@ -209,7 +208,7 @@ func (m model) type1(k tea.KeyPressMsg) model {
 	return m.with(p.filterBy(p.filter + k.Text))
 }
 
-// answer is y, or no.
+// answer handles the answer to a question.
 func (m model) answer(name string) (model, tea.Cmd) {
 	c := *m.footer.confirm
 	m.footer.confirm = nil
@@ -224,10 +223,10 @@ func (m model) answer(name string) (model, tea.Cmd) {
 	return m, m.carryOut(c)
 }
 
-// overAtFront says that nothing more comes of what the view is for, and that it is at the front.
+// overAtFront says that what the view follows has ended, and that it is in front.
 func (m model) overAtFront() bool { return len(m.pages) == 1 && m.pages[0].over }
 
-// order is a key while nothing is asked.
+// order handles a key outside of questions and the filter.
 func (m model) order(name string) (model, tea.Cmd) {
 	f := m.frame()
 	p := m.front()
@@ -261,7 +260,7 @@ func (m model) order(name string) (model, tea.Cmd) {
 	return m, nil
 }
 
-// back leaves the filter, or the page at the front.
+// back leaves the filter, or closes the front page.
 func (m model) back() (model, tea.Cmd) {
 	p := m.front()
 	switch {

@@ -10,25 +10,25 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// page is one thing that is looked at, and where on it somebody looks.
+// page is one page, with the position on it.
 type page struct {
 	id     int
 	title  string
 	lines  []view.Line
-	shown  []int // which lines the filter leaves
-	things int   // how many different things they are about: 0, 1 or 2 for more
+	shown  []int // indexes of the lines that pass the filter
+	things int   // number of different resources on it: 0, 1, or 2 for more
 	filter string
-	top    int  // the first one on the screen, of those shown
-	cursor int  // the one that keys are for, of those shown, where there are several things
-	tail   bool // it goes on at its end, as logs do
-	opens  bool // even the only thing there is can be opened: it is shown in short
-	over   bool // nothing comes any more
+	top    int  // the first visible line, as an index of shown
+	cursor int  // the line that keys are for, as an index of shown, where there are several resources
+	tail   bool // it follows its end, as for logs
+	opens  bool // a single resource can be opened, too, since it is shown in short
+	over   bool // nothing more comes
 }
 
-// picks says whether there is a choice of things, and so a cursor.
+// picks says whether there is a choice of resources, and so a cursor.
 func (p page) picks() bool { return p.things > 1 }
 
-// thing is what keys are for.
+// thing is the resource that keys are for.
 func (p page) thing() view.Resource {
 	if p.picks() {
 		return p.at(p.cursor).Of
@@ -48,8 +48,7 @@ func (p page) at(i int) view.Line {
 	return p.lines[p.shown[i]]
 }
 
-// show takes the newest lines. Whoever looks at a thing goes on looking at it, wherever it is
-// now.
+// show takes new lines. The cursor stays on its resource, wherever that is now.
 func (p page) show(lines []view.Line) page {
 	was, nth, row := p.at(p.cursor).Of.Key(), p.nth(), p.cursor-p.top
 	p.lines = lines
@@ -71,8 +70,8 @@ func (p page) show(lines []view.Line) page {
 	return p
 }
 
-// nth is the how-manieth line of its thing the cursor is on, from the end: what needs somebody
-// comes and goes at the beginning.
+// nth is the line of the cursor among those of its resource, counted from the end: lines about what
+// needs somebody come and go at the beginning.
 func (p page) nth() (n int) {
 	key := p.at(p.cursor).Of.Key()
 	for i := p.cursor + 1; i < len(p.shown); i++ {
@@ -83,7 +82,7 @@ func (p page) nth() (n int) {
 	return n
 }
 
-// find is the nth line of a thing from the end, or its first one.
+// find is the nth line of a resource from the end, or its first one.
 func (p page) find(key string, nth int) (at int, found bool) {
 	if key == "" {
 		return 0, false
@@ -114,8 +113,8 @@ func thingsIn(lines []view.Line) int {
 	return min(len(first), 1)
 }
 
-// filtered are the lines that have the words of a filter, with all others of the same block about
-// a thing, and with heads.
+// filtered are the lines with the words of the filter, with the other lines of the same resource,
+// and with headings.
 func filtered(lines []view.Line, filter string) []int {
 	out := make([]int, 0, len(lines))
 	words := strings.ToLower(filter)
@@ -134,10 +133,10 @@ func filtered(lines []view.Line, filter string) []int {
 	return out
 }
 
-// plain is a line as it is searched.
+// plain is the text of a line for the filter.
 func plain(l view.Line) string { return strings.ToLower(ansi.Strip(l.Text)) }
 
-// filterBy leaves what has these words.
+// filterBy sets the filter.
 func (p page) filterBy(words string) page {
 	was, nth := p.at(p.cursor).Of.Key(), p.nth()
 	p.filter, p.top = words, 0
@@ -150,7 +149,7 @@ func (p page) filterBy(words string) page {
 	return p
 }
 
-// next is the next line about something from one on, in a direction; -1 where there is none.
+// next is the next line about a resource in a direction; -1: there is none.
 func (p page) next(from, by int) int {
 	for i := from + by; i >= 0 && i < len(p.shown); i += by {
 		if p.at(i).Of.Kind != "" {
@@ -160,8 +159,8 @@ func (p page) next(from, by int) int {
 	return -1
 }
 
-// move goes up or down by some lines: the cursor, where there is one, to the next thing unless
-// that is out of sight.
+// move moves by some lines: the cursor, where there is one, to the next resource unless that is out
+// of sight.
 func (p page) move(by int, f frame) page {
 	p.tail = false
 	if !p.picks() {
@@ -179,7 +178,7 @@ func (p page) move(by int, f frame) page {
 	return p.within(f)
 }
 
-// end goes to the first line or to the last one.
+// end moves to the first or the last line.
 func (p page) end(last bool, f frame) page {
 	p.cursor, p.top = 0, 0
 	p.tail = last && !p.picks()
@@ -208,7 +207,7 @@ func (p page) within(f frame) page {
 	return p
 }
 
-// topFor is the first line to show so that a line is the last one on the screen.
+// topFor is the first visible line when a given line is the last visible one.
 func (p page) topFor(last int, f frame) int {
 	rows, top := 0, max(last, 0)
 	for i := last; i >= 0; i-- {

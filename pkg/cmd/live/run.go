@@ -16,24 +16,23 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// frames are how many pictures a second are drawn at most.
+// frames is the limit of pictures per second.
 const frames = 10
 
-// View is what a command shows live.
+// View is a live view of a command.
 type View struct {
 	Title string // the command, as it was given
-	// Ends says that q is the usual end of the view; else it leaves something that was waited for.
+	// Ends says that q is the normal end of the view; else q abandons a wait.
 	Ends bool
-	// Short says that things are shown in short, so that even the only one can be opened.
+	// Short says that resources are shown in short, so that a single one can be opened, too.
 	Short bool
 }
 
-// Follow follows something until it has ended or ctx does, and shows it; show is nil where there
-// is no screen to show it on.
+// Follow follows something until it or ctx ends, and shows it; show is nil without a screen.
 type Follow func(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error
 
-// Run shows on the whole screen what follow shows, until it returns or somebody leaves. What it
-// showed last stays on the terminal. Without a screen, or within another view, it only follows.
+// Run shows on the whole screen what follow shows, until it returns or somebody leaves. The last
+// picture stays on the terminal. Without a screen, or within another view, it only follows.
 func Run(ctx context.Context, c *factory.Factory, k *factory.Cluster, v View, follow Follow) error {
 	switch {
 	case c.Show != nil:
@@ -50,20 +49,20 @@ type session struct {
 	c     *factory.Factory
 	k     *factory.Cluster
 	view  View
-	outer context.Context //nolint:containedctx // of the command: keys begin others under it
+	outer context.Context //nolint:containedctx // of the command: commands of keys run with it
 
 	program *tea.Program
-	ctx     context.Context //nolint:containedctx // of what is shown: it ends when somebody leaves
+	ctx     context.Context //nolint:containedctx // of the view: ends when somebody leaves
 	writes  sync.WaitGroup
-	shown   string // what was shown last
-	out     kept   // what was written meanwhile
-	beside  kept   // and to standard error
+	shown   string // the last picture
+	out     kept   // output meanwhile
+	beside  kept   // output to standard error meanwhile
 
 	mu    sync.Mutex
-	stops map[int]context.CancelFunc // of the pages that are open
+	stops map[int]context.CancelFunc // of the open pages
 }
 
-// kept is what is printed when the screen is given back.
+// kept is output that is printed when the screen is released.
 type kept struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -81,8 +80,8 @@ func (o *kept) String() string {
 	return o.text.String()
 }
 
-// run begins to follow, and takes the screen once there is something to show: what cannot be
-// followed at all is an error like any other.
+// run starts to follow, and takes the screen with the first picture: an error before that is like
+// that of any command.
 func (s *session) run(ctx context.Context, follow Follow) error {
 	inner, leave := context.WithCancel(ctx)
 	defer leave()
@@ -110,7 +109,7 @@ func (s *session) run(ctx context.Context, follow Follow) error {
 	return s.result(last, result, f)
 }
 
-// draw shows what is fed until somebody leaves, or there is nothing left to follow.
+// draw shows pictures until somebody leaves, or nothing is left to follow.
 func (s *session) draw(f *feed, ended chan error) (model, error) {
 	m := model{
 		effects: s.effects(), name: s.c.Name, home: s.k.Namespace, quit: quit{words: s.quitWords()}, mark: s.c.Mark,
@@ -121,7 +120,7 @@ func (s *session) draw(f *feed, ended chan error) (model, error) {
 		f.pump(0, s.program.Send)
 		err := <-ended
 		ended <- err
-		if s.outer.Err() != nil { // interrupted from outside, or the time is over
+		if s.outer.Err() != nil { // interrupted, or timed out
 			s.program.Quit()
 			return
 		}
@@ -134,7 +133,8 @@ func (s *session) draw(f *feed, ended chan error) (model, error) {
 	return m, err
 }
 
-// effects are nil where the command was not begun by the root: then there are no others to begin.
+// effects are nil when the command was not started by the root command: then it cannot start
+// others.
 func (s *session) effects() effects {
 	if s.c.Perform == nil {
 		return nil
@@ -149,7 +149,7 @@ func (s *session) quitWords() string {
 	return "quit; what is waited for goes on without you (exit code 130)"
 }
 
-// divert keeps what is written meanwhile from the screen.
+// divert holds back output while the screen is taken.
 func (s *session) divert(f *feed) (back func()) {
 	type diverted interface{ Divert(to io.Writer) func() }
 	undo := []func(){func() {}, func() {}}
@@ -167,7 +167,7 @@ func (s *session) divert(f *feed) (back func()) {
 	})
 }
 
-// noticer shows beside the pages what is told on standard error.
+// noticer shows output to standard error as notices.
 type noticer struct{ f *feed }
 
 func (n noticer) Write(p []byte) (int, error) {
@@ -177,7 +177,7 @@ func (n noticer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// result leaves on the terminal what was shown last, and says how the command ends.
+// result prints the last picture, and returns how the command ends.
 func (s *session) result(m model, followed error, f *feed) error {
 	lines := f.last()
 	if s.view.Ends && len(lines) >= m.height && m.height > 1 {
@@ -201,7 +201,7 @@ func (s *session) result(m model, followed error, f *feed) error {
 	return followed
 }
 
-// open begins a page with what another command shows.
+// open opens a page with the output of another command.
 func (s *session) open(id int, c command) tea.Cmd {
 	return func() tea.Msg {
 		ctx, stop := context.WithCancel(s.ctx)
@@ -221,7 +221,7 @@ func (s *session) open(id int, c command) tea.Cmd {
 	}
 }
 
-// close ends the command of a page that was left.
+// close ends the command of a page.
 func (s *session) close(id int) tea.Cmd {
 	return func() tea.Msg {
 		s.mu.Lock()
@@ -234,8 +234,8 @@ func (s *session) close(id int) tea.Cmd {
 	}
 }
 
-// carryOut runs a command that was confirmed. It goes on when the view ends meanwhile: what it did
-// is told then.
+// carryOut runs a confirmed command. It goes on when the view ends meanwhile; its result is printed
+// then.
 func (s *session) carryOut(c command) tea.Cmd {
 	done := make(chan string, 1)
 	s.writes.Go(func() {
@@ -254,7 +254,7 @@ func (s *session) carryOut(c command) tea.Cmd {
 	return func() tea.Msg { return doneMsg{said: <-done} }
 }
 
-// within is what a command has that runs in the view: nobody answers it, and it draws nothing.
+// within is the Env of a command in the view: it cannot ask questions, and it does not draw.
 func (s *session) within() factory.Env {
 	env := s.c.Env
 	env.Screen, env.Show, env.InTerminal, env.OutTerminal, env.Width = nil, nil, false, false, 0

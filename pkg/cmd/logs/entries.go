@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// entry is what a step printed in the machine's shape, see docs/cli.md.
+// entry is output of a step for scripts, see docs/cli.md.
 type entry struct {
 	Namespace  string        `json:"namespace"`
 	Run        string        `json:"run"`
@@ -27,12 +27,12 @@ func (e entry) value() print.Value {
 	return print.Value{Kind: "LogEntry", Name: e.Step, Body: e}
 }
 
-// sameStep says whether two entries are of one attempt of a step.
+// sameStep says whether two entries are of the same attempt of a step.
 func (e entry) sameStep(other entry) bool {
 	return e.Step == other.Step && e.Attempt == other.Attempt && e.Phase == other.Phase
 }
 
-// entries print what steps say for scripts: as a list once all is said, or each as it is said.
+// entries print the output of steps for scripts: as a list at the end, or one by one.
 type entries struct {
 	out    *print.Values
 	run    view.Run
@@ -56,7 +56,7 @@ func (e *entries) say(to io.Writer, rec run.Record, text string) error {
 	return nil
 }
 
-// finish prints the list; of a stream all is printed.
+// finish prints the list; a stream is printed already.
 func (e *entries) finish(to io.Writer) error {
 	if e.stream {
 		return nil

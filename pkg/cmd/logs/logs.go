@@ -1,4 +1,4 @@
-// Package logs is the command that shows what the steps of a run printed.
+// Package logs is the command that shows the output of a run's steps.
 package logs
 
 import (
@@ -30,7 +30,7 @@ type logsOptions struct {
 	faults exit.Faults
 }
 
-// New shows what the steps of a run printed.
+// New shows the output of a run's steps.
 func New(c *factory.Factory) *cobra.Command {
 	o := &logsOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
@@ -71,7 +71,7 @@ func (o *logsOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// Run prints what there is, and goes on with -f.
+// Run prints the present output, and follows with -f.
 func (o *logsOptions) Run(ctx context.Context) error {
 	k, err := o.Connect()
 	if err != nil {
@@ -98,8 +98,8 @@ func (o *logsOptions) Run(ctx context.Context) error {
 	return t.out.finish()
 }
 
-// known refuses a step that the run does not have. Those of a loop's items are
-// known only while the items are at work, so that -f waits for them.
+// known refuses a step that the run does not have. Steps of a loop's items are known only while the
+// item is running, so -f waits for them.
 func (o *logsOptions) known(r view.Run) error {
 	if o.step == "" || len(view.StepsNamed(r, o.step)) > 0 {
 		return nil
@@ -112,7 +112,7 @@ func (o *logsOptions) known(r view.Run) error {
 	return fmt.Errorf("run %s has no step %q; it has %s", r.Run.Name, o.step, strings.Join(view.Paths(r), ", "))
 }
 
-// followLogs looks again whenever the run changes, until it has ended.
+// followLogs looks again at each change of the run, until it has ended.
 func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view.Run, t *logPrinter) error {
 	w, err := watch.ConfigMaps(ctx, k, r.Run.Namespace, watch.ByName(r.Run.Name))
 	if err != nil {
@@ -142,7 +142,7 @@ func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view
 		case <-ctx.Done():
 			return watch.EndedEarly(ctx, "run "+r.Run.Name+" goes on without you")
 		case <-w.Changed:
-		case <-tick.C: // a run whose agent is gone changes no more
+		case <-tick.C: // without an agent, a run no longer changes
 			if err := agent.Check(ctx, fmt.Sprintf("run %s goes on when an agent is back: see %s", r.Run.Name, o.Suggest().StatusOf(r.Run.Name))); err != nil {
 				return err
 			}
@@ -150,19 +150,19 @@ func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view
 	}
 }
 
-// logPrinter tells each step once when it has ended, and what jobs at work say.
+// logPrinter prints the output of each step once it has ended, and that of running jobs.
 type logPrinter struct {
 	factory.Env
 	k       *factory.Cluster
 	words   print.Printer
 	step    string
 	follow  bool
-	printed map[string]string // the attempt and phase in which each step was told last, by path
-	tails   map[string]*tail  // logs of jobs at work, by path and attempt
+	printed map[string]string // the attempt and phase of each step that was printed last, by path
+	tails   map[string]*tail  // logs of running jobs, by path and attempt
 	out     *logWriter
 }
 
-// update tells what is new in a run.
+// update prints what is new in a run.
 func (t *logPrinter) update(ctx context.Context, r view.Run) {
 	for _, rec := range begun(r.Journal.Steps) {
 		if !t.meant(rec.Path) {
@@ -185,7 +185,7 @@ func (t *logPrinter) update(ctx context.Context, r view.Run) {
 	}
 }
 
-// told is a message of the agent as people read it; for scripts it stays as it is.
+// told is a message of the agent with its instants for people; unchanged for scripts.
 func (t *logPrinter) told(message string) string {
 	if t.out.entries != nil {
 		return message
@@ -193,12 +193,12 @@ func (t *logPrinter) told(message string) string {
 	return t.words.Told(message)
 }
 
-// meant says whether a step is one of those that were asked for.
+// meant says whether a step was asked for.
 func (t *logPrinter) meant(path string) bool {
 	return t.step == "" || path == t.step || strings.HasPrefix(path, t.step+"/") || strings.HasSuffix(path, "/"+t.step) || strings.Contains(path, "/"+t.step+"/")
 }
 
-// begun are the steps that have begun, in the order in which they did.
+// begun are the steps that have begun, in that order.
 func begun(steps []run.Record) []run.Record {
 	out := slices.DeleteFunc(slices.Clone(steps), func(s run.Record) bool { return s.StartedAt == nil })
 	slices.SortStableFunc(out, func(a, b run.Record) int { return a.StartedAt.Compare(*b.StartedAt) })
@@ -209,8 +209,8 @@ func logHead(rec run.Record) string {
 	return fmt.Sprintf("==> %s (%s, %s)", rec.Path, rec.Type, rec.Phase)
 }
 
-// printedBy is what a step printed: its texts, or else its message and outputs.
-// What was shown while it was at work is not shown again.
+// printedBy is the output of a step: its texts, or else its message and outputs, without what was
+// streamed before.
 func printedBy(rec run.Record, streamed bool, told func(string) string) string {
 	var parts []string
 	add := func(text string) {

@@ -21,16 +21,16 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// drainWithin is how long a log is waited for after its job has ended (a guess:
-// what a kubelet still has is there at once).
+// drainWithin is how long the end of a log is awaited after its job has ended (a guess: a kubelet
+// sends the rest at once).
 const drainWithin = 10 * time.Second
 
-// logWriter prints what several say, each under its own head, or for scripts. It keeps the
-// first error: nobody reads on.
+// logWriter prints the output of several sources, each below its own heading, or for scripts. It
+// keeps the first error: nobody reads on.
 type logWriter struct {
 	mu      sync.Mutex
 	out     io.Writer
-	entries *entries // nil: people read it
+	entries *entries // nil: for people
 	last    string
 	err     error
 }
@@ -47,7 +47,7 @@ func (t *logWriter) say(rec run.Record, text string) {
 	}
 }
 
-// lines prints a text under the head of its step.
+// lines prints a text below the heading of its step.
 func (t *logWriter) lines(out io.Writer, rec run.Record, text string) error {
 	var b strings.Builder
 	head := logHead(rec)
@@ -65,7 +65,7 @@ func (t *logWriter) lines(out io.Writer, rec run.Record, text string) error {
 	return err
 }
 
-// finish prints what is printed only once all is said.
+// finish prints what is printed only at the end.
 func (t *logWriter) finish() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,20 +75,20 @@ func (t *logWriter) finish() error {
 	return t.entries.finish(t.out)
 }
 
-// warn tells something beside what is printed.
+// warn prints a warning beside the output.
 func (t *logWriter) warn(to io.Writer, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fmt.Fprintf(to, "warning: %v\n", err)
 }
 
-// startedJob is what a job step writes down once its Job is there.
+// startedJob is the record of a job step whose Job exists.
 type startedJob struct {
 	Job string `json:"job"`
 	UID string `json:"uid"`
 }
 
-// jobAtWork is the Job of a job step at work.
+// jobAtWork is the Job of a running job step.
 func jobAtWork(rec run.Record) (startedJob, bool) {
 	var job startedJob
 	if rec.Type != "job" || rec.Phase != run.StepRunning || len(rec.Before) == 0 || json.Unmarshal(rec.Before, &job) != nil {
@@ -100,13 +100,13 @@ func jobAtWork(rec run.Record) (startedJob, bool) {
 // tail is the log of one Job's pods.
 type tail struct {
 	attempt  int
-	looking  context.CancelFunc // ends the look-out for more pods
-	reading  context.CancelFunc // ends what is still being read
+	looking  context.CancelFunc // ends the watch for more pods
+	reading  context.CancelFunc // ends the reading of logs
 	done     chan struct{}
-	streamed bool // something was shown; to be read once done is closed
+	streamed bool // something was printed; valid once done is closed
 }
 
-// tail shows the log of a job at work: with -f until it ends, else what is there.
+// tail prints the log of a running job: with -f until its end, else what there is.
 func (t *logPrinter) tail(ctx context.Context, r view.Run, rec run.Record, job startedJob) {
 	t.endTail(rec) // of an earlier attempt
 	reading, stop := context.WithCancel(ctx)
@@ -128,8 +128,8 @@ func (t *logPrinter) tail(ctx context.Context, r view.Run, rec run.Record, job s
 	}
 }
 
-// endTail waits for the rest of a log whose job has ended, and says whether any
-// of it was shown for the attempt that ended.
+// endTail waits for the rest of the log of an ended job, and says whether anything was printed for
+// that attempt.
 func (t *logPrinter) endTail(rec run.Record) bool {
 	r := t.tails[rec.Path]
 	if r == nil {
@@ -146,7 +146,7 @@ func (t *logPrinter) endTail(rec run.Record) bool {
 	return r.streamed && r.attempt == rec.Attempt
 }
 
-// drain ends what is still being read.
+// drain ends the reading of logs.
 func (t *logPrinter) drain() {
 	for path := range t.tails {
 		t.endTail(run.Record{Path: path})
@@ -162,8 +162,8 @@ type podLogs struct {
 	shown     atomic.Bool
 }
 
-// read shows the log of each container that has begun, until looking ends and
-// what was begun is read.
+// read prints the log of each container that has started, until looking ends and open logs are
+// read.
 func (p *podLogs) read(looking, reading context.Context) {
 	pods, err := p.pods(looking)
 	if err != nil {
@@ -193,12 +193,12 @@ func (p *podLogs) read(looking, reading context.Context) {
 	}
 }
 
-// pods is a live picture of the Job's pods.
+// pods is a live picture of a Job's pods.
 func (p *podLogs) pods(ctx context.Context) (*watch.Cache, error) {
 	return watch.Pods(ctx, p.k, p.namespace, batchv1.ControllerUidLabel+"="+p.job.UID)
 }
 
-// spoke are the containers of a pod that have begun, so that there is a log.
+// spoke are the containers of a pod that have a log: those that have started.
 func spoke(pod *corev1.Pod) []string {
 	var out []string
 	for _, s := range pod.Status.ContainerStatuses {
@@ -209,8 +209,7 @@ func spoke(pod *corev1.Pod) []string {
 	return out
 }
 
-// stream shows the log of a container line by line; a line that is very long is
-// shown in parts.
+// stream prints the log of a container line by line; a very long line is split.
 func (p *podLogs) stream(ctx context.Context, pod, container string) {
 	body, err := p.k.Kube.CoreV1().Pods(p.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Follow: p.follow}).Stream(ctx)
 	if err != nil {
@@ -233,8 +232,8 @@ func (p *podLogs) stream(ctx context.Context, pod, container string) {
 	}
 }
 
-// note tells what keeps a log from being shown; that nobody reads on is no news.
-// The end of a job's log is kept in the run, whoever may read its pods.
+// note prints why a log cannot be shown, unless the reader is gone. The end of a job's log is kept
+// in the run, where no right on pods is needed.
 func (p *podLogs) note(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		p.out.warn(p.ErrOut, err)

@@ -100,7 +100,7 @@ func (o *checkOptions) find(ctx context.Context) (view.Subject, error) {
 	return source.FindSubject(ctx, o.Factory, k, o.name)
 }
 
-// Run prints the verdict; one that does not permit is an exit code, too.
+// Run prints the verdict; without permission, the exit code says so, too.
 func (o *checkOptions) Run(ctx context.Context) error {
 	s, err := o.find(ctx)
 	if err != nil {

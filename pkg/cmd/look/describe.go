@@ -180,7 +180,7 @@ func entryLine(e ledger.Entry, v print.Printer) string {
 	return strings.TrimRight(fmt.Sprintf("  %s  %s  %s  %s  %s", print.EntryWhen(e, v.Zone), v.Phase(string(e.Result))+print.DryMark(e), e.Reason, e.Run, v.Told(print.EntryEnd(e))), " ")
 }
 
-// eventsOf are the newest Events of an object; who may not read them does without.
+// eventsOf are the newest Events of an object; none where they may not be read.
 func eventsOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) []corev1.Event {
 	list, err := k.Kube.CoreV1().Events(cm.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(cm.UID)})
 	if err != nil {
@@ -245,7 +245,7 @@ func (o *describeOptions) runLines(r view.Run) []string {
 	return append(lines, changedLines(r)...)
 }
 
-// parametersOf are a run's parameters, those of the plan's defaults with them.
+// parametersOf are a run's parameters, including the plan's defaults.
 func parametersOf(r run.Run) []string {
 	var out []string
 	for _, p := range r.Spec.Parameters {
@@ -260,7 +260,7 @@ func parametersOf(r run.Run) []string {
 	return out
 }
 
-// changedLines list what the run changed, once each.
+// changedLines list what the run changed, without duplicates.
 func changedLines(r view.Run) []string {
 	var lines []string
 	for _, s := range r.Journal.Steps {

@@ -30,7 +30,7 @@ type listOptions struct {
 	faults     exit.Faults
 }
 
-// listed are the kinds that are listed, as people write them; plans where nobody says.
+// listed are the kinds that can be listed, as people write them; plans by default.
 func listed() []string {
 	return []string{"plans", "policies", "calendars", "templates", "runs", "requests"}
 }
@@ -122,7 +122,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	})
 }
 
-// shape is what scripts read of a kind.
+// shape is the form of a kind for scripts.
 func (o *listOptions) shape(ctx context.Context, k *factory.Cluster) (kind string, value func(*corev1.ConfigMap) print.Value) {
 	if o.what == "runs" {
 		return print.KindRunList, func(cm *corev1.ConfigMap) print.Value {
@@ -134,7 +134,7 @@ func (o *listOptions) shape(ctx context.Context, k *factory.Cluster) (kind strin
 	return print.KindDocumentList, func(cm *corev1.ConfigMap) print.Value { return print.DocumentValue(cm, now) }
 }
 
-// documents are those of a kind, with what a line says of each.
+// documents are those of a kind, each with its row.
 func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespace string) (list []*corev1.ConfigMap, columns []print.Column, row func(*corev1.ConfigMap) []string, err error) {
 	switch o.what {
 	case "policies":
@@ -162,7 +162,7 @@ func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespa
 	return append(plans, sleepers...), columns, o.listRow, err
 }
 
-// columnsOf are columns, and the message with -o wide.
+// columnsOf are columns, with the message for -o wide.
 func columnsOf(names ...string) []print.Column {
 	var out []print.Column
 	for _, name := range names {
@@ -171,7 +171,7 @@ func columnsOf(names ...string) []print.Column {
 	return append(out, print.Column{Name: "Message", Wide: true})
 }
 
-// secondary moves columns to -o wide, so that the others fit a screen of 80 to 100 columns.
+// secondary moves columns to -o wide, so that the rest fits a screen of 80 to 100 columns.
 func secondary(columns []print.Column, names ...string) []print.Column {
 	for i := range columns {
 		columns[i].Wide = columns[i].Wide || slices.Contains(names, columns[i].Name)
@@ -179,11 +179,11 @@ func secondary(columns []print.Column, names ...string) []print.Column {
 	return columns
 }
 
-// policyRow is what a policy says now, by its document as the agent published it.
+// policyRow is the row of a policy, from its document and its published status.
 func (o *listOptions) policyRow(cm *corev1.ConfigMap) []string {
 	state := annotations.Policy(cm)
 	var b policy.Behavior
-	_ = json.Unmarshal([]byte(cm.Annotations[annotations.StatusBehavior]), &b) // a status of nobody is shown as none
+	_ = json.Unmarshal([]byte(cm.Annotations[annotations.StatusBehavior]), &b) // an invalid status is shown as none
 	until := ""
 	if b.Current.EndTime != nil {
 		until = instant.Local(*b.Current.EndTime, o.Zone)
@@ -200,10 +200,10 @@ func (o *listOptions) age(cm *corev1.ConfigMap) string {
 	return print.Age(o.Now(), cm.CreationTimestamp.Time)
 }
 
-// clock is an instant that the agent published, on the clocks of a zone.
+// clock is a published instant in a zone.
 func clock(published, zone string) string {
 	at, err := time.Parse(time.RFC3339, published)
-	if err != nil { // nothing, or what somebody else wrote there
+	if err != nil { // nothing, or a text of somebody else
 		return published
 	}
 	return instant.Local(at, zone)
@@ -248,7 +248,7 @@ func conditionOf(cm *corev1.ConfigMap, kind string) string {
 	return ""
 }
 
-// message is the first fault of a document, else what the agent says of it.
+// message is the first fault of a document, else the agent's message.
 func (o *listOptions) message(cm *corev1.ConfigMap, faults document.Faults) string {
 	if len(faults) > 0 {
 		return faults[0].String() + view.AndMore(len(faults)-1)
@@ -256,7 +256,7 @@ func (o *listOptions) message(cm *corev1.ConfigMap, faults document.Faults) stri
 	return instant.InText(cm.Annotations[annotations.StatusMessage], o.Zone)
 }
 
-// requests are the nodes that somebody asks for, a line for each who does.
+// requests are the requested nodes, a row for each request.
 func (o *listOptions) requests(ctx context.Context, k *factory.Cluster) error {
 	list, err := k.Nodes(ctx, o.selector)
 	if err != nil {
@@ -278,7 +278,7 @@ func (o *listOptions) requests(ctx context.Context, k *factory.Cluster) error {
 		}
 	}
 	if len(asked) == 0 && o.out.Table() {
-		print.Empty(o.ErrOut, "") // nodes are in no namespace
+		print.Empty(o.ErrOut, "") // nodes have no namespace
 		return nil
 	}
 	return o.out.Print(o.Out, t, print.KindNodeRequestList, func() ([]print.Value, error) {
@@ -301,7 +301,7 @@ func (o *listOptions) listRow(cm *corev1.ConfigMap) []string {
 	return []string{cm.Name, "Plan", phase, clock(p.Published(annotations.StatusNextRun), zone), clock(p.Published(annotations.StatusLastRun), zone), p.Published(annotations.StatusLastResult), o.age(cm), spec.TargetSaid(), instant.InText(message, zone)}
 }
 
-// sleeperRow has a HibernatePlan's next waking or sleeping, and since when it sleeps.
+// sleeperRow shows when a HibernatePlan wakes or falls asleep next, and since when it sleeps.
 func (o *listOptions) sleeperRow(s view.Sleeper) []string {
 	phase, message := s.Phase()
 	var targets []string

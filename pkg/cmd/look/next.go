@@ -124,7 +124,7 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 	return w.Flush()
 }
 
-// clocksOf shows an instant of the machine's shape on the clocks of a zone.
+// clocksOf converts an instant for scripts to one in a zone.
 func clocksOf(utc, zone string) string {
 	at, err := time.Parse(time.RFC3339, utc)
 	if err != nil { // there is none
@@ -133,13 +133,13 @@ func clocksOf(utc, zone string) string {
 	return instant.Local(at, zone)
 }
 
-// markSkipped notes the slots that a plan in the cluster leaves out, by whom and why.
+// markSkipped notes the slots that a plan in the cluster skips, with author and reason.
 func (o *nextOptions) markSkipped(items []view.Slot, above view.Subject, in intent.Intent) {
 	skip := in.Skip
-	skip.Next = skip.Next && o.from == "" // it is for the very next slot from now
+	skip.Next = skip.Next && o.from == "" // it is about the next slot from now
 	for i, s := range items {
 		at, err := time.Parse(time.RFC3339, s.UTC)
-		if err != nil { // we wrote it
+		if err != nil { // it is our own format
 			continue
 		}
 		switch pause := above.PauseAt(at); {
@@ -154,12 +154,12 @@ func (o *nextOptions) markSkipped(items []view.Slot, above view.Subject, in inte
 	}
 }
 
-// markClosed notes the slots whose start falls into a closed window: their runs
-// wait for it, or are Missed.
+// markClosed notes the slots that start outside of the window: their runs wait for it, or are
+// Missed.
 func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Spec) {
 	for i, item := range items {
 		slot, err := time.Parse(time.RFC3339, item.UTC)
-		if err != nil { // we wrote it
+		if err != nil { // it is our own format
 			continue
 		}
 		zone := spec.Triggers.Schedules[item.Schedule].Timezone
@@ -183,7 +183,7 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 	}
 }
 
-// until is an instant within a note: on the clocks beside it for people, in UTC for scripts.
+// until formats an instant within a note: in the zone for people, in UTC for scripts.
 func (o *nextOptions) until(at time.Time, zone string) string {
 	if o.out.Lines() {
 		return instant.Local(at, zone)
@@ -191,15 +191,15 @@ func (o *nextOptions) until(at time.Time, zone string) string {
 	return instant.InUTC(at)
 }
 
-// agenda is what is meant: a plan or a policy, or a HibernatePlan.
+// agenda is the plan, policy or HibernatePlan to show.
 type agenda struct {
 	subject view.Subject
 	spec    plan.Spec     // of a plan
 	intent  intent.Intent // of a plan
-	sleeper *view.Sleeper // nil: it is none
+	sleeper *view.Sleeper // nil: not a HibernatePlan
 }
 
-// find is the plan or policy that is meant.
+// find finds the plan or policy.
 func (o *nextOptions) find(ctx context.Context) (agenda, error) {
 	if len(o.files) > 0 {
 		return o.findInFiles()
@@ -275,8 +275,8 @@ func (o *nextOptions) windows(s view.Subject) error {
 	return w.Flush()
 }
 
-// windowNote is a window's note for people, who would read what cuts it short as said of the
-// window itself.
+// windowNote is a window's note for people, reworded where it could be misread as being about the
+// whole window.
 func windowNote(i schedule.Interval) string {
 	var parts []string
 	if i.ClockChange {

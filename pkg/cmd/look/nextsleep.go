@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// sleep prints the coming stretches of sleep of a HibernatePlan.
+// sleep prints the coming sleep windows of a HibernatePlan.
 func (o *nextOptions) sleep(s view.Sleeper) error {
 	if s.Table == nil {
 		return s.Faults
@@ -46,7 +46,7 @@ func (o *nextOptions) sleep(s view.Sleeper) error {
 
 func utcOr(t time.Time) string { return instant.UTC(set(t)) }
 
-// set is an instant, or nil for none.
+// set is an instant, or nil for zero.
 func set(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

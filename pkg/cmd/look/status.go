@@ -141,7 +141,7 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 	return append(head, lines...), said, nil
 }
 
-// agentLines warn where nobody would do what is shown.
+// agentLines warn where no agent acts.
 func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
 	switch {
 	case err != nil:
@@ -152,11 +152,11 @@ func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
 	return nil
 }
 
-// agentUpdates tell whoever reads lines when the agent falls silent, and when it is back. An agent
-// that could not be looked for is neither.
+// agentUpdates report in plain lines when the agent falls silent and when it is back; an unknown
+// state is neither.
 func (o *statusOptions) agentUpdates(s factory.AgentState, err error) []print.Update {
 	switch {
-	case err == nil && s.Missing != "" && o.silent == "": // its age is no news
+	case err == nil && s.Missing != "" && o.silent == "": // a new age is not news
 		o.silent = s.Missing
 	case err == nil && s.Missing == "" && o.silent != "":
 		o.silent = ""
@@ -255,7 +255,7 @@ func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []pr
 	return slices.Concat(lines, o.planTable(plans), o.sleeperTable(sleepers, len(plans) > 0), below), append(said, about...)
 }
 
-// printer shows what is in a namespace, which command lines name where all are shown.
+// printer prints for one namespace, which suggested commands name where all are shown.
 func (o *statusOptions) printer(zone, namespace string) print.Printer {
 	v := print.New(o.Env, zone)
 	if o.everywhere {
@@ -264,7 +264,7 @@ func (o *statusOptions) printer(zone, namespace string) print.Printer {
 	return v
 }
 
-// about is a name as it is told beside those of other namespaces, where all are shown.
+// about is a name, with its namespace where all are shown.
 func (o *statusOptions) about(namespace, name string) string {
 	if o.everywhere {
 		return namespace + "/" + name
@@ -319,7 +319,7 @@ func stuckRollouts(v print.Printer, p view.Plan, fleet []*corev1.Node) []print.N
 	return out
 }
 
-// nodeLines are the nodes that are in maintenance, or asked for, below the plans.
+// nodeLines show the nodes in maintenance, or requested, below the plans.
 func (o *statusOptions) nodeLines(claims []view.NodeClaim) ([]view.Line, []print.Update) {
 	if len(claims) == 0 {
 		return nil, nil
@@ -346,7 +346,7 @@ func (o *statusOptions) plans(r reads) []view.Plan {
 	return out
 }
 
-// urgency puts what needs eyes before what sleeps.
+// urgency sorts what needs attention before what is at rest.
 func urgency(p view.Plan) int {
 	phase, _ := p.Phase()
 	order := []string{string(trigger.PhaseRunning), string(trigger.PhaseInvalid), string(trigger.PhaseWaiting), string(trigger.PhasePaused)}
@@ -368,14 +368,14 @@ func (o *statusOptions) planTable(plans []view.Plan) []view.Line {
 	return o.table([]string{"NAMESPACE", "PLAN", "PHASE", "NEXT", "LAST", "MESSAGE"}, rows, about, "LAST", "NEXT")
 }
 
-// sleepers are the HibernatePlans; what needs eyes first.
+// sleepers are the HibernatePlans, those that need attention first.
 func (o *statusOptions) sleepers(r reads) []view.Sleeper {
 	out := source.Sleepers(o.Factory, r.agent, r.sleepers, r.around)
 	slices.SortStableFunc(out, func(a, b view.Sleeper) int { return cmp.Compare(sleepUrgency(a), sleepUrgency(b)) })
 	return out
 }
 
-// sleepUrgency puts what has failed before what is at work, and that before what is at rest.
+// sleepUrgency sorts failures first, then what is in transition, then what is at rest.
 func sleepUrgency(s view.Sleeper) int {
 	phase, _ := s.Phase()
 	order := []hibernate.Phase{hibernate.InError, hibernate.Invalid, hibernate.WakingUp, hibernate.Hibernating}
@@ -385,7 +385,7 @@ func sleepUrgency(s view.Sleeper) int {
 	return len(order)
 }
 
-// sleeperTable is below that of the plans, where there are any.
+// sleeperTable is shown below the plans.
 func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view.Line {
 	var rows [][]string
 	var about []view.Resource
@@ -402,8 +402,8 @@ func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view
 	return lines
 }
 
-// table has the namespace in its first column, which is shown where there may be several. A
-// narrow screen goes without the columns to spare.
+// table has the namespace as its first column, which is shown for several namespaces. On a narrow
+// screen, spare columns are left out.
 func (o *statusOptions) table(head []string, rows [][]string, about []view.Resource, spare ...string) []view.Line {
 	if len(rows) == 0 {
 		return nil
@@ -431,14 +431,14 @@ func (o *statusOptions) table(head []string, rows [][]string, about []view.Resou
 		cells[i] = row
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	_ = w.Flush() // a Builder takes everything
+	_ = w.Flush() // a Builder accepts everything
 	return tableLines(t, strings.Split(strings.TrimRight(b.String(), "\n"), "\n"), cells, about)
 }
 
-// tableLines are a table's text with its cells beside it.
+// tableLines are the lines of a table with their cells.
 func tableLines(t *view.Table, texts []string, cells [][]string, about []view.Resource) []view.Line {
 	lines := heads(texts...)
-	if len(texts) != len(cells) { // a message of several lines: it is text alone
+	if len(texts) != len(cells) { // a message with several lines: text only
 		return lines
 	}
 	for i := range lines {
@@ -450,7 +450,7 @@ func tableLines(t *view.Table, texts []string, cells [][]string, about []view.Re
 	return lines
 }
 
-// heads are lines that are about no single thing, and stay whatever is looked for.
+// heads are headings, which the filter keeps.
 func heads(texts ...string) []view.Line {
 	lines := view.LinesOf(view.Resource{}, texts...)
 	for i := range lines {

@@ -11,10 +11,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
-// held is a namespace or a policy that somebody paused or froze, or a policy that is broken. The
-// pause of the whole cluster is on the agent's namespace.
+// held is a namespace or a policy that is paused or frozen, or a broken policy. The pause of the
+// whole cluster is on the agent's namespace.
 type held struct {
-	namespace, name string // the namespace is empty of a namespace
+	namespace, name string // the namespace is empty for a namespace
 	needs           []print.Need
 }
 
@@ -26,8 +26,8 @@ func (h held) value() print.Value {
 	return print.Value{Kind: kind, Name: of + h.name, Body: print.HeldValue(h.namespace, h.name, h.needs)}
 }
 
-// held are the namespaces and policies that are paused or frozen, and broken policies, of what was
-// read around the plans. What may not be read is not known, and not told here.
+// held are the paused or frozen namespaces and policies, and broken policies, among those that were
+// read with the plans. What may not be read is left out.
 func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 	var all []held
 	for _, name := range r.around.Namespaces() {
@@ -47,8 +47,8 @@ func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 	return slices.DeleteFunc(all, func(h held) bool { return len(h.needs) == 0 })
 }
 
-// namespaceNeeds are of a namespace; of the agent's only the pause of the whole cluster, where it
-// is not asked for.
+// namespaceNeeds are those of a namespace; of the agent's, only the pause of the whole cluster
+// unless it was asked for.
 func (o *statusOptions) namespaceNeeds(k *factory.Cluster, r reads, name string) []print.Need {
 	v := o.printer(o.Zone, name)
 	var out []print.Need
@@ -66,7 +66,7 @@ func (o *statusOptions) namespaceNeeds(k *factory.Cluster, r reads, name string)
 	return out
 }
 
-// used are the policies that stand behind the plans and nodes that were read.
+// used are the policies behind the plans and nodes that were read.
 func (o *statusOptions) used(r reads) map[policy.PolicyRef]bool {
 	out := map[policy.PolicyRef]bool{}
 	add := func(namespace string, in intent.Intent, named []policy.PolicyRef) {
@@ -88,7 +88,7 @@ func (o *statusOptions) used(r reads) map[policy.PolicyRef]bool {
 	return out
 }
 
-// nodeNeeds are what of the nodes needs somebody.
+// nodeNeeds are what needs somebody on the nodes.
 func (o *statusOptions) nodeNeeds(r reads) []print.Need {
 	v := print.New(o.Env, o.Zone)
 	out := v.ClaimNeeds(view.NodeClaims(r.nodes, r.steps))

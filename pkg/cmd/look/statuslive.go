@@ -14,14 +14,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 )
 
-// live shows the picture again whenever something changes.
+// live redraws the picture whenever something changes.
 func (o *statusOptions) live(ctx context.Context, k *factory.Cluster) error {
 	v := live.View{Title: strings.Join(append([]string{"status"}, o.names...), " "), Ends: true, Short: len(o.names) == 0}
 	return live.Run(ctx, o.Factory, k, v, o.follow)
 }
 
-// watched are the kinds that the status is made of; what else there is to read is read anew after
-// some seconds.
+// watched are the kinds of the status that are watched; everything else is read again after some
+// seconds.
 func watched() []string {
 	return []string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun, annotations.KindLedger}
 }
@@ -37,7 +37,7 @@ func (o *statusOptions) watchAll(ctx context.Context, k *factory.Cluster) (*watc
 	return w, nil
 }
 
-// agentNow is the agent as whoever follows it has last seen it, or as it is read now.
+// agentNow is the state of the agent, as followed or read now.
 func (o *statusOptions) agentNow(ctx context.Context, k *factory.Cluster) (factory.AgentState, error) {
 	if o.agent != nil {
 		return o.agent.State()
@@ -45,7 +45,7 @@ func (o *statusOptions) agentNow(ctx context.Context, k *factory.Cluster) (facto
 	return o.Agent(ctx, k)
 }
 
-// stream prints for scripts what has changed, whenever something does.
+// stream prints for scripts what has changed.
 func (o *statusOptions) stream(ctx context.Context, k *factory.Cluster) error {
 	w, err := o.watchAll(ctx, k)
 	if err != nil {
@@ -57,7 +57,7 @@ func (o *statusOptions) stream(ctx context.Context, k *factory.Cluster) error {
 		case ctx.Err() != nil:
 		case err != nil && !begun:
 			return err
-		case err != nil: // what was printed was true; the next look may read it
+		case err != nil: // what was printed was true; the next look may succeed
 			o.Warn(err.Error())
 		default:
 			if err := o.out.Stream(o.Out, items); err != nil {
@@ -77,7 +77,7 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 	if err != nil {
 		return err
 	}
-	if show != nil { // lines are written on news alone, and then everything is read as it is
+	if show != nil { // lines are written only after a change, and then everything is current
 		k = w.Reader(k, o.namespace(k), watched()...)
 	}
 	screen := watch.Screen{Env: o.Env, Live: show}
@@ -90,7 +90,7 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 			return err
 		case err != nil && k.Broken != nil:
 			k.Broken(err)
-		case err != nil: // what is on the screen was true; say why it is not renewed
+		case err != nil: // the screen was true; say why it is not renewed
 			screen.Show([]string{err.Error()}, []print.Update{{Of: "error", Text: err.Error()}})
 		default:
 			screen.ShowOf(lines, said)
@@ -101,11 +101,10 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 	}
 }
 
-// lookWithin is how long a server may take to answer before whoever looks is told that it does not
-// (a guess).
+// lookWithin is how long a server may take to answer before the screen says so (a guess).
 const lookWithin = 10 * time.Second
 
-// look is the picture as it is now. On a screen a server that is silent is told, and not waited for.
+// look makes the present picture. A silent server is reported on the screen, and not waited for.
 func (o *statusOptions) look(ctx context.Context, k *factory.Cluster, drawn bool) ([]view.Line, []print.Update, error) {
 	if !drawn {
 		return o.picture(ctx, k)
@@ -114,14 +113,14 @@ func (o *statusOptions) look(ctx context.Context, k *factory.Cluster, drawn bool
 	defer cancel()
 	lines, said, err := o.picture(ctx, k)
 	if err == nil {
-		err = ctx.Err() // of what could not be read there may be something in it
+		err = ctx.Err() // its errors may be incomplete
 	}
 	return lines, said, err
 }
 
-// pause waits for news, on a screen for no longer than until the ages run on; false: ctx has
-// ended. After that it lets more news gather, so that a picture of thousands of plans takes a
-// share of the time and not all of it.
+// pause waits for a change, on a screen no longer than until the ages change; false: ctx has ended.
+// Then it waits for further changes, so that a status of thousands of plans does not use all of the
+// CPU.
 func (o *statusOptions) pause(ctx context.Context, w *watch.Cache, drawn bool, took time.Duration) bool {
 	var ages <-chan time.Time
 	if drawn || o.OutTerminal {
@@ -149,8 +148,8 @@ func (o *statusOptions) pause(ctx context.Context, w *watch.Cache, drawn bool, t
 	}
 }
 
-// watchNodes has changes of nodes redraw the status as well: of all where all is shown, else of
-// those that are named. Who may not read nodes does without.
+// watchNodes redraws the status on changes of nodes, too: of all nodes where all are shown, else of
+// those that are named. Where nodes may not be read, it does nothing.
 func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, changed chan struct{}) {
 	var names []string
 	for i, name := range o.names {
@@ -160,7 +159,7 @@ func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, chan
 		case found.Node != nil:
 			names = append(names, found.Node.Name)
 			o.names[i] = factory.KindNode + "/" + found.Node.Name
-		default: // found once, it is not looked for among nodes again
+		default: // once found, it is not looked up among nodes again
 			o.names[i] = found.Document.Labels[annotations.LabelKind] + "/" + found.Document.Name
 		}
 	}

@@ -16,9 +16,9 @@ func (o *statusOptions) orphans(k *factory.Cluster, r reads) []held {
 	return out
 }
 
-// runsWithoutPlan are live runs whose plan somebody deleted: the agent ends them.
+// runsWithoutPlan are live runs whose plan was deleted: the agent ends them.
 func (o *statusOptions) runsWithoutPlan(r reads) []held {
-	if o.selector != "" { // it chose the plans
+	if o.selector != "" { // a selector selects plans
 		return nil
 	}
 	there := map[string]bool{}
@@ -54,7 +54,7 @@ func (o *statusOptions) gatesWithoutPolicy(k *factory.Cluster, r reads) []held {
 	return out
 }
 
-// orphanValues are the same for scripts.
+// orphanValues are orphans for scripts.
 func (o *statusOptions) orphanValues(r reads) []print.Value {
 	var out []print.Value
 	for _, one := range view.Orphans(r.restores, r.sleepers) {

@@ -16,25 +16,25 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
-// reads are what an overview is made of, as the API server has it.
+// reads is everything that an overview is made from.
 type reads struct {
 	agent           factory.AgentState
-	noAgent         error  // why it is not known whether an agent runs
-	config          string // why its configuration is invalid; empty: it is not known to be
+	noAgent         error  // why the agent's state is not known
+	config          string // why the configuration is invalid; empty: it is valid, or not known
 	plans, sleepers []*corev1.ConfigMap
-	restores        []view.Restore // where all plans are read
+	restores        []view.Restore // only where all plans are read
 	runs            []view.Run
 	ledgers         map[string]*ledger.Ledger
 	around          source.Restrictions
 	nodes           []*corev1.Node
-	steps           []view.StepClaim // of runs that have nodes, or wait for some
+	steps           []view.StepClaim // of runs that have nodes, or wait for nodes
 }
 
-// read asks for all of it side by side: one request after the other would take a second where
-// the API server is far away. The agent is known with an error, too.
+// read makes all requests concurrently: one after the other would take a second with a distant API
+// server. An error of the agent's state is part of the result.
 func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, error) {
 	var r reads
-	r.agent, r.noAgent = o.agentNow(ctx, k) // alone, so that the others share its connection
+	r.agent, r.noAgent = o.agentNow(ctx, k) // first, so that the others reuse its connection
 	namespace := o.namespace(k)
 	var failed [5]error
 	var group errgroup.Group
@@ -53,7 +53,7 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	if !o.everywhere {
 		group.Go(func() error { r.around = source.ReadRestrictions(ctx, k, r.agent.Namespace, namespace); return nil })
 	}
-	_ = group.Wait() // each has its own error: the first of them is told, whichever came first
+	_ = group.Wait() // each has its own error; the first in order is reported
 	for _, err := range failed {
 		if err != nil {
 			return r, err
@@ -69,14 +69,14 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	return r, nil
 }
 
-// configuration is what is wrong with the agent's configuration. While a status goes on, it is
-// read no oftener than the heartbeat.
+// configuration is what is wrong with the agent's configuration. During a live view it is read no
+// more often than the heartbeat.
 type configuration struct {
 	fault string
-	until time.Time // it is not read again before
+	until time.Time // not read again before
 }
 
-// configurationFor is how long it counts (a guess).
+// configurationFor is how long the answer is used (a guess).
 const configurationFor = 30 * time.Second
 
 func (c *configuration) look(ctx context.Context, now time.Time, k *factory.Cluster, namespace string) string {
@@ -86,8 +86,7 @@ func (c *configuration) look(ctx context.Context, now time.Time, k *factory.Clus
 	return c.fault
 }
 
-// nodes are all nodes, and the steps that have some or wait for them. Who may not read them
-// does without.
+// nodes are all nodes, and the steps that have or want some; none where they may not be read.
 func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster) ([]*corev1.Node, []view.StepClaim) {
 	var list []*corev1.Node
 	if o.seen != nil {

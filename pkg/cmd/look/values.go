@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// printValues prints the status for scripts: of one name the value itself, else a list.
+// printValues prints the status for scripts: a value for one name, else a list.
 func (o *statusOptions) printValues(ctx context.Context, k *factory.Cluster) error {
 	items, err := o.values(ctx, k)
 	if err != nil {
@@ -25,7 +25,7 @@ func (o *statusOptions) printValues(ctx context.Context, k *factory.Cluster) err
 	return o.out.PrintList(o.Out, print.KindStatusList, items)
 }
 
-// values are what the screen shows. An agent that is not at work is told on standard error.
+// values are the content of the screen. A missing agent is reported on standard error.
 func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print.Value, error) {
 	if len(o.names) == 0 {
 		r, err := o.read(ctx, k)
@@ -100,9 +100,9 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 	return o.planValue(p), nil
 }
 
-// allValues are the plans of both kinds, restore data whose plan is gone, the namespaces and
-// policies that are paused or frozen, and the nodes that are, or that somebody has or asks for. Who
-// may not read nodes does without.
+// allValues are the plans of both kinds, restore data without a plan, paused or frozen namespaces
+// and policies, and nodes in maintenance, claimed or requested. Where nodes may not be read, they
+// are left out.
 func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 	out := []print.Value{}
 	for _, p := range o.plans(r) {
@@ -132,8 +132,8 @@ func (o *statusOptions) sleeperValue(s view.Sleeper) print.Value {
 	return sleeperValue(o.printer(s.Zone(), s.Namespace).SleeperValue(s))
 }
 
-// slept is how long the resources of a HibernatePlan slept lately; where that is not known,
-// standard error says why.
+// slept is how long the resources of a HibernatePlan slept lately; if that is not known, standard
+// error says why.
 func slept(ctx context.Context, f *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap) []print.SleptValue {
 	rows, err := source.ReadSlept(ctx, k, cm, f.Now())
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// request is what is asked of a node, as flags say it.
+// request is a request for a node, in flags.
 type request struct {
 	reason         string
 	priority       int
@@ -51,23 +51,23 @@ func (r *request) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&r.force, "force", false, "also evict pods without a controller, and pods that autoscalers must not evict")
 	f.BoolVar(&r.deleteEmptyDir, "delete-emptydir-data", false, "also evict pods with an emptyDir, whose data is lost")
 	f.BoolVar(&r.deleteEmptyDir, "delete-empty-dir", false, "the same")
-	_ = f.MarkHidden("delete-empty-dir") // it is there
+	_ = f.MarkHidden("delete-empty-dir") // the flag exists
 	f.StringVar(&r.gracePeriod, "grace-period", "", "time for pods to shut down, in seconds or like 2m; default: each pod's own")
 	f.StringVar(&r.podSelector, "pod-selector", "", "evict only pods with these labels; default: all")
 	f.StringVar(&r.drainTimeout, "drain-timeout", "", "after this time --on-timeout applies; 0 means no limit; default 5m")
 	f.StringVar(&r.onTimeout, "on-timeout", "", "retry continues, skip leaves the pods, force deletes those that may be evicted, abort removes the cordon; default retry")
-	_ = cmd.RegisterFlagCompletionFunc("on-timeout", cobra.FixedCompletions([]string{"retry", "skip", "force", "abort"}, cobra.ShellCompDirectiveNoFileComp)) // fails where there is no such flag: it was added above
+	_ = cmd.RegisterFlagCompletionFunc("on-timeout", cobra.FixedCompletions([]string{"retry", "skip", "force", "abort"}, cobra.ShellCompDirectiveNoFileComp)) // fails only for a missing flag: it was added above
 	f.StringVar(&r.podTimeout, "pod-timeout", "", "the timeout for one pod, from the first refusal of its eviction; default: none")
 	f.BoolVar(&r.waitForVolumes, "wait-for-volumes", false, "wait until the volumes of the pods are detached")
 }
 
-// flagOf is the flag behind a path in a request.
+// flagOf is the flag for a path in a request.
 func flagOf(path string) string {
 	flags := map[string]string{"drain.timeout": "--drain-timeout", "drain.podTimeout": "--pod-timeout", "drain.gracePeriod": "--grace-period", "drain.podSelector": "--pod-selector", "drain.onTimeout": "--on-timeout", "priority": "--priority"}
 	return cmp.Or(flags[path], path)
 }
 
-// options are the drain's, with only what differs from the defaults.
+// options are the drain options that differ from the defaults.
 func (r *request) options(f *exit.Faults) drain.Options {
 	o := drain.Options{Force: r.force, DeleteEmptyDir: r.deleteEmptyDir, WaitForVolumes: r.waitForVolumes, PodSelector: r.podSelector, OnTimeout: drain.OnTimeout(r.onTimeout)}
 	if o.OnTimeout == drain.TimeoutRetry {
@@ -79,7 +79,7 @@ func (r *request) options(f *exit.Faults) drain.Options {
 	}
 	o.PodTimeout = span("--pod-timeout", r.podTimeout, f)
 	grace := r.gracePeriod
-	if n, err := strconv.Atoi(grace); err == nil { // as kubectl takes it, where a negative number is each pod's own
+	if n, err := strconv.Atoi(grace); err == nil { // as in kubectl: a negative number means each pod's own
 		grace = ""
 		if n >= 0 {
 			grace = strconv.Itoa(n) + "s"
@@ -101,8 +101,8 @@ func span(flag, text string, f *exit.Faults) *document.Duration {
 	return &d
 }
 
-// value is the request as the annotation holds it: only what differs from the
-// defaults, so that a person can read it.
+// value is the request as the annotation holds it: only what differs from the defaults, so that
+// people can read it.
 func (r *request) value(f *exit.Faults) string {
 	body := struct {
 		Reason   string `json:"reason,omitempty"`
@@ -140,7 +140,7 @@ type drainOptions struct {
 	faults exit.Faults
 }
 
-// NewDrain asks for nodes.
+// NewDrain requests nodes.
 func NewDrain(c *factory.Factory) *cobra.Command {
 	o := &drainOptions{Factory: c, out: print.NewOutput()}
 	cmd := &cobra.Command{
@@ -174,14 +174,14 @@ if you interrupt the command.`,
 	return cmd
 }
 
-// Complete takes the names, and puts the request together.
+// Complete takes the names, and makes the request.
 func (o *drainOptions) Complete(_ *cobra.Command, args []string) error {
 	o.names = args
 	o.text = o.request.value(&o.faults)
 	return nil
 }
 
-// Validate checks the flags, and the request by the rules by which it is read.
+// Validate checks the flags, and the request by the rules of its reader.
 func (o *drainOptions) Validate() error {
 	checkNodes(o.names, o.selector, &o.faults)
 	o.Waiting.Check(&o.faults)
@@ -207,7 +207,7 @@ func (o *drainOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// Run asks for the nodes, or shows what would become of that.
+// Run requests the nodes, or shows what would happen.
 func (o *drainOptions) Run(ctx context.Context) (err error) {
 	ctx, done := watch.WithTimeout(ctx, o.Timeout)
 	defer done(&err)
@@ -242,7 +242,7 @@ func (o *drainOptions) Run(ctx context.Context) (err error) {
 	return o.waitForNodes(ctx, k, targets)
 }
 
-// confirm asks the person about what would change.
+// confirm asks the person about the changes.
 func (o *drainOptions) confirm(ctx context.Context, targets []*corev1.Node) error {
 	var names []string
 	for _, n := range targets {
@@ -260,7 +260,7 @@ func (o *drainOptions) confirm(ctx context.Context, targets []*corev1.Node) erro
 	return o.Confirm(ctx, o.Consent, fmt.Sprintf("%s %s for %s", verb, view.NodeWords(names), o.requestor))
 }
 
-// alreadyAsked says whether the very same is asked for already.
+// alreadyAsked says whether the same request is there already.
 func (o *drainOptions) alreadyAsked(n *corev1.Node) bool {
 	have, stands := annotations.Requests(n.Annotations)[o.requestor]
 	return stands && sameRequest(o.requestor, have, o.text)
@@ -277,7 +277,7 @@ func sameRequest(requestor, a, b string) bool {
 	return err == nil && reflect.DeepEqual(one, other)
 }
 
-// write puts the request on each node, and says what it found there.
+// write writes the request on each node, and reports what it found there.
 func (o *drainOptions) write(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) error {
 	for _, n := range targets {
 		var words string
@@ -304,7 +304,7 @@ func (o *drainOptions) write(ctx context.Context, k *factory.Cluster, targets []
 	return nil
 }
 
-// givenUp says that the agent does not try a request again as it stands.
+// givenUp says that the agent does not retry an unchanged request.
 func (o *drainOptions) givenUp(n *corev1.Node) string {
 	a := view.AskedBy(annotations.Node(n), o.requestor)
 	if a == nil || !view.GivenUp(*a) {
@@ -321,8 +321,8 @@ func (o *drainOptions) waitForNodes(ctx context.Context, k *factory.Cluster, tar
 	return w.run(ctx)
 }
 
-// releases is the command that takes a request back; it names a requestor that is
-// not one of people.
+// releases is the command that takes back a request; it names a requestor that is not a person's
+// default.
 func releases(c remedy.Commands, nodes, requestor string) string {
 	if strings.HasPrefix(requestor, factory.CLIRequestor) {
 		return c.Release(nodes)

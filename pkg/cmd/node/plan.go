@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// preview shows what would become of the nodes' pods, and changes nothing.
+// preview shows what would happen to the nodes' pods, and changes nothing.
 func (o *drainOptions) preview(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) error {
 	asked, err := nodes.Parse("cli.me", o.text)
 	if err != nil {
@@ -95,17 +95,17 @@ func blockCounts(blocks []drain.Block) string {
 	return fmt.Sprintf("%d for good, %d for now", permanent, len(blocks)-permanent)
 }
 
-// podReader reads pods and what stands before them, with the user's own rights.
+// podReader reads pods and what their eviction depends on, with the user's own rights.
 type podReader struct {
 	k          *factory.Cluster
 	budgets    map[string][]drain.Budget // by namespace
-	asked      bool                      // for those of all namespaces at once
-	whole      bool                      // budgets holds them
+	asked      bool                      // those of all namespaces were asked for
+	whole      bool                      // budgets has all namespaces
 	daemonSets map[string]bool
 	agent      factory.AgentState
 }
 
-// replicas is what is known of the agent's replicas, where the node has one.
+// replicas is what is known of the agent's replicas, if the node has one.
 func (w *podReader) replicas(ctx context.Context, node string, pods []drain.Pod, now time.Time) drain.Agent {
 	own := ""
 	if w.agent.Pod != "" {
@@ -144,8 +144,8 @@ func (w *podReader) podsAndBudgets(ctx context.Context, node string) ([]drain.Po
 	return pods, budgets, err
 }
 
-// budgetsOf reads the budgets of some namespaces, each once: all at once where that
-// is allowed, for a node has pods of many.
+// budgetsOf reads the budgets of some namespaces once: all at once where that is allowed, since a
+// node has pods of many namespaces.
 func (w *podReader) budgetsOf(ctx context.Context, namespaces []string) ([]drain.Budget, error) {
 	if !w.asked {
 		w.asked = true
@@ -161,7 +161,7 @@ func (w *podReader) budgetsOf(ctx context.Context, namespaces []string) ([]drain
 	for _, namespace := range namespaces {
 		if _, read := w.budgets[namespace]; !read && !w.whole {
 			list, err := w.k.Kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
-			if err != nil { // without them every forecast would be too fair
+			if err != nil { // without them every forecast would be too optimistic
 				return nil, factory.Explain("list the budgets of namespace "+namespace, err)
 			}
 			w.budgets[namespace] = []drain.Budget{}
@@ -190,7 +190,7 @@ func (w *podReader) daemonSet(ctx context.Context) drain.DaemonSets {
 	}
 }
 
-// sorted are words in order, each once.
+// sorted are words in order, without duplicates.
 func sorted(words []string) []string {
 	out := slices.Clone(words)
 	slices.Sort(out)

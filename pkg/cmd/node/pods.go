@@ -17,10 +17,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// leavingPods are the pods of nodes at work, as they are seen while they leave.
+// leavingPods are the pods of nodes that are being drained.
 type leavingPods struct {
 	changed chan struct{}
-	byNode  map[string]*podsOf // nil: may not be seen
+	byNode  map[string]*podsOf // nil: pods may not be read
 	warn    func(key, text string)
 }
 
@@ -28,11 +28,11 @@ type leavingPods struct {
 type podsOf struct {
 	*watch.Cache
 	stop   context.CancelFunc
-	before map[string]bool // that were to leave when last looked at
+	before map[string]bool // those that had to leave at the last look
 }
 
-// states are the pods that are still to leave, each with how it stands, and those
-// that were when last looked at and are no more: have left, or stay.
+// states are the pods that still have to leave, with their states, and those of the last look that
+// no longer have to: they left, or stay.
 func (l *leavingPods) states(ctx context.Context, k *factory.Cluster, name string, a *nodes.Asked) (states, settled []print.Update) {
 	if a == nil || a.Status == nil || a.Status.Phase != nodes.Draining && a.Status.Phase != nodes.WaitingForPods || a.Request.Drain == nil {
 		return nil, l.finish(ctx, k, name)
@@ -45,7 +45,7 @@ func (l *leavingPods) states(ctx context.Context, k *factory.Cluster, name strin
 	for _, pod := range p.Cache.Pods(name) {
 		pods = append(pods, annotations.DrainPod(pod))
 	}
-	// That a DaemonSet is still there is believed: it decides no eviction here.
+	// A DaemonSet is assumed to exist: nothing is evicted here.
 	judge := drain.NewJudge(*a.Request.Drain, func(string, string) (bool, error) { return true, nil })
 	now := map[string]bool{}
 	for _, j := range judge.All(pods) {
@@ -60,8 +60,7 @@ func (l *leavingPods) states(ctx context.Context, k *factory.Cluster, name strin
 	return states, settled
 }
 
-// departures say of pods that were to leave what became of them, by those that
-// are on the node.
+// departures says what happened to pods that had to leave, by the pods that are still on the node.
 func departures(before map[string]bool, on []drain.Pod) []print.Update {
 	words := map[string]string{}
 	for pod := range before {
@@ -95,8 +94,8 @@ func podWords(j drain.Judged) string {
 	return "is still there"
 }
 
-// open begins to look at the pods of a node. Who may not do that sees the
-// agent's count alone, and is told so once.
+// open begins to watch the pods of a node. Where that is not allowed, only the agent's count is
+// shown, and a warning is printed once.
 func (l *leavingPods) open(ctx context.Context, k *factory.Cluster, name string) *podsOf {
 	if p, open := l.byNode[name]; open {
 		return p
@@ -115,9 +114,9 @@ func (l *leavingPods) open(ctx context.Context, k *factory.Cluster, name string)
 	return l.byNode[name]
 }
 
-// finish ends the look at the pods of a node, and says what became of those that
-// were still to leave. They are read once more: the live picture may be older than
-// the end of the drain, and what a drain leaves is not gone.
+// finish ends the watch of a node's pods, and says what happened to those that still had to leave.
+// They are read once more: the live picture may be older than the end of the drain, and pods that a
+// drain leaves are not gone.
 func (l *leavingPods) finish(ctx context.Context, k *factory.Cluster, name string) []print.Update {
 	p := l.close(name)
 	if p == nil || len(p.before) == 0 {
@@ -131,7 +130,7 @@ func (l *leavingPods) finish(ctx context.Context, k *factory.Cluster, name strin
 	return departures(p.before, pods)
 }
 
-// close ends the look at the pods of a node.
+// close ends the watch of a node's pods.
 func (l *leavingPods) close(name string) *podsOf {
 	p := l.byNode[name]
 	if p != nil {

@@ -78,7 +78,7 @@ func (o *releaseOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// Run takes the request off each node.
+// Run removes the request from each node.
 func (o *releaseOptions) Run(ctx context.Context) (err error) {
 	ctx, done := watch.WithTimeout(ctx, o.Timeout)
 	defer done(&err)
@@ -133,8 +133,8 @@ func (o *releaseOptions) targets(ctx context.Context, k *factory.Cluster) ([]*co
 	return list, nil
 }
 
-// checkAgent refuses to wait for an agent that is not there; without --wait a
-// request can be taken back all the same.
+// checkAgent refuses to wait for a missing agent; without --wait a request can be removed all the
+// same.
 func (o *releaseOptions) checkAgent(ctx context.Context, k *factory.Cluster) error {
 	err := o.NeedAgent(ctx, k)
 	if err == nil || o.Wait || exit.CodeOf(err) != exit.CodeNoAgent {
@@ -144,7 +144,7 @@ func (o *releaseOptions) checkAgent(ctx context.Context, k *factory.Cluster) err
 	return nil
 }
 
-// release takes the request off a node, and says what is left there.
+// release removes the request from a node, and says what remains there.
 func (o *releaseOptions) release(ctx context.Context, k *factory.Cluster, n *corev1.Node) (done bool, err error) {
 	var now *corev1.Node
 	_, err = k.AnnotateNode(ctx, n, &o.DryRun, func(n *corev1.Node) (factory.Change, error) {
@@ -175,7 +175,7 @@ func (o *releaseOptions) release(ctx context.Context, k *factory.Cluster, n *cor
 	return done, nil
 }
 
-// standing are the other requestors that ask for a node.
+// standing are the other requestors of a node.
 func standing(n nodes.Node, but string) []string {
 	var out []string
 	for _, a := range n.Asked {
@@ -186,7 +186,7 @@ func standing(n nodes.Node, but string) []string {
 	return out
 }
 
-// stays says why a node stays cordoned that nobody asks for any more.
+// stays says why a node without requests stays cordoned.
 func (o *releaseOptions) stays(n nodes.Node) {
 	if n.Cordon == nil || !n.Unschedulable {
 		return
@@ -210,7 +210,7 @@ func (o *releaseOptions) stays(n nodes.Node) {
 	}
 }
 
-// released says whether the agent has let a node go.
+// released says whether the agent has released a node.
 func (w *nodeWait) released(_ string, n *corev1.Node) (bool, error) {
 	return n == nil || view.AskedBy(annotations.Node(n), w.requestor) == nil, nil
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// checkRequestor refuses a name under which nobody can ask.
+// checkRequestor refuses an invalid requestor name.
 func checkRequestor(name string, f *exit.Faults) {
 	if name == "" {
 		return

@@ -20,13 +20,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// asked is what a wait is about: nodes that a requestor asks for, or gives back.
+// asked is what a wait is about: nodes that a requestor requests, or releases.
 type asked struct {
 	requestor string
 	names     []string
 	uids      map[string]types.UID
-	expected  string // the value that was written; empty: none was
-	left      string // what is said when the wait ends too early
+	expected  string // the value that was written; empty: none
+	left      string // the message when the wait ends early
 }
 
 // nodeWait shows a requestor's nodes live, until each of them has settled.
@@ -37,17 +37,17 @@ type nodeWait struct {
 	agent *factory.AgentLiveness
 	asked
 
-	// settled says whether a node is at its end, and with which error.
+	// settled says whether a node has reached its end, and with which error.
 	settled func(name string, n *corev1.Node) (bool, error)
 
-	reportTimeout time.Duration // within which the agent says something of what is asked
+	reportTimeout time.Duration // within which the agent should react
 	view          print.Printer
 	screen        watch.Screen
 	changed       chan struct{}
 	nodes         *watch.Cache
 	pods          *leavingPods
-	seen          map[string]bool // nodes that showed what was written
-	reported      bool            // the agent said something of some node
+	seen          map[string]bool // nodes that showed the value that was written
+	reported      bool            // the agent has reacted on some node
 	warned        map[string]bool
 }
 
@@ -90,7 +90,7 @@ func (w *nodeWait) follow(ctx context.Context) error {
 			return w.ended(ctx, nil)
 		case <-w.changed:
 			pauseFor(ctx, gatherFor)
-		case <-tick.C: // the ages run on
+		case <-tick.C: // the ages change
 			if err := w.agent.Check(ctx, w.left); err != nil {
 				return err
 			}
@@ -106,8 +106,7 @@ func (w *nodeWait) follow(ctx context.Context) error {
 	}
 }
 
-// gatherFor is how long a picture waits for more to change (a guess: nobody reads
-// faster).
+// gatherFor is how long a picture waits for further changes (a guess: nobody reads faster).
 const gatherFor = 50 * time.Millisecond
 
 func pauseFor(ctx context.Context, d time.Duration) {
@@ -126,7 +125,7 @@ func (w *nodeWait) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// refresh shows how the nodes stand, and says whether all have settled.
+// refresh shows the nodes, and says whether all have settled.
 func (w *nodeWait) refresh(ctx context.Context) (over bool, err error) {
 	w.view = print.New(w.Env, w.Zone)
 	var picture []view.Line
@@ -136,7 +135,7 @@ func (w *nodeWait) refresh(ctx context.Context) (over bool, err error) {
 	for _, name := range w.names {
 		n := w.nodes.Node(name)
 		if n != nil && n.UID != w.uids[name] {
-			n = nil // another one of the name
+			n = nil // another node of the name
 		}
 		end, err := w.settled(name, n)
 		over = over && end
@@ -151,7 +150,7 @@ func (w *nodeWait) refresh(ctx context.Context) (over bool, err error) {
 	return over, errors.Join(faults...)
 }
 
-// show is one node with the pods that are to leave it.
+// show is one node with the pods that have to leave it.
 func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]string, []print.Update) {
 	if n == nil {
 		w.pods.close(name)
@@ -182,11 +181,10 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 	return picture, said
 }
 
-// mostPods is how many pods of a node the screen shows (a guess: some nodes at
-// once must fit).
+// mostPods is how many pods of a node the screen shows (a guess: several nodes must fit).
 const mostPods = 10
 
-// warn tells what will not end by waiting.
+// warn warns of what waiting will not end.
 func (w *nodeWait) warn() {
 	var ready, pending []string
 	for _, name := range w.names {
@@ -215,7 +213,7 @@ func (w *nodeWait) warn() {
 	}
 }
 
-// warnOnce says something once, beside what is shown.
+// warnOnce prints a warning once.
 func (w *nodeWait) warnOnce(key, text string) {
 	if w.warned[key] {
 		return
@@ -225,7 +223,7 @@ func (w *nodeWait) warnOnce(key, text string) {
 	w.screen.Leave()
 }
 
-// drained says whether a node is its requestor's, or never will be.
+// drained says whether the requestor has the node, or will never get it.
 func (w *nodeWait) drained(name string, n *corev1.Node) (bool, error) {
 	if n == nil {
 		return true, fmt.Errorf("node %s was deleted", name)
@@ -233,7 +231,7 @@ func (w *nodeWait) drained(name string, n *corev1.Node) (bool, error) {
 	if have, stands := annotations.Requests(n.Annotations)[w.requestor]; stands && sameRequest(w.requestor, have, w.expected) {
 		w.seen[name] = true
 	}
-	if !w.seen[name] { // what is shown is older than what was written
+	if !w.seen[name] { // the node is older than the write
 		return false, nil
 	}
 	facts := annotations.Node(n)
@@ -253,8 +251,8 @@ func (w *nodeWait) drained(name string, n *corev1.Node) (bool, error) {
 	return w.stays(facts, *a), nil
 }
 
-// stays says whether a node is its requestor's, and the agent would leave it so:
-// a phase that stands there may be that of what was asked before.
+// stays says whether the requestor has the node and will keep it: the phase may be that of an
+// earlier request.
 func (w *nodeWait) stays(facts nodes.Node, a nodes.Asked) bool {
 	if a.Status.Phase != nodes.Ready {
 		return false

@@ -30,7 +30,7 @@ type calendarOptions struct {
 }
 
 const (
-	weeksShown   = 5 // a month and what is left of its weeks
+	weeksShown   = 5 // a month needs parts of five weeks
 	longestRange = 400 * 24 * time.Hour
 )
 
@@ -143,12 +143,12 @@ func (o *calendarOptions) show(w source.Set) error {
 	return err
 }
 
-// calendarEntry is a window, freeze, sleep or slot in the machine's shape, see docs/cli.md.
+// calendarEntry is a window, freeze, sleep or slot for scripts, see docs/cli.md.
 type calendarEntry struct {
 	Type     calendar.Kind `json:"type"`
 	Owner    calendarOwner `json:"owner"`
 	Start    time.Time     `json:"start"`
-	End      *time.Time    `json:"end,omitempty"` // a slot has none
+	End      *time.Time    `json:"end,omitempty"` // absent for a slot
 	Unbegun  bool          `json:"unbegun,omitempty"`
 	Unending bool          `json:"unending,omitempty"`
 	Idle     bool          `json:"idle,omitempty"`
@@ -162,7 +162,7 @@ type calendarOwner struct {
 	Name      string `json:"name"`
 }
 
-// valuesOf are the entries of a page for scripts. -o name names each owner once.
+// valuesOf are the entries of a page for scripts. -o name prints each owner once.
 func valuesOf(p calendar.Page) []print.Value {
 	items, named := []print.Value{}, map[calendar.Owner]bool{}
 	for _, e := range p.Sorted() {

@@ -1,3 +1,3 @@
-// Package offline holds the commands that play documents over a time: a calendar of them,
-// and what the agent would decide.
+// Package offline holds the commands that look at documents over time: a calendar, and a simulation
+// of the agent.
 package offline

@@ -21,7 +21,7 @@ type explainOptions struct {
 	faults exit.Faults
 }
 
-// NewExplain says what may stand in the documents.
+// NewExplain explains the fields of documents.
 func NewExplain(c *factory.Factory) *cobra.Command {
 	o := &explainOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
@@ -46,7 +46,7 @@ Kinds: ` + strings.Join(kinds(), ", ") + ".",
 	return cmd
 }
 
-// Complete takes the path. Who names no kind is told which there are.
+// Complete takes the path. Without a kind, the error lists the kinds.
 func (o *explainOptions) Complete(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		o.faults.Add("KIND is missing: write one of %s, and fields behind it, such as plan.spec.steps", strings.Join(kinds(), ", "))
@@ -86,7 +86,7 @@ func (o *explainOptions) Run(context.Context) error {
 	return nil
 }
 
-// explained is what may stand in a field, in the machine's shape, see docs/cli.md.
+// explained is the explanation of a field for scripts, see docs/cli.md.
 type explained struct {
 	Of     string      `json:"of"`   // the kind of the document
 	Path   string      `json:"path"` // below it; empty: the document itself
@@ -113,7 +113,7 @@ func (o *explainOptions) explained(s kindSchema, field node) explained {
 	return out
 }
 
-// fields prints what an object may have.
+// fields prints the fields of an object.
 func (o *explainOptions) fields(s kindSchema, object node) {
 	names := slices.Sorted(maps.Keys(object.children("properties")))
 	if len(names) > 0 {
@@ -138,7 +138,7 @@ func (o *explainOptions) fields(s kindSchema, object node) {
 	fmt.Fprintf(o.Out, "\nBY TYPE, as %s explain %s.%s:\n  %s\n", o.Name, below, slices.Sorted(maps.Keys(types))[0], strings.Join(slices.Sorted(maps.Keys(types)), "\n  "))
 }
 
-// continued are the paths that a word may go on to.
+// continued are the paths that begin with a word.
 func continued(word string) []string {
 	head, _, dotted := cutLast(word)
 	if !dotted {

@@ -33,7 +33,7 @@ type rbacOptions struct {
 	faults exit.Faults
 }
 
-// NewRBAC prints what the accounts of plans need.
+// NewRBAC prints the rights that the accounts of plans need.
 func NewRBAC(c *factory.Factory) *cobra.Command {
 	o := &rbacOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
@@ -70,7 +70,7 @@ func (o *rbacOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// account is who needs rights.
+// account is an account that needs rights.
 type account struct{ namespace, name string }
 
 // Run prints the manifests.
@@ -113,7 +113,7 @@ func (o *rbacOptions) Run(context.Context) error {
 	return o.print(manifests)
 }
 
-// print prints manifests one below the other, or with -o as a list, as kubectl does.
+// print prints manifests as YAML documents, or with -o as a list, as kubectl does.
 func (o *rbacOptions) print(manifests []runtime.Object) error {
 	items := make([]unstructured.Unstructured, len(manifests))
 	for i, object := range manifests {
@@ -141,7 +141,7 @@ func (o *rbacOptions) print(manifests []runtime.Object) error {
 	return nil
 }
 
-// bare is an object without what only the API server fills in.
+// bare is an object without fields that only the API server sets.
 func bare(object runtime.Object) (map[string]any, error) {
 	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -162,8 +162,8 @@ func manifestsOf(who account, plans map[string][]rights.Need) []runtime.Object {
 	return out
 }
 
-// rolesOf are the roles of a plan, one in each namespace and one of the cluster, under names
-// that no other plan's have: no name of an object of ours holds a colon.
+// rolesOf are the roles of a plan, one in each namespace and one of the cluster. Their names are
+// unique to the plan: a name of a ConfigMap cannot contain a colon.
 func rolesOf(who account, planName string, needs []rights.Need) []runtime.Object {
 	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: who.name, Namespace: who.namespace}}
 	var out []runtime.Object
@@ -191,8 +191,8 @@ func rolesOf(who account, planName string, needs []rights.Need) []runtime.Object
 	return out
 }
 
-// rulesOf brings needs together: verbs on the same objects are one rule, and so are
-// resources of a group that need the same.
+// rulesOf merges needs: verbs on the same objects become one rule, and so do resources of a group
+// with the same verbs.
 func rulesOf(needs []rights.Need) []rbacv1.PolicyRule {
 	type on struct{ group, resource, name string }
 	verbs := map[on]map[string]bool{}
@@ -206,7 +206,7 @@ func rulesOf(needs []rights.Need) []rbacv1.PolicyRule {
 			verbs[at][v] = true
 		}
 	}
-	for at, has := range verbs { // what may be done to any need not be said of one
+	for at, has := range verbs { // a verb on all objects includes the named ones
 		maps.DeleteFunc(has, func(v string, _ bool) bool { return at.name != "" && verbs[on{at.group, at.resource, ""}][v] })
 	}
 	type same struct {

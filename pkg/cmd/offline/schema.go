@@ -49,7 +49,7 @@ func schemaOf(kind string) (kindSchema, error) {
 	return s, nil
 }
 
-// children are the parts under a keyword, by name.
+// children are the schemas below a keyword, by name.
 func (n node) children(keyword string) map[string]node {
 	out := map[string]node{}
 	all, _ := n[keyword].(map[string]any)
@@ -87,7 +87,7 @@ func (n node) words(keyword string) []string {
 	return out
 }
 
-// resolved follows references; what stands beside one stays.
+// resolved follows references; what is written beside one stays.
 func (s kindSchema) resolved(n node) node {
 	for {
 		ref, _ := n["$ref"].(string)
@@ -105,7 +105,8 @@ func (s kindSchema) resolved(n node) node {
 	}
 }
 
-// object is what the fields of a value are in: that of a list's items, or of a map's values.
+// object is the schema that has the fields of a value: that of a list's items, or of a map's
+// values.
 func (s kindSchema) object(n node) node {
 	n = s.resolved(n)
 	if one := s.onlyObject(n); one != nil {
@@ -120,7 +121,7 @@ func (s kindSchema) object(n node) node {
 	return n
 }
 
-// onlyObject is the one of several forms that has fields; nil where none, or several, have.
+// onlyObject is the alternative of a schema that has fields; nil where none, or several, have.
 func (s kindSchema) onlyObject(n node) node {
 	var found []node
 	for _, form := range slices.Concat(n.list("anyOf"), n.list("oneOf")) {
@@ -134,8 +135,8 @@ func (s kindSchema) onlyObject(n node) node {
 	return found[0]
 }
 
-// find walks down a path of fields; below a step or a target its type names what its
-// properties or parameters are.
+// find follows a path of fields. Below a step or a target, its type decides the schema of its
+// properties or parameters.
 func (s kindSchema) find(path []string) (node, error) {
 	at := s.resolved(s.root)
 	for i, name := range path {
@@ -206,8 +207,7 @@ func (s kindSchema) typeOf(n node) string {
 	return strings.Join(names, "|")
 }
 
-// about is what there is to say of a field: its words, what it takes, and what counts where
-// it is left out.
+// about describes a field: its description, its values and its default.
 func (s kindSchema) about(n node) []string {
 	n = s.resolved(n)
 	var out []string

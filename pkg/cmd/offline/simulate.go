@@ -22,8 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/simulate"
 )
 
-// simulatedDays is how long a simulation is where --to does not say (a guess:
-// what fits on a screen).
+// simulatedDays is the default length of a simulation (a guess: what fits on a screen).
 const simulatedDays = 7
 
 type simulateOptions struct {
@@ -37,7 +36,7 @@ type simulateOptions struct {
 	faults   exit.Faults
 }
 
-// NewSimulate plays what the agent would decide.
+// NewSimulate simulates the agent.
 func NewSimulate(c *factory.Factory) *cobra.Command {
 	o := &simulateOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
@@ -115,7 +114,7 @@ func (o *simulateOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// Run plays and prints.
+// Run simulates and prints.
 func (o *simulateOptions) Run(ctx context.Context) error {
 	w, err := source.Read(o.Factory, o.files)
 	if err != nil {
@@ -146,7 +145,7 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 	return o.printTable(out.Entries)
 }
 
-// play can be interrupted: nobody knows how long an interval somebody wants.
+// play can be interrupted, since the interval may be very long.
 func play(ctx context.Context, s simulate.Scenario) (out simulate.Outcome, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -161,8 +160,8 @@ func play(ctx context.Context, s simulate.Scenario) (out simulate.Outcome, err e
 	}
 }
 
-// plans are the plans of files, with the pauses above them: their namespace's,
-// and the cluster's, which stands on the agent's namespace.
+// plans are the plans of files, with the pauses above them: those of their namespace, and of the
+// cluster, which is on the agent's namespace.
 func (o *simulateOptions) plans(w source.Set) ([]simulate.Plan, error) {
 	agent := o.AgentNamespace
 	if agent == "" {
@@ -249,7 +248,7 @@ func (o *simulateOptions) printTable(entries []simulate.Entry) error {
 	total, none := map[run.Result]int{}, view.OrDash("")
 	for _, e := range entries {
 		zone := e.Zone
-		if e.Slot == nil { // no schedule asked
+		if e.Slot == nil { // not started by a schedule
 			zone = o.Zone
 		}
 		row := []string{e.Namespace + "/" + e.Plan, instant.LocalOr(e.Slot, zone, none), instant.LocalOr(e.Slot, time.UTC.String(), none), string(e.Result), view.OrDash(e.Reason), instant.LocalOr(e.StartedAt, zone, none)}

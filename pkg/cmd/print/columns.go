@@ -20,8 +20,8 @@ const (
 	customColumnsFile = "custom-columns-file"
 )
 
-// toColumns is the printer of -o custom-columns=HEADER:PATH,… or custom-columns-file=FILE, where
-// what follows the = may stand in template.
+// toColumns is the printer of -o custom-columns=HEADER:PATH,… or custom-columns-file=FILE. What
+// follows the = may be in template.
 func toColumns(format, template string, noHeaders bool) (printers.ResourcePrinter, error) {
 	word, spec, _ := strings.Cut(format, "=")
 	if word != customColumns && word != customColumnsFile {
@@ -42,7 +42,7 @@ func toColumns(format, template string, noHeaders bool) (printers.ResourcePrinte
 	return &columnsPrinter{columns, noHeaders}, nil
 }
 
-// column is a header and where its values are found.
+// column is a header and the path of its values.
 type column struct {
 	header string
 	path   *jsonpath.JSONPath
@@ -65,7 +65,7 @@ func columnsOf(spec string) ([]column, error) {
 	return out, nil
 }
 
-// columnsIn reads a file of two lines: headers, and a path below each.
+// columnsIn reads a file of two lines: headers, and their paths.
 func columnsIn(file string) ([]column, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -88,7 +88,7 @@ func columnsIn(file string) ([]column, error) {
 	return out, nil
 }
 
-// columnOf takes a path with or without braces and its first dot.
+// columnOf parses a path with or without braces and the first dot.
 func columnOf(header, path string) (column, error) {
 	inner := path
 	if within, braced := strings.CutPrefix(inner, "{"); braced && strings.HasSuffix(within, "}") {
@@ -102,7 +102,7 @@ func columnOf(header, path string) (column, error) {
 	return c, c.path.Parse("{." + inner + "}")
 }
 
-// cell is what an object has there, as kubectl writes it.
+// cell is the value of an object, as kubectl prints it.
 func (c column) cell(object map[string]any) (string, error) {
 	found, err := c.path.FindResults(object)
 	if err != nil {

@@ -1,2 +1,2 @@
-// Package print says values in lines, tables and colours, for people and as -o asks.
+// Package print prints values as lines and tables for people, and in the formats of -o.
 package print

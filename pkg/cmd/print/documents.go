@@ -23,21 +23,22 @@ const (
 	KindNodeRequestList = "NodeRequestList"
 )
 
-// Document is a document as its author wrote it, beside what the agent says of it.
+// Document is a document as its author wrote it, with its status.
 type Document struct {
 	Metadata DocumentMetadata `json:"metadata"`
-	Spec     any              `json:"spec,omitempty"` // absent where the text cannot be read
+	Spec     any              `json:"spec,omitempty"` // absent if the text cannot be read
 	Status   DocumentStatus   `json:"status"`
 	Faults   []string         `json:"faults,omitempty"`
 }
 
-// DocumentMetadata names a document, with the labels that people select by.
+// DocumentMetadata names a document, with its labels.
 type DocumentMetadata struct {
 	Identity
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// DocumentStatus is what the agent says of a document. What its kind has not is absent.
+// DocumentStatus is what the agent says of a document. Fields that its kind does not have are
+// absent.
 type DocumentStatus struct {
 	Phase       string             `json:"phase,omitempty"`
 	Message     string             `json:"message,omitempty"`
@@ -53,8 +54,8 @@ type DocumentStatus struct {
 	Conditions  []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// DocumentValue is a document of any kind but a run for scripts. Its name is that of the
-// ConfigMap, which kubectl takes, too.
+// DocumentValue is a document of any kind but a run for scripts. Its name is that of the ConfigMap,
+// which kubectl accepts, too.
 func DocumentValue(cm *corev1.ConfigMap, now time.Time) Value {
 	body := Document{
 		Metadata: DocumentMetadata{Identity: identityOf(cm.ObjectMeta), Labels: cm.Labels},
@@ -73,7 +74,7 @@ func DocumentValue(cm *corev1.ConfigMap, now time.Time) Value {
 // mapName is a ConfigMap's name as kubectl prints it.
 func mapName(name string) string { return "configmap/" + name }
 
-// read fills in what a document's kind has, and says the kind and what is wrong with it.
+// read fills in the fields of a document's kind, and returns the kind and the faults.
 func (d *Document) read(cm *corev1.ConfigMap, now time.Time) (kind string, faults document.Faults) {
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindHibernatePlan:
@@ -107,7 +108,7 @@ func (d *Document) read(cm *corev1.ConfigMap, now time.Time) (kind string, fault
 	return "Plan", p.Faults
 }
 
-// published is an instant that the agent wrote on an object; nil where there is none.
+// published is an instant in an object's status; nil: none.
 func published(cm *corev1.ConfigMap, key string) *time.Time {
 	at, err := time.Parse(time.RFC3339, cm.Annotations[key])
 	if err != nil {
@@ -116,7 +117,7 @@ func published(cm *corev1.ConfigMap, key string) *time.Time {
 	return &at
 }
 
-// specIn is the spec as it is written; nil where the text is no YAML. The faults say why.
+// specIn is the spec as it is written; nil if the text is not YAML, which the faults report.
 func specIn(cm *corev1.ConfigMap) any {
 	text, fault := annotations.DocumentText(cm)
 	if fault != nil {
@@ -131,7 +132,7 @@ func specIn(cm *corev1.ConfigMap) any {
 	return written.Spec
 }
 
-// calendarIn is a calendar's text, which has no spec: its list of dates, or the feed itself.
+// calendarIn is the text of a calendar, which has no spec: its list of dates, or the feed.
 func calendarIn(cm *corev1.ConfigMap) any {
 	text, fault := annotations.DocumentText(cm)
 	if fault != nil {
@@ -158,13 +159,13 @@ func RunItem(cm *corev1.ConfigMap, r view.Run, err error) Value {
 	return out
 }
 
-// NodeRequest is one who asks for a node.
+// NodeRequest is a request for a node.
 type NodeRequest struct {
 	Node string `json:"node"`
 	ClaimValue
 }
 
-// NodeRequestValues are who asks for a node, for scripts. All of one node have its name.
+// NodeRequestValues are the requests for a node, for scripts. They all have the node's name.
 func NodeRequestValues(n *corev1.Node) []Value {
 	var out []Value
 	for i, c := range view.RequestClaims(n) {

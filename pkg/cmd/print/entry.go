@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// EntryWhen is when an entry of a ledger was, on a zone's clocks; of folded ones, the span.
+// EntryWhen is the time of a ledger's entry in a zone; of folded entries, the interval.
 func EntryWhen(e ledger.Entry, zone string) string {
 	if e.Count > 1 {
 		return fmt.Sprintf("%s to %s, %d slots", instant.Local(*e.First, zone), instant.Local(*e.Last, zone), e.Count)
@@ -18,7 +18,7 @@ func EntryWhen(e ledger.Entry, zone string) string {
 	return instant.Local(view.EntryAt(e), zone)
 }
 
-// Totals are the counts of a ledger, dry runs aside; empty where nothing has ended yet.
+// Totals are the counts of a ledger without dry runs; empty if nothing has ended yet.
 func Totals(l *ledger.Ledger) string {
 	if l == nil || len(l.Totals) == 0 {
 		return ""
@@ -36,8 +36,8 @@ func Totals(l *ledger.Ledger) string {
 	return fmt.Sprintf("%s, %d Skipped, %d Missed", ran, l.Totals[run.Skipped], l.Totals[run.Missed])
 }
 
-// EntryEnd says how the run of an entry ended, and why where it did not succeed; empty where that
-// is not kept.
+// EntryEnd says how the run of an entry ended, and why if it did not succeed; empty if that is not
+// kept.
 func EntryEnd(e ledger.Entry) string {
 	out := e.Outcome
 	if out == nil || e.Result != run.Ran {
@@ -53,7 +53,7 @@ func EntryEnd(e ledger.Entry) string {
 	return text + view.Prefix(", step ", out.Step) + view.Colon(strings.ReplaceAll(out.Message, "\n", "; "))
 }
 
-// DryMark follows the result of an entry whose run was a dry run.
+// DryMark is the suffix for the result of a dry run.
 func DryMark(e ledger.Entry) string {
 	if e.DryRun {
 		return " (dry run)"

@@ -7,8 +7,8 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// printFlags are -o and its kin, with kubectl get's meaning. kubectl's own type comes with its
-// translations, which take half of the time that a command needs to start.
+// printFlags are -o and related flags, as in kubectl get. kubectl's own type would load its
+// translations, which take half of a command's start time.
 type printFlags struct {
 	output    string
 	noHeaders bool
@@ -31,7 +31,7 @@ func (f *printFlags) formats() []string {
 	return slices.Concat(f.values.AllowedFormats(), f.name.AllowedFormats(), f.template.AllowedFormats(), []string{customColumns, customColumnsFile, "wide"})
 }
 
-// toPrinter is the printer that -o asks for; a NoCompatiblePrinterError where there is none.
+// toPrinter is the printer for -o, or a NoCompatiblePrinterError.
 func (f *printFlags) toPrinter() (printers.ResourcePrinter, error) {
 	format, template := f.output, *f.template.TemplateArgument
 	if format == "" && template != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
-// ForecastLines are a forecast for people: what leaves in its order, what stays and
-// why, and what stands in the way with what helps.
+// ForecastLines show a forecast: what leaves in which order, what stays and why, and what blocks
+// with what helps.
 func (v Printer) ForecastLines(f view.Forecast) []string {
 	head := v.Bold("node/"+f.Node) + "  "
 	switch {
@@ -35,7 +35,7 @@ func (v Printer) ForecastLines(f view.Forecast) []string {
 	return lines
 }
 
-// refusedLines are the pods that may not be evicted, each reason with what helps.
+// refusedLines are the pods that may not be evicted, by reason, with what helps.
 func (v Printer) refusedLines(f view.Forecast) []string {
 	var lines []string
 	told := map[string]bool{}
@@ -80,7 +80,7 @@ func groupLines(g drain.Group, several bool) []string {
 	return lines
 }
 
-// agentLines are the agent's own pod, which leaves last.
+// agentLines show the agent's own pod, which leaves last.
 func agentLines(g drain.Group) []string {
 	var lines []string
 	for _, pod := range g.Evict {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// The kinds of values of what is no plan, and is paused or frozen.
+// Kinds of values for namespaces and policies.
 const (
 	KindNamespaceStatus = "NamespaceStatus"
 	KindPolicyStatus    = "PolicyStatus"

@@ -18,15 +18,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Need is something that goes on only when somebody does something, or that somebody is to
-// know.
+// Need is something that needs somebody, or that somebody should know.
 type Need struct {
 	About  string // a plan, a policy, a node, a namespace or the whole cluster
 	What   string
 	Remedy string // the command that helps
 }
 
-// NeedLines are needs under one heading; none: nothing needs anybody.
+// NeedLines show needs under a heading; none without needs.
 func (v Printer) NeedLines(needs []Need) []string {
 	if len(needs) == 0 {
 		return nil
@@ -123,8 +122,8 @@ func (v Printer) Failed(p view.Plan) (name, said string) {
 	return name, said
 }
 
-// failures are the runs that failed since the last one that succeeded, the newest first, as
-// far as the head of the ledger tells.
+// failures are the runs that failed since the last success, the newest first, as far as the head of
+// the ledger has them.
 func failures(l *ledger.Ledger) (out []ledger.Entry) {
 	for _, e := range slices.Backward(l.Recent) {
 		switch {
@@ -138,8 +137,8 @@ func failures(l *ledger.Ledger) (out []ledger.Entry) {
 	return out
 }
 
-// Frozen says until when, by whom and why an object's own annotations permit no change;
-// empty: they do not say so.
+// Frozen says until when, by whom and why an object's own annotations forbid change; empty: they do
+// not.
 func (v Printer) Frozen(in intent.Intent) string {
 	s := in.Stanza
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// ClaimTable is a line for each claim; nothing without any.
+// ClaimTable has a line for each claim; it is empty without any.
 func (v Printer) ClaimTable(claims []view.NodeClaim) []string {
 	if len(claims) == 0 {
 		return nil
@@ -30,8 +30,8 @@ func (v Printer) ClaimTable(claims []view.NodeClaim) []string {
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 
-// NodeLines are a node's standing: for whom it is cordoned and how it was before,
-// who asks for it, when it may be changed, and who rolls through it.
+// NodeLines show a node: for whom it is cordoned and how it was before, its requests, when it may
+// be changed, and which rollouts have it.
 func (v Printer) NodeLines(n view.Node) []string {
 	var asked, rolled []string
 	for _, a := range n.Asked {
@@ -54,7 +54,7 @@ func (v Printer) NodeLines(n view.Node) []string {
 }
 
 func progressWords(s *nodes.Status) string {
-	if s == nil || s.Progress == nil || s.Phase == nodes.Draining { // the reason counts them itself
+	if s == nil || s.Progress == nil || s.Phase == nodes.Draining { // the reason has the numbers
 		return ""
 	}
 	return fmt.Sprintf(" (%s pods left)", view.PodsLeft(s))
@@ -75,7 +75,7 @@ func (v Printer) nodeStates(n nodes.Node) []string {
 	return out
 }
 
-// cordoned says for whom a node is cordoned, and what becomes of it after them.
+// cordoned says for whom a node is cordoned, and what happens after them.
 func (v Printer) cordoned(n view.Node) string {
 	switch {
 	case n.Cordon == nil && n.Unschedulable:
@@ -112,7 +112,7 @@ func (v Printer) windowOf(s view.Subject) string {
 	return word + " (" + v.Told(verdict.Reason) + ")"
 }
 
-// Asked is how a request stands, with its age.
+// Asked is the state of a request, with its age.
 func (v Printer) Asked(a *nodes.Asked) string {
 	if a == nil || a.Gone || a.Status == nil {
 		return v.Warn(view.RequestWords(a))

@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
-// Output is the -o of lists: everything that kubectl get can print.
+// Output is the -o of lists, with all formats of kubectl get.
 type Output struct {
 	flags *printFlags
 	own   []string // words of -o that the command prints itself
@@ -42,7 +42,7 @@ func (o *Output) formats() []string {
 	return slices.Compact(formats)
 }
 
-// Check refuses a format that there is not.
+// Check refuses an unknown format.
 func (o *Output) Check(f *exit.Faults) {
 	if o.Own() {
 		return
@@ -59,18 +59,18 @@ func (o *Output) Check(f *exit.Faults) {
 // Own says whether -o is one of the command's own words.
 func (o *Output) Own() bool { return slices.Contains(o.own, o.Format()) }
 
-// Table says whether people read what is printed.
+// Table says whether the output is a table for people.
 func (o *Output) Table() bool {
 	return (o.flags.output == "" || o.flags.output == "wide") && *o.flags.template.TemplateArgument == ""
 }
 
-// Format is what -o says; empty for the usual table.
+// Format is the format of -o; empty for the default table.
 func (o *Output) Format() string { return o.flags.output }
 
 // WithNamespace has the printer show namespaces, too.
 func (o *Output) WithNamespace() { o.flags.namespace = true }
 
-// Print writes a list: as a table for people, else as values, of which -o name prints the names.
+// Print prints a list: as a table for people, else as values, of which -o name prints the names.
 func (o *Output) Print(w io.Writer, t *metav1.Table, kind string, values func() ([]Value, error)) error {
 	if o.Table() {
 		return o.PrintTable(w, t)
@@ -87,7 +87,7 @@ func (o *Output) PrintTable(w io.Writer, t *metav1.Table) error {
 	return printObject(w, o.flags, t)
 }
 
-// Empty says that nothing is listed, as kubectl does; namespace is empty where all were asked.
+// Empty says that nothing was found, as kubectl does; namespace is empty for all namespaces.
 func Empty(w io.Writer, namespace string) {
 	if namespace == "" {
 		fmt.Fprintln(w, "No resources found")
@@ -104,7 +104,7 @@ func Age(now, since time.Time) string {
 	return duration.HumanDuration(now.Sub(since))
 }
 
-// decoded is a value as its JSON reads, with whole numbers whole.
+// decoded is a value after a round trip through JSON, with integers kept.
 func decoded(kind string, value any) (map[string]any, error) {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -117,7 +117,7 @@ func decoded(kind string, value any) (map[string]any, error) {
 	return out, nil
 }
 
-// Column is a column of a table; wide ones are shown with -o wide alone.
+// Column is a column of a table; wide ones are only shown with -o wide.
 type Column struct {
 	Name string
 	Wide bool
@@ -139,7 +139,7 @@ func NewTable(columns ...Column) *metav1.Table {
 	return t
 }
 
-// AddRow adds a row; object is what its name stands for, or nil.
+// AddRow adds a row; object is the object behind it, or nil.
 func AddRow(t *metav1.Table, object *corev1.ConfigMap, cells ...string) {
 	row := metav1.TableRow{}
 	for _, c := range cells {

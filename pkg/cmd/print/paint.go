@@ -2,7 +2,7 @@ package print
 
 import "github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 
-// paint colours words for people at a terminal.
+// paint colours words at a terminal.
 type paint struct {
 	on   bool
 	mark terminal.Mark
@@ -27,7 +27,7 @@ func (p paint) Dim(s string) string { return p.in("2", s) }
 
 func (p paint) Bold(s string) string { return p.in("1", s) }
 
-// Phase paints a phase or a result by what it means.
+// Phase colours a phase or a result by its meaning.
 func (p paint) Phase(s string) string {
 	switch s {
 	case "Succeeded", "Ran", "Idle", "Ready", "Active", "Awake", "Hibernated", "Asleep":

@@ -66,7 +66,7 @@ func (v Printer) Due(p view.Plan) string {
 	return v.When(due.At) + ", waits" + view.Colon(v.Told(due.Why)) + "; it is Missed at " + v.Both(due.Missed)
 }
 
-// nextGate says that the next start lies outside of the window; empty where it does not.
+// nextGate says that the next start is outside of the window; empty: it is not.
 func (v Printer) nextGate(p view.Plan) string {
 	if g := p.Decision.Status.NextGate; g != nil {
 		return ", " + g.Then(v.Both)
@@ -94,7 +94,7 @@ func (v Printer) last(p view.Plan) string {
 	return text
 }
 
-// Pause is how long a plan's own pause holds, and who asked for it; empty without one.
+// Pause says until when a plan's own pause lasts, and who asked for it; empty: none.
 func (v Printer) Pause(p view.Plan) string {
 	if !p.Intent.Pause.Holds(v.Now) {
 		return ""
@@ -106,12 +106,12 @@ func (v Printer) Pause(p view.Plan) string {
 	return text + ByOf(p.Object, annotations.Pause)
 }
 
-// PauseAbove is the pause of a namespace or of the whole cluster, with who asked for it.
+// PauseAbove is the pause of a namespace or of the whole cluster, and who asked for it.
 func (v Printer) PauseAbove(p schedule.Pause) string {
 	return p.Of + " " + v.Paused(p)
 }
 
-// Skip is what of the coming slots is left out; empty: nothing.
+// Skip says which coming slots are skipped; empty: none.
 func (v Printer) Skip(s intent.Skip) string {
 	switch {
 	case s.All:
@@ -128,7 +128,7 @@ func (v Printer) Skip(s intent.Skip) string {
 	return strings.Join(slots, "\n")
 }
 
-// Skipped is what a document skips, by whom and why; empty where nothing is skipped.
+// Skipped says what a document skips, by whom and why; empty: nothing.
 func (v Printer) Skipped(cm *corev1.ConfigMap, s intent.Skip) string {
 	text := v.Skip(s)
 	if text == "" {
@@ -137,8 +137,8 @@ func (v Printer) Skipped(cm *corev1.ConfigMap, s intent.Skip) string {
 	return text + ByOf(cm, annotations.Skip)
 }
 
-// WaitingToken is a trigger that the agent has not taken up, by whom, and how it is taken back; empty:
-// there is none.
+// WaitingToken describes a trigger that the agent has not handled, its author, and how to take it
+// back; empty: none.
 func (v Printer) WaitingToken(p view.Plan) string {
 	if p.Intent.Token == "" || view.TokenHandled(p.Object, p.Ledger) {
 		return ""
@@ -150,7 +150,7 @@ func (v Printer) WaitingToken(p view.Plan) string {
 	return text + ByOf(p.Object, annotations.Trigger) + "; " + v.Suggest().Abort(view.AskedRun(p.Object)) + " takes it back"
 }
 
-// conditions are all, or those that say more than that all is well.
+// conditions are all conditions, or only those that report a problem.
 func (v Printer) conditions(p view.Plan, all bool) []string {
 	var out []string
 	for _, c := range view.Conditions(p.Object) {
@@ -166,7 +166,7 @@ func (v Printer) conditions(p view.Plan, all bool) []string {
 	return out
 }
 
-// ShortNext is the next start in a cell of a table.
+// ShortNext is the next start for a cell of a table.
 func (v Printer) ShortNext(p view.Plan) string {
 	if p.Decision.Status.Next == nil {
 		return ""
@@ -175,7 +175,7 @@ func (v Printer) ShortNext(p view.Plan) string {
 	return fmt.Sprintf("%s (%s)", instant.Local(at, v.Zone), instant.Approximate(at.Sub(v.Now)))
 }
 
-// ShortLast is the last run in a cell of a table.
+// ShortLast is the last run for a cell of a table.
 func (v Printer) ShortLast(p view.Plan) string {
 	if p.Ledger == nil || p.Ledger.Last == nil {
 		return ""
@@ -184,7 +184,7 @@ func (v Printer) ShortLast(p view.Plan) string {
 	return fmt.Sprintf("%s %s ago", l.Phase, instant.Approximate(v.Now.Sub(l.EndedAt)))
 }
 
-// gate is what status and describe say of a plan's gate; empty without one.
+// gate describes a plan's gate for status and describe; empty: it has none.
 func (v Printer) gate(p view.Plan) string {
 	w := p.Decision.Status.Window
 	if w == nil {

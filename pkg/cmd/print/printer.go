@@ -12,37 +12,37 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 )
 
-// Printer is how things are shown: to whom, when, in which colours.
+// Printer prints for one user: the time, the zone, the colours.
 type Printer struct {
 	paint
-	Name string // as which the plugin was called, for the commands it suggests
+	Name string // of the plugin, for suggested commands
 	Now  time.Time
 	Zone string
 
-	elsewhere string // the namespace that command lines have to name; empty: none
-	cluster   string // the flags that choose the cluster; empty: none
+	elsewhere string // the namespace that suggested commands name; empty: none
+	cluster   string // flags that choose the cluster; empty: none
 }
 
-// New prints for whoever called, on the clocks of a zone.
+// New prints for the user of an Env, in a zone.
 func New(env factory.Env, zone string) Printer {
 	return Printer{paint: paint{env.Color, env.Mark}, Name: env.Name, Now: env.Now(), Zone: zone, elsewhere: env.Elsewhere, cluster: env.ClusterFlags}
 }
 
-// Suggest are the command lines that messages tell people to give.
+// Suggest are the commands that messages suggest.
 func (v Printer) Suggest() remedy.Commands {
 	return remedy.Commands{Name: v.Name, Namespace: v.elsewhere, ClusterFlags: v.cluster}
 }
 
-// In is a Printer whose command lines speak of a namespace.
+// In is a Printer whose suggested commands name a namespace.
 func (v Printer) In(namespace string) Printer {
 	v.elsewhere = namespace
 	return v
 }
 
-// Both shows an instant on the zone's clocks and in UTC.
+// Both formats an instant for the zone and for UTC.
 func (v Printer) Both(t time.Time) string { return instant.Both(t, v.Zone) }
 
-// When is an instant and how far away it is.
+// When is an instant and its distance from now.
 func (v Printer) When(t time.Time) string {
 	if t.After(v.Now) {
 		return fmt.Sprintf("%s, in %s", v.Both(t), instant.Approximate(t.Sub(v.Now)))
@@ -50,10 +50,10 @@ func (v Printer) When(t time.Time) string {
 	return fmt.Sprintf("%s, %s ago", v.Both(t), instant.Approximate(v.Now.Sub(t)))
 }
 
-// Told is what the agent says of something, with its instants on the zone's clocks.
+// Told is a message of the agent with its instants in the zone.
 func (v Printer) Told(message string) string { return instant.InText(message, v.Zone) }
 
-// soon is an instant without the date where that is plain.
+// soon is an instant, without the date where that is obvious.
 func (v Printer) soon(t time.Time) string {
 	text := instant.Local(t, v.Zone)
 	if t.Sub(v.Now) > 12*time.Hour {
@@ -63,7 +63,7 @@ func (v Printer) soon(t time.Time) string {
 	return strings.Join(fields[2:], " ")
 }
 
-// CutLine shortens a line to a terminal's width, not counting colours.
+// CutLine cuts a line to a terminal's width, without counting colours.
 func CutLine(line string, width int) string {
 	if width <= 0 || visible(line) <= width {
 		return line
@@ -102,7 +102,7 @@ func visible(line string) int {
 	}
 }
 
-// Labelled are lines of "Name:  value", aligned; empty values are left out.
+// Labelled are lines of "Name:  value", aligned, without empty values.
 func (v Printer) Labelled(pairs ...string) []string {
 	width := 0
 	for i := 0; i < len(pairs); i += 2 {
@@ -126,7 +126,7 @@ func (v Printer) Labelled(pairs ...string) []string {
 	return lines
 }
 
-// Indent moves lines to the right.
+// Indent indents lines.
 func Indent(lines []string) []string {
 	out := slices.Clone(lines)
 	for i := range out {
@@ -135,7 +135,7 @@ func Indent(lines []string) []string {
 	return out
 }
 
-// IndentText moves each line of a text to the right.
+// IndentText indents each line of a text.
 func IndentText(s string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n  ")
 }

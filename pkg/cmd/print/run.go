@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// RunHead says on one line where a run stands.
+// RunHead is one line about the state of a run.
 func (v Printer) RunHead(r view.Run) string {
 	j := r.Journal
 	p, phase := run.ProgressOf(j), v.Phase(string(j.Phase))+r.DryMark()
@@ -26,7 +26,7 @@ func (v Printer) RunHead(r view.Run) string {
 	return phase + view.Colon(v.Told(j.Message))
 }
 
-// leftBehind is how many restores failed; the steps name what each of them left.
+// leftBehind counts failed restores; the steps name each of them.
 func (v Printer) leftBehind(r view.Run) string {
 	if n := len(view.NotPutBack(r)); n > 0 {
 		return "; " + v.Bad(fmt.Sprintf("%d of its steps could not be put back", n))
@@ -34,8 +34,7 @@ func (v Printer) leftBehind(r view.Run) string {
 	return ""
 }
 
-// ending says how a run that is cleaning up will end, and when one that is to be
-// tried again begins.
+// ending says how a run in cleanup will end, and when a run is retried.
 func (v Printer) ending(r view.Run) string {
 	j := r.Journal
 	switch {
@@ -50,8 +49,8 @@ func (v Printer) ending(r view.Run) string {
 	return j.Message
 }
 
-// EndsSuspend says which suspend steps of a run somebody who resumes it ends, and how long before
-// their time; empty: it is at none.
+// EndsSuspend says which suspend steps a resume of the run ends, and how long before their time;
+// empty: none.
 func (v Printer) EndsSuspend(r view.Run) string {
 	var steps []string
 	for _, rec := range view.Suspends(r) {
@@ -71,7 +70,7 @@ func (v Printer) took(j run.Journal) string {
 	return " after " + instant.Approximate(j.FinishedAt.Sub(*j.StartedAt))
 }
 
-// lineMark gives no tick to a step that left something behind.
+// lineMark gives no tick to a step that left something unrestored.
 func (v Printer) lineMark(l stepLine) string {
 	if l.left {
 		return v.Bad("✗")
@@ -103,7 +102,7 @@ func (v Printer) stepTime(s run.Record) string {
 	return instant.Approximate(v.Now.Sub(*s.StartedAt))
 }
 
-// stepDetail is what a person may have to do, or wants to know, about a step.
+// stepDetail is what a person may have to do, or should know, about a step.
 func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	var parts []string
 	if s.Attempt > 1 {
@@ -132,7 +131,7 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 		parts = append(parts, s.Message)
 	}
 	parts = append(parts, accepted(s)...)
-	if s.Waits != "" && s.Phase.Ended() { // of its cleanup: else its message says so
+	if s.Waits != "" && s.Phase.Ended() { // about its cleanup: before, its message says so
 		parts = append(parts, "waits: "+s.Waits)
 	}
 	if s.KeepAt != nil {
@@ -140,9 +139,9 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	}
 	switch how := restoredWords()[s.Restored]; {
 	case how == "":
-	case s.Restored == run.RestoreDone && s.RestoreMessage != "": // it says so itself
+	case s.Restored == run.RestoreDone && s.RestoreMessage != "": // the message says so
 		parts = append(parts, s.RestoreMessage)
-	case s.Restored == run.RestoreChanged && s.RestoreMessage != "": // it says who changed what
+	case s.Restored == run.RestoreChanged && s.RestoreMessage != "": // the message says who changed what
 		parts = append(parts, "not put back: "+s.RestoreMessage)
 	default:
 		parts = append(parts, how+view.Colon(s.RestoreMessage))
@@ -150,19 +149,19 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	return v.Told(strings.Join(parts, ": "))
 }
 
-// accepted is who let a run go on in spite of what somebody changed of what the step did.
+// accepted is who let a run continue in spite of a drift.
 func accepted(s run.Record) []string {
 	switch d := s.Drift; {
 	case d == nil || d.Accepted == nil:
 		return nil
-	case strings.Contains(s.RestoreMessage, d.Said()): // said there
+	case strings.Contains(s.RestoreMessage, d.Said()): // mentioned there
 		return []string{d.Accepted.Said("the change was accepted")}
 	default:
 		return []string{d.Accepted.Said(d.Said() + ", accepted")}
 	}
 }
 
-// question is what an approval waits for, or the answer that was just given.
+// question is what an approval waits for, or its latest answer.
 func (v Printer) question(r view.Run, s run.Record) string {
 	switch {
 	case s.Approval != nil && s.Approval.Approved:
@@ -185,7 +184,7 @@ func restoredWords() map[string]string {
 	}
 }
 
-// DifferenceLines show what the steps of a dry run would have changed; none: no step says.
+// DifferenceLines show what the steps of a dry run would have changed; none: no step reports it.
 func DifferenceLines(r view.Run) []string {
 	var lines []string
 	for _, s := range r.Journal.Steps {

@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
 
-// The kinds of values that scripts read. docs/cli.md has their shapes; what is there stays.
+// Kinds of values for scripts. Their shapes are documented in docs/cli.md and are stable.
 const (
 	KindPlanStatus          = "PlanStatus"
 	KindHibernatePlanStatus = "HibernatePlanStatus"
@@ -27,7 +27,7 @@ const (
 	KindStatusList          = "StatusList"
 )
 
-// Identity names what a value speaks of.
+// Identity names the object of a value.
 type Identity struct {
 	Namespace         string       `json:"namespace,omitempty"`
 	Name              string       `json:"name"`
@@ -57,12 +57,12 @@ func needValues(needs []Need) []NeedValue {
 	return out
 }
 
-// PlanStatus is a plan as it stands. The last three are of describe alone.
+// PlanStatus is the status of a plan. Its last three fields are only for describe.
 type PlanStatus struct {
 	Metadata   Identity             `json:"metadata"`
 	Phase      string               `json:"phase"`
 	Message    string               `json:"message"`
-	Observed   bool                 `json:"observed"` // the agent speaks of this version
+	Observed   bool                 `json:"observed"` // the agent has seen this version
 	Target     string               `json:"target,omitempty"`
 	Paused     *schedule.Pause      `json:"paused,omitempty"`
 	Skip       string               `json:"skip,omitempty"` // as its annotation says
@@ -118,7 +118,7 @@ func (v Printer) PlanValue(p view.Plan) PlanStatus {
 	return out
 }
 
-// RunStatus is a run as it stands. The last three are of describe alone.
+// RunStatus is the status of a run. Its last three fields are only for describe.
 type RunStatus struct {
 	Metadata    Identity          `json:"metadata"`
 	Plan        string            `json:"plan"`
@@ -135,7 +135,7 @@ type RunStatus struct {
 	FinishedAt  *time.Time        `json:"finishedAt,omitempty"`
 	Approved    *intent.Actor     `json:"approved,omitempty"`
 	End         *run.End          `json:"end,omitempty"`
-	Questions   []string          `json:"questions,omitempty"` // RUN or RUN/STEP that wait for approve
+	Questions   []string          `json:"questions,omitempty"` // RUN or RUN/STEP that wait for approval
 	NotPutBack  []string          `json:"notPutBack,omitempty"`
 	Steps       []StepStatus      `json:"steps"`
 	Parameters  map[string]string `json:"parameters,omitempty"`
@@ -144,7 +144,7 @@ type RunStatus struct {
 	Events      []EventValue      `json:"events,omitempty"`
 }
 
-// StepStatus is a step of a run as it stands.
+// StepStatus is the status of a step.
 type StepStatus struct {
 	Path       string         `json:"path"`
 	Type       string         `json:"type"`
@@ -155,7 +155,7 @@ type StepStatus struct {
 	Reason     string         `json:"reason,omitempty"`
 	Message    string         `json:"message,omitempty"`
 	Waits      string         `json:"waits,omitempty"`
-	Outputs    map[string]any `json:"outputs,omitempty"` // of describe alone
+	Outputs    map[string]any `json:"outputs,omitempty"` // only for describe
 }
 
 // RunValue is a run for scripts.
@@ -175,7 +175,7 @@ func RunValue(r view.Run) RunStatus {
 	return out
 }
 
-// RunInFull is a run for scripts with all that is known of it.
+// RunInFull is a run for scripts with everything that is known of it.
 func RunInFull(r view.Run) RunStatus {
 	out := RunValue(r)
 	out.Parameters, out.Spec = r.Run.Request.Parameters, &r.Run.Spec
@@ -192,13 +192,14 @@ type HoldValue struct {
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// HibernatePlanStatus is a HibernatePlan as it stands. The last three are of describe alone.
+// HibernatePlanStatus is the status of a HibernatePlan. Its last three fields are only for
+// describe.
 type HibernatePlanStatus struct {
 	Metadata Identity `json:"metadata"`
 	Phase    string   `json:"phase"`
 	Message  string   `json:"message"`
-	// Overall is the state of all targets together, and LastTransition since when the plan has
-	// its phase.
+	// Overall is the combined state of all targets, and LastTransition since when the plan has its
+	// phase.
 	Overall        hibernate.State          `json:"overall,omitempty"`
 	LastTransition *time.Time               `json:"lastTransition,omitempty"`
 	Observed       bool                     `json:"observed"`
@@ -212,18 +213,18 @@ type HibernatePlanStatus struct {
 	Needs          []NeedValue              `json:"needs"`
 	Conditions     []metav1.Condition       `json:"conditions,omitempty"`
 	Faults         []string                 `json:"faults,omitempty"`
-	Slept          []SleptValue             `json:"slept,omitempty"` // of one that is named: in the last 30 days
+	Slept          []SleptValue             `json:"slept,omitempty"` // for a single plan: in the last 30 days
 	Spec           *hibernate.Spec          `json:"spec,omitempty"`
 	History        []ledger.Entry           `json:"history,omitempty"`
 	Events         []EventValue             `json:"events,omitempty"`
 }
 
-// SleptValue is how long the resources of one kind slept that a target has.
+// SleptValue is how long the resources of one kind of a target slept.
 type SleptValue struct {
 	Target    string  `json:"target"`
 	Executor  string  `json:"executor"`
 	Kind      string  `json:"kind"`      // of the resources
-	Resources int     `json:"resources"` // the most that slept at once
+	Resources int     `json:"resources"` // the most that slept at the same time
 	Sleeps    int     `json:"sleeps"`
 	Hours     float64 `json:"hours"` // of all resources together
 }
@@ -258,21 +259,21 @@ func (v Printer) SleeperValue(s view.Sleeper) HibernatePlanStatus {
 	return out
 }
 
-// ClaimValue is somebody who has a node, or asks for it.
+// ClaimValue is a claim on a node, or a request for it.
 type ClaimValue struct {
 	For     string     `json:"for"`
 	Phase   string     `json:"phase"`
 	Since   *time.Time `json:"since,omitempty"`
 	Left    string     `json:"left,omitempty"` // pods: left/total
 	Reason  string     `json:"reason,omitempty"`
-	Blocked bool       `json:"blocked,omitempty"` // its drain, for good
+	Blocked bool       `json:"blocked,omitempty"` // its drain is blocked for good
 }
 
-// NodeStatus is a node as it stands.
+// NodeStatus is the status of a node.
 type NodeStatus struct {
 	Metadata      Identity          `json:"metadata"`
 	Unschedulable bool              `json:"unschedulable"`
-	Permission    *schedule.Verdict `json:"permission,omitempty"` // of one that is named
+	Permission    *schedule.Verdict `json:"permission,omitempty"` // for a single node
 	Claims        []ClaimValue      `json:"claims"`
 	Needs         []NeedValue       `json:"needs"`
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
-// SleepHead is the phase of a HibernatePlan, and what the agent says of it.
+// SleepHead is the phase of a HibernatePlan, with the agent's message.
 func (v Printer) SleepHead(s view.Sleeper) string {
 	phase, message := s.Phase()
 	return v.Phase(phase) + view.Colon(v.Told(message))
@@ -30,12 +30,12 @@ func (v Printer) TargetLines(list []hibernate.TargetStatus) []string {
 	for _, t := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Target, t.Executor, v.Phase(string(t.State)), v.targetTime(t), view.OrDash(targetMessage(t)))
 	}
-	_ = w.Flush() // a Builder takes everything
+	_ = w.Flush() // a Builder accepts everything
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 
-// SleptLines are how long the resources of a HibernatePlan slept in the last 30 days, a line
-// for each kind of a target; err is why that is not known.
+// SleptLines show how long the resources of a HibernatePlan slept in the last 30 days, a line for
+// each kind of a target; err is why that is not known.
 func (v Printer) SleptLines(rows []savings.Row, err error) []string {
 	if err == nil && len(rows) == 0 {
 		return nil
@@ -49,11 +49,11 @@ func (v Printer) SleptLines(rows []savings.Row, err error) []string {
 	for _, r := range rows {
 		fmt.Fprintf(w, "%s\t%s\t%.1f hours\t%s\n", r.Target, r.Kind, r.Hours, view.Counted(r.Resources, "resource"))
 	}
-	_ = w.Flush() // a Builder takes everything
+	_ = w.Flush() // a Builder accepts everything
 	return append(lines, Indent(strings.Split(strings.TrimRight(b.String(), "\n"), "\n"))...)
 }
 
-// targetTime is how long a target is at work, or since when it is as it is.
+// targetTime is how long a target has been in transition, or since when it has its state.
 func (v Printer) targetTime(t hibernate.TargetStatus) string {
 	switch {
 	case t.FinishedAt != nil:
@@ -65,13 +65,13 @@ func (v Printer) targetTime(t hibernate.TargetStatus) string {
 }
 
 func targetMessage(t hibernate.TargetStatus) string {
-	if t.Attempts == 0 || t.State == hibernate.Asleep || t.State == hibernate.Awake { // what failed before is over
+	if t.Attempts == 0 || t.State == hibernate.Asleep || t.State == hibernate.Awake { // earlier failures no longer matter
 		return t.Message
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%s failed: %s", view.Counted(t.Attempts, "attempt"), t.Message), ": ")
 }
 
-// SleepUpdates are a HibernatePlan and its targets as plain lines.
+// SleepUpdates are plain lines about a HibernatePlan and its targets.
 func (v Printer) SleepUpdates(s view.Sleeper) []Update {
 	phase, message := s.Phase()
 	of := s.Namespace + "/" + s.Name
@@ -82,7 +82,7 @@ func (v Printer) SleepUpdates(s view.Sleeper) []Update {
 	return append(out, Update{Of: of, Text: fmt.Sprintf("plan %s: %s%s", s.Name, phase, view.Colon(v.Told(message)))})
 }
 
-// Then is what follows when a hold ends, or at once where there is none.
+// Then is what follows after the hold, or now if there is none.
 func (v Printer) Then(s view.Sleeper) string {
 	at, begins, stays := v.Now, "it sleeps by its schedule", "it is awake by its schedule"
 	if h := s.Hold; h.Holds(v.Now) {
@@ -111,7 +111,7 @@ func (v Printer) Then(s view.Sleeper) string {
 	return text + "; it sleeps next from " + v.Both(*want.Until) + " on"
 }
 
-// HoldWords say what is held, and until when.
+// HoldWords describe a hold and its end.
 func (v Printer) HoldWords(name string, h hibernate.Hold) string {
 	text := "held awake"
 	if h.Asleep {
@@ -123,12 +123,12 @@ func (v Printer) HoldWords(name string, h hibernate.Hold) string {
 	return text + " until " + v.Both(*h.Until)
 }
 
-// SleepPicture is a HibernatePlan with its targets, for whoever waits for it.
+// SleepPicture shows a HibernatePlan with its targets during a wait.
 func (v Printer) SleepPicture(s view.Sleeper) []string {
 	return append([]string{v.Bold(s.Name) + "  " + v.SleepHead(s)}, Indent(v.TargetLines(s.Targets()))...)
 }
 
-// ByOf says who stands behind an intent on a document, and why.
+// ByOf names the author and the reason of an intent.
 func ByOf(cm *corev1.ConfigMap, intent string) string {
 	text, by := "", annotations.ActorOf(cm.Annotations, intent)
 	if by.Name != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// SleeperLines are a HibernatePlan's standing: for status what needs eyes, for describe all.
+// SleeperLines show a HibernatePlan: for status what needs attention, for describe everything.
 func (v Printer) SleeperLines(s view.Sleeper, all bool) []string {
 	asleep, then := "", ""
 	if at := s.Instant(annotations.StatusAsleep); at != nil {
@@ -41,7 +41,7 @@ func (v Printer) SleeperLines(s view.Sleeper, all bool) []string {
 	return lines
 }
 
-// sleepNext is when it wakes or sleeps next, whatever may keep it from that.
+// sleepNext is when it wakes or falls asleep next by its schedule.
 func (v Printer) sleepNext(s view.Sleeper) string {
 	want := s.Table.DesiredState(v.Now, s.Overrides())
 	switch {
@@ -73,7 +73,7 @@ func (v Printer) hold(s view.Sleeper) string {
 	return v.HoldWords(s.Name, s.Hold) + ByOf(s.Object, annotations.HoldState)
 }
 
-// sleepGate is what policies say of falling asleep, where that is asked now.
+// sleepGate is what policies say about falling asleep, if that is relevant now.
 func (v Printer) sleepGate(s view.Sleeper) string {
 	if verdict, asked := s.Verdict(v.Now); asked && !verdict.Permitted {
 		text := "no sleep may begin: " + v.Told(verdict.Reason)
@@ -89,7 +89,7 @@ func (v Printer) sleepPause(s view.Sleeper) string {
 	switch p := s.Pause(v.Now); {
 	case !p.On:
 		return ""
-	case p.Of != "": // the one above it is the longer one, and somebody else's
+	case p.Of != "": // the pause above lasts longer, and belongs to somebody else
 		return v.PauseAbove(p)
 	default:
 		return v.pauseUntil(p) + ByOf(s.Object, annotations.Pause)
@@ -103,7 +103,7 @@ func (v Printer) pauseUntil(p schedule.Pause) string {
 	return "until " + v.When(*p.Until)
 }
 
-// ShortSleep is when it wakes or sleeps next, in a cell of a table.
+// ShortSleep is when it wakes or falls asleep next, for a cell of a table.
 func (v Printer) ShortSleep(s view.Sleeper) string {
 	if s.Table == nil {
 		return ""
@@ -115,7 +115,7 @@ func (v Printer) ShortSleep(s view.Sleeper) string {
 	return fmt.Sprintf("%s %s (%s)", map[bool]string{true: "wakes", false: "sleeps"}[want.Asleep], instant.Local(*want.Until, v.Zone), instant.Approximate(want.Until.Sub(v.Now)))
 }
 
-// ShortSince is since when it sleeps, in a cell of a table.
+// ShortSince is since when it sleeps, for a cell of a table.
 func (v Printer) ShortSince(s view.Sleeper) string {
 	at := s.Instant(annotations.StatusAsleep)
 	if at == nil {
@@ -124,7 +124,7 @@ func (v Printer) ShortSince(s view.Sleeper) string {
 	return instant.Approximate(v.Now.Sub(*at)) + " ago"
 }
 
-// RestoreLines are the restore data of a plan, for whoever reads all of it.
+// RestoreLines are the restore data of a plan, in full.
 func RestoreLines(list []view.Restore) []string {
 	if len(list) == 0 {
 		return nil
@@ -146,12 +146,12 @@ func RestoreLines(list []view.Restore) []string {
 	return lines
 }
 
-// conditionsOf are all conditions of a document, or those that say more than that all is well.
+// conditionsOf are all conditions of a document, or only those that report a problem.
 func (v Printer) conditionsOf(cm *corev1.ConfigMap, all bool) []string {
 	return v.conditions(view.Plan{Object: cm}, all)
 }
 
-// busy says whether some target is at work, or has failed.
+// busy says whether a target is in transition, or has failed.
 func busy(list []hibernate.TargetStatus) bool {
 	for _, t := range list {
 		if t.State == hibernate.Running || t.State == hibernate.Failed || t.State == hibernate.Aborted {
@@ -161,8 +161,8 @@ func busy(list []hibernate.TargetStatus) bool {
 	return false
 }
 
-// SleepBusy is a HibernatePlan with its targets where some of them are at work or have
-// failed; nothing else.
+// SleepBusy shows a HibernatePlan with its targets if one of them is in transition or has failed;
+// else nothing.
 func (v Printer) SleepBusy(s view.Sleeper) []string {
 	if !busy(s.Targets()) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// shownItems is how many items of a loop are named: the rest is counted.
+// shownItems is how many items of a loop are named; further ones are counted.
 const shownItems = 10
 
 // stepLine is one line of a run's steps: a step, or an item of a loop.
@@ -17,13 +17,13 @@ type stepLine struct {
 	depth                    int
 	name, kind, took, detail string
 	phase                    run.StepPhase
-	bare                     bool // an item: it has no phase of its own to be spelled out
+	bare                     bool // an item: it has no phase to print
 	// rest is a line that counts what is not shown.
 	rest bool
-	left bool // what it found was not put back
+	left bool // something was not restored
 }
 
-// stepTree is a run's records by what holds them.
+// stepTree are a run's records by their parents.
 type stepTree struct {
 	Printer
 	run   view.Run
@@ -31,7 +31,7 @@ type stepTree struct {
 	lines []stepLine
 }
 
-// StepLines are a run's steps, a line each, what a step holds below it.
+// StepLines are a run's steps, one line each, with their children below them.
 func (v Printer) StepLines(r view.Run) []string {
 	t := stepTree{Printer: v, run: r, under: map[string][]run.Record{}}
 	for _, rec := range r.Journal.Steps {
@@ -42,8 +42,7 @@ func (v Printer) StepLines(r view.Run) []string {
 	return v.aligned(t.lines)
 }
 
-// holderOf is the path of the step that holds the one at a path; empty where none
-// does. Between them may stand an item.
+// holderOf is the path of a step's parent; empty: it has none. There may be an item between them.
 func holderOf(j run.Journal, path string) string {
 	for {
 		i := strings.LastIndex(path, "/")
@@ -56,7 +55,7 @@ func holderOf(j run.Journal, path string) string {
 	}
 }
 
-// steps adds those that a step holds under a prefix of their paths.
+// steps adds the children of a step.
 func (t *stepTree) steps(holder, prefix string, depth int) {
 	for _, rec := range t.under[holder] {
 		name, within := strings.CutPrefix(rec.Path, prefix)
@@ -72,8 +71,8 @@ func (t *stepTree) steps(holder, prefix string, depth int) {
 	}
 }
 
-// items adds those that eyes are needed for: at work with their steps, failed,
-// or left otherwise than they were found.
+// items adds the items that need attention: running ones with their steps, failed ones, and those
+// with something unrestored.
 func (t *stepTree) items(loop run.Record, depth int) {
 	named := t.notable(loop)
 	for _, item := range named[:min(len(named), shownItems)] {
@@ -100,7 +99,7 @@ func (t *stepTree) notable(loop run.Record) []run.Item {
 	return append(append(atWork, failed...), left...)
 }
 
-// unrestored says whether what a step of an item found was not put back.
+// unrestored says whether a step of an item did not restore what it found.
 func (t *stepTree) unrestored(loop run.Record, item run.Item) bool {
 	for _, rec := range t.under[loop.Path] {
 		if strings.HasPrefix(rec.Path, loop.Path+"/"+item.Segment()+"/") && rec.Restored != "" && rec.Restored != run.RestoreDone {
@@ -110,7 +109,7 @@ func (t *stepTree) unrestored(loop run.Record, item run.Item) bool {
 	return false
 }
 
-// aligned brings the lines into columns.
+// aligned aligns the lines in columns.
 func (v Printer) aligned(list []stepLine) []string {
 	width, typeWidth := 0, 0
 	for _, l := range list {
@@ -121,7 +120,7 @@ func (v Printer) aligned(list []stepLine) []string {
 	}
 	lines := make([]string, len(list))
 	for i, l := range list {
-		l.detail = strings.ReplaceAll(l.detail, "\n", "; ") // a table has one line for each
+		l.detail = strings.ReplaceAll(l.detail, "\n", "; ") // a table row is one line
 		name := strings.Repeat("  ", l.depth)
 		switch {
 		case l.rest:
@@ -137,7 +136,7 @@ func (v Printer) aligned(list []stepLine) []string {
 	return lines
 }
 
-// loopCount says how far a loop has come; empty before its items are known.
+// loopCount is the progress of a loop; empty before its items are known.
 func loopCount(rec run.Record) string {
 	if !plan.IsLoop(rec.Type) || !rec.Listed {
 		return ""
@@ -157,7 +156,7 @@ func loopCount(rec run.Record) string {
 	if failed > 0 {
 		text += fmt.Sprintf(", %d failed", failed)
 	}
-	if atWork == 0 && done+failed > 0 { // between two batches it may wait for what they did
+	if atWork == 0 && done+failed > 0 { // between two batches it may wait for until
 		text += view.Colon(rec.Message)
 	}
 	return text

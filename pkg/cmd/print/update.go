@@ -10,10 +10,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Update is one thing said of something.
+// Update is one line about something.
 type Update struct{ Of, Text string }
 
-// RunUpdates are a run as plain lines: what it is at, and each step that has begun.
+// RunUpdates are plain lines about a run: its state, and each step that has begun.
 func RunUpdates(r view.Run) []Update {
 	j := r.Journal
 	out := []Update{{Of: r.Run.Name, Text: fmt.Sprintf("run %s: %s%s%s", r.Run.Name, j.Phase, r.DryMark(), view.Colon(cmp.Or(r.AnswersSaid(), waitingWords(j))))}}
@@ -42,7 +42,7 @@ func RunUpdates(r view.Run) []Update {
 		}
 		out = append(out, Update{Of: r.Run.Name + "/" + s.Path, Text: text})
 	}
-	if j.Phase.Ended() { // the end is the last word
+	if j.Phase.Ended() { // the end is reported last
 		return append(out[1:], out[0])
 	}
 	return out
@@ -53,7 +53,7 @@ func waitingWords(j run.Journal) string {
 		if j.Waiting == run.WaitPause {
 			return "waits for the end of a pause"
 		}
-		if strings.HasPrefix(j.Message, "waits for ") { // it says so itself
+		if strings.HasPrefix(j.Message, "waits for ") { // the message says so
 			return j.Message
 		}
 		return "waits for " + j.Waiting + view.Colon(j.Message)
@@ -67,7 +67,7 @@ func waitingWords(j run.Journal) string {
 	return ""
 }
 
-// ClaimUpdates are claims as plain lines.
+// ClaimUpdates are plain lines about claims.
 func ClaimUpdates(claims []view.NodeClaim) []Update {
 	var out []Update
 	for _, c := range claims {
@@ -76,7 +76,7 @@ func ClaimUpdates(claims []view.NodeClaim) []Update {
 	return out
 }
 
-// NodeUpdates are the claims of one node as plain lines.
+// NodeUpdates are plain lines about the claims of one node.
 func NodeUpdates(n view.Node) []Update {
 	out := ClaimUpdates(view.ClaimsOfNode(n))
 	if len(out) == 0 {
@@ -85,7 +85,7 @@ func NodeUpdates(n view.Node) []Update {
 	return out
 }
 
-// PlanUpdates are a plan and its live runs as plain lines.
+// PlanUpdates are plain lines about a plan and its live runs.
 func (v Printer) PlanUpdates(p view.Plan) []Update {
 	phase, message := p.Phase()
 	out := []Update{{Of: p.Object.Namespace + "/" + p.Object.Name, Text: fmt.Sprintf("plan %s: %s%s", p.Object.Name, phase, view.Colon(v.Told(message)))}}

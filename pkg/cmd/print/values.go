@@ -15,20 +15,20 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// Values is the -o of commands that have lines for people and values for scripts. The
-// printers are those of kubectl get.
+// Values is the -o of commands with lines for people and values for scripts. The printers are those
+// of kubectl get.
 type Values struct {
 	flags  *printFlags
 	own    []string          // words of -o that the command prints itself
-	stream map[string]string // of a watch: what was last printed, by name
-	begun  bool              // a stream has its line of headers
+	stream map[string]string // of a watch: the last output, by name
+	begun  bool              // the headers of a stream are printed
 }
 
 // NewValues prints lines unless -o says otherwise. own are words of -o that the command
 // prints itself.
 func NewValues(own ...string) *Values { return &Values{flags: newPrintFlags(), own: own} }
 
-// formats are what -o may be, as messages say it.
+// formats are the formats of -o, for messages.
 const formats = "json, yaml, name, jsonpath=…, custom-columns=… or go-template=…"
 
 func (o *Values) formats() string {
@@ -41,12 +41,12 @@ func (o *Values) AddFlags(cmd *cobra.Command) {
 	completeFormats(cmd, slices.Concat(o.own, formatWords())...)
 }
 
-// formatWords are the words of -o as shells complete them; what ends with = goes on.
+// formatWords are the formats of -o for completion; those that end with = need more.
 func formatWords() []string {
 	return []string{"json", "yaml", "name", "jsonpath=", "custom-columns=", "go-template="}
 }
 
-// completeFormats offers the words of -o.
+// completeFormats offers the formats of -o.
 func completeFormats(cmd *cobra.Command, words ...string) {
 	_ = cmd.RegisterFlagCompletionFunc("output", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		var out []string
@@ -60,7 +60,7 @@ func completeFormats(cmd *cobra.Command, words ...string) {
 			directive |= cobra.ShellCompDirectiveNoSpace
 		}
 		return out, directive
-	}) // fails where there is no such flag: it was added above
+	}) // fails only for a missing flag: it was added above
 }
 
 // Check refuses a format that there is not.
@@ -76,22 +76,22 @@ func (o *Values) Check(f *exit.Faults) {
 // Own says whether -o is one of the command's own words.
 func (o *Values) Own() bool { return slices.Contains(o.own, o.Format()) }
 
-// Format is what -o says; empty: lines.
+// Format is the format of -o; empty: lines.
 func (o *Values) Format() string { return o.flags.output }
 
-// Lines says whether people read what is printed.
+// Lines says whether the output is lines for people.
 func (o *Values) Lines() bool { return o.Format() == "" }
 
 // Value is a value for scripts.
 type Value struct {
-	Kind string // empty: the body has a kind of its own
-	Name string // what -o name says of it; empty: it has none
+	Kind string // empty: the body has its own kind
+	Name string // printed by -o name; empty: it has none
 	Body any
-	// Plain leaves apiVersion out, of an item that is no object of its own.
+	// Plain omits apiVersion, for an item that is not an object by itself.
 	Plain bool
 }
 
-// object is a value as its JSON reads, with what it is.
+// object is a value with its kind and name, as decoded JSON.
 func (v Value) object() (*unstructured.Unstructured, error) {
 	u, err := decoded(v.Kind, v.Body)
 	if err != nil {
@@ -145,7 +145,7 @@ func printObject(w io.Writer, flags *printFlags, object runtime.Object) error {
 	return printer.PrintObj(object, w)
 }
 
-// PrintObjects prints objects of the API as kubectl get lists several.
+// PrintObjects prints objects of the API as kubectl get prints several.
 func (o *Values) PrintObjects(w io.Writer, items []unstructured.Unstructured) error {
 	printer, err := o.flags.toPrinter()
 	if err != nil {
@@ -187,8 +187,7 @@ func listOf(kind string, items []Value) (*unstructured.UnstructuredList, error) 
 	return list, nil
 }
 
-// Stream prints, of values that are looked at again and again, those that have changed:
-// with -o json a line each.
+// Stream prints those values that have changed since the last call: with -o json one line each.
 func (o *Values) Stream(w io.Writer, items []Value) error {
 	if o.stream == nil {
 		o.stream = map[string]string{}
@@ -214,8 +213,8 @@ func (o *Values) Stream(w io.Writer, items []Value) error {
 	return nil
 }
 
-// Emit prints one value of a stream: with -o json on a line of its own, with custom columns under
-// one line of headers.
+// Emit prints one value of a stream: with -o json on one line, with custom columns below a single
+// line of headers.
 func (o *Values) Emit(w io.Writer, v Value) error {
 	u, err := v.object()
 	if err != nil {
@@ -250,7 +249,7 @@ func (o *Values) emit(w io.Writer, v Value, u *unstructured.Unstructured) error 
 	return err
 }
 
-// JSON prints a value with its fields in their own order, indented as kubectl does.
+// JSON prints a value with its fields in declared order, indented as kubectl does.
 func JSON(w io.Writer, value any) error {
 	b, err := stdjson.MarshalIndent(value, "", "    ")
 	if err != nil {
@@ -260,8 +259,8 @@ func JSON(w io.Writer, value any) error {
 	return err
 }
 
-// Items prints a list whose items are no objects of their own: -o json has them without kind and
-// apiVersion. name is what -o name says of an item.
+// Items prints a list whose items are not objects: -o json prints them without kind and apiVersion.
+// name is printed by -o name.
 func Items[T any](o *Values, w io.Writer, kind string, items []T, name func(T) string) error {
 	if items == nil {
 		items = []T{}

@@ -12,8 +12,8 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// yamlPrinter prints as kubectl does. kubectl's own printer reads JSON as YAML, which refuses some
-// characters that JSON may hold: one in anybody's annotation, and nothing is printed of any object.
+// yamlPrinter prints as kubectl does. kubectl's own printer parses JSON as YAML, which forbids some
+// characters that JSON allows: one of them in any annotation, and nothing would be printed.
 type yamlPrinter struct{ kubectl printers.YAMLPrinter }
 
 // toYAML is the printer of -o yaml, and a NoCompatiblePrinterError for any other format.
@@ -24,7 +24,7 @@ func (f *printFlags) toYAML(format string) (printers.ResourcePrinter, error) {
 	return &printers.OmitManagedFieldsPrinter{Delegate: &yamlPrinter{}}, nil
 }
 
-// PrintObj prints an object; several are parted by lines of three dashes.
+// PrintObj prints an object; several are separated by lines of three dashes.
 func (p *yamlPrinter) PrintObj(object runtime.Object, w io.Writer) error {
 	text, err := stdjson.Marshal(object)
 	if err != nil {
@@ -33,15 +33,14 @@ func (p *yamlPrinter) PrintObj(object runtime.Object, w io.Writer) error {
 	return p.kubectl.PrintObj(&runtime.Unknown{Raw: []byte(printable(string(text)))}, w)
 }
 
-// printable is JSON with each character that is not printed written as its code. Such characters
-// stand in its strings alone.
+// printable escapes unprintable characters in JSON. They occur only in its strings.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		if unicode.IsPrint(r) || r == '\n' {
 			b.WriteRune(r)
 		} else {
-			fmt.Fprintf(&b, `\U%08X`, r) // the text is read as YAML, which knows no pairs
+			fmt.Fprintf(&b, `\U%08X`, r) // the text is parsed as YAML, which has no surrogate pairs
 		}
 	}
 	return b.String()

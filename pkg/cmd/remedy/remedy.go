@@ -1,6 +1,6 @@
-// Package remedy holds the command lines that messages tell people to give. They
-// stand in one place, so that a test can try each of them and a changed flag is
-// changed everywhere. It knows nothing of ours.
+// Package remedy holds the commands that messages suggest. They are in one place, so that a test
+// can try each of them and a changed flag is changed everywhere. It imports no other package of
+// ours.
 package remedy
 
 import (
@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Commands are command lines in quotes, as they can be pasted.
+// Commands are quoted command lines that can be pasted.
 type Commands struct {
 	Name         string // as which the plugin was called: "kubectl maint"
-	Namespace    string // that command lines have to name; empty: it is the one of the context
+	Namespace    string // empty: the context's
 	ClusterFlags string // flags that choose another cluster than the kubeconfig does; empty: none
 }
 
-// In are those that speak of a namespace; empty: of the one of the context.
+// In are the commands for a namespace; empty: the context's.
 func (c Commands) In(namespace string) Commands {
 	c.Namespace = namespace
 	return c
 }
 
-// line is a command line about something in a namespace.
+// line is a command about something in a namespace.
 func (c Commands) line(format string, args ...any) string {
 	if c.Namespace == "" {
 		return c.plain(format, args...)
@@ -29,7 +29,7 @@ func (c Commands) line(format string, args ...any) string {
 	return c.plain("-n "+c.Namespace+" "+format, args...)
 }
 
-// plain is a command line about what is in no namespace.
+// plain is a command about something without a namespace.
 func (c Commands) plain(format string, args ...any) string {
 	if c.ClusterFlags == "" {
 		return c.offline(format, args...)
@@ -37,7 +37,7 @@ func (c Commands) plain(format string, args ...any) string {
 	return c.offline("%s %s", c.ClusterFlags, fmt.Sprintf(format, args...))
 }
 
-// offline is a command line about files.
+// offline is a command about files.
 func (c Commands) offline(format string, args ...any) string {
 	return fmt.Sprintf("'%s %s'", c.Name, fmt.Sprintf(format, args...))
 }
@@ -45,13 +45,13 @@ func (c Commands) offline(format string, args ...any) string {
 // Abort ends a run.
 func (c Commands) Abort(run string) string { return c.line("abort %s", run) }
 
-// ShowRestore shows how what sleeps by a HibernatePlan was before.
+// ShowRestore shows the restore data of a HibernatePlan.
 func (c Commands) ShowRestore(plan string) string { return c.line("restore show %s", plan) }
 
 // Adopt signs a record of the agent's.
 func (c Commands) Adopt(object string) string { return c.line("adopt %s", object) }
 
-// Allow permits change of an object for a while.
+// Allow permits change of an object for some time.
 func (c Commands) Allow(object string) string {
 	return c.line("allow %s --for 2h --reason …", object)
 }
@@ -61,7 +61,7 @@ func (c Commands) Answer(question string) string {
 	return c.Approve(question) + " or " + c.line("reject %s", question)
 }
 
-// Approve says yes to a question of a run, RUN or RUN/STEP.
+// Approve approves a question of a run, RUN or RUN/STEP.
 func (c Commands) Approve(question string) string { return c.line("approve %s", question) }
 
 // Describe tells everything about a plan or run.
@@ -73,7 +73,7 @@ func (c Commands) Doctor(name string) string { return c.line("doctor %s", name) 
 // Drain asks for a node.
 func (c Commands) Drain(node string) string { return c.plain("drain %s", node) }
 
-// DrainPlan shows what stands in the way of a drain.
+// DrainPlan shows what blocks a drain.
 func (c Commands) DrainPlan(node string) string { return c.plain("drain %s --plan", node) }
 
 // History shows how a plan's slots and runs ended.
@@ -89,7 +89,7 @@ func (c Commands) DescribeNamespace(name string) string {
 	return fmt.Sprintf("'%s describe namespace %s'", c.In("").kubectl(), name)
 }
 
-// kubectl is how kubectl itself reaches the same cluster and namespace.
+// kubectl is kubectl for the same cluster and namespace.
 func (c Commands) kubectl() string {
 	text := "kubectl"
 	if c.ClusterFlags != "" {
@@ -101,13 +101,13 @@ func (c Commands) kubectl() string {
 	return text
 }
 
-// Hibernate puts what a HibernatePlan names to sleep.
+// Hibernate puts the targets of a HibernatePlan to sleep.
 func (c Commands) Hibernate(plan string) string { return c.line("hibernate %s", plan) }
 
 // Install puts the agent into the cluster.
 func (c Commands) Install() string { return c.plain("install --apply") }
 
-// InstallIn puts it into a namespace.
+// InstallIn installs the agent in a namespace.
 func (c Commands) InstallIn(namespace string) string {
 	return c.plain("install --apply --namespace %s", namespace)
 }
@@ -120,25 +120,25 @@ func (c Commands) InstallWith(namespace, option string) string {
 // List shows the plans of the namespace.
 func (c Commands) List() string { return c.line("list") }
 
-// ListOf shows what there is of a kind in the namespace, as list calls it: runs.
+// ListOf lists the objects of a kind in the namespace: runs.
 func (c Commands) ListOf(kind string) string { return c.line("list %s", kind) }
 
 // ListAll shows the plans of the cluster.
 func (c Commands) ListAll() string { return c.plain("list -A") }
 
-// Lint tells all faults of a file.
+// Lint reports all faults of a file.
 func (c Commands) Lint() string { return c.offline("lint -f FILE") }
 
 // New asks its way to a plan.
 func (c Commands) New() string { return c.offline("new") }
 
-// Release takes back what people ask of nodes, by name.
+// Release removes people's requests for nodes, by name.
 func (c Commands) Release(nodes string) string { return c.plain("release %s", nodes) }
 
-// ReleaseHold has the schedule of a HibernatePlan decide again.
+// ReleaseHold ends the hold of a HibernatePlan.
 func (c Commands) ReleaseHold(plan string) string { return c.line("wake %s --release", plan) }
 
-// ReleaseFor takes back what a requestor asks of nodes.
+// ReleaseFor removes a requestor's requests for nodes.
 func (c Commands) ReleaseFor(nodes, requestor string) string {
 	return c.plain("release %s --requestor %s", nodes, requestor)
 }
@@ -152,13 +152,13 @@ func (c Commands) ResumeAll() string { return c.line("resume --all") }
 // ResumeCluster ends the pause of the whole cluster.
 func (c Commands) ResumeCluster() string { return c.plain("resume --all -A") }
 
-// PauseCluster keeps anything from beginning anywhere.
+// PauseCluster pauses the whole cluster.
 func (c Commands) PauseCluster() string { return c.plain("pause --all -A") }
 
-// Retry runs once more what a run failed at.
+// Retry repeats what failed in a run.
 func (c Commands) Retry(run string) string { return c.line("retry %s", run) }
 
-// RollbackTo asks for a run that does what another earlier run did.
+// RollbackTo asks for a run that repeats an earlier run.
 func (c Commands) RollbackTo(plan string) string { return c.line("rollback %s --to RUN", plan) }
 
 // Schedule writes a plan.
@@ -178,10 +178,10 @@ func (c Commands) TriggerOutside(plan string) string {
 	return c.line("trigger %s --outside-window --reason …", plan)
 }
 
-// Unskip lets skipped slots of a plan run again.
+// Unskip takes back the skips of a plan.
 func (c Commands) Unskip(plan string) string { return c.line("unskip %s", plan) }
 
-// Wake wakes what a HibernatePlan has put to sleep.
+// Wake wakes the targets of a HibernatePlan.
 func (c Commands) Wake(plan string) string { return c.line("wake %s", plan) }
 
 // WakeFor wakes it for a day, whatever its schedule says.
@@ -198,10 +198,10 @@ func (c Commands) Why(name string) string { return c.line("why %s", name) }
 // Unfreeze ends a freeze of a plan or a policy.
 func (c Commands) Unfreeze(object string) string { return c.line("freeze %s --end", object) }
 
-// WhyNode says why a node is not given; which one, the message says.
+// WhyNode says why the node of a message is not given.
 func (c Commands) WhyNode() string { return c.plain("why NODE") }
 
-// CommandIn is the last command of ours that a message names, in quotes; empty: it names none.
+// CommandIn is the last quoted command of ours in a message; empty: none.
 func CommandIn(message string) string {
 	from := strings.LastIndex(message, "'kubectl maint ")
 	if from < 0 {

@@ -1,3 +1,3 @@
-// Package report holds the commands that tell what ledgers remember: how slots and runs
-// ended, and what slept.
+// Package report holds the commands that evaluate ledgers: how slots and runs ended, and what
+// slept.
 package report

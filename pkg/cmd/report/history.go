@@ -60,7 +60,7 @@ all plans of the namespace, or with -A of the cluster.`,
 	return cmd
 }
 
-// results are the ends that --result takes: of entries, and of runs.
+// results are the values of --result: ends of entries, and of runs.
 func results() []string {
 	return []string{
 		string(run.Ran), string(run.Skipped), string(run.Missed), string(run.Open),
@@ -82,7 +82,7 @@ func (o *historyOptions) Complete(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// ago is an instant in the past: a duration back from now, or a time.
+// ago is an instant in the past: a duration before now, or a time.
 func (o *historyOptions) ago(flag, text string) time.Time {
 	at, err := past(text, o.Now(), o.Zone)
 	switch {
@@ -94,7 +94,7 @@ func (o *historyOptions) ago(flag, text string) time.Time {
 	return at
 }
 
-// past reads a duration back from now, or an instant.
+// past parses a duration before now, or an instant.
 func past(text string, now time.Time, zone string) (time.Time, error) {
 	if d, err := document.ParseDuration(text); err == nil {
 		return now.Add(-d.Abs()), nil
@@ -122,7 +122,7 @@ func (o *historyOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// line is an entry of a plan's ledger, with how its run ended as far as that is known.
+// line is an entry of a plan's ledger, with the end of its run as far as that is known.
 type line struct {
 	plan *corev1.ConfigMap
 	ledger.Entry
@@ -157,10 +157,10 @@ func (o *historyOptions) filtered() bool {
 	return o.limit > 0 || len(o.results) > 0 || o.since != ""
 }
 
-// nothing says why nothing is shown.
+// nothing says why the output is empty.
 func (o *historyOptions) nothing(k *factory.Cluster, all []remembered) {
 	switch {
-	case o.name != "" && all[0].head == nil: // said before
+	case o.name != "" && all[0].head == nil: // reported already
 	case o.filtered():
 		fmt.Fprintln(o.ErrOut, "nothing of that kind is in the history")
 	case o.name != "":
@@ -172,7 +172,7 @@ func (o *historyOptions) nothing(k *factory.Cluster, all []remembered) {
 	}
 }
 
-// read reads one plan's ledger with its runs, or those of many with what lives.
+// read reads one plan's ledger with its runs, or those of many plans with their live runs.
 func (o *historyOptions) read(ctx context.Context, k *factory.Cluster) ([]remembered, []view.Run, error) {
 	if o.name != "" {
 		cm, err := k.Document(ctx, o.name, annotations.KindPlan, annotations.KindHibernatePlan)
@@ -206,7 +206,7 @@ func (o *historyOptions) read(ctx context.Context, k *factory.Cluster) ([]rememb
 	return all, runs, err
 }
 
-// chosen are the entries that were asked for; those of several plans by their time.
+// chosen are the entries that were asked for; those of several plans ordered by time.
 func (o *historyOptions) chosen(all []remembered, runs []view.Run) []line {
 	var lines []line
 	for _, one := range all {
@@ -235,7 +235,7 @@ func (o *historyOptions) wants(e ledger.Entry) bool {
 		e.Outcome != nil && e.Result != run.Open && slices.Contains(o.results, string(e.Outcome.Phase))
 }
 
-// totals say of a plan how all that ever was ended.
+// totals counts the ends of everything that a plan ever had.
 func (o *historyOptions) totals(l *ledger.Ledger) {
 	if text := print.Totals(l); text != "" {
 		fmt.Fprintf(o.ErrOut, "in all: %s\n", text)
@@ -273,7 +273,7 @@ func (o *historyOptions) planName(cm *corev1.ConfigMap) string {
 	return cm.Name
 }
 
-// endAborted is why a run ended that somebody aborted.
+// endAborted is the reason of a run that somebody aborted.
 const endAborted = "Aborted"
 
 // saysWho says whether the message of an outcome is who ended the run, and why.
@@ -324,7 +324,7 @@ func outcome(e ledger.Entry) string {
 	return text
 }
 
-// slept is what slept in an off-window that is over.
+// slept says what slept in a past off-window.
 func slept(e ledger.Entry) string {
 	if e.EndedAt != nil && len(e.Slept) == 0 {
 		return "nothing slept"
@@ -336,7 +336,7 @@ func slept(e ledger.Entry) string {
 	return strings.Join(out, "; ")
 }
 
-// zoneOf is the zone in which people think of a plan's times.
+// zoneOf is the zone of a plan's times.
 func zoneOf(cm *corev1.ConfigMap, user string) string {
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		return view.NewSleeper(cm, nil, nil).Zone()
@@ -345,8 +345,8 @@ func zoneOf(cm *corev1.ConfigMap, user string) string {
 	return view.PlanZone(spec, user)
 }
 
-// ledgerValues are entries for scripts. Their names are those of the runs: nothing else of a
-// ledger has a name.
+// ledgerValues are entries for scripts. Their names are those of the runs: nothing else in a ledger
+// has a name.
 func ledgerValues(lines []line) []print.Value {
 	items := make([]print.Value, len(lines))
 	for i, l := range lines {

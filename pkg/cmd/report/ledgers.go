@@ -11,14 +11,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
-// remembered is a plan and what its ledger holds.
+// remembered is a plan and its ledger.
 type remembered struct {
 	object *corev1.ConfigMap
 	head   *ledger.Ledger // nil: the agent has not looked at the plan
 	closed []ledger.Entry // oldest first
 }
 
-// rememberedBy are documents with their ledgers, those of the namespace, or of all.
+// rememberedBy are the ledgers of documents, of the namespace or of all.
 func rememberedBy(ctx context.Context, k *factory.Cluster, namespace string, documents []*corev1.ConfigMap) ([]remembered, error) {
 	ledgers, err := k.Ledgers(ctx, namespace)
 	if err != nil {
@@ -42,8 +42,8 @@ func allPlans(ctx context.Context, k *factory.Cluster, namespace, selector strin
 	return slices.Concat(plans, sleepers), err
 }
 
-// endOf is how the run of an entry ended, or stands: what the ledger keeps, else what
-// the run says as long as that is there.
+// endOf is the end or the state of an entry's run: from the ledger, else from the run while that
+// exists.
 func endOf(e ledger.Entry, runs []view.Run) *ledger.Outcome {
 	if e.Outcome != nil || e.Run == "" {
 		return e.Outcome

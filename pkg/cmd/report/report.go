@@ -22,7 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/summary"
 )
 
-// Formats of a report beside those of kubectl get.
+// Formats of a report besides those of kubectl get.
 const (
 	formatTable    = "table"
 	formatMarkdown = "md"
@@ -40,7 +40,7 @@ type reportOptions struct {
 	faults         exit.Faults
 }
 
-// NewReport tells what ran over a time, and how it ended.
+// NewReport reports what ran in an interval, and how it ended.
 func NewReport(c *factory.Factory) *cobra.Command {
 	o := &reportOptions{Factory: c, out: print.NewValues(formatTable, formatMarkdown, formatCSV, formatHTML)}
 	cmd := &cobra.Command{
@@ -71,7 +71,7 @@ func (o *reportOptions) Complete(*cobra.Command, []string) error {
 	return nil
 }
 
-// span is the time that --last, --from and --to mean.
+// span is the interval of --last, --from and --to.
 func span(env factory.Env, last, from, to string, f *exit.Faults) (start, end time.Time) {
 	now := env.Now()
 	end = now
@@ -130,7 +130,7 @@ func (o *reportOptions) Run(ctx context.Context) error {
 		_, err = fmt.Fprint(o.Out, r.HTML())
 	case "", formatTable:
 		err = o.tables(r)
-	case "name": // the plans that it counts
+	case "name": // the plans in it
 		var names []print.Value
 		for _, row := range r.Rows {
 			_, plan, _ := strings.Cut(row.Plan, "/")
@@ -189,7 +189,7 @@ func (o *reportOptions) plans(ctx context.Context, k *factory.Cluster, all []rem
 	return out
 }
 
-// forgot says whether the ledger dropped entries that were too many for it.
+// forgot says whether the ledger has dropped entries beyond its limit.
 func (r remembered) forgot() bool {
 	if r.head == nil || len(r.closed) == 0 {
 		return false
@@ -214,7 +214,7 @@ func policiesOf(cm *corev1.ConfigMap) []policy.PolicyRef {
 	return spec.Policies
 }
 
-// policies are read where a plan names one.
+// policies are read if a plan names one.
 func (o *reportOptions) policies(ctx context.Context, k *factory.Cluster, all []remembered) *policy.Resolver {
 	var namespaces []string
 	for _, one := range all {
@@ -238,11 +238,11 @@ func (o *reportOptions) policies(ctx context.Context, k *factory.Cluster, all []
 	return resolver.Resolver
 }
 
-// maxWindows bounds what one plan's windows cost to find: every five minutes for a month.
+// maxWindows limits the windows of one plan: one every five minutes for a month.
 const maxWindows = 10_000
 
-// windowsIn are the windows of a plan's policies that touch a time, from the plan's
-// creation on; those that never close and never opened are no windows.
+// windowsIn are the windows of a plan's policies in an interval, from the plan's creation on; what
+// never opened or never closes is no window.
 func windowsIn(b *policy.Resolver, q policy.Query, created, from, to time.Time) []summary.Window {
 	if created.After(from) {
 		from = created

@@ -33,7 +33,7 @@ type savingsOptions struct {
 	faults         exit.Faults
 }
 
-// NewSavings shows how long resources slept, and what that saved.
+// NewSavings reports how long resources slept, and what that saved.
 func NewSavings(c *factory.Factory) *cobra.Command {
 	o := &savingsOptions{Factory: c, out: print.NewOutput(formatHTML)}
 	cmd := &cobra.Command{
@@ -67,7 +67,7 @@ func (o *savingsOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// Run prints what slept.
+// Run prints the report.
 func (o *savingsOptions) Run(ctx context.Context) error {
 	k, err := o.Connect()
 	if err != nil {
@@ -129,8 +129,8 @@ func (o *savingsOptions) table(rows []savings.Row) *metav1.Table {
 	return t
 }
 
-// sleeps are those of all HibernatePlans of a namespace: what their ledgers tell, and what
-// sleeps now.
+// sleeps are the sleeps of all HibernatePlans of a namespace: those in their ledgers, and the
+// present ones.
 func (o *savingsOptions) sleeps(ctx context.Context, k *factory.Cluster, namespace string) ([]savings.Sleep, error) {
 	plans, err := k.HibernatePlans(ctx, namespace, o.selector)
 	if err != nil {
@@ -148,7 +148,7 @@ func (o *savingsOptions) sleeps(ctx context.Context, k *factory.Cluster, namespa
 	return append(out, now...), err
 }
 
-// present is what sleeps now: of plans that are gone, too, unless labels pick some.
+// present are the present sleeps, also of deleted plans unless a selector was given.
 func (o *savingsOptions) present(ctx context.Context, k *factory.Cluster, namespace string, plans []*corev1.ConfigMap) ([]savings.Sleep, error) {
 	list, err := k.Restores(ctx, namespace, "")
 	if err != nil {
@@ -160,7 +160,7 @@ func (o *savingsOptions) present(ctx context.Context, k *factory.Cluster, namesp
 		if o.selector != "" && !slices.ContainsFunc(plans, picked) {
 			continue
 		}
-		if one.Record.Plan == "" || one.Copy { // it could not be read, or nothing of it sleeps; what lacks a signature alone is counted
+		if one.Record.Plan == "" || one.Copy { // unreadable, or nothing sleeps; one that only lacks a signature counts
 			fmt.Fprintf(o.ErrOut, "warning: %s/%s is not counted: %s\n", one.Object.Namespace, one.Object.Name, one.Fault)
 			continue
 		}
@@ -169,7 +169,7 @@ func (o *savingsOptions) present(ctx context.Context, k *factory.Cluster, namesp
 	return out, nil
 }
 
-// prices are those of each namespace, or the agent's.
+// prices are those of each namespace, or else the agent's.
 func (o *savingsOptions) prices(ctx context.Context, k *factory.Cluster, namespace string) (func(string) *savings.Prices, error) {
 	known := map[string]*savings.Prices{}
 	places := []string{namespace}

@@ -1,3 +1,3 @@
-// Package restore holds the commands for restore data: what sleeping resources were before
-// they were put to sleep, to be listed, shown and mended.
+// Package restore holds the commands for restore data, that is, the state of sleeping resources
+// before their sleep: list, show and edit.
 package restore

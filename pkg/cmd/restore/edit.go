@@ -58,7 +58,7 @@ func (o *editOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// Run has the person edit, and writes what came of it. Who may not is told before.
+// Run lets the person edit, and writes the result. A missing right is reported before.
 func (o *editOptions) Run(ctx context.Context) error {
 	k, err := o.Connect()
 	if err != nil {
@@ -90,11 +90,11 @@ func (o *editOptions) Run(ctx context.Context) error {
 	if err := o.write(ctx, k, ring, e); err != nil {
 		return e.kept(err)
 	}
-	_ = os.Remove(e.file) // what it held is written
+	_ = os.Remove(e.file) // its content is written
 	return o.Report(o.IOStreams, false, "configmap/%s edited: %s%s", e.object.Name, strings.Join(e.changed, ", "), o.Mark())
 }
 
-// counted is restore data that the agent counts.
+// counted is restore data that the agent accepts.
 func counted(ring annotations.Keyring, cm *corev1.ConfigMap) (hibernate.Record, error) {
 	if err := ring.Check(cm); err != nil {
 		return hibernate.Record{}, err
@@ -102,8 +102,8 @@ func counted(ring annotations.Keyring, cm *corev1.ConfigMap) (hibernate.Record, 
 	return annotations.ReadRestore(cm)
 }
 
-// write puts the edited values on top of what stands there now; where somebody else changed
-// one of them, nothing.
+// write applies the edited values to the present record; if somebody else has changed one of them,
+// nothing is written.
 func (o *editOptions) write(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, e edition) error {
 	const tries = 5
 	for range tries {
@@ -130,7 +130,7 @@ func (o *editOptions) write(ctx context.Context, k *factory.Cluster, ring annota
 	return fmt.Errorf("configmap/%s keeps changing, because the agent is working on the target: try again when it has finished", e.object.Name)
 }
 
-// edition is what a person makes of restore data.
+// edition is what a person edits.
 type edition struct {
 	object  *corev1.ConfigMap
 	shown   hibernate.Record
@@ -143,8 +143,8 @@ const head = `# What target %s of plan %s in namespace %s is put back to when it
 # Change what stands under 'before', and nothing else. An empty file changes nothing.
 `
 
-// ask opens the editor until what it leaves is valid, unchanged or empty, or somebody ends the
-// command.
+// ask opens the editor until its result is valid, unchanged or empty, or the command is
+// interrupted.
 func (e *edition) ask(ctx context.Context) error {
 	listed, err := yaml.Marshal(amendment.Of(e.shown))
 	if err != nil {
@@ -156,18 +156,18 @@ func (e *edition) ask(ctx context.Context) error {
 		before := e.file
 		result, file, err := edited(append([]byte(top+wrong), text...))
 		if before != "" {
-			_ = os.Remove(before) // the newer file holds its text
+			_ = os.Remove(before) // the newer file has its text
 		}
 		e.file = file
 		switch {
-		case ctx.Err() != nil && err != nil: // the editor was ended, too
+		case ctx.Err() != nil && err != nil: // the editor was interrupted, too
 			return ctx.Err()
 		case err != nil:
 			return e.kept(fmt.Errorf("the editor: %w", err))
 		}
 		result = uncommented(result)
 		if len(bytes.TrimSpace(result)) == 0 || bytes.Equal(result, listed) {
-			_ = os.Remove(file) // nothing in it is anybody's
+			_ = os.Remove(file) // it has no changes
 			e.file = ""
 			return ctx.Err()
 		}
@@ -181,14 +181,14 @@ func (e *edition) ask(ctx context.Context) error {
 				_ = os.Remove(file) // as above
 			}
 			return nil
-		case bytes.Equal(result, text): // the same again: nobody mends it
+		case bytes.Equal(result, text): // the same faults again
 			return e.kept(fault)
 		}
 		text, wrong = result, "#\n# It was not taken:\n# "+strings.ReplaceAll(fault.Error(), "\n", "\n# ")+"\n"
 	}
 }
 
-// take reads what was edited.
+// take reads the edited text.
 func (e *edition) take(text []byte) error {
 	var list []amendment.Value
 	if err := yaml.UnmarshalStrict(text, &list); err != nil {
@@ -202,7 +202,7 @@ func (e *edition) take(text []byte) error {
 	return nil
 }
 
-// onto puts what was changed on a record as it is now.
+// onto applies the changes to the present record.
 func (e *edition) onto(now hibernate.Record) (hibernate.Record, error) {
 	if now.Cycle != e.shown.Cycle {
 		return now, errors.New("the target has woken and fallen asleep again meanwhile: look at it again")
@@ -231,7 +231,7 @@ func (e *edition) onto(now hibernate.Record) (hibernate.Record, error) {
 	return amended, nil
 }
 
-// kept says where the text is that was not written.
+// kept says where the unwritten text is.
 func (e *edition) kept(err error) error {
 	if e.file == "" {
 		return err
@@ -239,7 +239,7 @@ func (e *edition) kept(err error) error {
 	return fmt.Errorf("%w\nnothing was written; your text is kept in %s", err, e.file)
 }
 
-// uncommented is a text without the lines that are comments.
+// uncommented is a text without lines that are comments.
 func uncommented(text []byte) []byte {
 	var out []byte
 	for line := range bytes.Lines(text) {

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/term"
 )
 
-// edited has a person edit a text in a file of its own, and returns what the file holds then.
-// The file is the caller's to remove, whatever happened; without a name there is none.
+// edited lets a person edit a text in a file, and returns the content of the file. The caller
+// removes the file, also after errors; without a name there is none.
 func edited(text []byte) (result []byte, file string, err error) {
 	f, err := os.CreateTemp("", "maint-restore-*.yaml")
 	if err != nil {
 		return nil, "", err
 	}
 	_, err = f.Write(text)
-	if err := errors.Join(err, f.Close()); err != nil { // closed: some editors want it to themselves
+	if err := errors.Join(err, f.Close()); err != nil { // closed, since some editors lock the file
 		return nil, f.Name(), err
 	}
 	if err := launch(editorCommand(os.Getenv("KUBE_EDITOR"), os.Getenv("EDITOR")), f.Name()); err != nil {
@@ -29,9 +29,9 @@ func edited(text []byte) (result []byte, file string, err error) {
 	return result, f.Name(), err
 }
 
-// launch runs an editor on a file, and puts the terminal back as it was.
+// launch runs an editor on a file, and restores the terminal's state.
 func launch(command []string, file string) error {
-	in := int(os.Stdin.Fd()) //nolint:gosec // a descriptor is a small number
+	in := int(os.Stdin.Fd()) //nolint:gosec // a descriptor fits an int
 	if state, err := term.GetState(in); err == nil {
 		defer func() { _ = term.Restore(in, state) }()
 	}
@@ -43,12 +43,12 @@ func launch(command []string, file string) error {
 	return nil
 }
 
-// editorCommand is the first editor that is named, or the system's. One with quotes in it is a
-// line of the shell, as for git; Windows knows but double quotes.
+// editorCommand is the first editor that is configured, or the system's. One with quotes is run by
+// the shell, as git does; Windows has double quotes only.
 func editorCommand(named ...string) []string {
 	for _, editor := range named {
 		switch {
-		case len(quotedWords(editor)) == 0: // nothing but blanks and quotes
+		case len(quotedWords(editor)) == 0: // only blanks and quotes
 		case runtime.GOOS == "windows":
 			return quotedWords(editor)
 		case strings.ContainsAny(editor, "\"'\\$"):
@@ -63,7 +63,7 @@ func editorCommand(named ...string) []string {
 	return []string{"vi"}
 }
 
-// quotedWords are the words of a line; a space between double quotes parts none.
+// quotedWords are the words of a line; double quotes keep spaces.
 func quotedWords(line string) []string {
 	var out []string
 	for i, part := range strings.Split(line, `"`) {

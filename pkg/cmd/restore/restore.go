@@ -41,7 +41,7 @@ is awake again.`,
 	return cmd
 }
 
-// item is restore data in the machine's shape, see docs/cli.md.
+// item is restore data for scripts, see docs/cli.md.
 type item struct {
 	Namespace string     `json:"namespace"`
 	Name      string     `json:"name"` // of its ConfigMap
@@ -55,7 +55,7 @@ type item struct {
 	Left      int64      `json:"left"`
 	Fault     string     `json:"fault,omitempty"` // why it does not count
 	PlanGone  bool       `json:"planGone,omitempty"`
-	Message   string     `json:"message,omitempty"` // why its target could not go on the last time
+	Message   string     `json:"message,omitempty"` // why its target failed the last time
 	Resources []resource `json:"resources"`
 }
 
@@ -65,7 +65,7 @@ type resource struct {
 	Before     any        `json:"before"`
 	CapturedAt time.Time  `json:"capturedAt"`
 	AsleepAt   *time.Time `json:"asleepAt,omitempty"`
-	AwakeAt    *time.Time `json:"awakeAt,omitempty"` // since when it is awake because something put it back, or somebody started all of it
+	AwakeAt    *time.Time `json:"awakeAt,omitempty"` // since when it is awake because something restored it, or somebody started all of it
 	WokenAt    *time.Time `json:"wokenAt,omitempty"`
 	RestoredAt *time.Time `json:"restoredAt,omitempty"`
 	Left       string     `json:"left,omitempty"`
@@ -82,16 +82,16 @@ func itemOf(r view.Restore, planGone bool) item {
 	}
 	for _, res := range r.Record.Resources {
 		one := resource{ID: res.ID, UID: res.UID, CapturedAt: res.CapturedAt, AsleepAt: res.AsleepAt, AwakeAt: res.AwakeAt, WokenAt: res.WokenAt, RestoredAt: res.RestoredAt, Left: res.Left}
-		_ = json.Unmarshal(res.Before, &one.Before) // it was read from JSON
+		_ = json.Unmarshal(res.Before, &one.Before) // it was decoded from JSON
 		out.Resources = append(out.Resources, one)
 	}
 	return out
 }
 
-// orphans are those of restore data whose plan is gone, by their objects.
+// orphans are restore data whose plan is gone, by object.
 type orphans map[*corev1.ConfigMap]view.Restore
 
-// orphansOf looks for the plans of restore data in a namespace, or in all.
+// orphansOf finds restore data without a plan in a namespace, or in all.
 func orphansOf(ctx context.Context, k *factory.Cluster, namespace string, list []view.Restore) (orphans, error) {
 	plans, err := k.HibernatePlans(ctx, namespace, "")
 	out := orphans{}
@@ -242,7 +242,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	recorded := 0 // resources, and what cannot be read
+	recorded := 0 // resources, and records that cannot be read
 	for _, r := range list {
 		o.warn(r, gone)
 		if r.Fault != "" {
@@ -272,7 +272,7 @@ func (o *showOptions) warn(r view.Restore, gone orphans) {
 	}
 }
 
-// stateOf is how far a resource has come.
+// stateOf is the state of a resource.
 func stateOf(r hibernate.Resource) string {
 	switch {
 	case r.Left != "":
@@ -291,7 +291,7 @@ func stateOf(r hibernate.Resource) string {
 	return "recorded"
 }
 
-// find is the restore data of a plan, or of one of its targets; the plan itself may be gone.
+// find finds the restore data of a plan, or of one of its targets; the plan itself may be gone.
 func find(ctx context.Context, k *factory.Cluster, names []string) ([]view.Restore, error) {
 	name := factory.BareName(names[0])
 	list, err := k.RestoresOf(ctx, k.Namespace, name)
@@ -318,18 +318,18 @@ func find(ctx context.Context, k *factory.Cluster, names []string) ([]view.Resto
 	return nil, fmt.Errorf("plan %s has no restore data of a target %q; it has that of %s", name, names[1], strings.Join(targets, ", "))
 }
 
-// rescued are the copies of a plan's restore data, or of a target's, whose namespace is gone.
+// rescued are copies of a plan's restore data, or of a target's, from a deleted namespace.
 func rescued(ctx context.Context, k *factory.Cluster, names []string) []view.Restore {
 	list, err := k.Restores(ctx, k.Namespace, "!"+annotations.LabelPlan)
 	if err != nil {
-		return nil // that the plan has none is said
+		return nil // that the plan has none is reported
 	}
 	return slices.DeleteFunc(list, func(r view.Restore) bool {
 		return r.Of() != factory.BareName(names[0]) || len(names) > 1 && r.Record.Target != names[1]
 	})
 }
 
-// read is restore data read anew.
+// read reads restore data again.
 func read(ctx context.Context, k *factory.Cluster, was *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	cm, err := k.ConfigMaps(was.Namespace).Get(ctx, was.Name, metav1.GetOptions{})
 	switch {
@@ -341,7 +341,7 @@ func read(ctx context.Context, k *factory.Cluster, was *corev1.ConfigMap) (*core
 	return cm, nil
 }
 
-// complete offers plans, and then the targets of the plan that have restore data.
+// complete offers plans, then the targets of the plan that have restore data.
 func complete(c *factory.Factory) factory.Completer {
 	plans := c.CompleteKind(annotations.KindHibernatePlan, nil)
 	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {

@@ -18,14 +18,14 @@ import (
 //go:embed manifests/admission/*.yaml
 var policyFiles embed.FS //nolint:gochecknoglobals // embedding needs a variable
 
-// policyOrder is the order in which they are applied. The roles come first, so that
-// nobody who may edit a namespace is locked out of its plans meanwhile.
+// policyOrder is the order in which they are applied. The roles come first, so that nobody who may
+// edit a namespace loses access to its plans in between.
 func policyOrder() []string {
 	return []string{"roles", "actor", "actor-check", "documents", "freeze", "intents", "nodes", "records", "status"}
 }
 
-// renderPolicy writes a file of policies for an agent in a namespace: by that, its
-// user is known.
+// renderPolicy renders a file of policies for an agent in a namespace, which determines its user
+// name.
 func renderPolicy(name, namespace string) (string, error) {
 	text, err := policyFiles.ReadFile("manifests/admission/" + name + ".yaml")
 	if err != nil {
@@ -42,7 +42,7 @@ func renderPolicy(name, namespace string) (string, error) {
 	return b.String(), nil
 }
 
-// renderPolicies writes all of them, each after a line that parts documents.
+// renderPolicies renders all of them, each after a document separator.
 func renderPolicies(namespace string) (string, error) {
 	var out string
 	for _, name := range policyOrder() {
@@ -55,8 +55,8 @@ func renderPolicies(namespace string) (string, error) {
 	return out, nil
 }
 
-// ofAdmission says whether an object is one of these policies, their bindings and roles.
-// What confines the agent's own token bears the agent's name.
+// ofAdmission says whether an object is one of these policies, their bindings or roles. The policy
+// that confines the agent's own token has the agent's name instead.
 func ofAdmission(u *unstructured.Unstructured) bool {
 	if strings.HasPrefix(u.GetName(), annotations.AgentName) {
 		return false
@@ -71,7 +71,7 @@ func ofAdmission(u *unstructured.Unstructured) bool {
 	return policyKind(u.GetKind())
 }
 
-// freezesRole is what publishing freezes takes the agent.
+// freezesRole has the rights for publishing freezes.
 const freezesRole = "maint-freezes"
 
 // policyKind says whether a kind is that of an admission policy or its binding.
@@ -79,7 +79,7 @@ func policyKind(kind string) bool {
 	return strings.HasPrefix(kind, "ValidatingAdmissionPolicy") || strings.HasPrefix(kind, "MutatingAdmissionPolicy")
 }
 
-// hasAdmission says whether an earlier install brought any of the policies.
+// hasAdmission says whether an earlier install applied any of the policies.
 func hasAdmission(live objectsByKey) bool {
 	for _, u := range live {
 		if policyKind(u.GetKind()) && ofAdmission(u) {

@@ -30,7 +30,7 @@ type adoptOptions struct {
 	faults exit.Faults
 }
 
-// NewAdopt signs what the agent wrote and that does not count.
+// NewAdopt signs objects of the agent that do not count.
 func NewAdopt(c *factory.Factory) *cobra.Command {
 	o := &adoptOptions{Factory: c}
 	cmd := &cobra.Command{
@@ -68,7 +68,7 @@ func (o *adoptOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// Run shows what is to be signed, asks, and signs it.
+// Run shows the objects, asks, and signs them.
 func (o *adoptOptions) Run(ctx context.Context) error {
 	k, err := o.Connect()
 	if err != nil {
@@ -110,8 +110,8 @@ func (o *adoptOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// due is what does not count: it lacks a valid signature, or is named and is restore data of an
-// earlier sleep. That is made data of the present one.
+// due are the objects that do not count: those without a valid signature, and restore data of an
+// earlier sleep that was named, which becomes data of the present one.
 func (o *adoptOptions) due(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, found []*corev1.ConfigMap) ([]*corev1.ConfigMap, error) {
 	var out []*corev1.ConfigMap
 	for _, cm := range found {
@@ -136,7 +136,7 @@ func (o *adoptOptions) due(ctx context.Context, k *factory.Cluster, ring annotat
 	return out, nil
 }
 
-// lastSleep is the newest sleep that a plan's ledger tells of; nil: none.
+// lastSleep is the newest sleep in a plan's ledger; nil: none.
 func lastSleep(ctx context.Context, k *factory.Cluster, plan string) (*ledger.LastSleep, error) {
 	cm, err := k.ConfigMaps(k.Namespace).Get(ctx, plan, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -152,7 +152,7 @@ func lastSleep(ctx context.Context, k *factory.Cluster, plan string) (*ledger.La
 	return l.LastSleep, nil
 }
 
-// find gives the objects that are named, or all of the agent's in the namespace.
+// find returns the objects that are named, or all of the agent's in the namespace.
 func (o *adoptOptions) find(ctx context.Context, k *factory.Cluster) ([]*corev1.ConfigMap, error) {
 	var out []*corev1.ConfigMap
 	if o.all {
@@ -181,8 +181,7 @@ func (o *adoptOptions) find(ctx context.Context, k *factory.Cluster) ([]*corev1.
 	return out, nil
 }
 
-// contents says what an object would have the agent do. What cannot be read is not
-// signed.
+// contents says what an object makes the agent do. An object that cannot be read is not signed.
 func contents(cm *corev1.ConfigMap) (string, error) {
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindRun:
@@ -213,7 +212,7 @@ func runContents(r run.Run, j run.Journal) string {
 	return fmt.Sprintf("a run of plan %s, %s, %d steps, as ServiceAccount %s", r.Plan, j.Phase, len(r.Spec.Steps), r.Spec.ServiceAccountName)
 }
 
-// restoreContents name what is woken by restore data, and to what.
+// restoreContents name what restore data wakes, and to which state.
 func restoreContents(r hibernate.Record) string {
 	const most = 5
 	var list []string

@@ -22,23 +22,23 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// applier brings single objects into the cluster.
+// applier applies single objects.
 type applier struct {
 	client    dynamic.Interface
 	mapper    meta.RESTMapper
 	merger    merger
 	mode      mode
-	notServed bool // the API server lacks a kind that an installation can do without
-	noStamps  bool // it lacks the kind of the policies that write
+	notServed bool // the API server lacks an optional kind
+	noStamps  bool // it lacks the kind of the mutating policies
 }
 
-// mode is what becomes of the objects that an applier has made.
+// mode is what happens to the objects of an applier.
 type mode string
 
 const (
 	modeApply  mode = ""       // they are applied
-	modeDiff   mode = "diff"   // the API server says what would change, and nothing does
-	modeServer mode = "server" // the API server tries them, and keeps nothing
+	modeDiff   mode = "diff"   // the API server's dry run is shown
+	modeServer mode = "server" // a dry run of the API server
 	modeClient mode = "client" // nothing is sent
 )
 
@@ -58,8 +58,7 @@ func connect(c *factory.Factory) (*applier, error) {
 	return &applier{client: client, mapper: mapper}, nil
 }
 
-// of is where objects of a kind are, nil where the API server has no such kind and an
-// installation can do without.
+// of is the client for a kind; nil if the API server lacks an optional kind.
 func (a *applier) of(u *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	gvk := u.GroupVersionKind()
 	mapping, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -79,7 +78,7 @@ func (a *applier) of(u *unstructured.Unstructured) (dynamic.ResourceInterface, e
 	return a.client.Resource(mapping.Resource), nil
 }
 
-// read looks which of the objects are there.
+// read reads which of the objects exist.
 func (a *applier) read(ctx context.Context, all []*unstructured.Unstructured) (objectsByKey, error) {
 	live := objectsByKey{}
 	for _, u := range all {
@@ -104,7 +103,7 @@ func (a *applier) read(ctx context.Context, all []*unstructured.Unstructured) (o
 	return live, nil
 }
 
-// elsewhere refuses where an agent runs in another namespace: its cluster-wide objects
+// elsewhere refuses to install where an agent runs in another namespace: its cluster-scoped objects
 // have the same names, and the policies confine one token.
 func (a *applier) elsewhere(ctx context.Context, live objectsByKey, namespace string) error {
 	binding := live[objectKey{"ClusterRoleBinding", annotations.AgentName}]
@@ -137,17 +136,16 @@ func (a *applier) elsewhere(ctx context.Context, live objectsByKey, namespace st
 	return nil
 }
 
-// change is what became of an object, or would become.
+// change is the change of an object.
 type change struct {
 	of            *unstructured.Unstructured
-	did           string // empty: there was nothing to do with it
+	did           string // empty: nothing to do
 	kept          []string
-	before, after *unstructured.Unstructured // nil: not there
+	before, after *unstructured.Unstructured // nil: it does not exist
 }
 
-// refused asks the API server which objects it would forbid to bring, before the first is
-// written: half an installation is worse than none. Other errors are for later: what an
-// object needs may be one that comes before it.
+// refused asks the API server which objects it would forbid, before the first is written: half an
+// installation is worse than none. Other errors come later: an object may need one before it.
 func (a *applier) refused(ctx context.Context, wanted []*unstructured.Unstructured, live objectsByKey) error {
 	for _, want := range wanted {
 		if there := live[keyOf(want)]; there != nil {
@@ -195,19 +193,19 @@ func (a *applier) create(ctx context.Context, want *unstructured.Unstructured, l
 		_, err = apply(ctx, to, want)
 	case modeServer:
 		if _, err = apply(ctx, to, want, metav1.DryRunAll); apierrors.IsNotFound(err) && namespaceComes(want, live) {
-			err = nil // it cannot be tried in a namespace that is only tried itself
+			err = nil // in a dry run, its namespace does not exist either
 		}
 	}
 	return c, err
 }
 
-// namespaceComes says whether the namespace of an object is not there yet.
+// namespaceComes says whether an object's namespace does not exist yet.
 func namespaceComes(u *unstructured.Unstructured, live objectsByKey) bool {
 	return u.GetNamespace() != "" && live[objectKey{"Namespace", u.GetNamespace()}] == nil
 }
 
-// configure applies to an object that is there what is not so yet. The API server is
-// asked first what would come of it, so that nothing is written where nothing changes.
+// configure applies what is missing on an existing object. A dry run comes first, so that nothing
+// is written where nothing changes.
 func (a *applier) configure(ctx context.Context, want, live *unstructured.Unstructured) (change, error) {
 	config, kept, err := a.merger.merge(want, live)
 	c := change{of: want, did: didNothing, kept: kept, before: live, after: live}
@@ -237,8 +235,8 @@ func (a *applier) configure(ctx context.Context, want, live *unstructured.Unstru
 	return c, err
 }
 
-// within says whether an object has all that a configuration says, as far as that shows without
-// the API server: it may write a value in another way.
+// within says whether an object has everything of a configuration, as far as that is visible
+// without the API server, which may write a value in another form.
 func within(config, live any) bool {
 	switch want := config.(type) {
 	case map[string]any:
@@ -257,7 +255,7 @@ func within(config, live any) bool {
 		}
 		return same
 	}
-	return fmt.Sprint(config) == fmt.Sprint(live) // numbers come as several types
+	return fmt.Sprint(config) == fmt.Sprint(live) // numbers have several types
 }
 
 func (a *applier) remove(ctx context.Context, live *unstructured.Unstructured) (change, error) {
@@ -278,8 +276,8 @@ func (a *applier) remove(ctx context.Context, live *unstructured.Unstructured) (
 	return c, factory.Explain("delete "+named(live), err)
 }
 
-// apply is a server-side apply. It is forced: what others own was left out of the
-// configuration, but for what is ours to say.
+// apply is a server-side apply. It is forced: fields of other owners are left out of the
+// configuration, except those that are ours to decide.
 func apply(ctx context.Context, to dynamic.ResourceInterface, config *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
 	b, err := json.Marshal(config)
 	if err != nil {
@@ -293,7 +291,7 @@ func apply(ctx context.Context, to dynamic.ResourceInterface, config *unstructur
 	return got, nil
 }
 
-// plain is an object without what the API server keeps beside it.
+// plain is an object without fields that the API server maintains.
 func plain(u *unstructured.Unstructured) map[string]any {
 	if u == nil {
 		return nil
@@ -307,7 +305,7 @@ func plain(u *unstructured.Unstructured) map[string]any {
 	return out.Object
 }
 
-// unified is the difference as diff -u writes it, empty where there is none.
+// unified is the difference in the format of diff -u; empty: none.
 func (c change) unified() (string, error) {
 	text := func(u *unstructured.Unstructured) (string, error) {
 		if u == nil {
@@ -327,7 +325,7 @@ func (c change) unified() (string, error) {
 	return view.Difference("cluster/"+named(c.of), before, "install/"+named(c.of), after)
 }
 
-// knownRules are the rules that the manifests have for each role, whatever is left out.
+// knownRules are the rules of all roles with every part included.
 func knownRules(all []*unstructured.Unstructured) (map[objectKey][]rbacv1.PolicyRule, error) {
 	out := map[objectKey][]rbacv1.PolicyRule{}
 	for _, u := range all {

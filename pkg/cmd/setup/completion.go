@@ -10,14 +10,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
-// completionHelper is what kubectl runs to complete a plugin's command line: an
-// executable of the name kubectl_complete-maint on the PATH.
+// completionHelper is an executable named kubectl_complete-maint on the PATH, which kubectl runs to
+// complete a plugin's command line.
 const completionHelper = `#!/usr/bin/env sh
 # Save as kubectl_complete-maint in a folder of your PATH and make it executable.
 exec kubectl maint __complete "$@"
 `
 
-// NewCompletion prints what completes command lines.
+// NewCompletion prints completion scripts.
 func NewCompletion() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell", "kubectl"}
 	return &cobra.Command{

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// nextImage is the image that an upgrade gives to a Deployment, and why it is not of
-// the new version, if it is not. The registry and the repository are the admin's; the
-// tag follows the version where it did so before: was is the version that stands there.
+// nextImage is the image for a Deployment after an upgrade, and why it is not of the new version,
+// if it is not. The registry and the repository are the admin's; the tag follows the version if it
+// did before: was is the version of the present manifest.
 func nextImage(live, was, wanted string) (image, why string) {
 	repository, tag, digest := splitImage(live)
 	_, newTag, _ := splitImage(wanted)
@@ -26,7 +26,7 @@ func nextImage(live, was, wanted string) (image, why string) {
 	return repository + ":" + newTag, ""
 }
 
-// doubtfulTag is what to say of an image that may not be of this version; empty: nothing.
+// doubtfulTag warns of an image that may not be of this version; empty: no doubt.
 func doubtfulTag(image, version string) string {
 	_, tag, digest := splitImage(image)
 	switch {
@@ -42,7 +42,7 @@ func doubtfulTag(image, version string) string {
 
 func versionTag(tag string) bool { return regexp.MustCompile(`^v\d+\.\d+\.\d+`).MatchString(tag) }
 
-// splitImage takes an image's name apart. A colon before the last slash is a port's.
+// splitImage splits an image's name. A colon before the last slash belongs to a port.
 func splitImage(image string) (repository, tag, digest string) {
 	repository, digest, _ = strings.Cut(image, "@")
 	if at := strings.LastIndex(repository, ":"); at > strings.LastIndex(repository, "/") {

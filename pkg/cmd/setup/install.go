@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// defaultRepository is where the image is looked for unless somebody says otherwise.
+// defaultRepository is the default repository of the image.
 const defaultRepository = "kubectl-maint/agent"
 
 type installOptions struct {
@@ -94,7 +94,7 @@ runs if possible.`,
 	return cmd
 }
 
-// Complete fills in the defaults.
+// Complete sets the defaults.
 func (o *installOptions) Complete(cmd *cobra.Command, _ []string) error {
 	m := &o.manifests
 	m.Version = o.Version
@@ -165,7 +165,7 @@ func (o *installOptions) Validate() error {
 	return err
 }
 
-// contradictions are what cannot be had together.
+// contradictions are flags that exclude each other.
 func (m Manifests) contradictions() []string {
 	var out []string
 	if m.Cloud && slices.Contains(m.Without, partConfinement) {
@@ -183,7 +183,7 @@ func (m Manifests) contradictions() []string {
 	return out
 }
 
-// Run prints the manifests, applies them, or shows what applying them would change.
+// Run prints the manifests, applies them, or shows what would change.
 func (o *installOptions) Run(ctx context.Context) error {
 	if o.apply || o.diff {
 		return o.bring(ctx)
@@ -196,7 +196,7 @@ func (o *installOptions) Run(ctx context.Context) error {
 	return err
 }
 
-// bring makes the cluster what this version and its admin want, object by object.
+// bring applies what this version and its admin want, object by object.
 func (o *installOptions) bring(ctx context.Context) error {
 	a, err := connect(o.Factory)
 	if err != nil {
@@ -227,7 +227,7 @@ func (o *installOptions) bring(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.given(flagSingle) && !o.manifests.ReadOnly { // the accounts stand in another role from now on
+	if o.given(flagSingle) && !o.manifests.ReadOnly { // the accounts move to another role
 		o.manifests.Impersonate = append(o.manifests.Impersonate, acts...)
 	}
 	wanted, err := o.manifests.Objects()
@@ -262,12 +262,12 @@ func (o *installOptions) bring(ctx context.Context) error {
 		fmt.Fprintln(o.ErrOut, "this API server has no MutatingAdmissionPolicy (Kubernetes 1.36 and later do): it does not record who asked for something, and only refuses a false name; after an upgrade of the cluster, run this again")
 	}
 	if o.diff && differ {
-		return &exit.Error{Code: exit.CodeError} // as kubectl diff
+		return &exit.Error{Code: exit.CodeError} // as in kubectl diff
 	}
 	return nil
 }
 
-// mode is what becomes of the objects.
+// mode is what happens to the objects.
 func (o *installOptions) mode() mode {
 	switch {
 	case o.diff:
@@ -278,8 +278,8 @@ func (o *installOptions) mode() mode {
 	return mode(o.Mode)
 }
 
-// one brings one object. A part that is left out goes away only where this command line
-// says so: what an admin did with its objects is the admin's.
+// one applies one object. A part that is left out is deleted only where this command line says so:
+// the admin decides about objects that exist.
 func (o *installOptions) one(ctx context.Context, a *applier, u, want *unstructured.Unstructured, all objectsByKey) (change, error) {
 	live := all[keyOf(u)]
 	switch {
@@ -293,7 +293,7 @@ func (o *installOptions) one(ctx context.Context, a *applier, u, want *unstructu
 	return change{of: u}, nil
 }
 
-// takesAway says whether this command line speaks of what an object is a part of.
+// takesAway says whether this command line leaves out the part of an object.
 func (o *installOptions) takesAway(u *unstructured.Unstructured) bool {
 	switch {
 	case ofAdmission(u):
@@ -308,7 +308,7 @@ func (o *installOptions) takesAway(u *unstructured.Unstructured) bool {
 	return o.given(flagWithout) || o.given(flagReadOnly)
 }
 
-// say prints what became of an object, or the difference.
+// say prints the change of an object, or the difference.
 func (o *installOptions) say(c change) error {
 	if c.did == "" {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
-// manifestFiles are templates, read by install and, word for word, by the Helm chart:
-// they use what text/template has, and join, indent and toJson as Helm has them.
+// manifestFiles are templates, rendered by install and, word for word, by the Helm chart: they use
+// only what text/template has, and join, indent and toJson as Helm has them.
 //
 //go:embed manifests/*.yaml
 var manifestFiles embed.FS //nolint:gochecknoglobals // embedding needs a variable
@@ -38,41 +38,40 @@ func parts() []string {
 	return []string{partRequests, partForce, partVolumes, partConditions, partConfinement, partKubelets}
 }
 
-// partsKey is the annotation of the Deployment that says which parts its version had
-// to offer, with a '-' before those that were left out. A part that is neither there
-// nor known is a new one.
+// partsKey is the annotation of the Deployment with the parts that its version offered, with a '-'
+// before those that were left out. A part that is not in it is new.
 const partsKey = annotations.IntentPrefix + "parts"
 
-// documentsRole is what --single-namespace gives instead of rights in the cluster.
+// documentsRole replaces rights in the cluster with --single-namespace.
 const documentsRole = "maint-agent-documents"
 
-// cloudRole gives the right of --cloud, and tokenPolicy confines it.
+// cloudRole has the right for --cloud, and tokenPolicy confines it.
 const (
 	cloudRole   = "maint-agent-cloud"
 	tokenPolicy = "maint-agent-tokens"
 )
 
-// defaultReplicas is how many agents there are: a leader, and one that stands by.
+// defaultReplicas is the number of agents: a leader and a standby.
 const defaultReplicas = 2
 
 // Manifests is what install prints: the agent's objects for one version.
 type Manifests struct {
 	Version, Namespace, Image string
 	Replicas                  int      // 0: the default
-	Impersonate               []string // other accounts than maint-runner that the agent may act as
-	Secrets                   []string // of sinks, beside the default one
+	Impersonate               []string // accounts besides maint-runner that the agent may impersonate
+	Secrets                   []string // Secrets of sinks besides the default one
 	Without                   []string // parts that are left out
 	ReadOnly                  bool
 	TolerateCordon            bool
-	MetricsAuth               bool   // the agent asks who reads its metrics
-	Cloud                     bool   // the agent may ask for tokens of the accounts that it acts as, for AWS
+	MetricsAuth               bool   // the agent authenticates readers of its metrics
+	Cloud                     bool   // the agent may request tokens of the accounts that it impersonates, for AWS
 	KubeSystem                bool   // the agent may write ConfigMaps in kube-system
-	SingleNamespace           bool   // the agent looks at its own namespace alone, by a Role
+	SingleNamespace           bool   // the agent watches only its own namespace, with a Role
 	Admission                 bool   // the policies of admission.go too
 	Outbound                  string // outboundOpen, outboundStrict; empty: open
 }
 
-// Accounts are the ServiceAccounts that the agent may act as, in every namespace.
+// Accounts are the ServiceAccounts that the agent may impersonate, in every namespace.
 func (m Manifests) Accounts() []string {
 	out := []string{policy.DefaultServiceAccount}
 	for _, name := range m.Impersonate {
@@ -94,18 +93,18 @@ func (m Manifests) SinkSecrets() []string {
 	return out
 }
 
-// defaultSinks is the Secret for the URLs of sinks, where nobody names another.
+// defaultSinks is the default Secret for the URLs of sinks.
 const defaultSinks = "maint-sinks"
 
-// What --outbound says of private addresses.
+// Values of --outbound for private addresses.
 const (
 	outboundOpen   = "open"
 	outboundStrict = "strict"
 )
 
-// Refused are the addresses that steps may not reach by the configuration that install
-// brings: those that pods, Services and nodes have (RFC 1918, RFC 6598, RFC 4193), also
-// where a cloud gives them ranges that nobody has in public (RFC 6890).
+// Refused are the addresses that steps may not call by the configuration that install applies:
+// those of pods, Services and nodes (RFC 1918, RFC 6598, RFC 4193), also where a cloud uses ranges
+// that are not public (RFC 6890).
 func (m Manifests) Refused() []string {
 	if m.Outbound != outboundStrict {
 		return nil
@@ -113,17 +112,17 @@ func (m Manifests) Refused() []string {
 	return []string{"10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "240.0.0.0/4", "fc00::/7"}
 }
 
-// Has says whether a part is in. What acts on nodes needs what the part before it
-// gives, and is of no use to an agent that acts on nothing.
+// Has says whether a part is included. A part that acts on nodes needs the part before it, and is
+// useless to an agent that acts on nothing.
 func (m Manifests) Has(part string) bool {
 	switch {
 	case slices.Contains(m.Without, part):
 		return false
-	case m.SingleNamespace && slices.Contains([]string{partRequests, partVolumes, partConditions}, part): // nodes are of no namespace
+	case m.SingleNamespace && slices.Contains([]string{partRequests, partVolumes, partConditions}, part): // nodes are in no namespace
 		return false
 	case part == partForce:
 		return m.Has(partRequests) && !m.ReadOnly
-	case part == partKubelets: // a cluster that does not serve the one serves the other no more
+	case part == partKubelets: // a cluster that lacks the one lacks the other, too
 		return m.Has(partConfinement)
 	case part == partConditions:
 		return !m.ReadOnly
@@ -159,8 +158,8 @@ func (m Manifests) Render() (string, error) {
 	return text, nil
 }
 
-// facts are what the templates speak of. The chart works out the same ones from its
-// values (manifests/chart/templates/_facts.tpl).
+// facts are the values for the templates. The chart computes the same ones from its values
+// (manifests/chart/templates/_facts.tpl).
 type facts struct {
 	Version, Namespace, Image, Parts, Config string
 
@@ -171,7 +170,7 @@ type facts struct {
 	AccountAnnotations        map[string]string
 }
 
-// workload is what the templates say of the Deployment.
+// workload are the values for the Deployment.
 type workload struct {
 	Replicas                  int
 	PodLabels, PodAnnotations map[string]string
@@ -206,7 +205,7 @@ func (m Manifests) facts() (facts, error) {
 	for _, part := range parts() {
 		f.Has[part] = m.Has(part)
 	}
-	if m.TolerateCordon { // it may start again on a node that is cordoned: on a cluster of one node
+	if m.TolerateCordon { // on a cluster with one node, the agent may have to start on its cordoned node
 		f.Tolerations = []any{map[string]any{"key": cordonTaint, "operator": "Exists", "effect": "NoSchedule"}}
 	}
 	var err error
@@ -242,10 +241,10 @@ func toJSON(value any) (string, error) {
 	return string(b), err
 }
 
-// kubeSystem is the namespace that nobody but Kubernetes writes without being asked.
+// kubeSystem is the namespace that nobody but Kubernetes writes to by default.
 const kubeSystem = "kube-system"
 
-// Objects are the objects in the order in which they are applied.
+// Objects are the objects in the order of their application.
 func (m Manifests) Objects() ([]*unstructured.Unstructured, error) {
 	text, err := m.Render()
 	if err != nil {
@@ -254,7 +253,7 @@ func (m Manifests) Objects() ([]*unstructured.Unstructured, error) {
 	return readObjects(text)
 }
 
-// all are the objects of every part: whatever install may have applied.
+// all are the objects of every part: everything that install may have applied.
 func (m Manifests) all() ([]*unstructured.Unstructured, error) {
 	m.Without, m.ReadOnly, m.Admission, m.MetricsAuth, m.Cloud = nil, false, true, true, true
 	m.SingleNamespace = true
@@ -276,7 +275,7 @@ func (m Manifests) all() ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// readObjects reads them as an API server's answers are read, numbers too.
+// readObjects decodes them like answers of an API server, numbers included.
 func readObjects(text string) ([]*unstructured.Unstructured, error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
 	var out []*unstructured.Unstructured
@@ -298,7 +297,7 @@ func readObjects(text string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// objectKey tells the objects of an installation apart.
+// objectKey identifies an object of an installation.
 type objectKey struct{ kind, name string }
 
 func keyOf(u *unstructured.Unstructured) objectKey { return objectKey{u.GetKind(), u.GetName()} }
@@ -307,7 +306,7 @@ func (k objectKey) String() string { return strings.ToLower(k.kind) + "/" + k.na
 
 func named(u *unstructured.Unstructured) string { return keyOf(u).String() }
 
-// objectsByKey are objects that are there.
+// objectsByKey are existing objects.
 type objectsByKey map[objectKey]*unstructured.Unstructured
 
 func byKey(all []*unstructured.Unstructured) objectsByKey {

@@ -27,24 +27,24 @@ const (
 	validationActions = "validationActions"
 )
 
-// merger makes of what install prints and of what stands in the cluster what is to be
-// applied: the rules of our roles, the policies and the version are ours; every other
-// field that an admin changed stays as it is. It changes nothing itself.
+// merger combines the manifests with what exists in the cluster: the rules of our roles, the
+// policies and the version are ours; every other field that an admin changed stays as it is. It
+// writes nothing itself.
 type merger struct {
 	manifests Manifests
 	given     func(flag string) bool
-	known     map[objectKey][]rbacv1.PolicyRule // all that install ever wrote into a role
-	acts      []string                          // accounts that the agent may act as already
+	known     map[objectKey][]rbacv1.PolicyRule // everything that install ever wrote into a role
+	acts      []string                          // accounts that the agent may impersonate already
 }
 
-// merge returns the configuration to apply to an object that is there, and what of it
-// was kept as an admin has it. Nothing is applied where that is nil.
+// merge returns the configuration to apply to an existing object, and which fields were kept as an
+// admin set them. nil: nothing is applied.
 func (m merger) merge(want, live *unstructured.Unstructured) (*unstructured.Unstructured, []string, error) {
 	want = want.DeepCopy()
 	var kept []string
 	var err error
 	switch want.GetKind() {
-	case "ConfigMap": // made once, and the admin's from then on
+	case "ConfigMap": // created once, then the admin's
 		if !reflect.DeepEqual(want.Object["data"], live.Object["data"]) {
 			kept = []string{"the configuration"}
 		}
@@ -64,9 +64,10 @@ func (m merger) merge(want, live *unstructured.Unstructured) (*unstructured.Unst
 	return want, s.kept, nil
 }
 
-// add returns what to apply for an object that is not there, and what of it is as an admin
-// has it elsewhere. Tokens are for every account that the agent acts as. A binding that is new in this version does as the one that an earlier
-// version brought. Who has a policy warn would be refused by the rest.
+// add returns the configuration for a new object, and which parts follow an admin's choice
+// elsewhere. Tokens are for every account that the agent impersonates. A new binding behaves as the
+// one of the earlier version: otherwise an admin who set a policy to warn would be refused by the
+// others.
 func (m merger) add(want *unstructured.Unstructured, all objectsByKey) (*unstructured.Unstructured, []string, error) {
 	if want.GetName() == cloudRole && want.GetKind() == "ClusterRole" {
 		want, err := withTokens(want, m.acts)
@@ -98,9 +99,9 @@ func (m merger) add(want *unstructured.Unstructured, all objectsByKey) (*unstruc
 	return want, []string{kept}, unstructured.SetNestedSlice(want.Object, actions, "spec", validationActions)
 }
 
-// BindingsBefore are the bindings, nearest first, that a new binding of a policy does as:
-// the one of the policy itself, then that of the policy that did its work in an earlier
-// version, where there was one.
+// BindingsBefore are the bindings, nearest first, that a new binding of a policy follows: that of
+// the policy itself, then that of the policy which did its work in an earlier version, if there was
+// one.
 func BindingsBefore(policy string) []string {
 	names := []string{policy}
 	for before, continuing := range continuedPolicies() {
@@ -111,9 +112,8 @@ func BindingsBefore(policy string) []string {
 	return names
 }
 
-// continuedPolicies are the policies whose work others took over in part, and those others.
-// A policy that comes here was cut out of one that admins may have set to warn; one that is
-// new in what it looks at does not.
+// continuedPolicies maps policies to those that took over a part of their work. Such a policy was
+// split off from one that admins may have set to warn; a policy with a new purpose is not in it.
 func continuedPolicies() map[string][]string {
 	return map[string][]string{
 		"maint-actor-check": {"maint-actor-check-nodes"},
@@ -134,7 +134,7 @@ func (m merger) role(want, live *unstructured.Unstructured) ([]string, error) {
 	return kept, putRules(want, rules)
 }
 
-// subjects keeps those that an admin added. A binding that an admin emptied stays so.
+// subjects keeps subjects that an admin added. A binding that an admin emptied stays empty.
 func subjects(want, live *unstructured.Unstructured) ([]string, error) {
 	ours, _, err := unstructured.NestedSlice(want.Object, "subjects")
 	if err != nil {
@@ -178,7 +178,7 @@ func subjectWords(s any) string {
 	return fmt.Sprint(fields["kind"]) + " " + name
 }
 
-// deployment merges the fields that are part ours, part the admin's.
+// deployment merges the fields that are partly ours and partly the admin's.
 func (m merger) deployment(want, live *unstructured.Unstructured) (kept []string, err error) {
 	ours, standing := container(want), container(live)
 	if ours == nil || standing == nil {
@@ -193,7 +193,7 @@ func (m merger) deployment(want, live *unstructured.Unstructured) (kept []string
 		}
 	}
 	standingArgs := argsOf(live)
-	if m.given(flagSingle) { // what an earlier install wrote; with another namespace it is an admin's
+	if m.given(flagSingle) { // an earlier install wrote them; for another namespace they are an admin's
 		standingArgs = slices.DeleteFunc(standingArgs, func(arg string) bool { return arg == argWatch+"="+live.GetNamespace() })
 	}
 	args, extra := mergeArgs(argsOf(want), standingArgs)
@@ -204,8 +204,8 @@ func (m merger) deployment(want, live *unstructured.Unstructured) (kept []string
 	return kept, m.tolerations(want, live)
 }
 
-// tolerations keeps those that stand there, with or without ours. They have to be said
-// again: a list of ours that is not applied any more would be taken away.
+// tolerations keeps existing ones, with or without ours. They have to be applied again: a list that
+// is no longer applied would be removed.
 func (m merger) tolerations(want, live *unstructured.Unstructured) error {
 	where := []string{"spec", "template", "spec", "tolerations"}
 	ours, _, err := unstructured.NestedSlice(want.Object, where...)
@@ -230,11 +230,11 @@ func (m merger) tolerations(want, live *unstructured.Unstructured) error {
 	return unstructured.SetNestedSlice(want.Object, out, where...)
 }
 
-// cordonTaint is on every node that is cordoned.
+// cordonTaint is the taint of every cordoned node.
 const cordonTaint = "node.kubernetes.io/unschedulable"
 
-// mergeArgs keeps the arguments that an admin added, and whether there is an election.
-// Which namespace is the agent's own, and whether it acts, is for install to say.
+// mergeArgs keeps arguments that an admin added, and the choice of leader election. The agent's
+// namespace, and whether it acts, are for install to decide.
 func mergeArgs(ours, live []string) (out []any, extra []string) {
 	flagOf := func(arg string) string { name, _, _ := strings.Cut(arg, "="); return name }
 	left := slices.Clone(ours)
@@ -248,9 +248,9 @@ func mergeArgs(ours, live []string) (out []any, extra []string) {
 			out = append(out, left[at])
 			left = slices.Delete(left, at, at+1)
 		case flagOf(arg) == argDryRun, flagOf(arg) == argMetricsAuth, slices.ContainsFunc(ours, func(a string) bool { return flagOf(a) == flagOf(arg) }):
-			// what install wrote once, and what stands there twice
+			// written by install once, or present twice
 		case !strings.HasPrefix(arg, "-") && i > 0 && slices.Contains([]string{argDryRun, argMetricsAuth, "--namespace"}, live[i-1]):
-			// the value of a flag of ours, on an argument of its own
+			// the value of one of our flags, as a separate argument
 		default:
 			out, extra = append(out, arg), append(extra, arg)
 		}
@@ -261,19 +261,18 @@ func mergeArgs(ours, live []string) (out []any, extra []string) {
 	return out, extra
 }
 
-// fieldMerger walks through a configuration beside what stands in the cluster.
+// fieldMerger walks through a configuration and the existing object.
 type fieldMerger struct {
 	kind   string
 	given  func(flag string) bool
-	owners map[string]string // fields that others than installers own, and who
+	owners map[string]string // fields with other owners than installers, and those owners
 	kept   []string
 }
 
-// merge leaves every field as an admin has it. One that another field manager owns is
-// not applied at all, so that it stays theirs; another is applied with the value that it
-// has. Whoever changes a default of the manifests has to tell the old one from an
-// admin's value here: the upgrade from the manifests in test/install/testdata fails until
-// then.
+// merge keeps every field as an admin set it. A field of another manager is not applied at all, so
+// that it stays theirs; others are applied with their present value. Whoever changes a default of
+// the manifests has to distinguish the old default from an admin's value here: the upgrade from the
+// manifests in test/install/testdata fails until then.
 func (s *fieldMerger) merge(want, live map[string]any, path string) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		at := path + "." + key
@@ -295,7 +294,7 @@ func (s *fieldMerger) merge(want, live map[string]any, path string) {
 	}
 }
 
-// descend merges what is inside a field, where it can be told apart.
+// descend merges the inside of a field, where it is a map or a list with keys.
 func (s *fieldMerger) descend(want, have any, path string) bool {
 	if fields, ok := want.(map[string]any); ok {
 		live, ok := have.(map[string]any)
@@ -321,8 +320,7 @@ func (s *fieldMerger) descend(want, have any, path string) bool {
 	return ok
 }
 
-// listKey is the key that items of a list in our Deployment are known by; empty where
-// the list is one value.
+// listKey is the key of a list's items in our Deployment; empty: the list is one value.
 func listKey(path string) string {
 	switch path[strings.LastIndex(path, ".")+1:] {
 	case "containers", "env":
@@ -333,8 +331,7 @@ func listKey(path string) string {
 	return ""
 }
 
-// ours says of which fields the manifests alone decide, or the command line, or what
-// was merged before.
+// ours says which fields the manifests, the command line, or an earlier merge decide alone.
 func (s *fieldMerger) ours(path string) bool {
 	switch s.kind {
 	case "Role", "ClusterRole":
@@ -352,15 +349,13 @@ func (s *fieldMerger) ours(path string) bool {
 	return false
 }
 
-// mayBeAbsent says which fields an admin may have taken away. Any other that is not
-// there is new in this version. A namespace that is there may hold others' pods, which a
-// standard of pod security would refuse.
+// mayBeAbsent says which fields an admin may have removed. Any other missing field is new in this
+// version. An existing namespace may hold other pods, which a pod security standard would refuse.
 func (s *fieldMerger) mayBeAbsent(path string) bool {
 	return s.kind == "Namespace" || s.kind == "Deployment" && (strings.HasPrefix(path, ".spec.template.spec.containers[agent].resources") || path == ".spec.template.spec.topologySpreadConstraints")
 }
 
-// covers says whether a value has all that is wanted of it; the API server adds
-// defaults.
+// covers says whether a value has everything that is wanted; the API server adds defaults.
 func covers(want, have any) bool {
 	switch w := want.(type) {
 	case map[string]any:
@@ -389,8 +384,7 @@ func valueWords(value any) string {
 	return document.Cut(string(b), 100)
 }
 
-// othersFields are the fields of an object that field managers own which are no
-// installers of ours, by path.
+// othersFields are the fields of an object with owners that are no installers, by path.
 func othersFields(live *unstructured.Unstructured) map[string]string {
 	out := map[string]string{}
 	for _, m := range live.GetManagedFields() {
@@ -398,15 +392,15 @@ func othersFields(live *unstructured.Unstructured) map[string]string {
 			continue
 		}
 		var fields map[string]any
-		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) == nil { // what cannot be read owns nothing we know
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) == nil { // what cannot be read owns no field that is known here
 			leaves(fields, "", func(path string) { out[path] = m.Manager })
 		}
 	}
 	return out
 }
 
-// installer says whether a field manager is one by which the manifests are applied as
-// they are printed: what it owns may be a default of ours as well as an admin's value.
+// installer says whether a field manager applies the manifests as printed: what it owns may be our
+// default as well as an admin's value.
 func installer(m metav1.ManagedFieldsEntry) bool {
 	if m.Operation == metav1.ManagedFieldsOperationApply {
 		return m.Manager == annotations.ManagerCLI || m.Manager == "kubectl"
@@ -414,7 +408,7 @@ func installer(m metav1.ManagedFieldsEntry) bool {
 	return slices.Contains([]string{annotations.ManagerCLI, "kubectl-client-side-apply", "kubectl-create"}, m.Manager)
 }
 
-// leaves visits the fields of a field set that hold no others.
+// leaves visits the fields of a field set that contain no others.
 func leaves(fields map[string]any, path string, visit func(path string)) {
 	for key, inner := range fields {
 		at := path
@@ -438,7 +432,7 @@ func leaves(fields map[string]any, path string, visit func(path string)) {
 // itemKey is how merge calls an item of a list.
 func itemKey(text string) string {
 	var key map[string]any
-	_ = json.Unmarshal([]byte(text), &key) // what cannot be read is called nothing
+	_ = json.Unmarshal([]byte(text), &key) // an unreadable key gives an empty name
 	for _, by := range []string{"name", "containerPort"} {
 		if value, there := key[by]; there {
 			return fmt.Sprint(value)

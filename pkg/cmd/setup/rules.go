@@ -12,8 +12,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
-// formerRules are what roles of ours granted in earlier versions and grant no more. A
-// rule in a role that is neither here nor in the manifests is an admin's.
+// formerRules are what our roles granted in earlier versions. A rule that is neither here nor in
+// the manifests is an admin's.
 func formerRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch", "delete"}},
@@ -23,9 +23,9 @@ func formerRules() []rbacv1.PolicyRule {
 	}
 }
 
-// mergeRules is what a role is to hold: ours, with the names that an admin gave, and
-// what an admin added. known are all rules that install ever wrote there. accounts are
-// those that the agent is to be allowed to act as, beside those that it may already.
+// mergeRules are the new rules of a role: ours, with names that an admin restricted them to, and
+// rules that an admin added. known are all rules that install ever wrote there. accounts are those
+// that the agent may impersonate from now on, besides those that it may already.
 func mergeRules(want, live, known []rbacv1.PolicyRule, accounts []string) (out []rbacv1.PolicyRule, kept []string) {
 	for _, rule := range want {
 		names, there := namesOf(rule, live)
@@ -43,11 +43,11 @@ func mergeRules(want, live, known []rbacv1.PolicyRule, accounts []string) (out [
 				kept = append(kept, accountWords(rule)+strings.Join(names, ", "))
 			}
 			rule.ResourceNames = names
-		case readsSinks(rule) && len(rule.ResourceNames) > 0: // an earlier version read every Secret; what the configuration names is among ours
+		case readsSinks(rule) && len(rule.ResourceNames) > 0: // an earlier version read every Secret; those of the configuration are among ours
 			if all := slices.Compact(slices.Sorted(slices.Values(append(names, rule.ResourceNames...)))); len(all) > len(rule.ResourceNames) {
 				rule.ResourceNames, kept = all, append(kept, "may read the Secrets "+strings.Join(all, ", "))
 			}
-		case len(rule.ResourceNames) == 0 && len(names) > 0: // an admin has narrowed it
+		case len(rule.ResourceNames) == 0 && len(names) > 0: // an admin has restricted it
 			kept = append(kept, fmt.Sprintf("%s, named %s", ruleWords(rule), strings.Join(names, ", ")))
 			rule.ResourceNames = names
 		}
@@ -63,8 +63,8 @@ func mergeRules(want, live, known []rbacv1.PolicyRule, accounts []string) (out [
 	return out, kept
 }
 
-// namesOf are the names to which live rules narrow a rule, none where one of them does
-// not; there says whether there is any such rule.
+// namesOf are the names to which live rules restrict a rule, none if one of them does not; there
+// says whether there is such a rule.
 func namesOf(rule rbacv1.PolicyRule, live []rbacv1.PolicyRule) (names []string, there bool) {
 	narrow := true
 	for _, l := range live {
@@ -84,7 +84,7 @@ func impersonates(rule rbacv1.PolicyRule) bool {
 	return slices.Contains(rule.Verbs, "impersonate") && slices.Contains(rule.Resources, "serviceaccounts")
 }
 
-// asksForTokens says whether a rule lets the agent ask for tokens of accounts.
+// asksForTokens says whether a rule lets the agent request tokens of accounts.
 func asksForTokens(rule rbacv1.PolicyRule) bool {
 	return slices.Equal(rule.Verbs, []string{"create"}) && slices.Equal(rule.Resources, []string{"serviceaccounts/token"})
 }
@@ -96,7 +96,7 @@ func accountWords(rule rbacv1.PolicyRule) string {
 	return "may act as "
 }
 
-// actsAs are the accounts by name that the agent may act as in the cluster, in their order.
+// actsAs are the accounts that the agent may impersonate by name in the cluster, in order.
 func actsAs(live objectsByKey) ([]string, error) {
 	var out []string
 	for _, role := range []objectKey{{"ClusterRole", annotations.AgentName}, {"Role", documentsRole}} {
@@ -116,7 +116,7 @@ func actsAs(live objectsByKey) ([]string, error) {
 	return out, nil
 }
 
-// withTokens gives a role that asks for tokens the accounts that the agent acts as already.
+// withTokens lets a role request tokens of the accounts that the agent impersonates already.
 func withTokens(role *unstructured.Unstructured, accounts []string) (*unstructured.Unstructured, error) {
 	rules, err := rulesOf(role)
 	if err != nil {
@@ -138,7 +138,7 @@ func readsSinks(rule rbacv1.PolicyRule) bool {
 	return slices.Equal(rule.Verbs, []string{"get"}) && slices.Equal(rule.Resources, []string{"secrets"})
 }
 
-// ruleKey is what a rule grants, but for the names.
+// ruleKey is what a rule grants, without resource names.
 func ruleKey(rule rbacv1.PolicyRule) string {
 	sorted := func(list []string) string { return strings.Join(slices.Sorted(slices.Values(list)), ",") }
 	return strings.Join([]string{sorted(rule.APIGroups), sorted(rule.Resources), sorted(rule.Verbs), sorted(rule.NonResourceURLs)}, "|")

@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 )
 
-// sharedWith are those of the cluster's objects that an agent of another namespace needs: all
-// but those that name the agent of this namespace alone, and the bindings of such policies.
+// sharedWith are the cluster-scoped objects that an agent of another namespace needs: all except
+// those that name only the agent of this namespace, and the bindings of such policies.
 func sharedWith(live objectsByKey, namespace string) map[objectKey]bool {
 	kept := map[objectKey]bool{}
 	for key, u := range live {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// The flags whose values an installation remembers.
+// Flags whose values an installation remembers.
 const (
 	flagWithout     = "without"
 	flagReadOnly    = "read-only"
@@ -25,9 +25,8 @@ const (
 	flagSingle      = "single-namespace"
 )
 
-// adopt takes over what stands in the cluster, where the command line says nothing:
-// what an earlier install left out, and what an admin took away since. Without a
-// Deployment there is nothing to take over.
+// adopt takes over the existing installation's choices where the command line says nothing: what an
+// earlier install left out, and what an admin removed since. Without a Deployment there is none.
 func (m *Manifests) adopt(live objectsByKey, given func(flag string) bool) {
 	if !given(flagAdmission) {
 		m.Admission = m.Admission || hasAdmission(live)
@@ -57,8 +56,8 @@ func (m *Manifests) adopt(live objectsByKey, given func(flag string) bool) {
 	}
 }
 
-// namedSinks are the Secrets that a configuration names: what an earlier version could
-// read goes on being read. A broken one names none, and its agent sends nothing.
+// namedSinks are the Secrets that a configuration names: what an earlier version could read stays
+// readable. A broken configuration names none, and its agent sends nothing.
 func namedSinks(config *unstructured.Unstructured) []string {
 	if config == nil {
 		return nil
@@ -74,10 +73,10 @@ func namedSinks(config *unstructured.Unstructured) []string {
 	return names
 }
 
-// leftOut are the parts that are not wanted. A part that an earlier version did not
-// know is new and wanted; one that it knew, and whose binding is gone, somebody took
-// away; but where all bindings are gone, it was another installation that took them. The
-// policies come back: an API server that had no such kind may have it now.
+// leftOut are the parts that are not wanted. A part that the earlier version did not know is
+// wanted; of one that it knew and whose binding is gone, somebody removed the binding, unless all
+// bindings are gone: then another installation removed them. Admission policies come back: an
+// earlier API server may have lacked their kind.
 func leftOut(deployment *unstructured.Unstructured, live objectsByKey) []string {
 	known, recorded := deployment.GetAnnotations()[partsKey]
 	offered := strings.Split(known, ",")
@@ -98,14 +97,14 @@ func leftOut(deployment *unstructured.Unstructured, live objectsByKey) []string 
 	return out
 }
 
-// neverBound are the parts that a read-only agent does not get, or one of a namespace.
+// neverBound are the parts that a read-only agent, or one of a single namespace, does not get.
 func neverBound(deployment *unstructured.Unstructured, part string) bool {
 	args := argsOf(deployment)
 	was := Manifests{ReadOnly: slices.Contains(args, argDryRun), SingleNamespace: slices.Contains(args, argWatch+"="+deployment.GetNamespace())}
 	return !was.Has(part)
 }
 
-// bindingOf names the ClusterRoleBinding by which a part is given.
+// bindingOf is the ClusterRoleBinding of a part.
 func bindingOf(part string) string {
 	switch part {
 	case partRequests:

@@ -5,8 +5,8 @@ import "fmt"
 // Template is one of the texts that install renders.
 type Template struct{ Name, Text string }
 
-// Templates are agent, config and the admission policies in the order in which they are
-// applied: for who makes other packages of the same text.
+// Templates are agent, config and the admission policies, in the order of their application, for
+// those who build other packages from the same text.
 func Templates() ([]Template, error) {
 	var out []Template
 	for _, name := range []string{"agent", "config"} {

@@ -23,7 +23,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// By these annotations Helm knows the objects of a release.
+// Annotations by which Helm recognises the objects of a release.
 const (
 	helmRelease   = "meta.helm.sh/release-name"
 	helmNamespace = "meta.helm.sh/release-namespace"
@@ -77,8 +77,7 @@ func (o *uninstallOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// nothingCordoned refuses while nodes are cordoned by us: nobody would uncordon
-// them.
+// nothingCordoned refuses while nodes are cordoned by the agent: nobody would uncordon them.
 func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Cluster) error {
 	list, err := k.Nodes(ctx, "")
 	if err != nil {
@@ -112,8 +111,8 @@ func (o *uninstallOptions) nothingAsleep(ctx context.Context, k *factory.Cluster
 	return o.nothingRecorded(ctx, k)
 }
 
-// nothingRecorded refuses while restore data names what sleeps: its plan may be gone, or say that
-// it could not be woken.
+// nothingRecorded refuses while restore data names sleeping resources: their plan may be gone, or
+// may have failed to wake them.
 func (o *uninstallOptions) nothingRecorded(ctx context.Context, k *factory.Cluster) error {
 	list, err := k.Restores(ctx, "", "")
 	if err != nil {
@@ -128,7 +127,7 @@ func (o *uninstallOptions) nothingRecorded(ctx context.Context, k *factory.Clust
 	return nil
 }
 
-// nothingHeld refuses while gates may hold objects: nobody would open them.
+// nothingHeld refuses while gates may hold objects: nobody would release them.
 func (o *uninstallOptions) nothingHeld(ctx context.Context, k *factory.Cluster) error {
 	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindGate})
 	if err != nil {
@@ -145,7 +144,7 @@ func (o *uninstallOptions) nothingHeld(ctx context.Context, k *factory.Cluster) 
 	return exit.Errorf(exit.CodeNotNow, "the gates of policy %s/%s%s may hold objects that nobody would open: take them out of the policy, or delete it, and wait until the agent has opened them", cm.Namespace, policy, view.AndMore(len(list.Items)-1))
 }
 
-// Run deletes the objects in the reverse of their order, once nothing lives.
+// Run deletes the objects in reverse order, once nothing is alive.
 func (o *uninstallOptions) Run(ctx context.Context) error {
 	k, err := o.Connect()
 	if err != nil {
@@ -172,7 +171,7 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	if err := o.remove(ctx, others); err != nil {
 		return err
 	}
-	if len(others) == 0 { // another agent goes on with them
+	if len(others) == 0 { // another agent still needs them
 		if err := o.conditions(ctx, k); err != nil {
 			return err
 		}
@@ -180,8 +179,8 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	return o.leftovers(ctx, k)
 }
 
-// others are the other namespaces with an agent. It refuses where only those have one: the
-// agent's rights in the cluster would go, and it would stay without them.
+// others are the other namespaces with an agent. It refuses if there is none in this namespace: the
+// other agent would lose its rights in the cluster.
 func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]string, error) {
 	all, err := k.Agents(ctx)
 	if err != nil {
@@ -191,7 +190,7 @@ func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]st
 	if len(others) < len(all) || len(others) == 0 {
 		return others, nil
 	}
-	_, err = k.Kube.CoreV1().ServiceAccounts(o.namespace).Get(ctx, annotations.AgentName, metav1.GetOptions{}) // of a removal that was cut off
+	_, err = k.Kube.CoreV1().ServiceAccounts(o.namespace).Get(ctx, annotations.AgentName, metav1.GetOptions{}) // of an interrupted removal
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, exit.Errorf(exit.CodeError, "there is no agent in namespace %s, and one in namespace %s: %s removes it", o.namespace, others[0], o.Suggest().Uninstall(others[0]))
@@ -201,8 +200,8 @@ func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]st
 	return others, nil
 }
 
-// warnOfBroken names the runs that no agent goes on with: anybody may have written them, so
-// that they hold nothing up, and their finalizer keeps them from being deleted.
+// warnOfBroken names the runs that no agent continues: anybody may have written them, so they do
+// not hold up the removal, and their finalizer keeps them.
 func (o *uninstallOptions) warnOfBroken(ctx context.Context, k *factory.Cluster) error {
 	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun + "," + factory.ActiveOnly})
 	if err != nil {
@@ -217,8 +216,8 @@ func (o *uninstallOptions) warnOfBroken(ctx context.Context, k *factory.Cluster)
 	return nil
 }
 
-// conditions ends the lifecycle conditions that the agent left on nodes: those of requests
-// that wait. It comes after the agent's rights are gone, so that nobody sets them again.
+// conditions ends the lifecycle conditions that the agent left on nodes, such as those of waiting
+// requests. It runs after the agent's rights are gone, so that nobody sets them again.
 func (o *uninstallOptions) conditions(ctx context.Context, k *factory.Cluster) error {
 	list, err := k.Nodes(ctx, "")
 	if err != nil {
@@ -232,7 +231,7 @@ func (o *uninstallOptions) conditions(ctx context.Context, k *factory.Cluster) e
 	return nil
 }
 
-// conditionsOf ends those of one node. A node that somebody wrote meanwhile is read again.
+// conditionsOf ends those of one node. After a conflict the node is read again.
 func (o *uninstallOptions) conditionsOf(ctx context.Context, k *factory.Cluster, n *corev1.Node) error {
 	have := annotations.Lifecycle(n)
 	change := lifecycle.Facts{Node: annotations.Node(n)}.Ends(have)
@@ -263,7 +262,7 @@ func (o *uninstallOptions) conditionsOf(ctx context.Context, k *factory.Cluster,
 	return nil
 }
 
-// nothingLeft refuses while anything would be left behind that the agent alone ends.
+// nothingLeft refuses while anything remains that only the agent can end.
 func (o *uninstallOptions) nothingLeft(ctx context.Context, k *factory.Cluster) error {
 	live, err := k.Runs(ctx, "", "", factory.ActiveOnly)
 	if err != nil {
@@ -275,9 +274,9 @@ func (o *uninstallOptions) nothingLeft(ctx context.Context, k *factory.Cluster) 
 	return o.nothingHeld(ctx, k)
 }
 
-// remove deletes what any install may have applied, but for the namespace; and the budget
-// of kustomize's component ha, which would be left without pods. What is of the cluster stays
-// where an agent of another namespace needs it.
+// remove deletes everything that any install may have applied, except the namespace; also the
+// PodDisruptionBudget of kustomize's component ha, which would have no pods. Cluster-scoped objects
+// stay if an agent of another namespace needs them.
 func (o *uninstallOptions) remove(ctx context.Context, others []string) error {
 	objects, err := Manifests{Version: o.Version, Namespace: o.namespace, Image: defaultRepository}.all()
 	if err != nil {
@@ -313,7 +312,7 @@ func (o *uninstallOptions) remove(ctx context.Context, others []string) error {
 	return nil
 }
 
-// sayShared says what an agent of another namespace keeps, and what it had lost already.
+// sayShared says what an agent of another namespace keeps, and what is missing already.
 func (o *uninstallOptions) sayShared(others []string, live objectsByKey, kept map[objectKey]bool) {
 	if len(others) == 0 {
 		return
@@ -327,8 +326,8 @@ func (o *uninstallOptions) sayShared(others []string, live objectsByKey, kept ma
 	}
 }
 
-// disown takes from what stays the marks by which 'helm uninstall' of a release of this
-// namespace would delete it.
+// disown removes the marks by which 'helm uninstall' of a release in this namespace would delete
+// what stays.
 func (o *uninstallOptions) disown(ctx context.Context, a *applier, objects []*unstructured.Unstructured, live objectsByKey, kept map[objectKey]bool) error {
 	for _, u := range objects {
 		if u = live[keyOf(u)]; u == nil || !kept[keyOf(u)] || u.GetAnnotations()[helmNamespace] != o.namespace {
@@ -360,7 +359,7 @@ func (o *uninstallOptions) removeOne(ctx context.Context, a *applier, u *unstruc
 	})
 }
 
-// deleted deletes an object and says so; with --dry-run=client it looks whether it is there.
+// deleted deletes an object and reports it; with --dry-run=client it only checks whether it exists.
 func (o *uninstallOptions) deleted(name string, del, get func() error) error {
 	doing, do := "delete ", del
 	if o.Client() {
@@ -377,8 +376,8 @@ func (o *uninstallOptions) deleted(name string, del, get func() error) error {
 	return nil
 }
 
-// leftovers takes away what the agent itself kept in its namespace. The
-// namespace stays: what else is in it is not ours to delete.
+// leftovers deletes what the agent itself keeps in its namespace. The namespace stays: other
+// objects in it are not ours to delete.
 func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) error {
 	if err := o.ownRecords(ctx, k); err != nil {
 		return err

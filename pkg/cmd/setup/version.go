@@ -47,20 +47,20 @@ func (o *versionOptions) Validate() error {
 type versions struct {
 	Client   string              `json:"client"`
 	ZoneData string              `json:"zoneData"`
-	Agent    *factory.AgentState `json:"agent,omitempty"` // nil: not asked, not known, or there is none
+	Agent    *factory.AgentState `json:"agent,omitempty"` // nil: not asked, not known, or none
 	Invalid  string              `json:"invalidConfiguration,omitempty"`
 }
 
 // installation is what is known of the agents of a cluster.
 type installation struct {
-	agent   *factory.AgentState // nil: there is none at work
+	agent   *factory.AgentState // nil: none is running
 	missing string              // why
 	others  []string            // namespaces of other agents
-	invalid string              // what is wrong with the configuration
+	invalid string              // why the configuration is invalid
 }
 
-// Run prints the versions. What can be said is said first. That there is no agent is an
-// answer; that nobody could be asked is an error.
+// Run prints the versions that are known, before any error. A missing agent is an answer; a cluster
+// that cannot be asked is an error.
 func (o *versionOptions) Run(ctx context.Context) error {
 	v := versions{Client: o.Version, ZoneData: schedule.ZoneVersion()}
 	var unknown error
@@ -91,7 +91,7 @@ func (o *versionOptions) Run(ctx context.Context) error {
 	return unknown
 }
 
-// askAgent finds the agent, or says why there is none at work, and what else is amiss with it.
+// askAgent finds the agent, or says why none is running, and what else is wrong with it.
 func (o *versionOptions) askAgent(ctx context.Context) (installation, error) {
 	k, err := o.Connect()
 	if err != nil {

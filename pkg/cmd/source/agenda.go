@@ -19,26 +19,25 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
-// Agenda is what the documents of a world come to between two instants, as
-// entries of a calendar. It asks the core and knows no rules.
+// Agenda turns the documents of a Set into calendar entries between two instants. The core decides;
+// Agenda has no rules of its own.
 type Agenda struct {
 	World    Set
 	Now      time.Time
 	From, To time.Time
-	// Zone is on whose clocks notes tell times to people; empty: in UTC, for scripts.
+	// Zone is the zone of instants in notes for people; empty: UTC, for scripts.
 	Zone     string
 	Owners   []calendar.Owner
 	Entries  []calendar.Entry
 	Warnings []string
 }
 
-// mostEntries is how many windows or slots of one document are taken: about ten
-// a day for the longest range, and every five minutes for five weeks. A guess;
-// no person reads more.
+// mostEntries limits the windows or slots of one document: about ten a day for the longest range,
+// and every five minutes for five weeks (a guess: nobody reads more).
 const mostEntries = 12000
 
-// Gather fills the agenda: namespaces first, for they bind the rest, then
-// policies, plans and HibernatePlans by name.
+// Gather fills the agenda: namespaces first, since they bind the rest, then policies, plans and
+// HibernatePlans by name.
 func (a *Agenda) Gather() error {
 	policies, plans := slices.Clone(a.World.policies), slices.Clone(a.World.Plans)
 	slices.SortStableFunc(policies, func(x, y policy.State) int {
@@ -68,7 +67,7 @@ func (a *Agenda) Gather() error {
 	return nil
 }
 
-// stamp is an instant within a note.
+// stamp formats an instant within a note.
 func (a *Agenda) stamp(at time.Time) string {
 	if a.Zone == "" {
 		return instant.InUTC(at)
@@ -102,15 +101,15 @@ func (a *Agenda) namespaces() []string {
 	return slices.Compact(out)
 }
 
-// namespace takes in what a namespace closes, whatever those below it say: that
-// is where even an object that is Permissive by itself is held.
+// namespace adds the times in which a namespace is frozen or paused, whatever the objects in it
+// say.
 func (a *Agenda) namespace(name string) {
 	owner := calendar.Owner{Kind: "namespace", Name: name}
 	before := len(a.Entries)
 	gate := a.World.Resolver.Gate(policy.Query{Namespace: name, Own: policy.StanzaText{Strategy: schedule.Permissive}})
 	for s := range closed(gate.At, a.From, a.To) {
 		note := strings.TrimPrefix(s.Reason, schedule.OfNamespace)
-		if s.HasUntil { // it is the entry's end
+		if s.HasUntil { // the entry has the end
 			note = strings.Replace(note, " "+s.Until.UTC().Format(time.RFC3339), "", 1)
 		}
 		a.add(a.stretch(owner, s, note))
@@ -121,8 +120,7 @@ func (a *Agenda) namespace(name string) {
 	}
 }
 
-// policy takes in the windows of a policy as they are in force, and the reasons
-// for which there are none.
+// policy adds the windows of a policy that are in force, and the reasons for which there are none.
 func (a *Agenda) policy(p policy.State) {
 	owner := calendar.Owner{Kind: "policy", Namespace: p.Namespace, Name: p.Name}
 	a.Owners = append(a.Owners, owner)
@@ -132,7 +130,7 @@ func (a *Agenda) policy(p policy.State) {
 	a.Entries = append(a.Entries[:first], after(made, a.Entries[first:])...)
 }
 
-// policyAlways takes in what a policy would have come to had it always been there.
+// policyAlways adds the entries of a policy as if it had always existed.
 func (a *Agenda) policyAlways(owner calendar.Owner, p policy.State) {
 	inForce := a.World.Resolver.Policy(p.Namespace, p.Name)
 	windows := a.windows(owner, inForce)
@@ -159,7 +157,7 @@ func (a *Agenda) policyAlways(owner calendar.Owner, p policy.State) {
 	}
 }
 
-// after are entries as far as they are not before an instant, at which what they are of was made.
+// after are entries without what was before the creation of their policy.
 func after(made time.Time, entries []calendar.Entry) []calendar.Entry {
 	var out []calendar.Entry
 	for _, e := range entries {
@@ -203,9 +201,8 @@ func (a *Agenda) tooMany(owner calendar.Owner, what string, at time.Time) {
 	a.Warnings = append(a.Warnings, fmt.Sprintf("%s has more than %d %s: those from %s on are left out; ask for a shorter time with --to", owner, mostEntries, what, a.stamp(at)))
 }
 
-// excluded are the exclusions of a policy, each with its own reason. Each is
-// asked for as a policy that has nothing else, so that the resolver finds calendars
-// as it does for the policy itself.
+// excluded are the exclusions of a policy, each with its own reason. Each is resolved as a policy
+// of its own, so that calendars are found in the same way.
 func (a *Agenda) excluded(owner calendar.Owner, p policy.State) []calendar.Entry {
 	s := p.Spec.MaintenanceSchedule
 	if p.Spec.Strategy != schedule.MaintenanceScheduled || s == nil || len(p.Faults) > 0 {
@@ -222,7 +219,7 @@ func (a *Agenda) excluded(owner calendar.Owner, p policy.State) []calendar.Entry
 		at := a.World.Resolver.Policy(p.Namespace, alone.Name)
 		for stretch := range closed(at.At, a.From, a.To) {
 			if !at.Ready(a.From) {
-				break // and so is the policy itself, which says it
+				break // the policy itself fails in the same way, and reports it
 			}
 			for _, part := range byReason(at.At, stretch, a.From) {
 				reason := strings.TrimPrefix(afterName(part.Reason, alone.Name), "excluded")
@@ -238,8 +235,8 @@ func afterName(reason, policy string) string {
 	return strings.TrimPrefix(reason, "policy "+policy+": ")
 }
 
-// closed are the stretches between two instants in which something is
-// restrictive, with their true bounds.
+// closed are the intervals between two instants in which something is restrictive, with their real
+// bounds.
 func closed(at func(time.Time) schedule.State, from, to time.Time) iter.Seq[schedule.State] {
 	return func(yield func(schedule.State) bool) {
 		for t := from; t.Before(to); {
@@ -252,12 +249,12 @@ func closed(at func(time.Time) schedule.State, from, to time.Time) iter.Seq[sche
 	}
 }
 
-// probe is how closely reasons are looked at; two changes within it would be
-// seen as one. Holidays change at midnight.
+// probe is the resolution for changes of reasons; two changes within it are seen as one. Holidays
+// change at midnight.
 const probe = 15 * time.Minute
 
-// byReason divides a stretch where its reason changes, as days of a calendar
-// that touch do. What lies longer than a year before the page is not looked at.
+// byReason splits an interval where its reason changes, as for adjacent days of a calendar. What is
+// more than a year before the page is not searched.
 func byReason(at func(time.Time) schedule.State, s schedule.State, from time.Time) []schedule.State {
 	if !s.HasSince || !s.HasUntil {
 		return []schedule.State{s}
@@ -281,7 +278,7 @@ func byReason(at func(time.Time) schedule.State, s schedule.State, from time.Tim
 	return slices.DeleteFunc(parts, func(s schedule.State) bool { return !s.Until.After(from) })
 }
 
-// firstOther is the second up to t from which on the reason is not as it was.
+// firstOther is the second up to t at which the reason changes.
 func firstOther(reason func(time.Time) string, was string, t time.Time) time.Time {
 	low, high := t.Add(-probe), t
 	for high.Sub(low) > time.Second {
@@ -294,7 +291,7 @@ func firstOther(reason func(time.Time) string, was string, t time.Time) time.Tim
 	return high
 }
 
-// stretch is a closed stretch as an entry, which is cut where it has no bound.
+// stretch is a closed interval as an entry, cut where it has no bound.
 func (a *Agenda) stretch(owner calendar.Owner, s schedule.State, note string) calendar.Entry {
 	e := a.always(owner, note)
 	if s.HasSince {
@@ -310,7 +307,7 @@ func (a *Agenda) always(owner calendar.Owner, note string) calendar.Entry {
 	return calendar.Entry{Kind: calendar.Freeze, Owner: owner, Start: a.From, End: a.To, Unbegun: true, Unending: true, Note: note}
 }
 
-// held takes in the freeze that a stanza puts on its owner.
+// held adds the freeze that an object's annotations put on it.
 func (a *Agenda) held(owner calendar.Owner, s policy.StanzaText) {
 	switch {
 	case s.Strategy == schedule.Restrictive:
@@ -331,7 +328,7 @@ func (a *Agenda) paused(owner calendar.Owner, pause schedule.Pause) {
 	a.until(owner, pause.Until, note)
 }
 
-// until takes in a freeze of which nobody knows when it began.
+// until adds a freeze whose beginning is not known.
 func (a *Agenda) until(owner calendar.Owner, end *time.Time, note string) {
 	e := a.always(owner, note)
 	if end != nil {
@@ -343,8 +340,7 @@ func (a *Agenda) until(owner calendar.Owner, end *time.Time, note string) {
 	a.add(e)
 }
 
-// without is a freeze less the windows that are open all the same, because an
-// override opened them.
+// without is a freeze less the windows that an override opened.
 func without(freeze calendar.Entry, windows []calendar.Entry) []calendar.Entry {
 	var out []calendar.Entry
 	for _, w := range windows {
@@ -364,7 +360,7 @@ func without(freeze calendar.Entry, windows []calendar.Entry) []calendar.Entry {
 	return out
 }
 
-// unique leaves out what two exclusions say alike.
+// unique removes exclusions with the same entry.
 func unique(entries []calendar.Entry) []calendar.Entry {
 	seen := map[calendar.Entry]bool{}
 	return slices.DeleteFunc(entries, func(e calendar.Entry) bool {
@@ -374,7 +370,7 @@ func unique(entries []calendar.Entry) []calendar.Entry {
 	})
 }
 
-// plan takes in the slots of a plan, with why nothing starts at some of them.
+// plan adds the slots of a plan, with the reasons why nothing starts at some of them.
 func (a *Agenda) plan(p Plan) error {
 	owner := calendar.Owner{Kind: "plan", Namespace: p.Namespace, Name: p.Name}
 	set, err := plan.ParseSchedules(p.Spec.Triggers.Schedules)
@@ -409,8 +405,7 @@ func (a *Agenda) plan(p Plan) error {
 	return nil
 }
 
-// watcher says why nothing starts at an instant, or by whose word something does whatever the
-// windows say.
+// watcher says why nothing starts at an instant, or who permits it outside of the windows.
 func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) (why, granted string) {
 	gate, gated := a.World.GateOf(p), a.World.Gated(p)
 	skip := a.skipOf(p, set)
@@ -439,8 +434,8 @@ func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) (why, granted
 	}
 }
 
-// skipOf is what a plan skips, the next slot by its instant: the first from now on that no
-// pause holds, wherever the agenda begins.
+// skipOf is the skip of a plan with the next slot resolved: the first from now on that no pause
+// holds, wherever the agenda begins.
 func (a *Agenda) skipOf(p Plan, set schedule.Set) intent.Skip {
 	skip := p.Intent.Skip
 	if !skip.Next {

@@ -6,8 +6,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// sleeper takes in when a HibernatePlan sleeps, by its schedule or because somebody holds
-// it, with why nothing sleeps in some of that.
+// sleeper adds when a HibernatePlan sleeps, by its schedule or a hold, with the reasons why it does
+// not sleep in some of that.
 func (a *Agenda) sleeper(p HibernatePlan) {
 	owner := calendar.Owner{Kind: annotations.KindHibernatePlan, Namespace: p.Namespace, Name: p.Name}
 	s := a.World.sleeper(p)
@@ -39,7 +39,7 @@ func (a *Agenda) sleeper(p HibernatePlan) {
 	}
 }
 
-// sleepEntry is one by the schedule, as far as there is something of it.
+// sleepEntry is an entry of the schedule, as far as anything of it remains.
 func (a *Agenda) sleepEntry(owner calendar.Owner, p HibernatePlan, w view.SleepWindow) calendar.Entry {
 	e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: w.Start, End: w.End, Unbegun: w.Start.IsZero(), Unending: w.End.IsZero(), Note: w.Note, Idle: w.Awake}
 	if e.Unbegun {
@@ -54,8 +54,8 @@ func (a *Agenda) sleepEntry(owner calendar.Owner, p HibernatePlan, w view.SleepW
 	return e
 }
 
-// heldAsleep is the sleep of a plan that somebody holds asleep; false: nobody does. In a
-// cluster it began when the plan fell asleep, or is about to begin; of a file nobody knows.
+// heldAsleep is the sleep of a plan that is held asleep; false: it is not. In a cluster it begins
+// when the plan fell asleep, or is about to; for a file that is not known.
 func (a *Agenda) heldAsleep(owner calendar.Owner, p HibernatePlan) (calendar.Entry, bool) {
 	e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: a.From, End: a.To, Unbegun: true, Unending: p.Hold.Until == nil, Note: "somebody holds it asleep", Key: "held"}
 	if p.Hold.Until != nil {
@@ -76,9 +76,8 @@ func (a *Agenda) heldAsleep(owner calendar.Owner, p HibernatePlan) (calendar.Ent
 	return e, true
 }
 
-// beside says whether a stretch by the schedule is drawn beside the sleep that somebody
-// holds, and has neither lie under the other: what began by the schedule stands whole, and of
-// what goes on after the hold the rest.
+// beside says whether a window of the schedule is drawn beside a held sleep, without overlap: one
+// that began by the schedule is drawn in full; of one that goes on after the hold, only the rest.
 func beside(e, held *calendar.Entry) bool {
 	switch {
 	case !e.End.After(held.Start) || !e.Start.Before(held.End):

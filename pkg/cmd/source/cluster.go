@@ -16,10 +16,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// ReadCluster reads the plans and policies of the namespace, or of all where
-// that is empty, with the calendars and namespaces that they need, as files
-// would show them. What cannot be used is told on ErrOut: a plan with faults is
-// left out, a policy with faults stays and is not ready.
+// ReadCluster reads the plans and policies of the namespace, or of all if it is empty, with the
+// calendars and namespaces that they need, as files would have them. Faults are printed to ErrOut:
+// a plan with faults is left out, a policy with faults stays and is not ready.
 func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, selector string) (Set, error) {
 	w := Set{Pauses: map[string]schedule.Pause{}}
 	agent, err := c.Agent(ctx, k)
@@ -91,7 +90,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	return w, nil
 }
 
-// warnOf warns of a document's faults, and says whether it has any.
+// warnOf prints the faults of a document, and says whether it has any.
 func warnOf(out io.Writer, namespace, name string, faults document.Faults) bool {
 	for _, f := range faults {
 		fmt.Fprintf(out, "warning: %s/%s: %s\n", namespace, name, f)
@@ -99,7 +98,7 @@ func warnOf(out io.Writer, namespace, name string, faults document.Faults) bool 
 	return len(faults) > 0
 }
 
-// ReadNode reads what there is to know about one node.
+// ReadNode reads everything about one node.
 func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, n *corev1.Node) (view.Node, error) {
 	runs, err := k.ActiveRuns(ctx)
 	if err != nil {
@@ -110,7 +109,7 @@ func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 	return out, nil
 }
 
-// ReadPlan reads what there is to know about one plan.
+// ReadPlan reads everything about one plan.
 func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) (view.Plan, error) {
 	ledger, _, err := k.Ledger(ctx, cm)
 	if err != nil {

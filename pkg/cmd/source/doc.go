@@ -1,3 +1,3 @@
-// Package source is where documents come from, files or the cluster: both become the
-// same Set, of which the same core answers the same.
+// Package source reads documents from files or the cluster: both become the same Set, about which
+// the same core gives the same answers.
 package source

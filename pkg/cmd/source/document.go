@@ -28,11 +28,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Document is one document of ours as it stands in a file.
+// Document is one document in a file.
 type Document struct {
 	File   string
 	Name   string
-	Kind   string // plan, agent-config, or what is not available
+	Kind   string // plan, agent-config, or an unknown word
 	Text   string
 	line   int                // of the text's first line in the file, from 1
 	block  bool               // the text's lines are lines of the file
@@ -41,7 +41,7 @@ type Document struct {
 	Lines  document.Positions // of the manifest's own fields, in the file
 }
 
-// Fault is a fault with where it stands.
+// Fault is a fault with its place.
 type Fault struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
@@ -52,7 +52,7 @@ type Fault struct {
 // Place is where the fault is: FILE:LINE.
 func (f Fault) Place() string { return fmt.Sprintf("%s:%d", f.File, f.Line) }
 
-// String is the fault on one line, as editors read it.
+// String is the fault on one line, in the format that editors read.
 func (f Fault) String() string {
 	if f.Path == "" {
 		return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message)
@@ -60,10 +60,10 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Path, f.Message)
 }
 
-// File is a file as it was read.
+// File is the content of a file.
 type File struct {
 	Path string
-	Root string // what was named: the file, or a folder that it is in
+	Root string // what was named: the file, or a folder above it
 	Text []byte
 }
 
@@ -122,7 +122,7 @@ func isDocument(file string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json", ".ics"}, filepath.Ext(file)) || isKustomization(file)
 }
 
-// namedAfter is how a document without a manifest is called: as its file.
+// namedAfter is the name of a document without a manifest: that of its file.
 func namedAfter(file string) string {
 	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	if !document.DNSLabel(name) {
@@ -131,8 +131,7 @@ func namedAfter(file string) string {
 	return name
 }
 
-// Split finds the documents of ours in a file of many. What belongs to
-// others is left alone.
+// Split finds our documents in a file with several. Others are ignored.
 func Split(file string, text []byte) ([]Document, []Fault) {
 	var docs []Document
 	var faults []Fault
@@ -151,7 +150,7 @@ func Split(file string, text []byte) ([]Document, []Fault) {
 	return docs, faults
 }
 
-// splitYAML cuts a stream at its document markers and keeps every line.
+// splitYAML splits a stream at its document markers, and keeps every line.
 func splitYAML(text []byte) [][]byte {
 	var parts [][]byte
 	var part []byte
@@ -165,7 +164,7 @@ func splitYAML(text []byte) [][]byte {
 	return append(parts, part)
 }
 
-// readPart reads one document of a stream, which begins on the given line.
+// readPart reads one document of a stream; line is its first line in the file.
 func readPart(file string, line int, text []byte) ([]Document, *Fault) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
@@ -193,7 +192,7 @@ func readNode(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fa
 	return nil, nil
 }
 
-// documentKind is the label's word for a document's kind.
+// documentKind is the kind in a document's label.
 func documentKind(kind string) string {
 	known := map[string]string{
 		"AgentConfig": annotations.KindAgentConfig, "HibernatePlan": annotations.KindHibernatePlan, "Policy": annotations.KindPolicy,
@@ -202,7 +201,7 @@ func documentKind(kind string) string {
 	if k := known[kind]; k != "" {
 		return k
 	}
-	return annotations.KindPlan // which says what is wrong with the word
+	return annotations.KindPlan // which reports the wrong word
 }
 
 func readList(file string, line int, n *yaml.Node) ([]Document, *Fault) {
@@ -225,8 +224,8 @@ func readList(file string, line int, n *yaml.Node) ([]Document, *Fault) {
 	return out, nil
 }
 
-// readManifest reads a ConfigMap of ours. Its own faults are those that kubectl
-// apply would not find.
+// readManifest reads a ConfigMap of ours. It reports faults of the manifest that kubectl apply
+// would not find.
 func readManifest(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fault) {
 	d := Document{File: file, Object: &corev1.ConfigMap{}, Lines: manifestLines(line, n)}
 	err := sigsyaml.UnmarshalStrict(text, d.Object)
@@ -251,24 +250,24 @@ func readManifest(file string, line int, text []byte, n *yaml.Node) ([]Document,
 	return []Document{d}, nil
 }
 
-// looksLikeOurs says whether a ConfigMap without our label has the data of one of
-// our documents; others are somebody else's. A step.yaml may well be.
+// looksLikeOurs says whether a ConfigMap without our label has the data of one of our documents. A
+// key such as step.yaml alone does not count.
 func looksLikeOurs(data *yaml.Node) bool {
 	return slices.ContainsFunc([]string{annotations.DataPlan, annotations.DataPolicy, annotations.DataICS, annotations.DataDates, annotations.DataConnector}, func(key string) bool { return valueOf(data, key) != nil }) ||
 		strings.Contains(scalarIn(data, annotations.DataTemplate), "kind: StepTemplate")
 }
 
-// KindNamespace marks a Namespace, whose annotations may close what is in it.
+// KindNamespace marks a Namespace, whose annotations may freeze or pause what is in it.
 const KindNamespace = "namespace"
 
-// readNamespace takes a Namespace whose annotations say anything to us.
+// readNamespace reads a Namespace that has annotations of ours.
 func readNamespace(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fault) {
 	d := Document{File: file, Kind: KindNamespace, Object: &corev1.ConfigMap{}, Lines: manifestLines(line, n), line: line}
 	var whole struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 	}
 	if err := sigsyaml.Unmarshal(text, &whole); err != nil {
-		return nil, nil //nolint:nilerr // kubectl says what is wrong with it
+		return nil, nil //nolint:nilerr // kubectl reports what is wrong with it
 	}
 	d.Object.ObjectMeta, d.Name = whole.Metadata, whole.Metadata.Name
 	for key := range d.Object.Annotations {
@@ -279,7 +278,7 @@ func readNamespace(file string, line int, text []byte, n *yaml.Node) ([]Document
 	return nil, nil
 }
 
-// manifestLines are the lines of the fields that faults of a manifest speak of.
+// manifestLines are the lines of the manifest's fields that may have faults.
 func manifestLines(line int, n *yaml.Node) document.Positions {
 	lines := document.Positions{"": line + n.Line - 1}
 	metadata := valueOf(n, "metadata")
@@ -294,8 +293,7 @@ func manifestLines(line int, n *yaml.Node) document.Positions {
 	return lines
 }
 
-// fieldPath is a field below a path; a key with a dot or a slash in it stands in
-// brackets.
+// fieldPath is a field below a path; a key with a dot or a slash is in brackets.
 func fieldPath(path, key string) string {
 	switch {
 	case strings.ContainsAny(key, "./"):
@@ -325,7 +323,7 @@ func scalarIn(n *yaml.Node, name string) string {
 	return ""
 }
 
-// Check is everything wrong with a document, in the file's own lines.
+// Check finds all faults of a document, with their lines in the file.
 func (d Document) Check() []Fault {
 	faults := d.manifestFaults()
 	switch d.Kind {
@@ -359,7 +357,7 @@ func (d Document) Check() []Fault {
 	return out
 }
 
-// LineOf is where in the file a fault stands.
+// LineOf is the line of a fault in the file.
 func (d Document) LineOf(f document.Fault) int {
 	switch {
 	case d.Object != nil && (strings.HasPrefix(f.Path, "metadata") || f.Path == "data"):
@@ -370,7 +368,7 @@ func (d Document) LineOf(f document.Fault) int {
 	return d.line
 }
 
-// LineAt is the line of the first occurrence of a text in the document's.
+// LineAt is the line of the first occurrence of a text in the document.
 func (d Document) LineAt(text string) int {
 	before, _, found := strings.Cut(d.Text, text)
 	if !found || !d.block {
@@ -379,7 +377,7 @@ func (d Document) LineAt(text string) int {
 	return d.line + strings.Count(before, "\n")
 }
 
-// manifestFaults are the faults of what stands around a document.
+// manifestFaults are the faults of the manifest around a document.
 func (d Document) manifestFaults() document.Faults {
 	var faults document.Faults
 	const label = "metadata.labels[" + annotations.LabelKind + "]"
@@ -431,7 +429,7 @@ func (d Document) intentFaults() document.Faults {
 	return in.Faults
 }
 
-// kindOfData is the kind of which a ConfigMap without our label has the data.
+// kindOfData is the kind of a ConfigMap without our label, by its data.
 func (d Document) kindOfData() string {
 	switch {
 	case d.Object == nil:
@@ -451,7 +449,7 @@ func (d Document) kindOfData() string {
 	return annotations.KindPlan
 }
 
-// policy reads a policy, with what its annotations say.
+// policy reads a policy with its annotations.
 func (d Document) policy() policy.State {
 	if d.Object != nil {
 		return annotations.Policy(d.Object)
@@ -470,8 +468,8 @@ func (d Document) calendar() (*schedule.Calendar, document.Faults) {
 	return policy.ParseCalendarYAML([]byte(d.Text))
 }
 
-// OnePlan is the only plan in files, without faults. Other documents beside it,
-// as the templates that it uses, may have some.
+// OnePlan is the only plan in files, without faults. Other documents, such as its templates, may
+// have some.
 func OnePlan(c *factory.Factory, files []string) (Document, plan.Spec, error) {
 	docs, broken, err := ReadDocuments(files, c.In)
 	if err != nil {

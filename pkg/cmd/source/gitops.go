@@ -11,16 +11,16 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
-// GitOps is what files say of the tools that bring documents into a cluster.
+// GitOps is what files show of the tools that apply documents to a cluster.
 type GitOps struct {
 	Hashed      []Generator
 	Substitutes []Substitution
-	Owners      []string // kinds of theirs that are in the files, each once
+	Owners      []string // their kinds in the files, without duplicates
 	charts      []string // folders of Helm charts
 }
 
-// Generator is a configMapGenerator entry of a kustomization.yaml that makes a document of
-// ours under a name with a hash in it.
+// Generator is a configMapGenerator of a kustomization.yaml that makes a document with a hash in
+// its name.
 type Generator struct {
 	File string
 	Line int
@@ -32,11 +32,11 @@ type Substitution struct {
 	File, Name string
 	path       string // of the folder that it applies
 	roots      []string
-	tree       bool // it was not named, but is in the working tree of files that were
+	tree       bool // not named itself, but in the working tree of files that were
 }
 
-// ReadGitOps looks through files for what kustomize, Flux, Argo CD and Helm do with the
-// documents beside them. What cannot be read is nothing.
+// ReadGitOps looks in files for what kustomize, Flux, Argo CD and Helm do with the documents.
+// Unreadable files are ignored.
 func ReadGitOps(files []File) GitOps {
 	var out GitOps
 	var roots []string
@@ -79,12 +79,12 @@ func (g *GitOps) take(f File, line int, n *yaml.Node, roots []string) {
 	}
 }
 
-// isKustomization says whether kustomize takes a file for its own by its name.
+// isKustomization says whether kustomize reads a file, by its name.
 func isKustomization(file string) bool {
 	return slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, filepath.Base(file))
 }
 
-// generators takes the entries that make documents of ours under changing names.
+// generators finds the generators that make our documents under changing names.
 func (g *GitOps) generators(file string, line int, n *yaml.Node) {
 	all := valueOf(n, "generatorOptions")
 	list := valueOf(n, "configMapGenerator")
@@ -121,8 +121,8 @@ func makesOurs(entry *yaml.Node) bool {
 	return false
 }
 
-// Applies says whether a file is in the folder that is applied: below any of the folders
-// that may be the repository's top.
+// Applies says whether a file is in the folder that is applied, below any folder that may be the
+// top of the repository.
 func (s Substitution) Applies(file string) bool {
 	path := filepath.Clean("./" + strings.TrimPrefix(s.path, "/"))
 	if path == "." && !s.tree {
@@ -143,7 +143,7 @@ func isBelow(folder, file string) bool {
 	return strings.HasPrefix(to, from+string(filepath.Separator))
 }
 
-// Chart is the folder of the Helm chart of which a file is a template; empty: none.
+// Chart is the folder of the Helm chart that a file is a template of; empty: none.
 func (g GitOps) Chart(file string) string {
 	for _, chart := range g.charts {
 		if strings.HasPrefix(file, filepath.Join(chart, "templates")+string(filepath.Separator)) {

@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
-// HibernatePlan is a HibernatePlan of files or of the cluster, with what people want of it.
+// HibernatePlan is a HibernatePlan from files or the cluster, with the intents of people.
 type HibernatePlan struct {
 	Source          Document
 	Namespace, Name string
@@ -26,8 +26,8 @@ type HibernatePlan struct {
 	past past // of a plan in a cluster
 }
 
-// FindSleeper is the HibernatePlan of the cluster that a name means; nil where it means
-// something else, or nothing.
+// FindSleeper is the HibernatePlan of the cluster that a name means; nil if it means something
+// else, or nothing.
 func FindSleeper(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, name string) (*view.Sleeper, error) {
 	cm, err := k.HibernatePlan(ctx, name)
 	if cm == nil || err != nil {
@@ -37,12 +37,12 @@ func FindSleeper(ctx context.Context, c *factory.Factory, k *factory.Cluster, ag
 	return &s, nil
 }
 
-// ReadSleeper reads what there is to know about one HibernatePlan.
+// ReadSleeper reads everything about one HibernatePlan.
 func ReadSleeper(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) view.Sleeper {
 	return ReadSleepers(ctx, c, k, agent, []*corev1.ConfigMap{cm})[0]
 }
 
-// ReadSleepers reads what there is to know about HibernatePlans, in their order.
+// ReadSleepers reads everything about HibernatePlans, in their order.
 func ReadSleepers(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, objects []*corev1.ConfigMap) []view.Sleeper {
 	var namespaces []string
 	for _, cm := range objects {
@@ -51,8 +51,7 @@ func ReadSleepers(ctx context.Context, c *factory.Factory, k *factory.Cluster, a
 	return Sleepers(c, agent, objects, ReadRestrictions(ctx, k, agent.Namespace, namespaces...))
 }
 
-// Sleepers is what there is to know about HibernatePlans, in their order, by what was read
-// around them.
+// Sleepers describes HibernatePlans, in their order, from what was read around them.
 func Sleepers(c *factory.Factory, agent factory.AgentState, objects []*corev1.ConfigMap, around Restrictions) []view.Sleeper {
 	out := make([]view.Sleeper, len(objects))
 	for i, cm := range objects {
@@ -61,7 +60,7 @@ func Sleepers(c *factory.Factory, agent factory.AgentState, objects []*corev1.Co
 	return out
 }
 
-// sleeper is a HibernatePlan with what stands around it.
+// sleeper is a HibernatePlan with its surroundings.
 func (w Set) sleeper(p HibernatePlan) view.Sleeper {
 	s := view.SleeperOf(p.Namespace, p.Name, p.Spec, p.Intent, p.Hold, w.Resolver)
 	s.Pauses = append(s.Pauses, w.Pauses[p.Namespace])
@@ -69,8 +68,8 @@ func (w Set) sleeper(p HibernatePlan) view.Sleeper {
 	return s
 }
 
-// Sleeper is the HibernatePlan in files that is meant: the one of that name, or the only
-// one where there is neither another plan nor a policy. nil: something else is.
+// Sleeper is the HibernatePlan in files that is meant: the one of that name, or the only one if
+// there is neither a plan nor a policy. nil: something else is meant.
 func (w Set) Sleeper(name string) (*view.Sleeper, error) {
 	var found []view.Sleeper
 	for _, p := range w.Sleepers {
@@ -92,7 +91,7 @@ func (w Set) Sleeper(name string) (*view.Sleeper, error) {
 	return &found[0], nil
 }
 
-// hibernatePlan reads a HibernatePlan, whatever its faults.
+// hibernatePlan reads a HibernatePlan, with or without faults.
 func (d Document) hibernatePlan(namespace string, notes map[string]string) HibernatePlan {
 	spec, _ := hibernate.Parse([]byte(d.Text))
 	hold, _ := annotations.ReadHold(notes)

@@ -14,18 +14,18 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// past is what is kept of a plan in a cluster; the zero value is that of one in a file.
+// past is the recorded past of a plan in a cluster; the zero value is for a plan in a file.
 type past struct {
 	created time.Time
-	bySlot  map[int64]ledger.Entry // that stand for themselves, by their slot's second
-	folded  []ledger.Entry         // each for several slots, from First to Last
-	seen    time.Time              // slots up to here have ended; zero: the agent has not looked at the plan
-	asleep  time.Time              // since when it sleeps, as the agent says; zero: it does not
+	bySlot  map[int64]ledger.Entry // single entries by their slot's second
+	folded  []ledger.Entry         // entries for several slots, from First to Last
+	seen    time.Time              // slots up to here have ended; zero: the agent has not seen the plan
+	asleep  time.Time              // since when it sleeps, by its status; zero: it does not
 }
 
 func pastOf(ledgers map[string]*ledger.Ledger, cm *corev1.ConfigMap) past {
 	p := past{created: cm.CreationTimestamp.Time, bySlot: map[int64]ledger.Entry{}}
-	p.asleep, _ = time.Parse(time.RFC3339, cm.Annotations[annotations.StatusAsleep]) // without one it is zero
+	p.asleep, _ = time.Parse(time.RFC3339, cm.Annotations[annotations.StatusAsleep]) // zero without one
 	head, closed := factory.LedgerOf(ledgers, cm)
 	if head != nil {
 		p.seen, closed = head.Watermark, append(closed, head.Open...)
@@ -41,7 +41,7 @@ func pastOf(ledgers map[string]*ledger.Ledger, cm *corev1.ConfigMap) past {
 	return p
 }
 
-// after is from when on there is something: not before the plan was made.
+// after is from when on entries exist: not before the creation of the plan.
 func (p past) after(from time.Time) time.Time {
 	if p.created.After(from) {
 		return p.created
@@ -49,10 +49,10 @@ func (p past) after(from time.Time) time.Time {
 	return from
 }
 
-// covers says whether what was at an instant is past, and may be known.
+// covers says whether an instant is in the recorded past.
 func (p past) covers(at, now time.Time) bool { return !p.created.IsZero() && at.Before(now) }
 
-// note says on an entry of the past how it ended, as far as that is kept.
+// note adds to a past entry how it ended, as far as that is recorded.
 func (p past) note(e *calendar.Entry) {
 	found, ok := p.find(e.Start)
 	if !ok {
@@ -87,7 +87,7 @@ func (p past) find(at time.Time) (ledger.Entry, bool) {
 	return ledger.Entry{}, false
 }
 
-// pastWords are how a slot ended, on one line: Failed at migrate: exit code 1.
+// pastWords say how a slot ended, on one line: Failed at migrate: exit code 1.
 func pastWords(e ledger.Entry) string {
 	switch o := e.Outcome; {
 	case e.Result == run.Ran && o != nil && o.Phase != run.Succeeded:
@@ -104,8 +104,7 @@ func pastWords(e ledger.Entry) string {
 	return string(e.Result) + view.Colon(e.Reason)
 }
 
-// sleptWords are what slept; empty: that is not known yet, or stands on the last entry of a sleep
-// that was longer than its off-hours.
+// sleptWords say what slept; empty: not known yet, or noted on the last entry of a longer sleep.
 func sleptWords(e ledger.Entry) string {
 	switch {
 	case len(e.Slept) > 0:

@@ -32,8 +32,8 @@ type Resolver struct {
 	records    map[policy.PolicyRef]GateRecord
 }
 
-// ReadResolver reads what may stand behind objects of some namespaces: what is in them, and in
-// the agent's. What may not be read is noted, and told where it changes an answer.
+// ReadResolver reads everything behind objects of some namespaces: in them, and in the agent's
+// namespace. What may not be read is noted, and reported where it changes an answer.
 func ReadResolver(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Resolver {
 	return ReadRestrictions(ctx, k, agentNamespace, namespaces...).Resolver
 }
@@ -42,8 +42,8 @@ func newResolver(agentNamespace string) Resolver {
 	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}, created: map[policy.PolicyRef]time.Time{}, gates: map[policy.PolicyRef]string{}, records: map[policy.PolicyRef]GateRecord{}}
 }
 
-// hidden is why what stands behind an object's gate is not all known; frozen says that it
-// may be closed by an annotation of its namespace.
+// hidden says why not everything behind an object's gate is known; frozen says that its namespace
+// may be frozen.
 func (b Resolver) hidden(q policy.Query) (why []error, frozen bool) {
 	if err := b.namespaces[q.Namespace]; err != nil {
 		why, frozen = append(why, err), true
@@ -56,9 +56,8 @@ func (b Resolver) hidden(q policy.Query) (why []error, frozen bool) {
 	return why, frozen
 }
 
-// GateOf is the gate of an object, where all that stands behind it can be read; else it is
-// closed where a freeze may be among what is hidden, and a policy that is hidden is not ready.
-// What changes the answer is told once.
+// GateOf is the gate of an object if everything behind it can be read. Else it is closed if a
+// freeze may be hidden, and a hidden policy is not ready. What changes the answer is reported once.
 func (b Resolver) GateOf(c *factory.Factory, q policy.Query) *schedule.Gate {
 	if b.WarnOf(c, q) {
 		b.PutNamespace(q.Namespace, policy.StanzaText{Unread: "whether it is frozen cannot be read"})
@@ -66,7 +65,7 @@ func (b Resolver) GateOf(c *factory.Factory, q policy.Query) *schedule.Gate {
 	return b.Gate(q)
 }
 
-// NotReady is why a policy cannot be relied on; empty: it can, or what it names may not be read here.
+// NotReady says why a policy cannot be relied on; empty: it can, or what it names may not be read.
 func (b Resolver) NotReady(p policy.State, now time.Time) string {
 	if len(p.Faults) > 0 {
 		return p.Faults[0].String()
@@ -79,13 +78,14 @@ func (b Resolver) NotReady(p policy.State, now time.Time) string {
 	return strings.TrimPrefix(v.Reason, "policy "+p.Name+": not ready: ")
 }
 
-// GatesWrong is why the gates of a policy do not hold, as the agent says; empty: it says no such thing.
+// GatesWrong says why the gates of a policy do not hold, by its status; empty: the status does not
+// say so.
 func (b Resolver) GatesWrong(p policy.State) string {
 	return b.gates[policy.PolicyRef{Name: p.Name, Namespace: p.Namespace}]
 }
 
-// warn tells what could not be read, each thing once, and what follows from it for the object
-// that needed it first: the verdicts on the others say so themselves.
+// warn reports what could not be read, once each, and the consequence for the first object that
+// needed it: the verdicts of others show it themselves.
 func (b Resolver) warn(c *factory.Factory, why []error, follows string) {
 	var news []error
 	for _, err := range why {
@@ -106,8 +106,7 @@ func (b Resolver) WarnHidden(c *factory.Factory, q policy.Query, follows string)
 	}
 }
 
-// WarnOf tells what of that which stands behind an object is hidden, and says whether its
-// namespace may be frozen.
+// WarnOf reports what is hidden behind an object, and says whether its namespace may be frozen.
 func (b Resolver) WarnOf(c *factory.Factory, q policy.Query) (frozen bool) {
 	why, frozen := b.hidden(q)
 	switch {
@@ -119,17 +118,17 @@ func (b Resolver) WarnOf(c *factory.Factory, q policy.Query) (frozen bool) {
 	return frozen
 }
 
-// PlanGate is the gate of a plan; gated is false where nothing stands between it and its
-// runs. Where something behind it may not be read, the agent's own verdict on the plan is
-// taken, and said to be its; where the agent has none, GateOf decides.
+// PlanGate is the gate of a plan; gated is false if nothing stands between it and its runs. If
+// something behind it may not be read, the agent's published verdict is used and marked as such;
+// without one, GateOf decides.
 func (b Resolver) PlanGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) (gate *schedule.Gate, gated bool) {
 	spec, _ := annotations.Plan(cm)
 	return b.documentGate(c, agent, cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
 }
 
-// NodeGate is the gate of a node, by the rules of PlanGate: of a node that somebody asks for the
-// agent tells what stands in the way of change, also a pause of the cluster. Where it does not, and
-// the cluster's switch may not be read, nothing is permitted.
+// NodeGate is the gate of a node, by the rules of PlanGate. For a requested node, the agent
+// publishes what is in the way, a pause of the cluster included. Where it does not, and the
+// cluster's pause may not be read, nothing is permitted.
 func (b Resolver) NodeGate(c *factory.Factory, agent factory.AgentState, n *corev1.Node) *schedule.Gate {
 	q := annotations.Intent(n.Annotations).Query("", nil)
 	why, _ := b.hidden(q)
@@ -151,7 +150,7 @@ func (b Resolver) NodeGate(c *factory.Factory, agent factory.AgentState, n *core
 	return b.GateOf(c, q)
 }
 
-// SleepGate is the gate of a HibernatePlan's falling asleep, by the rules of PlanGate.
+// SleepGate is the gate of a HibernatePlan's sleep, by the rules of PlanGate.
 func (b Resolver) SleepGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
 	spec, _ := annotations.HibernatePlan(cm)
 	gate, _ := b.documentGate(c, agent, cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
@@ -164,14 +163,14 @@ func (b Resolver) documentGate(c *factory.Factory, agent factory.AgentState, cm 
 		return b.Gate(q), b.Gated(q) || q.Bypass != nil
 	}
 	v, ok := toldVerdict(cm, q)
-	if !ok || agent.Missing != "" { // whoever is silent does not know of a freeze since
+	if !ok || agent.Missing != "" { // a silent agent does not know about later freezes
 		return b.GateOf(c, q), true
 	}
 	b.warn(c, why, "what follows from it is the agent's word")
 	return schedule.Published(v, ", says the agent"), true
 }
 
-// Between is the gate of a plan, or nil where nothing stands between it and its runs.
+// Between is the gate of a plan, or nil if nothing stands between it and its runs.
 func (b Resolver) Between(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
 	if gate, gated := b.PlanGate(c, agent, cm); gated {
 		return gate
@@ -179,8 +178,8 @@ func (b Resolver) Between(c *factory.Factory, agent factory.AgentState, cm *core
 	return nil
 }
 
-// toldVerdict is what the agent published on a plan as it stands. Of a plan that names
-// policies an agent that said nothing is an older one, and has no word to be taken.
+// toldVerdict is the verdict that the agent published for this version of a plan. An older agent
+// publishes none for a plan with policies.
 func toldVerdict(cm *corev1.ConfigMap, q policy.Query) (schedule.Verdict, bool) {
 	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
 		return schedule.Verdict{}, false
@@ -211,8 +210,8 @@ func joined(list []error) string {
 // policiesAndCalendars selects what stands behind gates, and what policies hold by theirs.
 const policiesAndCalendars = annotations.LabelKind + " in (" + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindGate + ")"
 
-// manyNamespaces is from how many on all are read at once (a guess: two requests
-// for each of more would take longer).
+// manyNamespaces is from how many namespaces on all are read at once (a guess: each needs two
+// requests).
 const manyNamespaces = 4
 
 func (b Resolver) putDocument(cm *corev1.ConfigMap) {
@@ -257,8 +256,8 @@ func (s Switches) Deleting(namespace string) bool { return s.deleting[namespace]
 // Missing says whether a namespace that was asked for is not there.
 func (s Switches) Missing(namespace string) bool { return s.missing[namespace] }
 
-// ReadSwitches reads the pauses above the objects of some namespaces: each one's own and the
-// cluster's. What may not be read is not known, and not shown.
+// ReadSwitches reads the pauses above the objects of some namespaces: each namespace's own, and the
+// cluster's. What may not be read is not shown.
 func ReadSwitches(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Switches {
 	names := namesOf(agentNamespace, namespaces)
 	known := make([]namespace, len(names))
@@ -268,14 +267,14 @@ func ReadSwitches(ctx context.Context, k *factory.Cluster, agentNamespace string
 
 func unread(err error) bool { return err != nil && !apierrors.IsNotFound(err) }
 
-// Namespaces are those that were asked for, by name.
+// Namespaces are those that were asked for, in order.
 func (s Switches) Namespaces() []string { return slices.Sorted(maps.Keys(s.of)) }
 
-// Above are the pauses above the objects of a namespace that was read.
+// Above are the pauses above the objects of a namespace.
 func (s Switches) Above(namespace string) []schedule.Pause { return slices.Clone(s.of[namespace]) }
 
-// AbovePlan are the pauses above a plan. Where one may not be read, and the agent says that
-// the plan is paused, it is the agent's word.
+// AbovePlan are the pauses above a plan. If one may not be read, and the plan's status says that it
+// is paused, that counts.
 func (s Switches) AbovePlan(c *factory.Factory, cm *corev1.ConfigMap) []schedule.Pause {
 	return s.above(c, cm, "Paused")
 }

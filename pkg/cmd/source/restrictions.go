@@ -15,13 +15,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Restrictions is what holds for the objects of some namespaces: policies, freezes and pauses.
+// Restrictions are the policies, freezes and pauses for the objects of some namespaces.
 type Restrictions struct {
 	Resolver
 	Switches
 }
 
-// closed are the namespaces that are frozen or paused by themselves.
+// closed are the namespaces that are frozen or paused themselves.
 func (a Restrictions) closed() []string {
 	out := a.Resolver.Namespaces()
 	for name, pauses := range a.of {
@@ -32,8 +32,7 @@ func (a Restrictions) closed() []string {
 	return out
 }
 
-// ReadRestrictions reads what ReadResolver and ReadSwitches read, each of it once and as much as
-// possible side by side.
+// ReadRestrictions reads what ReadResolver and ReadSwitches read, each once and concurrently.
 func ReadRestrictions(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Restrictions {
 	names := namesOf(agentNamespace, namespaces)
 	if len(names) > manyNamespaces {
@@ -44,7 +43,7 @@ func ReadRestrictions(ctx context.Context, k *factory.Cluster, agentNamespace st
 	return readEach(ctx, k, agentNamespace, names)
 }
 
-// ReadAllRestrictions is ReadRestrictions of all namespaces, or of some where not all may be read.
+// ReadAllRestrictions is ReadRestrictions for all namespaces, or for some if not all may be read.
 func ReadAllRestrictions(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Restrictions {
 	if out, may := readEverything(ctx, k, agentNamespace); may {
 		return out
@@ -58,15 +57,15 @@ func namesOf(agentNamespace string, namespaces []string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
-// namespace is what is known of one after it was read.
+// namespace is the result of reading one namespace.
 type namespace struct {
 	notes    map[string]string
 	deleting bool
 	err      error
 }
 
-// readsAtOnce is how many requests are on their way at a time (a guess: an API server in
-// another region answers in a tenth of a second, and fifty namespaces are no rarity).
+// readsAtOnce limits concurrent requests (a guess: an API server in another region answers in a
+// tenth of a second, and fifty namespaces are not rare).
 const readsAtOnce = 8
 
 // readEach reads some namespaces and the policies in them.
@@ -97,8 +96,7 @@ func readEach(ctx context.Context, k *factory.Cluster, agentNamespace string, na
 	return out
 }
 
-// sideBySide asks what there is to ask of each of some namespaces, so many questions at a time.
-// Each notes its own error.
+// sideBySide makes a number of reads for each namespace, concurrently. Each notes its own error.
 func sideBySide(names []string, questions ...func(i int, name string)) {
 	var group errgroup.Group
 	group.SetLimit(readsAtOnce)
@@ -129,7 +127,7 @@ func getNamespace(ctx context.Context, k *factory.Cluster, name string) namespac
 	return namespace{notes: ns.Annotations, deleting: ns.DeletionTimestamp != nil}
 }
 
-// readEverything reads all namespaces by two requests, where that is allowed.
+// readEverything reads all namespaces with two requests, where that is allowed.
 func readEverything(ctx context.Context, k *factory.Cluster, agentNamespace string) (Restrictions, bool) {
 	var documents *corev1.ConfigMapList
 	var all *corev1.NamespaceList

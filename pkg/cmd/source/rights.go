@@ -7,8 +7,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
 )
 
-// ResourceOf is what RBAC calls the kind of a need, deployments/scale say: by the rules of English, for
-// no cluster is asked.
+// ResourceOf is RBAC's name for the kind of a need, such as deployments/scale: by the rules of
+// English, since no cluster is asked.
 func ResourceOf(n rights.Need) (group, resource string) {
 	gv, err := schema.ParseGroupVersion(n.APIVersion)
 	if err != nil { // the validator has refused it

@@ -14,15 +14,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Set is what files hold, as a cluster would show it: the same documents, and
-// the same answers of the same core.
+// Set are documents of files, or of a cluster in the same form, for the same core.
 type Set struct {
 	Plans    []Plan
 	Sleepers []HibernatePlan
-	// namespaces are those of a cluster that were asked for, also without any document in them.
+	// namespaces are those of a cluster that were asked for, also if they have no documents.
 	namespaces []string
 	policies   []policy.State
-	created    map[policy.PolicyRef]time.Time // when policies in a cluster were made
+	created    map[policy.PolicyRef]time.Time // creation times of policies in a cluster
 	Resolver   *policy.Resolver
 	Pauses     map[string]schedule.Pause // of namespaces
 	// templates are step templates, by namespace/name.
@@ -41,13 +40,13 @@ func NewSet(c *factory.Factory, docs []Document) Set {
 	return w
 }
 
-// Plan is a plan in a file, without faults.
+// Plan is a plan without faults.
 type Plan struct {
 	Source          Document
 	Namespace, Name string
 	Spec            plan.Spec // with defaults
 	Intent          intent.Intent
-	Used            Used // where files were read
+	Used            Used // only for files
 
 	past  past           // of a plan in a cluster
 	gate  *schedule.Gate // of a plan in a cluster
@@ -65,12 +64,12 @@ func (w Set) GateOf(p Plan) *schedule.Gate {
 // Gated says whether anything stands between a plan and its runs.
 func (w Set) Gated(p Plan) bool { return p.gate != nil && p.gated || w.Resolver.Gated(p.Query()) }
 
-// Query is what is asked of the gates for the plan.
+// Query is the plan's query for its gates.
 func (p Plan) Query() policy.Query {
 	return p.Intent.Query(p.Namespace, p.Spec.Policies)
 }
 
-// FaultyError says that files hold faults; they are its text, a line each.
+// FaultyError is all faults of files, a line each.
 type FaultyError []Fault
 
 // Error is a line for each fault.
@@ -82,13 +81,13 @@ func (e FaultyError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// NothingIn says that files hold no document, and what one looks like.
+// NothingIn says that files contain no document, and what one looks like.
 func NothingIn(paths []string) string {
 	return fmt.Sprintf("no document was found in %s: one is a ConfigMap with the label %s; 'kubectl maint new' prints a plan", strings.Join(paths, ", "), annotations.LabelKind)
 }
 
-// Read reads files, folders and "-". Documents with faults are an error,
-// all at once, but for calendars, of which the rest works.
+// Read reads files, folders and "-". Faults are an error, all at once, except those of calendars,
+// which work partly.
 func Read(c *factory.Factory, paths []string) (Set, error) {
 	docs, broken, err := ReadDocuments(paths, c.In)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
-// SleptFor is how far back the hours are counted that a status shows.
+// SleptFor is the interval before now for the hours in a status.
 const SleptFor = 30 * 24 * time.Hour
 
-// ReadSlept is how long the resources of a HibernatePlan slept lately, as savings counts it:
-// what its ledger tells, and what sleeps now.
+// ReadSlept is how long the resources of a HibernatePlan slept lately, as savings counts it: from
+// its ledger, and the present sleep.
 func ReadSlept(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, now time.Time) ([]savings.Row, error) {
 	head, closed, err := k.Ledger(ctx, cm)
 	if err != nil {
@@ -38,8 +38,8 @@ func ReadSlept(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, no
 	return savings.Sum(sleeps, now.Add(-SleptFor), now, func(string) *savings.Prices { return nil }), nil
 }
 
-// SleepsNow is the sleep that restore data tells of, if anything slept in it. A copy of it
-// tells of the same sleep, and does not count.
+// SleepsNow is the present sleep in restore data, if anything slept in it. A copy of restore data
+// is about the same sleep, and does not count.
 func SleepsNow(r view.Restore, now time.Time) []savings.Sleep {
 	if annotations.RestoreCopy(r.Object.Name) {
 		return nil

@@ -11,9 +11,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// WithDashHints says, where an expression speaks of a step whose name has a
-// dash, how that is written: CEL reads steps.scale-down as a subtraction, and
-// finds either an unknown name or, worse, a known one.
+// WithDashHints explains how to refer to a step with a dash in its name: CEL reads steps.scale-down
+// as a subtraction, of unknown names or, worse, of known ones.
 func WithDashHints(d string, spec plan.Spec, faults document.Faults) document.Faults {
 	var names []string
 	EachStep(spec, func(_ string, s plan.Step) {
@@ -24,7 +23,7 @@ func WithDashHints(d string, spec plan.Spec, faults document.Faults) document.Fa
 	if len(names) == 0 {
 		return faults
 	}
-	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) }) // the longest that fits is meant
+	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) }) // its faults are reported already
 	dashed := regexp.MustCompile(`\bsteps\.(` + strings.Join(names, "|") + `)\b`)
 	lines, _ := document.Decode([]byte(d), &plan.Document{}) // its faults are among the faults already
 	eachText(spec, func(path, text string) {
@@ -35,7 +34,7 @@ func WithDashHints(d string, spec plan.Spec, faults document.Faults) document.Fa
 	return faults
 }
 
-// hint adds to the fault of a path, or is one.
+// hint adds to the fault of a path, or is a fault of its own.
 func hint(faults document.Faults, h document.Fault) document.Faults {
 	i := slices.IndexFunc(faults, func(f document.Fault) bool { return f.Path == h.Path })
 	if i < 0 {
@@ -46,14 +45,14 @@ func hint(faults document.Faults, h document.Fault) document.Faults {
 	return faults
 }
 
-// EachStep visits every step of a plan, those that other steps hold too.
+// EachStep visits every step of a plan, nested ones included.
 func EachStep(spec plan.Spec, visit func(path string, s plan.Step)) {
 	WalkSteps("spec.steps", spec.Steps, visit)
 	WalkSteps("spec.onFailure", spec.OnFailure, visit)
 	WalkSteps("spec.finally", spec.Finally, visit)
 }
 
-// WalkSteps visits the steps of a list, those that other steps hold too, each with its path.
+// WalkSteps visits the steps of a list, nested ones included, with their paths.
 func WalkSteps(list string, steps []plan.Step, visit func(path string, s plan.Step)) {
 	for i, s := range steps {
 		path := fmt.Sprintf("%s[%d]", list, i)
@@ -62,7 +61,7 @@ func WalkSteps(list string, steps []plan.Step, visit func(path string, s plan.St
 	}
 }
 
-// heldBy are the steps in the properties of a step that holds others.
+// heldBy are the nested steps in the properties of a step.
 func heldBy(s plan.Step) []plan.Step {
 	list, is := s.Properties["steps"].([]any)
 	if !is || s.Type != plan.TypeGroup && !plan.IsLoop(s.Type) {
@@ -72,13 +71,12 @@ func heldBy(s plan.Step) []plan.Step {
 		Steps []plan.Step `json:"steps"`
 	}
 	if faults := document.DecodeValue(map[string]any{"steps": list}, "", nil, true, &held); len(faults) > 0 {
-		return nil // told already
+		return nil // reported already
 	}
 	return held.Steps
 }
 
-// EachExpression visits every expression of the steps of a plan, also those in the ${…}
-// of their properties.
+// EachExpression visits every expression in the steps of a plan, also the ${…} in their properties.
 func EachExpression(spec plan.Spec, visit func(path, expression string)) {
 	eachText(spec, func(path, text string) {
 		if !strings.Contains(text, "${") {
@@ -91,7 +89,7 @@ func EachExpression(spec plan.Spec, visit func(path, expression string)) {
 	})
 }
 
-// eachText visits every text in which CEL may stand.
+// eachText visits every text that may contain CEL.
 func eachText(spec plan.Spec, visit func(path, text string)) {
 	EachStep(spec, func(path string, s plan.Step) {
 		visit(path+".if", s.If)

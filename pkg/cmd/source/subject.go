@@ -22,7 +22,7 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 	return SubjectOf(ctx, c, k, agent, text)
 }
 
-// SubjectOf is FindSubject beside an agent whose state is known.
+// SubjectOf is FindSubject with an agent whose state is known.
 func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, text string) (view.Subject, error) {
 	found, err := k.Find(ctx, text, annotations.KindPlan, annotations.KindPolicy)
 	switch {
@@ -48,7 +48,8 @@ func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agen
 	return s, nil
 }
 
-// invalid is a plan's first fault, or what only the agent can see: its templates, its configuration.
+// invalid is the first fault of a plan, or what only the agent can see: its templates, its
+// configuration.
 func invalid(p view.Plan) string {
 	if len(p.Faults) > 0 {
 		return p.Faults[0].String() + view.AndMore(len(p.Faults)-1)
@@ -57,7 +58,7 @@ func invalid(p view.Plan) string {
 	return fault
 }
 
-// WarnInvalid warns whoever asks what is permitted for a plan of which nothing begins.
+// WarnInvalid warns that nothing of an invalid plan begins, whatever is permitted.
 func WarnInvalid(c *factory.Factory, s view.Subject) {
 	if s.Invalid != "" {
 		c.Warn("the plan is invalid, so that nothing of it begins: " + s.Invalid + "; the answer is of what else decides over it")
@@ -83,8 +84,8 @@ func nodeSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, ag
 	return s
 }
 
-// Subject finds the plan or policy in files that is meant: the one of that name,
-// or else the only plan, or else the only policy. user is the zone of whoever asks.
+// Subject finds the plan or policy in files: the one of that name, or else the only plan, or else
+// the only policy. user is the user's zone.
 func (w Set) Subject(name, user string) (view.Subject, error) {
 	var plans, policies []view.Subject
 	for _, p := range w.Plans {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// template reads a step template, with what its annotations say.
+// template reads a step template with its annotations.
 func (d Document) template() plan.Template {
 	if d.Object != nil {
 		t := annotations.StepTemplate(d.Object)
@@ -32,21 +32,20 @@ func (d Document) templateFaults() document.Faults {
 	return WithDashHints(d.Text, plan.Spec{Steps: t.Spec.Steps}, t.Faults)
 }
 
-// Used are the templates that the steps of a plan in a file stand for, and what is wrong
-// with the use of those and of connectors.
+// Used are the templates of a plan's steps in files, and the faults in the use of templates and
+// connectors.
 type Used struct {
 	Templates  map[string]plan.TemplateSpec
 	Connectors map[string]connector.Connector // those that the files hold, by connector.Reference.Key
 	Faults     []Fault
-	// missing are uses of templates and connectors that the files do not hold: they may
-	// be in the cluster.
+	// missing are templates and connectors that are not in the files: they may be in the cluster.
 	Missing []Fault
 }
 
-// Use finds the templates and connectors of a plan as the agent would: templates in the
-// plan's namespace, else in the agent's; connectors in the plan's alone.
+// Use finds the templates and connectors of a plan as the agent does: templates in the plan's
+// namespace, else in the agent's; connectors only in the plan's.
 func (w Set) Use(p Plan, agentNamespace string) Used {
-	absent := map[string]bool{} // by the fault that each will have
+	absent := map[string]bool{} // by the fault that each causes
 	out, faults := Used{}, document.Faults{}
 	if strings.Contains(p.Source.Text, plan.TemplatePrefix) {
 		out.Templates, faults = plan.UseTemplates(p.Spec, func(name string) *plan.Template {
@@ -79,11 +78,11 @@ func (w Set) UseConnectors(p HibernatePlan) Used {
 	return out
 }
 
-// sortFaults tells what is wrong with a document from what may only be missing among the
-// files, and says where each stands.
+// sortFaults separates faults from documents that may only be missing among the files, and adds the
+// places.
 func sortFaults(d Document, lines document.Positions, all document.Faults, absent map[string]bool) (faults, missing []Fault) {
 	for _, f := range all {
-		outer, _, _ := strings.Cut(f.Path, "(") // what is in a template stands where it is used
+		outer, _, _ := strings.Cut(f.Path, "(") // a fault in a template is placed at its use
 		found := Fault{File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(outer)}), Path: f.Path, Message: f.Message}
 		if absent[f.Message] {
 			found.Message += " among the files: it must be in the cluster"
@@ -95,8 +94,7 @@ func sortFaults(d Document, lines document.Positions, all document.Faults, absen
 	return faults, missing
 }
 
-// findConnector looks connectors up among the files, and notes the faults of those that are
-// not there.
+// findConnector looks for a connector among the files, and notes the faults of missing ones.
 func (w Set) findConnector(namespace string, absent map[string]bool) plan.FindConnector {
 	return func(ref connector.Reference) (connector.Connector, string) {
 		d, there := w.connectors[namespace+"/"+ref.Name]
@@ -112,7 +110,7 @@ func (w Set) findConnector(namespace string, absent map[string]bool) plan.FindCo
 	}
 }
 
-// noTemplate is how plan.UseTemplates says that a template is not there.
+// noTemplate is the text of plan.UseTemplates for a missing template.
 func noTemplate(name string) string {
 	return fmt.Sprintf("there is no step template %q", document.Cut(name, 100))
 }

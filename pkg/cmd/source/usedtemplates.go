@@ -11,15 +11,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// TemplatesOf are the step templates in the cluster that a plan's steps stand for: those of
-// its namespace, else of the agent's. What cannot be read is told, and left out.
+// TemplatesOf are the step templates of a plan in the cluster: from its namespace, else from the
+// agent's. Unreadable ones are reported and left out.
 func TemplatesOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, namespace string, spec plan.Spec) map[string]plan.TemplateSpec {
 	if !usesTemplates(spec) {
 		return nil
 	}
 	agent, _ := c.Agent(ctx, k)
 	found := map[string]*corev1.ConfigMap{}
-	for _, from := range []string{agent.Namespace, namespace} { // the plan's own last: it counts
+	for _, from := range []string{agent.Namespace, namespace} { // the plan's own last: it wins
 		if from == "" {
 			continue
 		}

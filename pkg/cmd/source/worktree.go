@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// AddTrees takes in what substitutes variables from the working trees of Git that files are in:
-// who lints one manifest is told what becomes of it, too. What cannot be read is nothing.
+// AddTrees adds variable substitution that is configured elsewhere in the Git working trees of the
+// files: linting one manifest reports it, too. Unreadable files are ignored.
 func (g *GitOps) AddTrees(files []File) {
 	var tops []string
 	read := map[string]bool{}
@@ -36,7 +36,7 @@ func (g *GitOps) AddTrees(files []File) {
 	}
 }
 
-// treeOf is the top of the working tree that a file or folder is in; false: it is in none.
+// treeOf is the top of the working tree of a file or folder; false: none.
 func treeOf(path string) (string, bool) {
 	at, err := filepath.Abs(path)
 	for ; err == nil; at = filepath.Dir(at) {
@@ -50,14 +50,14 @@ func treeOf(path string) (string, bool) {
 	return "", false
 }
 
-// What is looked at of a tree (guesses: a repository of manifests has less).
+// Limits of the search in a tree (guesses: a repository of manifests has less).
 const (
 	mostInTree    = 20000
 	largestInTree = 1 << 20
 )
 
-// substituting are the files of a tree in which Kustomizations of Flux may be that replace
-// variables, without those that were read already.
+// substituting are the files of a tree that may have Flux Kustomizations with variable
+// substitution, without those that were read already.
 func substituting(top string, read map[string]bool) []File {
 	var out []File
 	seen := 0
@@ -66,7 +66,7 @@ func substituting(top string, read map[string]bool) []File {
 		case seen > mostInTree:
 			return filepath.SkipAll
 		case err != nil:
-			return nil //nolint:nilerr // of what cannot be read nothing is known
+			return nil //nolint:nilerr // unreadable files are ignored
 		case entry.IsDir() && file != top && strings.HasPrefix(entry.Name(), "."):
 			return filepath.SkipDir
 		case !entry.Type().IsRegular() || read[file] || !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(file)):

@@ -1,5 +1,5 @@
-// Package terminal keeps control characters that stand in documents, logs and messages
-// of others from the terminal of who looks at them.
+// Package terminal removes control characters of documents, logs and messages from what reaches the
+// user's terminal.
 package terminal
 
 import (
@@ -14,35 +14,34 @@ import (
 	"unicode/utf8"
 )
 
-// reset ends colours: whoever sends it changes nothing else.
+// reset ends colours: sending it does no other harm.
 const reset = "\x1b[0m"
 
-// Mark tells the sequences of this process from those that stand in what it shows: nobody
-// can have written it before. It begins their parameters: ESC [ MARK 31m. An empty one
-// marks nothing.
+// Mark distinguishes this process's control sequences from those in the text that it shows: nobody
+// can know it in advance. It is the first parameter: ESC [ MARK 31m. An empty one marks nothing.
 type Mark string
 
-// NewMark is another for each process.
+// NewMark is a random mark.
 func NewMark() Mark {
 	n, err := rand.Int(rand.Reader, big.NewInt(1e15))
 	if err != nil {
-		return "" // without colours rather than with somebody's
+		return "" // rather no colours than somebody else's
 	}
 	return Mark(fmt.Sprintf("%015d;", n))
 }
 
-// Sequence is a control sequence of ours, as 31m or 2A.
+// Sequence is a marked control sequence, such as 31m or 2A.
 func (m Mark) Sequence(code string) string { return "\x1b[" + string(m) + code }
 
-// Writer shows a control character as kubectl does, ^[ for an escape, unless it is a line
-// break, a tab or the beginning of a sequence with the mark. Of what turns the direction of
-// text around, or is not seen, it shows the code.
+// Writer shows control characters as kubectl does, ^[ for an escape, except line breaks, tabs and
+// marked sequences. Characters that change the direction of text, or are invisible, are shown as
+// their codes.
 type Writer struct {
 	mark Mark
 
 	mu   sync.Mutex
 	to   io.Writer
-	rest []byte // the beginning of a character whose end has not come yet
+	rest []byte // the beginning of an incomplete character
 }
 
 // NewWriter writes to a terminal.
@@ -61,8 +60,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Divert sends what is written elsewhere until the answer is called: who draws the whole screen
-// shows it there.
+// Divert sends output elsewhere until the returned function is called: a full-screen view shows it
+// there.
 func (w *Writer) Divert(to io.Writer) (back func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +74,7 @@ func (w *Writer) Divert(to io.Writer) (back func()) {
 	}
 }
 
-// unfinished is how many bytes at the end of a text begin a character that is not whole.
+// unfinished is the length of an incomplete character at the end of a text.
 func unfinished(text string) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
@@ -88,7 +87,7 @@ func unfinished(text string) int {
 	return 0
 }
 
-// Clean is a text as a terminal may have it: sequences of ours take effect, and nothing else.
+// Clean is a text for a terminal: only marked sequences keep their effect.
 func (m Mark) Clean(text string) string {
 	if strings.IndexFunc(text, harmful) < 0 {
 		return text
@@ -116,7 +115,7 @@ func (m Mark) Clean(text string) string {
 	return b.String()
 }
 
-// ours is how long the beginning of a sequence with the mark is; 0: it is none.
+// ours is the length of the beginning of a marked sequence; 0: it is none.
 func (m Mark) ours(text string) int {
 	begin := m.Sequence("")
 	if m == "" || !strings.HasPrefix(text, begin) {
@@ -125,13 +124,13 @@ func (m Mark) ours(text string) int {
 	return len(begin)
 }
 
-// brailleBlank is a symbol of no dots: no table has it among those that nobody sees.
+// brailleBlank is an invisible symbol that no Unicode table of invisible characters contains.
 const brailleBlank = '\u2800'
 
-// harmful says whether a character does more than stand there, or stands there unseen:
-// controls, those that turn the direction of text around, the ends of lines that others
-// know, formats, and letters and marks of no width. Two formats join the letters of some scripts,
-// and some are letters; variation selectors, which are not in these tables, choose how one looks.
+// harmful says whether a character is invisible or does more than stand there: controls, changes of
+// direction, other line ends, formats, and letters and marks without width. Exceptions are two
+// formats that join letters in some scripts, formats that are letters, and variation selectors,
+// which are not in these tables.
 func harmful(r rune) bool {
 	switch {
 	case unicode.IsControl(r):
@@ -142,8 +141,8 @@ func harmful(r rune) bool {
 	return unicode.Is(unicode.Cf, r) && !unicode.In(r, unicode.Join_Control, unicode.Prepended_Concatenation_Mark)
 }
 
-// shown is a character as its code. It is that of JSON, of which a reader takes it for
-// what stood there, and breaks no page or picture, as a code between angle brackets would.
+// shown is the code of a character in JSON's notation, which readers recognise; unlike a code in
+// angle brackets it does no harm in a page or picture.
 func shown(r rune) string {
 	switch high, low := utf16.EncodeRune(r); {
 	case r < ' ':

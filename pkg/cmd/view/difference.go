@@ -6,13 +6,12 @@ import (
 	"github.com/pmezard/go-difflib/difflib"
 )
 
-// Difference is what changes between two texts, as diff -u writes it; empty where nothing
-// does.
+// Difference is the difference of two texts in the format of diff -u; empty: none.
 func Difference(from, before, to, after string) (string, error) {
 	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: textLines(before), B: textLines(after), FromFile: from, ToFile: to, Context: 3})
 }
 
 func textLines(text string) []string {
 	out := strings.SplitAfter(text, "\n")
-	return out[:len(out)-1] // after the last end of a line there is nothing
+	return out[:len(out)-1] // nothing follows the last line break
 }

@@ -4,8 +4,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
-// Forecast is what a drain of a node would do, in the shape for scripts, see
-// docs/cli.md.
+// Forecast is the forecast of a node's drain for scripts, see docs/cli.md.
 type Forecast struct {
 	Node     string               `json:"node"`
 	Possible bool                 `json:"possible"`
@@ -15,10 +14,10 @@ type Forecast struct {
 	Blocks   []drain.Block        `json:"blocks"`
 	Warnings string               `json:"warnings,omitempty"` // as kubectl drain prints them
 	Errors   []string             `json:"errors,omitempty"`   // as kubectl drain prints them
-	Total    int                  `json:"total"`              // pods that would have to leave
+	Total    int                  `json:"total"`              // pods that have to leave
 }
 
-// NewForecast is a forecast in the shape for scripts.
+// NewForecast converts a forecast for scripts.
 func NewForecast(node string, f drain.Forecast) Forecast {
 	return Forecast{
 		Node: node, Possible: f.Possible(), Groups: filled(f.Groups), Skipped: filled(f.Skipped), Refused: filled(f.Refused), Blocks: filled(f.Blocks),
@@ -26,7 +25,7 @@ func NewForecast(node string, f drain.Forecast) Forecast {
 	}
 }
 
-// filled is never nil: machines find an empty list, and not nothing.
+// filled is never nil: scripts find an empty list, not null.
 func filled[T any](items []T) []T {
 	if items == nil {
 		return []T{}

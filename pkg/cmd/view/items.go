@@ -8,7 +8,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// LedgerItem is one entry in the shape for scripts, see docs/cli.md.
+// LedgerItem is one entry for scripts, see docs/cli.md.
 type LedgerItem struct {
 	Plan      string     `json:"plan"`
 	Slot      *time.Time `json:"slot,omitempty"`
@@ -22,9 +22,9 @@ type LedgerItem struct {
 	First     *time.Time `json:"first,omitempty"`
 	Last      *time.Time `json:"last,omitempty"`
 	Count     int64      `json:"count,omitempty"`
-	// Slept is what slept in an off-window that is over.
+	// Slept is what slept in a past off-window.
 	Slept []ledger.Slept `json:"slept,omitempty"`
-	// Outcome is how the run ended, or, of an open entry, how it stands.
+	// Outcome is how the run ended or, of an open entry, its state.
 	Outcome *ledger.Outcome `json:"outcome,omitempty"`
 }
 
@@ -39,7 +39,7 @@ func EntryAt(e ledger.Entry) time.Time {
 	return e.At
 }
 
-// Slot is one slot in the shape for scripts, see docs/cli.md.
+// Slot is one slot for scripts, see docs/cli.md.
 type Slot struct {
 	UTC      string `json:"utc"`
 	Local    string `json:"local"`
@@ -65,12 +65,12 @@ func NextSlots(set schedule.Set, from time.Time, count int) []Slot {
 	return items
 }
 
-// Window is one window in the shape for scripts, see docs/cli.md.
+// Window is one window for scripts, see docs/cli.md.
 type Window struct {
-	Start string `json:"start,omitempty"` // absent where it always was open
-	End   string `json:"end,omitempty"`   // absent where it does not close
+	Start string `json:"start,omitempty"` // absent if it was always open
+	End   string `json:"end,omitempty"`   // absent if it does not close
 	Note  string `json:"note"`
 }
 
-// Began is when the window opens, in UTC and RFC 3339; empty where it always was open.
+// Began is when the window opens, in UTC and RFC 3339; empty if it was always open.
 func (w Window) Began() string { return w.Start }

@@ -7,14 +7,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
-// Line is one line of what a command shows, and what it is about. One of a table has its cells
-// beside its text, so that a narrow screen can leave columns out.
+// Line is one line of output, and the resource that it is about. A line of a table also has its
+// cells, so that a narrow screen can omit columns.
 type Line struct {
 	Text  string
 	Of    Resource
 	Cells []string
-	Table *Table // to which the cells belong; nil: it is no line of a table
-	Head  bool   // it says what is below it
+	Table *Table // nil: not a line of a table
+	Head  bool   // a heading
 }
 
 // Resource is what a line is about, as a command line would name it. The zero value is nothing.
@@ -25,7 +25,7 @@ type Resource struct {
 	Resumes               string // what of it somebody may resume, as KIND/NAME; empty: nothing is known to wait for that
 }
 
-// Key is the same for the same thing in every state; empty for none.
+// Key identifies the resource in every state; empty for none.
 func (t Resource) Key() string {
 	if t.Kind == "" {
 		return ""
@@ -33,13 +33,13 @@ func (t Resource) Key() string {
 	return t.Kind + "/" + t.Namespace + "/" + t.Name
 }
 
-// Table is what the lines of a table have in common.
+// Table is what the lines of a table share.
 type Table struct {
-	Spare  []int // columns that a narrow screen goes without, the first to go first
+	Spare  []int // columns that a narrow screen omits, in this order
 	Widths []int // of the widest cell of each column
 }
 
-// Fit makes room for a row.
+// Fit widens the columns for a row.
 func (t *Table) Fit(cells []string) {
 	for len(t.Widths) < len(cells) {
 		t.Widths = append(t.Widths, 0)

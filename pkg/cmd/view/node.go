@@ -14,20 +14,20 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// StepClaim is a node that a step of a run has, had without success, or is still to
-// take: of a rollout, or of a drain.
+// StepClaim is a node that a step of a run has, failed on, or still has to take: in a rollout or a
+// drain.
 type StepClaim struct {
 	Run      Run
 	Path     string
 	Node     string
 	Phase    run.StepPhase // Running, Failed, or empty: not begun
-	Message  string        // of the node where it has one, else of the step
+	Message  string        // the node's, else the step's
 	Order    int           // its place in its step
 	Next     bool          // not begun, and its step may begin it now
 	Yielded  bool          // its drain is blocked, and others have its slot
-	Cordoned bool          // its hold says that the node is cordoned for it: it counts where the node says so, too
+	Cordoned bool          // the run says that the node is cordoned for it: it counts if the node says so, too
 	Since    time.Time     // since when it waits; zero: not known
-	Blocked  nodes.Block   // what the agent found in its way before a cordon
+	Blocked  nodes.Block   // what the agent found before a cordon
 }
 
 // Claimant is the run's plan, as the cordon of a node names it: plan:NAMESPACE/NAME.
@@ -36,7 +36,7 @@ func (r StepClaim) Claimant() string { return nodes.PlanClaimant(r.Run.Run.Names
 // Step is RUN/PATH, by which nodes.Rank tells steps apart.
 func (r StepClaim) Step() string { return r.Run.Run.Name + "/" + r.Path }
 
-// Words say how the step stands with the node.
+// Words are the state of the step on the node.
 func (r StepClaim) Words() string {
 	switch {
 	case r.Yielded:
@@ -85,7 +85,7 @@ type NodeClaim struct {
 	Elsewhere                     bool      // for a plan of another cluster, whose agent goes on with the node
 }
 
-// NodeClaims are who has nodes, or asks for them, by node.
+// NodeClaims are the claims on nodes, by node.
 func NodeClaims(list []*corev1.Node, rollings []StepClaim) []NodeClaim {
 	var out []NodeClaim
 	for _, n := range list {
@@ -110,7 +110,7 @@ func NodeClaims(list []*corev1.Node, rollings []StepClaim) []NodeClaim {
 	return out
 }
 
-// RequestClaims are who asks for a node.
+// RequestClaims are the requests for a node.
 func RequestClaims(n *corev1.Node) []NodeClaim { return requestClaims(annotations.Node(n)) }
 
 func requestClaims(n nodes.Node) []NodeClaim {
@@ -135,8 +135,8 @@ func requestClaim(node string, a nodes.Asked) NodeClaim {
 	return c
 }
 
-// leftClaims are the plans for which a node is cordoned, though no rollout of
-// theirs has it. What somebody uncordoned since is cordoned for nobody.
+// leftClaims are the plans for which a node is cordoned although no rollout of theirs has it. A
+// node that somebody has uncordoned is cordoned for nobody.
 func leftClaims(n nodes.Node, rolling []string) []NodeClaim {
 	if n.Cordon == nil || !n.Unschedulable {
 		return nil
@@ -157,8 +157,8 @@ func leftReason(claimant string) string {
 	return "no run of that has it now"
 }
 
-// Staying are the plans for which a node is cordoned, and of which no run takes that away by itself:
-// no run has the node, or one has failed there.
+// Staying are the plans for which a node is cordoned and whose runs will not uncordon it: no run
+// has the node, or one has failed there.
 func Staying(n Node) []string {
 	if n.Cordon == nil {
 		return nil
@@ -173,14 +173,14 @@ func Staying(n Node) []string {
 	return out
 }
 
-// Node is a node with everything that can be said about it.
+// Node is a node with everything about it.
 type Node struct {
 	nodes.Node
 	Subject    Subject // whether it may be changed
 	StepClaims []StepClaim
 }
 
-// ClaimsOfNode are all that have one node, or ask for it.
+// ClaimsOfNode are the claims on one node.
 func ClaimsOfNode(n Node) []NodeClaim {
 	var out []NodeClaim
 	for _, a := range n.Asked {
@@ -192,7 +192,7 @@ func ClaimsOfNode(n Node) []NodeClaim {
 	return append(out, leftClaims(n.Node, holdersOf(n.StepClaims))...)
 }
 
-// holdersOf are the plans whose runs have a node; one that is still to come to it has not.
+// holdersOf are the plans whose runs have a node, without those that have still to come to it.
 func holdersOf(rollings []StepClaim) []string {
 	var out []string
 	for _, r := range rollings {

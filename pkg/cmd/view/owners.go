@@ -6,11 +6,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// MovesTarget is the first step that changes the plan's target. A GitOps tool that keeps the target
-// as Git has it may undo that while the run lives. It is false where no step does, or where the
-// plan suspends that tool.
+// MovesTarget is the first step that changes the plan's target. A GitOps tool that reconciles the
+// target may undo that while the run lives. It is false if no step does, or if the plan suspends
+// that tool.
 func MovesTarget(s plan.Spec) (step plan.Step, moves bool) {
-	if s.Target == nil || s.HoldOwners || s.ConnectorRef != nil { // no owner is looked for on another cluster
+	if s.Target == nil || s.HoldOwners || s.ConnectorRef != nil { // on another cluster, no owner is looked for
 		return plan.Step{}, false
 	}
 	held := false
@@ -26,7 +26,7 @@ func MovesTarget(s plan.Spec) (step plan.Step, moves bool) {
 	return step, moves
 }
 
-// changes says whether a step sets a field of an object that it leaves so.
+// changes says whether a step changes a field of an object without restoring it.
 func changes(s plan.Step, target plan.ObjectRef) bool {
 	key := map[string]string{plan.TypeScale: "resource", "patch-object": "resource", "label": "object", "annotate": "object", plan.TypeApply: "object"}[s.Type]
 	if key == "" {

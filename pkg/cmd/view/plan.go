@@ -18,13 +18,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
-// Plan is a plan with everything that can be said about it.
+// Plan is a plan with everything about it.
 type Plan struct {
 	Object   *corev1.ConfigMap
 	Spec     plan.Spec
 	Faults   document.Faults
 	Intent   intent.Intent
-	Decision trigger.Decision // what the core would decide now
+	Decision trigger.Decision // the core's decision now
 	Active   []Run
 	Ledger   *ledger.Ledger
 	Deleting bool     // its namespace is being deleted: nothing begins in it
@@ -42,7 +42,7 @@ func (p Plan) CannotRun() []string {
 	return p.Gone
 }
 
-// Observed says whether the agent speaks of the plan as it stands.
+// Observed says whether the agent has seen this version of the plan.
 func (p Plan) Observed() bool {
 	return p.Object.Annotations[annotations.StatusObserved] == annotations.Observed(p.Object)
 }
@@ -50,9 +50,8 @@ func (p Plan) Observed() bool {
 // Published is a status that the agent wrote.
 func (p Plan) Published(key string) string { return p.Object.Annotations[key] }
 
-// NewPlan works out what there is to say about a plan: the same pure decision that
-// the agent takes, on the same facts. gate is nil where nothing stands between the plan and
-// its runs.
+// NewPlan describes a plan: the same pure decision that the agent makes, on the same facts. gate is
+// nil if nothing stands between the plan and its runs.
 func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedule.Pause, gate *schedule.Gate, now time.Time) Plan {
 	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Ledger: l}
 	for _, r := range live {
@@ -80,7 +79,7 @@ func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedu
 	return p
 }
 
-// Phase is a plan's phase: the agent's word where it speaks of this version.
+// Phase is a plan's phase: the agent's, if it has seen this version.
 func (p Plan) Phase() (phase, message string) {
 	if len(p.Faults) > 0 {
 		return string(trigger.PhaseInvalid), fmt.Sprintf("%s%s", p.Faults[0], AndMore(len(p.Faults)-1))
@@ -96,8 +95,8 @@ func (p Plan) Phase() (phase, message string) {
 	return p.Published(annotations.StatusPhase), Told(p.Object, p.Ledger)
 }
 
-// Told is what the agent says of a plan. That it waits to be triggered is no longer so where a
-// trigger stands that it does not know of.
+// Told is the agent's message about a plan. A message that it waits for a trigger is outdated when
+// there is a trigger that the agent has not handled.
 func Told(cm *corev1.ConfigMap, l *ledger.Ledger) string {
 	if message := cm.Annotations[annotations.StatusMessage]; message == "" || cm.Annotations[annotations.StatusPhase] != string(trigger.PhaseIdle) || !TokenPending(cm, l) {
 		return message
@@ -126,8 +125,7 @@ func ConditionsIn(a map[string]string) []metav1.Condition {
 	return list
 }
 
-// Stands says whether a condition is among those that somebody published, with such a status, and
-// what it says.
+// Stands says whether there is a condition with such a status, and returns its message.
 func Stands(list []metav1.Condition, kind string, status metav1.ConditionStatus) (message string, is bool) {
 	for _, c := range list {
 		if c.Type == kind && c.Status == status {
@@ -137,7 +135,7 @@ func Stands(list []metav1.Condition, kind string, status metav1.ConditionStatus)
 	return "", false
 }
 
-// Conditions are those that the agent published of this version of the plan.
+// Conditions are those that the agent published for this version of the plan.
 func (p Plan) Conditions() []metav1.Condition {
 	if !p.Observed() {
 		return nil
@@ -145,8 +143,8 @@ func (p Plan) Conditions() []metav1.Condition {
 	return Conditions(p.Object)
 }
 
-// GatesOf says how the gates of a policy do, as the agent published it: held, or what is wrong.
-// Both are empty where it has none.
+// GatesOf is the published state of a policy's gates: held, or what is wrong. Both are empty if it
+// has none.
 func GatesOf(cm *corev1.ConfigMap) (held, wrong string) {
 	for _, c := range Conditions(cm) {
 		switch {
@@ -171,7 +169,7 @@ func AskedRun(cm *corev1.ConfigMap) string {
 	return annotations.RunName(cm.Name, string(cm.UID), run.Request{Kind: run.ByToken, Token: cm.Annotations[annotations.Trigger]})
 }
 
-// TokenPending says whether a trigger waits that the agent has not handled.
+// TokenPending says whether a trigger waits for the agent.
 func TokenPending(cm *corev1.ConfigMap, l *ledger.Ledger) bool {
 	return cm.Annotations[annotations.Trigger] != "" && !TokenHandled(cm, l)
 }

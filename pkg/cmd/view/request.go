@@ -10,12 +10,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// GivenUp says whether a request was given up, and still stands as it was.
+// GivenUp says whether the agent gave up a request that has not changed since.
 func GivenUp(a nodes.Asked) bool {
 	return a.Status != nil && a.Status.Ended != nil && a.Status.Ended.Value == a.Request.Identity
 }
 
-// AskedBy is what a requestor asks of a node, or what is left of it; nil: nothing.
+// AskedBy is a requestor's request for a node, or what remains of it; nil: nothing.
 func AskedBy(n nodes.Node, requestor string) *nodes.Asked {
 	i := slices.IndexFunc(n.Asked, func(a nodes.Asked) bool { return a.Request.Requestor == requestor })
 	if i < 0 {
@@ -24,8 +24,8 @@ func AskedBy(n nodes.Node, requestor string) *nodes.Asked {
 	return &n.Asked[i]
 }
 
-// BlockedForGood is what blocks the drain of a request and does not end by waiting, in the agent's
-// words; false: nothing does.
+// BlockedForGood is what blocks the drain of a request for good, in the agent's words; false:
+// nothing.
 func BlockedForGood(s nodes.Status) (string, bool) {
 	if s.Blocked == nil || !s.Blocked.Permanent {
 		return "", false
@@ -54,7 +54,7 @@ func PassesBlock(a nodes.Asked) bool {
 	return limited && a.Status.Blocked.Permanent && !a.Request.Drain.Holds(a.Status.Blocked.Permanent, a.Status.Blocked.Refused)
 }
 
-// RequestWords are how a request stands, as one plain line.
+// RequestWords are the state of a request, as one plain line.
 func RequestWords(a *nodes.Asked) string {
 	switch {
 	case a == nil:
@@ -69,7 +69,7 @@ func RequestWords(a *nodes.Asked) string {
 	return string(a.Status.Phase) + Colon(a.Status.Reason)
 }
 
-// PodsLeft are the pods that are still to leave; empty where nobody counts.
+// PodsLeft are the pods that still have to leave; empty if nobody counts.
 func PodsLeft(s *nodes.Status) string {
 	switch {
 	case s == nil || s.Progress == nil:

@@ -14,15 +14,15 @@ import (
 // Restore is the restore data of one target.
 type Restore struct {
 	Object *corev1.ConfigMap
-	Record hibernate.Record // zero where Fault says that it cannot be read
-	Fault  string           // why it does not count, as far as can be seen without the agent's key
-	Copy   bool             // of what was in a namespace that is gone
+	Record hibernate.Record // zero if Fault says that it cannot be read
+	Fault  string           // why it does not count, as far as that is visible without the agent's key
+	Copy   bool             // from a namespace that was deleted
 }
 
-// rescued is what is wrong with a copy of restore data.
+// rescued is the fault of a copy of restore data.
 const rescued = "its namespace was deleted while this slept: nothing wakes by this copy, and it can be deleted when nobody needs it"
 
-// NewRestore reads restore data, or a copy of what was in a namespace that is gone.
+// NewRestore reads restore data, or a copy from a deleted namespace.
 func NewRestore(cm *corev1.ConfigMap) Restore {
 	if record, err := annotations.ReadRescued(cm); err == nil {
 		return Restore{Object: cm, Record: record, Fault: rescued, Copy: true}
@@ -41,10 +41,10 @@ func NewRestore(cm *corev1.ConfigMap) Restore {
 	return r
 }
 
-// Of is the plan of which it speaks.
+// Of is the plan of the restore data.
 func (r Restore) Of() string { return cmp.Or(r.Object.Labels[annotations.LabelPlan], r.Record.Plan) }
 
-// Trouble says why its target could not go on the last time; empty: it could.
+// Trouble says why its target failed the last time; empty: it did not.
 func (r Restore) Trouble() string {
 	if r.Record.NotBefore == nil {
 		return ""
@@ -52,8 +52,8 @@ func (r Restore) Trouble() string {
 	return r.Record.Message
 }
 
-// Count is how many of its resources sleep, or are on the way, and how many are left as
-// they are. What something put back meanwhile, or somebody started, does not sleep.
+// Count is how many of its resources sleep or are in transition, and how many are left as they are.
+// Resources that somebody or something woke do not sleep.
 func (r Restore) Count() (sleeping, left int) {
 	sleeping = r.Record.Sleeping()
 	for _, res := range r.Record.Resources {
@@ -67,7 +67,7 @@ func (r Restore) Count() (sleeping, left int) {
 	return sleeping, left
 }
 
-// Orphans are the restore data whose HibernatePlan is none of some plans. A copy belongs to none.
+// Orphans are the restore data whose HibernatePlan is not among some plans. A copy belongs to none.
 func Orphans(all []Restore, plans []*corev1.ConfigMap) []Restore {
 	return slices.DeleteFunc(slices.Clone(all), func(r Restore) bool {
 		return r.Copy || r.Of() == "" || slices.ContainsFunc(plans, func(p *corev1.ConfigMap) bool {
@@ -76,7 +76,7 @@ func Orphans(all []Restore, plans []*corev1.ConfigMap) []Restore {
 	})
 }
 
-// PlanGone says what becomes of restore data whose HibernatePlan is gone.
+// PlanGone says what happens to restore data whose HibernatePlan is gone.
 func (r Restore) PlanGone() string {
 	switch trouble := r.Trouble(); {
 	case r.Fault != "":

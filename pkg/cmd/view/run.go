@@ -8,8 +8,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// StepsNamed are the paths of the steps that a word means: one path, or all steps
-// of that name.
+// StepsNamed are the paths of the steps that a word means: one path, or all steps of that name.
 func StepsNamed(r Run, word string) []string {
 	if r.Journal.Record(word) != nil {
 		return []string{word}
@@ -32,7 +31,7 @@ func Paths(r Run) []string {
 	return out
 }
 
-// WaitsForAnswer says whether a step waits for somebody's answer.
+// WaitsForAnswer says whether a step waits for an answer.
 func WaitsForAnswer(rec run.Record) bool {
 	return rec.Type == plan.TypeApproval && rec.Phase == run.StepRunning && rec.Approval == nil
 }
@@ -90,10 +89,10 @@ func (r Run) DryMark() string {
 	return ""
 }
 
-// BrokenRun stands where the phase of a run cannot be read.
+// BrokenRun is shown if the phase of a run cannot be read.
 const BrokenRun = "Broken"
 
-// SortRuns sorts runs by when they were asked for.
+// SortRuns sorts runs by the time of their request.
 func SortRuns(runs []Run) {
 	slices.SortFunc(runs, func(a, b Run) int {
 		if c := a.Run.Request.At.Compare(b.Run.Request.At); c != 0 {
@@ -103,7 +102,7 @@ func SortRuns(runs []Run) {
 	})
 }
 
-// itemSays is what a step says of one of its nodes, else of all.
+// itemSays is the message of a step about one of its nodes, else about all.
 func (r Run) itemSays(path, node string) string {
 	rec := r.Journal.Record(path)
 	if rec == nil {
@@ -117,7 +116,7 @@ func (r Run) itemSays(path, node string) string {
 	return rec.Message
 }
 
-// NotPutBack are the restores of a run that failed, each with its step.
+// NotPutBack are the failed restores of a run, each with its step.
 func NotPutBack(r Run) []string {
 	var out []string
 	for i := range r.Journal.Steps {

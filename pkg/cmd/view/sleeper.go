@@ -18,23 +18,23 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Sleeper is a HibernatePlan with everything that can be said about it.
+// Sleeper is a HibernatePlan with everything about it.
 type Sleeper struct {
 	Namespace, Name string
-	Object          *corev1.ConfigMap // nil: it stands in a file
+	Object          *corev1.ConfigMap // nil: it is in a file
 	Spec            hibernate.Spec
 	Faults          document.Faults      // of the document
-	HoldFaults      document.Faults      // of the annotations that hold it
+	HoldFaults      document.Faults      // of the hold's annotations
 	Table           *hibernate.Timetable // nil: the plan cannot be read
 	Intent          intent.Intent
 	Hold            hibernate.Hold
 	Pauses          []schedule.Pause // its own, and those above it
-	Gate            *schedule.Gate   // of falling asleep
-	Recorded        bool             // a ledger tells how its past stretches of sleep ended
+	Gate            *schedule.Gate   // of its sleep
+	Recorded        bool             // a ledger has its past sleep windows
 }
 
-// NewSleeper is a HibernatePlan as its object says; pauses are those above it, gate that of
-// its falling asleep.
+// NewSleeper reads a HibernatePlan from its object; pauses are those above it, gate is that of its
+// sleep.
 func NewSleeper(cm *corev1.ConfigMap, pauses []schedule.Pause, gate *schedule.Gate) Sleeper {
 	spec, faults := annotations.HibernatePlan(cm)
 	hold, misheld := annotations.ReadHold(cm.Annotations)
@@ -47,7 +47,7 @@ func NewSleeper(cm *corev1.ConfigMap, pauses []schedule.Pause, gate *schedule.Ga
 	return s
 }
 
-// SleeperOf is a HibernatePlan with what people want of it.
+// SleeperOf is a HibernatePlan with the intents of people.
 func SleeperOf(namespace, name string, spec hibernate.Spec, in intent.Intent, hold hibernate.Hold, resolver *policy.Resolver) Sleeper {
 	s := Sleeper{Namespace: namespace, Name: name, Spec: spec, Intent: in, Hold: hold, Pauses: []schedule.Pause{in.Pause}}
 	if table, err := hibernate.NewTimetable(spec); err == nil {
@@ -62,12 +62,12 @@ func SleeperOf(namespace, name string, spec hibernate.Spec, in intent.Intent, ho
 // Zone is the zone of its off-hours.
 func (s Sleeper) Zone() string { return cmp.Or(s.Spec.Schedule.Timezone, "UTC") }
 
-// Overrides are what people ask of it.
+// Overrides are the intents of people.
 func (s Sleeper) Overrides() hibernate.Overrides {
 	return hibernate.Overrides{Hold: s.Hold, Skip: s.Intent.Skip}
 }
 
-// Pause is the one of its pauses that holds it longest; one that is not on where none does.
+// Pause is the one of its pauses that lasts longest; off if none is on.
 func (s Sleeper) Pause(now time.Time) schedule.Pause {
 	var out schedule.Pause
 	for _, p := range s.Pauses {
@@ -78,8 +78,8 @@ func (s Sleeper) Pause(now time.Time) schedule.Pause {
 	return out
 }
 
-// Verdict is what policies say of falling asleep, where that is asked now: the schedule
-// wants it, or somebody, and it does not sleep yet.
+// Verdict is what policies say about falling asleep, if that is relevant now: the schedule or
+// somebody wants it, and it does not sleep yet.
 func (s Sleeper) Verdict(now time.Time) (verdict schedule.Verdict, asked bool) {
 	if s.Table == nil || s.Gate == nil || s.Asleep() || !s.Table.DesiredState(now, s.Overrides()).Asleep {
 		return verdict, false
@@ -96,7 +96,7 @@ func (s Sleeper) Notes() []string {
 	return out
 }
 
-// Observed says whether the agent speaks of the plan as it stands.
+// Observed says whether the agent has seen this version of the plan.
 func (s Sleeper) Observed() bool {
 	return s.Object.Annotations[annotations.StatusObserved] == annotations.Observed(s.Object)
 }
@@ -104,7 +104,7 @@ func (s Sleeper) Observed() bool {
 // Published is a status that the agent wrote.
 func (s Sleeper) Published(key string) string { return s.Object.Annotations[key] }
 
-// Instant is a status that is an instant; nil where there is none.
+// Instant is an instant in its status; nil: none.
 func (s Sleeper) Instant(key string) *time.Time {
 	at, err := time.Parse(time.RFC3339, s.Object.Annotations[key])
 	if err != nil {
@@ -113,7 +113,7 @@ func (s Sleeper) Instant(key string) *time.Time {
 	return &at
 }
 
-// Phase is the plan's phase: the agent's word where it speaks of this version.
+// Phase is the plan's phase: the agent's, if it has seen this version.
 func (s Sleeper) Phase() (phase, message string) {
 	if !s.Observed() {
 		if len(s.Faults) > 0 {
@@ -124,16 +124,16 @@ func (s Sleeper) Phase() (phase, message string) {
 	return s.Published(annotations.StatusPhase), s.Published(annotations.StatusMessage)
 }
 
-// NotReady is what keeps anything from being put to sleep or woken, as the agent says; empty:
-// nothing does. What failed is told by its targets.
+// NotReady says why nothing can be put to sleep or woken, by its status; empty: no reason. Failures
+// are reported by its targets.
 func (s Sleeper) NotReady() string { return s.condition("Ready", metav1.ConditionFalse, "NotReady") }
 
-// ClockDoubt is why the agent's clock is not to be trusted, as it says; empty: it is.
+// ClockDoubt says why the agent's clock is doubtful, by its status; empty: it is not.
 func (s Sleeper) ClockDoubt() string {
 	return s.condition("ClockDoubt", metav1.ConditionTrue, "ClocksDiffer")
 }
 
-// condition is what a condition says that stands so for a reason; empty: none does.
+// condition is the message of a condition with a given status; empty: there is none.
 func (s Sleeper) condition(kind string, status metav1.ConditionStatus, reason string) string {
 	if !s.Observed() {
 		return ""
@@ -146,7 +146,7 @@ func (s Sleeper) condition(kind string, status metav1.ConditionStatus, reason st
 	return ""
 }
 
-// Targets are the states of its targets, as the agent says.
+// Targets are the states of its targets, by its status.
 func (s Sleeper) Targets() []hibernate.TargetStatus {
 	return annotations.ReadTargets(s.Published(annotations.StatusTargets))
 }
@@ -161,19 +161,19 @@ func RetriedWords(t hibernate.TargetStatus) string {
 	return fmt.Sprintf("target %s has failed %s, and is tried again by itself", t.Target, Counted(t.Attempts, "time"))
 }
 
-// SleepWindow is a coming stretch of sleep, with what there is to say of it.
+// SleepWindow is a coming sleep window, with notes.
 type SleepWindow struct {
 	hibernate.Window
 	Note string
-	// Awake: nothing falls asleep in it, as far as can be known.
+	// Awake: nothing falls asleep in it, as far as that is known.
 	Awake bool
 }
 
-// SleepWindows are those from an instant on; one that it is in comes first. Their notes show
-// instants by clock.
+// SleepWindows are those from an instant on, beginning with the present one. Their notes format
+// instants with clock.
 func (s Sleeper) SleepWindows(now, from time.Time, clock func(time.Time) string) iter.Seq[SleepWindow] {
 	return func(yield func(SleepWindow) bool) {
-		skip := s.Table.Named(s.Intent.Skip, now) // the next one is that from now, wherever the look begins
+		skip := s.Table.Named(s.Intent.Skip, now) // the next one from now, wherever the look begins
 		for w := range s.Table.Windows(from) {
 			if !yield(s.sleepWindow(now, w, skip, clock)) {
 				return
@@ -182,8 +182,8 @@ func (s Sleeper) SleepWindows(now, from time.Time, clock func(time.Time) string)
 	}
 }
 
-// sleepWindow notes what a person would not guess of one. What already sleeps is asked
-// neither of pauses nor of policies.
+// sleepWindow adds what is not obvious about one. For a plan that already sleeps, pauses and
+// policies do not matter.
 func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip, clock func(time.Time) string) SleepWindow {
 	out := SleepWindow{Window: w}
 	note := func(text string) { out.Note = JoinNote(out.Note, text) }
@@ -197,7 +197,7 @@ func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip
 	if now.After(begins) && (w.End.IsZero() || now.Before(w.End)) {
 		begins = now
 	}
-	over := !w.End.IsZero() && !w.End.After(now) // nobody knows whether it was held or paused then
+	over := !w.End.IsZero() && !w.End.After(now) // whether it was held or paused then is not known
 	if s.Hold.Holds(begins) && !over {
 		out.Awake = !s.Hold.Asleep && (s.Hold.Until == nil || !w.End.IsZero() && !s.Hold.Until.Before(w.End))
 		note(HoldWords(s.Hold, clock))
@@ -223,7 +223,7 @@ func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip
 	return out
 }
 
-// gated notes what keeps a sleep from beginning, or delays it.
+// gated notes what prevents or delays a sleep.
 func (s Sleeper) gated(out *SleepWindow, begins time.Time, clock func(time.Time) string, note func(string)) {
 	if why, until := s.Table.Forbidden(begins); why != "" {
 		out.Awake = !out.End.IsZero() && !until.Before(out.End)
@@ -250,7 +250,7 @@ func (s Sleeper) gated(out *SleepWindow, begins time.Time, clock func(time.Time)
 	}
 }
 
-// Asleep says whether the agent says that it sleeps, or is about to.
+// Asleep says whether it sleeps, or is about to, by its status.
 func (s Sleeper) Asleep() bool {
 	if s.Object == nil {
 		return false
@@ -259,7 +259,7 @@ func (s Sleeper) Asleep() bool {
 	return phase == hibernate.Hibernated || phase == hibernate.Hibernating || s.Object.Annotations[annotations.StatusAsleep] != ""
 }
 
-// HoldWords say what is held, and until when by a clock.
+// HoldWords describe a hold and its end.
 func HoldWords(h hibernate.Hold, clock func(time.Time) string) string {
 	text := "held awake"
 	if h.Asleep {
@@ -271,7 +271,7 @@ func HoldWords(h hibernate.Hold, clock func(time.Time) string) string {
 	return text
 }
 
-// JoinNote puts one note behind another.
+// JoinNote appends a note to another.
 func JoinNote(note, more string) string {
 	if note == "" {
 		return more

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// LongerPause is the one of two pauses that ends last.
+// LongerPause is the one of two pauses that ends later.
 func LongerPause(a, b schedule.Pause) schedule.Pause {
 	switch {
 	case !b.On:
@@ -36,9 +36,9 @@ type Subject struct {
 // String is KIND/NAME.
 func (s Subject) String() string { return s.Kind + "/" + s.Name }
 
-// Verdict is what may be done at an instant, pauses included: what is paused is
-// not permitted, whatever its windows say. Since when it is paused is not known: Since is there
-// where its windows were closed already.
+// Verdict says what is permitted at an instant, pauses included: what is paused is not permitted,
+// whatever its windows say. When a pause began is not known: Since is set if the windows were
+// closed before.
 func (s Subject) Verdict(at time.Time) schedule.Verdict {
 	ask, below := s.asks()
 	v := ask(at)
@@ -75,7 +75,7 @@ func (s Subject) AfterFreeze(v schedule.Verdict) string {
 	return strings.TrimPrefix(after.Reason, s.Kind+" "+s.Name+": ")
 }
 
-// asks are what decides over it, and that without the pause of a policy.
+// asks are the policy for the verdict, with and without the pause.
 func (s Subject) asks() (with, without func(time.Time) schedule.Verdict) {
 	if s.policy != nil {
 		return s.policy.Verdict, s.unpaused.Verdict
@@ -91,7 +91,7 @@ func (s Subject) longestPause() schedule.Pause {
 	return pause
 }
 
-// PauseAt is the pause that holds at an instant; it is off where none does.
+// PauseAt is the pause at an instant; off: none.
 func (s Subject) PauseAt(at time.Time) schedule.Pause {
 	if pause := s.longestPause(); pause.Holds(at) {
 		return pause
@@ -99,8 +99,8 @@ func (s Subject) PauseAt(at time.Time) schedule.Pause {
 	return schedule.Pause{}
 }
 
-// pausedUntil is a closed stretch up to the end of a pause, and on from there
-// while what is below is closed too.
+// pausedUntil is closed until the end of a pause, and on from there while the gate below is closed,
+// too.
 func pausedUntil(pause schedule.Pause, at time.Time, ask func(time.Time) schedule.Verdict) schedule.Verdict {
 	v, end := schedule.Verdict{Ready: true, Reason: pause.Said(), Cause: schedule.Cause{Kind: schedule.CausePause}}, *pause.Until
 	then := ask(end)

@@ -9,9 +9,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
-// ReadRun reads a run from its object. One that lives and lacks the agent's signature is an
-// error: the agent leaves it alone. One that has ended says so in its message, and who did
-// what in it is not certain.
+// ReadRun reads a run from its object. A live run without the agent's signature is an error: the
+// agent ignores it. An ended one says so in its message, and its actors are unverified.
 func ReadRun(cm *corev1.ConfigMap) (Run, error) {
 	r, j, err := annotations.ReadRun(cm)
 	if err != nil {
@@ -34,8 +33,7 @@ func ReadRun(cm *corev1.ConfigMap) (Run, error) {
 	return out, nil
 }
 
-// Verified are the places in a run that say whether somebody is known to have done what is
-// told of them.
+// Verified are the fields of a run that say whether an actor is verified.
 func (r *Run) Verified() []*bool {
 	out := []*bool{&r.Run.Request.Verified}
 	j := &r.Journal
@@ -63,7 +61,7 @@ func (r *Run) Verified() []*bool {
 	return out
 }
 
-// LedgerVerified are the places in a ledger that say so.
+// LedgerVerified are the fields of a ledger that say so.
 func LedgerVerified(l *ledger.Ledger) []*bool {
 	var out []*bool
 	for _, entries := range [][]ledger.Entry{l.Open, l.Recent} {
@@ -81,7 +79,7 @@ func LedgerVerified(l *ledger.Ledger) []*bool {
 	return out
 }
 
-// Doubt says of all of them that it is not known.
+// Doubt marks all of them as unverified.
 func Doubt(verified []*bool) {
 	for _, v := range verified {
 		*v = false

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Prefix is s with something before it; empty where s is empty.
+// Prefix is s with a prefix; empty if s is empty.
 func Prefix(before, s string) string {
 	if s == "" {
 		return ""
@@ -14,7 +14,7 @@ func Prefix(before, s string) string {
 	return before + s
 }
 
-// NodeWords are some nodes in a sentence, the first few by name.
+// NodeWords are nodes in a sentence, the first few by name.
 func NodeWords(names []string) string {
 	const few = 10
 	switch {
@@ -26,7 +26,7 @@ func NodeWords(names []string) string {
 	return fmt.Sprintf("%d nodes (%s)", len(names), strings.Join(names, ", "))
 }
 
-// AndMore says how many more there are; empty for none.
+// AndMore says how many more there are; empty: none.
 func AndMore(n int) string {
 	if n <= 0 {
 		return ""
@@ -34,7 +34,7 @@ func AndMore(n int) string {
 	return fmt.Sprintf(" (and %d more)", n)
 }
 
-// PrefixList is names with something before them; empty without names.
+// PrefixList are names with a prefix; empty without names.
 func PrefixList(before string, names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -42,7 +42,7 @@ func PrefixList(before string, names []string) string {
 	return before + strings.Join(names, ", ")
 }
 
-// Colon is s after a colon; empty where s is empty.
+// Colon is s after a colon; empty if s is empty.
 func Colon(s string) string {
 	if s == "" {
 		return ""
@@ -50,7 +50,7 @@ func Colon(s string) string {
 	return ": " + s
 }
 
-// Counted is a number of things, 1 slot or 2 slots.
+// Counted is a number of things: 1 slot, 2 slots.
 func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -61,7 +61,7 @@ func Counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// OrDash is a text as the cell of a table: in one line, and a dash where it is empty.
+// OrDash is a text for the cell of a table: on one line, with a dash if it is empty.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"
@@ -69,7 +69,7 @@ func OrDash(s string) string {
 	return strings.ReplaceAll(s, "\n", " ")
 }
 
-// In says where in a sentence: in a namespace, or in the cluster.
+// In is the place in a sentence: in a namespace, or in the cluster.
 func In(namespace string) string {
 	if namespace == "" {
 		return " in the cluster"
@@ -77,7 +77,7 @@ func In(namespace string) string {
 	return " in namespace " + namespace
 }
 
-// Filled are the lines of so many words as fit into a width.
+// Filled wraps words into lines of a width.
 func Filled(words []string, width int) []string {
 	var out []string
 	line := ""

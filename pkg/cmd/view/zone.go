@@ -5,7 +5,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
-// PolicyZone is the zone in which people think of a policy's windows.
+// PolicyZone is the zone of a policy's windows.
 func PolicyZone(spec policy.PolicySpec, user string) string {
 	if spec.MaintenanceSchedule == nil {
 		return user
@@ -16,8 +16,7 @@ func PolicyZone(spec policy.PolicySpec, user string) string {
 	return "UTC"
 }
 
-// PlanZone is the zone in which people think of a plan's times: that of its
-// schedules where they agree, else the user's own.
+// PlanZone is the zone of a plan's times: that of its schedules if they agree, else the user's.
 func PlanZone(spec plan.Spec, user string) string {
 	zone := ""
 	for i, s := range spec.Triggers.Schedules {

@@ -24,8 +24,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
-// permitted waits until change of something is permitted. The agent publishes on it what
-// follows from all that stands behind it, so a change there is a change here.
+// permitted waits until change is permitted. The agent publishes the result of everything behind an
+// object on the object, so that its own changes are enough.
 func (o *options) permitted(ctx context.Context, k *factory.Cluster, kind string, found factory.Resource) error {
 	live, object, err := o.watched(ctx, k, found)
 	if err != nil {
@@ -60,11 +60,11 @@ func (o *options) permitted(ctx context.Context, k *factory.Cluster, kind string
 	})
 }
 
-// unpublished is how often all is read again that stands behind the object, for what nobody
-// publishes on it: a pause of the cluster on a node that nobody asks for.
+// unpublished is how often everything behind the object is read again, for what is not published on
+// it: a pause of the cluster, on a node that nobody requests.
 const unpublished = 30 * time.Second
 
-// watched is a live picture of a document or a node, and what it is now; false: it is gone.
+// watched is a live picture of a document or a node, and its present state; false: it is gone.
 func (o *options) watched(ctx context.Context, k *factory.Cluster, found factory.Resource) (*watch.Cache, func() (metav1.ObjectMeta, bool), error) {
 	if n := found.Node; n != nil {
 		live, err := watch.Nodes(ctx, k, make(chan struct{}, 1), n.Name)
@@ -85,7 +85,7 @@ func (o *options) watched(ctx context.Context, k *factory.Cluster, found factory
 	}, err
 }
 
-// broken tells an end that came early from another error.
+// broken tells an early end from another error.
 func (o *options) broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return watch.EndedEarly(ctx, o.name+" is not waited for any longer")
@@ -93,7 +93,7 @@ func (o *options) broken(ctx context.Context, err error) error {
 	return err
 }
 
-// document waits for a phase or a condition of a document of ours.
+// document waits for a phase or a condition of a document.
 func (o *options) document(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	live, err := watch.ConfigMaps(ctx, k, cm.Namespace, watch.ByName(cm.Name))
 	if err != nil {
@@ -113,7 +113,7 @@ func (o *options) document(ctx context.Context, k *factory.Cluster, cm *corev1.C
 	})
 }
 
-// phasesOf are all phases that a kind of document knows.
+// phasesOf are all phases of a kind of document.
 func phasesOf(kind string) []string {
 	switch kind {
 	case annotations.KindRun:
@@ -124,8 +124,7 @@ func phasesOf(kind string) []string {
 	return []string{string(trigger.PhaseIdle), string(trigger.PhaseWaiting), string(trigger.PhaseRunning), string(trigger.PhasePaused), string(trigger.PhaseInvalid)}
 }
 
-// phase says whether a document has the phase that is waited for. A run that has ended
-// with another one never will.
+// phase says whether a document has the phase. A run that has ended with another phase never will.
 func (o *options) phase(cm *corev1.ConfigMap) (bool, string, error) {
 	got, message := cm.Annotations[annotations.StatusPhase], cm.Annotations[annotations.StatusMessage]
 	seen := cm.Annotations[annotations.StatusObserved] == annotations.Observed(cm)
@@ -156,7 +155,7 @@ func (o *options) phase(cm *corev1.ConfigMap) (bool, string, error) {
 	return false, stands, nil
 }
 
-// holds says whether a condition has the status that is waited for.
+// holds says whether a condition has the status.
 func (o *options) holds(list []metav1.Condition) (bool, string) {
 	kind, status, _ := strings.Cut(o.value, "=")
 	status = cmp.Or(status, string(metav1.ConditionTrue))
@@ -168,7 +167,7 @@ func (o *options) holds(list []metav1.Condition) (bool, string) {
 	return strings.EqualFold(string(c.Status), status), fmt.Sprintf("condition %s=%s%s", c.Type, c.Status, view.Colon(print.New(o.Env, o.Zone).Told(c.Message)))
 }
 
-// node waits for a node's request, or for one of the conditions that the agent publishes.
+// node waits for a node's request, or for one of its published conditions.
 func (o *options) node(ctx context.Context, k *factory.Cluster, n *corev1.Node) error {
 	requestor := ""
 	if o.what != forCondition {
@@ -198,7 +197,7 @@ func (o *options) node(ctx context.Context, k *factory.Cluster, n *corev1.Node) 
 	})
 }
 
-// request says how a requestor's request stands.
+// request is the state of a requestor's request.
 func (o *options) request(n nodes.Node, requestor string) (bool, string, error) {
 	a := view.AskedBy(n, requestor)
 	if o.what == forReleased {

@@ -1,3 +1,2 @@
-// Package wait is the command that waits for something, for runbooks: the exit code is the
-// answer.
+// Package wait is the command that waits for a state, for runbooks: its exit code is the answer.
 package wait

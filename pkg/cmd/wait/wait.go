@@ -35,12 +35,12 @@ type options struct {
 	name, text, requestor string
 	timeout               time.Duration
 	what, value           string             // of --for: phase and Idle, condition and Ready=True
-	stands                string             // how it last stood
-	ran                   *metav1.ObjectMeta // the run that is waited for; nil: another thing is
+	stands                string             // the last known state
+	ran                   *metav1.ObjectMeta // the run; nil: the wait is for another kind
 	faults                exit.Faults
 }
 
-// New waits until something is so.
+// New waits for a state.
 func New(c *factory.Factory) *cobra.Command {
 	o := &options{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
@@ -133,7 +133,7 @@ func (o *options) Run(ctx context.Context) (err error) {
 	return errors.Join(o.printResult(kind, found, err), err)
 }
 
-// begun waits for the end of a run that the agent has not made yet.
+// begun waits for the end of a run that the agent has not created yet.
 func (o *options) begun(ctx context.Context, k *factory.Cluster, asked *factory.AskedRunError) error {
 	o.what, o.ran = forEnded, &metav1.ObjectMeta{Namespace: asked.Plan.Namespace, Name: asked.Name}
 	shown := o.Factory
@@ -162,7 +162,7 @@ func (o *options) await(ctx context.Context, k *factory.Cluster, kind string, fo
 	return o.document(ctx, k, found.Document)
 }
 
-// result is what came of a wait, in the machine's shape, see docs/cli.md.
+// result is the result of a wait for scripts, see docs/cli.md.
 type result struct {
 	Metadata print.Identity `json:"metadata"`
 	Subject  string         `json:"subject"` // run, plan, hibernate-plan, policy or node
@@ -171,7 +171,7 @@ type result struct {
 	Message  string         `json:"message,omitempty"`
 }
 
-// printResult tells scripts what came of it. A run that failed has ended.
+// printResult prints the result for scripts. A run that failed has ended.
 func (o *options) printResult(kind string, found factory.Resource, err error) error {
 	object := objectOf(found)
 	if o.ran != nil {
@@ -192,7 +192,7 @@ func objectOf(found factory.Resource) metav1.Object {
 	return found.Node
 }
 
-// usual is what is waited for where --for does not say.
+// usual is the default of --for.
 func usual() map[string]string {
 	return map[string]string{
 		annotations.KindRun: forEnded, annotations.KindPlan: forEnded, annotations.KindPolicy: forPermitted,
@@ -200,7 +200,7 @@ func usual() map[string]string {
 	}
 }
 
-// takes is what can be waited for, of each kind.
+// takes are the values of --for for each kind.
 func takes() map[string][]string {
 	return map[string][]string{
 		annotations.KindRun:           {forEnded, forPhase, forCondition},
@@ -224,7 +224,7 @@ func (o *options) ended(ctx context.Context, k *factory.Cluster, cm *corev1.Conf
 	}
 	owner := cm
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
-		owner = cm.DeepCopy() // its plan may be gone; who follows a run needs its name alone then
+		owner = cm.DeepCopy() // its plan may be gone; following a run needs only its name
 		owner.Name, owner.UID = r.Run.Plan, ""
 		if p, err := k.Plan(ctx, r.Run.Plan); err == nil {
 			owner = p
@@ -238,11 +238,11 @@ func (o *options) ended(ctx context.Context, k *factory.Cluster, cm *corev1.Conf
 	return watch.FollowRun(ctx, shown, k, owner, r.Run.Name)
 }
 
-// look says whether what is waited for is so, and how it stands; an error says that it
+// look says whether the state is reached, and describes the present one; an error means that it
 // never will be.
 type look func() (so bool, stands string, err error)
 
-// until looks at every change, and each second for what the clock changes, until it is so.
+// until looks at every change, and every second for what time changes, until the state is reached.
 func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan struct{}, name string, f look) error {
 	agent := o.WatchAgent(k)
 	tick := time.NewTicker(time.Second)
@@ -257,7 +257,7 @@ func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan 
 			}
 			return err
 		}
-		if !asked { // what is so already needs no agent
+		if !asked { // a state that is reached already needs no agent
 			if err := o.NeedAgent(ctx, k); err != nil {
 				return err
 			}

@@ -16,13 +16,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 )
 
-// Cache is a live picture of some objects.
+// Cache is a live picture of objects.
 type Cache struct {
 	store   cache.Store
 	Changed chan struct{} // a change since it was last read
 }
 
-// ConfigMap is one of the picture; nil where there is none.
+// ConfigMap is one of the picture; nil if there is none.
 func (w *Cache) ConfigMap(namespace, name string) *corev1.ConfigMap {
 	o, found, err := w.store.GetByKey(namespace + "/" + name)
 	if err != nil || !found {
@@ -31,20 +31,20 @@ func (w *Cache) ConfigMap(namespace, name string) *corev1.ConfigMap {
 	return o.(*corev1.ConfigMap)
 }
 
-// ByName picks the object of a name.
+// ByName selects the object of a name.
 func ByName(name string) func(*metav1.ListOptions) {
 	return func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
 	}
 }
 
-// ByLabel picks the objects of a selector.
+// ByLabel selects objects by a label selector.
 func ByLabel(selector string) func(*metav1.ListOptions) {
 	return func(o *metav1.ListOptions) { o.LabelSelector = selector }
 }
 
-// ConfigMaps keeps a live picture until ctx ends. It asks once first, so that what
-// may not be read is an error and not an empty screen.
+// ConfigMaps keeps a live picture until ctx ends. It reads once first, so that a missing right is
+// an error and not an empty screen.
 func ConfigMaps(ctx context.Context, k *factory.Cluster, namespace string, tweak func(*metav1.ListOptions)) (*Cache, error) {
 	probe := metav1.ListOptions{Limit: 1}
 	tweak(&probe)
@@ -60,8 +60,8 @@ type client[List runtime.Object] interface {
 	Watch(ctx context.Context, o metav1.ListOptions) (kubewatch.Interface, error)
 }
 
-// newInformer watches the objects that tweak picks. The constructors of client-go's package
-// informers want clients of all API groups.
+// newInformer watches the objects that tweak selects. The constructors of client-go's package
+// informers would need clients of all API groups.
 func newInformer[List runtime.Object](k *factory.Cluster, c client[List], example runtime.Object, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -80,13 +80,13 @@ func start(ctx context.Context, k *factory.Cluster, informer cache.SharedIndexIn
 	return startInto(ctx, k, informer, make(chan struct{}, 1), func(_, _ any) bool { return true })
 }
 
-// startInto sends to a channel that others send to as well, for changes that are news.
+// startInto signals news on a channel that others use, too.
 func startInto(ctx context.Context, k *factory.Cluster, informer cache.SharedIndexInformer, changed chan struct{}, news func(was, is any) bool) (*Cache, error) {
 	w := &Cache{store: informer.GetStore(), Changed: changed}
 	notify := func(any) {
 		select {
 		case w.Changed <- struct{}{}:
-		default: // a change is pending already
+		default: // a signal is pending already
 		}
 	}
 	update := func(was, is any) {
@@ -107,8 +107,8 @@ func startInto(ctx context.Context, k *factory.Cluster, informer cache.SharedInd
 	return w, nil
 }
 
-// broken tells whoever looks that a watch does not go on for now. That a server ends one after a
-// while, or has forgotten where it was, is no news.
+// broken reports that a watch is interrupted. It is normal that a server ends one after a while, or
+// has forgotten its version.
 func broken(k *factory.Cluster) cache.WatchErrorHandlerWithContext {
 	return func(ctx context.Context, _ *cache.Reflector, err error) {
 		usual := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)

@@ -1,2 +1,2 @@
-// Package watch keeps live pictures of objects and shows them until a wait is over.
+// Package watch keeps live pictures of objects, and shows them until a wait is over.
 package watch

@@ -18,8 +18,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// FollowRun shows a run live until it ends, and answers with the exit code that
-// its end has. It ends when the agent has been silent for too long.
+// FollowRun shows a run live until its end, and returns the exit code for that. It ends early when
+// the agent has been silent for too long.
 func FollowRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap, name string) error {
 	return live.Run(ctx, c, k, live.View{Title: "run " + name}, func(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error {
 		return followRun(ctx, c, k, cm, name, show)
@@ -57,8 +57,8 @@ func followRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *
 	}
 }
 
-// left says what becomes of a run that is no longer followed. Of one that the agent has not
-// made yet, no command but those of its plan knows.
+// left says what happens to a run that is no longer followed. A run that the agent has not created
+// yet is only known to commands about its plan.
 func (f *follower) left(c *factory.Factory) string {
 	if f.made() {
 		return fmt.Sprintf("run %s goes on without you; see %s, or end it with %s", f.name, f.shown(c), c.Suggest().Abort(f.name))
@@ -79,7 +79,7 @@ func (f *follower) stands(c *factory.Factory) string {
 	return text
 }
 
-// shown is the command that shows the run, or what it waits for before the agent makes it.
+// shown is the command that shows the run, or what it waits for before it is created.
 func (f *follower) shown(c *factory.Factory) string {
 	if f.made() {
 		return c.Suggest().StatusOf(f.name)
@@ -89,7 +89,7 @@ func (f *follower) shown(c *factory.Factory) string {
 
 func (f *follower) made() bool { return f.runs.ConfigMap(f.plan.Namespace, f.name) != nil }
 
-// NotFollowed tells why a run is not shown.
+// NotFollowed says why a run is not shown.
 func NotFollowed(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return EndedEarly(ctx, "run "+name+" goes on without you")
@@ -153,13 +153,13 @@ func (f *follower) answered(r *view.Run) view.Run {
 	return *r
 }
 
-// planThing is a plan of which no more is known than its object.
+// planThing is a plan of which only its object is known.
 func planThing(cm *corev1.ConfigMap) view.Resource {
 	return view.Resource{Kind: cm.Labels[annotations.LabelKind], Namespace: cm.Namespace, Name: cm.Name}
 }
 
-// endedUnseen looks into the ledger for a run that is not there: it may have
-// ended, and been cleaned up, or may never have started.
+// endedUnseen looks in the ledger for a run that does not exist: it may have ended and been cleaned
+// up, or never have started.
 func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 	if f.Now().Sub(f.lastLedger) < 3*time.Second {
 		return false, nil
@@ -167,7 +167,7 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 	f.lastLedger = f.Now()
 	head, old, err := f.k.Ledger(ctx, f.plan)
 	if err != nil || head == nil {
-		return false, nil //nolint:nilerr // the next look may read it
+		return false, nil //nolint:nilerr // the next look may succeed
 	}
 	for _, e := range append(old, head.Recent...) {
 		if e.Run != f.name {
@@ -178,7 +178,7 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// remembered is the end of a run that is no longer kept, by what its ledger says.
+// remembered is the end of a run that is gone, by its ledger.
 func (f *follower) remembered(e ledger.Entry) error {
 	switch {
 	case e.AsOf != "" && e.Reason == run.ReasonRefused && e.Outcome != nil:
@@ -194,10 +194,10 @@ func (f *follower) remembered(e ledger.Entry) error {
 	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s%s", f.name, e.Outcome.Phase, view.Prefix(" in step ", e.Outcome.Step), view.Colon(f.told(e.Outcome.Message)))
 }
 
-// told is a message of the agent as people read it.
+// told is a message of the agent with its instants for people.
 func (f *follower) told(message string) string { return print.New(f.Env, f.Zone).Told(message) }
 
-// RunEnd is a run's end as scripts see it.
+// RunEnd is a run's end as an exit code.
 func RunEnd(v print.Printer, r view.Run) error {
 	j := r.Journal
 	switch {

@@ -14,9 +14,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 )
 
-// Nodes keeps a live picture of nodes, of one where names holds only that.
-// It sends to changed when something differs that is looked at: nodes publish their
-// heartbeat, too.
+// Nodes keeps a live picture of nodes, with names only of those. It signals on changed when a field
+// that is kept has changed: nodes also send heartbeats.
 func Nodes(ctx context.Context, k *factory.Cluster, changed chan struct{}, names ...string) (*Cache, error) {
 	tweak := func(*metav1.ListOptions) {}
 	if len(names) == 1 {
@@ -34,7 +33,7 @@ func Nodes(ctx context.Context, k *factory.Cluster, changed chan struct{}, names
 	return startInto(ctx, k, informer, changed, func(was, is any) bool { return !sameNode(was.(*corev1.Node), is.(*corev1.Node)) })
 }
 
-// slimNode keeps of a node what is looked at.
+// slimNode keeps the fields of a node that commands use.
 func slimNode(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
 	if !ok {
@@ -57,7 +56,7 @@ func sameNode(a, b *corev1.Node) bool {
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// Node is a node of the picture; nil where there is none.
+// Node is a node of the picture; nil if there is none.
 func (w *Cache) Node(name string) *corev1.Node {
 	o, found, err := w.store.GetByKey(name)
 	if err != nil || !found {

@@ -18,12 +18,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
-// readAgain is how old an answer may be that no watch keeps up to date.
+// readAgain is for how long an answer is used that no watch keeps current.
 const readAgain = 5 * time.Second
 
-// Reader is a cluster for who looks again and again: ConfigMaps of these kinds, of a namespace or
-// of all where it is empty, are read from the picture, and of all else an answer is used for some
-// seconds. It is for reading alone: what it hands out is shared.
+// Reader is a cluster for repeated looks: ConfigMaps of these kinds, of a namespace or, if it is
+// empty, of all, come from the picture, and answers to all other reads are used for some seconds.
+// It is for reading only: objects that it returns are shared.
 func (w *Cache) Reader(k *factory.Cluster, namespace string, kinds ...string) *factory.Cluster {
 	out := k.In("")
 	out.Kube = reader{Basic: k.Kube, core: coreReader{CoreV1Interface: k.Kube.CoreV1(), seen: w, namespace: namespace, kinds: kinds, answers: &answers{}}}
@@ -80,7 +80,7 @@ func (r configMapReader) List(ctx context.Context, o metav1.ListOptions) (*corev
 	return out, nil
 }
 
-// covers says whether all that is asked for is in the picture.
+// covers says whether everything that is asked for is in the picture.
 func (r configMapReader) covers(asked selector.Labels, o metav1.ListOptions) bool {
 	return o.FieldSelector == "" && (r.core.namespace == "" || r.core.namespace == r.namespace) && asked.Within(annotations.LabelKind, r.core.kinds...)
 }
@@ -98,7 +98,7 @@ func (r namespaceReader) List(ctx context.Context, o metav1.ListOptions) (*corev
 	return answer(r.core.answers, "namespaces/"+o.LabelSelector, func() (*corev1.NamespaceList, error) { return r.NamespaceInterface.List(ctx, o) })
 }
 
-// answers are those of the API server that are used for a while.
+// answers are answers of the API server that are used for a while.
 type answers struct {
 	mu    sync.Mutex
 	known map[string]known
@@ -110,7 +110,7 @@ type known struct {
 	at    time.Time
 }
 
-// answer asks, unless it is known what the answer was a moment ago.
+// answer asks, unless there is a recent answer.
 func answer[T any](a *answers, question string, ask func() (T, error)) (T, error) {
 	a.mu.Lock()
 	was, there := a.known[question]

@@ -9,22 +9,22 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// Screen shows lines that change: in a live view where there is one, redrawn in place on a
-// terminal that nobody types at, else each new line once.
+// Screen shows lines that change: in a live view if there is one, redrawn in place on a terminal
+// without input, else each new line once.
 type Screen struct {
 	Env   factory.Env
-	Live  func([]view.Line) // the live view; nil: there is none
+	Live  func([]view.Line) // nil: there is no live view
 	drawn int
 	told  map[string]string
 }
 
-// Show takes the whole picture, and the same as plain lines by what they speak
-// of, in order.
+// Show shows the picture; lines are the same as plain lines, in order, by the object that they are
+// about.
 func (s *Screen) Show(picture []string, lines []print.Update) {
 	s.ShowOf(view.LinesOf(view.Resource{}, picture...), lines)
 }
 
-// ShowOf is Show of lines that say what they are about.
+// ShowOf is Show for lines with resources.
 func (s *Screen) ShowOf(lines []view.Line, said []print.Update) {
 	if s.Live != nil {
 		s.drawn = len(lines)
@@ -56,8 +56,8 @@ func (s *Screen) print(picture []string, lines []print.Update) {
 	}
 }
 
-// Empty says whether nothing is on the screen yet.
+// Empty says whether the screen is still empty.
 func (s *Screen) Empty() bool { return s.drawn == 0 }
 
-// Leave lets stand what is drawn: something else was printed below it.
+// Leave keeps the present picture, because something else was printed below it.
 func (s *Screen) Leave() { s.drawn = 0 }

@@ -18,17 +18,17 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// Awaited is a HibernatePlan that somebody waits for.
+// Awaited is a HibernatePlan in a wait.
 type Awaited struct {
 	Object *corev1.ConfigMap
-	// Key and Value are the status by which the agent shows that it has taken in what was
-	// asked; until then its other words may be older.
+	// Key and Value are the status by which the agent shows that it has seen the intent; until
+	// then the rest of its status may be older.
 	Key, Value string
-	Phases     []hibernate.Phase // each of them ends the wait well
+	Phases     []hibernate.Phase // those that end the wait successfully
 }
 
-// FollowSleep shows HibernatePlans of the namespace live until each of them is as awaited,
-// or has failed.
+// FollowSleep shows HibernatePlans of the namespace live until each has reached its state, or has
+// failed.
 func FollowSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, plans []Awaited) error {
 	return live.Run(ctx, c, k, live.View{Title: "hibernation"}, func(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error {
 		return followSleep(ctx, c, k, plans, show)
@@ -57,7 +57,7 @@ func followSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, pl
 		case <-ctx.Done():
 			return f.ended(ctx, nil)
 		case <-seen.Changed:
-		case <-tick.C: // the clock runs on
+		case <-tick.C: // the ages change
 			if err := agent.Check(ctx, "the request is kept, and goes on when an agent is back"); err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ type sleepFollower struct {
 	screen Screen
 }
 
-// refresh draws all plans, and says whether each of them has come to its end.
+// refresh draws all plans, and says whether each has reached its end.
 func (f *sleepFollower) refresh() (over bool, err error) {
 	over = true
 	var failed, gone []string
@@ -110,7 +110,7 @@ func (f *sleepFollower) refresh() (over bool, err error) {
 	return true, nil
 }
 
-// at says whether a plan has come to its end, and what is wrong with it there.
+// at says whether a plan has reached its end, and what went wrong.
 func (a Awaited) at(s view.Sleeper) (done bool, failure string) {
 	if s.Object.Annotations[a.Key] != a.Value {
 		return false, ""
@@ -131,7 +131,7 @@ func (a Awaited) at(s view.Sleeper) (done bool, failure string) {
 	return true, ""
 }
 
-// silent says that the agent has not taken in for long what was asked.
+// silent says that the agent has not reacted for too long.
 func (f *sleepFollower) silent() error {
 	for _, a := range f.plans {
 		cm := f.seen.ConfigMap(a.Object.Namespace, a.Object.Name)

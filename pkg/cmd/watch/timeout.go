@@ -11,19 +11,19 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 )
 
-// Waiting is the --wait and --timeout of commands that ask the agent for something.
+// Waiting are --wait and --timeout of commands that write intents for the agent.
 type Waiting struct {
 	Wait    bool
 	Timeout time.Duration
 }
 
-// AddFlags adds --wait, which shows what, and --timeout.
+// AddFlags adds --wait, with a description of what it shows, and --timeout.
 func (w *Waiting) AddFlags(cmd *cobra.Command, what string) {
 	cmd.Flags().BoolVar(&w.Wait, "wait", false, "show "+what)
 	cmd.Flags().DurationVar(&w.Timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
 }
 
-// Check refuses a --timeout that nothing waits for.
+// Check refuses --timeout without --wait.
 func (w *Waiting) Check(f *exit.Faults) {
 	if w.Timeout < 0 {
 		f.Add("--timeout must not be negative")
@@ -33,8 +33,8 @@ func (w *Waiting) Check(f *exit.Faults) {
 	}
 }
 
-// WithTimeout ends ctx after --timeout; 0 is never. done ends it, too: an error that the timeout
-// caused, as of a request that got no answer until then, has its exit code from there on.
+// WithTimeout ends ctx after --timeout; 0 is never. done ends it, too, and gives an error that the
+// timeout caused, such as that of a request without an answer, its exit code.
 func WithTimeout(ctx context.Context, d time.Duration) (limited context.Context, done func(err *error)) {
 	if d <= 0 {
 		ctx, cancel := context.WithCancel(ctx)
@@ -44,14 +44,14 @@ func WithTimeout(ctx context.Context, d time.Duration) (limited context.Context,
 	ctx, cancel := context.WithDeadlineCause(ctx, end, factory.TimeoutPassed)
 	return ctx, func(err *error) {
 		interrupted := ctx.Err() != nil && !errors.Is(context.Cause(ctx), factory.TimeoutPassed)
-		if known := new(exit.Error); *err != nil && !errors.As(*err, &known) && !interrupted && !time.Now().Before(end) { // a client may see the end before ctx does
+		if known := new(exit.Error); *err != nil && !errors.As(*err, &known) && !interrupted && !time.Now().Before(end) { // a client may notice the deadline before ctx does
 			*err = exit.Errorf(exit.CodeTimeout, "--timeout passed: %w", *err)
 		}
 		cancel()
 	}
 }
 
-// EndedEarly tells why a wait ended before what it waited for.
+// EndedEarly says why a wait ended early.
 func EndedEarly(ctx context.Context, what string) error {
 	if errors.Is(context.Cause(ctx), factory.TimeoutPassed) {
 		return exit.Errorf(exit.CodeTimeout, "--timeout passed: %s", what)

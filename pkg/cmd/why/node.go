@@ -111,8 +111,8 @@ func noRoom(of string, bears map[string]string, needs int) (obstacle, bool) {
 	}, true
 }
 
-// leftCordoned are the plans for which the node is cordoned though no run of theirs
-// has it: one that failed, was aborted or has no uncordon step left it so.
+// leftCordoned are the plans for which the node is cordoned although no run of theirs has it: the
+// run failed, was aborted, or has no uncordon step.
 func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Node, rolling []string) {
 	if !n.Unschedulable || n.Cordon == nil {
 		return
@@ -141,13 +141,13 @@ func (a *nodeAnswer) stands(format string, args ...any) {
 	a.standing = append(a.standing, fmt.Sprintf(format, args...))
 }
 
-// addClaims puts into the world what rollouts have and want.
+// addClaims adds what rollouts have and want.
 func (q *nodeQuestion) addClaims() {
 	gates := map[string]nodes.Gate{}
 	for _, n := range q.world.Nodes {
 		gates[n.Name] = n.Gate
 	}
-	asked := map[string]bool{} // rollouts that want the very node; the others of theirs are not asked about
+	asked := map[string]bool{} // rollouts that want this node; their other nodes are not considered
 	for _, r := range q.stepClaims {
 		if r.Node == q.node && r.Phase == "" {
 			asked[r.Step()] = true
@@ -163,7 +163,7 @@ func (q *nodeQuestion) addClaims() {
 	}
 }
 
-// request is one request on the node: how far it is, or what it waits for.
+// request is one request for the node: its progress, or what it waits for.
 func (q nodeQuestion) request(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked, ranking nodes.Ranking) {
 	requestor := a.Request.Requestor
 	wait, waits := waitOf(ranking, n.Name, requestor, "")
@@ -191,8 +191,8 @@ func waitOf(r nodes.Ranking, node, claimant, step string) (nodes.Wait, bool) {
 	return r.Waits[i], true
 }
 
-// waiting is what a request waits for. Where the limits may not be read, what the
-// agent said of it is newer than what they would give.
+// waiting is what a request waits for. If the limits may not be read, the agent's status is better
+// than their defaults.
 func (q nodeQuestion) waiting(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked, wait nodes.Wait) {
 	what := a.Request.Requestor + ": " + v.Told(wait.Message)
 	out.byLimits = out.byLimits || limited(wait.Reason)
@@ -202,7 +202,7 @@ func (q nodeQuestion) waiting(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 	out.add(what, q.remedy(v, n, a.Request.Requestor, wait))
 }
 
-// limited says whether a wait comes of the limits over all maintenance.
+// limited says whether a wait is due to the limits over all maintenance.
 func limited(r nodes.WaitReason) bool {
 	return slices.Contains([]nodes.WaitReason{nodes.WaitTurn, nodes.WaitNone, nodes.WaitBudget, nodes.WaitZone}, r)
 }
@@ -251,7 +251,7 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 	}
 }
 
-// remedy is what ends a wait.
+// remedy is the command that ends a wait.
 func (q nodeQuestion) remedy(v print.Printer, n nodes.Node, claimant string, wait nodes.Wait) string {
 	switch wait.Reason {
 	case nodes.WaitClosed:
@@ -280,9 +280,9 @@ func (q nodeQuestion) remedy(v print.Printer, n nodes.Node, claimant string, wai
 	return "it goes on by itself then"
 }
 
-// goesOnWith is what a request could ask for instead, so that its drain goes on in
-// spite of the pods in its way. Force gets past budgets; it deletes nothing that the
-// drain refuses to evict. Both come when the drain's time is over, which must be a time.
+// goesOnWith are options with which the drain of a request would go on in spite of the pods in its
+// way. Force ignores budgets; it does not delete pods that the drain refuses to evict. Both options
+// need a timeout, and take effect after it.
 func goesOnWith(n nodes.Node, claimant string) string {
 	a := view.AskedBy(n, claimant)
 	switch {
@@ -316,7 +316,7 @@ func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) stri
 	return text + "; or " + v.Suggest().Allow("node/"+n.Name)
 }
 
-// whenReleased says how a node is given back by whoever has it.
+// whenReleased says how the present holder releases a node.
 func (q nodeQuestion) whenReleased(v print.Printer, n nodes.Node) string {
 	for _, a := range n.Asked {
 		if !a.Gone && a.Status != nil && a.Status.Ended == nil && a.Status.Phase.Holds() {
@@ -330,7 +330,7 @@ func mendRequest(node, requestor string) string {
 	return fmt.Sprintf("fix the annotation %s%s on node %s", annotations.RequestPrefix, requestor, node)
 }
 
-// nodeGate says whether change of a node may start now, as the agent says it.
+// nodeGate says whether change of a node may start now, by its status.
 func nodeGate(c *factory.Factory, b source.Restrictions, agent factory.AgentState, everywhere []schedule.Pause, n *corev1.Node) nodes.Gate {
 	now := c.Now()
 	if closed := nodes.ClosedBy(everywhere, now); closed != nil {
@@ -371,7 +371,7 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	return q, nil
 }
 
-// aroundNodes reads the policies that the stanzas of nodes name, and the cluster's switch.
+// aroundNodes reads the policies in the stanzas of nodes, and the cluster's pause.
 func aroundNodes(ctx context.Context, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) source.Restrictions {
 	var namespaces []string
 	for _, n := range list {
@@ -380,10 +380,10 @@ func aroundNodes(ctx context.Context, k *factory.Cluster, agent factory.AgentSta
 	return source.ReadRestrictions(ctx, k, agent.Namespace, namespaces...)
 }
 
-// nodeLimits reads the limits over all maintenance of nodes. Without a
-// configuration the defaults hold.
+// nodeLimits reads the limits over all maintenance of nodes: the defaults if there is no
+// configuration.
 func nodeLimits(ctx context.Context, k *factory.Cluster, agentNamespace string) (nodes.Limits, error) {
-	usual, _ := nodes.LimitsOf(nodes.NodeLimits{}) // they can be read
+	usual, _ := nodes.LimitsOf(nodes.NodeLimits{}) // the defaults are valid
 	cm, err := k.ConfigMaps(agentNamespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return usual, nil
@@ -410,7 +410,7 @@ func errBrokenConfig(why string) error {
 	return errors.New("the agent's configuration is invalid, and the previous one stays in force: " + why)
 }
 
-// whyNode tells why a node is not given to whoever asks for it.
+// whyNode says why a node is not given to its requestors.
 func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Subject) error {
 	agent, err := o.Agent(ctx, k)
 	if err != nil {
@@ -487,10 +487,10 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 	return nil
 }
 
-// opens is the command that permits change, which is another one while a pause stands above.
+// opens is the command that permits change; while there is a pause above, it is another one.
 func (o *whyOptions) opens(s view.Subject) string {
 	pause := s.PauseAt(o.Now())
-	if !pause.On && s.Kind == annotations.KindPolicy && !s.Verdict(o.Now()).Ready { // which allow would not mend
+	if !pause.On && s.Kind == annotations.KindPolicy && !s.Verdict(o.Now()).Ready { // allow would not help
 		return "mend the policy, or what it names; " + o.Suggest().Lint() + " tells all its faults"
 	}
 	if !pause.On {
@@ -500,18 +500,18 @@ func (o *whyOptions) opens(s view.Subject) string {
 	if pause.Of == annotations.WholeCluster {
 		resume = o.Suggest().ResumeCluster()
 	}
-	if !s.Verdict(o.Now()).Ready { // which hides the pause
+	if !s.Verdict(o.Now()).Ready { // the verdict hides the pause
 		return "it is paused as well: fix the policy, then end the pause with " + resume
 	}
 	return "to end the pause: " + resume
 }
 
-// permits is the command that permits change of what is closed and not paused: a freeze is ended,
-// not overridden.
+// permits is the command that permits change where a gate is closed without a pause: a freeze is
+// ended, not overridden.
 func (o *whyOptions) permits(s view.Subject) string {
 	if c := s.Verdict(o.Now()).Cause; c.Kind == schedule.CauseFreeze && !c.Namespace && (c.Policy == "" || c.Policy == s.Name) {
 		hand := o.Suggest()
-		if s.Kind == factory.KindNode { // which is in no namespace
+		if s.Kind == factory.KindNode { // nodes are in no namespace
 			hand = hand.In("")
 		}
 		return "to end the freeze: " + hand.Unfreeze(s.String())
@@ -519,7 +519,7 @@ func (o *whyOptions) permits(s view.Subject) string {
 	return "to permit it for a while: " + o.Suggest().Allow(s.String())
 }
 
-// reportNodeValue says for scripts what is in the way of a node, or of what a policy governs.
+// reportNodeValue says for scripts what blocks a node, or what a policy governs.
 func (o *whyOptions) reportNodeValue(s view.Subject, answer nodeAnswer) error {
 	found := answer.obstacles
 	if v := s.Verdict(o.Now()); !v.Permitted {

@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// whySleeper is why a HibernatePlan sleeps or is awake now.
+// whySleeper explains why a HibernatePlan sleeps or is awake now.
 type whySleeper struct {
 	*whyOptions
 	view.Sleeper
@@ -56,7 +56,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 	return w.report()
 }
 
-// unready is what keeps anything from being put to sleep or woken, as the agent says.
+// unready is what keeps anything from being put to sleep or woken, by its status.
 func (w *whySleeper) unready() {
 	if why := w.NotReady(); why != "" {
 		w.add("the plan is not ready: "+why, "it is noticed within a minute when that is there; %s checks all that it needs", w.Suggest().Doctor(w.named))
@@ -66,7 +66,7 @@ func (w *whySleeper) unready() {
 	}
 }
 
-// wishes are what people and exceptions put in the place of the schedule.
+// wishes are intents and exceptions that replace the schedule.
 func (w *whySleeper) wishes() {
 	for _, note := range w.Notes() {
 		w.add("an annotation is not understood: "+note, "write it anew, or take it away")
@@ -101,7 +101,7 @@ func (w *whySleeper) paused() {
 	}
 }
 
-// other is the command that holds it as it should not be by its schedule.
+// other is the command that holds it in the state opposite to its schedule.
 func (w *whySleeper) other() string {
 	if w.want.Asleep {
 		return w.Suggest().Wake(w.named + " --for 2h")
@@ -109,7 +109,7 @@ func (w *whySleeper) other() string {
 	return w.Suggest().Hibernate(w.named + " --for 2h")
 }
 
-// beginning is what keeps a sleep from beginning that should be.
+// beginning is what delays a sleep that is due.
 func (w *whySleeper) beginning() {
 	if !w.want.Asleep || w.Asleep() {
 		return
@@ -132,7 +132,7 @@ func (w *whySleeper) beginning() {
 	}
 }
 
-// targets are those that have failed, or wait for one that has.
+// targets are those that have failed, or wait for a failed one.
 func (w *whySleeper) targets() {
 	for _, t := range w.Targets() {
 		switch {
@@ -146,7 +146,7 @@ func (w *whySleeper) targets() {
 	}
 }
 
-// restores are records that do not count, and targets that sleep and have none.
+// restores are records that do not count, and sleeping targets without records.
 func (w *whySleeper) restores(list []view.Restore) {
 	for _, r := range list {
 		if r.Fault != "" {
@@ -185,7 +185,7 @@ func (w *whySleeper) report() error {
 	return nil
 }
 
-// standing is how it is, how it is to be, and what is not so of targets that sleep.
+// standing is its state, the state that it should have, and the targets that differ.
 func (w *whySleeper) standing() []string {
 	out := []string{w.v.SleepHead(w.Sleeper)}
 	if w.Table != nil {
@@ -217,7 +217,7 @@ func (w *whySleeper) reportValue() error {
 	return nil
 }
 
-// next is when it changes by itself, and how somebody changes it now.
+// next is when it changes by itself, and the command that changes it now.
 func (w *whySleeper) next() {
 	if w.want.Until != nil {
 		fmt.Fprintf(w.Out, "it is to %s %s\n", map[bool]string{true: "wake", false: "sleep"}[w.want.Asleep], w.v.When(*w.want.Until))
@@ -225,13 +225,13 @@ func (w *whySleeper) next() {
 	fmt.Fprintf(w.Out, "by hand: %s\n", w.other())
 }
 
-// sleeper is the HibernatePlan that is asked for; nil: something else is.
+// sleeper is the HibernatePlan that is asked about; nil: something else is.
 func (o *whyOptions) sleeper(ctx context.Context, k *factory.Cluster, agent factory.AgentState) (*view.Sleeper, error) {
 	cm, err := k.HibernatePlan(ctx, o.name)
 	if cm == nil || err != nil {
 		return nil, err
 	}
-	if _, err := k.Find(ctx, o.name, annotations.KindHibernatePlan); err != nil { // a node may have its name
+	if _, err := k.Find(ctx, o.name, annotations.KindHibernatePlan); err != nil { // a node may have the same name
 		return nil, err
 	}
 	s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)

@@ -4,15 +4,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 )
 
-// kindExplanation is what why says to scripts.
+// kindExplanation is the kind of why's value for scripts.
 const kindExplanation = "Explanation"
 
-// explanation is why something does not happen.
+// explanation says why something does not happen.
 type explanation struct {
 	Metadata print.Identity    `json:"metadata"`
 	Subject  string            `json:"subject"`            // plan, hibernate-plan, policy or node
-	Standing []string          `json:"standing,omitempty"` // how it stands, where that is no obstacle
-	InTheWay []print.NeedValue `json:"inTheWay"`           // in the order in which the agent asks
+	Standing []string          `json:"standing,omitempty"` // its state, if that is no obstacle
+	InTheWay []print.NeedValue `json:"inTheWay"`           // in the order in which the agent checks
 	Next     []string          `json:"next,omitempty"`     // what would make it happen
 }
 

@@ -68,7 +68,7 @@ func (o *whyOptions) Validate() error {
 	return o.faults.Err()
 }
 
-// obstacle is one thing in the way, and what would take it away.
+// obstacle is one obstacle, and what would remove it.
 type obstacle struct{ what, remedy string }
 
 // Run prints the obstacles, then what comes next.
@@ -120,15 +120,15 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	return o.report(p, v, found)
 }
 
-// answer is what is said of a plan.
+// answer is the answer about a plan.
 type answer struct {
 	list    []obstacle
-	granted string // who permits change, whatever policies say
-	ask     bool   // a request for a run would be taken up
+	granted string // who permits change regardless of policies
+	ask     bool   // the agent would handle a request for a run
 }
 
-// noteOwner warns of who would undo what the plan's runs do. Whoever may not read the target
-// does without.
+// noteOwner warns of a tool that would undo what the plan's runs do. If the target may not be read,
+// it does not.
 func (o *whyOptions) noteOwner(ctx context.Context, k *factory.Cluster, p view.Plan) {
 	step, moves := view.MovesTarget(p.Spec)
 	if !moves || p.Spec.OnDrift == plan.DriftIgnore {
@@ -139,8 +139,8 @@ func (o *whyOptions) noteOwner(ctx context.Context, k *factory.Cluster, p view.P
 	}
 }
 
-// leftCordoned are the nodes that a run of the plan left cordoned, where no run lives that would go
-// on with them. Whoever may not list nodes does without.
+// leftCordoned are the nodes that a run of the plan left cordoned, if no live run continues with
+// them; none if nodes may not be listed.
 func (o *whyOptions) leftCordoned(ctx context.Context, k *factory.Cluster, p view.Plan, v print.Printer) []string {
 	maintains := func(s plan.Step) bool {
 		return s.Type == plan.TypeForEachNode || s.Type == plan.TypeDrain || s.Type == "cordon"
@@ -198,7 +198,7 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 	return s, err
 }
 
-// planIsGone is the answer about a run whose plan somebody deleted.
+// planIsGone is the answer about a run whose plan was deleted.
 func (o *whyOptions) planIsGone(ctx context.Context, k *factory.Cluster, r view.Run) error {
 	if r.Journal.Phase.Ended() {
 		return fmt.Errorf("run %s has ended, and its plan %s was deleted: see %s", r.Run.Name, r.Run.Plan, o.Suggest().Describe(r.Run.Name))
@@ -210,7 +210,7 @@ func (o *whyOptions) planIsGone(ctx context.Context, k *factory.Cluster, r view.
 	return exit.Errorf(exit.CodeNotNow, "%s", what)
 }
 
-// granted says who permits change until an instant, whatever policies say; empty: nobody does.
+// granted says who permits change until an instant regardless of policies; empty: nobody.
 func (o *whyOptions) granted(s view.Subject) string {
 	verdict := s.Verdict(o.Now())
 	if !verdict.Granted() {
@@ -259,7 +259,7 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	return nil
 }
 
-// reportFailed says why the last run failed, while none is live; a retry is named where it would
+// reportFailed says why the last run failed, if none is live; a retry is suggested where it would
 // begin.
 func (o *whyOptions) reportFailed(p view.Plan, v print.Printer, retry bool) bool {
 	failed, said := v.Failed(p)
@@ -318,7 +318,7 @@ func (o *whyOptions) reportValue(p view.Plan, v print.Printer, a answer) error {
 	return nil
 }
 
-// refusedRollback says why the rollback that somebody last asked for was not taken up.
+// refusedRollback says why the last request for a rollback was refused.
 func refusedRollback(p view.Plan) string {
 	if p.Ledger == nil || p.Intent.Token == "" {
 		return ""
@@ -470,7 +470,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	return append(out, o.runObstacles(p, v)...)
 }
 
-// waitingForWindow is a run that has not begun because its window is closed; empty: none waits so.
+// waitingForWindow is a run that has not begun because its window is closed; empty: there is none.
 func waitingForWindow(p view.Plan) string {
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Pending && l.Journal.Waiting == run.WaitWindow {
@@ -480,7 +480,7 @@ func waitingForWindow(p view.Plan) string {
 	return ""
 }
 
-// labelReturns says that a label that asks for a run was put back by a tool, and asks for none.
+// labelReturns says that a tool restored a label that asks for a run, and that it asks for none.
 func labelReturns(p view.Plan) (string, bool) {
 	return condition(p, "TriggerLabelReturns", metav1.ConditionTrue)
 }
@@ -493,13 +493,13 @@ func notReady(v schedule.Verdict) string {
 	return "fix or create the policy"
 }
 
-// nobodyActs is that no agent runs.
+// nobodyActs says that no agent runs.
 func nobodyActs(agent factory.AgentState) obstacle {
 	return obstacle{"no agent is at work: " + agent.Missing, "nothing starts until it runs; requests are kept"}
 }
 
-// lifts is the command that ends what somebody set for a while, where that is the cause of a
-// verdict; empty: it is another.
+// lifts is the command that ends a temporary setting, if that is the cause of a verdict; empty: it
+// is not.
 func (o *whyOptions) lifts(s view.Subject, p view.Plan, cause schedule.Cause) string {
 	frozen := cause.Kind == schedule.CauseFreeze
 	switch {
@@ -644,8 +644,8 @@ func (o *whyOptions) suspendObstacles(l view.Run, v print.Printer) []obstacle {
 	return out
 }
 
-// falseCondition is the message of a condition that the agent published as False
-// for this version of the plan.
+// falseCondition is the message of a condition that the agent published as False for this version
+// of the plan.
 func falseCondition(p view.Plan, kind string) (string, bool) {
 	return condition(p, kind, metav1.ConditionFalse)
 }

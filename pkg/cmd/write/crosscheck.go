@@ -12,9 +12,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
-// crossCheck are what is to be said of documents that are valid one by one. Faults
-// are wrong uses of templates and connectors; warnings are a plan whose slots never meet its
-// windows, plans that want the same target, and templates and connectors that are not there.
+// crossCheck checks valid documents together. Faults are wrong uses of templates and connectors;
+// warnings are a plan whose slots never meet its windows, plans with the same target, and templates
+// and connectors that are not in the files.
 func crossCheck(docs []source.Document, c *factory.Factory) (faults, warnings []source.Fault) {
 	w, now := source.NewSet(c, docs), c.Now()
 	targets := map[string]source.Plan{}
@@ -50,15 +50,15 @@ func crossCheck(docs []source.Document, c *factory.Factory) (faults, warnings []
 	return faults, warnings
 }
 
-// How far lint looks for a slot that meets its window: two years, and so many
-// slots (guesses: windows recur at least once a year).
+// How far lint looks for a slot that meets its window: two years, and so many slots (guesses:
+// windows recur at least once a year).
 const (
 	lintYears = 2
 	lintSlots = 2000
 )
 
-// neverMeets says that every coming slot is Missed before its window opens. It
-// says nothing where the policies are not in the files.
+// neverMeets says that every coming slot is Missed before its window opens. It says nothing if the
+// policies are not in the files.
 func neverMeets(w source.Set, p source.Plan, now time.Time) string {
 	set, err := plan.ParseSchedules(p.Spec.Triggers.Schedules)
 	if err != nil || len(set) == 0 || !w.Resolver.Gated(p.Query()) {

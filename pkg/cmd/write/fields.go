@@ -16,9 +16,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// UnknownFields are the fields that conditions on objects of Kubernetes' own kinds
-// speak of and that those do not have. A misspelt one is no fault of the document's
-// form: it would be a missing value, on every object.
+// UnknownFields are fields in conditions that objects of Kubernetes' own kinds do not have. A
+// misspelt field is valid in CEL, but would be missing on every object.
 func UnknownFields(d source.Document) []source.Fault {
 	if d.Kind != annotations.KindPlan {
 		return nil
@@ -51,15 +50,14 @@ func UnknownFields(d source.Document) []source.Fault {
 	return out
 }
 
-// misspelt says of each path of an expression which field of it there is not, or is not
-// shown.
+// misspelt names, for each path of an expression, the field that does not exist, or is not shown.
 func misspelt(text, root, apiVersion, kind string, roots ...string) []string {
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if text == "" || err != nil {
 		return nil
 	}
 	object, err := scheme.Scheme.New(version.WithKind(kind))
-	if err != nil { // no kind of Kubernetes' own
+	if err != nil { // not one of Kubernetes' own kinds
 		return nil
 	}
 	var out []string
@@ -82,8 +80,8 @@ func misspelt(text, root, apiVersion, kind string, roots ...string) []string {
 	return out
 }
 
-// lookUp follows a path of JSON names through a type: there, or at which name it
-// ends, and which name there is like it. What writes its own JSON is not looked into.
+// lookUp follows a path of JSON names through a type: whether it exists, or at which name it ends
+// and which similar name there is. Types with their own JSON are not searched.
 func lookUp(t reflect.Type, path []string) (at int, like string, there bool) {
 	for i, name := range path {
 		for t.Kind() == reflect.Pointer {
@@ -97,7 +95,7 @@ func lookUp(t reflect.Type, path []string) (at int, like string, there bool) {
 			t = t.Elem()
 			continue
 		case t.Kind() != reflect.Struct:
-			return 0, "", true // an error of another kind, which is told when it is evaluated
+			return 0, "", true // an error of another kind, which its evaluation reports
 		}
 		fields := jsonFields(t)
 		next, known := fields[name]
@@ -114,7 +112,7 @@ func lookUp(t reflect.Type, path []string) (at int, like string, there bool) {
 	return 0, "", true
 }
 
-// jsonFields are the fields of a struct by the names that they have in JSON.
+// jsonFields are the fields of a struct by their JSON names.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for f := range t.Fields() {

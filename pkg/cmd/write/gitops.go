@@ -11,11 +11,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// substituteAnnotation keeps Flux from replacing variables in an object, as an annotation or
-// a label with the value disabled.
+// substituteAnnotation with the value disabled, as an annotation or a label, keeps Flux from
+// substituting variables in an object.
 const substituteAnnotation = "kustomize.toolkit.fluxcd.io/substitute"
 
-// gitOpsFaults are what the tools beside documents would make of them that nobody means.
+// gitOpsFaults are unwanted changes that tools would make to the documents.
 func gitOpsFaults(g source.GitOps, docs []source.Document) []source.Fault {
 	var out []source.Fault
 	for _, made := range g.Hashed {
@@ -35,7 +35,7 @@ func gitOpsFaults(g source.GitOps, docs []source.Document) []source.Fault {
 	return out
 }
 
-// substituted is the fault of a document whose ${…} Flux takes for its own.
+// substituted is the fault of a document with ${…} that Flux would substitute.
 func substituted(g source.GitOps, d source.Document) (source.Fault, bool) {
 	if d.Object == nil || !strings.Contains(d.Text, "${") {
 		return source.Fault{}, false
@@ -54,7 +54,7 @@ func substituted(g source.GitOps, d source.Document) (source.Fault, bool) {
 	return source.Fault{}, false
 }
 
-// helmHints adds to the faults of templates of Helm what to lint instead.
+// helmHints adds to the faults of Helm templates what to lint instead.
 func helmHints(g source.GitOps, found []source.Fault, files []source.File) {
 	text := map[string]string{}
 	for _, f := range files {
@@ -71,7 +71,7 @@ func helmHints(g source.GitOps, found []source.Fault, files []source.File) {
 	}
 }
 
-// ownerWarnings name the plans whose changes of their target a tool beside them would undo.
+// ownerWarnings name the plans whose changes of their target a GitOps tool would undo.
 func ownerWarnings(g source.GitOps, docs []source.Document) []source.Fault {
 	if len(g.Owners) == 0 {
 		return nil

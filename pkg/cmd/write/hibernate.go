@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// hibernateWarnings are what is valid in a HibernatePlan and probably not meant.
+// hibernateWarnings are about what is valid in a HibernatePlan and probably not meant.
 func hibernateWarnings(d source.Document) []source.Fault {
 	spec, _ := hibernate.Parse([]byte(d.Text))
 	lines, _ := document.Decode([]byte(d.Text), &hibernate.Document{})
@@ -59,9 +59,9 @@ func inWeek(hours *schedule.Timeline, monday time.Time) []schedule.Interval {
 	return out
 }
 
-// wakesOnAnotherDay says on which day outside of its daysOfWeek off-hours end, where no
-// others go on from there or begin on that day; empty: on none. Clocks that change are no matter here, so UTC's
-// are asked, in a week that is like every other.
+// wakesOnAnotherDay names a day outside of daysOfWeek on which off-hours end, unless others
+// continue there or begin on that day; empty: none. Clock changes do not matter here: it looks at
+// an ordinary week in UTC.
 func wakesOnAnotherDay(one schedule.OffHours, all []schedule.OffHours) string {
 	if len(one.DaysOfWeek) == 0 {
 		return ""
@@ -75,7 +75,7 @@ func wakesOnAnotherDay(one schedule.OffHours, all []schedule.OffHours) string {
 		return ""
 	}
 	monday := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	begins := map[time.Weekday]bool{} // days in the evening of which it sleeps again
+	begins := map[time.Weekday]bool{} // days on whose evening it falls asleep again
 	for _, w := range inWeek(union, monday) {
 		begins[w.Start.Weekday()] = true
 	}

@@ -25,7 +25,7 @@ type lintOptions struct {
 	faults exit.Faults
 }
 
-// NewLint tells all faults of documents in files.
+// NewLint reports all faults of documents in files.
 func NewLint(c *factory.Factory) *cobra.Command {
 	o := &lintOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
@@ -98,8 +98,8 @@ func (o *lintOptions) Run(context.Context) error {
 	return nil
 }
 
-// keyOfBare is the key of a ConfigMap under which a file's bare document belongs;
-// empty: it has its ConfigMap, or is of a kind that tools write into one.
+// keyOfBare is the ConfigMap key for a file's bare document; empty: it is in a ConfigMap, or tools
+// put its kind into one.
 func keyOfBare(d source.Document) string {
 	if d.Object != nil || d.File == "-" {
 		return ""
@@ -114,8 +114,7 @@ func keyOfBare(d source.Document) string {
 	}
 }
 
-// faultsOf are all faults of one document. A name is not told as unknown where its
-// expression is wrong already.
+// faultsOf are all faults of one document. Unknown names are only reported in valid expressions.
 func faultsOf(d source.Document) []source.Fault {
 	found := append(d.Check(), UnknownFields(d)...)
 	wrong := map[string]bool{}
@@ -125,7 +124,7 @@ func faultsOf(d source.Document) []source.Fault {
 	return append(found, slices.DeleteFunc(UnknownNames(d), func(f source.Fault) bool { return wrong[f.Path] })...)
 }
 
-// twice reports documents of one name: the last that is applied wins.
+// twice reports documents with the same name: the last one that is applied wins.
 func twice(docs []source.Document) []source.Fault {
 	first := map[string]source.Document{}
 	var out []source.Fault
@@ -155,8 +154,8 @@ func (o *lintOptions) print(found []source.Fault) error {
 	return nil
 }
 
-// warnings are what is valid and probably not meant: a pause or a scale to zero
-// that nothing undoes, and off-hours that end otherwise than they read.
+// warnings are about what is valid and probably not meant: a pause or a scale to zero that nothing
+// undoes, and off-hours that end otherwise than they read.
 func warnings(d source.Document) []source.Fault {
 	switch d.Kind {
 	case annotations.KindPlan:
@@ -167,7 +166,7 @@ func warnings(d source.Document) []source.Fault {
 	}
 	spec, _ := plan.Parse([]byte(d.Text), d.Name)
 	lines, _ := document.Decode([]byte(d.Text), &plan.Document{})
-	if len(spec.Finally) > 0 { // what it undoes is not ours to guess
+	if len(spec.Finally) > 0 { // it may undo anything
 		return nil
 	}
 	var out []source.Fault
@@ -185,7 +184,7 @@ func warnings(d source.Document) []source.Fault {
 	return out
 }
 
-// leaves says what a step leaves behind that hurts, if anything.
+// leaves says what a step leaves behind that does harm; empty: nothing.
 func leaves(s plan.Step) string {
 	switch s.Type {
 	case "scale":

@@ -14,9 +14,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// UnknownNames are the values that expressions of a plan speak of and that no run of it
-// has: a step or a parameter that there is not, a misspelt field of run. The step that
-// asks for one would fail in the night.
+// UnknownNames are names in a plan's expressions that no run has: a step or a parameter that does
+// not exist, a misspelt field of run. Its step would fail in the night.
 func UnknownNames(d source.Document) []source.Fault {
 	if d.Kind != annotations.KindPlan {
 		return nil
@@ -33,16 +32,16 @@ func UnknownNames(d source.Document) []source.Fault {
 	return out
 }
 
-// names are what expressions may speak of.
+// names are the names that expressions may use.
 type names struct {
-	values     map[string]any // as a run has them, of which nothing has happened yet
+	values     map[string]any // those of a run in which nothing has happened yet
 	steps      []string
 	parameters []string
 	ofStep     []string // fields of a step
 }
 
 func namesOf(spec plan.Spec) names {
-	// A run that has one step and has ended, so that every name is there.
+	// A run with one step that has ended, so that every name exists.
 	journal := run.Journal{Steps: []run.Record{{Path: "any"}}, End: &run.End{}}
 	n := names{values: run.Vars(run.Run{}, journal, nil)}
 	if step, is := n.values["steps"].(map[string]any)["any"].(map[string]any); is {
@@ -55,7 +54,7 @@ func namesOf(spec plan.Spec) names {
 	return n
 }
 
-// unknown says of an expression which names in it there are not.
+// unknown names the unknown names in an expression.
 func (n names) unknown(text string) []string {
 	roots := append(slices.Sorted(maps.Keys(n.values)), "object")
 	var out []string

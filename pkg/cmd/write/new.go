@@ -27,7 +27,7 @@ type newOptions struct {
 	lines *bufio.Reader
 }
 
-// NewNew asks its way to a plan.
+// NewNew asks questions and makes a plan.
 func NewNew(c *factory.Factory) *cobra.Command {
 	o := &newOptions{scheduleOptions: &scheduleOptions{Factory: c}}
 	o.Mode = "client"
@@ -47,7 +47,7 @@ standard error; no cluster is asked, and nothing is written.`,
 // Complete has nothing to look up.
 func (o *newOptions) Complete(*cobra.Command, []string) error { return nil }
 
-// Validate readies the output; there are no flags to check.
+// Validate prepares the output; there are no flags to check.
 func (o *newOptions) Validate() error {
 	o.DryRun.Check(&o.faults)
 	return o.faults.Err()
@@ -71,7 +71,7 @@ func (o *newOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// build makes the plan of what was answered so far, and says what is wrong with it.
+// build makes the plan from the answers so far, and returns its faults.
 func (o *newOptions) build() error {
 	o.faults = exit.Faults{}
 	if err := o.fromFlags(); err != nil {
@@ -80,7 +80,7 @@ func (o *newOptions) build() error {
 	return o.checkPlan()
 }
 
-// ask puts a question until check takes the answer; otherwise is what an empty one means.
+// ask repeats a question until check accepts the answer; otherwise is the meaning of an empty one.
 func (o *newOptions) ask(ctx context.Context, question, otherwise string, check func(answer string) error) error {
 	for {
 		hint := ""
@@ -104,10 +104,10 @@ func (o *newOptions) ask(ctx context.Context, question, otherwise string, check 
 	}
 }
 
-// answerWidth is how wide a complaint is, so that a terminal of the usual size breaks no word.
+// answerWidth is the width of a complaint, so that an ordinary terminal breaks no word.
 const answerWidth = 76
 
-// line reads an answer. The end of the input is no answer.
+// line reads an answer. The end of the input is not one.
 func (o *newOptions) line(ctx context.Context) (string, error) {
 	type read struct {
 		text string
@@ -127,7 +127,7 @@ func (o *newOptions) line(ctx context.Context) (string, error) {
 			fmt.Fprintln(o.ErrOut)
 			return "", exit.Errorf(exit.CodeUsage, "the input ended before the plan was whole: nothing was printed")
 		}
-		if !o.InTerminal { // where the answer, and the end of its line, are not seen
+		if !o.InTerminal { // where the answer and its line break are not echoed
 			fmt.Fprintln(o.ErrOut, strings.TrimSpace(r.text))
 		}
 		return strings.TrimSpace(r.text), nil
@@ -219,7 +219,7 @@ func (o *newOptions) askPolicy(ctx context.Context) error {
 	})
 }
 
-// askSteps asks for steps until there is one at least, and no more are wanted.
+// askSteps asks for steps until there is at least one, and no more are wanted.
 func (o *newOptions) askSteps(ctx context.Context) error {
 	for {
 		done := false
@@ -253,7 +253,7 @@ func (o *newOptions) askSteps(ctx context.Context) error {
 	}
 }
 
-// stepText is a step as --step takes it; of a type alone, what it needs is asked for.
+// stepText is a step in the format of --step; for a bare type, it asks for the required fields.
 func (o *newOptions) stepText(ctx context.Context, answer string) (string, error) {
 	if strings.Contains(answer, "=") || strings.HasPrefix(answer, "{") {
 		return answer, nil

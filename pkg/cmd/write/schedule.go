@@ -36,12 +36,12 @@ type scheduleOptions struct {
 	file  string
 
 	spec   plan.Spec
-	text   string // the document, as it will stand in the ConfigMap
+	text   string // the document for the ConfigMap
 	source *corev1.ConfigMap
 	faults exit.Faults
 }
 
-// planFlags are what flags say of a plan.
+// planFlags are the flags that describe a plan.
 type planFlags struct {
 	name, cron, rrule, at, timezone string
 	target, account, description    string
@@ -89,13 +89,13 @@ removes one; selector=KEY=VALUE picks by a label.`,
 	f.StringArrayVar(&o.flags.finally, "finally", nil, "a step that runs always, whatever failed; may be repeated")
 	f.StringVarP(&o.file, "filename", "f", "", "a plan's document or manifest, or - for standard input, instead of the flags above")
 	for _, flag := range []string{"step", "finally"} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, completeStep) // fails where there is no such flag: both were added above
+		_ = cmd.RegisterFlagCompletionFunc(flag, completeStep) // fails only for missing flags: both were added above
 	}
 	_ = cmd.RegisterFlagCompletionFunc("policy", c.CompleteKind(annotations.KindPolicy, nil))
 	return cmd
 }
 
-// Complete builds the plan's text.
+// Complete makes the text of the plan.
 func (o *scheduleOptions) Complete(_ *cobra.Command, args []string) error {
 	if o.file != "" {
 		return o.fromFile(args)
@@ -104,7 +104,7 @@ func (o *scheduleOptions) Complete(_ *cobra.Command, args []string) error {
 	return o.fromFlags()
 }
 
-// fromFile takes the text as it stands, with its comments.
+// fromFile takes the text of a file, with its comments.
 func (o *scheduleOptions) fromFile(args []string) error {
 	d, spec, err := source.OnePlan(o.Factory, []string{o.file})
 	if err != nil {
@@ -112,7 +112,7 @@ func (o *scheduleOptions) fromFile(args []string) error {
 		return nil
 	}
 	o.text, o.spec, o.flags.name, o.source = d.Text, spec, d.Name, d.Object
-	if len(args) > 0 || d.Object == nil { // what a file is called need not be what the plan is
+	if len(args) > 0 || d.Object == nil { // a file's name need not be the plan's
 		o.flags.name = factory.OneName(args, "NAME", &o.faults)
 	}
 	return nil
@@ -150,8 +150,8 @@ func (o *scheduleOptions) fromFlags() error {
 	return err
 }
 
-// documentText writes a document as a person would: fields in the order of the
-// documentation, every map a block.
+// documentText formats a document as a person would: fields in documented order, every map as a
+// block.
 func documentText(doc plan.Document) (string, error) {
 	b, err := json.Marshal(doc)
 	if err != nil {
@@ -179,7 +179,7 @@ func plainStyle(n *yaml.Node) {
 	}
 }
 
-// instant resolves a person's time and says what was understood.
+// instant parses a time, and prints how it was understood.
 func (o *scheduleOptions) instant() string {
 	if o.flags.at == "" {
 		return ""
@@ -201,8 +201,8 @@ func (o *scheduleOptions) instant() string {
 	return at.UTC().Format(time.RFC3339)
 }
 
-// resource reads KIND/NAME or APIVERSION/KIND/NAME. A kind that is not among
-// the usual ones is looked up in the cluster.
+// resource parses KIND/NAME or APIVERSION/KIND/NAME. Kinds other than the usual ones are looked up
+// in the cluster.
 func (o *scheduleOptions) resource(text string) (plan.ResourceRef, error) {
 	parts := strings.Split(text, "/")
 	if len(parts) < 2 || len(parts) > 4 || slices.Contains(parts, "") {
@@ -229,7 +229,7 @@ func (o *scheduleOptions) resource(text string) (plan.ResourceRef, error) {
 	return ref, nil
 }
 
-// usualKinds are those that need no cluster to be known, by all their names.
+// usualKinds are those that need no lookup, by all their names.
 func usualKinds() map[string]string {
 	return map[string]string{
 		"deployment": "apps/v1 Deployment", "deployments": "apps/v1 Deployment", "deploy": "apps/v1 Deployment",
@@ -258,7 +258,7 @@ func (o *scheduleOptions) checkPlan() error {
 	}
 	spec, found := plan.Parse([]byte(o.text), o.flags.name)
 	if found = source.WithDashHints(o.text, spec, found); len(found) > 0 {
-		for i := range found { // the text was written by us: its lines say nothing to anybody
+		for i := range found { // the text is generated: its line numbers mean nothing
 			found[i].Line = 0
 		}
 		return exit.Errorf(exit.CodeUsage, "the plan is not valid, nothing was written\n%s", found.Error())
@@ -314,7 +314,7 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	return o.report(got, how)
 }
 
-// completeNamespace takes the namespace that a manifest names, unless -n contradicts.
+// completeNamespace takes the namespace of a manifest, unless -n contradicts.
 func (o *scheduleOptions) completeNamespace(k *factory.Cluster) error {
 	if o.source == nil || o.source.Namespace == "" || o.source.Namespace == k.Namespace {
 		return nil
@@ -343,7 +343,7 @@ func (o *scheduleOptions) apply(ctx context.Context, k *factory.Cluster) (*corev
 	return got, nil
 }
 
-// notOther keeps a ConfigMap that is no plan from being written over.
+// notOther refuses to overwrite a ConfigMap that is not a plan.
 func notOther(ctx context.Context, k *factory.Cluster, name string) (*corev1.ConfigMap, error) {
 	have, err := k.ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

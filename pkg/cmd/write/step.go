@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// completeStep offers the types of steps after NAME=, and after a type the fields that it needs.
+// completeStep offers the types of steps after NAME=, and after a type its required fields.
 func completeStep(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	head, rest, typed := strings.Cut(word, ",")
@@ -37,7 +37,7 @@ func completeStep(_ *cobra.Command, _ []string, word string) ([]string, cobra.Sh
 	return slices.DeleteFunc(out, func(s string) bool { return !strings.HasPrefix(s, word) }), directive
 }
 
-// parseSteps reads the steps of a flag.
+// parseSteps parses the steps of a flag.
 func (o *scheduleOptions) parseSteps(flag string, texts []string) []plan.Step {
 	var out []plan.Step
 	for _, text := range texts {
@@ -51,7 +51,7 @@ func (o *scheduleOptions) parseSteps(flag string, texts []string) []plan.Step {
 	return out
 }
 
-// parseStep reads a step as JSON, or as NAME=TYPE,key=value,….
+// parseStep parses a step as JSON, or as NAME=TYPE,key=value,….
 func (o *scheduleOptions) parseStep(text string) (plan.Step, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return jsonStep(text)
@@ -84,17 +84,16 @@ func jsonStep(text string) (plan.Step, error) {
 	var step plan.Step
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
-	d.UseNumber() // 0 stays 0, whatever a float would make of it
+	d.UseNumber() // 0 stays 0, not 0.0
 	if err := d.Decode(&step); err != nil {
 		return step, fmt.Errorf("%q: %w", text, err)
 	}
 	return step, nil
 }
 
-// setField puts a value where a step has it: few fields are the step's own, the
-// others are properties of its type.
+// setField sets a field of a step: few are the step's own, the others are properties of its type.
 func (o *scheduleOptions) setField(step *plan.Step, key, text string) error {
-	if strings.HasPrefix(step.Type, plan.TemplatePrefix) && key != "if" && key != "timeout" { // a template says itself what its parameters are
+	if strings.HasPrefix(step.Type, plan.TemplatePrefix) && key != "if" && key != "timeout" { // a template defines its own parameters
 		step.Properties[key] = scalarOf(text)
 		return nil
 	}
@@ -103,7 +102,7 @@ func (o *scheduleOptions) setField(step *plan.Step, key, text string) error {
 		step.If = text
 		return nil
 	case "timeout":
-		if step.Type != "webhook" && step.Type != plan.TypeApproval { // theirs are of one delivery, and of the question
+		if step.Type != "webhook" && step.Type != plan.TypeApproval { // theirs are for one delivery, and for the question
 			d, err := document.ParseDuration(text)
 			step.Timeout = &d
 			return err
@@ -132,14 +131,14 @@ func (o *scheduleOptions) setField(step *plan.Step, key, text string) error {
 		step.Properties[outer] = sub
 	}
 	if slices.Contains([]string{"labels", "annotations", "headers"}, outer) {
-		sub[inner] = text // their values are strings, whatever they look like
+		sub[inner] = text // their values are strings in any case
 		return nil
 	}
 	sub[inner] = scalarOf(text)
 	return nil
 }
 
-// labelsOf reads the one label of a short selector.
+// labelsOf parses the single label of a short selector.
 func labelsOf(text string) (map[string]any, error) {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || key == "" {
@@ -148,7 +147,7 @@ func labelsOf(text string) (map[string]any, error) {
 	return map[string]any{key: value}, nil
 }
 
-// scalarOf reads true, false and numbers as such.
+// scalarOf parses true, false and numbers.
 func scalarOf(s string) any {
 	if s == "true" || s == "false" {
 		return s == "true"
@@ -159,8 +158,8 @@ func scalarOf(s string) any {
 	return s
 }
 
-// groupResource is a kind as people write it, for discovery: it knows plurals,
-// singulars and short names, and certificates.cert-manager.io.
+// groupResource is a kind as people write it, for discovery: plurals, singulars, short names, and
+// certificates.cert-manager.io.
 func groupResource(kind string) schema.GroupVersionResource {
 	return schema.ParseGroupResource(strings.ToLower(kind)).WithVersion("")
 }

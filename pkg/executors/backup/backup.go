@@ -14,16 +14,16 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
-// Backups executes the step type backup, and is done when the backup can be
-// used. What it creates bears a name derived from run, step and attempt, so
-// that a pass after a crash finds it. When a run ends early, what was begun goes
-// on and stays: half a backup is better than the doubt whether there is one.
+// Backups executes the step type backup, and is done when the backup can be used. The name of what
+// it creates is derived from run, step and attempt, so that a pass after a crash finds it. When a
+// run ends early, a backup that was begun goes on and stays: that is better than the doubt whether
+// there is one.
 type Backups struct {
-	// Databases takes what method rds-snapshot asks for: another world's. Nil: nobody does.
+	// Databases executes method rds-snapshot, in a package of its own; nil: nothing does.
 	Databases executors.Executor
 }
 
-// Pass begins the backup, or looks how far it is.
+// Pass begins the backup, or checks its progress.
 func (b Backups) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	if p, err := api.PropertiesAs[plan.BackupProperties](call); err == nil && p.Method == plan.MethodRDSSnapshot && b.Databases != nil {
 		return b.Databases.Pass(ctx, call)
@@ -46,33 +46,33 @@ func pass(ctx context.Context, call executors.Call) (executors.Outcome, error) {
 	return executors.Outcome{}, api.Refuse(executors.ReasonInvalid, "this agent has no backup by method %q", p.Method)
 }
 
-// stays ends the word on a backup under way.
+// stays is the end of messages about a backup under way.
 const stays = "; what is begun stays when the run ends before it"
 
-// identity is what one object of a backup is for, whole.
+// identity is the whole identity behind the name of one object of a backup.
 func identity(call executors.Call, subject string) string {
 	return api.Identity(call) + "/" + subject
 }
 
-// stepOf is the step that backups are made by, whole: whatever run, whatever attempt.
+// stepOf identifies the step across runs and attempts, for retention.
 func stepOf(call executors.Call) string {
 	return call.Plan.Namespace + "/" + call.Plan.Name + "/" + call.Path
 }
 
-// marked gives an object what tells whose it is.
+// marked puts the labels and annotations of its step on an object.
 func marked(call executors.Call, u *unstructured.Unstructured, subject string) *unstructured.Unstructured {
 	u.SetLabels(map[string]string{annotations.LabelPlan: call.Plan.Name, annotations.LabelStep: api.StepName(call)})
 	u.SetAnnotations(map[string]string{annotations.BackupOf: identity(call, subject), annotations.BackupStep: stepOf(call)})
 	return u
 }
 
-// ofStep picks what this step made in any run. Labels are too short to tell a
-// step whole, so that each object is asked again.
+// ofStep selects what this step made in any run. Labels are too short for the whole identity, so
+// each object is compared again.
 func ofStep(call executors.Call) string {
 	return selector.Text(map[string]string{annotations.LabelPlan: call.Plan.Name, annotations.LabelStep: api.StepName(call)})
 }
 
-// ours makes sure that an object was made by this attempt.
+// ours checks that this attempt made an object.
 func ours(call executors.Call, o api.Object, u *unstructured.Unstructured, subject string) error {
 	if u.GetAnnotations()[annotations.BackupOf] == identity(call, subject) {
 		return nil
@@ -84,7 +84,7 @@ func notOurs(o api.Object) error {
 	return api.Refuse("NotOurs", "%s in namespace %s was not created by this step; delete or rename it", o, o.Namespace)
 }
 
-// selectorOf is a selector as an object's spec has it.
+// selectorOf is a selector as the spec of an object has it.
 func selectorOf(s selector.LabelSelector) map[string]any {
 	out := map[string]any{}
 	if len(s.MatchLabels) > 0 {

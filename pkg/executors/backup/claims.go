@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
-// claimsOf are the names of the claims to back up, each once and in order.
+// claimsOf are the names of the claims to back up, unique and sorted.
 func claimsOf(ctx context.Context, call executors.Call, p *plan.BackupProperties) ([]string, error) {
 	var names []string
 	var what string
@@ -62,8 +62,8 @@ func listClaims(ctx context.Context, call executors.Call, selector string) ([]co
 	return out, nil
 }
 
-// claimsOfComponent asks for a StatefulSet, a Deployment and a claim of that
-// name, in this order; the first that is there is meant.
+// claimsOfComponent looks for a StatefulSet, a Deployment and a claim of that name, in this order,
+// and takes the first that exists.
 func claimsOfComponent(ctx context.Context, call executors.Call, name string) ([]string, error) {
 	set, err := call.Clients.Kube.AppsV1().StatefulSets(call.Plan.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err = api.Failed(action(call, "get", appsv1.SchemeGroupVersion.WithResource("statefulsets"), name), err); err == nil {
@@ -89,8 +89,8 @@ func claimsOfComponent(ctx context.Context, call executors.Call, name string) ([
 	return nil, api.Refuse(executors.ReasonNotFound, "component: namespace %s has no StatefulSet, Deployment or PersistentVolumeClaim named %q", call.Plan.Namespace, name)
 }
 
-// claimsOfSet are the claims of a StatefulSet that are there, and not those of
-// its replicas: one that was scaled down for the backup has its data still.
+// claimsOfSet are the claims of a StatefulSet that exist, not only those of its replicas: one that
+// was scaled down for the backup still has its data.
 func claimsOfSet(ctx context.Context, call executors.Call, set *appsv1.StatefulSet) ([]string, error) {
 	names := mounted(set.Spec.Template.Spec)
 	if len(set.Spec.VolumeClaimTemplates) == 0 {

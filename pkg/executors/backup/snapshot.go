@@ -23,10 +23,9 @@ type round struct {
 	there  map[string]unstructured.Unstructured // all that this plan's step made, by name
 }
 
-// snapshots takes a VolumeSnapshot of each claim and waits for all of them. It
-// needs list, watch and create on volumesnapshots.snapshot.storage.k8s.io, with
-// retain delete, too; list on claims, and for a component get on claims,
-// StatefulSets and Deployments.
+// snapshots takes a VolumeSnapshot of each claim and waits for all of them. It needs list, watch
+// and create on volumesnapshots.snapshot.storage.k8s.io, and delete with retain; list on claims;
+// for a component also get on claims, StatefulSets and Deployments.
 func snapshots(ctx context.Context, call executors.Call, p *plan.BackupProperties) (executors.Outcome, error) {
 	kind, err := api.Resolve(call, plan.ResourceRef{APIVersion: "snapshot.storage.k8s.io/v1", Kind: "VolumeSnapshot"})
 	if err != nil {
@@ -57,8 +56,8 @@ func snapshotName(call executors.Call, claim string) string {
 	return api.DerivedName(claim, identity(call, claim))
 }
 
-// take creates the snapshots that are missing. Before the first, it asks for
-// every right that the step will need.
+// take creates the missing snapshots. Before the first, it asks for every right that the step will
+// need.
 func (r round) take(ctx context.Context, call executors.Call, p *plan.BackupProperties) error {
 	asked := false
 	for _, claim := range r.claims {
@@ -74,7 +73,7 @@ func (r round) take(ctx context.Context, call executors.Call, p *plan.BackupProp
 		}
 		made, err := o.Create(ctx, marked(call, snapshotOf(o, claim, p.VolumeSnapshotClass), claim))
 		if apierrors.IsAlreadyExists(err) {
-			return notOurs(o) // ours would have been listed
+			return notOurs(o) // our own would have been listed
 		}
 		if err != nil {
 			return err
@@ -106,7 +105,7 @@ func snapshotOf(o api.Object, claim, class string) *unstructured.Unstructured {
 	return u
 }
 
-// judged waits for the snapshots, then lets old ones go.
+// judged waits for the snapshots, then deletes old ones.
 func (r round) judged(ctx context.Context, call executors.Call, p *plan.BackupProperties) (executors.Outcome, error) {
 	var waiting []string
 	for _, claim := range r.claims {
@@ -133,7 +132,7 @@ func (r round) judged(ctx context.Context, call executors.Call, p *plan.BackupPr
 	return r.done(call, gone), err
 }
 
-// first keeps a message short where there are many.
+// first are the first few names, for a message.
 func first(items []string) string {
 	const few = 3
 	if len(items) > few {
@@ -142,8 +141,8 @@ func first(items []string) string {
 	return strings.Join(items, ", ")
 }
 
-// retain deletes what this step of this plan made longer ago than retain: never
-// what this attempt made, and never what bears our labels and not our name.
+// retain deletes what this step of this plan made longer ago than retain: never what this attempt
+// made, and never what has our labels under another name.
 func (r round) retain(ctx context.Context, call executors.Call, p *plan.BackupProperties) ([]api.Object, error) {
 	if p.Retain == nil {
 		return nil, nil

@@ -51,7 +51,7 @@ func create(ctx context.Context, call executors.Call, o api.Object, p *plan.Back
 	}
 	made, err := o.Create(ctx, marked(call, veleroBackup(call, o, p), call.Plan.Namespace))
 	if apierrors.IsAlreadyExists(err) {
-		return o.Get(ctx, "") // an earlier pass's, whose answer was lost, or somebody's: its marks tell
+		return o.Get(ctx, "") // that of an earlier pass whose reply was lost, or another's: its labels decide
 	}
 	return made, err
 }
@@ -71,7 +71,7 @@ func veleroBackup(call executors.Call, o api.Object, p *plan.BackupProperties) *
 	return u
 }
 
-// veleroStanding reads the phase. Those that are not named here are on the way.
+// veleroStanding reads the phase. Phases that are not named here are on the way.
 func veleroStanding(o api.Object, live *unstructured.Unstructured) executors.Outcome {
 	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
 	outputs := map[string]any{"backup": o.Name, "namespace": o.Namespace}

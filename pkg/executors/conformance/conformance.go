@@ -1,7 +1,6 @@
-// Package conformance says what every executor has to be: safe to call twice,
-// safe to kill anywhere, honest about what it may not do, and without effect
-// where none is wanted. It runs against a real API server, because conflicts,
-// rights and dry runs are what it asks about. It is imported by tests only.
+// Package conformance tests what every executor promises: it is safe to call twice and to kill
+// anywhere, it reports missing rights, and a dry run has no effect. It needs a real API server,
+// since conflicts, rights and dry runs are what it tests. Only tests import it.
 package conformance
 
 import (
@@ -28,17 +27,17 @@ func (r Right) resource() string {
 	return name
 }
 
-// Wrap puts something between a client and the API server.
+// Wrap puts a transport between a client and the API server.
 type Wrap func(http.RoundTripper) http.RoundTripper
 
 // Case is one executor with one kind of step.
 type Case struct {
 	Executor executors.Executor
-	// Rights are what the step needs, each of them; Courtesies are what it uses
-	// and does without.
+	// Rights are those that the step needs, each of them; Courtesies are rights that it uses and
+	// can do without.
 	Rights, Courtesies []Right
-	// New makes a world of its own, in which the step has not run yet. Worlds of
-	// one case are alike.
+	// New makes a separate world in which the step has not run yet. All worlds of one case are
+	// alike.
 	New func(t *testing.T) Backend
 	// Waits: an object that is absent is waited for.
 	Waits bool
@@ -50,29 +49,29 @@ type Case struct {
 	Idle bool
 }
 
-// Backend is where a step runs. Nil functions mean that there is no such thing.
+// Backend is where a step runs. A nil function means that the case has no such thing.
 type Backend struct {
 	Call executors.Call // without clients and account
 	// Connect gives clients that act as an account with exactly these rights,
 	// and the account's name.
 	Connect func(t *testing.T, rights []Right, wrap Wrap) (executors.Clients, string)
-	// State is all that the step may change, as text. It speaks of no name that
-	// differs between worlds.
+	// State is everything that the step may change, as text, without names that differ between
+	// worlds.
 	State func(t *testing.T) string
 	// Settle lets happen what the step waits for.
 	Settle func(t *testing.T, call *executors.Call)
-	// Touch changes something else of the object, Meddle what the step changed.
+	// Touch changes another part of the object, Meddle the part that the step changed.
 	Touch, Meddle func(t *testing.T)
-	// Remove takes the object away.
+	// Remove deletes the object.
 	Remove func(t *testing.T)
 	// Effects counts how often the effect happened.
 	Effects func(t *testing.T) int
 }
 
-// patience is for anything that should be prompt, on a busy machine.
+// patience is the limit for anything that should be prompt, on a busy machine.
 const patience = 10 * time.Second
 
-// Run puts an executor to every question that applies to it.
+// Run runs every test that applies to an executor.
 func Run(t *testing.T, c Case) {
 	t.Run("a step that is done twice is done once", c.twiceIsOnce)
 	t.Run("a crash at any request loses and repeats nothing", c.survivesCrashes)
@@ -96,7 +95,7 @@ func Run(t *testing.T, c Case) {
 	}
 }
 
-// step is one step in its world, and what the journal would hold of it.
+// step is one step in its world, with what the journal would hold of it.
 type step struct {
 	c       Case
 	world   Backend
@@ -137,7 +136,7 @@ func (s *step) effects(t *testing.T) int {
 	return s.world.Effects(t)
 }
 
-// pass is one call and what the agent does with its outcome.
+// pass makes one call, and treats its outcome as the agent does.
 func (s *step) pass(t *testing.T) executors.Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -154,14 +153,14 @@ func (s *step) pass(t *testing.T) executors.Outcome {
 	return out
 }
 
-// remember keeps the last of what may change, as the journal does.
+// remember keeps the last Memory, as the journal does.
 func (s *step) remember(out executors.Outcome) {
 	if out.Memory != nil {
 		s.call.Recorded.Memory = out.Memory
 	}
 }
 
-// record keeps the first of each, as the journal does.
+// record keeps the first of each record, as the journal does.
 func (s *step) record(t *testing.T, out executors.Outcome) {
 	t.Helper()
 	if out.Memory == nil && (out.Before == nil || s.call.Recorded.Before != nil) && (out.ResumeAt == nil || s.call.Recorded.ResumeAt != nil) {
@@ -175,8 +174,7 @@ func (s *step) record(t *testing.T, out executors.Outcome) {
 	}
 }
 
-// run passes until the step is done or failed. Where it waits for the world,
-// the world goes on.
+// run makes passes until the step is done or failed, and settles the world where the step waits.
 func (s *step) run(t *testing.T) executors.Outcome {
 	t.Helper()
 	var out executors.Outcome

@@ -56,8 +56,8 @@ func (c Case) survivesCrashes(t *testing.T) {
 	}
 }
 
-// runUntil passes as run does, until stop says that the agent died in the last
-// pass, whose outcome then nobody saw; false when the step was done before.
+// runUntil makes passes as run does, until stop says that the agent died in the last pass, whose
+// outcome was then lost; false when the step was done before.
 func (s *step) runUntil(t *testing.T, stop func() bool) bool {
 	t.Helper()
 	for range 200 {
@@ -90,7 +90,7 @@ func (c Case) outlivesTheAPIServer(t *testing.T) {
 		var w wire
 		w.on = func(i int, r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 			switch code := troubles[n%len(troubles)]; {
-			case i != n && i != n+1: // client-go tries some of these again by itself
+			case i != n && i != n+1: // client-go itself retries some of these
 				return send()
 			case code == 0:
 				return nil, errLost
@@ -104,7 +104,7 @@ func (c Case) outlivesTheAPIServer(t *testing.T) {
 	})
 }
 
-// runThroughTrouble runs to the end and looks at each outcome on the way.
+// runThroughTrouble runs to the end and checks each outcome on the way.
 func (s *step) runThroughTrouble(t *testing.T) {
 	t.Helper()
 	for range 200 {
@@ -177,7 +177,7 @@ func (c Case) rehearses(t *testing.T) {
 		effects = s.world.Effects(t)
 	}
 	out := s.pass(t)
-	for range 20 { // a conflict with a controller is looked at again
+	for range 20 { // a conflict with a controller is retried
 		if out.Reason != executors.ReasonConflict {
 			break
 		}

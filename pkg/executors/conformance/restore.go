@@ -22,12 +22,12 @@ func (c Case) recordsFirst(t *testing.T) {
 		t.Errorf("the same look recorded %s, then %s", first, second)
 	}
 	s.call.Recorded.Before = kept
-	// After the effect a pass with the record leaves it alone; record fails else.
+	// After the effect, a pass with the record leaves it alone; else record fails.
 	s.finish(t)
 	s.finish(t)
 }
 
-// toRecord passes until something is recorded.
+// toRecord makes passes until something is recorded.
 func (s *step) toRecord(t *testing.T) []byte {
 	t.Helper()
 	for range 200 {

@@ -15,8 +15,8 @@ import (
 
 var errLost = errors.New("connection reset by conformance") //nolint:gochecknoglobals // a sentinel
 
-// wire is what stands between a step and the API server. on sees each request
-// with its number, from 0, and decides what becomes of it.
+// wire is the transport between a step and the API server. on sees each request with its number,
+// from 0, and decides what becomes of it.
 type wire struct {
 	mu       sync.Mutex
 	requests []*http.Request
@@ -50,7 +50,7 @@ func (w *wire) count() int {
 	return len(w.requests)
 }
 
-// writes are the requests that were to change something.
+// writes are the requests that would change something.
 func (w *wire) writes() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,8 +63,7 @@ func (w *wire) writes() []string {
 	return out
 }
 
-// rehearsal says that the API server is asked to change nothing. A deletion's
-// options travel in its body.
+// rehearsal says that a request is a dry run. The options of a deletion are in its body.
 func rehearsal(r *http.Request) bool {
 	if r.Method != http.MethodDelete || r.GetBody == nil {
 		return r.URL.Query().Get("dryRun") == "All"
@@ -78,13 +77,12 @@ func rehearsal(r *http.Request) bool {
 	return json.NewDecoder(body).Decode(&options) == nil && slices.Equal(options.DryRun, []string{"All"})
 }
 
-// changes says whether a request may change an object; asking for a review of
-// one's rights is a POST that does not.
+// changes says whether a request may change an object. A POST of an access review changes none.
 func changes(r *http.Request) bool {
 	return r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "reviews")
 }
 
-// refuse is an answer of an API server in trouble.
+// refuse is the answer of a failing API server.
 func refuse(r *http.Request, code int) *http.Response {
 	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"conformance says no","code":%d}`, code)
 	return &http.Response{
@@ -93,8 +91,8 @@ func refuse(r *http.Request, code int) *http.Response {
 	}
 }
 
-// death loses a request, before it reaches the API server or its answer on the
-// way back, and everything after it: the agent is dead.
+// death loses a request, before it reaches the API server or on the way back, and everything after
+// it: the agent is dead.
 func death(at int, reaches bool) *wire {
 	return &wire{on: func(n int, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 		if n < at {
@@ -110,8 +108,8 @@ func death(at int, reaches bool) *wire {
 	}}
 }
 
-// each runs a question for every request that a step makes: until one run makes
-// fewer requests than the number asked about.
+// each runs a test for every request that a step makes, until a run makes fewer requests than the
+// number under test.
 func each(t *testing.T, question func(t *testing.T, n int) (asked bool)) {
 	t.Helper()
 	const most = 40

@@ -12,13 +12,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Approver executes the step type approval: it holds the run until somebody
-// approves or rejects, or nobody did in time. It needs no right: who may answer
-// is decided by who may annotate the plan.
+// Approver executes the step type approval: it holds the run until somebody approves or rejects, or
+// its time is over. It needs no right: whoever may annotate the plan may answer.
 type Approver struct{}
 
-// Pass reads the answer in the journal. The end of the wait is recorded as an
-// instant before anybody waits for it.
+// Pass reads the answer from the journal. The end of the wait is recorded as an instant before the
+// wait begins.
 func (Approver) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.ApprovalProperties](call)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// Noop is a target of which nothing is put to sleep: for demonstrations and tests, late
-// and with failures if asked.
+// Noop is a target that has nothing to put to sleep: for demonstrations and tests, with delays and
+// failures if asked for.
 type Noop struct{}
 
 // noopResource is what stands for the target's one resource.
@@ -19,7 +19,7 @@ const noopResource = "noop"
 // Validate finds nothing wrong.
 func (Noop) Validate(context.Context, executors.SleepCall) error { return nil }
 
-// Observe is asleep, or awake, once it was asked for and its delay has passed.
+// Observe reports the requested state once the delay has passed.
 func (Noop) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	p, ok := call.Params.(*hibernate.NoopParameters)
 	if !ok {
@@ -45,13 +45,13 @@ func (Noop) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.
 	return []hibernate.Observation{o}, nil
 }
 
-// Shutdown fails as often as it was asked to.
+// Shutdown fails as often as the target asks for.
 func (Noop) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, _ := call.Params.(*hibernate.NoopParameters)
 	return pretend(ctx, due, p != nil && call.Failures < p.FailShutdown)
 }
 
-// Wake fails as often as it was asked to.
+// Wake fails as often as the target asks for.
 func (Noop) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, _ := call.Params.(*hibernate.NoopParameters)
 	return pretend(ctx, due, p != nil && call.Failures < p.FailWakeUp)

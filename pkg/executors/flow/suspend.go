@@ -1,5 +1,4 @@
-// Package flow holds the executors that only hold or lead a run, and touch
-// nothing outside it.
+// Package flow holds the executors that only hold up a run, and touch nothing outside of it.
 package flow
 
 import (
@@ -17,9 +16,8 @@ import (
 // until somebody resumes it, whichever comes first. It needs no right.
 type Suspender struct{}
 
-// Pass compares the recorded end with the call's instant. The end is recorded
-// as an instant before anything waits for it, so that neither a crash nor a
-// slow pass moves it.
+// Pass compares the recorded end with the call's instant. The end is recorded as an instant before
+// the wait begins, so that neither a crash nor a slow pass moves it.
 func (Suspender) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.SuspendProperties](call)
 	if err != nil {

@@ -8,13 +8,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
-// maxResults is how many of a function's results are kept. A guess: more are a
-// list that nobody reads.
+// maxResults is how many of a function's results are kept (a guess: nobody reads a longer list).
 const maxResults = 20
 
-// answer is what a function said, without its secrets.
+// answer is what a function returned, without secrets.
 type answer struct {
-	fatal   string // what its fatal result says
+	fatal   string // the message of its fatal result
 	notes   []string
 	outputs map[string]any
 }
@@ -25,8 +24,8 @@ func fatal(r *fnv1.RunFunctionResponse) bool {
 	})
 }
 
-// read makes the fields of output the step's outputs, and puts the results
-// beside them where output has nothing of that name.
+// read turns the fields of output into outputs of the step, and adds the results where output has
+// no field of that name.
 func (c *conversation) read(r *fnv1.RunFunctionResponse) answer {
 	var a answer
 	if output := r.GetOutput(); output != nil {
@@ -64,8 +63,8 @@ func (c *conversation) read(r *fnv1.RunFunctionResponse) answer {
 	return a
 }
 
-// severityOf is the word for a severity. One that we do not know is a warning:
-// somebody should look at it.
+// severityOf is the word for a severity. An unknown one counts as a warning, so that somebody looks
+// at it.
 func severityOf(r *fnv1.Result) string {
 	switch r.GetSeverity() {
 	case fnv1.Severity_SEVERITY_FATAL:

@@ -24,8 +24,8 @@ type desired struct {
 	fields *unstructured.Unstructured
 }
 
-// wanted reads all that is desired, in the order of the names, before anything
-// is written: an answer that is wrong anywhere changes nothing.
+// wanted reads all desired objects, in the order of their names, before anything is written: an
+// answer with any fault changes nothing.
 func (c *conversation) wanted(s *fnv1.State) ([]desired, error) {
 	var out []desired
 	for _, name := range slices.Sorted(maps.Keys(s.GetResources())) {
@@ -62,9 +62,8 @@ func (c *conversation) wantedObject(name string, r *fnv1.Resource) (desired, err
 	return desired{name: name, object: o, fields: u}, nil
 }
 
-// apply writes what is desired and says what that changed. It lists that also
-// when it does not get to the end: the next pass finds those as they should be,
-// and lists them no more.
+// apply writes the desired objects and lists the changes. The list counts even when apply fails
+// half-way: the next pass finds those objects unchanged, and does not list them again.
 func (c *conversation) apply(ctx context.Context, wanted []desired, a answer) executors.Outcome {
 	out := executors.Outcome{State: executors.Done}
 	var changed, unchanged []string
@@ -101,16 +100,16 @@ func (c *conversation) told(changed, unchanged []string, a answer) string {
 	return message
 }
 
-// applyOne applies one object and says what that did to it: nothing, when the
-// API server did not write. Its word for that is the resourceVersion.
+// applyOne applies one object and describes the change: none when the resourceVersion stays the
+// same.
 func (c *conversation) applyOne(ctx context.Context, d desired) (string, error) {
 	before, err := d.object.Get(ctx, "")
 	absent := api.IsMissing(err)
 	if err != nil && !absent {
 		return "", err
 	}
-	// Not bound to what was read: a controller at work on the object would make
-	// that a lost race, and each of those another call of the function.
+	// Without the version that was read: with a controller at work on the object, each conflict
+	// would mean another call of the function.
 	after, err := d.object.Apply(ctx, nil, api.Apply{Body: d.fields.Object, Force: c.props.Force})
 	switch {
 	case err != nil:
@@ -123,16 +122,16 @@ func (c *conversation) applyOne(ctx context.Context, d desired) (string, error) 
 	return "applied", nil
 }
 
-// notApplied says what a refused write means. Fields of other owners are no lost
-// race that another look mends; and an object that is not there needs a right
-// that the verb of the request does not show.
+// notApplied is the outcome of a refused write. Conflicts over fields of other owners do not go
+// away by retrying; and for an object that does not exist, the missing right is another one than
+// the verb of the request.
 func (c *conversation) notApplied(ctx context.Context, d desired, absent bool, err error) error {
 	if owned := api.OwnersOf(err); owned != "" {
 		return api.Refuse("FieldConflict", "desired.resources.%s: somebody else owns what this would change of %s: %s; the function has to leave these fields out, or the step takes them with force: true", d.name, d.object, owned)
 	}
 	if apierrors.IsConflict(err) {
-		// Only a desire that holds a uid or a resourceVersion can lose: calling the
-		// function again at once, as for a lost race of ours, might go on for ever.
+		// Only an object that sets a uid or a resourceVersion can conflict. Calling the function
+		// again at once might repeat that forever.
 		return &api.Refused{Outcome: executors.Fail(executors.ReasonConflict, "desired.resources.%s: the function desires another %s than the one that is there: %s", d.name, d.object, err)}
 	}
 	if !absent || !apierrors.IsForbidden(err) {

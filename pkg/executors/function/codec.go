@@ -9,15 +9,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// MaxFields is how many fields an answer may have, those of all its messages together:
-// each costs a hundred bytes and more once it is read, and two on the wire (a guess:
-// what is kept of an answer is 64 KiB).
+// MaxFields is how many fields an answer may have, all its messages together: each takes two bytes
+// on the wire, but a hundred and more once it is read (a guess: 64 KiB of an answer are kept).
 const MaxFields = 50_000
 
-// errManyFields says that an answer has more.
+// errManyFields says that an answer exceeds MaxFields.
 var errManyFields = fmt.Errorf("the answer has more than %d fields", MaxFields) //nolint:gochecknoglobals // a sentinel for errors.Is
 
-// boundedCodec is protobuf as gRPC has it, and reads no message of too many fields.
+// boundedCodec is gRPC's protobuf codec, with MaxFields.
 type boundedCodec struct{}
 
 var _ encoding.Codec = boundedCodec{}
@@ -46,8 +45,8 @@ func (boundedCodec) Unmarshal(data []byte, v any) error {
 // Name is encoding.Codec's.
 func (boundedCodec) Name() string { return "proto" }
 
-// countFields goes through a message on the wire and those within it, and says how many
-// fields more there may be.
+// countFields walks through an encoded message and those within it, and returns how many fields are
+// left of the limit.
 func countFields(of protoreflect.MessageDescriptor, data []byte, left int) (int, error) {
 	for len(data) > 0 {
 		if left--; left < 0 {

@@ -27,11 +27,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// DefaultTimeout is for one call of the function.
+// DefaultTimeout is the limit for one call of the function.
 const DefaultTimeout = 20 * time.Second
 
-// heavyTimeout is the longest that one call may take to which much was read: the agent reads
-// as much for no step of another namespace meanwhile.
+// heavyTimeout is the limit for one call for which much was read: meanwhile the agent reads as much
+// for no step of another namespace.
 const heavyTimeout = 30 * time.Second
 
 const method = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
@@ -44,8 +44,8 @@ type line struct {
 
 func (l *line) close() { _ = l.conn.Close() }
 
-// connect makes ready to call. Nothing but Clients.Dial resolves the name and
-// dials: gRPC gets no name to look up, no proxy and no service config.
+// connect prepares the connection. Only Clients.Dial resolves names and dials: gRPC gets no name to
+// look up, no proxy and no service config.
 func (c *conversation) connect(ctx context.Context) (*line, error) {
 	if _, _, err := net.SplitHostPort(c.props.Endpoint); err != nil {
 		return nil, api.Refuse(executors.ReasonInvalid, "endpoint: %q is no host and port; write it like fn.example.org:9443", document.Cut(c.props.Endpoint, 200))
@@ -77,8 +77,7 @@ func (c *conversation) connect(ctx context.Context) (*line, error) {
 	return l, nil
 }
 
-// security is how the connection is secured, and whether that already says by
-// which name the function is called.
+// security is how the connection is secured, and whether that already fixes the server name.
 func (c *conversation) security(ctx context.Context) (credentials.TransportCredentials, bool, error) {
 	t := c.props.TLS
 	if t == nil {
@@ -107,7 +106,7 @@ func (c *conversation) security(ctx context.Context) (credentials.TransportCrede
 	return credentials.NewTLS(config), t.ServerName != "", nil
 }
 
-// seen tells when certificates end, the first of them: with it nobody is believed any more.
+// seen reports when the first certificate of a chain ends: from then on it is not trusted.
 func (c *conversation) seen(side string, chain []*x509.Certificate) {
 	if c.call.Clients.Certificate == nil || len(chain) == 0 {
 		return
@@ -117,8 +116,8 @@ func (c *conversation) seen(side string, chain []*x509.Certificate) {
 	c.call.Clients.Certificate(executors.Certificate{Namespace: c.call.Plan.Namespace, Endpoint: endpoint, Side: side}, first.NotAfter)
 }
 
-// useSecret takes the authorities and the client's certificate from a Secret, or
-// says what is wrong with it.
+// useSecret takes the CAs and the client certificate from a Secret, or reports what is wrong with
+// them.
 func useSecret(config *tls.Config, secret *corev1.Secret) string {
 	authorities, hasCA := secret.Data["ca.crt"]
 	certificate, hasCertificate := secret.Data[corev1.TLSCertKey]
@@ -145,8 +144,8 @@ func useSecret(config *tls.Config, secret *corev1.Secret) string {
 	return ""
 }
 
-// trouble is what kept the last connection from standing. gRPC passes on its
-// words alone, and what kind of thing it was decides what becomes of the step.
+// trouble is the error of the last connection. gRPC passes on only its text, but its kind decides
+// what becomes of the step.
 type trouble struct {
 	mu  sync.Mutex
 	at  string // dial or TLS
@@ -165,7 +164,7 @@ func (t *trouble) last() (at string, err error) {
 	return t.at, t.err
 }
 
-// watchedHandshake notes how a handshake ends.
+// watchedHandshake notes the result of a handshake.
 type watchedHandshake struct {
 	credentials.TransportCredentials
 	trouble *trouble
@@ -195,15 +194,14 @@ func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResp
 	if err == nil {
 		return response, nil
 	}
-	if ctx.Err() != nil { // we are to stop, and nobody failed
+	if ctx.Err() != nil { // the agent is stopping: no failure
 		return nil, &api.Refused{Outcome: api.Again(c.call, "Interrupted", "%s: interrupted before its answer", c)}
 	}
 	return nil, &api.Refused{Outcome: c.failed(l, err, len(header) > 0, limit)}
 }
 
-// patience is how long a call may take. It ends a moment before the pass does: a
-// function that is too slow for both fails the attempt, and does not begin the
-// same pass for ever.
+// patience is the limit for one call. It ends a moment before the pass does: a function that is too
+// slow then fails the attempt, and does not begin the same pass forever.
 func (c *conversation) patience(ctx context.Context) time.Duration {
 	limit := c.props.Timeout.Or(DefaultTimeout)
 	if executors.ReservationOf(ctx).Holds() {
@@ -217,9 +215,9 @@ func (c *conversation) patience(ctx context.Context) time.Duration {
 	return limit
 }
 
-// failed is a call without an answer. A server that runs out of something says
-// so before it answers; once an answer has begun, ResourceExhausted is our own
-// word for one that is larger than we take.
+// failed is the outcome of a call without an answer. A server that runs out of something says so
+// before it answers; once an answer has begun, ResourceExhausted is our own code for an answer that
+// is too large.
 func (c *conversation) failed(l *line, err error, begun bool, limit time.Duration) executors.Outcome {
 	answered := status.Convert(err)
 	code, text := answered.Code(), c.mask.Text(answered.Message())
@@ -246,8 +244,7 @@ func (c *conversation) failed(l *line, err error, begun bool, limit time.Duratio
 	return executors.Fail(code.String(), "%s: %s", c, text)
 }
 
-// final are the codes that speak of the request itself: it would be refused
-// again.
+// final are the codes that are about the request itself: it would be refused again.
 func final() []codes.Code {
 	return []codes.Code{
 		codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.NotFound,
@@ -255,7 +252,7 @@ func final() []codes.Code {
 	}
 }
 
-// adviceOnTLS is what helps where a certificate is signed by nobody we know.
+// adviceOnTLS is what helps when the signer of a certificate is unknown.
 func (c *conversation) adviceOnTLS(err error) string {
 	var unknown x509.UnknownAuthorityError
 	if !errors.As(err, &unknown) {

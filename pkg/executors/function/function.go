@@ -1,7 +1,7 @@
-// Package function executes the step type function: it is a client of
-// Crossplane's FunctionRunnerService v1, which runs functions as operations do.
-// A function sees what it asked to see, says what shall be there, and what it
-// says is applied with the rights of the plan's account and no others.
+// Package function executes the step type function: it is a client of Crossplane's
+// FunctionRunnerService v1, and runs functions as operations do. A function sees what it requires
+// and returns desired objects, which are applied with the rights of the plan's account and no
+// others.
 package function
 
 import (
@@ -21,24 +21,22 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// MaxRounds is how often a function that requires more is called again.
+// MaxRounds is how often a function that keeps requiring more is called.
 const MaxRounds = 5
 
-// Runner executes the step type function. As the plan's account it needs get on
-// the Secrets of credentials and tls, get or list on what the function requires,
-// and get, patch and create on what it desires.
+// Runner executes the step type function. As the plan's account it needs get on the Secrets of
+// credentials and tls, get or list on what the function requires, and get, patch and create on what
+// it desires.
 //
-// A call leaves no trace in the cluster by itself. After a crash before its
-// outcome was journaled, and after a pass that the API server cut short, the
-// function is called again from the beginning, with the same tag when it gets to
-// see the same; what it desires is applied twice and is once.
+// A call itself leaves no trace in the cluster. After a crash before its outcome was journaled, and
+// after a pass that the API server cut short, the function is called again from the beginning, with
+// the same tag if it sees the same objects; applying the same objects twice changes nothing.
 type Runner struct{}
 
-// TakesRequired is executors.Requirer's: the function is handed the objects.
+// TakesRequired is executors.Requirer's: the function gets the objects themselves.
 func (Runner) TakesRequired() {}
 
-// Pass calls the function, as often as it requires more, and applies what it
-// desires.
+// Pass calls the function, up to MaxRounds times, and applies what it desires.
 func (Runner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.FunctionProperties](call)
 	if err != nil {
@@ -56,16 +54,16 @@ func (Runner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	return out
 }
 
-// conversation is one function, and what it is told.
+// conversation is the exchange with one function.
 type conversation struct {
 	call    executors.Call
 	props   *plan.FunctionProperties
 	mask    mask.Mask
 	request *fnv1.RunFunctionRequest
-	given   map[string]*fnv1.Resources // what it gets to see without asking
+	given   map[string]*fnv1.Resources // what it sees without asking
 }
 
-// hold is the whole conversation and what comes of it.
+// hold runs the whole conversation and returns its outcome.
 func (c *conversation) hold(ctx context.Context) executors.Outcome {
 	line, err := c.connect(ctx)
 	if err != nil {
@@ -91,8 +89,7 @@ func (c *conversation) hold(ctx context.Context) executors.Outcome {
 
 func (c *conversation) String() string { return "function at " + c.props.Endpoint }
 
-// ask calls the function until it failed, or requires nothing but what it has
-// seen already.
+// ask calls the function until it fails, or requires nothing that it has not seen.
 func (c *conversation) ask(ctx context.Context, line *line) (*fnv1.RunFunctionResponse, error) {
 	var seen selectors
 	for round := 0; ; round++ {
@@ -117,13 +114,13 @@ func (c *conversation) ask(ctx context.Context, line *line) (*fnv1.RunFunctionRe
 	}
 }
 
-// selectors are what a function requires, by the names it gave them.
+// selectors are the requirements of a function, by name.
 type selectors map[string]*fnv1.ResourceSelector
 
-// selectorsOf reads both spellings; the newer one wins.
+// selectorsOf reads both field names; the newer one wins.
 func selectorsOf(r *fnv1.Requirements) selectors {
 	out := selectors{}
-	maps.Copy(out, r.GetExtraResources()) // older functions write nothing else
+	maps.Copy(out, r.GetExtraResources()) // older functions know only this field
 	maps.Copy(out, r.GetResources())
 	return out
 }

@@ -17,12 +17,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// watchedName is the name under which operations hand over the object whose
-// change began them.
+// watchedName is the name under which operations pass the object whose change triggered them.
 const watchedName = "ops.crossplane.io/watched-resource"
 
-// MaxSize is how large a request or an answer may be: what servers of gRPC take
-// unless they are told otherwise.
+// MaxSize limits requests and answers: gRPC servers accept this much by default.
 const MaxSize = 4 << 20
 
 func newConversation(ctx context.Context, call executors.Call, p *plan.FunctionProperties) (*conversation, error) {
@@ -70,16 +68,15 @@ func toResources(objects []map[string]any) (*fnv1.Resources, error) {
 	return out, nil
 }
 
-// show puts what is given and what was found into the request, under the name
-// of today and that of yesterday.
+// show puts the objects into the request, under the present field name and the older one.
 func (c *conversation) show(found map[string]*fnv1.Resources) {
 	all := maps.Clone(c.given)
 	maps.Copy(all, found)
 	c.request.RequiredResources = all
-	c.request.ExtraResources = all // older functions read nothing else
+	c.request.ExtraResources = all // older functions know only this field
 }
 
-// addCredentials reads the Secrets, and keeps in mind what must not be shown.
+// addCredentials reads the Secrets, and remembers what must not be shown.
 func (c *conversation) addCredentials(ctx context.Context) error {
 	c.request.Credentials = map[string]*fnv1.Credentials{}
 	var secrets []string
@@ -99,9 +96,9 @@ func (c *conversation) addCredentials(ctx context.Context) error {
 	return nil
 }
 
-// seal writes the request's meta. The tag covers all that the function gets to
-// see, so that one that remembers its answers by tag never mistakes a round, or
-// a changed world, for what it has answered already.
+// seal writes the request's meta. The tag covers everything that the function sees, so that a
+// function which caches answers by tag never takes another round, or a changed world, for the same
+// request.
 func (c *conversation) seal() error {
 	c.request.Meta = nil
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.request)
@@ -118,9 +115,9 @@ func (c *conversation) seal() error {
 	return nil
 }
 
-// capabilities are what we honour. Conditions belong to composite resources:
-// they are taken and mean nothing here. Schemas are not among them, so a
-// function that would like to have one knows that it gets none.
+// capabilities are those that we support. Conditions belong to composite resources: they are
+// accepted and ignored. Schemas are not supported, so a function that would like one knows that it
+// gets none.
 func capabilities() []fnv1.Capability {
 	return []fnv1.Capability{
 		fnv1.Capability_CAPABILITY_CAPABILITIES,

@@ -16,8 +16,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// maxMatches is how many objects one requirement may mean. A guess: more hardly
-// fit into a request.
+// maxMatches is how many objects one requirement may match (a guess: more hardly fit into a
+// request).
 const maxMatches = 1000
 
 // fetch reads what the function requires, as the plan's account.
@@ -37,12 +37,12 @@ func (c *conversation) fetch(ctx context.Context, wants selectors) (map[string]*
 	return found, nil
 }
 
-// find is what one selector picks. What is not there is nothing, and no error:
-// the function decides what that means.
+// find reads the objects of one selector. An object that does not exist is no error: the function
+// decides what that means.
 func (c *conversation) find(ctx context.Context, name string, s *fnv1.ResourceSelector) ([]map[string]any, error) {
 	ref := plan.ResourceRef{APIVersion: s.GetApiVersion(), Kind: s.GetKind(), Name: s.GetMatchName(), Namespace: s.GetNamespace()}
 	if s.GetMatchLabels() != nil {
-		ref.Name = "*" // for people, in what Resolve may have to say
+		ref.Name = "*" // for the message of an error of Resolve
 	}
 	if ref.APIVersion == "" || ref.Kind == "" || ref.Name == "" {
 		return nil, api.Refuse(executors.ReasonInvalid, "requirements.resources.%s: the %s has to say api_version, kind and one of match_name and match_labels", name, c)

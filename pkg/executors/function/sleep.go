@@ -17,24 +17,24 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// Sleeps has a function put to sleep what nothing here knows. The function is called with
-// the credentials that the plan's account may read, and gets what it requires as that
-// account sees it; nothing that it says is applied.
+// Sleeps has a function put resources to sleep that no executor here knows. The function is called
+// with credentials that the plan's account may read, and sees what it requires as that account
+// does; nothing that it desires is applied.
 type Sleeps struct{}
 
-// What the function is asked, in input.operation.
+// Values of input.operation.
 const (
 	askValidate = "validate"
 	askObserve  = "observe"
 )
 
-// Validate has the function say what is wrong with its input: a fatal result does.
+// Validate asks the function to check its input: a fatal result is a fault.
 func (Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	_, err := ask(ctx, call, askValidate, map[string]any{"now": stamp(call.Now)})
 	return err
 }
 
-// Observe has the function say how its resources are.
+// Observe asks the function for the state of its resources.
 func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	recorded := make([]any, 0, len(call.Recorded))
 	for _, r := range call.Recorded {
@@ -44,7 +44,7 @@ func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernat
 		}
 		recorded = append(recorded, one)
 	}
-	// The instant makes it another question each time: an answer that was kept is none.
+	// The instant makes each request a new one: a cached answer would be useless.
 	said, err := ask(ctx, call, askObserve, map[string]any{"now": stamp(call.Now), "for": string(call.Operation), "resources": recorded})
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernat
 	return effect(ctx, call, hibernate.Wake, due)
 }
 
-// effect asks for all that is due at once.
+// effect asks for all resources that are due.
 func effect(ctx context.Context, call executors.SleepCall, op hibernate.Operation, due []hibernate.Due) []executors.SleepResult {
 	all := func(err error) []executors.SleepResult { return []executors.SleepResult{{Err: err}} }
 	if len(due) == 0 || call.DryRun {
@@ -89,9 +89,9 @@ func effect(ctx context.Context, call executors.SleepCall, op hibernate.Operatio
 	return said.results(due)
 }
 
-// keyOf names what is asked for: the same after a lost answer and a crash, another one once
-// an attempt has failed or something was put back. A function may tell of its resources in
-// another order each time.
+// keyOf is the idempotency key of a request: the same after a lost reply or a crash, another one
+// after a failed attempt or a revival. It does not depend on the order of resources, which may
+// differ each time.
 func keyOf(call executors.SleepCall, due []hibernate.Due) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s/%s/%s/%s/%s/%s/%d", call.Plan.Namespace, call.Plan.Name, call.Cycle, call.Target, call.Operation, stamp(call.StartedAt), call.Failures)
@@ -106,7 +106,7 @@ func keyOf(call executors.SleepCall, due []hibernate.Due) string {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
-// ask calls the function once, as often as it requires more, and reads what it says.
+// ask calls the function, up to MaxRounds times, and reads its answer.
 func ask(ctx context.Context, call executors.SleepCall, operation string, about map[string]any) (*sleepAnswer, error) {
 	p, ok := call.Params.(*hibernate.FunctionParameters)
 	if !ok {
@@ -136,7 +136,7 @@ func ask(ctx context.Context, call executors.SleepCall, operation string, about 
 	return said, nil
 }
 
-// answered is the whole conversation.
+// answered runs the whole conversation.
 func (c *conversation) answered(ctx context.Context) (*sleepAnswer, error) {
 	line, err := c.connect(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// What is taken of an answer (guesses: restore data has to fit into a ConfigMap).
+// Limits of an answer (guesses: restore data has to fit into a ConfigMap).
 const (
 	maxResources = 1000
 	maxBefore    = 8 << 10
@@ -54,7 +54,7 @@ const (
 	stateGone     = "gone"     // there is none any more
 )
 
-// handed is a recorded resource as the function gets to see it.
+// handed is a recorded resource as the function sees it.
 func handed(r hibernate.Resource) (map[string]any, error) {
 	out := map[string]any{"id": r.ID, "uid": r.UID}
 	if len(r.Before) == 0 {
@@ -80,8 +80,8 @@ func stateOf(o hibernate.Observation) string {
 	return stateStopping
 }
 
-// sleepAnswer reads an output strictly: a word that is not understood may have said what is
-// not to be touched.
+// sleepAnswer reads an output strictly: an unknown field may have meant that something must not be
+// touched.
 func (c *conversation) sleepAnswer(output *structpb.Struct) (*sleepAnswer, error) {
 	fields, _ := expr.Whole(output.AsMap()).(map[string]any)
 	if fields == nil {
@@ -108,7 +108,7 @@ func (c *conversation) sleepAnswer(output *structpb.Struct) (*sleepAnswer, error
 	return said, nil
 }
 
-// wrong says what is wrong with what is said of a resource; empty: nothing is.
+// wrong is what is wrong with the state of a resource; empty: nothing.
 func (c *conversation) wrong(r sleepResource) string {
 	text, err := json.Marshal(r.Before)
 	switch {
@@ -135,8 +135,8 @@ func (c *conversation) wrong(r sleepResource) string {
 	return ""
 }
 
-// observations are how the function's resources are. A recorded one of which it says nothing
-// is an error, and not gone: a function that lost its memory would lose what sleeps.
+// observations reports the function's resources. A recorded resource that is missing from the
+// answer is an error, not gone: a function that lost its memory would lose what sleeps.
 func (a *sleepAnswer) observations(recorded []hibernate.Resource) ([]hibernate.Observation, error) {
 	for _, r := range recorded {
 		if !slices.ContainsFunc(a.Resources, func(s sleepResource) bool { return s.ID == r.ID }) {
@@ -161,8 +161,8 @@ func (a *sleepAnswer) observations(recorded []hibernate.Resource) ([]hibernate.O
 	return out, nil
 }
 
-// results are what came of each resource: of one that the function says nothing of, the next
-// look tells.
+// results are the results of the resources. For one that the answer does not mention, the next look
+// decides.
 func (a *sleepAnswer) results(due []hibernate.Due) []executors.SleepResult {
 	var out []executors.SleepResult
 	for _, d := range due {

@@ -9,9 +9,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
-// Budget bounds what all answers together hold of memory while they are read, and those of
-// one tenant. An answer's first 64 KiB are free, so that whoever sends much makes nobody wait
-// who sends little.
+// Budget limits the memory of all answers together while they are read, and of those of one tenant.
+// The first 64 KiB of an answer are free, so that small answers do not wait for large ones.
 type Budget struct{ bytes *executors.Shares }
 
 // Sizes of the budget (guesses: the agent's limit is 256 MiB, and one answer 1 MiB).
@@ -38,11 +37,11 @@ func (b budgeted) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 		return response, err
 	}
 	tenant := executors.ReservationOf(r.Context()).Namespace()
-	response.Body = &budgetedBody{ReadCloser: response.Body, ctx: r.Context(), own: b.budget.bytes.Open(tenant), left: freeBytes + 1} // one more finds the end
+	response.Body = &budgetedBody{ReadCloser: response.Body, ctx: r.Context(), own: b.budget.bytes.Open(tenant), left: freeBytes + 1} // one byte more finds the end
 	return response, nil
 }
 
-// CloseIdleConnections is what http.Client looks for.
+// CloseIdleConnections is what http.Client calls.
 func (b budgeted) CloseIdleConnections() {
 	if c, is := b.RoundTripper.(interface{ CloseIdleConnections() }); is {
 		c.CloseIdleConnections()
@@ -51,15 +50,15 @@ func (b budgeted) CloseIdleConnections() {
 
 type budgetedBody struct {
 	io.ReadCloser
-	ctx    context.Context //nolint:containedctx // of the request, whose body this is
+	ctx    context.Context //nolint:containedctx // of the request whose body this is
 	own    *executors.Share
-	left   int // may be read before more is asked for
+	left   int // bytes that may be read before more is acquired
 	mu     sync.Mutex
 	taken  int64
 	closed bool
 }
 
-// Read is io.Reader's. It waits for its part of the budget as long as the request may take.
+// Read is io.Reader's. It waits for its share of the budget, at most until the request times out.
 func (b *budgetedBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		if err := b.take(); err != nil {

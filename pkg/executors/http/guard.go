@@ -1,6 +1,6 @@
-// Package http holds the executors that speak HTTP to the world, and the guard
-// that decides whom they may speak to. Every outbound request of the agent, in
-// this package or another, goes through what NewClient or NewDialer made.
+// Package http holds the executors that speak HTTP, and the guard that decides which hosts they may
+// call. Every outbound request of the agent, from this package or another, goes through NewClient
+// or NewDialer.
 package http
 
 import (
@@ -18,49 +18,45 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/outbound"
 )
 
-// Rules say whom the agent may speak to. The zero value permits every name and
-// every address but link-local, loopback, metadata, multicast and unspecified
-// ones.
+// Rules say which hosts the agent may call. The zero value permits every name, and every address
+// except link-local, loopback, metadata, multicast and unspecified ones.
 //
-// An entry is an address, a CIDR, or a name; *.example.org is every name below
-// example.org and not example.org itself.
+// An entry is an address, a CIDR, or a name; *.example.org is every name below example.org, but not
+// example.org itself.
 type Rules struct {
-	// Allow: its addresses and CIDRs open what is refused by default. A CIDR
-	// opens only what is no smaller than itself: 127.0.0.0/8 opens loopback,
-	// 0.0.0.0/0 opens nothing, and the metadata address has to be named itself.
-	// Its names, if there are any, are the only ones that may be called.
+	// Allow: its addresses and CIDRs permit what is refused by default. A CIDR permits only
+	// default refusals that are no larger than itself: 127.0.0.0/8 permits loopback, 0.0.0.0/0
+	// permits nothing, and the metadata address has to be named itself. If Allow has names, only
+	// those may be called.
 	Allow []string
-	// Deny wins over Allow, for names before and for addresses after resolution.
+	// Deny wins over Allow: for names before resolution, for addresses after it.
 	Deny []string
-	// Budget is what the answers of all clients share; nil: they are not counted.
+	// Budget is shared by the answers of all clients; nil: no limit.
 	Budget *Budget
 }
 
 // Refusal is the error of a request that the rules do not permit.
 type Refusal = outbound.Refusal
 
-// Check reports the entries that are neither address, CIDR nor name. Rules
-// with such an entry permit nothing: a misspelled denial must not open a door.
+// Check reports the entries that are neither address, CIDR nor name. Rules with such an entry
+// permit nothing: a misspelled Deny must not permit what it was meant to deny.
 func (r Rules) Check() error {
 	_, err := outbound.New(r.Allow, r.Deny)
 	return err
 }
 
-// MaxRedirects is how many redirects a GET follows. Other methods follow none:
-// a POST that becomes a GET, or that is delivered to another place than the
-// plan names, is not what was asked for.
+// MaxRedirects is how many redirects a GET follows. Other methods follow none: a POST that turns
+// into a GET, or goes to another place than the plan names, is not what was asked for.
 const MaxRedirects = 5
 
-// NewClient is a client bound to the rules. A name is resolved first, then its
-// address is checked and that very address dialed, so that a name which
-// resolves to something else a moment later wins nothing; redirects are dialed
-// the same way. Certificates are verified, proxies and their environment
-// variables are not used, since behind one no address could be checked.
+// NewClient is a client that obeys the rules. A name is resolved first; then its address is
+// checked, and that very address is dialed, so that a name which resolves differently a moment
+// later gains nothing. Redirects are dialed in the same way. Certificates are verified. Proxies and
+// their environment variables are not used: behind a proxy no address could be checked.
 func NewClient(r Rules) *nethttp.Client { return newClient(r, net.DefaultResolver.LookupNetIP) }
 
-// NewDialer is a dial function bound to the rules, for what speaks no HTTP: names
-// and addresses are checked as a client's are, and the address that was checked
-// is the one dialed.
+// NewDialer is a dial function that obeys the rules, for protocols other than HTTP. Names and
+// addresses are checked as those of a client are, and the address that was checked is dialed.
 func NewDialer(r Rules) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return newDialer(r, net.DefaultResolver.LookupNetIP)
 }
@@ -93,8 +89,8 @@ func newClient(r Rules, lookup lookupFunc) *nethttp.Client {
 
 var errTooManyRedirects = fmt.Errorf("more than %d redirects", MaxRedirects) //nolint:gochecknoglobals // a sentinel for errors.Is
 
-// checkRedirect lets a GET go on, and to another origin only without the
-// headers that were meant for the first.
+// checkRedirect follows redirects of a GET, to another origin only without the headers that were
+// meant for the first.
 func checkRedirect(next *nethttp.Request, via []*nethttp.Request) error {
 	if via[0].Method != nethttp.MethodGet && via[0].Method != nethttp.MethodHead {
 		return nethttp.ErrUseLastResponse
@@ -117,7 +113,7 @@ func checkRedirect(next *nethttp.Request, via []*nethttp.Request) error {
 
 func origin(u *url.URL) string { return u.Scheme + "://" + strings.ToLower(u.Host) }
 
-// guard is rules ready for use.
+// guard is the compiled form of Rules.
 type guard struct {
 	rules  outbound.Rules
 	broken error

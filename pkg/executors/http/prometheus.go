@@ -22,20 +22,19 @@ import (
 )
 
 const (
-	// queryInterval is between two queries where the step says nothing. A guess:
-	// most servers scrape that often.
+	// queryInterval is the default pause between two queries (a guess: most servers scrape that
+	// often).
 	queryInterval = 15 * time.Second
-	// queryTimeout is for one query (a guess: a dashboard would have given up).
+	// queryTimeout is the limit for one query (a guess: a dashboard would give up).
 	queryTimeout = 20 * time.Second
 )
 
-// Prometheus executes the step type prometheus. It needs get on the Secrets that
-// its headers name, as the plan's account. Whatever is no clear yes has not met
-// the condition: no answer, no series, no number. Between two looks nobody
-// looks, so a condition holds when it held each time that it was asked about.
+// Prometheus executes the step type prometheus. It needs get on the Secrets of its headers, as the
+// plan's account. Whatever is not clearly true does not meet the condition: no answer, no series,
+// no number. The condition counts as true between two looks that both found it true.
 type Prometheus struct{}
 
-// Pass asks once and says how long it has been so.
+// Pass queries once, and says for how long the result has been so.
 func (Prometheus) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.PrometheusProperties](call)
 	if err != nil {
@@ -78,17 +77,17 @@ func newCondition(text string) (condition, error) {
 	return c, nil
 }
 
-// verdict is what one look at the world said.
+// verdict is the result of one look.
 type verdict struct {
 	met    bool
-	why    string // what stood in the way of a number
-	value  any    // of the first series; nil where there is none
+	why    string // why there is no number
+	value  any    // of the first series; nil without one
 	series int
-	wait   time.Duration // for which nobody is to be asked
+	wait   time.Duration // for which nobody is to ask again
 }
 
-// judge evaluates the condition. NaN is compared by hand: in CEL it differs from
-// every number, so that value != 0 would be met by nothing at all.
+// judge evaluates the condition. NaN is handled here: in CEL it differs from every number, so any
+// NaN would meet value != 0.
 func (c condition) judge(f findings) verdict {
 	v := verdict{series: len(f.series), why: f.trouble, wait: f.wait}
 	if f.trouble != "" {
@@ -120,7 +119,7 @@ func (c condition) judge(f findings) verdict {
 	return v
 }
 
-// sees is what the verdict was made of, for the last word on a step.
+// sees describes the data behind the verdict, for the last message of a step.
 func (v verdict) sees() string {
 	switch {
 	case v.why != "":
@@ -131,16 +130,16 @@ func (v verdict) sees() string {
 	return fmt.Sprintf("the value is %v, the first of %d series", v.value, v.series)
 }
 
-// standing is remembered between passes: since when the condition is met, or is
-// not. An attempt begins anew.
+// standing is remembered between passes: since when the condition is met, or is not. A new attempt
+// begins anew.
 type standing struct {
 	Attempt int       `json:"attempt"`
 	Met     bool      `json:"met"`
 	Since   time.Time `json:"since"`
 }
 
-// outcome sets a verdict against the step's times. What is remembered is written
-// only when it turns, and only where a time is counted.
+// outcome compares a verdict with the step's times. The memory is written only when the verdict
+// changes, and only where a time is counted.
 func (v verdict) outcome(call executors.Call, p *plan.PrometheusProperties) executors.Outcome {
 	now := standing{Attempt: call.Attempt, Met: v.met, Since: call.Now.UTC()}
 	was, known := recall[standing](call.Recorded.Memory)
@@ -169,8 +168,8 @@ func (v verdict) outcome(call executors.Call, p *plan.PrometheusProperties) exec
 	return out
 }
 
-// waits is the word of a pass that goes on. It has no number of the query: each
-// new message is a write.
+// waits is the message of a pass that goes on. It contains no number of the query: each new message
+// is a write.
 func (v verdict) waits(since time.Time, limit *document.Duration) string {
 	switch {
 	case v.met:
@@ -189,7 +188,7 @@ func (v verdict) outputs() map[string]any {
 	return out
 }
 
-// recall reads what an earlier pass remembered, if it is of that shape.
+// recall reads what an earlier pass remembered, if it has this shape.
 func recall[T any](memory json.RawMessage) (T, bool) {
 	var v T
 	if len(memory) == 0 || json.Unmarshal(memory, &v) != nil {
@@ -199,7 +198,7 @@ func recall[T any](memory json.RawMessage) (T, bool) {
 	return v, true
 }
 
-// remember writes a plain struct of ours, which always has a JSON form.
+// remember marshals a plain struct of ours, which always works.
 func remember(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -215,11 +214,11 @@ type sample struct {
 	value  float64
 }
 
-// findings are what a query found, or what stood in its way.
+// findings are the result of a query, or why there is none.
 type findings struct {
 	series  []sample // by labels; a scalar is one without labels
 	trouble string
-	wait    time.Duration // for which it asks to be left alone
+	wait    time.Duration // for which the server asks not to be asked again
 }
 
 func list(series []sample) []any {
@@ -234,7 +233,7 @@ func list(series []sample) []any {
 	return out
 }
 
-// number is a value as JSON has it: infinity has a name and no number.
+// number is a value for JSON, where infinity needs a text.
 func number(f float64) any {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		return strconv.FormatFloat(f, 'g', -1, 64)
@@ -242,8 +241,8 @@ func number(f float64) any {
 	return expr.Whole(f)
 }
 
-// query asks Prometheus by POST, so that a long query fits. It ends the step
-// where no other answer can come of the same question.
+// query asks Prometheus by POST, so that a long query fits. It ends the step where repeating the
+// query cannot help.
 func (s *service) query(ctx context.Context, call executors.Call, query string) (findings, *executors.Outcome) {
 	limit, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()

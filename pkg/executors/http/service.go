@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// service is somebody whose HTTP API a step speaks: Prometheus, Alertmanager.
+// service is the HTTP API of a step: Prometheus or Alertmanager.
 type service struct {
 	base   *url.URL
 	header nethttp.Header
@@ -47,7 +47,7 @@ type question struct {
 	body   []byte
 }
 
-// answer is what a service said.
+// answer is the answer of a service.
 type answer struct {
 	what    string // POST https://example.org/api/v1/query, without the query
 	status  int
@@ -57,13 +57,13 @@ type answer struct {
 	wait    string // Retry-After, as it came
 }
 
-// ask sends one question. An error is about no answer at all.
+// ask makes one request. An error means that there is no answer at all.
 func (s *service) ask(ctx context.Context, call executors.Call, q question) (answer, error) {
 	u := s.base.JoinPath(q.path)
-	if len(q.query) > 0 { // what stands in the service's own URL, as a tenant, goes along
+	if len(q.query) > 0 { // the query of the service's own URL, such as a tenant, is kept
 		u.RawQuery = strings.Trim(u.RawQuery+"&"+q.query.Encode(), "&")
 	}
-	place := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath} // as a text its path has a slash, also below a host alone
+	place := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath} // the text of a URL with a host always has a path
 	a := answer{what: q.method + " " + place.String()}
 	request, err := nethttp.NewRequestWithContext(ctx, q.method, u.String(), bytes.NewReader(q.body))
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *service) begins(body []byte) string {
 	return document.Cut(strings.Join(strings.Fields(text), " "), 300)
 }
 
-// why is an error of ask in words, without what nobody may see.
+// why is the text of an error of ask, without secrets.
 func (s *service) why(err error) string {
 	var slow net.Error
 	if errors.As(err, &slow) && slow.Timeout() {
@@ -106,7 +106,7 @@ func (s *service) why(err error) string {
 	return s.mask.Text(inner(err))
 }
 
-// says is an answer's status and the beginning of its body, as people read it.
+// says is the status of an answer and the beginning of its body, for people.
 func (a answer) says() string {
 	text := fmt.Sprintf("%s answered %d", a.what, a.status)
 	if a.status >= 300 && a.status < 400 {
@@ -118,7 +118,7 @@ func (a answer) says() string {
 	return text
 }
 
-// after lets the next attempt wait as long as the answer asks for.
+// after delays the next attempt for as long as the answer asks.
 func (a answer) after(call executors.Call, out executors.Outcome) executors.Outcome {
 	wait, asked := retryAfter(a.wait, call.Now)
 	if asked && mayMend(a.status) {
@@ -128,12 +128,12 @@ func (a answer) after(call executors.Call, out executors.Outcome) executors.Outc
 	return out
 }
 
-// mayMend says whether the same question may get another answer later.
+// mayMend says whether the same request may succeed later.
 func mayMend(status int) bool {
 	return status >= 500 || slices.Contains([]int{nethttp.StatusRequestTimeout, nethttp.StatusTooEarly, nethttp.StatusTooManyRequests}, status)
 }
 
-// refusal is the outcome of a question that the outbound rules do not permit.
+// refusal is the outcome of a request that the outbound rules refuse.
 func refusal(what string, err error) (executors.Outcome, bool) {
 	var r *Refusal
 	if !errors.As(err, &r) {
@@ -142,7 +142,7 @@ func refusal(what string, err error) (executors.Outcome, bool) {
 	return executors.Refuse("Outbound", "%s: %s", what, r), true
 }
 
-// parseURL reads where a step is to speak to.
+// parseURL reads the URL of a step.
 func parseURL(field, raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -154,8 +154,8 @@ func parseURL(field, raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// fillHeaders sets a step's headers, those from Secrets too, and returns what has
-// to stay hidden.
+// fillHeaders sets the headers of a step, those from Secrets included, and returns what must stay
+// hidden.
 func fillHeaders(ctx context.Context, call executors.Call, headers map[string]plan.HeaderValue, into nethttp.Header) ([]string, error) {
 	var secrets []string
 	for name, value := range headers {

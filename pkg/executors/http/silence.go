@@ -16,25 +16,23 @@ import (
 )
 
 const (
-	// silenceLease is how long alerts stay silent when nobody renews (a guess:
-	// long enough for an agent to be restarted, short enough that a dead one
-	// hides nothing for long).
+	// silenceLease is for how long alerts stay silenced when nobody renews (a guess: long enough
+	// for a restart of the agent, short enough that a dead agent does not hide alerts for long).
 	silenceLease = 10 * time.Minute
-	// silenceRetry is between two attempts to renew.
+	// silenceRetry is the pause between two attempts to renew.
 	silenceRetry = 30 * time.Second
-	// silenceTimeout is for one request.
+	// silenceTimeout is the limit for one request.
 	silenceTimeout = 20 * time.Second
-	// silenceAuthor is who made it, in Alertmanager's eyes.
+	// silenceAuthor is the author of the silence for Alertmanager.
 	silenceAuthor = "kubectl-maint"
 )
 
-// Silence executes the step type silence. It needs get on the Secrets that its
-// headers name, as the plan's account. The silence is a lease: whatever becomes
-// of us, it expires by itself. One whose creation we did not live to record is
-// found again by the key in its comment.
+// Silence executes the step type silence. It needs get on the Secrets of its headers, as the plan's
+// account. The silence is a lease that expires by itself, even when the agent dies. A silence whose
+// creation was not recorded is found by the key in its comment.
 type Silence struct{}
 
-// Pass sees to it that the silence is there.
+// Pass makes sure that the silence is there.
 func (Silence) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	s, err := newSilencer(ctx, call)
 	if err != nil {
@@ -46,7 +44,7 @@ func (Silence) Pass(ctx context.Context, call executors.Call) executors.Outcome 
 	return s.keep(ctx, call)
 }
 
-// Keep renews the silence once half of its time is over.
+// Keep renews the silence when half of its time is over.
 func (Silence) Keep(ctx context.Context, call executors.Call) executors.Outcome {
 	s, err := newSilencer(ctx, call)
 	if err != nil {
@@ -81,7 +79,7 @@ func (Silence) Release(ctx context.Context, call executors.Call) executors.Outco
 	return s.release(ctx, call, held.ID)
 }
 
-// silencer is Alertmanager, and what this step wants of it.
+// silencer is Alertmanager, and the silence that this step wants.
 type silencer struct {
 	*service
 	p *plan.SilenceProperties
@@ -92,7 +90,7 @@ func newSilencer(ctx context.Context, call executors.Call) (silencer, error) {
 	if err != nil {
 		return silencer{}, err
 	}
-	if call.DryRun { // a rehearsal reads no Secret
+	if call.DryRun { // a dry run reads no Secret
 		_, err := parseURL("alertmanager", p.Alertmanager)
 		return silencer{p: p}, err
 	}
@@ -100,7 +98,7 @@ func newSilencer(ctx context.Context, call executors.Call) (silencer, error) {
 	return silencer{service: s, p: p}, err
 }
 
-// silenceMemory is the silence that we hold.
+// silenceMemory is the silence that the step owns.
 type silenceMemory struct {
 	ID       string    `json:"id"`
 	StartsAt time.Time `json:"startsAt"`
@@ -120,7 +118,7 @@ type silence struct {
 	} `json:"status,omitempty"`
 }
 
-// matcher is one with all its fields: Alertmanager asks for each.
+// matcher is one with all its fields: Alertmanager requires each of them.
 type matcher struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
@@ -130,7 +128,7 @@ type matcher struct {
 
 func (s silence) lives() bool { return s.Status != nil && s.Status.State != "expired" }
 
-// keep finds the silence or makes it, and renews it when it is due.
+// keep finds or makes the silence, and renews it when that is due.
 func (s silencer) keep(ctx context.Context, call executors.Call) executors.Outcome {
 	held, ended := s.held(ctx, call)
 	if ended != nil {
@@ -153,8 +151,8 @@ func (s silencer) keep(ctx context.Context, call executors.Call) executors.Outco
 
 func due(held silenceMemory) time.Time { return held.EndsAt.Add(-silenceLease / 2) }
 
-// held is the silence as we remember it, or as it is found by its key: then its
-// creation was not recorded.
+// held is the remembered silence, or the one that is found by its key when its creation was not
+// recorded.
 func (s silencer) held(ctx context.Context, call executors.Call) (silenceMemory, *executors.Outcome) {
 	if held, known := recall[silenceMemory](call.Recorded.Memory); known && held.ID != "" {
 		return held, nil
@@ -163,7 +161,7 @@ func (s silencer) held(ctx context.Context, call executors.Call) (silenceMemory,
 	switch {
 	case ended != nil:
 		return silenceMemory{}, ended
-	case a.tooLong, values(a.body) > MaxValues: // a second silence at worst, which expires by itself
+	case a.tooLong, values(a.body) > MaxValues: // at worst a second silence, which expires by itself
 		return silenceMemory{}, nil
 	case a.status != nethttp.StatusOK:
 		return silenceMemory{}, refused(call, a)
@@ -180,8 +178,7 @@ func (s silencer) held(ctx context.Context, call executors.Call) (silenceMemory,
 	return silenceMemory{}, nil
 }
 
-// filter picks the silences with our matchers, in the way that Alertmanager
-// writes matchers: name=~"value".
+// filter selects the silences with our matchers, in Alertmanager's syntax: name=~"value".
 func (s silencer) filter() []string {
 	out := make([]string, len(s.p.Matchers))
 	for i, m := range s.p.Matchers {
@@ -207,17 +204,16 @@ func unequal(m plan.SilenceMatcher) bool { return m.IsEqual != nil && !*m.IsEqua
 
 func (s silencer) matches() string { return "{" + strings.Join(s.filter(), ", ") + "}" }
 
-// signature ends each comment of ours: whom it is for, and the key by which it
-// is found again.
+// signature is the end of each comment: whom the silence is for, and the key that finds it again.
 func signature(call executors.Call) string {
 	return fmt.Sprintf("plan %s/%s, run %s [%s]", call.Plan.Namespace, call.Plan.Name, call.Run, call.IdempotencyKey())
 }
 
-// post makes the silence, or prolongs the one we hold. Alertmanager may answer
-// with another id: that one is ours then.
+// post makes the silence or prolongs ours. Alertmanager may answer with another id, which is ours
+// from then on.
 func (s silencer) post(ctx context.Context, call executors.Call, held silenceMemory) (silenceMemory, *executors.Outcome) {
 	if held.ID == "" {
-		held.StartsAt = call.Now.UTC().Truncate(time.Millisecond) // what Alertmanager keeps
+		held.StartsAt = call.Now.UTC().Truncate(time.Millisecond) // in Alertmanager's precision
 	}
 	held.EndsAt = call.Now.Add(silenceLease).UTC().Truncate(time.Millisecond)
 	a, ended := s.request(ctx, call, question{
@@ -226,7 +222,7 @@ func (s silencer) post(ctx context.Context, call executors.Call, held silenceMem
 	switch {
 	case ended != nil:
 		return held, ended
-	case a.status == nethttp.StatusNotFound && held.ID != "": // forgotten there: make it anew
+	case a.status == nethttp.StatusNotFound && held.ID != "": // Alertmanager has forgotten it: make a new one
 		return s.post(ctx, call, silenceMemory{})
 	case a.status != nethttp.StatusOK:
 		return held, refused(call, a)
@@ -252,8 +248,8 @@ func (s silencer) body(call executors.Call, held silenceMemory) []byte {
 	return remember(out)
 }
 
-// release expires a silence. Alertmanager answers 500 for one that has expired,
-// so what it says then is asked for.
+// release expires a silence. Alertmanager answers 500 for one that has expired already, so the
+// silence is read then.
 func (s silencer) release(ctx context.Context, call executors.Call, id string) executors.Outcome {
 	one := "/api/v2/silence/" + url.PathEscape(id)
 	a, ended := s.request(ctx, call, question{method: nethttp.MethodDelete, path: one})
@@ -277,7 +273,7 @@ func (s silencer) expired(ctx context.Context, call executors.Call, path string)
 	return a.status == nethttp.StatusNotFound || a.status == nethttp.StatusOK && json.Unmarshal(a.body, &one) == nil && one.Status != nil && !one.lives()
 }
 
-// request asks Alertmanager once. No answer is a failed attempt.
+// request makes one request. Without an answer the attempt has failed.
 func (s silencer) request(ctx context.Context, call executors.Call, q question) (answer, *executors.Outcome) {
 	limit, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
@@ -296,14 +292,14 @@ func (s silencer) request(ctx context.Context, call executors.Call, q question) 
 	return a, &out
 }
 
-// refused is an answer that is no yes.
+// refused is the outcome of an answer that is no success.
 func refused(call executors.Call, a answer) *executors.Outcome {
 	out := a.after(call, executors.Refuse("Status", "%s", a.says()))
 	out.Permanent = !mayMend(a.status)
 	return &out
 }
 
-// garbled is an answer that is not what Alertmanager says.
+// garbled is the outcome of an answer that is not Alertmanager's.
 func garbled(a answer) *executors.Outcome {
 	out := executors.Fail("BadAnswer", "%s, which is no answer of Alertmanager's API v2; is the URL right?", document.Cut(a.says(), document.MaxMessage-80))
 	return &out

@@ -1,11 +1,11 @@
 package http
 
-// MaxValues is how many values an answer's JSON may hold: each costs a hundred bytes and
-// more once it is read, and two written (a guess: what is kept of an answer is 64 KiB).
+// MaxValues is how many values the JSON of an answer may hold: each takes two bytes in the text,
+// but a hundred and more once it is read (a guess: 64 KiB of an answer are kept).
 const MaxValues = 20_000
 
-// values is how many values a JSON text holds at most, counted without reading it into
-// memory: in a text that is none, it may be any number.
+// values is an upper bound of the number of values in a JSON text, counted without decoding it; for
+// text that is not JSON it means nothing.
 func values(text []byte) int {
 	n, quoted := 1, false
 	for i := 0; i < len(text); i++ {

@@ -26,7 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// What every delivery carries.
+// Headers of every delivery.
 const (
 	headerKey     = "Idempotency-Key"
 	headerAttempt = "Maint-Attempt"
@@ -35,19 +35,18 @@ const (
 // userAgent is who we say we are.
 const userAgent = "kubectl-maint"
 
-// DefaultTimeout is for one delivery, from the first byte out to the last in.
+// DefaultTimeout is the limit for one delivery, from the first byte sent to the last received.
 const DefaultTimeout = 30 * time.Second
 
-// MaxBody is how much of an answer is read; what is kept is run.MaxStepOutput.
+// MaxBody is how much of an answer is read; run.MaxStepOutput of it is kept.
 const MaxBody = 1 << 20
 
 // maxRetryAfter bounds what a server may ask for.
 const maxRetryAfter = 5 * time.Minute
 
-// Webhook executes the step type webhook. It needs get on the Secrets that its
-// headers name, as the plan's account. A delivery whose outcome was lost is
-// sent again with the same Idempotency-Key: the receiver tells the two apart,
-// we cannot.
+// Webhook executes the step type webhook. It needs get on the Secrets of its headers, as the plan's
+// account. A delivery whose outcome was lost is sent again with the same Idempotency-Key, by which
+// the receiver can tell.
 type Webhook struct{}
 
 // Pass delivers once and judges the answer.
@@ -90,7 +89,7 @@ func newDelivery(p *plan.WebhookProperties) (*delivery, error) {
 	if d.method == "" {
 		d.method = nethttp.MethodPost
 	}
-	// The query may hold a token that a template put there.
+	// The query may hold a token from a template.
 	d.what = fmt.Sprintf("%s %s://%s%s", d.method, u.Scheme, u.Host, u.EscapedPath())
 	d.header.Set("User-Agent", userAgent)
 	switch body := p.Body.(type) {
@@ -107,8 +106,8 @@ func newDelivery(p *plan.WebhookProperties) (*delivery, error) {
 	return d, nil
 }
 
-// fill sets the headers, those from Secrets too, and returns what has to stay
-// hidden. The two headers of ours come last, so that nothing replaces them.
+// fill sets the headers, those from Secrets included, and returns what must stay hidden. Our own
+// two headers come last, so that nothing replaces them.
 func (d *delivery) fill(ctx context.Context, call executors.Call, p *plan.WebhookProperties) ([]string, error) {
 	secrets, err := fillHeaders(ctx, call, p.Headers, d.header)
 	if err != nil {
@@ -126,8 +125,8 @@ func isToken(s string) bool {
 	})
 }
 
-// readSecret reads one key as the plan's account. The line break that editors
-// and echo leave at the end is no part of a header.
+// readSecret reads one key as the plan's account. A line break at the end, which editors and echo
+// leave, is not part of a header.
 func readSecret(ctx context.Context, call executors.Call, header string, ref document.SecretKeyRef) (string, error) {
 	o, err := api.ReadSecret(ctx, call, ref.Name)
 	if err != nil {
@@ -173,8 +172,8 @@ func (d *delivery) send(ctx context.Context, call executors.Call, p *plan.Webhoo
 	return d.judge(call, p, response, body)
 }
 
-// failed is a delivery without an answer. When the agent itself stops, nobody
-// failed; the next one delivers again under the same key.
+// failed is the outcome of a delivery without an answer. When the agent itself is stopping, that is
+// no failure; the next agent delivers again under the same key.
 func (d *delivery) failed(ctx context.Context, call executors.Call, limit time.Duration, err error) executors.Outcome {
 	var refusal *Refusal
 	var slow net.Error
@@ -191,8 +190,7 @@ func (d *delivery) failed(ctx context.Context, call executors.Call, limit time.D
 	return executors.Fail("Network", "%s: %s", d.what, d.mask.Text(inner(err)))
 }
 
-// inner is an error without the URL that net/http puts before it, whose query
-// is nobody's to see.
+// inner is an error without the URL that net/http puts before it: its query may be secret.
 func inner(err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -223,8 +221,8 @@ func expected(expect *plan.WebhookExpect, status int) bool {
 	return status >= 200 && status < 300
 }
 
-// unexpected tells an answer that may be another one later from one that says
-// no. 400 is a no.
+// unexpected is the outcome of an unexpected status: some may differ at the next attempt, others,
+// such as 400, are final.
 func (d *delivery) unexpected(call executors.Call, r *nethttp.Response, outputs map[string]any) executors.Outcome {
 	message := fmt.Sprintf("%s answered %d", d.what, r.StatusCode)
 	if r.StatusCode >= 300 && r.StatusCode < 400 && d.method != nethttp.MethodGet {
@@ -245,7 +243,7 @@ func (d *delivery) unexpected(call executors.Call, r *nethttp.Response, outputs 
 	return out
 }
 
-// retryAfter reads RFC 9110's Retry-After, seconds or a date, and caps it.
+// retryAfter reads RFC 9110's Retry-After, in seconds or as a date, and limits it.
 func retryAfter(value string, now time.Time) (time.Duration, bool) {
 	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
 		return min(time.Duration(seconds)*time.Second, maxRetryAfter), true
@@ -256,8 +254,8 @@ func retryAfter(value string, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// keep is what of an answer may be journaled, and the answer's JSON as it came.
-// Secrets are taken out before anything is cut: a cut could leave half of one.
+// keep is the part of an answer that may be journaled, and its JSON as received. Secrets are masked
+// before anything is cut: a cut could leave half of one.
 func (d *delivery) keep(status int, body []byte) (outputs map[string]any, answer any) {
 	outputs = map[string]any{"status": int64(status)}
 	if len(body) > MaxBody {
@@ -279,7 +277,7 @@ func (d *delivery) keep(status int, body []byte) (outputs map[string]any, answer
 	return outputs, answer
 }
 
-// parse reads a body that is one JSON object or list, of not too many values.
+// parse reads a body that is one JSON object or list within MaxValues.
 func parse(body []byte) (any, bool) {
 	if values(body) > MaxValues {
 		return nil, false
@@ -308,8 +306,8 @@ func excerpt(outputs map[string]any) string {
 	return document.Cut(string(b), 300)
 }
 
-// contains says whether an answer has everything that is wanted: objects may
-// have more fields, everything else is equal.
+// contains says whether an answer has everything that is wanted: objects may have more fields,
+// everything else has to be equal.
 func contains(answer, want any) bool {
 	wanted, ok := want.(map[string]any)
 	if !ok {
@@ -329,7 +327,7 @@ func contains(answer, want any) bool {
 	return true
 }
 
-// normal is a value from a document as it would come from the wire.
+// normal converts a value of a document to what decoding JSON would give.
 func normal(v any) any {
 	b, err := json.Marshal(v)
 	if err != nil {

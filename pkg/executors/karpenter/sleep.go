@@ -1,5 +1,5 @@
-// Package karpenter puts the nodes to sleep that Karpenter makes: its NodePools may make no
-// more, and the nodes that are there go.
+// Package karpenter puts the nodes that Karpenter makes to sleep: its NodePools may create no more
+// nodes, and the existing ones are deleted.
 package karpenter
 
 import (
@@ -25,10 +25,10 @@ import (
 // Sleeps puts NodePools to sleep.
 type Sleeps struct{}
 
-// pageOf is how many NodeClaims are listed at once.
+// pageOf is the page size for lists of NodeClaims.
 const pageOf = 500
 
-// of begins the id of a NodePool.
+// of is the prefix of a NodePool's id.
 const of = "nodepools/"
 
 func nodePools() schema.GroupVersionResource {
@@ -39,17 +39,16 @@ func nodeClaims() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
 }
 
-// poolLabel names the NodePool of a NodeClaim.
+// poolLabel is the label of a NodeClaim that names its NodePool.
 const poolLabel = "karpenter.sh/nodepool"
 
-// before is what restore data holds of a NodePool. Its weight is for people: it is never
-// changed.
+// before is the restore data of a NodePool. Its weight is for people only: it is never changed.
 type before struct {
 	Limits map[string]any `json:"limits"` // null: there were none
 	Weight *int64         `json:"weight,omitempty"`
 }
 
-// Validate looks whether the cluster has Karpenter, and the NodePools that are named.
+// Validate checks that the cluster has Karpenter and the NodePools that are named.
 func (Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	params, err := parameters(call)
 	if err != nil {
@@ -86,7 +85,7 @@ func list(ctx context.Context, call executors.SleepCall) ([]unstructured.Unstruc
 	return pools.Items, nil
 }
 
-// Observe says how the selected NodePools are, and the recorded ones.
+// Observe reports the selected NodePools and the recorded ones.
 func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	params, err := parameters(call)
 	if err != nil {
@@ -134,7 +133,7 @@ func claimsOf(ctx context.Context, call executors.SleepCall) (map[string][]*unst
 	return out, nil
 }
 
-// machinesOf are the machines of NodeClaims that have one already.
+// machinesOf are the machines of NodeClaims, where they have one.
 func machinesOf(claims []*unstructured.Unstructured) []string {
 	var out []string
 	for _, claim := range claims {
@@ -145,7 +144,7 @@ func machinesOf(claims []*unstructured.Unstructured) []string {
 	return out
 }
 
-// observed is how a NodePool is: asleep once it may make no node, and has none.
+// observed says how a NodePool is. It is asleep once it may create no node and has none.
 func observed(pool *unstructured.Unstructured, nodes int, recorded bool) (hibernate.Observation, error) {
 	o := hibernate.Observation{
 		ID: of + pool.GetName(), UID: string(pool.GetUID()), Version: pool.GetResourceVersion(), Gone: pool.GetDeletionTimestamp() != nil, Kind: "NodePool",
@@ -171,7 +170,7 @@ func observed(pool *unstructured.Unstructured, nodes int, recorded bool) (hibern
 	return o, nil
 }
 
-// isNone says whether a limit is 0, however it is written.
+// isNone says whether a limit is 0, in any notation.
 func isNone(limit any) bool {
 	if limit == nil {
 		return false
@@ -180,8 +179,7 @@ func isNone(limit any) bool {
 	return err == nil && q.IsZero()
 }
 
-// Shutdown has NodePools make no more nodes, and deletes those that are there: Karpenter
-// drains them first.
+// Shutdown forbids NodePools more nodes, and deletes those that exist: Karpenter drains them first.
 func (Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	claims, err := claimsOf(ctx, call)
 	if err != nil {
@@ -201,14 +199,14 @@ func (Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibe
 	return out
 }
 
-// limit writes limits of a NodePool, as it was seen and no other of its name.
+// limit writes the limits of a NodePool, under the version that was seen.
 func limit(ctx context.Context, call executors.SleepCall, d hibernate.Due, limits any) error {
 	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": d.UID, "resourceVersion": d.Seen.Version}, "spec": map[string]any{"limits": limits}})
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.ID, err)
 	}
 	_, err = call.Clients.Dynamic.Resource(nodePools()).Patch(ctx, strings.TrimPrefix(d.ID, of), types.MergePatchType, text, metav1.PatchOptions{FieldManager: call.Plan.Manager, DryRun: dryRun(call)})
-	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // of those the next look tells
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // the next look decides about those
 		return fmt.Errorf("%s: %w", d.ID, err)
 	}
 	return nil
@@ -221,8 +219,8 @@ func dryRun(call executors.SleepCall) []string {
 	return nil
 }
 
-// remove deletes NodeClaims that are not on their way already. One that is refused keeps no
-// other from going.
+// remove deletes NodeClaims, except those that are being deleted. A refusal for one does not stop
+// the others.
 func remove(ctx context.Context, call executors.SleepCall, claims []*unstructured.Unstructured) error {
 	var faults []error
 	for _, claim := range claims {
@@ -237,7 +235,7 @@ func remove(ctx context.Context, call executors.SleepCall, claims []*unstructure
 	return errors.Join(faults...)
 }
 
-// Wake gives NodePools their limits back. Their nodes come when pods want them.
+// Wake restores the limits of NodePools. Their nodes come when pods need them.
 func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	var out []executors.SleepResult
 	for _, d := range due {
@@ -253,8 +251,8 @@ func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernat
 	return out
 }
 
-// recorded is what a NodePool was. What does not name its limits has been edited, and does
-// not say that there were none.
+// recorded is the restore data of a NodePool. If somebody edited the limits away, that does not
+// mean that there were none.
 func recorded(d hibernate.Due) (before, error) {
 	var was before
 	var fields map[string]any
@@ -267,7 +265,7 @@ func recorded(d hibernate.Due) (before, error) {
 	return was, nil
 }
 
-// limits are what puts back what was: only of the cpu, which alone was changed.
+// limits restores the limit of cpu, the only one that was changed.
 func (b before) limits() any {
 	if b.Limits == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// agentPods are the agent's own pods on all nodes. They are watched once for all
-// drains, and only while one is about a node that has such a pod.
+// agentPods are the agent's own pods on all nodes. One watch serves all drains, and only while a
+// drain is on a node with such a pod.
 type agentPods struct {
 	stop   context.CancelFunc
 	synced bool
@@ -23,7 +23,7 @@ type agentPods struct {
 	pods   map[string]drain.Pod // by uid
 }
 
-// agent is what the session knows of the agent's replicas; its caller holds the lock.
+// agent is what the session knows of the agent's replicas; the caller holds the lock.
 func (s *session) agent(now time.Time) drain.Agent {
 	config := s.d.config
 	here := false
@@ -57,7 +57,7 @@ func (s *session) agent(now time.Time) drain.Agent {
 	return a
 }
 
-// watchReplicas begins to watch the agent's pods; its caller holds the lock.
+// watchReplicas begins to watch the agent's pods; the caller holds the lock.
 func (d *Drainer) watchReplicas() {
 	if d.replicas != nil {
 		return

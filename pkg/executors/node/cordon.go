@@ -21,8 +21,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// claimant is how the plan of a step stands in the record of a cordon. On another cluster it
-// carries its uid: a plan of the same name there is another one, and must not free its nodes.
+// claimant is the name of a step's plan in the record of a cordon. On another cluster it includes
+// the plan's uid: a plan of the same name there is another plan, and must not uncordon its nodes.
 func claimant(call executors.Call) string {
 	if call.Clients.Cluster != "" {
 		return nodes.PlanElsewhere(call.Plan.Namespace, call.Plan.Name, call.Plan.UID)
@@ -50,7 +50,7 @@ func readNode(ctx context.Context, clients executors.Clients, name string) (cord
 
 func cordonOf(n *corev1.Node) (cordoned, error) {
 	text, noted := n.Annotations[annotations.StatusCordoned]
-	if _, read := nodes.ParseCordon(text); noted && !read { // nobody may guess how the node was
+	if _, read := nodes.ParseCordon(text); noted && !read { // the state before the cordon must not be guessed
 		return cordoned{}, api.Refuse(executors.ReasonInvalid, "Node/%s: %s is %q: remove the annotation once you know whether the node shall be schedulable", n.Name, annotations.StatusCordoned, document.Cut(text, 100))
 	}
 	facts := annotations.Node(n)
@@ -60,11 +60,11 @@ func cordonOf(n *corev1.Node) (cordoned, error) {
 	return cordoned{n, facts.Cordon}, nil
 }
 
-// claimed says whether a claimant stands in the record.
+// claimed says whether the record names a claimant.
 func (n cordoned) claimed(by string) bool { return n.record != nil && slices.Contains(n.record.By, by) }
 
-// write patches the cordon and its record together, under the version that was
-// read: what somebody wrote meanwhile is a conflict, and is looked at again.
+// write patches the cordon and its record together, under the version that was read: a write of
+// somebody else in between is a conflict, and is looked at again.
 func write(ctx context.Context, call executors.Call, n cordoned, unschedulable bool, record *nodes.Cordon) error {
 	step := nodes.Step{CordonChanged: true, Cordon: record}
 	if unschedulable != n.Spec.Unschedulable {
@@ -82,7 +82,7 @@ func write(ctx context.Context, call executors.Call, n cordoned, unschedulable b
 	return api.Failed(action("patch", n.Name), err)
 }
 
-// claim cordons a node for a claimant, if it is not so already.
+// claim cordons a node for a claimant, unless that is done already.
 func claim(ctx context.Context, call executors.Call, n cordoned, by string, now time.Time) (changed bool, err error) {
 	if n.Spec.Unschedulable && n.claimed(by) && n.record.Handed == nil {
 		return false, nil
@@ -95,8 +95,8 @@ func claim(ctx context.Context, call executors.Call, n cordoned, by string, now 
 	return true, write(ctx, call, n, true, record)
 }
 
-// release takes a claimant off the record, and uncordons the node where nobody
-// else wants it cordoned. It says how the node is then.
+// release removes a claimant from the record, and uncordons the node when nobody else claims it. It
+// describes the resulting state.
 func release(ctx context.Context, call executors.Call, n cordoned, by string) (said string, changed bool, err error) {
 	record, uncordon := n.record.Without(by)
 	uncordon = uncordon && n.Spec.Unschedulable
@@ -132,7 +132,7 @@ func undone(ctx context.Context, call executors.Call, n cordoned) error {
 	return write(ctx, call, n, false, &record)
 }
 
-// nodesOf are the nodes that a step means, in the order of their names.
+// nodesOf are the nodes that a step means, sorted by name.
 func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([]cordoned, error) {
 	switch {
 	case p.Node != "":
@@ -148,7 +148,7 @@ func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([
 	var out []cordoned
 	var unreadable error
 	err = kube.EachOf(ctx, call.Clients.Kube.CoreV1().Nodes().List, selector, func(n *corev1.Node) error {
-		n.Status.Images = nil // half of a node, and nobody looks at them
+		n.Status.Images = nil // half of a node's size, and unused
 		one, err := cordonOf(n)
 		out, unreadable = append(out, one), cmp.Or(unreadable, err)
 		return nil
@@ -164,9 +164,9 @@ func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([
 	return out, nil
 }
 
-// nodesToOpen are the nodes that a step means, and after them those that the run closed by
-// its selector and that it picks no more: their labels were changed since. Who is gone, or
-// is another node of the name, has nothing to be opened.
+// nodesToOpen are the nodes that a step means, followed by those that the run cordoned by its
+// selector and that the selector no longer picks, since their labels were changed. Nodes that are
+// gone or were replaced need no uncordon.
 func nodesToOpen(ctx context.Context, call executors.Call, p plan.NodeProperties) ([]cordoned, error) {
 	out, err := nodesOf(ctx, call, p)
 	if err != nil || p.Node != "" {

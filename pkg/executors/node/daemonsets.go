@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// findDaemonSets asks for those that nobody asked for yet. It is ready when all
-// that the node's pods name are known.
+// findDaemonSets asks for DaemonSets that are not known yet. It is ready when all that the node's
+// pods name are known.
 func (s *session) findDaemonSets(now time.Time) (again time.Time, ready bool) {
 	ready = true
 	for _, p := range s.seen.pods {

@@ -1,6 +1,5 @@
-// Package node holds the executors that cordon, drain and uncordon nodes, and
-// the engine that drains: what every drain of the agent goes through, plans' and
-// requests' alike.
+// Package node holds the executors that cordon, drain and uncordon nodes, and the drainer that
+// every drain of the agent uses, for plans and requests alike.
 package node
 
 import (
@@ -19,15 +18,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// Guesses about the engine.
+// Times of the drainer (guesses).
 const (
-	budgetsIdle = time.Minute            // how long the budgets are watched after the last drain
+	budgetsIdle = time.Minute            // how long budgets are watched after the last drain
 	debounce    = 100 * time.Millisecond // until OnChange is called for an end or a block
-	progress    = time.Second            // until it is for pods that left
-	surgeFor    = 5 * time.Minute        // how long a replacement may take to be Ready
+	progress    = time.Second            // until it is called for pods that left
+	surgeFor    = 5 * time.Minute        // how long a replacement may take to become Ready
 	lookAgain   = 5 * time.Second        // after a read that failed
-	stillFor    = 2 * time.Second        // until it is a block that nothing moves
-	settleFor   = 3 * time.Second        // for a controller and the scheduler to bring a pod back
+	stillFor    = 2 * time.Second        // without movement, until a drain counts as blocked
+	settleFor   = 3 * time.Second        // for a controller and the scheduler to replace a pod
 	stopFor     = 5 * time.Second        // for the answers of requests when a drain is stopped
 	leaseFor    = time.Minute            // how long a drain on another cluster goes on that nobody ensures: four looks of its step
 )
@@ -38,23 +37,23 @@ type Config struct {
 	// poddisruptionbudgets.policy, and on volumeattachments.storage.k8s.io where a
 	// drain waits for volumes.
 	Reads kube.Interface
-	// OnChange is called when a status has changed as a person would notice.
+	// OnChange is called when a status has changed in a way that a person would notice.
 	OnChange func(node, by string)
 	Now      func() time.Time // default time.Now
 	// SurgeFor is how long a replacement may take; default five minutes.
 	SurgeFor time.Duration
-	// Namespace and Pod are the agent's own: its last replica on a node leaves last,
-	// and not at all where no other is Ready elsewhere. Reads then needs list and
-	// watch on pods of that namespace. An empty Pod is one that is not known.
+	// Namespace and Pod are the agent's own: its last replica on a node leaves last, and only when
+	// another is Ready elsewhere. For that, Reads needs list and watch on pods of the namespace.
+	// An empty Pod is not known.
 	Namespace, Pod string
 	// Lease is how long a session goes on that is not ensured; zero: until it is stopped.
 	Lease time.Duration
-	// Elsewhere says that the nodes are of another cluster, and that Reads are the clients
-	// that evict, too. Pods stay that ask for a replacement before they go.
+	// Elsewhere says that the nodes belong to another cluster, and that Reads also evict. Pods
+	// that ask for a replacement before they leave then stay.
 	Elsewhere bool
 }
 
-// own is the agent's pod as namespace/name, where it is known.
+// own is the agent's pod as namespace/name, if it is known.
 func (c Config) own() string {
 	if c.Pod == "" {
 		return ""
@@ -62,17 +61,17 @@ func (c Config) own() string {
 	return c.Namespace + "/" + c.Pod
 }
 
-// Drainer drains nodes: executors.Drainer, in memory.
+// Drainer is an executors.Drainer with its sessions in memory.
 type Drainer struct {
 	config Config
-	ctx    context.Context // of all sessions: it is the drainer's life
+	ctx    context.Context // of all sessions: the drainer's lifetime
 
-	mu       sync.Mutex // guards all that follows, and the fields of sessions that say so
+	mu       sync.Mutex // guards all fields below, and the fields of sessions that say so
 	sessions map[place]*session
 	ledger   ledger
 	busy     int // requests in flight
 	readErr  error
-	unwatch  context.CancelFunc // of the budgets; nil: they are not watched
+	unwatch  context.CancelFunc // stops the watch on budgets; nil: there is none
 	idle     *time.Timer
 	volumes  *attachments // nil: not watched
 	replicas *agentPods   // the agent's own; nil: not watched
@@ -84,7 +83,7 @@ type place struct{ node, by string }
 
 var _ executors.Drainer = (*Drainer)(nil)
 
-// New is a drainer without sessions. What it does ends with ctx.
+// New has no sessions. All of its work ends with ctx.
 func New(ctx context.Context, c Config) *Drainer {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -124,7 +123,7 @@ func (d *Drainer) Ensure(_ context.Context, order executors.DrainOrder) executor
 	return s.status
 }
 
-// same says that two orders ask for one drain.
+// same says whether two orders ask for the same drain.
 func same(a, b executors.DrainOrder) bool {
 	x, errX := json.Marshal(a.Options)
 	y, errY := json.Marshal(b.Options)
@@ -149,7 +148,7 @@ func (d *Drainer) AwaitRequests() {
 	}
 }
 
-// inFlight is how many requests have no answer yet, on all clusters.
+// inFlight is the number of requests without an answer, on all clusters.
 func (d *Drainer) inFlight() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,7 +159,7 @@ func (d *Drainer) inFlight() int {
 	return busy
 }
 
-// Keep ends the sessions that nobody wants any more.
+// Keep ends the sessions for which wanted is false.
 func (d *Drainer) Keep(wanted func(node, by string) bool) {
 	d.mu.Lock()
 	places := make([]place, 0, len(d.sessions))
@@ -175,8 +174,7 @@ func (d *Drainer) Keep(wanted func(node, by string) bool) {
 	}
 }
 
-// end forgets a session, and watches the budgets a while longer: one drain
-// seldom comes alone.
+// end forgets a session, and keeps the watch on budgets a while longer: drains rarely come alone.
 func (d *Drainer) end(s *session) {
 	s.life.cancel()
 	if s.life.lease != nil {
@@ -194,7 +192,7 @@ func (d *Drainer) end(s *session) {
 	d.idle = time.AfterFunc(budgetsIdle, d.rest)
 }
 
-// rest ends the watches that nobody needs.
+// rest ends watches that nobody needs.
 func (d *Drainer) rest() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -258,8 +256,8 @@ func said(err error) string {
 	return err.Error()
 }
 
-// wakeIn wakes the sessions for which a budget of a namespace counts: those that it
-// holds. Who waits for a turn is woken by turns.
+// wakeIn wakes the sessions that a budget of a namespace holds up. Sessions that wait for a turn
+// are woken by turns.
 func (d *Drainer) wakeIn(namespace string) {
 	for _, s := range d.sessions {
 		if s.held && s.seen.namespaces[namespace] {

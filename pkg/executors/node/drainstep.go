@@ -20,8 +20,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// relook is how often a step looks at its nodes when nobody wakes it: whether a
-// human uncordoned one, or it is gone.
+// relook is how often a step looks at its nodes when nothing wakes it: a person may have uncordoned
+// one, or it is gone.
 const relook = 15 * time.Second
 
 // Drains executes the step type drain. As the plan's account it needs get and
@@ -32,8 +32,7 @@ const relook = 15 * time.Second
 // The drainer that does the work wakes the step when a drain has moved.
 type Drains struct{}
 
-// Pass writes down which nodes and since when, cordons them, and looks after
-// their drains.
+// Pass records the nodes and the start, cordons them, and continues their drains.
 func (e Drains) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	out, err := e.pass(ctx, call)
 	return api.Finish(ctx, call, out, err)
@@ -65,8 +64,8 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 	return e.conclude(ctx, call, p, m, all)
 }
 
-// begin writes down what the attempt is about. What an earlier attempt had
-// cordoned is remembered: an uncordon since was somebody else's.
+// begin records what the attempt is about. Nodes that an earlier attempt cordoned are remembered:
+// if one is uncordoned now, somebody else did it.
 func (e Drains) begin(ctx context.Context, call executors.Call, p *plan.DrainProperties, before run.DrainMemory) (executors.Outcome, error) {
 	list, err := nodesOf(ctx, call, p.NodeProperties)
 	if err != nil {
@@ -85,20 +84,20 @@ func (e Drains) begin(ctx context.Context, call executors.Call, p *plan.DrainPro
 	return executors.Outcome{State: executors.Record, Memory: memory(call, m), Message: fmt.Sprintf("about to drain %d nodes", len(m.Nodes))}, nil
 }
 
-// memory is what a step remembers of its nodes. Those of another cluster are apart: nobody
-// takes them for nodes of this one that have the same names.
+// memory is what a step remembers of its nodes. Nodes of another cluster are kept apart, so that
+// nobody takes them for nodes of this one with the same names.
 func memory(call executors.Call, m run.DrainMemory) json.RawMessage {
 	if call.Clients.Cluster != "" {
 		m.Nodes, m.Elsewhere = nil, m.Nodes
 	}
 	b, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // strings, numbers and instants
+		panic(err) // strings, numbers and times always marshal
 	}
 	return b
 }
 
-// remembered is what memory wrote, if the call has it.
+// remembered decodes the call's memory, if there is one.
 func remembered(call executors.Call) (m run.DrainMemory, read bool) {
 	if json.Unmarshal(call.Recorded.Memory, &m) != nil {
 		return run.DrainMemory{}, false
@@ -109,7 +108,7 @@ func remembered(call executors.Call) (m run.DrainMemory, read bool) {
 	return m, true
 }
 
-// node cordons one node, if it has to be, and has it drained.
+// node cordons one node, if needed, and has it drained.
 func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProperties, m *run.DrainMemory, t *run.DrainTarget) (executors.DrainStatus, *executors.Outcome, error) {
 	by := claimant(call)
 	n, err := readNode(ctx, call.Clients, t.Name)
@@ -122,7 +121,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 		return executors.DrainStatus{}, nil, err
 	}
 	ours := n.claimed(by)
-	far := call.Clients.Cluster != "" // the agent there drops a record that names plans alone once the node is open
+	far := call.Clients.Cluster != "" // once the node is uncordoned, the agent of that cluster drops a record that names only plans
 	if !n.Spec.Unschedulable && (ours && (t.Cordoned || !n.record.At.Before(m.Since.Truncate(time.Second))) || far && t.Cordoned) {
 		call.Nodes.Drainer.Stop(t.Name, by)
 		if err := undone(ctx, call, n); err != nil {
@@ -137,7 +136,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 			return st, nil, nil
 		}
 	}
-	if !t.Cordoned { // else its turn has come before, perhaps under an agent that is no more
+	if !t.Cordoned { // else it has had its turn, maybe under an earlier agent
 		if granted, why := turn(call, m, t.Name); !granted {
 			return notBegun(call, t, why), nil, nil
 		}
@@ -146,7 +145,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 		return executors.DrainStatus{}, nil, err
 	}
 	t.Cordoned = !call.DryRun
-	if t.Since.IsZero() { // what it waited for its turn is not of its time
+	if t.Since.IsZero() { // the wait for a turn does not count against its timeout
 		t.Since = call.Now.UTC()
 	}
 	st := call.Nodes.Drainer.Ensure(ctx, executors.DrainOrder{
@@ -172,9 +171,8 @@ func turn(call executors.Call, m *run.DrainMemory, node string) (granted bool, w
 	return true, ""
 }
 
-// yield gives a node's slot to others, where its drain is blocked for good and they
-// wait for it. The drain stops; the node stays cordoned. The slot is another's only
-// once that is written down.
+// yield gives a node's slot to others when its drain is blocked for good and they wait for it. The
+// drain stops; the node stays cordoned. The slot is free only once that is recorded.
 func yield(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, st executors.DrainStatus) executors.DrainStatus {
 	lasting := drain.Permanent(st.Blocks, p.Options)
 	if call.Nodes.Yield == nil || !call.Nodes.Yield(t.Name, len(lasting) > 0) {
@@ -186,7 +184,7 @@ func yield(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, st 
 	return yielded(block)
 }
 
-// resume says whether a drain that yielded its slot goes on, or how it stands.
+// resume says whether a drain that yielded its slot goes on, or its status.
 func resume(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget) (executors.DrainStatus, bool) {
 	call.Nodes.Drainer.Stop(t.Name, claimant(call))
 	if at, ends := drain.Deadline(p.Options, t.Since); t.Cordoned && ends && p.OnTimeout == drain.TimeoutAbort && !call.Now.Before(at) {
@@ -202,7 +200,7 @@ func resume(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget) (e
 		return executors.DrainStatus{}, true
 	}
 	text := inTheWay(call, t.Name)
-	if text == "" && why == "" { // nobody has looked yet: an agent before us did
+	if text == "" && why == "" { // nobody has looked yet: an earlier agent yielded it
 		text = t.Why
 	}
 	switch {
@@ -216,7 +214,7 @@ func resume(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget) (e
 	return st, false
 }
 
-// yielded is how a drain stands whose slot others have.
+// yielded is the status of a drain that yielded its slot.
 func yielded(block nodes.Block) executors.DrainStatus {
 	return executors.DrainStatus{Reason: executors.DrainBlocked, Message: nodes.YieldedText(block), Blocks: []drain.Block{{Permanent: true, Why: block.Text}}}
 }
@@ -225,7 +223,7 @@ func blockedForGood(st executors.DrainStatus) bool {
 	return slices.ContainsFunc(st.Blocks, func(b drain.Block) bool { return b.Permanent })
 }
 
-// blockOf is what stands in a drain's way for good.
+// blockOf is what blocks a drain for good.
 func blockOf(lasting []drain.Block) nodes.Block {
 	texts := make([]string, len(lasting))
 	for i, b := range lasting {
@@ -234,9 +232,9 @@ func blockOf(lasting []drain.Block) nodes.Block {
 	return nodes.Block{Permanent: len(texts) > 0, Text: strings.Join(texts, "; ")}
 }
 
-// notBegun is how a drain stands that has not begun: it waits for its turn, or pods
-// that never leave are in its way, and the node is not cordoned for them. The node of
-// a rollout has a slot already: others may have it then.
+// notBegun is the status of a drain that has not begun: it waits for its turn, or pods that never
+// leave block it, and the node is not cordoned for that. The node of a rollout has a slot already,
+// which others may have meanwhile.
 func notBegun(call executors.Call, t *run.DrainTarget, why string) executors.DrainStatus {
 	text := inTheWay(call, t.Name)
 	t.Why = document.Cut(text, 500)
@@ -257,13 +255,13 @@ func inTheWay(call executors.Call, node string) string {
 	return call.Nodes.Blocked(node)
 }
 
-// notCordoned is how a drain stands that is blocked before its cordon.
+// notCordoned is the status of a drain that is blocked before its cordon.
 func notCordoned(text string) executors.DrainStatus {
 	text = nodes.BlockedText(nodes.Block{Permanent: true, Text: text})
 	return executors.DrainStatus{Reason: executors.DrainBlocked, Message: text, Blocks: []drain.Block{{Permanent: true, Why: text}}}
 }
 
-// summary is how the drains of a step stand together.
+// summary is the combined status of a step's drains.
 type summary struct {
 	statuses []executors.DrainStatus
 	said     []string
@@ -326,9 +324,9 @@ func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.Drain
 	return out, nil
 }
 
-// denied is a drain that the API server refuses. The drains go on to ask meanwhile: a
-// right that comes in time is no failure. Where a review does not say that the right
-// is missing, it is not known what the refusal means.
+// denied decides about a drain that the API server refuses. The drains keep asking meanwhile: a
+// right that comes in time is no failure. Where an access review does not confirm that the right is
+// missing, the meaning of the refusal is not known.
 func (e Drains) denied(ctx context.Context, call executors.Call, m run.DrainMemory, all summary) executors.Outcome {
 	out := executors.Refuse(executors.ReasonForbidden, "%s", all.denied)
 	if all.right != nil {
@@ -340,7 +338,7 @@ func (e Drains) denied(ctx context.Context, call executors.Call, m run.DrainMemo
 	return out
 }
 
-// bounded keeps what a step's outputs may hold: past fifty nodes, the numbers.
+// bounded limits what a step's outputs hold: beyond fifty nodes, only the numbers.
 func bounded(outputs map[string]any) any {
 	const most = 50
 	if len(outputs) > most {

@@ -8,20 +8,19 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
-// claimLife is how long an eviction may take of a budget that never shows it: the
-// disruption controller forgets one after as long (DeletionTimeout).
+// claimLife is how long an eviction is counted that its budget never shows: the disruption
+// controller forgets it after the same time (DeletionTimeout).
 const claimLife = 2 * time.Minute
 
-// ledger is what all drains together take of the budgets: what is asked for and
-// not yet in a budget's status, and who waits for room, first come first. Its
-// owner guards it.
+// ledger is what all drains together take of the budgets: evictions that no budget's status shows
+// yet, and sessions that wait for room, in the order in which they came. Its owner guards it.
 type ledger struct {
 	synced  bool
 	budgets map[string]map[string]drain.Budget // by namespace, by key
 	claims  map[string]map[string]*entry       // by budget's key, by pod's uid
-	queues  map[string][]waiting               // by budget's key: for room
+	queues  map[string][]waiting               // by budget's key: sessions that wait for room
 	flying  map[string]int                     // by budget's key: requests in flight that take of it
-	lines   map[string][]*session              // by budget's key: who waits until fewer are
+	lines   map[string][]*session              // by budget's key: sessions that wait for a request in flight to end
 	asked   map[string]*session                // pods with a request in flight, by uid
 }
 
@@ -53,7 +52,7 @@ func (l *ledger) in(namespaces map[string]bool) []drain.Budget {
 	return out
 }
 
-// set takes a budget as it is now, and forgets the claims that it shows.
+// set stores a budget as it is now, and forgets the claims that its status shows.
 func (l *ledger) set(b drain.Budget) {
 	if l.budgets[b.Namespace] == nil {
 		l.budgets[b.Namespace] = map[string]drain.Budget{}
@@ -78,8 +77,8 @@ func (l *ledger) drop(key, uid string) {
 	}
 }
 
-// room is how much of each budget a session may take now: what is free, less
-// what those that came before it wait for.
+// room is how much of each budget a session may take now: what is free, less the claims of sessions
+// that came before it.
 func (l *ledger) room(s *session, budgets []drain.Budget, now time.Time) map[string]int {
 	out := map[string]int{}
 	for _, b := range budgets {
@@ -103,7 +102,7 @@ func (l *ledger) room(s *session, budgets []drain.Budget, now time.Time) map[str
 	return out
 }
 
-// claim notes that an eviction is about to be asked for that takes of a budget.
+// claim counts an eviction that is about to be requested against a budget.
 func (l *ledger) claim(key string, p drain.Pod, now time.Time) {
 	if l.claims[key] == nil {
 		l.claims[key] = map[string]*entry{}
@@ -111,7 +110,7 @@ func (l *ledger) claim(key string, p drain.Pod, now time.Time) {
 	l.claims[key][p.UID] = &entry{Claim: drain.Claim{Pod: p.Name}, at: now}
 }
 
-// deleted notes that a pod is seen being deleted.
+// deleted notes that a pod is being deleted.
 func (l *ledger) deleted(uid string, version uint64) {
 	for key, claims := range l.claims {
 		if c := claims[uid]; c != nil && c.Deleted == 0 {
@@ -129,7 +128,7 @@ func (l *ledger) find(key string) (drain.Budget, bool) {
 	return b, ok
 }
 
-// unclaim gives back what a refused request did not take.
+// unclaim returns what a refused request did not take.
 func (l *ledger) unclaim(uid string) {
 	for key, claims := range l.claims {
 		if _, has := claims[uid]; has {
@@ -138,8 +137,8 @@ func (l *ledger) unclaim(uid string) {
 	}
 }
 
-// wait says for how many pods a session waits, by budget; it keeps its place.
-// It returns the sessions that may go on since this one waits for less.
+// wait notes for how many pods a session waits, by budget; the session keeps its place. It returns
+// the sessions that may go on because this one waits for less.
 func (l *ledger) wait(s *session, pods map[string]int) []*session {
 	var freed []*session
 	for key, queue := range l.queues {
@@ -177,8 +176,8 @@ func sessionsOf(queue []waiting) []*session {
 	return out
 }
 
-// turns is how many evictions under each budget a session may ask for now: those
-// who stand in line before it come first.
+// turns is how many evictions under each budget a session may request now: sessions ahead of it
+// come first.
 func (l *ledger) turns(s *session, budgets []drain.Budget) map[string]int {
 	out := map[string]int{}
 	for _, b := range budgets {
@@ -192,8 +191,8 @@ func (l *ledger) turns(s *session, budgets []drain.Budget) map[string]int {
 	return out
 }
 
-// line puts a session in line for turns, or takes it out. It returns who is next
-// where it was taken out: it may have left a turn.
+// line adds a session to the line of those that wait for turns, or removes it. On removal it
+// returns the next in line, which may have got a turn.
 func (l *ledger) line(s *session, wants map[string]bool) []*session {
 	for key := range wants {
 		if !slices.Contains(l.lines[key], s) {
@@ -214,14 +213,13 @@ func (l *ledger) line(s *session, wants map[string]bool) []*session {
 	return next
 }
 
-// next are those who have a turn under a budget now, the first in its line.
+// next are the sessions that have a turn under a budget now, the first in its line.
 func (l *ledger) next(key string) []*session {
 	line := l.lines[key]
 	return line[:min(len(line), max(perBudget-l.flying[key], 0))]
 }
 
-// landed notes that a request that took of a budget was answered, and says who has
-// the turn now.
+// landed notes the answer to a request that took of a budget, and returns who has the turn now.
 func (l *ledger) landed(key string) []*session {
 	if l.flying[key]--; l.flying[key] <= 0 {
 		delete(l.flying, key)

@@ -13,19 +13,20 @@ type otherCluster struct {
 	*Drainer
 	connection string // of its clients
 	close      context.CancelFunc
-	used       time.Time // when it was last asked for
+	used       time.Time // when it was last used
 }
 
-// mostDrains is how many nodes of one other cluster are drained for a plan at once (a guess: what
-// is kept of each node has a bound of its own).
+// mostDrains is how many nodes of one other cluster are drained for a plan at once (a guess: the
+// memory for each node has a limit of its own).
 const mostDrains = 4
 
 // mostClusters is on how many other clusters the plans of one namespace drain at once (a guess:
-// what such a cluster shows is kept in memory, and its API server may be anybody's).
+// what such a cluster reports is kept in memory, and its API server may be under anybody's
+// control).
 const mostClusters = 8
 
-// At is the drainer of another cluster's nodes. Its sessions end where the clients have other
-// credentials than before: what they may is asked anew.
+// At is the drainer of another cluster's nodes. When the credentials of the clients change, its
+// sessions end: the new ones may have other rights.
 func (d *Drainer) At(by string, clients executors.Clients) (executors.Drainer, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,8 +62,8 @@ func (d *Drainer) clustersOf(by string) (n int) {
 	return n
 }
 
-// forgetIdle forgets the drainers of other clusters that drain nothing and that nobody has
-// asked for lately, but for one: who has asked may be about to begin.
+// forgetIdle forgets the drainers of other clusters that drain nothing and were not used lately,
+// except one: its user may be about to begin.
 func (d *Drainer) forgetIdle(but string, now time.Time) {
 	for key, other := range d.others {
 		if key != but && now.Sub(other.used) >= leaseFor && other.idles() {
@@ -72,7 +73,7 @@ func (d *Drainer) forgetIdle(but string, now time.Time) {
 	}
 }
 
-// idles says whether a drainer has no sessions, and nothing in flight.
+// idles says whether a drainer has no sessions and no request in flight.
 func (d *Drainer) idles() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

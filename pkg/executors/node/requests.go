@@ -7,7 +7,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
-// request is one to be sent.
+// request is one that is to be sent.
 type request struct {
 	pod      drain.Pod
 	deletion bool
@@ -18,7 +18,7 @@ type request struct {
 	budget   string          // that it takes of
 }
 
-// take notes what will be asked for, before it is.
+// take counts requests before they are sent.
 func (s *session) take(view drain.View, dec drain.Decision, now time.Time) []request {
 	for _, uid := range dec.Held {
 		a := s.sent.asked[uid]
@@ -54,7 +54,7 @@ func (s *session) take(view drain.View, dec drain.Decision, now time.Time) []req
 	return out
 }
 
-// note marks a pod as asked for, unless another drain is just asking for it.
+// note marks a pod as requested, unless another drain has a request for it in flight.
 func (s *session) note(out []request, r request, now time.Time) []request {
 	if other := s.d.ledger.asked[r.pod.UID]; other != nil {
 		return out
@@ -71,8 +71,8 @@ func (s *session) note(out []request, r request, now time.Time) []request {
 	return append(out, r)
 }
 
-// send makes one request. The deadline cuts it off where pods are left, or deleted,
-// then: what is decided must not cross with what was asked before.
+// send makes one request. The deadline cuts it off when pods are left, or deleted, from then on:
+// that decision must not cross with an earlier request.
 func (s *session) send(r request) {
 	ctx, cancel := context.WithTimeout(s.life.sends, requestTimeout)
 	defer cancel()
@@ -102,7 +102,7 @@ func (s *session) send(r request) {
 	s.answered(r, verb, err)
 }
 
-// answered takes an answer in, also of a pod that is gone meanwhile.
+// answered handles an answer, also for a pod that is gone meanwhile.
 func (s *session) answered(r request, verb string, err error) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *session) answered(r request, verb string, err error) {
 		return
 	}
 	now := s.d.config.Now()
-	if r.finish && a.forbidden { // its eviction is asked for when the budget has room again
+	if r.finish && a.forbidden { // its eviction is requested again when the budget has room
 		s.sent.mayNotDelete = true
 		delete(s.sent.asked, uid)
 		s.wake()

@@ -21,7 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// Guesses about requests.
+// Limits of requests (guesses).
 const (
 	perNode        = 10               // requests in flight for one node
 	overall        = 50               // requests in flight for all nodes
@@ -32,7 +32,7 @@ const (
 	mostRetryAfter = time.Minute // of what a server asks for
 )
 
-// options are the delete options of one pod: that pod and no other of its name.
+// deleteOptions are the delete options for one pod and no other of its name.
 func deleteOptions(p drain.Pod, grace *document.Duration) *metav1.DeleteOptions {
 	uid := types.UID(p.UID)
 	o := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
@@ -43,8 +43,7 @@ func deleteOptions(p drain.Pod, grace *document.Duration) *metav1.DeleteOptions 
 	return o
 }
 
-// evict asks once: the client's own tries, which follow Retry-After in the dark,
-// are switched off.
+// evict asks once: the client's own retries, which follow Retry-After unseen, are switched off.
 func evict(ctx context.Context, kube kube.Interface, p drain.Pod, grace *document.Duration) error {
 	body := &policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
@@ -55,13 +54,13 @@ func evict(ctx context.Context, kube kube.Interface, p drain.Pod, grace *documen
 		Body(body).MaxRetries(0).Do(ctx).Error()
 }
 
-// deletePod deletes past all budgets.
+// deletePod deletes regardless of budgets.
 func deletePod(ctx context.Context, kube kube.Interface, p drain.Pod, grace *document.Duration) error {
 	return kube.CoreV1().RESTClient().Delete().Namespace(p.Namespace).Resource("pods").Name(p.Name).
 		Body(deleteOptions(p, grace)).MaxRetries(0).Do(ctx).Error()
 }
 
-// answer is what an error of a request means for its pod.
+// answer is what the answer to a request means for its pod.
 type answer struct {
 	drain.Answer
 	why       string
@@ -70,8 +69,8 @@ type answer struct {
 	after     time.Duration
 }
 
-// answerOf reads an answer. What carries no status may have been accepted: the
-// request, or only its answer, was lost.
+// answerOf reads an answer. Without a status, the request may have been accepted and its answer
+// lost.
 func answerOf(err error, p drain.Pod, verb string, tries int) answer {
 	var status apierrors.APIStatus
 	switch {
@@ -97,15 +96,15 @@ func answerOf(err error, p drain.Pod, verb string, tries int) answer {
 	return failed(err, tries, answer{unclear: code >= http.StatusInternalServerError, why: fmt.Sprintf("the API server said %d: %s", code, document.Cut(err.Error(), 200))})
 }
 
-// rightOf is what a request needs, as a review is asked for it.
+// rightOf is the right for a request, for an access review.
 func rightOf(verb, namespace string) *authorizationv1.ResourceAttributes {
 	verb, resource, _ := strings.Cut(verb, " ")
 	resource, subresource, _ := strings.Cut(resource, "/")
 	return &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Subresource: subresource, Namespace: namespace}
 }
 
-// failed says when to ask again: later and later, each time at another moment,
-// and not before the server wants it.
+// failed says when to ask again: with growing, jittered pauses, and not before the server allows
+// it.
 func failed(err error, tries int, a answer) answer {
 	a.Answer = drain.Failed
 	wait := min(firstRetry<<min(tries, 10), lastRetry)

@@ -16,19 +16,19 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// session is one drain. A goroutine of its own decides whenever it is rung;
-// everything below awake is guarded by the drainer's mutex.
+// session is one drain. Its goroutine decides whenever it is woken; all fields below awake are
+// guarded by the drainer's mutex.
 type session struct {
 	d    *Drainer
 	life life
 
 	order      executors.DrainOrder
 	status     executors.DrainStatus
-	ended      bool // Done or Aborted: nothing is sent any more
+	ended      bool // Done or Aborted: nothing more is sent
 	seen       seen
 	sent       sent
 	departed   departures
-	held       bool // by the last decision, a budget holds pods back
+	held       bool // in the last decision, a budget held pods back
 	returns    drain.Returns
 	still      stillness
 	daemonSets map[string]known
@@ -39,11 +39,11 @@ type session struct {
 
 // life is how long a session lasts, and what wakes it.
 type life struct {
-	ctx    context.Context // its life: decisions and watches end with it
+	ctx    context.Context // the session's lifetime: decisions and watches end with it
 	cancel context.CancelFunc
-	sends  context.Context // of its requests: ends stopFor after its life
+	sends  context.Context // of its requests: ends stopFor after the lifetime
 	awake  chan struct{}
-	lease  *time.Timer // ends the session, unless it is ensured before; nil: it has no lease
+	lease  *time.Timer // ends the session unless it is ensured in time; nil: it has no lease
 }
 
 // seen are the pods of the node, as far as they could be read.
@@ -52,41 +52,41 @@ type seen struct {
 	err        error // of the last read
 	pods       map[string]drain.Pod
 	namespaces map[string]bool
-	mustLeave  map[string]bool // as the last decision saw it
+	mustLeave  map[string]bool // at the last decision
 }
 
-// sent are the requests to let pods go, and what came of them, by uid of the pod.
+// sent are the requests to remove pods and their answers, by uid of the pod.
 type sent struct {
 	asked     map[string]drain.Asked
 	tries     map[string]int
-	limbo     map[string]drain.Pod // gone while their request was in flight
+	limbo     map[string]drain.Pod // gone while a request for it was in flight
 	busy      int                  // in flight
 	forbidden string
 	right     *authorizationv1.ResourceAttributes // that forbidden speaks of
-	// mayNotDelete says that the account may not delete pods: an eviction that was
-	// cut off is not finished, but waited for.
+	// mayNotDelete says that the account may not delete pods: an eviction that was cut off is then
+	// not finished, but waited for.
 	mayNotDelete bool
 }
 
-// stillness is how long nothing has moved.
+// stillness is for how long nothing has moved.
 type stillness struct {
-	settle time.Time // until when what tolerates the cordon may still come back
+	settle time.Time // until when pods that tolerate the cordon may still return
 	since  time.Time // zero: something moves
-	stuck  bool      // for long enough to be called a block
+	stuck  bool      // long enough to count as blocked
 }
 
-// surges are the replacements that pods are given before they go.
+// surges are the replacements that pods get before they leave.
 type surges struct {
 	of     map[string]drain.Replacement // by uid of the pod
 	open   int                          // that are not undone yet
 	going  map[string]chan struct{}     // closed when the pod of a surge begins to go
-	owed   map[string]func()            // by uid of a pod: what is to be given back when it has gone
-	looked bool                         // for those that an earlier drain of the node left
+	owed   map[string]func()            // by uid of a pod: what to undo when it has left
+	looked bool                         // for replacements that an earlier drain of the node left
 }
 
-// notice is the call of OnChange that is to come, and what it was last called for.
+// notice is the next call of OnChange, and what the last one was for.
 type notice struct {
-	timer  *time.Timer // nil: none is to come
+	timer  *time.Timer // nil: no call is due
 	at     time.Time
 	told   string
 	reason string
@@ -95,7 +95,7 @@ type notice struct {
 // departures are the pods that left, and how.
 type departures struct{ evicted, forced, gone []string }
 
-// known is whether a DaemonSet is there.
+// known says whether a DaemonSet exists.
 type known struct {
 	asking bool
 	there  bool
@@ -125,7 +125,7 @@ func newSession(d *Drainer, order executors.DrainOrder) *session {
 	return s
 }
 
-// extend begins the session's lease anew.
+// extend renews the session's lease.
 func (s *session) extend() {
 	if s.life.lease != nil {
 		s.life.lease.Reset(s.d.config.Lease)
@@ -190,14 +190,14 @@ func (s *session) came(p drain.Pod) {
 	if p.Deleting && !old.Deleting {
 		s.d.ledger.deleted(p.UID, p.Version)
 		s.begins(p.UID)
-		if s.seen.mustLeave[p.UID] { // its replacement may come before it is gone
+		if s.seen.mustLeave[p.UID] { // its replacement may appear before it is gone
 			s.goes(p)
 		}
 	}
 	s.seen.pods[p.UID] = p
 }
 
-// goes notes a pod that had to leave and begins to.
+// goes notes that a pod that has to leave is terminating.
 func (s *session) goes(p drain.Pod) {
 	if !s.d.config.Elsewhere || len(s.departed.evicted)+len(s.departed.gone) < follow.MostObjects {
 		s.returns.Left(p)
@@ -205,14 +205,14 @@ func (s *session) goes(p drain.Pod) {
 	s.linger(p)
 }
 
-// linger waits for what comes instead of a pod that tolerates the cordon.
+// linger waits for the replacement of a pod that tolerates the cordon.
 func (s *session) linger(p drain.Pod) {
 	if p.Tolerates && s.seen.mustLeave[p.UID] && p.Controller != nil {
 		s.still.settle = s.d.config.Now().Add(settleFor)
 	}
 }
 
-// left notes a pod that is gone, and whether that was us.
+// left notes that a pod is gone, and whether that was our doing.
 func (s *session) left(p drain.Pod) {
 	old, known := s.seen.pods[p.UID]
 	if !known {
@@ -227,7 +227,7 @@ func (s *session) left(p drain.Pod) {
 	}
 	s.linger(old)
 	asked := s.sent.asked[p.UID]
-	if asked.Answer == drain.InFlight { // its answer will tell
+	if asked.Answer == drain.InFlight { // its answer decides
 		s.sent.limbo[p.UID] = old
 		return
 	}
@@ -242,7 +242,7 @@ func (s *session) account(p drain.Pod, asked drain.Asked, ours bool) {
 	must := s.seen.mustLeave[p.UID]
 	delete(s.seen.mustLeave, p.UID)
 	if s.d.config.Elsewhere && len(s.departed.forced)+len(s.departed.evicted)+len(s.departed.gone) >= follow.MostObjects {
-		return // what another cluster shows may have no end
+		return // what another cluster reports may be endless
 	}
 	switch {
 	case ours && asked.Deleted:
@@ -292,7 +292,7 @@ func (s *session) run() {
 	}
 }
 
-// pass looks, decides, notes what it is about to do, and does it.
+// pass looks, decides, records the requests that it is about to make, and makes them.
 func (s *session) pass() time.Time {
 	s.d.mu.Lock()
 	requests, wake := s.decide()
@@ -332,7 +332,7 @@ func (s *session) decide() ([]request, time.Time) {
 		s.surges.open++
 		go s.undoSurges()
 	}
-	view := s.view(now) // after the look has begun: a node without pods is not drained before it is over
+	view := s.view(now) // after the look has begun: a node without pods is not drained before the look is over
 	dec := drain.Decide(view)
 	if dec.Done {
 		s.awaitVolumes(&dec, now)
@@ -365,7 +365,7 @@ func (s *session) judge(now time.Time) drain.Judge {
 	return judge.WithAgent(s.agent(now))
 }
 
-// view is all that the decision is made on.
+// view is everything that the decision rests on.
 func (s *session) view(now time.Time) drain.View {
 	s.seen.namespaces = map[string]bool{}
 	pods := make([]drain.Pod, 0, len(s.seen.pods))

@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
-// unreadable says that nothing can be decided.
+// unreadable is the status when nothing can be decided.
 func (s *session) unreadable(err error) {
 	s.status.Reason, s.status.Message = executors.DrainUnavailable, "cannot read pods and budgets: "+document.Cut(err.Error(), 300)
 	if apierrors.IsForbidden(err) || apierrors.IsForbidden(s.seen.err) || apierrors.IsForbidden(s.d.readErr) {
@@ -28,7 +28,7 @@ func (s *session) unreadable(err error) {
 	s.changed()
 }
 
-// rehearse says what the drain would do.
+// rehearse is the status of a dry run: what the drain would do.
 func (s *session) rehearse(v drain.View) {
 	pods := make([]drain.Pod, len(v.Judged))
 	for i, j := range v.Judged {
@@ -46,8 +46,8 @@ func (s *session) rehearse(v drain.View) {
 	s.changed()
 }
 
-// standstill notes since when nothing moves. For a moment nothing may, while
-// controllers catch up; it is a block when that lasts.
+// standstill notes since when nothing moves. A short standstill is normal while controllers catch
+// up; a lasting one is a block.
 func (s *session) standstill(dec drain.Decision, now time.Time) (wake time.Time) {
 	if dec.Moving || len(dec.Blocks) == 0 {
 		s.still.since = time.Time{}
@@ -99,7 +99,7 @@ func (s *session) report(v drain.View, dec drain.Decision) {
 	s.changed()
 }
 
-// What a status names at most.
+// Limits of what a status lists.
 const (
 	mostBlocks = 20
 	mostPods   = 50
@@ -110,7 +110,7 @@ func firstOf(pods []string) []string {
 	return pods[:min(len(pods), mostPods)]
 }
 
-// summary is the reason and the sentence of a decision.
+// summary is the reason and the message of a decision.
 func (s *session) summary(dec drain.Decision) (reason, message string) {
 	st := s.status
 	counted := fmt.Sprintf("%d of %d pods have left", st.Total-st.Left, st.Total)
@@ -138,16 +138,15 @@ func (s *session) summary(dec drain.Decision) (reason, message string) {
 	return executors.DrainWorking, counted
 }
 
-// finish ends everything of the session but its status: what is in flight is
-// cancelled.
+// finish ends everything of the session except its status: requests in flight are cancelled.
 func (s *session) finish() {
 	s.ended = true
 	s.d.wakeAll(s.d.ledger.wait(s, nil))
 	s.life.cancel()
 }
 
-// changed has OnChange called, soon and once for all that happens until then:
-// for an end or a block at once, for one pod more not every time.
+// changed schedules a call of OnChange for all changes until then: at once for an end or a block,
+// after a while for pods that left.
 func (s *session) changed() {
 	wait := debounce
 	switch says := s.says(); {
@@ -167,7 +166,7 @@ func (s *session) changed() {
 	s.notice.timer = time.AfterFunc(wait, s.publish)
 }
 
-// says is what a person would notice of the status.
+// says is the part of the status that a person would notice.
 func (s *session) says() string {
 	st := s.status
 	permanent := 0

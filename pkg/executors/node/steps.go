@@ -15,7 +15,7 @@ import (
 // list for a selector.
 type Cordoner struct{}
 
-// Pass cordons each node that is not yet, and writes down for whom.
+// Pass cordons the nodes that are not cordoned yet, and records the claimant.
 func (Cordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.CordonProperties](call)
 	if err != nil {
@@ -34,9 +34,9 @@ func (Cordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome
 // Uncordoner executes the step type uncordon. It needs what a Cordoner needs.
 type Uncordoner struct{}
 
-// Pass takes the plan off each node's record, also of those that the run closed by the
-// same selector and that it picks no more. A node that was cordoned before, or that somebody
-// else wants cordoned, stays so, and that is said.
+// Pass removes the plan from each node's record, also on nodes that the run cordoned by the same
+// selector and that it no longer picks. A node that was cordoned before, or that another claimant
+// wants cordoned, stays cordoned, and the outcome says so.
 func (Uncordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.CordonProperties](call)
 	if err != nil {
@@ -54,8 +54,8 @@ func (Uncordoner) Pass(ctx context.Context, call executors.Call) executors.Outco
 	})
 }
 
-// eachNode does one write on each node. What was written before a pass broke off
-// is found done by the next.
+// eachNode makes one write on each node. After an interrupted pass, the next finds what was
+// written.
 func eachNode(ctx context.Context, call executors.Call, nodes []cordoned, do func(cordoned) (said string, changed bool, err error)) executors.Outcome {
 	var said []string
 	var changes []run.Change
@@ -81,7 +81,7 @@ func eachNode(ctx context.Context, call executors.Call, nodes []cordoned, do fun
 	return out
 }
 
-// meant are the nodes of a step, for the steps after it that rely on what it did.
+// meant are the nodes of a step, for later steps that rely on what it did.
 func meant(call executors.Call, nodes []cordoned) run.DrainMemory {
 	m := run.DrainMemory{Attempt: call.Attempt, Since: call.Now.UTC()}
 	for _, n := range nodes {
@@ -90,7 +90,7 @@ func meant(call executors.Call, nodes []cordoned) run.DrainMemory {
 	return m
 }
 
-// joined is the first few of a list.
+// joined is the beginning of a list, for a message.
 func joined(items []string) string {
 	const few = 5
 	if n := len(items) - few; n > 0 {

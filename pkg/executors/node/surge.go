@@ -24,11 +24,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// Guesses about surges.
+// Times of surges (guesses).
 const (
-	surgeRetry = 2 * time.Second  // after a conflict, or an API server that does not answer
-	surgeAgain = 5 * time.Minute  // after one that could not be: somebody may have made room
-	undoFor    = 10 * time.Second // for one request that gives a replica back
+	surgeRetry = 2 * time.Second  // after a conflict, or when the API server does not answer
+	surgeAgain = 5 * time.Minute  // after a surge that was impossible: somebody may have made room
+	undoFor    = 10 * time.Second // for one request that removes a replica
 )
 
 // cannot is why there is no surge, and what would help.
@@ -36,11 +36,10 @@ type cannot struct{ why, remedy string }
 
 func (c *cannot) Error() string { return c.why }
 
-// surge brings a pod of a Deployment a replacement: one replica more, until a
-// pod elsewhere is Ready and this one goes, then one replica less. It needs get
-// on replicasets and deployments, list on horizontalpodautoscalers, list and
-// watch on pods, and patch on deployments, since what the Deployment had is
-// written on it in the same patch.
+// surge gives a pod of a Deployment a replacement: one replica more, until a pod elsewhere is Ready
+// and this one leaves, then one replica less. It needs get on replicasets and deployments, list on
+// horizontalpodautoscalers, list and watch on pods, and patch on deployments: the previous number
+// is recorded on the Deployment in the same patch.
 func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	defer s.detached(func() { s.surges.open-- })
 	name, record, err := s.begin(p)
@@ -71,7 +70,7 @@ func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	s.giveBack(p.Namespace, name, *record)
 }
 
-// detached changes the session's state also when it has ended.
+// detached changes the session's state even after its end.
 func (s *session) detached(f func()) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
@@ -90,7 +89,7 @@ func (s *session) replacement(p drain.Pod, r drain.Replacement) {
 	}
 }
 
-// begins tells a surge that its pod goes.
+// begins tells a surge that its pod is leaving.
 func (s *session) begins(uid string) {
 	if going, waits := s.surges.going[uid]; waits {
 		close(going)
@@ -98,8 +97,8 @@ func (s *session) begins(uid string) {
 	}
 }
 
-// begin adds a replica, trying again where it may help. No record and no error:
-// the pod needs no surge.
+// begin adds a replica, with retries where they may help. No record and no error: the pod needs no
+// surge.
 func (s *session) begin(p drain.Pod) (deployment string, record *annotations.Surge, err error) {
 	for {
 		deployment, record, err = s.tryBegin(p)
@@ -148,7 +147,7 @@ func (s *session) tryBegin(p drain.Pod) (string, *annotations.Surge, error) {
 	return dep.Name, &record, nil
 }
 
-// denied turns a missing right into something that waiting does not mend.
+// denied turns a missing right into a failure that waiting does not fix.
 func denied(err error, right string) error {
 	if apierrors.IsForbidden(err) {
 		return &cannot{"not allowed: " + document.Cut(err.Error(), 200), "grant " + right + ", or take the annotation maint.dev/drain=surge away"}
@@ -180,9 +179,8 @@ func (s *session) deploymentOf(p drain.Pod) (*appsv1.Deployment, error) {
 	return dep, nil
 }
 
-// needsSurge says whether the pod cannot simply be evicted: it is alone, or its
-// budget lets nobody go. A budget that counts the new replica in would not let
-// go either.
+// needsSurge says whether the pod cannot simply be evicted: it is the only one, or its budget
+// permits no eviction, and would not with the new replica either.
 func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) {
 	s.d.mu.Lock()
 	over := drain.Of(p, s.d.ledger.in(map[string]bool{p.Namespace: true}))
@@ -197,8 +195,7 @@ func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) 
 	return replicas(dep) == 1 || tight, nil
 }
 
-// mayScale refuses a Deployment whose replicas belong to somebody who would
-// change them back.
+// mayScale refuses a Deployment whose replicas another controller would set back.
 func (s *session) mayScale(dep *appsv1.Deployment) error {
 	var owner string
 	err := kube.EachOf(s.life.ctx, s.kube().AutoscalingV2().HorizontalPodAutoscalers(dep.Namespace).List, "", func(h *autoscalingv2.HorizontalPodAutoscaler) error {
@@ -239,8 +236,8 @@ func setsReplicas(fields []byte) bool {
 	return sets
 }
 
-// scale writes replicas and record together, under the version that was read.
-// Empty text removes the record.
+// scale writes replicas and record together, under the version that was read. Empty text removes
+// the record.
 func scale(ctx context.Context, kube kube.Interface, manager string, dep *appsv1.Deployment, to int32, record, label string) error {
 	value := func(text string) any {
 		if text == "" {
@@ -263,9 +260,8 @@ func scale(ctx context.Context, kube kube.Interface, manager string, dep *appsv1
 	return err
 }
 
-// giveBack scales to what was before, unless somebody changed it since: then only
-// the record goes. An agent that is ending leaves it to the next, which finds the
-// record.
+// giveBack restores the previous number, unless somebody changed it since: then only the record is
+// removed. An agent that is ending leaves both to the next, which finds the record.
 func (s *session) giveBack(namespace, name string, record annotations.Surge) {
 	for s.d.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(s.d.ctx, undoFor)
@@ -288,7 +284,7 @@ func tryGiveBack(ctx context.Context, kube kube.Interface, manager, namespace, n
 	}
 	live, has, err := annotations.ReadSurge(dep.Annotations)
 	if err != nil || !has || live.Pod != record.Pod {
-		return nil //nolint:nilerr // not ours any more
+		return nil //nolint:nilerr // somebody else's by now
 	}
 	to := replicas(dep)
 	if to == record.Replicas+1 {
@@ -297,14 +293,14 @@ func tryGiveBack(ctx context.Context, kube kube.Interface, manager, namespace, n
 	return scale(ctx, kube, manager, dep, to, "", "")
 }
 
-// undoSurges gives back what an earlier drain of the node could not: its pod is
-// gone, and the record still stands. What is owed for a pod that is still there is
-// given back when it has gone, whoever evicted it.
+// undoSurges removes the replicas that an earlier drain of the node could not: its pod is gone, and
+// the record is still there. For a pod that still exists, that happens when it is gone, whoever
+// evicted it.
 func (s *session) undoSurges() {
 	defer s.detached(func() { s.surges.open-- })
 	list, err := s.kube().AppsV1().Deployments("").List(s.life.ctx, metav1.ListOptions{LabelSelector: annotations.LabelSurging})
 	if err != nil {
-		return // whoever may not list them never made one
+		return // without that right it never made one
 	}
 	for i := range list.Items {
 		dep := &list.Items[i]
@@ -318,7 +314,7 @@ func (s *session) undoSurges() {
 	}
 }
 
-// owes notes what is to be done when a pod has gone that is still there.
+// owes registers what is to be undone when a pod has left.
 func (s *session) owes(pod string, repay func()) bool {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
@@ -329,7 +325,7 @@ func (s *session) owes(pod string, repay func()) bool {
 	return there
 }
 
-// repays does what is owed for a pod that has gone; its caller holds the lock.
+// repays undoes what was registered for a pod that has left; the caller holds the lock.
 func (s *session) repays(pod string) {
 	repay := s.surges.owed[pod]
 	if repay == nil {
@@ -343,7 +339,7 @@ func (s *session) repays(pod string) {
 	}()
 }
 
-// Sweep gives back what surges left whose drain is no more.
+// Sweep removes the replicas of surges whose drain no longer exists.
 func (d *Drainer) Sweep(ctx context.Context, clients executors.Clients, manager, by string, busy func(node string) bool) (left int, err error) {
 	list, err := clients.Kube.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelSurging})
 	if err != nil {
@@ -352,7 +348,7 @@ func (d *Drainer) Sweep(ctx context.Context, clients executors.Clients, manager,
 	for i := range list.Items {
 		dep := &list.Items[i]
 		record, has, err := annotations.ReadSurge(dep.Annotations)
-		if err != nil || !has || record.By != "" && record.By != by { // one without a name is of an older agent
+		if err != nil || !has || record.By != "" && record.By != by { // a record without a name is of an older agent
 			continue
 		}
 		if busy(record.Node) || d.drains(record.Node, by) {
@@ -381,8 +377,8 @@ type sibling struct {
 	why   string
 }
 
-// awaitReplacement waits until enough pods are Ready without the one that is to
-// go, at least one of them elsewhere. It returns why that did not come about.
+// awaitReplacement waits until enough pods are Ready without the one that leaves, at least one of
+// them elsewhere. It returns why that failed.
 func (s *session) awaitReplacement(p drain.Pod, name string, record annotations.Surge, going <-chan struct{}) string {
 	dep, err := s.kube().AppsV1().Deployments(p.Namespace).Get(s.life.ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -415,8 +411,7 @@ func (s *session) awaitReplacement(p drain.Pod, name string, record annotations.
 	}
 }
 
-// replacedBy says whether pods are enough without p; if not, why the newest is
-// not Ready.
+// replacedBy says whether pods are enough without p; if not, why the newest is not Ready.
 func replacedBy(pods map[string]sibling, p drain.Pod, node string, wanted int) (enough bool, why string) {
 	ready, elsewhere := 0, 0
 	for uid, other := range pods {
@@ -435,7 +430,7 @@ func replacedBy(pods map[string]sibling, p drain.Pod, node string, wanted int) (
 	return elsewhere > 0 && ready >= wanted, why
 }
 
-// watchSiblings hands on the pods of a Deployment whenever they change.
+// watchSiblings sends the pods of a Deployment whenever they change.
 func (s *session) watchSiblings(ctx context.Context, dep *appsv1.Deployment, changed chan map[string]sibling) {
 	selector := metav1.FormatLabelSelector(dep.Spec.Selector)
 	pods := map[string]sibling{}
@@ -445,7 +440,7 @@ func (s *session) watchSiblings(ctx context.Context, dep *appsv1.Deployment, cha
 			copied[uid] = p
 		}
 		select {
-		case <-changed: // what nobody took is old
+		case <-changed: // replace what nobody has received
 		default:
 		}
 		changed <- copied

@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// attachments are the volumes that are attached to nodes. They cannot be picked
-// by node, so all are watched, once for all drains, and only while one waits.
+// attachments are the volumes that are attached to nodes. They cannot be selected by node, so all
+// are watched, once for all drains, and only while one waits for volumes.
 type attachments struct {
 	stop   context.CancelFunc
 	synced bool
@@ -71,7 +71,7 @@ func (d *Drainer) watchVolumes() {
 	go follow.Keep(ctx, "volumes of drains", d.config.Elsewhere, allAttachments(d.config.Reads, heard), kept, &storagev1.VolumeAttachment{})
 }
 
-// noteVolumes remembers which volumes a pod that is about to go has.
+// noteVolumes remembers the volumes of a pod that is leaving.
 func (s *session) noteVolumes(ctx context.Context, kube kube.Interface, p drain.Pod) error {
 	for _, name := range p.Claims {
 		claim, err := kube.CoreV1().PersistentVolumeClaims(p.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -88,8 +88,8 @@ func (s *session) noteVolumes(ctx context.Context, kube kube.Interface, p drain.
 	return nil
 }
 
-// awaitVolumes holds a drain that is otherwise done while volumes of evicted pods
-// are attached, until its time is over.
+// awaitVolumes delays the end of a drain while volumes of evicted pods are attached, until its time
+// is over.
 func (s *session) awaitVolumes(dec *drain.Decision, now time.Time) {
 	if !s.order.Options.WaitForVolumes || len(s.pending) == 0 {
 		return

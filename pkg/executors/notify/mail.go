@@ -25,8 +25,8 @@ const (
 	contentHTML  = `text/html; charset="UTF-8"`
 )
 
-// mail sends mails. Its URLs are those of shoutrrr's service smtp, which reads them;
-// sending is ours, since that of smtp executes templates.
+// mail sends mails. Its URLs are those of shoutrrr's service smtp, which parses them; the sending
+// is our own, since that of smtp executes templates.
 type mail struct {
 	config *smtp.Config
 }
@@ -43,8 +43,8 @@ func newMail(u *url.URL, custom bool) (service, error) {
 	return mail{library.Config}, nil
 }
 
-// send tells each recipient in a mail of its own: one whom the server refuses keeps no
-// other from being told.
+// send sends each recipient a separate mail: when the server refuses one, the others still get
+// theirs.
 func (m mail) send(title, message string) error {
 	client, err := m.connect()
 	if err != nil {
@@ -58,10 +58,10 @@ func (m mail) send(title, message string) error {
 	for _, to := range m.config.ToAddresses {
 		if err := m.sendTo(client, to, title, message); err != nil {
 			faults = append(faults, fmt.Errorf("send to %s: %w", to, err))
-			_ = client.Reset() // or the server takes the next mail for part of this one
+			_ = client.Reset() // otherwise the server takes the next mail for part of this one
 		}
 	}
-	// Some servers close after too few words; the mails are theirs by then.
+	// Some servers close the connection without a reply; the mails are accepted by then.
 	if err := client.Quit(); err != nil && !strings.Contains(err.Error(), "short response") {
 		faults = append(faults, fmt.Errorf("end the session: %w", err))
 	}
@@ -87,7 +87,7 @@ func (m mail) connect() (*netsmtp.Client, error) {
 	return client, nil
 }
 
-// implicitTLS says whether the session is encrypted from its first byte on.
+// implicitTLS says whether the connection is encrypted from the first byte on.
 func (m mail) implicitTLS() bool {
 	return m.config.Encryption == smtp.EncImplicitTLS || m.config.Encryption == smtp.EncAuto && m.config.Port == smtp.ImplicitTLSPort
 }
@@ -99,7 +99,7 @@ func (m mail) tls() *tls.Config {
 	}
 }
 
-// greet says who we are: the host, then the user, encrypted where the server can.
+// greet sends our host and logs in, over TLS where the server offers it.
 func (m mail) greet(client *netsmtp.Client) error {
 	if err := client.Hello(m.clientHost()); err != nil {
 		return fmt.Errorf("greet the mail server: %w", err)
@@ -135,7 +135,7 @@ func (m mail) clientHost() string {
 	return host
 }
 
-// auth is how to log in, or nil where the URL names no user.
+// auth is the login, or nil where the URL names no user.
 func (m mail) auth() (netsmtp.Auth, error) {
 	switch m.config.Auth {
 	case smtp.AuthNone:
@@ -197,5 +197,5 @@ func (m mail) write(w io.Writer, to, title, message string) error {
 	return body.Close()
 }
 
-// word is a text as a header may have it: what is not ASCII is encoded.
+// word is a text for a header: characters outside of ASCII are encoded.
 func word(text string) string { return mime.QEncoding.Encode("UTF-8", text) }

@@ -1,5 +1,5 @@
-// Package notify holds the executor that tells people. It is the one room that
-// knows shoutrrr, and so how Slack, mail and the others are spoken to.
+// Package notify holds the executor that sends notifications. It is the only package that knows
+// shoutrrr, and with it the protocols of Slack, mail and the others.
 package notify
 
 import (
@@ -22,14 +22,14 @@ import (
 const (
 	// MaxText is how many bytes of a message are sent; the rest is cut, with a mark.
 	MaxText = 4 << 10
-	// maxTitle is as much as any subject shows.
+	// maxTitle is as much as mail clients show of a subject.
 	maxTitle = 200
 )
 
-// Notifier executes the step type notification. It needs no right of the plan's
-// account: sinks are the agent's. Each pass tells one sink, so that what was told
-// is recorded before the next; a sink is told twice only when we die between the
-// two. The outbound rules are for plans and do not bind what an admin named.
+// Notifier executes the step type notification. It needs no right of the plan's account: sinks
+// belong to the agent. Each pass sends to one sink, so that each is recorded before the next; a
+// sink gets the message twice only if the agent dies in between. The outbound rules are for plans,
+// and do not apply to sinks that an admin configured.
 type Notifier struct {
 	sender *sender
 	quota  *quota
@@ -38,14 +38,14 @@ type Notifier struct {
 // New is a notifier.
 func New() Notifier { return Notifier{sender: newSender(), quota: newQuota()} }
 
-// memory is what was done of the message.
+// memory is what is already sent.
 type memory struct {
 	Told    []string          `json:"told,omitempty"`
-	Attempt int               `json:"attempt,omitempty"` // that failed is of
+	Attempt int               `json:"attempt,omitempty"` // the attempt of Failed
 	Failed  map[string]string `json:"failed,omitempty"`  // sink to reason
 }
 
-// Pass tells the next sink.
+// Pass sends to the next sink.
 func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.NotificationProperties](call)
 	if err != nil {
@@ -88,8 +88,8 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 	return m.end(b)
 }
 
-// recall reads what earlier passes did. What failed in another attempt is tried
-// again; what was told is told for good.
+// recall reads what earlier passes did. Failures of another attempt are tried again; what was sent
+// is never sent again.
 func recall(call executors.Call) memory {
 	var m memory
 	if json.Unmarshal(call.Recorded.Memory, &m) != nil {
@@ -101,7 +101,7 @@ func recall(call executors.Call) memory {
 	return m
 }
 
-// left are the sinks that this attempt has not tried, each once.
+// left are the sinks that this attempt has not tried, without duplicates.
 func (m memory) left(names []string) []string {
 	var out []string
 	for _, name := range names {
@@ -112,8 +112,8 @@ func (m memory) left(names []string) []string {
 	return out
 }
 
-// end is the outcome once every sink was tried: one that is out of order keeps no
-// other from being told.
+// end is the outcome once every sink was tried: a broken one does not keep the others from getting
+// the message.
 func (m memory) end(b json.RawMessage) executors.Outcome {
 	var reasons []string
 	for _, name := range slices.Sorted(maps.Keys(m.Failed)) {
@@ -129,8 +129,8 @@ func (m memory) end(b json.RawMessage) executors.Outcome {
 
 var errNoSinks = errors.New("no sinks are configured") //nolint:gochecknoglobals // a sentinel for errors.Is
 
-// sinks looks all of them up before one is told: a name that is misspelled, or a
-// Secret that is missing, is said before there is any effect.
+// sinks looks up all sinks before the first message: a misspelled name or a missing Secret is
+// reported before anything is sent.
 func sinks(ctx context.Context, call executors.Call, names []string) (map[string]string, error) {
 	if call.Clients.Sink == nil {
 		return nil, errNoSinks
@@ -146,14 +146,14 @@ func sinks(ctx context.Context, call executors.Call, names []string) (map[string
 	return out, nil
 }
 
-// sinkless is the outcome where a sink has no URL. What the configuration says is
-// not mended by asking again; an API server that is away is.
+// sinkless is the outcome where a sink has no URL. A fault of the configuration does not go away by
+// retrying; an API server that does not answer does.
 func sinkless(ctx context.Context, call executors.Call, err error) executors.Outcome {
 	var fault *agentconfig.SinkError
 	switch {
 	case errors.Is(err, errNoSinks):
 		return executors.Refuse("NoSinks", "sinks: %s: name them under spec.notifications.sinks of the AgentConfig", err)
-	case executors.RefusalOf(err, "") != executors.NotRefused: // of the agent itself: an API server that starts refuses everybody
+	case executors.RefusalOf(err, "") != executors.NotRefused: // the agent itself was refused: an API server that starts refuses everybody
 		out := executors.Fail(executors.ReasonForbidden, "sinks: %s", err)
 		out.State, out.WakeAt = executors.NotYet, call.Now.Add(api.RetryDelay)
 		return out
@@ -163,7 +163,7 @@ func sinkless(ctx context.Context, call executors.Call, err error) executors.Out
 	return api.Outcome(ctx, call, err)
 }
 
-// titleOf is one line: a line break in a mail's subject would begin another header.
+// titleOf is one line: a line break in the subject of a mail would begin another header.
 func titleOf(call executors.Call, p *plan.NotificationProperties) string {
 	title := p.Title
 	if title == "" {

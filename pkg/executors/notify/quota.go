@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// quotaAtOnce is how many messages a namespace may send to a sink at once, and
-	// quotaEvery how soon it may send another one after that: a plan that runs in a
-	// circle does not make a channel unreadable for the others. The numbers are guesses.
+	// quotaAtOnce is how many messages a namespace may send to a sink in a burst, and quotaEvery
+	// the pause before each further one: a plan that runs in a loop must not flood a channel that
+	// others use. The numbers are guesses.
 	quotaAtOnce = 20
 	quotaEvery  = 30 * time.Second
-	// quotaKept is how many pairs of namespace and sink are remembered before those that
-	// have all their messages left are forgotten.
+	// quotaKept is how many pairs of namespace and sink are remembered before those with their
+	// full quota are forgotten.
 	quotaKept = 1000
 )
 
-// quota counts what namespaces send. It begins anew with the process.
+// quota limits the messages of namespaces. It starts afresh with the process.
 type quota struct {
 	mu   sync.Mutex
 	left map[string]*rate.Limiter // by namespace and sink
@@ -26,7 +26,7 @@ type quota struct {
 
 func newQuota() *quota { return &quota{left: map[string]*rate.Limiter{}} }
 
-// take takes one message off, or says how long it has to wait.
+// take takes one message off the quota, or says how long to wait.
 func (q *quota) take(namespace, sink string, now time.Time) (wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

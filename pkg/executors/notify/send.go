@@ -17,32 +17,32 @@ import (
 )
 
 const (
-	// patience is for one sink, from its lookup to its answer.
+	// patience is the limit for one sink, from its lookup to its answer.
 	patience = 30 * time.Second
-	// atOnce is how many messages to one sink may be under way. What we gave up
-	// on goes on behind us, since shoutrrr takes no context: this is how much may
-	// pile up before a sink that never answers is left alone.
+	// atOnce is how many messages to one sink may be in flight. shoutrrr takes no context, so a
+	// message that we gave up on goes on in the background: this many may pile up before a sink
+	// that never answers is left alone.
 	atOnce = 4
 )
 
-// sender sends one message to one sink and comes back, whatever the sink does.
+// sender sends one message to one sink, and returns in time whatever the sink does.
 type sender struct {
 	patience time.Duration
 	mu       sync.Mutex
-	lines    map[string]*line // to sinks that are being told something, by URL
+	lines    map[string]*line // by URL: sinks with messages in flight
 }
 
-// line is what is under way to one sink.
+// line are the messages to one sink.
 type line struct {
 	places  *semaphore.Weighted
-	users   int // who are under way, or wait for a place
-	givenUp int // of those under way, who were waited for in vain
+	users   int // in flight, or waiting for a place
+	givenUp int // in flight, but no longer waited for
 }
 
 func newSender() *sender { return &sender{lines: map[string]*line{}, patience: patience} }
 
-// send tells one sink, where the fence lets it: the library dials by itself. Its
-// errors hold nothing of the URL.
+// send sends to one sink, if the fence permits: the library dials by itself. Its errors contain
+// nothing of the URL.
 func (s *sender) send(ctx context.Context, fence func() error, rawURL, title, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -71,9 +71,8 @@ func (s *sender) send(ctx context.Context, fence func() error, rawURL, title, me
 	}
 }
 
-// enter waits for a place among those who tell a sink something, so that many messages of
-// one tenant make nobody else's fail. Where all who have one were waited for in vain, so
-// would this one be.
+// enter waits for a place, so that many messages of one tenant do not make others fail. Where all
+// messages in flight were given up, waiting would be useless, too.
 func (s *sender) enter(ctx context.Context, rawURL string) (*delivery, error) {
 	silent := fmt.Errorf("it has not answered %d earlier messages", atOnce)
 	s.mu.Lock()
@@ -98,7 +97,7 @@ func (s *sender) enter(ctx context.Context, rawURL string) (*delivery, error) {
 	return one, nil
 }
 
-// delivery is one message under way.
+// delivery is one message in flight.
 type delivery struct {
 	sender         *sender
 	line           *line
@@ -106,7 +105,7 @@ type delivery struct {
 	ended, givenUp bool
 }
 
-// giveUp says that nobody waits for it any more.
+// giveUp says that nobody waits for the delivery any more.
 func (d *delivery) giveUp() {
 	d.sender.mu.Lock()
 	defer d.sender.mu.Unlock()
@@ -125,7 +124,7 @@ func (d *delivery) leave() {
 	d.line.places.Release(1)
 }
 
-// end forgets a line that nobody uses any more. The sender is locked.
+// end forgets a line that is no longer used. The caller holds the lock.
 func (d *delivery) end() {
 	d.ended = true
 	if d.line.users--; d.line.users == 0 {
@@ -133,7 +132,7 @@ func (d *delivery) end() {
 	}
 }
 
-// guarded makes a panic of the library a failure of this sink and of nothing else.
+// guarded turns a panic of the library into a failure of this sink only.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -143,7 +142,7 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// deliver finds the service and tells it.
+// deliver finds the service and sends the message.
 func deliver(rawURL, title, message string) error {
 	s, err := locate(rawURL)
 	if err != nil {
@@ -152,8 +151,8 @@ func deliver(rawURL, title, message string) error {
 	return s.send(title, message)
 }
 
-// hidden is an error without any part of the sink's URL. Services take URLs
-// apart and put the parts together anew, so each word of it is hidden.
+// hidden is an error without any part of the sink's URL. Services take URLs apart and reassemble
+// them, so each word of it is hidden.
 func hidden(err error, rawURL string) error {
 	if err == nil {
 		return nil
@@ -162,8 +161,8 @@ func hidden(err error, rawURL string) error {
 	return fmt.Errorf("%s", document.Cut(text, 300))
 }
 
-// secretsOf are the parts of a sink's URL: all of it but its scheme, which says
-// what kind of sink it is.
+// secretsOf are the parts of a sink's URL, except its scheme, which only says what kind of sink it
+// is.
 func secretsOf(rawURL string) []string {
 	_, rest, found := strings.Cut(rawURL, "://")
 	if !found {
@@ -184,8 +183,8 @@ func secretsOf(rawURL string) []string {
 	return out
 }
 
-// words are the stretches of letters and digits in a text. One or two of them are
-// no secret, and hiding them would leave nothing of a sentence.
+// words are the sequences of letters and digits in a text. Those of one or two characters are no
+// secrets, and hiding them would make the error unreadable.
 func words(text string) []string {
 	parts := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return slices.DeleteFunc(parts, func(s string) bool { return len(s) < 3 })

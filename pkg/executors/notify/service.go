@@ -33,19 +33,18 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
 
-// service is a kind of sink, set up for one of its URLs.
+// service is a kind of sink with one of its URLs.
 type service interface {
 	send(title, message string) error
 }
 
-// maker is a service for a URL. A custom URL has another scheme after the service's own,
-// as generic+https has.
+// maker makes a service for a URL. A custom URL has a second scheme after the service's own:
+// generic+https.
 type maker func(u *url.URL, custom bool) (service, error)
 
-// makers are the services by the schemes of their URLs: those of shoutrrr's router but for
-// logger, which reaches nobody. The router itself is not imported: its mail, webhooks and
-// logger execute text templates, for which the linker keeps every exported method of the
-// agent.
+// makers are the services by URL scheme: those of shoutrrr's router, except logger, which reaches
+// nobody. The router itself is not imported: its mail, webhooks and logger execute text templates,
+// for which the linker keeps every exported method of the agent.
 func makers() map[string]maker {
 	return map[string]maker{
 		"bark":       library(func() types.Service { return &bark.Service{} }),
@@ -76,7 +75,7 @@ func makers() map[string]maker {
 	}
 }
 
-// locate finds the service of a URL and sets it up.
+// locate finds the service of a URL and configures it.
 func locate(rawURL string) (service, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -94,21 +93,20 @@ func locate(rawURL string) (service, error) {
 	return s, nil
 }
 
-// Why a service cannot be set up. What it says itself is left out: it may hold parts of
-// the URL.
+// Why a service cannot be configured. Its own error is not shown: it may contain parts of the URL.
 const (
 	noCustomURL  = "custom URLs are not supported by this service"
 	badCustomURL = "failed to convert the custom URL"
 	badURL       = "failed to initialize the service"
 )
 
-// fromLibrary sends by a service of shoutrrr.
+// fromLibrary sends with a service of shoutrrr.
 type fromLibrary struct {
 	types.Service
 	titled bool
 }
 
-// library makes services of shoutrrr. They get no logger: what they log holds URLs.
+// library makes services of shoutrrr. They get no logger: their logs contain URLs.
 func library(empty func() types.Service) maker {
 	return func(u *url.URL, custom bool) (service, error) {
 		s := empty()
@@ -139,11 +137,10 @@ func (l fromLibrary) send(title, message string) error {
 	return l.Send(message, &params)
 }
 
-// withTitle is a message for a service that has no place for a title.
+// withTitle is a message for a service that has no field for a title.
 func withTitle(title, message string) string { return title + "\n" + message }
 
-// showsTitle says whether a service has a place for a title. One takes it and shows it to
-// nobody.
+// showsTitle says whether a service shows a title. One accepts it and shows it to nobody.
 func showsTitle(s types.Service) bool {
 	if s.GetID() == mattermost.Scheme {
 		return false

@@ -13,16 +13,16 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/specialized/generic"
 )
 
-// maxAnswer is how much of a webhook's answer is read, so that its connection is of use
-// again. Nobody is shown it.
+// maxAnswer is how much of a webhook's answer is read, so that the connection can be reused. The
+// answer is shown to nobody.
 const maxAnswer = 64 << 10
 
-// webhook posts a message as text or JSON. Its URLs are those of shoutrrr's service
-// generic, which reads them; sending is ours, since generic's executes templates.
+// webhook posts a message as text or JSON. Its URLs are those of shoutrrr's service generic, which
+// parses them; the sending is our own, since that of generic executes templates.
 type webhook struct {
 	config  *generic.Config
 	headers http.Header
-	extra   map[string]string // what JSON holds beside title and message
+	extra   map[string]string // fields of the JSON besides title and message
 }
 
 func newWebhook(u *url.URL, custom bool) (service, error) {
@@ -37,7 +37,7 @@ func newWebhook(u *url.URL, custom bool) (service, error) {
 		return nil, errors.New(badURL)
 	}
 	w := webhook{config: library.Config, headers: http.Header{}, extra: map[string]string{}}
-	// The configuration shows neither but in its own URL.
+	// The configuration has these only in its own URL.
 	for key, values := range library.Config.GetURL().Query() {
 		switch {
 		case len(key) < 2:
@@ -83,8 +83,8 @@ func (w webhook) post(title, message string) error {
 	return nil
 }
 
-// payload is the message as the URL's template says, and its content type. A title has no
-// place of its own in text.
+// payload is the message in the format of the URL's template, and its content type. Text has no
+// separate place for a title.
 func (w webhook) payload(title, message string) ([]byte, string, error) {
 	switch w.config.Template {
 	case "":

@@ -16,16 +16,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// Applier executes the step type apply-object: a server-side apply as the one
-// field manager of the plan, then the removal of what shall not be there. It
-// needs get and patch on the object's kind, and create where the object is not
-// there.
+// Applier executes the step type apply-object: a server-side apply as the plan's single field
+// manager, then the removal of fields that should not be there. It needs get and patch on the
+// object's kind, and create where the object does not exist.
 //
-// As with a patch, what an apply changes is the API server's to say: a dry run
-// of it is compared with what is there, and one that changes nothing is not sent.
+// As with a patch, the API server decides what an apply changes: its dry run is compared with the
+// live object, and an apply that changes nothing is not sent.
 type Applier struct{}
 
-// Pass applies the object and removes fields, unless all is so already.
+// Pass applies the object and removes fields, unless nothing would change.
 func (Applier) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	out, err := applyPass(ctx, call)
 	return api.Finish(ctx, call, out, err)
@@ -53,17 +52,17 @@ func applyPass(ctx context.Context, call executors.Call) (executors.Outcome, err
 	return a.perform(ctx, call, want)
 }
 
-// application is one apply-object step and the object that it found.
+// application is one apply-object step and its live object.
 type application struct {
 	object api.Object
 	body   map[string]any
 	force  bool
 	remove []pointer
-	live   *unstructured.Unstructured // nil: not there
+	live   *unstructured.Unstructured // nil: it does not exist
 }
 
-// absence is what a step records that will create its object, so that a crash
-// does not make its own object look like one it found.
+// absence is what a step records that will create its object, so that after a crash its own object
+// is not taken for one that existed before.
 type absence struct {
 	Absent bool `json:"absent"`
 }
@@ -92,7 +91,7 @@ func applicationOf(call executors.Call) (application, error) {
 	return a, nil
 }
 
-// appliable refuses what lint cannot see before the templates are expanded.
+// appliable refuses what lint cannot see before templates are expanded.
 func appliable(object map[string]any) error {
 	if where := nullAt("object", object); where != "" {
 		return api.Refuse(executors.ReasonInvalid, "%s is null, which removes nothing under server-side apply: name the field in remove", where)
@@ -106,7 +105,7 @@ func appliable(object map[string]any) error {
 	return nil
 }
 
-// nullAt is the path of a null, if there is one.
+// nullAt is the path of a null, if the object has one.
 func nullAt(path string, v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -127,7 +126,7 @@ func nullAt(path string, v any) string {
 	return ""
 }
 
-// placed is the object in its namespace; one that is cluster-scoped has none.
+// placed is the object with its namespace, without one if it is cluster-scoped.
 func placed(object map[string]any, namespace string) map[string]any {
 	out := maps.Clone(object)
 	meta := maps.Clone(object["metadata"].(map[string]any))
@@ -145,7 +144,7 @@ func (a application) apply(ctx context.Context, call executors.Call, dryRun bool
 		return nil, api.Refuse("FieldConflict", "%s: somebody else owns what this step would change: %s; leave these fields out of object, or take them with force: true", a.object, owners)
 	}
 	if apierrors.IsForbidden(err) && a.live == nil {
-		// An apply that creates needs two rights, and the answer is the same for both.
+		// An apply that creates needs two rights, and the refusal is the same for both.
 		if may, asked := api.May(ctx, call, a.object.Action("patch", "")); asked == nil && may {
 			err = api.Failed(a.object.Action("create", ""), errors.Unwrap(err))
 		}
@@ -153,7 +152,7 @@ func (a application) apply(ctx context.Context, call executors.Call, dryRun bool
 	return after, err
 }
 
-// rehearse says what would change. The removals are rehearsed on what is there.
+// rehearse is the outcome of a dry run. Removals are tried on the live object.
 func (a application) rehearse(ctx context.Context, want *unstructured.Unstructured) (executors.Outcome, error) {
 	before := map[string]any{}
 	if a.live != nil {
@@ -174,7 +173,7 @@ func (a application) rehearse(ctx context.Context, want *unstructured.Unstructur
 	return wouldChange(verb, a.object, changes, holdsSecrets(a.object.Kind.GroupKind(), changes)), nil
 }
 
-// perform applies, then removes, each only where it changes something.
+// perform applies, then removes fields; each only if it changes something.
 func (a application) perform(ctx context.Context, call executors.Call, want *unstructured.Unstructured) (executors.Outcome, error) {
 	now, err := a.live, error(nil)
 	if a.live == nil && len(call.Recorded.Before) == 0 {
@@ -196,12 +195,12 @@ func foundAbsent(call executors.Call) bool {
 	return len(call.Recorded.Before) > 0 && json.Unmarshal(call.Recorded.Before, &found) == nil && found.Absent
 }
 
-// moves says that an apply would change the object, or who owns its fields.
+// moves says that an apply would change the object or its field owners.
 func moves(live, want *unstructured.Unstructured) bool {
 	return len(changesBetween(live.Object, want.Object)) > 0 || !equal(ownership(live), ownership(want))
 }
 
-// ownership is who owns which fields. A dry run has another time.
+// ownership is the field owners without times: those of a dry run differ.
 func ownership(u *unstructured.Unstructured) []any {
 	var out []any
 	for _, entry := range u.GetManagedFields() {
@@ -211,8 +210,8 @@ func ownership(u *unstructured.Unstructured) []any {
 	return out
 }
 
-// without removes the fields that shall not be there. A field that the API
-// server fills in again is as removed as it can be.
+// without removes the fields that should not be there. A field that the API server sets again by
+// default counts as removed.
 func (a application) without(ctx context.Context, now *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
 	ops, _ := removals(now.Object, a.remove)
 	if len(ops) == 0 {

@@ -14,11 +14,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// Deleter executes the step type delete-object, and is done when the object is
-// really gone. It needs get, list, watch and delete on the object's kind.
+// Deleter executes the step type delete-object, and is done when the object is really gone. It
+// needs get, list, watch and delete on the object's kind.
 //
-// Which object is meant is written down before it is deleted: one that is
-// created anew under the name, while no agent looked, is another one and stays.
+// The uid of the object is recorded before the deletion: an object that was created under the same
+// name while no agent looked is another one, and stays.
 type Deleter struct{}
 
 // doomed is the object that a step is about to delete.
@@ -26,7 +26,7 @@ type doomed struct {
 	UID string `json:"uid"`
 }
 
-// Pass deletes the object, or sees whether it is gone.
+// Pass deletes the object, or checks whether it is gone.
 func (Deleter) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	out, err := deletePass(ctx, call)
 	return api.Finish(ctx, call, out, err)
@@ -74,7 +74,7 @@ func deleteLive(ctx context.Context, call executors.Call, p *plan.DeleteProperti
 	return api.Waiting(o.Watch(""), "%s is being deleted%s", o, heldBy(live)), nil
 }
 
-// toDoom asks first whether the object's end could be seen at all.
+// toDoom checks first that the end of the object can be seen at all.
 func toDoom(ctx context.Context, call executors.Call, o api.Object, live *unstructured.Unstructured) (executors.Outcome, error) {
 	err := api.MayWatch(ctx, call, o.Action("watch", ""))
 	uid := doomed{UID: string(live.GetUID())}
@@ -91,7 +91,7 @@ func deleteNow(ctx context.Context, call executors.Call, p *plan.DeletePropertie
 
 func doomedBefore(call executors.Call) (*doomed, error) {
 	if len(call.Recorded.Before) == 0 {
-		return nil, nil //nolint:nilnil // absence is an answer
+		return nil, nil //nolint:nilnil // not found is an answer
 	}
 	var d doomed
 	if err := json.Unmarshal(call.Recorded.Before, &d); err != nil {
@@ -100,7 +100,7 @@ func doomedBefore(call executors.Call) (*doomed, error) {
 	return &d, nil
 }
 
-// vanished is the end where no object of the name is there.
+// vanished is the outcome where no object has the name.
 func vanished(o api.Object, was *doomed) executors.Outcome {
 	if was != nil {
 		return changed(o, "deleted", "%s is deleted", o)
@@ -110,8 +110,8 @@ func vanished(o api.Object, was *doomed) executors.Outcome {
 	return out
 }
 
-// meant refuses an object that the preconditions do not mean. Once it is being
-// deleted its resourceVersion moves by that alone.
+// meant refuses an object that does not meet the preconditions. The resourceVersion is not compared
+// during deletion, which itself changes it.
 func meant(p *plan.DeletePreconditions, o api.Object, live *unstructured.Unstructured) error {
 	switch {
 	case p == nil:
@@ -139,7 +139,7 @@ func deletion(p *plan.DeleteProperties, live *unstructured.Unstructured, dryRun 
 	return options
 }
 
-// heldBy says what an object that is being deleted waits for.
+// heldBy is what the deletion of an object waits for.
 func heldBy(live *unstructured.Unstructured) string {
 	if names := live.GetFinalizers(); len(names) > 0 {
 		return fmt.Sprintf(", held by its finalizers %s", strings.Join(names, ", "))

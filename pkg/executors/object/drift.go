@@ -15,14 +15,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Between two looks at an object that moves all the time (guesses: a second is soon, and
-// an apply is rehearsed for it).
+// Pauses between two looks at an object that changes all the time (guesses: a second is short, but
+// an apply needs a dry run).
 const (
 	lookEvery  = time.Second
 	applyEvery = 5 * time.Second
 )
 
-// Drift looks at the fields that the step changed and will put back.
+// Drift checks the fields that the step changed and will restore.
 func (memory) Drift(ctx context.Context, call executors.Call) (executors.Drifted, *executors.Watch, error) {
 	rec, err := recorded(call)
 	if err != nil || rec == nil || rec.Object == nil {
@@ -34,7 +34,7 @@ func (memory) Drift(ctx context.Context, call executors.Call) (executors.Drifted
 	}
 	l := looked{object: o, every: lookEvery, hide: holdsSecrets(o.Kind.GroupKind(), rec.Changes)}
 	live, err := read(ctx, o, rec.Subresource)
-	if api.IsMissing(err) || err == nil && string(live.GetUID()) != rec.UID { // restoring says that it is gone
+	if api.IsMissing(err) || err == nil && string(live.GetUID()) != rec.UID { // the restore reports a missing object
 		return l.found(nil)
 	}
 	if err != nil {
@@ -50,7 +50,7 @@ func (memory) Drift(ctx context.Context, call executors.Call) (executors.Drifted
 	return l.found(nil)
 }
 
-// Drift looks at the replicas; what somebody else may want of them is not asked.
+// Drift checks the replicas only.
 func (s Scaler) Drift(ctx context.Context, call executors.Call) (executors.Drifted, *executors.Watch, error) {
 	p, err := api.PropertiesAs[plan.ScaleProperties](call)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s Scaler) Drift(ctx context.Context, call executors.Call) (executors.Drift
 	return l.found(nil)
 }
 
-// Drift rehearses the apply: what it would change, somebody changed.
+// Drift makes a dry run of the apply: what it would change, somebody has changed.
 func (Applier) Drift(ctx context.Context, call executors.Call) (executors.Drifted, *executors.Watch, error) {
 	a, err := applicationOf(call)
 	if err != nil {
@@ -91,7 +91,7 @@ func (Applier) Drift(ctx context.Context, call executors.Call) (executors.Drifte
 	if err != nil {
 		return executors.Drifted{}, nil, err
 	}
-	a.force = true // only to see the values
+	a.force = true // only to learn the values
 	want, err := a.apply(ctx, call, true)
 	if err != nil {
 		return executors.Drifted{}, nil, err
@@ -111,7 +111,7 @@ func (Applier) Drift(ctx context.Context, call executors.Call) (executors.Drifte
 type looked struct {
 	object api.Object
 	every  time.Duration
-	hide   bool // values are nobody's to see
+	hide   bool // values are secret
 }
 
 func (l looked) found(d *run.Drift) (executors.Drifted, *executors.Watch, error) {
@@ -120,13 +120,13 @@ func (l looked) found(d *run.Drift) (executors.Drifted, *executors.Watch, error)
 	return executors.Drifted{Kind: l.object.Kind.Kind, Name: l.object.Name, Drift: d}, w, nil
 }
 
-// field is a field that is not as the step left it. What the plan itself wrote, by a later
-// step or another run, is no drift.
+// field describes a field that is not as the step left it. A value that the plan itself wrote, in a
+// later step or another run, is no drift.
 func (l looked) field(ctx context.Context, call executors.Call, live *unstructured.Unstructured, path fieldPath, want, is json.RawMessage, subresource string) (executors.Drifted, *executors.Watch, error) {
-	if subresource != "" { // it does not say who wrote
+	if subresource != "" { // without its field managers
 		whole, err := l.object.Get(ctx, "")
 		if err != nil {
-			whole = &unstructured.Unstructured{} // whoever may read the subresource alone learns no name
+			whole = &unstructured.Unstructured{} // an account that may read only the subresource learns no name
 		}
 		live = whole
 	}
@@ -141,8 +141,8 @@ func (l looked) field(ctx context.Context, call executors.Call, live *unstructur
 	return l.found(d)
 }
 
-// writer is the manager that wrote a field last, as far as anything tells: the API server
-// keeps who wrote a field, and not who took it away.
+// writer is the manager that wrote a field last, as far as that is known: the API server tracks who
+// set a field, not who removed it.
 func writer(entries []metav1.ManagedFieldsEntry, path fieldPath) (manager string, at time.Time) {
 	for _, e := range entries {
 		if e.FieldsV1 == nil || !owns(e.FieldsV1.GetRawBytes(), path) {
@@ -159,7 +159,7 @@ func writer(entries []metav1.ManagedFieldsEntry, path fieldPath) (manager string
 	return manager, at
 }
 
-// owns says whether a set of fields, as FieldsV1 writes it, holds a path.
+// owns says whether a field set in the format of FieldsV1 contains a path.
 func owns(fields []byte, path fieldPath) bool {
 	if len(path) == 0 {
 		return true

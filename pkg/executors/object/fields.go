@@ -11,9 +11,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
-// segment is one stretch of the way to a field: a key of a map, or the item of
-// a list with that name. Containers, variables and volumes are found by name,
-// so that somebody who adds a sidecar meanwhile moves nothing of ours.
+// segment is one part of the path to a field: a key of a map, or the item of a list with that name.
+// Containers, variables and volumes are found by name, so that a sidecar which somebody adds
+// meanwhile does not move our fields.
 type segment struct {
 	Key  string `json:"key,omitempty"`
 	Item string `json:"item,omitempty"`
@@ -40,29 +40,27 @@ func (p fieldPath) String() string {
 
 func (p fieldPath) child(s segment) fieldPath { return append(slices.Clone(p), s) }
 
-// change is one field that a patch changes: what stood there and what will. A
-// value that is absent is no value; null is one. Made marks a map that was not
-// there and may go again when nothing is left in it.
+// change is one field that a patch changes: its values before and after. A nil value is absent;
+// null is a value. Made marks a map that did not exist and may be removed when it is empty again.
 type change struct {
 	Path   fieldPath       `json:"path"`
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
 	Made   bool            `json:"made,omitempty"`
-	At     int             `json:"at,omitempty"` // where in its list a removed item stood
-	// Beneath are the other steps at work that had set the field before this one.
+	At     int             `json:"at,omitempty"` // index of a removed item in its list
+	// Beneath are the other active steps that had set the field before this one.
 	Beneath []beneath `json:"beneath,omitempty"`
-	// ours are values beside After that steps set which are over by now.
+	// ours are values besides After, set by steps that are over by now.
 	ours []json.RawMessage
 }
 
-// isOurs says whether a value is one that the step set, or one of those beneath it
-// that are over.
+// isOurs says whether a value was set by the step, or by one of those beneath it that are over.
 func (c change) isOurs(v any, found bool) bool {
 	return same(v, found, c.After) || slices.ContainsFunc(c.ours, func(after json.RawMessage) bool { return same(v, found, after) })
 }
 
-// changesBetween are the fields in which two states of an object differ, but
-// for those that the API server keeps for itself.
+// changesBetween are the fields in which two states of an object differ, without those that the API
+// server manages itself.
 func changesBetween(before, after map[string]any) []change {
 	var d differ
 	d.maps(nil, withoutBookkeeping(before), withoutBookkeeping(after))
@@ -115,7 +113,7 @@ func (d *differ) value(at fieldPath, before any, had bool, after any, has bool) 
 		d.changes = append(d.changes, change{Path: at, Made: true})
 		d.maps(at, nil, am)
 	case beforeIsMap && len(bm) > 0 && !has:
-		// Each field on its own: what somebody adds beside them later stays.
+		// Each field is a change of its own: what somebody adds beside them later stays.
 		d.maps(at, bm, nil)
 	case had && has && d.lists(at, before, after):
 	default:
@@ -123,8 +121,8 @@ func (d *differ) value(at fieldPath, before any, had bool, after any, has bool) 
 	}
 }
 
-// lists compares two lists item by item where every item has a name of its own
-// and those in both stand in the same order. Other lists are one value.
+// lists compares two lists item by item if all items have unique names and the common ones keep
+// their order. Other lists are compared as a whole.
 func (d *differ) lists(at fieldPath, before, after any) bool {
 	b, beforeNames := named(before)
 	a, afterNames := named(after)
@@ -147,8 +145,8 @@ func (d *differ) lists(at fieldPath, before, after any) bool {
 	return true
 }
 
-// named is a list's items by their names, and the names in order; nil for a
-// list whose items do not all have a name of their own.
+// named are a list's items by name, and the names in order; nil for a list in which items have no
+// names or share one.
 func named(v any) (map[string]any, []string) {
 	list, ok := v.([]any)
 	if !ok {
@@ -178,10 +176,10 @@ func common(names []string, in map[string]any) []string {
 	return out
 }
 
-// standing says how a live object relates to recorded changes.
+// standing compares a live object with recorded changes.
 type standing struct {
-	applied   bool // every field is as we wrote it
-	untouched bool // every field is as it was before
+	applied   bool // every field has the value that we wrote
+	untouched bool // every field has the value from before
 }
 
 func standingOf(live map[string]any, changes []change) standing {
@@ -199,8 +197,8 @@ func standingOf(live map[string]any, changes []change) standing {
 	return s
 }
 
-// putBack is the live object with every field as it was, where it still is as
-// we wrote it; left are the fields that somebody changed since.
+// putBack is the live object with every field restored that still has the value that we wrote; left
+// are the fields that somebody changed since.
 func putBack(live map[string]any, changes []change) (restored map[string]any, put, left []fieldPath) {
 	restored = live
 	for _, c := range changes {
@@ -227,8 +225,7 @@ func putBack(live map[string]any, changes []change) (restored map[string]any, pu
 	return restored, put, left
 }
 
-// lookup finds the value at a path. It is not reachable when something that
-// stands on the way has another shape.
+// lookup finds the value at a path. It is not reachable when a part of the path has another type.
 func lookup(node any, p fieldPath) (v any, found, reachable bool) {
 	for _, s := range p {
 		var has bool
@@ -262,8 +259,8 @@ func indexOf(list []any, name string) int {
 	})
 }
 
-// set is a copy of node with another value at a path, or with none when value
-// is absent. Maps and lists on the way are made where they are missing.
+// set is a copy of node with a new value at a path, or without one when value is absent. Missing
+// maps and lists on the path are created.
 func set(node any, p fieldPath, value json.RawMessage, at int) any {
 	if len(p) == 0 {
 		return decode(value)
@@ -330,14 +327,14 @@ func same(v any, found bool, want json.RawMessage) bool {
 
 func equal(a, b any) bool { return bytes.Equal(raw(a, true), raw(b, true)) }
 
-// raw is a value as JSON with sorted keys, nil for one that is absent.
+// raw is a value as JSON with sorted keys; nil for an absent value.
 func raw(v any, present bool) json.RawMessage {
 	if !present {
 		return nil
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("object.raw of %T: %v", v, err)) // JSON read from the API server always survives
+		panic(fmt.Sprintf("object.raw of %T: %v", v, err)) // what the API server sent always marshals
 	}
 	return b
 }

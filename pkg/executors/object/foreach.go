@@ -19,15 +19,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Lister executes what of a for-each looks at the cluster: which objects it
-// takes, and whether what its batches did holds. It needs list on the kind, and
-// with until also watch and get. What is done to each object is its steps' affair.
+// Lister executes the part of a for-each that reads the cluster: which objects it takes, and
+// whether the until condition holds for completed batches. It needs list on the kind, and with
+// until also watch and get. The steps of the loop act on the objects.
 type Lister struct{}
 
-// maxItemBytes bounds what a run keeps of its items' names.
+// maxItemBytes limits the size of the item names in a run.
 const maxItemBytes = 200 << 10
 
-// Pass lists once, and from then on looks whether until holds.
+// Pass lists once, and later checks whether until holds.
 func (Lister) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.ForEachProperties](call)
 	if err != nil {
@@ -75,7 +75,7 @@ func selectionOf(call executors.Call, p *plan.ForEachProperties) (s selection, e
 	return s, err
 }
 
-// take is the objects as the run goes through them.
+// take is the objects in the order of the loop.
 func (s selection) take(call executors.Call, p *plan.ForEachProperties, list []metav1.ObjectMeta) executors.Outcome {
 	if len(list) > plan.MaxItems {
 		return executors.Refuse("TooMany", "picks more than %d objects: narrow the selector", plan.MaxItems)
@@ -99,7 +99,7 @@ func (s selection) take(call executors.Call, p *plan.ForEachProperties, list []m
 	return out
 }
 
-// asListed keeps the order that a list has.
+// asListed keeps the order of the list.
 const asListed = "as-listed"
 
 func order(list []metav1.ObjectMeta, by string) {
@@ -121,17 +121,17 @@ func order(list []metav1.ObjectMeta, by string) {
 	})
 }
 
-// holds says whether until is true of all that the batches have done. What is
-// gone since, or was replaced, is asked no more.
+// holds says whether until is true for all items of completed batches. Items that were deleted or
+// replaced since are skipped.
 func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEachProperties) executors.Outcome {
-	if err := expr.CheckBool(p.Until, "object"); err != nil && !call.DryRun { // lint refuses it where it is not made by a template
+	if err := expr.CheckBool(p.Until, "object"); err != nil && !call.DryRun { // only expressions with templates: lint checks the others
 		return executors.Refuse("BadCondition", "until: %s", err)
 	}
 	done := map[types.UID]bool{}
 	for _, item := range call.Recorded.Items {
 		done[types.UID(item.UID)] = true
 	}
-	picked := map[types.UID]answer{} // before the objects themselves go
+	picked := map[types.UID]answer{} // before the objects themselves can be dropped
 	if _, err := s.Each(ctx, s.selector, plan.MaxItems, func(u *unstructured.Unstructured) error {
 		if done[u.GetUID()] && !call.DryRun {
 			picked[u.GetUID()] = ask(p.Until, u)
@@ -146,7 +146,7 @@ func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEa
 	var found look
 	for _, item := range call.Recorded.Items {
 		a, is := picked[types.UID(item.UID)]
-		if !is { // its steps took it out of the selection: it is read by name
+		if !is { // its steps changed its labels, so it is read by name
 			live, err := s.live(ctx, call, item)
 			if err != nil {
 				return api.Outcome(ctx, call, err)
@@ -164,7 +164,7 @@ func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEa
 	return s.wait(ctx, call, found.message(p.Until, len(call.Recorded.Items)))
 }
 
-// answer is what until says of an object.
+// answer is the result of until for an object.
 type answer struct {
 	holds bool
 	err   error
@@ -175,15 +175,15 @@ func ask(until string, u *unstructured.Unstructured) answer {
 	return answer{holds: ok, err: err}
 }
 
-// look is what was found of the objects that a loop's batches have done.
+// look is the result for the objects of completed batches.
 type look struct {
-	not    []string // until does not hold for them
-	broken []string // of them, those for which it cannot be evaluated
-	why    error    // for the first of those
+	not    []string // until is not true for them
+	broken []string // those of them for which it cannot be evaluated
+	why    error    // for the first of broken
 }
 
-// at notes one object. An expression that fails there speaks of a field that is
-// not there yet, or never will be: it is waited for, and said.
+// at notes one object. An expression that cannot be evaluated may refer to a field that is not
+// there yet, or never will be: the step waits, and says so.
 func (l *look) at(name string, a answer) {
 	if a.err != nil {
 		l.broken = append(l.broken, name)
@@ -204,7 +204,7 @@ func (l *look) message(until string, of int) string {
 	return document.Cut(text, document.MaxMessage)
 }
 
-// live is an item as it is now.
+// live is the current object of an item.
 func (s selection) live(ctx context.Context, call executors.Call, item run.Item) (*unstructured.Unstructured, error) {
 	ref := plan.ResourceRef{APIVersion: s.Kind.GroupVersion().String(), Kind: s.Kind.Kind, Name: item.Name, Namespace: item.Namespace}
 	o, err := api.Resolve(call, ref)
@@ -214,11 +214,11 @@ func (s selection) live(ctx context.Context, call executors.Call, item run.Item)
 	live, err := o.Get(ctx, "")
 	switch {
 	case api.IsMissing(err):
-		return nil, nil //nolint:nilnil // gone is an answer
+		return nil, nil //nolint:nilnil // a deleted item is an answer
 	case err != nil:
 		return nil, err
 	case string(live.GetUID()) != item.UID:
-		return nil, nil //nolint:nilnil // replaced is gone
+		return nil, nil //nolint:nilnil // a replaced item counts as deleted
 	}
 	return live, nil
 }
@@ -231,12 +231,12 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// lookAgain is for what a watch over a selection does not see: objects that left it.
+// lookAgain is the pause between looks at what a watch with a selector does not show: objects that
+// left the selection.
 const lookAgain = 30 * time.Second
 
-// Every look reads all objects anew: the more there are, the longer the pause
-// between two looks (guesses: nobody sees the first, and the second is short beside
-// what changes so many objects).
+// Every look reads all objects again: the pause between two looks grows with their number (guesses:
+// the first is not noticed; the second is short compared with a change of so many objects).
 const (
 	lookCosts    = 5 * time.Millisecond // for each object
 	longestPause = 2 * time.Second

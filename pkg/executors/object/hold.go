@@ -16,14 +16,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// holdLease is how long a HibernatePlan stays held when nobody renews (a guess: longer than
-// any agent is away, and a run that is forgotten keeps nothing asleep for a day).
+// holdLease is for how long a HibernatePlan is held when nobody renews (a guess: longer than any
+// outage of the agent, but a forgotten run must not keep a plan asleep for a day).
 const holdLease = time.Hour
 
 // Holder executes the step types hibernate and wake: it holds a HibernatePlan of the plan's
-// namespace asleep or awake, waits until it is so, and lets go when the run ends. It needs
-// get, watch and patch on the ConfigMap. The hold is a lease: whatever becomes of us, it ends
-// by itself. What somebody else holds is never changed.
+// namespace asleep or awake, waits until it is, and ends the hold with the run. It needs get, watch
+// and patch on the ConfigMap. The hold is a lease that ends by itself, even when the agent dies. A
+// hold of somebody else is never changed.
 type Holder struct{ asleep bool }
 
 // Hibernates executes the step type hibernate.
@@ -32,13 +32,13 @@ func Hibernates() Holder { return Holder{asleep: true} }
 // Wakes executes the step type wake.
 func Wakes() Holder { return Holder{} }
 
-// held is a HibernatePlan as it stands.
+// held is a HibernatePlan and its hold.
 type held struct {
 	object api.Object
 	live   *unstructured.Unstructured
 	hold   hibernate.Hold
 	ours   bool
-	whose  string // who holds it, where that is somebody else
+	whose  string // the holder, if it is somebody else
 }
 
 func (h Holder) read(ctx context.Context, call executors.Call) (held, error) {
@@ -59,14 +59,14 @@ func (h Holder) read(ctx context.Context, call executors.Call) (held, error) {
 	}
 	notes := live.GetAnnotations()
 	out := held{object: o, live: live, ours: notes[annotations.Reason(annotations.HoldState)] == reasonOf(call), whose: notes[annotations.Actor(annotations.HoldState)]}
-	out.hold, _ = annotations.ReadHold(notes) // what cannot be read holds nothing
+	out.hold, _ = annotations.ReadHold(notes) // a hold that cannot be read holds nothing
 	return out, nil
 }
 
 // reasonOf marks a hold as that of a step.
 func reasonOf(call executors.Call) string { return "step " + call.Path + " of run " + call.Run }
 
-// Pass sees to it that the plan is held, and says when it is as it should be.
+// Pass makes sure that the plan is held, and says when it has reached the state.
 func (h Holder) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	out, err := h.pass(ctx, call)
 	return api.Finish(ctx, call, out, err)
@@ -114,7 +114,7 @@ func (n held) patch(ctx context.Context, notes map[string]any) (*unstructured.Un
 	return n.object.Patch(ctx, n.live, api.Patch{Type: types.MergePatchType, Body: map[string]any{"metadata": map[string]any{"annotations": notes}}})
 }
 
-// arrived says whether the plan is as it is held.
+// arrived says whether the plan has reached the state of its hold.
 func (h Holder) arrived(call executors.Call, now held) executors.Outcome {
 	notes := now.live.GetAnnotations()
 	phase := hibernate.Phase(notes[annotations.StatusPhase])
@@ -149,7 +149,7 @@ func by(whose string) string {
 	return fmt.Sprintf(" by %s", whose)
 }
 
-// Keep renews the hold. One that somebody changed is theirs.
+// Keep renews the hold. One that somebody has changed is left alone.
 func (h Holder) Keep(ctx context.Context, call executors.Call) executors.Outcome {
 	now, err := h.read(ctx, call)
 	if err != nil {
@@ -166,7 +166,7 @@ func (h Holder) Keep(ctx context.Context, call executors.Call) executors.Outcome
 	return out
 }
 
-// Release lets go of the plan: its schedule decides again.
+// Release ends the hold: the schedule of the plan decides again.
 func (h Holder) Release(ctx context.Context, call executors.Call) executors.Outcome {
 	now, err := h.read(ctx, call)
 	switch {
@@ -186,7 +186,7 @@ func (h Holder) Release(ctx context.Context, call executors.Call) executors.Outc
 	return api.Done("HibernatePlan %s is released", now.object.Name)
 }
 
-// Stop lets go of the plan when the step ends before it was as it should be.
+// Stop ends the hold when the step ends before the plan has reached the state.
 func (h Holder) Stop(ctx context.Context, call executors.Call) error {
 	if out := h.Release(ctx, call); out.State == executors.Failed {
 		return fmt.Errorf("release the HibernatePlan: %s", out.Message)

@@ -25,14 +25,14 @@ func Labels() Keys { return Keys{field: "labels"} }
 // Annotations executes the step type annotate.
 func Annotations() Keys { return Keys{field: "annotations"} }
 
-// keysWanted is what a step of either type asks for.
+// keysWanted are the keys of a step of either type.
 type keysWanted struct {
 	object       plan.ResourceRef
-	keys         map[string]*string // nil: the key is not to be there
+	keys         map[string]*string // nil: the key is to be removed
 	restoreAfter bool
 }
 
-// Pass sets what is not yet as wanted, in one merge patch.
+// Pass sets and removes keys in one merge patch.
 func (k Keys) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	want, err := k.wanted(call)
 	if err != nil {
@@ -52,7 +52,7 @@ func (k Keys) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	return w.pass(ctx, call)
 }
 
-// Restore puts back the keys that are still as the step wrote them.
+// Restore restores the keys that still have the values that the step wrote.
 func (k Keys) Restore(ctx context.Context, call executors.Call) executors.Outcome {
 	want, err := k.wanted(call)
 	if err != nil {
@@ -97,7 +97,7 @@ func (k Keys) wanted(call executors.Call) (keysWanted, error) {
 	return w, nil
 }
 
-// uid is the object that the run holds, where the step works on the target.
+// uid is the object that the run holds, if the step works on the target.
 func (w keysWanted) uid(call executors.Call) string {
 	t := call.Target.Object
 	if t != nil && w.object == (plan.ResourceRef{APIVersion: t.APIVersion, Kind: t.Kind, Name: t.Name}) {
@@ -106,8 +106,8 @@ func (w keysWanted) uid(call executors.Call) string {
 	return ""
 }
 
-// readKeys reads a map to add or a list to remove. What a template yielded may
-// be a number or a boolean: it is written as text, as YAML would have it.
+// readKeys reads a map of keys to add, or a list of keys to remove. A template may have produced a
+// number or a boolean: it is written as text, as YAML would have it.
 func readKeys(operation string, keys any) (map[string]*string, bool) {
 	out := map[string]*string{}
 	switch keys := keys.(type) {

@@ -7,14 +7,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
-// Runs without a common target may change one field, and each is to leave it as it
-// was before all of them. So a step that finds what another one at work has set
-// writes down below whom it stands, and what each of them had found. At the end it
-// puts back what the lowest of them found that is over by then; and a step on top of
-// which another still stands leaves the field to that one, whose record says all
-// that is needed. No run writes into another's journal, and a crash loses nothing.
-// Recorded with each change, therefore: who was at work on this field, the nearest
-// first.
+// beneath are the other active steps that had set a field before this one, the nearest first.
+//
+// Runs without a common target may change the same field, and each should restore the value from
+// before all of them. So a step that finds a field set by another active step records that step and
+// what it had found, at the time of its own change. At its end it restores what the lowest of them
+// that is over by then had found; a step whose field another active step has set after it leaves
+// the field to that one, whose record is complete. No run writes into the journal of another, and a
+// crash loses nothing.
 type beneath struct {
 	Run    string          `json:"run"`
 	Step   string          `json:"step"`
@@ -22,15 +22,15 @@ type beneath struct {
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// holder is another step at work on the same object, with what it recorded.
+// holder is another active step on the same object, with its record.
 type holder struct {
 	executors.Holder
 	changes []change
 }
 
-// holders are the others, the newest first. Those that have ended count as long as
-// this pass may still have seen what they had set. A uid is an object's own on its API
-// server alone: another one may be anybody's, and say any.
+// holders are the others, the newest first. Steps that have ended still count while this pass may
+// have seen their values. A uid is trusted only from the object's own API server: that of another
+// cluster may report any uid.
 func holders(call executors.Call, uid string) []holder {
 	if call.Objects.Holders == nil {
 		return nil
@@ -45,8 +45,7 @@ func holders(call executors.Call, uid string) []holder {
 	return out
 }
 
-// chain is who stands beneath a field that holds a value: who set it, and whom that
-// one stood above.
+// chain is who set a field to its present value, and whom that step is above.
 func chain(others []holder, path fieldPath, value json.RawMessage, call executors.Call) []beneath {
 	for _, h := range others {
 		if !h.Over.IsZero() && h.Over.Before(call.Now) {
@@ -61,9 +60,8 @@ func chain(others []holder, path fieldPath, value json.RawMessage, call executor
 	return nil
 }
 
-// overlapping are the changes of a step with who stands beneath them, and besides
-// them the fields that the step sets to what another one at work has set already:
-// it wants them so until its own end.
+// overlapping are the changes of a step, each with the steps beneath it, and also the fields that
+// another active step has set to the same value: this step wants that value until its own end.
 func overlapping(call executors.Call, w write) []change {
 	others := holders(call, string(w.live.GetUID()))
 	if len(others) == 0 {
@@ -93,8 +91,8 @@ func overlapping(call executors.Call, w write) []change {
 	return out
 }
 
-// sets says whether a patch asks for a value at a path. A JSON patch is asked for
-// plain keys alone.
+// sets says whether a patch sets a value at a path. Of a JSON patch, only plain keys are
+// recognised.
 func (w write) sets(path fieldPath, value json.RawMessage) bool {
 	if ops, isList := w.patch.Body.([]any); isList {
 		return opsSet(ops, path, value)
@@ -118,9 +116,9 @@ func opsSet(ops []any, path fieldPath, value json.RawMessage) bool {
 	return false
 }
 
-// effectiveChanges are a record's changes as they are to be put back now: to what, and which
-// values are the maintenance's own. left are the fields that another step, which
-// stands on top of this one, will put back, by the name of its run.
+// effectiveChanges are a record's changes as they should be restored now: to which value, and which
+// values count as ours. left are the fields that another step above this one will restore, by the
+// name of its run.
 func effectiveChanges(call executors.Call, rec *record) (changes []change, left map[string]string) {
 	others := holders(call, rec.UID)
 	working := map[[2]string]bool{}
@@ -147,7 +145,7 @@ func effectiveChanges(call executors.Call, rec *record) (changes []change, left 
 	return changes, left
 }
 
-// onTop is the run of a step at work that stands on top of this one's change.
+// onTop is the run of an active step above this one's change.
 func onTop(call executors.Call, others []holder, c change) string {
 	if c.Made {
 		return ""
@@ -177,7 +175,7 @@ func equalRaw(a, b json.RawMessage) bool {
 	return equal(decode(a), decode(b))
 }
 
-// pointerTo is a path as a JSON pointer; empty where it goes through an item.
+// pointerTo is a path as a JSON pointer; empty where it passes through a list item.
 func pointerTo(path fieldPath) string {
 	out := ""
 	for _, s := range path {

@@ -19,19 +19,19 @@ import (
 )
 
 // OwnerHolder executes the step type hold-owners: it suspends the Flux Kustomization or
-// HelmRelease, or the Argo CD Application, that keeps an object as Git has it, waits until
-// what that is applying is applied, and gives it back when the run ends. It needs get on the
-// object, and get and patch on its owner.
+// HelmRelease, or the Argo CD Application, that reconciles an object with Git, waits until the
+// reconciliation in progress has ended, and resumes the owner at the end of the run. It needs get
+// on the object, and get and patch on its owner.
 type OwnerHolder struct{ memory }
 
-// owner is an owner as it stands.
+// owner is the owner of an object, and its state.
 type owner struct {
 	object api.Object
 	live   *unstructured.Unstructured
 	knob.Owner
 }
 
-// Pass suspends the owner, where there is one.
+// Pass suspends the owner, if there is one.
 func (h OwnerHolder) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	out, err := h.pass(ctx, call)
 	return api.Finish(ctx, call, out, err)
@@ -72,13 +72,13 @@ func (OwnerHolder) pass(ctx context.Context, call executors.Call) (executors.Out
 	return out, nil
 }
 
-// lookTimeout is how long a controller is given to look at an owner that was suspended: a
-// guess, Argo CD's own limit for a repository to render. One that is down never looks, and
-// begins from the owner as it is then.
+// lookTimeout is how long a controller gets to look at an owner that was suspended (a guess: Argo
+// CD's limit for rendering a repository). A controller that is down never looks, and will start
+// from the suspended owner.
 const lookTimeout = time.Minute
 
-// unanswered waits for the controller to look: until then it may begin what it decided by
-// the owner as it was.
+// unanswered waits for the controller to look: until then it may act on what it read before the
+// suspension.
 func (o *owner) unanswered(call executors.Call, suspended executors.Outcome) executors.Outcome {
 	var until time.Time
 	known := json.Unmarshal(call.Recorded.Memory, &until) == nil
@@ -97,8 +97,8 @@ func (o *owner) unanswered(call executors.Call, suspended executors.Outcome) exe
 	return out
 }
 
-// suspension is the write that makes the owner hold still. One that does already is
-// recorded, too: it is to stay so.
+// suspension is the write that suspends the owner. An owner that is suspended already is recorded,
+// too: it stays suspended.
 func (o *owner) suspension() write {
 	path := keys(o.Knob.Path)
 	is, found, _ := lookup(o.live.Object, path)
@@ -126,7 +126,7 @@ func keys(names []string) fieldPath {
 	return path
 }
 
-// Restore gives the owner back as it was.
+// Restore gives the owner its previous state.
 func (OwnerHolder) Restore(ctx context.Context, call executors.Call) executors.Outcome {
 	rec, err := recorded(call)
 	if err != nil {
@@ -138,7 +138,7 @@ func (OwnerHolder) Restore(ctx context.Context, call executors.Call) executors.O
 	return restore(ctx, call, *rec.Object, "")
 }
 
-// recordedOwner is the owner that an earlier pass has found.
+// recordedOwner is the owner that an earlier pass recorded.
 func recordedOwner(ctx context.Context, call executors.Call, ref plan.ResourceRef) (*owner, error) {
 	o, err := api.Resolve(call, ref)
 	if err != nil {
@@ -187,7 +187,7 @@ func ownedObject(ctx context.Context, call executors.Call) (api.Object, *unstruc
 	return o, live, sameObject(o, live, uid)
 }
 
-// ownerOf is the owner of the step's object, which it names, too; nil: it has none.
+// ownerOf is the owner of the step's object, and that object; nil: it has none.
 func ownerOf(ctx context.Context, call executors.Call) (*owner, string, error) {
 	o, live, err := ownedObject(ctx, call)
 	if err != nil {
@@ -215,8 +215,8 @@ func ownerOf(ctx context.Context, call executors.Call) (*owner, string, error) {
 	return nil, "", api.Refuse(executors.ReasonConflict, "%s bears the marks of %s: which of them keeps it cannot be told; take away the mark of the other", o, strings.Join(names, " and "))
 }
 
-// present is an owner as it stands; nil: it is not there, and keeps nothing. Of several
-// namespaces in which it may be, one that may not be looked into is not an answer.
+// present is the state of an owner; nil: it does not exist, and reconciles nothing. Where one of
+// several possible namespaces may not be read, there is no answer.
 func present(ctx context.Context, call executors.Call, candidate knob.Owner) (*owner, error) {
 	var closed error
 	var o api.Object
@@ -224,7 +224,7 @@ func present(ctx context.Context, call executors.Call, candidate knob.Owner) (*o
 		var err error
 		o, err = api.Resolve(call, plan.ResourceRef{APIVersion: candidate.APIVersion, Kind: candidate.Kind, Namespace: namespace, Name: candidate.Name})
 		if api.IsUnknownKind(err) {
-			return nil, nil //nolint:nilnil // absence is an answer
+			return nil, nil //nolint:nilnil // not found is an answer
 		}
 		if err != nil {
 			return nil, err
@@ -250,7 +250,7 @@ func present(ctx context.Context, call executors.Call, candidate knob.Owner) (*o
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, nil //nolint:nilnil // absence is an answer
+		return nil, nil //nolint:nilnil // not found is an answer
 	case len(found) > 1:
 		return nil, api.Refuse(executors.ReasonConflict, "%s is in %d namespaces: which of them is meant cannot be told", candidate, len(found))
 	}

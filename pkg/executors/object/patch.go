@@ -18,12 +18,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Patcher executes the step type patch-object. It needs get and patch on the
-// object's kind.
+// Patcher executes the step type patch-object. It needs get and patch on the object's kind.
 //
-// What a patch changes is the API server's to say: a dry run of it is compared
-// with what is there. That holds for all three kinds of patches, defaults and
-// admission included, and tells a patch that has nothing left to change.
+// The API server decides what a patch changes: its dry run is compared with the live object. That
+// covers all three kinds of patches, defaults and admission, and shows when a patch has nothing
+// left to change.
 type Patcher struct{ memory }
 
 // Pass applies the patch, unless it would change nothing.
@@ -48,7 +47,7 @@ func (Patcher) Pass(ctx context.Context, call executors.Call) executors.Outcome 
 	return w.compared(ctx, call)
 }
 
-// Restore puts back each field that the patch changed and that is still so.
+// Restore restores each field that still has the value that the patch set.
 func (Patcher) Restore(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.PatchProperties](call)
 	if err != nil {
@@ -60,9 +59,9 @@ func (Patcher) Restore(ctx context.Context, call executors.Call) executors.Outco
 	return restore(ctx, call, p.Resource, "")
 }
 
-// compared learns from a dry run what the patch changes, then does the pass. A
-// patch that counts twice is looked for in the object first: the dry run of one
-// that was applied already would fail or promise a second effect.
+// compared learns from a dry run what the patch changes, then continues the pass. A patch that is
+// not idempotent is searched for in the object first: after it was applied, its dry run would fail
+// or show a second change.
 func (w write) compared(ctx context.Context, call executors.Call) executors.Outcome {
 	rec, err := recorded(call)
 	if err != nil {
@@ -141,8 +140,8 @@ func patchOf(p *plan.PatchProperties) (api.Patch, error) {
 	return patch, nil
 }
 
-// countsTwice says that a JSON patch applied a second time may do more than
-// once, or fail where it succeeded: everything but setting a field by its name.
+// countsTwice says that a JSON patch may not be idempotent: it has an operation other than setting
+// a field by its name.
 func countsTwice(patch any) bool {
 	ops, _ := patch.([]any)
 	return slices.ContainsFunc(ops, func(item any) bool {
@@ -160,7 +159,7 @@ func countsTwice(patch any) bool {
 	})
 }
 
-// holdsSecrets says that the changes show what a Secret keeps.
+// holdsSecrets says that the changes contain data of a Secret.
 func holdsSecrets(kind schema.GroupKind, changes []change) bool {
 	return isSecret(kind) && slices.ContainsFunc(changes, func(c change) bool {
 		return c.Path[0].Key != "metadata" || slices.ContainsFunc(c.Path, func(s segment) bool { return run.CopiesObject(s.Key) })
@@ -169,9 +168,8 @@ func holdsSecrets(kind schema.GroupKind, changes []change) bool {
 
 func isSecret(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "Secret"} }
 
-// movesSecrets says that a JSON patch takes what a Secret keeps to another place, where
-// nothing knows it for what it is: a label's value is told of, also by the API server that
-// refuses it.
+// movesSecrets says that a JSON patch copies or moves data of a Secret to a place where it is not
+// protected: the value of a label is shown to people, and by the API server's refusals, too.
 func movesSecrets(kind schema.GroupKind, patch any) bool {
 	ops, _ := patch.([]any)
 	return isSecret(kind) && slices.ContainsFunc(ops, func(item any) bool {

@@ -8,14 +8,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 )
 
-// pointer is a JSON pointer (RFC 6901) to a field that shall not be there.
+// pointer is a JSON pointer (RFC 6901) to a field that should not be there.
 type pointer struct {
 	text string
 	keys []string
 }
 
-// pointers reads what is to be removed from an object that is applied. What
-// both name would be set and removed by turns.
+// pointers reads the fields to remove from an object that is applied. A field that is both applied
+// and removed would be set and removed in turns.
 func pointers(texts []string, applied map[string]any) ([]pointer, error) {
 	out := make([]pointer, 0, len(texts))
 	for _, text := range texts {
@@ -38,14 +38,14 @@ func pointers(texts []string, applied map[string]any) ([]pointer, error) {
 	return out, nil
 }
 
-// kept says that a field is what makes an object that object.
+// kept says that a field is part of the identity of an object.
 func kept(keys []string) bool {
 	identity := [][]string{{"apiVersion"}, {"kind"}, {"metadata"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"}, {"metadata", "resourceVersion"}}
 	return slices.ContainsFunc(identity, func(field []string) bool { return slices.Equal(field, keys) })
 }
 
-// in finds the map that holds the field. An item of a list is no field: its
-// index means another item as soon as it is removed, so twice would not be once.
+// in finds the map that holds the field. List items are refused: once one is removed, its index
+// means another item, so that a repetition would remove that, too.
 func (p pointer) in(node any) (map[string]any, bool) {
 	last := len(p.keys) - 1
 	for _, key := range p.keys[:last] {
@@ -77,8 +77,7 @@ func itemAt(list []any, index string) any {
 	return list[n]
 }
 
-// removals are the JSON patch operations for those fields that are there, and
-// the object without them.
+// removals are the JSON patch operations for those fields that exist, and the object without them.
 func removals(object map[string]any, remove []pointer) ([]any, map[string]any) {
 	var ops []any
 	left := decode(raw(object, true)).(map[string]any)

@@ -18,18 +18,18 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// record is what a step writes down before its effect: on which object, what
-// stood in the fields that it will change, and what it is about to write.
-// Restore needs both, to tell our value from somebody's.
+// record is what a step writes down before its effect: the object, the values of the fields that it
+// will change, and the values that it is about to write. Restore needs both, to tell our value from
+// somebody else's.
 type record struct {
 	UID         string            `json:"uid"`
-	Server      string            `json:"server,omitempty"` // of another cluster: see executors.Clients
+	Server      string            `json:"server,omitempty"` // of another cluster; see executors.Clients
 	Object      *plan.ResourceRef `json:"object,omitempty"`
 	Subresource string            `json:"subresource,omitempty"`
 	Changes     []change          `json:"changes"`
 }
 
-// toRecord is the outcome that asks for the record to be journaled.
+// toRecord is the outcome that asks to journal the record.
 func toRecord(call executors.Call, w write) executors.Outcome {
 	o := w.object
 	ref := plan.ResourceRef{APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind, Namespace: o.Namespace, Name: o.Name}
@@ -43,10 +43,10 @@ func toRecord(call executors.Call, w write) executors.Outcome {
 	return executors.Outcome{State: executors.Record, Before: b, Message: "remembering what " + o.String() + " holds"}
 }
 
-// recorded reads what an earlier pass journaled, if one did.
+// recorded reads the record of an earlier pass, if there is one.
 func recorded(call executors.Call) (*record, error) {
 	if len(call.Recorded.Before) == 0 {
-		return nil, nil //nolint:nilnil // absence is an answer
+		return nil, nil //nolint:nilnil // no record is an answer
 	}
 	var r record
 	if err := json.Unmarshal(call.Recorded.Before, &r); err != nil {
@@ -55,8 +55,7 @@ func recorded(call executors.Call) (*record, error) {
 	return &r, nil
 }
 
-// sameObject refuses a write to an object that only bears the name of the one
-// that was recorded.
+// sameObject refuses a write to another object under the name of the recorded one.
 func sameObject(o api.Object, live *unstructured.Unstructured, uid string) error {
 	if uid == "" || string(live.GetUID()) == uid {
 		return nil
@@ -64,7 +63,7 @@ func sameObject(o api.Object, live *unstructured.Unstructured, uid string) error
 	return api.Refuse(executors.ReasonReplaced, "%s was deleted and created again since this run read it; the new one is left alone", o)
 }
 
-// gone is the end of a restore whose object is not there any more.
+// gone is the end of a restore whose object no longer exists.
 func gone(o api.Object) executors.Outcome {
 	return executors.Outcome{State: executors.Done, Reason: executors.ReasonGone, Message: o.String() + " is not there any more: nothing to put back into"}
 }
@@ -75,8 +74,7 @@ func changed(o api.Object, what, format string, args ...any) executors.Outcome {
 	return out
 }
 
-// shownDifference is how much of a difference a dry run's outputs keep. A
-// guess: some pages.
+// shownDifference is how much of a difference the outputs of a dry run keep (a guess: some pages).
 const shownDifference = 16 << 10
 
 // wouldChange is the end of a dry run.
@@ -87,7 +85,7 @@ func wouldChange(verb string, o api.Object, changes []change, hide bool) executo
 	return out
 }
 
-// difference is what changes, for a person: spec.paused: absent → true.
+// difference describes changes for people: spec.paused: absent → true.
 func difference(changes []change, hide bool) string {
 	var lines []string
 	for _, c := range changes {
@@ -111,7 +109,7 @@ func shown(v json.RawMessage, hide bool) string {
 	return document.Cut(string(v), 120)
 }
 
-// paths are the fields that change, for a person.
+// paths are the fields that change, for people.
 func paths(ps []fieldPath) string {
 	names := make([]string, len(ps))
 	for i, p := range ps {

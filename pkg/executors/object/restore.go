@@ -18,9 +18,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// restore puts back the fields of a record that are still as the step wrote
-// them, in the object or one of its subresources. It looks first, so that a
-// restore which was interrupted after its write is done without another.
+// restore restores the fields of a record that still have the values that the step wrote, in the
+// object or one of its subresources. It reads first: a restore that was interrupted after its write
+// is done without another.
 func restore(ctx context.Context, call executors.Call, ref plan.ResourceRef, subresource string) executors.Outcome {
 	rec, err := recorded(call)
 	if err != nil {
@@ -51,8 +51,8 @@ func restore(ctx context.Context, call executors.Call, ref plan.ResourceRef, sub
 	return writeBack(ctx, call, o, live, rec, subresource)
 }
 
-// follows says whether an object came out of a backup with its run: it is as the step left
-// it, or as it was put back since.
+// follows says whether an object was restored from a backup together with its run: it is as the
+// step left it, or restored since.
 func follows(call executors.Call, live *unstructured.Unstructured, rec *record) bool {
 	s := standingOf(live.Object, rec.Changes)
 	return !call.Recorded.RecoveredAt.IsZero() && (s.applied || s.untouched)
@@ -95,7 +95,7 @@ func writeBack(ctx context.Context, call executors.Call, o api.Object, live *uns
 	return out
 }
 
-// handed says which fields are left to runs that stand on top of this one.
+// handed describes the fields that are left to runs above this one.
 func handed(message string, put bool, o api.Object, left map[string]string) string {
 	var parts []string
 	for _, path := range slices.Sorted(maps.Keys(left)) {
@@ -108,11 +108,10 @@ func handed(message string, put bool, o api.Object, left map[string]string) stri
 	return document.Cut(text, document.MaxMessage)
 }
 
-// memory is what the executors here can say of what their steps found.
+// memory says what the executors of this package recorded.
 type memory struct{}
 
-// Found says, for a person, what would be put back: spec.replicas: 7 of Deployment
-// shop/orders.
+// Found describes for people what would be restored: spec.replicas: 7 of Deployment shop/orders.
 func (memory) Found(before json.RawMessage) string {
 	var rec record
 	if json.Unmarshal(before, &rec) != nil || rec.Object == nil || len(rec.Changes) == 0 {
@@ -121,7 +120,7 @@ func (memory) Found(before json.RawMessage) string {
 	hide := holdsSecrets(schema.FromAPIVersionAndKind(rec.Object.APIVersion, rec.Object.Kind).GroupKind(), rec.Changes)
 	var parts []string
 	for _, c := range rec.Changes {
-		if !c.Made && len(parts) < 3 { // a guess: who has more to look at looks at the run
+		if !c.Made && len(parts) < 3 { // a guess: for more, people look at the run
 			parts = append(parts, fmt.Sprintf("%s: %s", c.Path, shown(c.Before, hide)))
 		}
 	}
@@ -132,8 +131,8 @@ func (memory) Found(before json.RawMessage) string {
 	return document.Cut(strings.Join(parts, ", ")+" of "+object, document.MaxMessage/2)
 }
 
-// IsRestored says whether all that was found is there again, or nothing is left to put
-// it into. It writes nothing.
+// IsRestored says whether everything is restored, or there is nothing left to restore. It writes
+// nothing.
 func (memory) IsRestored(ctx context.Context, call executors.Call) (bool, error) {
 	rec, err := recorded(call)
 	if err != nil || rec == nil || rec.Object == nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// NodeLister executes what of a for-each-node looks at the cluster: which nodes it
-// takes, in which order, and which of them have nothing to be done. It needs list
-// on nodes, and patch on those for which there is something to be done.
+// NodeLister executes the part of a for-each-node that reads the cluster: which nodes it takes, in
+// which order, and which of them need nothing. It needs list on nodes, and patch on those that need
+// something.
 type NodeLister struct{}
 
 // Pass lists once.
@@ -66,7 +66,7 @@ func (NodeLister) Pass(ctx context.Context, call executors.Call) executors.Outco
 	return out
 }
 
-// need is whether there is something to be done for a node.
+// need is whether a node needs anything.
 type need struct {
 	is  bool
 	err error
@@ -80,9 +80,9 @@ func needs(when string, node *unstructured.Unstructured) need {
 	return need{is: is, err: err}
 }
 
-// oldestFirst puts those first that no earlier run of the plan has come to, then
-// those that one was through with longest ago, whatever came of it: a node that
-// always fails does not keep the others from their turn.
+// oldestFirst puts those nodes first that no earlier run of the plan has come to, then those that a
+// run finished with longest ago, whatever the result: a node that always fails does not keep the
+// others from their turn.
 func oldestFirst(list []metav1.ObjectMeta, call executors.Call, by string) {
 	slices.SortStableFunc(list, func(a, b metav1.ObjectMeta) int {
 		if last := turnOf(call, a).Compare(turnOf(call, b)); last != 0 && by != "name" {
@@ -92,8 +92,7 @@ func oldestFirst(list []metav1.ObjectMeta, call executors.Call, by string) {
 	})
 }
 
-// turnOf is a node's last turn; none where the last one was that of another node
-// under its name.
+// turnOf is a node's last turn; none where that was another node of its name.
 func turnOf(call executors.Call, node metav1.ObjectMeta) run.NodeTurn {
 	if turn := call.Nodes.Earlier[node.Name]; turn.Of(string(node.UID)) {
 		return turn

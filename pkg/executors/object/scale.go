@@ -13,9 +13,9 @@ import (
 
 const scaleSubresource = "scale"
 
-// Scaler executes the step type scale, for every kind with a scale
-// subresource. It needs get and patch on that subresource, and nothing on the
-// object itself. It sets the number and does not wait for pods.
+// Scaler executes the step type scale, for every kind with a scale subresource. It needs get and
+// patch on that subresource, and nothing on the object itself. It sets the number, and does not
+// wait for pods.
 type Scaler struct{ memory }
 
 // Pass sets the replicas.
@@ -41,7 +41,7 @@ func (Scaler) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	return w.pass(ctx, call)
 }
 
-// Restore puts the replicas back if they are still what the step set.
+// Restore restores the replicas if they are still what the step set.
 func (Scaler) Restore(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.ScaleProperties](call)
 	if err != nil {
@@ -55,8 +55,8 @@ func (Scaler) Restore(ctx context.Context, call executors.Call) executors.Outcom
 
 func replicasPath() fieldPath { return fieldPath{{Key: "spec"}, {Key: "replicas"}} }
 
-// readScale reads the scale of an object. The API leaves out a zero, which is
-// a number like any other here.
+// readScale reads the scale of an object. The API omits a zero, which counts here like any other
+// number.
 func readScale(ctx context.Context, o api.Object) (*unstructured.Unstructured, error) {
 	live, err := o.Get(ctx, scaleSubresource)
 	if api.IsUnserved(err) {

@@ -14,13 +14,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Waiter executes the step type wait: until a condition of an object is True,
-// or a CEL expression over `object` is. It needs get, list and watch on the
-// object's kind. An absent object is waited for, too. It changes nothing, so a
-// dry run looks once and goes on.
+// Waiter executes the step type wait: until a condition of an object is True, or a CEL expression
+// over `object` is. It needs get, list and watch on the object's kind. It also waits for an object
+// that does not exist yet. It changes nothing; in a dry run it looks once and ends.
 type Waiter struct{}
 
-// Pass looks at the object live.
+// Pass reads the object live.
 func (Waiter) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.WaitProperties](call)
 	if err != nil {
@@ -57,8 +56,8 @@ func waitFor(ctx context.Context, call executors.Call, o api.Object, why string)
 	}
 }
 
-// met says whether the object is as wanted, and in words what was found. An
-// expression that fails speaks of a field that is not there yet.
+// met says whether the object meets the step's condition, and describes what was found. An
+// expression that cannot be evaluated refers to a field that is not there yet.
 func met(p *plan.WaitProperties, live *unstructured.Unstructured) (bool, string) {
 	if p.Until == "" {
 		return api.Condition(live, p.Condition)

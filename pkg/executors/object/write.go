@@ -10,21 +10,20 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 )
 
-// write is a patch of one object that has been read, and what it will change.
+// write is a patch of one object that has been read, and its changes.
 type write struct {
 	object       api.Object
 	live         *unstructured.Unstructured
 	patch        api.Patch
-	changes      []change // none: the object is as wanted already
-	uid          string   // the object the run holds, if this is it
+	changes      []change // none: nothing is left to change
+	uid          string   // the object that the run holds, if this is it
 	restoreAfter bool
-	once         bool // the patch does more when it is applied a second time
-	hide         bool // values are nobody's to see
+	once         bool // the patch is not idempotent
+	hide         bool // values are secret
 }
 
-// pass moves the write one piece forward: nothing to do, write down what is
-// there, or act. A pass after a crash finds its effect in the object and leaves
-// what was recorded alone.
+// pass moves the write forward by one piece: end, record what is there, or write. A pass after a
+// crash finds its effect in the object, and keeps what was recorded.
 func (w write) pass(ctx context.Context, call executors.Call) executors.Outcome {
 	rec, err := recorded(call)
 	if err != nil {
@@ -59,8 +58,8 @@ func (w write) notKept() executors.Outcome {
 	return executors.Refuse("SecretNotKept", "%s: this step would have to write down what the Secret holds, which is never done; use a merge patch without restoreAfter", w.object)
 }
 
-// already says that nothing is to be written: because the object is as wanted,
-// or because an earlier pass wrote and its outcome was lost.
+// already is the outcome where nothing is left to write: the object is as wanted, or an earlier
+// pass wrote it and its outcome was lost.
 func (w write) already(rec *record) (executors.Outcome, bool) {
 	if rec != nil && rec.UID == string(w.live.GetUID()) && standingOf(w.live.Object, rec.Changes).applied {
 		return w.written(rec.Changes), true
@@ -91,7 +90,7 @@ func (w write) rehearse(ctx context.Context, call executors.Call) executors.Outc
 
 func (w write) written(changes []change) executors.Outcome {
 	changes = slices.DeleteFunc(slices.Clone(changes), func(c change) bool { return !c.Made && equalRaw(c.Before, c.After) })
-	if len(changes) == 0 { // another step at work had set it so
+	if len(changes) == 0 { // another active step had set the same value
 		return api.Done("%s is so already", w.object)
 	}
 	return changed(w.object, paths(touched(changes)), "changed %s: %s", w.object, difference(changes, holdsSecrets(w.object.Kind.GroupKind(), changes)))

@@ -1,5 +1,5 @@
-// Package sleepertest asks of everything that puts targets to sleep what its contract
-// promises, in whatever world it is: one suite for all types.
+// Package sleepertest tests the contract of executors.Sleeper: one suite for all types, in whatever
+// world they act on.
 package sleepertest
 
 import (
@@ -15,25 +15,25 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// Backend is a world in which a target sleeps. Its parameters select at least one resource
-// that is awake, and there are others beside them.
+// Backend is a world in which a target sleeps. Its parameters select at least one resource that is
+// awake, and there are others that they do not select.
 type Backend interface {
 	Sleeper() executors.Sleeper
 	// Call has the parameters and clients of the target.
 	Call() executors.SleepCall
-	// State is how each resource of the world is that somebody may have set, selected or
+	// State is the state of each resource of the world that somebody may have set, selected or
 	// not, by its id.
 	State(t *testing.T) map[string]string
-	// Outside says whether a resource is none of the target's.
+	// Outside says whether a resource does not belong to the target.
 	Outside(id string) bool
-	// Unselect has the target's resources lose what they are selected by. False: they
-	// have nothing that they could lose.
+	// Unselect changes the target's resources so that they are no longer selected. False: that is
+	// impossible.
 	Unselect(t *testing.T) bool
-	// Settle has what is on its way arrive.
+	// Settle ends all transitions.
 	Settle(t *testing.T)
 }
 
-// Run asks all questions, each in a world of its own.
+// Run runs all tests, each in a world of its own.
 func Run(t *testing.T, build func(t *testing.T) Backend) {
 	for name, ask := range map[string]func(t *testing.T, w Backend){
 		"it sleeps and wakes as it was":                        asItWas,
@@ -49,7 +49,7 @@ func Run(t *testing.T, build func(t *testing.T) Backend) {
 	}
 }
 
-// target is a target of a world, with the record that an agent would keep of it.
+// target is a target of a world, with the record that an agent would keep.
 type target struct {
 	Backend
 	record hibernate.Record
@@ -71,7 +71,7 @@ func (x *target) call(op hibernate.Operation) executors.SleepCall {
 	return c
 }
 
-// look is the first half of a pass: what is seen, and what is written down of it.
+// look is the first half of a pass: observe and record.
 func (x *target) look(t *testing.T, op hibernate.Operation) hibernate.Step {
 	t.Helper()
 	x.now = x.now.Add(time.Second)
@@ -83,7 +83,7 @@ func (x *target) look(t *testing.T, op hibernate.Operation) hibernate.Step {
 	if op == hibernate.Wake {
 		step = x.record.ToWake(seen, x.now)
 	}
-	text, err := json.Marshal(step.Record) // nothing counts that is not written
+	text, err := json.Marshal(step.Record) // only what can be written counts
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +102,11 @@ func (x *target) act(ctx context.Context, op hibernate.Operation, due []hibernat
 	return x.Sleeper().Shutdown(ctx, x.call(op), due)
 }
 
-// mostPasses are more than any world here takes.
+// mostPasses is more than any world here needs.
 const mostPasses = 40
 
-// through has an operation done, and fails where anything of it does. each changes what a
-// pass is given to do, and says whether it is given again.
+// through runs an operation to its end, and fails on any error. each may change what a pass gets to
+// do, and says whether to repeat it.
 func (x *target) through(t *testing.T, op hibernate.Operation, each func(due []hibernate.Due) (given []hibernate.Due, again bool)) {
 	t.Helper()
 	for range mostPasses {
@@ -137,7 +137,7 @@ func good(t *testing.T, results []executors.SleepResult) {
 	}
 }
 
-// Due is what was seen, each recorded in a call as it was when it was first seen.
+// Due is what was observed, each with the record in a call from when it was first seen.
 func Due(call *executors.SleepCall, seen []hibernate.Observation) []hibernate.Due {
 	var out []hibernate.Due
 	for _, o := range seen {
@@ -153,7 +153,7 @@ func Due(call *executors.SleepCall, seen []hibernate.Observation) []hibernate.Du
 
 func whole(due []hibernate.Due) ([]hibernate.Due, bool) { return due, false }
 
-// asleep makes sure that everything that was recorded sleeps, and others do not know of it.
+// asleep checks that everything recorded sleeps, and that nothing else was touched.
 func (x *target) asleep(t *testing.T, before map[string]string) {
 	t.Helper()
 	if len(x.record.Resources) == 0 {
@@ -195,7 +195,7 @@ func asItWas(t *testing.T, w Backend) {
 	x.awake(t, before)
 }
 
-// twice has a target sleep that sleeps, and wake that is awake.
+// twice puts a sleeping target to sleep, and wakes one that is awake.
 func twice(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	x.through(t, hibernate.Shutdown, whole)
@@ -216,7 +216,7 @@ func twice(t *testing.T, w Backend) {
 	x.awake(t, before)
 }
 
-// repeated gives each pass the same to do again: its answer was lost.
+// repeated gives each pass the same work twice, as after a lost reply.
 func repeated(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	again := func(due []hibernate.Due) ([]hibernate.Due, bool) { return due, true }
@@ -226,7 +226,7 @@ func repeated(t *testing.T, w Backend) {
 	x.awake(t, before)
 }
 
-// halfDone ends each second pass before its effects, and the others after the first.
+// halfDone cancels every second pass before its effects, and the others after the first.
 func halfDone(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	n := 0
@@ -243,7 +243,7 @@ func halfDone(t *testing.T, w Backend) {
 	x.awake(t, before)
 }
 
-// atOnce has a target wake while it is on its way to sleep.
+// atOnce wakes a target while it is falling asleep.
 func atOnce(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	good(t, x.act(t.Context(), hibernate.Shutdown, x.look(t, hibernate.Shutdown).Due))
@@ -268,8 +268,8 @@ func cancelled(t *testing.T, w Backend) {
 	}
 }
 
-// late has a target be on its way, and calls whose time is over: a timeout is a failure, and
-// what has not arrived is not there.
+// late makes calls whose deadline is over while the target is in transition: a timeout is a
+// failure, and what has not arrived does not count.
 func late(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	x.lateFor(t, hibernate.Shutdown)
@@ -309,7 +309,7 @@ func unselected(t *testing.T, w Backend) {
 	if !w.Unselect(t) {
 		t.Log("these resources cannot lose what they are selected by")
 	}
-	x.look(t, hibernate.Shutdown) // asleep, it is looked at as well
+	x.look(t, hibernate.Shutdown) // asleep, it is observed once more
 	x.asleep(t, before)
 	x.through(t, hibernate.Wake, whole)
 	x.awake(t, before)

@@ -16,28 +16,27 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// Execs executes the step type exec: a command in a container of a pod that is
-// there already, over the exec subresource. It needs get on pods for a pod by
-// name, list for one by labels, and create and get on pods/exec: the stream is
-// a WebSocket, which begins with a GET.
+// Execs executes the step type exec: a command in a container of an existing pod, with the exec
+// subresource. It needs get on pods for a pod by name, list for one by labels, and create and get
+// on pods/exec: the stream is a WebSocket, which begins with a GET.
 //
-// What the command did cannot be asked afterwards. So that it begins is written
-// down first, and an attempt that is found begun by somebody who did not see
-// its end is Interrupted, unless the step says onRestart: retry.
+// What a command did cannot be asked afterwards. So its start is recorded before it, and an attempt
+// that was started by an agent which did not see its end is Interrupted, unless the step says
+// onRestart: retry.
 //
-// One hole is not ours to close: where the connection between the API server
-// and the node breaks, the API server itself says that the command succeeded.
+// One case cannot be detected: when the connection between the API server and the node breaks, the
+// API server itself reports success.
 type Execs struct {
 	mu    sync.Mutex
-	armed map[string]string // step of a run → the token of the attempt that was written down and not yet begun
+	armed map[string]string // step of a run → the token of the attempt that is recorded and not started yet
 }
 
-// NewExecs is an executor whose attempts are its own: those that another
-// program wrote down are interrupted for it.
+// NewExecs executes only attempts that it recorded itself: those that another process recorded
+// count as interrupted.
 func NewExecs() *Execs { return &Execs{armed: map[string]string{}} }
 
-// attempt is what is remembered before the command begins. The token is known
-// only to the program that wrote it, and only until the command begins.
+// attempt is what is remembered before the command starts. Only the process that wrote it knows the
+// token, and only until the command starts.
 type attempt struct {
 	Attempt   int    `json:"attempt"`
 	Token     string `json:"token"`
@@ -53,7 +52,7 @@ type place struct {
 
 func (p place) String() string { return "Pod/" + p.pod.Name + " container " + p.container }
 
-// Pass writes the attempt down, or runs the command to its end.
+// Pass records the attempt, or runs the command to its end.
 func (e *Execs) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	out, err := e.pass(ctx, call)
 	return api.Finish(ctx, call, out, err)
@@ -82,14 +81,14 @@ func (e *Execs) pass(ctx context.Context, call executors.Call) (executors.Outcom
 	if !armed || was.UID != string(at.pod.UID) || was.Container != at.container {
 		return e.arm(ctx, call, at)
 	}
-	executors.ReservationOf(ctx).Release() // of the pods that it was picked from: the command takes its time
+	executors.ReservationOf(ctx).Release() // of the pods that it was picked from: the command may take long
 	return e.run(ctx, call, p, at, was.Token), nil
 }
 
 // again says that an attempt may run a second time.
 func again(call executors.Call) bool { return call.OnRestart == "retry" }
 
-// attemptBefore is what an earlier pass of this attempt wrote down, if one did.
+// attemptBefore is what an earlier pass of this attempt recorded, if there is one.
 func attemptBefore(call executors.Call) *attempt {
 	var a attempt
 	if json.Unmarshal(call.Recorded.Memory, &a) != nil || a.Attempt != call.Attempt {
@@ -98,7 +97,7 @@ func attemptBefore(call executors.Call) *attempt {
 	return &a
 }
 
-// arm asks whether the command could run at all, and has the attempt written down.
+// arm checks whether the command can run at all, and has the attempt recorded.
 func (e *Execs) arm(ctx context.Context, call executors.Call, at place) (executors.Outcome, error) {
 	if err := api.Need(ctx, call, streamAction("create", at.pod), streamAction("get", at.pod)); err != nil {
 		return executors.Outcome{}, err
@@ -130,7 +129,7 @@ func (e *Execs) disarm(call executors.Call) {
 	delete(e.armed, armKey(call))
 }
 
-// armKey knows runs of one name in two namespaces apart.
+// armKey includes the namespace: runs of two namespaces may share a name.
 func armKey(call executors.Call) string { return call.Plan.Namespace + "/" + call.IdempotencyKey() }
 
 func streamAction(verb string, pod *corev1.Pod) api.Action {
@@ -147,7 +146,7 @@ func shownCommand(p *plan.ExecProperties) string {
 	return document.Cut(fmt.Sprintf("%q", p.Command), 300)
 }
 
-// said is the last line of what a command said, for a message.
+// said is the last line of a command's output, for a message.
 func said(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if last := lines[len(lines)-1]; last != "" {

@@ -17,36 +17,35 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// HealthChecker executes the step type health-check: it holds the run until one
-// object, or all that are picked, are healthy, and fails when one of them will
-// not become so by waiting. It needs get, list and watch on the kind for one
-// object, and list and watch for a selection. It changes nothing.
+// HealthChecker executes the step type health-check: it holds the run until one object, or all that
+// are picked, are healthy, and fails when one of them cannot become healthy by waiting. It needs
+// get, list and watch on the kind for one object, and list and watch for a selection. It changes
+// nothing.
 //
-// A selection that is empty is a failure, that of `all` too: absence is not
-// success.
+// An empty selection is a failure, also that of `all`: absence is not success.
 type HealthChecker struct{}
 
-// relook is how often a check over several kinds is repeated, of which only one
-// can be watched. A guess: prompt for people, nothing for an API server.
+// relook is the pause between looks over several kinds, of which only one can be watched (a guess:
+// prompt for people, nothing for an API server).
 const relook = 5 * time.Second
 
 // named is how many unhealthy objects a message names.
 const named = 5
 
-// selection is what a step asks about: objects of one kind or several.
+// selection is what a step checks: objects of one kind or several.
 type selection struct {
-	kinds    []api.Object // with a name for one object alone
+	kinds    []api.Object // with a name, if it is one object
 	selector string
-	mixed    bool // all workloads, whatever their kind
+	mixed    bool // workloads of all kinds
 }
 
-// checked is one object and how it stands.
+// checked is one object and its health.
 type checked struct {
 	object  api.Object
 	verdict verdict
 }
 
-// Pass looks at everything that is picked.
+// Pass checks everything that is picked.
 func (HealthChecker) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	out, err := healthPass(ctx, call)
 	return api.Finish(ctx, call, out, err)
@@ -132,7 +131,7 @@ func (s selection) String() string {
 	return text
 }
 
-// find hands on what is picked of a kind, one object after the other.
+// find calls a function for the picked objects of a kind.
 func (s selection) find(ctx context.Context, kind api.Object, see func(*unstructured.Unstructured) error) error {
 	if kind.Name != "" {
 		live, err := kind.Get(ctx, "")
@@ -150,8 +149,8 @@ func (s selection) find(ctx context.Context, kind api.Object, see func(*unstruct
 	return err
 }
 
-// passing is a Job of a CronJob or of a plan's step. It says how one run of
-// something went, not how the namespace is; who means it names its kind.
+// passing is a Job of a CronJob or of a plan's step. It says how one execution went, not whether
+// the namespace is healthy; a check that names Jobs includes it.
 func passing(u *unstructured.Unstructured) bool {
 	if u.GetKind() != "Job" {
 		return false
@@ -160,7 +159,7 @@ func passing(u *unstructured.Unstructured) bool {
 	return u.GetAnnotations()[annotations.JobOf] != "" || owner != nil && owner.Kind == "CronJob" && strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/")
 }
 
-// judged is what the objects together say.
+// judged is the outcome for all objects together.
 func (s selection) judged(ctx context.Context, call executors.Call, all []checked) (executors.Outcome, error) {
 	var unwell, remarks []string
 	var first, broken *checked
@@ -198,9 +197,8 @@ func (s selection) judged(ctx context.Context, call executors.Call, all []checke
 	return s.waits(ctx, call, first.object, text)
 }
 
-// waits watches one object, or the whole selection of one kind. Where there are
-// more kinds, that of the first object that is not healthy is watched, and the
-// others are looked at in between.
+// waits watches one object, or the whole selection of one kind. With more kinds, it watches that of
+// the first unhealthy object, and the others are checked in between.
 func (s selection) waits(ctx context.Context, call executors.Call, first api.Object, text string) (executors.Outcome, error) {
 	watched := first.Named(s.kinds[0].Name)
 	if err := api.MayWatch(ctx, call, watched.Action("watch", "")); err != nil {
@@ -213,7 +211,7 @@ func (s selection) waits(ctx context.Context, call executors.Call, first api.Obj
 	return out, nil
 }
 
-// listed is the first few of a list after a word, or nothing for an empty one.
+// listed is the beginning of a list after a word, or nothing for an empty one.
 func listed(word string, items []string) string {
 	if len(items) == 0 {
 		return ""

@@ -18,8 +18,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 )
 
-// health is how one object stands, by the rules of its kind. The Why of one
-// that is well is a remark, and empty where there is nothing to say.
+// health is the health of one object by the rules of its kind. For a healthy one, Why is a remark,
+// or empty.
 func health(ctx context.Context, call executors.Call, kind api.Object, u *unstructured.Unstructured) (verdict, error) {
 	if u.GetDeletionTimestamp() != nil {
 		return notYet("is being deleted"), nil
@@ -44,11 +44,10 @@ func health(ctx context.Context, call executors.Call, kind api.Object, u *unstru
 	return othersHealth(ctx, call, kind, u)
 }
 
-// othersHealth is how an object stands whose kind has no rules here: first by
-// what all controllers may say of it (kstatus: a generation that was not
-// observed yet, Reconciling, Stalled) and by what kstatus knows of Kubernetes'
-// own kinds, then by its condition Ready, which has to be there: kstatus alone
-// takes an object that says nothing for current, and absence is not success.
+// othersHealth is the health of an object whose kind has no rules here: first by what is common to
+// all controllers (kstatus: an unobserved generation, Reconciling, Stalled) and what kstatus knows
+// of Kubernetes' own kinds, then by its condition Ready, which has to exist: kstatus alone treats
+// an object without conditions as current, and absence is not success.
 func othersHealth(ctx context.Context, call executors.Call, kind api.Object, u *unstructured.Unstructured) (verdict, error) {
 	standing, err := kstatus.Compute(u)
 	switch {
@@ -71,7 +70,7 @@ func othersHealth(ctx context.Context, call executors.Call, kind api.Object, u *
 	return notYet("%s", why), nil
 }
 
-// hasReady says that an object's own words about Ready say more than kstatus's.
+// hasReady says that an object's own Ready condition is more precise than kstatus.
 func hasReady(u *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(item any) bool {
@@ -80,9 +79,9 @@ func hasReady(u *unstructured.Unstructured) bool {
 	})
 }
 
-// withoutStatus tells a kind that has none, as ConfigMap, from an object whose
-// controller has not spoken yet: by whether the API server serves the status.
-// What it serves everybody may ask.
+// withoutStatus tells a kind that has no status, such as ConfigMap, from an object whose controller
+// has not written one yet: by whether the API server has a status subresource. Everybody may ask
+// for that.
 func withoutStatus(ctx context.Context, call executors.Call, kind api.Object) (verdict, error) {
 	path := "/apis/" + kind.Resource.GroupVersion().String()
 	if kind.Resource.Group == "" {
@@ -138,8 +137,8 @@ func podReady(p corev1.Pod) bool {
 	})
 }
 
-// node is healthy when it is Ready and under no pressure. A cordoned one is:
-// somebody meant it; it is said, because pods that wait for it will wait.
+// node is healthy when it is Ready and under no pressure. A cordoned node is healthy, since
+// somebody meant it; it is mentioned, because pods that wait for it will wait.
 func node(n corev1.Node) verdict {
 	ready := false
 	var troubles []string

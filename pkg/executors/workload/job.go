@@ -1,5 +1,5 @@
-// Package workload holds the executors that run something in the cluster and
-// wait for its end, restart what runs there, and ask whether it is well.
+// Package workload holds the executors that run something in the cluster and wait for its end,
+// restart workloads, and check their health.
 package workload
 
 import (
@@ -23,21 +23,19 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// Jobs executes the step type job: a Job in the plan's namespace under a name
-// derived from run, step and attempt. It needs create, get, list, watch and
-// delete on jobs.batch; with list on pods and get on pods/log it keeps the end
-// of the log, too.
+// Jobs executes the step type job: a Job in the plan's namespace with a name derived from run, step
+// and attempt. It needs create, get, list, watch and delete on jobs.batch; with list on pods and
+// get on pods/log it keeps the end of the log, too.
 type Jobs struct{}
 
-// created is what is journaled once the Job exists. Without it, a Job that
-// somebody deleted, or that its time to live took away while no agent looked,
-// would be run a second time.
+// created is journaled once the Job exists. Without it, a Job that somebody deleted, or that was
+// cleaned up after its TTL while no agent looked, would run a second time.
 type created struct {
 	Job string `json:"job"`
 	UID string `json:"uid"`
 }
 
-// Pass finds the Job, or creates it, and says how it stands.
+// Pass finds the Job, or creates it, and reports its state.
 func (j Jobs) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.JobProperties](call)
 	if err != nil {
@@ -93,12 +91,12 @@ func action(call executors.Call, verb, name string) api.Action {
 	return api.Action{Verb: verb, Resource: batchv1.SchemeGroupVersion.WithResource("jobs"), Namespace: call.Plan.Namespace, Name: name}
 }
 
-// createdBefore is what an earlier pass of this attempt recorded. Another
-// attempt's Job has another name, and only the first record is kept: from the
-// second attempt on, a Job that somebody deletes is created again.
+// createdBefore is what an earlier pass of this attempt recorded. Another attempt's Job has another
+// name, and only the first record is kept: from the second attempt on, a Job that somebody deletes
+// is created again.
 func createdBefore(call executors.Call, name string) (*created, error) {
 	if len(call.Recorded.Before) == 0 {
-		return nil, nil //nolint:nilnil // absence is an answer
+		return nil, nil //nolint:nilnil // no record is an answer
 	}
 	var c created
 	if err := json.Unmarshal(call.Recorded.Before, &c); err != nil {
@@ -122,7 +120,7 @@ func changes(job *batchv1.Job) []run.Change {
 	return []run.Change{{APIVersion: "batch/v1", Kind: "Job", Namespace: job.Namespace, Name: job.Name, What: "created"}}
 }
 
-// find reads the Job of this attempt and makes sure that it is.
+// find reads the Job of this attempt and checks that it is ours.
 func find(ctx context.Context, call executors.Call, want *batchv1.Job) (*batchv1.Job, error) {
 	job, err := call.Clients.Kube.BatchV1().Jobs(call.Plan.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
 	if err != nil {
@@ -134,9 +132,8 @@ func find(ctx context.Context, call executors.Call, want *batchv1.Job) (*batchv1
 	return job, nil
 }
 
-// create asks first whether the Job's end could be seen at all. A Job that is
-// there by now is that of a pass whose answer was lost, or somebody's: the next
-// look tells.
+// create checks first that the Job's end can be seen at all. When a Job of the name exists already,
+// it is that of a pass whose reply was lost, or somebody else's: the next look decides.
 func create(ctx context.Context, call executors.Call, want *batchv1.Job) (*batchv1.Job, error) {
 	if err := api.MayWatch(ctx, call, action(call, "watch", want.Name)); err != nil {
 		return nil, err
@@ -192,9 +189,9 @@ func ended(ctx context.Context, call executors.Call, job *batchv1.Job, out execu
 	return out
 }
 
-// unsettled says whether a refusal of a log may be over soon: an API server that has
-// just started refuses everything for a while, the Job that the account has just read
-// among it. The log is a courtesy: it is not waited for longer than such a while.
+// unsettled says whether a refusal to read a log may pass soon: an API server that has just started
+// refuses everything for a while, although it has just shown the Job. The log is optional, so that
+// is the limit of the wait.
 func unsettled(ctx context.Context, call executors.Call, job *batchv1.Job, request *api.Error) bool {
 	ended := job.CreationTimestamp.Time
 	for _, c := range job.Status.Conditions {
@@ -203,7 +200,7 @@ func unsettled(ctx context.Context, call executors.Call, job *batchv1.Job, reque
 		}
 	}
 	patience := workflow.RefusalPatience
-	if ttl := job.Spec.TTLSecondsAfterFinished; ttl != nil { // the Job must not go meanwhile
+	if ttl := job.Spec.TTLSecondsAfterFinished; ttl != nil { // before the Job is cleaned up
 		patience = min(patience, time.Duration(*ttl)*time.Second/2)
 	}
 	if call.Now.Sub(ended) > patience {
@@ -223,8 +220,7 @@ func unsettled(ctx context.Context, call executors.Call, job *batchv1.Job, reque
 	return false
 }
 
-// jobName is derived, so that a pass after a crash finds what the one before it
-// created.
+// jobName is derived, so that a pass after a crash finds the Job of the one before.
 func jobName(call executors.Call) string {
 	return api.DerivedName(api.StepName(call), api.Identity(call))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 )
 
-// What of a log is kept and read, and how long a kubelet may take: the log is
-// a courtesy, and must not hold the run.
+// How much of a log is read and kept, and how long a kubelet may take: the log is optional, and
+// must not hold up the run.
 const (
 	keptLog     = 4 << 10
 	readLog     = 1 << 20
@@ -69,14 +69,14 @@ func spoke(pod corev1.Pod) string {
 	return pod.Spec.Containers[0].Name
 }
 
-// tail is the last n bytes that a reader gives.
+// tail are the last n bytes of a reader.
 func tail(r io.Reader, n int) (string, error) {
 	e := ending{n: n}
 	_, err := io.Copy(&e, r)
 	return e.String(), err
 }
 
-// ending keeps the last n bytes of what is written to it. Several may write.
+// ending keeps the last n bytes that are written to it. It is safe for concurrent use.
 type ending struct {
 	n    int
 	mu   sync.Mutex

@@ -15,11 +15,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
-// defaultContainer is the annotation by which a pod says which of its
-// containers kubectl means where none is named.
+// defaultContainer is the annotation of a pod that names kubectl's default container.
 const defaultContainer = "kubectl.kubernetes.io/default-container"
 
-// pick finds the pod and the container that a command is for.
+// pick finds the pod and the container for a command.
 func pick(ctx context.Context, call executors.Call, p *plan.ExecProperties) (place, error) {
 	pod, err := podOf(ctx, call, p.Pod)
 	if err != nil {
@@ -40,12 +39,12 @@ func podOf(ctx context.Context, call executors.Call, s plan.PodSelector) (*corev
 	if sel == "" {
 		return nil, api.Refuse(executors.ReasonInvalid, "pod: needs a name or labels")
 	}
-	var first *corev1.Pod // that is ready
+	var first *corev1.Pod // the first that is ready
 	seen := false
 	err = kube.EachOf(ctx, call.Clients.Kube.CoreV1().Pods(call.Plan.Namespace).List, sel, func(p *corev1.Pod) error {
 		seen = true
 		if p.DeletionTimestamp == nil && podReady(*p) && (first == nil || p.Name < first.Name) {
-			first = p.DeepCopy() // and not the page that it came with
+			first = p.DeepCopy() // a copy, so that its page can be freed
 		}
 		return nil
 	})
@@ -60,8 +59,7 @@ func podOf(ctx context.Context, call executors.Call, s plan.PodSelector) (*corev
 	return first, nil
 }
 
-// podNamed is a pod that runs. Whether it is ready is not asked: who names a
-// pod may mean to mend it.
+// podNamed is a running pod. It need not be ready: a plan that names a pod may mean to repair it.
 func podNamed(ctx context.Context, call executors.Call, name string) (*corev1.Pod, error) {
 	pod, err := call.Clients.Kube.CoreV1().Pods(call.Plan.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

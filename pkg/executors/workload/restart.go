@@ -16,22 +16,21 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Restarter executes the step type restart: a rolling restart of a Deployment,
-// StatefulSet or DaemonSet, done when it is rolled out. It needs get, list,
-// watch and patch on the kind.
+// Restarter executes the step type restart: a rolling restart of a Deployment, StatefulSet or
+// DaemonSet, done when the rollout is complete. It needs get, list, watch and patch on the kind.
 //
-// The pod template is given an annotation with the name of this attempt. A pass
-// after a crash finds it there and does not restart a second time.
+// The pod template gets an annotation with the name of this attempt. A pass after a crash finds it
+// there and does not restart again.
 type Restarter struct{}
 
-// restarted is what is remembered of a restart that was begun: without it, a
-// controller that takes the annotation off again would be restarted for ever.
+// restarted is what is remembered of a restart: without it, a controller that removes the
+// annotation would cause restarts forever.
 type restarted struct {
 	By  string `json:"by"`
 	UID string `json:"uid"`
 }
 
-// Pass restarts, or looks how far the rollout is.
+// Pass restarts, or checks the progress of the rollout.
 func (Restarter) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	out, err := restartPass(ctx, call)
 	return api.Finish(ctx, call, out, err)
@@ -60,7 +59,7 @@ func restartPass(ctx context.Context, call executors.Call) (executors.Outcome, e
 	return restart(ctx, call, o, live)
 }
 
-// restarting says how far a restart is that was begun.
+// restarting is the progress of a restart.
 func restarting(call executors.Call, o api.Object, live *unstructured.Unstructured, v verdict) executors.Outcome {
 	var out executors.Outcome
 	switch {
@@ -98,14 +97,14 @@ func restart(ctx context.Context, call executors.Call, o api.Object, live *unstr
 	return out, err
 }
 
-// memoryOf is what to remember, or nil where that is remembered already.
+// memoryOf is what to remember, or nil if that is remembered already.
 func memoryOf(call executors.Call, live *unstructured.Unstructured) json.RawMessage {
 	if _, begun := begunBefore(call); begun {
 		return nil
 	}
 	b, err := json.Marshal(restarted{By: api.Identity(call), UID: string(live.GetUID())})
 	if err != nil {
-		panic("workload.memoryOf: " + err.Error()) // two strings always survive
+		panic("workload.memoryOf: " + err.Error()) // two strings always marshal
 	}
 	return b
 }
@@ -116,7 +115,7 @@ func begunBefore(call executors.Call) (restarted, bool) {
 	return was, err == nil && was.By == api.Identity(call)
 }
 
-// restartable refuses what would wait without end, and a second restart.
+// restartable refuses what would wait forever, and a second restart.
 func restartable(call executors.Call, o api.Object, live *unstructured.Unstructured) error {
 	if was, begun := begunBefore(call); begun {
 		if was.UID != string(live.GetUID()) {

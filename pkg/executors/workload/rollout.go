@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// verdict is how an object stands: well, failed, or neither yet.
+// verdict is the state of an object: well, failed, or neither yet.
 type verdict struct {
 	Well   bool
-	Failed string // why it will not become well by waiting, CamelCase
+	Failed string // why waiting does not help, CamelCase
 	Why    string // in words
 }
 
@@ -27,7 +27,7 @@ func well(format string, args ...any) verdict {
 	return verdict{Well: true, Why: fmt.Sprintf(format, args...)}
 }
 
-// read is an object as its Go type. What the API server sent always fits.
+// read converts an object to its Go type. What the API server sent always fits.
 func read[T any](u *unstructured.Unstructured) T {
 	var typed T
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &typed); err != nil {
@@ -36,9 +36,9 @@ func read[T any](u *unstructured.Unstructured) T {
 	return typed
 }
 
-// rollouts are the kinds that roll their pods out, and the rules by which each
-// is through: those of kubectl rollout status, and all pods available besides.
-// They are written out here because that library draws in all of kubectl.
+// rollouts are the kinds with a rollout, and the rules for its completion: those of kubectl rollout
+// status, and all pods available besides. They are written out here because that library would pull
+// in all of kubectl.
 func rollouts() map[schema.GroupKind]func(*unstructured.Unstructured) verdict {
 	return map[schema.GroupKind]func(*unstructured.Unstructured) verdict{
 		{Group: appsv1.GroupName, Kind: "Deployment"}:  func(u *unstructured.Unstructured) verdict { return deployment(read[appsv1.Deployment](u)) },
@@ -71,7 +71,7 @@ func statefulSet(s appsv1.StatefulSet) verdict {
 		return unseen(s.Generation)
 	}
 	wanted := replicas(s.Spec.Replicas)
-	updated := s.Status.UpdatedReplicas + min(partition(s), wanted) // those below it stay as they are
+	updated := s.Status.UpdatedReplicas + min(partition(s), wanted) // pods below the partition stay as they are
 	if s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		updated = wanted
 	}
@@ -103,7 +103,7 @@ func pods(wanted, updated, available int32) verdict {
 	return well("%d pods are updated and available", wanted)
 }
 
-// replicas is 1 where nothing is said, as the API server has it.
+// replicas is 1 by default, as in the API server.
 func replicas(n *int32) int32 {
 	if n == nil {
 		return 1
@@ -118,7 +118,7 @@ func partition(s appsv1.StatefulSet) int32 {
 	return 0
 }
 
-// podTemplate is where the kinds of rollouts keep it.
+// podTemplate is the path of the template for these kinds.
 func podTemplate(u *unstructured.Unstructured) corev1.PodTemplateSpec {
 	return read[struct {
 		Spec struct {

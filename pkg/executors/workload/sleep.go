@@ -27,16 +27,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
-// Sleeps puts the workloads of a cluster to sleep: what scales to its floor, CronJobs
-// suspended, KEDA's ScaledObjects paused, and DaemonSets by a node selector that no node
-// has. A HorizontalPodAutoscaler does nothing by itself while its target has no replicas.
+// Sleeps puts the workloads of a cluster to sleep: it scales what has a scale to its floor,
+// suspends CronJobs, pauses KEDA's ScaledObjects, and gives DaemonSets a node selector that matches
+// no node. A HorizontalPodAutoscaler does nothing by itself while its target has no replicas.
 type Sleeps struct{}
 
-// pageOfWorkloads is how many workloads are listed at once: of ten thousand never all are
-// in memory as objects.
+// pageOfWorkloads is the page size of lists: ten thousand workloads are never in memory at once.
 const pageOfWorkloads = 500
 
-// before is what restore data holds of a workload: one of its fields.
+// before is the restore data of a workload: one of its fields.
 type before struct {
 	Replicas *int64 `json:"replicas,omitempty"`
 	Suspend  *bool  `json:"suspend,omitempty"`
@@ -49,7 +48,7 @@ type field struct {
 	Value *string `json:"value"`
 }
 
-// Validate looks up the kinds and asks the API server for the first object of each.
+// Validate looks up the kinds, and asks the API server for one object of each.
 func (Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	s, err := newSleep(call)
 	if err != nil {
@@ -70,14 +69,14 @@ func (Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	return nil
 }
 
-// Observe says how the selected workloads are, and the recorded ones.
+// Observe reports the selected workloads and the recorded ones.
 func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	s, err := newSleep(call)
 	if err != nil {
 		return nil, err
 	}
 	var namespaces []string
-	if call.Operation != hibernate.Wake { // what sleeps is known; what is selected now does not matter
+	if call.Operation != hibernate.Wake { // on waking, the records say what sleeps
 		if namespaces, err = s.namespaces(ctx); err != nil {
 			return nil, err
 		}
@@ -88,7 +87,7 @@ func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernat
 	seen := &sightings{of: map[string]bool{}}
 	for _, k := range s.kinds {
 		selector := s.selector
-		if k.form == byPause { // it goes with what it scales, whatever its own labels
+		if k.form == byPause { // it goes with the workload that it scales, whatever its own labels
 			selector = ""
 		}
 		for _, ns := range namespaces {
@@ -103,7 +102,7 @@ func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernat
 	return seen.list, nil
 }
 
-// sightings are observations, each of another workload.
+// sightings are observations without duplicates.
 type sightings struct {
 	list []hibernate.Observation
 	of   map[string]bool
@@ -114,15 +113,15 @@ func (s *sightings) add(o hibernate.Observation) {
 	s.list = append(s.list, o)
 }
 
-// sleep is one call, read.
+// sleep is the state of one call.
 type sleep struct {
 	call     executors.SleepCall
 	params   *hibernate.WorkloadParameters
-	kinds    []sleepKind // as they are looked at: what scales others comes last
+	kinds    []sleepKind // in the order in which they are read: autoscalers come last
 	selector string
 	floor    int64
-	scaled   map[string]string             // with a floor: what scales a workload, by its id
-	known    map[[2]string]json.RawMessage // what was recorded, by id and uid; nil until somebody asks
+	scaled   map[string]string             // with a floor: the autoscaler of a workload, by its id
+	known    map[[2]string]json.RawMessage // records by id and uid; nil until they are needed
 	unknown  map[string]error              // on waking: why a kind of an API group could not be looked up
 }
 
@@ -142,7 +141,7 @@ func newSleep(call executors.SleepCall) (*sleep, error) {
 	for _, k := range params.Of() {
 		found, err := s.served(k)
 		if meta.IsNoMatchError(err) && (k == scaledObject() && len(params.Kinds) == 0 || call.Operation == hibernate.Wake) {
-			continue // it is not installed; or no more, and keeps nothing else asleep
+			continue // not installed, or no longer: it keeps nothing else asleep
 		}
 		if err != nil && call.Operation == hibernate.Wake { // it keeps nothing else asleep
 			s.notLookedUp(k, err)
@@ -161,7 +160,7 @@ func (s *sleep) notLookedUp(k hibernate.Kind, why error) {
 	if s.unknown == nil {
 		s.unknown = map[string]error{}
 	}
-	gv, _ := schema.ParseGroupVersion(k.APIVersion) // of a plan that was checked
+	gv, _ := schema.ParseGroupVersion(k.APIVersion) // the plan was validated
 	s.unknown[gv.Group] = why
 }
 
@@ -220,7 +219,7 @@ func (s *sleep) namespaces(ctx context.Context) ([]string, error) {
 	return []string{s.call.Plan.Namespace}, nil
 }
 
-// list hands on what is there of a kind, page by page.
+// list calls a function for the objects of a kind, page by page.
 func (s *sleep) list(ctx context.Context, k sleepKind, namespace, selector string, see func(*unstructured.Unstructured) error) error {
 	from := s.call.Clients.Dynamic.Resource(k.resource).Namespace(namespace)
 	for next, first := "", true; first || next != ""; first = false {
@@ -238,8 +237,8 @@ func (s *sleep) list(ctx context.Context, k sleepKind, namespace, selector strin
 	return nil
 }
 
-// see adds how one workload is. What another controller makes and scales is that one's
-// affair.
+// see adds the observation of one workload. What another controller makes and scales is left to
+// that controller.
 func (s *sleep) see(ctx context.Context, k sleepKind, u *unstructured.Unstructured, seen *sightings) error {
 	id := idOf(k.resource.GroupResource(), u.GetNamespace(), u.GetName())
 	if seen.of[id] {
@@ -256,7 +255,7 @@ func (s *sleep) see(ctx context.Context, k sleepKind, u *unstructured.Unstructur
 	return nil
 }
 
-// recorded is what was recorded of a workload; false: nothing was.
+// recorded is the record of a workload; false: there is none.
 func (s *sleep) recorded(id, uid string) (json.RawMessage, bool) {
 	if s.known == nil {
 		s.known = make(map[[2]string]json.RawMessage, len(s.call.Recorded))
@@ -268,8 +267,8 @@ func (s *sleep) recorded(id, uid string) (json.RawMessage, bool) {
 	return before, known
 }
 
-// staysAsleep says whether somebody wrote into the restore data of a workload that it is not to
-// wake. It is then as it is to be.
+// staysAsleep says whether somebody edited the restore data of a workload so that it does not wake.
+// It then counts as restored.
 func (s *sleep) staysAsleep(o hibernate.Observation) bool {
 	want, known := s.recorded(o.ID, o.UID)
 	var a, b before
@@ -281,8 +280,8 @@ func idOf(of schema.GroupResource, namespace, name string) string {
 	return of.String() + "/" + namespace + "/" + name
 }
 
-// rest looks at what was recorded and is not selected any more. On waking, what cannot be
-// looked at keeps nothing else asleep.
+// rest observes what was recorded and is no longer selected. On waking, a kind that cannot be read
+// keeps nothing else asleep.
 func (s *sleep) rest(ctx context.Context, seen *sightings) error {
 	missing := map[string][]hibernate.Resource{} // by kind and namespace
 	for _, r := range s.call.Recorded {
@@ -316,10 +315,10 @@ func (s *sightings) unseen(resources []hibernate.Resource, why error) {
 	}
 }
 
-// lookAt looks at what was recorded of a kind in a namespace.
+// lookAt observes the recorded workloads of a kind in a namespace.
 func (s *sleep) lookAt(ctx context.Context, of schema.GroupResource, namespace string, resources []hibernate.Resource, seen *sightings) error {
 	k, err := s.kindOf(of)
-	if why := s.unknown[of.Group]; err != nil && why != nil { // it cannot be told whether the kind is gone
+	if why := s.unknown[of.Group]; err != nil && why != nil { // whether the kind is gone is not known
 		return why
 	}
 	if meta.IsNoMatchError(err) { // the kind is gone, and all of it
@@ -349,8 +348,8 @@ func cutLast(text string) (before, after string, found bool) {
 	return text[:i], text[i+1:], true
 }
 
-// fewToList is from how many workloads of one namespace on all of it is listed, in place
-// of asking for each (a guess: a list of a page costs as much as a few of them).
+// fewToList is from how many workloads of one namespace on all are listed instead of read one by
+// one (a guess: a page of a list costs as much as a few single reads).
 const fewToList = 5
 
 // look looks at recorded workloads of a kind and a namespace.
@@ -414,7 +413,7 @@ func (s *sleep) get(ctx context.Context, k sleepKind, namespace string, resource
 	return nil
 }
 
-// kindOf is a kind by what restore data calls it.
+// kindOf is a kind by its name in restore data.
 func (s *sleep) kindOf(of schema.GroupResource) (sleepKind, error) {
 	for _, k := range s.kinds {
 		if k.resource.GroupResource() == of {
@@ -428,7 +427,7 @@ func (s *sleep) kindOf(of schema.GroupResource) (sleepKind, error) {
 	return sleepKind{resource: resource, form: formOf(of)}, nil
 }
 
-// observed is how a workload is.
+// observed says how a workload is.
 func (s *sleep) observed(ctx context.Context, k sleepKind, u *unstructured.Unstructured) (hibernate.Observation, error) {
 	o, err := s.formed(ctx, k, u)
 	if s.staysAsleep(o) {
@@ -437,7 +436,7 @@ func (s *sleep) observed(ctx context.Context, k sleepKind, u *unstructured.Unstr
 	return o, err
 }
 
-// formed is how a workload of a form is.
+// formed says how a workload of one form is.
 func (s *sleep) formed(ctx context.Context, k sleepKind, u *unstructured.Unstructured) (hibernate.Observation, error) {
 	o := hibernate.Observation{
 		ID: idOf(k.resource.GroupResource(), u.GetNamespace(), u.GetName()), UID: string(u.GetUID()), Version: u.GetResourceVersion(),
@@ -463,8 +462,7 @@ func (s *sleep) formed(ctx context.Context, k sleepKind, u *unstructured.Unstruc
 	return o, nil
 }
 
-// replicas are how many a workload is to have, how many there are, and how many of them
-// are ready.
+// replicas are the numbers of replicas that a workload should have, has, and has ready.
 func (s *sleep) replicas(ctx context.Context, k sleepKind, u *unstructured.Unstructured) (want, is, ready int64, err error) {
 	status := func(field string) int64 {
 		n, _, _ := unstructured.NestedInt64(u.Object, "status", field)
@@ -475,7 +473,7 @@ func (s *sleep) replicas(ctx context.Context, k sleepKind, u *unstructured.Unstr
 		if !found {
 			want = 1
 		}
-		if seen := status("observedGeneration"); seen < u.GetGeneration() { // its status is of before
+		if seen := status("observedGeneration"); seen < u.GetGeneration() { // its status is older than its spec
 			return want, max(1, s.floor+1), -1, err
 		}
 		return want, status("replicas"), status("readyReplicas"), err
@@ -492,12 +490,12 @@ func (s *sleep) replicas(ctx context.Context, k sleepKind, u *unstructured.Unstr
 func must(b before) json.RawMessage {
 	text, err := json.Marshal(b)
 	if err != nil {
-		panic(err) // numbers and texts
+		panic(err) // numbers and texts always marshal
 	}
 	return text
 }
 
-// Shutdown puts workloads to sleep, those of one kind after the other.
+// Shutdown puts workloads to sleep, one kind after the other.
 func (Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	return change(ctx, call, due, func(s *sleep, d hibernate.Due) (*before, error) {
 		if !d.Seen.Awake {
@@ -518,8 +516,8 @@ func (Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibe
 	})
 }
 
-// recorded is what a workload was. What says nothing of it has been edited, and is no reason
-// to set it to anything.
+// recorded is the restore data of a workload. If somebody edited the value away, that is no reason
+// to set anything.
 func recorded(d hibernate.Due) (*before, error) {
 	var was before
 	switch err := json.Unmarshal(d.Before, &was); {
@@ -531,9 +529,9 @@ func recorded(d hibernate.Due) (*before, error) {
 	return &was, nil
 }
 
-// Wake gives workloads back what they had, those of one kind after the other, in the
-// reverse order. After a failure, or where something cannot be looked at, it no longer waits
-// for one kind before the next: a workload that does not become ready keeps no other asleep.
+// Wake restores workloads, one kind after the other, in reverse order. After a failure, or where
+// something cannot be read, kinds no longer wait for each other: a workload that does not become
+// ready keeps no other asleep.
 func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	return change(ctx, call, due, func(_ *sleep, d hibernate.Due) (*before, error) {
 		if d.Seen.Awake { // it only has to become ready
@@ -547,7 +545,7 @@ func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernat
 func (Sleeps) Turn(call executors.SleepCall, due []hibernate.Due) []hibernate.Due {
 	s, err := newSleep(call)
 	if err != nil {
-		return nil // nothing is asked for
+		return nil // nothing is requested
 	}
 	turn := s.turn(due)
 	return slices.DeleteFunc(slices.Clone(due), func(d hibernate.Due) bool {
@@ -556,7 +554,7 @@ func (Sleeps) Turn(call executors.SleepCall, due []hibernate.Due) []hibernate.Du
 	})
 }
 
-// change writes what to says of each workload of the kinds whose turn it is; nil: nothing.
+// change writes the patch of to for each workload of the kinds whose turn it is; nil: nothing.
 func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, to func(*sleep, hibernate.Due) (*before, error)) []executors.SleepResult {
 	s, err := newSleep(call)
 	if err != nil {
@@ -593,7 +591,7 @@ func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, 
 			if err == nil {
 				err = s.write(ctx, k, namespace, name, d, *want)
 			}
-			if ctx.Err() != nil { // its time is over: the next pass goes on
+			if ctx.Err() != nil { // the next pass goes on
 				return nil
 			}
 			result(executors.SleepResult{ID: d.ID, Err: err, Untouched: executors.NothingDone(err)})
@@ -604,7 +602,7 @@ func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, 
 	return out
 }
 
-// split is what was looked at, and what came of all else.
+// split are the workloads of this turn, and the results of all others.
 func split(due []hibernate.Due) (seen []hibernate.Due, unseen []executors.SleepResult) {
 	for _, d := range due {
 		if d.Seen.Unseen != nil {
@@ -616,8 +614,8 @@ func split(due []hibernate.Due) (seen []hibernate.Due, unseen []executors.SleepR
 	return seen, unseen
 }
 
-// writesAtOnce is how many workloads are changed side by side (a guess: the API server has
-// others to serve).
+// writesAtOnce is how many workloads are changed concurrently (a guess: the API server has others
+// to serve).
 const writesAtOnce = 4
 
 func parts(id string) (of, namespace, name string, ok bool) {
@@ -628,9 +626,8 @@ func parts(id string) (of, namespace, name string, ok bool) {
 	return all[0], all[1], all[2], true
 }
 
-// turn is the kind whose workloads are to be written now: the first that is due, and on
-// waking the last. What scales others comes before them both times: while it is paused it
-// would take back what wakes.
+// turn is the kind whose workloads are written now: the first that is due, on waking the last.
+// Autoscalers come before the workloads both times: a paused autoscaler would undo the waking.
 func (s *sleep) turn(due []hibernate.Due) string {
 	there := map[string]bool{}
 	for _, d := range due {
@@ -648,14 +645,14 @@ func (s *sleep) turn(due []hibernate.Due) string {
 			return of
 		}
 	}
-	for of := range there { // a kind that the plan does not name any more
+	for of := range there { // a kind that the plan no longer names
 		return of
 	}
 	return ""
 }
 
-// write changes one workload, as it was seen: what somebody else wrote meanwhile is looked
-// at again first.
+// write changes one workload, under the version that was seen: a write of somebody else in between
+// is looked at first.
 func (s *sleep) write(ctx context.Context, k sleepKind, namespace, name string, d hibernate.Due, to before) error {
 	body, subresource := patchOf(d, to)
 	text, err := json.Marshal(body)
@@ -668,7 +665,7 @@ func (s *sleep) write(ctx context.Context, k sleepKind, namespace, name string, 
 	}
 	api := s.call.Clients.Dynamic.Resource(k.resource).Namespace(namespace)
 	_, err = api.Patch(ctx, name, types.MergePatchType, text, options, subresource...)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // the next look tells
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // the next look decides
 		return nil
 	}
 	if err != nil {

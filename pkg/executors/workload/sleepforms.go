@@ -25,11 +25,11 @@ type sleepKind struct {
 type form int
 
 const (
-	byScale        form = iota // its scale subresource is asked, and written
-	byReplicas                 // the same, and how many there are stands in the object
+	byScale        form = iota // by the scale subresource
+	byReplicas                 // the same, but the number of replicas is read from the object
 	bySuspend                  // spec.suspend
-	byPause                    // an annotation of KEDA's
-	byNodeSelector             // a node selector that no node has
+	byPause                    // an annotation of KEDA
+	byNodeSelector             // a node selector that matches no node
 )
 
 func formOf(of schema.GroupResource) form {
@@ -50,7 +50,8 @@ func scaledObject() hibernate.Kind {
 	return hibernate.Kind{APIVersion: "keda.sh/v1alpha1", Kind: "ScaledObject"}
 }
 
-// pausedReplicas has KEDA keep what it scales at so many replicas, until it is taken away.
+// pausedReplicas makes KEDA keep its target at a number of replicas, until the annotation is
+// removed.
 const pausedReplicas = "autoscaling.keda.sh/paused-replicas"
 
 func suspension(u *unstructured.Unstructured, o hibernate.Observation) (hibernate.Observation, error) {
@@ -60,7 +61,7 @@ func suspension(u *unstructured.Unstructured, o hibernate.Observation) (hibernat
 	return o, err
 }
 
-// pausing is how a ScaledObject is: with its annotation at the floor it sleeps.
+// pausing says how a ScaledObject is: it sleeps while its annotation pauses it at the floor.
 func (s *sleep) pausing(u *unstructured.Unstructured, o hibernate.Observation) hibernate.Observation {
 	was := field{}
 	if value, there := u.GetAnnotations()[pausedReplicas]; there {
@@ -71,7 +72,7 @@ func (s *sleep) pausing(u *unstructured.Unstructured, o hibernate.Observation) h
 	return o
 }
 
-// banishment is how a DaemonSet is: with our node selector it has no pods.
+// banishment says how a DaemonSet is: with our node selector it has no pods.
 func banishment(u *unstructured.Unstructured, o hibernate.Observation) hibernate.Observation {
 	status := func(field string) int64 {
 		n, _, _ := unstructured.NestedInt64(u.Object, "status", field)
@@ -92,8 +93,8 @@ func banishment(u *unstructured.Unstructured, o hibernate.Observation) hibernate
 	return o
 }
 
-// patchOf is what is written of a workload, and into which of its subresources: as it was
-// seen, and no other of its name.
+// patchOf is the patch of a workload and the subresource that it is for, under the version that was
+// seen.
 func patchOf(d hibernate.Due, to before) (body map[string]any, subresource []string) {
 	metadata := map[string]any{"uid": d.UID, "resourceVersion": d.Seen.Version}
 	body = map[string]any{"metadata": metadata}
@@ -116,7 +117,7 @@ func (s *sleep) targetOf(u *unstructured.Unstructured) string {
 	return s.scaledBy(u, "Deployment")
 }
 
-// scaledBy is the id of what the scaleTargetRef of an autoscaler names.
+// scaledBy is the id of an autoscaler's scaleTargetRef.
 func (s *sleep) scaledBy(u *unstructured.Unstructured, usual string) string {
 	kind, found, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind")
 	name, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
@@ -131,8 +132,8 @@ func (s *sleep) scaledBy(u *unstructured.Unstructured, usual string) string {
 	return ""
 }
 
-// floors finds, where workloads keep some replicas, which of them an autoscaler would scale
-// up again: only at none it lets go.
+// floors finds, for targets that keep some replicas, the workloads that an autoscaler would scale
+// up again: an autoscaler rests only at zero replicas.
 func (s *sleep) floors(ctx context.Context, namespaces []string) error {
 	if s.floor == 0 {
 		return nil

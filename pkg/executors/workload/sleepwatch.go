@@ -7,7 +7,7 @@ import (
 )
 
 // Watches are the kinds that a target selects, in each of its namespaces. A namespace that a
-// selector picks later is none of them.
+// selector picks later is not included.
 func (Sleeps) Watches(ctx context.Context, call executors.SleepCall) (list []executors.Watch, all bool, err error) {
 	s, err := newSleep(call)
 	if err != nil {
@@ -19,7 +19,7 @@ func (Sleeps) Watches(ctx context.Context, call executors.SleepCall) (list []exe
 	}
 	for _, k := range s.kinds {
 		selector := s.selector
-		if k.form == byPause { // it goes with what it scales, whatever its own labels
+		if k.form == byPause { // it goes with the workload that it scales, whatever its own labels
 			selector = ""
 		}
 		for _, namespace := range namespaces {

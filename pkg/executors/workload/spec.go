@@ -12,12 +12,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// keepFinished is how long an ended Job stays to be looked at, where the
-// template does not say. A guess: a night and the morning after.
+// keepFinished is for how long a finished Job is kept by default (a guess: a night and the morning
+// after).
 const keepFinished = int32(24 * 60 * 60)
 
-// nobody is the user that the image form runs as: images that say no user run
-// as root otherwise, which the restricted pod security standard refuses.
+// nobody is the user of the image form: images without a user run as root, which the restricted pod
+// security standard refuses.
 const nobody = int64(65532)
 
 // jobOf is the Job of this attempt.
@@ -33,11 +33,11 @@ func jobOf(call executors.Call, p *plan.JobProperties) (*batchv1.Job, error) {
 		return nil, api.Refuse(executors.ReasonInvalid, "image is missing, and there is no template")
 	}
 	pod := &spec.Template.Spec
-	if pod.ServiceAccountName == "" && call.Clients.Cluster == "" { // another cluster may have no such account, or lend it more
-		pod.ServiceAccountName = call.Plan.Account // what the step may, its pods may
+	if pod.ServiceAccountName == "" && call.Clients.Cluster == "" { // another cluster may lack that account, or give it more rights
+		pod.ServiceAccountName = call.Plan.Account // its pods have the rights of the step
 	}
 	if call.Nodes.Current != "" && pod.NodeName == "" && pod.NodeSelector == nil && pod.Affinity == nil {
-		pod.NodeName = call.Nodes.Current // past the scheduler, which respects the cordon
+		pod.NodeName = call.Nodes.Current // bypasses the scheduler, which respects the cordon
 	}
 	if pod.RestartPolicy == "" {
 		pod.RestartPolicy = corev1.RestartPolicyNever
@@ -56,8 +56,8 @@ func jobOf(call executors.Call, p *plan.JobProperties) (*batchv1.Job, error) {
 	}, nil
 }
 
-// simpleSpec is one container that runs once, as the restricted pod security
-// standard wants it. Who needs more writes a template.
+// simpleSpec is one container that runs once, as the restricted pod security standard requires. For
+// anything else there are templates.
 func simpleSpec(p *plan.JobProperties) batchv1.JobSpec {
 	no, yes, user, retries := false, true, nobody, int32(0)
 	return batchv1.JobSpec{

@@ -26,12 +26,12 @@ import (
 // heard is what came back from a command.
 type heard struct {
 	stdout, stderr ending
-	begun          bool // the API server opened the stream: the command may have run
+	begun          bool // the API server opened the stream, so that the command may have run
 	err            error
 }
 
-// run runs the command to its end. From here on the attempt has begun for
-// everybody, unless the API server says that it did not let it begin.
+// run runs the command to its end. From here on the attempt counts as started, unless the API
+// server says that it did not start it.
 func (e *Execs) run(ctx context.Context, call executors.Call, p *plan.ExecProperties, at place, token string) executors.Outcome {
 	e.disarm(call)
 	h := stream(ctx, call, p, at)
@@ -41,7 +41,7 @@ func (e *Execs) run(ctx context.Context, call executors.Call, p *plan.ExecProper
 	case h.err == nil:
 	case errors.As(h.err, &code):
 		out = executors.Fail("ExitCode", "%s in %s ended with exit code %d%s", shownCommand(p), at, code.Code, said(h.stderr.String()))
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && h.begun: // it may go on in the container: another beside it is not meant
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && h.begun: // it may go on in the container, and must not run twice at once
 		return executors.Refuse("TooLong", "%s in %s did not end within the time that the agent holds a stream open; run it as a job", shownCommand(p), at)
 	case ctx.Err() != nil:
 		return api.Outcome(ctx, call, h.err)
@@ -49,7 +49,7 @@ func (e *Execs) run(ctx context.Context, call executors.Call, p *plan.ExecProper
 		e.setArmed(call, token)
 		return api.Outcome(ctx, call, api.Failed(streamAction("create", at.pod), refusal(h.err)))
 	case again(call) && (!h.begun || cut(h.err)):
-		return api.Outcome(ctx, call, h.err) // not yet; the next pass begins anew
+		return api.Outcome(ctx, call, h.err) // NotYet: the next pass starts anew
 	default:
 		out = executors.Fail("Interrupted", "%s in %s: %s; whether the command did its work is not known", shownCommand(p), at, h.err)
 		out.Permanent = !again(call)
@@ -61,9 +61,9 @@ func (e *Execs) run(ctx context.Context, call executors.Call, p *plan.ExecProper
 	return out
 }
 
-// stream speaks the WebSocket protocol alone. Over SPDY, the older one, a
-// connection that breaks ends like a command that succeeds. Without input, its
-// fourth version does as well as its fifth, for API servers that lack that.
+// stream uses the WebSocket protocol only. With SPDY, the older one, a broken connection looks like
+// a command that succeeded. Without input, version four does as well as version five, for API
+// servers that lack that.
 func stream(ctx context.Context, call executors.Call, p *plan.ExecProperties, at place) *heard {
 	h := &heard{stdout: ending{n: keptLog}, stderr: ending{n: keptLog}}
 	url := call.Clients.Kube.CoreV1().RESTClient().Get().
@@ -80,8 +80,8 @@ func stream(ctx context.Context, call executors.Call, p *plan.ExecProperties, at
 	return h
 }
 
-// upgrade lets nothing pass but an opened stream, and notes that it was opened.
-// What stands between us and the API server may answer in its place.
+// upgrade accepts nothing but an opened stream, and notes that it was opened. A proxy between us
+// and the API server may answer in its place.
 type upgrade struct {
 	next http.RoundTripper
 	done *bool
@@ -102,7 +102,7 @@ func (u *upgrade) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, &httpstream.UpgradeFailureError{Cause: status}
 }
 
-// neverBegan says that the request for a stream was refused, or never left.
+// neverBegan says that the request for a stream was refused, or never sent.
 func neverBegan(err error) bool {
 	var dial *net.OpError
 	return httpstream.IsUpgradeFailure(err) || errors.As(err, &dial) && dial.Op == "dial"
@@ -117,7 +117,7 @@ func refusal(err error) error {
 	return err
 }
 
-// cut says that a stream broke off, in place of ending with a word on the command.
+// cut says that a stream broke off, without a result of the command.
 func cut(err error) bool {
 	var closed *websocket.CloseError
 	var network net.Error

@@ -8,14 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Units that prices are for.
+// Units that have prices.
 const (
 	unitCPU    = "cpu"       // cores
 	unitMemory = "memoryGiB" // GiB
 )
 
-// units are what so many pods of a workload request. A kind without a pod template of its
-// own has none.
+// units are the requests of a number of a workload's pods. A kind without a pod template has none.
 func units(u *unstructured.Unstructured, replicas int64) map[string]float64 {
 	template, found, err := unstructured.NestedMap(u.Object, "spec", "template")
 	if err != nil || !found {
@@ -39,5 +38,5 @@ func units(u *unstructured.Unstructured, replicas int64) map[string]float64 {
 	return out
 }
 
-// rounded has six digits behind the point: what is stored is for people's eyes, too.
+// rounded has six decimal places: people read what is stored.
 func rounded(n float64) float64 { return math.Round(n*1e6) / 1e6 }

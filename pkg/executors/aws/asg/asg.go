@@ -1,5 +1,5 @@
-// Package asg takes the instances out of Auto Scaling groups of EC2, and has them have
-// theirs again.
+// Package asg empties Auto Scaling groups of EC2, or stops their instances, and brings the
+// instances back.
 package asg
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// API is what Auto Scaling is asked, and EC2 about the instances of groups.
+// API are the calls of Auto Scaling, and those of EC2 about the instances of groups.
 type API interface {
 	autoscaling.DescribeAutoScalingGroupsAPIClient
 	machines.API
@@ -31,8 +31,7 @@ type API interface {
 	UpdateAutoScalingGroup(ctx context.Context, in *autoscaling.UpdateAutoScalingGroupInput, options ...func(*autoscaling.Options)) (*autoscaling.UpdateAutoScalingGroupOutput, error)
 }
 
-// Sleeps sets groups to no instances, and back to what they had; or stops their instances, and
-// starts them.
+// Sleeps sets groups to size zero and back to their old size, or stops and starts their instances.
 type Sleeps struct {
 	Open func(ctx context.Context, call executors.SleepCall) (API, error)
 }
@@ -44,8 +43,8 @@ func New(pool *session.Pool) Sleeps {
 	})}
 }
 
-// Validate looks whether each group that is named is there and can be put to sleep, and
-// some group has the tags.
+// Validate checks that each group that is named exists and can be put to sleep, and that some group
+// has the tags.
 func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	p, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
 	if err != nil {
@@ -78,7 +77,8 @@ func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	return nil
 }
 
-// whyNot says why a group cannot be put to sleep in the way that a target says; empty: it can.
+// whyNot says why a group cannot be put to sleep in the way that the target asks for; empty: it
+// can.
 func whyNot(ctx context.Context, api API, p *hibernate.ASGParameters, g types.AutoScalingGroup) (string, error) {
 	if !p.Stops() {
 		return leftOut(g), nil
@@ -90,7 +90,7 @@ func whyNot(ctx context.Context, api API, p *hibernate.ASGParameters, g types.Au
 	return s.leftOut(g), nil
 }
 
-// Observe says how the selected groups are, and the recorded ones.
+// Observe reports the selected groups and the recorded ones.
 func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	p, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibern
 	return observe.Resources(call, from)
 }
 
-// stopped is a source of groups that sleep by stopped instances.
+// stopped finds the groups whose instances are stopped, for observe.Resources.
 func stopped(ctx context.Context, call executors.SleepCall, api API, from observe.Source[types.AutoScalingGroup]) observe.Source[types.AutoScalingGroup] {
 	s := stops{api, map[string]ec2types.Instance{}}
 	withInstances := func(groups []types.AutoScalingGroup, err error) ([]types.AutoScalingGroup, error) {
@@ -129,7 +129,7 @@ func stopped(ctx context.Context, call executors.SleepCall, api API, from observ
 	}
 }
 
-// Shutdown sets the groups that have instances to none, or stops their instances.
+// Shutdown sets the groups that have instances to size zero, or stops their instances.
 func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
 	if err != nil {
@@ -141,7 +141,7 @@ func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 	return capacity.Empty(ctx, due, find(ctx, call, api, "set to no instances"))
 }
 
-// Wake sets groups to what they had, or starts their instances.
+// Wake sets groups to their old size, or starts their instances.
 func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibern
 	return capacity.Refill(ctx, due, find(ctx, call, api, "put back"))
 }
 
-// find looks at groups right before they are changed.
+// find reads groups right before they are changed.
 func find(ctx context.Context, call executors.SleepCall, api API, what string) capacity.Find {
 	return func(names []string) ([]capacity.Group, error) {
 		found, err := capacity.Named(ctx, api, names)
@@ -167,7 +167,8 @@ func find(ctx context.Context, call executors.SleepCall, api API, what string) c
 	}
 }
 
-// set has a group be of a size. While another change of it is under way it is asked again.
+// set changes the size of a group. While AWS is busy with another change of it, the next pass asks
+// again.
 func set(ctx context.Context, call executors.SleepCall, api API, id, what string, size capacity.Size) error {
 	err := effect.One(ctx, call, func(ctx context.Context) error {
 		_, err := api.UpdateAutoScalingGroup(ctx, &autoscaling.UpdateAutoScalingGroupInput{

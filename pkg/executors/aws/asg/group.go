@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// selected are the groups that a selector picks. AWS filters by the tags' keys: what it
-// does with characters such as * in values it does not say, so these are compared here.
+// selected are the groups that a selector picks. AWS filters by the keys of tags only: it does not
+// document what characters such as * mean in a filter on values, so values are compared here.
 func selected(ctx context.Context, api API, s hibernate.CloudSelector) ([]types.AutoScalingGroup, error) {
 	in := autoscaling.DescribeAutoScalingGroupsInput{}
 	for _, key := range slices.Sorted(maps.Keys(s.Tags)) {
@@ -46,7 +46,7 @@ func sizeOf(g types.AutoScalingGroup) capacity.Size {
 	return capacity.Size{Min: aws.ToInt32(g.MinSize), Desired: aws.ToInt32(g.DesiredCapacity), Max: aws.ToInt32(g.MaxSize)}
 }
 
-// identity is which group it is, and what machines it has.
+// identity is the part of an observation that every group has: its id and its machines.
 func identity(g types.AutoScalingGroup) hibernate.Observation {
 	return hibernate.Observation{
 		ID: aws.ToString(g.AutoScalingGroupName), UID: aws.ToString(g.AutoScalingGroupARN), Kind: "group",
@@ -55,7 +55,7 @@ func identity(g types.AutoScalingGroup) hibernate.Observation {
 	}
 }
 
-// observed is how a group is: asleep once it is to have no instances, and has none.
+// observed says how a group is. It is asleep once its size is zero and it has no instances.
 func observed(g types.AutoScalingGroup) hibernate.Observation {
 	size, members := sizeOf(g), capacity.Members(g)
 	o := identity(g)
@@ -66,13 +66,13 @@ func observed(g types.AutoScalingGroup) hibernate.Observation {
 	}
 	text, err := json.Marshal(size)
 	if err != nil {
-		return o // three numbers always have a text; without one nothing is done
+		return o // three numbers always marshal; without them nothing is done
 	}
 	o.Awake, o.Before, o.Ready, o.Units = true, text, ready(g, members, size), capacity.Units(members)
 	return o
 }
 
-// ready says whether the instances that a group is to have are at work.
+// ready says whether the instances that a group should have are in service.
 func ready(g types.AutoScalingGroup, members []types.Instance, size capacity.Size) bool {
 	weight, coming := capacity.InService(members)
 	if unit := aws.ToString(g.DesiredCapacityType); unit != "" && unit != "units" { // vCPUs or memory, of which instances say nothing
@@ -81,8 +81,8 @@ func ready(g types.AutoScalingGroup, members []types.Instance, size capacity.Siz
 	return weight >= size.Desired
 }
 
-// leftOut says why a group is not set to no instances: it is another's, it would not lose
-// them, or would not get them back.
+// leftOut says why a group is not set to size zero: somebody else manages it, it would keep its
+// instances, or it would not get them back.
 func leftOut(g types.AutoScalingGroup) string {
 	switch why := notOurs(g); {
 	case why != "":
@@ -97,7 +97,7 @@ func leftOut(g types.AutoScalingGroup) string {
 	return ""
 }
 
-// notOurs says why a group is left out however it would sleep.
+// notOurs says why a group is left out, whether it would be emptied or stopped.
 func notOurs(g types.AutoScalingGroup) string {
 	tags := tagsOf(g)
 	switch {

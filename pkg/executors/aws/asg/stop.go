@@ -21,33 +21,34 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// What EC2 takes in one filter, and how many instances are asked for in one request (a guess,
-// as for targets of type ec2).
+// How many values EC2 takes in one filter, and how many instances one request names (a guess, as
+// for targets of type ec2).
 const (
 	mostValues = 200
 	atOnce     = 50
 )
 
-// processes are those that are suspended while a group's instances are stopped: each would
-// replace or terminate them, or start others.
+// processes are those that are suspended while the instances of a group are stopped: each would
+// replace or terminate stopped instances, or start others.
 func processes() []string {
 	return []string{"AZRebalance", "AlarmNotification", "HealthCheck", "InstanceRefresh", "Launch", "ReplaceUnhealthy", "ScheduledActions", "Terminate"}
 }
 
-// stoppedBefore is what restore data holds of a group whose instances are stopped.
+// stoppedBefore is the restore data of a group whose instances are stopped.
 type stoppedBefore struct {
 	capacity.Size
 	Processes []string `json:"processes"`         // that were suspended to put it to sleep
 	Stopped   []string `json:"stopped,omitempty"` // instances that were stopped already
 }
 
-// stops has the instances of groups stopped, whose processes are suspended.
+// stops puts groups to sleep by stopping their instances, with the processes of the group
+// suspended.
 type stops struct {
 	api       API
 	instances map[string]ec2types.Instance // those that were looked at, by their ids
 }
 
-// look adds the instances of groups to those that were looked at.
+// look reads the instances of groups.
 func (s stops) look(ctx context.Context, groups []types.AutoScalingGroup) error {
 	var ids []string
 	for _, g := range groups {
@@ -81,9 +82,9 @@ func (s stops) in(g types.AutoScalingGroup, state ec2types.InstanceStateName) []
 	return out
 }
 
-// observed is how a group is: asleep once its processes are suspended and none of its
-// instances runs. What somebody starts or resumes of one that sleeps is theirs, and the rest
-// sleeps on. recorded is what is known of it; nil: nothing is.
+// observed says how a group is. It is asleep once its processes are suspended and none of its
+// instances runs. What somebody starts or resumes in a sleeping group stays as they set it, and the
+// rest sleeps on. recorded is its restore data; nil: there is none.
 func (s stops) observed(g types.AutoScalingGroup, op hibernate.Operation, recorded *hibernate.Resource) hibernate.Observation {
 	size, members, was := sizeOf(g), capacity.Members(g), beforeOf(recorded)
 	o := identity(g)
@@ -95,7 +96,7 @@ func (s stops) observed(g types.AutoScalingGroup, op hibernate.Operation, record
 		o.Asleep = true
 		return o
 	case recorded == nil && slices.ContainsFunc(members, func(i types.Instance) bool { return i.LifecycleState != types.LifecycleStateInService }):
-		return o // its instances come or go
+		return o // its instances are starting or stopping
 	case sleepsFor(recorded) && s.owed(g, was):
 		o.Asleep = true
 		o.StartedInPart, o.Units = startedInPart(up, was.resumed(g)), asleepUnits(members, up)
@@ -110,25 +111,25 @@ func (s stops) observed(g types.AutoScalingGroup, op hibernate.Operation, record
 	}
 	text, err := json.Marshal(now)
 	if err != nil {
-		return o // names and numbers always have a text; without one nothing is done
+		return o // names and numbers always marshal; without them nothing is done
 	}
 	o.Awake, o.Before, o.Ready, o.Units = true, text, ready(g, members, size), capacity.Units(members)
 	return o
 }
 
-// owed says whether something of a group is as it was made for its sleep, so that it is to be
-// put back: a process that was suspended, or an instance that was stopped.
+// owed says whether something is left to put back: a process that we suspended, or an instance that
+// we stopped.
 func (s stops) owed(g types.AutoScalingGroup, was stoppedBefore) bool {
 	held := slices.ContainsFunc(was.Processes, func(name string) bool { return suspended(g, name) })
 	return held || told(g) || len(s.toStart(g, was)) > 0 || len(s.in(g, ec2types.InstanceStateNameStopping)) > 0
 }
 
-// toStart are the instances of a group that are stopped, and were not before it slept.
+// toStart are the stopped instances of a group that ran before it slept.
 func (s stops) toStart(g types.AutoScalingGroup, was stoppedBefore) []string {
 	return slices.DeleteFunc(s.in(g, ec2types.InstanceStateNameStopped), func(id string) bool { return slices.Contains(was.Stopped, id) })
 }
 
-// beforeOf is how a group was before it slept, as far as that is recorded and can be read.
+// beforeOf is the restore data of a group, as far as it can be read.
 func beforeOf(recorded *hibernate.Resource) (was stoppedBefore) {
 	if recorded == nil || json.Unmarshal(recorded.Before, &was) != nil {
 		return stoppedBefore{}
@@ -136,16 +137,15 @@ func beforeOf(recorded *hibernate.Resource) (was stoppedBefore) {
 	return was
 }
 
-// resumed are the processes that were suspended for the sleep of a group, and work.
+// resumed are the processes that we suspended and that work again.
 func (was stoppedBefore) resumed(g types.AutoScalingGroup) []string {
 	return slices.DeleteFunc(slices.Clone(was.Processes), func(name string) bool { return suspended(g, name) })
 }
 
-// foundFirst is how a group was before it was put to sleep, where that has begun and it is not
-// awake again: what is suspended and stopped by then may be by us, though somebody has resumed
-// a process meanwhile.
+// foundFirst keeps the first record of a group whose sleep has begun: what is suspended and stopped
+// by now may be our own work, even if somebody has resumed a process meanwhile.
 func (was stoppedBefore) foundFirst(now stoppedBefore) stoppedBefore {
-	if len(was.Processes) == 0 { // it cannot be read
+	if len(was.Processes) == 0 { // the record cannot be read
 		return now
 	}
 	now.Processes = slices.DeleteFunc(processes(), func(name string) bool {
@@ -170,7 +170,7 @@ func startedInPart(up, resumed []string) string {
 	return fmt.Sprintf("somebody %s while it slept: that is left as it is, and the rest wakes with the group", strings.Join(did, " and "))
 }
 
-// listed are the first of some names.
+// listed are the first few names, for a message.
 func listed(names []string) string {
 	const most = 3
 	if n := len(names); n > most {
@@ -179,7 +179,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// asleepUnits are what sleeps of a group's members beside those that run; nil: all do.
+// asleepUnits counts the members of a group that sleep while others run; nil: all sleep.
 func asleepUnits(members []types.Instance, up []string) map[string]float64 {
 	if len(up) == 0 {
 		return nil
@@ -187,19 +187,19 @@ func asleepUnits(members []types.Instance, up []string) map[string]float64 {
 	return capacity.Units(slices.DeleteFunc(members, func(i types.Instance) bool { return slices.Contains(up, aws.ToString(i.InstanceId)) }))
 }
 
-// sleepsFor says whether a group slept, and was not asked to wake: what runs of it then was
-// started by somebody.
+// sleepsFor says whether a group slept and nobody asked it to wake: then somebody else started what
+// runs of it.
 func sleepsFor(r *hibernate.Resource) bool {
 	return unfinished(r) && r.AsleepAt != nil && r.WokenAt == nil
 }
 
-// unfinished says whether a group is recorded, and was not put back yet.
+// unfinished says whether a group is recorded and not restored yet.
 func unfinished(r *hibernate.Resource) bool { return r != nil && r.RestoredAt == nil }
 
-// told says whether all processes are suspended that are while a group sleeps.
+// told says whether all processes are suspended that have to be while a group sleeps.
 func told(g types.AutoScalingGroup) bool { return len(working(g)) == 0 }
 
-// working are the processes of a group that are to be suspended, and are not.
+// working are the processes that should be suspended and are not.
 func working(g types.AutoScalingGroup) []string {
 	return slices.DeleteFunc(processes(), func(name string) bool { return suspended(g, name) })
 }
@@ -224,19 +224,19 @@ func (s stops) leftOut(g types.AutoScalingGroup) string {
 	return ""
 }
 
-// shutdown suspends the processes of groups, and stops their instances.
+// shutdown suspends the processes of groups, then stops their instances.
 func (s stops) shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	return s.each(ctx, due, func(g types.AutoScalingGroup, d hibernate.Due) error {
 		names := working(g)
 		switch {
-		case len(names) > 0 && !d.Seen.Awake: // somebody resumed them since: the next look will say so
+		case len(names) > 0 && !d.Seen.Awake: // somebody resumed them: the next look says so
 			return nil
 		case len(names) > 0:
 			err := effect.One(ctx, call, func(ctx context.Context) error {
 				_, err := s.api.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{AutoScalingGroupName: &d.ID, ScalingProcesses: names})
 				return err
 			})
-			if err != nil { // what is stopped while they work is replaced
+			if err != nil { // with the processes at work, stopped instances would be replaced
 				return effect.Only(effect.Result(d.ID, "suspend the processes of", err).Err)
 			}
 		}
@@ -247,8 +247,8 @@ func (s stops) shutdown(ctx context.Context, call executors.SleepCall, due []hib
 	})
 }
 
-// wake starts the instances of groups, and resumes their processes once all run: before, what
-// is still stopped would be replaced.
+// wake starts the instances of groups, and resumes their processes once all instances run. A
+// process that is resumed earlier would replace what is still stopped.
 func (s stops) wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	due = slices.DeleteFunc(slices.Clone(due), func(d hibernate.Due) bool { return d.Seen.Awake })
 	return s.each(ctx, due, func(g types.AutoScalingGroup, d hibernate.Due) error {
@@ -279,8 +279,8 @@ func (s stops) wake(ctx context.Context, call executors.SleepCall, due []hiberna
 	})
 }
 
-// each looks at groups and their instances once more, and does something to each. A group
-// that is gone meanwhile, or is another of that name, is left to the next look.
+// each reads groups and their instances again, and calls do for each. A group that is gone, or was
+// replaced by another of its name, is left to the next look.
 func (s stops) each(ctx context.Context, due []hibernate.Due, do func(g types.AutoScalingGroup, d hibernate.Due) error) []executors.SleepResult {
 	if len(due) == 0 {
 		return nil

@@ -1,23 +1,22 @@
-// Package capacity is how large groups of instances are, and how large they are made again.
+// Package capacity reads and changes the sizes of groups of instances.
 package capacity
 
 import "fmt"
 
-// Size is how large a group is: restore data holds it.
+// Size is the size of a group, as restore data holds it.
 type Size struct {
 	Min     int32 `json:"min"`
 	Desired int32 `json:"desired"`
 	Max     int32 `json:"max"`
 }
 
-// None says whether a group of that size is to have no instances.
+// None says whether a group of that size has no instances.
 func (s Size) None() bool { return s.Min == 0 && s.Desired == 0 }
 
 func (s Size) String() string { return fmt.Sprintf("min %d, desired %d", s.Min, s.Desired) }
 
-// Within is a size as it can be put back into a group that may have at most so many by now:
-// its max was not changed when it was put to sleep, and is whoever's set it since. why says
-// what comes back other than it was; empty: nothing does.
+// Within is a size that fits below the group's present max: sleep did not change the max, so
+// whoever set it since is obeyed. why says what differs from the old size; empty: nothing.
 func (s Size) Within(most int32) (out Size, why string) {
 	out = Size{Min: min(s.Min, most), Desired: min(s.Desired, most), Max: most}
 	switch {
@@ -26,7 +25,7 @@ func (s Size) Within(most int32) (out Size, why string) {
 	case out.Min != s.Min || out.Desired != s.Desired:
 		why = fmt.Sprintf("its max is %d by now", most)
 	}
-	if out.Desired < out.Min { // as somebody wrote it into the restore data
+	if out.Desired < out.Min { // somebody edited the restore data
 		out.Desired, why = out.Min, fmt.Sprintf("desired cannot be less than min (max is %d)", most)
 	}
 	if why == "" {

@@ -14,13 +14,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
 )
 
-// What AWS takes in one request.
+// Limits of AWS for one request.
 const (
 	mostNames = 100
 	pageOf    = 100
 )
 
-// Named are the Auto Scaling groups of some names, as far as they are there.
+// Named are the Auto Scaling groups of some names that exist.
 func Named(ctx context.Context, api autoscaling.DescribeAutoScalingGroupsAPIClient, names []string) ([]types.AutoScalingGroup, error) {
 	var out []types.AutoScalingGroup
 	for some := range slices.Chunk(names, mostNames) {
@@ -33,7 +33,7 @@ func Named(ctx context.Context, api autoscaling.DescribeAutoScalingGroupsAPIClie
 	return out, nil
 }
 
-// List reads a list of Auto Scaling groups to its last page.
+// List reads all pages of a list of Auto Scaling groups.
 func List(ctx context.Context, api autoscaling.DescribeAutoScalingGroupsAPIClient, in autoscaling.DescribeAutoScalingGroupsInput) ([]types.AutoScalingGroup, error) {
 	in.MaxRecords = aws.Int32(pageOf)
 	var out []types.AutoScalingGroup
@@ -47,8 +47,8 @@ func List(ctx context.Context, api autoscaling.DescribeAutoScalingGroupsAPIClien
 	return out, nil
 }
 
-// Members are the instances that come and go with a group's size. One that somebody took
-// aside (Standby), or that is kept to be looked at (Retained), does not.
+// Members are the instances that come and go with the size of a group. Instances in Standby, and
+// those that are Retained, do not.
 func Members(g types.AutoScalingGroup) []types.Instance {
 	return slices.DeleteFunc(slices.Clone(g.Instances), func(i types.Instance) bool {
 		state := string(i.LifecycleState)
@@ -65,8 +65,8 @@ func Machines(members []types.Instance) []string {
 	return out
 }
 
-// InService is how much of a group's desired capacity its instances make up that are at work,
-// and whether others are to come.
+// InService says how much of a group's desired capacity is at work, and whether more instances are
+// to come.
 func InService(members []types.Instance) (weight int32, coming bool) {
 	for _, i := range members {
 		switch {

@@ -12,24 +12,25 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// Group is a group of instances as it is right before it is made another size.
+// Group is a group of instances right before its size is changed.
 type Group struct {
 	UID string
 	Max int32
 	Set func(ctx context.Context, d hibernate.Due, to Size) error
 }
 
-// Find looks at groups by their ids, as far as they are there.
+// Find reads groups by their ids, those that exist.
 type Find func(ids []string) ([]Group, error)
 
-// Empty sets the groups that have instances to none. Those that lose theirs are waited for.
+// Empty sets the groups that have instances to size zero. Groups that are losing their instances
+// already are waited for.
 func Empty(ctx context.Context, due []hibernate.Due, find Find) []executors.SleepResult {
 	due = slices.DeleteFunc(slices.Clone(due), func(d hibernate.Due) bool { return !d.Seen.Awake })
 	return each(ctx, due, find, func(g Group, d hibernate.Due) error { return effect.Only(g.Set(ctx, d, Size{Max: g.Max})) })
 }
 
-// Refill sets groups that sleep to what they had, within the max that they have now. Where
-// that is less than they had it is a failure, which is said once: then the group is awake.
+// Refill sets sleeping groups to their old size, within the present max. Where the max is lower
+// than the old size, that is reported once as a failure: after it the group counts as awake.
 func Refill(ctx context.Context, due []hibernate.Due, find Find) []executors.SleepResult {
 	due = slices.DeleteFunc(slices.Clone(due), func(d hibernate.Due) bool { return d.Seen.Awake || d.Seen.Starting })
 	return each(ctx, due, find, func(g Group, d hibernate.Due) error {
@@ -37,7 +38,7 @@ func Refill(ctx context.Context, due []hibernate.Due, find Find) []executors.Sle
 		if err := json.Unmarshal(d.Before, &was); err != nil {
 			return fmt.Errorf("the restore data of %s: %w", d.ID, err)
 		}
-		if was.None() || was.Min < 0 || was.Desired < 0 { // it was edited: what has no instances is not put to sleep
+		if was.None() || was.Min < 0 || was.Desired < 0 { // the record was edited: a group without instances is never put to sleep
 			return fmt.Errorf("the restore data of %s does not say how many instances it had: it has %s", d.ID, was)
 		}
 		to, why := was.Within(g.Max)
@@ -49,8 +50,8 @@ func Refill(ctx context.Context, due []hibernate.Due, find Find) []executors.Sle
 	})
 }
 
-// each looks at groups once more and does something to each. A group that is gone meanwhile,
-// or is another of that name, is left to the next look.
+// each reads groups again, and calls do for each. A group that is gone, or was replaced by another
+// of its name, is left to the next look.
 func each(ctx context.Context, due []hibernate.Due, find Find, do func(g Group, d hibernate.Due) error) []executors.SleepResult {
 	if len(due) == 0 {
 		return nil

@@ -16,7 +16,7 @@ type client struct {
 	startInstances    func(context.Context, *ec2.StartInstancesInput, ...func(*ec2.Options)) (*ec2.StartInstancesOutput, error)
 }
 
-// NewClient has what API asks, and nothing else of the SDK's client.
+// NewClient takes the calls of API from the SDK's client.
 func NewClient(c *ec2.Client) API {
 	return client{
 		describeInstances: c.DescribeInstances,

@@ -19,14 +19,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// API is what EC2 is asked.
+// API are the calls of EC2.
 type API interface {
 	ec2.DescribeInstancesAPIClient
 	StopInstances(ctx context.Context, in *ec2.StopInstancesInput, options ...func(*ec2.Options)) (*ec2.StopInstancesOutput, error)
 	StartInstances(ctx context.Context, in *ec2.StartInstancesInput, options ...func(*ec2.Options)) (*ec2.StartInstancesOutput, error)
 }
 
-// KeyHint says what stops an instance again that was started.
+// KeyHint is the usual reason why an instance stops again right after its start.
 const KeyHint = "an encrypted disk does that where the key may not be used: grant kms:CreateGrant on it"
 
 // Sleeps stops instances, and starts those that ran.
@@ -39,16 +39,16 @@ func New(pool *session.Pool) Sleeps {
 	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return NewClient(ec2.NewFromConfig(config)) })}
 }
 
-// atOnce is how many instances are asked for in one request (a guess: AWS takes a
-// thousand; of fewer a refused list is sooner gone through one by one).
+// atOnce is how many instances one request names (a guess: AWS takes a thousand, but a list that is
+// refused is then asked for one by one).
 const atOnce = 50
 
-// before is what restore data holds of an instance.
+// before is the restore data of an instance.
 type before struct {
 	State string `json:"state"`
 }
 
-// Validate looks whether each id is one of the account's, and some instance has the tags.
+// Validate checks that each id is an instance of the account, and that some instance has the tags.
 func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	p, api, err := observe.Open[hibernate.EC2Parameters](ctx, call, s.Open)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	return nil
 }
 
-// Observe says how the selected instances are, and the recorded ones.
+// Observe reports the selected instances and the recorded ones.
 func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	p, api, err := observe.Open[hibernate.EC2Parameters](ctx, call, s.Open)
 	if err != nil {
@@ -93,15 +93,15 @@ func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibern
 	})
 }
 
-// startedAnew says of a stopped instance whether it was started since it was asked to
-// wake: between two looks it may have fallen back.
+// startedAnew says whether a stopped instance was started since it was asked to wake: it may have
+// fallen back between two looks.
 func startedAnew(i types.Instance, recorded []hibernate.Resource) bool {
 	return i.LaunchTime != nil && slices.ContainsFunc(recorded, func(r hibernate.Resource) bool {
 		return r.ID == aws.ToString(i.InstanceId) && r.WokenAt != nil && !i.LaunchTime.Before(*r.WokenAt)
 	})
 }
 
-// observed is how an instance is. What is shutting down never comes back.
+// observed says how an instance is. One that is shutting down never comes back.
 func observed(i types.Instance, memory bool) hibernate.Observation {
 	id := aws.ToString(i.InstanceId)
 	o := hibernate.Observation{ID: id, UID: id, Kind: "instance", LeftOut: leftOut(i, memory), Machines: []string{id}}
@@ -112,7 +112,7 @@ func observed(i types.Instance, memory bool) hibernate.Observation {
 	case types.InstanceStateNameRunning:
 		text, err := json.Marshal(before{State: string(i.State.Name)})
 		if err != nil {
-			return o // two words always have a text; without one nothing is done
+			return o // two words always marshal; without them nothing is done
 		}
 		o.Awake, o.Ready, o.Before, o.Units = true, true, text, map[string]float64{string(i.InstanceType): 1}
 	case types.InstanceStateNameStopped:
@@ -125,7 +125,7 @@ func observed(i types.Instance, memory bool) hibernate.Observation {
 	return o
 }
 
-// leftOut says why an instance is not stopped: it would be replaced, or be lost.
+// leftOut says why an instance is not stopped: it would be replaced, or lost.
 func leftOut(i types.Instance, memory bool) string {
 	tags := tagsOf(i)
 	switch {
@@ -168,7 +168,7 @@ func hasKey(tags map[string]string, prefix string) bool {
 	return false
 }
 
-// Shutdown stops those that run. One that starts or stops is waited for.
+// Shutdown stops the instances that run. One that is starting or stopping is waited for.
 func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, api, err := observe.Open[hibernate.EC2Parameters](ctx, call, s.Open)
 	if err != nil {
@@ -185,8 +185,8 @@ func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 	})
 }
 
-// Wake starts those that are stopped. One that fell back is started again, and that it did
-// is a failure.
+// Wake starts the instances that are stopped. One that fell back is started again and reported as a
+// failure.
 func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	_, api, err := observe.Open[hibernate.EC2Parameters](ctx, call, s.Open)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// mostValues is how many values a filter takes.
+// mostValues is how many values a filter of EC2 takes.
 const mostValues = 200
 
-// selected are the instances that a selector picks. AWS filters by the tags' keys and
-// values, where it reads patterns: what it gives is compared again.
+// selected are the instances that a selector picks. AWS reads patterns in the values of its
+// filters, so its answer is compared again here.
 func selected(ctx context.Context, api API, s hibernate.CloudSelector) ([]types.Instance, error) {
 	var filters []types.Filter
 	for _, key := range slices.Sorted(maps.Keys(s.Tags)) {
@@ -37,13 +37,13 @@ func selected(ctx context.Context, api API, s hibernate.CloudSelector) ([]types.
 	}), err
 }
 
-// literal takes their meaning from the characters that stand for others in a filter.
+// literal escapes the characters that are patterns in a filter.
 func literal(value string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`).Replace(value)
 }
 
-// byID are the instances of some ids, as far as they are there: a filter misses none,
-// where naming them would refuse all for one that is gone.
+// byID are the instances of some ids that exist. It filters by id: a request that names ids is
+// refused as a whole when one of them is gone.
 func byID(ctx context.Context, api API, ids []string) ([]types.Instance, error) {
 	var out []types.Instance
 	for some := range slices.Chunk(ids, mostValues) {
@@ -56,7 +56,7 @@ func byID(ctx context.Context, api API, ids []string) ([]types.Instance, error) 
 	return out, nil
 }
 
-// list reads a list to its last page.
+// list reads all pages of a list.
 func list(ctx context.Context, api API, filters []types.Filter) ([]types.Instance, error) {
 	var out []types.Instance
 	for pages := ec2.NewDescribeInstancesPaginator(api, &ec2.DescribeInstancesInput{Filters: filters}); pages.HasMorePages(); {

@@ -1,5 +1,5 @@
-// Package effect has requests made that change something in an account of AWS: each asks
-// the fence first, and what AWS refuses of many at once is asked for one by one.
+// Package effect makes the requests that change something in an account of AWS. Each asks the fence
+// first. What AWS refuses for several resources at once is asked for one by one.
 package effect
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// One makes one request that changes something, where another agent cannot lead yet.
+// One makes one request that changes something, unless another agent may lead by now.
 func One(ctx context.Context, call executors.SleepCall, do func(ctx context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -36,9 +36,8 @@ func One(ctx context.Context, call executors.SleepCall, do func(ctx context.Cont
 	return do(ctx)
 }
 
-// Many asks for all of some ids at once, in lists of so many. A list that AWS refuses for
-// what is in it is asked for one by one, so that one resource spoils nothing for others.
-// what says what is done: "stop".
+// Many asks for some ids in lists of limited length. A list that AWS refuses because of one
+// resource is asked for one by one, so that the others are not held up. what is the verb: "stop".
 func Many(ctx context.Context, call executors.SleepCall, what string, ids []string, atOnce int, do func(ctx context.Context, ids []string) error) []executors.SleepResult {
 	var out []executors.SleepResult
 	for list := range slices.Chunk(ids, atOnce) {
@@ -56,8 +55,8 @@ func Many(ctx context.Context, call executors.SleepCall, what string, ids []stri
 	return out
 }
 
-// Each does something to one resource after the other. One that is refused keeps no other
-// from its turn; where AWS has too much to do, the others are left for the next pass.
+// Each does something to one resource after the other. A refusal of one does not stop the others;
+// when AWS throttles, the rest is left for the next pass.
 func Each(ctx context.Context, due []hibernate.Due, do func(d hibernate.Due) error) []executors.SleepResult {
 	var out []executors.SleepResult
 	for _, d := range due {
@@ -80,8 +79,8 @@ type refusedError struct{ error }
 // Unwrap is the refusal itself.
 func (e refusedError) Unwrap() error { return e.error }
 
-// Only marks the refusal of who asks where no other request changes the resource: it is for
-// certain as it was.
+// Only marks a refusal as that of the only request that changes the resource: nothing was done to
+// it.
 func Only(err error) error {
 	if Denied(err) {
 		return refusedError{err}
@@ -89,7 +88,7 @@ func Only(err error) error {
 	return err
 }
 
-// Result is what came of asking for one resource.
+// Result is the result for one resource.
 func Result(id, what string, err error) executors.SleepResult {
 	if err != nil {
 		err = fmt.Errorf("%s %s: %w", what, id, Plain(err))
@@ -97,8 +96,8 @@ func Result(id, what string, err error) executors.SleepResult {
 	return executors.SleepResult{ID: id, Err: err, Untouched: Denied(err)}
 }
 
-// OfOne says whether a refusal may be that of one resource among several: AWS answered,
-// and did not say that it has too much to do.
+// OfOne says whether a refusal may be about one resource among several: AWS answered, and it was
+// not throttling.
 func OfOne(err error) bool {
 	var answer smithy.APIError
 	return errors.As(err, &answer) && !throttled(err)
@@ -108,9 +107,9 @@ func throttled(err error) bool {
 	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err) == aws.TrueTernary
 }
 
-// Passes says whether the same request may be answered otherwise a moment later: AWS did not
-// answer, has too much to do, or is broken. What it says of the request itself is its word,
-// and what kept a request from being made is that of whoever kept it.
+// Passes says whether the same request may succeed a moment later: AWS did not answer, throttles,
+// or has a fault of its own. An answer about the request itself does not pass; of an error that
+// kept a request from being made, its source decides.
 func Passes(err error) bool {
 	var answer smithy.APIError
 	var rules interface{ Refused() string }
@@ -127,14 +126,14 @@ func Passes(err error) bool {
 	return errors.As(err, &operation)
 }
 
-// broken says whether AWS answered that the fault is its own.
+// broken says whether AWS reported a fault of its own.
 func broken(err error) bool {
 	var status interface{ HTTPStatusCode() int }
 	return errors.As(err, &status) && status.HTTPStatusCode() >= http.StatusInternalServerError
 }
 
-// Denied says whether AWS refuses who asks: a right is missing, or the credentials are not
-// taken.
+// Denied says whether AWS refuses the caller: a right is missing, or the credentials are not
+// accepted.
 func Denied(err error) bool {
 	return slices.Contains([]string{
 		"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized", "AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException",
@@ -142,7 +141,7 @@ func Denied(err error) bool {
 	}, Code(err))
 }
 
-// Code is the word by which AWS calls an error; empty where it did not answer.
+// Code is the error code of AWS; empty where it did not answer.
 func Code(err error) string {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) {
@@ -151,11 +150,11 @@ func Code(err error) string {
 	return answer.ErrorCode()
 }
 
-// plainError is an error of the SDK in words for a person: without the names of its
-// layers, requests and hosts. It still is that error.
+// plainError is an SDK error in words for people: without the names of layers, requests and hosts.
+// It unwraps to the original.
 type plainError struct{ err error }
 
-// Plain says what AWS answered, and no more; where there were no credentials to ask with, why.
+// Plain says what AWS answered; where there were no credentials, why.
 func Plain(err error) error {
 	var answer smithy.APIError
 	var credentials *executors.CredentialsError
@@ -168,18 +167,18 @@ func Plain(err error) error {
 	return plainError{err}
 }
 
-// Error is AWS's word and its sentence.
+// Error is the code and message of AWS.
 func (e plainError) Error() string {
 	var answer smithy.APIError
 	errors.As(e.err, &answer)
 	return strings.TrimSpace(answer.ErrorCode() + ": " + withoutKeys(answer.ErrorMessage()))
 }
 
-// Unwrap is the error itself.
+// Unwrap is the original error.
 func (e plainError) Unwrap() error { return e.err }
 
-// HideKeys has the errors of a configuration's requests told without keys, also those
-// that are never put into Plain's words.
+// HideKeys removes keys from the errors of all requests of a configuration, also from those that
+// Plain never sees.
 func HideKeys(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("HideKeys", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 		out, metadata, err := next.HandleInitialize(ctx, in)
@@ -190,17 +189,17 @@ func HideKeys(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// keylessError is an error of the SDK without keys. It still is that error.
+// keylessError is an SDK error without keys. It unwraps to the original.
 type keylessError struct{ err error }
 
 func (e keylessError) Error() string { return withoutKeys(e.err.Error()) }
 
-// Unwrap is the error itself.
+// Unwrap is the original error.
 func (e keylessError) Unwrap() error { return e.err }
 
-// withoutKeys takes out what AWS repeats of whoever asked: the ids of access keys, and what
-// was to be signed, which holds the token of a session. Errors go into statuses, Events and
-// messages, and those have other readers than the Secret.
+// withoutKeys removes what AWS repeats of the caller: access key ids, and the canonical request,
+// which holds the session token. Errors go into statuses, Events and messages, which more people
+// read than the Secret.
 func withoutKeys(text string) string {
 	for _, rest := range []string{"Encoded authorization failure message:", "The Canonical String for this request should have been"} {
 		text, _, _ = strings.Cut(text, rest)
@@ -208,5 +207,5 @@ func withoutKeys(text string) string {
 	return strings.TrimSpace(accessKey().ReplaceAllString(text, "$1***"))
 }
 
-// accessKey finds ids of access keys: of users, of sessions, of services and of contexts.
+// accessKey matches access key ids: of users, sessions, services and contexts.
 func accessKey() *regexp.Regexp { return regexp.MustCompile(`(AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}`) }

@@ -19,8 +19,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
 )
 
-// How long answers are used. A cluster keeps its address for life, and its authority but for
-// a rotation; a token is of no use to others after a minute (all but the last are guesses).
+// How long answers are used. A cluster keeps its address for life, and its CA until a rotation; a
+// token is useless to others after a minute (all but the last are guesses).
 const (
 	addressFor   = 5 * time.Minute
 	tokenSeconds = "60"
@@ -28,18 +28,18 @@ const (
 	mostClusters = 500
 )
 
-// tokenPrefix begins the tokens that clusters of EKS take: the rest is a request to STS that
-// says who signed it, which the cluster sends.
+// tokenPrefix begins the tokens that EKS accepts. The rest is a presigned request to STS, which the
+// cluster sends to learn who signed it.
 const tokenPrefix = "k8s-aws-v1." //nolint:gosec // no credentials
 
-// Access is what AWS is asked to reach a cluster.
+// Access are the calls of AWS that reach a cluster.
 type Access interface {
 	eks.DescribeClusterAPIClient
-	// PresignIdentity signs a request to STS about who asks, for one cluster.
+	// PresignIdentity signs GetCallerIdentity for one cluster.
 	PresignIdentity(ctx context.Context, cluster string) (url string, err error)
 }
 
-// Clusters say how clusters of EKS are reached, by the credentials of their accounts.
+// Clusters finds the addresses and tokens of EKS clusters, with the credentials of their accounts.
 type Clusters struct {
 	Open func(ctx context.Context, call executors.SleepCall) (Access, error)
 	Now  func() time.Time
@@ -48,13 +48,13 @@ type Clusters struct {
 	kept *lru.Cache[clusterKey, *known]
 }
 
-// clusterKey is a cluster, and whose credentials reach it.
+// clusterKey is a cluster and the credentials that reach it.
 type clusterKey struct {
 	namespace, account, credentials     string
 	id, region, role, endpoint, cluster string
 }
 
-// known is what AWS said of a cluster last.
+// known is the last answer of AWS about a cluster.
 type known struct {
 	mu      sync.Mutex
 	address executors.ClusterAddress
@@ -73,7 +73,7 @@ func NewClusters(pool *session.Pool, now func() time.Time) *Clusters {
 	})}
 }
 
-// Address is where the cluster that a call names has its API server.
+// Address is the address and CA of the cluster that a call names.
 func (c *Clusters) Address(ctx context.Context, call executors.SleepCall) (executors.ClusterAddress, error) {
 	k := c.of(call)
 	k.mu.Lock()
@@ -100,7 +100,7 @@ func (c *Clusters) Address(ctx context.Context, call executors.SleepCall) (execu
 	return k.address, nil
 }
 
-// Token is a bearer token for the cluster that a call names, good for some seconds at least.
+// Token is a bearer token for the cluster that a call names, valid for some seconds at least.
 func (c *Clusters) Token(ctx context.Context, call executors.SleepCall) (string, error) {
 	k := c.of(call)
 	k.mu.Lock()
@@ -108,7 +108,7 @@ func (c *Clusters) Token(ctx context.Context, call executors.SleepCall) (string,
 	if k.token != "" && c.Now().Sub(k.signed) < tokenFor {
 		return k.token, nil
 	}
-	signed := c.Now() // before it is signed: it is no older than that
+	signed := c.Now() // before signing, so that the token is no older than this
 	api, err := c.Open(ctx, call)
 	if err != nil {
 		return "", judged(err)
@@ -140,7 +140,7 @@ func (c *Clusters) of(call executors.SleepCall) *known {
 	return k
 }
 
-// judged tells what AWS says of the request itself from what it may answer otherwise later.
+// judged tells errors about the request itself from those that may pass.
 func judged(err error) error {
 	if plain := effect.Plain(err); !effect.Passes(err) {
 		return plain
@@ -148,7 +148,7 @@ func judged(err error) error {
 	return &executors.PassingError{Err: effect.Plain(err)}
 }
 
-// access is AWS by the SDK, and has the calls that are made here and no others; why, client says.
+// access has the calls that are made here and no others; see client for the reason.
 type access struct {
 	describeCluster func(context.Context, *eks.DescribeClusterInput, ...func(*eks.Options)) (*eks.DescribeClusterOutput, error)
 	presignIdentity func(context.Context, *sts.GetCallerIdentityInput, ...func(*sts.PresignOptions)) (*v4.PresignedHTTPRequest, error)
@@ -170,7 +170,7 @@ func (a access) PresignIdentity(ctx context.Context, cluster string) (string, er
 	return got.URL, nil
 }
 
-// forCluster signs a request for one cluster: for another it is no good.
+// forCluster binds a presigned request to one cluster: no other accepts it.
 type forCluster struct {
 	sts.HTTPPresignerV4
 	cluster string

@@ -1,5 +1,5 @@
-// Package eks takes the nodes out of clusters of EKS: their managed node groups have none
-// while they sleep, nor have their NodePools.
+// Package eks removes the nodes of EKS clusters while they sleep: those of managed node groups, and
+// those of Karpenter's NodePools.
 package eks
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// API is what EKS is asked, and Auto Scaling of the instances of node groups.
+// API are the calls of EKS, and those of Auto Scaling about the instances of node groups.
 type API interface {
 	eks.ListNodegroupsAPIClient
 	eks.DescribeNodegroupAPIClient
@@ -33,7 +33,7 @@ type API interface {
 	UpdateNodegroupConfig(ctx context.Context, in *eks.UpdateNodegroupConfigInput, options ...func(*eks.Options)) (*eks.UpdateNodegroupConfigOutput, error)
 }
 
-// Groups sets managed node groups to no nodes, and back to what they had.
+// Groups sets managed node groups to size zero and back to their old size.
 type Groups struct {
 	Open func(ctx context.Context, call executors.SleepCall) (API, error)
 }
@@ -45,7 +45,7 @@ func newGroups(pool *session.Pool) Groups {
 	})}
 }
 
-// open gives what each call begins with, and the cluster that it is about.
+// open reads the parameters of a call and finds its cluster.
 func (s Groups) open(ctx context.Context, call executors.SleepCall) (hibernate.NodeGroups, clusterOf, error) {
 	p, api, err := observe.Open[hibernate.EKSParameters](ctx, call, s.Open)
 	if err != nil {
@@ -60,8 +60,8 @@ func (s Groups) open(ctx context.Context, call executors.SleepCall) (hibernate.N
 	return *p.ManagedNodeGroups, clusterOf{api, call.Cloud.Cluster, call.Region()}, nil
 }
 
-// Validate looks whether the cluster is there, with each node group that is named, and some
-// node group that has the tags.
+// Validate checks that the cluster exists, with each node group that is named, and that some node
+// group has the tags.
 func (s Groups) Validate(ctx context.Context, call executors.SleepCall) error {
 	want, c, err := s.open(ctx, call)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s Groups) Validate(ctx context.Context, call executors.SleepCall) error {
 	return nil
 }
 
-// Observe says how the selected node groups are, and the recorded ones.
+// Observe reports the selected node groups and the recorded ones.
 func (s Groups) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	want, c, err := s.open(ctx, call)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s Groups) Observe(ctx context.Context, call executors.SleepCall) ([]hibern
 	})
 }
 
-// Shutdown sets the node groups that have nodes to none. EKS drains the nodes.
+// Shutdown sets the node groups that have nodes to size zero. EKS drains the nodes.
 func (s Groups) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	_, c, err := s.open(ctx, call)
 	if err != nil {
@@ -113,8 +113,8 @@ func (s Groups) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 	return capacity.Empty(ctx, due, c.find(ctx, call, "set to no nodes"))
 }
 
-// Wake sets node groups to what they had. What EKS says is wrong with one that does not
-// come up is a failure; so is one that fell back to none.
+// Wake sets node groups to their old size. Health issues that EKS reports of a group that does not
+// come up are a failure; so is a group that fell back to zero.
 func (s Groups) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	_, c, err := s.open(ctx, call)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s Groups) Wake(ctx context.Context, call executors.SleepCall, due []hibern
 	return out
 }
 
-// find looks at node groups right before they are changed.
+// find reads node groups right before they are changed.
 func (c clusterOf) find(ctx context.Context, call executors.SleepCall, what string) capacity.Find {
 	return func(ids []string) ([]capacity.Group, error) {
 		found, err := c.describe(ctx, namesOf(ids))
@@ -146,8 +146,8 @@ func (c clusterOf) find(ctx context.Context, call executors.SleepCall, what stri
 	}
 }
 
-// set has a node group be of a size. EKS makes one change after the other, and each in its
-// own time: while another is under way, it is asked again.
+// set changes the size of a node group. EKS makes one change at a time: while another is under way,
+// the next pass asks again.
 func (c clusterOf) set(ctx context.Context, call executors.SleepCall, d hibernate.Due, what string, to capacity.Size) error {
 	var update *types.Update
 	err := effect.One(ctx, call, func(ctx context.Context) error {
@@ -169,15 +169,15 @@ func (c clusterOf) set(ctx context.Context, call executors.SleepCall, d hibernat
 	return effect.Result(d.ID, what, err).Err
 }
 
-// token names a request: for the same token EKS answers with the same update, and makes no
-// other. After a failure it is another one.
+// token makes a request idempotent: for the same token EKS answers with the same update. After a
+// failure the token is another one.
 func token(call executors.SleepCall, d hibernate.Due) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s/%s/%s/%s/%d/%d/%s", call.Plan.Namespace, call.Plan.Name, call.Cycle, call.Target, d.UID, call.Operation,
 		call.StartedAt.UTC().Format(time.RFC3339Nano), call.Failures, d.Revived, d.CapturedAt.UTC().Format(time.RFC3339Nano)))
 	return hex.EncodeToString(sum[:16])
 }
 
-// failed is what came of an update that is over already.
+// failed is the error of an update that has ended already.
 func failed(u *types.Update) error {
 	if u == nil || u.Status != types.UpdateStatusFailed && u.Status != types.UpdateStatusCancelled {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// of begins the id of a node group.
+// of is the prefix of a node group's id.
 const of = "nodegroups/"
 
 func nameOf(id string) string { return strings.TrimPrefix(id, of) }
@@ -38,15 +38,14 @@ type clusterOf struct {
 	name, region string
 }
 
-// group is a managed node group and the instances that are its nodes. Without known nothing
-// is known of these.
+// group is a managed node group and its instances. Without known, the instances are not known.
 type group struct {
 	types.Nodegroup
 	members []autoscaling.Instance
 	known   bool
 }
 
-// names are those of all node groups of the cluster.
+// names are all node groups of the cluster.
 func (c clusterOf) names(ctx context.Context) ([]string, error) {
 	var out []string
 	for pages := eks.NewListNodegroupsPaginator(c.api, &eks.ListNodegroupsInput{ClusterName: &c.name}); pages.HasMorePages(); {
@@ -67,8 +66,7 @@ func missing(err error) bool {
 	return errors.As(err, &gone)
 }
 
-// describe looks at node groups by their names, as far as they are there. EKS has no request
-// for several.
+// describe reads node groups by their names, those that exist. EKS has no request for several.
 func (c clusterOf) describe(ctx context.Context, names []string) ([]types.Nodegroup, error) {
 	var out []types.Nodegroup
 	for _, name := range names {
@@ -93,7 +91,7 @@ func (c clusterOf) named(ctx context.Context, names []string) ([]group, error) {
 	return c.withMembers(ctx, found)
 }
 
-// selected are the node groups that are named, and have all of the tags.
+// selected are the node groups that are named and have all of the tags.
 func (c clusterOf) selected(ctx context.Context, want hibernate.NodeGroups) ([]group, error) {
 	names := want.Names
 	if len(names) == 0 {
@@ -110,7 +108,7 @@ func (c clusterOf) selected(ctx context.Context, want hibernate.NodeGroups) ([]g
 	return c.withMembers(ctx, slices.DeleteFunc(found, func(g types.Nodegroup) bool { return !tags.PicksTags(g.Tags) }))
 }
 
-// withMembers finds the instances of node groups, which EKS does not tell of.
+// withMembers finds the instances of node groups, which EKS does not list.
 func (c clusterOf) withMembers(ctx context.Context, list []types.Nodegroup) ([]group, error) {
 	var names []string
 	for _, g := range list {
@@ -151,8 +149,8 @@ func sizeOf(g types.Nodegroup) capacity.Size {
 	return capacity.Size{Min: aws.ToInt32(g.ScalingConfig.MinSize), Desired: aws.ToInt32(g.ScalingConfig.DesiredSize), Max: aws.ToInt32(g.ScalingConfig.MaxSize)}
 }
 
-// observed is how a node group is: asleep once it is to have no nodes, and has none. While
-// EKS is about it nobody knows.
+// observed says how a node group is. It is asleep once its size is zero and it has no nodes. While
+// EKS updates it, that is not known.
 func observed(g group) hibernate.Observation {
 	size := sizeOf(g.Nodegroup)
 	o := hibernate.Observation{
@@ -169,7 +167,7 @@ func observed(g group) hibernate.Observation {
 	}
 	text, err := json.Marshal(size)
 	if err != nil {
-		return o // three numbers always have a text; without one nothing is done
+		return o // three numbers always marshal; without them nothing is done
 	}
 	weight, _ := capacity.InService(g.members)
 	o.Awake, o.Before, o.Units = true, text, unitsOf(g, size)
@@ -177,7 +175,7 @@ func observed(g group) hibernate.Observation {
 	return o
 }
 
-// unitsOf are a node group's nodes by their types, as far as they are known.
+// unitsOf counts the nodes of a node group by instance type, as far as they are known.
 func unitsOf(g group, size capacity.Size) map[string]float64 {
 	switch {
 	case len(g.members) > 0:
@@ -188,7 +186,7 @@ func unitsOf(g group, size capacity.Size) map[string]float64 {
 	return map[string]float64{"nodes": float64(size.Desired)}
 }
 
-// statusOf is a node group's status, and what EKS says is wrong with it.
+// statusOf is the status of a node group, with the health issues that EKS reports.
 func statusOf(g types.Nodegroup) string {
 	out := string(g.Status)
 	if g.Health != nil && g.Status != types.NodegroupStatusActive {
@@ -199,7 +197,7 @@ func statusOf(g types.Nodegroup) string {
 	return document.Cut(out, document.MaxMessage)
 }
 
-// leftOut says why a node group is not set to no nodes.
+// leftOut says why a node group is not set to size zero.
 func leftOut(g group) string {
 	switch {
 	case g.Status == types.NodegroupStatusCreateFailed || g.Status == types.NodegroupStatusDeleteFailed:

@@ -12,14 +12,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// Sleeps puts the nodes of a cluster of EKS to sleep, one kind of them after the other, and
-// wakes them in the reverse.
+// Sleeps puts the nodes of an EKS cluster to sleep, one kind after the other, and wakes them in
+// reverse order.
 type Sleeps struct {
 	Groups executors.Sleeper // of node groups, in the account
 	Pools  executors.Sleeper // of NodePools, in the cluster; it takes hibernate.KarpenterParameters
 }
 
-// New reaches EKS by sessions of a session.Pool, and has what is in clusters done by pools.
+// New reaches EKS by sessions of a session.Pool; pools does what happens inside of clusters.
 func New(accounts *session.Pool, pools executors.Sleeper) Sleeps {
 	return Sleeps{Groups: newGroups(accounts), Pools: pools}
 }
@@ -32,8 +32,8 @@ type kind struct {
 	err  error // why it cannot be looked at
 }
 
-// kinds are those of a target in the order in which they are asked. Waking leaves out those
-// of which nothing is recorded.
+// kinds are those of a target, in the order in which they fall asleep. On waking, kinds without a
+// record are left out.
 func (s Sleeps) kinds(ctx context.Context, call executors.SleepCall) ([]kind, error) {
 	p, ok := call.Params.(*hibernate.EKSParameters)
 	if !ok || p == nil {
@@ -63,7 +63,7 @@ func (s Sleeps) kinds(ctx context.Context, call executors.SleepCall) ([]kind, er
 	return out, nil
 }
 
-// kindOf is the kind of nodes that a resource's id is of.
+// kindOf is the kind of nodes of a resource's id.
 func kindOf(id string) string {
 	if strings.HasPrefix(id, of) {
 		return hibernate.ManagedNodeGroups
@@ -83,7 +83,7 @@ func connect(ctx context.Context, call executors.SleepCall) (executors.Clients, 
 	return clients, nil
 }
 
-// Validate says what is wrong with any of the kinds.
+// Validate reports the faults of all kinds.
 func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	kinds, err := s.kinds(ctx, call)
 	if err != nil {
@@ -105,8 +105,8 @@ func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	return nil
 }
 
-// Observe says how the nodes of all kinds are. One kind that cannot be looked at keeps no
-// other from waking.
+// Observe reports the nodes of all kinds. A kind that cannot be read does not keep the others from
+// waking.
 func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	kinds, err := s.kinds(ctx, call)
 	if err != nil {
@@ -134,7 +134,7 @@ func (k kind) observe(ctx context.Context) ([]hibernate.Observation, error) {
 	return k.Sleeper.Observe(ctx, k.call)
 }
 
-// unseen are the recorded resources of a kind that cannot be looked at.
+// unseen are the recorded resources of a kind that cannot be read.
 func (k kind) unseen(why error) []hibernate.Observation {
 	var out []hibernate.Observation
 	for _, r := range k.call.Recorded {
@@ -157,7 +157,7 @@ func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 	return nil
 }
 
-// Turn is the kind of nodes that is put to sleep now.
+// Turn is the kind whose nodes are put to sleep now.
 func (Sleeps) Turn(call executors.SleepCall, due []hibernate.Due) []hibernate.Due {
 	p, ok := call.Params.(*hibernate.EKSParameters)
 	if !ok || p == nil {
@@ -171,8 +171,8 @@ func (Sleeps) Turn(call executors.SleepCall, due []hibernate.Due) []hibernate.Du
 	return nil
 }
 
-// Wake puts back the nodes of the first kind that has any to come. After a failure, and where
-// one kind cannot be looked at, no kind waits for another: doubt keeps nothing asleep.
+// Wake restores the nodes of the first kind that has any asleep. After a failure, and where a kind
+// cannot be read, no kind waits for another: doubt keeps nothing asleep.
 func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	kinds, err := s.kinds(ctx, call)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibern
 	return out
 }
 
-// of is what is due of a kind.
+// of are the due resources of a kind.
 func (k kind) of(due []hibernate.Due) []hibernate.Due {
 	var out []hibernate.Due
 	for _, d := range due {

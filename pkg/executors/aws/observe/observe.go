@@ -1,5 +1,5 @@
-// Package observe is what all looks at resources of an account of AWS have in common: how
-// they begin, and which resources they show.
+// Package observe is what all observations of resources in AWS have in common: how they begin, and
+// which resources they report.
 package observe
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// Lag is how long after a request a look may still show what was before it (a guess: AWS
-// promises nothing, and mostly is within a few seconds).
+// Lag is for how long after a request AWS may still show the state before it (a guess: AWS promises
+// nothing; mostly it is a few seconds).
 const Lag = 30 * time.Second
 
-// Open gives the parameters of a target, and what its account is asked.
+// Open gives the parameters of a target and the client of its account.
 func Open[P, A any](ctx context.Context, call executors.SleepCall, open func(context.Context, executors.SleepCall) (A, error)) (*P, A, error) {
 	var none A
 	p, ok := call.Params.(*P)
@@ -29,15 +29,15 @@ func Open[P, A any](ctx context.Context, call executors.SleepCall, open func(con
 	return p, api, nil
 }
 
-// Source is where resources of a kind are found.
+// Source finds resources of a kind.
 type Source[R any] struct {
 	Selected func() ([]R, error)             // those that the target selects now
-	Named    func(ids []string) ([]R, error) // those of some ids, as far as they are there
+	Named    func(ids []string) ([]R, error) // those of some ids that exist
 	Observed func(R) hibernate.Observation
 }
 
-// Resources says how those are that the target selects now, and all that are recorded. What
-// sleeps is known: when it is woken nobody asks what is selected.
+// Resources reports the resources that the target selects now, and all that are recorded. On waking
+// nothing is selected: the records say what sleeps.
 func Resources[R any](call executors.SleepCall, from Source[R]) ([]hibernate.Observation, error) {
 	seen := map[string]bool{}
 	var out []hibernate.Observation
@@ -72,7 +72,7 @@ func Resources[R any](call executors.SleepCall, from Source[R]) ([]hibernate.Obs
 	return out, nil
 }
 
-// missing are the recorded resources that were not seen.
+// missing are the recorded resources that were not found.
 func missing(recorded []hibernate.Resource, seen map[string]bool) []string {
 	var out []string
 	for _, r := range recorded {

@@ -24,16 +24,16 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// between is the pause between two looks at a snapshot, which takes minutes; again is that
-// after an answer which says nothing (both are guesses).
+// between is the pause between two looks at a snapshot, which takes minutes; again is the pause
+// after an answer that decides nothing (both are guesses).
 const (
 	between = 15 * time.Second
 	again   = 5 * time.Second
 )
 
-// Backups executes steps of type backup whose method is rds-snapshot, and is done when the
-// snapshot is available. Its name is derived from run, step and attempt, so that a pass after
-// a crash or a lost reply finds it. When a run ends early, what was begun goes on and stays.
+// Backups executes steps of type backup with method rds-snapshot, and is done when the snapshot is
+// available. Its name is derived from run, step and attempt, so that a pass after a crash or a lost
+// reply finds it. When a run ends early, a snapshot that was begun goes on and stays.
 type Backups struct {
 	Open func(ctx context.Context, call executors.SleepCall) (API, error)
 }
@@ -43,7 +43,7 @@ func NewBackups(pool *session.Pool) Backups {
 	return Backups{Open: session.Opener(pool, func(config aws.Config) API { return newClient(rds.NewFromConfig(config)) })}
 }
 
-// Pass begins the snapshot, or looks how far it is.
+// Pass begins the snapshot, or checks its progress.
 func (b Backups) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	out, err := b.pass(ctx, call)
 	if err != nil {
@@ -78,9 +78,9 @@ func (b Backups) pass(ctx context.Context, call executors.Call) (executors.Outco
 	return backup{call, k, d, p}.pass(ctx)
 }
 
-// begun goes on with a snapshot that an earlier pass of this attempt asked for, where its
-// database was deleted since, or is not told from another any more: the name of the snapshot
-// follows from the step. Where there is none, it is as it was refused.
+// begun finds a snapshot that an earlier pass of this attempt asked for and whose database was
+// deleted since, or has become ambiguous: the snapshot's name follows from the step. Without such a
+// snapshot the refusal stands.
 func begun(ctx context.Context, client API, call executors.Call, p *plan.BackupProperties, refused error) (executors.Outcome, error) {
 	for _, d := range called(p.Component) {
 		k, err := kindOf(client, d.id)
@@ -90,7 +90,7 @@ func begun(ctx context.Context, client API, call executors.Call, p *plan.BackupP
 		b := backup{call, k, d, p}
 		have, there, err := k.called(ctx, b.name())
 		switch {
-		case effect.Denied(err): // of the two kinds, rights for one may be all that it needs
+		case effect.Denied(err): // rights for one of the two kinds may be enough
 		case err != nil:
 			return executors.Outcome{}, b.unseen(err)
 		case there && b.took(have):
@@ -100,7 +100,7 @@ func begun(ctx context.Context, client API, call executors.Call, p *plan.BackupP
 	return executors.Outcome{}, refused
 }
 
-// called are the databases that a name or an ARN may be of.
+// called are the databases that a name or an ARN may mean.
 func called(component string) []database {
 	instance, cluster := true, true
 	if parts := strings.Split(component, ":"); len(parts) == 7 && parts[0] == "arn" {
@@ -117,8 +117,8 @@ func called(component string) []database {
 	return out
 }
 
-// savable is the database that a step names. A name of two is none: an instance and a
-// cluster may share one.
+// savable is the database that a step names. A name that an instance and a cluster share is
+// refused.
 func savable(ctx context.Context, client API, component, region string) (database, error) {
 	all, err := databases(ctx, client)
 	if err != nil {
@@ -138,7 +138,7 @@ func savable(ctx context.Context, client API, component, region string) (databas
 	}
 }
 
-// backup is a step and the database that it saves.
+// backup is a step and its database.
 type backup struct {
 	call     executors.Call
 	kind     kind
@@ -146,22 +146,22 @@ type backup struct {
 	p        *plan.BackupProperties
 }
 
-// name is that of the snapshot of this attempt: maint-<plan>-<database>-<hash>.
+// name is the name of this attempt's snapshot: maint-<plan>-<database>-<hash>.
 func (b backup) name() string {
 	return nameOf(b.call.Plan.Name+"-"+b.database.name, b.identity())
 }
 
-// identity is what one snapshot is for, whole.
+// identity is the whole identity behind the hash of a snapshot's name.
 func (b backup) identity() string {
 	return strings.Join([]string{b.call.Plan.Namespace, api.Identity(b.call), b.database.id}, "/")
 }
 
-// step is what snapshots are made by, whatever run, whatever attempt.
+// step identifies the step across runs and attempts, for retention.
 func (b backup) step() string {
 	return b.call.Plan.Namespace + "/" + b.call.Plan.Name + "/" + b.call.Path
 }
 
-// tags tell whose a snapshot is.
+// tags mark a snapshot as this step's.
 func (b backup) tags() []types.Tag {
 	return []types.Tag{
 		{Key: aws.String(tagPlan), Value: aws.String(tagValue(b.call.Plan.Namespace + "/" + b.call.Plan.Name))},
@@ -170,7 +170,7 @@ func (b backup) tags() []types.Tag {
 	}
 }
 
-// tagValue is a text as tags may hold it. One that they may not is told by its hash.
+// tagValue is a text that tags accept: where they do not, its hash.
 func tagValue(text string) string {
 	text = strings.ReplaceAll(text, "#", "@")
 	if regexp.MustCompile(`^[A-Za-z0-9 _.:/=+@-]{0,256}$`).MatchString(text) {
@@ -193,7 +193,7 @@ func (b backup) pass(ctx context.Context) (executors.Outcome, error) {
 	return b.begin(ctx)
 }
 
-// took says whether a snapshot was taken by this attempt.
+// took says whether this attempt took a snapshot.
 func (b backup) took(s snapshot) bool {
 	return s.of == b.database.id && s.tags[annotations.BackupOf] == tagValue(b.identity())
 }
@@ -206,7 +206,7 @@ func (b backup) notOurs() error {
 	return api.Refuse("NotOurs", "there is a snapshot %s that was not taken by this step; delete it", b.name())
 }
 
-// begin asks for the snapshot, once the database is as AWS has it for that.
+// begin asks for the snapshot once the database is in a state that allows it.
 func (b backup) begin(ctx context.Context) (executors.Outcome, error) {
 	switch status := b.database.status; {
 	case broken(status), status == statusStopped, status == statusDeleting:
@@ -220,9 +220,9 @@ func (b backup) begin(ctx context.Context) (executors.Outcome, error) {
 	}
 	err := effect.One(ctx, b.call.InCloud(), func(ctx context.Context) error { return b.kind.askSnapshot(ctx, b.name(), b.tags()) })
 	switch code := effect.Code(err); {
-	case strings.Contains(code, "SnapshotAlreadyExists"): // the reply to an earlier request was lost, or it is somebody's: the next look tells
+	case strings.Contains(code, "SnapshotAlreadyExists"): // the reply to an earlier request was lost, or it is another's: the next look decides
 		return b.waits(again, "there is a snapshot %s; looking whose it is", b.name()), nil
-	case strings.HasPrefix(code, "InvalidDB"): // somebody else began something with it since
+	case strings.HasPrefix(code, "InvalidDB"): // somebody else has begun a change of it
 		return b.waits(between, "take a snapshot of %s: %s", b.database.id, effect.Plain(err)), nil
 	case err != nil:
 		return executors.Outcome{}, fmt.Errorf("take a snapshot of %s: %w", b.database.id, effect.Plain(err))
@@ -230,10 +230,10 @@ func (b backup) begin(ctx context.Context) (executors.Outcome, error) {
 	return b.waits(between, "the snapshot %s of %s is asked for%s", b.name(), b.database.id, stays), nil
 }
 
-// stays ends the word on a snapshot under way.
+// stays is the end of messages about a snapshot under way.
 const stays = "; it stays when the run ends before it"
 
-// standing reads how far the snapshot is. Statuses that are not named here pass by themselves.
+// standing reads the progress of the snapshot. Statuses that are not named here are temporary.
 func (b backup) standing(ctx context.Context, have snapshot) (executors.Outcome, error) {
 	switch {
 	case have.status == statusAvailable:
@@ -254,7 +254,7 @@ func (b backup) waits(pause time.Duration, format string, args ...any) executors
 	return out
 }
 
-// done lets old snapshots go once the new one can be restored from.
+// done deletes old snapshots once the new one can be restored from.
 func (b backup) done(ctx context.Context, have snapshot) (executors.Outcome, error) {
 	out := api.Done("%s can be restored from the snapshot %s", b.database.id, have.name)
 	out.Outputs = map[string]any{"snapshot": have.name, "arn": have.arn, "database": b.database.id}
@@ -269,8 +269,8 @@ func (b backup) done(ctx context.Context, have snapshot) (executors.Outcome, err
 	return out, err
 }
 
-// retain deletes what this step of this plan took of the database longer ago than it says:
-// never what this attempt took, and nothing that bears other tags.
+// retain deletes snapshots of the database that this step of this plan took and that are older than
+// its retention: never one of this attempt, and never one with other tags.
 func (b backup) retain(ctx context.Context, have snapshot) (gone []string, err error) {
 	if b.p.Retain == nil || b.call.DryRun {
 		return nil, nil
@@ -293,7 +293,7 @@ func (b backup) retain(ctx context.Context, have snapshot) (gone []string, err e
 	return gone, nil
 }
 
-// change is a line of the run's list of what was changed.
+// change is an entry of the run's list of changes.
 func (b backup) change(name, what string) run.Change {
 	kind := "DBSnapshot"
 	if strings.HasPrefix(b.database.id, ofCluster) {
@@ -302,8 +302,8 @@ func (b backup) change(name, what string) run.Change {
 	return run.Change{APIVersion: "rds.amazonaws.com/2014-10-31", Kind: kind, Name: name, What: what}
 }
 
-// judged is what an error means for the step. AWS that does not answer is waited for; what it
-// says of the request is the step's failure.
+// judged is the outcome of an error. When AWS does not answer, the step waits; an answer about the
+// request fails it.
 func judged(call executors.Call, err error) executors.Outcome {
 	var refused *api.Refused
 	var rules interface{ Refused() string }

@@ -12,18 +12,18 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
 )
 
-// calls are what is asked about one database.
+// calls are the requests about one database.
 type calls interface {
 	status(ctx context.Context) (string, error)
 	askStop(ctx context.Context) error
 	askStart(ctx context.Context) error
 	askSnapshot(ctx context.Context, name string, tags []types.Tag) error
 	askDelete(ctx context.Context, snapshot string) error
-	snapshots(ctx context.Context) ([]snapshot, error)                   // those of it that people or programs made
-	called(ctx context.Context, snapshot string) (snapshot, bool, error) // whosever it is
+	snapshots(ctx context.Context) ([]snapshot, error)                   // manual ones: those that people or programs made
+	called(ctx context.Context, snapshot string) (snapshot, bool, error) // also one that is somebody else's
 }
 
-// manual are snapshots that AWS keeps until somebody deletes them.
+// manual is the type of snapshots that AWS keeps until somebody deletes them.
 const manual = "manual"
 
 type instance struct {
@@ -164,5 +164,5 @@ func ofDBClusterSnapshot(s types.DBClusterSnapshot) snapshot {
 	}
 }
 
-// noSnapshot says whether AWS knows of no snapshot of a name.
+// noSnapshot says whether AWS knows no snapshot of that name.
 func noSnapshot(err error) bool { return strings.Contains(effect.Code(err), "SnapshotNotFound") }

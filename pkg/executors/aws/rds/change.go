@@ -12,8 +12,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// Shutdown stops those that are available, each once there is a snapshot of it if one was
-// asked for. What is on its way is waited for.
+// Shutdown stops databases that are available, after their snapshot if one was asked for. A
+// database in transition is waited for.
 func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	return s.each(ctx, call, due, func(k kind, d hibernate.Due) error {
 		if !d.Seen.Awake {
@@ -35,8 +35,8 @@ func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 	})
 }
 
-// Wake starts those that are stopped. One that fell back is started again, and that it did
-// is a failure.
+// Wake starts databases that are stopped. One that fell back is started again and reported as a
+// failure.
 func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	return s.each(ctx, call, due, func(k kind, d hibernate.Due) error {
 		switch {
@@ -69,7 +69,7 @@ func (s Sleeps) each(ctx context.Context, call executors.SleepCall, due []hibern
 	})
 }
 
-// kind is a database by what is asked about it: RDS has the same requests twice.
+// kind is a database with the requests of its kind: RDS has two sets of the same requests.
 type kind struct {
 	calls
 	api API
@@ -96,8 +96,8 @@ func (k kind) start(ctx context.Context, call executors.SleepCall) error {
 	return k.unless(ctx, effect.Result(k.id, "start", err).Err, statusStarting, statusAvailable)
 }
 
-// unless forgives a refusal where the database is on the way already: the answer to an
-// earlier request was lost.
+// unless ignores a refusal where the database is in transition already: the reply to an earlier
+// request was lost.
 func (k kind) unless(ctx context.Context, refused error, statuses ...string) error {
 	if refused == nil || !strings.HasPrefix(effect.Code(refused), "InvalidDB") {
 		return refused

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// The statuses that say what to do. All others are on their way, or broken.
+// The statuses that decide something. All others are in transition, or broken.
 const (
 	statusAvailable = "available"
 	statusStopped   = "stopped"
@@ -23,7 +23,7 @@ const (
 	statusDeleting  = "deleting"
 )
 
-// What ids in restore data begin with: an instance and a cluster may have one name.
+// Prefixes of ids in restore data: an instance and a cluster may share a name.
 const (
 	ofInstance = "db/"
 	ofCluster  = "cluster/"
@@ -42,7 +42,7 @@ type database struct {
 // list is all databases of an account's region.
 type list []database
 
-// databases reads both lists to their last pages: RDS filters by no tag.
+// databases reads all pages of both lists: RDS cannot filter by tag.
 func databases(ctx context.Context, api API) (list, error) {
 	var out list
 	for pages := rds.NewDescribeDBInstancesPaginator(api, &rds.DescribeDBInstancesInput{}); pages.HasMorePages(); {
@@ -74,7 +74,7 @@ func ofDBInstance(i types.DBInstance) database {
 	d.id = ofInstance + d.name
 	n := 1.0
 	if aws.ToBool(i.MultiAZ) {
-		n = 2 // the one that stands by costs the same
+		n = 2 // the standby costs the same
 	}
 	d.units = map[string]float64{aws.ToString(i.DBInstanceClass): n}
 	engine := aws.ToString(i.Engine)
@@ -92,7 +92,7 @@ func ofDBInstance(i types.DBInstance) database {
 	return d
 }
 
-// ofDBCluster is a cluster, whose members are in the list already.
+// ofDBCluster is a cluster whose members are in the list already.
 func (l list) ofDBCluster(c types.DBCluster) database {
 	d := database{
 		name: aws.ToString(c.DBClusterIdentifier), arn: aws.ToString(c.DBClusterArn), uid: aws.ToString(c.DbClusterResourceId),
@@ -121,7 +121,7 @@ func (l list) ofDBCluster(c types.DBCluster) database {
 	return d
 }
 
-// foreign says of a database that RDS lists it for another service of AWS.
+// foreign says that a database belongs to another service of AWS, although RDS lists it.
 func (d database) foreign() bool { return d.engine == "docdb" || d.engine == "neptune" }
 
 func tagsOf(tags []types.Tag) map[string]string {
@@ -132,7 +132,7 @@ func tagsOf(tags []types.Tag) map[string]string {
 	return out
 }
 
-// find is a database by the id that restore data has of it.
+// find is a database by its id in restore data.
 func (l list) find(id string) (database, bool) {
 	i := slices.IndexFunc(l, func(d database) bool { return d.id == id })
 	if i < 0 {
@@ -141,7 +141,7 @@ func (l list) find(id string) (database, bool) {
 	return l[i], true
 }
 
-// having are the databases of some ids, as far as they are there.
+// having are the databases of some ids that exist.
 func (l list) having(ids []string) list {
 	var out list
 	for _, id := range ids {
@@ -152,19 +152,19 @@ func (l list) having(ids []string) list {
 	return out
 }
 
-// named are the databases that somebody calls by a name or an ARN.
+// named are the databases that a name or an ARN means.
 func (l list) named(id string) list {
 	var out list
 	for _, d := range l {
-		if d.arn == id || strings.EqualFold(d.name, id) { // RDS keeps names in small letters
+		if d.arn == id || strings.EqualFold(d.name, id) { // RDS keeps names in lower case
 			out = append(out, d)
 		}
 	}
 	return out
 }
 
-// picked are the databases that a selector picks. A member of a cluster that is picked,
-// too, sleeps with it and is not told of.
+// picked are the databases that a selector picks. A member of a cluster that is picked, too, sleeps
+// with the cluster and is not listed.
 func (l list) picked(s hibernate.CloudSelector) list {
 	var out list
 	for _, d := range l {
@@ -199,7 +199,7 @@ func (l list) leftOut(d database, s hibernate.CloudSelector) string {
 	return ""
 }
 
-// broken says whether a status is none that passes by itself.
+// broken says whether a status is one that does not pass by itself.
 func broken(status string) bool {
 	return strings.HasPrefix(status, "incompatible-") || strings.HasPrefix(status, "inaccessible-encryption-credentials") ||
 		slices.Contains([]string{"failed", "restore-error", "insufficient-capacity", "storage-full", "cloning-failed"}, status)

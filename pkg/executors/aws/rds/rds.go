@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// API is what RDS is asked.
+// API are the calls of RDS.
 type API interface {
 	rds.DescribeDBInstancesAPIClient
 	rds.DescribeDBClustersAPIClient
@@ -42,14 +42,14 @@ func New(pool *session.Pool) Sleeps {
 	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return newClient(rds.NewFromConfig(config)) })}
 }
 
-// before is what restore data holds of a database.
+// before is the restore data of a database.
 type before struct {
 	Status   string `json:"status"`
 	Snapshot string `json:"snapshot,omitempty"` // that is taken before it is stopped
 }
 
-// Validate looks whether each id is that of a database that can be stopped, and some
-// database has the tags.
+// Validate checks that each id is a database that can be stopped, and that some database has the
+// tags.
 func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	p, api, err := observe.Open[hibernate.RDSParameters](ctx, call, s.Open)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 	return nil
 }
 
-// Observe says how the selected databases are, and the recorded ones.
+// Observe reports the selected databases and the recorded ones.
 func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	p, api, err := observe.Open[hibernate.RDSParameters](ctx, call, s.Open)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibern
 	})
 }
 
-// observed is how a database is.
+// observed says how a database is.
 func observed(call executors.SleepCall, all list, d database, p hibernate.RDSParameters) hibernate.Observation {
 	o := hibernate.Observation{
 		ID: d.id, UID: d.uid, Version: d.status, LeftOut: all.leftOut(d, *p.Selector),
@@ -108,14 +108,14 @@ func observed(call executors.SleepCall, all list, d database, p hibernate.RDSPar
 	}
 	text, err := json.Marshal(was)
 	if err != nil {
-		return o // two words always have a text; without one nothing is done
+		return o // two words always marshal; without them nothing is done
 	}
 	o.Awake, o.Ready, o.Before, o.Units = true, true, text, d.units
 	for _, r := range call.Recorded {
 		if r.ID != d.id {
 			continue
 		}
-		if call.Operation == hibernate.Wake { // its snapshot is named after the operation that took it, and says nothing of a change
+		if call.Operation == hibernate.Wake { // its name is that of the sleep that took it: it is no change of the database
 			o.Before = r.Before
 		}
 		if r.AsleepAt != nil && call.Now.Sub(*r.AsleepAt) > mostStopped {
@@ -125,6 +125,6 @@ func observed(call executors.SleepCall, all list, d database, p hibernate.RDSPar
 	return o
 }
 
-// mostStopped is how long a database surely stays stopped: AWS starts it after seven days,
-// at an hour of its own.
+// mostStopped is for how long a database stays stopped for certain: AWS starts it after seven days,
+// at an hour that AWS chooses.
 const mostStopped = 6 * 24 * time.Hour

@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
 )
 
-// The tags of our snapshots: whose they are, so that nobody else's is ever deleted.
+// Tags of our snapshots: they say whose they are, so that nobody else's is ever deleted.
 const (
 	tagPlan   = "maint.dev/plan"
 	tagTarget = "maint.dev/target"
@@ -32,12 +32,12 @@ type snapshot struct {
 	tags                  map[string]string
 }
 
-// maxSnapshotName is how long RDS lets the name of a cluster's snapshot be. Those of
-// instances may be longer, and are not.
+// maxSnapshotName is RDS's limit for names of cluster snapshots. Those of instances could be
+// longer, but get the same names.
 const maxSnapshotName = 63
 
-// nameOf is a snapshot's name in the letters that RDS takes, as long as it takes them: what
-// it is about, and a hash that tells it from its like.
+// nameOf is a snapshot name of characters and length that RDS accepts: its subject, and a hash of
+// the identity.
 func nameOf(about, identity string) string {
 	sum := sha256.Sum256([]byte(identity))
 	hash := hex.EncodeToString(sum[:5])
@@ -45,16 +45,16 @@ func nameOf(about, identity string) string {
 	return strings.Trim(about[:min(len(about), maxSnapshotName-1-len(hash))], "-") + "-" + hash
 }
 
-// snapshotName is that of a database's snapshot, the same after any crash:
-// maint-<plan>-<database>-<cycle>-<hash>. A cycle may sleep twice, as where somebody holds the
-// plan awake in between: what was written then is in no snapshot from before.
+// snapshotName is the name of a database's snapshot, the same after any crash:
+// maint-<plan>-<database>-<cycle>-<hash>. A cycle may sleep twice, when somebody holds the plan
+// awake in between: data that was written then is in no earlier snapshot.
 func snapshotName(call executors.SleepCall, id string) string {
 	_, database, _ := strings.Cut(id, "/")
 	cycle := strings.TrimPrefix(call.Cycle, call.Plan.Name+"-")
 	return nameOf(call.Plan.Name+"-"+database+"-"+cycle, strings.Join([]string{call.Plan.Namespace, call.Plan.Name, call.Target, call.Cycle, call.StartedAt.UTC().Format(time.RFC3339Nano), id}, "\x00"))
 }
 
-// failed says of a snapshot that nothing can be restored from it.
+// failed says that nothing can be restored from a snapshot.
 func (s snapshot) failed() bool {
 	return slices.Contains([]string{"failed", "incompatible-restore", "incompatible-parameters"}, s.status)
 }
@@ -71,8 +71,7 @@ func ours(s snapshot, call executors.SleepCall) bool {
 	return s.tags[tagPlan] == call.Plan.Namespace+"/"+call.Plan.Name && s.tags[tagTarget] == call.Target
 }
 
-// snapshot says whether the snapshot of this cycle is there, and asks for it where it is
-// not.
+// snapshot says whether the snapshot of this cycle is there, and asks for it where it is not.
 func (k kind) snapshot(ctx context.Context, call executors.SleepCall, name string) (there bool, err error) {
 	all, err := k.snapshots(ctx)
 	if err != nil {
@@ -94,14 +93,14 @@ func (k kind) snapshot(ctx context.Context, call executors.SleepCall, name strin
 
 func (k kind) takeSnapshot(ctx context.Context, call executors.SleepCall, name string) error {
 	err := effect.One(ctx, call, func(ctx context.Context) error { return k.askSnapshot(ctx, name, tagsOfCall(call)) })
-	if strings.Contains(effect.Code(err), "SnapshotAlreadyExists") { // the answer to an earlier request was lost
+	if strings.Contains(effect.Code(err), "SnapshotAlreadyExists") { // the reply to an earlier request was lost
 		return nil
 	}
 	return effect.Result(k.id, "take a snapshot of", err).Err
 }
 
-// prune deletes the plan's older snapshots of a database, beyond those that are kept. Only
-// whole ones count, and the others are not touched.
+// prune deletes the plan's older snapshots of a database beyond the number to keep. Only available
+// ones count; others are not touched.
 func (k kind) prune(ctx context.Context, call executors.SleepCall) error {
 	all, err := k.snapshots(ctx)
 	if err != nil {

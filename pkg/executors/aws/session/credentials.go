@@ -12,11 +12,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
-// keysFor is how long keys are used before the Secret is read again (a guess: a key that
-// is replaced works on beside the new one for longer).
+// keysFor is for how long keys are used before the Secret is read again (a guess: after a rotation
+// the old key usually works for longer than this).
 const keysFor = 5 * time.Minute
 
-// keys are read from where the connector says, again and again.
+// keys reads access keys from the connector's Secret again and again.
 type keys func(ctx context.Context) (executors.AccessKeys, error)
 
 // Retrieve is the SDK's.
@@ -31,7 +31,7 @@ func (k keys) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	}, nil
 }
 
-// identity exchanges a token of a ServiceAccount for the credentials of its role.
+// identity exchanges a ServiceAccount token for the credentials of its role.
 type identity struct {
 	assume func(context.Context, *sts.AssumeRoleWithWebIdentityInput, ...func(*sts.Options)) (*sts.AssumeRoleWithWebIdentityOutput, error)
 	token  func(ctx context.Context) (executors.WebIdentity, error)
@@ -60,9 +60,9 @@ func (i *identity) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	}, nil
 }
 
-// assumeRole is the one call of STS by which roles are assumed. In the interface that the SDK
-// takes, its client would bring all other calls into the binary (text templates find methods
-// by name, so the linker keeps all those of what stands in an interface).
+// assumeRole is the call of STS that assumes a role. The SDK takes an interface here; its client in
+// that interface would pull all other calls into the binary (text templates find methods by name,
+// so the linker keeps every method of what stands in an interface).
 type assumeRole func(context.Context, *sts.AssumeRoleInput, ...func(*sts.Options)) (*sts.AssumeRoleOutput, error)
 
 // AssumeRole is the SDK's.

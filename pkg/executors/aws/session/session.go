@@ -1,5 +1,5 @@
-// Package session reaches accounts of AWS with the credentials that a plan's
-// ServiceAccount has for them, and with no others.
+// Package session reaches accounts of AWS with the credentials of a plan's ServiceAccount, and with
+// no others.
 package session
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
 )
 
-// Pool keeps the sessions of accounts, so that a look every few seconds costs no token.
+// Pool keeps sessions of accounts, so that a look every few seconds needs no new token.
 type Pool struct {
 	mu   sync.Mutex
 	kept *lru.Cache[key, *session]
@@ -30,23 +30,23 @@ type Pool struct {
 // mostSessions are kept at once (a guess: a plan of each team, in a few accounts).
 const mostSessions = 500
 
-// checkedFor is how long an account is believed to be the one that it was (a guess:
-// credentials that are replaced meanwhile make another session, or get here by expiring).
+// checkedFor is for how long the identity of an account is believed (a guess: replaced credentials
+// make another session, or come here when the old ones expire).
 const checkedFor = 15 * time.Minute
 
-// NewPool has no session yet.
+// NewPool has no sessions yet.
 func NewPool(now func() time.Time) *Pool {
-	kept, _ := lru.New[key, *session](mostSessions) // the error is for limits below one
+	kept, _ := lru.New[key, *session](mostSessions) // the error is for sizes below one
 	return &Pool{kept: kept, now: now}
 }
 
-// key is whose session it is, where, and by which credentials.
+// key is a session's account, region and credentials.
 type key struct {
 	namespace, account, credentials string
 	id, region, role, endpoint      string
 }
 
-// session is an account, once it was checked that it is the one that was meant.
+// session is an account whose identity was checked.
 type session struct {
 	config aws.Config
 
@@ -54,9 +54,9 @@ type session struct {
 	checked time.Time
 }
 
-// Config is how the SDK reaches the account of a call's connector. Before it is given, AWS
-// is asked whose credentials they are: those of another account are an error, and nothing
-// is done with them.
+// Config is the SDK configuration for the account of a call's connector. Before it is given out,
+// AWS is asked for the identity of the credentials: those of another account are an error, and
+// nothing is done with them.
 func (p *Pool) Config(ctx context.Context, call executors.SleepCall) (aws.Config, error) {
 	if call.Cloud == nil {
 		return aws.Config{}, errors.New("the target has no connector of kind CloudProvider")
@@ -71,7 +71,7 @@ func (p *Pool) Config(ctx context.Context, call executors.SleepCall) (aws.Config
 	return s.config, nil
 }
 
-// Opener opens what a service is asked by a pool's sessions.
+// Opener makes a service's client from the sessions of a pool.
 func Opener[API any](p *Pool, service func(aws.Config) API) func(context.Context, executors.SleepCall) (API, error) {
 	return func(ctx context.Context, call executors.SleepCall) (API, error) {
 		config, err := p.Config(ctx, call)
@@ -103,8 +103,8 @@ func (p *Pool) session(call executors.SleepCall) (*session, error) {
 	return s, nil
 }
 
-// build puts a configuration together by hand: the SDK's own would look into the
-// environment, files and the machine's metadata.
+// build makes a configuration by hand: the SDK's own would read the environment, files and the
+// instance metadata.
 func build(call executors.SleepCall) (aws.Config, error) {
 	if call.Clients.HTTP == nil {
 		return aws.Config{}, errors.New("there is no client for requests to AWS")
@@ -141,16 +141,16 @@ func source(config aws.Config, call executors.SleepCall) (aws.CredentialsProvide
 	return nil, fmt.Errorf("the connector of kind %s names no credentials", connector.CloudProvider)
 }
 
-// anonymous signs nothing: the token is what STS looks at.
+// anonymous signs nothing: STS authenticates the token instead.
 func anonymous(o *sts.Options) { o.Credentials = aws.AnonymousCredentials{} }
 
-// sessionName is what CloudTrail shows beside the role: whose plan it was.
+// sessionName is what CloudTrail shows beside the role: the plan.
 func sessionName(call executors.SleepCall) string {
 	name := regexp.MustCompile(`[^\w+=,.@-]`).ReplaceAllString("maint-"+call.Plan.Namespace+"-"+call.Plan.Account, "-")
 	return name[:min(len(name), 64)]
 }
 
-// check asks whose credentials they are.
+// check compares the identity of the credentials with the account that was meant.
 func (s *session) check(ctx context.Context, want string, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

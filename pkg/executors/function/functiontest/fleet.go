@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 )
 
-// Fleet is what a function puts to sleep: machines with a speed, which are on their way
-// until they are settled. Those of the room that its input names are selected.
+// Fleet is a function that puts machines to sleep. A machine has a speed, and is in transition
+// until it is settled. Those of the room that its input names are selected.
 type Fleet struct {
 	Endpoint string
 
@@ -41,21 +41,21 @@ func NewFleet(t testing.TB) *Fleet {
 	return f
 }
 
-// Hear has somebody hear of each request that changes something, before it is done.
+// Hear calls a function with each request that changes something, before the change.
 func (f *Fleet) Hear(hears func(operation string)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hears = hears
 }
 
-// Asked are the operations that it was asked for, each once for its key.
+// Asked are the operations that were asked for, one for each key.
 func (f *Fleet) Asked() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.asked)
 }
 
-// Told is how often it was asked for something, also by a key that it had served.
+// Told is how often something was asked for, including repeated keys.
 func (f *Fleet) Told() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,35 +73,35 @@ func (f *Fleet) Changes() int {
 	return f.changes
 }
 
-// Speeds are those of all machines.
+// Speeds are the speeds of all machines.
 func (f *Fleet) Speeds() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.speeds)
 }
 
-// Moving says whether a machine is on its way.
+// Moving says whether a machine is in transition.
 func (f *Fleet) Moving(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.moving[id]
 }
 
-// Unselect takes all machines out of their rooms.
+// Unselect moves all machines out of their rooms.
 func (f *Fleet) Unselect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.rooms)
 }
 
-// Settle has all machines be where they were on their way to.
+// Settle ends all transitions.
 func (f *Fleet) Settle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.moving)
 }
 
-// input is what the function gets to see.
+// input is what the function sees.
 type input struct {
 	Room        string `json:"room"`
 	Operation   string `json:"operation"`

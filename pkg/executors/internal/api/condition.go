@@ -8,9 +8,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// Condition says whether a condition of an object is True, and in words what
-// was found. As for kubectl wait, one that speaks of an older generation than
-// the object's says nothing yet.
+// Condition says whether a condition of an object is True, and describes what was found. As for
+// kubectl wait, a condition of an older generation does not count.
 func Condition(live *unstructured.Unstructured, want string) (bool, string) {
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, item := range conditions {
@@ -30,8 +29,7 @@ func Condition(live *unstructured.Unstructured, want string) (bool, string) {
 	return false, fmt.Sprintf("condition %s is not there yet", want)
 }
 
-// lags says that the condition, or the status that it is part of, was written
-// before the object's last change.
+// lags says that the condition, or its status, is older than the object's last change.
 func lags(live *unstructured.Unstructured, condition map[string]any) (int64, bool) {
 	seen, ok, _ := unstructured.NestedInt64(condition, "observedGeneration")
 	if ok && seen < live.GetGeneration() {

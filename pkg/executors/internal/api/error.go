@@ -1,5 +1,5 @@
-// Package api is how executors speak with the API server: which object is
-// meant, what was asked for, and what an answer means for a step.
+// Package api is how executors use the API server: the object that is meant, the request, and what
+// an answer means for a step.
 package api
 
 import (
@@ -20,11 +20,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// RetryDelay is how long a step waits for an API server that does not answer.
-// A guess: short beside any step, long beside a request.
+// RetryDelay is how long a step waits for an API server that does not answer (a guess: short
+// compared with a step, long compared with a request).
 const RetryDelay = 2 * time.Second
 
-// Action is one request as RBAC sees it.
+// Action is one request in the terms of RBAC.
 type Action struct {
 	Verb        string
 	Resource    schema.GroupVersionResource
@@ -33,7 +33,7 @@ type Action struct {
 	Name        string
 }
 
-// Rights is what an action needs, as people write it: patch deployments.apps/scale.
+// Rights describes the right that an action needs, for people: patch deployments.apps/scale.
 func (a Action) Rights() string { return a.Verb + " on " + a.resource() }
 
 func (a Action) resource() string {
@@ -55,7 +55,7 @@ func (a Action) String() string {
 	return s
 }
 
-// Error is what came back from an action.
+// Error is the error of an action.
 type Error struct {
 	Action Action
 	Err    error
@@ -63,10 +63,10 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Action, e.Err) }
 
-// Unwrap gives the API server's own answer.
+// Unwrap is the API server's answer.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Failed wraps an error with what was asked, and keeps no error as none.
+// Failed wraps an error with its action; nil stays nil.
 func Failed(a Action, err error) error {
 	if err == nil {
 		return nil
@@ -74,7 +74,7 @@ func Failed(a Action, err error) error {
 	return &Error{Action: a, Err: err}
 }
 
-// Refused is an error that already says how the step ends.
+// Refused is an error that already has the outcome of the step.
 type Refused struct{ Outcome executors.Outcome }
 
 func (r *Refused) Error() string { return r.Outcome.Message }
@@ -84,15 +84,15 @@ func Refuse(reason, format string, args ...any) error {
 	return &Refused{Outcome: executors.Refuse(reason, format, args...)}
 }
 
-// IsUnknownKind says that the cluster serves no such kind.
+// IsUnknownKind says that the cluster has no such kind.
 func IsUnknownKind(err error) bool {
 	var refused *Refused
 	return errors.As(err, &refused) && refused.Outcome.Reason == executors.ReasonUnknownKind
 }
 
-// Outcome is what an error means for the step. Only answers that speak of the
-// request itself are failures: an API server that is away, busy or broken, a
-// lost race and a stopping agent are all "not yet".
+// Outcome is what an error means for the step. Only answers about the request itself are failures:
+// when the API server is away, busy or broken, after a conflict, and when the agent stops, the step
+// is NotYet.
 func Outcome(ctx context.Context, call executors.Call, err error) executors.Outcome {
 	var refused *Refused
 	var request *Error
@@ -131,8 +131,7 @@ func Outcome(ctx context.Context, call executors.Call, err error) executors.Outc
 	return executors.Refuse(reasonOf(err), "%s", err)
 }
 
-// notAllowed is what the outbound rules of the agent's configuration say of an address that
-// they refuse: waiting does not help.
+// notAllowed is the outcome where the outbound rules refuse an address: waiting does not help.
 func notAllowed(err error) string {
 	var refusal interface{ Refused() string }
 	if errors.As(err, &refusal) {
@@ -141,7 +140,7 @@ func notAllowed(err error) string {
 	return ""
 }
 
-// Again is "not yet", to be called again at once.
+// Again is NotYet, to be called again at once.
 func Again(call executors.Call, reason, format string, args ...any) executors.Outcome {
 	o := executors.Fail(reason, format, args...)
 	o.State, o.WakeAt = executors.NotYet, call.Now
@@ -154,8 +153,8 @@ func unavailable(call executors.Call, err error) executors.Outcome {
 	return o
 }
 
-// transient says that the same request may well succeed later. What carries no
-// status never reached the API server, or its answer never reached us.
+// transient says that the same request may succeed later. An error without a status means that the
+// request never reached the API server, or that its answer was lost.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -173,7 +172,7 @@ func reasonOf(err error) string {
 	return executors.ReasonInvalid
 }
 
-// asked is an action as it is judged when it was refused.
+// asked is the action of a refusal, for the review of the right.
 func asked(call executors.Call, a Action) executors.Asked {
 	return executors.Asked{
 		As: call.User(), Right: a.right(),
@@ -194,8 +193,8 @@ func missing(call executors.Call, a Action) *Refused {
 		"%s may not %s: grant %s to it", call.Actor(), a, a.Rights())}
 }
 
-// May asks the API server, as the plan's account, whether it may do something.
-// Everybody may ask that of themselves.
+// May asks the API server, as the plan's account, whether it has a right. Everybody may ask that
+// about themselves.
 func May(ctx context.Context, call executors.Call, a Action) (bool, error) {
 	may, err := executors.Allowed(ctx, call.Clients.Kube, a.right())
 	if err != nil {
@@ -204,17 +203,17 @@ func May(ctx context.Context, call executors.Call, a Action) (bool, error) {
 	return may, nil
 }
 
-// MayWatch is nil when the account may list and watch one object, and the
-// refusal that says which of the two it may not. Whoever hands a Watch to the
-// agent asks first: a watch that is never let through would wake nobody.
+// MayWatch is nil when the account may list and watch one object, else the refusal that names the
+// missing right. Ask before handing a Watch to the agent: a watch that is refused would wake
+// nobody.
 func MayWatch(ctx context.Context, call executors.Call, a Action) error {
 	list, watch := a, a
 	list.Verb, watch.Verb = "list", "watch"
 	return Need(ctx, call, list, watch)
 }
 
-// Need is nil when the account may do all of that, and the refusal that names
-// the first which it may not.
+// Need is nil when the account has all of these rights, else the refusal that names the first that
+// is missing.
 func Need(ctx context.Context, call executors.Call, actions ...Action) error {
 	for _, a := range actions {
 		may, err := May(ctx, call, a)
@@ -228,9 +227,9 @@ func Need(ctx context.Context, call executors.Call, actions ...Action) error {
 	return nil
 }
 
-// NeedNodes is nil when the account may change nodes of these names, and else the refusal.
-// It is asked before a step waits for its turn: who may only see nodes would take the turn
-// of others with nothing to do with it.
+// NeedNodes is nil when the account may change nodes of these names, else the refusal. A step asks
+// before it waits for its turn: otherwise an account that may only read nodes would take turns for
+// nothing.
 func NeedNodes(ctx context.Context, call executors.Call, names []string) error {
 	if call.DryRun || len(names) == 0 {
 		return nil
@@ -248,7 +247,7 @@ func NeedNodes(ctx context.Context, call executors.Call, names []string) error {
 	return nil
 }
 
-// PropertiesAs is a call's properties as the type that the step's row promises.
+// PropertiesAs is a call's properties as the type of its step type.
 func PropertiesAs[T any](call executors.Call) (*T, error) {
 	if props, ok := call.Properties.(*T); ok && props != nil {
 		return props, nil
@@ -256,7 +255,7 @@ func PropertiesAs[T any](call executors.Call) (*T, error) {
 	return nil, Refuse(executors.ReasonInvalid, "step %s: properties are %T, not %T", call.Path, call.Properties, new(T))
 }
 
-// Change is a line of the run's list of changed resources.
+// Change is an entry of the run's list of changed resources.
 func (o Object) Change(what string) run.Change {
 	return run.Change{
 		APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind,

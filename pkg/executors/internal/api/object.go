@@ -19,8 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// Object is where one object stands in the API, read and written as the plan's
-// account.
+// Object is one object in the API, read and written as the plan's account.
 type Object struct {
 	Kind      schema.GroupVersionKind
 	Resource  schema.GroupVersionResource
@@ -31,8 +30,8 @@ type Object struct {
 	manager string
 }
 
-// Resolve finds the resource behind a reference. An empty namespace is the
-// plan's; a cluster-scoped kind has none.
+// Resolve finds the resource of a reference. An empty namespace is the plan's; a cluster-scoped
+// kind has none.
 func Resolve(call executors.Call, ref plan.ResourceRef) (Object, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -58,7 +57,7 @@ func Resolve(call executors.Call, ref plan.ResourceRef) (Object, error) {
 	return o, nil
 }
 
-// String is the object as people say it: Deployment/orders.
+// String names the object for people: Deployment/orders.
 func (o Object) String() string { return o.Kind.Kind + "/" + o.Name }
 
 // Action is a request for this object, as RBAC sees it.
@@ -72,8 +71,8 @@ func (o Object) Get(ctx context.Context, subresource string) (*unstructured.Unst
 	return live, Failed(o.Action("get", subresource), err)
 }
 
-// Patch is one write. It carries the uid and the resourceVersion that were
-// read, so that what somebody wrote meanwhile is a conflict and not undone.
+// Patch is one write. It carries the uid and the resourceVersion that were read, so that a write of
+// somebody else in between is a conflict and not lost.
 type Patch struct {
 	Type        types.PatchType
 	Body        any // a map, or for JSON patch a list of operations
@@ -81,7 +80,7 @@ type Patch struct {
 	DryRun      bool
 }
 
-// Patch writes and returns the object as it is then, or with DryRun would be.
+// Patch sends a patch and returns the new object, with DryRun the one that it would be.
 func (o Object) Patch(ctx context.Context, read *unstructured.Unstructured, p Patch) (*unstructured.Unstructured, error) {
 	body, err := guarded(p.Body, read)
 	if err != nil {
@@ -106,9 +105,9 @@ func path(subresource string) []string {
 	return []string{subresource}
 }
 
-// guarded is a patch that the API server takes only for the object that was
-// read. A JSON patch replaces the two fields instead of testing them: a failed
-// test looks like any wrong patch, a wrong resourceVersion is a conflict.
+// guarded is a patch that the API server accepts only for the object that was read. A JSON patch
+// replaces uid and resourceVersion instead of testing them: a failed test looks like any invalid
+// patch, a wrong resourceVersion is a conflict.
 func guarded(body any, read *unstructured.Unstructured) (any, error) {
 	switch body := body.(type) {
 	case []any:
@@ -139,12 +138,10 @@ func guarded(body any, read *unstructured.Unstructured) (any, error) {
 	return nil, Refuse(executors.ReasonInvalid, "patch: must be an object or a list of operations, is %T", body)
 }
 
-// IsMissing says that the object is not there, and not merely that the API
-// server knows no such path: its 404 for those names no object.
+// IsMissing says that the object does not exist. The 404 of an unknown path names no object.
 func IsMissing(err error) bool { return apierrors.IsNotFound(err) && !IsUnserved(err) }
 
-// IsUnserved says that the API server knows no such path at all: no such kind,
-// or no such subresource.
+// IsUnserved says that the API server does not know the path: no such kind, or no such subresource.
 func IsUnserved(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

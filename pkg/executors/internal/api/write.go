@@ -24,9 +24,9 @@ type Apply struct {
 	DryRun bool
 }
 
-// Apply applies as the plan's field manager, and returns the object as it is
-// then, or with DryRun would be. It carries the uid and the resourceVersion
-// that were read; without a read object it creates.
+// Apply applies as the plan's field manager, and returns the new object, with DryRun the one that
+// it would be. It carries the uid and the resourceVersion that were read; without a read object it
+// creates.
 func (o Object) Apply(ctx context.Context, read *unstructured.Unstructured, a Apply) (*unstructured.Unstructured, error) {
 	body := any(a.Body)
 	if read != nil {
@@ -43,7 +43,7 @@ func (o Object) Apply(ctx context.Context, read *unstructured.Unstructured, a Ap
 	return after, Failed(o.Action("patch", ""), err)
 }
 
-// Create makes the object.
+// Create creates the object.
 func (o Object) Create(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	made, err := o.client.Create(ctx, u, metav1.CreateOptions{FieldManager: o.manager})
 	return made, Failed(o.Action("create", ""), err)
@@ -54,8 +54,8 @@ func (o Object) Delete(ctx context.Context, options metav1.DeleteOptions) error 
 	return Failed(o.Action("delete", ""), o.client.Delete(ctx, o.Name, options))
 }
 
-// List reads the objects of the kind and namespace that a selector picks, in
-// the API server's order: by namespace and name.
+// List reads the objects of the kind and namespace that a selector picks, ordered by namespace and
+// name as the API server does.
 func (o Object) List(ctx context.Context, selector string) ([]unstructured.Unstructured, error) {
 	var out []unstructured.Unstructured
 	_, err := o.Each(ctx, selector, math.MaxInt, func(u *unstructured.Unstructured) error {
@@ -68,9 +68,8 @@ func (o Object) List(ctx context.Context, selector string) ([]unstructured.Unstr
 // pageSize is how many objects one request of Each lists.
 const pageSize = 500
 
-// Each hands on the objects that a label selector picks, page by page, so that no more than
-// a page of them is in memory. It stops once there are more than so many, and says how many
-// it came to.
+// Each calls a function for the objects that a label selector picks, page by page, so that no more
+// than one page is in memory. It stops beyond a limit, and returns how many objects it came to.
 func (o Object) Each(ctx context.Context, selector string, most int, see func(*unstructured.Unstructured) error) (int, error) {
 	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 	for seen := 0; ; {
@@ -90,8 +89,8 @@ func (o Object) Each(ctx context.Context, selector string, most int, see func(*u
 	}
 }
 
-// ListNamed are the objects of the same kind and name, where the object has no namespace
-// those of all of them.
+// ListNamed are the objects of the same kind and name; without a namespace, those of all
+// namespaces.
 func (o Object) ListNamed(ctx context.Context) ([]unstructured.Unstructured, error) {
 	list, err := o.client.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", o.Name).String()})
 	if err != nil {
@@ -112,13 +111,13 @@ func (o Object) Named(name string) Object {
 	return o
 }
 
-// Watch is what to watch for the next change: the object, or, where it has no
-// name, all of its kind that the selector picks.
+// Watch is what to watch for the next change: the object, or, without a name, all of its kind that
+// the selector picks.
 func (o Object) Watch(selector string) *executors.Watch {
 	return &executors.Watch{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, Selector: selector}
 }
 
-// Selector is a plan's selector as the API takes it; an empty one picks all.
+// Selector is a plan's selector in the API's syntax; an empty one picks all.
 func Selector(s selector.LabelSelector) (string, error) {
 	sel, err := executors.Selector(s)
 	if err != nil {
@@ -127,7 +126,7 @@ func Selector(s selector.LabelSelector) (string, error) {
 	return sel, nil
 }
 
-// Finish is what a pass that could not be finished means, or its outcome.
+// Finish turns the error of a pass into an outcome, where there is one.
 func Finish(ctx context.Context, call executors.Call, out executors.Outcome, err error) executors.Outcome {
 	if err != nil {
 		return Outcome(ctx, call, err)
@@ -135,12 +134,12 @@ func Finish(ctx context.Context, call executors.Call, out executors.Outcome, err
 	return out
 }
 
-// Done is the end of a step.
+// Done is the outcome at the end of a step.
 func Done(format string, args ...any) executors.Outcome {
 	return executors.Outcome{State: executors.Done, Message: document.Cut(fmt.Sprintf(format, args...), document.MaxMessage)}
 }
 
-// Waiting is "not yet", to be called again when what is watched moves.
+// Waiting is NotYet, to be called again when the watched object changes.
 func Waiting(w *executors.Watch, format string, args ...any) executors.Outcome {
 	return executors.Outcome{
 		State: executors.NotYet, Reason: "Waiting", Watch: w,
@@ -148,8 +147,8 @@ func Waiting(w *executors.Watch, format string, args ...any) executors.Outcome {
 	}
 }
 
-// OwnersOf are the fields that an apply may not change and who owns each, as
-// the API server tells them; empty for any other error.
+// OwnersOf are the fields that an apply may not change and their owners, from the API server's
+// answer; empty for any other error.
 func OwnersOf(err error) string {
 	var status apierrors.APIStatus
 	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {

@@ -16,21 +16,19 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
-// Bounds of what is kept of one source of another cluster (guesses: pods and budgets take some
-// 300 bytes each).
+// Limits for one source of another cluster (guesses: pods and budgets take some 300 bytes each).
 const (
 	MostBytes   = 1 << 20 // bytes of JSON
-	MostObjects = 5000    // of one list: it may show the same ones again and again
-	// again is how long after an error, or the end of a watch, it is listed anew.
+	MostObjects = 5000    // of one list, which may repeat the same objects
+	// again is the pause after an error or the end of a watch, before the next list.
 	again     = time.Second
-	mostPause = 30 * time.Second // after errors it is twice as long each time, up to this
+	mostPause = 30 * time.Second // after errors the pause doubles each time, up to this
 )
 
-// ErrTooMuch says that a source shows more than is kept of it.
+// ErrTooMuch says that a source has more than is kept of it.
 var ErrTooMuch = errors.New("the other cluster shows more than is read of it")
 
-// Kept is told of the objects of a source. Each is turned at once into the little that is kept
-// of it.
+// Kept receives the objects of a source. Each is reduced at once to the little that is kept of it.
 type Kept[O runtime.Object, V any] struct {
 	Turn     func(O) V
 	Key      func(V) string
@@ -54,8 +52,8 @@ func (k Kept[O, V]) mirror() Mirror[O] {
 	}
 }
 
-// Keep follows a source until ctx ends: by a reflector, or within bounds where it is another
-// cluster's.
+// Keep mirrors a source until ctx ends: with a reflector, or within limits if it belongs to another
+// cluster.
 func Keep[O, L runtime.Object, V any](ctx context.Context, name string, elsewhere bool, from Source[L], to Kept[O, V], example O) {
 	if elsewhere {
 		bounded(ctx, from, to)
@@ -64,9 +62,9 @@ func Keep[O, L runtime.Object, V any](ctx context.Context, name string, elsewher
 	Reflect(ctx, name, from, to.mirror(), example)
 }
 
-// bounded lists and watches a source of another cluster until ctx ends. Its API server may be
-// anybody's: no more than one page of it is in memory as it came, and what is kept has a bound.
-// A reflector keeps whole lists.
+// bounded lists and watches a source of another cluster until ctx ends. Its API server may be under
+// anybody's control: no more than one page is in memory as received, and what is kept has a limit.
+// A reflector would keep whole lists.
 func bounded[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V]) {
 	pause := again
 	for {
@@ -83,8 +81,8 @@ func bounded[O, L runtime.Object, V any](ctx context.Context, from Source[L], to
 	}
 }
 
-// once lists, and watches from there until the watch ends; an error says that something could
-// not be read.
+// once lists, and watches from there until the watch ends; an error means that something could not
+// be read.
 func once[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V]) error {
 	kept := newWeights()
 	var all []V
@@ -122,7 +120,7 @@ func versionOf(list runtime.Object) string {
 	return l.GetResourceVersion()
 }
 
-// watchFrom hands on what changes after a version, until the watch ends.
+// watchFrom passes on the changes after a version, until the watch ends.
 func watchFrom[O, L runtime.Object, V any](ctx context.Context, from Source[L], to Kept[O, V], version string, kept *weights) error {
 	options := metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}
 	from.Trim(&options)
@@ -147,7 +145,7 @@ func watchFrom[O, L runtime.Object, V any](ctx context.Context, from Source[L], 
 	}
 }
 
-// handOn hands on one event.
+// handOn passes on one event.
 func handOn[O runtime.Object, V any](event watch.Event, to Kept[O, V], kept *weights) error {
 	if event.Type == watch.Error {
 		return apierrors.FromObject(event.Object)
@@ -169,7 +167,7 @@ func handOn[O runtime.Object, V any](event watch.Event, to Kept[O, V], kept *wei
 	return nil
 }
 
-// weights are what is kept of a source, by key, in bytes of JSON.
+// weights are the sizes of what is kept of a source, by key, in bytes of JSON.
 type weights struct {
 	of    map[string]int
 	total int
@@ -177,7 +175,7 @@ type weights struct {
 
 func newWeights() *weights { return &weights{of: map[string]int{}} }
 
-// add counts something that is kept from now on, where it has room.
+// add counts one more object, if the limit allows it.
 func (w *weights) add(key string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

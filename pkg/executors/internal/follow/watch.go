@@ -1,5 +1,5 @@
-// Package follow mirrors what an API server shows: of the agent's own cluster by a reflector,
-// of another cluster, which may be anybody's, within bounds.
+// Package follow mirrors objects of an API server: of the agent's own cluster with a reflector, of
+// another cluster, which may be under anybody's control, within limits.
 package follow
 
 import (
@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Mirror is told what a reflector sees, and keeps of each object what it makes of it at
-// once: nothing of the object itself is kept. It is a cache.ReflectorStore.
+// Mirror receives what a reflector sees, and reduces each object at once: nothing of the object
+// itself is kept. It is a cache.ReflectorStore.
 type Mirror[O runtime.Object] struct {
 	Set      func(O)
 	Gone     func(O)
@@ -45,7 +45,7 @@ func (m Mirror[O]) with(obj any, f func(O)) error {
 	return nil
 }
 
-// Replace is the whole of it, at the beginning and after a watch broke.
+// Replace is the whole list, at the beginning and after a watch broke.
 func (m Mirror[O]) Replace(list []any, version string) error {
 	all := make([]O, 0, len(list))
 	for _, obj := range list {
@@ -62,7 +62,7 @@ type Source[L runtime.Object] struct {
 	List  func(ctx context.Context, o metav1.ListOptions) (L, error)
 	Watch func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 	Trim  func(*metav1.ListOptions)
-	Heard func(error) // every answer, nil for a good one
+	Heard func(error) // told of every answer, nil for a good one
 }
 
 // Reflect mirrors a source until ctx ends.
@@ -77,7 +77,7 @@ func Reflect[O, L runtime.Object](ctx context.Context, name string, from Source[
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			from.Trim(&o)
 			w, err := from.Watch(ctx, o)
-			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) { // else the server knows no such list, and is asked for another at once
+			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) { // the server does not know such lists: ask at once for a plain one
 				from.Heard(err)
 			}
 			if err != nil {
@@ -90,16 +90,15 @@ func Reflect[O, L runtime.Object](ctx context.Context, name string, from Source[
 	cache.NewReflectorWithOptions(lw, example, m, cache.ReflectorOptions{Name: name, Backoff: &again}).RunWithContext(ctx)
 }
 
-// How long a drain waits before it asks an API server again that is away (a guess:
-// that takes no longer than this to be noticed), and how long a watch may be silent:
-// a bookmark comes every minute.
+// How long to wait before asking an API server that is away again (a guess: an outage is noticed
+// within this time), and how long a watch may be silent: a bookmark comes every minute.
 const (
 	longestPause = 2 * time.Second
 	silence      = 75 * time.Second
 )
 
-// doubtedWatch is a watch that ends when it was silent for too long: whoever reads it
-// goes on where it was.
+// doubtedWatch is a watch that ends when it was silent for too long; its reader continues from the
+// last version.
 type doubtedWatch struct {
 	from    watch.Interface
 	out     chan watch.Event
@@ -113,7 +112,7 @@ func doubted(w watch.Interface, patience time.Duration) watch.Interface {
 	return d
 }
 
-// pass hands events on until the watch ends, is stopped or is doubted.
+// pass passes events on until the watch ends, is stopped or is doubted.
 func (d *doubtedWatch) pass(patience time.Duration) {
 	defer close(d.out)
 	defer d.from.Stop()

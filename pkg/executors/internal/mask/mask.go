@@ -1,4 +1,4 @@
-// Package mask takes secrets out of what executors keep and say.
+// Package mask removes secrets from what executors keep and report.
 package mask
 
 import (
@@ -13,11 +13,11 @@ import (
 
 const hidden = "***"
 
-// Mask takes secrets out of everything that is kept, in the forms in which a
-// server is likely to send them back: as they are, escaped for JSON or a URL,
-// in base64, and without the scheme before them. The zero value hides nothing.
+// Mask removes secrets in the forms in which a server is likely to send them back: as they are,
+// escaped for JSON or a URL, in base64, and without the scheme before them. The zero value hides
+// nothing.
 type Mask struct {
-	forms []string // longest first, so that no part of one is left over
+	forms []string // longest first, so that no part of one remains
 }
 
 // New hides the given secrets.
@@ -34,8 +34,8 @@ func New(secrets []string) Mask {
 	return m
 }
 
-// Longest is how many bytes the longest form of a secret has. Whoever cuts a text
-// before it is masked drops that much at the cut: it may be half of a secret.
+// Longest is the length of a secret's longest form. Whoever cuts a text before masking drops that
+// many bytes at the cut: they may be half of a secret.
 func (m Mask) Longest() int {
 	if len(m.forms) == 0 {
 		return 0
