@@ -213,17 +213,17 @@ func New(o Options) (*Agent, error) {
 		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Backlog: a.queues.plans.Len, Plans: a.memory.plans.Size,
 	})
 	a.controllers.gates = gates.New(gates.Config{
-		Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason, Documents: a.memory.documents, Gates: a.memory.gates, Keys: a.keys, Queue: a.newQueue("gates"),
-		Policies: a.queues.plans, Events: a.events.recorder, Log: a.options.Log, Now: o.Now, DryRun: o.DryRun,
+		Clients: gates.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason}, Stores: gates.Stores{Documents: a.memory.documents, Gates: a.memory.gates, Keys: a.keys},
+		Queue: a.newQueue("gates"), Policies: a.queues.plans, Events: a.events.recorder, Log: a.options.Log, Now: o.Now, DryRun: o.DryRun,
 	})
 	a.controllers.freezes = freezes.New(freezes.Config{
-		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespaces: a.caches.namespaces.Informer.GetStore(), Accounts: a.accounts, Gates: a.memory.gates, Runs: a.memory.runs,
-		Namespace: o.Namespace, Scoped: o.WatchNamespace != "", Queue: a.newQueue("freezes"), Events: a.events.recorder, Log: o.Log, Now: o.Now, DryRun: o.DryRun,
+		Clients: freezes.Clients{Kube: a.conn.Kube, Meta: a.conn.Meta, Accounts: a.accounts}, Stores: freezes.Stores{Namespaces: a.caches.namespaces.Informer.GetStore(), Gates: a.memory.gates, Runs: a.memory.runs},
+		Scope: freezes.Scope{Namespace: o.Namespace, Scoped: o.WatchNamespace != "", DryRun: o.DryRun}, Queue: a.newQueue("freezes"), Events: a.events.recorder, Log: o.Log, Now: o.Now,
 	})
 	health, _ := o.Executors.Executor("health-check")
 	a.controllers.hibernation = hibernation.New(hibernation.Config{
-		Clients: hibernation.Clients{Kube: a.conn.Kube, Accounts: a.accounts}, Stores: hibernation.Stores{Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys}, Sleepers: o.Executors.Sleepers, Health: health, Machines: a.machines, Sleeping: a.metrics.Hibernated, Status: a.status, Telemetry: notify.Telemetry{Notify: a.notifier, Events: a.events.recorder, Log: o.Log},
-		Clock: hibernation.Clock{ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Now: o.Now}, Queue: a.newQueue("hibernation"), Namespace: o.Namespace, DryRun: o.DryRun,
+		Clients: hibernation.Clients{Kube: a.conn.Kube, Accounts: a.accounts}, Stores: hibernation.Stores{Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys}, Executors: hibernation.Executors{Sleepers: o.Executors.Sleepers, Health: health, Machines: a.machines}, Sleeping: a.metrics.Hibernated, Status: a.status, Telemetry: notify.Telemetry{Notify: a.notifier, Events: a.events.recorder, Log: o.Log},
+		Clock: hibernation.Clock{ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Now: o.Now}, Queue: a.newQueue("hibernation"), Scope: hibernation.Scope{Namespace: o.Namespace, DryRun: o.DryRun},
 	})
 	a.controllers.targets = targets.New(targets.Config{
 		Accounts: a.accounts, Plans: a.queues.plans,

@@ -163,7 +163,7 @@ func TestWhatAnAgentOfOneNamespaceDoesNotWatch(t *testing.T) {
 		if len(one.watched()) != 5 || slices.Contains(one.watched(), one.caches.nodes) || slices.Contains(one.watched(), one.caches.namespaces) {
 			t.Errorf("of one namespace %d caches are filled", len(one.watched()))
 		}
-		if all.controllers.freezes.Scoped || !one.controllers.freezes.Scoped {
+		if all.controllers.freezes.Scope.Scoped || !one.controllers.freezes.Scope.Scoped {
 			t.Error("namespaces are labelled by who may not, or are not by who may")
 		}
 		if all.caches.ended.From.Labels != keptLabels() || all.caches.namespaces.From.Labels != [2]string{} {

@@ -51,9 +51,9 @@ func begins(t *testing.T, conn *client.Connection, at string) *agent {
 			}),
 			Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
 		},
-		Sleepers: builtin.Sleepers(), Machines: func(context.Context) ([]string, error) { return nil, nil }, Sleeping: func(map[string]int) {},
+		Executors: hibernation.Executors{Sleepers: builtin.Sleepers(), Machines: func(context.Context) ([]string, error) { return nil, nil }}, Sleeping: func(map[string]int) {},
 		Clock:  hibernation.Clock{ClockDoubt: conn.Clock.SkewReason, Ahead: conn.Clock.Ahead, Now: time.Now},
-		Status: status.NewWriter(conn.Kube, &agenttest.Events{}), Namespace: annotations.DefaultNamespace,
+		Status: status.NewWriter(conn.Kube, &agenttest.Events{}), Scope: hibernation.Scope{Namespace: annotations.DefaultNamespace},
 		Telemetry: notify.Telemetry{
 			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),
 			Events: &agenttest.Events{}, Log: log,

@@ -126,10 +126,6 @@ func shapes() map[string]string {
 		"cmd/print.RunStatus":           "JSON of `status`",
 
 		"agent.Agent":                      "what is wired, in groups",
-		"agent/freezes.Controller":         "a controller with what it is handed at its start",
-		"agent/gates.Controller":           "a controller with what it is handed at its start",
-		"agent/hibernation.Config":         "what the controller is handed at its start, in groups",
-		"agent/hibernation.Controller":     "a controller with what it is handed at its start",
 		"agent/nodemaintenance.Config":     "what the controller is handed at its start, in groups",
 		"agent/nodemaintenance.Controller": "a controller with what it is handed at its start",
 		"agent/nodemaintenance.nodePods":   "a part of the controller that is handed the same",

@@ -27,19 +27,34 @@ import (
 
 // Config is what freezes are published with.
 type Config struct {
-	Kube       kube.Interface
-	Meta       metadata.Interface
+	Clients Clients
+	Stores  Stores
+	Scope   Scope
+	Queue   *queue.Queue // of namespaces, by name alone
+	Events  record.EventRecorder
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Clients reach the API server.
+type Clients struct {
+	Kube     kube.Interface // the agent's own
+	Meta     metadata.Interface
+	Accounts *client.Impersonator
+}
+
+// Stores are what is held in memory.
+type Stores struct {
 	Namespaces cache.Store // of their metadata
-	Accounts   *client.Impersonator
 	Gates      *store.Gates
 	Runs       *store.Runs
-	Namespace  string       // the agent's own
-	Scoped     bool         // the agent looks at one namespace: it publishes nothing
-	Queue      *queue.Queue // of namespaces, by name alone
-	Events     record.EventRecorder
-	Log        *slog.Logger
-	Now        func() time.Time
-	DryRun     bool
+}
+
+// Scope is who publishes freezes, and where.
+type Scope struct {
+	Namespace string // the agent's own
+	Scoped    bool   // the agent looks at one namespace: it publishes nothing
+	DryRun    bool
 }
 
 // Controller publishes freezes while the admission policy that enforces them is there.
@@ -69,7 +84,7 @@ const workers = 4
 
 // Run publishes until ctx ends.
 func (c *Controller) Run(ctx context.Context) {
-	if c.Scoped {
+	if c.Scope.Scoped {
 		return
 	}
 	var group sync.WaitGroup
@@ -89,7 +104,7 @@ func (c *Controller) EnqueueOf(namespace string) {
 			c.enqueue(at)
 		}
 	}
-	for _, o := range c.Namespaces.List() {
+	for _, o := range c.Stores.Namespaces.List() {
 		if m := o.(*metav1.PartialObjectMetadata); m.Annotations[annotations.StatusFrozen] != "" {
 			enqueue(m.Name)
 		}
@@ -99,7 +114,7 @@ func (c *Controller) EnqueueOf(namespace string) {
 			enqueue(o.(*metav1.PartialObjectMetadata).Namespace)
 		}
 	}
-	for _, l := range c.Runs.Where(freezes) {
+	for _, l := range c.Stores.Runs.Where(freezes) {
 		enqueue(l.Object.Namespace)
 	}
 }
@@ -119,7 +134,7 @@ func (c *Controller) NamespaceSeen(m *metav1.PartialObjectMetadata) {
 
 // RunSeen looks at the namespace of a run that has begun or ended.
 func (c *Controller) RunSeen(k types.NamespacedName) {
-	l := c.Runs.Live(k)
+	l := c.Stores.Runs.Live(k)
 	c.mu.Lock()
 	known := c.published[k.Namespace]
 	c.mu.Unlock()
@@ -164,21 +179,21 @@ func (c *Controller) target(ctx context.Context, l *store.LiveRun) (*annotations
 	asked, installed := c.asked, c.installed
 	c.mu.Unlock()
 	switch {
-	case c.Scoped:
+	case c.Scope.Scoped:
 		return nil, "an agent that watches one namespace freezes nothing"
 	case !asked:
 		return nil, ""
 	case !installed:
 		return nil, "the admission policy " + annotations.FreezePolicyName + " is not there: 'kubectl maint install --with-admission' brings it"
 	}
-	mapping, err := c.Accounts.Resolve(l.Head.Spec.Target.APIVersion, l.Head.Spec.Target.Kind)
+	mapping, err := c.Clients.Accounts.Resolve(l.Head.Spec.Target.APIVersion, l.Head.Spec.Target.Kind)
 	if err != nil {
 		return nil, err.Error()
 	}
 	if !c.enforced(mapping.Resource.GroupResource()) {
 		return nil, "the admission policy " + annotations.FreezePolicyName + " does not look at " + mapping.Resource.GroupResource().String()
 	}
-	refused, err := c.Accounts.Refused(ctx, l.Account(), "patch", mapping.Resource, l.Head.Spec.Target.Name)
+	refused, err := c.Clients.Accounts.Refused(ctx, l.Account(), "patch", mapping.Resource, l.Head.Spec.Target.Name)
 	switch {
 	case err != nil: // it is asked again
 		return nil, ""

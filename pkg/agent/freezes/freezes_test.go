@@ -87,7 +87,7 @@ func (w *world) begins() {
 	namespaces := agenttest.Metadata(conn, "namespaces", store.Strip)
 	log := slog.New(slog.DiscardHandler)
 	w.freezes = New(Config{
-		Kube: conn.Kube, Meta: conn.Meta, Namespaces: namespaces.Informer.GetStore(), Accounts: accounts, Gates: w.book, Runs: w.runs, Namespace: annotations.DefaultNamespace,
+		Clients: Clients{Kube: conn.Kube, Meta: conn.Meta, Accounts: accounts}, Stores: Stores{Namespaces: namespaces.Informer.GetStore(), Gates: w.book, Runs: w.runs}, Scope: Scope{Namespace: annotations.DefaultNamespace},
 		Queue: queue.New(queue.Config{Name: "freezes", Now: time.Now, Log: log, OnPanic: func() { w.Error("it panics") }}), Events: w.events, Log: log, Now: time.Now,
 	})
 	namespaces.Handle(func(o any) { w.freezes.NamespaceSeen(o.(*metav1.PartialObjectMetadata)) }, func(any) {})

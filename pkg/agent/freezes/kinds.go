@@ -28,7 +28,7 @@ func (c *Controller) followPolicy(ctx context.Context) {
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.FreezePolicyName).String()}
 	var policies cache.SharedIndexInformer
 	take := func() { c.takeUp(ctx, policies.GetStore().List()) }
-	from := informer.ForMany(&admissionv1.ValidatingAdmissionPolicy{}, c.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), named, func(err error) {
+	from := informer.ForMany(&admissionv1.ValidatingAdmissionPolicy{}, c.Clients.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), named, func(err error) {
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // an older API server, or an agent without the right
 			c.takeUp(ctx, nil)
 		}
@@ -109,7 +109,7 @@ func (c *Controller) open(ctx context.Context, resource schema.GroupVersionResou
 			c.enqueue(m.Namespace)
 		}
 	}
-	from := informer.ForMany(&metav1.PartialObjectMetadata{}, c.Meta.Resource(resource), metav1.ListOptions{LabelSelector: annotations.LabelFreeze}, func(error) {})
+	from := informer.ForMany(&metav1.PartialObjectMetadata{}, c.Clients.Meta.Resource(resource), metav1.ListOptions{LabelSelector: annotations.LabelFreeze}, func(error) {})
 	watch, heard := informer.New(from, slim, cache.ResourceEventHandlerFuncs{
 		AddFunc: seen, UpdateFunc: func(was, is any) {
 			if labelOf(was) != labelOf(is) {

@@ -23,7 +23,7 @@ import (
 
 // reconcile publishes what is frozen in a namespace, and says when that changes.
 func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	o, there, err := c.Namespaces.GetByKey(k.Name)
+	o, there, err := c.Stores.Namespaces.GetByKey(k.Name)
 	if err != nil || !there || o.(*metav1.PartialObjectMetadata).DeletionTimestamp != nil {
 		c.forget(k.Name)
 		return time.Time{}, err
@@ -35,7 +35,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	}
 	text, left := annotations.FrozenText(all)
 	c.warnOfLeftOut(k.Name, left)
-	if text == is || c.DryRun {
+	if text == is || c.Scope.DryRun {
 		c.note(k.Name, publication{text: text})
 		return wake, nil
 	}
@@ -101,7 +101,7 @@ func (c *Controller) write(ctx context.Context, namespace, text string) error {
 	if err != nil {
 		return fmt.Errorf("write what is frozen in %s: %w", namespace, err)
 	}
-	_, err = c.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Patch(ctx, namespace, types.MergePatchType, body, client.PatchOptions())
+	_, err = c.Clients.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Patch(ctx, namespace, types.MergePatchType, body, client.PatchOptions())
 	if err != nil {
 		return fmt.Errorf("write what is frozen in %s: %w", namespace, err)
 	}
@@ -132,7 +132,7 @@ func (c *Controller) frozen(ctx context.Context, namespace, said string) (all []
 			all, wake = append(all, f), queue.Soonest(wake, changes)
 		}
 	}
-	for _, l := range c.Runs.Where(func(l *store.LiveRun) bool {
+	for _, l := range c.Stores.Runs.Where(func(l *store.LiveRun) bool {
 		return freezes(l) && l.Object.Namespace == namespace && l.Journal.Phase == run.Running
 	}) {
 		f, why := c.target(ctx, l)
@@ -156,7 +156,7 @@ func heldBy(run, said string) []annotations.Frozen {
 // verdict is what the policy of a labelled object says now, and when that changes. A
 // policy that is missing or broken permits nothing, as everywhere.
 func (c *Controller) verdict(m *metav1.PartialObjectMetadata, now time.Time) (f annotations.Frozen, changes time.Time) {
-	v := c.Gates.Ask(c.question(m)).Verdict(now)
+	v := c.Stores.Gates.Ask(c.question(m)).Verdict(now)
 	f = annotations.Frozen{Name: m.Name, Open: v.Permitted}
 	if v.Until != nil {
 		changes = *v.Until
@@ -172,9 +172,9 @@ func (c *Controller) verdict(m *metav1.PartialObjectMetadata, now time.Time) (f 
 // what an admin froze. Its namespace binds it beside.
 func (c *Controller) question(m *metav1.PartialObjectMetadata) policy.Query {
 	own := policy.PolicyRef{Name: m.Labels[annotations.LabelFreeze], Namespace: m.Namespace}
-	shared := policy.PolicyRef{Name: own.Name, Namespace: c.Namespace}
-	_, hasOwn := c.Gates.Policy(types.NamespacedName{Namespace: own.Namespace, Name: own.Name})
-	_, hasShared := c.Gates.Policy(types.NamespacedName{Namespace: shared.Namespace, Name: shared.Name})
+	shared := policy.PolicyRef{Name: own.Name, Namespace: c.Scope.Namespace}
+	_, hasOwn := c.Stores.Gates.Policy(types.NamespacedName{Namespace: own.Namespace, Name: own.Name})
+	_, hasShared := c.Stores.Gates.Policy(types.NamespacedName{Namespace: shared.Namespace, Name: shared.Name})
 	q := policy.Query{Namespace: m.Namespace}
 	if hasOwn != nil || hasShared == nil {
 		q.Gates = append(q.Gates, own)

@@ -53,20 +53,30 @@ const gateWorkers = 8
 
 // Config is what gates are kept with.
 type Config struct {
-	Kube       kube.Interface
-	Accounts   *client.Impersonator
-	ClockDoubt func() string
-	Documents  *store.Documents
-	Gates      *store.Gates
-	Keys       *keys.Store
-	Queue      *queue.Queue // of objects: the watch's id, and namespace/name
-	Policies   interface {  // that are to be looked at
+	Clients  Clients
+	Stores   Stores
+	Queue    *queue.Queue // of objects: the watch's id, and namespace/name
+	Policies interface {  // that are to be looked at
 		AddAfter(types.NamespacedName, time.Duration)
 	}
 	Events record.EventRecorder
 	Log    *slog.Logger
 	Now    func() time.Time
 	DryRun bool
+}
+
+// Clients reach the API server.
+type Clients struct {
+	Kube       kube.Interface // the agent's own
+	Accounts   *client.Impersonator
+	ClockDoubt func() string // why the local clock is not to be trusted; empty: it is
+}
+
+// Stores are what is held in memory.
+type Stores struct {
+	Documents *store.Documents
+	Gates     *store.Gates
+	Keys      *keys.Store
 }
 
 // New holds nothing yet.
@@ -210,11 +220,11 @@ func (g *Controller) describe(ctx context.Context, k types.NamespacedName, e pol
 	if err != nil {
 		return nil, err.Error(), nil
 	}
-	missing, err := g.Accounts.Missing(ctx, account)
+	missing, err := g.Clients.Accounts.Missing(ctx, account)
 	if err != nil || missing != "" {
 		return nil, missing, err
 	}
-	mapping, err := g.Accounts.Resolve(e.APIVersion, e.Kind)
+	mapping, err := g.Clients.Accounts.Resolve(e.APIVersion, e.Kind)
 	switch {
 	case client.UnknownKind(err):
 		return nil, err.Error(), nil

@@ -80,12 +80,12 @@ func (h *HeldObject) Pending() int {
 
 // gated is an object as metrics show it.
 func (g *Controller) gated(w *gateWatch, o *gateObject, q policy.Query) store.Subject {
-	gate := g.Gates.Ask(q)
+	gate := g.Stores.Gates.Ask(q)
 	if gate == nil {
 		gate = schedule.NewGate(schedule.GateSpec{})
 	}
 	return store.Subject{
 		Kind: w.kind.Kind, System: o.Labels[annotations.LabelSystem], Verdict: gate.Verdict, Uses: q.Gates,
-		Strategy: g.Gates.SubjectStrategy(q),
+		Strategy: g.Stores.Gates.SubjectStrategy(q),
 	}
 }

@@ -52,7 +52,7 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 	switch {
 	case w.wrote.Stale(o.UID, o.ResourceVersion): // the watch will bring what we wrote
 		return time.Time{}, nil
-	case g.ClockDoubt() != "": // neither closed nor opened
+	case g.Clients.ClockDoubt() != "": // neither closed nor opened
 		return now.Add(queue.ResyncPeriod), nil
 	}
 	said := g.opinion(w, o, now)
@@ -107,7 +107,7 @@ func (g *Controller) opinion(w *gateWatch, o *gateObject, now time.Time) opinion
 		case meant:
 			q := out.question
 			q.Gates = []policy.PolicyRef{ref}
-			v := g.Gates.Ask(q).Verdict(now)
+			v := g.Stores.Gates.Ask(q).Verdict(now)
 			out.wants, out.why[name] = append(out.wants, knob.DesiredState{Policy: name, Closed: !v.Permitted}), "policy "+name+": "+v.Reason
 			if v.Until != nil {
 				out.wake = queue.Soonest(out.wake, *v.Until)
@@ -132,7 +132,7 @@ func (g *Controller) policiesOf(o *gateObject, by func(*gateWatch) bool) []polic
 	}
 	g.mu.Unlock()
 	out = slices.DeleteFunc(out, func(ref policy.PolicyRef) bool {
-		_, pol := g.Gates.Policy(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		_, pol := g.Stores.Gates.Policy(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 		return pol == nil
 	})
 	slices.SortFunc(out, func(a, b policy.PolicyRef) int {

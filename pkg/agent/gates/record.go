@@ -23,11 +23,11 @@ func (g *Controller) policy(k types.NamespacedName) (*gatePolicy, error) {
 	g.mu.Lock()
 	p := g.policies[k]
 	g.mu.Unlock()
-	cm := g.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)})
+	cm := g.Stores.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)})
 	if p != nil || cm == nil {
 		return p, nil
 	}
-	if err := g.Keys.CheckKind(cm, annotations.KindGate); err != nil {
+	if err := g.Stores.Keys.CheckKind(cm, annotations.KindGate); err != nil {
 		return nil, fmt.Errorf("gates of policy %s: %w", k, err)
 	}
 	record, err := annotations.ReadGates(cm)
@@ -43,8 +43,8 @@ func (g *Controller) overwritten(k types.NamespacedName) bool {
 	g.mu.Lock()
 	held := g.policies[k] != nil
 	g.mu.Unlock()
-	cm := g.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)})
-	return held && cm != nil && g.Keys.CheckKind(cm, annotations.KindGate) != nil
+	cm := g.Stores.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)})
+	return held && cm != nil && g.Stores.Keys.CheckKind(cm, annotations.KindGate) != nil
 }
 
 // refusal is why a policy's record does not count: nothing is closed or opened until somebody
@@ -79,7 +79,7 @@ func (g *Controller) refuse(k types.NamespacedName, why refusal) {
 	}
 	g.Log.Warn("the record of a policy's gates does not count", "policy", k.String(), "why", why.why)
 	for _, name := range []string{k.Name, annotations.GateName(k.Name)} {
-		if about := g.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: name}); about != nil {
+		if about := g.Stores.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: name}); about != nil {
 			g.Events.Event(about, corev1.EventTypeWarning, why.event, document.Cut(why.message(), document.MaxMessage))
 		}
 	}
@@ -98,12 +98,12 @@ func (g *Controller) put(ctx context.Context, k types.NamespacedName, now policy
 	if g.DryRun {
 		return nil
 	}
-	maps := g.Kube.CoreV1().ConfigMaps(k.Namespace)
+	maps := g.Clients.Kube.CoreV1().ConfigMaps(k.Namespace)
 	want, err := annotations.GateObject(k.Namespace, now)
 	if err != nil {
 		return err
 	}
-	if err := g.Keys.Sign(want); err != nil {
+	if err := g.Stores.Keys.Sign(want); err != nil {
 		return err
 	}
 	have, err := maps.Get(ctx, want.Name, metav1.GetOptions{})
@@ -123,10 +123,10 @@ func (g *Controller) put(ctx context.Context, k types.NamespacedName, now policy
 }
 
 func (g *Controller) replace(ctx context.Context, have, want *corev1.ConfigMap, remove bool) error {
-	if _, err := annotations.ReadGates(have); err != nil && g.Keys.CheckKind(have, annotations.KindGate) == nil {
+	if _, err := annotations.ReadGates(have); err != nil && g.Stores.Keys.CheckKind(have, annotations.KindGate) == nil {
 		return err
 	}
-	maps := g.Kube.CoreV1().ConfigMaps(have.Namespace)
+	maps := g.Clients.Kube.CoreV1().ConfigMaps(have.Namespace)
 	if remove {
 		err := maps.Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID}})
 		if apierrors.IsNotFound(err) {

@@ -49,11 +49,11 @@ func (g *Controller) source(ctx context.Context, w *gateWatch, o *gateObject) (m
 }
 
 func (g *Controller) readSource(ctx context.Context, k sourceKey) map[string]any {
-	mapping, err := g.Accounts.Mapping(schema.GroupKind{Group: k.source.Group, Kind: k.source.Kind})
+	mapping, err := g.Clients.Accounts.Mapping(schema.GroupKind{Group: k.source.Group, Kind: k.source.Kind})
 	if err != nil {
 		return nil
 	}
-	c, err := g.Accounts.Clients(k.who, "")
+	c, err := g.Clients.Accounts.Clients(k.who, "")
 	if err != nil {
 		return nil
 	}

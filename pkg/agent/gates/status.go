@@ -145,9 +145,9 @@ func (g *Controller) report(k types.NamespacedName, p *gatePolicy) {
 		return
 	}
 	p.reported = problem
-	about, reason := g.Documents.Any(k), "GateRefused"
+	about, reason := g.Stores.Documents.Any(k), "GateRefused"
 	if about == nil {
-		about, reason = g.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)}), "GateNotOpened"
+		about, reason = g.Stores.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)}), "GateNotOpened"
 	}
 	g.Log.Warn("a gate does not work", "policy", k.String(), "problem", problem)
 	if about != nil {
@@ -160,10 +160,10 @@ func (g *Controller) status(o *gateObject, said opinion, pending bool, now time.
 	if len(said.anyField.Gates) == 0 {
 		return map[string]string{annotations.StatusPermitted: "", annotations.StatusBehavior: "", annotations.StatusConditions: ""}
 	}
-	v := g.Gates.Ask(said.anyField).Verdict(now)
+	v := g.Stores.Gates.Ask(said.anyField).Verdict(now)
 	return map[string]string{
 		annotations.StatusPermitted:  fmt.Sprint(v.Permitted),
-		annotations.StatusBehavior:   status.Behavior(o.Annotations[annotations.StatusBehavior], v, g.Gates.Strategy(said.anyField, now), now),
+		annotations.StatusBehavior:   status.Behavior(o.Annotations[annotations.StatusBehavior], v, g.Stores.Gates.Strategy(said.anyField, now), now),
 		annotations.StatusConditions: status.Conditions(o.Annotations[annotations.StatusConditions], changeConditions(v, pending), now),
 	}
 }

@@ -81,7 +81,7 @@ func (w *gateWatch) account() client.Account { return client.Account(w.key.As) }
 
 // open starts a watch.
 func (g *Controller) open(ctx context.Context, w *gateWatch) error {
-	c, err := g.Accounts.Clients(w.account(), "")
+	c, err := g.Clients.Accounts.Clients(w.account(), "")
 	if err != nil {
 		return err
 	}

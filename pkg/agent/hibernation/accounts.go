@@ -69,7 +69,7 @@ func (c *Controller) readiness(ctx context.Context, k types.NamespacedName, know
 	if known.table == nil {
 		return
 	}
-	w, now := client.Account{Namespace: k.Namespace, Name: known.spec.Account()}, c.Now()
+	w, now := client.Account{Namespace: k.Namespace, Name: known.spec.Account()}, c.Clock.Now()
 	missing, err := c.missingAccount(ctx, w)
 	if err == nil {
 		v.facts.Retry = v.facts.Retry || known.unready != "" && missing == "" // what failed for it goes on
@@ -96,11 +96,11 @@ func unseen(r hibernate.Record) string {
 // account asks for all of them.
 func (c *Controller) missingAccount(ctx context.Context, w client.Account) (string, error) {
 	message := fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s, so nothing can be put to sleep or woken: 'kubectl maint rbac -f FILE | kubectl apply -f -', with the plan's file, creates it with the rights that its targets need", w.Name, w.Namespace)
-	now := c.Now()
+	now := c.Clock.Now()
 	if c.missing.lately(w, now) {
 		return message, nil
 	}
-	missing, err := c.Accounts.Missing(ctx, w)
+	missing, err := c.Clients.Accounts.Missing(ctx, w)
 	if err != nil {
 		return "", err
 	}

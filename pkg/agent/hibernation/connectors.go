@@ -45,7 +45,7 @@ func (c *Controller) cloud(ctx context.Context, w client.Account, r *hibernate.R
 		account := cloud.AWS
 		cloud.Cluster = eks.Name
 		cloud.Connect = func(ctx context.Context) (executors.Clients, error) {
-			clients, failed := c.Accounts.Remote(ctx, w, client.Cluster{Name: ref.Name, Spec: *one.Cluster, Provider: &account})
+			clients, failed := c.Clients.Accounts.Remote(ctx, w, client.Cluster{Name: ref.Name, Spec: *one.Cluster, Provider: &account})
 			if failed != nil {
 				return clients, errors.New(failed.Message)
 			}
@@ -65,7 +65,7 @@ func (c *Controller) account(ctx context.Context, w client.Account, r *hibernate
 	if region != "" {
 		spec.Region = region
 	}
-	cloud, err := c.Accounts.Cloud(ctx, w, spec)
+	cloud, err := c.Clients.Accounts.Cloud(ctx, w, spec)
 	var missing *executors.CredentialsError
 	if errors.As(err, &missing) {
 		return nil, missing.Error(), nil
@@ -104,7 +104,7 @@ func inCluster(target hibernate.Target) bool {
 // clients are those with which a target is put to sleep: the account's own, or those of the
 // cluster that its connector names.
 func (c *Controller) clients(ctx context.Context, w client.Account, r *hibernate.Record, target hibernate.Target) (executors.Clients, string, error) {
-	home, err := c.Accounts.Clients(w, "")
+	home, err := c.Clients.Accounts.Clients(w, "")
 	if err != nil || target.ConnectorRef == nil || !inCluster(target) {
 		return home, "", err
 	}
@@ -120,7 +120,7 @@ func (c *Controller) clients(ctx context.Context, w client.Account, r *hibernate
 		}
 		cluster.Provider = in.Cloud.AWS
 	}
-	clients, failed := c.Accounts.Remote(ctx, w, cluster)
+	clients, failed := c.Clients.Accounts.Remote(ctx, w, cluster)
 	if failed != nil {
 		return home, failed.Message, nil
 	}
@@ -129,7 +129,7 @@ func (c *Controller) clients(ctx context.Context, w client.Account, r *hibernate
 
 // readConnector reads a connector of the plan's namespace as it stands now.
 func (c *Controller) readConnector(ctx context.Context, namespace string, ref connector.Reference) (one connector.Connector, failure string, err error) {
-	cm, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	cm, err := c.Clients.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return one, fmt.Sprintf("there is no connector %s in namespace %s", ref.Name, namespace), nil

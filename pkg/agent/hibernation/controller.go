@@ -26,20 +26,16 @@ import (
 
 // Config is what hibernation works with.
 type Config struct {
-	Clients
-	Stores
-	Sleepers map[string]executors.Sleeper // by type of target
-	Health   executors.Executor           // of health checks
-	// Machines are those that the agent itself runs on, by their provider ids.
-	Machines func(ctx context.Context) ([]string, error)
-	Clock
+	Clients   Clients
+	Stores    Stores
+	Executors Executors
+	Clock     Clock
+	Scope     Scope
 	// Sleeping hears how many resources sleep, by the type of their target.
-	Sleeping func(byExecutor map[string]int)
-	Status   *status.Writer
-	notify.Telemetry
+	Sleeping  func(byExecutor map[string]int)
+	Status    *status.Writer
+	Telemetry notify.Telemetry
 	Queue     *queue.Queue // of plans
-	Namespace string       // the agent's own
-	DryRun    bool
 }
 
 // Clients reach the API server.
@@ -54,6 +50,20 @@ type Stores struct {
 	Gates     *store.Gates
 	Ledgers   *store.Ledgers
 	Keys      *keys.Store
+}
+
+// Executors act on targets.
+type Executors struct {
+	Sleepers map[string]executors.Sleeper // by type of target
+	Health   executors.Executor           // of health checks
+	// Machines are those that the agent itself runs on, by their provider ids.
+	Machines func(ctx context.Context) ([]string, error)
+}
+
+// Scope is who acts on the targets.
+type Scope struct {
+	Namespace string // the agent's own
+	DryRun    bool
 }
 
 // Clock is the local one, and how far it can be trusted.
@@ -73,7 +83,11 @@ type Controller struct {
 	troubles troubles
 	missing  *missingAccounts
 	slow     slowPasses
+	memory   memory
+}
 
+// memory is what is remembered of plans between two looks.
+type memory struct {
 	mu     sync.Mutex
 	plans  map[types.NamespacedName]*planMemory
 	parsed *store.Parsed[*parsedPlan]
@@ -81,7 +95,7 @@ type Controller struct {
 
 // New has looked at nothing yet.
 func New(c Config) *Controller {
-	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: sleepwatches.New(c.Accounts.Metadata, c.Queue), missing: newMissingAccounts(), plans: map[types.NamespacedName]*planMemory{}, parsed: store.NewParsed[*parsedPlan](maxParsed, maxParsedWeight)}
+	return &Controller{Config: c, records: newRecords(c.Clients.Kube, c.Stores.Keys), watches: sleepwatches.New(c.Clients.Accounts.Metadata, c.Queue), missing: newMissingAccounts(), memory: memory{plans: map[types.NamespacedName]*planMemory{}, parsed: store.NewParsed[*parsedPlan](maxParsed, maxParsedWeight)}}
 }
 
 // What is kept of plans as they were read (guesses: a half of what is kept of plans of other
@@ -132,7 +146,7 @@ func (c *Controller) Watching() int { return c.watches.Count() }
 func (c *Controller) count() { c.Sleeping(c.records.sleeping()) }
 
 // Slept are the sleeps that there are now, with how long resources slept in each.
-func (c *Controller) Slept() []savings.Sleep { return c.records.slept(c.Now()) }
+func (c *Controller) Slept() []savings.Sleep { return c.records.slept(c.Clock.Now()) }
 
 func (c *Controller) enqueueOf(cm *corev1.ConfigMap) {
 	c.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})

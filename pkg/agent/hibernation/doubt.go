@@ -14,11 +14,11 @@ const doubtPause = 30 * time.Second
 // otherClock is what the API server's clock shows, where the local one is in doubt, and else
 // the same.
 func (c *Controller) otherClock(v *view, now time.Time) time.Time {
-	if v.doubt = c.ClockDoubt(); v.doubt == "" {
+	if v.doubt = c.Clock.ClockDoubt(); v.doubt == "" {
 		return now
 	}
 	v.again = queue.Soonest(v.again, now.Add(doubtPause))
-	return now.Add(c.Ahead())
+	return now.Add(c.Clock.Ahead())
 }
 
 // doubtful has a clock that is in doubt keep a sleep from beginning, and keep nothing asleep:
@@ -45,7 +45,7 @@ func (c *Controller) followClock(ctx context.Context) {
 			return
 		case <-ticks.C:
 		}
-		if is := c.ClockDoubt() != ""; is != was {
+		if is := c.Clock.ClockDoubt() != ""; is != was {
 			was = is
 			c.EnqueueAll()
 		}

@@ -87,7 +87,7 @@ func (s *stored) closable() bool {
 func (c *Controller) closeEarlier(ctx context.Context, stored []*stored) ([]*stored, error) {
 	out := stored[:0]
 	for _, s := range stored {
-		if c.DryRun || !s.closable() {
+		if c.Scope.DryRun || !s.closable() {
 			out = append(out, s)
 		} else if err := c.records.close(ctx, s); err != nil {
 			return nil, err

@@ -13,12 +13,12 @@ func TestAPlanOfWhichNothingIsKeptIsDecidedAlike(t *testing.T) {
 	for name, most := range map[string]int{"kept": maxParsedWeight, "forgotten": 0} {
 		t.Run(name, func(t *testing.T) {
 			night(t, oneToThree+apps, func(w *world) {
-				w.agent.mu.Lock()
-				w.agent.parsed = store.NewParsed[*parsedPlan](maxParsed, most)
-				w.agent.mu.Unlock()
+				w.agent.memory.mu.Lock()
+				w.agent.memory.parsed = store.NewParsed[*parsedPlan](maxParsed, most)
+				w.agent.memory.mu.Unlock()
 				w.until("01:01")
 				w.sleeps()
-				if kept := w.agent.parsed.Len(); (kept == 0) != (most == 0) {
+				if kept := w.agent.memory.parsed.Len(); (kept == 0) != (most == 0) {
 					t.Errorf("%d are kept", kept)
 				}
 				w.until("03:01")

@@ -31,14 +31,14 @@ func (c *Controller) check(ctx context.Context, k types.NamespacedName, spec hib
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
 	account := client.Account{Namespace: k.Namespace, Name: spec.Account()}
-	clients, err := c.Accounts.Clients(account, "")
+	clients, err := c.Clients.Accounts.Clients(account, "")
 	if err != nil {
 		return out, err
 	}
 	for i, props := range spec.Checks() {
-		got := c.Health.Pass(ctx, executors.Call{
+		got := c.Executors.Health.Pass(ctx, executors.Call{
 			Plan: executors.PlanRef{Name: k.Name, Namespace: k.Namespace, Account: account.Name, Manager: annotations.PlanManager(k.Namespace, k.Name)}, Path: fmt.Sprintf("healthChecks[%d]", i), Attempt: 1,
-			Properties: props, Now: c.Now(), Clients: clients,
+			Properties: props, Now: c.Clock.Now(), Clients: clients,
 		})
 		if got.State != executors.Done {
 			return health{cycle: cycle, why: got.Message}, nil

@@ -16,7 +16,7 @@ import (
 // recorded are the hours that the plan's ledger says its resources slept.
 func (w *world) recorded() float64 {
 	w.Helper()
-	l, err := w.agent.Ledgers.Get(w.Context(), types.NamespacedName{Namespace: shop, Name: "nights"}, string(w.api.ConfigMap(shop, "nights").UID))
+	l, err := w.agent.Stores.Ledgers.Get(w.Context(), types.NamespacedName{Namespace: shop, Name: "nights"}, string(w.api.ConfigMap(shop, "nights").UID))
 	if err != nil || l == nil {
 		w.Fatal(err, l)
 	}
@@ -67,7 +67,7 @@ func TestNoHoursAreLostWithTheLedgersWrite(t *testing.T) {
 		"it cannot be read": func(w *world) func() {
 			w.begins()
 			w.after(time.Second)
-			w.agent.Ledgers.Forget()
+			w.agent.Stores.Ledgers.Forget()
 			return w.api.Refuse(agenttest.When{Verb: "get", Name: ledgerOfNights(w)}, agenttest.Always, 403, "a policy")
 		},
 		"its reply is lost": func(w *world) func() {

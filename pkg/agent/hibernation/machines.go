@@ -15,7 +15,7 @@ func (c *Controller) spareOwn(ctx context.Context, seen []hibernate.Observation)
 	if !slices.ContainsFunc(seen, func(o hibernate.Observation) bool { return len(o.Machines) > 0 }) {
 		return seen, nil
 	}
-	own, err := c.Machines(ctx)
+	own, err := c.Executors.Machines(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find out what the agent itself runs on: %w", err)
 	}

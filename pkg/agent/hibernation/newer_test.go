@@ -93,7 +93,7 @@ func TestWhatSleptIsRecordedOnceThePlansLedgerCanBeReadAgain(t *testing.T) {
 		w.awake()
 		w.closed()
 		w.ledger("1 01:00 Ran since 1 01:00", "2 01:00 Missed catch-up")
-		l, err := w.agent.Ledgers.Get(w.Context(), types.NamespacedName{Namespace: shop, Name: "nights"}, string(w.api.ConfigMap(shop, "nights").UID))
+		l, err := w.agent.Stores.Ledgers.Get(w.Context(), types.NamespacedName{Namespace: shop, Name: "nights"}, string(w.api.ConfigMap(shop, "nights").UID))
 		if err != nil || len(l.Recent[0].Slept) != 1 || int(l.Recent[0].Slept[0].Hours+0.5) != 4 || l.Recent[0].EndedAt.Format("15:04") != "03:00" {
 			t.Errorf("%v: it says %+v", err, l)
 		}

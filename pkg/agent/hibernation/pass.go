@@ -54,10 +54,10 @@ func (c *Controller) passes(ctx context.Context, k types.NamespacedName, acts []
 				return
 			}
 			if err != nil && !errors.Is(err, queue.ErrConflict) {
-				c.Log.Warn("hibernation target", "plan", k.String(), "target", act.Target, "err", err)
-				at = c.Now().Add(workPause)
+				c.Telemetry.Log.Warn("hibernation target", "plan", k.String(), "target", act.Target, "err", err)
+				at = c.Clock.Now().Add(workPause)
 			}
-			c.Queue.AddAfter(k, max(0, at.Sub(c.Now())))
+			c.Queue.AddAfter(k, max(0, at.Sub(c.Clock.Now())))
 		})
 	}
 	c.slow.group.Go(func() { group.Wait(); close(done) })
@@ -73,7 +73,7 @@ func (c *Controller) passes(ctx context.Context, k types.NamespacedName, acts []
 // pass is one bounded piece of a target's operation: look, write down, act.
 func (c *Controller) pass(ctx context.Context, k types.NamespacedName, from *stored) (time.Time, error) {
 	r := from.record
-	if r.Waits(c.Now()) {
+	if r.Waits(c.Clock.Now()) {
 		return *r.NotBefore, nil
 	}
 	before := r
@@ -82,7 +82,7 @@ func (c *Controller) pass(ctx context.Context, k types.NamespacedName, from *sto
 		return time.Time{}, err
 	}
 	step, failure, written := seen.step, seen.failure, r
-	now := c.Now().UTC()
+	now := c.Clock.Now().UTC()
 	working := r.State != hibernate.Asleep
 	if failure == "" && working && !step.Done && r.StartedAt != nil && now.Sub(*r.StartedAt) > c.patience(r) {
 		failure = fmt.Sprintf("it is not %s after %s: %s", map[hibernate.Operation]string{hibernate.Shutdown: "asleep", hibernate.Wake: "awake"}[r.Operation], c.patience(r), waiting(step))
@@ -113,7 +113,7 @@ func (c *Controller) patience(r hibernate.Record) time.Duration {
 
 // next is when to look at a target again, if nothing is heard of it before.
 func (c *Controller) next(r hibernate.Record, l look) time.Time {
-	now, step, work, sleep := c.Now(), l.step, workPause, sleepPause
+	now, step, work, sleep := c.Clock.Now(), l.step, workPause, sleepPause
 	if l.watched {
 		work, sleep = watchedWorkPause, watchedSleepPause
 	}
@@ -165,7 +165,7 @@ type look struct {
 func (c *Controller) operate(work context.Context, k types.NamespacedName, from *stored, r *hibernate.Record) (l look, err error) {
 	ctx, cancel := context.WithTimeout(work, passTimeout)
 	defer cancel()
-	sleeper, known := c.Sleepers[r.Executor]
+	sleeper, known := c.Executors.Sleepers[r.Executor]
 	target, found := targetOf(*r)
 	if !known || !found {
 		return look{failure: fmt.Sprintf("there is no executor for targets of type %s in this version", r.Executor)}, nil
@@ -215,7 +215,7 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 
 // follow is what follows for a target from how its resources are.
 func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hibernate.Record, seen []hibernate.Observation) (hibernate.Step, error) {
-	now, back := c.Now().UTC(), c.cameBack(k, r)
+	now, back := c.Clock.Now().UTC(), c.cameBack(k, r)
 	expected := back.Add(executors.RestoreTimeout)
 	if !back.IsZero() {
 		r = r.Adopted(seen)
@@ -237,7 +237,7 @@ func (c *Controller) cameBack(k types.NamespacedName, r hibernate.Record) time.T
 	if s := c.records.find(k.Namespace, r); s != nil {
 		back = client.RecoveredAt(s.object.CreationTimestamp.Time, r.Snapshot.BeganAt)
 	}
-	if cm := c.Documents.Any(k); cm != nil && string(cm.UID) != r.PlanUID {
+	if cm := c.Stores.Documents.Any(k); cm != nil && string(cm.UID) != r.PlanUID {
 		back = queue.Latest(back, cm.CreationTimestamp.Time)
 	}
 	return back
@@ -278,11 +278,11 @@ func (c *Controller) effects(ctx context.Context, sleeper executors.Sleeper, cal
 // connectors are goes into the record, which is written before the first effect.
 func (c *Controller) call(ctx context.Context, k types.NamespacedName, r *hibernate.Record, target hibernate.Target) (call executors.SleepCall, failure string, err error) {
 	w := client.Account{Namespace: k.Namespace, Name: r.Snapshot.Spec.Account()}
-	missing, err := c.Accounts.Missing(ctx, w)
+	missing, err := c.Clients.Accounts.Missing(ctx, w)
 	if err != nil || missing != "" {
 		return call, missing, err
 	}
-	c.missing.note(w, false, c.Now()) // what the plan says of it follows
+	c.missing.note(w, false, c.Clock.Now()) // what the plan says of it follows
 	clients, failure, err := c.clients(ctx, w, r, target)
 	if failure != "" || err != nil {
 		return call, failure, err
@@ -293,7 +293,7 @@ func (c *Controller) call(ctx context.Context, k types.NamespacedName, r *hibern
 	}
 	call = executors.SleepCall{
 		Plan: executors.PlanRef{Name: k.Name, Namespace: k.Namespace, Account: w.Name, Manager: annotations.PlanManager(k.Namespace, k.Name)}, Cycle: r.Cycle, Target: r.Target, Operation: r.Operation,
-		Params: target.Params(), Recorded: r.Resources, Failures: r.Attempts, Now: c.Now(), Clients: clients,
+		Params: target.Params(), Recorded: r.Resources, Failures: r.Attempts, Now: c.Clock.Now(), Clients: clients,
 		Cloud: cloud, Snapshots: r.Snapshot.Spec.Snapshots(),
 	}
 	if r.StartedAt != nil {

@@ -37,13 +37,13 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 		want := map[string]string{
 			annotations.StatusPhase: string(phase), annotations.StatusMessage: document.Cut(message, document.MaxMessage),
 			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusTargets: annotations.Targets(list),
-			annotations.StatusOverall: string(transition.Overall(list)), annotations.StatusLastTransition: transition.Plan(was, phase, have[annotations.StatusLastTransition], c.Now()),
+			annotations.StatusOverall: string(transition.Overall(list)), annotations.StatusLastTransition: transition.Plan(was, phase, have[annotations.StatusLastTransition], c.Clock.Now()),
 			annotations.StatusAsleep: asleepSince(v.facts.Records, d), annotations.StatusWakes: "", annotations.StatusSleeps: "",
-			annotations.StatusConditions: conditions(have[annotations.StatusConditions], v, phase, message, c.Now()),
+			annotations.StatusConditions: conditions(have[annotations.StatusConditions], v, phase, message, c.Clock.Now()),
 		}
 		want[annotations.StatusHold] = annotations.FormatHold(v.hold)
 		if v.policy.verdict != nil {
-			want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *v.policy.verdict, v.policy.strategy, c.Now())
+			want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *v.policy.verdict, v.policy.strategy, c.Clock.Now())
 		}
 		if v.token != "" {
 			want[annotations.StatusTrigger] = v.token
@@ -116,7 +116,7 @@ func (c *Controller) targets(k types.NamespacedName, standing []hibernate.Target
 			out = append(out, list[name])
 		}
 	}
-	return transition.Targets(standing, out, c.Now())
+	return transition.Targets(standing, out, c.Clock.Now())
 }
 
 func (v view) recorded(target string) bool {
@@ -166,29 +166,29 @@ func (c *Controller) reportPhase(cm *corev1.ConfigMap, was, is hibernate.Phase, 
 	if was == "" && is == hibernate.Active {
 		return
 	}
-	c.Events.Event(cm, kind, map[hibernate.Phase]string{
+	c.Telemetry.Events.Event(cm, kind, map[hibernate.Phase]string{
 		hibernate.Active: "Awake", hibernate.Hibernating: "FallsAsleep", hibernate.Hibernated: "Hibernated", hibernate.WakingUp: "WakesUp",
 		hibernate.Suspended: "Suspended", hibernate.InError: "HibernationFailed", hibernate.Invalid: "Invalid",
 	}[is], document.Cut(message, document.MaxMessage))
-	c.Log.Info("hibernation", "plan", cm.Namespace+"/"+cm.Name, "phase", string(is), "why", message)
+	c.Telemetry.Log.Info("hibernation", "plan", cm.Namespace+"/"+cm.Name, "phase", string(is), "why", message)
 }
 
 // reportChange has an Event say what became of a target that failed, and of what is left alone.
 func (c *Controller) reportChange(k types.NamespacedName, was, is hibernate.Record) {
-	cm := c.Documents.Any(k)
-	c.Log.Info("hibernation target", "plan", k.String(), "target", is.Target, "operation", string(is.Operation), "state", string(is.State), "attempts", is.Attempts, "why", is.Message)
+	cm := c.Stores.Documents.Any(k)
+	c.Telemetry.Log.Info("hibernation target", "plan", k.String(), "target", is.Target, "operation", string(is.Operation), "state", string(is.State), "attempts", is.Attempts, "why", is.Message)
 	if cm == nil {
 		return
 	}
 	if is.Attempts > was.Attempts {
-		c.Events.Eventf(cm, corev1.EventTypeWarning, "TargetFailed", "%s of target %s failed (attempt %d): %s", is.Operation, is.Target, is.Attempts, is.Message)
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "TargetFailed", "%s of target %s failed (attempt %d): %s", is.Operation, is.Target, is.Attempts, is.Message)
 	}
 	if why := unseen(is); why != "" && unseen(was) == "" {
-		c.Events.Event(cm, corev1.EventTypeWarning, "TargetFailed", why)
+		c.Telemetry.Events.Event(cm, corev1.EventTypeWarning, "TargetFailed", why)
 	}
 	for i, res := range is.Resources {
 		if res.Left != "" && (i >= len(was.Resources) || was.Resources[i].Left == "") {
-			c.Events.Eventf(cm, corev1.EventTypeWarning, "ResourceLeft", "%s of target %s is left alone until the next sleep: %s", res.ID, is.Target, res.Left)
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "ResourceLeft", "%s of target %s is left alone until the next sleep: %s", res.ID, is.Target, res.Left)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (c *Controller) rehearse(ctx context.Context, k types.NamespacedName, cm *c
 	}
 	d := c.rehearsal(ctx, k, v)
 	err := c.publish(ctx, k, cm, known, v, d)
-	return queue.Soonest(v.again, c.Now().Add(sleepPause)), errors.Join(err, c.record(ctx, k, cm, known, v, d))
+	return queue.Soonest(v.again, c.Clock.Now().Add(sleepPause)), errors.Join(err, c.record(ctx, k, cm, known, v, d))
 }
 
 // rehearsal is what would be decided. What slept before the agent began to rehearse sleeps on.
@@ -231,7 +231,7 @@ func (c *Controller) list(ctx context.Context, k types.NamespacedName, v view) s
 }
 
 func (c *Controller) selected(ctx context.Context, k types.NamespacedName, r hibernate.Record, t hibernate.Target) string {
-	sleeper, known := c.Sleepers[t.Type]
+	sleeper, known := c.Executors.Sleepers[t.Type]
 	if !known {
 		return "there is no executor of type " + t.Type
 	}
@@ -244,7 +244,7 @@ func (c *Controller) selected(ctx context.Context, k types.NamespacedName, r hib
 		return said(call, err.Error(), err)
 	}
 	var ids []string
-	for _, d := range r.ToSleep(seen, c.Now()).Due {
+	for _, d := range r.ToSleep(seen, c.Clock.Now()).Due {
 		ids = append(ids, d.ID)
 	}
 	if len(ids) == 0 {

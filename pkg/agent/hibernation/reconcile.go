@@ -66,7 +66,7 @@ type planMemory struct {
 
 // reconcile looks at one plan: records first, then what follows for each target.
 func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	cm := c.Documents.Any(k)
+	cm := c.Stores.Documents.Any(k)
 	if cm != nil && cm.Labels[annotations.LabelKind] != annotations.KindHibernatePlan || cm != nil && cm.DeletionTimestamp != nil {
 		cm = nil
 	}
@@ -76,11 +76,11 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		c.forget(k)
 		return time.Time{}, nil
 	}
-	if c.Documents.Terminating(k.Namespace) {
+	if c.Stores.Documents.Terminating(k.Namespace) {
 		return time.Time{}, c.rescue(ctx, k, append(stored, copies...))
 	}
 	var notRenewed error
-	if !c.DryRun {
+	if !c.Scope.DryRun {
 		if notRenewed = c.renew(ctx, k, cm); notRenewed != nil && (errors.Is(notRenewed, queue.ErrConflict) || c.records.onlyCopied(k)) {
 			return c.soon(notRenewed)
 		}
@@ -100,11 +100,11 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	v := c.view(k, cm, known, stored, slots)
 	if newer {
 		v.withoutLedger(err)
-		v.again, err = queue.Soonest(v.again, c.Now().Add(time.Minute)), nil
+		v.again, err = queue.Soonest(v.again, c.Clock.Now().Add(time.Minute)), nil
 	}
 	defer c.records.release(k)
 	c.readiness(ctx, k, known, &v)
-	if c.DryRun || known.spec.DryRun && len(stored) == 0 && cm != nil {
+	if c.Scope.DryRun || known.spec.DryRun && len(stored) == 0 && cm != nil {
 		return c.rehearse(ctx, k, cm, known, v)
 	}
 	if err := c.surelyMissing(ctx, k, cm, v.facts.Missing); err != nil {
@@ -116,12 +116,12 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		known.health = health{}
 	} else if known.health, err = c.check(ctx, k, v.facts.Spec, cycleOf(v.facts.Records)); err == nil {
 		v.facts.Healthy, v.facts.Unhealthy = known.health.healthy, known.health.why
-		v.again = queue.Soonest(v.again, c.Now().Add(healthPause))
+		v.again = queue.Soonest(v.again, c.Clock.Now().Add(healthPause))
 		d = hibernate.Decide(v.facts)
 	}
 	c.beginAfter(k, v, d)
 	if fresh, err := c.surely(ctx, cm, v, d); err != nil || !fresh {
-		return c.Now().Add(time.Second), err
+		return c.Clock.Now().Add(time.Second), err
 	}
 	c.troubles.note(k, v.facts.Trouble(v.want, d))
 	if err := c.apply(ctx, k, stored, d); err != nil {
@@ -137,7 +137,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	again, failed := c.finish(ctx, k, stored, d) // what sleeps wakes, whatever could not be said, or written anew
 	err = errors.Join(failed, untold, err, notRenewed)
 	if errors.Is(err, queue.ErrConflict) {
-		again, err = c.Now().Add(100*time.Millisecond), nil
+		again, err = c.Clock.Now().Add(100*time.Millisecond), nil
 	}
 	v.again = queue.Soonest(v.again, c.notifyAhead(ctx, k, cm, known, v))
 	return queue.Soonest(queue.Soonest(again, d.Again), v.again), err
@@ -158,7 +158,7 @@ func (c *Controller) notifyAhead(ctx context.Context, k types.NamespacedName, cm
 		coming.At = *v.facts.Until
 		coming.Words = "It is to be put to sleep at " + coming.At.UTC().Format(time.RFC3339) + ": " + targetNames(known.spec)
 	}
-	return c.Notify.Ahead("HibernatePlan", coming)
+	return c.Telemetry.Notify.Ahead("HibernatePlan", coming)
 }
 
 func targetNames(s hibernate.Spec) string {
@@ -172,7 +172,7 @@ func targetNames(s hibernate.Spec) string {
 // soon looks again at what somebody else wrote meanwhile.
 func (c *Controller) soon(err error) (time.Time, error) {
 	if errors.Is(err, queue.ErrConflict) {
-		return c.Now().Add(100 * time.Millisecond), nil
+		return c.Clock.Now().Add(100 * time.Millisecond), nil
 	}
 	return time.Time{}, err
 }
@@ -180,19 +180,19 @@ func (c *Controller) soon(err error) (time.Time, error) {
 func (c *Controller) forget(k types.NamespacedName) {
 	c.watches.Drop(k, "")
 	c.records.forget(k)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.plans, k)
-	c.parsed.Remove(k)
+	c.memory.mu.Lock()
+	defer c.memory.mu.Unlock()
+	delete(c.memory.plans, k)
+	c.memory.parsed.Remove(k)
 }
 
 // known is a plan as it is now; of one that is gone, what was kept beside its text. Reading
 // may take its time, and holds up nobody else: one worker looks at a plan at a time.
 func (c *Controller) known(k types.NamespacedName, cm *corev1.ConfigMap) *cachedPlan {
-	c.mu.Lock()
-	memory := c.plans[k]
-	parsed, kept := c.parsed.Get(k)
-	c.mu.Unlock()
+	c.memory.mu.Lock()
+	memory := c.memory.plans[k]
+	parsed, kept := c.memory.parsed.Get(k)
+	c.memory.mu.Unlock()
 	if cm == nil {
 		if memory == nil {
 			memory = &planMemory{}
@@ -205,13 +205,13 @@ func (c *Controller) known(k types.NamespacedName, cm *corev1.ConfigMap) *cached
 	weight := 0
 	if from := textOfPlan(cm); !kept || parsed.from != from {
 		weight = store.WeightOf(cm.Data[annotations.DataPlan])
-		parsed = c.parsed.Read(weight, func() *parsedPlan { return parse(cm) })
+		parsed = c.memory.parsed.Read(weight, func() *parsedPlan { return parse(cm) })
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.plans[k] = memory
+	c.memory.mu.Lock()
+	defer c.memory.mu.Unlock()
+	c.memory.plans[k] = memory
 	if weight > 0 {
-		c.parsed.Keep(k, weight, parsed)
+		c.memory.parsed.Keep(k, weight, parsed)
 	}
 	return &cachedPlan{memory, parsed}
 }
@@ -259,7 +259,7 @@ type policyVerdict struct {
 
 // view puts together what a decision rests on.
 func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, stored []*stored, slots *ledger.Ledger) view {
-	now := c.Now()
+	now := c.Clock.Now()
 	v := view{ledger: slots, facts: hibernate.Facts{Now: now.UTC(), Namespace: k.Namespace, Plan: k.Name, Spec: known.spec, Blocked: map[string]string{}}, faults: known.faults}
 	spec := known.spec
 	if cm == nil {
@@ -281,11 +281,11 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 		return v
 	}
 	v.facts.UID = string(cm.UID)
-	v.intent = c.Documents.Intent(cm)
+	v.intent = c.Stores.Documents.Intent(cm)
 	var faults document.Faults
 	v.hold, faults = annotations.ReadHold(cm.Annotations)
 	v.faults = append(slices.Clone(v.faults), faults...)
-	v.pause(now, append(c.Documents.Pauses(k.Namespace), v.intent.Pause))
+	v.pause(now, append(c.Stores.Documents.Pauses(k.Namespace), v.intent.Pause))
 	v.token = v.intent.Token
 	v.facts.Retry = v.token != "" && status.Current(cm, &known.written)[annotations.StatusTrigger] != v.token
 	other := c.otherClock(&v, now)
@@ -410,12 +410,12 @@ func (v *view) take(want hibernate.DesiredState) {
 // ask takes in what policies say now, and when they say something else.
 func (c *Controller) ask(k types.NamespacedName, v *view, known *cachedPlan) {
 	q := v.intent.Query(k.Namespace, known.spec.Policies)
-	gate := c.Gates.Ask(q)
+	gate := c.Stores.Gates.Ask(q)
 	if gate == nil {
 		return
 	}
-	now := c.Now()
-	v.policy.verdict, v.policy.strategy = new(gate.Verdict(now)), c.Gates.Strategy(q, now)
+	now := c.Clock.Now()
+	v.policy.verdict, v.policy.strategy = new(gate.Verdict(now)), c.Stores.Gates.Strategy(q, now)
 	if until := v.policy.verdict.Until; until != nil {
 		v.again = queue.Soonest(v.again, *until)
 	}
@@ -452,7 +452,7 @@ func (c *Controller) surely(ctx context.Context, cm *corev1.ConfigMap, v view, d
 	if cm == nil || len(v.facts.Records) > 0 || len(d.Write) == 0 {
 		return true, nil
 	}
-	live, err := c.Kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
+	live, err := c.Clients.Kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
 	if err != nil {
 		return false, fmt.Errorf("look whether plan %s/%s is as it was seen: %w", cm.Namespace, cm.Name, err)
 	}

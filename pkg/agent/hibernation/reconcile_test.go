@@ -616,7 +616,7 @@ func TestWhatPoliciesSayOfSleepIsPublished(t *testing.T) {
 		if len(faults) > 0 {
 			w.Fatal(faults)
 		}
-		w.agent.Gates.Change(func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: shop, Name: "windows", Spec: windows}) })
+		w.agent.Stores.Gates.Change(func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: shop, Name: "windows", Spec: windows}) })
 		w.plan(oneToThree + apps + "policies: [{name: windows}]\n")
 		w.until("01:30")
 		if got := w.said(annotations.StatusBehavior); !strings.Contains(got, `"current":{"state":"ChangesPaused"`) || !strings.Contains(got, "policy windows") {

@@ -49,9 +49,9 @@ func (c *Controller) write(ctx context.Context, k types.NamespacedName, from *st
 	if stale != nil {
 		return nil, errors.Join(err, stale)
 	}
-	c.Log.Warn("wakes what its restore data names, though that cannot be written", "plan", k.String(), "target", r.Target, "error", err.Error())
-	if cm := c.Documents.Any(k); cm != nil {
-		c.Events.Eventf(cm, corev1.EventTypeWarning, "RestoreDataRefused", "Target %s wakes, though its restore data cannot be written: %s", r.Target, document.Cut(err.Error(), document.MaxMessage))
+	c.Telemetry.Log.Warn("wakes what its restore data names, though that cannot be written", "plan", k.String(), "target", r.Target, "error", err.Error())
+	if cm := c.Stores.Documents.Any(k); cm != nil {
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "RestoreDataRefused", "Target %s wakes, though its restore data cannot be written: %s", r.Target, document.Cut(err.Error(), document.MaxMessage))
 	}
 	return held, nil
 }

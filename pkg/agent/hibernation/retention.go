@@ -58,9 +58,9 @@ func (c *Controller) renew(ctx context.Context, k types.NamespacedName, plan *co
 		switch {
 		case plan == nil:
 		case s.object.DeletionTimestamp == nil:
-			c.Events.Eventf(plan, corev1.EventTypeWarning, "RestoreDataImmutable", "Somebody made ConfigMap %s immutable, the restore data of target %s: it is deleted and written anew", s.object.Name, s.record.Target)
+			c.Telemetry.Events.Eventf(plan, corev1.EventTypeWarning, "RestoreDataImmutable", "Somebody made ConfigMap %s immutable, the restore data of target %s: it is deleted and written anew", s.object.Name, s.record.Target)
 		default:
-			c.Events.Eventf(plan, corev1.EventTypeWarning, "RestoreDataDeleted", "Somebody deleted ConfigMap %s, the restore data of target %s, while it is needed: it is written anew", s.object.Name, s.record.Target)
+			c.Telemetry.Events.Eventf(plan, corev1.EventTypeWarning, "RestoreDataDeleted", "Somebody deleted ConfigMap %s, the restore data of target %s, while it is needed: it is written anew", s.object.Name, s.record.Target)
 		}
 	}
 	for _, s := range c.records.copies(k) {
@@ -98,7 +98,7 @@ func (c *Controller) surelyMissing(ctx context.Context, k types.NamespacedName, 
 			return queue.ErrConflict
 		}
 	}
-	live, err := c.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	live, err := c.Clients.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && live.UID != plan.UID:
 		return queue.ErrConflict
@@ -154,20 +154,20 @@ const mostUncounted = 64
 // copyOut copies restore data into the agent's own namespace. The copy belongs to no plan:
 // one of the same name may be there.
 func (c *Controller) copyOut(ctx context.Context, k types.NamespacedName, s *stored) error {
-	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Labels: map[string]string{annotations.LabelKind: annotations.KindRestore, annotations.LabelPlan: s.object.Labels[annotations.LabelPlan]}}, Data: s.object.Data}
+	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Scope.Namespace, Labels: map[string]string{annotations.LabelKind: annotations.KindRestore, annotations.LabelPlan: s.object.Labels[annotations.LabelPlan]}}, Data: s.object.Data}
 	delete(copied.Labels, annotations.LabelPlan)
 	about := fmt.Sprintf("target %s of plan %s", s.record.Target, k.Name)
 	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: k.Namespace}
 	if s.broken == nil {
 		copied.Name = annotations.RescuedName(k.Namespace, s.record)
-		if err := c.Keys.Sign(copied); err != nil {
+		if err := c.Stores.Keys.Sign(copied); err != nil {
 			return err
 		}
-	} else if c.records.uncounted(c.Namespace) >= mostUncounted {
-		c.Events.Eventf(namespace, corev1.EventTypeWarning, "RestoreDataDropped", "ConfigMap %s is not valid restore data and is deleted with its namespace, without a copy: namespace %[3]s holds %[2]d such copies already; look at them, and delete those that nobody needs", s.object.Name, mostUncounted, c.Namespace)
+	} else if c.records.uncounted(c.Scope.Namespace) >= mostUncounted {
+		c.Telemetry.Events.Eventf(namespace, corev1.EventTypeWarning, "RestoreDataDropped", "ConfigMap %s is not valid restore data and is deleted with its namespace, without a copy: namespace %[3]s holds %[2]d such copies already; look at them, and delete those that nobody needs", s.object.Name, mostUncounted, c.Scope.Namespace)
 		return nil
 	} else { // of what is not signed nothing is held in memory
-		live, err := c.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, s.object.Name, metav1.GetOptions{})
+		live, err := c.Clients.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, s.object.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -177,14 +177,14 @@ func (c *Controller) copyOut(ctx context.Context, k types.NamespacedName, s *sto
 		copied.Name, copied.Data = annotations.RescuedName(k.Namespace, hibernate.Record{Plan: k.Name, Target: live.Name, PlanUID: string(live.UID)}), live.Data
 		about = fmt.Sprintf("what %s/%s speaks of, which does not count,", k.Namespace, live.Name)
 	}
-	there, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Create(ctx, copied, client.CreateOptions())
+	there, err := c.Clients.Kube.CoreV1().ConfigMaps(c.Scope.Namespace).Create(ctx, copied, client.CreateOptions())
 	switch {
 	case err == nil:
-		c.Keys.Empty(there) // as the watch shows it
+		c.Stores.Keys.Empty(there) // as the watch shows it
 		c.records.observe(there)
 	case !isThere(err):
 		return fmt.Errorf("copy restore data %s/%s: %w", k.Namespace, s.object.Name, err)
 	}
-	c.Events.Eventf(namespace, corev1.EventTypeWarning, "RestoreDataCopied", "The namespace is being deleted while %s sleeps: nothing of it is woken; its restore data is copied to ConfigMap %s/%s", about, c.Namespace, copied.Name)
+	c.Telemetry.Events.Eventf(namespace, corev1.EventTypeWarning, "RestoreDataCopied", "The namespace is being deleted while %s sleeps: nothing of it is woken; its restore data is copied to ConfigMap %s/%s", about, c.Scope.Namespace, copied.Name)
 	return nil
 }

@@ -29,7 +29,7 @@ func (c *Controller) room(k types.NamespacedName, v *view) {
 	}
 	v.facts.Forbidden = c.records.reserve(k, len(v.facts.Spec.Targets)*len(text))
 	if v.facts.Forbidden != "" {
-		v.again = queue.Soonest(v.again, c.Now().Add(fullPause))
+		v.again = queue.Soonest(v.again, c.Clock.Now().Add(fullPause))
 	}
 }
 

@@ -137,7 +137,7 @@ func (c *Controller) ledger(ctx context.Context, k types.NamespacedName, cm *cor
 	if cm == nil || known.table == nil && !sleeps {
 		return nil, nil
 	}
-	return c.Ledgers.Get(ctx, k, string(cm.UID))
+	return c.Stores.Ledgers.Get(ctx, k, string(cm.UID))
 }
 
 // record brings the plan's ledger up to now, and takes a skip away that is used up. The end of a
@@ -160,7 +160,7 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 		l = *v.ledger
 	}
 	if l, changed = v.withSleep(l, changed, f, d); changed {
-		if err := c.Ledgers.Put(ctx, k, f.uid, v.ledger, l); err != nil {
+		if err := c.Stores.Ledgers.Put(ctx, k, f.uid, v.ledger, l); err != nil {
 			return err
 		}
 		v.ledger = &l
@@ -172,7 +172,7 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 	if v.want.Level.Asleep {
 		known.window, known.reason = v.want.Level.Since, v.awakeBecause(f.dryRun)
 	}
-	if c.DryRun {
+	if c.Scope.DryRun {
 		return nil
 	}
 	return c.useSkip(ctx, cm, v)
@@ -181,11 +181,11 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 // slotFacts are what the ledger rests on now.
 func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision) (slotFacts, error) {
 	f := slotFacts{
-		now: c.Now(), uid: string(cm.UID), created: cm.CreationTimestamp.Time,
+		now: c.Clock.Now(), uid: string(cm.UID), created: cm.CreationTimestamp.Time,
 		table: known.table, skip: v.intent.Skip, seen: known.window, reason: known.reason, begun: v.began(d), woken: wokenAt(v.facts.Records),
-		dryRun: (c.DryRun || known.spec.DryRun) && len(v.facts.Records) == 0,
+		dryRun: (c.Scope.DryRun || known.spec.DryRun) && len(v.facts.Records) == 0,
 	}
-	lost, err := c.Ledgers.Lost(ctx, k, f.uid)
+	lost, err := c.Stores.Ledgers.Lost(ctx, k, f.uid)
 	if err != nil {
 		return f, err
 	}

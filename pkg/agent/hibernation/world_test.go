@@ -155,14 +155,14 @@ func (w *world) begins() *agent {
 			}),
 			Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
 		},
-		Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds, hibernate.TypeEC2: w.beds, hibernate.TypeRDS: w.beds, hibernate.TypeEKS: w.beds}, Health: checks{w}, Machines: w.machines, Clock: Clock{ClockDoubt: w.clockDoubt, Ahead: w.ahead, Now: time.Now}, Sleeping: func(n map[string]int) { w.asleep = n },
-		Status: status.NewWriter(conn.Kube, w.events), Telemetry: notify.Telemetry{Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}), Events: w.events, Log: log}, Namespace: annotations.DefaultNamespace, DryRun: w.dryRun,
+		Executors: Executors{Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds, hibernate.TypeEC2: w.beds, hibernate.TypeRDS: w.beds, hibernate.TypeEKS: w.beds}, Health: checks{w}, Machines: w.machines}, Clock: Clock{ClockDoubt: w.clockDoubt, Ahead: w.ahead, Now: time.Now}, Sleeping: func(n map[string]int) { w.asleep = n },
+		Status: status.NewWriter(conn.Kube, w.events), Telemetry: notify.Telemetry{Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}), Events: w.events, Log: log}, Scope: Scope{Namespace: annotations.DefaultNamespace, DryRun: w.dryRun},
 		Queue: queue.New(queue.Config{Name: "hibernation", Now: time.Now, Log: log, OnPanic: func() { w.Error("a panic") }}),
 	})
 	ctx, cancel := context.WithCancel(w.Context())
 	seen := func(o any) { a.Queue.Add(keyOf(o.(*corev1.ConfigMap))) }
 	docs.Handle(seen, func(o any) {
-		a.Documents.Forget(keyOf(o.(*corev1.ConfigMap)))
+		a.Stores.Documents.Forget(keyOf(o.(*corev1.ConfigMap)))
 		seen(o)
 	})
 	restores.Handle(a.RecordSeen, a.RecordLost)
@@ -302,7 +302,7 @@ func (w *world) record(target string) *hibernate.Record {
 // ledger fails unless the plan's says this of its off-windows, as entries has it.
 func (w *world) ledger(want ...string) {
 	w.Helper()
-	l, err := w.agent.Ledgers.Get(w.Context(), types.NamespacedName{Namespace: shop, Name: "nights"}, string(w.api.ConfigMap(shop, "nights").UID))
+	l, err := w.agent.Stores.Ledgers.Get(w.Context(), types.NamespacedName{Namespace: shop, Name: "nights"}, string(w.api.ConfigMap(shop, "nights").UID))
 	if err != nil || l == nil {
 		w.Fatal(err, l)
 	}

@@ -84,7 +84,8 @@ func (w *world) begins() (stop func()) {
 	w.Controller = New(Config{
 		Documents: documents, Plans: store.NewPlans(), Book: book, Status: status.NewWriter(conn.Kube, &agenttest.Events{}), Notify: told, Enqueue: w.queue.Add,
 		Gates: gates.New(gates.Config{
-			Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { return "" }, Documents: documents, Gates: book, Keys: agenttest.Keys(), Queue: gated, Policies: w.queue, Events: &agenttest.Events{}, Log: log, Now: time.Now,
+			Clients: gates.Clients{Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { return "" }}, Stores: gates.Stores{Documents: documents, Gates: book, Keys: agenttest.Keys()},
+			Queue: gated, Policies: w.queue, Events: &agenttest.Events{}, Log: log, Now: time.Now,
 		}),
 		Changed: func(string) { w.mu.Lock(); defer w.mu.Unlock(); w.changed++ }, Now: time.Now,
 	})
