@@ -39,7 +39,7 @@ func (c *Controller) earlier(ctx context.Context, k types.NamespacedName, f trig
 		out.Refused = fmt.Sprintf("%q is no name of a run", document.Cut(name, 100))
 		return out, nil
 	}
-	cm, err := c.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{})
+	cm, err := c.Clients.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		out.Refused = fmt.Sprintf("there is no run %s any more", name)
@@ -47,7 +47,7 @@ func (c *Controller) earlier(ctx context.Context, k types.NamespacedName, f trig
 	case err != nil:
 		return out, fmt.Errorf("read run %s/%s, which plan %s is to go back to: %w", k.Namespace, name, k.Name, err)
 	}
-	r, journal, err := c.Runs.Read(cm)
+	r, journal, err := c.Stores.Runs.Read(cm)
 	if err != nil { // not signed, not understood, or not valid by today's rules
 		out.Refused = err.Error()
 		return out, nil
@@ -59,7 +59,7 @@ func (c *Controller) earlier(ctx context.Context, k types.NamespacedName, f trig
 		return out, nil
 	}
 	connectors, faults := plan.UseConnectors(r.Tree(), func(ref connector.Reference) (connector.Connector, string) {
-		return c.Documents.Connector(k.Namespace, ref)
+		return c.Stores.Documents.Connector(k.Namespace, ref)
 	})
 	if len(faults) > 0 {
 		out.Refused = fmt.Sprintf("run %s: %s", name, faults[0])
@@ -82,7 +82,7 @@ func (c *Controller) asOf(ctx context.Context, k types.NamespacedName, cm *corev
 	}
 	if why := f.State.Earlier.Refused; why != "" {
 		c.recordNotRun(cm, why)
-		return r, false, c.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger {
+		return r, false, c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger {
 			return l.GiveUp(e.Run, run.ReasonRefused, why, c.Now())
 		})
 	}
@@ -96,7 +96,7 @@ func (c *Controller) newRun(ctx context.Context, k types.NamespacedName, cm *cor
 	if e.Request.AsOf != "" {
 		return c.asOf(ctx, k, cm, f, e)
 	}
-	watched, err := c.Rules.Watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(f.Plan.Spec)}, *e.Request)
+	watched, err := c.Watches.Rules.Watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(f.Plan.Spec)}, *e.Request)
 	if err != nil {
 		return r, false, err
 	}
@@ -107,12 +107,12 @@ func (c *Controller) newRun(ctx context.Context, k types.NamespacedName, cm *cor
 
 // recordNotRun says that a rollback was refused.
 func (c *Controller) recordNotRun(cm *corev1.ConfigMap, why string) {
-	c.Events.Event(cm, corev1.EventTypeWarning, "RollbackRefused", document.Cut("No run was started: "+why, document.MaxMessage))
+	c.Telemetry.Events.Event(cm, corev1.EventTypeWarning, "RollbackRefused", document.Cut("No run was started: "+why, document.MaxMessage))
 }
 
 // recordAsOf says of a run that was made just now what it goes back to.
 func (c *Controller) recordAsOf(cm *corev1.ConfigMap, r run.Run) {
 	if r.Request.AsOf != "" {
-		c.Events.Eventf(cm, corev1.EventTypeNormal, "RollbackRequested", "Run %s does what run %s did", r.Name, r.Request.AsOf)
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "RollbackRequested", "Run %s does what run %s did", r.Name, r.Request.AsOf)
 	}
 }

@@ -10,9 +10,9 @@ import (
 // before.
 func (c *Controller) askBlocker(ctx context.Context, by blocker, last string) (string, error) {
 	if by.who != (client.Account{}) {
-		return c.Accounts.RightsDigest(ctx, by.who, last)
+		return c.Clients.Accounts.RightsDigest(ctx, by.who, last)
 	}
-	served, err := c.Accounts.KindServed(by.kind)
+	served, err := c.Clients.Accounts.KindServed(by.kind)
 	if served {
 		return "served", err
 	}
@@ -23,9 +23,9 @@ func (c *Controller) askBlocker(ctx context.Context, by blocker, last string) (s
 // one now.
 func (c *Controller) blockerChanged(by blocker) {
 	if by.who != (client.Account{}) {
-		c.Accounts.Forget(by.who)
-		c.Targets.Retry(by.who)
+		c.Clients.Accounts.Forget(by.who)
+		c.Watches.Targets.Retry(by.who)
 		return
 	}
-	c.Accounts.ResetKinds()
+	c.Clients.Accounts.ResetKinds()
 }

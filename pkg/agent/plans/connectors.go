@@ -28,7 +28,7 @@ func (c *Controller) connectorFaults(namespace string, known *store.CachedPlan) 
 	}
 	tree := plan.Tree{Spec: known.Spec, Templates: known.Templates}
 	used, faults := plan.UseConnectors(tree, func(ref connector.Reference) (connector.Connector, string) {
-		return c.Documents.Connector(namespace, ref)
+		return c.Stores.Documents.Connector(namespace, ref)
 	})
 	known.Connectors = used
 	return faults
@@ -40,7 +40,7 @@ func mayConnect(text string) bool {
 
 // EnqueueConnected looks again at the plans of a namespace that may use a connector.
 func (c *Controller) EnqueueConnected(namespace string) {
-	for _, cm := range c.Documents.All() {
+	for _, cm := range c.Stores.Documents.All() {
 		if cm.Namespace == namespace && cm.Labels[annotations.LabelKind] == annotations.KindPlan && mayConnect(cm.Data[annotations.DataPlan]) {
 			c.blockers.changed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		}
@@ -55,14 +55,14 @@ func (c *Controller) ReconcileConnector(ctx context.Context, k types.NamespacedN
 
 // publishValid says on a document that other documents name whether it is valid.
 func (c *Controller) publishValid(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, good string, faults document.Faults) error {
-	if cm.DeletionTimestamp != nil || c.Documents.Terminating(k.Namespace) {
+	if cm.DeletionTimestamp != nil || c.Stores.Documents.Terminating(k.Namespace) {
 		return nil
 	}
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: good}
 	if len(faults) > 0 {
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(faults.Error(), 4*document.MaxMessage)
 	}
-	_, err := c.Status.Write(ctx, cm, c.Plans.WrittenOf(k), func(have map[string]string) map[string]string {
+	_, err := c.Status.Write(ctx, cm, c.Stores.Plans.WrittenOf(k), func(have map[string]string) map[string]string {
 		return map[string]string{
 			annotations.StatusMessage: document.Cut(valid.Message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
 			annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], []metav1.Condition{valid}, c.Now()),

@@ -35,15 +35,14 @@ type Controller struct {
 
 // Config is what plans are decided on with.
 type Config struct {
-	Clients
-	Stores
-	notify.Telemetry
-	Scope
+	Clients    Clients
+	Stores     Stores
+	Telemetry  notify.Telemetry
+	Scope      Scope
+	Watches    Watches
 	Executor   func(stepType string) (executors.Executor, bool)
 	Settings   func() agentconfig.AgentConfig // in force
 	Status     *status.Writer
-	Rules      *watchrules.Controller
-	Targets    *targets.Watches
 	Runner     Runs
 	EnqueueRun func(types.NamespacedName)
 	Queue      *queue.Queue // of plans
@@ -66,6 +65,12 @@ type Stores struct {
 	Ledgers   *store.Ledgers
 	Gates     *store.Gates
 	Keys      *keys.Store
+}
+
+// Watches are those on what plans name.
+type Watches struct {
+	Rules   *watchrules.Controller
+	Targets *targets.Watches
 }
 
 // Scope is who decides over the plans.
@@ -105,20 +110,20 @@ func (c *Controller) TargetOutdated(k types.NamespacedName) { c.blockers.outdate
 // takes its ledger along.
 func (c *Controller) LedgerLost(m metav1.Object) {
 	k := types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetLabels()[annotations.LabelPlan]}
-	cm := c.Documents.Plan(k)
+	cm := c.Stores.Documents.Plan(k)
 	if cm == nil || m.GetName() != annotations.LedgerName(k.Name, string(cm.UID)) {
 		return
 	}
-	c.Ledgers.Invalidate(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, string(cm.UID))
+	c.Stores.Ledgers.Invalidate(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, string(cm.UID))
 	c.Queue.Add(k)
 }
 
 // RunEnded lets a plan prune its history.
 func (c *Controller) RunEnded(o any) {
 	r := o.(*store.EndedRun)
-	c.History.Put(r)
+	c.Stores.History.Put(r)
 	c.Queue.Add(types.NamespacedName{Namespace: r.Namespace, Name: r.Plan})
 }
 
 // EndedRunGone hears that an ended run was deleted.
-func (c *Controller) EndedRunGone(o any) { c.History.Drop(o.(*store.EndedRun)) }
+func (c *Controller) EndedRunGone(o any) { c.Stores.History.Drop(o.(*store.EndedRun)) }

@@ -24,7 +24,7 @@ const keptDryRuns = 3
 // oldest first. The ledger remembers them all the same.
 func (c *Controller) prune(ctx context.Context, k types.NamespacedName, uid string, spec plan.Spec) error {
 	var good, bad, dry []*store.EndedRun
-	for _, r := range c.History.Of(k) {
+	for _, r := range c.Stores.History.Of(k) {
 		switch {
 		case r.Deleting, !r.Made: // what somebody else put there is theirs
 		case r.DryRun: // takes no place of a run that did something
@@ -59,7 +59,7 @@ func (c *Controller) beyond(runs []*store.EndedRun, limit int, keep time.Duratio
 
 func (c *Controller) deleteRun(ctx context.Context, r *store.EndedRun) error {
 	uid := types.UID(r.Uid)
-	err := c.Kube.CoreV1().ConfigMaps(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err := c.Clients.Kube.CoreV1().ConfigMaps(r.Namespace).Delete(ctx, r.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete the ended run %s/%s: %w", r.Namespace, r.Name, err)
 	}

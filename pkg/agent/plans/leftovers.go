@@ -35,11 +35,11 @@ func (c *Controller) leftAsItWas(ctx context.Context, k types.NamespacedName, cm
 		if !c.asItWas(ctx, k, left) {
 			continue
 		}
-		err := c.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.PutBack(left.Run, left.Step) })
+		err := c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.PutBack(left.Run, left.Step) })
 		if err != nil {
 			return time.Time{}, err
 		}
-		c.Events.Eventf(cm, corev1.EventTypeNormal, "PutBack", "What run %s, step %s did not put back is now as it was before", left.Run, left.Step)
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "PutBack", "What run %s, step %s did not put back is now as it was before", left.Run, left.Step)
 		c.Queue.Add(k)
 	}
 	return known.LeftAgain, nil
@@ -51,7 +51,7 @@ func (c *Controller) asItWas(ctx context.Context, k types.NamespacedName, left l
 	if !ok || left.Before == nil {
 		return false
 	}
-	clients, err := c.Accounts.Clients(client.Account{Namespace: k.Namespace, Name: left.Account}, "")
+	clients, err := c.Clients.Accounts.Clients(client.Account{Namespace: k.Namespace, Name: left.Account}, "")
 	if err != nil {
 		return false
 	}

@@ -116,7 +116,7 @@ func moved(m store.Mirror, known *store.CachedPlan) bool {
 // takeMirror takes the mirror of a plan away from where it stands, as far as this agent knows
 // of it: the plan is gone, or wants it elsewhere. What cannot be taken away stays.
 func (c *Controller) takeMirror(ctx context.Context, k types.NamespacedName) {
-	known := c.Plans.Memory(k)
+	known := c.Stores.Plans.Memory(k)
 	if known == nil || known.Mirror.On == nil || known.Mirror.Digest == "" {
 		return
 	}
@@ -125,7 +125,7 @@ func (c *Controller) takeMirror(ctx context.Context, k types.NamespacedName) {
 		values[annotations.Mirror(known.Mirror.Prefix, k.Name, suffix)] = nil
 	}
 	if problem := c.patchMirror(ctx, k.Namespace, *known.Mirror, false, values); problem != "" {
-		c.Log.Info("a mirror stays where its plan does not want it any more", "plan", k.String(), "why", problem)
+		c.Telemetry.Log.Info("a mirror stays where its plan does not want it any more", "plan", k.String(), "why", problem)
 	}
 }
 
@@ -135,7 +135,7 @@ func (c *Controller) patchMirror(ctx context.Context, namespace string, m store.
 	if err != nil {
 		return err.Error()
 	}
-	got, err := client.Ask(ctx, c.Accounts, client.Account{Namespace: namespace, Name: m.Account}, "", m.Cluster, func(ctx context.Context, from client.ClusterAccess) (*targets.Object, error) {
+	got, err := client.Ask(ctx, c.Clients.Accounts, client.Account{Namespace: namespace, Name: m.Account}, "", m.Cluster, func(ctx context.Context, from client.ClusterAccess) (*targets.Object, error) {
 		to, err := from.Resource(*m.On)
 		if err != nil {
 			return nil, err
@@ -150,7 +150,7 @@ func (c *Controller) patchMirror(ctx context.Context, namespace string, m store.
 		return err.Error()
 	}
 	if awaited {
-		c.Targets.Expectations().Expect(got.Mark(), got.ResourceVersion)
+		c.Watches.Targets.Expectations().Expect(got.Mark(), got.ResourceVersion)
 	}
 	return ""
 }

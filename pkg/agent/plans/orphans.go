@@ -23,7 +23,7 @@ func (c *Controller) letRunsAct(live []*store.LiveRun, err error) {
 		return
 	}
 	live = slices.DeleteFunc(live, func(l *store.LiveRun) bool { return l.Broken != nil || l.Journal.Phase != run.Running })
-	for _, l := range c.Runs.MarkRecorded(live) {
+	for _, l := range c.Stores.Runs.MarkRecorded(live) {
 		c.EnqueueRun(l.Key())
 	}
 }
@@ -39,7 +39,7 @@ func (c *Controller) closeTaken(ctx context.Context, k types.NamespacedName, cm 
 	if phase != run.Pending {
 		started = startOfLast(cm, e)
 	}
-	err = c.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Taken(e, started, c.Now()) })
+	err = c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Taken(e, started, c.Now()) })
 	if err != nil {
 		return err
 	}

@@ -88,12 +88,12 @@ func (c *Controller) noteReadiness(k types.NamespacedName, known *store.CachedPl
 	if check.ready.OK {
 		c.blockers.leave(k)
 		if len(known.Spec.Triggers.Labels) == 0 {
-			c.Targets.Drop(k)
+			c.Watches.Targets.Drop(k)
 		}
 	} else {
 		c.blockers.wait(k, check.by, began)
 		looks = known.LastLook.Looks + 1
-		check.ready.Again = c.Now().Add(c.blockers.pause(check.by, c.Targets.IsWatched(k), looks-1))
+		check.ready.Again = c.Now().Add(c.blockers.pause(check.by, c.Watches.Targets.IsWatched(k), looks-1))
 	}
 	known.LastLook = store.ReadinessLook{Done: true, Ready: check.ready, Looks: looks}
 }
@@ -122,7 +122,7 @@ func (c *Controller) readiness(ctx context.Context, k types.NamespacedName, know
 func (c *Controller) targetRights(ctx context.Context, w client.Account, known *store.CachedPlan) (readinessCheck, error) {
 	target := known.Spec.Target
 	on := known.Cluster()
-	refused, err := client.Ask(ctx, c.Accounts, w, "", on, func(ctx context.Context, from client.ClusterAccess) (string, error) {
+	refused, err := client.Ask(ctx, c.Clients.Accounts, w, "", on, func(ctx context.Context, from client.ClusterAccess) (string, error) {
 		mapping, err := from.Resolve(target.APIVersion, target.Kind)
 		if err != nil {
 			return "", kindError{err}
@@ -162,7 +162,7 @@ func (c *Controller) missingAccount(ctx context.Context, w client.Account) (stri
 	if c.blockers.missing(w) {
 		return client.MissingMessage(w), nil
 	}
-	return c.Accounts.Missing(ctx, w)
+	return c.Clients.Accounts.Missing(ctx, w)
 }
 
 func notReadyYet(reason, message string) trigger.Readiness {
@@ -203,7 +203,7 @@ func (c *Controller) liveTarget(ctx context.Context, k types.NamespacedName, w c
 // targetKey is how a plan's target is watched. Where its kind is not known yet it is not.
 func (c *Controller) targetKey(ctx context.Context, w client.Account, known *store.CachedPlan) (targets.Key, error) {
 	target := known.Spec.Target
-	return client.Ask(ctx, c.Accounts, w, "", known.Cluster(), func(_ context.Context, from client.ClusterAccess) (targets.Key, error) {
+	return client.Ask(ctx, c.Clients.Accounts, w, "", known.Cluster(), func(_ context.Context, from client.ClusterAccess) (targets.Key, error) {
 		mapping, err := from.Resolve(target.APIVersion, target.Kind)
 		if err != nil {
 			return targets.Key{}, err
@@ -222,14 +222,14 @@ func (c *Controller) awaitTarget(ctx context.Context, k types.NamespacedName, w 
 		return // it is asked for again all the same
 	}
 	key.Names = true
-	c.Targets.Await(ctx, k, key, *known.Spec.Target, version)
+	c.Watches.Targets.Await(ctx, k, key, *known.Spec.Target, version)
 }
 
 // labelTarget looks at the target of a plan with label triggers, through a watch.
 func (c *Controller) labelTarget(ctx context.Context, k types.NamespacedName, known *store.CachedPlan, f *trigger.Facts) {
 	if len(known.Spec.Triggers.Labels) == 0 || known.Spec.Target == nil {
 		if waits, _ := c.blockers.waits(k); !waits {
-			c.Targets.Drop(k)
+			c.Watches.Targets.Drop(k)
 		}
 		return
 	}
@@ -243,7 +243,7 @@ func (c *Controller) labelTarget(ctx context.Context, k types.NamespacedName, kn
 		f.Ready = c.waitFor(k, by, notReadyYet(run.ReasonTarget, err.Error()), f.Now)
 		return
 	}
-	tw := c.Targets.Keep(ctx, k, key, known.Spec.Target.Name)
+	tw := c.Watches.Targets.Keep(ctx, k, key, known.Spec.Target.Name)
 	namespace := k.Namespace
 	if key.Cluster {
 		namespace = ""
@@ -255,7 +255,7 @@ func (c *Controller) labelTarget(ctx context.Context, k types.NamespacedName, kn
 			return
 		}
 	}
-	if object != nil && c.Targets.Expectations().Stale(object.Mark(), object.ResourceVersion) {
+	if object != nil && c.Watches.Targets.Expectations().Stale(object.Mark(), object.ResourceVersion) {
 		object = c.liveObject(ctx, w, known, object)
 	}
 	switch {
@@ -287,7 +287,7 @@ func (c *Controller) liveObject(ctx context.Context, w client.Account, known *st
 
 // readTarget reads a plan's target live.
 func (c *Controller) readTarget(ctx context.Context, w client.Account, known *store.CachedPlan) (*targets.Object, error) {
-	return client.Ask(ctx, c.Accounts, w, "", known.Cluster(), func(ctx context.Context, from client.ClusterAccess) (*targets.Object, error) {
+	return client.Ask(ctx, c.Clients.Accounts, w, "", known.Cluster(), func(ctx context.Context, from client.ClusterAccess) (*targets.Object, error) {
 		u, err := targets.Read(ctx, from, *known.Spec.Target)
 		if err != nil {
 			return nil, err

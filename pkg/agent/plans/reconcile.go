@@ -28,29 +28,29 @@ import (
 // Reconcile decides over one plan: facts in, verdict out, ledger first, runs
 // second, everything else last.
 func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	on := c.Documents.Basis(k)
-	cm := c.Documents.Plan(k)
+	on := c.Stores.Documents.Basis(k)
+	cm := c.Stores.Documents.Plan(k)
 	c.Runner.PlanChanged(k, cm)
 	if cm != nil {
-		c.Plans.Of(cm).NoteResume(cm.Annotations[annotations.Resume], c.Now())
+		c.Stores.Plans.Of(cm).NoteResume(cm.Annotations[annotations.Resume], c.Now())
 	}
 	if err := c.Runner.CloseOrphans(ctx, k); err != nil {
 		return time.Time{}, err
 	}
-	if cm == nil || cm.DeletionTimestamp != nil || c.Documents.Terminating(k.Namespace) {
-		c.Targets.Drop(k)
+	if cm == nil || cm.DeletionTimestamp != nil || c.Stores.Documents.Terminating(k.Namespace) {
+		c.Watches.Targets.Drop(k)
 		c.blockers.drop(k)
-		c.Rules.Drop(k)
+		c.Watches.Rules.Drop(k)
 		c.troubles.drop(k)
 		if cm == nil {
-			if !c.Documents.Terminating(k.Namespace) {
+			if !c.Stores.Documents.Terminating(k.Namespace) {
 				c.takeMirror(ctx, k)
 			}
-			c.Plans.Drop(k)
+			c.Stores.Plans.Drop(k)
 		}
 		return time.Time{}, nil
 	}
-	known := c.Plans.Of(cm)
+	known := c.Stores.Plans.Of(cm)
 	facts, err := c.facts(ctx, k, cm, known)
 	if err != nil {
 		return c.cannotDecide(ctx, cm, known, err)
@@ -60,25 +60,25 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 		return time.Time{}, err
 	}
 	if len(decision.Claims) > 0 || facts.State.Ledger == nil && decision.Changed { // on an old state nothing is claimed, and no ledger is made
-		if unchanged, err := c.Documents.Confirm(ctx, k, on); err != nil || !unchanged {
+		if unchanged, err := c.Stores.Documents.Confirm(ctx, k, on); err != nil || !unchanged {
 			c.Queue.Add(k)
 			return time.Time{}, err
 		}
 	}
-	c.Gates.Waiting(k, decision.Status.Waiting != "")
-	noted, err := c.Rules.Note(ctx, k, facts, &decision)
+	c.Stores.Gates.Waiting(k, decision.Status.Waiting != "")
+	noted, err := c.Watches.Rules.Note(ctx, k, facts, &decision)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if decision.Changed {
-		if err := c.Ledgers.Put(ctx, k, string(cm.UID), facts.State.Ledger, decision.Ledger); err != nil {
+		if err := c.Stores.Ledgers.Put(ctx, k, string(cm.UID), facts.State.Ledger, decision.Ledger); err != nil {
 			err = errors.Join(err, noted(ctx, false))
 			if client.IsRejectedForGood(err) {
 				return c.cannotDecide(ctx, cm, known, fmt.Errorf("%w: its ledger cannot be written: %w", errLedger, err))
 			}
 			return time.Time{}, err
 		}
-		c.Metrics.SlotsEnded(facts.State.Ledger, decision.Ledger)
+		c.Telemetry.Metrics.SlotsEnded(facts.State.Ledger, decision.Ledger)
 		c.recordEnds(cm, facts.State.Ledger, decision.Ledger)
 		if decision.Status.NotRun != "" {
 			c.recordNotRun(cm, decision.Status.NotRun)
@@ -103,7 +103,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 		c.Queue.AddAfter(k, status.Delay)
 		return decision.Wake, nil
 	}
-	c.mirror(c.Rules.WritesFor(ctx, k), k, known, status.Current(cm, &known.Written), facts, decision)
+	c.mirror(c.Watches.Rules.WritesFor(ctx, k), k, known, status.Current(cm, &known.Written), facts, decision)
 	if err := c.publish(ctx, cm, known, facts, decision); err != nil {
 		return time.Time{}, err
 	}
@@ -130,13 +130,13 @@ func (c *Controller) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, kno
 func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan) (trigger.Facts, error) {
 	uid := string(cm.UID)
 	f := trigger.Facts{
-		Now: c.Now(), LookingSince: c.LookingSince(),
+		Now: c.Now(), LookingSince: c.Scope.LookingSince(),
 		Plan: trigger.Plan{
 			Namespace: k.Namespace, Name: k.Name, UID: uid,
 			CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.Spec, Faults: known.Faults,
-			Intent: c.Documents.Intent(cm),
+			Intent: c.Stores.Documents.Intent(cm),
 		},
-		State: trigger.State{ResumeSeen: known.Resume.At}, Pauses: c.Documents.Pauses(k.Namespace), Ready: trigger.Readiness{OK: true}, ClockDoubt: c.ClockDoubt(),
+		State: trigger.State{ResumeSeen: known.Resume.At}, Pauses: c.Stores.Documents.Pauses(k.Namespace), Ready: trigger.Readiness{OK: true}, ClockDoubt: c.Clients.ClockDoubt(),
 		NameOf: func(r run.Request) string { return annotations.RunName(k.Name, uid, r) },
 	}
 	f.Plan.Faults = append(slices.Clone(f.Plan.Faults), c.templateFaults(k.Namespace, known)...)
@@ -146,34 +146,34 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	if denied := c.deniedSteps(k.Namespace, run.Run{Spec: known.Spec, Templates: known.Templates}); denied != "" {
 		f.Plan.Faults = append(slices.Clone(f.Plan.Faults), document.Fault{Path: "spec.steps", Message: denied})
 	}
-	f.Plan.Spec.DryRun = f.Plan.Spec.DryRun || c.DryRun
-	for _, l := range c.Runs.OfPlan(k) {
+	f.Plan.Spec.DryRun = f.Plan.Spec.DryRun || c.Scope.DryRun
+	for _, l := range c.Stores.Runs.OfPlan(k) {
 		if l.Broken == nil && l.Head.PlanUID == uid {
 			f.Live = append(f.Live, l.ActiveRun())
 		}
 	}
-	ledger, err := c.Ledgers.Get(ctx, k, uid)
+	ledger, err := c.Stores.Ledgers.Get(ctx, k, uid)
 	if err != nil {
 		return f, err
 	}
 	f.State.Ledger = ledger
-	f.Gate = c.Gates.Of(&known.Gate, f.Plan.Intent.Query(cm.Namespace, known.Spec.Policies))
+	f.Gate = c.Stores.Gates.Of(&known.Gate, f.Plan.Intent.Query(cm.Namespace, known.Spec.Policies))
 	c.noteGate(k, cm, known, ledger)
 	if err := c.noteEarlier(ctx, k, &f); err != nil {
 		return f, err
 	}
 	if f.State.LedgerLost = ledger == nil && wasDecided(cm); ledger == nil && !f.State.LedgerLost {
-		if f.State.LedgerLost, err = c.Ledgers.Lost(ctx, k, uid); err != nil {
+		if f.State.LedgerLost, err = c.Stores.Ledgers.Lost(ctx, k, uid); err != nil {
 			return f, err
 		}
 	}
 	f.State.Handled = cm.Annotations[annotations.StatusTrigger]
 	if len(f.Plan.Faults) == 0 {
 		c.labelTarget(ctx, k, known, &f)
-		return f, c.Rules.Observe(ctx, cm, known, &f)
+		return f, c.Watches.Rules.Observe(ctx, cm, known, &f)
 	}
-	c.Rules.Drop(k)
-	c.Targets.Drop(k)
+	c.Watches.Rules.Drop(k)
+	c.Watches.Targets.Drop(k)
 	c.blockers.leave(k)
 	return f, nil
 }
@@ -188,15 +188,15 @@ func wasDecided(cm *corev1.ConfigMap) bool {
 // noteGate tells metrics of the plan.
 func (c *Controller) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, l *ledger.Ledger) {
 	if len(known.Faults) > 0 {
-		c.Gates.Forget(k)
+		c.Stores.Gates.Forget(k)
 		return
 	}
-	o := c.Gates.Subject(known.Gate.Question, known.Gate.Gate)
+	o := c.Stores.Gates.Subject(known.Gate.Question, known.Gate.Gate)
 	o.Kind, o.System = "Plan", cm.Labels[annotations.LabelSystem]
 	if l != nil && l.Last != nil && l.Last.StartedAt != nil {
 		o.LastStart = *l.Last.StartedAt
 	}
-	c.Gates.Note(k, o)
+	c.Stores.Gates.Note(k, o)
 }
 
 // deniedSteps says which step the agent's configuration does not allow in a
@@ -225,10 +225,10 @@ func (c *Controller) createRuns(ctx context.Context, k types.NamespacedName, cm 
 	}
 	c.refused.keep(k, d.Ledger.Open)
 	for _, e := range trigger.Unstarted(d.Ledger, f.Live) {
-		if c.Runs.IsOrphan(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) {
+		if c.Stores.Runs.IsOrphan(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) {
 			continue
 		}
-		if l := c.Runs.Live(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}); l != nil && l.Broken != nil {
+		if l := c.Stores.Runs.Live(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}); l != nil && l.Broken != nil {
 			continue // it is there, is left alone, and said so
 		}
 		if phase, made := store.WasMade(cm, e.Run); made {
@@ -255,47 +255,47 @@ func (c *Controller) createRun(ctx context.Context, k types.NamespacedName, cm *
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := c.Keys.Sign(object); err != nil {
+	if err := c.Stores.Keys.Sign(object); err != nil {
 		return time.Time{}, err
 	}
-	maps := c.Kube.CoreV1().ConfigMaps(k.Namespace)
+	maps := c.Clients.Kube.CoreV1().ConfigMaps(k.Namespace)
 	made, err := maps.Create(ctx, object, client.CreateOptions())
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return time.Time{}, c.adopt(ctx, k, e)
-	case err != nil && !c.Documents.Terminating(k.Namespace) && client.IsRejected(err):
+	case err != nil && !c.Stores.Documents.Terminating(k.Namespace) && client.IsRejected(err):
 		return c.refuseRun(ctx, k, cm, known, e, err)
 	case err != nil:
 		return time.Time{}, fmt.Errorf("create run %s/%s: %w", k.Namespace, e.Run, err)
 	}
 	made.ManagedFields = nil
 	l := &store.CachedRun{Object: made, Run: r, Journal: journal}
-	c.Runs.Put(l)
+	c.Stores.Runs.Put(l)
 	c.EnqueueRun(l.Key())
 	c.recordAsOf(cm, r)
 	if e.Refused == "" {
 		return time.Time{}, nil
 	}
-	return time.Time{}, c.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Refuse(e.Run, "") })
+	return time.Time{}, c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Refuse(e.Run, "") })
 }
 
 // adopt goes on with a run that an earlier agent created. One that has ended
 // leaves only its entry to be closed.
 func (c *Controller) adopt(ctx context.Context, k types.NamespacedName, e ledger.Entry) error {
-	cm, err := c.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, e.Run, metav1.GetOptions{})
+	cm, err := c.Clients.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, e.Run, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read run %s/%s: %w", k.Namespace, e.Run, err)
 	}
-	run, journal, err := c.Runs.Read(cm)
+	run, journal, err := c.Stores.Runs.Read(cm)
 	if err != nil {
 		return fmt.Errorf("%w: %w", annotations.ErrForeign, err)
 	}
 	if !journal.Phase.Ended() {
 		cm.ManagedFields = nil
 		l := &store.CachedRun{Object: cm, Run: run, Journal: journal}
-		c.Runs.Put(l)
+		c.Stores.Runs.Put(l)
 		c.EnqueueRun(l.Key())
 		return nil
 	}
-	return c.Ledgers.Edit(ctx, k, run.PlanUID, func(l ledger.Ledger) ledger.Ledger { return l.CloseRun(run, journal, c.Now()) })
+	return c.Stores.Ledgers.Edit(ctx, k, run.PlanUID, func(l ledger.Ledger) ledger.Ledger { return l.CloseRun(run, journal, c.Now()) })
 }

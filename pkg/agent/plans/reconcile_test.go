@@ -255,14 +255,14 @@ func TestAPlanThatIsDeletedIsForgotten(t *testing.T) {
 		w.plan("nightly", orders+hook)
 		a := w.begins()
 		w.after(2 * time.Second)
-		if n := a.Targets.Count(); n != 1 {
+		if n := a.Watches.Targets.Count(); n != 1 {
 			w.Fatalf("%d watches on its target", n)
 		}
 		w.api.ClearLog()
 		w.api.Delete("configmaps", shop, "nightly")
 		w.after(2 * time.Second)
-		if !slices.Contains(w.gone, "nightly") || a.Targets.Count() != 0 || a.Plans.Has(key("nightly")) {
-			w.Errorf("its runs heard %q, %d watches, known: %t", w.gone, a.Targets.Count(), a.Plans.Has(key("nightly")))
+		if !slices.Contains(w.gone, "nightly") || a.Watches.Targets.Count() != 0 || a.Stores.Plans.Has(key("nightly")) {
+			w.Errorf("its runs heard %q, %d watches, known: %t", w.gone, a.Watches.Targets.Count(), a.Stores.Plans.Has(key("nightly")))
 		}
 		if got := w.api.Log(); len(got) > 0 {
 			w.Errorf("writes %q", got)
@@ -526,7 +526,7 @@ func TestARunThatStandsInItsPlansStatusMayAct(t *testing.T) {
 		if got := w.said("nightly", annotations.StatusRuns); got != name+"=Running" {
 			w.Errorf("it says %q", got)
 		}
-		if !slices.Contains(w.rung, name) || !w.agent.Runs.IsRecorded(key(name)) {
+		if !slices.Contains(w.rung, name) || !w.agent.Stores.Runs.IsRecorded(key(name)) {
 			w.Errorf("enqueued %q", w.rung)
 		}
 	})
@@ -592,7 +592,7 @@ func TestAnEndedRunIsDeletedByItsUID(t *testing.T) {
 			w.Errorf("left are %q", got)
 		}
 		a.EndedRunGone(ended)
-		if left := a.History.Of(key("nightly")); len(left) > 0 {
+		if left := a.Stores.History.Of(key("nightly")); len(left) > 0 {
 			w.Errorf("it remembers %v", left)
 		}
 	})
@@ -875,7 +875,7 @@ func TestWhatARunLeftIsForgottenOnceItIsAsItWas(t *testing.T) {
 		a := w.begins()
 		w.after(time.Second)
 		left := ledger.Leftover{Run: "maint-run-x", Step: "down", Type: "scale", Account: "maint-runner", Before: []byte("{}"), At: time.Now()}
-		err := a.Ledgers.Edit(w.Context(), key("nightly"), "uid-nightly", func(l ledger.Ledger) ledger.Ledger { l.Left = append(l.Left, left); return l })
+		err := a.Stores.Ledgers.Edit(w.Context(), key("nightly"), "uid-nightly", func(l ledger.Ledger) ledger.Ledger { l.Left = append(l.Left, left); return l })
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -1007,7 +1007,7 @@ func TestMetricsSayThatSomethingWaitsForAPlan(t *testing.T) {
 		w.plan("nightly", tenMins+hook)
 		a := w.begins()
 		waits := func(when string, want bool) {
-			o := a.Gates.Subjects()[key("nightly")]
+			o := a.Stores.Gates.Subjects()[key("nightly")]
 			if o == nil || o.Kind != "Plan" || o.Waits != want {
 				w.Errorf("%s: %+v", when, o)
 			}
@@ -1021,7 +1021,7 @@ func TestMetricsSayThatSomethingWaitsForAPlan(t *testing.T) {
 		waits("when it was claimed", false)
 		w.progress(w.runs("nightly")[0], run.Running)
 		w.progress(w.runs("nightly")[0], run.Failed)
-		if at := a.Gates.Subjects()[key("nightly")].LastStart; at.IsZero() {
+		if at := a.Stores.Gates.Subjects()[key("nightly")].LastStart; at.IsZero() {
 			w.Error("they do not say when it last began")
 		}
 	})

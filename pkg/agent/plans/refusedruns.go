@@ -21,14 +21,14 @@ import (
 // taken, everything else without end.
 func (c *Controller) refuseRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, e ledger.Entry, refusal error) (retry time.Time, err error) {
 	if client.IsRejectedForGood(refusal) && e.Slot != nil {
-		c.Events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server refused run %s: %s", e.Run, refusal)
-		return time.Time{}, c.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger {
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server refused run %s: %s", e.Run, refusal)
+		return time.Time{}, c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger {
 			return l.Close(e.Run, run.Missed, run.ReasonRefused, nil, c.Now())
 		})
 	}
 	next, final := c.refused.again(k, e.Run, known.Observed, c.Now())
 	if executors.RefusalOf(refusal, "") == executors.RefusedAgent && !final { // as one that starts does to everybody
-		c.Log.Warn("will try again", "plan", k.String(), "run", e.Run, "error", refusal.Error())
+		c.Telemetry.Log.Warn("will try again", "plan", k.String(), "run", e.Run, "error", refusal.Error())
 		return next, nil
 	}
 	why := ledger.Entry{Run: e.Run}
@@ -37,8 +37,8 @@ func (c *Controller) refuseRun(ctx context.Context, k types.NamespacedName, cm *
 		return next, nil
 	}
 	if e.Refused == "" {
-		c.Events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server refuses run %s, and the agent tries again: %s", e.Run, document.Cut(refusal.Error(), document.MaxMessage))
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server refuses run %s, and the agent tries again: %s", e.Run, document.Cut(refusal.Error(), document.MaxMessage))
 	}
 	c.Queue.AddAfter(k, status.Delay) // what it waits for goes into the status
-	return next, c.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Refuse(e.Run, why.Refused) })
+	return next, c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Refuse(e.Run, why.Refused) })
 }

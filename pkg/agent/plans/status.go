@@ -24,7 +24,7 @@ import (
 
 // publish writes a plan's status where it differs from what stands there.
 func (c *Controller) publish(ctx context.Context, cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) error {
-	live := c.Runs.OfPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	live := c.Stores.Runs.OfPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	news, err := c.Status.Write(ctx, cm, &known.Written, func(have map[string]string) map[string]string {
 		want := c.planStatus(have, known, f, d)
 		want[annotations.StatusRuns] = store.FormatRuns(live)
@@ -50,13 +50,13 @@ func (c *Controller) planStatus(have map[string]string, known *store.CachedPlan,
 	want[annotations.StatusBehavior] = have[annotations.StatusBehavior]
 	switch {
 	case d.Status.Window != nil:
-		want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *d.Status.Window, c.Gates.Strategy(known.Gate.Question, f.Now), f.Now)
+		want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *d.Status.Window, c.Stores.Gates.Strategy(known.Gate.Question, f.Now), f.Now)
 	case f.Gate == nil:
 		want[annotations.StatusBehavior] = ""
 	}
 	c.lastRun(want, f, d)
 	want[annotations.StatusMirrored] = known.Mirror.Digest
-	want[annotations.StatusWatching] = c.Rules.Watching(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name})
+	want[annotations.StatusWatching] = c.Watches.Rules.Watching(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name})
 	want[annotations.StatusConditions] = status.Conditions(have[annotations.StatusConditions], c.conditions(known, f, d), f.Now)
 	return want
 }
@@ -66,7 +66,7 @@ func (c *Controller) message(f trigger.Facts, d trigger.Decision) string {
 	if left := d.Ledger.LeftMessage(f.Plan.Namespace); left != "" {
 		d.Status.Message = "not put back by " + left + "; " + d.Status.Message
 	}
-	if stuck := c.Runs.StuckOf(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name}); stuck != "" {
+	if stuck := c.Stores.Runs.StuckOf(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name}); stuck != "" {
 		d.Status.Message = stuck + "; " + d.Status.Message
 	}
 	if len(f.Plan.Faults) > 1 {
@@ -117,7 +117,7 @@ func (c *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, know
 			}
 		}
 	}
-	return c.Notify.Ahead("Plan", coming)
+	return c.Telemetry.Notify.Ahead("Plan", coming)
 }
 
 // recordPhase sends an Event when a plan's phase became another.
@@ -125,10 +125,10 @@ func (c *Controller) recordPhase(cm *corev1.ConfigMap, known *store.CachedPlan, 
 	was := known.Phase
 	known.Phase = d.Status.Phase
 	if d.Status.Phase == trigger.PhaseInvalid && was != d.Status.Phase {
-		c.Events.Event(cm, corev1.EventTypeWarning, "PlanInvalid", document.Cut(f.Plan.Faults.Error(), document.MaxMessage))
+		c.Telemetry.Events.Event(cm, corev1.EventTypeWarning, "PlanInvalid", document.Cut(f.Plan.Faults.Error(), document.MaxMessage))
 	}
 	if len(d.Returned) > 0 {
-		c.Events.Eventf(cm, corev1.EventTypeWarning, "TriggerLabelReturns", "The label %s came back from the tool that applies it; no run was started", d.Returned[0])
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "TriggerLabelReturns", "The label %s came back from the tool that applies it; no run was started", d.Returned[0])
 	}
 }
 
@@ -142,11 +142,11 @@ func (c *Controller) recordEnds(cm *corev1.ConfigMap, was *ledger.Ledger, now le
 		return
 	}
 	if n := now.Totals[run.Missed] - was.Totals[run.Missed]; n > 0 {
-		c.Events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, status.Instant(e.Slot), e.Reason)
-		c.Notify.SlotMissed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, n, e)
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, status.Instant(e.Slot), e.Reason)
+		c.Telemetry.Notify.SlotMissed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, n, e)
 	}
 	if n := now.Totals[run.Skipped] - was.Totals[run.Skipped]; n > 0 {
-		c.Events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, status.Instant(e.Slot), e.Reason)
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, status.Instant(e.Slot), e.Reason)
 	}
 }
 
@@ -166,10 +166,10 @@ func (c *Controller) consume(ctx context.Context, cm *corev1.ConfigMap, f trigge
 		if ask.Run != "" && !lives(f, d, ask.Run) {
 			gone[in] = cm.Annotations[in]
 			if in == annotations.Resume && f.State.Ledger != nil && f.State.Ledger.LeftBy(ask.Run, f.State.ResumeSeen) {
-				c.Events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "Somebody knows what run %s did not put back: %s", ask.Run, f.Plan.Intent.Actors["resume"].Said("acknowledged"))
+				c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "Somebody knows what run %s did not put back: %s", ask.Run, f.Plan.Intent.Actors["resume"].Said("acknowledged"))
 				continue
 			}
-			c.Events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s is ignored: there is no such active run", in, document.Cut(gone[in], 200))
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s is ignored: there is no such active run", in, document.Cut(gone[in], 200))
 		}
 	}
 	if len(gone) == 0 {
@@ -228,7 +228,7 @@ func (c *Controller) conditions(known *store.CachedPlan, f trigger.Facts, d trig
 	if d.Status.Refused != "" {
 		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: document.Cut(d.Status.Refused, document.MaxMessage)})
 	}
-	if stuck := c.Runs.StuckOf(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name}); stuck != "" {
+	if stuck := c.Stores.Runs.StuckOf(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name}); stuck != "" {
 		out = append(out, metav1.Condition{Type: "RunStuck", Status: metav1.ConditionTrue, Reason: "NotWritten", Message: document.Cut(stuck, document.MaxMessage)})
 	}
 	for _, l := range f.Live {

@@ -18,7 +18,7 @@ func (c *Controller) templateFaults(namespace string, known *store.CachedPlan) d
 	if !strings.Contains(known.Text, plan.TemplatePrefix) {
 		return nil
 	}
-	used, faults := plan.UseTemplates(known.Spec, func(name string) *plan.Template { return c.Documents.Template(namespace, name) })
+	used, faults := plan.UseTemplates(known.Spec, func(name string) *plan.Template { return c.Stores.Documents.Template(namespace, name) })
 	known.Templates = used
 	if len(faults) > 0 {
 		known.Templates = nil // they may stand for themselves
@@ -28,8 +28,8 @@ func (c *Controller) templateFaults(namespace string, known *store.CachedPlan) d
 
 // EnqueueTemplated looks again at the plans that may use a template.
 func (c *Controller) EnqueueTemplated(namespace string) {
-	for _, cm := range c.Documents.All() {
-		if cm.Labels[annotations.LabelKind] == annotations.KindPlan && (cm.Namespace == namespace || namespace == c.Namespace) && strings.Contains(cm.Data[annotations.DataPlan], plan.TemplatePrefix) {
+	for _, cm := range c.Stores.Documents.All() {
+		if cm.Labels[annotations.LabelKind] == annotations.KindPlan && (cm.Namespace == namespace || namespace == c.Scope.Namespace) && strings.Contains(cm.Data[annotations.DataPlan], plan.TemplatePrefix) {
 			c.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		}
 	}

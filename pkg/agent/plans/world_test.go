@@ -147,8 +147,11 @@ func (w *world) begins() *agent {
 		Scope:    Scope{Namespace: annotations.DefaultNamespace, LookingSince: func() time.Time { return since }},
 		Executor: func(string) (executors.Executor, bool) { return finder{world: w}, true },
 		Settings: func() agentconfig.AgentConfig { return w.settings }, Status: status.NewWriter(conn.Kube, w.events),
-		Rules:   watchrules.New(watchrules.Config{Accounts: accounts, Ledgers: stores.Ledgers, Runs: stores.Runs, Plans: plans, Events: w.events, Log: log, Now: w.now}),
-		Targets: watched, Runner: w, EnqueueRun: func(k types.NamespacedName) { w.mu.Lock(); defer w.mu.Unlock(); w.rung = append(w.rung, k.Name) }, Queue: plans, Now: w.now,
+		Watches: Watches{
+			Rules:   watchrules.New(watchrules.Config{Accounts: accounts, Ledgers: stores.Ledgers, Runs: stores.Runs, Plans: plans, Events: w.events, Log: log, Now: w.now}),
+			Targets: watched,
+		},
+		Runner: w, EnqueueRun: func(k types.NamespacedName) { w.mu.Lock(); defer w.mu.Unlock(); w.rung = append(w.rung, k.Name) }, Queue: plans, Now: w.now,
 	})
 	ctx, cancel := context.WithCancel(w.Context())
 	w.wire(a, docs, live, namespaces)
@@ -181,28 +184,28 @@ func (w *world) wire(a *agent, docs, live, namespaces *informer.Cache) {
 		a.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	}, func(o any) {
 		cm := o.(*corev1.ConfigMap)
-		a.Documents.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+		a.Stores.Documents.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		a.EnqueueTemplated(cm.Namespace)
 		a.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	})
 	live.Handle(func(o any) {
 		cm := o.(*corev1.ConfigMap)
-		if a.Runs.Observe(cm) {
+		if a.Stores.Runs.Observe(cm) {
 			a.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
 		}
 	}, func(o any) {
 		cm := o.(*corev1.ConfigMap)
-		a.Runs.Gone(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, informer.VersionOf(cm))
+		a.Stores.Runs.Gone(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, informer.VersionOf(cm))
 	})
 	namespaces.Handle(func(any) {
-		for _, cm := range a.Documents.All() {
+		for _, cm := range a.Stores.Documents.All() {
 			a.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		}
 	}, func(any) {})
 }
 
 func (a *agent) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	if cm := a.Documents.Any(k); cm != nil {
+	if cm := a.Stores.Documents.Any(k); cm != nil {
 		switch cm.Labels[annotations.LabelKind] {
 		case annotations.KindStepTemplate:
 			return time.Time{}, a.ReconcileTemplate(ctx, k, cm)
@@ -290,7 +293,7 @@ func (w *world) progress(name string, phase run.Phase) {
 	}
 	if phase.Ended() {
 		j.FinishedAt = &now
-		err := w.agent.Ledgers.Edit(w.Context(), key(r.Plan), r.PlanUID, func(l ledger.Ledger) ledger.Ledger { return l.CloseRun(r, j, now) })
+		err := w.agent.Stores.Ledgers.Edit(w.Context(), key(r.Plan), r.PlanUID, func(l ledger.Ledger) ledger.Ledger { return l.CloseRun(r, j, now) })
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -302,7 +305,7 @@ func (w *world) progress(name string, phase run.Phase) {
 	cm.Labels[annotations.LabelPhase] = string(phase)
 	if phase.Ended() {
 		cm.Finalizers = nil
-		w.agent.Runs.Drop(key(name), 1<<40)
+		w.agent.Stores.Runs.Drop(key(name), 1<<40)
 	}
 	w.api.Put(agenttest.Signed(w, cm))
 	w.agent.Queue.Add(key(r.Plan))

@@ -23,7 +23,7 @@ import (
 
 // act does one act on a step and says what came of it.
 func (c *Controller) act(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
-	if err := c.Fence.Check(); err != nil {
+	if err := c.Clients.Fence.Check(); err != nil {
 		return outcome{}, err
 	}
 	switch m.Act {
@@ -45,7 +45,7 @@ func (c *Controller) act(ctx context.Context, l *store.CachedRun, m workflow.Act
 
 // passed is what a pass came to.
 type passed struct {
-	executors.Outcome
+	Outcome executors.Outcome
 	clients executors.Clients
 	looked  bool // whether the nodes that earlier steps closed are still closed
 }
@@ -58,12 +58,12 @@ func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return outcome{}, err
 	}
 	out.Outcome = c.judge(l, m.Path, out.Outcome)
-	c.Metrics.StepPass(m.Step.Type, out.State, c.Now().Sub(began))
-	if out.State == executors.NotYet {
+	c.Telemetry.Metrics.StepPass(m.Step.Type, out.Outcome.State, c.Now().Sub(began))
+	if out.Outcome.State == executors.NotYet {
 		return c.notYet(l, m, out), nil
 	}
 	s := store.StepKey{Run: l.Key(), Path: m.Path}
-	if out.State != executors.Record {
+	if out.Outcome.State != executors.Record {
 		c.watches.Drop(s)
 	}
 	rep := c.report(l, m, out)
@@ -73,20 +73,20 @@ func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Ac
 func (c *Controller) report(l *store.CachedRun, m workflow.Action, o passed) workflow.StepResult {
 	checked := len(l.Run.ClosedNodes(l.Journal, m.Path)) > 0
 	rep := workflow.StepResult{
-		Done: o.State == executors.Done, Failed: o.State == executors.Failed, Permanent: o.Permanent, Reason: o.Reason, Message: o.Message,
-		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed, Memory: o.Memory,
-		NodeSeen: checked && o.looked && o.State != executors.Record,
-		Items:    workflow.ItemList{Listed: o.Listed, List: o.Items, APIVersion: o.ItemVersion, Kind: o.ItemKind},
+		Done: o.Outcome.State == executors.Done, Failed: o.Outcome.State == executors.Failed, Permanent: o.Outcome.Permanent, Reason: o.Outcome.Reason, Message: o.Outcome.Message,
+		Outputs: o.Outcome.Outputs, Before: o.Outcome.Before, ResumeAt: o.Outcome.ResumeAt, Changed: o.Outcome.Changed, Memory: o.Outcome.Memory,
+		NodeSeen: checked && o.looked && o.Outcome.State != executors.Record,
+		Items:    workflow.ItemList{Listed: o.Outcome.Listed, List: o.Outcome.Items, APIVersion: o.Outcome.ItemVersion, Kind: o.Outcome.ItemKind},
 	}
-	if rep.Failed && !o.WakeAt.IsZero() {
-		rep.NotBefore = &o.WakeAt
+	if rep.Failed && !o.Outcome.WakeAt.IsZero() {
+		rep.NotBefore = &o.Outcome.WakeAt
 	}
-	if o.State == executors.NotYet && isRefusal(o.Outcome) {
-		rep.Waits = o.Message
+	if o.Outcome.State == executors.NotYet && isRefusal(o.Outcome) {
+		rep.Waits = o.Outcome.Message
 	}
-	if executor, _ := c.Executor(m.Step.Type); executor != nil && rep.Done && !o.WakeAt.IsZero() {
+	if executor, _ := c.Executor(m.Step.Type); executor != nil && rep.Done && !o.Outcome.WakeAt.IsZero() {
 		if _, keeps := executor.(executors.Keeper); keeps {
-			rep.KeepAt = &o.WakeAt
+			rep.KeepAt = &o.Outcome.WakeAt
 		}
 	}
 	return rep
@@ -98,12 +98,12 @@ func (c *Controller) notYet(l *store.CachedRun, m workflow.Action, out passed) o
 	rec := l.Journal.Record(m.Path)
 	rep := c.report(l, m, out)
 	after := workflow.Note(l.Run, l.Journal, m.Path, rep, c.Now())
-	o := outcome{wait: &stepWait{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, clients: out.clients}
-	if out.Watch != nil && out.Watch.Every > 0 {
-		o.wait.least = c.Now().Add(out.Watch.Every)
+	o := outcome{wait: &stepWait{record: *after.Record(m.Path), wake: out.Outcome.WakeAt}, watch: out.Outcome.Watch, clients: out.clients}
+	if out.Outcome.Watch != nil && out.Outcome.Watch.Every > 0 {
+		o.wait.least = c.Now().Add(out.Outcome.Watch.Every)
 	}
 	if m.Step.Type == plan.TypeDrain {
-		c.DrainBlocked(l, m.Path, run.NewlyBlocked(rec.Memory, out.Memory), out.Message)
+		c.DrainBlocked(l, m.Path, run.NewlyBlocked(rec.Memory, out.Outcome.Memory), out.Outcome.Message)
 	}
 	if !reflect.DeepEqual(*after.Record(m.Path), *rec) {
 		o.note = func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, c.Now()) }
@@ -115,7 +115,7 @@ func (c *Controller) notYet(l *store.CachedRun, m workflow.Action, out passed) o
 // with the step itself is a failure of the step, not of the agent.
 func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Action) (out passed, err error) {
 	w := l.Account()
-	if out.clients, err = c.Accounts.Clients(w, l.Run.Name); err != nil {
+	if out.clients, err = c.Clients.Accounts.Clients(w, l.Run.Name); err != nil {
 		return out, err
 	}
 	missing, err := c.noAccount(ctx, w)
@@ -154,7 +154,7 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		executors.ReservationOf(ctx).Release()
 	}
 	out.Outcome = placed(c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) }), out.clients)
-	if out.State == executors.Failed && !c.Fence.Valid() { // it is we who failed, and nothing was sent
+	if out.Outcome.State == executors.Failed && !c.Clients.Fence.Valid() { // it is we who failed, and nothing was sent
 		return out, client.ErrFenced
 	}
 	return out, ctx.Err()
@@ -203,7 +203,7 @@ func (c *Controller) stop(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	}
 	rec := l.Journal.Record(m.Path)
 	within := func(limit time.Duration) bool {
-		return rec.FinishedAt != nil && c.Now().Before(queue.Latest(*rec.FinishedAt, c.LookingSince()).Add(limit))
+		return rec.FinishedAt != nil && c.Now().Before(queue.Latest(*rec.FinishedAt, c.Scope.LookingSince()).Add(limit))
 	}
 	switch {
 	case failed != nil && isRefusal(*failed) && within(plan.DefaultCleanupDuration):
@@ -236,7 +236,7 @@ func (c *Controller) later(rec *run.Record, notBefore time.Time) outcome {
 // prepared is a call of a step with clients of its own, for what cleans up after
 // it: an account that is gone is waited for.
 func (c *Controller) prepared(ctx context.Context, l *store.CachedRun, m workflow.Action) (executors.Call, *executors.Outcome, error) {
-	clients, err := c.Accounts.Clients(l.Account(), l.Run.Name)
+	clients, err := c.Clients.Accounts.Clients(l.Account(), l.Run.Name)
 	if err != nil {
 		return executors.Call{}, nil, err
 	}
@@ -308,10 +308,10 @@ func (c *Controller) releaseLease(ctx context.Context, l *store.CachedRun, m wor
 func (c *Controller) restore(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
 	rec := l.Journal.Record(m.Path)
 	ended := func(how, message string, changed []run.Change) outcome {
-		c.Runs.Holds.Over(l.Key(), m.Path, c.Now())
+		c.Stores.Runs.Holds.Over(l.Key(), m.Path, c.Now())
 		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRestore(j, m.Path, how, message, changed) }}
 	}
-	defer c.Runs.Holds.Restoring(store.MarkOf(rec.Before))()
+	defer c.Stores.Runs.Holds.Restoring(store.MarkOf(rec.Before))()
 	executor, _ := c.Executor(m.Step.Type)
 	restorer, ok := executor.(executors.Restorer)
 	if !ok {
@@ -372,12 +372,12 @@ func (c *Controller) restoreLater(l *store.CachedRun, m workflow.Action, out exe
 // DrainBlocked says of nodes, on their plan and to the sinks, that a run's drain of
 // them is blocked for good.
 func (c *Controller) DrainBlocked(l *store.CachedRun, path string, names []string, words string) {
-	if len(names) == 0 || l.Run.Request.DryRun || c.DryRun {
+	if len(names) == 0 || l.Run.Request.DryRun || c.Scope.DryRun {
 		return
 	}
 	text := document.Cut(fmt.Sprintf("Run %s, step %s: %s", l.Run.Name, path, words), document.MaxMessage)
-	c.Events.Event(c.aboutRun(l), corev1.EventTypeWarning, nodes.EventBlocked, text)
+	c.Telemetry.Events.Event(c.aboutRun(l), corev1.EventTypeWarning, nodes.EventBlocked, text)
 	for _, node := range names {
-		c.Notify.DrainBlocked(l.PlanKey(), l.Run.Name, node, text)
+		c.Telemetry.Notify.DrainBlocked(l.PlanKey(), l.Run.Name, node, text)
 	}
 }

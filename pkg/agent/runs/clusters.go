@@ -22,7 +22,7 @@ func (c *Controller) clientsAt(ctx context.Context, l *store.CachedRun, path str
 	if !elsewhere {
 		return home, nil
 	}
-	clients, failure := c.Accounts.Remote(ctx, l.Account(), cluster)
+	clients, failure := c.Clients.Accounts.Remote(ctx, l.Account(), cluster)
 	if failure != nil && failure.State == executors.NotYet {
 		failure.WakeAt = queue.Latest(failure.WakeAt, c.Now().Add(retryDelay))
 	}
@@ -45,7 +45,7 @@ func onTarget[T any](ctx context.Context, c *Controller, l *store.CachedRun, mar
 	if marked {
 		name = l.Run.Name
 	}
-	return client.Ask(ctx, c.Accounts, l.Account(), name, client.ClusterOf(l.Run.Spec.ConnectorRef, l.Run.Connectors), question)
+	return client.Ask(ctx, c.Clients.Accounts, l.Account(), name, client.ClusterOf(l.Run.Spec.ConnectorRef, l.Run.Connectors), question)
 }
 
 // readTarget reads a run's target live.

@@ -38,20 +38,19 @@ type Controller struct {
 
 // Config is what runs are moved with.
 type Config struct {
-	Clients
-	Stores
-	notify.Telemetry
-	Scope
-	Executor func(stepType string) (executors.Executor, bool)
+	Clients   Clients
+	Stores    Stores
+	Telemetry notify.Telemetry
+	Scope     Scope
+	Executor  func(stepType string) (executors.Executor, bool)
 	// Denied are the types of steps that the configuration does not allow in a namespace.
-	Denied   func(namespace string) []string
-	Status   *status.Writer
-	Steps    *StepPool
-	Nodes    Nodes
-	Freezes  Freezes
-	Expected *store.Expectations // of targets
-	Queue    *queue.Queue        // of runs
-	Plans    interface {         // that are to be looked at
+	Denied  func(namespace string) []string
+	Status  *status.Writer
+	Steps   *StepPool
+	Nodes   Nodes
+	Freezes Freezes
+	Queue   *queue.Queue // of runs
+	Plans   interface {  // that are to be looked at
 		Add(types.NamespacedName)
 		AddAfter(types.NamespacedName, time.Duration)
 	}
@@ -74,6 +73,7 @@ type Stores struct {
 	Locks     *store.Locks
 	Gates     *store.Gates
 	Keys      *keys.Store
+	Expected  *store.Expectations // of targets
 }
 
 // Scope is who moves the runs.
@@ -132,9 +132,9 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 
 // PlanChanged has the runs of a plan looked at that its change may concern.
 func (c *Controller) PlanChanged(k types.NamespacedName, cm *corev1.ConfigMap) {
-	for _, l := range c.Runs.OfPlan(k) {
+	for _, l := range c.Stores.Runs.OfPlan(k) {
 		if c.interests(cm, l) {
-			if l.Journal.End == nil && c.signals(c.Runs.Whole(l)).Abort != nil {
+			if l.Journal.End == nil && c.signals(c.Stores.Runs.Whole(l)).Abort != nil {
 				c.cancel(l.Key())
 			}
 			c.Queue.Add(l.Key())
@@ -145,7 +145,7 @@ func (c *Controller) PlanChanged(k types.NamespacedName, cm *corev1.ConfigMap) {
 // cancel cuts off what a run has under way, unless its cleanup has begun while the run was
 // looked at.
 func (c *Controller) cancel(k types.NamespacedName) {
-	if now := c.Runs.Live(k); now != nil && now.Journal.End == nil {
+	if now := c.Stores.Runs.Live(k); now != nil && now.Journal.End == nil {
 		c.Steps.Cancel(k)
 	}
 }
@@ -175,8 +175,8 @@ func betweenSteps(j run.Journal) bool {
 // Observe takes in a live run as the watch shows it.
 func (c *Controller) Observe(o any) {
 	cm := o.(*corev1.ConfigMap)
-	if c.Runs.Observe(cm) {
-		if l := c.Runs.Live(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}); l != nil && cm.DeletionTimestamp != nil && l.Journal.End == nil { // its cleanup goes on
+	if c.Stores.Runs.Observe(cm) {
+		if l := c.Stores.Runs.Live(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}); l != nil && cm.DeletionTimestamp != nil && l.Journal.End == nil { // its cleanup goes on
 			c.Steps.Cancel(l.Key())
 		}
 		c.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
@@ -189,13 +189,13 @@ func (c *Controller) Observe(o any) {
 func (c *Controller) Lost(o any) {
 	cm := o.(*corev1.ConfigMap)
 	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
-	c.Runs.Gone(k, informer.VersionOf(cm))
+	c.Stores.Runs.Gone(k, informer.VersionOf(cm))
 	c.Queue.Add(k)
 	c.Plans.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
 }
 
 // Recheck reads a run again after what counts as signed has become another.
 func (c *Controller) Recheck(k types.NamespacedName) {
-	c.Runs.Recheck(k)
+	c.Stores.Runs.Recheck(k)
 	c.Queue.Add(k)
 }

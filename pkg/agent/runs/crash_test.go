@@ -155,7 +155,7 @@ func TestAWriteOfTheJournalThatFails(t *testing.T) {
 // stuckIs fails unless the plan is told that of a run that cannot go on.
 func (w *world) stuckIs(words string) {
 	w.Helper()
-	got := w.leads.Load().Runs.StuckOf(types.NamespacedName{Namespace: shop, Name: nightly})
+	got := w.leads.Load().Stores.Runs.StuckOf(types.NamespacedName{Namespace: shop, Name: nightly})
 	if !strings.Contains(got, words) || words == "" && got != "" {
 		w.Errorf("the plan is told %q, want %q", got, words)
 	}
@@ -212,7 +212,7 @@ func TestARunThatIsTornAwayEndsInTheLedgerAlone(t *testing.T) {
 				w.cluster.Tear("configmaps", shop, runName)
 				w.after(time.Second)
 				plan := types.NamespacedName{Namespace: shop, Name: nightly}
-				if n := len(w.agent.Runs.OrphansOf(plan)); n != 1 {
+				if n := len(w.agent.Stores.Runs.OrphansOf(plan)); n != 1 {
 					t.Fatalf("%d orphans", n)
 				}
 				if err := w.agent.CloseOrphans(t.Context(), plan); err != nil {
@@ -220,7 +220,7 @@ func TestARunThatIsTornAwayEndsInTheLedgerAlone(t *testing.T) {
 				}
 				w.after(time.Minute)
 				w.did()
-				if got := w.closed(); got != c.closed || len(w.ledger().Open) > 0 || len(w.agent.Runs.OrphansOf(plan)) > 0 {
+				if got := w.closed(); got != c.closed || len(w.ledger().Open) > 0 || len(w.agent.Stores.Runs.OrphansOf(plan)) > 0 {
 					t.Errorf("its entry ended %q: %+v", got, w.ledger())
 				}
 				w.wantEvent("Warning RunTornAway " + runName + ": Run maint-run-nightly-1 was removed against its finalizer; its slot does not run again; its finally did not run")
@@ -261,7 +261,7 @@ func TestARunThatIsThereIsNotGivenUp(t *testing.T) {
 		w.begins("a")
 		w.after(time.Minute)
 		plan := types.NamespacedName{Namespace: shop, Name: nightly}
-		w.agent.Runs.Vanished(w.agent.Runs.Get(types.NamespacedName{Namespace: shop, Name: runName}))
+		w.agent.Stores.Runs.Vanished(w.agent.Stores.Runs.Get(types.NamespacedName{Namespace: shop, Name: runName}))
 		if err := w.agent.CloseOrphans(t.Context(), plan); err != nil {
 			t.Fatal(err)
 		}
@@ -430,7 +430,7 @@ func TestARunWithoutItsOpenEntryBeginsNothing(t *testing.T) {
 		w.after(time.Minute)
 		w.did("pass hook#1")
 		w.stuckIs("no open entry")
-		if !w.agent.Runs.Unclaimed(types.NamespacedName{Namespace: shop, Name: runName}) {
+		if !w.agent.Stores.Runs.Unclaimed(types.NamespacedName{Namespace: shop, Name: runName}) {
 			t.Error("what its journal says of nodes counts")
 		}
 	})

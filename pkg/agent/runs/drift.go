@@ -23,7 +23,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	rests := func(until time.Time) outcome { return outcome{wait: &stepWait{record: *rec, wake: until}} }
 	executor, _ := c.Executor(m.Step.Type)
 	drifter, ok := executor.(executors.Drifter)
-	if !ok || c.DryRun {
+	if !ok || c.Scope.DryRun {
 		return rests(time.Time{}), nil
 	}
 	call, failed, err := c.prepared(ctx, l, m)
@@ -40,7 +40,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	}
 	d := found.Drift
 	now := l.Journal
-	if fresh := c.Runs.Get(l.Key()); fresh != nil {
+	if fresh := c.Stores.Runs.Get(l.Key()); fresh != nil {
 		with, _ := c.withOutcomes(fresh)
 		now = with.Journal
 	}
@@ -80,14 +80,14 @@ func (c *Controller) recordDrift(l *store.CachedRun, before, now run.Journal) {
 		switch {
 		case rec.Drift == nil || reflect.DeepEqual(was.Drift, rec.Drift):
 		case rec.Drift.Accepted != nil:
-			c.Events.Eventf(about, corev1.EventTypeNormal, "DriftAccepted", "Run %s, step %s: %s; %s", l.Run.Name, rec.Path, rec.Drift.Said(), rec.Drift.Accepted.Said("resumed"))
+			c.Telemetry.Events.Eventf(about, corev1.EventTypeNormal, "DriftAccepted", "Run %s, step %s: %s; %s", l.Run.Name, rec.Path, rec.Drift.Said(), rec.Drift.Accepted.Said("resumed"))
 		case rec.Drift.Over != nil:
-			c.Events.Eventf(about, corev1.EventTypeNormal, "DriftOver", "Run %s, step %s: %s of %s is %s again", l.Run.Name, rec.Path, rec.Drift.Field, rec.Drift.Object, rec.Drift.Want)
+			c.Telemetry.Events.Eventf(about, corev1.EventTypeNormal, "DriftOver", "Run %s, step %s: %s of %s is %s again", l.Run.Name, rec.Path, rec.Drift.Field, rec.Drift.Object, rec.Drift.Want)
 		default:
-			c.Events.Eventf(about, corev1.EventTypeWarning, "Drift", "Run %s, step %s: %s", l.Run.Name, rec.Path, rec.Drift.Said())
+			c.Telemetry.Events.Eventf(about, corev1.EventTypeWarning, "Drift", "Run %s, step %s: %s", l.Run.Name, rec.Path, rec.Drift.Said())
 		}
 		if rec.Unwatched && !was.Unwatched {
-			c.Events.Eventf(about, corev1.EventTypeNormal, "DriftUnwatched", "Run %s, step %s: what it did is checked once a minute, because ServiceAccount %s may not watch it", l.Run.Name, rec.Path, l.Account().User())
+			c.Telemetry.Events.Eventf(about, corev1.EventTypeNormal, "DriftUnwatched", "Run %s, step %s: what it did is checked once a minute, because ServiceAccount %s may not watch it", l.Run.Name, rec.Path, l.Account().User())
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (c *Controller) consumeAnswers(ctx context.Context, l *store.CachedRun, ask
 	if in.Resume.For(l.Run.Name) {
 		gone[annotations.Resume] = cm.Annotations[annotations.Resume]
 		if sig.Resume == nil {
-			c.Events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", l.Run.Name)
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", l.Run.Name)
 		}
 	}
 	for key, ask := range map[string]intent.RunRef{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
@@ -40,7 +40,7 @@ func (c *Controller) consumeAnswers(ctx context.Context, l *store.CachedRun, ask
 		}
 		gone[key] = cm.Annotations[key]
 		if !takenUp(l.Journal, ask) {
-			c.Events.Eventf(cm, corev1.EventTypeWarning, "AnswerIgnored", "%s: %s is ignored: nothing waits for that answer", key, cm.Annotations[key])
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "AnswerIgnored", "%s: %s is ignored: nothing waits for that answer", key, cm.Annotations[key])
 		}
 	}
 	if len(gone) == 0 {
@@ -71,14 +71,14 @@ func (c *Controller) recordQuestions(l *store.CachedRun, was, is run.Journal) {
 
 // recordQuestion sends the Event of a run that asks a person.
 func (c *Controller) recordQuestion(l *store.CachedRun, message string) {
-	if cm := c.Documents.Plan(l.PlanKey()); cm != nil {
-		c.Events.Eventf(cm, corev1.EventTypeNormal, "ApprovalNeeded", "Run %s %s", l.Run.Name, message)
+	if cm := c.Stores.Documents.Plan(l.PlanKey()); cm != nil {
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "ApprovalNeeded", "Run %s %s", l.Run.Name, message)
 	}
 }
 
 // aboutRun is what Events of a run are about: its plan, as long as that is there.
 func (c *Controller) aboutRun(l *store.CachedRun) *corev1.ConfigMap {
-	if cm := c.Documents.Plan(l.PlanKey()); cm != nil {
+	if cm := c.Stores.Documents.Plan(l.PlanKey()); cm != nil {
 		return cm
 	}
 	return l.Object
@@ -86,7 +86,7 @@ func (c *Controller) aboutRun(l *store.CachedRun) *corev1.ConfigMap {
 
 // recordStart sends the Event of a run that began.
 func (c *Controller) recordStart(l *store.CachedRun) {
-	c.Events.Eventf(c.aboutRun(l), corev1.EventTypeNormal, "RunStarted", "Run %s (%s) started", l.Run.Name, l.Run.Request.Said())
+	c.Telemetry.Events.Eventf(c.aboutRun(l), corev1.EventTypeNormal, "RunStarted", "Run %s (%s) started", l.Run.Name, l.Run.Request.Said())
 }
 
 // recordEnd sends the Event of a run's end.
@@ -96,9 +96,9 @@ func (c *Controller) recordEnd(l *store.CachedRun, j run.Journal) {
 		kind = corev1.EventTypeWarning
 	}
 	c.recordLeftovers(l, j)
-	c.Events.Eventf(c.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.Run.Name, l.Run.Request.Said(), document.Cut(j.Message, 512))
-	c.Log.Info("run ended", "plan", l.PlanKey().String(), "run", l.Run.Name, "phase", string(j.Phase), "reason", l.Run.Request.Why(), "message", j.Message)
-	c.Notify.RunEnded(l.PlanKey(), l.Run, j)
+	c.Telemetry.Events.Eventf(c.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.Run.Name, l.Run.Request.Said(), document.Cut(j.Message, 512))
+	c.Telemetry.Log.Info("run ended", "plan", l.PlanKey().String(), "run", l.Run.Name, "phase", string(j.Phase), "reason", l.Run.Request.Why(), "message", j.Message)
+	c.Telemetry.Notify.RunEnded(l.PlanKey(), l.Run, j)
 }
 
 // recordLeftovers sends an Event for what a run did not put back, for the first of many.
@@ -110,6 +110,6 @@ func (c *Controller) recordLeftovers(l *store.CachedRun, j run.Journal) {
 			continue
 		}
 		told++
-		c.Events.Eventf(c.aboutRun(l), corev1.EventTypeWarning, "NotPutBack", "Run %s, step %s: %s", l.Run.Name, rec.Path, document.Cut(rec.RestoreMessage, 512))
+		c.Telemetry.Events.Eventf(c.aboutRun(l), corev1.EventTypeWarning, "NotPutBack", "Run %s, step %s: %s", l.Run.Name, rec.Path, document.Cut(rec.RestoreMessage, 512))
 	}
 }

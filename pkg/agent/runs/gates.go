@@ -15,11 +15,11 @@ import (
 // askGates asks what stands before the next step of a run that has begun: its namespace,
 // always, and its own gate, where the plan says so.
 func (c *Controller) askGates(sig *workflow.Signals, l *store.CachedRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) {
-	if c.Gates.NamespaceSet(cm.Namespace) {
+	if c.Stores.Gates.NamespaceSet(cm.Namespace) {
 		above := in.Query(cm.Namespace, nil).OfNamespace()
-		if sig.Namespace = run.ClosedFor(c.Gates.Ask(above), l.Run.Name, in.Bypass, now); sig.Namespace == nil {
+		if sig.Namespace = run.ClosedFor(c.Stores.Gates.Ask(above), l.Run.Name, in.Bypass, now); sig.Namespace == nil {
 			above.Bypass = nil
-			sig.Passed = run.PassedBy(c.Gates.Ask(above), run.Request{}, in, now)
+			sig.Passed = run.PassedBy(c.Stores.Gates.Ask(above), run.Request{}, in, now)
 		}
 	}
 	if !asksAgain(l.Run.Spec.OnWindowClose, l.Run.Tree().Loops()) {
@@ -33,13 +33,13 @@ func (c *Controller) askGates(sig *workflow.Signals, l *store.CachedRun, cm *cor
 
 // holdOf asks the gate of a run; nil where it may go on.
 func (c *Controller) holdOf(l *store.CachedRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) *run.ClosedGate {
-	return run.ClosedFor(c.Gates.Ask(in.Query(cm.Namespace, l.Run.Spec.Policies).For(l.Run.Request.OutsideWindow)), l.Run.Name, in.Bypass, now)
+	return run.ClosedFor(c.Stores.Gates.Ask(in.Query(cm.Namespace, l.Run.Spec.Policies).For(l.Run.Request.OutsideWindow)), l.Run.Name, in.Bypass, now)
 }
 
 // closesAt is when the open gate of a run closes; zero where that is not known, and
 // where somebody let the run through it.
 func (c *Controller) closesAt(l *store.CachedRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) time.Time {
-	gate := c.Gates.Ask(in.Query(cm.Namespace, l.Run.Spec.Policies).For(l.Run.Request.OutsideWindow))
+	gate := c.Stores.Gates.Ask(in.Query(cm.Namespace, l.Run.Spec.Policies).For(l.Run.Request.OutsideWindow))
 	if gate == nil {
 		return time.Time{}
 	}
@@ -51,19 +51,19 @@ func (c *Controller) closesAt(l *store.CachedRun, cm *corev1.ConfigMap, in inten
 
 // passedBy is who let a run start through a closed gate, if it is closed.
 func (c *Controller) passedBy(l *store.CachedRun, now time.Time) *intent.Actor {
-	cm := c.Documents.Plan(l.PlanKey())
+	cm := c.Stores.Documents.Plan(l.PlanKey())
 	if cm == nil {
 		return nil
 	}
-	in := c.Documents.Intent(cm)
+	in := c.Stores.Documents.Intent(cm)
 	q := in.Query(cm.Namespace, l.Run.Spec.Policies)
 	q.Bypass = nil
 	if l.Run.Request.OutsideWindow { // a namespace binds it all the same: only a bypass lets it through
-		if by := run.PassedBy(c.Gates.Ask(q.OfNamespace()), run.Request{}, in, now); by != nil {
+		if by := run.PassedBy(c.Stores.Gates.Ask(q.OfNamespace()), run.Request{}, in, now); by != nil {
 			return by
 		}
 	}
-	return run.PassedBy(c.Gates.Ask(q), l.Run.Request, in, now)
+	return run.PassedBy(c.Stores.Gates.Ask(q), l.Run.Request, in, now)
 }
 
 // AsksGate says whether a live run may be waiting for its gate.

@@ -77,7 +77,7 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 
 // cloud is the account of a cloud that a step works in.
 func (c *Controller) cloud(ctx context.Context, l *store.CachedRun, ref connector.Reference) (*executors.Cloud, *executors.Outcome) {
-	cloud, err := c.Accounts.Cloud(ctx, l.Account(), *l.Run.Connectors[ref.Key()].Cloud.AWS) // a run without it is not read
+	cloud, err := c.Clients.Accounts.Cloud(ctx, l.Account(), *l.Run.Connectors[ref.Key()].Cloud.AWS) // a run without it is not read
 	var missing *executors.CredentialsError
 	switch {
 	case errors.As(err, &missing):
@@ -217,7 +217,7 @@ func (s inputReader) at(ctx context.Context, path string) (inputReader, *executo
 	if cluster, _ := clusterAt(s.run.Run, path); cluster.Name == s.clients.Cluster {
 		return s, nil
 	}
-	home, err := s.Accounts.Clients(s.account, s.run.Run.Name)
+	home, err := s.Clients.Accounts.Clients(s.account, s.run.Run.Name)
 	if err != nil {
 		return s, s.away(err)
 	}
@@ -288,7 +288,7 @@ func (s inputReader) target(ctx context.Context) (map[string]any, *executors.Out
 	if failed != nil {
 		return nil, failed
 	}
-	ref, from := *s.run.Run.Spec.Target, s.Accounts.With(s.account, s.clients)
+	ref, from := *s.run.Run.Spec.Target, s.Clients.Accounts.With(s.account, s.clients)
 	u, err := targets.Read(ctx, from, ref)
 	var gone targets.GoneError
 	switch {

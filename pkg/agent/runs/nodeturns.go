@@ -16,14 +16,14 @@ import (
 // has been through none. Where the plan is gone, nobody asks any more.
 func (c *Controller) saveTurns(ctx context.Context, l *store.LiveRun, now time.Time) error {
 	turns := l.Journal.Turns(now)
-	if len(turns) == 0 || l.Head.Request.DryRun || c.Documents.Plan(l.PlanKey()) == nil {
+	if len(turns) == 0 || l.Head.Request.DryRun || c.Stores.Documents.Plan(l.PlanKey()) == nil {
 		return nil
 	}
-	err := c.Ledgers.NoteTurns(ctx, l.PlanKey(), l.Head.PlanUID, turns, func(known run.NodeTurns) map[string]bool { return c.Nodes.Gone(ctx, known) })
+	err := c.Stores.Ledgers.NoteTurns(ctx, l.PlanKey(), l.Head.PlanUID, turns, func(known run.NodeTurns) map[string]bool { return c.Nodes.Gone(ctx, known) })
 	since := l.Journal.SectionAt
 	final := apierrors.IsForbidden(err) && since != nil && now.Sub(*since) > time.Minute // a quota, say
 	if final || errors.Is(err, annotations.ErrForeign) {
-		c.Log.Warn("the turns of nodes are not kept", "plan", l.PlanKey().String(), "error", err.Error())
+		c.Telemetry.Log.Warn("the turns of nodes are not kept", "plan", l.PlanKey().String(), "error", err.Error())
 		return nil // it must not keep the run from its end
 	}
 	return err
@@ -32,11 +32,11 @@ func (c *Controller) saveTurns(ctx context.Context, l *store.LiveRun, now time.T
 // turnsOf are the turns that a run's plan has given to nodes: by its ledger, and by
 // the other runs of it that are at work.
 func (s inputReader) turnsOf(ctx context.Context) (run.NodeTurns, error) {
-	turns, err := s.Ledgers.NodeTurns(ctx, s.run.PlanKey(), s.run.Run.PlanUID)
+	turns, err := s.Stores.Ledgers.NodeTurns(ctx, s.run.PlanKey(), s.run.Run.PlanUID)
 	if err != nil {
 		return nil, err
 	}
-	for _, other := range s.Runs.OfPlan(s.run.PlanKey()) {
+	for _, other := range s.Stores.Runs.OfPlan(s.run.PlanKey()) {
 		if other.Broken == nil && other.Head.Name != s.run.Run.Name {
 			turns = turns.With(other.Journal.Turns(s.Now()), func(string) bool { return false })
 		}

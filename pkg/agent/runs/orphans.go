@@ -21,8 +21,8 @@ import (
 // their finalizers off. What they had begun cannot be undone any more; their
 // slots must not start again, and it is said aloud.
 func (c *Controller) CloseOrphans(ctx context.Context, k types.NamespacedName) error {
-	for _, l := range c.Runs.OrphansOf(k) {
-		led, err := c.Ledgers.Get(ctx, k, c.planOf(l))
+	for _, l := range c.Stores.Runs.OrphansOf(k) {
+		led, err := c.Stores.Ledgers.Get(ctx, k, c.planOf(l))
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (c *Controller) CloseOrphans(ctx context.Context, k types.NamespacedName) e
 			entry, open = led.OpenEntry(l.Object.Name)
 		}
 		if !open { // it ended, and the watch was faster than our own reply; or another agent ended it
-			c.Runs.OrphanClosed(l.Key())
+			c.Stores.Runs.OrphanClosed(l.Key())
 			continue
 		}
 		if back, err := c.isThere(ctx, l); err != nil || back {
@@ -48,7 +48,7 @@ func (c *Controller) CloseOrphans(ctx context.Context, k types.NamespacedName) e
 // isThere says whether a run's object is there after all, and takes it up again: it was
 // not shown for a while, or somebody put it back.
 func (c *Controller) isThere(ctx context.Context, l *store.LiveRun) (bool, error) {
-	cm, err := c.Kube.CoreV1().ConfigMaps(l.Object.Namespace).Get(ctx, l.Object.Name, metav1.GetOptions{})
+	cm, err := c.Clients.Kube.CoreV1().ConfigMaps(l.Object.Namespace).Get(ctx, l.Object.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
@@ -57,8 +57,8 @@ func (c *Controller) isThere(ctx context.Context, l *store.LiveRun) (bool, error
 	case cm.UID != l.Object.UID || !slices.Contains([]string{string(run.Pending), string(run.Running)}, cm.Labels[annotations.LabelPhase]):
 		return false, nil
 	}
-	c.Runs.OrphanClosed(l.Key())
-	c.Runs.Observe(cm)
+	c.Stores.Runs.OrphanClosed(l.Key())
+	c.Stores.Runs.Observe(cm)
 	c.Queue.Add(l.Key())
 	return true, nil
 }
@@ -70,20 +70,20 @@ func (c *Controller) closeOrphan(ctx context.Context, k types.NamespacedName, l 
 			return err
 		}
 	}
-	whole := c.Runs.Whole(l) // what it leaves is told by its steps
-	err := c.Ledgers.Edit(ctx, k, c.planOf(l), func(led ledger.Ledger) ledger.Ledger { return closeOrphanEntry(led, entry, whole, c.Now()) })
+	whole := c.Stores.Runs.Whole(l) // what it leaves is told by its steps
+	err := c.Stores.Ledgers.Edit(ctx, k, c.planOf(l), func(led ledger.Ledger) ledger.Ledger { return closeOrphanEntry(led, entry, whole, c.Now()) })
 	if err != nil {
 		return err
 	}
 	c.ReportOrphan(l.Object, c.planOf(l), l.Object.Name, "its finally did not run")
-	c.Runs.OrphanClosed(l.Key())
+	c.Stores.Runs.OrphanClosed(l.Key())
 	c.release(l.Key())
 	return nil
 }
 
 // planOf is the uid of a run's plan. A run that cannot be read does not say it.
 func (c *Controller) planOf(l *store.LiveRun) string {
-	if cm := c.Documents.Plan(l.PlanKey()); l.Broken != nil && cm != nil {
+	if cm := c.Stores.Documents.Plan(l.PlanKey()); l.Broken != nil && cm != nil {
 		return string(cm.UID)
 	}
 	return l.Head.PlanUID
@@ -108,19 +108,19 @@ func closeOrphanEntry(led ledger.Ledger, e ledger.Entry, l *store.CachedRun, now
 // name may be another, in a namespace that was made again for somebody else.
 func (c *Controller) ReportOrphan(run *corev1.ConfigMap, plan, name, what string) {
 	message := fmt.Sprintf("Run %s was removed against its finalizer; its slot does not run again; %s", name, what)
-	c.Events.Event(run, corev1.EventTypeWarning, "RunTornAway", message)
-	if cm := c.Documents.Plan(types.NamespacedName{Namespace: run.Namespace, Name: run.Labels[annotations.LabelPlan]}); cm != nil && cm.UID != run.UID && string(cm.UID) == plan {
-		c.Events.Event(cm, corev1.EventTypeWarning, "RunTornAway", message)
+	c.Telemetry.Events.Event(run, corev1.EventTypeWarning, "RunTornAway", message)
+	if cm := c.Stores.Documents.Plan(types.NamespacedName{Namespace: run.Namespace, Name: run.Labels[annotations.LabelPlan]}); cm != nil && cm.UID != run.UID && string(cm.UID) == plan {
+		c.Telemetry.Events.Event(cm, corev1.EventTypeWarning, "RunTornAway", message)
 	}
 }
 
 // recorded says whether a run stands in the status of its plan, which comes before
 // its first act. A plan that is not there has no ledger that could start it again.
 func (c *Controller) recorded(l *store.CachedRun) bool {
-	if c.Runs.IsRecorded(l.Key()) {
+	if c.Stores.Runs.IsRecorded(l.Key()) {
 		return true
 	}
-	cm := c.Documents.Plan(l.PlanKey())
+	cm := c.Stores.Documents.Plan(l.PlanKey())
 	if cm == nil || string(cm.UID) != l.Run.PlanUID || cm.DeletionTimestamp != nil {
 		return true
 	}

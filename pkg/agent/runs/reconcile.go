@@ -45,26 +45,26 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	case err != nil && client.IsRejectedForGood(err):
 		stuck = "the API server refuses what it writes: " + err.Error()
 	}
-	if l := c.Runs.Live(k); l != nil && c.Runs.MarkStuck(k, stuck) {
+	if l := c.Stores.Runs.Live(k); l != nil && c.Stores.Runs.MarkStuck(k, stuck) {
 		c.Plans.Add(l.PlanKey())
 	}
-	if c.Runs.Live(k) != nil && c.Runs.MarkUnclaimed(k, unclaimed) {
+	if c.Stores.Runs.Live(k) != nil && c.Stores.Runs.MarkUnclaimed(k, unclaimed) {
 		c.Nodes.Enqueue()
 	}
 	return wake, err
 }
 
 func (c *Controller) advance(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	l := c.Runs.Get(k)
+	l := c.Stores.Runs.Get(k)
 	if l == nil {
 		c.release(k)
 		return time.Time{}, nil
 	}
-	if c.Documents.Terminating(k.Namespace) {
+	if c.Stores.Documents.Terminating(k.Namespace) {
 		return time.Time{}, c.abandon(ctx, l)
 	}
 	if l.Broken != nil {
-		c.Events.Event(l.Object, corev1.EventTypeWarning, "RunBroken", document.Cut(brokenRun(l.Broken), document.MaxMessage))
+		c.Telemetry.Events.Event(l.Object, corev1.EventTypeWarning, "RunBroken", document.Cut(brokenRun(l.Broken), document.MaxMessage))
 		return time.Time{}, nil
 	}
 	if l.Journal.Phase == run.Pending && l.Journal.Section != plan.SectionClosing {
@@ -89,11 +89,11 @@ var errUnclaimed = errors.New("it has no open entry in its plan's ledger, so it 
 // does nothing but end. Where the ledger itself is gone, its plan makes it anew first, and
 // again is when to look.
 func (c *Controller) claimed(ctx context.Context, l *store.CachedRun) (again time.Time, err error) {
-	cm := c.Documents.Plan(l.PlanKey())
+	cm := c.Stores.Documents.Plan(l.PlanKey())
 	if l.Journal.Phase != run.Running || l.Journal.End != nil || cm == nil || string(cm.UID) != l.Run.PlanUID {
 		return time.Time{}, nil
 	}
-	led, err := c.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
+	led, err := c.Stores.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
 	switch {
 	case err != nil:
 		return time.Time{}, err
@@ -104,8 +104,8 @@ func (c *Controller) claimed(ctx context.Context, l *store.CachedRun) (again tim
 	if _, open := led.OpenEntry(l.Run.Name); open {
 		return time.Time{}, nil
 	}
-	c.Ledgers.Invalidate(l.PlanKey(), l.Run.PlanUID) // somebody may have put an older one back
-	if led, err = c.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID); err != nil || led == nil {
+	c.Stores.Ledgers.Invalidate(l.PlanKey(), l.Run.PlanUID) // somebody may have put an older one back
+	if led, err = c.Stores.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID); err != nil || led == nil {
 		return c.Now().Add(time.Second), err
 	}
 	if _, open := led.OpenEntry(l.Run.Name); !open {
@@ -116,20 +116,20 @@ func (c *Controller) claimed(ctx context.Context, l *store.CachedRun) (again tim
 
 // release gives back what was held for a run that is no longer live.
 func (c *Controller) release(k types.NamespacedName) {
-	c.Runs.Holds.Drop(k, c.Now())
+	c.Stores.Runs.Holds.Drop(k, c.Now())
 	c.watches.DropRun(k)
 	c.Steps.forget(k)
 	c.refusals.Forget(func(s store.StepKey) bool { return s.Run == k })
 	c.Nodes.Want(k, nil)
 	c.Nodes.Enqueue()
-	c.Locks.Free(k.String())
+	c.Stores.Locks.Free(k.String())
 	c.enqueueWaiting(k.Namespace)
 }
 
 // enqueueWaiting looks again at the pending runs of a namespace, and at those that
 // wait for a target, which may be one of the cluster: a lock or a place may be free.
 func (c *Controller) enqueueWaiting(namespace string) {
-	for _, l := range c.Runs.Where(func(l *store.LiveRun) bool {
+	for _, l := range c.Stores.Runs.Where(func(l *store.LiveRun) bool {
 		return l.Journal.Phase == run.Pending && (l.Object.Namespace == namespace || l.Journal.Waiting == run.WaitLock)
 	}) {
 		c.Queue.Add(l.Key())
@@ -141,22 +141,22 @@ func (c *Controller) enqueueWaiting(namespace string) {
 // the cluster each time, so none can be lost with a process.
 func (c *Controller) signals(l *store.CachedRun) workflow.Signals {
 	sig := c.asked(l)
-	sig.Leader = c.Identity
+	sig.Leader = c.Scope.Identity
 	return sig
 }
 
 func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
-	cm := c.Documents.Plan(l.PlanKey())
+	cm := c.Stores.Documents.Plan(l.PlanKey())
 	if cm == nil || string(cm.UID) != l.Run.PlanUID || cm.DeletionTimestamp != nil {
 		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "PlanDeleted", Message: "its plan was deleted"}}
 	}
 	if l.Object.DeletionTimestamp != nil {
 		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
-	in := c.Documents.Intent(cm)
+	in := c.Stores.Documents.Intent(cm)
 	now := c.Now()
-	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Documents.Pauses(l.Object.Namespace), now)
-	sig.LookingSince = c.LookingSince()
+	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Stores.Documents.Pauses(l.Object.Namespace), now)
+	sig.LookingSince = c.Scope.LookingSince()
 	sig.Replace = trigger.Yields(l.Run, c.siblings(l))
 	if l.Journal.Phase == run.Running {
 		c.askGates(&sig, l, cm, in, now)
@@ -168,7 +168,7 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 // siblings are the live runs of a run's plan.
 func (c *Controller) siblings(l *store.CachedRun) []trigger.ActiveRun {
 	var out []trigger.ActiveRun
-	for _, other := range c.Runs.OfPlan(l.PlanKey()) {
+	for _, other := range c.Stores.Runs.OfPlan(l.PlanKey()) {
 		if other.Broken == nil {
 			out = append(out, other.ActiveRun())
 		}
@@ -178,21 +178,21 @@ func (c *Controller) siblings(l *store.CachedRun) []trigger.ActiveRun {
 
 // admit asks whether a pending run may start, and does what the answer says.
 func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, error) {
-	on := c.Documents.Basis(l.PlanKey())
+	on := c.Stores.Documents.Basis(l.PlanKey())
 	standing, err := c.standing(ctx, l)
 	if err != nil {
 		return time.Time{}, err
 	}
 	verdict := trigger.Admit(l.Run, standing)
 	if verdict.Start {
-		if unchanged, err := c.Documents.Confirm(ctx, l.PlanKey(), on); err != nil || !unchanged {
+		if unchanged, err := c.Stores.Documents.Confirm(ctx, l.PlanKey(), on); err != nil || !unchanged {
 			c.Queue.Add(l.Key())
 			return time.Time{}, err
 		}
 	}
 	if verdict.Start {
 		names := c.claims(ctx, l)
-		if held, by := c.Locks.Take(l.Key().String(), names); by != "" {
+		if held, by := c.Stores.Locks.Take(l.Key().String(), names); by != "" {
 			by = nameFrom(l.Object.Namespace, by)
 			if held == planLock(l) {
 				standing.PlanBusy = by
@@ -219,7 +219,7 @@ func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, 
 // approve writes down that a run was approved; then it is asked again whether it
 // may start.
 func (c *Controller) approve(ctx context.Context, l *store.CachedRun, v trigger.Admission) error {
-	asked := c.Documents.Plan(l.PlanKey())
+	asked := c.Stores.Documents.Plan(l.PlanKey())
 	fresh, err := c.write(ctx, l, trigger.Admitted(l.Journal, v, c.Now()))
 	if err != nil {
 		return err
@@ -232,14 +232,14 @@ func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Ad
 	started := &store.CachedRun{Object: l.Object, Run: l.Run, Journal: trigger.Admitted(l.Journal, v, now)}
 	started.Journal.Passed = c.passedBy(l, now)
 	wake, err := c.reconcileLive(ctx, started)
-	if held := c.Runs.Live(l.Key()); held != nil && held.Journal.Phase == run.Pending {
-		c.Locks.Free(l.Key().String()) // the start was not written: somebody else may be first
+	if held := c.Stores.Runs.Live(l.Key()); held != nil && held.Journal.Phase == run.Pending {
+		c.Stores.Locks.Free(l.Key().String()) // the start was not written: somebody else may be first
 	}
 	if err == nil {
-		c.Metrics.RunStarted(l.Run, now)
+		c.Telemetry.Metrics.RunStarted(l.Run, now)
 		c.recordStart(l)
 		c.recordBypass(l, started.Journal.Passed)
-		c.Log.Info("run started", "plan", l.PlanKey().String(), "run", l.Run.Name, "reason", l.Run.Request.Why(), "version", l.Object.ResourceVersion)
+		c.Telemetry.Log.Info("run started", "plan", l.PlanKey().String(), "run", l.Run.Name, "reason", l.Run.Request.Why(), "version", l.Object.ResourceVersion)
 		c.Plans.AddAfter(l.PlanKey(), status.Delay)
 	}
 	return wake, err
@@ -247,8 +247,8 @@ func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Ad
 
 // recordBypass sends an Event where a run started through a closed gate.
 func (c *Controller) recordBypass(l *store.CachedRun, by *intent.Actor) {
-	if cm := c.Documents.Plan(l.PlanKey()); cm != nil && by != nil {
-		c.Events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although change is not permitted: %s", l.Run.Name, by.Said("let through"))
+	if cm := c.Stores.Documents.Plan(l.PlanKey()); cm != nil && by != nil {
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although change is not permitted: %s", l.Run.Name, by.Said("let through"))
 	}
 }
 
@@ -263,7 +263,7 @@ func (c *Controller) wait(ctx context.Context, l *store.CachedRun, v trigger.Adm
 	}
 	c.Plans.Add(l.PlanKey())
 	if v.Waiting == run.WaitQueue && l.Run.Spec.ConcurrencyPolicy == plan.Replace {
-		for _, other := range c.Runs.OfPlan(l.PlanKey()) { // the one at work gives way now
+		for _, other := range c.Stores.Runs.OfPlan(l.PlanKey()) { // the one at work gives way now
 			c.Queue.Add(other.Key())
 		}
 	}
@@ -292,7 +292,7 @@ func (c *Controller) claims(ctx context.Context, l *store.CachedRun) []string {
 
 // mayChange says whether a run's account may change its target, as the API server says once.
 func (c *Controller) mayChange(ctx context.Context, l *store.CachedRun) bool {
-	return l.Run.Spec.Target == nil || c.Locks.MayChange(l.Key().String(), l.Run.TargetUID, func() (bool, error) {
+	return l.Run.Spec.Target == nil || c.Stores.Locks.MayChange(l.Key().String(), l.Run.TargetUID, func() (bool, error) {
 		return onTarget(ctx, c, l, false, func(ctx context.Context, from client.ClusterAccess) (bool, error) {
 			return targets.MayChange(ctx, from, *l.Run.Spec.Target)
 		})
@@ -302,19 +302,19 @@ func (c *Controller) mayChange(ctx context.Context, l *store.CachedRun) bool {
 // standing gathers what surrounds a pending run.
 func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
 	sig := c.signals(l)
-	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: c.ClockDoubt(), Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
-	ledger, err := c.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
+	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: c.Clients.ClockDoubt(), Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
+	ledger, err := c.Stores.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
 	if err != nil {
 		return s, err
 	}
 	if ledger != nil {
 		_, s.EntryOpen = ledger.OpenEntry(l.Run.Name)
 	}
-	switch cm := c.Documents.Plan(l.PlanKey()); {
+	switch cm := c.Stores.Documents.Plan(l.PlanKey()); {
 	case cm == nil || string(cm.UID) != l.Run.PlanUID:
 		s.EntryOpen = true // its ledger went with its plan: it is aborted, not void
 	default:
-		s.Hold = c.holdOf(l, cm, c.Documents.Intent(cm), s.Now)
+		s.Hold = c.holdOf(l, cm, c.Stores.Documents.Intent(cm), s.Now)
 	}
 	c.heldBy(ctx, l, &s)
 	if l.Run.Request.Kind != run.ByLabel || l.Run.Spec.Target == nil || sig.Abort != nil {
@@ -345,11 +345,11 @@ func (c *Controller) heldBy(ctx context.Context, l *store.CachedRun, s *trigger.
 	holds := func(o *store.LiveRun) bool {
 		return o.Journal.Phase == run.Running && o.Head.Name != l.Run.Name && (samePlan(o) || sameTarget(o))
 	}
-	for _, other := range c.Runs.Where(holds) {
+	for _, other := range c.Stores.Runs.Where(holds) {
 		if samePlan(other) {
 			s.PlanBusy = other.Head.Name
 		}
-		if sameTarget(other) && (other.Object.Namespace == l.Object.Namespace || c.mayChange(ctx, l) == c.mayChange(ctx, c.Runs.Whole(other))) {
+		if sameTarget(other) && (other.Object.Namespace == l.Object.Namespace || c.mayChange(ctx, l) == c.mayChange(ctx, c.Stores.Runs.Whole(other))) {
 			s.LockedBy = nameFrom(l.Object.Namespace, other.Key().String())
 		}
 	}
@@ -367,12 +367,12 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 	}
 	for range maxActs {
 		with, outcomes := c.withOutcomes(l)
-		on := c.Documents.Basis(l.PlanKey())
-		asked := c.Documents.Plan(l.PlanKey())
+		on := c.Stores.Documents.Basis(l.PlanKey())
+		asked := c.Stores.Documents.Plan(l.PlanKey())
 		sig := c.signals(with)
 		journal, next := workflow.Advance(l.Run, with.Journal, c.Now(), sig)
 		if journal.Begins(written.Journal) {
-			if unchanged, err := c.Documents.Confirm(ctx, l.PlanKey(), on); err != nil {
+			if unchanged, err := c.Stores.Documents.Confirm(ctx, l.PlanKey(), on); err != nil {
 				return time.Time{}, err
 			} else if !unchanged {
 				continue
@@ -425,7 +425,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 // moved on from what is looked at. The newer journal may already say what would be written
 // now: then nothing would be written, and steps would begin from the older state.
 func (c *Controller) current(l *store.CachedRun) (*store.CachedRun, error) {
-	held := c.Runs.Get(l.Key())
+	held := c.Stores.Runs.Get(l.Key())
 	if held != nil && held.Object != l.Object {
 		return nil, queue.ErrConflict
 	}
@@ -449,7 +449,7 @@ func (c *Controller) untilFrozen(ctx context.Context, l *store.CachedRun) time.T
 	case why == "":
 		return c.Now().Add(freezeDelay)
 	}
-	c.Events.Event(l.Object, corev1.EventTypeWarning, "TargetNotFrozen", document.Cut("The target is not frozen for others while this run lives: "+why, document.MaxMessage))
+	c.Telemetry.Events.Event(l.Object, corev1.EventTypeWarning, "TargetNotFrozen", document.Cut("The target is not frozen for others while this run lives: "+why, document.MaxMessage))
 	return time.Time{}
 }
 
@@ -472,16 +472,16 @@ func (c *Controller) write(ctx context.Context, l *store.CachedRun, j run.Journa
 }
 
 func (c *Controller) store(ctx context.Context, l *store.CachedRun, object *corev1.ConfigMap, j run.Journal) (*store.CachedRun, error) {
-	if err := c.Keys.Sign(object); err != nil {
+	if err := c.Stores.Keys.Sign(object); err != nil {
 		return nil, err
 	}
-	maps := c.Kube.CoreV1().ConfigMaps(object.Namespace)
+	maps := c.Clients.Kube.CoreV1().ConfigMaps(object.Namespace)
 	got, err := maps.Update(ctx, object, client.UpdateOptions())
 	if apierrors.IsConflict(err) {
 		return nil, c.reread(ctx, l)
 	}
 	if apierrors.IsNotFound(err) {
-		c.Runs.Vanished(l)
+		c.Stores.Runs.Vanished(l)
 		c.Plans.Add(l.PlanKey())
 		return nil, queue.ErrConflict
 	}
@@ -491,10 +491,10 @@ func (c *Controller) store(ctx context.Context, l *store.CachedRun, object *core
 	got.ManagedFields = nil
 	fresh := &store.CachedRun{Object: got, Run: l.Run, Journal: j}
 	if j.Phase.Ended() {
-		c.Runs.Drop(l.Key(), informer.VersionOf(got))
+		c.Stores.Runs.Drop(l.Key(), informer.VersionOf(got))
 		return fresh, nil
 	}
-	c.Runs.Put(fresh)
+	c.Stores.Runs.Put(fresh)
 	if saysOther(l, fresh) {
 		c.Plans.AddAfter(l.PlanKey(), status.Delay)
 	}
@@ -517,9 +517,9 @@ func saysOther(before, now *store.CachedRun) bool {
 
 // reread takes in what somebody else wrote on a run.
 func (c *Controller) reread(ctx context.Context, l *store.CachedRun) error {
-	cm, err := c.Kube.CoreV1().ConfigMaps(l.Object.Namespace).Get(ctx, l.Object.Name, metav1.GetOptions{})
+	cm, err := c.Clients.Kube.CoreV1().ConfigMaps(l.Object.Namespace).Get(ctx, l.Object.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		c.Runs.Vanished(l)
+		c.Stores.Runs.Vanished(l)
 		c.Plans.Add(l.PlanKey())
 		return queue.ErrConflict
 	}
@@ -527,7 +527,7 @@ func (c *Controller) reread(ctx context.Context, l *store.CachedRun) error {
 		return fmt.Errorf("read run %s: %w", l.Key(), err)
 	}
 	cm.ManagedFields = nil
-	c.Runs.Observe(cm)
+	c.Stores.Runs.Observe(cm)
 	return queue.ErrConflict
 }
 
@@ -542,7 +542,7 @@ func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
 	if err := c.saveTurns(ctx, l.Live(), now); err != nil { // before the entry closes: the next run lists after it
 		return err
 	}
-	err = c.Ledgers.Edit(ctx, l.PlanKey(), l.Run.PlanUID, func(led ledger.Ledger) ledger.Ledger {
+	err = c.Stores.Ledgers.Edit(ctx, l.PlanKey(), l.Run.PlanUID, func(led ledger.Ledger) ledger.Ledger {
 		led = led.CloseRun(l.Run, l.Journal, now)
 		if removed {
 			led = led.LabelTaken(l.Run.Request)
@@ -561,7 +561,7 @@ func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
 	if _, err := c.store(ctx, l, object, j); err != nil {
 		return err
 	}
-	c.Metrics.RunEnded(l.Run, j)
+	c.Telemetry.Metrics.RunEnded(l.Run, j)
 	c.recordEnd(l, j)
 	c.release(l.Key())
 	c.Plans.Add(l.PlanKey())
@@ -589,18 +589,18 @@ func (c *Controller) abandon(ctx context.Context, l *store.CachedRun) error {
 	}
 	annotations.Retire(object, l.Run)
 	object.OwnerReferences = nil
-	_, err = c.Kube.CoreV1().ConfigMaps(object.Namespace).Update(ctx, object, client.UpdateOptions())
+	_, err = c.Clients.Kube.CoreV1().ConfigMaps(object.Namespace).Update(ctx, object, client.UpdateOptions())
 	switch {
 	case apierrors.IsConflict(err):
 		return c.reread(ctx, l)
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("release run %s: %w", l.Key(), err)
 	}
-	c.Runs.Drop(l.Key(), 0)
+	c.Stores.Runs.Drop(l.Key(), 0)
 	c.release(l.Key())
 	pending := run.ProgressOf(l.Journal)
 	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: object.Namespace}
-	c.Events.Eventf(namespace, corev1.EventTypeWarning, "RunCutOff", "The namespace is being deleted: run %s of plan %s was abandoned after %d of %d steps; its finally steps did not run",
+	c.Telemetry.Events.Eventf(namespace, corev1.EventTypeWarning, "RunCutOff", "The namespace is being deleted: run %s of plan %s was abandoned after %d of %d steps; its finally steps did not run",
 		l.Object.Name, l.Object.Labels[annotations.LabelPlan], pending.Done, pending.Total)
 	return nil
 }
@@ -610,7 +610,7 @@ func (c *Controller) whole(ctx context.Context, cm *corev1.ConfigMap) (*corev1.C
 	if !annotations.IsEmptied(cm) {
 		return cm.DeepCopy(), nil
 	}
-	live, err := c.Kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
+	live, err := c.Clients.Kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return cm.DeepCopy(), nil
 	}

@@ -56,7 +56,7 @@ func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcom
 
 // cleanupWaits says until when the cleanup of a run, or what ends a step, waits.
 func (c *Controller) cleanupWaits(l *store.CachedRun, path string) string {
-	return "; cleanup waits for it until " + workflow.CleanupEnds(l.Journal, path, c.LookingSince()).UTC().Format(time.RFC3339)
+	return "; cleanup waits for it until " + workflow.CleanupEnds(l.Journal, path, c.Scope.LookingSince()).UTC().Format(time.RFC3339)
 }
 
 // waitsFor is an act of cleanup that is refused: it is tried again, more and more
@@ -74,7 +74,7 @@ func (c *Controller) waitsFor(l *store.CachedRun, path string, out executors.Out
 
 // noAccount says that a run's account is not there; nil where it is.
 func (c *Controller) noAccount(ctx context.Context, w client.Account) (*executors.Outcome, error) {
-	missing, err := c.Accounts.Missing(ctx, w)
+	missing, err := c.Clients.Accounts.Missing(ctx, w)
 	if err != nil || missing == "" {
 		return nil, err
 	}

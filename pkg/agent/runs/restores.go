@@ -11,7 +11,7 @@ import (
 
 // holders are what a step may know of the others that hold an object.
 func (c *Controller) holders(l *store.CachedRun, path string) func(mark string) []executors.Holder {
-	return func(mark string) []executors.Holder { return c.Runs.Holds.Of(mark, l.Key(), path) }
+	return func(mark string) []executors.Holder { return c.Stores.Runs.Holds.Of(mark, l.Key(), path) }
 }
 
 // found says what a step found, for a message; empty where nobody can tell.

@@ -300,7 +300,7 @@ func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.
 		} else {
 			return
 		}
-		l, m := c.Runs.Whole(live), m
+		l, m := c.Stores.Runs.Whole(live), m
 		if l.Broken != nil {
 			return // the next look at the run says so
 		}
@@ -313,7 +313,7 @@ func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.
 // order, for the watch wakes the step at once.
 // taken says that its run still lives: else there is nothing more to be done for it.
 func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o outcome) (taken bool) {
-	if c.Runs.Live(l.Key()) == nil {
+	if c.Stores.Runs.Live(l.Key()) == nil {
 		return false
 	}
 	c.Steps.complete(o)
@@ -324,7 +324,7 @@ func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o outcome
 		}
 		c.Steps.lookBy(o.step, c.Now().Add(pause))
 	}
-	if c.Runs.Live(l.Key()) == nil { // it was let go while this was taken in
+	if c.Stores.Runs.Live(l.Key()) == nil { // it was let go while this was taken in
 		c.watches.DropRun(l.Key())
 		c.Steps.forget(l.Key())
 		return false
@@ -336,7 +336,7 @@ func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o outcome
 func (c *Controller) guardedAct(ctx context.Context, l *store.CachedRun, m workflow.Action, s store.StepKey, attempt int) (out outcome) {
 	later := func(err error) outcome {
 		if ctx.Err() == nil {
-			c.Log.Warn("will try again", "run", s.Run.String(), "step", s.Path, "error", err.Error())
+			c.Telemetry.Log.Warn("will try again", "run", s.Run.String(), "step", s.Path, "error", err.Error())
 		}
 		rec := l.Journal.Record(s.Path)
 		if rec == nil {
@@ -348,7 +348,7 @@ func (c *Controller) guardedAct(ctx context.Context, l *store.CachedRun, m workf
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			c.Metrics.Panicked()
+			c.Telemetry.Metrics.Panicked()
 			out = later(fmt.Errorf("internal error over step %s: %v", s.Path, p))
 		}
 	}()

@@ -15,7 +15,7 @@ import (
 func (w *world) manyWatch(namespace string, n int) (leave func()) {
 	w.Helper()
 	account := client.Account{Namespace: namespace, Name: "maint-runner"}
-	clients, err := w.agent.Accounts.Clients(account, "maint-run-other")
+	clients, err := w.agent.Clients.Accounts.Clients(account, "maint-run-other")
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -101,8 +101,8 @@ func TestWhatIsNotWatchedIsLookedAtNowAndThen(t *testing.T) {
 				w.steps.does("pass look", notYet(time.Hour))
 				w.begins("a")
 				w.after(time.Second)
-				l := w.agent.Runs.Get(stepOf("look").Run)
-				clients, err := w.agent.Accounts.Clients(l.Account(), runName)
+				l := w.agent.Stores.Runs.Get(stepOf("look").Run)
+				clients, err := w.agent.Clients.Accounts.Clients(l.Account(), runName)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -184,23 +184,23 @@ func (w *world) begins(identity string) *agent {
 			Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{
 				Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
 			}),
-			Runs: store.NewRuns(signed), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Locks: store.NewLocks(), Gates: store.NewGates(annotations.DefaultNamespace), Keys: signed,
+			Runs: store.NewRuns(signed), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Locks: store.NewLocks(), Gates: store.NewGates(annotations.DefaultNamespace), Keys: signed, Expected: &store.Expectations{},
 		},
 		Telemetry: notify.Telemetry{Events: w.events, Notify: told, Metrics: w.metrics, Log: log},
 		Scope:     Scope{Identity: identity, DryRun: w.dryRun, LookingSince: func() time.Time { return since }},
-		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: NewStepPool(runQueue.Add), Nodes: w.nodes, Expected: &store.Expectations{},
+		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: NewStepPool(runQueue.Add), Nodes: w.nodes,
 		Queue: runQueue, Plans: a.plans, Now: time.Now,
 	})
 	ctx, cancel := context.WithCancel(w.Context())
 	docs.Handle(func(o any) { a.PlanChanged(keyOf(o), o.(*corev1.ConfigMap)) }, func(o any) {
-		a.Documents.Forget(keyOf(o))
+		a.Stores.Documents.Forget(keyOf(o))
 		a.PlanChanged(keyOf(o), nil)
 	})
 	live.Handle(a.Observe, a.Lost)
 	namespaces.Handle(func(o any) {
 		m := o.(*metav1.PartialObjectMetadata)
-		a.Gates.Change(func(b *policy.Resolver) { b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
-		for _, l := range a.Runs.Where(func(*store.LiveRun) bool { return true }) {
+		a.Stores.Gates.Change(func(b *policy.Resolver) { b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
+		for _, l := range a.Stores.Runs.Where(func(*store.LiveRun) bool { return true }) {
 			a.Queue.Add(l.Key())
 		}
 	}, func(any) {})
@@ -386,7 +386,7 @@ func (p *plansRoom) AddAfter(k types.NamespacedName, d time.Duration) {
 	time.AfterFunc(d, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		for _, l := range p.agent.Runs.OfPlan(k) {
+		for _, l := range p.agent.Stores.Runs.OfPlan(k) {
 			said := ""
 			if live := l.ActiveRun(); live.Waits {
 				said = live.Message
@@ -399,8 +399,8 @@ func (p *plansRoom) AddAfter(k types.NamespacedName, d time.Duration) {
 }
 
 func (p *plansRoom) shows(k types.NamespacedName) {
-	running := slices.DeleteFunc(p.agent.Runs.OfPlan(k), func(l *store.LiveRun) bool { return l.Journal.Phase != run.Running })
-	if news := p.agent.Runs.MarkRecorded(running); len(news) > 0 {
+	running := slices.DeleteFunc(p.agent.Stores.Runs.OfPlan(k), func(l *store.LiveRun) bool { return l.Journal.Phase != run.Running })
+	if news := p.agent.Stores.Runs.MarkRecorded(running); len(news) > 0 {
 		if p.world.cluster.ConfigMap(k.Namespace, k.Name) != nil {
 			p.world.cluster.Annotate(k.Namespace, k.Name, annotations.StatusRuns, store.FormatRuns(running))
 		}
