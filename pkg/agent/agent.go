@@ -105,7 +105,7 @@ const (
 
 // Agent wires the rooms, and says what they look at.
 type Agent struct {
-	lifecycle
+	lifecycle   lifecycle
 	options     Options
 	conn        *client.Connection
 	accounts    *client.Impersonator
@@ -278,9 +278,9 @@ func (a *Agent) newQueue(name string) *queue.Queue {
 func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a.mu.Lock()
-	a.shutdown = cancel
-	a.mu.Unlock()
+	a.lifecycle.mu.Lock()
+	a.lifecycle.shutdown = cancel
+	a.lifecycle.mu.Unlock()
 	stop := a.startEvents()
 	defer stop()
 	if err := a.sync(ctx); err != nil {
@@ -288,9 +288,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.awaitConfig(ctx)
 	err := a.elector().Run(ctx, a.work)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return errors.Join(a.fatal, err)
+	a.lifecycle.mu.Lock()
+	defer a.lifecycle.mu.Unlock()
+	return errors.Join(a.lifecycle.fatal, err)
 }
 
 // awaitConfig does nothing for as long as the configuration that the agent
@@ -298,35 +298,42 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) awaitConfig(ctx context.Context) {
 	mended, broken := a.config.Broken()
 	if broken == nil {
-		a.healthy.Store(true)
+		a.lifecycle.healthy.Store(true)
 		return
 	}
 	a.options.Log.Error(broken.Error())
 	select {
 	case <-ctx.Done():
 	case <-mended:
-		a.healthy.Store(true)
+		a.lifecycle.healthy.Store(true)
 	}
 }
 
 func (a *Agent) nodeConfig() nodemaintenance.Config {
 	o := a.options
 	c := nodemaintenance.Config{
-		Kube: a.conn.Kube, Accounts: a.accounts, Nodes: a.caches.nodes.Informer.GetStore(), Runs: a.memory.runs, Draining: a.memory.plans.Draining, Steps: a.controllers.steps,
-		Gates:      nodemaintenance.Gates{Book: a.memory.gates, Pauses: func() []schedule.Pause { return a.memory.documents.Pauses(o.Namespace) }, ClockDoubt: a.conn.Clock.SkewReason},
-		EnqueueRun: a.enqueueRun, Blocked: func(l *store.CachedRun, path string, names []string, why string) {
-			a.controllers.runs.DrainBlocked(l, path, names, why)
-		}, Limits: func() nodes.NodeLimits { return a.config.Spec().Nodes },
-		Held: func(found []metav1.Condition) {
-			if a.config.SetLimits(found) {
-				a.enqueuePlan(types.NamespacedName{Namespace: o.Namespace, Name: annotations.AgentConfigName})
-			}
+		Clients: nodemaintenance.Clients{Kube: a.conn.Kube, Accounts: a.accounts},
+		Rollouts: nodemaintenance.Rollouts{
+			Runs: a.memory.runs, Draining: a.memory.plans.Draining, Steps: a.controllers.steps, EnqueueRun: a.enqueueRun,
+			Blocked: func(l *store.CachedRun, path string, names []string, why string) {
+				a.controllers.runs.DrainBlocked(l, path, names, why)
+			},
 		},
+		Settings: nodemaintenance.Settings{
+			Limits: func() nodes.NodeLimits { return a.config.Spec().Nodes },
+			Held: func(found []metav1.Condition) {
+				if a.config.SetLimits(found) {
+					a.enqueuePlan(types.NamespacedName{Namespace: o.Namespace, Name: annotations.AgentConfigName})
+				}
+			},
+		},
+		Nodes:     a.caches.nodes.Informer.GetStore(),
+		Gates:     nodemaintenance.Gates{Book: a.memory.gates, Pauses: func() []schedule.Pause { return a.memory.documents.Pauses(o.Namespace) }, ClockDoubt: a.conn.Clock.SkewReason},
 		Telemetry: a.telemetry(),
 		Scope:     nodemaintenance.Scope{Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Pod: a.ownPod(), DryRun: o.DryRun}, Now: o.Now,
 	}
 	if o.Executors.Drainer != nil {
-		c.Drainer = func(changed func(node, by string)) executors.Drainer {
+		c.Clients.Drainer = func(changed func(node, by string)) executors.Drainer {
 			return o.Executors.Drainer(a.conn.Kube, changed)
 		}
 	}
@@ -370,7 +377,7 @@ func (a *Agent) ownPod() string {
 }
 
 // Ready says whether the agent has read what it needs and may work.
-func (a *Agent) Ready() bool { return a.healthy.Load() && a.keys.Usable() == nil }
+func (a *Agent) Ready() bool { return a.lifecycle.healthy.Load() && a.keys.Usable() == nil }
 
 // Handler serves /metrics, /healthz and /readyz.
 func (a *Agent) Handler() http.Handler {
@@ -396,13 +403,13 @@ func (a *Agent) heartbeat() leader.Heartbeat {
 
 // die ends the process's work for a reason that another agent must mend.
 func (a *Agent) die(reason error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.fatal == nil {
-		a.fatal = reason
+	a.lifecycle.mu.Lock()
+	defer a.lifecycle.mu.Unlock()
+	if a.lifecycle.fatal == nil {
+		a.lifecycle.fatal = reason
 	}
-	if a.shutdown != nil {
-		a.shutdown()
+	if a.lifecycle.shutdown != nil {
+		a.lifecycle.shutdown()
 	}
 }
 
@@ -442,9 +449,9 @@ func (a *Agent) begin(ctx context.Context) {
 		a.barrier(ctx)
 	}
 	a.memory.ledgers.Forget()
-	a.mu.Lock()
-	a.leading = a.options.Now()
-	a.mu.Unlock()
+	a.lifecycle.mu.Lock()
+	a.lifecycle.leading = a.options.Now()
+	a.lifecycle.mu.Unlock()
 	for _, o := range a.caches.live.Informer.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
 		a.enqueueRun(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
@@ -457,7 +464,7 @@ func (a *Agent) begin(ctx context.Context) {
 }
 
 func (a *Agent) lookingSince() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.leading
+	a.lifecycle.mu.Lock()
+	defer a.lifecycle.mu.Unlock()
+	return a.lifecycle.leading
 }

@@ -98,7 +98,7 @@ func TestWhereAnAgentRunsAndWhatItDrainsWith(t *testing.T) {
 		if got := with.ownPod() + " " + without.ownPod(); got != home+"/agent-0 " {
 			t.Errorf("its pods are %q", got)
 		}
-		if without.nodeConfig().Drainer != nil || with.nodeConfig().Drainer == nil || reads != with.conn.Kube {
+		if without.nodeConfig().Clients.Drainer != nil || with.nodeConfig().Clients.Drainer == nil || reads != with.conn.Kube {
 			t.Error("nodes are drained with something else than was given")
 		}
 	})
@@ -111,10 +111,10 @@ func TestAnAgentEndsForItsFirstReason(t *testing.T) {
 		first := errors.New("the lease is lost")
 		a.die(first) // nothing runs yet
 		ended := false
-		a.shutdown = func() { ended = true }
+		a.lifecycle.shutdown = func() { ended = true }
 		a.die(errors.New("another"))
-		if a.fatal != first || !ended { //nolint:errorlint // the very one
-			t.Errorf("%v, ended %t", a.fatal, ended)
+		if a.lifecycle.fatal != first || !ended { //nolint:errorlint // the very one
+			t.Errorf("%v, ended %t", a.lifecycle.fatal, ended)
 		}
 		w.begins()
 		w.after(time.Minute)

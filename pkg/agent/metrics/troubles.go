@@ -34,7 +34,7 @@ type BlockedDrain struct{ Namespace, Plan, Node string }
 
 // troubles exports them.
 type troubles struct {
-	Troubles
+	Troubles                                                                 Troubles
 	missed, failed, notBack, overdue, slept, blocked, enforced, certificates *prometheus.Desc
 
 	mu   sync.Mutex
@@ -91,10 +91,10 @@ func (m *Metrics) CertificateSeen(c executors.Certificate, ends time.Time) {
 	t := m.troubles
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.Now == nil {
+	if t.Troubles.Now == nil {
 		return
 	}
-	now := t.Now()
+	now := t.Troubles.Now()
 	t.forget(now)
 	if _, known := t.seen[c]; !known && len(t.seen) >= mostCertificates {
 		delete(t.seen, t.oldest())
@@ -133,7 +133,7 @@ func (t *troubles) Describe(out chan<- *prometheus.Desc) {
 func (t *troubles) Collect(out chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.Leading() {
+	if !t.Troubles.Leading() {
 		return
 	}
 	set := func(d *prometheus.Desc, value float64, labels ...string) {
@@ -141,16 +141,16 @@ func (t *troubles) Collect(out chan<- prometheus.Metric) {
 	}
 	t.plans(set)
 	t.hibernations(set)
-	for _, s := range t.Slept() {
+	for _, s := range t.Troubles.Slept() {
 		for _, one := range s.Slept {
 			set(t.slept, one.Hours*time.Hour.Seconds(), s.Namespace, s.Plan, one.Target, one.Executor, one.Kind)
 		}
 	}
 	t.drains(set)
-	for k, holds := range t.Gates() {
+	for k, holds := range t.Troubles.Gates() {
 		set(t.enforced, truth(holds), k.Namespace, k.Name)
 	}
-	t.forget(t.Now())
+	t.forget(t.Troubles.Now())
 	for c, s := range t.seen {
 		set(t.certificates, float64(s.ends.Unix()), c.Namespace, c.Endpoint, c.Side)
 	}
@@ -159,7 +159,7 @@ func (t *troubles) Collect(out chan<- prometheus.Metric) {
 type setter func(d *prometheus.Desc, value float64, labels ...string)
 
 func (t *troubles) plans(set setter) {
-	for k, p := range t.Plans() {
+	for k, p := range t.Troubles.Plans() {
 		if !p.Missed.IsZero() {
 			set(t.missed, float64(p.Missed.Unix()), k.Namespace, k.Name)
 		}
@@ -173,9 +173,9 @@ func (t *troubles) plans(set setter) {
 }
 
 func (t *troubles) hibernations(set setter) {
-	for k, h := range t.Hibernations() {
+	for k, h := range t.Troubles.Hibernations() {
 		if !h.Overdue.IsZero() {
-			set(t.overdue, max(0, t.Now().Sub(h.Overdue).Seconds()), k.Namespace, k.Name)
+			set(t.overdue, max(0, t.Troubles.Now().Sub(h.Overdue).Seconds()), k.Namespace, k.Name)
 		}
 		if h.NotBack > 0 {
 			set(t.notBack, float64(h.NotBack), "HibernatePlan", k.Namespace, k.Name)
@@ -185,7 +185,7 @@ func (t *troubles) hibernations(set setter) {
 
 // drains sets each once: a run's step may say the same as who gives the nodes.
 func (t *troubles) drains(set setter) {
-	all := append(slices.Clone(t.held), t.Drains()...)
+	all := append(slices.Clone(t.held), t.Troubles.Drains()...)
 	slices.SortFunc(all, func(a, b BlockedDrain) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Plan, b.Plan), cmp.Compare(a.Node, b.Node))
 	})

@@ -4,7 +4,6 @@ package nodemaintenance
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -49,8 +48,11 @@ type Controller struct {
 	writer    *nodeWriter
 	lifecycle *conditionWriter
 	look      look
-	gone      map[string]bool // nodes of rollouts that are known not to be there
+	state     state
+}
 
+// state is what a look shares with those who ask and are told beside it.
+type state struct {
 	mu      sync.Mutex
 	shown   shownNodes
 	demand  demand
@@ -68,8 +70,9 @@ type demand struct {
 
 // look is what holds for one look at the nodes.
 type look struct {
-	again time.Time   // the latest instant of the next
-	shut  *nodes.Gate // what keeps change from all nodes
+	again time.Time       // the latest instant of the next
+	shut  *nodes.Gate     // what keeps change from all nodes
+	gone  map[string]bool // nodes of rollouts that are known not to be there; kept from look to look
 }
 
 // by notes an instant at which to look again.
@@ -121,21 +124,36 @@ type wish struct {
 
 // Config is what nodes are maintained with.
 type Config struct {
-	Kube       kube.Interface // the agent's own
-	Accounts   *client.Impersonator
-	Drainer    func(changed func(node, by string)) executors.Drainer // nil: nothing is drained
-	Nodes      cache.Store
+	Clients   Clients
+	Rollouts  Rollouts
+	Settings  Settings
+	Telemetry notify.Telemetry
+	Scope     Scope
+	Nodes     cache.Store
+	Gates     Gates
+	Now       func() time.Time
+}
+
+// Clients reach the API server.
+type Clients struct {
+	Kube     kube.Interface // the agent's own
+	Accounts *client.Impersonator
+	Drainer  func(changed func(node, by string)) executors.Drainer // nil: nothing is drained
+}
+
+// Rollouts are the runs that take nodes, and how they hear of them.
+type Rollouts struct {
 	Runs       *store.Runs
 	Draining   func() map[types.NamespacedName]client.Account // the plans that may drain nodes, and whom they act as
-	Gates      Gates
 	Steps      Steps
 	EnqueueRun func(run types.NamespacedName)
 	Blocked    func(run *store.CachedRun, path string, list []string, why string) // hears of drains that no waiting ends
-	Limits     func() nodes.NodeLimits
-	Held       func(conditions []metav1.Condition) // hears what holds maintenance back
-	notify.Telemetry
-	Scope
-	Now func() time.Time
+}
+
+// Settings are what the agent's configuration says of nodes, and where it says what follows.
+type Settings struct {
+	Limits func() nodes.NodeLimits
+	Held   func(conditions []metav1.Condition) // hears what holds maintenance back
 }
 
 // Scope is what an agent looks after, and where it runs itself.
@@ -152,25 +170,20 @@ type Steps interface {
 	WakeAll(match func(store.StepKey) bool)
 }
 
-// recoverPanic is deferred where one broken object must not take the agent down.
-func (c *Config) recoverPanic(where string) {
-	if p := recover(); p != nil {
-		c.Metrics.Panicked()
-		c.Log.Error("internal error "+where, "panic", fmt.Sprint(p))
-	}
-}
-
 // New has looked at nothing yet.
 func New(c Config) *Controller {
 	k := &Controller{
-		Config: c, wake: make(chan struct{}, 1), shown: shownNodes{last: map[string]*nodeObject{}, opened: map[string]time.Time{}},
-		demand: demand{wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}},
+		Config: c, wake: make(chan struct{}, 1),
+		state: state{
+			shown:  shownNodes{last: map[string]*nodeObject{}, opened: map[string]time.Time{}},
+			demand: demand{wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}},
+		},
 	}
 	k.writer = newNodeWriter(c, k.Enqueue)
 	k.lifecycle = newConditionWriter(k.writer)
 	k.pods = newNodePods(c, k.Enqueue, func(claimant string) { k.drained("", claimant) })
-	if c.Drainer != nil {
-		k.drainer = c.Drainer(k.drained)
+	if c.Clients.Drainer != nil {
+		k.drainer = c.Clients.Drainer(k.drained)
 	}
 	return k
 }
@@ -185,10 +198,10 @@ func (k *Controller) Enqueue() {
 
 // saw takes in a node as the watch shows it. Heartbeats are no news.
 func (k *Controller) saw(n *nodeObject) {
-	k.mu.Lock()
-	was := k.shown.saw(n, k.Now())
+	k.state.mu.Lock()
+	was := k.state.shown.saw(n, k.Now())
 	k.writer.answered(n)
-	k.mu.Unlock()
+	k.state.mu.Unlock()
 	if was == nil || !was.same(n) {
 		k.Enqueue()
 	}
@@ -196,9 +209,9 @@ func (k *Controller) saw(n *nodeObject) {
 
 // OpenedAt is when the watch showed a node being uncordoned; zero: it did not.
 func (k *Controller) OpenedAt(name string) time.Time {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.shown.opened[name]
+	k.state.mu.Lock()
+	defer k.state.mu.Unlock()
+	return k.state.shown.opened[name]
 }
 
 // drained is told by the drainer that a drain has come further.
@@ -207,8 +220,8 @@ func (k *Controller) drained(_, by string) {
 		k.Enqueue()
 		return
 	}
-	k.Steps.WakeAll(func(l store.StepKey) bool {
-		run := k.Runs.Live(l.Run)
+	k.Rollouts.Steps.WakeAll(func(l store.StepKey) bool {
+		run := k.Rollouts.Runs.Live(l.Run)
 		return run != nil && run.Head.Plan != "" && claimantOf(run) == by
 	})
 }
@@ -237,7 +250,7 @@ func (k *Controller) Run(ctx context.Context) {
 // reconcileSafely keeps one broken node from taking the agent down.
 func (k *Controller) reconcileSafely(ctx context.Context) (next time.Time) {
 	next = k.Now().Add(queue.ResyncPeriod)
-	defer k.recoverPanic("over nodes")
+	defer k.Telemetry.RecoverPanic("over nodes")
 	return k.reconcile(ctx)
 }
 
@@ -245,12 +258,12 @@ func (k *Controller) reconcileSafely(ctx context.Context) (next time.Time) {
 // node with requests the one next thing.
 func (k *Controller) reconcile(ctx context.Context) time.Time {
 	now := k.Now()
-	limits, err := nodes.LimitsOf(k.Limits())
+	limits, err := nodes.LimitsOf(k.Settings.Limits())
 	if err != nil { // the configuration was validated
-		k.Log.Error("limits of nodes", "error", err.Error())
+		k.Telemetry.Log.Error("limits of nodes", "error", err.Error())
 		return now.Add(queue.ResyncPeriod)
 	}
-	k.look = look{again: now.Add(queue.ResyncPeriod), shut: k.Gates.cluster(now)}
+	k.look = look{again: now.Add(queue.ResyncPeriod), shut: k.Gates.cluster(now), gone: k.look.gone}
 	writing := k.writer.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
 	k.writer.forgetRefusal(objects)
@@ -263,8 +276,8 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 	world.Holds = append(claims.holds, promised(writing)...)
 	ranking := k.rank(&world, claims)
 	k.notifyRuns(objects, claims, k.previewedGrants(ctx, claims, ranking, now))
-	k.Metrics.NodeRequests(world.Nodes)
-	k.Metrics.DrainsBlocked(k.blockedDrains(world.Nodes, claims, ranking))
+	k.Telemetry.Metrics.NodeRequests(world.Nodes)
+	k.Telemetry.Metrics.DrainsBlocked(k.blockedDrains(world.Nodes, claims, ranking))
 	busy := k.apply(ctx, objects, world, ranking, claims.engaged, writing)
 	k.conditions(ctx, objects, world, claims.engaged, busy)
 	k.reportLimits(ranking.Conditions, now)
@@ -288,7 +301,7 @@ func (k *Controller) blockedDrains(all []nodes.Node, c claims, ranking nodes.Ran
 		if !wanted || w.Reason != nodes.WaitBlocked {
 			continue
 		}
-		if l := k.Runs.Live(s.Run); l != nil {
+		if l := k.Rollouts.Runs.Live(s.Run); l != nil {
 			out = append(out, metrics.BlockedDrain{Namespace: s.Run.Namespace, Plan: l.Head.Plan, Node: w.Node})
 		}
 	}
@@ -320,24 +333,24 @@ func cordonedFor(n *nodeObject, claimant string) bool {
 // gone, so that neither a new node counts as done nor one that is gone is waited for.
 // An agent that sees no nodes at all asks nobody.
 func (k *Controller) confirm(ctx context.Context, objects map[string]*nodeObject) {
-	if k.WatchNamespace != "" {
+	if k.Scope.WatchNamespace != "" {
 		return
 	}
 	gone := map[string]bool{}
-	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.RollsOut() }) {
+	for _, l := range k.Rollouts.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.RollsOut() }) {
 		for i := range l.Journal.Steps {
 			for _, item := range itemsOf(&l.Journal.Steps[i]) {
 				if objects[item.Name] != nil || item.Phase != "" {
 					continue
 				}
-				if gone[item.Name] = k.gone[item.Name]; !gone[item.Name] {
-					_, err := k.Kube.CoreV1().Nodes().Get(ctx, item.Name, metav1.GetOptions{})
+				if gone[item.Name] = k.look.gone[item.Name]; !gone[item.Name] {
+					_, err := k.Clients.Kube.CoreV1().Nodes().Get(ctx, item.Name, metav1.GetOptions{})
 					gone[item.Name] = apierrors.IsNotFound(err)
 				}
 			}
 		}
 	}
-	k.gone = gone
+	k.look.gone = gone
 }
 
 // objects are all nodes, each as the newer of what the watch shows and what our own
@@ -348,9 +361,9 @@ func (k *Controller) objects() map[string]*nodeObject {
 		n := o.(*nodeObject)
 		out[n.Name] = n
 	}
-	k.mu.Lock()
-	k.shown.keep(out)
-	k.mu.Unlock()
+	k.state.mu.Lock()
+	k.state.shown.keep(out)
+	k.state.mu.Unlock()
 	k.writer.overlay(out)
 	return out
 }
@@ -358,7 +371,7 @@ func (k *Controller) objects() map[string]*nodeObject {
 // facts are a node with what its annotations do not say.
 func (k *Controller) facts(ctx context.Context, n *nodeObject, now time.Time) nodes.Node {
 	f := annotations.Node(&n.Node)
-	if k.DryRun || k.writer.withheld(now) { // what is never carried out takes nobody's turn
+	if k.Scope.DryRun || k.writer.withheld(now) { // what is never carried out takes nobody's turn
 		f.Asked = nil
 	}
 	if len(f.Asked) == 0 && f.Cordon == nil {
@@ -391,14 +404,14 @@ type claims struct {
 
 func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
 	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]planDrain{}, engaged: map[string]engagement{}}
-	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
-	wants := maps.Clone(k.demand.wants)
-	k.mu.Unlock()
-	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
+	k.state.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
+	wants := maps.Clone(k.state.demand.wants)
+	k.state.mu.Unlock()
+	for _, l := range k.Rollouts.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
 		holds, wants := workflow.NodeClaims(l.Head, l.Journal, l.Cordons) // what it wants now, it said itself; what it holds its journal says
 		c.engage(l, holds, wants)
 		for _, h := range holds {
-			if !h.Cordoned && k.Runs.Unclaimed(l.Key()) { // it begins nothing, and so it has nothing but what is cordoned for it
+			if !h.Cordoned && k.Rollouts.Runs.Unclaimed(l.Key()) { // it begins nothing, and so it has nothing but what is cordoned for it
 				continue
 			}
 			h.Step = store.StepKey{Run: l.Key(), Path: h.Path}.String()
@@ -406,13 +419,13 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 			c.holds = append(c.holds, h)
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.state.mu.Lock()
+	defer k.state.mu.Unlock()
 	waits := map[wish]bool{}
 	for _, s := range slices.SortedFunc(maps.Keys(wants), compareSpots) {
-		want, l := wants[s], k.Runs.Live(s.Run)
+		want, l := wants[s], k.Rollouts.Runs.Live(s.Run)
 		if l == nil || want.bare && !atWork(l, s.Path) {
-			delete(k.demand.wants, s)
+			delete(k.state.demand.wants, s)
 			continue
 		}
 		c.steps[s.String()] = s
@@ -430,8 +443,8 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 				continue
 			}
 			waits[w] = true
-			if k.demand.since[w].IsZero() {
-				k.demand.since[w] = now
+			if k.state.demand.since[w].IsZero() {
+				k.state.demand.since[w] = now
 			}
 			gate := k.Gates.node(objects[name], k.look.shut, now)
 			k.look.by(gate.Next)
@@ -440,7 +453,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 				since = workflow.RolloutWait(l.Journal, s.Path)
 			}
 			if since.IsZero() { // else the journal has it, whoever leads
-				since = k.demand.since[w]
+				since = k.state.demand.since[w]
 			}
 			one := nodes.Candidate{Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: since, Permitted: gate.Permitted, Reason: gate.Reason}
 			if want.drain != nil {
@@ -456,7 +469,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 			c.wants = append(c.wants, one)
 		}
 	}
-	maps.DeleteFunc(k.demand.since, func(w wish, _ time.Time) bool { return !waits[w] })
+	maps.DeleteFunc(k.state.demand.since, func(w wish, _ time.Time) bool { return !waits[w] })
 	return c
 }
 
@@ -483,15 +496,15 @@ func (k *Controller) rank(world *nodes.ClusterState, c claims) nodes.Ranking {
 
 // surplus are the grants past what a step of a run begins at once.
 func (k *Controller) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.state.mu.Lock()
+	defer k.state.mu.Unlock()
 	given, out := map[store.StepKey]int{}, map[wish]bool{}
 	for _, g := range ranking.Grants {
 		s, wanted := c.steps[g.Step]
 		if !wanted {
 			continue
 		}
-		if given[s]++; given[s]+len(k.demand.wants[s].given) > k.demand.wants[s].most {
+		if given[s]++; given[s]+len(k.state.demand.wants[s].given) > k.state.demand.wants[s].most {
 			out[wish{g.Node, s}] = true
 		}
 	}
@@ -514,31 +527,31 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 	for _, w := range c.unknown {
 		why[w] = unseen
 	}
-	k.mu.Lock()
-	k.ranking = ranking
+	k.state.mu.Lock()
+	k.state.ranking = ranking
 	for _, g := range ranking.Grants {
 		s, wanted := c.steps[g.Step]
-		if want, there := k.demand.wants[s]; wanted && there {
+		if want, there := k.state.demand.wants[s]; wanted && there {
 			given := maps.Clone(want.given)
 			if given == nil {
 				given = map[string]bool{}
 			}
 			given[g.Node] = true
 			want.given = given
-			k.demand.wants[s] = want
+			k.state.demand.wants[s] = want
 		}
 	}
-	before := k.demand.why
-	k.demand.why = map[store.StepKey]map[string]string{}
+	before := k.state.demand.why
+	k.state.demand.why = map[store.StepKey]map[string]string{}
 	for _, s := range c.steps {
-		want := k.demand.wants[s]
-		k.demand.why[s] = map[string]string{}
+		want := k.state.demand.wants[s]
+		k.state.demand.why[s] = map[string]string{}
 		for _, name := range want.nodes {
-			k.demand.why[s][name] = why[wish{name, s}]
-			if !want.bare && blocked[wish{name, s}] && before[s][name] != k.demand.why[s][name] {
+			k.state.demand.why[s][name] = why[wish{name, s}]
+			if !want.bare && blocked[wish{name, s}] && before[s][name] != k.state.demand.why[s][name] {
 				stuck = append(stuck, wish{name, s})
 			}
-			if want.bare && (want.given[name] || before[s][name] != k.demand.why[s][name]) {
+			if want.bare && (want.given[name] || before[s][name] != k.state.demand.why[s][name]) {
 				news = append(news, s)
 			}
 		}
@@ -547,23 +560,23 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 	for _, h := range c.holds {
 		held[h.Node] = true
 	}
-	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.RollsOut() }) {
+	for _, l := range k.Rollouts.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.RollsOut() }) {
 		maps.Copy(sights, k.sightsOf(l, objects, held, why))
 	}
-	was := k.demand.sights
-	k.demand.sights = sights
-	k.mu.Unlock()
+	was := k.state.demand.sights
+	k.state.demand.sights = sights
+	k.state.mu.Unlock()
 	for _, s := range append(news, k.noteYields(ranking.Yields)...) {
-		k.Steps.Wake(s)
+		k.Rollouts.Steps.Wake(s)
 	}
 	for _, w := range stuck {
-		if l := k.Runs.Get(w.step.Run); l != nil {
-			k.Blocked(l, w.step.Path, []string{w.node}, w.node+": "+why[w])
+		if l := k.Rollouts.Runs.Get(w.step.Run); l != nil {
+			k.Rollouts.Blocked(l, w.step.Path, []string{w.node}, w.node+": "+why[w])
 		}
 	}
 	for s, now := range sights {
 		if !reflect.DeepEqual(was[s], now) {
-			k.EnqueueRun(s.Run)
+			k.Rollouts.EnqueueRun(s.Run)
 		}
 	}
 }
@@ -587,11 +600,11 @@ func (k *Controller) sightsOf(l *store.LiveRun, objects map[string]*nodeObject, 
 }
 
 func (k *Controller) sightOf(s store.StepKey, name string, n *nodeObject, why map[wish]string) workflow.NodeState {
-	sight := workflow.NodeState{Gone: k.gone[name], Why: unseen}
+	sight := workflow.NodeState{Gone: k.look.gone[name], Why: unseen}
 	if n != nil {
 		sight = workflow.NodeState{Unavailable: n.Spec.Unschedulable || !n.ready(), Why: why[wish{name, s}]}
 	}
-	if k.demand.wants[s].given[name] {
+	if k.state.demand.wants[s].given[name] {
 		sight.Granted, sight.Why = true, ""
 	}
 	return sight
@@ -606,16 +619,16 @@ func itemsOf(rec *run.Record) []run.Item {
 
 // States is what a run is told of its nodes, by the path of its rollout.
 func (k *Controller) States(run types.NamespacedName) map[string]map[string]workflow.NodeState {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.state.mu.Lock()
+	defer k.state.mu.Unlock()
 	out := map[string]map[string]workflow.NodeState{}
-	for s, sights := range k.demand.sights {
+	for s, sights := range k.state.demand.sights {
 		if s.Run != run {
 			continue
 		}
 		out[s.Path] = map[string]workflow.NodeState{}
 		for name, sight := range sights {
-			sight.Granted = k.demand.wants[s].given[name] // as it stands now, and not at the last look
+			sight.Granted = k.state.demand.wants[s].given[name] // as it stands now, and not at the last look
 			out[s.Path][name] = sight
 		}
 	}
@@ -625,13 +638,13 @@ func (k *Controller) States(run types.NamespacedName) map[string]map[string]work
 // Want takes in which nodes a run would take next. What it was given and does not
 // want any more is another's.
 func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand) {
-	k.mu.Lock()
+	k.state.mu.Lock()
 	news := false
 	fresh := map[string]bool{}
 	for _, w := range wants {
 		s := store.StepKey{Run: run, Path: w.Path}
 		fresh[w.Path] = true
-		was := k.demand.wants[s]
+		was := k.state.demand.wants[s]
 		if was.most == w.Most && slices.Equal(was.nodes, w.Nodes) {
 			continue
 		}
@@ -641,16 +654,16 @@ func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand)
 				given[name] = true
 			}
 		}
-		k.demand.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain}
+		k.state.demand.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain}
 		news = true
 	}
-	for s := range k.demand.wants {
-		if s.Run == run && !fresh[s.Path] && !k.demand.wants[s].bare {
-			delete(k.demand.wants, s)
+	for s := range k.state.demand.wants {
+		if s.Run == run && !fresh[s.Path] && !k.state.demand.wants[s].bare {
+			delete(k.state.demand.wants, s)
 			news = true
 		}
 	}
-	k.mu.Unlock()
+	k.state.mu.Unlock()
 	if news {
 		k.Enqueue()
 	}
@@ -659,17 +672,17 @@ func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand)
 // Turn says whether a drain outside of a for-each-node may take a node now, or why
 // not; asking is wanting. What it has, it keeps until its step ends.
 func (k *Controller) Turn(s store.StepKey, node string, ahead *drain.Options) (granted bool, why string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	want := k.demand.wants[s]
+	k.state.mu.Lock()
+	defer k.state.mu.Unlock()
+	want := k.state.demand.wants[s]
 	if want.given[node] {
 		return true, ""
 	}
 	if !slices.Contains(want.nodes, node) {
-		k.demand.wants[s] = want.asks(node, ahead)
+		k.state.demand.wants[s] = want.asks(node, ahead)
 		k.Enqueue()
 	}
-	return false, k.demand.why[s][node]
+	return false, k.state.demand.why[s][node]
 }
 
 func atWork(l *store.LiveRun, path string) bool {
@@ -694,7 +707,7 @@ const requestsClaimant = "requests"
 func (k *Controller) Observe(o any) {
 	n := o.(*nodeObject)
 	k.saw(n)
-	if k.DryRun { // which carries no request out
+	if k.Scope.DryRun { // which carries no request out
 		k.Gates.note(n, store.PendingNone)
 		return
 	}

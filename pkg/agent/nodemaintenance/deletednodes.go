@@ -17,7 +17,7 @@ const maxGoneChecks = 50
 // the watch may be behind. An agent that watches no nodes knows of none.
 func (k *Controller) Gone(ctx context.Context, known run.NodeTurns) map[string]bool {
 	gone, asked := map[string]bool{}, 0
-	if k.WatchNamespace != "" {
+	if k.Scope.WatchNamespace != "" {
 		return gone
 	}
 	for name := range known {
@@ -25,7 +25,7 @@ func (k *Controller) Gone(ctx context.Context, known run.NodeTurns) map[string]b
 			continue
 		}
 		asked++
-		_, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		_, err := k.Clients.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		gone[name] = apierrors.IsNotFound(err)
 	}
 	return gone

@@ -65,7 +65,7 @@ func (c *claims) engage(l *store.LiveRun, holds []nodes.Hold, wants []nodes.Cand
 // gateStatus adds to a step what the node is to say of its gate, where that is not what it says. An
 // agent that carries out no requests leaves what stands there.
 func (k *Controller) gateStatus(step *nodes.Step, o *nodeObject, n nodes.Node, by engagement, now time.Time) {
-	if len(o.Annotations) == 0 && !by.told || k.DryRun || k.writer.withheld(now) {
+	if len(o.Annotations) == 0 && !by.told || k.Scope.DryRun || k.writer.withheld(now) {
 		return
 	}
 	n.Gate = k.Gates.node(o, k.look.shut, now)

@@ -27,7 +27,7 @@ type invalidNode struct {
 func (nw *nodeWriter) noteInvalid(node string, err error, until time.Time) {
 	if _, known := nw.invalid[node]; !known {
 		text := "the API server refuses what the agent writes on this node: until that is mended nothing begins or goes on there, and others have their turn: " + err.Error()
-		nw.Events.Event(nodeReference(node), corev1.EventTypeWarning, eventNotWritten, document.Cut(text, document.MaxMessage))
+		nw.telemetry.Events.Event(nodeReference(node), corev1.EventTypeWarning, eventNotWritten, document.Cut(text, document.MaxMessage))
 	}
 	nw.invalid[node] = invalidNode{why: "the API server refuses what the agent writes on the node: " + err.Error(), until: until}
 }

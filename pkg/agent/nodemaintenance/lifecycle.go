@@ -55,7 +55,7 @@ func newConditionWriter(nw *nodeWriter) *conditionWriter {
 // conditions has the lifecycle conditions written that are not as they should be, of nodes
 // of which nothing else is written.
 func (k *Controller) conditions(ctx context.Context, objects map[string]*nodeObject, world nodes.ClusterState, engaged map[string]engagement, busy map[string]bool) {
-	if k.DryRun {
+	if k.Scope.DryRun {
 		return
 	}
 	var left []string
@@ -130,7 +130,7 @@ func (cw *conditionWriter) start(ctx context.Context, list []nodeConditions, now
 
 // write patches the conditions of one node.
 func (cw *conditionWriter) write(ctx, inner context.Context, c nodeConditions) {
-	defer cw.nodes.recoverPanic("over a node's conditions")
+	defer cw.nodes.telemetry.RecoverPanic("over a node's conditions")
 	defer func() {
 		cw.mu.Lock()
 		defer cw.mu.Unlock()
@@ -142,12 +142,12 @@ func (cw *conditionWriter) write(ctx, inner context.Context, c nodeConditions) {
 	defer cw.limit.Release(1)
 	inner, cancel := context.WithTimeout(inner, nodeWrite)
 	defer cancel()
-	patch, err := annotations.LifecyclePatch(c.node.UID, c.node.ResourceVersion, c.node.lifecycle, c.change, cw.nodes.Now())
+	patch, err := annotations.LifecyclePatch(c.node.UID, c.node.ResourceVersion, c.node.lifecycle, c.change, cw.nodes.now())
 	if err != nil {
-		cw.nodes.Log.Error("conditions of a node", "node", c.node.Name, "error", err.Error())
+		cw.nodes.telemetry.Log.Error("conditions of a node", "node", c.node.Name, "error", err.Error())
 		return
 	}
-	got, err := cw.nodes.Kube.CoreV1().Nodes().Patch(inner, c.node.Name, types.StrategicMergePatchType, patch, client.PatchOptions(), "status")
+	got, err := cw.nodes.kube.CoreV1().Nodes().Patch(inner, c.node.Name, types.StrategicMergePatchType, patch, client.PatchOptions(), "status")
 	switch {
 	case err == nil:
 		cw.nodes.keep(got)
@@ -167,7 +167,7 @@ func (cw *conditionWriter) write(ctx, inner context.Context, c nodeConditions) {
 func (cw *conditionWriter) postpone(node string, err error) {
 	cw.mu.Lock()
 	defer cw.mu.Unlock()
-	now := cw.nodes.Now()
+	now := cw.nodes.now()
 	cw.later[node] = now.Add(writeBackoff)
 	switch {
 	case apierrors.IsForbidden(err): // an API server that has just begun says so of everything
@@ -181,7 +181,7 @@ func (cw *conditionWriter) postpone(node string, err error) {
 		cw.later[node] = now.Add(queue.ResyncPeriod)
 		fallthrough
 	default:
-		cw.nodes.Log.Warn("the conditions of a node could not be written; it is tried again later", "node", node, "error", err.Error())
+		cw.nodes.telemetry.Log.Warn("the conditions of a node could not be written; it is tried again later", "node", node, "error", err.Error())
 	}
 }
 

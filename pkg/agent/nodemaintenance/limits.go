@@ -25,5 +25,5 @@ func (k *Controller) reportLimits(found []nodes.Condition, now time.Time) {
 			Message: "the agent may not patch nodes, so requests for nodes are not carried out: bind the ClusterRole maint-agent-nodes to its ServiceAccount, or remove the requests",
 		})
 	}
-	k.Held(append(list, k.lifecycle.report(now)...))
+	k.Settings.Held(append(list, k.lifecycle.report(now)...))
 }

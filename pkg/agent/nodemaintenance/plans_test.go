@@ -87,8 +87,8 @@ func TestADrainOutsideOfARolloutHasItsTurn(t *testing.T) {
 		w.end(second)
 		turn(store.StepKey{Run: second.Run, Path: "other"}, "a")
 		w.pass(time.Second)
-		if len(a.demand.wants) > 0 {
-			w.Errorf("keeps %v of runs that have ended", a.demand.wants)
+		if len(a.state.demand.wants) > 0 {
+			w.Errorf("keeps %v of runs that have ended", a.state.demand.wants)
 		}
 	})
 }
@@ -396,18 +396,18 @@ func TestADrainThatIsNotBlockedAnyMoreHasNotStalled(t *testing.T) {
 		a := w.lead()
 		s := w.live("roll", drainStep("drain", drainTarget("a")))
 		a.Stalled(s, "a", &drain.Options{}, true)
-		if len(a.demand.stalled) != 1 {
-			w.Fatalf("%d have stalled", len(a.demand.stalled))
+		if len(a.state.demand.stalled) != 1 {
+			w.Fatalf("%d have stalled", len(a.state.demand.stalled))
 		}
 		a.Stalled(s, "a", &drain.Options{}, false)
-		if len(a.demand.stalled) != 0 {
+		if len(a.state.demand.stalled) != 0 {
 			w.Error("it has stalled still")
 		}
 		a.Stalled(s, "a", &drain.Options{}, true)
 		w.end(s)
 		a.Enqueue()
 		w.pass(time.Second)
-		if len(a.demand.stalled) != 0 {
+		if len(a.state.demand.stalled) != 0 {
 			w.Error("it has stalled although its run has ended")
 		}
 	})

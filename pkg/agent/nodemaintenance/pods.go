@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -34,10 +35,13 @@ const previewTTL = time.Minute
 // nodePods knows what is asked about pods of nodes: of those alone that are to be
 // drained or waited for, and of no others.
 type nodePods struct {
-	Config
-	enqueue func()
-	wake    func(claimant string) // the steps of a plan
-	looks   *semaphore.Weighted   // bounds looks under way
+	kube      kube.Interface // the agent's own
+	telemetry notify.Telemetry
+	scope     Scope
+	now       func() time.Time
+	enqueue   func()
+	wake      func(claimant string) // the steps of a plan
+	looks     *semaphore.Weighted   // bounds looks under way
 
 	mu       sync.Mutex
 	watches  map[string]*podWatch
@@ -68,7 +72,7 @@ type podWatch struct {
 }
 
 func newNodePods(c Config, enqueue func(), wake func(claimant string)) *nodePods {
-	return &nodePods{Config: c, enqueue: enqueue, wake: wake, looks: semaphore.NewWeighted(nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, stalled: map[string]time.Time{}, previews: map[previewKey]*preview{}}
+	return &nodePods{kube: c.Clients.Kube, telemetry: c.Telemetry, scope: c.Scope, now: c.Now, enqueue: enqueue, wake: wake, looks: semaphore.NewWeighted(nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, stalled: map[string]time.Time{}, previews: map[previewKey]*preview{}}
 }
 
 // session is how the drain of a node stood when it was last asked.
@@ -100,11 +104,11 @@ func (p *nodePods) noteSession(node string, order *nodes.Drain, status executors
 	if _, stalled := p.stalled[node]; !now.Block.Permanent {
 		delete(p.stalled, node)
 	} else if !stalled {
-		p.stalled[node] = p.Now()
+		p.stalled[node] = p.now()
 	}
 	p.mu.Unlock()
 	if ends {
-		p.Metrics.DrainEnded(order.Since, p.Now(), status.Outcome)
+		p.telemetry.Metrics.DrainEnded(order.Since, p.now(), status.Outcome)
 	}
 	if news {
 		p.enqueue()
@@ -180,7 +184,7 @@ func (p *nodePods) watch(ctx context.Context, node string, wanted []nodes.Watch)
 // that somebody waits for, with nobody to share it.
 func (p *nodePods) open(ctx context.Context, node string) *podWatch {
 	ctx, stop := context.WithCancel(ctx)
-	from, pods := informer.NewLongListWatch(&corev1.Pod{}, nil), p.Kube.CoreV1().Pods(metav1.NamespaceAll)
+	from, pods := informer.NewLongListWatch(&corev1.Pod{}, nil), p.kube.CoreV1().Pods(metav1.NamespaceAll)
 	there := fields.OneTermEqualSelector("spec.nodeName", node).String()
 	from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.FieldSelector = there
@@ -307,19 +311,19 @@ func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now 
 }
 
 func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.Options, kube func() (kube.Interface, error)) {
-	defer p.recoverPanic("over the pods of a node")
+	defer p.telemetry.RecoverPanic("over the pods of a node")
 	if p.looks.Acquire(ctx, 1) != nil {
 		return
 	}
 	defer p.looks.Release(1)
 	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
 	defer cancel()
-	began := p.Now()
+	began := p.now()
 	found, err := p.preflight(ctx, k.node, o, kube)
 	if err != nil { // no verdict is no obstacle: the drain itself says what stands in its way
-		p.Log.Warn("pods could not be looked at before a drain", "node", k.node, "error", err.Error())
+		p.telemetry.Log.Warn("pods could not be looked at before a drain", "node", k.node, "error", err.Error())
 	}
-	found.at = p.Now()
+	found.at = p.now()
 	p.mu.Lock()
 	p.storePreview(k, &found, began)
 	p.mu.Unlock()
@@ -344,7 +348,7 @@ func (p *nodePods) preflight(ctx context.Context, node string, o drain.Options, 
 	}
 	var budgets []drain.Budget
 	for namespace := range namespaces {
-		found, err := p.Kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
+		found, err := p.kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return preview{}, fmt.Errorf("list the budgets of namespace %s: %w", namespace, err)
 		}
@@ -352,7 +356,7 @@ func (p *nodePods) preflight(ctx context.Context, node string, o drain.Options, 
 			budgets = append(budgets, annotations.DrainBudget(&found.Items[i]))
 		}
 	}
-	forecast := drain.NewJudge(o, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, node, pods)).Forecast(pods, budgets, p.Now())
+	forecast := drain.NewJudge(o, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, node, pods)).Forecast(pods, budgets, p.now())
 	var out preview
 	var texts []string
 	for _, b := range drain.Permanent(forecast.Blocks, o) {
@@ -367,14 +371,14 @@ func (p *nodePods) preflight(ctx context.Context, node string, o drain.Options, 
 
 // ownReplicas is what is known of the agent's replicas, where the node has one.
 func (p *nodePods) ownReplicas(ctx context.Context, node string, pods []drain.Pod) drain.Agent {
-	namespace, own := p.Namespace, p.Pod
+	namespace, own := p.scope.Namespace, p.scope.Pod
 	is := func(pod drain.Pod) bool { return annotations.AgentPod(pod, namespace, own) }
 	if !slices.ContainsFunc(pods, is) {
 		return drain.Agent{}
 	}
-	list, err := p.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	list, err := p.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		known := drain.AgentOn(node, own, slices.DeleteFunc(slices.Clone(pods), func(pod drain.Pod) bool { return !is(pod) }), p.Now())
+		known := drain.AgentOn(node, own, slices.DeleteFunc(slices.Clone(pods), func(pod drain.Pod) bool { return !is(pod) }), p.now())
 		known.Unknown = err.Error()
 		return known
 	}
@@ -384,7 +388,7 @@ func (p *nodePods) ownReplicas(ctx context.Context, node string, pods []drain.Po
 			replicas = append(replicas, pod)
 		}
 	}
-	return drain.AgentOn(node, own, replicas, p.Now())
+	return drain.AgentOn(node, own, replicas, p.now())
 }
 
 // daemonSets asks for each DaemonSet once.
@@ -415,7 +419,7 @@ func (p *nodePods) keepOnly(ctx context.Context, asked func(node string) bool) {
 		}
 	}
 	for k, seen := range p.previews {
-		if !seen.looking && (!asked(k.node) && !nodes.IsPlan(k.requestor) || p.Now().Sub(seen.at) > 3*previewTTL) {
+		if !seen.looking && (!asked(k.node) && !nodes.IsPlan(k.requestor) || p.now().Sub(seen.at) > 3*previewTTL) {
 			delete(p.previews, k)
 		}
 	}

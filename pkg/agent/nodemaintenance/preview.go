@@ -36,7 +36,7 @@ func (k *Controller) planDrain(l *store.LiveRun, node string, o drain.Options) p
 	return planDrain{
 		previewKey: previewKey{node, claimantOf(l), optionsIdentity(o)}, options: o,
 		kube: func() (kube.Interface, error) {
-			c, err := k.Accounts.Clients(l.Account(), l.Head.Name)
+			c, err := k.Clients.Accounts.Clients(l.Account(), l.Head.Name)
 			return c.Kube, err
 		},
 	}
@@ -117,7 +117,7 @@ func (k *Controller) previewedGrants(ctx context.Context, c claims, ranking node
 // Preflight says whether a step of a rollout may cordon the node that it has come
 // to: not while pods are in the way that would never leave.
 func (k *Controller) Preflight(ctx context.Context, s store.StepKey, node string, ahead *drain.Options) (bool, string) {
-	l := k.Runs.Live(s.Run)
+	l := k.Rollouts.Runs.Live(s.Run)
 	if ahead == nil || l == nil {
 		return true, ""
 	}
@@ -134,7 +134,7 @@ func (k *Controller) Preflight(ctx context.Context, s store.StepKey, node string
 
 // BlockedBy is what keeps a step's drain of a node from its cordon for good.
 func (k *Controller) BlockedBy(s store.StepKey, node string, ahead *drain.Options) string {
-	l := k.Runs.Live(s.Run)
+	l := k.Rollouts.Runs.Live(s.Run)
 	if ahead == nil || l == nil {
 		return ""
 	}
@@ -197,7 +197,7 @@ func (p *nodePods) previewNext(ctx context.Context, n nodes.Node, a nodes.Asked,
 }
 
 // own is the agent's own client: requests are carried out with its rights.
-func (p *nodePods) own() (kube.Interface, error) { return p.Kube, nil }
+func (p *nodePods) own() (kube.Interface, error) { return p.kube, nil }
 
 // watchBudgets keeps a watch on the budgets while one of them is in the way of a
 // drain that has not begun: who mends it does not wait for the next look. It is the
@@ -212,7 +212,7 @@ func (p *nodePods) watchBudgets(ctx context.Context) {
 	case blocked && p.budgets == nil:
 		ctx, stop := context.WithCancel(ctx)
 		p.budgets = stop
-		from, budgets := informer.NewLongListWatch(&policyv1.PodDisruptionBudget{}, nil), p.Kube.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll)
+		from, budgets := informer.NewLongListWatch(&policyv1.PodDisruptionBudget{}, nil), p.kube.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll)
 		from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return budgets.List(ctx, o) }
 		from.WatchFunc = budgets.Watch
 		moved := func(o any) {
@@ -251,7 +251,7 @@ func (p *nodePods) watchBudgets(ctx context.Context) {
 func (p *nodePods) budgetsWatched() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.watched = p.Now()
+	p.watched = p.now()
 	for k, seen := range p.previews {
 		if !seen.looking && seen.block.Permanent { // a look under way finds the watch when it ends
 			p.outdate(k, seen)
@@ -292,7 +292,7 @@ func (p *nodePods) outdate(k previewKey, seen *preview) {
 		return
 	}
 	seen.stale = true
-	time.AfterFunc(seen.due().Sub(p.Now()), func() { p.wakeAll(map[string]bool{k.requestor: true}) })
+	time.AfterFunc(seen.due().Sub(p.now()), func() { p.wakeAll(map[string]bool{k.requestor: true}) })
 }
 
 // storePreview takes in what a look found that began at an instant; its caller holds the

@@ -22,13 +22,13 @@ const sweepAgain = 10 * time.Second
 // the middle: once when this agent begins to lead, and again for as long as there is
 // something left. A drain that goes on looks after its own.
 func (k *Controller) sweepSurges(ctx context.Context) {
-	for k.drainer != nil && !k.DryRun {
+	for k.drainer != nil && !k.Scope.DryRun {
 		if !informer.Sleep(ctx, sweepAgain) { // those that are to go on have been taken up then
 			return
 		}
-		left := k.sweep(ctx, executors.Clients{Kube: k.Kube}, requestsClaimant)
-		for at, account := range k.Draining() { // as that account their drains surge
-			if clients, err := k.Accounts.Clients(account, ""); err == nil {
+		left := k.sweep(ctx, executors.Clients{Kube: k.Clients.Kube}, requestsClaimant)
+		for at, account := range k.Rollouts.Draining() { // as that account their drains surge
+			if clients, err := k.Clients.Accounts.Clients(account, ""); err == nil {
 				left = k.sweep(ctx, clients, nodes.PlanClaimant(at.Namespace, at.Name)) || left
 			}
 		}
@@ -45,7 +45,7 @@ func (k *Controller) sweep(ctx context.Context, clients executors.Clients, by st
 	defer cancel()
 	left, err := k.drainer.Sweep(ctx, clients, annotations.ManagerAgent, by, func(node string) bool { return k.drainsFor(node, by) })
 	if err != nil && !apierrors.IsForbidden(err) {
-		k.Log.Warn("what surges left could not be looked at; it is tried again", "by", by, "error", err.Error())
+		k.Telemetry.Log.Warn("what surges left could not be looked at; it is tried again", "by", by, "error", err.Error())
 		return true
 	}
 	return left > 0
@@ -54,9 +54,9 @@ func (k *Controller) sweep(ctx context.Context, clients executors.Clients, by st
 // drainsFor says whether a drain of a node goes on, or is about to.
 func (k *Controller) drainsFor(node, by string) bool {
 	if by == requestsClaimant {
-		k.mu.Lock()
-		n := k.shown.last[node]
-		k.mu.Unlock()
+		k.state.mu.Lock()
+		n := k.state.shown.last[node]
+		k.state.mu.Unlock()
 		if n == nil {
 			return false
 		}
@@ -68,7 +68,7 @@ func (k *Controller) drainsFor(node, by string) bool {
 		}
 		return false
 	}
-	return len(k.Runs.Where(func(l *store.LiveRun) bool {
+	return len(k.Rollouts.Runs.Where(func(l *store.LiveRun) bool {
 		if l.Broken != nil || l.Journal.Phase != run.Running || claimantOf(l) != by {
 			return false
 		}

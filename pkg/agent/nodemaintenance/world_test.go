@@ -81,18 +81,25 @@ func (w *world) lead(change ...func(*Config)) *agent {
 	a := &agent{drains: &drainer{sessions: map[string]executors.DrainOrder{}, says: map[string]executors.DrainStatus{}}}
 	shown := informer.NewCache(informer.ForClient(&corev1.Node{}, conn.Kube.CoreV1().Nodes(), metav1.ListOptions{}), annotations.LabelKind, SlimNode)
 	c := Config{
-		Kube: conn.Kube, Accounts: accounts,
-		Drainer: func(changed func(node, by string)) executors.Drainer { a.drains.changed = changed; return a.drains },
-		Nodes:   shown.Informer.GetStore(), Runs: w.runs, Draining: func() map[types.NamespacedName]client.Account { return w.plans },
-		Gates: Gates{Book: store.NewGates("maint-system"), Pauses: func() []schedule.Pause { w.mu.Lock(); defer w.mu.Unlock(); return w.pauses }, ClockDoubt: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.doubt }},
-		Steps: w, EnqueueRun: func(k types.NamespacedName) { w.mu.Lock(); defer w.mu.Unlock(); w.rung = append(w.rung, k) },
-		Blocked: func(_ *store.CachedRun, path string, list []string, why string) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.blocked = append(w.blocked, path+" "+why)
+		Clients: Clients{
+			Kube: conn.Kube, Accounts: accounts,
+			Drainer: func(changed func(node, by string)) executors.Drainer { a.drains.changed = changed; return a.drains },
 		},
-		Limits: func() nodes.NodeLimits { w.mu.Lock(); defer w.mu.Unlock(); return w.limits },
-		Held:   func(list []metav1.Condition) { w.mu.Lock(); defer w.mu.Unlock(); w.held = list },
+		Rollouts: Rollouts{
+			Runs: w.runs, Draining: func() map[types.NamespacedName]client.Account { return w.plans },
+			Steps: w, EnqueueRun: func(k types.NamespacedName) { w.mu.Lock(); defer w.mu.Unlock(); w.rung = append(w.rung, k) },
+			Blocked: func(_ *store.CachedRun, path string, list []string, why string) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.blocked = append(w.blocked, path+" "+why)
+			},
+		},
+		Settings: Settings{
+			Limits: func() nodes.NodeLimits { w.mu.Lock(); defer w.mu.Unlock(); return w.limits },
+			Held:   func(list []metav1.Condition) { w.mu.Lock(); defer w.mu.Unlock(); w.held = list },
+		},
+		Nodes: shown.Informer.GetStore(),
+		Gates: Gates{Book: store.NewGates("maint-system"), Pauses: func() []schedule.Pause { w.mu.Lock(); defer w.mu.Unlock(); return w.pauses }, ClockDoubt: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.doubt }},
 		Telemetry: notify.Telemetry{
 			Events: w.events, Metrics: metrics.New("test"), Log: slog.New(slog.DiscardHandler),
 			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),

@@ -90,7 +90,7 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 			continue
 		}
 		switch {
-		case step.Writes() && !k.DryRun && later[n.Name].IsZero() && status.allows(step):
+		case step.Writes() && !k.Scope.DryRun && later[n.Name].IsZero() && status.allows(step):
 			busy[n.Name] = true
 			k.writer.startWrite(ctx, &group, objects[n.Name], step)
 		case step.Writes() && !step.OnlyGateStatus(): // it comes first
@@ -127,7 +127,7 @@ func (k *Controller) endDrains(asked map[string]bool) {
 		return
 	}
 	plans := map[string]bool{}
-	for _, l := range k.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
+	for _, l := range k.Rollouts.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
 		for i := range l.Journal.Steps {
 			for _, t := range l.Journal.Steps[i].Drains() {
 				plans[claimantOf(l)+" "+t.Name] = true
@@ -153,7 +153,7 @@ func (k *Controller) previewTurns(ctx context.Context, n nodes.Node, turns nodes
 func (k *Controller) order(n nodes.Node, d nodes.Drain) executors.DrainOrder {
 	return executors.DrainOrder{
 		Node: n.Name, NodeUID: n.UID, By: requestsClaimant, Options: d.Options, Since: d.Since,
-		Clients: executors.Clients{Kube: k.Kube}, Manager: annotations.ManagerAgent, DryRun: k.DryRun,
+		Clients: executors.Clients{Kube: k.Clients.Kube}, Manager: annotations.ManagerAgent, DryRun: k.Scope.DryRun,
 	}
 }
 

@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -25,10 +27,12 @@ import (
 // nodeWriter writes what was decided onto nodes, beside the looks, and knows what it
 // wrote before the watch shows it.
 type nodeWriter struct {
-	Config
-	enqueue  func()              // has the nodes looked at again
-	limit    *semaphore.Weighted // bounds writes in flight
-	underWay sync.WaitGroup
+	kube      kube.Interface // the agent's own
+	telemetry notify.Telemetry
+	now       func() time.Time
+	enqueue   func()              // has the nodes looked at again
+	limit     *semaphore.Weighted // bounds writes in flight
+	underWay  sync.WaitGroup
 
 	mu          sync.Mutex
 	writing     map[string]*nodeWriting
@@ -42,7 +46,7 @@ type nodeWriter struct {
 }
 
 func newNodeWriter(c Config, enqueue func()) *nodeWriter {
-	return &nodeWriter{Config: c, enqueue: enqueue, limit: semaphore.NewWeighted(nodeWriters), writing: map[string]*nodeWriting{}, written: map[string]*nodeObject{}, later: map[string]time.Time{}, invalid: map[string]invalidNode{}}
+	return &nodeWriter{kube: c.Clients.Kube, telemetry: c.Telemetry, now: c.Now, enqueue: enqueue, limit: semaphore.NewWeighted(nodeWriters), writing: map[string]*nodeWriting{}, written: map[string]*nodeObject{}, later: map[string]time.Time{}, invalid: map[string]invalidNode{}}
 }
 
 // nodeWriting is a write of a node in flight.
@@ -104,7 +108,7 @@ func (nw *nodeWriter) answered(n *nodeObject) {
 // write makes a step's one patch of the version that was looked at, and says its
 // Events after it. What somebody else wrote meanwhile is looked at again.
 func (nw *nodeWriter) write(ctx, inner context.Context, n *nodeObject, step nodes.Step) {
-	defer nw.recoverPanic("over a node's write")
+	defer nw.telemetry.RecoverPanic("over a node's write")
 	inner, cancel := context.WithTimeout(inner, nodeWrite)
 	defer cancel()
 	got, err := nw.patch(inner, n, step)
@@ -132,7 +136,7 @@ func (nw *nodeWriter) write(ctx, inner context.Context, n *nodeObject, step node
 func (nw *nodeWriter) outcomeOf(ctx context.Context, n *nodeObject, step nodes.Step, lost error) (*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeBackoff)
 	defer cancel()
-	node, err := nw.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+	node, err := nw.kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, err
@@ -177,10 +181,10 @@ func (nw *nodeWriter) postpone(node string, step nodes.Step, err error) {
 		nw.postponeGate(err)
 		return
 	}
-	nw.Log.Warn("a node could not be written; it is tried again later", "node", node, "error", err.Error())
+	nw.telemetry.Log.Warn("a node could not be written; it is tried again later", "node", node, "error", err.Error())
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
-	now := nw.Now()
+	now := nw.now()
 	nw.later[node] = now.Add(writeBackoff)
 	switch {
 	case apierrors.IsInvalid(err):
@@ -198,12 +202,12 @@ func (nw *nodeWriter) postpone(node string, step nodes.Step, err error) {
 func (nw *nodeWriter) postponeGate(err error) {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
-	now := nw.Now()
+	now := nw.now()
 	if now.Before(nw.gateDenied) { // of several writes at once
 		return
 	}
 	if nw.gateRefused.Times == 0 {
-		nw.Log.Info("nodes do not say whether they may be changed: the agent may not write nodes", "error", err.Error())
+		nw.telemetry.Log.Info("nodes do not say whether they may be changed: the agent may not write nodes", "error", err.Error())
 	}
 	nw.gateRefused, _ = nw.gateRefused.Again(now)
 	nw.gateDenied = nw.gateRefused.RetryAt(now)
@@ -213,7 +217,7 @@ func (nw *nodeWriter) postponeGate(err error) {
 func (nw *nodeWriter) leave(node string, until time.Duration) {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
-	nw.later[node] = nw.Now().Add(until)
+	nw.later[node] = nw.now().Add(until)
 }
 
 // keep remembers how our own write left a node, until the watch shows it.
@@ -225,7 +229,7 @@ func (nw *nodeWriter) keep(node *corev1.Node) {
 
 // reread takes in what somebody else wrote.
 func (nw *nodeWriter) reread(ctx context.Context, name string) {
-	node, err := nw.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	node, err := nw.kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
 		nw.keep(node)
 	}
@@ -238,7 +242,7 @@ func (nw *nodeWriter) patch(ctx context.Context, n *nodeObject, step nodes.Step)
 	if err != nil {
 		return nil, fmt.Errorf("write node %s: %w", n.Name, err)
 	}
-	return nw.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, client.PatchOptions())
+	return nw.kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, client.PatchOptions())
 }
 
 // say sends a step's Events.
@@ -253,13 +257,13 @@ func (nw *nodeWriter) say(node *corev1.Node, step nodes.Step) {
 		if e.Requestor != "" {
 			message = e.Requestor + ": " + message
 		}
-		nw.Events.Event(about, kind, e.Reason, message)
+		nw.telemetry.Events.Event(about, kind, e.Reason, message)
 		if e.Reason == nodes.EventBlocked {
-			nw.Notify.DrainBlocked(types.NamespacedName{Name: node.Name}, "", node.Name, message)
+			nw.telemetry.Notify.DrainBlocked(types.NamespacedName{Name: node.Name}, "", node.Name, message)
 		}
 	}
 	for requestor, status := range step.Statuses {
-		nw.Log.Info("node request", "node", node.Name, "requestor", requestor, "phase", status.Phase, "reason", status.Reason)
+		nw.telemetry.Log.Info("node request", "node", node.Name, "requestor", requestor, "phase", status.Phase, "reason", status.Reason)
 	}
 }
 
@@ -285,7 +289,7 @@ func (nw *nodeWriter) forgetRefusal(objects map[string]*nodeObject) {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
 	maps.DeleteFunc(nw.invalid, func(name string, is invalidNode) bool {
-		return objects[name] == nil || !objects[name].asked() && nw.Now().Sub(is.until) > queue.ResyncPeriod
+		return objects[name] == nil || !objects[name].asked() && nw.now().Sub(is.until) > queue.ResyncPeriod
 	})
 	if nw.refused.Times == 0 {
 		return
@@ -326,7 +330,7 @@ func (nw *nodeWriter) next() []time.Time {
 	nw.mu.Lock()
 	defer nw.mu.Unlock()
 	out := slices.Collect(maps.Values(nw.later))
-	if nw.Now().Before(nw.gateDenied) {
+	if nw.now().Before(nw.gateDenied) {
 		out = append(out, nw.gateDenied)
 	}
 	return out

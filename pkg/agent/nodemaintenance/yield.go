@@ -21,19 +21,19 @@ type stalledDrain struct {
 // Stalled notes whether a step's drain of a node is blocked for good, and says
 // whether its slot is to go to others.
 func (k *Controller) Stalled(s store.StepKey, node string, options *drain.Options, blocked bool) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.state.mu.Lock()
+	defer k.state.mu.Unlock()
 	w := wish{node, s}
-	was, known := k.demand.stalled[w]
+	was, known := k.state.demand.stalled[w]
 	switch {
 	case !blocked || options == nil:
-		delete(k.demand.stalled, w)
+		delete(k.state.demand.stalled, w)
 	case !known:
-		k.demand.stalled[w] = stalledDrain{since: k.Now(), drain: *options}
+		k.state.demand.stalled[w] = stalledDrain{since: k.Now(), drain: *options}
 		k.Enqueue()
 	case was.yields:
-		delete(k.demand.stalled, w)
-		k.demand.wants[s] = k.demand.wants[s].asks(node, options)
+		delete(k.state.demand.stalled, w)
+		k.state.demand.wants[s] = k.state.demand.wants[s].asks(node, options)
 		return true
 	}
 	return false
@@ -54,9 +54,9 @@ func (w nodeWant) asks(node string, options *drain.Options) nodeWant {
 // stalls says whether what a run has of a node is a drain that is blocked for good,
 // and would be however long it waited.
 func (k *Controller) stalls(ctx context.Context, l *store.LiveRun, h nodes.Hold, now time.Time) bool {
-	k.mu.Lock()
-	d, stalled := k.demand.stalled[wish{h.Node, store.StepKey{Run: l.Key(), Path: h.Drain}}]
-	k.mu.Unlock()
+	k.state.mu.Lock()
+	d, stalled := k.state.demand.stalled[wish{h.Node, store.StepKey{Run: l.Key(), Path: h.Drain}}]
+	k.state.mu.Unlock()
 	if !stalled || h.Failed || h.Yielded {
 		return false
 	}
@@ -69,18 +69,18 @@ func (k *Controller) stalls(ctx context.Context, l *store.LiveRun, h nodes.Hold,
 // returns those steps for which that is news. Drains of steps that are at work no
 // more are forgotten.
 func (k *Controller) noteYields(yields []string) (news []store.StepKey) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for w, d := range k.demand.stalled {
-		if l := k.Runs.Live(w.step.Run); l == nil || !atWork(l, w.step.Path) {
-			delete(k.demand.stalled, w)
+	k.state.mu.Lock()
+	defer k.state.mu.Unlock()
+	for w, d := range k.state.demand.stalled {
+		if l := k.Rollouts.Runs.Live(w.step.Run); l == nil || !atWork(l, w.step.Path) {
+			delete(k.state.demand.stalled, w)
 			continue
 		}
 		was := d.yields
 		if d.yields = slices.Contains(yields, w.node); d.yields && !was {
 			news = append(news, w.step)
 		}
-		k.demand.stalled[w] = d
+		k.state.demand.stalled[w] = d
 	}
 	return news
 }

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"fmt"
 	"log/slog"
 
 	"k8s.io/client-go/tools/record"
@@ -15,4 +16,12 @@ type Telemetry struct {
 	Notify  *Notifier
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
+}
+
+// RecoverPanic is deferred where one broken object must not take the agent down.
+func (t Telemetry) RecoverPanic(where string) {
+	if p := recover(); p != nil {
+		t.Metrics.Panicked()
+		t.Log.Error("internal error "+where, "panic", fmt.Sprint(p))
+	}
 }

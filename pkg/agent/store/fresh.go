@@ -39,11 +39,11 @@ const (
 // caches show them as they are: by asking, at the moment when something is claimed or
 // begins. A watch that has died says nothing of it.
 type freshness struct {
-	FreshConfig
-	docs  *Documents
-	gates sharedCheck // policies, calendars, templates, the agent's configuration
-	above sharedCheck // namespaces
-	all   sharedCheck // plans, where many wait
+	config FreshConfig
+	docs   *Documents
+	gates  sharedCheck // policies, calendars, templates, the agent's configuration
+	above  sharedCheck // namespaces
+	all    sharedCheck // plans, where many wait
 
 	found atomic.Int64 // grows whenever what gates plans was found to be old, and again when it is no more
 
@@ -103,7 +103,7 @@ type FreshConfig struct {
 }
 
 func newFreshness(d *Documents, c FreshConfig) *freshness {
-	return &freshness{FreshConfig: c, docs: d, gates: newSharedCheck(), above: newSharedCheck(), all: newSharedCheck(), plans: map[types.NamespacedName]time.Time{}, newer: map[types.NamespacedName]*corev1.ConfigMap{}, gone: map[types.NamespacedName]string{}}
+	return &freshness{config: c, docs: d, gates: newSharedCheck(), above: newSharedCheck(), all: newSharedCheck(), plans: map[types.NamespacedName]time.Time{}, newer: map[types.NamespacedName]*corev1.ConfigMap{}, gone: map[types.NamespacedName]string{}}
 }
 
 // document is a plan as it was read live, where that is newer than what the cache has.
@@ -141,7 +141,7 @@ func (f *freshness) recent(k types.NamespacedName, now time.Time) bool {
 	f.mu.Lock()
 	at := f.plans[k]
 	f.mu.Unlock()
-	return now.Sub(at).Abs() < freshTTL && f.gates.recent(now) && (f.WatchNamespace != "" || f.above.recent(now))
+	return now.Sub(at).Abs() < freshTTL && f.gates.recent(now) && (f.config.WatchNamespace != "" || f.above.recent(now))
 }
 
 // Basis is what a decision over a plan was made on.
@@ -163,7 +163,7 @@ func (d *Documents) Basis(k types.NamespacedName) Basis {
 // Confirm says whether what was decided may be begun: the caches, which are made sure of
 // now, still show what it was decided on. Where they do not, it is to be decided anew.
 func (d *Documents) Confirm(ctx context.Context, k types.NamespacedName, b Basis) (bool, error) {
-	if !d.fresh.recent(k, d.fresh.Now()) {
+	if !d.fresh.recent(k, d.fresh.config.Now()) {
 		if err := d.fresh.confirm(ctx, k); err != nil {
 			return false, err
 		}
@@ -173,17 +173,17 @@ func (d *Documents) Confirm(ctx context.Context, k types.NamespacedName, b Basis
 
 // confirm looks live at a plan and at all that gates it.
 func (f *freshness) confirm(ctx context.Context, k types.NamespacedName) error {
-	if err := f.gates.do(ctx, f.Now, func() error { return f.confirmGates(ctx) }); err != nil {
+	if err := f.gates.do(ctx, f.config.Now, func() error { return f.confirmGates(ctx) }); err != nil {
 		return fmt.Errorf("look whether the policies are as they were seen: %w", err)
 	}
-	if f.WatchNamespace == "" {
-		if err := f.above.do(ctx, f.Now, func() error { return f.confirmNamespaces(ctx) }); err != nil {
+	if f.config.WatchNamespace == "" {
+		if err := f.above.do(ctx, f.config.Now, func() error { return f.confirmNamespaces(ctx) }); err != nil {
 			return fmt.Errorf("look whether the namespaces are as they were seen: %w", err)
 		}
 	}
-	if f.Backlog() > manyWaiting {
-		if n := f.Plans(); n <= fewPlans && f.Backlog() > n/20 {
-			if err := f.all.do(ctx, f.Now, func() error { return f.confirmPlans(ctx) }); err != nil {
+	if f.config.Backlog() > manyWaiting {
+		if n := f.config.Plans(); n <= fewPlans && f.config.Backlog() > n/20 {
+			if err := f.all.do(ctx, f.config.Now, func() error { return f.confirmPlans(ctx) }); err != nil {
 				return fmt.Errorf("look whether the plans are as they were seen: %w", err)
 			}
 		}
@@ -196,14 +196,14 @@ func (f *freshness) confirm(ctx context.Context, k types.NamespacedName) error {
 
 // confirmPlan reads one plan.
 func (f *freshness) confirmPlan(ctx context.Context, k types.NamespacedName) error {
-	began := f.Now()
+	began := f.config.Now()
 	f.mu.Lock()
 	known := began.Sub(f.plans[k]).Abs() < freshTTL
 	f.mu.Unlock()
 	if known {
 		return nil
 	}
-	live, err := f.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	live, err := f.config.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	there := !apierrors.IsNotFound(err)
 	if err != nil && there {
 		return err
@@ -241,8 +241,8 @@ func (f *freshness) doubtUnless(shown func() bool) {
 // confirmPlans compares all plans with what the cache has; those that differ are read
 // one by one.
 func (f *freshness) confirmPlans(ctx context.Context) error {
-	began := f.Now()
-	return f.eachOf(ctx, "configmaps", f.WatchNamespace, annotations.LabelKind+"="+annotations.KindPlan, func(m *metav1.PartialObjectMetadata, _ uint64) {
+	began := f.config.Now()
+	return f.eachOf(ctx, "configmaps", f.config.WatchNamespace, annotations.LabelKind+"="+annotations.KindPlan, func(m *metav1.PartialObjectMetadata, _ uint64) {
 		if m == nil {
 			return
 		}
@@ -261,7 +261,7 @@ func (f *freshness) confirmPlans(ctx context.Context) error {
 func (f *freshness) confirmGates(ctx context.Context) error {
 	kinds := []string{annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindConnector, annotations.KindGate, annotations.KindAgentConfig}
 	selector := annotations.LabelKind + " in (" + strings.Join(kinds, ",") + ")"
-	return f.confirmCache(ctx, f.docs.cache, "configmaps", f.WatchNamespace, selector, func(kind string) bool { return slices.Contains(kinds, kind) })
+	return f.confirmCache(ctx, f.docs.cache, "configmaps", f.config.WatchNamespace, selector, func(kind string) bool { return slices.Contains(kinds, kind) })
 }
 
 // confirmNamespaces makes sure of the pauses and stanzas on namespaces.
@@ -285,7 +285,7 @@ func (f *freshness) confirmCache(ctx context.Context, c *informer.Cache, resourc
 	}
 	f.found.Add(1)
 	defer f.found.Add(1) // who decided while it was not yet taken in decides anew, too
-	for end := f.Now().Add(echo); f.Now().Before(end); {
+	for end := f.config.Now().Add(echo); f.config.Now().Before(end); {
 		if !informer.Sleep(ctx, informer.PollInterval) {
 			return ctx.Err()
 		}
@@ -299,7 +299,7 @@ func (f *freshness) confirmCache(ctx context.Context, c *informer.Cache, resourc
 // eachOf hands on the metadata of what is there now, and the version of the list; at
 // the end once without an object.
 func (f *freshness) eachOf(ctx context.Context, resource, namespace, selector string, see func(m *metav1.PartialObjectMetadata, list uint64)) error {
-	from := f.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace)
+	from := f.config.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace)
 	options := metav1.ListOptions{LabelSelector: selector, Limit: informer.PageSize}
 	for {
 		page, err := from.List(ctx, options)
