@@ -28,16 +28,26 @@ type holdOptions struct {
 	factory.DryRun
 	factory.Consent
 	watch.Waiting
-	asleep    bool // what the command asks for: asleep or awake
-	names     []string
-	all       bool
-	selector  string
+	asleep bool // what the command asks for: asleep or awake
+	plans  chosenPlans
+	ends   holdEnd
+	reason string
+	faults exit.Faults
+}
+
+// chosenPlans are the HibernatePlans that are meant, by name or otherwise.
+type chosenPlans struct {
+	names    []string
+	all      bool
+	selector string
+}
+
+// holdEnd is when a hold ends: after a while, at a time, or now.
+type holdEnd struct {
 	forText   string
 	untilText string
+	timezone  string // of untilText
 	release   bool
-	timezone  string
-	reason    string
-	faults    exit.Faults
 }
 
 // NewHibernate holds HibernatePlans asleep.
@@ -81,35 +91,35 @@ func (o *holdOptions) command(cmd *cobra.Command, keep func(metav1.ObjectMeta) b
 	o.Consent.AddFlag(cmd)
 	o.Waiting.AddFlags(cmd, "the targets until all of them are there")
 	f := cmd.Flags()
-	f.BoolVar(&o.all, "all", false, "all HibernatePlans that the namespace has now")
-	f.StringVarP(&o.selector, "selector", "l", "", "those of the namespace that have these labels")
-	f.StringVar(&o.forText, "for", "", "how long: 2h, 3d")
-	f.StringVar(&o.untilText, "until", "", `until when: "mon 06:00", RFC 3339`)
-	f.BoolVar(&o.release, "release", false, "end the hold: the schedule decides again")
-	f.StringVar(&o.timezone, "timezone", "", "zone of --until; default: the plan's")
+	f.BoolVar(&o.plans.all, "all", false, "all HibernatePlans that the namespace has now")
+	f.StringVarP(&o.plans.selector, "selector", "l", "", "those of the namespace that have these labels")
+	f.StringVar(&o.ends.forText, "for", "", "how long: 2h, 3d")
+	f.StringVar(&o.ends.untilText, "until", "", `until when: "mon 06:00", RFC 3339`)
+	f.BoolVar(&o.ends.release, "release", false, "end the hold: the schedule decides again")
+	f.StringVar(&o.ends.timezone, "timezone", "", "zone of --until; default: the plan's")
 	f.StringVar(&o.reason, "reason", "", "why")
 	return cmd
 }
 
 // Complete takes the names.
 func (o *holdOptions) Complete(_ *cobra.Command, args []string) error {
-	o.names = args
+	o.plans.names = args
 	return nil
 }
 
 // Validate checks the flags.
 func (o *holdOptions) Validate() error {
 	f := &o.faults
-	switch many := o.all || o.selector != ""; {
-	case o.all && o.selector != "":
+	switch many := o.plans.all || o.plans.selector != ""; {
+	case o.plans.all && o.plans.selector != "":
 		f.Add("--all and -l exclude each other")
-	case many && len(o.names) > 0:
+	case many && len(o.plans.names) > 0:
 		f.Add("names and --all or -l exclude each other")
-	case !many && len(o.names) == 0:
+	case !many && len(o.plans.names) == 0:
 		f.Add("PLAN is missing; or give -l or --all")
 	}
 	given := 0
-	for _, set := range []bool{o.forText != "", o.untilText != "", o.release} {
+	for _, set := range []bool{o.ends.forText != "", o.ends.untilText != "", o.ends.release} {
 		if set {
 			given++
 		}
@@ -117,9 +127,9 @@ func (o *holdOptions) Validate() error {
 	switch {
 	case given > 1:
 		f.Add("give one of --for, --until and --release")
-	case o.release && o.reason != "":
+	case o.ends.release && o.reason != "":
 		f.Add("--reason is for a hold, and --release ends the hold")
-	case !o.release:
+	case !o.ends.release:
 		_, err := o.until(o.Zone)
 		f.Check(err)
 	}
@@ -133,21 +143,21 @@ func (o *holdOptions) Validate() error {
 
 // until is the end of the hold; nil: it has none.
 func (o *holdOptions) until(zone string) (*time.Time, error) {
-	if o.timezone != "" {
-		zone = o.timezone
+	if o.ends.timezone != "" {
+		zone = o.ends.timezone
 	}
 	switch {
-	case o.forText != "":
-		d, err := document.ParseDuration(o.forText)
+	case o.ends.forText != "":
+		d, err := document.ParseDuration(o.ends.forText)
 		if err != nil {
 			return nil, fmt.Errorf("--for: %w", err)
 		}
 		if d.Duration <= 0 {
-			return nil, fmt.Errorf("--for: must be more than nothing, is %s", o.forText)
+			return nil, fmt.Errorf("--for: must be more than nothing, is %s", o.ends.forText)
 		}
 		return new(o.Now().Add(d.Duration).UTC().Truncate(time.Second)), nil
-	case o.untilText != "":
-		at, err := instant.Future("--until", o.untilText, o.Now(), zone)
+	case o.ends.untilText != "":
+		at, err := instant.Future("--until", o.ends.untilText, o.Now(), zone)
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +168,7 @@ func (o *holdOptions) until(zone string) (*time.Time, error) {
 
 // hold is the hold to write on a plan.
 func (o *holdOptions) hold(s view.Sleeper) (hibernate.Hold, error) {
-	if o.release {
+	if o.ends.release {
 		return hibernate.Hold{}, nil
 	}
 	until, err := o.until(s.Zone())
@@ -180,7 +190,7 @@ func (o *holdOptions) Run(ctx context.Context) (err error) {
 	if err := o.check(ctx, k, plans); err != nil {
 		return err
 	}
-	if o.asleep && !o.release && len(o.names) == 0 && o.Kept() {
+	if o.asleep && !o.ends.release && len(o.plans.names) == 0 && o.Kept() {
 		if err := o.Confirm(ctx, o.Consent, fmt.Sprintf("put %s in namespace %s to sleep", namesOfSleepers(plans), k.Namespace)); err != nil {
 			return err
 		}
@@ -212,16 +222,16 @@ func namesOfSleepers(plans []view.Sleeper) string {
 // either.
 func (o *holdOptions) find(ctx context.Context, k *factory.Cluster) ([]view.Sleeper, error) {
 	var objects []*corev1.ConfigMap
-	for _, name := range o.names {
+	for _, name := range o.plans.names {
 		cm, err := k.Document(ctx, name, annotations.KindHibernatePlan)
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, cm)
 	}
-	if len(o.names) == 0 {
+	if len(o.plans.names) == 0 {
 		var err error
-		if objects, err = k.HibernatePlans(ctx, k.Namespace, o.selector); err != nil {
+		if objects, err = k.HibernatePlans(ctx, k.Namespace, o.plans.selector); err != nil {
 			return nil, err
 		}
 		if len(objects) == 0 {
@@ -250,10 +260,10 @@ func (o *holdOptions) check(ctx context.Context, k *factory.Cluster, plans []vie
 }
 
 func (o *holdOptions) checkOne(s view.Sleeper) error {
-	if s.Table == nil && o.asleep && !o.release {
+	if s.Table == nil && o.asleep && !o.ends.release {
 		return fmt.Errorf("plan %s is not valid, so that nothing falls asleep by it:\n%w", s.Name, s.Faults)
 	}
-	if o.release {
+	if o.ends.release {
 		return nil
 	}
 	why := o.kept(s)
@@ -324,7 +334,7 @@ func (o *holdOptions) write(ctx context.Context, k *factory.Cluster, s view.Slee
 func (o *holdOptions) change(cm *corev1.ConfigMap, hold hibernate.Hold, actor string) factory.Change {
 	_, state := cm.Annotations[annotations.HoldState]
 	_, until := cm.Annotations[annotations.HoldUntil]
-	if o.release {
+	if o.ends.release {
 		if !state && !until {
 			return nil
 		}
@@ -348,9 +358,9 @@ func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) er
 	v := print.New(o.Env, s.Zone())
 	words := v.HoldWords(s.Name, s.Hold)
 	switch {
-	case o.release && unchanged:
+	case o.ends.release && unchanged:
 		words = "was not held"
-	case o.release:
+	case o.ends.release:
 		words = "released" + map[bool]string{true: ", was " + view.HoldWords(was, v.Both)}[was.Holds(o.Now())]
 	case unchanged:
 		words = "unchanged: " + words
@@ -371,7 +381,7 @@ func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) er
 func (o *holdOptions) awaited(s view.Sleeper, hold hibernate.Hold) watch.Awaited {
 	a := watch.Awaited{Object: s.Object, Key: annotations.StatusHold, Value: annotations.FormatHold(hold), Phases: []hibernate.Phase{hibernate.Active, hibernate.Suspended}}
 	asleep := o.asleep
-	if s.Hold = hold; o.release && s.Table != nil {
+	if s.Hold = hold; o.ends.release && s.Table != nil {
 		asleep = s.Table.DesiredState(o.Now(), s.Overrides()).Asleep
 	}
 	if asleep {

@@ -73,7 +73,7 @@ func (o *triggerOptions) retrySleep(ctx context.Context, k *factory.Cluster, cm 
 // refuse.
 func (o *triggerOptions) checkSleep(ctx context.Context, k *factory.Cluster, s view.Sleeper) error {
 	var f exit.Faults
-	for flag, given := range map[string]bool{"--param": len(o.params) > 0, "--outside-window": o.outsideWindow, "--dry-run": o.Mode == factory.RunMode} {
+	for flag, given := range map[string]bool{"--param": len(o.parameters.flags) > 0, "--outside-window": o.outsideWindow, "--dry-run": o.Mode == factory.RunMode} {
 		if given {
 			f.Add("%s is for the run of a plan; %s is a HibernatePlan, of which what failed is tried again", flag, s.Name)
 		}

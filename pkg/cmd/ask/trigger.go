@@ -34,12 +34,16 @@ type triggerOptions struct {
 	watch.Waiting
 	name          string
 	reason        string
-	params        []string
 	outsideWindow bool
 	asOf          string // the earlier run that a rollback goes back to
+	parameters    parameters
+	faults        exit.Faults
+}
 
-	parameters map[string]string
-	faults     exit.Faults
+// parameters are those of the run.
+type parameters struct {
+	flags  []string // as they are given
+	values map[string]string
 }
 
 // NewTrigger asks for one run of a plan.
@@ -67,7 +71,7 @@ have it do so whatever its schedule says, there are 'hibernate' and 'wake'.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.reason, "reason", "", "why; it is kept with the run")
-	f.StringArrayVar(&o.params, "param", nil, "parameter of the run, name=value; may be repeated")
+	f.StringArrayVar(&o.parameters.flags, "param", nil, "parameter of the run, name=value; may be repeated")
 	_ = cmd.RegisterFlagCompletionFunc("param", c.CompleteParameters())
 	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window, unless the namespace is restrictive; needs --reason")
 	o.AddRunMode(cmd, factory.RunMode)
@@ -78,14 +82,14 @@ have it do so whatever its schedule says, there are 'hibernate' and 'wake'.`,
 
 func (o *triggerOptions) Complete(_ *cobra.Command, args []string) error {
 	o.name = factory.OneName(args, "PLAN", &o.faults)
-	o.parameters = map[string]string{}
-	for _, p := range o.params {
+	o.parameters.values = map[string]string{}
+	for _, p := range o.parameters.flags {
 		key, val, ok := strings.Cut(p, "=")
 		if !ok || key == "" {
 			o.faults.Add("--param %q: write it name=value", p)
 			continue
 		}
-		o.parameters[key] = val
+		o.parameters.values[key] = val
 	}
 	return nil
 }
@@ -145,7 +149,7 @@ func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *core
 		return fmt.Errorf("plan %s is not valid, so that nothing would run:\n%w", cm.Name, found)
 	}
 	var f exit.Faults
-	checkParameters(spec, o.parameters, &f)
+	checkParameters(spec, o.parameters.values, &f)
 	if err := f.Err(); err != nil {
 		return err
 	}
@@ -337,7 +341,7 @@ func notReady(cm *corev1.ConfigMap, missing string) error {
 
 func (o *triggerOptions) write(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, token string) error {
 	actor := k.Actor(ctx)
-	options, err := json.Marshal(intent.TriggerOptions{Token: token, Reason: o.reason, DryRun: o.Mode == factory.RunMode, OutsideWindow: o.outsideWindow, Parameters: o.parameters, AsOf: o.asOf})
+	options, err := json.Marshal(intent.TriggerOptions{Token: token, Reason: o.reason, DryRun: o.Mode == factory.RunMode, OutsideWindow: o.outsideWindow, Parameters: o.parameters.values, AsOf: o.asOf})
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (o *logsOptions) Run(ctx context.Context) error {
 	if err := o.known(r); err != nil {
 		return err
 	}
-	t := &logPrinter{Env: o.Env, k: k, words: print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone)), step: o.step, follow: o.follow, printed: map[string]string{}, tails: map[string]*tail{}, out: &logWriter{out: o.Out}}
+	t := &logPrinter{env: o.Env, k: k, words: print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone)), step: o.step, follow: o.follow, printed: map[string]string{}, tails: map[string]*tail{}, out: &logWriter{out: o.Out}}
 	if !o.out.Lines() {
 		t.out.entries = &entries{out: o.out, run: r, stream: o.follow}
 	}
@@ -152,7 +152,7 @@ func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view
 
 // logPrinter prints the output of each step once it has ended, and that of running jobs.
 type logPrinter struct {
-	factory.Env
+	env     factory.Env
 	k       *factory.Cluster
 	words   print.Printer
 	step    string

@@ -48,7 +48,7 @@ func (h *heard) printer(step string, follow bool, pods ...*corev1.Pod) *logPrint
 		_ = kube.Tracker().Add(pod)
 	}
 	env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &h.out, ErrOut: &h.err}, Now: cmdtest.Now}
-	return &logPrinter{Env: env, k: &factory.Cluster{Kube: kube}, step: step, follow: follow, printed: map[string]string{}, tails: map[string]*tail{}, out: &logWriter{out: &h.out}}
+	return &logPrinter{env: env, k: &factory.Cluster{Kube: kube}, step: step, follow: follow, printed: map[string]string{}, tails: map[string]*tail{}, out: &logWriter{out: &h.out}}
 }
 
 func TestLogsAreInTheOrderInWhichStepsBegan(t *testing.T) {

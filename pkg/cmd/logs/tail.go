@@ -236,6 +236,6 @@ func (p *podLogs) stream(ctx context.Context, pod, container string) {
 // in the run, where no right on pods is needed.
 func (p *podLogs) note(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		p.out.warn(p.ErrOut, err)
+		p.out.warn(p.env.ErrOut, err)
 	}
 }

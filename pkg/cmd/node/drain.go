@@ -28,6 +28,8 @@ import (
 
 // request is a request for a node, in flags.
 type request struct {
+	requestor      string
+	text           string // as the annotation holds it
 	reason         string
 	priority       int
 	shared         bool
@@ -129,15 +131,12 @@ type drainOptions struct {
 	factory.DryRun
 	factory.Consent
 	watch.Waiting
-	request
-	out       *print.Output
-	names     []string
-	selector  string
-	requestor string
-	plan      bool
-
-	text   string // the request as it is written
-	faults exit.Faults
+	request  request
+	out      *print.Output
+	names    []string
+	selector string
+	plan     bool
+	faults   exit.Faults
 }
 
 // NewDrain requests nodes.
@@ -168,7 +167,7 @@ if you interrupt the command.`,
 	o.request.addFlags(cmd)
 	o.out.AddFlags(cmd)
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of the nodes")
-	cmd.Flags().StringVar(&o.requestor, "requestor", "", "name of the requestor; default cli.<your name>")
+	cmd.Flags().StringVar(&o.request.requestor, "requestor", "", "name of the requestor; default cli.<your name>")
 	cmd.Flags().BoolVar(&o.plan, "plan", false, "show what would happen, and request nothing")
 	o.Waiting.AddFlags(cmd, "the nodes until all are ready")
 	return cmd
@@ -177,7 +176,7 @@ if you interrupt the command.`,
 // Complete takes the names, and makes the request.
 func (o *drainOptions) Complete(_ *cobra.Command, args []string) error {
 	o.names = args
-	o.text = o.request.value(&o.faults)
+	o.request.text = o.request.value(&o.faults)
 	return nil
 }
 
@@ -185,7 +184,7 @@ func (o *drainOptions) Complete(_ *cobra.Command, args []string) error {
 func (o *drainOptions) Validate() error {
 	checkNodes(o.names, o.selector, &o.faults)
 	o.Waiting.Check(&o.faults)
-	checkRequestor(o.requestor, &o.faults)
+	checkRequestor(o.request.requestor, &o.faults)
 	o.out.Check(&o.faults)
 	switch {
 	case o.plan && o.Wait:
@@ -197,7 +196,7 @@ func (o *drainOptions) Validate() error {
 	}
 	o.DryRun.Check(&o.faults)
 	var found document.Faults
-	if _, err := nodes.Parse("cli.me", o.text); errors.As(err, &found) {
+	if _, err := nodes.Parse("cli.me", o.request.text); errors.As(err, &found) {
 		for _, fault := range found {
 			o.faults.Add("%s: %s", flagOf(fault.Path), fault.Message)
 		}
@@ -222,7 +221,7 @@ func (o *drainOptions) Run(ctx context.Context) (err error) {
 	if o.plan {
 		return o.preview(ctx, k, targets)
 	}
-	if o.requestor, err = k.Requestor(ctx, o.requestor); err != nil {
+	if o.request.requestor, err = k.Requestor(ctx, o.request.requestor); err != nil {
 		return err
 	}
 	if !o.Client() {
@@ -254,16 +253,16 @@ func (o *drainOptions) confirm(ctx context.Context, targets []*corev1.Node) erro
 		return nil
 	}
 	verb := "drain"
-	if o.noDrain {
+	if o.request.noDrain {
 		verb = "cordon"
 	}
-	return o.Confirm(ctx, o.Consent, fmt.Sprintf("%s %s for %s", verb, view.NodeWords(names), o.requestor))
+	return o.Confirm(ctx, o.Consent, fmt.Sprintf("%s %s for %s", verb, view.NodeWords(names), o.request.requestor))
 }
 
 // alreadyAsked says whether the same request is there already.
 func (o *drainOptions) alreadyAsked(n *corev1.Node) bool {
-	have, stands := annotations.Requests(n.Annotations)[o.requestor]
-	return stands && sameRequest(o.requestor, have, o.text)
+	have, stands := annotations.Requests(n.Annotations)[o.request.requestor]
+	return stands && sameRequest(o.request.requestor, have, o.request.text)
 }
 
 // sameRequest says whether two values mean the same.
@@ -282,17 +281,17 @@ func (o *drainOptions) write(ctx context.Context, k *factory.Cluster, targets []
 	for _, n := range targets {
 		var words string
 		_, err := k.AnnotateNode(ctx, n, &o.DryRun, func(n *corev1.Node) (factory.Change, error) {
-			have, stands := annotations.Requests(n.Annotations)[o.requestor]
+			have, stands := annotations.Requests(n.Annotations)[o.request.requestor]
 			switch {
 			case o.alreadyAsked(n):
-				words = "unchanged: " + o.requestor + " asks for it already" + o.givenUp(n)
+				words = "unchanged: " + o.request.requestor + " asks for it already" + o.givenUp(n)
 				return nil, nil
 			case stands:
-				words = fmt.Sprintf("requested for %s, instead of %s%s", o.requestor, document.Cut(have, 200), o.Mark())
+				words = fmt.Sprintf("requested for %s, instead of %s%s", o.request.requestor, document.Cut(have, 200), o.Mark())
 			default:
-				words = "requested for " + o.requestor + o.Mark()
+				words = "requested for " + o.request.requestor + o.Mark()
 			}
-			return factory.Change{annotations.RequestPrefix + o.requestor: factory.Value(o.text)}, nil
+			return factory.Change{annotations.RequestPrefix + o.request.requestor: factory.Value(o.request.text)}, nil
 		})
 		if err != nil {
 			return err
@@ -306,7 +305,7 @@ func (o *drainOptions) write(ctx context.Context, k *factory.Cluster, targets []
 
 // givenUp says that the agent does not retry an unchanged request.
 func (o *drainOptions) givenUp(n *corev1.Node) string {
-	a := view.AskedBy(annotations.Node(n), o.requestor)
+	a := view.AskedBy(annotations.Node(n), o.request.requestor)
 	if a == nil || !view.GivenUp(*a) {
 		return ""
 	}
@@ -315,9 +314,9 @@ func (o *drainOptions) givenUp(n *corev1.Node) string {
 
 // waitForNodes shows the nodes until all are ready.
 func (o *drainOptions) waitForNodes(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) error {
-	w := newNodeWait(o.Factory, k, o.requestor, targets)
-	w.settled, w.expected = w.drained, o.text
-	w.left = fmt.Sprintf("the request of %s stays; %s takes it back", o.requestor, releases(o.Suggest(), strings.Join(w.names, " "), o.requestor))
+	w := newNodeWait(o.Factory, k, o.request.requestor, targets)
+	w.settled, w.asked.expected = w.drained, o.request.text
+	w.asked.left = fmt.Sprintf("the request of %s stays; %s takes it back", o.request.requestor, releases(o.Suggest(), strings.Join(w.asked.names, " "), o.request.requestor))
 	return w.run(ctx)
 }
 

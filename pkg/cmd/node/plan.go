@@ -21,7 +21,7 @@ import (
 
 // preview shows what would happen to the nodes' pods, and changes nothing.
 func (o *drainOptions) preview(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) error {
-	asked, err := nodes.Parse("cli.me", o.text)
+	asked, err := nodes.Parse("cli.me", o.request.text)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (o *releaseOptions) Run(ctx context.Context) (err error) {
 		return nil
 	}
 	w := newNodeWait(o.Factory, k, o.requestor, released)
-	w.settled, w.left = w.released, "the request is taken back; the agent gives the nodes back when it can"
+	w.settled, w.asked.left = w.released, "the request is taken back; the agent gives the nodes back when it can"
 	return w.run(ctx)
 }
 
@@ -212,5 +212,5 @@ func (o *releaseOptions) stays(n nodes.Node) {
 
 // released says whether the agent has released a node.
 func (w *nodeWait) released(_ string, n *corev1.Node) (bool, error) {
-	return n == nil || view.AskedBy(annotations.Node(n), w.requestor) == nil, nil
+	return n == nil || view.AskedBy(annotations.Node(n), w.asked.requestor) == nil, nil
 }

@@ -31,11 +31,11 @@ type asked struct {
 
 // nodeWait shows a requestor's nodes live, until each of them has settled.
 type nodeWait struct {
-	factory.Env
+	env   factory.Env
 	c     *factory.Factory
 	k     *factory.Cluster
 	agent *factory.AgentLiveness
-	asked
+	asked asked
 
 	// settled says whether a node has reached its end, and with which error.
 	settled func(name string, n *corev1.Node) (bool, error)
@@ -53,11 +53,11 @@ type nodeWait struct {
 
 func newNodeWait(c *factory.Factory, k *factory.Cluster, requestor string, targets []*corev1.Node) *nodeWait {
 	w := &nodeWait{
-		Env: c.Env, c: c, k: k, agent: c.WatchAgent(k), asked: asked{requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}},
+		env: c.Env, c: c, k: k, agent: c.WatchAgent(k), asked: asked{requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}},
 		screen: watch.Screen{Env: c.Env}, changed: make(chan struct{}, 1), seen: map[string]bool{}, warned: map[string]bool{}, reportTimeout: factory.AgentTimeout,
 	}
 	for _, n := range targets {
-		w.uids[n.Name] = n.UID
+		w.asked.uids[n.Name] = n.UID
 	}
 	w.pods = &leavingPods{changed: w.changed, byNode: map[string]*podsOf{}, warn: w.warnOnce}
 	return w
@@ -65,7 +65,7 @@ func newNodeWait(c *factory.Factory, k *factory.Cluster, requestor string, targe
 
 // run shows the nodes until all have settled, on the whole screen where there is one.
 func (w *nodeWait) run(ctx context.Context) error {
-	return live.Run(ctx, w.c, w.k, live.View{Title: "nodes of " + w.requestor}, func(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error {
+	return live.Run(ctx, w.c, w.k, live.View{Title: "nodes of " + w.asked.requestor}, func(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error {
 		w.k, w.screen.Live = k, show
 		return w.follow(ctx)
 	})
@@ -73,7 +73,7 @@ func (w *nodeWait) run(ctx context.Context) error {
 
 func (w *nodeWait) follow(ctx context.Context) error {
 	var err error
-	if w.nodes, err = watch.Nodes(ctx, w.k, w.changed, w.names...); err != nil {
+	if w.nodes, err = watch.Nodes(ctx, w.k, w.changed, w.asked.names...); err != nil {
 		return w.ended(ctx, err)
 	}
 	tick := time.NewTicker(time.Second)
@@ -91,16 +91,16 @@ func (w *nodeWait) follow(ctx context.Context) error {
 		case <-w.changed:
 			pauseFor(ctx, gatherFor)
 		case <-tick.C: // the ages change
-			if err := w.agent.Check(ctx, w.left); err != nil {
+			if err := w.agent.Check(ctx, w.asked.left); err != nil {
 				return err
 			}
 		case <-silent.C:
 			switch {
-			case w.expected == "" || w.reported:
+			case w.asked.expected == "" || w.reported:
 			case w.agent.Falters(ctx):
 				silent.Reset(factory.SilentEvery)
 			default:
-				return exit.Errorf(exit.CodeNoAgent, "the agent says nothing of %s: it is too old for that, or watches one namespace alone; %s", view.NodeWords(w.names), w.left)
+				return exit.Errorf(exit.CodeNoAgent, "the agent says nothing of %s: it is too old for that, or watches one namespace alone; %s", view.NodeWords(w.asked.names), w.asked.left)
 			}
 		}
 	}
@@ -120,21 +120,21 @@ func pauseFor(ctx context.Context, d time.Duration) {
 
 func (w *nodeWait) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return watch.EndedEarly(ctx, w.left)
+		return watch.EndedEarly(ctx, w.asked.left)
 	}
 	return err
 }
 
 // refresh shows the nodes, and says whether all have settled.
 func (w *nodeWait) refresh(ctx context.Context) (over bool, err error) {
-	w.view = print.New(w.Env, w.Zone)
+	w.view = print.New(w.env, w.env.Zone)
 	var picture []view.Line
 	var lines []print.Update
 	var faults []error
 	over = true
-	for _, name := range w.names {
+	for _, name := range w.asked.names {
 		n := w.nodes.Node(name)
-		if n != nil && n.UID != w.uids[name] {
+		if n != nil && n.UID != w.asked.uids[name] {
 			n = nil // another node of the name
 		}
 		end, err := w.settled(name, n)
@@ -157,7 +157,7 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 		return []string{w.view.Bold(name) + "  " + w.view.Bad("is gone")}, []print.Update{{Of: name, Text: "node " + name + ": is gone"}}
 	}
 	facts := annotations.Node(n)
-	a := view.AskedBy(facts, w.requestor)
+	a := view.AskedBy(facts, w.asked.requestor)
 	if a != nil && a.Status != nil {
 		w.reported = true
 	}
@@ -187,12 +187,12 @@ const mostPods = 10
 // warn warns of what waiting will not end.
 func (w *nodeWait) warn() {
 	var ready, pending []string
-	for _, name := range w.names {
+	for _, name := range w.asked.names {
 		n := w.nodes.Node(name)
-		if n == nil || w.expected == "" {
+		if n == nil || w.asked.expected == "" {
 			continue
 		}
-		a := view.AskedBy(annotations.Node(n), w.requestor)
+		a := view.AskedBy(annotations.Node(n), w.asked.requestor)
 		switch {
 		case a == nil || a.Status == nil:
 			continue
@@ -203,13 +203,13 @@ func (w *nodeWait) warn() {
 		}
 		switch text, blocked := view.BlockedForGood(*a.Status); {
 		case blocked && view.PassesBlock(*a):
-			w.warnOnce(name+text, fmt.Sprintf("node/%s: its drain %s; until then it is blocked: %s", name, w.view.Told(a.Request.Drain.Ending(a.Status.Since, w.Now())), view.FlagWords(text)))
-		case blocked && (w.OutTerminal || !strings.Contains(a.Status.Reason, text)): // else its line says so in full
+			w.warnOnce(name+text, fmt.Sprintf("node/%s: its drain %s; until then it is blocked: %s", name, w.view.Told(a.Request.Drain.Ending(a.Status.Since, w.env.Now())), view.FlagWords(text)))
+		case blocked && (w.env.OutTerminal || !strings.Contains(a.Status.Reason, text)): // else its line says so in full
 			w.warnOnce(name+text, fmt.Sprintf("node/%s is blocked until somebody changes something: %s", name, view.FlagWords(text)))
 		}
 	}
-	if len(ready) > 0 && len(ready)+len(pending) == len(w.names) && len(pending) > 0 {
-		w.warnOnce("places", fmt.Sprintf("%s is ready and keeps its place until it is released; the others may wait for that: %s", strings.Join(ready, ", "), releases(w.Suggest(), strings.Join(ready, " "), w.requestor)))
+	if len(ready) > 0 && len(ready)+len(pending) == len(w.asked.names) && len(pending) > 0 {
+		w.warnOnce("places", fmt.Sprintf("%s is ready and keeps its place until it is released; the others may wait for that: %s", strings.Join(ready, ", "), releases(w.env.Suggest(), strings.Join(ready, " "), w.asked.requestor)))
 	}
 }
 
@@ -219,7 +219,7 @@ func (w *nodeWait) warnOnce(key, text string) {
 		return
 	}
 	w.warned[key] = true
-	fmt.Fprintln(w.ErrOut, text)
+	fmt.Fprintln(w.env.ErrOut, text)
 	w.screen.Leave()
 }
 
@@ -228,19 +228,19 @@ func (w *nodeWait) drained(name string, n *corev1.Node) (bool, error) {
 	if n == nil {
 		return true, fmt.Errorf("node %s was deleted", name)
 	}
-	if have, stands := annotations.Requests(n.Annotations)[w.requestor]; stands && sameRequest(w.requestor, have, w.expected) {
+	if have, stands := annotations.Requests(n.Annotations)[w.asked.requestor]; stands && sameRequest(w.asked.requestor, have, w.asked.expected) {
 		w.seen[name] = true
 	}
 	if !w.seen[name] { // the node is older than the write
 		return false, nil
 	}
 	facts := annotations.Node(n)
-	a := view.AskedBy(facts, w.requestor)
+	a := view.AskedBy(facts, w.asked.requestor)
 	switch {
 	case a == nil || a.Gone:
-		return true, fmt.Errorf("node %s: somebody took the request of %s back", name, w.requestor)
+		return true, fmt.Errorf("node %s: somebody took the request of %s back", name, w.asked.requestor)
 	case a.Fault != "":
-		return true, fmt.Errorf("node %s: the request of %s cannot be read: %s", name, w.requestor, strings.ReplaceAll(a.Fault, "\n", "; "))
+		return true, fmt.Errorf("node %s: the request of %s cannot be read: %s", name, w.asked.requestor, strings.ReplaceAll(a.Fault, "\n", "; "))
 	case view.GivenUp(*a):
 		return true, fmt.Errorf("node %s: %s", name, view.FlagWords(a.Status.Reason))
 	case a.Status == nil:
@@ -257,6 +257,6 @@ func (w *nodeWait) stays(facts nodes.Node, a nodes.Asked) bool {
 	if a.Status.Phase != nodes.Ready {
 		return false
 	}
-	next, moves := nodes.Advance(facts, nil, nodes.Limits{}, w.Now()).Statuses[a.Request.Requestor]
+	next, moves := nodes.Advance(facts, nil, nodes.Limits{}, w.env.Now()).Statuses[a.Request.Requestor]
 	return !moves || next.Phase == nodes.Ready
 }

@@ -30,7 +30,7 @@ func TestDrainOnATerminal(t *testing.T) {
 	var out, errOut bytes.Buffer
 	env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC", OutTerminal: true, Width: 60}
 	w := newNodeWait(&factory.Factory{Env: env}, &factory.Cluster{Kube: fake.NewClientset(objects...)}, cmdtest.Jane, []*corev1.Node{node})
-	w.settled, w.expected = w.drained, "{}"
+	w.settled, w.asked.expected = w.drained, "{}"
 	var err error
 	if w.nodes, err = watch.Nodes(t.Context(), w.k, w.changed, "a"); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestDrainDoesNotWaitForAnAgentThatIsTooOld(t *testing.T) {
 	var out, errOut bytes.Buffer
 	env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC"}
 	w := newNodeWait(&factory.Factory{Env: env}, &factory.Cluster{Kube: fake.NewClientset(node)}, cmdtest.Jane, []*corev1.Node{node})
-	w.settled, w.expected, w.left, w.reportTimeout = w.drained, "{}", "the request stays", time.Millisecond
+	w.settled, w.asked.expected, w.asked.left, w.reportTimeout = w.drained, "{}", "the request stays", time.Millisecond
 	err := w.run(t.Context())
 	if want := "the agent says nothing of node a: it is too old for that, or watches one namespace alone; the request stays"; exit.CodeOf(err) != exit.CodeNoAgent || cmdtest.ErrText(err) != want {
 		t.Errorf("%d, %v", exit.CodeOf(err), err)
@@ -69,9 +69,9 @@ func TestWhatBlocksANodeIsSaidToWhoWaitsForIt(t *testing.T) {
 		var errOut bytes.Buffer
 		env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &bytes.Buffer{}, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC"}
 		w := newNodeWait(&factory.Factory{Env: env}, &factory.Cluster{Kube: fake.NewClientset(blocked)}, cmdtest.Jane, []*corev1.Node{blocked, cmdtest.Node("gone")})
-		w.expected = expected
+		w.asked.expected = expected
 		var err error
-		if w.nodes, err = watch.Nodes(t.Context(), w.k, w.changed, w.names...); err != nil {
+		if w.nodes, err = watch.Nodes(t.Context(), w.k, w.changed, w.asked.names...); err != nil {
 			t.Fatal(err)
 		}
 		if w.warn(); errOut.String() != want {

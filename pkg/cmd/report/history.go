@@ -124,8 +124,8 @@ func (o *historyOptions) Validate() error {
 
 // line is an entry of a plan's ledger, with the end of its run as far as that is known.
 type line struct {
-	plan *corev1.ConfigMap
-	ledger.Entry
+	plan  *corev1.ConfigMap
+	entry ledger.Entry
 }
 
 // Run prints the ledgers, newest last.
@@ -217,12 +217,12 @@ func (o *historyOptions) chosen(all []remembered, runs []view.Run) []line {
 		for _, e := range entries {
 			e.Outcome = endOf(e, runs)
 			if !view.EntryAt(e).Before(o.from) && o.wants(e) {
-				lines = append(lines, line{plan: one.object, Entry: e})
+				lines = append(lines, line{plan: one.object, entry: e})
 			}
 		}
 	}
 	if len(all) > 1 {
-		slices.SortStableFunc(lines, func(a, b line) int { return view.EntryAt(a.Entry).Compare(view.EntryAt(b.Entry)) })
+		slices.SortStableFunc(lines, func(a, b line) int { return view.EntryAt(a.entry).Compare(view.EntryAt(b.entry)) })
 	}
 	if o.limit > 0 {
 		lines = lines[max(len(lines)-o.limit, 0):]
@@ -249,7 +249,7 @@ func (o *historyOptions) table(lines []line) *metav1.Table {
 	}
 	t := print.NewTable(columns...)
 	for _, l := range lines {
-		e := l.Entry
+		e := l.entry
 		message, end := "", outcome(e)
 		if e.Outcome != nil {
 			message = instant.InText(e.Outcome.Message, zoneOf(l.plan, o.Zone))
@@ -350,7 +350,7 @@ func zoneOf(cm *corev1.ConfigMap, user string) string {
 func ledgerValues(lines []line) []print.Value {
 	items := make([]print.Value, len(lines))
 	for i, l := range lines {
-		e := l.Entry
+		e := l.entry
 		items[i] = print.Value{Kind: "Ledger", Name: view.Prefix("configmap/", e.Run), Body: view.LedgerItem{
 			Plan: l.plan.Namespace + "/" + l.plan.Name, Slot: e.Slot, Result: string(e.Result), Reason: e.Reason, Run: e.Run, Actor: e.Actor,
 			DryRun: e.DryRun, StartedAt: e.StartedAt, At: e.At, First: e.First, Last: e.Last, Count: e.Count, Slept: e.Slept, Outcome: e.Outcome,

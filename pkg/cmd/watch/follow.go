@@ -35,7 +35,7 @@ func followRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *
 	if err != nil {
 		return NotFollowed(ctx, name, err)
 	}
-	f := follower{Env: c.Env, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: Screen{Env: c.Env, Live: show}}
+	f := follower{env: c.Env, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: Screen{Env: c.Env, Live: show}}
 	agent := c.WatchAgent(k)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -98,7 +98,7 @@ func NotFollowed(ctx context.Context, name string, err error) error {
 }
 
 type follower struct {
-	factory.Env
+	env         factory.Env
 	k           *factory.Cluster
 	plan        *corev1.ConfigMap
 	name        string
@@ -116,22 +116,22 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 			return true, err
 		}
 		lines := print.RunUpdates(f.answered(&r))
-		v := print.New(f.Env, view.PlanZone(r.Run.Spec, f.Zone))
+		v := print.New(f.env, view.PlanZone(r.Run.Spec, f.env.Zone))
 		picture := append([]string{v.Bold(r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
 		f.screen.ShowOf(view.LinesOf(view.RunResource(r), picture...), lines)
 		if r.Journal.Phase.Ended() {
 			for _, line := range print.DifferenceLines(r) {
-				fmt.Fprintln(f.Out, line)
+				fmt.Fprintln(f.env.Out, line)
 			}
 		}
-		return r.Journal.Phase.Ended(), RunEnd(print.New(f.Env, f.Zone), r)
+		return r.Journal.Phase.Ended(), RunEnd(print.New(f.env, f.env.Zone), r)
 	}
 	cm := f.plans.ConfigMap(f.plan.Namespace, f.plan.Name)
 	if cm == nil || cm.UID != f.plan.UID {
 		return true, exit.Errorf(exit.CodeNotNow, "plan %s was deleted before run %s began", f.plan.Name, f.name)
 	}
 	message := view.Told(cm, nil)
-	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.Env, f.Zone).Told(message)))
+	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(print.New(f.env, f.env.Zone).Told(message)))
 	f.screen.ShowOf(view.LinesOf(planThing(f.plan), text), []print.Update{{Of: "wait", Text: text}})
 	return f.endedUnseen(ctx)
 }
@@ -145,9 +145,9 @@ func (f *follower) answered(r *view.Run) view.Run {
 	without := *r
 	*r = view.Answered(*r, f.plans.ConfigMap(f.plan.Namespace, f.plan.Name))
 	if said := r.AnswersSaid(); said != f.answers {
-		f.answers, f.since = said, f.Now()
+		f.answers, f.since = said, f.env.Now()
 	}
-	if f.Now().Sub(f.since) < answeredFor {
+	if f.env.Now().Sub(f.since) < answeredFor {
 		return without
 	}
 	return *r
@@ -161,10 +161,10 @@ func planThing(cm *corev1.ConfigMap) view.Resource {
 // endedUnseen looks in the ledger for a run that does not exist: it may have ended and been cleaned
 // up, or never have started.
 func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
-	if f.Now().Sub(f.lastLedger) < 3*time.Second {
+	if f.env.Now().Sub(f.lastLedger) < 3*time.Second {
 		return false, nil
 	}
-	f.lastLedger = f.Now()
+	f.lastLedger = f.env.Now()
 	head, old, err := f.k.Ledger(ctx, f.plan)
 	if err != nil || head == nil {
 		return false, nil //nolint:nilerr // the next look may succeed
@@ -186,16 +186,16 @@ func (f *follower) remembered(e ledger.Entry) error {
 	case e.Result != run.Ran:
 		return exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", f.name, e.Result, e.Reason)
 	case e.Outcome == nil:
-		return exit.Errorf(exit.CodeError, "run %s has ended and is no longer kept: see %s", f.name, f.Suggest().History(f.plan.Name))
+		return exit.Errorf(exit.CodeError, "run %s has ended and is no longer kept: see %s", f.name, f.env.Suggest().History(f.plan.Name))
 	case e.Outcome.Phase == run.Succeeded:
-		fmt.Fprintf(f.Out, "run %s: Succeeded\n", f.name)
+		fmt.Fprintf(f.env.Out, "run %s: Succeeded\n", f.name)
 		return nil
 	}
 	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s%s", f.name, e.Outcome.Phase, view.Prefix(" in step ", e.Outcome.Step), view.Colon(f.told(e.Outcome.Message)))
 }
 
 // told is a message of the agent with its instants for people.
-func (f *follower) told(message string) string { return print.New(f.Env, f.Zone).Told(message) }
+func (f *follower) told(message string) string { return print.New(f.env, f.env.Zone).Told(message) }
 
 // RunEnd is a run's end as an exit code.
 func RunEnd(v print.Printer, r view.Run) error {

@@ -18,9 +18,9 @@ import (
 // whySleeper explains why a HibernatePlan sleeps or is awake now.
 type whySleeper struct {
 	*whyOptions
-	view.Sleeper
-	v    print.Printer
-	want hibernate.DesiredState
+	sleeper view.Sleeper
+	v       print.Printer
+	want    hibernate.DesiredState
 	// named is the plan as command lines name it.
 	named string
 	found []obstacle
@@ -36,7 +36,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v; whether restore data is missing is not known\n", err)
 	}
-	w := &whySleeper{whyOptions: o, Sleeper: s, v: print.New(o.Env, s.Zone()), named: s.Name}
+	w := &whySleeper{whyOptions: o, sleeper: s, v: print.New(o.Env, s.Zone()), named: s.Name}
 	if agent.Missing != "" {
 		w.found = append(w.found, nobodyActs(agent))
 	}
@@ -58,25 +58,25 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 
 // unready is what keeps anything from being put to sleep or woken, by its status.
 func (w *whySleeper) unready() {
-	if why := w.NotReady(); why != "" {
+	if why := w.sleeper.NotReady(); why != "" {
 		w.add("the plan is not ready: "+why, "it is noticed within a minute when that is there; %s checks all that it needs", w.Suggest().Doctor(w.named))
 	}
-	if why := w.ClockDoubt(); why != "" {
+	if why := w.sleeper.ClockDoubt(); why != "" {
 		w.add("the agent's clock may be wrong, so no sleep begins, and what sleeps wakes as soon as its own clock or the API server's says so: "+why, "set the clock of the node that the agent runs on")
 	}
 }
 
 // wishes are intents and exceptions that replace the schedule.
 func (w *whySleeper) wishes() {
-	for _, note := range w.Notes() {
+	for _, note := range w.sleeper.Notes() {
 		w.add("an annotation is not understood: "+note, "write it anew, or take it away")
 	}
 	w.paused()
 	switch {
 	case w.want.By == hibernate.ByHold:
-		w.add("somebody holds it: "+view.HoldWords(w.Hold, w.v.Both)+print.ByOf(w.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.Sleeper))
+		w.add("somebody holds it: "+view.HoldWords(w.sleeper.Hold, w.v.Both)+print.ByOf(w.sleeper.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.sleeper))
 	case w.want.By == hibernate.BySkip:
-		w.add("these off-hours are skipped"+print.ByOf(w.Object, annotations.Skip), "%s", w.Suggest().Unskip(w.named))
+		w.add("these off-hours are skipped"+print.ByOf(w.sleeper.Object, annotations.Skip), "%s", w.Suggest().Unskip(w.named))
 	case w.want.Why != hibernate.InOffHours && w.want.Why != hibernate.Outside:
 		w.add("its schedule says: "+w.v.Told(w.want.Why), "change spec.schedule or spec.exceptions; or %s", w.other())
 	}
@@ -84,7 +84,7 @@ func (w *whySleeper) wishes() {
 
 // paused are its own pause, and those above it.
 func (w *whySleeper) paused() {
-	for _, p := range w.Pauses {
+	for _, p := range w.sleeper.Pauses {
 		switch {
 		case !p.Holds(w.Now()):
 		case p.Of != "":
@@ -96,7 +96,7 @@ func (w *whySleeper) paused() {
 			if p.Until != nil {
 				until = "until " + w.v.Both(*p.Until)
 			}
-			w.add("it is paused "+until+", and keeps its present state"+print.ByOf(w.Object, annotations.Pause), "%s", w.Suggest().Resume(w.named))
+			w.add("it is paused "+until+", and keeps its present state"+print.ByOf(w.sleeper.Object, annotations.Pause), "%s", w.Suggest().Resume(w.named))
 		}
 	}
 }
@@ -111,16 +111,16 @@ func (w *whySleeper) other() string {
 
 // beginning is what delays a sleep that is due.
 func (w *whySleeper) beginning() {
-	if !w.want.Asleep || w.Asleep() {
+	if !w.want.Asleep || w.sleeper.Asleep() {
 		return
 	}
 	if w.want.Forbidden != "" {
 		w.add("no sleep begins: "+w.want.Forbidden, "%s", w.Suggest().Hibernate(w.named+" --for 2h"))
 	}
-	if w.Spec.DryRun {
+	if w.sleeper.Spec.DryRun {
 		w.add("it is a dry run", "take spec.dryRun out of the plan")
 	}
-	verdict, asked := w.Verdict(w.Now())
+	verdict, asked := w.sleeper.Verdict(w.Now())
 	switch {
 	case !asked || verdict.Permitted:
 	case !verdict.Ready:
@@ -134,7 +134,7 @@ func (w *whySleeper) beginning() {
 
 // targets are those that have failed, or wait for a failed one.
 func (w *whySleeper) targets() {
-	for _, t := range w.Targets() {
+	for _, t := range w.sleeper.Targets() {
 		switch {
 		case t.State == hibernate.Failed:
 			w.add(fmt.Sprintf("target %s has failed after %s%s", t.Target, view.Counted(t.Attempts, "attempt"), view.Colon(w.v.Told(t.Message))), "fix what it says, then %s; %s checks the account and its rights", w.Suggest().Trigger(w.named), w.Suggest().Doctor(w.named))
@@ -153,9 +153,9 @@ func (w *whySleeper) restores(list []view.Restore) {
 			w.add("restore data "+r.Object.Name+" does not count: "+r.Fault, "if it is the agent's own, sign it with %s", w.Suggest().Adopt(r.Object.Name))
 		}
 	}
-	for _, t := range w.Targets() {
+	for _, t := range w.sleeper.Targets() {
 		there := slices.ContainsFunc(list, func(r view.Restore) bool {
-			return r.Object.Name == annotations.RestoreName(w.Name, t.Target)
+			return r.Object.Name == annotations.RestoreName(w.sleeper.Name, t.Target)
 		})
 		if t.MaySleep() && !there {
 			w.add("the restore data of target "+t.Target+" is gone: nobody knows how it was before it was put to sleep", "wake it by hand, and say so with %s", w.Suggest().Trigger(w.named))
@@ -176,7 +176,7 @@ func (w *whySleeper) report() error {
 	if len(w.found) == 0 {
 		fmt.Fprintln(w.Out, "nothing is in the way")
 	}
-	if w.Table != nil {
+	if w.sleeper.Table != nil {
 		w.next()
 	}
 	if len(w.found) > 0 {
@@ -187,11 +187,11 @@ func (w *whySleeper) report() error {
 
 // standing is its state, the state that it should have, and the targets that differ.
 func (w *whySleeper) standing() []string {
-	out := []string{w.v.SleepHead(w.Sleeper)}
-	if w.Table != nil {
+	out := []string{w.v.SleepHead(w.sleeper)}
+	if w.sleeper.Table != nil {
 		out = append(out, fmt.Sprintf("it is to be %s: %s", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.v.Told(w.want.Why)))
 	}
-	for _, t := range w.Targets() {
+	for _, t := range w.sleeper.Targets() {
 		if t.State == hibernate.Asleep && t.Message != "" {
 			out = append(out, fmt.Sprintf("target %s: %s", t.Target, w.v.Told(t.Message)))
 		}
@@ -202,13 +202,13 @@ func (w *whySleeper) standing() []string {
 // reportValue is report for scripts.
 func (w *whySleeper) reportValue() error {
 	next := []string{}
-	if w.Table != nil {
+	if w.sleeper.Table != nil {
 		if w.want.Until != nil {
 			next = append(next, fmt.Sprintf("it is to %s %s", map[bool]string{true: "wake", false: "sleep"}[w.want.Asleep], w.v.When(*w.want.Until)))
 		}
 		next = append(next, "by hand: "+w.other())
 	}
-	if err := w.printWhy(annotations.KindHibernatePlan, w.Namespace, w.Sleeper.Name, w.standing(), w.found, next...); err != nil {
+	if err := w.printWhy(annotations.KindHibernatePlan, w.sleeper.Namespace, w.sleeper.Name, w.standing(), w.found, next...); err != nil {
 		return err
 	}
 	if len(w.found) > 0 {
