@@ -105,7 +105,7 @@ func Deadline(o Options, since time.Time) (at time.Time, ok bool) {
 
 // Decide says what a drain does next.
 func Decide(v View) Decision {
-	d := decider{View: v, Decision: Decision{Waits: map[string]int{}, Lines: map[string]bool{}}}
+	d := decider{view: v, decision: Decision{Waits: map[string]int{}, Lines: map[string]bool{}}}
 	deadline, limited := Deadline(v.Options, v.Since)
 	d.over = limited && !v.Now.Before(deadline)
 	if limited && !d.over {
@@ -113,56 +113,56 @@ func Decide(v View) Decision {
 	}
 	d.sort()
 	d.limit()
-	if !d.Done && !d.Aborted {
+	if !d.decision.Done && !d.decision.Aborted {
 		for _, j := range d.leaving {
 			d.step(j)
 		}
 	}
 	d.finish()
-	return d.Decision
+	return d.decision
 }
 
 type decider struct {
-	View
-	Decision
-	over    bool
-	leaving []Judged
-	group   int  // order of those whose turn it is
-	hold    bool // nothing leaves while a pod is refused
-	stay    []RemainingPod
+	view     View
+	decision Decision
+	over     bool
+	leaving  []Judged
+	group    int  // order of those whose turn it is
+	hold     bool // nothing leaves while a pod is refused
+	stay     []RemainingPod
 }
 
 func (d *decider) wake(at time.Time) {
-	if at.After(d.Now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
-		d.Wake = at
+	if at.After(d.view.Now) && (d.decision.Wake.IsZero() || at.Before(d.decision.Wake)) {
+		d.decision.Wake = at
 	}
 }
 
 func (d *decider) onTimeout() OnTimeout {
-	if d.Options.OnTimeout == "" {
+	if d.view.Options.OnTimeout == "" {
 		return TimeoutRetry
 	}
-	return d.Options.OnTimeout
+	return d.view.Options.OnTimeout
 }
 
 // late says that a pod was held longer than it may be.
 func (d *decider) late(j Judged) bool {
-	limit := d.Options.PodTimeout.Or(0)
-	held := d.Asked[j.UID].Held
+	limit := d.view.Options.PodTimeout.Or(0)
+	held := d.view.Asked[j.UID].Held
 	if limit <= 0 || held.IsZero() {
 		return false
 	}
 	d.wake(held.Add(limit))
-	return !d.Now.Before(held.Add(limit))
+	return !d.view.Now.Before(held.Add(limit))
 }
 
 // sort tells those that must leave from those that stay.
 func (d *decider) sort() {
-	for _, j := range d.Judged {
-		returned := d.Returned[j.UID]
+	for _, j := range d.view.Judged {
+		returned := d.view.Returned[j.UID]
 		switch {
 		case j.Do == Skip:
-			d.Skipped = append(d.Skipped, RemainingPod{j.Pod.String(), j.Reason()})
+			d.decision.Skipped = append(d.decision.Skipped, RemainingPod{j.Pod.String(), j.Reason()})
 		case returned >= maxReturns:
 			d.stay = append(d.stay, RemainingPod{j.Pod.String(), fmt.Sprintf("pods of its kind came back to this node %d times: they tolerate the cordon", returned)})
 		case d.late(j) && d.onTimeout() == TimeoutSkip:
@@ -171,8 +171,8 @@ func (d *decider) sort() {
 			d.leaving = append(d.leaving, j)
 		}
 	}
-	d.Leaving = len(d.leaving) + len(d.stay)
-	d.Blocks = Blocks(d.leaving, d.Budgets, d.Now)
+	d.decision.Leaving = len(d.leaving) + len(d.stay)
+	d.decision.Blocks = Blocks(d.leaving, d.view.Budgets, d.view.Now)
 	refused, first := false, true
 	for _, j := range d.leaving {
 		refused = refused || j.Do == Refuse && !j.Deleting
@@ -188,41 +188,41 @@ func (d *decider) limit() {
 	late := slices.ContainsFunc(d.leaving, d.late)
 	switch d.onTimeout() {
 	case TimeoutRetry:
-		d.Late = d.over && len(d.leaving) > 0
+		d.decision.Late = d.over && len(d.leaving) > 0
 	case TimeoutAbort:
-		d.Aborted = len(d.leaving) > 0 && (d.over || late)
+		d.decision.Aborted = len(d.leaving) > 0 && (d.over || late)
 	case TimeoutSkip:
-		d.Done = d.over
+		d.decision.Done = d.over
 	case TimeoutForce: // each pod by itself; none, where one is refused
-		d.Late = d.over && d.hold
+		d.decision.Late = d.over && d.hold
 	}
 }
 
 // finish says whether that was all, and what is left.
 func (d *decider) finish() {
 	waits := slices.ContainsFunc(d.leaving, func(j Judged) bool { return j.Do != Refuse || d.hold || j.Deleting })
-	if d.Now.Before(d.Settle) {
-		d.wake(d.Settle)
-		waits, d.Moving = true, true
+	if d.view.Now.Before(d.view.Settle) {
+		d.wake(d.view.Settle)
+		waits, d.decision.Moving = true, true
 	}
-	d.Done = d.Done || !d.Aborted && !waits && d.Unanswered == 0
-	if d.Done || d.Aborted {
-		d.Left = d.stay
+	d.decision.Done = d.decision.Done || !d.decision.Aborted && !waits && d.view.Unanswered == 0
+	if d.decision.Done || d.decision.Aborted {
+		d.decision.Left = d.stay
 		for _, j := range d.leaving {
-			d.Left = append(d.Left, RemainingPod{j.Pod.String(), d.whyLeft(j)})
+			d.decision.Left = append(d.decision.Left, RemainingPod{j.Pod.String(), d.whyLeft(j)})
 		}
-		d.Wake = time.Time{}
+		d.decision.Wake = time.Time{}
 	}
 	for _, s := range d.stay {
-		d.Pods = append(d.Pods, Progress{s.Pod, Staying, s.Why})
+		d.decision.Pods = append(d.decision.Pods, Progress{s.Pod, Staying, s.Why})
 	}
 	rank := []State{Refused, Waiting, Staying, Surging, Queued, Evicting, Terminating}
-	slices.SortStableFunc(d.Pods, func(a, b Progress) int { return slices.Index(rank, a.State) - slices.Index(rank, b.State) })
-	d.Skipped, d.Left = stays(d.Skipped), stays(d.Left)
+	slices.SortStableFunc(d.decision.Pods, func(a, b Progress) int { return slices.Index(rank, a.State) - slices.Index(rank, b.State) })
+	d.decision.Skipped, d.decision.Left = stays(d.decision.Skipped), stays(d.decision.Left)
 }
 
 func (d *decider) whyLeft(j Judged) string {
-	for _, b := range d.Blocks {
+	for _, b := range d.decision.Blocks {
 		if slices.Contains(b.Pods, j.Pod.String()) {
 			return b.Why
 		}
@@ -232,20 +232,20 @@ func (d *decider) whyLeft(j Judged) string {
 		return j.Reason()
 	case j.Deleting:
 		return "was still shutting down when time was over"
-	case d.Asked[j.UID].Why != "":
-		return d.Asked[j.UID].Why
+	case d.view.Asked[j.UID].Why != "":
+		return d.view.Asked[j.UID].Why
 	}
 	return "was still there when time was over"
 }
 
 func (d *decider) say(j Judged, s State, format string, args ...any) {
-	d.Pods = append(d.Pods, Progress{j.Pod.String(), s, document.Cut(fmt.Sprintf(format, args...), 300)})
-	d.Moving = d.Moving || s == Queued || s == Surging || s == Evicting || s == Terminating
+	d.decision.Pods = append(d.decision.Pods, Progress{j.Pod.String(), s, document.Cut(fmt.Sprintf(format, args...), 300)})
+	d.decision.Moving = d.decision.Moving || s == Queued || s == Surging || s == Evicting || s == Terminating
 }
 
 // step is one pod's turn.
 func (d *decider) step(j Judged) {
-	asked := d.Asked[j.UID]
+	asked := d.view.Asked[j.UID]
 	force := d.onTimeout() == TimeoutForce && (d.over || d.late(j))
 	switch {
 	case j.Deleting:
@@ -257,21 +257,21 @@ func (d *decider) step(j Judged) {
 		d.say(j, Waiting, "nothing is evicted while other pods are refused")
 	case asked.Answer == InFlight:
 		d.say(j, Evicting, "")
-	case asked.Answer == Accepted && d.Now.Before(asked.At.Add(acceptedFor)):
+	case asked.Answer == Accepted && d.view.Now.Before(asked.At.Add(acceptedFor)):
 		d.wake(asked.At.Add(acceptedFor))
 		d.say(j, Evicting, "")
 	case j.Own && (j.Do == Await || j.Verdict.Order > d.group):
 		d.say(j, Waiting, "%s", j.Why)
-	case d.Now.Before(asked.NotBefore) && (asked.Answer == Failed || force && asked.Deleted):
+	case d.view.Now.Before(asked.NotBefore) && (asked.Answer == Failed || force && asked.Deleted):
 		d.wake(asked.NotBefore)
 		d.say(j, Waiting, "%s", asked.Why)
 	case force:
-		d.take(j, &d.Decision.Requests.Delete)
+		d.take(j, &d.decision.Requests.Delete)
 	case j.Verdict.Order > d.group:
 		d.say(j, Waiting, "for the pods of order %d", d.group)
 	case j.Do == Await:
 		d.say(j, Waiting, "until it has completed (%s)", j.Why)
-	case j.Surge && !d.Replacements[j.UID].Ready:
+	case j.Surge && !d.view.Replacements[j.UID].Ready:
 		d.surge(j)
 	default:
 		d.ask(j, asked)
@@ -280,13 +280,13 @@ func (d *decider) step(j Judged) {
 
 // surge waits for a replacement, or asks for one.
 func (d *decider) surge(j Judged) {
-	r, begun := d.Replacements[j.UID]
+	r, begun := d.view.Replacements[j.UID]
 	switch {
 	case !begun:
-		d.Decision.Requests.Surge = append(d.Decision.Requests.Surge, j.Pod)
+		d.decision.Requests.Surge = append(d.decision.Requests.Surge, j.Pod)
 		d.say(j, Surging, "")
 	case r.Impossible:
-		d.Blocks = append(d.Blocks, Block{Pods: []string{j.Pod.String()}, Count: 1, Permanent: true, Why: r.Why, Remedy: r.Remedy})
+		d.decision.Blocks = append(d.decision.Blocks, Block{Pods: []string{j.Pod.String()}, Count: 1, Permanent: true, Why: r.Why, Remedy: r.Remedy})
 		d.say(j, Waiting, "%s", r.Why)
 	default:
 		d.say(j, Surging, "%s", r.Why)
@@ -295,62 +295,62 @@ func (d *decider) surge(j Judged) {
 
 // ask has a pod evicted, once its budget has room.
 func (d *decider) ask(j Judged, asked Asked) {
-	over := Of(j.Pod, d.Budgets)
+	over := Of(j.Pod, d.view.Budgets)
 	if len(over) > 1 {
 		d.held(j, "%d budgets cover it", len(over))
 		return
 	}
 	if len(over) == 0 || NeedOf(j.Pod, over[0]) == NeedNothing {
-		if asked.Answer == OverBudget && d.Now.Before(asked.NotBefore) {
+		if asked.Answer == OverBudget && d.view.Now.Before(asked.NotBefore) {
 			d.wake(asked.NotBefore)
 			d.held(j, "its budget was just changing")
 			return
 		}
-		d.take(j, &d.Decision.Requests.Evict)
+		d.take(j, &d.decision.Requests.Evict)
 		return
 	}
 	b := over[0]
-	cutOff, again := b.cutOff(j.Pod, d.Now)
+	cutOff, again := b.cutOff(j.Pod, d.view.Now)
 	d.wake(again)
-	refused := asked.Answer == OverBudget && asked.Version == b.Version && d.Now.Before(asked.At.Add(recheck))
+	refused := asked.Answer == OverBudget && asked.Version == b.Version && d.view.Now.Before(asked.At.Add(recheck))
 	if refused {
 		d.wake(asked.At.Add(recheck))
 	}
 	switch {
-	case cutOff && d.MayDelete:
-		d.take(j, &d.Decision.Requests.Finish)
+	case cutOff && d.view.MayDelete:
+		d.take(j, &d.decision.Requests.Finish)
 	case NeedOf(j.Pod, b) == NeedSync:
 		d.held(j, "for its budget %s to be computed", b.Key())
 	case asked.Answer == Failed && asked.Unclear: // what it may have taken is still counted as taken
-		d.take(j, &d.Decision.Requests.Evict)
-	case refused || d.Room[b.Key()] <= 0:
-		d.Waits[b.Key()]++
+		d.take(j, &d.decision.Requests.Evict)
+	case refused || d.view.Room[b.Key()] <= 0:
+		d.decision.Waits[b.Key()]++
 		d.held(j, "for its budget %s", b.Key())
-	case d.Turns[b.Key()] <= 0:
-		d.Lines[b.Key()] = true
-		d.Room[b.Key()]--
+	case d.view.Turns[b.Key()] <= 0:
+		d.decision.Lines[b.Key()] = true
+		d.view.Room[b.Key()]--
 		d.say(j, Queued, "")
-	case d.take(j, &d.Decision.Requests.Evict):
-		d.Turns[b.Key()]--
-		d.Room[b.Key()]--
+	case d.take(j, &d.decision.Requests.Evict):
+		d.view.Turns[b.Key()]--
+		d.view.Room[b.Key()]--
 	}
 }
 
 func (d *decider) held(j Judged, format string, args ...any) {
-	d.Decision.Held = append(d.Decision.Held, j.UID)
-	if limit := d.Options.PodTimeout.Or(0); limit > 0 && d.Asked[j.UID].Held.IsZero() {
-		d.wake(d.Now.Add(limit))
+	d.decision.Held = append(d.decision.Held, j.UID)
+	if limit := d.view.Options.PodTimeout.Or(0); limit > 0 && d.view.Asked[j.UID].Held.IsZero() {
+		d.wake(d.view.Now.Add(limit))
 	}
 	d.say(j, Waiting, format, args...)
 }
 
 // take gives a pod one of the free requests, if there is one.
 func (d *decider) take(j Judged, list *[]Pod) bool {
-	if d.Slots <= 0 {
+	if d.view.Slots <= 0 {
 		d.say(j, Queued, "")
 		return false
 	}
-	d.Slots--
+	d.view.Slots--
 	*list = append(*list, j.Pod)
 	d.say(j, Evicting, "")
 	return true

@@ -58,7 +58,7 @@ func Advance(n Node, turns Turns, limits Limits, now time.Time) Step {
 
 // work is one pass over a node.
 type work struct {
-	Node
+	node   Node
 	turns  Turns
 	limits Limits
 	now    time.Time
@@ -101,15 +101,15 @@ func (s *requestState) end(why, reason string, now time.Time) {
 
 func begin(n Node, turns Turns, limits Limits, now time.Time) *work {
 	n.Asked = slices.Clone(n.Asked)
-	w := &work{Node: n, turns: turns, limits: limits, now: stamp(now), soon: soonest{now: now}}
+	w := &work{node: n, turns: turns, limits: limits, now: stamp(now), soon: soonest{now: now}}
 	w.step.Statuses = map[string]Status{}
 	if n.Cordon != nil {
 		record := *n.Cordon
 		record.Before = record.Before || n.Taken.By != ""
 		w.record = &record
 	}
-	for i := range w.Asked {
-		a := &w.Asked[i]
+	for i := range w.node.Asked {
+		a := &w.node.Asked[i]
 		if a.Gone {
 			w.release(a)
 			continue
@@ -123,7 +123,7 @@ func begin(n Node, turns Turns, limits Limits, now time.Time) *work {
 func (w *work) release(a *Asked) {
 	w.gone = append(w.gone, a)
 	w.step.Remove = append(w.step.Remove, a.Request.Requestor)
-	if w.phase(a).Holds() {
+	if w.node.phase(a).Holds() {
 		w.say(a.Request.Requestor, false, "Released", "the request was removed; its requestor has the node no more")
 	} else if a.Status != nil {
 		w.say(a.Request.Requestor, false, "Withdrawn", "the request was removed before it had the node")
@@ -132,10 +132,10 @@ func (w *work) release(a *Asked) {
 
 // newState begins with the status as recorded, with what a lost or changed one must say.
 func (w *work) newState(a *Asked) *requestState {
-	s := &requestState{Asked: a, was: w.phase(a)}
+	s := &requestState{Asked: a, was: w.node.phase(a)}
 	switch {
 	case a.Status == nil || a.Status.Ended != nil && !a.ended():
-		s.next = Status{Phase: s.was, Since: w.now, Asked: w.now, Node: w.UID}
+		s.next = Status{Phase: s.was, Since: w.now, Asked: w.now, Node: w.node.UID}
 	default:
 		s.next = *a.Status
 	}
@@ -145,7 +145,7 @@ func (w *work) newState(a *Asked) *requestState {
 	if s.was.Holds() && s.next.Started == nil {
 		s.next.Started = &w.now
 	}
-	begun := s.was.Holds() && (s.was != Scheduled || w.cordonedBy(s.name()))
+	begun := s.was.Holds() && (s.was != Scheduled || w.node.cordonedBy(s.name()))
 	switch {
 	case a.Fault != "" && !begun:
 		if s.was != Invalid {
@@ -169,7 +169,7 @@ func (w *work) holding() []*requestState {
 
 // cordoned are the requests that have the node and stand in the record.
 func (w *work) cordoned() bool {
-	return slices.ContainsFunc(w.holding(), func(s *requestState) bool { return w.cordonedBy(s.name()) })
+	return slices.ContainsFunc(w.holding(), func(s *requestState) bool { return w.node.cordonedBy(s.name()) })
 }
 
 // frozen says that somebody else uncordoned the node under those who have it.
@@ -181,9 +181,9 @@ func (w *work) notice() {
 		return
 	}
 	switch {
-	case w.Taken.By != "" && !w.Cordon.Before && !w.record.Undone:
+	case w.node.Taken.By != "" && !w.node.Cordon.Before && !w.record.Undone:
 		w.taken()
-	case !w.Unschedulable && !w.record.Undone:
+	case !w.node.Unschedulable && !w.record.Undone:
 		w.record.Undone, w.record.Drained = true, nil // pods may have come
 		for _, s := range w.holding() {
 			if s.next.Phase.preparing() {
@@ -191,7 +191,7 @@ func (w *work) notice() {
 			}
 		}
 		w.say("", true, "UncordonedByOthers", "the node was uncordoned while "+w.holderNames()+" had it; that is left as it is, and nothing more is drained")
-	case w.Unschedulable && w.record.Undone:
+	case w.node.Unschedulable && w.record.Undone:
 		w.record.Undone, w.record.Before = false, true
 		for _, s := range w.holding() {
 			if s.next.Phase == Draining {
@@ -205,8 +205,8 @@ func (w *work) notice() {
 // taken sees that somebody else cordoned the node between two looks. Where it was
 // open before, pods may have come: it is drained again.
 func (w *work) taken() {
-	w.say("", false, "CordonedByOthers", "the node was cordoned by "+w.Taken.By+" too, while "+w.holderNames()+" had it; it stays cordoned afterwards")
-	if !w.Taken.Opened {
+	w.say("", false, "CordonedByOthers", "the node was cordoned by "+w.node.Taken.By+" too, while "+w.holderNames()+" had it; it stays cordoned afterwards")
+	if !w.node.Taken.Opened {
 		return
 	}
 	w.record.Drained = nil
@@ -280,33 +280,33 @@ func (w *work) fulfilled(s *requestState) bool {
 	return w.record.fulfills(s.Request.Drain, s.next.Drained)
 }
 
-func (w *work) key(p pass) string { return orderKey(w.UID, p.options, p.since) }
+func (w *work) key(p pass) string { return orderKey(w.node.UID, p.options, p.since) }
 
 // readDrain takes in that the drain is done, or gave up.
 func (w *work) readDrain() {
 	p, ordered := w.order()
-	if !ordered || w.Drain.Key != w.key(p) {
+	if !ordered || w.node.Drain.Key != w.key(p) {
 		return
 	}
 	switch {
-	case w.Drain.State == SessionDone:
+	case w.node.Drain.State == SessionDone:
 		w.drained(p)
-	case w.Drain.State == SessionAborted && p.options.OnTimeout == drain.TimeoutAbort:
+	case w.node.Drain.State == SessionAborted && p.options.OnTimeout == drain.TimeoutAbort:
 		w.aborted(p)
 	}
 }
 
 func (w *work) drained(p pass) {
-	done := passOf(p.options, w.Drain.Left > 0 && p.options.OnTimeout == drain.TimeoutSkip)
-	if w.record != nil && !w.record.Undone && w.Unschedulable {
+	done := passOf(p.options, w.node.Drain.Left > 0 && p.options.OnTimeout == drain.TimeoutSkip)
+	if w.record != nil && !w.record.Undone && w.node.Unschedulable {
 		w.record.Drained = remember(w.record.Drained, done)
 	}
 	for _, s := range w.states {
 		switch {
 		case !p.has(s.Asked):
 		case done.covers(*s.Request.Drain):
-			s.next.Drained, s.next.Progress, s.next.Note = drainIdentity(s.Request.Drain), nil, document.Cut(w.Drain.Note, maxBlock)
-			w.say(s.name(), false, "Drained", cmp.Or(w.Drain.Text, "the pods have left"))
+			s.next.Drained, s.next.Progress, s.next.Note = drainIdentity(s.Request.Drain), nil, document.Cut(w.node.Drain.Note, maxBlock)
+			w.say(s.name(), false, "Drained", cmp.Or(w.node.Drain.Text, "the pods have left"))
 		default:
 			s.again(w.now) // it does not leave what another one left
 		}
@@ -319,7 +319,7 @@ func (w *work) aborted(p pass) {
 		case !p.has(s.Asked):
 		case s.Request.Drain.OnTimeout == drain.TimeoutAbort:
 			reason := "the drain was aborted after " + p.options.Timeout.String()
-			if text := cmp.Or(w.Drain.Text, w.Drain.Block.Text, s.Preview.Text); text != "" {
+			if text := cmp.Or(w.node.Drain.Text, w.node.Drain.Block.Text, s.Preview.Text); text != "" {
 				reason += ": " + text
 			}
 			w.say(s.name(), true, "Aborted", reason)
@@ -348,7 +348,7 @@ func (w *work) start() {
 		if s.next.Phase != Pending || s.next.Ended != nil || s.Fault != "" || !w.turns[s.name()].Granted {
 			continue
 		}
-		if !w.Gate.Permitted || w.blocked(s.Asked) || !w.admits(s) {
+		if !w.node.Gate.Permitted || w.node.blocked(s.Asked) || !w.admits(s) {
 			continue
 		}
 		s.to(Scheduled, w.now)
@@ -359,7 +359,7 @@ func (w *work) start() {
 
 // admits asks again what the ranker asked: a ranking of another view does no harm.
 func (w *work) admits(s *requestState) bool {
-	if w.undone() || w.yielded() {
+	if w.node.undone() || w.yielded() {
 		return false
 	}
 	present := w.holding()
@@ -371,7 +371,7 @@ func (w *work) admits(s *requestState) bool {
 		asked = append(asked, p.Asked)
 		phases[p.Asked] = p.next.Phase
 	}
-	return w.joins(s.Asked, asked, func(a *Asked) Phase { return phases[a] })
+	return w.node.joins(s.Asked, asked, func(a *Asked) Phase { return phases[a] })
 }
 
 func (w *work) say(requestor string, warning bool, reason, message string) {

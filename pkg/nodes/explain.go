@@ -82,8 +82,8 @@ func (w *work) reason(s *requestState, order *Drain) word {
 		return word{reason: "the request cannot be read any more; it keeps the node, and nothing is drained: " + oneLine(s.Fault)}
 	case s.Fault != "":
 		return word{reason: oneLine(s.Fault)}
-	case phase == Pending && w.blocked(s.Asked):
-		return word{reason: w.blockedText(s.Asked), blocked: s.Preview}
+	case phase == Pending && w.node.blocked(s.Asked):
+		return word{reason: w.node.blockedText(s.Asked), blocked: s.Preview}
 	case phase == Pending:
 		return word{reason: w.pendingReason(s)}
 	case phase == RequestorFailed:
@@ -122,11 +122,11 @@ func (w *work) keptOut() string {
 
 func (w *work) pendingReason(s *requestState) string {
 	switch {
-	case !w.Gate.Permitted:
-		if w.Gate.Next != nil {
-			w.soon.add(*w.Gate.Next)
+	case !w.node.Gate.Permitted:
+		if w.node.Gate.Next != nil {
+			w.soon.add(*w.node.Gate.Next)
 		}
-		return closedText(w.Gate)
+		return closedText(w.node.Gate)
 	case w.turns[s.name()].Wait != "":
 		return w.turns[s.name()].Wait
 	case w.turns == nil && s.unmoved() && s.next.Reason != "":
@@ -189,19 +189,19 @@ func (w *work) drainingReason(s *requestState, order *Drain) word {
 	switch {
 	case w.fulfilled(s):
 		return word{reason: "drained; " + w.mates(s)}
-	case order != nil && w.Drain.Key == order.Key && w.Drain.State == SessionRunning && (!w.Drain.Uncounted || w.Drain.Block.Text != ""):
+	case order != nil && w.node.Drain.Key == order.Key && w.node.Drain.State == SessionRunning && (!w.node.Drain.Uncounted || w.node.Drain.Block.Text != ""):
 	case s.unmoved() && s.next.Progress != nil:
 		return word{} // a drain that was lost begins again
 	default:
 		return word{reason: "pods are about to leave"}
 	}
-	said, parts := word{blocked: w.Drain.Block}, []string{"pods are not counted yet"}
-	if !w.Drain.Uncounted {
-		parts = []string{fmt.Sprintf("%d of %d pods are left", w.Drain.Left, w.Drain.Total)}
-		said.progress = &Progress{Left: w.Drain.Left, Total: w.Drain.Total, At: w.now}
+	said, parts := word{blocked: w.node.Drain.Block}, []string{"pods are not counted yet"}
+	if !w.node.Drain.Uncounted {
+		parts = []string{fmt.Sprintf("%d of %d pods are left", w.node.Drain.Left, w.node.Drain.Total)}
+		said.progress = &Progress{Left: w.node.Drain.Left, Total: w.node.Drain.Total, At: w.now}
 	}
-	if w.Drain.Waits != "" {
-		parts = append(parts, w.Drain.Waits)
+	if w.node.Drain.Waits != "" {
+		parts = append(parts, w.node.Drain.Waits)
 	}
 	if endless(order.Options, order.Since, w.now) {
 		parts = append(parts, "takes longer than "+order.Options.Timeout.String())
@@ -209,7 +209,7 @@ func (w *work) drainingReason(s *requestState, order *Drain) word {
 	if then := order.Options.Ending(order.Since, w.now); then != "" {
 		parts = append(parts, then)
 	}
-	if b := w.Drain.Block; b.Text != "" {
+	if b := w.node.Drain.Block; b.Text != "" {
 		said.howLong = order.Options.HowLong(b.Permanent, b.Refused, order.Since, w.now)
 		parts = append(parts, "Blocked "+said.howLong+": "+b.Text)
 	}
@@ -234,10 +234,10 @@ func (w *work) result() Step {
 			w.step.Watch = append(w.step.Watch, Watch{Requestor: s.name(), PodSelector: s.Request.WaitFor.PodSelector})
 		}
 	}
-	if !sameRecord(w.record, w.Cordon) || w.Foreign {
+	if !sameRecord(w.record, w.node.Cordon) || w.node.Foreign {
 		w.step.CordonChanged, w.step.Cordon = true, w.record
 	}
-	if want := w.progress(); want != w.Progress {
+	if want := w.progress(); want != w.node.Progress {
 		w.step.Progress = &want
 	}
 	w.step.Next = w.soon.first

@@ -34,7 +34,7 @@ func (w *work) serve(s *requestState) {
 		s.to(RequestorFailed, w.now)
 		w.say(s.name(), true, "RequestorFailed", cmp.Or(s.Request.Reason, "its requestor failed")+"; the node is kept out")
 	case s.Request.Failed:
-	case w.frozen() && w.cordonedBy(s.name()):
+	case w.frozen() && w.node.cordonedBy(s.name()):
 		s.to(Uncordoned, w.now)
 	case s.was == Uncordoned: // pods may have come: the node is drained again
 		s.next.Drained = ""
@@ -53,7 +53,7 @@ func (w *work) serve(s *requestState) {
 // cordonOrTurnBack begins the change, unless the gate closed since the grant. A
 // request that took over another's cordon has begun.
 func (w *work) cordonOrTurnBack(s *requestState) {
-	if !w.cordonedBy(s.name()) && (!w.Gate.Permitted || w.blocked(s.Asked)) {
+	if !w.node.cordonedBy(s.name()) && (!w.node.Gate.Permitted || w.node.blocked(s.Asked)) {
 		s.leave(w.now)
 		return
 	}
@@ -89,7 +89,7 @@ func (w *work) drainable(s *requestState) bool {
 	switch {
 	case !s.unmoved() || s.was == Scheduled:
 		return false
-	case !w.inForce(s.Asked):
+	case !w.node.inForce(s.Asked):
 		return s.was == Draining // the record was lost; recordCordon makes it anew
 	case s.was == Cordoning && s.Request.WaitFor != nil:
 		s.to(WaitingForPods, w.now)
@@ -182,7 +182,7 @@ func (w *work) recordCordon() {
 	case len(by) == 0:
 		w.uncordon()
 	case w.record == nil || w.stale():
-		w.record = &Cordon{By: by, Node: w.UID, Before: w.Unschedulable, At: w.now}
+		w.record = &Cordon{By: by, Node: w.node.UID, Before: w.node.Unschedulable, At: w.now}
 		w.cordon()
 	default:
 		w.record.By = by
@@ -205,7 +205,7 @@ func (w *work) claimants() (by []string) {
 	for _, s := range w.holding() {
 		switch {
 		case s.Fault == "" && !s.Request.Cordon:
-		case w.cordonedBy(s.name()):
+		case w.node.cordonedBy(s.name()):
 			by = append(by, s.name())
 		case s.Fault != "":
 		case s.next.Phase == Scheduled:
@@ -214,7 +214,7 @@ func (w *work) claimants() (by []string) {
 			by = append(by, s.name())
 		}
 	}
-	if len(by) == 0 && w.record != nil && !w.record.Undone && w.Unschedulable {
+	if len(by) == 0 && w.record != nil && !w.record.Undone && w.node.Unschedulable {
 		by = next // no uncordon between two requests
 		if len(by) == 0 {
 			by = w.handTo()
@@ -257,7 +257,7 @@ func (w *work) forsaken(claimant string) bool {
 // stale says that plans alone stand in the record, and that the node is
 // schedulable all the same: who cordons it now begins anew, as Cordon.With does.
 func (w *work) stale() bool {
-	return w.record != nil && !w.Unschedulable && !w.undone() && w.wantsCordon()
+	return w.record != nil && !w.node.Unschedulable && !w.node.undone() && w.wantsCordon()
 }
 
 func (w *work) wantsCordon() bool {
@@ -267,7 +267,7 @@ func (w *work) wantsCordon() bool {
 }
 
 func (w *work) cordon() {
-	if w.Unschedulable {
+	if w.node.Unschedulable {
 		w.say("", false, "KeptCordoned", "the node was cordoned already, and stays so afterwards")
 		return
 	}
@@ -277,7 +277,7 @@ func (w *work) cordon() {
 
 func (w *work) uncordon() {
 	switch {
-	case !w.Unschedulable || w.record.Undone:
+	case !w.node.Unschedulable || w.record.Undone:
 	case w.record.Before:
 		w.say("", false, "LeftCordoned", "the node was cordoned before, and stays so")
 	default:
@@ -296,7 +296,7 @@ func (w *work) drainNow() *Drain {
 	}
 	requestors := make([]string, 0, len(p.members))
 	for _, m := range p.members {
-		if m.Status == nil || m.Status.yielded() || !m.Status.Since.Equal(m.since) || !w.inForce(m.Asked) {
+		if m.Status == nil || m.Status.yielded() || !m.Status.Since.Equal(m.since) || !w.node.inForce(m.Asked) {
 			return nil
 		}
 		requestors = append(requestors, m.Request.Requestor)

@@ -115,7 +115,7 @@ func first(a, b bool) int {
 }
 
 type ranker struct {
-	ClusterState
+	world    ClusterState
 	out      Ranking
 	sites    []*site
 	byName   map[string]*site
@@ -132,7 +132,7 @@ type ranker struct {
 
 func survey(w ClusterState) *ranker {
 	r := &ranker{
-		ClusterState: w, byName: make(map[string]*site, len(w.Nodes)), zones: map[string][]string{},
+		world: w, byName: make(map[string]*site, len(w.Nodes)), zones: map[string][]string{},
 		busy: map[string]bool{}, pending: map[string]int{}, parallel: w.Limits.Parallel.Up(len(w.Nodes)),
 	}
 	r.out.turns = map[string]Turns{}
@@ -187,8 +187,8 @@ func (r *ranker) count() {
 	slices.Sort(r.out.Maintenance)
 	r.slots = r.parallel - len(r.out.Maintenance)
 	r.out.Slots = r.slots
-	if r.Limits.Unavailable != nil {
-		r.limit = r.Limits.Unavailable.Down(len(r.Nodes))
+	if r.world.Limits.Unavailable != nil {
+		r.limit = r.world.Limits.Unavailable.Down(len(r.world.Nodes))
 		r.budget = r.limit - unavailable
 		left := r.budget
 		r.out.Budget = &left
@@ -210,8 +210,8 @@ func (r *ranker) entries() []*entry {
 		}
 	}
 	oldest := r.oldest()
-	for i := range r.Wants {
-		if e := r.want(&r.Wants[i], oldest); e != nil {
+	for i := range r.world.Wants {
+		if e := r.want(&r.world.Wants[i], oldest); e != nil {
 			out = append(out, e)
 		}
 	}
@@ -234,8 +234,8 @@ func (r *ranker) request(s *site, a *Asked) *entry {
 		r.fix(s.Name, claimant, "", wait)
 		return nil
 	}
-	since := a.since(r.Now)
-	return &entry{site: s, claimant: claimant, asked: a, since: since, rank: a.Request.Priority + aged(since, r.Now)}
+	since := a.since(r.world.Now)
+	return &entry{site: s, claimant: claimant, asked: a, since: since, rank: a.Request.Priority + aged(since, r.world.Now)}
 }
 
 // stepOf names one step of one claimant.
@@ -244,10 +244,10 @@ type stepOf struct{ claimant, step string }
 // oldest is since when each step waits for any of its nodes.
 func (r *ranker) oldest() map[stepOf]time.Time {
 	out := map[stepOf]time.Time{}
-	for _, w := range r.Wants {
+	for _, w := range r.world.Wants {
 		since, key := w.Since, stepOf{w.Claimant, w.Step}
 		if since.IsZero() {
-			since = r.Now
+			since = r.world.Now
 		}
 		if was, known := out[key]; !known || since.Before(was) {
 			out[key] = since
@@ -270,11 +270,11 @@ func (r *ranker) want(w *Candidate, oldest map[stepOf]time.Time) *entry {
 	case s.Deleting:
 		r.fix(w.Node, w.Claimant, w.Step, said(WaitDeleting, "the node is being deleted"))
 		return nil
-	case resumes && w.Blocked.Permanent && r.Limits.Yield:
+	case resumes && w.Blocked.Permanent && r.world.Limits.Yield:
 		r.fix(w.Node, w.Claimant, w.Step, said(WaitBlocked, YieldedText(w.Blocked)))
 		return nil
 	case resumes: // what has begun goes on, whether or not change is permitted
-		return &entry{site: s, claimant: w.Claimant, step: w.Step, resumes: true, since: r.Now}
+		return &entry{site: s, claimant: w.Claimant, step: w.Step, resumes: true, since: r.world.Now}
 	case w.Blocked.Permanent:
 		r.fix(w.Node, w.Claimant, w.Step, said(WaitBlocked, BlockedText(w.Blocked)))
 		return nil
@@ -283,7 +283,7 @@ func (r *ranker) want(w *Candidate, oldest map[stepOf]time.Time) *entry {
 		return nil
 	}
 	since := oldest[stepOf{w.Claimant, w.Step}]
-	return &entry{site: s, claimant: w.Claimant, step: w.Step, order: w.Order, since: since, rank: w.Priority + aged(since, r.Now)}
+	return &entry{site: s, claimant: w.Claimant, step: w.Step, order: w.Order, since: since, rank: w.Priority + aged(since, r.world.Now)}
 }
 
 func aged(since, now time.Time) int { return int(max(now.Sub(since), 0) / AgeRank) }
@@ -350,12 +350,12 @@ func (s *site) present() string {
 }
 
 func (r *ranker) afford(e *entry) (Wait, bool) {
-	costs := r.Limits.Unavailable != nil && !e.unavailable()
+	costs := r.world.Limits.Unavailable != nil && !e.unavailable()
 	if wait, none := r.none(); none {
 		return wait, true
 	}
 	zone := r.others(e.site)
-	zoneFull := e.Zone != "" && r.Limits.Zone > 0 && len(zone) >= r.Limits.Zone
+	zoneFull := e.Zone != "" && r.world.Limits.Zone > 0 && len(zone) >= r.world.Limits.Zone
 	switch {
 	case costs && r.limit == 0:
 		return r.overBudget(), true
@@ -374,7 +374,7 @@ func (r *ranker) afford(e *entry) (Wait, bool) {
 
 // others are the nodes of the same zone that count against its limit.
 func (r *ranker) others(s *site) []string {
-	if s.Zone == "" || r.Limits.Zone == 0 {
+	if s.Zone == "" || r.world.Limits.Zone == 0 {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(r.zones[s.Zone]), func(name string) bool { return name == s.Name })

@@ -43,7 +43,7 @@ func (r *ranker) wait(e *entry, wait Wait) {
 
 // configuration says what of the limits holds all maintenance back.
 func (r *ranker) configuration() {
-	if len(r.Nodes) == 0 {
+	if len(r.world.Nodes) == 0 {
 		return
 	}
 	if r.parallel == 0 {
@@ -51,7 +51,7 @@ func (r *ranker) configuration() {
 			Type: ConditionNoParallel, Message: "maxParallelOperations is 0: no maintenance of nodes begins",
 		})
 	}
-	if r.Limits.Unavailable != nil && r.limit == 0 {
+	if r.world.Limits.Unavailable != nil && r.limit == 0 {
 		r.out.Conditions = append(r.out.Conditions, Condition{
 			Type:    ConditionNoUnavailable,
 			Message: "maxUnavailable " + r.unavailableLimit() + ": no node that is available begins maintenance; allow at least 1",
@@ -87,8 +87,8 @@ func (r *ranker) turn(e *entry) Wait {
 }
 
 func (r *ranker) zoneFull(zone string, others []string) Wait {
-	wait := said(WaitZone, fmt.Sprintf("zone %s already has as many nodes in maintenance as zoneLimit %d", zone, r.Limits.Zone))
-	wait.Message = fmt.Sprintf("zone %s already has %d of %d: %s", zone, len(others), r.Limits.Zone, some(others))
+	wait := said(WaitZone, fmt.Sprintf("zone %s already has as many nodes in maintenance as zoneLimit %d", zone, r.world.Limits.Zone))
+	wait.Message = fmt.Sprintf("zone %s already has %d of %d: %s", zone, len(others), r.world.Limits.Zone, some(others))
 	return wait
 }
 
@@ -102,20 +102,20 @@ func (r *ranker) overBudget() Wait {
 }
 
 // parallelLimit reads "2", or "10% of 25 nodes is 3".
-func (r *ranker) parallelLimit() string { return r.limitText(r.Limits.Parallel, r.parallel) }
+func (r *ranker) parallelLimit() string { return r.limitText(r.world.Limits.Parallel, r.parallel) }
 
 func (r *ranker) unavailableLimit() string {
-	if !r.Limits.Unavailable.Percent {
-		return "is " + r.Limits.Unavailable.String()
+	if !r.world.Limits.Unavailable.Percent {
+		return "is " + r.world.Limits.Unavailable.String()
 	}
-	return r.limitText(*r.Limits.Unavailable, r.limit)
+	return r.limitText(*r.world.Limits.Unavailable, r.limit)
 }
 
 func (r *ranker) limitText(s document.Share, n int) string {
 	if !s.Percent {
 		return s.String()
 	}
-	return fmt.Sprintf("%s of %d nodes is %d", s, len(r.Nodes), n)
+	return fmt.Sprintf("%s of %d nodes is %d", s, len(r.world.Nodes), n)
 }
 
 func said(reason WaitReason, message string) Wait {

@@ -88,7 +88,7 @@ func (s *site) mayYield() bool {
 // does so for one at a time: who else waits is looked at when that is written.
 func (r *ranker) makeRoom(e *entry) {
 	need := 1 - r.slots
-	if !r.Limits.Yield || len(r.out.Yields) > 0 {
+	if !r.world.Limits.Yield || len(r.out.Yields) > 0 {
 		return
 	}
 	var from []*site
@@ -123,12 +123,12 @@ func (r *ranker) resumption(s *site) *entry {
 	case s.undone():
 		r.fix(s.Name, claimant, "", said(WaitUncordoned, "somebody uncordoned the node while it was held; it goes on when it is cordoned again"))
 		return nil
-	case r.Limits.Yield && s.obstructed(s.standing):
+	case r.world.Limits.Yield && s.obstructed(s.standing):
 		i := slices.IndexFunc(s.standing, func(a *Asked) bool { return s.blocked(a) })
 		r.fix(s.Name, claimant, "", said(WaitBlocked, YieldedText(s.standing[i].Preview)))
 		return nil
 	}
-	return &entry{site: s, claimant: claimant, asked: s.standing[0], resumes: true, since: s.standing[0].since(r.Now)}
+	return &entry{site: s, claimant: claimant, asked: s.standing[0], resumes: true, since: s.standing[0].since(r.world.Now)}
 }
 
 // resume gives a node its slot back. It is unavailable and counts in its zone
@@ -181,7 +181,7 @@ func (w *work) yieldOrResume() {
 		w.say("", false, "DrainResumed", "nothing is in the way of the drain for "+w.holderNames()+" any more, or a slot is free again: it goes on")
 	case yielded:
 		w.abortYielded()
-	case w.stopped() && len(w.holding()) > 0:
+	case w.node.stopped() && len(w.holding()) > 0:
 		w.yield("the API server refused what the agent writes on the node, so that others have its turn")
 	case w.turned(func(t Turn) bool { return t.Yield }) && w.mayYield():
 		w.yield("the drain for " + w.holderNames() + " is blocked for good, and others wait: they have its turn")
@@ -198,9 +198,9 @@ func (w *work) yield(why string) {
 
 // mayYield asks again what the ranker asked.
 func (w *work) mayYield() bool {
-	standing, leaving := w.holders()
+	standing, leaving := w.node.holders()
 	moved := slices.ContainsFunc(w.holding(), func(s *requestState) bool { return !s.unmoved() })
-	return !leaving && !moved && !w.frozen() && w.stalled(standing)
+	return !leaving && !moved && !w.frozen() && w.node.stalled(standing)
 }
 
 // abortYielded ends a drain in time that aborts: nobody else looks at its clock
@@ -218,7 +218,7 @@ func (w *work) abortYielded() {
 // yieldedReason is what is said of a request on a node that yielded its slot.
 func (w *work) yieldedReason(s *requestState) word {
 	switch wait := w.turns[s.name()].Wait; {
-	case w.blocked(s.Asked):
+	case w.node.blocked(s.Asked):
 		return word{reason: YieldedText(s.Preview), blocked: s.Preview}
 	case wait != "":
 		return word{reason: "yielded its slot while its drain was blocked: " + wait}

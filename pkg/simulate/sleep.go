@@ -28,8 +28,8 @@ const farthestSleep = 500_000
 
 // sleeper plays one HibernatePlan: its targets fall asleep and wake at once.
 type sleeper struct {
-	Sleeper
-	Span
+	plan    Sleeper
+	span    Span
 	table   *hibernate.Timetable
 	gate    *schedule.Gate // nil: no policy is asked
 	outages []Span
@@ -54,7 +54,7 @@ func runSleep(scenario Scenario, one Sleeper) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan %s: %w", one.key(), err)
 	}
-	s := &sleeper{Sleeper: one, Span: scenario.Span, table: table, outages: merged(scenario.Outages, scenario.From), looked: map[time.Time]string{}}
+	s := &sleeper{plan: one, span: scenario.Span, table: table, outages: merged(scenario.Outages, scenario.From), looked: map[time.Time]string{}}
 	s.wishes = hibernate.Overrides{Hold: one.Hold, Skip: table.Named(one.Intent.Skip, scenario.From)}
 	if scenario.Book != nil {
 		s.gate = scenario.Book.Between(one.Intent.Query(one.Namespace, one.Spec.Policies))
@@ -68,7 +68,7 @@ func runSleep(scenario Scenario, one Sleeper) ([]Entry, error) {
 // play looks at one instant after the other at which something may change, until all that
 // began in the span has come to its end.
 func (s *sleeper) play() error {
-	now := s.From
+	now := s.span.From
 	for range farthestSleep {
 		if away, is := s.away(now); is {
 			now = away.To
@@ -77,12 +77,12 @@ func (s *sleeper) play() error {
 		if err := s.look(now); err != nil {
 			return err
 		}
-		if s.resumes.IsZero() || !s.resumes.Before(s.To) && !s.open(now) {
+		if s.resumes.IsZero() || !s.resumes.Before(s.span.To) && !s.open(now) {
 			return nil
 		}
 		now = s.resumes
 	}
-	return fmt.Errorf("plan %s changes more often than %d times", s.key(), farthestSleep)
+	return fmt.Errorf("plan %s changes more often than %d times", s.plan.key(), farthestSleep)
 }
 
 // away is the outage that an instant lies in.
@@ -101,7 +101,7 @@ const afterwards = 31 * 24 * time.Hour
 // an off-window in which one may still begin.
 func (s *sleeper) open(now time.Time) bool {
 	l := s.table.At(now)
-	return now.Before(s.To.Add(afterwards)) && (len(s.records) > 0 || l.Asleep && l.Since.Before(s.To))
+	return now.Before(s.span.To.Add(afterwards)) && (len(s.records) > 0 || l.Asleep && l.Since.Before(s.span.To))
 }
 
 // look decides as the agent does, and does it at once.
@@ -141,7 +141,7 @@ func (s *sleeper) again(now, at time.Time) {
 
 func (s *sleeper) paused(now time.Time) bool {
 	held := false
-	for _, p := range s.Pauses {
+	for _, p := range s.plan.Pauses {
 		held = held || p.Holds(now)
 		if p.On && p.Until != nil {
 			s.again(now, *p.Until)
@@ -170,7 +170,7 @@ func (s *sleeper) converge(now time.Time, want hibernate.DesiredState, paused bo
 	const most = 1000 // each target begins once and ends once
 	for range most {
 		d := hibernate.Decide(hibernate.Facts{
-			Now: now, Spec: s.Spec, Namespace: s.Namespace, Plan: s.Name, UID: s.key(), Sleep: want.Asleep, Keep: paused, Cycle: s.Name, Until: want.Until,
+			Now: now, Spec: s.plan.Spec, Namespace: s.plan.Namespace, Plan: s.plan.Name, UID: s.plan.key(), Sleep: want.Asleep, Keep: paused, Cycle: s.plan.Name, Until: want.Until,
 			Forbidden: forbidden, Records: s.records, Health: hibernate.Health{Healthy: true},
 		})
 		if len(d.Closed) > 0 {
@@ -183,7 +183,7 @@ func (s *sleeper) converge(now time.Time, want hibernate.DesiredState, paused bo
 		done := len(d.Write) == 0
 		for _, act := range d.Acts {
 			r := s.records[s.find(act.Target)]
-			after := r.Passed(true, "", s.Spec.Retries(), now)
+			after := r.Passed(true, "", s.plan.Spec.Retries(), now)
 			done = done && after.State == r.State
 			s.put(after)
 		}
@@ -191,7 +191,7 @@ func (s *sleeper) converge(now time.Time, want hibernate.DesiredState, paused bo
 			return nil
 		}
 	}
-	return fmt.Errorf("plan %s does not come to rest at %s", s.key(), now.UTC().Format(time.RFC3339))
+	return fmt.Errorf("plan %s does not come to rest at %s", s.plan.key(), now.UTC().Format(time.RFC3339))
 }
 
 func (s *sleeper) find(target string) int {
@@ -225,7 +225,7 @@ func because(want hibernate.DesiredState, paused bool, forbidden string) string 
 // outside of them.
 func (s *sleeper) entries() []Entry {
 	var out []Entry
-	base := Entry{Namespace: s.Namespace, Plan: s.Name, Zone: s.table.Zone()}
+	base := Entry{Namespace: s.plan.Namespace, Plan: s.plan.Name, Zone: s.table.Zone()}
 	for _, one := range s.slept {
 		if one.held {
 			e := base
@@ -234,11 +234,11 @@ func (s *sleeper) entries() []Entry {
 			out = append(out, e)
 		}
 	}
-	for w := range s.table.Windows(s.From) {
-		if !w.Start.Before(s.To) {
+	for w := range s.table.Windows(s.span.From) {
+		if !w.Start.Before(s.span.To) {
 			break
 		}
-		if w.Start.Before(s.From) {
+		if w.Start.Before(s.span.From) {
 			continue
 		}
 		out = append(out, s.entry(base, w))

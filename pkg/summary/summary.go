@@ -100,7 +100,7 @@ type Report struct {
 type entryOf struct {
 	plan    string
 	created time.Time // of the plan
-	ledger.Entry
+	entry   ledger.Entry
 }
 
 // Of is the report of plans over a time. Folded entries count whole where the
@@ -138,7 +138,7 @@ func Of(plans []Plan, from, to time.Time) Report {
 	slices.SortFunc(r.Rows, func(a, b Row) int { return cmp.Compare(a.Plan, b.Plan) })
 	slices.SortStableFunc(r.Endings, func(a, b Ending) int { return a.At.Compare(b.At) })
 	slices.SortStableFunc(r.Decisions, func(a, b Decision) int { return a.At.Compare(b.At) })
-	slices.SortStableFunc(r.runs, func(a, b entryOf) int { return instantOf(a.Entry).Compare(instantOf(b.Entry)) })
+	slices.SortStableFunc(r.runs, func(a, b entryOf) int { return instantOf(a.entry).Compare(instantOf(b.entry)) })
 	return r
 }
 

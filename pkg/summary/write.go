@@ -144,7 +144,7 @@ func (r Report) CSV() string {
 func (e entryOf) cells() []string {
 	phase, failure, step, message, took, nodes := "", "", "", "", "", ""
 	var overrides []string
-	if o := e.Outcome; o != nil {
+	if o := e.entry.Outcome; o != nil {
 		phase, failure, step, message = string(o.Phase), o.Reason, o.Step, o.Message
 		took, nodes = text(int64(o.Duration.Seconds())), text(o.Nodes)
 		for _, d := range o.Overrides {
@@ -152,12 +152,12 @@ func (e entryOf) cells() []string {
 		}
 	}
 	late := ""
-	if e.Slot != nil && e.StartedAt != nil {
-		late = text(secondsLate(e.Entry, e.created))
+	if e.entry.Slot != nil && e.entry.StartedAt != nil {
+		late = text(secondsLate(e.entry, e.created))
 	}
 	cells := []string{
-		e.plan, utc(e.Slot), utc(e.StartedAt), string(e.Result), e.Reason, phase, failure, step, message, e.Run, e.Actor,
-		strconv.FormatBool(e.DryRun), text(slotsOf(e.Entry)), late, took, nodes, strings.Join(overrides, "; "),
+		e.plan, utc(e.entry.Slot), utc(e.entry.StartedAt), string(e.entry.Result), e.entry.Reason, phase, failure, step, message, e.entry.Run, e.entry.Actor,
+		strconv.FormatBool(e.entry.DryRun), text(slotsOf(e.entry)), late, took, nodes, strings.Join(overrides, "; "),
 	}
 	for i, c := range cells {
 		cells[i] = inert(c)

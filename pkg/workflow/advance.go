@@ -128,7 +128,7 @@ func Advance(r run.Run, j run.Journal, now time.Time, sig Signals) (run.Journal,
 	for {
 		if m, ok := a.step(); ok {
 			m = a.kept(m)
-			m.Wants = a.wants
+			m.Wants = a.found.wants
 			if slices.ContainsFunc(m.All(), func(m Action) bool { return m.Act != ActWait }) && sig.Leader != "" {
 				j.Leader = sig.Leader
 			}
@@ -148,7 +148,7 @@ type advance struct {
 	ours     map[string]bool // loops whose lists of items are no longer the caller's
 	timeless bool            // it only looks ahead: nothing is out of time
 
-	findings
+	found findings
 }
 
 // findings are what a walk over the steps found. The next walk begins without any.
@@ -205,7 +205,7 @@ func (a *advance) broken(how string) {
 
 // stopping ends what abandoned steps left working, before the next section.
 func (a *advance) stopping() (Action, bool) {
-	a.moves, a.wait = nil, nil
+	a.found.moves, a.found.wait = nil, nil
 	if !a.stops("") {
 		return Action{}, false
 	}
@@ -221,8 +221,8 @@ func (a *advance) stops(path string) (any bool) {
 			continue
 		}
 		any = true
-		if !slices.ContainsFunc(a.moves, func(m Action) bool { return m.Path == rec.Path }) {
-			a.moves = append(a.moves, Action{Act: ActStop, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)})
+		if !slices.ContainsFunc(a.found.moves, func(m Action) bool { return m.Path == rec.Path }) {
+			a.found.moves = append(a.found.moves, Action{Act: ActStop, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)})
 		}
 	}
 	return any
@@ -231,26 +231,26 @@ func (a *advance) stops(path string) (any bool) {
 // composed is what a walk found as one move.
 func (a *advance) composed() Action {
 	switch {
-	case len(a.moves) == 0 && a.wait == nil:
+	case len(a.found.moves) == 0 && a.found.wait == nil:
 		return Action{Act: ActWait}
-	case len(a.moves) == 0:
-		return *a.wait
+	case len(a.found.moves) == 0:
+		return *a.found.wait
 	}
-	m := a.moves[0]
-	m.Besides = a.moves[1:]
-	if a.wait != nil {
-		m.Besides = append(m.Besides, *a.wait)
+	m := a.found.moves[0]
+	m.Besides = a.found.moves[1:]
+	if a.found.wait != nil {
+		m.Besides = append(m.Besides, *a.found.wait)
 	}
 	return m
 }
 
 // waits notes that a step waits until an instant.
 func (a *advance) waits(path string, until time.Time) {
-	if a.wait == nil {
-		a.wait = &Action{Act: ActWait, Path: path, WakeAt: until}
+	if a.found.wait == nil {
+		a.found.wait = &Action{Act: ActWait, Path: path, WakeAt: until}
 		return
 	}
-	a.wait.Path, a.wait.WakeAt = "", schedule.Earliest(a.wait.WakeAt, until)
+	a.found.wait.Path, a.found.wait.WakeAt = "", schedule.Earliest(a.found.wait.WakeAt, until)
 }
 
 // interrupt ends the steps when the run is aborted, replaced or out of time.
@@ -399,7 +399,7 @@ func (a *advance) cutSteps(these func(path string) bool, reason, message string)
 			continue
 		}
 		rec.Phase, rec.Attempt, rec.Reason, rec.Message = run.StepSkipped, 0, reason, message
-		a.moved = true
+		a.found.moved = true
 	}
 }
 
@@ -407,7 +407,7 @@ func (a *advance) cutSteps(these func(path string) bool, reason, message string)
 func (a *advance) abandon(rec *run.Record, reason, message string) {
 	rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = run.StepFailed, reason, waited(message, rec.Waits), new(a.now.UTC())
 	rec.Stopping, rec.Waits = !rec.Holds(), ""
-	a.moved = true
+	a.found.moved = true
 	for i, item := range a.items(rec) {
 		if item.Phase == run.StepRunning {
 			rec.Items[i].Phase, rec.Items[i].Message = run.StepFailed, document.Cut(message, maxItemMessage)

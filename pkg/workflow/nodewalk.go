@@ -113,7 +113,7 @@ func (a *advance) rollout(s scope, step plan.Step, path string) {
 }
 
 func (a *advance) heldBecause() string {
-	if by := cmp.Or(a.shut, a.sig.Hold); by != nil {
+	if by := cmp.Or(a.found.shut, a.sig.Hold); by != nil {
 		return by.Message()
 	}
 	return a.sig.Held
@@ -171,7 +171,7 @@ func (a *advance) mayBegin(props plan.ForEachNodeProperties, path string, c coun
 		}
 	}
 	if most <= 0 {
-		a.clock = schedule.Earliest(a.clock, c.soaked)
+		a.found.clock = schedule.Earliest(a.found.clock, c.soaked)
 		if c.soaking > 0 && c.running == 0 {
 			a.says(path, c, fmt.Sprintf("soaks until %s", c.soaked.UTC().Format(time.RFC3339)))
 		}
@@ -207,7 +207,7 @@ func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.It
 		switch {
 		case state.Gone:
 			item.Phase, item.Message = run.StepSucceeded, "the node is gone"
-			a.moved = true
+			a.found.moved = true
 		case !state.Unavailable && room <= 0:
 			why = cmp.Or(why, "enough of its nodes are away already: "+a.away(path, list, step))
 		case state.Granted && most > 0:
@@ -224,9 +224,9 @@ func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.It
 		}
 	}
 	if len(wanted) > 0 {
-		a.wants = append(a.wants, NodeDemand{Path: path, Nodes: wanted, Most: most, Drain: a.firstDrain(step)})
+		a.found.wants = append(a.found.wants, NodeDemand{Path: path, Nodes: wanted, Most: most, Drain: a.firstDrain(step)})
 	}
-	if why != "" && !a.moved {
+	if why != "" && !a.found.moved {
 		a.says(path, c, "waits: "+why)
 	}
 }

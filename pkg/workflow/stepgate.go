@@ -32,11 +32,11 @@ func (a *advance) stopped(s scope, by *run.ClosedGate) bool {
 	case a.j.End != nil:
 		return true
 	case by != nil:
-		a.shut = by
+		a.found.shut = by
 		a.waits("", by.Until)
 		return true
 	case a.sig.Held != "":
-		a.paused = true
+		a.found.paused = true
 		a.waits("", time.Time{}) // until it is told so
 		return true
 	}
@@ -73,12 +73,12 @@ func (a *advance) looksAgain() bool {
 func (a *advance) updateHold() {
 	asks := a.asking()
 	switch {
-	case a.working() || a.shut == nil && !a.paused && asks.IsZero():
+	case a.working() || a.found.shut == nil && !a.found.paused && asks.IsZero():
 		a.release()
-	case a.shut != nil:
-		a.hold(a.shut)
-		a.j.Message = a.shut.Message() + a.nodesLeft() + a.failedMeanwhile()
-	case a.paused && asks.IsZero():
+	case a.found.shut != nil:
+		a.hold(a.found.shut)
+		a.j.Message = a.found.shut.Message() + a.nodesLeft() + a.failedMeanwhile()
+	case a.found.paused && asks.IsZero():
 		a.hold(nil)
 	default:
 		if rest := a.atRestSince(); rest.After(asks) {
@@ -97,10 +97,10 @@ func (a *advance) updateHold() {
 // failedMeanwhile names the step that failed of a run that is held: its end, and what
 // cleans up after it, come only when it goes on.
 func (a *advance) failedMeanwhile() string {
-	if a.broke == "" {
+	if a.found.broke == "" {
 		return ""
 	}
-	return document.Cut("; "+a.whatFailed(a.broke), document.MaxMessage/2) + "; what cleans up after it waits, too"
+	return document.Cut("; "+a.whatFailed(a.found.broke), document.MaxMessage/2) + "; what cleans up after it waits, too"
 }
 
 // working says whether a step of the run is at work. One that asks a person is
@@ -116,7 +116,7 @@ func (a *advance) working() bool {
 
 // looking says whether a loop reads its items or looks at what a batch did.
 func (a *advance) looking() bool {
-	for _, m := range a.moves {
+	for _, m := range a.found.moves {
 		if m.Act == ActPass && plan.IsLoop(m.Step.Type) {
 			return true
 		}
@@ -196,7 +196,7 @@ func (a *advance) holdAhead() {
 	j := *a.j
 	j.Steps = append([]run.Record(nil), j.Steps...)
 	ahead := &advance{run: a.run, tree: a.tree, j: &j, now: a.now, sig: a.sig, timeless: true}
-	if _, _, more := ahead.walk(plan.SectionSteps, a.run.Spec.Steps); more && (ahead.shut != nil || ahead.paused) && !ahead.working() {
-		a.hold(ahead.shut)
+	if _, _, more := ahead.walk(plan.SectionSteps, a.run.Spec.Steps); more && (ahead.found.shut != nil || ahead.found.paused) && !ahead.working() {
+		a.hold(ahead.found.shut)
 	}
 }

@@ -69,12 +69,12 @@ func (a *advance) section(name plan.Section, steps []plan.Step) (Action, bool) {
 // the section ended on the way.
 func (a *advance) walk(name plan.Section, steps []plan.Step) (over bool, failed string, more bool) {
 	for {
-		a.findings = findings{}
+		a.found = findings{}
 		over, failed = a.sequence(scope{section: name, steps: steps})
 		if name == plan.SectionSteps && a.j.End != nil {
 			return false, "", false
 		}
-		if over || !a.moved {
+		if over || !a.found.moved {
 			return over, failed, true
 		}
 	}
@@ -87,8 +87,8 @@ func (a *advance) timed(name plan.Section) Action {
 	if name == plan.SectionSteps && a.j.HeldSince != nil {
 		return a.composed()
 	}
-	if !a.clock.IsZero() { // beside what a step is given, which is its own: another's limit does not cut it short
-		a.waits("", a.clock)
+	if !a.found.clock.IsZero() { // beside what a step is given, which is its own: another's limit does not cut it short
+		a.waits("", a.found.clock)
 	}
 	all, limit := a.composed().All(), a.sectionLimit(plan.StepPath(name, "x"))
 	for i := range all {
@@ -105,7 +105,7 @@ func (a *advance) sequence(s scope) (over bool, failed string) {
 	for _, step := range s.steps {
 		over, bad := a.one(s, step, failed)
 		if !over {
-			a.broke = cmp.Or(a.broke, failed)
+			a.found.broke = cmp.Or(a.found.broke, failed)
 			return false, failed
 		}
 		if failed == "" {
@@ -138,7 +138,7 @@ func (a *advance) parallel(s scope, most int) (over bool, failed string) {
 		failed = cmp.Or(failed, wrong)
 	}
 	if !over {
-		a.broke = cmp.Or(a.broke, failed)
+		a.found.broke = cmp.Or(a.found.broke, failed)
 	}
 	return over, failed
 }
@@ -235,7 +235,7 @@ func (a *advance) lacking(s scope, step plan.Step) bool {
 func (a *advance) begin(path string, step plan.Step, failed string, cleanup bool) {
 	ok, err := a.wanted(path, step, failed, cleanup)
 	rec := a.record(path)
-	a.moved = true
+	a.found.moved = true
 	switch {
 	case err != nil:
 		rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = run.StepFailed, "BadCondition", document.Cut(err.Error(), document.MaxMessage), new(a.now.UTC())
@@ -295,7 +295,7 @@ func (a *advance) leaf(s scope, step plan.Step, path string) {
 		a.waits(path, schedule.Earliest(wake, *rec.NotBefore))
 		return
 	}
-	a.moves = append(a.moves, Action{Act: ActPass, Path: path, Step: step, WakeAt: wake})
+	a.found.moves = append(a.found.moves, Action{Act: ActPass, Path: path, Step: step, WakeAt: wake})
 }
 
 // answered takes up a resume, an approval or a rejection. Doubt stops: where both
@@ -335,13 +335,13 @@ func (a *advance) compound(s scope, step plan.Step, path string, move func(s sco
 		a.cutSteps(func(p string) bool { return p == path || plan.Below(p, path) }, "Timeout", fmt.Sprintf("step %s did not end within its timeout %s", path, step.Timeout))
 		return
 	}
-	a.clock = schedule.Earliest(a.clock, limit)
+	a.found.clock = schedule.Earliest(a.found.clock, limit)
 	switch {
 	case rec.NotBefore != nil && a.now.Before(*rec.NotBefore):
 		a.waits(path, *rec.NotBefore)
 	case len(a.tree.Children(step)) == 0: // the validator refused it, or its template is not in the run
 		rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = run.StepFailed, "NoSteps", fmt.Sprintf("step %s of type %s holds no steps", path, step.Type), new(a.now.UTC())
-		a.moved = true
+		a.found.moved = true
 	default:
 		move(s, step, path)
 	}
@@ -379,7 +379,7 @@ func (a *advance) succeed(path, message string, outputs map[string]any) {
 	rec := a.record(path)
 	rec.Phase, rec.FinishedAt, rec.NotBefore, rec.Outputs = run.StepSucceeded, new(a.now.UTC()), nil, outputs
 	rec.Reason, rec.Message = "", message
-	a.moved = true
+	a.found.moved = true
 }
 
 // failed fails an attempt of a step that holds others. Where it has another, what
@@ -388,7 +388,7 @@ func (a *advance) failed(s scope, step plan.Step, path, message string) {
 	rec := a.record(path)
 	rec.Message = message
 	fail(rec, step, StepResult{Reason: "StepFailed", Permanent: a.rejected(path)}, a.now)
-	a.moved = true
+	a.found.moved = true
 	if rec.Phase == run.StepRunning {
 		a.againBelow(s, step, path)
 	}
@@ -424,7 +424,7 @@ func (a *advance) loop(s scope, step plan.Step, path string) {
 		a.leaf(s, step, path)
 	default:
 		rec.Batch++
-		a.moved = true
+		a.found.moved = true
 	}
 }
 
@@ -488,7 +488,7 @@ func (a *advance) beginItem(s scope, step plan.Step, path string, item *run.Item
 		a.j.Steps = append(a.j.Steps, fresh)
 		a.places[fresh.Path] = len(a.j.Steps) - 1
 	}
-	a.moved = true
+	a.found.moved = true
 }
 
 // left says whether an earlier round left records below a path.
@@ -524,7 +524,7 @@ func (a *advance) item(s scope, step plan.Step, path string, item *run.Item) boo
 			item.Message = document.Cut("step "+strings.TrimPrefix(failed, prefix+"/")+": "+a.record(failed).Message, maxItemMessage)
 		}
 	}
-	a.moved = true
+	a.found.moved = true
 	return true
 }
 

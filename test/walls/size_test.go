@@ -129,14 +129,8 @@ func shapes() map[string]string {
 		"cmd/setup.facts":     "what was found of an installation, and what is asked of it",
 		"cmd/view.Node":       "a node, and what is said of it",
 		"drain.Judged":        "a Pod of Kubernetes with the verdict on it",
-		"drain.decider":       "a Pod of Kubernetes, and what its verdict follows from",
 		"hibernate.Due":       "a resource in restore data, and how it was seen",
 		"hibernate.Facts":     "what a decision rests on, with what people ask",
-		"nodes.ranker":        "what a ranking rests on, and how far it is",
-		"nodes.work":          "a request with its node and its status",
-		"simulate.sleeper":    "a HibernatePlan in a simulation, and how far it is",
-		"summary.entryOf":     "an entry of a ledger, and whose it is",
-		"workflow.advance":    "what an advance rests on, and how far it is",
 	}
 }
 
