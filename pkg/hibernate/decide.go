@@ -44,7 +44,7 @@ type Facts struct {
 	Missing []string
 	// Blocked are targets whose records do not count, and why: nothing is done to them.
 	Blocked map[string]string
-	Health
+	Health  Health
 }
 
 // Health is what the plan's health checks say since its targets are awake.
@@ -331,7 +331,7 @@ func (d *decider) again(at time.Time) {
 // close lets go of the records of a cycle that is over, once all of its targets are awake.
 func (d *decider) close() {
 	awake := d.awake()
-	if awake && len(d.f.Spec.HealthChecks) > 0 && !d.f.Healthy {
+	if awake && len(d.f.Spec.HealthChecks) > 0 && !d.f.Health.Healthy {
 		d.out.Check, awake = true, false
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.records)) {
@@ -394,9 +394,9 @@ func (d *decider) phase() {
 	case len(d.out.Closed) > 0:
 		d.out.Phase, d.out.Message = Active, "all targets are awake"
 	case d.out.Check && d.unhealthy():
-		d.out.Phase, d.out.Message = InError, fmt.Sprintf("all targets are awake, and not healthy after %s: %s", HealthTimeout, cmp.Or(d.f.Unhealthy, "not looked at yet"))
+		d.out.Phase, d.out.Message = InError, fmt.Sprintf("all targets are awake, and not healthy after %s: %s", HealthTimeout, cmp.Or(d.f.Health.Unhealthy, "not looked at yet"))
 	case d.out.Check:
-		d.out.Phase, d.out.Message = WakingUp, "all targets are awake; waits until they are healthy: "+cmp.Or(d.f.Unhealthy, "not looked at yet")
+		d.out.Phase, d.out.Message = WakingUp, "all targets are awake; waits until they are healthy: "+cmp.Or(d.f.Health.Unhealthy, "not looked at yet")
 	case d.f.Sleep && len(states[Asleep])+len(states[Skipped]) == n:
 		d.out.Phase, d.out.Message = Hibernated, fmt.Sprintf("%d of %d targets sleep", len(states[Asleep]), n-len(states[Skipped]))
 	case len(failed) > 0 && d.settled(states, n):

@@ -223,8 +223,8 @@ func TestWhatIsDoneNext(t *testing.T) {
 		"while it is paused: not of another": {toldToSleep(Strategy{}, "a", "a wake Failed").with(func(f *Facts) { f.Retry, f.Keep = true, true }), []string{"Error: a failed: boom", "write a wake Failed: boom"}},
 
 		"health checks come before it is Active": {toldToWake(Strategy{}, "a", "a Awake").checked(), []string{"WakingUp: all targets are awake; waits until they are healthy: not looked at yet"}},
-		"they have passed":                       {toldToWake(Strategy{}, "a", "a Awake").checked().with(func(f *Facts) { f.Healthy = true }), []string{"Active: all targets are awake", "close a"}},
-		"they fail for too long": {toldToWake(Strategy{}, "a", "a Awake").checked().with(func(f *Facts) { f.Now, f.Unhealthy = evening.Add(24*time.Hour), "web is not ready" }), []string{
+		"they have passed":                       {toldToWake(Strategy{}, "a", "a Awake").checked().with(func(f *Facts) { f.Health.Healthy = true }), []string{"Active: all targets are awake", "close a"}},
+		"they fail for too long": {toldToWake(Strategy{}, "a", "a Awake").checked().with(func(f *Facts) { f.Now, f.Health.Unhealthy = evening.Add(24*time.Hour), "web is not ready" }), []string{
 			"Error: all targets are awake, and not healthy after " + HealthTimeout.String() + ": web is not ready",
 		}},
 		"a sleep does not wait for them": {toldToSleep(Strategy{}, "a", "a wake Awake").checked(), []string{"Hibernating: 0 of 1 targets sleep", "write a shutdown Running", "shutdown a"}},

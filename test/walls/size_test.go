@@ -125,12 +125,11 @@ func shapes() map[string]string {
 		"cmd/print.PlanStatus":          "JSON of `status`",
 		"cmd/print.RunStatus":           "JSON of `status`",
 
-		"cmd/factory.Factory": "what a command line takes from its process",
-		"cmd/setup.facts":     "what was found of an installation, and what is asked of it",
+		"cmd/factory.Factory": "its Env is embedded, since every command prints and asks by it",
+		"cmd/setup.facts":     "the names that the templates of manifests use",
 		"cmd/view.Node":       "a node, and what is said of it",
 		"drain.Judged":        "a Pod of Kubernetes with the verdict on it",
 		"hibernate.Due":       "a resource in restore data, and how it was seen",
-		"hibernate.Facts":     "what a decision rests on, with what people ask",
 	}
 }
 

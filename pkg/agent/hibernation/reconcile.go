@@ -115,7 +115,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if !d.Check {
 		known.health = health{}
 	} else if known.health, err = c.check(ctx, k, v.facts.Spec, cycleOf(v.facts.Records)); err == nil {
-		v.facts.Healthy, v.facts.Unhealthy = known.health.healthy, known.health.why
+		v.facts.Health.Healthy, v.facts.Health.Unhealthy = known.health.healthy, known.health.why
 		v.again = queue.Soonest(v.again, c.Clock.Now().Add(healthPause))
 		d = hibernate.Decide(v.facts)
 	}
@@ -273,10 +273,10 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 		v.facts.Records = append(v.facts.Records, s.record)
 	}
 	if h := known.health; h.cycle != "" && h.cycle == cycleOf(v.facts.Records) {
-		v.facts.Healthy, v.facts.Unhealthy = h.healthy, h.why
+		v.facts.Health.Healthy, v.facts.Health.Unhealthy = h.healthy, h.why
 	}
 	if cm == nil { // it is gone: what sleeps is woken
-		v.why, v.facts.Healthy = "the plan is gone", true
+		v.why, v.facts.Health.Healthy = "the plan is gone", true
 		v.fromSnapshots()
 		return v
 	}
