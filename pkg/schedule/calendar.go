@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"fmt"
 	"sync"
 )
@@ -124,7 +128,7 @@ func datedEvent(fromField, from, untilField, until, reason string, parse func(st
 	} else if fault != "" {
 		all.add(fromField, from, "%s", fault)
 	}
-	end := stamp{second: start.second + daySeconds, zoned: start.zoned, wholeDay: start.wholeDay}
+	end := stamp{second: start.second + civil.DaySeconds, zoned: start.zoned, wholeDay: start.wholeDay}
 	if until != "" {
 		end, fault = parse(until)
 		switch {
@@ -171,7 +175,7 @@ func (e *event) opening(z *zone, skip exceptions) *Schedule {
 	if e.rule == nil || !e.rule.reachable(start) {
 		return nil
 	}
-	opening := &Schedule{zone: z, until: never}
+	opening := &Schedule{zone: z, until: civil.Never}
 	opening.expand(e.rule, start, true)
 	opening.skip = skip
 	if _, ok := opening.next(opening.beforeFirst(start)); !ok {

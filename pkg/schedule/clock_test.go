@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -21,10 +25,10 @@ func TestPreviousMirrorsNext(t *testing.T) {
 			continue
 		}
 		for range 20 {
-			local := int64(1577836800) + r.Int64N(20*366*daySeconds)
+			local := int64(1577836800) + r.Int64N(20*366*civil.DaySeconds)
 			before, ok := clock.previous(local)
 			if !ok {
-				if at, ok := clock.next(local - 30*366*daySeconds); ok && at <= local {
+				if at, ok := clock.next(local - 30*366*civil.DaySeconds); ok && at <= local {
 					t.Fatalf("%s: nothing before %d, but there is %d", words, local, at)
 				}
 				continue
@@ -43,7 +47,7 @@ func TestPreviousMirrorsNext(t *testing.T) {
 
 // drawClock draws rules with every kind of part.
 func drawClock(r *rand.Rand) (clock, string) {
-	start := r.Int64N(60 * 366 * daySeconds)
+	start := r.Int64N(60 * 366 * civil.DaySeconds)
 	frequency := strings.Fields("YEARLY MONTHLY WEEKLY DAILY HOURLY MINUTELY")[r.IntN(6)]
 	text := "FREQ=" + frequency
 	some := func(one int, part string, args ...any) {

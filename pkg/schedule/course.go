@@ -1,5 +1,9 @@
 package schedule
 
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
 import "time"
 
 // course is permissive or restrictive at every second. Timelines are courses,
@@ -16,7 +20,7 @@ func stateOf(c course, t time.Time) State {
 	second := t.Unix()
 	since, until := c.since(second, newEffort(courseEffort)), c.change(second, newEffort(courseEffort))
 	why := c.explain(second)
-	state := State{Open: c.open(second), Reason: why.text, Cause: why.cause, HasSince: since != beginning, HasUntil: until != never}
+	state := State{Open: c.open(second), Reason: why.text, Cause: why.cause, HasSince: since != civil.Beginning, HasUntil: until != civil.Never}
 	if state.HasSince {
 		state.Since = time.Unix(since, 0).UTC()
 	}
@@ -33,8 +37,8 @@ type constant struct {
 }
 
 func (c *constant) open(int64) bool             { return c.permits }
-func (c *constant) change(int64, *effort) int64 { return never }
-func (c *constant) since(int64, *effort) int64  { return beginning }
+func (c *constant) change(int64, *effort) int64 { return civil.Never }
+func (c *constant) since(int64, *effort) int64  { return civil.Beginning }
 func (c *constant) explain(int64) explanation   { return c.why }
 func (c *constant) ready(int64) bool            { return true }
 
@@ -42,8 +46,8 @@ func (c *constant) ready(int64) bool            { return true }
 type unready struct{ why explanation }
 
 func (u *unready) open(int64) bool             { return false }
-func (u *unready) change(int64, *effort) int64 { return never }
-func (u *unready) since(int64, *effort) int64  { return beginning }
+func (u *unready) change(int64, *effort) int64 { return civil.Never }
+func (u *unready) since(int64, *effort) int64  { return civil.Beginning }
 func (u *unready) explain(int64) explanation   { return u.why }
 func (u *unready) ready(int64) bool            { return false }
 
@@ -84,14 +88,14 @@ func (p *prefix) change(t int64, e *effort) int64 {
 
 func (p *prefix) since(t int64, e *effort) int64 {
 	if t < p.until {
-		return beginning
+		return civil.Beginning
 	}
 	since := p.then.since(t, e)
 	switch {
 	case since > p.until:
 		return since
 	case p.then.open(t) == p.permits:
-		return beginning
+		return civil.Beginning
 	}
 	return p.until
 }
@@ -144,20 +148,20 @@ func (all every) explain(t int64) explanation {
 
 func (all every) change(t int64, e *effort) int64 {
 	if all.open(t) {
-		first := int64(never)
+		first := int64(civil.Never)
 		for _, c := range all {
 			first = min(first, c.change(t, e))
 		}
 		return first
 	}
-	for horizon := t + cycleSeconds; t <= horizon && e.spend(len(all)); {
+	for horizon := t + civil.CycleSeconds; t <= horizon && e.spend(len(all)); {
 		t = all.nextOpening(t, e)
-		if t == never || all.open(t) {
+		if t == civil.Never || all.open(t) {
 			return t
 		}
 	}
 	e.endAhead(t)
-	return never
+	return civil.Never
 }
 
 // nextOpening is when the last of those that are closed at t has opened.
@@ -173,7 +177,7 @@ func (all every) nextOpening(t int64, e *effort) int64 {
 
 func (all every) since(t int64, e *effort) int64 {
 	if all.open(t) {
-		last := int64(beginning)
+		last := int64(civil.Beginning)
 		for _, c := range all {
 			last = max(last, c.since(t, e))
 		}
@@ -181,13 +185,13 @@ func (all every) since(t int64, e *effort) int64 {
 	}
 	for horizon := longAgo(t); t >= horizon && e.spend(len(all)); {
 		first := all.lastClosing(t, e)
-		if first == beginning || all.open(first-1) {
+		if first == civil.Beginning || all.open(first-1) {
 			return first
 		}
 		t = first - 1
 	}
 	e.endBack(t)
-	return beginning
+	return civil.Beginning
 }
 
 // lastClosing is when the first of those that are closed at t closed.

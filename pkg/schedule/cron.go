@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"fmt"
 	"strconv"
 	"strings"
@@ -266,20 +270,20 @@ func decimal(text string) (int, error) {
 // of month and day of week to decide; without any star, either will do.
 func cronClock(sets [5]uint64) *wallClock {
 	clock := &wallClock{
-		days:  days{months: uint16(sets[cronMonth]) & everyMonth, either: true},
-		times: daytimes{hours: uint32(sets[cronHour]) & everyHour, minutes: sets[cronMinute] & everyMinute, seconds: 1},
+		days:  civil.Days{Months: uint16(sets[cronMonth]) & civil.EveryMonth, Either: true},
+		times: civil.Daytimes{Hours: uint32(sets[cronHour]) & civil.EveryHour, Minutes: sets[cronMinute] & civil.EveryMinute, Seconds: 1},
 	}
 	if sets[cronMonthday]&starBit == 0 {
-		clock.days.monthdays = uint32(sets[cronMonthday])
+		clock.days.Monthdays = uint32(sets[cronMonthday])
 	}
 	if sets[cronWeekday]&starBit == 0 {
-		clock.days.weekdays = uint8(sets[cronWeekday])
+		clock.days.Weekdays = uint8(sets[cronWeekday])
 	}
-	if clock.days.monthdays == everyMonthday || clock.days.weekdays == everyWeekday {
-		clock.days.monthdays, clock.days.weekdays = 0, 0 // all of either is every day
+	if clock.days.Monthdays == civil.EveryMonthday || clock.days.Weekdays == civil.EveryWeekday {
+		clock.days.Monthdays, clock.days.Weekdays = 0, 0 // all of either is every day
 	}
-	if clock.days.months == everyMonth {
-		clock.days.months = 0
+	if clock.days.Months == civil.EveryMonth {
+		clock.days.Months = 0
 	}
 	return clock
 }

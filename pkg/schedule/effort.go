@@ -1,5 +1,9 @@
 package schedule
 
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
 // A search for the next or the last change looks as far as the calendar repeats, but asks
 // no more than this: fifty short events that follow one another without a gap would have it
 // ask for minutes. What is the same for so long counts as the same for ever, until it is
@@ -16,7 +20,7 @@ type effort struct {
 	reached     int64
 }
 
-func newEffort(most int) *effort { return &effort{most: most, reached: never} }
+func newEffort(most int) *effort { return &effort{most: most, reached: civil.Never} }
 
 // spend says whether n sources more may be asked.
 func (e *effort) spend(n int) bool {
@@ -33,7 +37,7 @@ func (e *effort) endAhead(t int64) {
 
 // endBack notes where a search for the last change stands that nothing was left for.
 func (e *effort) endBack(t int64) {
-	if e.spent > e.most && (e.reached == never || e.reached < t) {
+	if e.spent > e.most && (e.reached == civil.Never || e.reached < t) {
 		e.reached = t
 	}
 }

@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"fmt"
 	"strings"
 	"testing"
@@ -86,10 +90,10 @@ func TestPoliciesThatNeverMeetAreGivenUp(t *testing.T) {
 	}
 	at := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
 	found := stretchOf(both, at.Unix())
-	if found.open || found.end != never || found.start != beginning {
+	if found.open || found.end != civil.Never || found.start != civil.Beginning {
 		t.Fatalf("got %+v", found)
 	}
-	if found.known.end == never || found.known.end <= at.Unix() || found.known.start >= at.Unix() || found.known.start == beginning {
+	if found.known.end == civil.Never || found.known.end <= at.Unix() || found.known.start >= at.Unix() || found.known.start == civil.Beginning {
 		t.Fatalf("known in %+v", found.known)
 	}
 	if most := 2 * (courseEffort + 2*timelineEffort); found.asked > most {

@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"fmt"
 	"sort"
 	"strings"
@@ -61,7 +65,7 @@ func (d *dated) add(e *event, policy *zone) {
 func (d *dated) seal() {
 	sort.SliceStable(d.given, func(i, j int) bool { return d.given[i].start < d.given[j].start })
 	list := make([]span, len(d.given))
-	reach := int64(beginning)
+	reach := int64(civil.Beginning)
 	for i, s := range d.given {
 		list[i] = s.span
 		reach = max(reach, s.end)

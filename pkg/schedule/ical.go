@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"errors"
 	"fmt"
 	"slices"
@@ -94,7 +98,7 @@ func (f *icalFile) event(node *ics.Component) (icalEvent, bool) {
 		return e, false
 	}
 	e.end = e.start
-	e.end.second += daySeconds
+	e.end.second += civil.DaySeconds
 	for _, line := range node.Lines {
 		f.property(&e, line)
 	}
@@ -163,7 +167,7 @@ func (f *icalFile) checkEnd(node *ics.Component, e *icalEvent) {
 		}
 		f.fault(line, "the event does not end after it starts; one day is taken")
 		e.end, e.extra = e.start, 0
-		e.end.second += daySeconds
+		e.end.second += civil.DaySeconds
 	}
 }
 
@@ -231,7 +235,7 @@ func (f *icalFile) duration(e *icalEvent, line ics.Line) {
 		return
 	}
 	e.end, e.extra = e.start, seconds
-	e.end.second += days * daySeconds
+	e.end.second += days * civil.DaySeconds
 }
 
 func parseICalDuration(text string) (days, seconds int64, ok bool) {
@@ -256,9 +260,9 @@ func parseICalDuration(text string) (days, seconds int64, ok bool) {
 		case c == 'D' && !inTime:
 			days += int64(n)
 		case c == 'H' && inTime:
-			seconds += int64(n) * hourSeconds
+			seconds += int64(n) * civil.HourSeconds
 		case c == 'M' && inTime:
-			seconds += int64(n) * minuteSeconds
+			seconds += int64(n) * civil.MinuteSeconds
 		case c == 'S' && inTime:
 			seconds += int64(n)
 		default:

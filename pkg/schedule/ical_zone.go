@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"cmp"
 	"slices"
 	"strings"
@@ -44,15 +48,15 @@ func (f *icalFile) addZone(node *ics.Component) {
 
 func newZoneOf(name string, onsets []onset) *zone {
 	z := &zone{name: name}
-	start, offset := int64(beginning), onsets[0].before
+	start, offset := int64(civil.Beginning), onsets[0].before
 	for _, next := range onsets {
-		if start != beginning && next.at-start < 2*daySeconds {
+		if start != civil.Beginning && next.at-start < 2*civil.DaySeconds {
 			continue // no clock changes twice in two days; what is looked up here relies on it
 		}
 		z.add(start, next.at, offset)
 		start, offset = next.at, next.offset
 	}
-	z.add(start, never, offset)
+	z.add(start, civil.Never, offset)
 	return z
 }
 
@@ -85,9 +89,9 @@ func (f *icalFile) onsets(node *ics.Component) []onset {
 	if e.rule == nil {
 		return list
 	}
-	fixed := &Schedule{zone: newZoneOf("", []onset{{0, from, from}}), until: never}
+	fixed := &Schedule{zone: newZoneOf("", []onset{{0, from, from}}), until: civil.Never}
 	fixed.expand(e.rule, first.second, true)
-	for fires, ok := fixed.next(max(first.second, -70*366*daySeconds)); ok && fires.at < tableEnd+daySeconds*366 && len(list) <= maxOnsets; fires, ok = fixed.next(fires.at) {
+	for fires, ok := fixed.next(max(first.second, -70*366*civil.DaySeconds)); ok && fires.at < tableEnd+civil.DaySeconds*366 && len(list) <= maxOnsets; fires, ok = fixed.next(fires.at) {
 		list = append(list, onset{fires.at, from, to})
 	}
 	f.onsetsRead += len(list)
@@ -109,8 +113,8 @@ func (f *icalFile) offset(node *ics.Component, name string) (int64, bool) {
 	if len(digits) == 4 {
 		n *= 100
 	}
-	seconds := int64(n/10000)*hourSeconds + int64(n/100%100)*minuteSeconds + int64(n%100)
-	if seconds >= daySeconds {
+	seconds := int64(n/10000)*civil.HourSeconds + int64(n/100%100)*civil.MinuteSeconds + int64(n%100)
+	if seconds >= civil.DaySeconds {
 		f.fault(line, "is more than a day from UTC; write it like +0100")
 		return 0, false
 	}

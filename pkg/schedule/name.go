@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -77,8 +81,8 @@ func readTimeOfDay(text string, end bool) (int64, error) {
 	if end {
 		high = "24:00"
 	}
-	at := int64(hour)*hourSeconds + int64(minute)*minuteSeconds
-	if !ok || err != nil || err2 != nil || len(hours) != 2 || len(minutes) != 2 || minute > 59 || at > daySeconds || at == daySeconds && !end {
+	at := int64(hour)*civil.HourSeconds + int64(minute)*civil.MinuteSeconds
+	if !ok || err != nil || err2 != nil || len(hours) != 2 || len(minutes) != 2 || minute > 59 || at > civil.DaySeconds || at == civil.DaySeconds && !end {
 		return 0, fmt.Errorf("write a time of day as HH:MM in quotes, from \"00:00\" to %q", high)
 	}
 	return at, nil

@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"fmt"
 	"strings"
 )
@@ -62,15 +66,15 @@ func (o OffHours) source(z *zone) (*windows, error) {
 	if err := all.err(); err != nil {
 		return nil, err
 	}
-	length, cycle := end-start, daySeconds
+	length, cycle := end-start, civil.DaySeconds
 	if from >= 0 {
 		weekdays, cycle = 1<<from, weekSeconds
-		length += int64(to-from) * daySeconds
+		length += int64(to-from) * civil.DaySeconds
 	}
 	if length <= 0 {
 		length += cycle
 	}
-	return newWindows(daily(z, days{unit: perWeek, wkst: 1, weekdays: weekdays}, start), length, true), nil
+	return newWindows(daily(z, civil.Days{Unit: civil.PerWeek, Wkst: 1, Weekdays: weekdays}, start), length, true), nil
 }
 
 // dayAndTime reads "20:00" or "Fri 20:00"; the day is −1 where there is none.

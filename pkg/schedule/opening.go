@@ -1,5 +1,9 @@
 package schedule
 
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
 import "sort"
 
 // windows is the source of the windows that a schedule opens. Each lasts for
@@ -18,36 +22,36 @@ type daySpan struct{ first, last int }
 
 func newWindows(opening *Schedule, length int64, onWall bool) *windows {
 	w := &windows{opening: opening, length: length, onWall: onWall}
-	plain := opening.until == never && len(opening.skip.days)+len(opening.skip.walls)+len(opening.skip.instants) == 0
+	plain := opening.until == civil.Never && len(opening.skip.days)+len(opening.skip.walls)+len(opening.skip.instants) == 0
 	switch clock := opening.clock.(type) {
 	case *wallClock:
-		w.weekly = plain && clock.days.weekly()
+		w.weekly = plain && weekly(&clock.days)
 		if !onWall {
 			w.runs = dense(clock.times, length)
 		}
 	case *stride:
-		w.weekly = plain && clock.days.weekly() && weekSeconds%clock.step == 0
-		w.daily = plain && !onWall && clock.times.hours == everyHour && clock.step <= length &&
-			(clock.unit == hourSeconds || clock.times.minutes == everyMinute)
+		w.weekly = plain && weekly(&clock.days) && weekSeconds%clock.step == 0
+		w.daily = plain && !onWall && clock.times.Hours == civil.EveryHour && clock.step <= length &&
+			(clock.unit == civil.HourSeconds || clock.times.Minutes == civil.EveryMinute)
 	}
 	return w
 }
 
 // weekly tells whether the days are the same in every week.
-func (r *days) weekly() bool {
-	return r.interval <= 1 && r.months == 0 &&
-		r.monthdays|r.fromEnd == 0 && r.numbered == [6]uint8{} && r.fromLast == [6]uint8{} && r.yearly == nil
+func weekly(r *civil.Days) bool {
+	return r.Interval <= 1 && r.Months == 0 &&
+		r.Monthdays|r.FromEnd == 0 && r.Numbered == [6]uint8{} && r.FromLast == [6]uint8{} && r.Yearly == nil
 }
 
 // dense joins openings that come before the window of the last one has ended,
 // where there are many of them in a day, so that a window a minute is not
 // followed minute by minute.
-func dense(times daytimes, length int64) []daySpan {
-	if times.count() <= 24 {
+func dense(times civil.Daytimes, length int64) []daySpan {
+	if times.Count() <= 24 {
 		return nil
 	}
 	var runs []daySpan
-	for at, ok := times.next(0); ok; at, ok = times.next(at + 1) {
+	for at, ok := times.Next(0); ok; at, ok = times.Next(at + 1) {
 		if last := len(runs) - 1; last >= 0 && int64(at-runs[last].last) <= length {
 			runs[last].last = at
 		} else {
@@ -88,8 +92,8 @@ func (w *windows) until(t int64) (int64, bool) {
 // dayEnd is the end of the last window that opens on the day of opened, if
 // clocks do not change before.
 func (w *windows) dayEnd(opened firing) int64 {
-	day, _ := splitLocal(opened.wall)
-	last, ok := w.opening.clock.previous(day*daySeconds + daySeconds - 1)
+	day, _ := civil.SplitLocal(opened.wall)
+	last, ok := w.opening.clock.previous(day*civil.DaySeconds + civil.DaySeconds - 1)
 	if last += opened.at - opened.wall; !ok || last >= w.opening.zone.at(opened.at).end {
 		return opened.at
 	}
@@ -99,7 +103,7 @@ func (w *windows) dayEnd(opened firing) int64 {
 // runEnd is the end of the last window of the run that opened belongs to, if
 // clocks do not change before.
 func (w *windows) runEnd(opened firing) int64 {
-	_, second := splitLocal(opened.wall)
+	_, second := civil.SplitLocal(opened.wall)
 	i := sort.Search(len(w.runs), func(i int) bool { return w.runs[i].last >= second })
 	last := opened.at + int64(w.runs[i].last-second)
 	if opened.note == NoteGap || last >= w.opening.zone.at(opened.at).end || last > w.opening.until {
@@ -131,7 +135,7 @@ func (w *windows) since(t int64) (int64, bool) {
 // runStart is the start of the first window of the run that opened belongs to,
 // if clocks have not changed since.
 func (w *windows) runStart(opened firing) int64 {
-	_, second := splitLocal(opened.wall)
+	_, second := civil.SplitLocal(opened.wall)
 	i := sort.Search(len(w.runs), func(i int) bool { return w.runs[i].last >= second })
 	first := opened.at - int64(second-w.runs[i].first)
 	if opened.note != "" || first < w.opening.zone.at(opened.at).unambiguousFrom() {
@@ -143,8 +147,8 @@ func (w *windows) runStart(opened firing) int64 {
 // dayStart is the start of the first window that opens on the day of opened, if
 // clocks have not changed since.
 func (w *windows) dayStart(opened firing) int64 {
-	day, _ := splitLocal(opened.wall)
-	first, ok := w.opening.clock.next(day * daySeconds)
+	day, _ := civil.SplitLocal(opened.wall)
+	first, ok := w.opening.clock.next(day * civil.DaySeconds)
 	if first += opened.at - opened.wall; !ok || opened.note != "" || first < w.opening.zone.at(opened.at).unambiguousFrom() {
 		return opened.at
 	}

@@ -1,5 +1,9 @@
 package schedule
 
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
 import "testing"
 
 // How far windows are followed at once decides how much work a verdict is: those that repeat every
@@ -62,7 +66,7 @@ func TestWhatNeverClosesIsFoundAfterAFewChangesOfClocks(t *testing.T) {
 		sources = append(sources, w)
 	}
 	u := newUnion(sources...)
-	if until := u.until(1785839400, never, newEffort(timelineEffort)); until != never || times > 200 {
+	if until := u.until(1785839400, civil.Never, newEffort(timelineEffort)); until != civil.Never || times > 200 {
 		t.Errorf("it closes at %d, found in %d steps", until, times)
 	}
 }

@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"strings"
 	"time"
 )
@@ -11,11 +15,11 @@ import (
 func Published(v Verdict, whose string) *Gate {
 	beyond := course(&unready{why: explanation{notSaid + whose, Cause{Kind: CauseUntold}}})
 	first := published{
-		permits: v.Permitted, began: secondOf(v.Since, beginning), until: secondOf(v.Until, never), then: beyond,
+		permits: v.Permitted, began: secondOf(v.Since, civil.Beginning), until: secondOf(v.Until, civil.Never), then: beyond,
 		why: explanation{v.Reason + whose, causeIn(v.Reason)}, holds: saidUntil(v.Reason), later: thenPermitted(v.Permitted, whose),
 	}
 	if n := v.Next; n != nil {
-		first.then = &published{permits: n.Permitted, began: n.Start.Unix(), until: secondOf(n.End, never), why: thenPermitted(n.Permitted, whose), holds: never, then: beyond}
+		first.then = &published{permits: n.Permitted, began: n.Start.Unix(), until: secondOf(n.End, civil.Never), why: thenPermitted(n.Permitted, whose), holds: civil.Never, then: beyond}
 	}
 	return &Gate{course: &first}
 }
@@ -37,7 +41,7 @@ func saidUntil(reason string) int64 {
 			return at.Unix()
 		}
 	}
-	return never
+	return civil.Never
 }
 
 const notSaid = "not known beyond what was said"
@@ -70,7 +74,7 @@ func (s *published) change(t int64, e *effort) int64 {
 	switch {
 	case t >= s.until:
 		return s.then.change(t, e)
-	case s.until == never || s.then.open(s.until) != s.permits:
+	case s.until == civil.Never || s.then.open(s.until) != s.permits:
 		return s.until
 	case !s.then.ready(s.until): // it ends there, and no more was said
 		return s.until
@@ -82,7 +86,7 @@ func (s *published) since(t int64, e *effort) int64 {
 	switch {
 	case t < s.until:
 		return min(s.began, t)
-	case s.then.since(t, e) != beginning:
+	case s.then.since(t, e) != civil.Beginning:
 		return s.then.since(t, e)
 	}
 	return s.until

@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"fmt"
 	"strings"
 )
@@ -76,18 +80,18 @@ type YearlyDays struct {
 }
 
 // days reads the recurrence; every fault is told with its path below it.
-func (r *Recurrence) days() (days, error) {
+func (r *Recurrence) days() (civil.Days, error) {
 	var all faults
-	var set days
+	var set civil.Days
 	blocks := []struct {
 		frequency, field string
 		given            bool
-		read             func() (days, error)
+		read             func() (civil.Days, error)
 	}{
-		{"Daily", "daily", r.Daily != nil, func() (days, error) { return r.Daily.days() }},
-		{"Weekly", "weekly", r.Weekly != nil, func() (days, error) { return r.Weekly.days() }},
-		{"Monthly", "monthly", r.Monthly != nil, func() (days, error) { return r.Monthly.days() }},
-		{"Yearly", "yearly", r.Yearly != nil, func() (days, error) { return r.Yearly.days() }},
+		{"Daily", "daily", r.Daily != nil, func() (civil.Days, error) { return r.Daily.days() }},
+		{"Weekly", "weekly", r.Weekly != nil, func() (civil.Days, error) { return r.Weekly.days() }},
+		{"Monthly", "monthly", r.Monthly != nil, func() (civil.Days, error) { return r.Monthly.days() }},
+		{"Yearly", "yearly", r.Yearly != nil, func() (civil.Days, error) { return r.Yearly.days() }},
 	}
 	known := false
 	for _, block := range blocks {
@@ -103,25 +107,25 @@ func (r *Recurrence) days() (days, error) {
 		all.add("frequency", r.Frequency, "write one of Daily, Weekly, Monthly, Yearly")
 	}
 	if err := all.err(); err != nil {
-		return days{}, err
+		return civil.Days{}, err
 	}
-	if _, ok := set.next(0); !ok {
+	if _, ok := set.Next(0); !ok {
 		all.add("", "", "can never fire: no month it names has such a day")
 	}
 	return set, all.err()
 }
 
-func (d *DailyRecurrence) days() (days, error) {
+func (d *DailyRecurrence) days() (civil.Days, error) {
 	if d == nil {
-		return days{unit: perDay}, nil
+		return civil.Days{Unit: civil.PerDay}, nil
 	}
 	interval, err := readInterval(d.Interval, 730, "days")
-	return days{unit: perDay, interval: interval}, err
+	return civil.Days{Unit: civil.PerDay, Interval: interval}, err
 }
 
-func (w *WeeklyRecurrence) days() (days, error) {
+func (w *WeeklyRecurrence) days() (civil.Days, error) {
 	if w == nil {
-		return days{}, &FieldError{Message: "is missing; write weekly: {daysOfWeek: [Saturday]}"}
+		return civil.Days{}, &FieldError{Message: "is missing; write weekly: {daysOfWeek: [Saturday]}"}
 	}
 	var all faults
 	interval, err := readInterval(w.Interval, 26, "weeks")
@@ -131,45 +135,45 @@ func (w *WeeklyRecurrence) days() (days, error) {
 	if len(w.DaysOfWeek) == 0 {
 		all.add("daysOfWeek", "", "is empty; write the days, such as [Saturday, Sunday]")
 	}
-	return days{unit: perWeek, interval: interval, wkst: 1, weekdays: weekdays}, all.err()
+	return civil.Days{Unit: civil.PerWeek, Interval: interval, Wkst: 1, Weekdays: weekdays}, all.err()
 }
 
-func (m *MonthlyRecurrence) days() (days, error) {
+func (m *MonthlyRecurrence) days() (civil.Days, error) {
 	if m == nil {
-		return days{}, &FieldError{Message: "is missing; write monthly: {by: Date, date: {datesOfMonth: [1]}} or monthly: {by: Day, day: {days: [{weekOfMonth: First, dayOfWeek: Saturday}]}}"}
+		return civil.Days{}, &FieldError{Message: "is missing; write monthly: {by: Date, date: {datesOfMonth: [1]}} or monthly: {by: Day, day: {days: [{weekOfMonth: First, dayOfWeek: Saturday}]}}"}
 	}
 	var all faults
-	set := days{unit: perMonth}
+	set := civil.Days{Unit: civil.PerMonth}
 	byDate, byDay := all.by(m.By, m.Date != nil, m.Day != nil)
 	if byDate {
 		var err error
-		set.interval, err = readInterval(m.Date.Interval, 11, "months")
+		set.Interval, err = readInterval(m.Date.Interval, 11, "months")
 		all.join("date", err)
-		set.monthdays = all.dates("date", m.Date.DatesOfMonth)
+		set.Monthdays = all.dates("date", m.Date.DatesOfMonth)
 	}
 	if byDay {
 		var err error
-		set.interval, err = readInterval(m.Day.Interval, 11, "months")
+		set.Interval, err = readInterval(m.Day.Interval, 11, "months")
 		all.join("day", err)
 		all.weekdaysOfMonth("day", m.Day.Days, &set)
 	}
 	return set, all.err()
 }
 
-func (y *YearlyRecurrence) days() (days, error) {
+func (y *YearlyRecurrence) days() (civil.Days, error) {
 	if y == nil {
-		return days{}, &FieldError{Message: "is missing; write yearly: {by: Date, date: {datesOfMonth: [1], month: January}}"}
+		return civil.Days{}, &FieldError{Message: "is missing; write yearly: {by: Date, date: {datesOfMonth: [1], month: January}}"}
 	}
 	var all faults
-	set := days{unit: perYear}
+	set := civil.Days{Unit: civil.PerYear}
 	byDate, byDay := all.by(y.By, y.Date != nil, y.Day != nil)
 	if byDate {
-		set.monthdays = all.dates("date", y.Date.DatesOfMonth)
-		set.months = all.month("date", y.Date.Month)
+		set.Monthdays = all.dates("date", y.Date.DatesOfMonth)
+		set.Months = all.month("date", y.Date.Month)
 	}
 	if byDay {
 		all.weekdaysOfMonth("day", y.Day.Days, &set)
-		set.months = all.month("day", y.Day.Month)
+		set.Months = all.month("day", y.Day.Month)
 	}
 	return set, all.err()
 }
@@ -217,7 +221,7 @@ func (f *faults) dates(path string, dates []int) uint32 {
 		}
 		set |= 1 << date
 	}
-	if set == everyMonthday {
+	if set == civil.EveryMonthday {
 		return 0 // no restriction
 	}
 	if len(dates) == 0 {
@@ -234,7 +238,7 @@ func (f *faults) month(path string, month Month) uint16 {
 	return 1 << number
 }
 
-func (f *faults) weekdaysOfMonth(path string, list []WeekdayOfMonth, set *days) {
+func (f *faults) weekdaysOfMonth(path string, list []WeekdayOfMonth, set *civil.Days) {
 	for i, one := range list {
 		at := fmt.Sprintf("%s.days[%d]", path, i)
 		weekday, fault := one.weekday()
@@ -246,9 +250,9 @@ func (f *faults) weekdaysOfMonth(path string, list []WeekdayOfMonth, set *days) 
 		case !ok:
 			f.add(at+".weekOfMonth", one.WeekOfMonth, "write First, Second, Third, Fourth, Fifth or Last")
 		case n < 0:
-			set.fromLast[-n] |= 1 << weekday
+			set.FromLast[-n] |= 1 << weekday
 		default:
-			set.numbered[n] |= 1 << weekday
+			set.Numbered[n] |= 1 << weekday
 		}
 	}
 	if len(list) == 0 {

@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"fmt"
 	"slices"
 	"sort"
@@ -18,8 +22,8 @@ type rrule struct {
 
 	month, monthday, yearday, weekno []int
 	hour, minute, second, setpos     []int
-	weekdays                         uint8        // BYDAY without a number
-	nth                              []nthWeekday // BYDAY with a number
+	weekdays                         uint8              // BYDAY without a number
+	nth                              []civil.NthWeekday // BYDAY with a number
 }
 
 // maxCount bounds COUNT, which is counted off when a rule is read. A guess: a
@@ -220,7 +224,7 @@ func (r *rrule) readWeekdays(value string) string {
 		if strings.HasPrefix(number, "-") {
 			n = -n
 		}
-		if one := (nthWeekday{n, day}); !slices.Contains(r.nth, one) { // at most 742
+		if one := (civil.NthWeekday{N: n, Weekday: day}); !slices.Contains(r.nth, one) { // at most 742
 			r.nth = append(r.nth, one)
 		}
 	}
@@ -250,7 +254,7 @@ func (r *rrule) conflicts() []string {
 	refuse(len(r.setpos) > 0 && !r.hasByPart(), "BYSETPOS picks from other BY parts, and there are none; write for instance BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1")
 	if monthly || yearly && len(r.month) > 0 {
 		for _, day := range r.nth {
-			refuse(day.n > 5 || day.n < -5, "a month has no weekday number %d; write 1 to 5, or -1 to -5 counted from the end", day.n)
+			refuse(day.N > 5 || day.N < -5, "a month has no weekday number %d; write 1 to 5, or -1 to -5 counted from the end", day.N)
 		}
 	}
 	return found
@@ -269,7 +273,7 @@ func (r *rrule) followsRealTime() bool {
 	if len(r.hour) == 0 {
 		return r.subDaily()
 	}
-	return uint32(bitset(r.hour)) == everyHour
+	return uint32(bitset(r.hour)) == civil.EveryHour
 }
 
 func bitset(list []int) uint64 {
@@ -282,15 +286,15 @@ func bitset(list []int) uint64 {
 
 // clockFrom expands the rule from a wall-clock beginning, without its bounds.
 func (r *rrule) clockFrom(start int64) clock {
-	day, second := splitLocal(start)
+	day, second := civil.SplitLocal(start)
 	days, times := r.days(day), r.times(second)
 	switch {
 	case r.subDaily() && r.interval > 1:
-		unit := hourSeconds
+		unit := civil.HourSeconds
 		if r.frequency == "MINUTELY" {
-			unit = minuteSeconds
+			unit = civil.MinuteSeconds
 		}
-		return &stride{days: days, times: times, unit: unit, step: unit * r.interval, anchor: floorDiv(start, unit) * unit}
+		return &stride{days: days, times: times, unit: unit, step: unit * r.interval, anchor: civil.FloorDiv(start, unit) * unit}
 	case len(r.setpos) > 0:
 		return &setpos{wall: wallClock{days, times}, positions: r.setpos}
 	}
@@ -298,7 +302,7 @@ func (r *rrule) clockFrom(start int64) clock {
 }
 
 // times fills in from the beginning what the rule does not say.
-func (r *rrule) times(start int) daytimes {
+func (r *rrule) times(start int) civil.Daytimes {
 	pick := func(list []int, absent uint64) uint64 {
 		if len(list) > 0 {
 			return bitset(list)
@@ -307,72 +311,72 @@ func (r *rrule) times(start int) daytimes {
 	}
 	hours, minutes := uint64(1)<<(start/3600), uint64(1)<<(start/60%60)
 	if r.subDaily() {
-		hours = uint64(everyHour)
+		hours = uint64(civil.EveryHour)
 	}
 	if r.frequency == "MINUTELY" {
-		minutes = everyMinute
+		minutes = civil.EveryMinute
 	}
-	return daytimes{
-		hours:   uint32(pick(r.hour, hours)),
-		minutes: pick(r.minute, minutes),
-		seconds: pick(r.second, 1<<(start%60)),
+	return civil.Daytimes{
+		Hours:   uint32(pick(r.hour, hours)),
+		Minutes: pick(r.minute, minutes),
+		Seconds: pick(r.second, 1<<(start%60)),
 	}
 }
 
-func (r *rrule) days(start int64) days {
-	_, month, dayOfMonth := civil(start)
-	set := days{interval: r.interval, anchor: start, wkst: r.wkst, months: uint16(bitset(r.month)), weekdays: r.weekdays}
+func (r *rrule) days(start int64) civil.Days {
+	_, month, dayOfMonth := civil.DateOf(start)
+	set := civil.Days{Interval: r.interval, Anchor: start, Wkst: r.wkst, Months: uint16(bitset(r.month)), Weekdays: r.weekdays}
 	for _, n := range r.monthday {
 		if n > 0 {
-			set.monthdays |= 1 << n
+			set.Monthdays |= 1 << n
 		} else {
-			set.fromEnd |= 1 << -n
+			set.FromEnd |= 1 << -n
 		}
 	}
 	dayless := len(r.monthday)+len(r.yearday)+len(r.weekno)+len(r.nth) == 0 && r.weekdays == 0
 	switch r.frequency {
 	case "YEARLY":
-		set.unit = perYear
+		set.Unit = civil.PerYear
 		if dayless {
-			set.monthdays = 1 << dayOfMonth
-			if set.months == 0 {
-				set.months = 1 << month
+			set.Monthdays = 1 << dayOfMonth
+			if set.Months == 0 {
+				set.Months = 1 << month
 			}
 		}
 	case "MONTHLY":
-		set.unit = perMonth
+		set.Unit = civil.PerMonth
 		if dayless {
-			set.monthdays = 1 << dayOfMonth
+			set.Monthdays = 1 << dayOfMonth
 		}
 	case "WEEKLY":
-		set.unit = perWeek
+		set.Unit = civil.PerWeek
 		if dayless {
-			set.weekdays = 1 << weekdayOf(start)
+			set.Weekdays = 1 << civil.WeekdayOf(start)
 		}
 	case "DAILY":
-		set.unit = perDay
+		set.Unit = civil.PerDay
 	default:
-		set.interval = 1 // hours and minutes are counted by stride
+		set.Interval = 1 // hours and minutes are counted by stride
 	}
 	r.countInYear(&set)
 	return set
 }
 
-func (r *rrule) countInYear(set *days) {
+func (r *rrule) countInYear(set *civil.Days) {
 	numberedInYear := r.frequency == "YEARLY" && len(r.month) == 0 && len(r.nth) > 0
 	if len(r.yearday)+len(r.weekno) > 0 || numberedInYear {
-		set.yearly = &yearDays{days: r.yearday, weeks: r.weekno}
+		set.Yearly = &civil.YearDays{Days: r.yearday, Weeks: r.weekno}
 	}
 	if numberedInYear {
-		set.yearly.nth, set.yearly.plain = r.nth, r.weekdays
-		set.weekdays = 0
+		set.Yearly.Nth, set.Yearly.Plain = r.nth, r.weekdays
+		set.Weekdays = 0
 		return
 	}
 	for _, day := range r.nth {
-		if day.n > 0 {
-			set.numbered[day.n] |= 1 << day.weekday
+		if day.N > 0 {
+			set.Numbered[day.N] |= 1 << day.Weekday
 		} else {
-			set.fromLast[-day.n] |= 1 << day.weekday
+			set.FromLast[-day.N] |= 1 << day.Weekday
 		}
 	}
 }
@@ -467,7 +471,7 @@ func (r *rrule) whyNever(spec Spec) string {
 // expand makes the schedule follow the rule from a wall-clock time, before
 // which it is silent if the beginning was given.
 func (s *Schedule) expand(rule *rrule, start int64, given bool) {
-	limits := &bounded{clock: rule.clockFrom(start), first: beginning, last: never}
+	limits := &bounded{clock: rule.clockFrom(start), first: civil.Beginning, last: civil.Never}
 	if given {
 		limits.first = start
 	}
@@ -480,7 +484,7 @@ func (s *Schedule) expand(rule *rrule, start int64, given bool) {
 	}
 	s.clock, s.realTime = limits, rule.followsRealTime()
 	switch {
-	case limits.first == beginning && limits.last == never:
+	case limits.first == civil.Beginning && limits.last == civil.Never:
 		s.clock = limits.clock
 	case rule.count > 0 && s.realTime:
 		s.until = s.countOff(rule.count, s.beforeFirst(start))
@@ -491,7 +495,7 @@ func (s *Schedule) expand(rule *rrule, start int64, given bool) {
 
 // beforeFirst is an instant before anything a rule from start can fire at.
 func (s *Schedule) beforeFirst(start int64) int64 {
-	return s.zone.instant(start) - daySeconds
+	return s.zone.instant(start) - civil.DaySeconds
 }
 
 // countOff is the instant of the n-th slot after an instant.
@@ -499,7 +503,7 @@ func (s *Schedule) countOff(n int, after int64) int64 {
 	for ; n > 0; n-- {
 		fires, ok := s.next(after)
 		if !ok {
-			return never
+			return civil.Never
 		}
 		after = fires.at
 	}
@@ -513,13 +517,13 @@ func countOffWall(c clock, start int64, n int) int64 {
 		if last, ok := wall.nth(start, n-1); ok {
 			return last
 		}
-		return never
+		return civil.Never
 	}
 	last := start - 1
 	for ; n > 0; n-- {
 		found, ok := c.next(last + 1)
 		if !ok {
-			return never
+			return civil.Never
 		}
 		last = found
 	}
@@ -534,7 +538,7 @@ type exceptions struct {
 func (e *exceptions) has(wall, instant int64) bool {
 	return len(e.walls) > 0 && contains(e.walls, wall) ||
 		len(e.instants) > 0 && contains(e.instants, instant) ||
-		len(e.days) > 0 && contains(e.days, floorDiv(wall, daySeconds))
+		len(e.days) > 0 && contains(e.days, civil.FloorDiv(wall, civil.DaySeconds))
 }
 
 func contains(sorted []int64, want int64) bool {
@@ -562,7 +566,7 @@ func (e *exceptions) add(at stamp) {
 	case at.zoned:
 		e.instants = append(e.instants, at.second)
 	case at.wholeDay:
-		e.days = append(e.days, at.second/daySeconds)
+		e.days = append(e.days, at.second/civil.DaySeconds)
 	default:
 		e.walls = append(e.walls, at.second)
 	}

@@ -7,6 +7,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"strings"
 	"time"
 )
@@ -45,25 +49,25 @@ type clock interface {
 
 // wallClock is the clock of times of day on some days.
 type wallClock struct {
-	days  days
-	times daytimes
+	days  civil.Days
+	times civil.Daytimes
 }
 
 func (c *wallClock) next(local int64) (int64, bool) {
-	day, second := splitLocal(local)
-	found, ok := c.days.next(day)
+	day, second := civil.SplitLocal(local)
+	found, ok := c.days.Next(day)
 	if !ok {
 		return 0, false
 	}
 	if found == day {
-		if second, ok := c.times.next(second); ok {
-			return day*daySeconds + int64(second), true
+		if second, ok := c.times.Next(second); ok {
+			return day*civil.DaySeconds + int64(second), true
 		}
-		if found, ok = c.days.next(day + 1); !ok {
+		if found, ok = c.days.Next(day + 1); !ok {
 			return 0, false
 		}
 	}
-	return found*daySeconds + int64(c.times.first()), true
+	return found*civil.DaySeconds + int64(c.times.First()), true
 }
 
 // nth is the n-th time at or after local, from 0.
@@ -72,34 +76,34 @@ func (c *wallClock) nth(local int64, n int) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
-	day, second := splitLocal(local)
-	n += c.times.before(second)
-	day, ok = c.days.nth(day, n/c.times.count())
-	return day*daySeconds + int64(c.times.pick(n%c.times.count())), ok
+	day, second := civil.SplitLocal(local)
+	n += c.times.Before(second)
+	day, ok = c.days.Nth(day, n/c.times.Count())
+	return day*civil.DaySeconds + int64(c.times.Pick(n%c.times.Count())), ok
 }
 
 func (c *wallClock) previous(local int64) (int64, bool) {
-	day, second := splitLocal(local)
-	found, ok := c.days.previous(day)
+	day, second := civil.SplitLocal(local)
+	found, ok := c.days.Previous(day)
 	if !ok {
 		return 0, false
 	}
 	if found == day {
-		if second, ok := c.times.previous(second); ok {
-			return day*daySeconds + int64(second), true
+		if second, ok := c.times.Previous(second); ok {
+			return day*civil.DaySeconds + int64(second), true
 		}
-		if found, ok = c.days.previous(day - 1); !ok {
+		if found, ok = c.days.Previous(day - 1); !ok {
 			return 0, false
 		}
 	}
-	return found*daySeconds + int64(c.times.last()), true
+	return found*civil.DaySeconds + int64(c.times.Last()), true
 }
 
 // Parse reads a schedule. The error joins one *FieldError for every fault; a
 // schedule that can never fire is one.
 func Parse(s Spec) (*Schedule, error) {
 	var all faults
-	schedule := &Schedule{until: never}
+	schedule := &Schedule{until: civil.Never}
 	zone, err := loadZone(s.Timezone)
 	all.join("", err)
 	schedule.zone = zone
@@ -109,7 +113,7 @@ func Parse(s Spec) (*Schedule, error) {
 	if all.err() == nil {
 		all.join("", schedule.read(s))
 	} else if s.form() == nil { // tell the other faults too
-		all.join("", (&Schedule{zone: mustUTC(), until: never}).read(s))
+		all.join("", (&Schedule{zone: mustUTC(), until: civil.Never}).read(s))
 	}
 	if err := all.err(); err != nil {
 		return nil, err
@@ -165,7 +169,7 @@ func (s *Schedule) readCron(text string) error {
 	if err != nil {
 		return err
 	}
-	s.clock, s.realTime = cron, cron.times.hours == everyHour
+	s.clock, s.realTime = cron, cron.times.Hours == civil.EveryHour
 	if _, ok := s.next(beginningOfSearch); !ok {
 		return &FieldError{Field: "cron", Value: text, Message: "can never fire: no month it names has such a day"}
 	}
@@ -183,7 +187,7 @@ func (s *Schedule) readAt(text string) error {
 
 // beginningOfSearch is 1969-12-31T00:00Z, from where validation looks whether a
 // schedule without a beginning ever fires.
-const beginningOfSearch = -daySeconds
+const beginningOfSearch = -civil.DaySeconds
 
 func parseJitter(text string) (time.Duration, error) {
 	if text == "" {
@@ -267,10 +271,10 @@ func (s *Schedule) slot(fires firing) Slot {
 // next works in whole seconds: what is after a fraction of a second is after
 // the second too.
 func (s *Schedule) next(after int64) (firing, bool) {
-	if after >= lastSecond {
+	if after >= civil.LastSecond {
 		return firing{}, false
 	}
-	after = max(after, firstSecond)
+	after = max(after, civil.FirstSecond)
 	var fires firing
 	var ok bool
 	switch {
@@ -327,13 +331,13 @@ func (s *Schedule) nextRealTime(after int64) (firing, bool) {
 		p := s.zone.at(from)
 		wall, ok := s.clock.next(from + p.offset)
 		switch {
-		case ok && (p.end == never || wall-p.offset < p.end):
+		case ok && (p.end == civil.Never || wall-p.offset < p.end):
 			if s.skip.has(wall, wall-p.offset) {
 				from = wall - p.offset + 1
 				continue
 			}
 			return p.firing(wall), true
-		case p.end == never, !ok && p.after >= p.offset:
+		case p.end == civil.Never, !ok && p.after >= p.offset:
 			return firing{}, false
 		}
 		from = p.end
@@ -342,8 +346,8 @@ func (s *Schedule) nextRealTime(after int64) (firing, bool) {
 
 // previous is the last slot at or before an instant.
 func (s *Schedule) previous(until int64) (firing, bool) {
-	until = min(until, s.until, lastSecond)
-	if until < firstSecond {
+	until = min(until, s.until, civil.LastSecond)
+	if until < civil.FirstSecond {
 		return firing{}, false
 	}
 	switch {
@@ -357,7 +361,7 @@ func (s *Schedule) previous(until int64) (firing, bool) {
 }
 
 func (s *Schedule) previousFromWall(until int64) (firing, bool) {
-	if s.until < lastSecond {
+	if s.until < civil.LastSecond {
 		until = min(until, s.zone.firstWallAfter(s.until)-1)
 	}
 	for {
@@ -378,12 +382,12 @@ func (s *Schedule) previousRealTime(until int64) (firing, bool) {
 		p := s.zone.at(until)
 		wall, ok := s.clock.previous(until + p.offset)
 		switch {
-		case ok && (p.start == beginning || wall-p.offset >= p.start):
+		case ok && (p.start == civil.Beginning || wall-p.offset >= p.start):
 			if !s.skip.has(wall, wall-p.offset) {
 				return p.firing(wall), true
 			}
 			until = wall - p.offset - 1
-		case p.start == beginning:
+		case p.start == civil.Beginning:
 			return firing{}, false
 		default:
 			until = p.start - 1

@@ -1,5 +1,9 @@
 package schedule
 
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
 // setpos is the clock of a rule with BYSETPOS: of all times in a day, week,
 // month or year, it takes those at the positions, negative from the end.
 type setpos struct {
@@ -9,13 +13,13 @@ type setpos struct {
 
 // next goes from one period that has any day to the next.
 func (s *setpos) next(local int64) (int64, bool) {
-	day, _ := splitLocal(local)
+	day, _ := civil.SplitLocal(local)
 	for tries := s.periods(); tries >= 0; tries-- {
-		found, ok := s.wall.days.next(s.first(day))
+		found, ok := s.wall.days.Next(s.first(day))
 		if !ok {
 			return 0, false
 		}
-		if best := s.pick(found, func(at, best int64) bool { return at >= local && (best == never || at < best) }); best != never {
+		if best := s.pick(found, func(at, best int64) bool { return at >= local && (best == civil.Never || at < best) }); best != civil.Never {
 			return best, true
 		}
 		day = max(s.last(found)+1, day)
@@ -25,13 +29,13 @@ func (s *setpos) next(local int64) (int64, bool) {
 
 // previous is next, backwards.
 func (s *setpos) previous(local int64) (int64, bool) {
-	day, _ := splitLocal(local)
+	day, _ := civil.SplitLocal(local)
 	for tries := s.periods(); tries >= 0; tries-- {
-		found, ok := s.wall.days.previous(s.last(day))
+		found, ok := s.wall.days.Previous(s.last(day))
 		if !ok {
 			return 0, false
 		}
-		if best := s.pick(found, func(at, best int64) bool { return at <= local && (best == never || at > best) }); best != never {
+		if best := s.pick(found, func(at, best int64) bool { return at <= local && (best == civil.Never || at > best) }); best != civil.Never {
 			return best, true
 		}
 		day = s.first(found) - 1
@@ -44,11 +48,11 @@ func (s *setpos) previous(local int64) (int64, bool) {
 func (s *setpos) pick(day int64, better func(at, best int64) bool) int64 {
 	var list [366]int64
 	n, last := 0, s.last(day)
-	for next, ok := s.wall.days.next(s.first(day)); ok && next <= last; next, ok = s.wall.days.next(next + 1) {
+	for next, ok := s.wall.days.Next(s.first(day)); ok && next <= last; next, ok = s.wall.days.Next(next + 1) {
 		list[n] = next
 		n++
 	}
-	best, times := int64(never), s.wall.times.count()
+	best, times := int64(civil.Never), s.wall.times.Count()
 	for _, position := range s.positions {
 		i := position - 1
 		if position < 0 {
@@ -57,7 +61,7 @@ func (s *setpos) pick(day int64, better func(at, best int64) bool) int64 {
 		if i < 0 || i >= n*times {
 			continue
 		}
-		if at := list[i/times]*daySeconds + int64(s.wall.times.pick(i%times)); better(at, best) {
+		if at := list[i/times]*civil.DaySeconds + int64(s.wall.times.Pick(i%times)); better(at, best) {
 			best = at
 		}
 	}
@@ -66,39 +70,39 @@ func (s *setpos) pick(day int64, better func(at, best int64) bool) int64 {
 
 // periods is how many there are before the calendar repeats.
 func (s *setpos) periods() int64 {
-	switch s.wall.days.unit {
-	case perYear:
+	switch s.wall.days.Unit {
+	case civil.PerYear:
 		return 400
-	case perMonth:
-		return cycleMonths
-	case perWeek:
-		return cycleDays / 7
+	case civil.PerMonth:
+		return civil.CycleMonths
+	case civil.PerWeek:
+		return civil.CycleDays / 7
 	}
-	return cycleDays
+	return civil.CycleDays
 }
 
 // first and last are the ends of the period that a day is in.
 func (s *setpos) first(day int64) int64 {
-	year, month, _ := civil(day)
-	switch s.wall.days.unit {
-	case perYear:
-		return dayOf(year, 1, 1)
-	case perMonth:
-		return dayOf(year, month, 1)
-	case perWeek:
-		return weekStarting(day, s.wall.days.wkst)*7 + int64(s.wall.days.wkst-4)
+	year, month, _ := civil.DateOf(day)
+	switch s.wall.days.Unit {
+	case civil.PerYear:
+		return civil.DayOf(year, 1, 1)
+	case civil.PerMonth:
+		return civil.DayOf(year, month, 1)
+	case civil.PerWeek:
+		return civil.WeekStarting(day, s.wall.days.Wkst)*7 + int64(s.wall.days.Wkst-4)
 	}
 	return day
 }
 
 func (s *setpos) last(day int64) int64 {
-	year, month, _ := civil(day)
-	switch s.wall.days.unit {
-	case perYear:
-		return dayOf(year, 12, 31)
-	case perMonth:
-		return dayOf(year, month, monthLength(year, month))
-	case perWeek:
+	year, month, _ := civil.DateOf(day)
+	switch s.wall.days.Unit {
+	case civil.PerYear:
+		return civil.DayOf(year, 12, 31)
+	case civil.PerMonth:
+		return civil.DayOf(year, month, civil.MonthLength(year, month))
+	case civil.PerWeek:
 		return s.first(day) + 6
 	}
 	return day

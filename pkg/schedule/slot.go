@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"fmt"
 	"iter"
 	"time"
@@ -52,7 +56,7 @@ type Set []*Schedule
 // there is none ever. Two schedules that meet on one instant are one slot,
 // named by the lower index.
 func (s Set) Next(after time.Time) (Slot, bool) {
-	first, index := firing{at: never}, -1
+	first, index := firing{at: civil.Never}, -1
 	for i, schedule := range s {
 		if schedule == nil {
 			continue
@@ -128,8 +132,8 @@ type firing struct {
 
 // appendWall writes a local second in RFC 3339.
 func appendWall(to []byte, local, offset int64) []byte {
-	day, second := splitLocal(local)
-	year, month, dayOfMonth := civil(day)
+	day, second := civil.SplitLocal(local)
+	year, month, dayOfMonth := civil.DateOf(day)
 	to = appendTwo(to, int(year)/100)
 	to = appendTwo(to, int(year)%100)
 	to = appendTwo(append(to, '-'), month)
@@ -144,8 +148,8 @@ func appendWall(to []byte, local, offset int64) []byte {
 	if offset < 0 {
 		sign, offset = '-', -offset
 	}
-	to = appendTwo(append(to, sign), int(offset/hourSeconds))
-	return appendTwo(append(to, ':'), int(offset/minuteSeconds%60))
+	to = appendTwo(append(to, sign), int(offset/civil.HourSeconds))
+	return appendTwo(append(to, ':'), int(offset/civil.MinuteSeconds%60))
 }
 
 func appendTwo(to []byte, n int) []byte {

@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"strings"
 	"time"
 )
@@ -58,7 +62,7 @@ func (s stamp) instant(z *zone) int64 {
 // of a whole day.
 func (s stamp) lastLocal() int64 {
 	if s.wholeDay {
-		return s.second + daySeconds - 1
+		return s.second + civil.DaySeconds - 1
 	}
 	return s.second
 }

@@ -1,10 +1,14 @@
 package schedule
 
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
 // stride is the clock of every n-th hour or minute, counted on the wall from
 // its anchor, of which days and times let some pass.
 type stride struct {
-	days   days
-	times  daytimes
+	days   civil.Days
+	times  civil.Daytimes
 	unit   int64 // an hour or a minute
 	step   int64 // every so many seconds, a multiple of unit
 	anchor int64 // the start of a unit
@@ -12,60 +16,60 @@ type stride struct {
 
 // next looks at unit by unit, and leaps over days and hours that cannot match.
 func (s *stride) next(local int64) (int64, bool) {
-	horizon := local + cycleSeconds
-	k := ceilDiv(local-s.unit+1-s.anchor, s.step)
+	horizon := local + civil.CycleSeconds
+	k := civil.CeilDiv(local-s.unit+1-s.anchor, s.step)
 	for {
 		start := s.anchor + k*s.step
 		if start > horizon {
 			return 0, false
 		}
 		from := max(start, local)
-		day, second := splitLocal(from)
-		found, ok := s.days.next(day)
+		day, second := civil.SplitLocal(from)
+		found, ok := s.days.Next(day)
 		if !ok {
 			return 0, false
 		}
-		target := found * daySeconds
+		target := found * civil.DaySeconds
 		if found == day {
-			time, ok := s.times.next(second)
-			target = day*daySeconds + int64(time)
+			time, ok := s.times.Next(second)
+			target = day*civil.DaySeconds + int64(time)
 			if ok && target < start+s.unit {
 				return target, true
 			}
 			if !ok {
-				target = (day + 1) * daySeconds
+				target = (day + 1) * civil.DaySeconds
 			}
 		}
-		k = max(k+1, ceilDiv(target-s.unit+1-s.anchor, s.step))
+		k = max(k+1, civil.CeilDiv(target-s.unit+1-s.anchor, s.step))
 	}
 }
 
 // previous is next, backwards.
 func (s *stride) previous(local int64) (int64, bool) {
-	horizon := local - cycleSeconds
-	k := floorDiv(local-s.anchor, s.step)
+	horizon := local - civil.CycleSeconds
+	k := civil.FloorDiv(local-s.anchor, s.step)
 	for {
 		start := s.anchor + k*s.step
 		if start < horizon {
 			return 0, false
 		}
-		day, second := splitLocal(min(local, start+s.unit-1))
-		found, ok := s.days.previous(day)
+		day, second := civil.SplitLocal(min(local, start+s.unit-1))
+		found, ok := s.days.Previous(day)
 		if !ok {
 			return 0, false
 		}
-		target := found*daySeconds + daySeconds - 1
+		target := found*civil.DaySeconds + civil.DaySeconds - 1
 		if found == day {
-			time, ok := s.times.previous(second)
-			target = day*daySeconds + int64(time)
+			time, ok := s.times.Previous(second)
+			target = day*civil.DaySeconds + int64(time)
 			if ok && target >= start {
 				return target, true
 			}
 			if !ok {
-				target = day*daySeconds - 1
+				target = day*civil.DaySeconds - 1
 			}
 		}
-		k = min(k-1, floorDiv(target-s.anchor, s.step))
+		k = min(k-1, civil.FloorDiv(target-s.anchor, s.step))
 	}
 }
 
@@ -73,10 +77,10 @@ func (s *stride) previous(local int64) (int64, bool) {
 // of the step away from the anchor. It spares next a search that cannot end
 // well: every second minute from an even one never comes to an odd one.
 func (s *stride) reachable() bool {
-	shared := gcd(s.step, daySeconds)
-	for start := int64(0); start < daySeconds; start += s.unit {
-		time, ok := s.times.next(int(start))
-		if ok && int64(time) < start+s.unit && floorMod(start-s.anchor, shared) == 0 {
+	shared := gcd(s.step, civil.DaySeconds)
+	for start := int64(0); start < civil.DaySeconds; start += s.unit {
+		time, ok := s.times.Next(int(start))
+		if ok && int64(time) < start+s.unit && civil.FloorMod(start-s.anchor, shared) == 0 {
 			return true
 		}
 	}

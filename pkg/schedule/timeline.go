@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"errors"
 	"fmt"
 	"iter"
@@ -173,7 +177,7 @@ func (tl *Timeline) At(t time.Time) State { return stateOf(tl, t) }
 // is open from there on; false when it never changes.
 func (tl *Timeline) Next(after time.Time) (at time.Time, open bool, ok bool) {
 	change := tl.change(after.Unix(), newEffort(courseEffort))
-	if change == never {
+	if change == civil.Never {
 		return time.Time{}, false, false
 	}
 	return time.Unix(change, 0).UTC(), tl.open(change), true
@@ -199,13 +203,13 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 		if !c.open(t) {
 			t = c.change(t, newEffort(courseEffort))
 		}
-		for t != never && c.open(t) { // what is not known permits nothing
+		for t != civil.Never && c.open(t) { // what is not known permits nothing
 			start, end := c.since(t, newEffort(courseEffort)), c.change(t, newEffort(courseEffort))
 			interval := Interval{Start: instantOf(start), End: instantOf(end)}
 			if noted, ok := c.(*Timeline); ok {
 				noted.note(&interval, start, end)
 			}
-			if !yield(interval) || end == never {
+			if !yield(interval) || end == civil.Never {
 				return
 			}
 			t = c.change(end, newEffort(courseEffort))
@@ -214,7 +218,7 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 }
 
 func (tl *Timeline) note(i *Interval, start, end int64) {
-	if start == beginning || end == never {
+	if start == civil.Beginning || end == civil.Never {
 		return
 	}
 	var notes []string
@@ -233,7 +237,7 @@ func (tl *Timeline) note(i *Interval, start, end int64) {
 
 // instantOf is a time, or nothing where a stretch has no bound.
 func instantOf(second int64) *time.Time {
-	if second == beginning || second == never {
+	if second == civil.Beginning || second == civil.Never {
 		return nil
 	}
 	at := time.Unix(second, 0).UTC()
@@ -274,7 +278,7 @@ func (tl *Timeline) change(t int64, e *effort) int64 {
 func (tl *Timeline) since(t int64, e *effort) int64 {
 	found := tl.stretch(t)
 	e.spent += found.asked
-	if found.known.start != found.start && (e.reached == never || e.reached < found.known.start) {
+	if found.known.start != found.start && (e.reached == civil.Never || e.reached < found.known.start) {
 		e.reached = found.known.start
 	}
 	return found.start
@@ -295,21 +299,21 @@ func (tl *Timeline) lookAhead(t int64, open bool, e *effort) int64 {
 	if open {
 		return tl.permitUntil(t, tl.exclude.union.opens(t), e)
 	}
-	for horizon := t + cycleSeconds; t <= horizon && e.spend(tl.cost()); {
+	for horizon := t + civil.CycleSeconds; t <= horizon && e.spend(tl.cost()); {
 		switch {
 		case tl.exclude.union.contains(t):
-			t = tl.exclude.union.until(t, never, e)
+			t = tl.exclude.union.until(t, civil.Never, e)
 		case tl.always:
 			return t // not reached: what is always permitted is closed only by exclusions
 		default:
 			t = tl.permit.opens(t)
 		}
-		if t == never || tl.open(t) {
+		if t == civil.Never || tl.open(t) {
 			return t
 		}
 	}
 	e.endAhead(t)
-	return never
+	return civil.Never
 }
 
 func (tl *Timeline) cost() int { return 1 + tl.permit.cost + tl.exclude.union.cost }
@@ -326,25 +330,25 @@ func (tl *Timeline) lookBack(t int64, open bool, e *effort) int64 {
 		return max(tl.permitSince(t, e), tl.exclude.union.closed(t))
 	}
 	for horizon := longAgo(t); t >= horizon && e.spend(tl.cost()); {
-		start := int64(beginning)
+		start := int64(civil.Beginning)
 		switch {
 		case tl.exclude.union.contains(t):
 			start = tl.exclude.union.since(t, e)
 		case !tl.always:
 			start = tl.permit.closed(t)
 		}
-		if start == beginning || tl.open(start-1) {
+		if start == civil.Beginning || tl.open(start-1) {
 			return start
 		}
 		t = start - 1
 	}
 	e.endBack(t)
-	return beginning
+	return civil.Beginning
 }
 
 func (tl *Timeline) permitSince(t int64, e *effort) int64 {
 	if tl.always {
-		return beginning
+		return civil.Beginning
 	}
 	return tl.permit.since(t, e)
 }

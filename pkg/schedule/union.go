@@ -1,6 +1,10 @@
 package schedule
 
-const weekSeconds = 7 * daySeconds
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+const weekSeconds = 7 * civil.DaySeconds
 
 // union is several sources as one. Those that repeat every week while clocks do
 // not change are kept apart: a union that stays open for a week because of them
@@ -50,7 +54,7 @@ func (u *union) contains(t int64) bool {
 
 // opens is the first start of a span after t, or never.
 func (u *union) opens(t int64) int64 {
-	first := int64(never)
+	first := int64(civil.Never)
 	for _, w := range u.weekly {
 		if at, ok := w.opens(t); ok {
 			first = min(first, at)
@@ -66,7 +70,7 @@ func (u *union) opens(t int64) int64 {
 
 // closed is the last end of a span at or before t, or the beginning.
 func (u *union) closed(t int64) int64 {
-	last := int64(beginning)
+	last := int64(civil.Beginning)
 	for _, w := range u.weekly {
 		if at, ok := w.closed(t); ok {
 			last = max(last, at)
@@ -85,7 +89,7 @@ func (u *union) closed(t int64) int64 {
 // calm stretches at once.
 func (u *union) until(t, limit int64, e *effort) int64 {
 	var known crossings
-	horizon, calm := min(t+cycleSeconds, limit-1), u.calm(t)
+	horizon, calm := min(t+civil.CycleSeconds, limit-1), u.calm(t)
 	for quiet := max(t, calm.start); t <= horizon && e.spend(u.cost); {
 		if end := u.weeklyUntil(t); end > t {
 			t = end
@@ -101,7 +105,7 @@ func (u *union) until(t, limit int64, e *effort) int64 {
 		case t-weekSeconds >= quiet:
 			known.confirm()
 			t = u.leap(calm.end, &known, horizon)
-			calm.end, quiet = t, never
+			calm.end, quiet = t, civil.Never
 		}
 	}
 	e.endAhead(t)
@@ -144,9 +148,9 @@ func (c *crossings) has(one crossing) bool {
 func (u *union) leap(at int64, known *crossings, horizon int64) int64 {
 	for at <= horizon && u.oneZone() {
 		p := u.weekly[0].opening.zone.at(at)
-		one := crossing{second: floorMod(at, weekSeconds), before: p.before, after: p.offset}
+		one := crossing{second: civil.FloorMod(at, weekSeconds), before: p.before, after: p.offset}
 		calm := u.calm(at)
-		if !known.has(one) || calm.end != never && calm.end-calm.start < weekSeconds {
+		if !known.has(one) || calm.end != civil.Never && calm.end-calm.start < weekSeconds {
 			known.pending = one
 			return at
 		}
@@ -203,22 +207,22 @@ func (u *union) since(t int64, e *effort) int64 {
 			quiet = t
 		case t <= quiet-weekSeconds && quiet < calm.end:
 			if calm.start <= horizon {
-				return beginning
+				return civil.Beginning
 			}
 			t, quiet = calm.start, calm.end
 		}
 	}
 	e.endBack(t)
-	return beginning
+	return civil.Beginning
 }
 
 // longAgo is as far as the past is looked at: what has been so since before
 // 1970, from where everything is counted, always was so.
 func longAgo(t int64) int64 {
 	if t > 0 {
-		return max(0, t-cycleSeconds)
+		return max(0, t-civil.CycleSeconds)
 	}
-	return t - cycleSeconds
+	return t - civil.CycleSeconds
 }
 
 func (u *union) weeklySince(t int64) int64 {
@@ -246,12 +250,12 @@ func (u *union) othersSince(t int64) int64 {
 // before a change, and no window is open from before that.
 func (u *union) calm(t int64) span {
 	if len(u.weekly) == 0 {
-		return span{never, never}
+		return span{civil.Never, civil.Never}
 	}
-	calm := span{beginning, never}
+	calm := span{civil.Beginning, civil.Never}
 	for _, w := range u.weekly {
 		p := w.opening.zone.at(t)
-		if p.start != beginning {
+		if p.start != civil.Beginning {
 			calm.start = max(calm.start, p.unambiguousFrom()+w.length)
 		}
 		calm.end = min(calm.end, p.end)

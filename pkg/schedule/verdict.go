@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"iter"
 	"sync/atomic"
 	"time"
@@ -120,10 +124,10 @@ func (g *Gate) present(t int64) *stretch {
 // searched notes how far the two searches that found a stretch came, and what they cost.
 func (s *stretch) searched(back, ahead *effort) *stretch {
 	s.known, s.asked = s.span, back.spent+ahead.spent
-	if back.reached != never {
+	if back.reached != civil.Never {
 		s.known.start = back.reached
 	}
-	if ahead.reached != never {
+	if ahead.reached != civil.Never {
 		s.known.end = ahead.reached
 	}
 	return s

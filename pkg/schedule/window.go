@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"fmt"
 	"time"
 )
@@ -31,7 +35,7 @@ type Window struct {
 // source is what the permit opens; all is true when that is always.
 func (p *Permit) source(z *zone) (w *windows, all bool, err error) {
 	var found faults
-	var on days
+	var on civil.Days
 	if p.Recurrence != nil {
 		on, err = p.Recurrence.days()
 		found.join("recurrence", err)
@@ -42,7 +46,7 @@ func (p *Permit) source(z *zone) (w *windows, all bool, err error) {
 			found.add("startTime", p.StartTime, "%s", err)
 		}
 	}
-	length, onWall := daySeconds-start, true
+	length, onWall := civil.DaySeconds-start, true
 	if p.Duration != "" {
 		length, err = readDuration(p.Duration)
 		found.join("", err)
@@ -51,24 +55,24 @@ func (p *Permit) source(z *zone) (w *windows, all bool, err error) {
 	if err := found.err(); err != nil {
 		return nil, false, err
 	}
-	if onWall && length == daySeconds && on.everyDay() {
+	if onWall && length == civil.DaySeconds && everyDay(&on) {
 		return nil, true, nil
 	}
 	return newWindows(daily(z, on, start), length, onWall), false, nil
 }
 
 // everyDay tells whether days is plainly every day.
-func (r *days) everyDay() bool {
-	return r.weekly() && (r.weekdays == 0 || r.weekdays == everyWeekday)
+func everyDay(r *civil.Days) bool {
+	return weekly(r) && (r.Weekdays == 0 || r.Weekdays == civil.EveryWeekday)
 }
 
 // daily opens at a second of the day on some days.
-func daily(z *zone, on days, second int64) *Schedule {
+func daily(z *zone, on civil.Days, second int64) *Schedule {
 	return &Schedule{
 		zone:  z,
-		until: never,
-		clock: &wallClock{days: on, times: daytimes{
-			hours: 1 << (second / hourSeconds), minutes: 1 << (second / minuteSeconds % 60), seconds: 1 << (second % 60),
+		until: civil.Never,
+		clock: &wallClock{days: on, times: civil.Daytimes{
+			Hours: 1 << (second / civil.HourSeconds), Minutes: 1 << (second / civil.MinuteSeconds % 60), Seconds: 1 << (second % 60),
 		}},
 	}
 }
@@ -127,7 +131,7 @@ func (w *Window) form() error {
 
 func (w *Window) recurring(z *zone) (*windows, error) {
 	var all faults
-	opening := &Schedule{zone: z, until: never}
+	opening := &Schedule{zone: z, until: civil.Never}
 	all.join("", opening.read(Spec{Cron: w.Cron, RRule: w.RRule}))
 	length, err := readDuration(w.Duration)
 	all.join("", err)
@@ -154,10 +158,10 @@ func (w *Window) daysOfWeek(z *zone) (s *windows, all bool, err error) {
 	}
 	length := end - start
 	if length <= 0 {
-		length += daySeconds
+		length += civil.DaySeconds
 	}
-	on := days{unit: perWeek, wkst: 1, weekdays: weekdays}
-	if length == daySeconds && on.everyDay() {
+	on := civil.Days{Unit: civil.PerWeek, Wkst: 1, Weekdays: weekdays}
+	if length == civil.DaySeconds && everyDay(&on) {
 		return nil, true, nil
 	}
 	return newWindows(daily(z, on, start), length, true), false, nil

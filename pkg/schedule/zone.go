@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"errors"
 	"sync"
 	"time"
@@ -74,12 +78,12 @@ const tableEnd = int64(16725225600)
 func newZone(name string, location *time.Location) *zone {
 	z := &zone{name: name, location: location}
 	at := time.Unix(-1<<40, 0).In(location)
-	start := int64(beginning)
+	start := int64(civil.Beginning)
 	for {
 		_, offset := at.Zone()
 		_, end := at.ZoneBounds()
 		if end.IsZero() || start >= tableEnd {
-			z.add(start, never, int64(offset))
+			z.add(start, civil.Never, int64(offset))
 			return z
 		}
 		if !end.After(at) { // go's ZoneBounds ends a leap year's last stretch after 365 days
@@ -93,8 +97,8 @@ func newZone(name string, location *time.Location) *zone {
 // add appends a period, or lengthens the last one where only the abbreviation
 // or the daylight-saving flag changes.
 func (z *zone) add(start, end, offset int64) {
-	local := int64(never)
-	if end != never {
+	local := int64(civil.Never)
+	if end != civil.Never {
 		local = end + offset
 	}
 	if last := len(z.offsets) - 1; last >= 0 && z.offsets[last] == offset {
@@ -116,7 +120,7 @@ type period struct {
 // at is the period that contains an instant.
 func (z *zone) at(instant int64) period {
 	if instant >= tableEnd {
-		shift := ((instant-tableEnd)/cycleSeconds + 1) * cycleSeconds
+		shift := ((instant-tableEnd)/civil.CycleSeconds + 1) * civil.CycleSeconds
 		return z.at(instant - shift).later(shift)
 	}
 	low, high := 0, len(z.starts)
@@ -135,7 +139,7 @@ func (z *zone) at(instant int64) period {
 // the period of the first pass in an overlap, the one after it in a gap.
 func (z *zone) showing(local int64) period {
 	if local >= tableEnd {
-		shift := ((local-tableEnd)/cycleSeconds + 1) * cycleSeconds
+		shift := ((local-tableEnd)/civil.CycleSeconds + 1) * civil.CycleSeconds
 		return z.showing(local - shift).later(shift)
 	}
 	low, high := -1, len(z.ends)-1
@@ -151,7 +155,7 @@ func (z *zone) showing(local int64) period {
 }
 
 func (z *zone) period(i int) period {
-	p := period{start: z.starts[i], end: never, offset: z.offsets[i], before: z.offsets[i], after: z.offsets[i]}
+	p := period{start: z.starts[i], end: civil.Never, offset: z.offsets[i], before: z.offsets[i], after: z.offsets[i]}
 	if i > 0 {
 		p.before = z.offsets[i-1]
 	}
@@ -162,10 +166,10 @@ func (z *zone) period(i int) period {
 }
 
 func (p period) later(shift int64) period {
-	if p.start != beginning {
+	if p.start != civil.Beginning {
 		p.start += shift
 	}
-	if p.end != never {
+	if p.end != civil.Never {
 		p.end += shift
 	}
 	return p
@@ -178,7 +182,7 @@ func (z *zone) instant(local int64) int64 {
 }
 
 func (p period) instant(local int64) int64 {
-	if p.start != beginning && local-p.offset < p.start {
+	if p.start != civil.Beginning && local-p.offset < p.start {
 		return p.start
 	}
 	return local - p.offset
@@ -186,30 +190,30 @@ func (p period) instant(local int64) int64 {
 
 // skips tells whether clocks jump over local when the period begins.
 func (p period) skips(local int64) bool {
-	return p.start != beginning && local-p.offset < p.start
+	return p.start != civil.Beginning && local-p.offset < p.start
 }
 
 // dropsDay tells whether the whole day of local is missing from the calendar,
 // as 2011-12-30 is in Apia.
 func (p period) dropsDay(local int64) bool {
-	if p.start == beginning || p.offset-p.before < daySeconds {
+	if p.start == civil.Beginning || p.offset-p.before < civil.DaySeconds {
 		return false
 	}
-	midnight := floorDiv(local, daySeconds) * daySeconds
-	return midnight >= p.start+p.before && midnight+daySeconds <= p.start+p.offset
+	midnight := civil.FloorDiv(local, civil.DaySeconds) * civil.DaySeconds
+	return midnight >= p.start+p.before && midnight+civil.DaySeconds <= p.start+p.offset
 }
 
 // twice tells whether clocks show the time of an instant of this period again
 // after it, or have shown it before.
 func (p period) twice(instant int64) bool {
 	local := instant + p.offset
-	return p.end != never && local >= p.end+p.after || p.start != beginning && local < p.start+p.before
+	return p.end != civil.Never && local >= p.end+p.after || p.start != civil.Beginning && local < p.start+p.before
 }
 
 // unambiguousFrom is when clocks begin to show what they have not shown before the
 // period.
 func (p period) unambiguousFrom() int64 {
-	if p.start == beginning {
+	if p.start == civil.Beginning {
 		return p.start
 	}
 	return p.start + max(0, p.before-p.offset)
@@ -220,7 +224,7 @@ func (p period) unambiguousFrom() int64 {
 func (z *zone) firstWallAfter(instant int64) int64 {
 	p := z.at(instant + 1)
 	local := instant + 1 + p.offset
-	if p.start == beginning {
+	if p.start == civil.Beginning {
 		return local
 	}
 	if p.start == instant+1 {

@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
+)
+
+import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -41,7 +45,7 @@ func TestEveryZoneIsInOrderAndRepeatsAfter400Years(t *testing.T) {
 				t.Errorf("%s: change %d is out of order", name, i)
 			}
 			if z.starts[i] >= tableEnd {
-				if p := z.at(z.starts[i] - cycleSeconds); p.start != z.starts[i]-cycleSeconds || p.offset != z.offsets[i] {
+				if p := z.at(z.starts[i] - civil.CycleSeconds); p.start != z.starts[i]-civil.CycleSeconds || p.offset != z.offsets[i] {
 					t.Errorf("%s: %d does not repeat %d", name, z.starts[i], p.start)
 				}
 			}
@@ -82,12 +86,12 @@ func TestTheArchiveIsThatOfTheGoThatBuildsIt(t *testing.T) {
 
 func TestCivilDatesAgreeWithPackageTime(t *testing.T) {
 	for day := int64(-800_000); day < 800_000; day += 7 {
-		year, month, dayOfMonth := civil(day)
-		want := time.Unix(day*daySeconds, 0).UTC()
-		if int64(want.Year()) != year || int(want.Month()) != month || want.Day() != dayOfMonth || int(want.Weekday()) != weekdayOf(day) {
+		year, month, dayOfMonth := civil.DateOf(day)
+		want := time.Unix(day*civil.DaySeconds, 0).UTC()
+		if int64(want.Year()) != year || int(want.Month()) != month || want.Day() != dayOfMonth || int(want.Weekday()) != civil.WeekdayOf(day) {
 			t.Fatalf("day %d: got %d-%d-%d, want %s", day, year, month, dayOfMonth, want)
 		}
-		if dayOf(year, month, dayOfMonth) != day {
+		if civil.DayOf(year, month, dayOfMonth) != day {
 			t.Fatalf("day %d does not come back", day)
 		}
 	}

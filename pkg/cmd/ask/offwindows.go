@@ -9,7 +9,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -51,7 +50,7 @@ func sleepSkippable(cm *corev1.ConfigMap, now time.Time, env factory.Env) skippa
 	if s.Table == nil {
 		return p
 	}
-	p.faults, p.slots = nil, offWindows{s.Table}
+	p.faults, p.slots = nil, view.OffWindows{Table: s.Table}
 	p.woken = ", which has begun: what sleeps wakes"
 	switch {
 	case s.Hold.Holds(now) && s.Hold.Asleep:
@@ -71,16 +70,4 @@ func (p skippable) begun(s schedule.Slot, now time.Time) string {
 		return ""
 	}
 	return p.woken
-}
-
-type offWindows struct{ table *hibernate.Timetable }
-
-// Next is the first off-window that starts after an instant.
-func (o offWindows) Next(after time.Time) (schedule.Slot, bool) {
-	for w := range o.table.Windows(after) {
-		if w.Start.After(after) {
-			return schedule.Slot{At: w.Start, Zone: o.table.Zone()}, true
-		}
-	}
-	return schedule.Slot{}, false
 }

@@ -67,9 +67,6 @@ begun, its targets wake.`,
 	return cmd
 }
 
-// slotsOffered is how many slots completion offers (a guess).
-const slotsOffered = 10
-
 // offered are the coming slots that are not skipped yet, each with its time in the plan's zone.
 func (o *skipOptions) offered(cm *corev1.ConfigMap) []string {
 	p, have := skippableOf(cm, o.Zone, o.Now(), o.Env), annotations.Intent(cm.Annotations).Skip
@@ -77,20 +74,16 @@ func (o *skipOptions) offered(cm *corev1.ConfigMap) []string {
 		return nil
 	}
 	var out []string
-	for from := p.begins; len(out) < slotsOffered; {
+	for from := p.begins; len(out) < view.SlotsOffered; {
 		slot, ok := p.slots.Next(from)
 		if !ok {
 			break
 		}
 		if from = slot.At; !slices.ContainsFunc(have.Slots, slot.At.Equal) {
-			out = append(out, slotWord(slot.At, p.zone))
+			out = append(out, view.SlotChoice(slot.At, p.zone))
 		}
 	}
 	return out
-}
-
-func slotWord(at time.Time, zone string) string {
-	return at.UTC().Format(time.RFC3339) + "\t" + instant.Local(at, zone)
 }
 
 func (o *skipOptions) Complete(cmd *cobra.Command, args []string) error {
@@ -310,7 +303,7 @@ func NewUnskip(c *factory.Factory) *cobra.Command {
 		p := skippableOf(cm, c.Zone, c.Now(), c.Env)
 		var out []string
 		for _, at := range annotations.Intent(cm.Annotations).Skip.Slots {
-			out = append(out, slotWord(at, p.zone))
+			out = append(out, view.SlotChoice(at, p.zone))
 		}
 		return out
 	}))

@@ -2,14 +2,13 @@ package print
 
 import (
 	stdjson "encoding/json"
-	"fmt"
 	"io"
-	"strings"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
 // yamlPrinter prints as kubectl does. kubectl's own printer parses JSON as YAML, which forbids some
@@ -30,18 +29,5 @@ func (p *yamlPrinter) PrintObj(object runtime.Object, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return p.kubectl.PrintObj(&runtime.Unknown{Raw: []byte(printable(string(text)))}, w)
-}
-
-// printable escapes unprintable characters in JSON. They occur only in its strings.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) || r == '\n' {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, `\U%08X`, r) // the text is parsed as YAML, which has no surrogate pairs
-		}
-	}
-	return b.String()
+	return p.kubectl.PrintObj(&runtime.Unknown{Raw: []byte(view.PrintableJSON(string(text)))}, w)
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -91,4 +92,17 @@ func Filled(words []string, width int) []string {
 		out = append(out, line)
 	}
 	return out
+}
+
+// PrintableJSON escapes unprintable characters in JSON as YAML does. They occur only in its strings.
+func PrintableJSON(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) || r == '\n' {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, `\U%08X`, r) // the text is parsed as YAML, which has no surrogate pairs
+		}
+	}
+	return b.String()
 }

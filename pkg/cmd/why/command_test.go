@@ -252,10 +252,10 @@ func TestADryRunIsToldAsOne(t *testing.T) {
 		want  map[string][]string
 	}{
 		{"at work", atWork, nil, map[string][]string{
-			"why orders":     {"dry run " + name + " is at work: Running (dry run) for 60m0s", abort + " the dry run, which changes nothing"},
-			"status":         {"shop/" + name + "  Running (dry run) for 60m0s"},
-			"status orders":  {"Run " + name + "  Running (dry run) for 60m0s"},
-			"status " + name: {"Run " + name + "  Running (dry run) for 60m0s"},
+			"why orders":     {"dry run " + name + " is at work: Running (dry run) for 1h0m", abort + " the dry run, which changes nothing"},
+			"status":         {"shop/" + name + "  Running (dry run) for 1h0m"},
+			"status orders":  {"Run " + name + "  Running (dry run) for 1h0m"},
+			"status " + name: {"Run " + name + "  Running (dry run) for 1h0m"},
 		}},
 		{"in the way of a trigger", atWork, []string{annotations.Trigger, "new"}, map[string][]string{
 			"why orders": {"1. the trigger waits for dry run " + name, abort + " it, which changes nothing"},

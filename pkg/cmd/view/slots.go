@@ -1,0 +1,30 @@
+package view
+
+import (
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// OffWindows are the off-windows of a HibernatePlan as slots, by their starts.
+type OffWindows struct{ Table *hibernate.Timetable }
+
+// Next is the first off-window that starts after an instant.
+func (o OffWindows) Next(after time.Time) (schedule.Slot, bool) {
+	for w := range o.Table.Windows(after) {
+		if w.Start.After(after) {
+			return schedule.Slot{At: w.Start, Zone: o.Table.Zone()}, true
+		}
+	}
+	return schedule.Slot{}, false
+}
+
+// SlotsOffered is how many slots completion offers (a guess).
+const SlotsOffered = 10
+
+// SlotChoice is a slot as completion offers it: its instant, and its time in a zone.
+func SlotChoice(at time.Time, zone string) string {
+	return at.UTC().Format(time.RFC3339) + "\t" + instant.Local(at, zone)
+}
