@@ -201,6 +201,7 @@ type Journal struct {
 	Approved    *intent.Actor `json:"approved,omitempty"`    // who approved the run
 	Retries     int           `json:"retries,omitempty"`     // of the run, from its failed step
 	RetryAt     *time.Time    `json:"retryAt,omitempty"`     // the present one begins then
+	Retried     int           `json:"retried,omitempty"`     // how often its steps were tried again, all together
 	Passed      *intent.Actor `json:"passed,omitempty"`      // who let it start although its gate was closed
 	HeldSince   *time.Time    `json:"heldSince,omitempty"`   // the gate closed between two steps, and the run waits
 	HeldSeconds int64         `json:"heldSeconds,omitempty"` // of earlier holds: they do not count in maxDuration

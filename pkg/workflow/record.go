@@ -71,7 +71,7 @@ func Note(r run.Run, j run.Journal, path string, rep StepResult, now time.Time) 
 	}
 	switch {
 	case rep.Items.Listed && !rec.Listed && tree.Keeps(step)*len(rep.Items.List)*restoredBytes > maxRestored:
-		fail(rec, step, StepResult{Permanent: true, Reason: "TooMany", Message: ""}, now)
+		fail(&j, rec, step, StepResult{Permanent: true, Reason: "TooMany", Message: ""}, now)
 		rec.Message = fmt.Sprintf("takes %d objects, and what their steps are to restore does not fit into one run: narrow the selector, or use restoreAfter less", len(rep.Items.List))
 	case rep.Items.Listed && !rec.Listed:
 		rec.Listed, rec.Items, rec.ItemVersion, rec.ItemKind = true, once(rep.Items.List), rep.Items.APIVersion, rep.Items.Kind
@@ -82,7 +82,7 @@ func Note(r run.Run, j run.Journal, path string, rep StepResult, now time.Time) 
 		rec.Phase, rec.Reason, rec.FinishedAt, rec.NotBefore = run.StepSucceeded, rep.Reason, new(now.UTC()), nil
 		rec.Outputs = rep.Outputs
 	case rep.Failed:
-		fail(rec, step, rep, now)
+		fail(&j, rec, step, rep, now)
 	}
 	run.CapOutputs(&j)
 	return j
@@ -99,10 +99,22 @@ func once(items []run.Item) []run.Item {
 	})
 }
 
-func fail(rec *run.Record, step plan.Step, rep StepResult, now time.Time) {
+// Bounds of how often a run tries again. Retries of a group multiply those of what it
+// holds, and each is two writes. MaxRetries is a guess: a plan that means well needs far fewer.
+const (
+	MaxRetries      = 10_000 // of all steps of a run together
+	shortestBackoff = time.Second
+)
+
+func fail(j *run.Journal, rec *run.Record, step plan.Step, rep StepResult, now time.Time) {
 	rec.Reason = rep.Reason
 	rec.Outputs = rep.Outputs
-	if rep.Permanent || step.Retry == nil || rec.Attempt-rec.Base > step.Retry.Limit {
+	over := rep.Permanent || step.Retry == nil || rec.Attempt-rec.Base > step.Retry.Limit
+	if !over && j.Retried >= MaxRetries {
+		over = true
+		rec.Message = document.Cut(fmt.Sprintf("not tried again, since the steps of this run were tried again %d times already: %s", j.Retried, rec.Message), document.MaxMessage)
+	}
+	if over {
 		rec.Phase, rec.FinishedAt, rec.NotBefore = run.StepFailed, new(now.UTC()), nil
 		return
 	}
@@ -114,20 +126,21 @@ func fail(rec *run.Record, step plan.Step, rep StepResult, now time.Time) {
 		next = *rep.NotBefore
 	}
 	rec.Attempt++
+	j.Retried++
 	rec.NotBefore, rec.AttemptAt = new(next.UTC()), new(next.UTC())
 }
 
 // Backoff is the wait before the attempt after the given one (1 for the first):
-// it doubles from backoff to maxBackoff.
+// it doubles from backoff to maxBackoff, and is a second at least.
 func Backoff(r plan.Retry, attempt int) time.Duration {
 	wait, longest := r.Backoff.Or(plan.DefaultRetryBackoff), r.MaxBackoff.Or(plan.DefaultMaxBackoff)
 	for range attempt - 1 {
 		if wait >= longest/2 {
-			return longest
+			return max(longest, shortestBackoff)
 		}
 		wait *= 2
 	}
-	return min(wait, longest)
+	return max(min(wait, longest), shortestBackoff)
 }
 
 // NoteStop writes down that an abandoned step leaves nothing working; or, with

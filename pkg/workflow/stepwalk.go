@@ -387,7 +387,7 @@ func (a *advance) succeed(path, message string, outputs map[string]any) {
 func (a *advance) failed(s scope, step plan.Step, path, message string) {
 	rec := a.record(path)
 	rec.Message = message
-	fail(rec, step, StepResult{Reason: "StepFailed", Permanent: a.rejected(path)}, a.now)
+	fail(a.j, rec, step, StepResult{Reason: "StepFailed", Permanent: a.rejected(path)}, a.now)
 	a.found.moved = true
 	if rec.Phase == run.StepRunning {
 		a.againBelow(s, step, path)
@@ -662,7 +662,7 @@ func (a *advance) endSection(name plan.Section, failed string) {
 // tryAgain begins the run again from its failed step, where the plan has another
 // try. What a person rejected is not tried again.
 func (a *advance) tryAgain(failed string) bool {
-	if a.j.Retries >= a.run.Spec.RetryLimit || a.rejected("") {
+	if a.j.Retries >= a.run.Spec.RetryLimit || a.j.Retried >= MaxRetries || a.rejected("") {
 		return false
 	}
 	a.j.End = nil
