@@ -74,6 +74,12 @@ func (c *Cluster) discovery(path []string) any {
 		return c.groups()
 	case len(path) == 2 && path[0] == "api":
 		return c.resources("", path[1])
+	case len(path) == 2 && path[0] == "apis":
+		for _, g := range c.groups().Groups {
+			if g.Name == path[1] {
+				return g
+			}
+		}
 	case len(path) == 3 && path[0] == "apis":
 		return c.resources(path[1], path[2])
 	}

@@ -18,11 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
@@ -226,9 +224,8 @@ func (a *Impersonator) connect(home executors.Clients, config *rest.Config, w Ac
 	if err := errors.Join(errKube, errDynamic, errMeta); err != nil {
 		return nil, err
 	}
-	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
 	clients := executors.Clients{
-		Cluster: c.Name, Address: digestOf(config.Host, string(config.CAData)), Server: digestOf(config.Host)[:20], Kube: kube, Dynamic: dyn, Metadata: meta, Mapper: liveMapper{kinds, kube},
+		Cluster: c.Name, Address: digestOf(config.Host, string(config.CAData)), Server: digestOf(config.Host)[:20], Kube: kube, Dynamic: dyn, Metadata: meta, Mapper: newRemoteKinds(kube.Discovery()),
 		HTTP: home.HTTP, Dial: home.Dial, Sink: home.Sink, Fence: home.Fence, Certificate: home.Certificate,
 	}
 	return &remote{clients: clients, used: a.now(), close: func() { utilnet.CloseIdleConnectionsFor(base) }}, nil
