@@ -235,14 +235,14 @@ func New(o Options) (*Agent, error) {
 	a.controllers.runs = runs.New(a.runsConfig())
 	a.controllers.plans = plans.New(a.plansConfig())
 	a.controllers.policies = policies.New(policies.Config{
-		Documents: a.memory.documents, Plans: a.memory.plans, Book: a.memory.gates, Gates: a.controllers.gates, Status: a.status, Notify: a.notifier, Enqueue: a.enqueuePlan, Changed: a.enqueueGated, Now: o.Now,
+		Documents: a.memory.documents, Plans: a.memory.plans, Store: a.memory.gates, Gates: a.controllers.gates, Status: a.status, Notify: a.notifier, Enqueue: a.enqueuePlan, Changed: a.enqueueGated, Now: o.Now,
 	})
 	a.accounts.OnWrite(a.controllers.rules.Listen)
 	a.metrics.CountWatches(func() int {
 		return a.controllers.targets.Count() + a.controllers.rules.Count() + a.controllers.hibernation.Watching()
 	}, a.controllers.runs.WatchCount, a.controllers.gates.Count)
 	a.metrics.CountDocuments(a.memory.plans.Count, func(phase run.Phase) int {
-		return len(a.memory.runs.Where(func(l *store.LiveRun) bool { return l.Journal.Phase == phase }))
+		return len(a.memory.runs.Filter(func(l *store.LiveRun) bool { return l.Journal.Phase == phase }))
 	})
 	a.exportTroubles()
 	a.controllers.changes = policies.NewChanges(a.memory.gates, a.memory.runs, a.controllers.gates, o.Now, func() bool { return !a.lookingSince().IsZero() })
@@ -328,7 +328,7 @@ func (a *Agent) nodeConfig() nodemaintenance.Config {
 			},
 		},
 		Nodes:     a.caches.nodes.Informer.GetStore(),
-		Gates:     nodemaintenance.Gates{Book: a.memory.gates, Pauses: func() []schedule.Pause { return a.memory.documents.Pauses(o.Namespace) }, ClockDoubt: a.conn.Clock.SkewReason},
+		Gates:     nodemaintenance.Gates{Store: a.memory.gates, Pauses: func() []schedule.Pause { return a.memory.documents.Pauses(o.Namespace) }, ClockDoubt: a.conn.Clock.SkewReason},
 		Telemetry: a.telemetry(),
 		Scope:     nodemaintenance.Scope{Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Pod: a.ownPod(), DryRun: o.DryRun}, Now: o.Now,
 	}

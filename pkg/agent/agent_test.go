@@ -213,7 +213,7 @@ func TestAnAgentThatCannotBegin(t *testing.T) {
 // An agent that cannot read the API server waits for it, and ends when it is told to.
 func TestAnAgentWithoutAnAPIServer(t *testing.T) {
 	play(t, func(w *world) {
-		w.Away(agenttest.When{Verb: "list"}, agenttest.Always)
+		w.Fail(agenttest.When{Verb: "list"}, agenttest.Always)
 		w.begins()
 		w.after(time.Minute)
 		if w.agent.Ready() {
@@ -362,7 +362,7 @@ func TestALedgerThatIsLost(t *testing.T) {
 		if w.ConfigMap(shop, name) == nil {
 			t.Fatal("there is no ledger")
 		}
-		w.Tear("configmaps", shop, name)
+		w.DeleteAtOnce("configmaps", shop, name)
 		w.after(time.Second)
 		if w.ConfigMap(shop, name) == nil {
 			t.Error("the ledger is not made again")
@@ -469,7 +469,7 @@ func TestWhenActorsAreSettled(t *testing.T) {
 		if err := w.agent.awaitActorPolicy(w.Context()); err != nil || time.Since(began) < actorPolicySettles {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
-		w.Away(agenttest.When{Verb: "list", Resource: "configmaps"}, agenttest.Always)
+		w.Fail(agenttest.When{Verb: "list", Resource: "configmaps"}, agenttest.Always)
 		if err := w.agent.awaitActorPolicy(w.Context()); err == nil {
 			t.Error("without an answer they are settled")
 		}

@@ -222,7 +222,7 @@ func (a *Agent) observeNamespace(o any) {
 	a.memory.gates.Change(func(b *policy.Resolver) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
 	if closed {
 		a.enqueueGated(m.Name)
-		for _, l := range a.memory.runs.Where(func(l *store.LiveRun) bool { return l.Object.Namespace == m.Name }) { // each asks it before its next step
+		for _, l := range a.memory.runs.Filter(func(l *store.LiveRun) bool { return l.Object.Namespace == m.Name }) { // each asks it before its next step
 			a.enqueueRun(l.Key())
 		}
 	}
@@ -236,7 +236,7 @@ func (a *Agent) observeNamespace(o any) {
 			a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		}
 	}
-	for _, l := range a.memory.runs.Where(func(l *store.LiveRun) bool { return everywhere || l.Object.Namespace == m.Name }) {
+	for _, l := range a.memory.runs.Filter(func(l *store.LiveRun) bool { return everywhere || l.Object.Namespace == m.Name }) {
 		a.enqueueRun(l.Key())
 	}
 }
@@ -349,7 +349,7 @@ func (a *Agent) enqueueGated(namespace string) {
 // reconcileGated enqueues what is behind a gate, and what waits for one: that of a
 // namespace, or all of it where the namespace is the agent's own.
 func (a *Agent) reconcileGated(namespace string) {
-	everywhere := a.memory.gates.Everywhere(namespace)
+	everywhere := a.memory.gates.AffectsAllNamespaces(namespace)
 	if everywhere {
 		a.controllers.nodes.Enqueue()
 		namespace = ""
@@ -361,7 +361,7 @@ func (a *Agent) reconcileGated(namespace string) {
 			a.enqueueGatedDocument(cm)
 		}
 	}
-	for _, l := range a.memory.runs.Where(runs.AsksGate) {
+	for _, l := range a.memory.runs.Filter(runs.AsksGate) {
 		if everywhere || l.Object.Namespace == namespace {
 			a.enqueueRun(l.Key())
 		}
@@ -378,7 +378,7 @@ func (a *Agent) enqueueGatedDocument(cm *corev1.ConfigMap) {
 		a.controllers.hibernation.Queue.Add(k)
 	case annotations.KindPlan:
 		known := a.memory.plans.Memory(k)
-		if known == nil || known.Policed || annotations.Stanza(cm.Annotations).Set() || a.memory.gates.NamespaceSet(cm.Namespace) || a.memory.gates.Kept(known) {
+		if known == nil || known.Policed || annotations.Stanza(cm.Annotations).Set() || a.memory.gates.NamespaceSet(cm.Namespace) || a.memory.gates.HadGate(known) {
 			a.enqueuePlan(k)
 		}
 	}

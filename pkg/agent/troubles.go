@@ -20,7 +20,7 @@ func (a *Agent) exportTroubles() {
 
 // blockedDrains are those of steps at work, as their runs remember them.
 func (a *Agent) blockedDrains() []metrics.BlockedDrain {
-	live := a.memory.runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && !l.Head.Request.DryRun })
+	live := a.memory.runs.Filter(func(l *store.LiveRun) bool { return l.Broken == nil && !l.Head.Request.DryRun })
 	var out []metrics.BlockedDrain
 	for _, l := range live {
 		for _, rec := range l.Journal.Steps {

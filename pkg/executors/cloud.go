@@ -61,10 +61,10 @@ type CredentialsError struct{ Outcome Outcome }
 
 func (e *CredentialsError) Error() string { return e.Outcome.Message }
 
-// PassingError is an error of a cloud that may pass a moment later.
-type PassingError struct{ Err error }
+// TransientError is an error of a cloud that may pass a moment later.
+type TransientError struct{ Err error }
 
-func (e *PassingError) Error() string { return e.Err.Error() }
+func (e *TransientError) Error() string { return e.Err.Error() }
 
 // Unwrap is the cloud's answer.
-func (e *PassingError) Unwrap() error { return e.Err }
+func (e *TransientError) Unwrap() error { return e.Err }

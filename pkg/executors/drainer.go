@@ -70,13 +70,13 @@ type Drainer interface {
 	Stop(node, by string)
 	// Keep stops the sessions for which wanted is false.
 	Keep(wanted func(node, by string) bool)
-	// At is a drainer for the nodes of another cluster. It has sessions of its own, and reads and
+	// ForCluster is a drainer for the nodes of another cluster. It has sessions of its own, and reads and
 	// writes with these clients only. Changes are reported to the same function as this drainer's,
 	// with claimant by. A session there ends by itself when it is not ensured for a minute, since
 	// nobody calls Keep for it. It makes no replacements: pods that ask for one stay, and the
 	// status says so. It is false where the plans of by's namespace drain as many other clusters
 	// as they may.
-	At(by string, clients Clients) (Drainer, bool)
+	ForCluster(by string, clients Clients) (Drainer, bool)
 	// Sweep removes the replicas of surges whose drain no longer exists, because an agent died
 	// while the drain was called off or the node was deleted. It looks with these clients, and
 	// only at records of this claimant. busy says whether a drain of a node is about to continue.

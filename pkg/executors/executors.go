@@ -139,9 +139,9 @@ type Holder struct {
 	Over      time.Time       // when it was restored, or its run ended; zero: neither
 }
 
-// Mark identifies an object among those of all clusters. Objects of other clusters carry the mark
+// ObjectID identifies an object among those of all clusters. Objects of other clusters carry the mark
 // of their server: another API server may be under anybody's control, and may report any uid.
-func Mark(uid, server string) string {
+func ObjectID(uid, server string) string {
 	if server == "" || uid == "" {
 		return uid
 	}
@@ -318,7 +318,7 @@ type Keeper interface {
 // User is the user name that the API server puts into its refusals of the call's clients.
 func (c Call) User() string {
 	if c.Clients.Cluster != "" {
-		return Whoever
+		return UnknownUser
 	}
 	return "system:serviceaccount:" + c.Plan.Namespace + ":" + c.Plan.Account
 }

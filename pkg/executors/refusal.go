@@ -31,9 +31,9 @@ const (
 	RefusedByAdmission
 )
 
-// Whoever stands for the user of credentials whose name is not known here. Nobody else is
+// UnknownUser stands for the user of credentials whose name is not known here. Nobody else is
 // impersonated with them, so that every refusal is about their own account.
-const Whoever = "*"
+const UnknownUser = "*"
 
 // RefusalOf reads the error of a request that impersonated a user. The API server has one status
 // for all refusals, and admission may use others, so the text decides: that of the authorizer
@@ -57,7 +57,7 @@ func RefusalOf(err error, user string) Refusal {
 	switch {
 	case !byAuthorizer || !cannot:
 		return RefusedByAdmission
-	case whom != user && user != Whoever:
+	case whom != user && user != UnknownUser:
 		return RefusedAgent
 	}
 	return RefusedAccount
@@ -109,7 +109,7 @@ func Refused(ctx context.Context, kube kube.Interface, now time.Time, asked Aske
 	switch {
 	case reviewed == nil && may: // its roles were read in between, or its authorizers disagree
 		return later(ReasonDenied), true
-	case asked.As == Whoever && (reviewed == nil || RefusalOf(reviewed, asked.As) == RefusedAccount): // the API server knows its name
+	case asked.As == UnknownUser && (reviewed == nil || RefusalOf(reviewed, asked.As) == RefusedAccount): // the API server knows its name
 		return Refuse(ReasonForbidden, "%s: %s", asked.Missing, err), true
 	case reviewed == nil, RefusalOf(reviewed, asked.As) == RefusedAccount:
 		return Refuse(ReasonForbidden, "%s", asked.Missing), true

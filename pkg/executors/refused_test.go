@@ -68,10 +68,10 @@ func TestWhatARefusalMeansForAStep(t *testing.T) {
 		{"the review is not answered", runnerUser, cannot(runnerUser), false, io.ErrUnexpectedEOF, notYet(executors.ReasonForbidden, cannot(runnerUser)), true},
 		{"the agent may not impersonate", runnerUser, cannot(agentUser), false, nil, notYet(executors.ReasonForbidden, cannot(agentUser)), true},
 		{"a quota is used up: another attempt may do", runnerUser, quota, false, nil, executors.Outcome{State: executors.Failed, Reason: executors.ReasonDenied, Message: denied + ": " + quota.Error()}, true},
-		{"credentials of another cluster: its name is in the words", executors.Whoever, cannot("somebody"), false, nil, forGood(missing + ": " + cannot("somebody").Error()), true},
-		{"credentials of another cluster, whose review is refused as well", executors.Whoever, cannot("somebody"), false, cannot("somebody"), forGood(missing + ": " + cannot("somebody").Error()), true},
-		{"credentials of another cluster that may by now", executors.Whoever, cannot("somebody"), true, nil, notYet(executors.ReasonDenied, cannot("somebody")), true},
-		{"credentials of another cluster, and the review is not answered", executors.Whoever, cannot("somebody"), false, io.ErrUnexpectedEOF, notYet(executors.ReasonForbidden, cannot("somebody")), true},
+		{"credentials of another cluster: its name is in the words", executors.UnknownUser, cannot("somebody"), false, nil, forGood(missing + ": " + cannot("somebody").Error()), true},
+		{"credentials of another cluster, whose review is refused as well", executors.UnknownUser, cannot("somebody"), false, cannot("somebody"), forGood(missing + ": " + cannot("somebody").Error()), true},
+		{"credentials of another cluster that may by now", executors.UnknownUser, cannot("somebody"), true, nil, notYet(executors.ReasonDenied, cannot("somebody")), true},
+		{"credentials of another cluster, and the review is not answered", executors.UnknownUser, cannot("somebody"), false, io.ErrUnexpectedEOF, notYet(executors.ReasonForbidden, cannot("somebody")), true},
 		{"credentials that cannot be had say what is wrong with them", runnerUser, fmt.Errorf("list: %w", credentials), false, nil, credentials.Outcome, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestAsWhomAStepActs(t *testing.T) {
 		user, actor string
 	}{
 		{here, runnerUser, "serviceaccount shop/maint-runner"},
-		{far, executors.Whoever, "the account of K8SCluster edge"},
+		{far, executors.UnknownUser, "the account of K8SCluster edge"},
 	} {
 		if c.call.User() != c.user || c.call.Actor() != c.actor {
 			t.Errorf("%q %q", c.call.User(), c.call.Actor())
@@ -152,7 +152,7 @@ func TestAsWhomAStepActs(t *testing.T) {
 // A uid of another API server is another object's, whatever it says.
 func TestTheMarkOfAnObject(t *testing.T) {
 	for _, c := range []struct{ uid, server, want string }{{"u", "", "u"}, {"u", "s", "u@s"}, {"", "s", ""}, {"", "", ""}} {
-		if got := executors.Mark(c.uid, c.server); got != c.want {
+		if got := executors.ObjectID(c.uid, c.server); got != c.want {
 			t.Errorf("%q of %q is %q, want %q", c.uid, c.server, got, c.want)
 		}
 	}
@@ -269,7 +269,7 @@ func TestAStepAsksItsCloudAsATargetDoes(t *testing.T) {
 }
 
 func TestErrorsOfAnAccountSayWhatTheyAre(t *testing.T) {
-	passing := &executors.PassingError{Err: io.EOF}
+	passing := &executors.TransientError{Err: io.EOF}
 	if passing.Error() != "EOF" || !errors.Is(passing, io.EOF) {
 		t.Errorf("%v", passing)
 	}

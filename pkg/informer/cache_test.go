@@ -93,18 +93,18 @@ func TestWhatHappensWhileAWatchFailsIsHeard(t *testing.T) {
 		max   time.Duration
 	}{
 		"it works":             {func(*agenttest.Cluster) {}, 0},
-		"it says nothing more": {func(api *agenttest.Cluster) { api.Silence("configmaps") }, 10 * time.Second},
+		"it says nothing more": {func(api *agenttest.Cluster) { api.StallWatches("configmaps") }, 10 * time.Second},
 		"its version is too old": {func(api *agenttest.Cluster) {
-			api.Silence("configmaps")
+			api.StallWatches("configmaps")
 			api.Refuse(watch, 1, http.StatusGone, "too old")
 		}, 12 * time.Second},
 		"it is refused for a while": {func(api *agenttest.Cluster) {
-			api.Silence("configmaps")
+			api.StallWatches("configmaps")
 			api.Refuse(watch, 3, http.StatusServiceUnavailable, "away")
 		}, 15 * time.Second},
-		"the connection breaks": {func(api *agenttest.Cluster) { api.Silence("configmaps"); api.Away(watch, 3) }, 15 * time.Second},
-		"the list fails too":    {func(api *agenttest.Cluster) { api.Silence("configmaps"); api.Away(list, 3) }, 15 * time.Second},
-		"it is never answered":  {func(api *agenttest.Cluster) { api.Silence("configmaps"); api.Hold(watch, 1) }, 20 * time.Second},
+		"the connection breaks": {func(api *agenttest.Cluster) { api.StallWatches("configmaps"); api.Fail(watch, 3) }, 15 * time.Second},
+		"the list fails too":    {func(api *agenttest.Cluster) { api.StallWatches("configmaps"); api.Fail(list, 3) }, 15 * time.Second},
+		"it is never answered":  {func(api *agenttest.Cluster) { api.StallWatches("configmaps"); api.Hold(watch, 1) }, 20 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, two, func(w *world) {
@@ -126,7 +126,7 @@ func TestAnotherObjectOfANameIsLostAndSeen(t *testing.T) {
 	play(t, two, func(w *world) {
 		w.after(time.Second)
 		w.heard()
-		w.api.Silence("configmaps")
+		w.api.StallWatches("configmaps")
 		w.api.Delete("configmaps", "shop", "a")
 		w.api.Put(configMap("a", "plan", "3"))
 		w.after(10 * time.Second)
@@ -151,7 +151,7 @@ func TestAnObjectThatBecomesAnotherKindIsLostAsTheOne(t *testing.T) {
 func TestABarrierIsReachedWhenAllIsTakenIn(t *testing.T) {
 	play(t, two, func(w *world) {
 		w.after(time.Second)
-		w.api.Silence("configmaps")
+		w.api.StallWatches("configmaps")
 		w.api.Put(configMap("c", "run", "1"))
 		w.api.Delete("configmaps", "shop", "b")
 		version, err := w.From.Latest(w.Context())

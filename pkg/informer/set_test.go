@@ -313,7 +313,7 @@ func TestAWatchThatIsSilentIsDoubted(t *testing.T) {
 			inSet(t, 0, func(w *setWorld) {
 				u := w.join(maps(), c.source(w), "one", "")
 				w.expect(time.Second, "at first", c.first...)
-				w.api.Silence("configmaps")
+				w.api.StallWatches("configmaps")
 				w.api.Put(configMap("a", "plan", "2"))
 				w.expect(informer.LongSilence-2*time.Second, "it is believed")
 				w.expect(5*time.Second, "what it has missed", c.then...)
@@ -384,7 +384,7 @@ func TestWhatIsKeptMayDependOnWhatWasKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		w.api.Silence("configmaps")
+		w.api.StallWatches("configmaps")
 		w.api.Delete("configmaps", "shop", "a")
 		time.Sleep(2 * informer.LongSilence)
 		mu.Lock()

@@ -111,7 +111,7 @@ func (k Knob) Decide(f Facts, wants ...DesiredState) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	out := Verdict{Memory: Memory{}, Closed: k.Closes(now)}
+	out := Verdict{Memory: Memory{}, Closed: k.IsClosedValue(now)}
 	for pointer, e := range f.Memory {
 		out.Memory[pointer] = e
 	}
@@ -133,7 +133,7 @@ func (k Knob) Decide(f Facts, wants ...DesiredState) (Verdict, error) {
 		delete(out.Memory, k.Pointer())
 		out.Action = LetsGo
 		if ours {
-			out.Action, out.Closed = Opening, k.Closes(entry.Found)
+			out.Action, out.Closed = Opening, k.IsClosedValue(entry.Found)
 			out.Patch = patch(k.Path, entry.Found)
 		}
 	}
@@ -148,7 +148,7 @@ func (k Knob) hold(e Entry, now Value, known, ours, deleting bool) (Entry, Actio
 	case ours: // the document names another value by now
 		e.Set = &Value{k.Closed.V}
 		return e, Closing
-	case k.Closes(now):
+	case k.IsClosedValue(now):
 		was := known && e.Set == nil && e.Found.Equal(now)
 		e.Found, e.Set = now, nil
 		if was {

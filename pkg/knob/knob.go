@@ -100,9 +100,9 @@ func named(name, apiVersion, kind string) (Knob, []Fault) {
 	return k, nil
 }
 
-// Closes says whether a value in the knob's field makes the controller hold
+// IsClosedValue says whether a value in the knob's field makes the controller hold
 // still, whoever wrote it.
-func (k Knob) Closes(v Value) bool {
+func (k Knob) IsClosedValue(v Value) bool {
 	switch {
 	case k.Name == ArgoCD:
 		automated, isMap := v.V.(map[string]any)

@@ -346,7 +346,7 @@ func TestWhoWroteAField(t *testing.T) {
 		{"somebody else", entry("kubectl", `{"f:spec":{"f:suspend":{}}}`), true},
 		{"Git declares it as well", entry("maint-agent", `{"f:spec":{"f:suspend":{}}}`) + "," + entry("kustomize-controller", `{"f:spec":{"f:suspend":{}}}`), true},
 	} {
-		if got := k.Foreign(object(t, `{"metadata":{"managedFields":[`+c.managers+`]}}`), "maint-agent"); got != c.want {
+		if got := k.WrittenByOthers(object(t, `{"metadata":{"managedFields":[`+c.managers+`]}}`), "maint-agent"); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
 		}
 	}

@@ -102,9 +102,9 @@ func (o Owner) Owns(owner map[string]any, object Object) bool {
 	})
 }
 
-// Applying says what an owner's controller is at, which it ends though it is told to hold
+// Busy says what an owner's controller is at, which it ends though it is told to hold
 // still; empty: nothing.
-func (o Owner) Applying(owner map[string]any) string {
+func (o Owner) Busy(owner map[string]any) string {
 	if o.Knob.Name == ArgoCD {
 		// what is asked for is written as an operation first, and taken away at its end
 		if owner["operation"] != nil || text(owner, "status", "operationState", "phase") == "Running" {
@@ -126,19 +126,19 @@ func (o Owner) Applying(owner map[string]any) string {
 	return ""
 }
 
-// Question is the annotation that has an owner's controller say that it has looked, and its
+// RefreshRequest is the annotation that has an owner's controller say that it has looked, and its
 // value; empty: it says so by itself. Argo CD decides to sync by the Application as it was
 // when it began to look, which takes as long as a repository takes to render.
-func (o Owner) Question() (key, value string) {
+func (o Owner) RefreshRequest() (key, value string) {
 	if o.Knob.Name != ArgoCD {
 		return "", ""
 	}
 	return refresh, "normal"
 }
 
-// Unanswered says whether an owner's controller was asked and has not looked since.
-func (o Owner) Unanswered(owner map[string]any) bool {
-	key, _ := o.Question()
+// RefreshPending says whether an owner's controller was asked and has not looked since.
+func (o Owner) RefreshPending(owner map[string]any) bool {
+	key, _ := o.RefreshRequest()
 	return key != "" && text(owner, "metadata", "annotations", key) != ""
 }
 

@@ -96,7 +96,7 @@ func TestWhatAnOwnerIsAt(t *testing.T) {
 		"Argo CD is told to sync":          {argo, map[string]any{"operation": map[string]any{"sync": map[string]any{}}}, true},
 		"Argo CD says nothing":             {argo, nil, false},
 	} {
-		if got := c.owner.Applying(c.is); (got != "") != c.busy {
+		if got := c.owner.Busy(c.is); (got != "") != c.busy {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -108,14 +108,14 @@ func TestArgoCDIsAskedWhetherItHasLooked(t *testing.T) {
 	annotated := func(key string) map[string]any {
 		return map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: "normal"}}}
 	}
-	if key, _ := flux.Question(); key != "" || flux.Unanswered(annotated("argocd.argoproj.io/refresh")) {
+	if key, _ := flux.RefreshRequest(); key != "" || flux.RefreshPending(annotated("argocd.argoproj.io/refresh")) {
 		t.Error("Flux is asked")
 	}
-	key, value := argo.Question()
+	key, value := argo.RefreshRequest()
 	if key != "argocd.argoproj.io/refresh" || value != "normal" {
 		t.Errorf("it asks by %s=%s", key, value)
 	}
-	if !argo.Unanswered(annotated(key)) || argo.Unanswered(annotated("example.com/refresh")) || argo.Unanswered(nil) {
+	if !argo.RefreshPending(annotated(key)) || argo.RefreshPending(annotated("example.com/refresh")) || argo.RefreshPending(nil) {
 		t.Error("it does not go by the annotation")
 	}
 }
@@ -137,7 +137,7 @@ func TestAnEmptySyncPolicyIsTakenOutWithItsAutomation(t *testing.T) {
 		{"an object of Flux", flux, `{"spec":{"suspend":false}}`, "spec suspend"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := strings.Join(c.knob.Taken(object(t, c.spec)), " "); got != c.want {
+			if got := strings.Join(c.knob.RemovedPath(object(t, c.spec)), " "); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})

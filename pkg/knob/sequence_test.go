@@ -85,7 +85,7 @@ func (w *world) check() {
 	for policy, restrictive := range w.restrict {
 		held = held || restrictive && slices.Contains(w.current, policy)
 	}
-	if held && !w.knob.Closes(w.now()) {
+	if held && !w.knob.IsClosedValue(w.now()) {
 		w.t.Fatalf("it stands open at %v while a policy holds it", w.now())
 	}
 	if w.memory == "" && !w.now().Equal(w.people) {

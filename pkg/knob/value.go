@@ -51,14 +51,14 @@ func read(object map[string]any, path []string) (Value, error) {
 // ClosedOn says whether the knob of an object is closed, whoever closed it.
 func (k Knob) ClosedOn(object map[string]any) bool {
 	v, err := read(object, k.Path)
-	return err == nil && k.Closes(v)
+	return err == nil && k.IsClosedValue(v)
 }
 
-// Foreign says whether somebody other than a field manager wrote, or declares,
+// WrittenByOthers says whether somebody other than a field manager wrote, or declares,
 // what is in the knob's field: managedFields tells that people opened it and
 // closed it again, or that Git says closed by now, where the value alone does
 // not. Of a field that is not there nothing can be told.
-func (k Knob) Foreign(object map[string]any, manager string) bool {
+func (k Knob) WrittenByOthers(object map[string]any, manager string) bool {
 	entries, err := read(object, []string{"metadata", "managedFields"})
 	list, isList := entries.V.([]any)
 	if err != nil || !isList {
@@ -124,11 +124,11 @@ func text(object map[string]any, path ...string) string {
 	return s
 }
 
-// Taken is the path of what is taken out of an object where a knob is to have no value. Argo
+// RemovedPath is the path of what is taken out of an object where a knob is to have no value. Argo
 // CD takes an empty syncPolicy out by itself, after a look at the Application as it was, and
 // with it what has been put back since: none is left to it. Of the object it needs what
 // [Knob.Keep] names.
-func (k Knob) Taken(object map[string]any) []string {
+func (k Knob) RemovedPath(object map[string]any) []string {
 	if k.Name != ArgoCD {
 		return k.Path
 	}
@@ -146,7 +146,7 @@ func (k Knob) Taken(object map[string]any) []string {
 // closing is the merge patch that closes the knob of an object.
 func (k Knob) closing(object map[string]any) map[string]any {
 	if k.Closed.Absent() {
-		return patch(k.Taken(object), k.Closed)
+		return patch(k.RemovedPath(object), k.Closed)
 	}
 	return patch(k.Path, k.Closed)
 }

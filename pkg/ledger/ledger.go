@@ -91,7 +91,7 @@ type Ledger struct {
 	// Rules are the watch rules that have started; Seen and the shards hold what
 	// they saw.
 	Rules  map[string]RuleState `json:"rules,omitempty"`
-	Seen   []Seen               `json:"seen,omitempty"`
+	Seen   []ObjectCheckpoint   `json:"seen,omitempty"`
 	Shards int                  `json:"shards,omitempty"`
 	// Earned is the second by which the runs are earned that labels and changes of watched
 	// objects had.
@@ -230,11 +230,11 @@ func (l Ledger) End(r run.Request, result run.Result, reason string, now time.Ti
 // NotRun records a request without a slot that no run will answer, and why. It has the
 // name that its run would have had, so that whoever waits for that hears of it.
 func (l Ledger) NotRun(one string, r run.Request, reason, message string, now time.Time) Ledger {
-	return l.Claim(one, r, "").GiveUp(one, reason, message, now)
+	return l.Claim(one, r, "").Abandon(one, reason, message, now)
 }
 
-// GiveUp ends the claim of a run that will not be made, and says why.
-func (l Ledger) GiveUp(one, reason, message string, now time.Time) Ledger {
+// Abandon ends the claim of a run that will not be made, and says why.
+func (l Ledger) Abandon(one, reason, message string, now time.Time) Ledger {
 	why := &Outcome{Phase: run.Aborted, Message: document.Cut(message, maxOutcomeMessage)}
 	return l.closeWith(one, run.Skipped, reason, nil, why, now)
 }

@@ -36,7 +36,7 @@ const (
 // leftovers are what a run that ends now did not put back.
 func leftovers(r run.Run, j run.Journal, now time.Time) []Leftover {
 	var out []Leftover
-	torn := j.End != nil && j.End.Reason == run.TornAway
+	torn := j.End != nil && j.End.Reason == run.ReasonTornAway
 	for _, rec := range j.Steps {
 		open := torn && rec.Before != nil && rec.Restored == "" && rec.Phase != run.StepPending && rec.Phase != run.StepSkipped && r.RestoresAt(rec.Path)
 		if rec.Restored != run.RestoreFailed && !open {
@@ -107,10 +107,10 @@ func (l Ledger) LeftMessage(namespace string) string {
 	return text + "; restore it by hand, or acknowledge it: " + intent.Command(namespace, "resume", first.Run)
 }
 
-// Taken is the end of a claim whose run was made and is not there any more, while
+// CloseRemoved is the end of a claim whose run was made and is not there any more, while
 // nobody looked: what it had done is not known, so that it is not done again.
 // started is when its first step began, as far as that is known.
-func (l Ledger) Taken(e Entry, started *time.Time, now time.Time) Ledger {
+func (l Ledger) CloseRemoved(e Entry, started *time.Time, now time.Time) Ledger {
 	if started == nil {
 		return l.Close(e.Run, run.Skipped, run.ReasonAborted, nil, now)
 	}
@@ -118,5 +118,5 @@ func (l Ledger) Taken(e Entry, started *time.Time, now time.Time) Ledger {
 	if e.Request != nil {
 		r.Request = *e.Request
 	}
-	return l.Finish(r, run.Journal{Phase: run.Running, StartedAt: started, End: &run.End{Phase: run.Aborted, Reason: run.TornAway, Message: tornMessage}}, now)
+	return l.Finish(r, run.Journal{Phase: run.Running, StartedAt: started, End: &run.End{Phase: run.Aborted, Reason: run.ReasonTornAway, Message: tornMessage}}, now)
 }

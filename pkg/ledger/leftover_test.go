@@ -37,14 +37,14 @@ func TestARunThatWasTakenAwayWhileNobodyLookedIsNotMadeAgain(t *testing.T) {
 			if !c.started {
 				started = nil
 			}
-			l = l.Taken(l.Open[0], started, coretest.Clock("02:30"))
+			l = l.CloseRemoved(l.Open[0], started, coretest.Clock("02:30"))
 			if len(l.Open) != 0 || len(l.Recent) != 1 || l.Recent[0].Result != c.result || l.Recent[0].Reason != c.reason || len(l.Left) != c.left {
 				t.Errorf("open %d, entry %+v, left %+v", len(l.Open), l.Recent, l.Left)
 			}
 			if c.last != "" && (l.Last == nil || l.Last.Phase != c.last || l.Last.Name != "run-1") {
 				t.Errorf("last %+v", l.Last)
 			}
-			if again := l.Taken(ledger.Entry{Run: "run-1"}, started, coretest.Clock("02:31")); len(again.Recent) != 1 {
+			if again := l.CloseRemoved(ledger.Entry{Run: "run-1"}, started, coretest.Clock("02:31")); len(again.Recent) != 1 {
 				t.Errorf("closed twice: %+v", again.Recent)
 			}
 		})
@@ -122,7 +122,7 @@ func TestWhatATornRunLeavesIsOnlyWhatItWouldHaveDoneAtItsEnd(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := coretest.RunOf(t, c.spec)
 			r.Name = "run-1"
-			j := run.Journal{Phase: run.Running, StartedAt: coretest.On("02:00"), End: &run.End{Phase: run.Aborted, Reason: run.TornAway}}
+			j := run.Journal{Phase: run.Running, StartedAt: coretest.On("02:00"), End: &run.End{Phase: run.Aborted, Reason: run.ReasonTornAway}}
 			j.Steps = []run.Record{{Path: "s", Type: c.kind, Phase: run.StepSucceeded, Before: c.before}}
 			var got []string
 			for _, left := range claimed().Finish(r, j, coretest.Clock("02:30")).Left {
@@ -137,7 +137,7 @@ func TestWhatATornRunLeavesIsOnlyWhatItWouldHaveDoneAtItsEnd(t *testing.T) {
 
 func TestOfATornRunOnlyStepsThatChangedSomethingLeaveIt(t *testing.T) {
 	const spec = "steps: [{name: s, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}}]"
-	torn := &run.End{Phase: run.Aborted, Reason: run.TornAway}
+	torn := &run.End{Phase: run.Aborted, Reason: run.ReasonTornAway}
 	before := []byte(`{"uid":"u"}`)
 	for _, c := range []struct {
 		name   string

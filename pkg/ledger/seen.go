@@ -67,8 +67,8 @@ func pace(earned int64, now time.Time, burst int, period time.Duration) (after i
 	return next, time.Time{}, true
 }
 
-// Seen is a mark with its place, or the word that nothing is to be kept there.
-type Seen struct {
+// ObjectCheckpoint is a mark with its place, or the word that nothing is to be kept there.
+type ObjectCheckpoint struct {
 	Rule string `json:"rule"`
 	UID  string `json:"uid"`
 	Checkpoint
@@ -83,9 +83,9 @@ type RuleState struct {
 // Shard is a part of a plan's marks, by rule and uid.
 type Shard map[string]map[string]Checkpoint
 
-// WithSeen notes marks beside the head, in one write with whatever else changes
+// WithCheckpoints notes marks beside the head, in one write with whatever else changes
 // there. Whoever reads takes them before those of the shards.
-func (l Ledger) WithSeen(seen ...Seen) Ledger {
+func (l Ledger) WithCheckpoints(seen ...ObjectCheckpoint) Ledger {
 	l.Seen = slices.Clone(l.Seen)
 	for _, s := range seen {
 		i := slices.IndexFunc(l.Seen, s.SamePlace)
@@ -99,17 +99,19 @@ func (l Ledger) WithSeen(seen ...Seen) Ledger {
 }
 
 // SamePlace says whether both are about one object of one rule.
-func (s Seen) SamePlace(o Seen) bool { return s.Rule == o.Rule && s.UID == o.UID }
+func (s ObjectCheckpoint) SamePlace(o ObjectCheckpoint) bool {
+	return s.Rule == o.Rule && s.UID == o.UID
+}
 
-// RulesNow takes out what belongs to rules that are not the plan's any more, and
+// PruneRules takes out what belongs to rules that are not the plan's any more, and
 // says whether that was anything. The shards follow; until they do, nobody reads
 // from them what is of no rule here.
-func (l Ledger) RulesNow(ids []string) (Ledger, bool) {
+func (l Ledger) PruneRules(ids []string) (Ledger, bool) {
 	foreign := func(id string) bool { return !slices.Contains(ids, id) }
 	before := len(l.Rules) + len(l.Seen)
 	l.Rules = maps.Clone(l.Rules)
 	maps.DeleteFunc(l.Rules, func(id string, _ RuleState) bool { return foreign(id) })
-	l.Seen = slices.DeleteFunc(slices.Clone(l.Seen), func(s Seen) bool { return foreign(s.Rule) })
+	l.Seen = slices.DeleteFunc(slices.Clone(l.Seen), func(s ObjectCheckpoint) bool { return foreign(s.Rule) })
 	return l, len(l.Rules)+len(l.Seen) != before
 }
 
@@ -126,9 +128,9 @@ func (l Ledger) WithStarted(rule string) Ledger {
 // Flushed is the ledger without the marks that stand unchanged in the stored
 // one, which may go to the shards: what is not stored yet belongs to the claim
 // that it is written with.
-func (l Ledger) Flushed(stored Ledger) (Ledger, []Seen) {
-	var out []Seen
-	left := slices.DeleteFunc(slices.Clone(l.Seen), func(s Seen) bool {
+func (l Ledger) Flushed(stored Ledger) (Ledger, []ObjectCheckpoint) {
+	var out []ObjectCheckpoint
+	left := slices.DeleteFunc(slices.Clone(l.Seen), func(s ObjectCheckpoint) bool {
 		durable := slices.Contains(stored.Seen, s)
 		if durable {
 			out = append(out, s)
@@ -158,11 +160,11 @@ func (l Ledger) Checkpoints(rule string, shards []Shard) map[string]Checkpoint {
 	return out
 }
 
-// MergeSeen takes marks into shards, in place of those of the same objects, and
+// MergeCheckpoints takes marks into shards, in place of those of the same objects, and
 // says which shards changed. Of rules that are not among the kept nothing stays,
 // nor of those that begin anew but for what is given now. The shards that were
 // given are not changed.
-func MergeSeen(shards []Shard, seen []Seen, kept func(rule string) bool, anew []string) ([]Shard, []bool) {
+func MergeCheckpoints(shards []Shard, seen []ObjectCheckpoint, kept func(rule string) bool, anew []string) ([]Shard, []bool) {
 	m := merger{changed: make([]bool, len(shards)), sizes: make([]int, len(shards))}
 	for i, shard := range shards {
 		m.take(i, shard, func(rule string) bool { return kept(rule) && !slices.Contains(anew, rule) })
@@ -196,7 +198,7 @@ func (m *merger) take(i int, shard Shard, keep func(string) bool) {
 	m.shards = append(m.shards, own)
 }
 
-func (m *merger) put(s Seen) {
+func (m *merger) put(s ObjectCheckpoint) {
 	at := slices.IndexFunc(m.shards, func(shard Shard) bool { _, there := shard[s.Rule][s.UID]; return there })
 	switch {
 	case at < 0 && s.Gone:

@@ -14,11 +14,13 @@ import (
 
 func mark(digest string) ledger.Checkpoint { return ledger.Checkpoint{Digest: digest, Ordinal: 1} }
 
-func seen(rule, uid, digest string) ledger.Seen {
-	return ledger.Seen{Rule: rule, UID: uid, Checkpoint: mark(digest)}
+func seen(rule, uid, digest string) ledger.ObjectCheckpoint {
+	return ledger.ObjectCheckpoint{Rule: rule, UID: uid, Checkpoint: mark(digest)}
 }
 
-func gone(rule, uid string) ledger.Seen { return ledger.Seen{Rule: rule, UID: uid, Gone: true} }
+func gone(rule, uid string) ledger.ObjectCheckpoint {
+	return ledger.ObjectCheckpoint{Rule: rule, UID: uid, Gone: true}
+}
 
 // marked is what is kept of one rule, by uid.
 func marked(l ledger.Ledger, rule string, shards ...ledger.Shard) string {
@@ -33,8 +35,8 @@ func marked(l ledger.Ledger, rule string, shards ...ledger.Shard) string {
 }
 
 func TestTheNewestMarkOfAnObjectCounts(t *testing.T) {
-	l := ledger.Ledger{}.WithSeen(seen("r", "a", "1"), seen("s", "a", "2"), seen("r", "b", "3"))
-	again := l.WithSeen(seen("r", "a", "4"), gone("r", "b"), seen("r", "c", "5"))
+	l := ledger.Ledger{}.WithCheckpoints(seen("r", "a", "1"), seen("s", "a", "2"), seen("r", "b", "3"))
+	again := l.WithCheckpoints(seen("r", "a", "4"), gone("r", "b"), seen("r", "c", "5"))
 	if got := len(again.Seen); got != 4 {
 		t.Errorf("%d marks stand beside the head, want one of each object and rule: %+v", got, again.Seen)
 	}
@@ -52,7 +54,7 @@ func TestTheNewestMarkOfAnObjectCounts(t *testing.T) {
 }
 
 func TestWhatBelongsToNoRuleOfThePlanIsForgotten(t *testing.T) {
-	l := ledger.Ledger{}.WithStarted("r").WithStarted("s").WithSeen(seen("r", "a", "1"), seen("s", "a", "2"))
+	l := ledger.Ledger{}.WithStarted("r").WithStarted("s").WithCheckpoints(seen("r", "a", "1"), seen("s", "a", "2"))
 	for _, c := range []struct {
 		name    string
 		ledger  ledger.Ledger
@@ -63,10 +65,10 @@ func TestWhatBelongsToNoRuleOfThePlanIsForgotten(t *testing.T) {
 		{"all are the plan's", l, []string{"r", "s", "new"}, false, "r s | r s"},
 		{"one is not", l, []string{"r"}, true, "r | r"},
 		{"none is", l, nil, true, " | "},
-		{"only a mark is left of one", ledger.Ledger{}.WithSeen(seen("s", "a", "2")), []string{"r"}, true, " | "},
+		{"only a mark is left of one", ledger.Ledger{}.WithCheckpoints(seen("s", "a", "2")), []string{"r"}, true, " | "},
 		{"only its start is", ledger.Ledger{}.WithStarted("s"), []string{"r"}, true, " | "},
 	} {
-		got, changed := c.ledger.RulesNow(c.rules)
+		got, changed := c.ledger.PruneRules(c.rules)
 		var rules, marks []string
 		for _, rule := range []string{"r", "s"} {
 			if got.Kept(rule) {
@@ -86,13 +88,13 @@ func TestWhatBelongsToNoRuleOfThePlanIsForgotten(t *testing.T) {
 }
 
 func TestOnlyWhatIsStoredGoesToTheShards(t *testing.T) {
-	stored := ledger.Ledger{}.WithSeen(seen("r", "a", "1"), seen("r", "b", "2"))
-	now := stored.WithSeen(seen("r", "b", "3"), seen("r", "c", "4"))
+	stored := ledger.Ledger{}.WithCheckpoints(seen("r", "a", "1"), seen("r", "b", "2"))
+	now := stored.WithCheckpoints(seen("r", "b", "3"), seen("r", "c", "4"))
 	left, out := now.Flushed(stored)
-	if diff := cmp.Diff([]ledger.Seen{seen("r", "a", "1")}, out); diff != "" {
+	if diff := cmp.Diff([]ledger.ObjectCheckpoint{seen("r", "a", "1")}, out); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]ledger.Seen{seen("r", "b", "3"), seen("r", "c", "4")}, left.Seen); diff != "" {
+	if diff := cmp.Diff([]ledger.ObjectCheckpoint{seen("r", "b", "3"), seen("r", "c", "4")}, left.Seen); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -104,25 +106,25 @@ func TestMarksGoIntoTheShards(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		given   []ledger.Seen
+		given   []ledger.ObjectCheckpoint
 		kept    func(string) bool
 		anew    []string
 		want    []ledger.Shard
 		changed []bool
 	}{
 		{"nothing", nil, all, nil, two(), []bool{false, false}},
-		{"the same again", []ledger.Seen{seen("r", "a", "1")}, all, nil, two(), []bool{false, false}},
-		{"another state, in its place", []ledger.Seen{seen("r", "b", "9")}, all, nil, []ledger.Shard{two()[0], {"r": {"b": mark("9")}}}, []bool{false, true}},
-		{"a new object, where there is room", []ledger.Seen{seen("r", "c", "9")}, all, nil, []ledger.Shard{{"r": {"a": mark("1"), "c": mark("9")}, "s": {"a": mark("2")}}, two()[1]}, []bool{true, false}},
-		{"a new rule", []ledger.Seen{seen("t", "a", "9")}, all, nil, []ledger.Shard{{"r": {"a": mark("1")}, "s": {"a": mark("2")}, "t": {"a": mark("9")}}, two()[1]}, []bool{true, false}},
-		{"an object that is gone", []ledger.Seen{gone("r", "b")}, all, nil, []ledger.Shard{two()[0], {"r": {}}}, []bool{false, true}},
-		{"one that was never there is gone", []ledger.Seen{gone("r", "c")}, all, nil, two(), []bool{false, false}},
-		{"a rule that is not kept", []ledger.Seen{seen("s", "b", "9")}, func(rule string) bool { return rule == "r" }, nil, []ledger.Shard{{"r": {"a": mark("1")}}, two()[1]}, []bool{true, false}},
-		{"a rule that begins anew", []ledger.Seen{seen("r", "c", "9")}, all, []string{"r"}, []ledger.Shard{{"s": {"a": mark("2")}, "r": {"c": mark("9")}}, {}}, []bool{true, true}},
+		{"the same again", []ledger.ObjectCheckpoint{seen("r", "a", "1")}, all, nil, two(), []bool{false, false}},
+		{"another state, in its place", []ledger.ObjectCheckpoint{seen("r", "b", "9")}, all, nil, []ledger.Shard{two()[0], {"r": {"b": mark("9")}}}, []bool{false, true}},
+		{"a new object, where there is room", []ledger.ObjectCheckpoint{seen("r", "c", "9")}, all, nil, []ledger.Shard{{"r": {"a": mark("1"), "c": mark("9")}, "s": {"a": mark("2")}}, two()[1]}, []bool{true, false}},
+		{"a new rule", []ledger.ObjectCheckpoint{seen("t", "a", "9")}, all, nil, []ledger.Shard{{"r": {"a": mark("1")}, "s": {"a": mark("2")}, "t": {"a": mark("9")}}, two()[1]}, []bool{true, false}},
+		{"an object that is gone", []ledger.ObjectCheckpoint{gone("r", "b")}, all, nil, []ledger.Shard{two()[0], {"r": {}}}, []bool{false, true}},
+		{"one that was never there is gone", []ledger.ObjectCheckpoint{gone("r", "c")}, all, nil, two(), []bool{false, false}},
+		{"a rule that is not kept", []ledger.ObjectCheckpoint{seen("s", "b", "9")}, func(rule string) bool { return rule == "r" }, nil, []ledger.Shard{{"r": {"a": mark("1")}}, two()[1]}, []bool{true, false}},
+		{"a rule that begins anew", []ledger.ObjectCheckpoint{seen("r", "c", "9")}, all, []string{"r"}, []ledger.Shard{{"s": {"a": mark("2")}, "r": {"c": mark("9")}}, {}}, []bool{true, true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := two()
-			got, changed := ledger.MergeSeen(before, c.given, c.kept, c.anew)
+			got, changed := ledger.MergeCheckpoints(before, c.given, c.kept, c.anew)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -139,33 +141,33 @@ func TestMarksGoIntoTheShards(t *testing.T) {
 func TestAShardThatIsFullIsFollowedByAnother(t *testing.T) {
 	all := func(string) bool { return true }
 	const each = 1000
-	big := func(i int) ledger.Seen {
+	big := func(i int) ledger.ObjectCheckpoint {
 		uid := fmt.Sprintf("%03d", i)
-		return ledger.Seen{Rule: "r", UID: uid, Checkpoint: ledger.Checkpoint{Digest: strings.Repeat("d", 500), Name: strings.Repeat("n", each-500-len(uid)-110)}}
+		return ledger.ObjectCheckpoint{Rule: "r", UID: uid, Checkpoint: ledger.Checkpoint{Digest: strings.Repeat("d", 500), Name: strings.Repeat("n", each-500-len(uid)-110)}}
 	}
 	full := plan.MaxShard / each
-	var marks []ledger.Seen
+	var marks []ledger.ObjectCheckpoint
 	for i := range full {
 		marks = append(marks, big(i))
 	}
 	for n, want := range map[int]int{full - 1: 1, full: 2} {
 		left := plan.MaxShard - n*each // exactly what is left, if there is any
-		last := ledger.Seen{Rule: "r", UID: "last", Checkpoint: ledger.Checkpoint{Digest: strings.Repeat("d", max(left, each)-len("last")-110)}}
-		shards, changed := ledger.MergeSeen(nil, append(marks[:n:n], last), all, nil)
+		last := ledger.ObjectCheckpoint{Rule: "r", UID: "last", Checkpoint: ledger.Checkpoint{Digest: strings.Repeat("d", max(left, each)-len("last")-110)}}
+		shards, changed := ledger.MergeCheckpoints(nil, append(marks[:n:n], last), all, nil)
 		if len(shards) != want || len(changed) != want {
 			t.Errorf("%d marks and one that just fits: %d shards, want %d", n, len(shards), want)
 		}
 	}
-	shards, _ := ledger.MergeSeen(nil, marks, all, nil) // 204 marks of 1,000 bytes in 204,800
-	more, changed := ledger.MergeSeen(shards, []ledger.Seen{big(999)}, all, nil)
+	shards, _ := ledger.MergeCheckpoints(nil, marks, all, nil) // 204 marks of 1,000 bytes in 204,800
+	more, changed := ledger.MergeCheckpoints(shards, []ledger.ObjectCheckpoint{big(999)}, all, nil)
 	if len(more) != 2 || changed[0] || !changed[1] {
 		t.Errorf("what a shard holds already counts: %d shards, changed %v", len(more), changed)
 	}
-	freed, changed := ledger.MergeSeen(more, []ledger.Seen{gone("r", "000"), big(998)}, all, nil)
+	freed, changed := ledger.MergeCheckpoints(more, []ledger.ObjectCheckpoint{gone("r", "000"), big(998)}, all, nil)
 	if len(freed) != 2 || len(freed[0]["r"]) != full || changed[1] {
 		t.Errorf("the room of what is gone is used again: %d shards, %d in the first", len(freed), len(freed[0]["r"]))
 	}
-	fresh, _ := ledger.MergeSeen(more, []ledger.Seen{big(997)}, all, nil)
+	fresh, _ := ledger.MergeCheckpoints(more, []ledger.ObjectCheckpoint{big(997)}, all, nil)
 	if len(fresh) != 2 || len(fresh[1]["r"]) != 2 {
 		t.Errorf("the first shard with room is taken: %d shards", len(fresh))
 	}

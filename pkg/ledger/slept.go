@@ -18,8 +18,8 @@ type Slept struct {
 	UnitHours map[string]float64 `json:"unitHours,omitempty"`
 }
 
-// Knows says whether a slot has its entry among those that the head holds.
-func (l Ledger) Knows(slot time.Time) bool {
+// HasSlot says whether a slot has its entry among those that the head holds.
+func (l Ledger) HasSlot(slot time.Time) bool {
 	return slices.ContainsFunc(l.Recent, func(e Entry) bool {
 		folded := e.First != nil && e.Last != nil && !slot.Before(*e.First) && !slot.After(*e.Last)
 		return folded || e.Slot != nil && e.Slot.Equal(slot)
@@ -36,8 +36,8 @@ type LastSleep struct {
 	EndedAt *time.Time `json:"endedAt,omitempty"` // when all was awake again; nil: it is not over
 }
 
-// Over says whether the sleep that began at an instant has ended.
-func (s *LastSleep) Over(began time.Time) bool {
+// HasEnded says whether the sleep that began at an instant has ended.
+func (s *LastSleep) HasEnded(began time.Time) bool {
 	if s == nil {
 		return false
 	}
@@ -48,7 +48,7 @@ func (s *LastSleep) Over(began time.Time) bool {
 // that ended that one was ahead.
 func (s *LastSleep) Next(now time.Time) time.Time {
 	switch {
-	case !s.Over(now):
+	case !s.HasEnded(now):
 		return now
 	case s.EndedAt != nil:
 		return s.EndedAt.Add(time.Nanosecond)
@@ -66,7 +66,7 @@ func (s *LastSleep) Newer(o *LastSleep) *LastSleep {
 
 // SleepBegan notes a sleep that began at an instant; false: it is noted already, or over.
 func (l Ledger) SleepBegan(began time.Time) (Ledger, bool) {
-	if s := l.LastSleep; s.Over(began) || s != nil && began.Equal(s.BeganAt) {
+	if s := l.LastSleep; s.HasEnded(began) || s != nil && began.Equal(s.BeganAt) {
 		return l, false
 	}
 	l.LastSleep = &LastSleep{BeganAt: began.UTC()}

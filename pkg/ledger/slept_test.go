@@ -32,7 +32,7 @@ func TestWhatSleptStandsWithItsSlot(t *testing.T) {
 		t.Errorf("%+v", own)
 	}
 	for slot, want := range map[int]bool{1: true, 5: true, 7: true, 8: true, 9: true, 2: false, 12: false} { // between the first and the last of a fold
-		if got.Knows(at(slot)) != want {
+		if got.HasSlot(at(slot)) != want {
 			t.Errorf("slot %d: %t", slot, !want)
 		}
 	}

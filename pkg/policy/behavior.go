@@ -34,9 +34,9 @@ type Period struct {
 	Reason    string            `json:"reason,omitempty"`
 }
 
-// After is the behavior that follows from a verdict: where the present stretch is
+// Advance is the behavior that follows from a verdict: where the present stretch is
 // another than before, the old one goes into the history, ended now at the latest.
-func (b *Behavior) After(v schedule.Verdict, strategy schedule.Strategy, now time.Time) Behavior {
+func (b *Behavior) Advance(v schedule.Verdict, strategy schedule.Strategy, now time.Time) Behavior {
 	next := Behavior{Current: Period{State: stateName(v.Permitted), Strategy: strategy, StartTime: v.Since, EndTime: v.Until, Reason: document.Cut(v.Reason, 256)}}
 	if v.Next != nil {
 		next.Next = &Period{State: stateName(v.Next.Permitted), StartTime: &v.Next.Start, EndTime: v.Next.End}

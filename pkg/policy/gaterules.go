@@ -103,9 +103,9 @@ type GateEntry struct {
 	Leaving bool   `json:"leaving,omitempty"`
 }
 
-// After is the record that follows when a policy names these rules: what it no
+// Next is the record that follows when a policy names these rules: what it no
 // longer names is leaving.
-func (r GateRecord) After(now []GateEntry) GateRecord {
+func (r GateRecord) Next(now []GateEntry) GateRecord {
 	next := GateRecord{Policy: r.Policy, Entries: slices.Clone(now)}
 	for _, e := range r.Entries {
 		if !slices.ContainsFunc(now, func(n GateEntry) bool { return n.same(e) }) {

@@ -52,16 +52,16 @@ func TestTheRecordKeepsWhatAPolicyNoLongerNames(t *testing.T) {
 			t.Errorf("%+v, want %+v", r.Entries, want)
 		}
 	}
-	r := policy.GateRecord{Policy: "p"}.After([]policy.GateEntry{rule("a"), rule("b")})
+	r := policy.GateRecord{Policy: "p"}.Next([]policy.GateEntry{rule("a"), rule("b")})
 	has(r, rule("a"), rule("b"))
-	r = r.After([]policy.GateEntry{rule("b")})
+	r = r.Next([]policy.GateEntry{rule("b")})
 	has(r, rule("b"), leaving(rule("a")))
-	has(r.After([]policy.GateEntry{rule("a"), rule("b")}), rule("a"), rule("b")) // named again
+	has(r.Next([]policy.GateEntry{rule("a"), rule("b")}), rule("a"), rule("b")) // named again
 	has(policy.GateRecord{Entries: r.InForce()}, rule("b"))
 	other := rule("b")
 	other.Account = "gatekeeper"
-	has(r.After([]policy.GateEntry{other}), other, leaving(rule("b")), leaving(rule("a")))
-	has(r.After(nil), leaving(rule("b")), leaving(rule("a")))
+	has(r.Next([]policy.GateEntry{other}), other, leaving(rule("b")), leaving(rule("a")))
+	has(r.Next(nil), leaving(rule("b")), leaving(rule("a")))
 }
 
 func TestAGateAsksThePoliciesThatNameItWhereverTheyAre(t *testing.T) {

@@ -204,8 +204,8 @@ func TestABehaviorKeepsFivePastStretches(t *testing.T) {
 	for i := range 9 {
 		since, until := now.Add(time.Duration(i)*time.Hour), now.Add(time.Duration(i+1)*time.Hour)
 		v := schedule.Verdict{Permitted: i%2 == 0, Ready: true, Reason: fmt.Sprint(i), Since: &since, Until: &until, Next: &schedule.Following{Permitted: i%2 == 1, Start: until}}
-		next := b.After(v, schedule.MaintenanceScheduled, since)
-		if again := next.After(v, schedule.MaintenanceScheduled, since.Add(time.Minute)); !cmp.Equal(again, next) {
+		next := b.Advance(v, schedule.MaintenanceScheduled, since)
+		if again := next.Advance(v, schedule.MaintenanceScheduled, since.Add(time.Minute)); !cmp.Equal(again, next) {
 			t.Fatalf("the same verdict is news: %+v", again)
 		}
 		b = &next

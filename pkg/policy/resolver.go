@@ -126,19 +126,21 @@ func (b *Resolver) Generation(q Query) int64 {
 	return last
 }
 
-// Everywhere says whether what a namespace says may matter to objects of every other one.
-func (b *Resolver) Everywhere(namespace string) bool { return b.agent == "" || namespace == b.agent }
+// AffectsAllNamespaces says whether what a namespace says may matter to objects of every other one.
+func (b *Resolver) AffectsAllNamespaces(namespace string) bool {
+	return b.agent == "" || namespace == b.agent
+}
 
 // changed notes that something is said otherwise in a namespace.
 func (b *Resolver) changed(namespace string) {
 	b.generation++
 	b.changedAt[namespace] = b.generation
-	b.resolved.forget(namespace, b.Everywhere(namespace))
+	b.resolved.forget(namespace, b.AffectsAllNamespaces(namespace))
 }
 
 // calendarChanged notes that the policies which may name a calendar are to be read again.
 func (b *Resolver) calendarChanged(namespace string) {
-	b.parsed.forget(namespace, b.Everywhere(namespace))
+	b.parsed.forget(namespace, b.AffectsAllNamespaces(namespace))
 	b.changed(namespace)
 }
 
@@ -372,9 +374,9 @@ func (b *Resolver) Gate(q Query) *schedule.Gate {
 	return schedule.NewGate(spec)
 }
 
-// Between is the gate of an object, or nil where nothing stands between it and
+// GateIfAny is the gate of an object, or nil where nothing stands between it and
 // its change.
-func (b *Resolver) Between(q Query) *schedule.Gate {
+func (b *Resolver) GateIfAny(q Query) *schedule.Gate {
 	if !b.Gated(q) && q.Bypass == nil {
 		return nil
 	}

@@ -187,7 +187,7 @@ func TestWhatStandsBetweenAnObjectAndItsChange(t *testing.T) {
 		if got := b.Gated(c.query); got != c.gated {
 			t.Errorf("%s: gated %t", name, got)
 		}
-		if got := b.Between(c.query) != nil; got != c.gate {
+		if got := b.GateIfAny(c.query) != nil; got != c.gate {
 			t.Errorf("%s: a gate %t", name, got)
 		}
 	}
@@ -444,7 +444,7 @@ func TestABehaviorSaysSinceWhenAsFarAsItIsKnown(t *testing.T) {
 			},
 		},
 	} {
-		if diff := cmp.Diff(c.want, c.was.After(c.v, schedule.Permissive, now)); diff != "" {
+		if diff := cmp.Diff(c.want, c.was.Advance(c.v, schedule.Permissive, now)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}

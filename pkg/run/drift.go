@@ -23,8 +23,8 @@ type Drift struct {
 	Over     *time.Time    `json:"over,omitempty"`     // it was seen to be as the step left it again
 }
 
-// Stands says whether it holds a run: neither over nor accepted.
-func (d *Drift) Stands() bool { return d != nil && d.Accepted == nil && d.Over == nil }
+// IsOpen says whether it holds a run: neither over nor accepted.
+func (d *Drift) IsOpen() bool { return d != nil && d.Accepted == nil && d.Over == nil }
 
 // Said says who changed what, and when, in one sentence without an end.
 func (d Drift) Said() string {
@@ -44,20 +44,20 @@ func (d Drift) Said() string {
 	return document.Cut(text, document.MaxMessage/2) + " at " + at.UTC().Format(time.RFC3339)
 }
 
-// Drifting are the steps whose effect somebody changed, while that stands.
-func (j Journal) Drifting() []Record {
+// OpenDrifts are the steps whose effect somebody changed, while that stands.
+func (j Journal) OpenDrifts() []Record {
 	var out []Record
 	for _, rec := range j.Steps {
-		if rec.Drift.Stands() {
+		if rec.Drift.IsOpen() {
 			out = append(out, rec)
 		}
 	}
 	return out
 }
 
-// DriftSaid says in one sentence what stands of what somebody changed; empty: nothing.
-func (j Journal) DriftSaid() string {
-	drifting := j.Drifting()
+// DriftMessage says in one sentence what stands of what somebody changed; empty: nothing.
+func (j Journal) DriftMessage() string {
+	drifting := j.OpenDrifts()
 	if len(drifting) == 0 {
 		return ""
 	}
@@ -78,9 +78,9 @@ func (j Journal) Writing(path string) bool {
 	return slices.ContainsFunc(j.Steps, func(r Record) bool { return r.Path != path && r.Phase == StepRunning && Writes(r.Type) })
 }
 
-// SetSince says whether another step of the run changed the field after the step at a
+// ChangedSince says whether another step of the run changed the field after the step at a
 // path had ended, or made or deleted the object.
-func (j Journal) SetSince(path, kind, name, field string) bool {
+func (j Journal) ChangedSince(path, kind, name, field string) bool {
 	rec := j.Record(path)
 	return rec != nil && slices.ContainsFunc(j.Steps, func(other Record) bool {
 		if other.Path == path || rec.FinishedAt != nil && other.FinishedAt != nil && other.FinishedAt.Before(*rec.FinishedAt) {

@@ -53,9 +53,9 @@ func (h ClosedGate) Then(clock func(time.Time) string) string {
 	return "outside of " + h.window(clock)
 }
 
-// PassedBy says who let a run start although its gate, asked without any bypass,
+// BypassedBy says who let a run start although its gate, asked without any bypass,
 // is closed; nil where it is open.
-func PassedBy(g *schedule.Gate, r Request, in intent.Intent, now time.Time) *intent.Actor {
+func BypassedBy(g *schedule.Gate, r Request, in intent.Intent, now time.Time) *intent.Actor {
 	if g == nil || g.Verdict(now).Permitted {
 		return nil
 	}

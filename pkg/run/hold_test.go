@@ -37,10 +37,10 @@ func TestAClosedGateHoldsARunUnlessItWasLetThrough(t *testing.T) {
 	if run.ClosedFor(gate, "r", intent.Bypass{Run: "another"}, now) == nil {
 		t.Error("a bypass of another run lets it through")
 	}
-	if by := run.PassedBy(gate, run.Request{OutsideWindow: true, Actor: "ann", Reason: "fire"}, intent.Intent{}, now); by == nil || by.Name != "ann" || by.Reason != "fire" {
+	if by := run.BypassedBy(gate, run.Request{OutsideWindow: true, Actor: "ann", Reason: "fire"}, intent.Intent{}, now); by == nil || by.Name != "ann" || by.Reason != "fire" {
 		t.Errorf("let through by %+v", by)
 	}
-	if by := run.PassedBy(gate, run.Request{OutsideWindow: true}, intent.Intent{}, opens); by != nil {
+	if by := run.BypassedBy(gate, run.Request{OutsideWindow: true}, intent.Intent{}, opens); by != nil {
 		t.Errorf("an open gate was passed by %+v", by)
 	}
 }
@@ -94,7 +94,7 @@ func TestWhoLetARunThrough(t *testing.T) {
 		"a bypass for a time":                {gate, run.Request{}, intent.Intent{Bypass: intent.Bypass{Until: later}, Actors: who}, &intent.Actor{Name: "bob", At: now}},
 		"a closed gate and no bypass":        {gate, run.Request{Actor: "ann"}, intent.Intent{Actors: who}, nil},
 	} {
-		if diff := cmp.Diff(c.want, run.PassedBy(c.gate, c.request, c.intent, now)); diff != "" {
+		if diff := cmp.Diff(c.want, run.BypassedBy(c.gate, c.request, c.intent, now)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

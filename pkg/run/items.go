@@ -73,16 +73,16 @@ func SegmentIn(loop, path string) string {
 	return segment
 }
 
-// PicksNoNode is what a rollout without nodes says.
-const PicksNoNode = "its selector picks no node: nothing was done"
+// NoNodesMessage is what a rollout without nodes says.
+const NoNodesMessage = "its selector picks no node: nothing was done"
 
 // emptyRollouts names the rollouts of a run that picked no node, for its message:
 // that all steps are done is no news of nodes then.
 func (j Journal) emptyRollouts() string {
 	text := ""
 	for _, rec := range j.Steps {
-		if rec.Type == plan.TypeForEachNode && rec.Phase == StepSucceeded && rec.Message == PicksNoNode {
-			text += "; " + rec.Path + ": " + PicksNoNode
+		if rec.Type == plan.TypeForEachNode && rec.Phase == StepSucceeded && rec.Message == NoNodesMessage {
+			text += "; " + rec.Path + ": " + NoNodesMessage
 		}
 	}
 	return text

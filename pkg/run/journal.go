@@ -26,9 +26,9 @@ func (j Journal) Start(now time.Time) Journal {
 	return j
 }
 
-// EndBefore is the journal of a run whose wait ends without a start: neither
+// EndUnstarted is the journal of a run whose wait ends without a start: neither
 // onFailure nor finally runs, for nothing was done.
-func (j Journal) EndBefore(end End, now time.Time) Journal {
+func (j Journal) EndUnstarted(end End, now time.Time) Journal {
 	j.Steps = append([]Record(nil), j.Steps...)
 	for i := range j.Steps {
 		j.Steps[i].Phase, j.Steps[i].Attempt = StepSkipped, 0
@@ -66,8 +66,8 @@ func (r Run) Finished(j Journal, now time.Time) Journal {
 	return j
 }
 
-// TornAway is how a run ends whose object was taken away against its finalizer.
-const TornAway = "TornAway"
+// ReasonTornAway is how a run ends whose object was taken away against its finalizer.
+const ReasonTornAway = "TornAway"
 
 // RestoresAt says whether a step puts back what it found when its run ends.
 func (r Run) RestoresAt(path string) bool {
@@ -85,8 +85,8 @@ func (r Run) EndsWithWork(j Journal) bool {
 	return holdsNodes || len(r.Spec.OnFailure)+len(r.Spec.Finally) > 0
 }
 
-// NotPutBack is how many of a run's restores failed.
-func (j Journal) NotPutBack() (n int) {
+// FailedRestores is how many of a run's restores failed.
+func (j Journal) FailedRestores() (n int) {
 	for i := range j.Steps {
 		if j.Steps[i].Restored == RestoreFailed {
 			n++
@@ -139,9 +139,9 @@ func CapOutputs(j *Journal) {
 	}
 }
 
-// Begins says whether a step, or another attempt of one, is to begin by this journal
+// BeginsStep says whether a step, or another attempt of one, is to begin by this journal
 // that was not at work by an earlier one. What cleans up waits for nobody.
-func (j Journal) Begins(was Journal) bool {
+func (j Journal) BeginsStep(was Journal) bool {
 	if j.Section != plan.SectionSteps && j.Section != "" {
 		return false
 	}

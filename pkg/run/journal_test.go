@@ -27,7 +27,7 @@ func TestARunThatNeverBeganSkipsItsSteps(t *testing.T) {
 		Phase: run.Pending, Section: plan.SectionClosing, Message: "aborted by jane", End: &end,
 		Steps: []run.Record{{Path: "a", Phase: run.StepSkipped}},
 	}
-	if diff := cmp.Diff(want, j.EndBefore(end, coretest.Clock("02:00"))); diff != "" {
+	if diff := cmp.Diff(want, j.EndUnstarted(end, coretest.Clock("02:00"))); diff != "" {
 		t.Error(diff)
 	}
 	if j.Steps[0].Phase != run.StepPending {
@@ -37,7 +37,7 @@ func TestARunThatNeverBeganSkipsItsSteps(t *testing.T) {
 
 func TestARunThatIsOverSaysHowItEnded(t *testing.T) {
 	succeeded := &run.End{Phase: run.Succeeded}
-	empty := run.Record{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepSucceeded, Message: run.PicksNoNode}
+	empty := run.Record{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepSucceeded, Message: run.NoNodesMessage}
 	for _, c := range []struct {
 		name    string
 		journal run.Journal
@@ -49,10 +49,10 @@ func TestARunThatIsOverSaysHowItEnded(t *testing.T) {
 		{"failed", run.Journal{End: &run.End{Phase: run.Failed, Message: "step a failed"}}, run.Failed, "step a failed"},
 		{"failed without a word", run.Journal{Message: "old", End: &run.End{Phase: run.Failed}}, run.Failed, ""},
 		{"no end was decided", run.Journal{Message: "at work"}, run.Failed, "at work"},
-		{"a rollout had no nodes", run.Journal{End: succeeded, Steps: []run.Record{empty}}, run.Succeeded, "all steps are done; roll: " + run.PicksNoNode},
+		{"a rollout had no nodes", run.Journal{End: succeeded, Steps: []run.Record{empty}}, run.Succeeded, "all steps are done; roll: " + run.NoNodesMessage},
 		{"a rollout had nodes", run.Journal{End: succeeded, Steps: []run.Record{{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepSucceeded, Message: "3 nodes"}}}, run.Succeeded, "all steps are done"},
-		{"a rollout without nodes was skipped", run.Journal{End: succeeded, Steps: []run.Record{{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepSkipped, Message: run.PicksNoNode}}}, run.Succeeded, "all steps are done"},
-		{"another step says so", run.Journal{End: succeeded, Steps: []run.Record{{Path: "x", Type: plan.TypeDrain, Phase: run.StepSucceeded, Message: run.PicksNoNode}}}, run.Succeeded, "all steps are done"},
+		{"a rollout without nodes was skipped", run.Journal{End: succeeded, Steps: []run.Record{{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepSkipped, Message: run.NoNodesMessage}}}, run.Succeeded, "all steps are done"},
+		{"another step says so", run.Journal{End: succeeded, Steps: []run.Record{{Path: "x", Type: plan.TypeDrain, Phase: run.StepSucceeded, Message: run.NoNodesMessage}}}, run.Succeeded, "all steps are done"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.journal.Finish(coretest.Clock("03:00"))
@@ -95,7 +95,7 @@ func TestWhichStepsPutBackWhatTheyFound(t *testing.T) {
 		}
 	}
 	j := run.Journal{Steps: []run.Record{{Restored: run.RestoreFailed}, {Restored: run.RestoreDone}, {}, {Restored: run.RestoreFailed}}}
-	if got := j.NotPutBack(); got != 2 {
+	if got := j.FailedRestores(); got != 2 {
 		t.Errorf("%d restores failed, want 2", got)
 	}
 }
@@ -221,7 +221,7 @@ func TestWhetherAnAttemptIsToBegin(t *testing.T) {
 		{"in the steps", run.Journal{}, run.Journal{Section: plan.SectionSteps, Steps: []run.Record{at(1)}}, true},
 		{"what cleans up waits for nobody", run.Journal{}, run.Journal{Section: plan.SectionFinally, Steps: []run.Record{at(1)}}, false},
 	} {
-		if got := c.is.Begins(c.was); got != c.want {
+		if got := c.is.BeginsStep(c.was); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
 		}
 	}

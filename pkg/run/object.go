@@ -88,8 +88,8 @@ func fits(v any, limit int) bool {
 	return err == nil && len(b) <= limit
 }
 
-// IdentityOf is what is left to say of an object that nobody has seen.
-func IdentityOf(apiVersion, kind, namespace, name, uid string) map[string]any {
+// ObjectStub is what is left to say of an object that nobody has seen.
+func ObjectStub(apiVersion, kind, namespace, name, uid string) map[string]any {
 	meta := map[string]any{"name": name, "uid": uid}
 	if namespace != "" {
 		meta["namespace"] = namespace
@@ -110,7 +110,7 @@ func (r Request) Watched(body Body) Body {
 		}
 	}
 	if body == nil {
-		return IdentityOf(r.APIVersion, r.ObjectKind, r.Namespace, r.Name, r.UID)
+		return ObjectStub(r.APIVersion, r.ObjectKind, r.Namespace, r.Name, r.UID)
 	}
 	return WatchedObject(body, plan.MaxWatchedBody)
 }

@@ -56,7 +56,7 @@ func TestTheOutlineOfAJournal(t *testing.T) {
 	if was, is := run.ProgressOf(j), run.ProgressOf(got); was != is {
 		t.Errorf("its progress is %+v, not %+v", is, was)
 	}
-	if j.Notice() != got.Notice() || j.Suspended() != got.Suspended() || j.DriftSaid() != got.DriftSaid() {
+	if j.Notice() != got.Notice() || j.Suspended() != got.Suspended() || j.DriftMessage() != got.DriftMessage() {
 		t.Errorf("it says %q, not %q", got.Notice(), j.Notice())
 	}
 }

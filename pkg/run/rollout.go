@@ -127,10 +127,10 @@ func (r Run) earlier(closes, step *Record) bool {
 	return plan.SectionOf(closes.Path) == plan.SectionSteps
 }
 
-// ClosedLike are the nodes that steps of the run cordoned or drained by the selector by which
+// ClosedBySelector are the nodes that steps of the run cordoned or drained by the selector by which
 // another is to open them now: their labels may have changed since. Of loops only the steps
 // of the same item count.
-func (r Run) ClosedLike(j Journal, path string) []DrainTarget {
+func (r Run) ClosedBySelector(j Journal, path string) []DrainTarget {
 	opens, found := r.Tree().Find(path)
 	if !found || opens.Own()["selector"] == nil {
 		return nil

@@ -176,7 +176,7 @@ finally: [{name: open, type: uncordon, properties: {selector: {matchLabels: {poo
 	}}
 	for path, want := range map[string][]string{"finally/open": {"n1", "n2", "n6"}, "each/b/reopen": {"n5"}, "finally/open-one": nil, "nothing": nil} {
 		var got []string
-		for _, n := range r.ClosedLike(j, path) {
+		for _, n := range r.ClosedBySelector(j, path) {
 			got = append(got, n.Name)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

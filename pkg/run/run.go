@@ -227,7 +227,7 @@ func (j Journal) Notice() string {
 			return document.Cut("step "+rec.Path+" waits: "+rec.Waits, document.MaxMessage)
 		}
 	}
-	if text := j.DriftSaid(); text != "" && j.HeldSince == nil && j.End == nil {
+	if text := j.DriftMessage(); text != "" && j.HeldSince == nil && j.End == nil {
 		return text
 	}
 	return j.Message

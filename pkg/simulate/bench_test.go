@@ -9,7 +9,7 @@ import (
 
 // A year of a hundred plans that run every night, half of them in a window.
 func BenchmarkAYearOfAHundredPlans(b *testing.B) {
-	s := simulate.Scenario{Book: windows("22:00", "04:00"), NameOf: nameOf, Span: simulate.Span{From: at("2026-01-01 00:00"), To: at("2027-01-01 00:00")}}
+	s := simulate.Scenario{Resolver: windows("22:00", "04:00"), NameOf: nameOf, Span: simulate.Span{From: at("2026-01-01 00:00"), To: at("2027-01-01 00:00")}}
 	for i := range 100 {
 		p := nightly(named(fmt.Sprintf("p%02d", i)), cron(fmt.Sprintf("%d %d * * *", i%60, i%6)))
 		if i%2 == 0 {

@@ -57,7 +57,7 @@ func newCluster(s Scenario) (*cluster, error) {
 			return nil, fmt.Errorf("plan %s: %w", p.key(), err)
 		}
 		asks := p.Intent.Query(p.Namespace, p.Spec.Policies)
-		state := &planState{Plan: p, uid: p.key(), created: s.From.Add(-time.Nanosecond), set: set, gate: gateOf(s.Book, asks), above: gateOf(s.Book, asks.OfNamespace()), target: targetOf(p)}
+		state := &planState{Plan: p, uid: p.key(), created: s.From.Add(-time.Nanosecond), set: set, gate: gateOf(s.Resolver, asks), above: gateOf(s.Resolver, asks.OfNamespace()), target: targetOf(p)}
 		state.item = &item{look: func() (time.Time, error) { return c.decide(state) }}
 		c.plans = append(c.plans, state)
 		c.timers.set(state.item, s.From)
@@ -70,7 +70,7 @@ func gateOf(resolver *policy.Resolver, q policy.Query) *schedule.Gate {
 	if resolver == nil {
 		resolver = policy.NewResolver("")
 	}
-	return resolver.Between(q)
+	return resolver.GateIfAny(q)
 }
 
 // targetOf is the target of a plan, which is there. Its uid says no more than

@@ -81,7 +81,7 @@ func drawInstant(t *rapid.T, label string) time.Time {
 func night() time.Time { return at("2026-03-28 20:00") }
 
 func drawScenario(t *rapid.T) simulate.Scenario {
-	s := simulate.Scenario{Book: windows("23:30", "02:15"), NameOf: nameOf}
+	s := simulate.Scenario{Resolver: windows("23:30", "02:15"), NameOf: nameOf}
 	s.From, s.To = night(), night().Add(time.Duration(rapid.IntRange(1, 12*60).Draw(t, "minutes"))*time.Minute)
 	for _, name := range []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "plans")] {
 		s.Plans = append(s.Plans, drawPlan(t, name))
@@ -180,7 +180,7 @@ func judge(t *rapid.T, s simulate.Scenario, e simulate.Entry) {
 		t.Fatalf("%s starts in a pause", line(e, true))
 	}
 	bypassed := p.Intent.Bypass.Until != nil && at.Before(*p.Intent.Bypass.Until)
-	if len(p.Spec.Policies) > 0 && !bypassed && !s.Book.Policy("shop", "night").Verdict(at).Permitted {
+	if len(p.Spec.Policies) > 0 && !bypassed && !s.Resolver.Policy("shop", "night").Verdict(at).Permitted {
 		t.Fatalf("%s starts at %s, outside of its window", line(e, true), at)
 	}
 	if e.Slot == nil {

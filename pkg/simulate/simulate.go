@@ -43,7 +43,7 @@ func (p Plan) key() string { return p.Namespace + "/" + p.Name }
 type Scenario struct {
 	Plans    []Plan
 	Sleepers []Sleeper
-	Book     *policy.Resolver // nil: there are no policies
+	Resolver *policy.Resolver // nil: there are no policies
 	Span
 	Outages []Span
 	// NameOf names the run that answers a request, as annotations.RunName does.

@@ -28,7 +28,7 @@ func check(t *testing.T, book *policy.Resolver, rows []row) {
 	t.Helper()
 	for _, c := range rows {
 		t.Run(c.name, func(t *testing.T) {
-			got := said(t, simulate.Scenario{Plans: []simulate.Plan{c.plan}, Book: book, Span: c.span, Outages: c.outages})
+			got := said(t, simulate.Scenario{Plans: []simulate.Plan{c.plan}, Resolver: book, Span: c.span, Outages: c.outages})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -56,8 +56,8 @@ func runSleep(scenario Scenario, one Sleeper) ([]Entry, error) {
 	}
 	s := &sleeper{plan: one, span: scenario.Span, table: table, outages: merged(scenario.Outages, scenario.From), looked: map[time.Time]string{}}
 	s.wishes = hibernate.Overrides{Hold: one.Hold, Skip: table.Named(one.Intent.Skip, scenario.From)}
-	if scenario.Book != nil {
-		s.gate = scenario.Book.Between(one.Intent.Query(one.Namespace, one.Spec.Policies))
+	if scenario.Resolver != nil {
+		s.gate = scenario.Resolver.GateIfAny(one.Intent.Query(one.Namespace, one.Spec.Policies))
 	}
 	if err := s.play(); err != nil {
 		return nil, err

@@ -105,7 +105,7 @@ func TestWhatSleeps(t *testing.T) {
 		{name: "nobody looks when it is to wake: it is made up for", plan: nights(), outages: []simulate.Span{{From: at("2026-03-11 05:00"), To: at("2026-03-11 09:00")}}, want: []string{"10T20:00 Ran(schedule) 10T20:00 11T09:00", night2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := saidOfSleep(t, simulate.Scenario{Sleepers: []simulate.Sleeper{c.plan}, Book: c.book, NameOf: nameOf, Outages: c.outages, Span: simulate.Span{From: at("2026-03-10 12:00"), To: at("2026-03-12 12:00")}})
+			got := saidOfSleep(t, simulate.Scenario{Sleepers: []simulate.Sleeper{c.plan}, Resolver: c.book, NameOf: nameOf, Outages: c.outages, Span: simulate.Span{From: at("2026-03-10 12:00"), To: at("2026-03-12 12:00")}})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -467,7 +467,7 @@ func TestALostLedgerStartsNothing(t *testing.T) {
 
 // over is a run whose wait ended without a start; it is about to be closed.
 func over(r run.Request) edit {
-	j := run.Journal{Phase: run.Pending, Waiting: run.WaitWindow}.EndBefore(run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonDeadline}, coretest.Clock("02:00"))
+	j := run.Journal{Phase: run.Pending, Waiting: run.WaitWindow}.EndUnstarted(run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonDeadline}, coretest.Clock("02:00"))
 	return live(trigger.ActiveRunOf(run.Run{Name: coretest.NameOf(r), Request: r}, j))
 }
 

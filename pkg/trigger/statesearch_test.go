@@ -759,11 +759,11 @@ func (x *searcher) admit(s *state, r *sRun, yield happens) {
 	what := ""
 	switch {
 	case a.Void:
-		j := r.j.EndBefore(run.End{Phase: run.Aborted, Reason: "Void"}, hour(n.now)).Finish(hour(n.now))
+		j := r.j.EndUnstarted(run.End{Phase: run.Aborted, Reason: "Void"}, hour(n.now)).Finish(hour(n.now))
 		t.sent, what = &request{kind: "update", name: r.run.Name, rv: r.rv, journal: j}, "is void"
 	case a.Ends():
 		end := run.End{Phase: run.Aborted, Result: a.Result, Reason: a.Reason, Message: a.Message}
-		t.sent, what = &request{kind: "update", name: r.run.Name, rv: r.rv, journal: r.j.EndBefore(end, hour(n.now))}, "ends before its start: "+a.Message
+		t.sent, what = &request{kind: "update", name: r.run.Name, rv: r.rv, journal: r.j.EndUnstarted(end, hour(n.now))}, "ends before its start: "+a.Message
 	case a.Start:
 		j, _ := workflow.Advance(r.run, r.j.Start(hour(n.now)), hour(n.now), x.signals(r))
 		t.sent, what = &request{kind: "update", name: r.run.Name, rv: r.rv, journal: j, act: n.target.label.act}, "starts"

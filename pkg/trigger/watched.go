@@ -36,7 +36,7 @@ func (d *decider) watched() {
 			return
 		}
 		o.Mark = mark
-		d.write(d.out.Ledger.WithSeen(ledger.Seen{Rule: o.Rule, UID: o.UID, Checkpoint: o.Mark, Gone: o.Event == plan.EventDelete}))
+		d.write(d.out.Ledger.WithCheckpoints(ledger.ObjectCheckpoint{Rule: o.Rule, UID: o.UID, Checkpoint: o.Mark, Gone: o.Event == plan.EventDelete}))
 		d.claim(watchRequest(o, d.f))
 	}
 }

@@ -93,8 +93,8 @@ func TestWhatAChangeOfAWatchedObjectAsksFor(t *testing.T) {
 		t.Error(diff)
 	}
 	mark := ledger.Checkpoint{Digest: "new", Ordinal: 2, Earned: f.Now.Add(ledger.WatchPeriod).Unix()}
-	noted := ledger.Seen{Rule: "pods", UID: "a", Gone: true, Checkpoint: mark}
-	if diff := cmp.Diff([]ledger.Seen{noted}, d.Ledger.Seen); diff != "" {
+	noted := ledger.ObjectCheckpoint{Rule: "pods", UID: "a", Gone: true, Checkpoint: mark}
+	if diff := cmp.Diff([]ledger.ObjectCheckpoint{noted}, d.Ledger.Seen); diff != "" {
 		t.Errorf("the ledger notes: %s", diff)
 	}
 }

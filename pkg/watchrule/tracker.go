@@ -38,12 +38,12 @@ type Observed struct {
 	Body                   json.RawMessage   // of an object that is gone
 }
 
-// Where names an object of a rule.
-type Where struct{ Rule, UID, Namespace, Name string }
+// ObjectKey names an object of a rule.
+type ObjectKey struct{ Rule, UID, Namespace, Name string }
 
 // Failure is a condition that could not be evaluated: its change does not run.
 type Failure struct {
-	Where
+	ObjectKey
 	Kind, Event string
 	Err         error
 }
@@ -157,8 +157,8 @@ func NewTracker(planUID, planManager, agentManager string) *Tracker {
 	return &Tracker{planUID: planUID, mine: planManager, agent: agentManager, own: map[ownWrite]bool{}, removing: map[string]bool{}}
 }
 
-// Use takes up a plan's rules. What belongs to others is forgotten.
-func (t *Tracker) Use(rules []plan.Watch, mirrorPrefix string) {
+// SetRules takes up a plan's rules. What belongs to others is forgotten.
+func (t *Tracker) SetRules(rules []plan.Watch, mirrorPrefix string) {
 	var out []*ruleTrack
 	for _, w := range rules {
 		id := plan.RuleID(w, mirrorPrefix)
@@ -206,8 +206,8 @@ func (r *ruleTrack) object(uid string) *trackedObject {
 	return r.objects[uid]
 }
 
-// See takes in what a rule's watch shows.
-func (t *Tracker) See(id string, s Observation) Urgency {
+// Observe takes in what a rule's watch shows.
+func (t *Tracker) Observe(id string, s Observation) Urgency {
 	r := t.rule(id)
 	if r == nil || r.full != "" {
 		return UrgencyNone
@@ -299,9 +299,9 @@ func (t *Tracker) shut(r *ruleTrack) bool {
 	return true
 }
 
-// Shut ends a rule whose objects are too much beside those of other plans: together they
+// StopRule ends a rule whose objects are too much beside those of other plans: together they
 // keep more than so many bytes.
-func (t *Tracker) Shut(id, whose string, most int) {
+func (t *Tracker) StopRule(id, whose string, most int) {
 	r := t.rule(id)
 	if r == nil || r.full != "" {
 		return
@@ -439,10 +439,10 @@ func (o *trackedObject) pend(t *Tracker, s state) {
 	o.pending = &s
 }
 
-// Lost notes that a rule's watch no longer shows an object, and what it was last,
+// NoteMissing notes that a rule's watch no longer shows an object, and what it was last,
 // where that is known. Whether it is gone, or has left the selection, has to be
 // asked, where it matters.
-func (t *Tracker) Lost(id, uid string, last run.Body) Urgency {
+func (t *Tracker) NoteMissing(id, uid string, last run.Body) Urgency {
 	r := t.rule(id)
 	if r == nil || r.full != "" || r.objects[uid] == nil {
 		return UrgencyNone
@@ -488,9 +488,9 @@ func (o *trackedObject) leave() {
 	o.handling.forget, o.handling.dirty, o.pending, o.held, o.handled = true, true, nil, nil, nil
 }
 
-// Present compares what is known of a rule with what its watch lists: what is
+// NoteListed compares what is known of a rule with what its watch lists: what is
 // not there was deleted, or left, while nobody looked.
-func (t *Tracker) Present(id string, listed func(uid string) bool) {
+func (t *Tracker) NoteListed(id string, listed func(uid string) bool) {
 	r := t.rule(id)
 	if r == nil {
 		return
@@ -503,12 +503,12 @@ func (t *Tracker) Present(id string, listed func(uid string) bool) {
 }
 
 // Unconfirmed are objects that may be gone: whoever can ask says so by Confirm.
-func (t *Tracker) Unconfirmed() []Where {
-	var out []Where
+func (t *Tracker) Unconfirmed() []ObjectKey {
+	var out []ObjectKey
 	for _, r := range t.rules {
 		for o := range r.busy {
 			if r.started && o.gone == maybe && !o.handling.forget {
-				out = append(out, Where{r.id, o.uid, o.namespace, o.name})
+				out = append(out, ObjectKey{r.id, o.uid, o.namespace, o.name})
 			}
 		}
 	}
@@ -517,7 +517,7 @@ func (t *Tracker) Unconfirmed() []Where {
 
 // Confirm says whether an object is still there. One that is has left the
 // selection, which is no event.
-func (t *Tracker) Confirm(w Where, there bool) {
+func (t *Tracker) Confirm(w ObjectKey, there bool) {
 	r := t.rule(w.Rule)
 	if r == nil || r.objects[w.UID] == nil || r.objects[w.UID].gone != maybe {
 		return
@@ -534,11 +534,11 @@ func (t *Tracker) Confirm(w Where, there bool) {
 	r.weigh(o)
 }
 
-// Begin notes that a write of one of the plan's runs is under way.
-func (t *Tracker) Begin() { t.flights++ }
+// BeginWrite notes that a write of one of the plan's runs is under way.
+func (t *Tracker) BeginWrite() { t.flights++ }
 
-// End notes that its answer was taken in, and says whether something waited for it.
-func (t *Tracker) End() bool {
+// EndWrite notes that its answer was taken in, and says whether something waited for it.
+func (t *Tracker) EndWrite() bool {
 	t.flights--
 	waits := false
 	for _, r := range t.rules {
@@ -555,10 +555,10 @@ func (t *Tracker) SetUncertainty(d Uncertainty) {
 	}
 }
 
-// Wrote takes in the answer to a write of one of the plan's runs. Where the body
+// NoteWrite takes in the answer to a write of one of the plan's runs. Where the body
 // is that of the object itself, it stands in for a state that the watch may pass
 // over.
-func (t *Tracker) Wrote(apiVersion, kind string, s Observation) {
+func (t *Tracker) NoteWrite(apiVersion, kind string, s Observation) {
 	t.remember(ownWrite{s.UID, s.Version})
 	if s.Body == nil {
 		return
@@ -595,17 +595,17 @@ func (t *Tracker) remember(w ownWrite) {
 
 // Start gives what is to be recorded when a rule starts: everything that is
 // there. Until Started says that it was written, what comes is held.
-func (t *Tracker) Start(id string) ([]ledger.Seen, bool) {
+func (t *Tracker) Start(id string) ([]ledger.ObjectCheckpoint, bool) {
 	r := t.rule(id)
 	if r == nil || r.started || t.flights > 0 || t.Full(id) != "" {
 		return nil, false
 	}
 	r.starting = true
-	out := []ledger.Seen{}
+	out := []ledger.ObjectCheckpoint{}
 	for _, uid := range slices.Sorted(maps.Keys(r.objects)) {
 		if o := r.objects[uid]; o.pending != nil {
 			s := *o.pending
-			out = append(out, ledger.Seen{Rule: id, UID: uid, Checkpoint: o.marked(s, int64(s.version))}) //nolint:gosec // versions stay far below
+			out = append(out, ledger.ObjectCheckpoint{Rule: id, UID: uid, Checkpoint: o.marked(s, int64(s.version))}) //nolint:gosec // versions stay far below
 		}
 	}
 	return out, true
@@ -662,7 +662,7 @@ func (t *Tracker) Watching() int {
 
 // Overlay takes in claims that the ledger has and the tracker does not know of:
 // they were written, and the reply was lost.
-func (t *Tracker) Overlay(seen []ledger.Seen) {
+func (t *Tracker) Overlay(seen []ledger.ObjectCheckpoint) {
 	for _, s := range seen {
 		r := t.rule(s.Rule)
 		if r == nil || !r.started {
@@ -769,7 +769,7 @@ func (t *Tracker) judgeGone(r *ruleTrack, o *trackedObject) (Observed, bool) {
 		last = pack(run.WatchedObject(body.body(), plan.MaxWatchedClaim))
 	}
 	if body == nil {
-		body = pack(run.IdentityOf(r.watch.APIVersion, r.watch.Kind, o.namespace, o.name, o.uid))
+		body = pack(run.ObjectStub(r.watch.APIVersion, r.watch.Kind, o.namespace, o.name, o.uid))
 	}
 	if t.own[ownWrite{uid: o.uid}] || t.removing[o.uid] || !t.holds(r, o, plan.EventDelete, body, body) {
 		o.leave()
@@ -790,7 +790,7 @@ func (t *Tracker) holds(r *ruleTrack, o *trackedObject, event string, object, ol
 	}
 	holds, err := r.watch.Holds(object.body(), old.body())
 	if err != nil {
-		t.failures = append(t.failures, Failure{Where{r.id, o.uid, o.namespace, o.name}, r.watch.Kind, event, err})
+		t.failures = append(t.failures, Failure{ObjectKey{r.id, o.uid, o.namespace, o.name}, r.watch.Kind, event, err})
 	}
 	return holds && err == nil
 }
@@ -810,7 +810,7 @@ func (t *Tracker) Failures() []Failure {
 
 // Decided notes which of the candidates were claimed, once that is written with the
 // marks seen, and says whether what came meanwhile asks for another look.
-func (t *Tracker) Decided(claims []run.Request, seen []ledger.Seen) Urgency {
+func (t *Tracker) Decided(claims []run.Request, seen []ledger.ObjectCheckpoint) Urgency {
 	for _, c := range claims {
 		r := t.rule(c.Rule)
 		if c.Kind != run.ByWatch || r == nil || r.objects[c.UID] == nil {
@@ -820,7 +820,7 @@ func (t *Tracker) Decided(claims []run.Request, seen []ledger.Seen) Urgency {
 		switch {
 		case c.Event != plan.EventDelete && o.offered != nil:
 			mark := o.marked(*o.offered, c.Ordinal)
-			if i := slices.IndexFunc(seen, (ledger.Seen{Rule: c.Rule, UID: c.UID}).SamePlace); i >= 0 {
+			if i := slices.IndexFunc(seen, (ledger.ObjectCheckpoint{Rule: c.Rule, UID: c.UID}).SamePlace); i >= 0 {
 				mark.Earned = seen[i].Earned
 			}
 			o.claimed(mark)
@@ -846,12 +846,12 @@ func (t *Tracker) Decided(claims []run.Request, seen []ledger.Seen) Urgency {
 // Unwritten are marks that the ledger does not have yet; with aged also those
 // that differ by their time alone, which matters only where something is written
 // anyway.
-func (t *Tracker) Unwritten(aged bool) []ledger.Seen {
-	var out []ledger.Seen
+func (t *Tracker) Unwritten(aged bool) []ledger.ObjectCheckpoint {
+	var out []ledger.ObjectCheckpoint
 	for _, r := range t.rules {
 		for _, o := range r.sortedBusy() {
 			if r.started && (o.handling.dirty || aged && o.handling.aged) {
-				out = append(out, ledger.Seen{Rule: r.id, UID: o.uid, Checkpoint: o.handling.mark, Gone: o.handling.forget})
+				out = append(out, ledger.ObjectCheckpoint{Rule: r.id, UID: o.uid, Checkpoint: o.handling.mark, Gone: o.handling.forget})
 			}
 		}
 	}
@@ -859,7 +859,7 @@ func (t *Tracker) Unwritten(aged bool) []ledger.Seen {
 }
 
 // Written notes that marks are in the ledger.
-func (t *Tracker) Written(seen []ledger.Seen) {
+func (t *Tracker) Written(seen []ledger.ObjectCheckpoint) {
 	for _, s := range seen {
 		r := t.rule(s.Rule)
 		if r == nil || r.objects[s.UID] == nil {

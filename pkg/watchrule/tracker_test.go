@@ -94,7 +94,7 @@ func (w *field) begin() {
 }
 
 func (w *field) takeUp() {
-	w.tracker.Use(w.spec.Triggers.Watch, w.spec.MirrorPrefix)
+	w.tracker.SetRules(w.spec.Triggers.Watch, w.spec.MirrorPrefix)
 	for _, id := range w.ids() {
 		if w.stored != nil && w.stored.Kept(id) {
 			w.tracker.Load(id, w.stored.Checkpoints(id, w.shards))
@@ -109,10 +109,10 @@ func (w *field) list(id string) {
 	for _, name := range w.names() {
 		if !w.outside[name] {
 			there[w.objects[name].uid] = true
-			w.tracker.See(id, w.sighting(name))
+			w.tracker.Observe(id, w.sighting(name))
 		}
 	}
-	w.tracker.Present(id, func(uid string) bool { return there[uid] })
+	w.tracker.NoteListed(id, func(uid string) bool { return there[uid] })
 }
 
 func (w *field) names() []string {
@@ -139,7 +139,7 @@ func (w *field) sighting(name string) watchrule.Observation {
 func (w *field) show(name string) {
 	for _, id := range w.ids() {
 		if w.tracker != nil && !w.outside[name] {
-			w.tracker.See(id, w.sighting(name))
+			w.tracker.Observe(id, w.sighting(name))
 		}
 	}
 }
@@ -161,9 +161,9 @@ func (w *field) create(name string, size int) {
 func (w *field) write(manager, name string, change func(map[string]any)) {
 	w.quietly(manager, name, change)
 	if manager == planner && w.tracker != nil {
-		w.tracker.Begin()
-		w.tracker.Wrote("example.org/v1", "App", w.sighting(name))
-		w.tracker.End()
+		w.tracker.BeginWrite()
+		w.tracker.NoteWrite("example.org/v1", "App", w.sighting(name))
+		w.tracker.EndWrite()
 	}
 	w.show(name)
 }
@@ -203,7 +203,7 @@ func (w *field) remove(name string) {
 	delete(w.objects, name)
 	for _, id := range w.ids() {
 		if w.tracker != nil {
-			w.tracker.Lost(id, last.UID, last.Body)
+			w.tracker.NoteMissing(id, last.UID, last.Body)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (w *field) leave(name string) {
 	w.outside[name] = true
 	for _, id := range w.ids() {
 		if w.tracker != nil {
-			w.tracker.Lost(id, w.objects[name].uid, w.sighting(name).Body)
+			w.tracker.NoteMissing(id, w.objects[name].uid, w.sighting(name).Body)
 		}
 	}
 }
@@ -290,7 +290,7 @@ func (w *field) pass() (more bool) {
 	}
 	if b.Prune {
 		w.step()
-		w.shards, _ = ledger.MergeSeen(w.shards, nil, w.stored.Kept, nil)
+		w.shards, _ = ledger.MergeCheckpoints(w.shards, nil, w.stored.Kept, nil)
 	}
 	return w.createRuns() || b.Changed
 }
@@ -299,7 +299,7 @@ func (w *field) merge(b *watchrule.LedgerUpdate) {
 	if len(b.Shards)+len(b.Anew) == 0 {
 		return
 	}
-	all, changed := ledger.MergeSeen(w.shards[:min(b.Ledger.Shards, len(w.shards))], b.Shards, b.Keeps, b.Anew)
+	all, changed := ledger.MergeCheckpoints(w.shards[:min(b.Ledger.Shards, len(w.shards))], b.Shards, b.Keeps, b.Anew)
 	for i := range all {
 		if changed[i] {
 			w.step()
@@ -480,26 +480,26 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.write(agent, "a", func(o map[string]any) { meta(o)["annotations"] = map[string]any{"status.maint.dev/x": "y"} })
 		}},
 		"the watch is faster than the answer": {play: func(w *field) {
-			w.tracker.Begin()
+			w.tracker.BeginWrite()
 			w.quietly(planner, "a", sized(2))
 			w.show("a")
 			w.look()
-			w.tracker.Wrote("example.org/v1", "App", w.sighting("a"))
-			w.tracker.End()
+			w.tracker.NoteWrite("example.org/v1", "App", w.sighting("a"))
+			w.tracker.EndWrite()
 		}},
 		"the answer is faster than a foreign change before it": {play: func(w *field) {
 			w.quietly(foreigner, "a", sized(2))
 			before := w.sighting("a")
 			w.quietly(planner, "a", func(o map[string]any) { o["spec"].(map[string]any)["more"] = "x" })
-			w.tracker.Wrote("example.org/v1", "App", w.sighting("a"))
+			w.tracker.NoteWrite("example.org/v1", "App", w.sighting("a"))
 			w.look()
-			w.tracker.See(w.ids()[0], before)
+			w.tracker.Observe(w.ids()[0], before)
 			w.show("a")
 		}, want: "update a"},
 		"the watch passes the own write over": {play: func(w *field) {
 			w.tracker.SetUncertainty(watchrule.NoDoubt)
 			w.quietly(planner, "a", sized(2))
-			w.tracker.Wrote("example.org/v1", "App", w.sighting("a"))
+			w.tracker.NoteWrite("example.org/v1", "App", w.sighting("a"))
 			w.quietly("controller", "a", func(o map[string]any) { o["status"] = "ready" })
 			w.show("a")
 		}},
@@ -579,7 +579,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 		}, want: "update a"},
 		"a run's write before this agent that is seen late": {play: func(w *field) {
 			w.tracker = watchrule.NewTracker("uid", planner, agent)
-			w.tracker.Use(w.spec.Triggers.Watch, w.spec.MirrorPrefix)
+			w.tracker.SetRules(w.spec.Triggers.Watch, w.spec.MirrorPrefix)
 			w.tracker.Load(w.ids()[0], w.stored.Checkpoints(w.ids()[0], w.shards))
 			w.tracker.SetUncertainty(watchrule.NoDoubt)
 			w.quietly(planner, "a", sized(2))
@@ -611,9 +611,9 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.size(foreigner, "a", 2)
 			w.expectNow("update a")
 			w.tracker = watchrule.NewTracker("uid", planner, agent)
-			w.tracker.Use(w.spec.Triggers.Watch, w.spec.MirrorPrefix)
+			w.tracker.SetRules(w.spec.Triggers.Watch, w.spec.MirrorPrefix)
 			w.tracker.Load(w.ids()[0], w.stored.Checkpoints(w.ids()[0], w.shards))
-			w.tracker.See(w.ids()[0], old)
+			w.tracker.Observe(w.ids()[0], old)
 			w.look()
 			w.show("a")
 		}},
@@ -948,7 +948,7 @@ func TestAChangeWhileARuleStartsAsksForALook(t *testing.T) {
 	b := w.tracker.Update(nil, ledger.Ledger{}, false, false, true)
 	w.tracker.UpdateStart(&b, w.ids()[0])
 	w.quietly(foreigner, "a", sized(2))
-	if urgency := w.tracker.See(w.ids()[0], w.sighting("a")); urgency != watchrule.UrgencyNone {
+	if urgency := w.tracker.Observe(w.ids()[0], w.sighting("a")); urgency != watchrule.UrgencyNone {
 		t.Error("it asks for a look before the start is written:", urgency)
 	}
 	if urgency := w.tracker.Recorded(b, nil, true); urgency != watchrule.UrgencyNow {
@@ -970,7 +970,7 @@ func TestTooManyObjectsAreSaidAndNotWatched(t *testing.T) {
 			}
 			crowd, other := w.ids()[0], w.ids()[1]
 			see := func(n int) {
-				w.tracker.See(crowd, watchrule.Observation{UID: fmt.Sprint(n), Name: "p", Version: uint64(n + 1000), Body: run.Body{}})
+				w.tracker.Observe(crowd, watchrule.Observation{UID: fmt.Sprint(n), Name: "p", Version: uint64(n + 1000), Body: run.Body{}})
 			}
 			for n := w.tracker.Watching(); n < plan.MaxWatched; n++ {
 				see(n)

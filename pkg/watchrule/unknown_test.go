@@ -13,22 +13,22 @@ import (
 // the plan may have been edited, and the object may be gone, while it was on its way.
 func TestWhatIsSaidOfWhatIsNotWatchedChangesNothing(t *testing.T) {
 	for name, say := range map[string]func(w *field, tr *watchrule.Tracker, id string){
-		"a change, of another rule": func(w *field, tr *watchrule.Tracker, _ string) { tr.See("unknown", w.sighting("a")) },
+		"a change, of another rule": func(w *field, tr *watchrule.Tracker, _ string) { tr.Observe("unknown", w.sighting("a")) },
 		"an end, of another rule": func(w *field, tr *watchrule.Tracker, _ string) {
-			tr.Lost("unknown", w.objects["a"].uid, nil)
+			tr.NoteMissing("unknown", w.objects["a"].uid, nil)
 		},
-		"an end, of another object": func(_ *field, tr *watchrule.Tracker, id string) { tr.Lost(id, "unknown", nil) },
+		"an end, of another object": func(_ *field, tr *watchrule.Tracker, id string) { tr.NoteMissing(id, "unknown", nil) },
 		"a list, of another rule": func(_ *field, tr *watchrule.Tracker, _ string) {
-			tr.Present("unknown", func(string) bool { return false })
+			tr.NoteListed("unknown", func(string) bool { return false })
 		},
 		"that it is there, of another rule": func(w *field, tr *watchrule.Tracker, _ string) {
-			tr.Confirm(watchrule.Where{Rule: "unknown", UID: w.objects["a"].uid}, false)
+			tr.Confirm(watchrule.ObjectKey{Rule: "unknown", UID: w.objects["a"].uid}, false)
 		},
 		"that another object is not there": func(_ *field, tr *watchrule.Tracker, id string) {
-			tr.Confirm(watchrule.Where{Rule: id, UID: "unknown"}, false)
+			tr.Confirm(watchrule.ObjectKey{Rule: id, UID: "unknown"}, false)
 		},
 		"that one is not there which nobody asked about": func(w *field, tr *watchrule.Tracker, id string) {
-			tr.Confirm(watchrule.Where{Rule: id, UID: w.objects["a"].uid}, false)
+			tr.Confirm(watchrule.ObjectKey{Rule: id, UID: w.objects["a"].uid}, false)
 		},
 		"the start of another rule":     func(_ *field, tr *watchrule.Tracker, _ string) { tr.Started("unknown", true) },
 		"the start of one that goes on": func(_ *field, tr *watchrule.Tracker, id string) { tr.Started(id, false) },
@@ -50,32 +50,32 @@ func TestWhatIsSaidOfWhatIsNotWatchedChangesNothing(t *testing.T) {
 		"a write of another kind": func(w *field, tr *watchrule.Tracker, _ string) {
 			s := w.sighting("a")
 			s.Version += 50
-			tr.Wrote("example.org/v1", "Other", s)
+			tr.NoteWrite("example.org/v1", "Other", s)
 		},
 		"a write of another version": func(w *field, tr *watchrule.Tracker, _ string) {
 			s := w.sighting("a")
 			s.Version += 50
-			tr.Wrote("example.org/v2", "App", s)
+			tr.NoteWrite("example.org/v2", "App", s)
 		},
 		"a write of another object": func(w *field, tr *watchrule.Tracker, _ string) {
 			s := w.sighting("a")
 			s.UID = "unknown"
-			tr.Wrote("example.org/v1", "App", s)
+			tr.NoteWrite("example.org/v1", "App", s)
 		},
 		"marks of another rule": func(w *field, tr *watchrule.Tracker, _ string) {
-			tr.Written([]ledger.Seen{{Rule: "unknown", UID: w.objects["a"].uid}})
+			tr.Written([]ledger.ObjectCheckpoint{{Rule: "unknown", UID: w.objects["a"].uid}})
 		},
 		"marks of another object": func(_ *field, tr *watchrule.Tracker, id string) {
-			tr.Written([]ledger.Seen{{Rule: id, UID: "unknown"}})
+			tr.Written([]ledger.ObjectCheckpoint{{Rule: id, UID: "unknown"}})
 		},
 		"a claim in the ledger, of another rule": func(w *field, tr *watchrule.Tracker, _ string) {
-			tr.Overlay([]ledger.Seen{{Rule: "unknown", UID: w.objects["a"].uid, Checkpoint: ledger.Checkpoint{Ordinal: 999}}})
+			tr.Overlay([]ledger.ObjectCheckpoint{{Rule: "unknown", UID: w.objects["a"].uid, Checkpoint: ledger.Checkpoint{Ordinal: 999}}})
 		},
 		"a claim in the ledger, of another object": func(_ *field, tr *watchrule.Tracker, id string) {
-			tr.Overlay([]ledger.Seen{{Rule: id, UID: "unknown", Checkpoint: ledger.Checkpoint{Ordinal: 999}}})
+			tr.Overlay([]ledger.ObjectCheckpoint{{Rule: id, UID: "unknown", Checkpoint: ledger.Checkpoint{Ordinal: 999}}})
 		},
 		"an older claim in the ledger": func(w *field, tr *watchrule.Tracker, id string) {
-			tr.Overlay([]ledger.Seen{{Rule: id, UID: w.objects["a"].uid}})
+			tr.Overlay([]ledger.ObjectCheckpoint{{Rule: id, UID: w.objects["a"].uid}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,23 +104,23 @@ func TestNothingWaitsForTheAnswerToAWriteWhereNothingChanged(t *testing.T) {
 	w := newField(plan.Watch{})
 	w.create("a", 1)
 	w.begin()
-	w.tracker.Begin()
-	if w.tracker.End() {
+	w.tracker.BeginWrite()
+	if w.tracker.EndWrite() {
 		t.Error("something waited")
 	}
-	w.tracker.Begin()
-	w.tracker.Begin()
+	w.tracker.BeginWrite()
+	w.tracker.BeginWrite()
 	w.quietly(foreigner, "a", sized(2))
-	if got := w.tracker.See(w.ids()[0], w.sighting("a")); got != watchrule.UrgencyNone {
+	if got := w.tracker.Observe(w.ids()[0], w.sighting("a")); got != watchrule.UrgencyNone {
 		t.Errorf("a look is asked for while a write is under way: %v", got)
 	}
 	if got := w.tracker.Candidates(); len(got) != 0 {
 		t.Errorf("a run is: %+v", got)
 	}
-	if w.tracker.End() {
+	if w.tracker.EndWrite() {
 		t.Error("the second write is under way still")
 	}
-	if !w.tracker.End() {
+	if !w.tracker.EndWrite() {
 		t.Error("the change does not wait any more")
 	}
 }

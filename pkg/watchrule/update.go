@@ -14,11 +14,11 @@ import (
 // places, or in none that is read, and never a claim without its mark.
 type LedgerUpdate struct {
 	Ledger  ledger.Ledger
-	Changed bool          // the head has to be written
-	Shards  []ledger.Seen // to be in the shards before
-	Anew    []string      // rules that begin: the shards lose what they held of them
-	Prune   bool          // the shards hold what is of no rule any more
-	lazy    []ledger.Seen
+	Changed bool                      // the head has to be written
+	Shards  []ledger.ObjectCheckpoint // to be in the shards before
+	Anew    []string                  // rules that begin: the shards lose what they held of them
+	Prune   bool                      // the shards hold what is of no rule any more
+	lazy    []ledger.ObjectCheckpoint
 	stored  ledger.Ledger
 }
 
@@ -38,7 +38,7 @@ func (t *Tracker) Update(stored *ledger.Ledger, next ledger.Ledger, changed, cla
 	for i, r := range t.rules {
 		ids[i] = r.id
 	}
-	if l, pruned := b.Ledger.RulesNow(ids); pruned {
+	if l, pruned := b.Ledger.PruneRules(ids); pruned {
 		b.Ledger, b.Changed, b.Prune = l, true, stored.Shards > 0
 	}
 	if len(stored.Seen) > plan.MaxSeen {
@@ -57,11 +57,11 @@ func (t *Tracker) Update(stored *ledger.Ledger, next ledger.Ledger, changed, cla
 func (b *LedgerUpdate) place(stored ledger.Ledger) {
 	few := len(b.Ledger.Seen)+len(b.lazy) <= plan.MaxSeen
 	for _, s := range b.lazy {
-		if slices.ContainsFunc(b.Ledger.Seen, func(h ledger.Seen) bool { return h.SamePlace(s) && h.Ordinal > s.Ordinal }) {
+		if slices.ContainsFunc(b.Ledger.Seen, func(h ledger.ObjectCheckpoint) bool { return h.SamePlace(s) && h.Ordinal > s.Ordinal }) {
 			continue // it was claimed just now
 		}
 		if few || slices.ContainsFunc(slices.Concat(stored.Seen, b.Ledger.Seen), s.SamePlace) {
-			b.Ledger, b.Changed = b.Ledger.WithSeen(s), true
+			b.Ledger, b.Changed = b.Ledger.WithCheckpoints(s), true
 			continue
 		}
 		b.Shards = append(b.Shards, s)

@@ -104,7 +104,7 @@ func TestARuleThatIsClosedKeepsWhatIsToBeWritten(t *testing.T) {
 	w.size(planner, "settled", 2)
 	w.size(foreigner, "aged", 1)
 	for i := range plan.MaxWatched {
-		w.tracker.See(w.ids()[0], watchrule.Observation{UID: string(rune(0x4e00 + i)), Name: "p", Version: uint64(i + 1000), Body: run.Body{}})
+		w.tracker.Observe(w.ids()[0], watchrule.Observation{UID: string(rune(0x4e00 + i)), Name: "p", Version: uint64(i + 1000), Body: run.Body{}})
 	}
 	if w.tracker.Full(w.ids()[0]) == "" {
 		t.Fatal("it is open")
@@ -145,7 +145,7 @@ func TestWhatWasClaimedAsksForNoOtherRun(t *testing.T) {
 			}
 			mark := seen[0].Mark
 			mark.Earned = 7
-			w.tracker.Decided(w.claims(seen), []ledger.Seen{{Rule: seen[0].Rule, UID: seen[0].UID, Checkpoint: mark}})
+			w.tracker.Decided(w.claims(seen), []ledger.ObjectCheckpoint{{Rule: seen[0].Rule, UID: seen[0].UID, Checkpoint: mark}})
 			if again := w.tracker.Candidates(); len(again) > 0 {
 				t.Errorf("it asks again: %+v", again)
 			}
@@ -196,7 +196,7 @@ func TestOnlyObjectsThatMayBeGoneAreAskedAbout(t *testing.T) {
 		t.Errorf("of one that changed: %+v", got)
 	}
 	w.leave("a")
-	want := []watchrule.Where{{Rule: w.ids()[0], UID: w.objects["a"].uid, Namespace: "shop", Name: "a"}}
+	want := []watchrule.ObjectKey{{Rule: w.ids()[0], UID: w.objects["a"].uid, Namespace: "shop", Name: "a"}}
 	if diff := cmp.Diff(want, w.tracker.Unconfirmed()); diff != "" {
 		t.Error(diff)
 	}
@@ -269,13 +269,13 @@ func TestVersionsThatAreNoNumbersCountInTheirOrder(t *testing.T) {
 			w.create("a", 1)
 			w.objects["a"].version = 0
 			w.begin()
-			w.tracker.Begin() // so that all of them are held
+			w.tracker.BeginWrite() // so that all of them are held
 			for _, size := range c.sizes {
 				w.quietly(foreigner, "a", sized(size))
 				w.objects["a"].version = 0
 				w.show("a")
 			}
-			w.tracker.End()
+			w.tracker.EndWrite()
 			if got := w.tracker.Candidates(); len(got) != c.want {
 				t.Errorf("%+v ask for a run", got)
 			}
@@ -301,7 +301,7 @@ func TestWhoWroteTheStatusCountsWhereTheStatusDoes(t *testing.T) {
 			w.quietly(planner, "a", sized(2))
 			s := w.sighting("a")
 			s.Writers = append(s.Writers, watchrule.Writer{Manager: "controller", Subresource: "status", At: w.now.Unix() + 5})
-			w.tracker.See(w.ids()[0], s)
+			w.tracker.Observe(w.ids()[0], s)
 			if got := w.tracker.Candidates(); len(got) != c.want {
 				t.Errorf("%+v ask for a run", got)
 			}
@@ -339,7 +339,7 @@ func TestTheNewestBodyThatIsKept(t *testing.T) {
 	size(int64(1)) // as it was handled
 	w.size(foreigner, "a", 2)
 	size(int64(2)) // as it waits
-	w.tracker.Begin()
+	w.tracker.BeginWrite()
 	w.size(foreigner, "a", 3)
 	w.size(foreigner, "a", 4)
 	size(int64(4)) // as it came while a run writes
@@ -357,7 +357,7 @@ func TestWhenTheShardsAreWritten(t *testing.T) {
 	for shards, want := range map[int]bool{0: false, 1: true} {
 		w := started(rule)
 		w.stored.Shards = shards
-		w.tracker.Use(nil, w.spec.MirrorPrefix)
+		w.tracker.SetRules(nil, w.spec.MirrorPrefix)
 		if b := w.tracker.Update(w.stored, *w.stored, false, false, true); b.Prune != want || !b.Changed {
 			t.Errorf("with %d shards: a rule went, they are to be written: %t", shards, b.Prune)
 		}
@@ -365,7 +365,7 @@ func TestWhenTheShardsAreWritten(t *testing.T) {
 	for n, want := range map[int]int{plan.MaxSeen: 0, plan.MaxSeen + 1: plan.MaxSeen + 1} {
 		w := started(rule)
 		for i := range n {
-			*w.stored = w.stored.WithSeen(ledger.Seen{Rule: w.ids()[0], UID: string(rune('A' + i))})
+			*w.stored = w.stored.WithCheckpoints(ledger.ObjectCheckpoint{Rule: w.ids()[0], UID: string(rune('A' + i))})
 		}
 		if b := w.tracker.Update(w.stored, *w.stored, false, false, true); len(b.Shards) != want || len(b.Ledger.Seen) != n-want {
 			t.Errorf("of %d marks beside the head %d go to the shards", n, len(b.Shards))

@@ -310,7 +310,7 @@ func (a *advance) neverBegan() {
 		end.Result, end.Reason = run.Skipped, run.ReasonAborted
 	}
 	a.release()
-	j := a.j.EndBefore(end, a.now)
+	j := a.j.EndUnstarted(end, a.now)
 	j.StartedAt = nil
 	*a.j = j
 }
@@ -365,7 +365,7 @@ func (a *advance) atRestSince() time.Time {
 // windowClosed ends a run whose window closed between two of its steps.
 func (a *advance) windowClosed() {
 	if a.untouched() {
-		j := a.j.EndBefore(run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonWindow, Message: "the window closed before its first step"}, a.now)
+		j := a.j.EndUnstarted(run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonWindow, Message: "the window closed before its first step"}, a.now)
 		j.StartedAt = nil
 		*a.j = j
 		return

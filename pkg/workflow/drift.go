@@ -27,7 +27,7 @@ func Holding(step plan.Step, rec run.Record) bool {
 
 // drift holds or ends a run whose effects somebody changed. Who resumes it accepts that.
 func (a *advance) drift() {
-	drifting := a.j.Drifting()
+	drifting := a.j.OpenDrifts()
 	if len(drifting) == 0 {
 		return
 	}
@@ -40,7 +40,7 @@ func (a *advance) drift() {
 	if a.run.Spec.OnDrift == plan.DriftIgnore {
 		return
 	}
-	said := a.j.DriftSaid()
+	said := a.j.DriftMessage()
 	if a.run.Spec.OnDrift == plan.DriftFail {
 		if a.sig.Abort == nil && !a.sig.Replace {
 			a.cut(run.End{Phase: run.Failed, Reason: run.ReasonDrift, Step: drifting[0].Path, Message: said})
@@ -83,7 +83,7 @@ func (a *advance) looks(m Action) Action {
 // attempt whose outcome was lost, does not say what it set: then it may have been this.
 func SetByRun(r run.Run, j run.Journal, path, kind, name, field string) bool {
 	rec := j.Record(path)
-	if rec == nil || j.SetSince(path, kind, name, field) {
+	if rec == nil || j.ChangedSince(path, kind, name, field) {
 		return true
 	}
 	tree := r.Tree()
@@ -125,11 +125,11 @@ func NoteDrift(j run.Journal, path string, d *run.Drift, now time.Time) run.Jour
 	return with(j, path, func(rec *run.Record) {
 		was := rec.Drift
 		switch {
-		case d == nil && was.Stands():
+		case d == nil && was.IsOpen():
 			over := *was
 			over.Over = new(now.UTC())
 			rec.Drift = &over
-		case d != nil && was.Stands() && was.Field == d.Field && was.Value == d.Value && was.Manager == d.Manager:
+		case d != nil && was.IsOpen() && was.Field == d.Field && was.Value == d.Value && was.Manager == d.Manager:
 		case d != nil:
 			fresh := *d
 			fresh.SeenAt = now.UTC()

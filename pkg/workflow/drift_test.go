@@ -92,7 +92,7 @@ func TestDriftHoldsTheNextStep(t *testing.T) {
 	if m.Act != workflow.ActPass || m.Path != "migrate" || j.Message != "" {
 		t.Errorf("once it is over: act %d on %q, %q", m.Act, m.Path, j.Message)
 	}
-	if d := workflow.NoteDrift(over, "down", drifted(now), now.Add(time.Hour)).Steps[0].Drift; !d.Stands() {
+	if d := workflow.NoteDrift(over, "down", drifted(now), now.Add(time.Hour)).Steps[0].Drift; !d.IsOpen() {
 		t.Error("a second drift does not stand")
 	}
 }

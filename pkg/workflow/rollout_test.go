@@ -375,8 +375,8 @@ func TestWhatARolloutSaysAtItsEnd(t *testing.T) {
 	}
 	f = fleetOf(t, "", 0)
 	f.ended("Succeeded")
-	if f.message() != run.PicksNoNode {
-		t.Errorf("it says %q, want %q", f.message(), run.PicksNoNode)
+	if f.message() != run.NoNodesMessage {
+		t.Errorf("it says %q, want %q", f.message(), run.NoNodesMessage)
 	}
 }
 

@@ -24,7 +24,7 @@ func SignalsOf(in intent.Intent, r run.Run, j run.Journal, above []schedule.Paus
 		actor := said("abort")
 		sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted"), By: &actor}
 	}
-	if in.Resume.For(r.Name) && (suspended(j) || len(j.Drifting()) > 0) {
+	if in.Resume.For(r.Name) && (suspended(j) || len(j.OpenDrifts()) > 0) {
 		sig.Resume = new(said("resume"))
 	}
 	if in.Approve.For(r.Name) {

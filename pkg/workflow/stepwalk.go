@@ -628,7 +628,7 @@ func (a *advance) loopSays(step plan.Step, items []run.Item, done int) string {
 	}
 	switch {
 	case len(items) == 0 && rolls:
-		return run.PicksNoNode
+		return run.NoNodesMessage
 	case len(items) == 0:
 		return "its selector picks nothing: nothing was done"
 	case rolls && idle == len(items):

@@ -72,7 +72,7 @@ func TestARunIsHeldWhereSomebodyChangesWhatItHolds(t *testing.T) {
 	})
 	l.pushes(2)
 	l.eventually("the second change is seen", func() (bool, string) {
-		return len(l.runs("upgrade")[0].journal.Drifting()) == 1, ""
+		return len(l.runs("upgrade")[0].journal.OpenDrifts()) == 1, ""
 	})
 	l.expect(l.maint("why", "upgrade"), 3, "begins no further step: after step down kustomize-controller changed spec.replicas", "accepts the change, and ends step hold", "is suspended at step hold")
 	l.expect(l.maint("resume", name, "--reason", "two will do"), 0, "it goes on although after step down kustomize-controller changed spec.replicas", "and ends step hold", "resumed")

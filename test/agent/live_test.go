@@ -11,7 +11,7 @@ import (
 // sits begins a command line at a terminal of a size.
 func (l *lab) sits(columns, rows int, args ...string) *cmdtest.Person {
 	l.Helper()
-	return cmdtest.Sits(l.T, exec.CommandContext(l.ctx, world.plugin, append([]string{"--kubeconfig", world.config, "-n", l.ns}, args...)...), columns, rows)
+	return cmdtest.AtTerminal(l.T, exec.CommandContext(l.ctx, world.plugin, append([]string{"--kubeconfig", world.config, "-n", l.ns}, args...)...), columns, rows)
 }
 
 func TestStatusIsWatchedAtATerminal(t *testing.T) {

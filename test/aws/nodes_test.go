@@ -95,7 +95,7 @@ func (w *nodePools) Settle(*testing.T) {
 	for _, name := range w.api.Names("nodeclaims") {
 		name = strings.TrimPrefix(name, "/")
 		if w.api.Get("nodeclaims", "", name).GetDeletionTimestamp() != nil {
-			w.api.Tear("nodeclaims", "", name)
+			w.api.DeleteAtOnce("nodeclaims", "", name)
 		}
 	}
 }

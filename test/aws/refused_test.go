@@ -67,7 +67,7 @@ func TestCredentialsThatAreRefusedAreARefusal(t *testing.T) {
 			}
 			cloud.Cluster = "stg"
 			_, err := awseks.NewClusters(session.NewPool(time.Now), time.Now).Token(t.Context(), one.InCloud())
-			_, passes := err.(*executors.PassingError)
+			_, passes := err.(*executors.TransientError)
 			if err == nil || passes != (c.state == executors.NotYet) {
 				t.Errorf("a cluster: %v (passes: %t)", err, passes)
 			}

@@ -23,7 +23,7 @@ func TestADrainIsWaitedForAtATerminal(t *testing.T) {
 		return err == nil, fmt.Sprint(err)
 	})
 	sits := func(columns, rows int) *cmdtest.Person {
-		return cmdtest.Sits(t, exec.CommandContext(l.ctx, world.plugin, "--kubeconfig", world.config, "drain", "node-5", "--requestor", "firmware", "--wait", "--yes", "--timeout", "2m"), columns, rows)
+		return cmdtest.AtTerminal(t, exec.CommandContext(l.ctx, world.plugin, "--kubeconfig", world.config, "drain", "node-5", "--requestor", "firmware", "--wait", "--yes", "--timeout", "2m"), columns, rows)
 	}
 	p := sits(80, 24)
 	p.Sees("node-5", "Pending", "the node is paused", "q quit")

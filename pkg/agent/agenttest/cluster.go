@@ -206,8 +206,8 @@ func (c *Cluster) Delete(resource, namespace, name string) {
 	c.remove(k, u)
 }
 
-// Tear removes an object whatever finalizers it has.
-func (c *Cluster) Tear(resource, namespace, name string) {
+// DeleteAtOnce removes an object whatever finalizers it has.
+func (c *Cluster) DeleteAtOnce(resource, namespace, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k, u := c.find(resource, namespace, name); u != nil {

@@ -69,8 +69,8 @@ func (c *Cluster) Refuse(when When, times, code int, message string) (mend func(
 	return c.add(&fault{when: when, left: times, refusal: status})
 }
 
-// Away does not answer the next requests, and does nothing.
-func (c *Cluster) Away(when When, times int) (mend func()) {
+// Fail does not answer the next requests, and does nothing.
+func (c *Cluster) Fail(when When, times int) (mend func()) {
 	return c.add(&fault{when: when, left: times, away: true})
 }
 
@@ -94,9 +94,9 @@ func (c *Cluster) Hold(when When, times int) (letGo func()) {
 	}
 }
 
-// Silence has the watches of a resource that are open now say nothing more, as if their
+// StallWatches has the watches of a resource that are open now say nothing more, as if their
 // connections hung.
-func (c *Cluster) Silence(resource string) {
+func (c *Cluster) StallWatches(resource string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for w := range c.watches {

@@ -235,7 +235,7 @@ func TestEachRequestIsCounted(t *testing.T) {
 	maps := conn.Kube.CoreV1().ConfigMaps("shop")
 	_, _ = maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{})
 	_, _ = maps.Get(t.Context(), "none", metav1.GetOptions{})
-	api.Away(agenttest.When{Verb: "delete"}, 1)
+	api.Fail(agenttest.When{Verb: "delete"}, 1)
 	_ = maps.Delete(t.Context(), "a", metav1.DeleteOptions{})
 	conn.Fence.Close()
 	_ = maps.Delete(t.Context(), "a", metav1.DeleteOptions{})

@@ -65,9 +65,9 @@ type pass struct {
 	ended  bool
 }
 
-// InPass is the context of a pass of a step of a tenant; end gives back what the pass has
+// WithPass is the context of a pass of a step of a tenant; end gives back what the pass has
 // taken.
-func InPass(ctx context.Context, tenant string) (inner context.Context, end func()) {
+func WithPass(ctx context.Context, tenant string) (inner context.Context, end func()) {
 	p := &pass{tenant: tenant, held: map[*places]bool{}}
 	return executors.WithReservation(ctx, p), p.end
 }
@@ -125,17 +125,17 @@ func (a *answers) place(ctx context.Context) (leave func(), err error) {
 	return func() { a.others.Release(1) }, nil
 }
 
-// smaller are the pages that lists of a client are read in where those that were asked for
+// pageSizes are the pages that lists of a client are read in where those that were asked for
 // were too large, by the list. A page that was not too large lets the next have twice as
 // many objects.
-type smaller struct{ pages *lru.Cache[string, int] }
+type pageSizes struct{ pages *lru.Cache[string, int] }
 
-// maxSmaller is how many lists of a client are known to be large (a guess).
-const maxSmaller = 64
+// maxPageSizes is how many lists of a client are known to be large (a guess).
+const maxPageSizes = 64
 
-func newSmaller() smaller {
-	pages, _ := lru.New[string, int](maxSmaller) // the error is for limits below one
-	return smaller{pages}
+func newPageSizes() pageSizes {
+	pages, _ := lru.New[string, int](maxPageSizes) // the error is for limits below one
+	return pageSizes{pages}
 }
 
 func listKey(u *url.URL) string {
@@ -144,7 +144,7 @@ func listKey(u *url.URL) string {
 }
 
 // ask is a request for a page, with as many objects as may fit.
-func (s smaller) ask(req *http.Request) (asks *http.Request, limit int) {
+func (s pageSizes) ask(req *http.Request) (asks *http.Request, limit int) {
 	query := req.URL.Query()
 	limit, err := strconv.Atoi(query.Get("limit"))
 	if err != nil || limit < 2 || req.Method != http.MethodGet || query.Get("watch") != "" {
@@ -160,7 +160,7 @@ func (s smaller) ask(req *http.Request) (asks *http.Request, limit int) {
 }
 
 // fits notes that a page of so many objects was not too large, or was.
-func (s smaller) fits(req *http.Request, limit int, ok bool) {
+func (s pageSizes) fits(req *http.Request, limit int, ok bool) {
 	key := listKey(req.URL)
 	switch _, known := s.pages.Get(key); {
 	case !ok:
@@ -175,7 +175,7 @@ func (s smaller) fits(req *http.Request, limit int, ok bool) {
 // ends. Another cluster may speak nothing but JSON: of other encodings nobody can tell
 // beforehand how large they become.
 func (a *answers) bounded(next http.RoundTripper) http.RoundTripper {
-	pages := newSmaller()
+	pages := newPageSizes()
 	return RoundTripper(func(req *http.Request) (*http.Response, error) {
 		for {
 			asks, limit := pages.ask(req)

@@ -144,7 +144,7 @@ func TestHeavyAnswersWaitForTheirPlace(t *testing.T) {
 		from := newAnswers(false).bounded(says("application/json", text(strings.Repeat("x", lightAnswer))))
 		var ends []func()
 		pass := func() error {
-			ctx, end := InPass(t.Context(), "shop")
+			ctx, end := WithPass(t.Context(), "shop")
 			ends = append(ends, end)
 			short, stop := context.WithTimeout(ctx, time.Second)
 			defer stop()

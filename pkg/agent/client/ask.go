@@ -48,7 +48,7 @@ func Ask[T any](ctx context.Context, a *Impersonator, w Account, run string, on 
 		return reached(ctx)
 	}
 	var none T
-	at := distance{namespace: w.Namespace, cluster: on.Name}
+	at := remoteCluster{namespace: w.Namespace, cluster: on.Name}
 	if err := a.distances.begin(at, a.now()); err != nil {
 		return none, &UnavailableError{on.Name, err}
 	}
@@ -88,13 +88,13 @@ func away(cluster string, err error) error {
 	return err
 }
 
-// distance is another cluster as a namespace's connector names it.
-type distance struct{ namespace, cluster string }
+// remoteCluster is another cluster as a namespace's connector names it.
+type remoteCluster struct{ namespace, cluster string }
 
-// distances are the clusters that are asked, or that did not answer of late.
-type distances struct {
+// remoteClusters are the clusters that are asked, or that did not answer of late.
+type remoteClusters struct {
 	mu   sync.Mutex
-	open map[distance]*asking
+	open map[remoteCluster]*asking
 }
 
 type asking struct {
@@ -103,10 +103,10 @@ type asking struct {
 	until     time.Time
 }
 
-func newDistances() *distances { return &distances{open: map[distance]*asking{}} }
+func newDistances() *remoteClusters { return &remoteClusters{open: map[remoteCluster]*asking{}} }
 
 // begin says why a cluster is not to be asked now.
-func (d *distances) begin(at distance, now time.Time) error {
+func (d *remoteClusters) begin(at remoteCluster, now time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	one := d.open[at]
@@ -124,7 +124,7 @@ func (d *distances) begin(at distance, now time.Time) error {
 }
 
 // end is an answer. A cluster that gave one is not away, whatever it says.
-func (d *distances) end(at distance, err error, now time.Time) {
+func (d *remoteClusters) end(at remoteCluster, err error, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	one := d.open[at]
@@ -136,7 +136,7 @@ func (d *distances) end(at distance, err error, now time.Time) {
 	}
 }
 
-func (d *distances) silent(at distance, now time.Time) {
+func (d *remoteClusters) silent(at remoteCluster, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if one := d.open[at]; one != nil {

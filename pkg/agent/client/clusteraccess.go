@@ -63,7 +63,7 @@ func (r ClusterAccess) Where() ClusterIdentity {
 
 // UID tells an object apart from all others of all clusters, see executors.Mark.
 func (e ClusterIdentity) UID(uid types.UID) types.UID {
-	return types.UID(executors.Mark(string(uid), e.Server))
+	return types.UID(executors.ObjectID(string(uid), e.Server))
 }
 
 // User is as whom it is reached, as the API server names it; Actor is the same for people.

@@ -38,7 +38,7 @@ func (a *Impersonator) eksConfig(ctx context.Context, home executors.Clients, w 
 	}
 	cloud, err := a.Cloud(ctx, w, spec)
 	if err != nil { // of our own API server, if it is not that the account is gone
-		return nil, "", a.cloudFailure(c, &executors.PassingError{Err: err})
+		return nil, "", a.cloudFailure(c, &executors.TransientError{Err: err})
 	}
 	cloud.Cluster = c.Spec.EKS.Name
 	call := executors.SleepCall{Plan: executors.PlanRef{Namespace: w.Namespace, Account: w.Name}, Clients: home, Cloud: cloud, Now: a.now()}
@@ -72,7 +72,7 @@ func (a *Impersonator) bearing(c Cluster, call executors.SleepCall) func(http.Ro
 
 // cloudFailure is what AWS says, or that it does not answer.
 func (a *Impersonator) cloudFailure(c Cluster, err error) *executors.Outcome {
-	var passing *executors.PassingError
+	var passing *executors.TransientError
 	var credentials *executors.CredentialsError
 	if errors.As(err, &credentials) {
 		out := credentials.Outcome

@@ -48,7 +48,7 @@ type Impersonator struct {
 	answers   *lru.Cache[string, reply]
 	pools     *lru.Cache[string, executors.Clients]
 	remotes   *remotes
-	distances *distances
+	distances *remoteClusters
 
 	home, abroad *answers // of the agent's own API server, and of all others
 }

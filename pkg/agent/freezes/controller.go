@@ -114,7 +114,7 @@ func (c *Controller) EnqueueOf(namespace string) {
 			enqueue(o.(*metav1.PartialObjectMetadata).Namespace)
 		}
 	}
-	for _, l := range c.Stores.Runs.Where(freezes) {
+	for _, l := range c.Stores.Runs.Filter(freezes) {
 		enqueue(l.Object.Namespace)
 	}
 }

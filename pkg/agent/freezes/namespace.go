@@ -132,7 +132,7 @@ func (c *Controller) frozen(ctx context.Context, namespace, said string) (all []
 			all, wake = append(all, f), queue.Soonest(wake, changes)
 		}
 	}
-	for _, l := range c.Stores.Runs.Where(func(l *store.LiveRun) bool {
+	for _, l := range c.Stores.Runs.Filter(func(l *store.LiveRun) bool {
 		return freezes(l) && l.Object.Namespace == namespace && l.Journal.Phase == run.Running
 	}) {
 		f, why := c.target(ctx, l)

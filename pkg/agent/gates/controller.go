@@ -112,7 +112,7 @@ func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, stat
 	default:
 		now = state.Spec.GateEntries()
 	}
-	next := &gatePolicy{record: p.record.After(now), reported: p.reported}
+	next := &gatePolicy{record: p.record.Next(now), reported: p.reported}
 	if !p.record.Same(next.record) || g.overwritten(k) {
 		if err := g.put(ctx, k, next.record); err != nil {
 			return time.Time{}, err

@@ -176,7 +176,7 @@ func TestAGateThatCannotBeWritten(t *testing.T) {
 			}, condition: "Held: 1 objects: 1 closed, 0 open (closed: Kustomization shop/a)",
 		},
 		"the reply is lost":              {given: func(w *world) { w.cluster.LoseReply(appPatch(), 1) }, condition: "Held: 1 objects: 1 closed, 0 open (closed: Kustomization shop/a)"},
-		"the API server is away a while": {given: func(w *world) { w.cluster.Away(appPatch(), 3) }, condition: "Held: 1 objects: 1 closed, 0 open (closed: Kustomization shop/a)"},
+		"the API server is away a while": {given: func(w *world) { w.cluster.Fail(appPatch(), 3) }, condition: "Held: 1 objects: 1 closed, 0 open (closed: Kustomization shop/a)"},
 		"its account may not patch": {
 			given: func(w *world) { w.cluster.Deny(runner, "patch", "kustomizations") }, condition: "Refused: the ServiceAccount maint-runner of namespace shop may not patch kustomizations.kustomize.toolkit.fluxcd.io in namespace shop: grant patch",
 			said: "Warning GateRefused p: the ServiceAccount maint-runner", mend: func(w *world) { w.cluster.Allow(runner, "patch", "kustomizations") },

@@ -36,7 +36,7 @@ type gateObject struct {
 }
 
 func slimGated(u *unstructured.Unstructured, k knob.Knob) *gateObject {
-	o := &gateObject{fields: knob.Pick(u.Object, append(k.Keep(), []string{"metadata", "namespace"})...), foreign: k.Foreign(u.Object, annotations.ManagerAgent)}
+	o := &gateObject{fields: knob.Pick(u.Object, append(k.Keep(), []string{"metadata", "namespace"})...), foreign: k.WrittenByOthers(u.Object, annotations.ManagerAgent)}
 	o.Name, o.Namespace, o.UID, o.ResourceVersion = u.GetName(), u.GetNamespace(), u.GetUID(), u.GetResourceVersion()
 	o.Labels, o.DeletionTimestamp = u.GetLabels(), u.GetDeletionTimestamp()
 	o.Annotations = map[string]string{}

@@ -38,8 +38,8 @@ func newMissingAccounts() *missingAccounts {
 	return &missingAccounts{asked: asked}
 }
 
-// lately says whether an account was missing a short while ago.
-func (m *missingAccounts) lately(w client.Account, now time.Time) bool {
+// recently says whether an account was missing a short while ago.
+func (m *missingAccounts) recently(w client.Account, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	pause := max(accountPause, time.Duration(m.asked.Len())*accountShare)
@@ -97,7 +97,7 @@ func unseen(r hibernate.Record) string {
 func (c *Controller) missingAccount(ctx context.Context, w client.Account) (string, error) {
 	message := fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s, so nothing can be put to sleep or woken: 'kubectl maint rbac -f FILE | kubectl apply -f -', with the plan's file, creates it with the rights that its targets need", w.Name, w.Namespace)
 	now := c.Clock.Now()
-	if c.missing.lately(w, now) {
+	if c.missing.recently(w, now) {
 		return message, nil
 	}
 	missing, err := c.Clients.Accounts.Missing(ctx, w)

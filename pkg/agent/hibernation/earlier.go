@@ -66,7 +66,7 @@ func (e *earlierError) Error() string {
 // since, it stands in the place of what that one needs. Its caller holds the lock.
 func (r *records) sleepOver(s *stored) (served bool, fault error) {
 	last := r.last[types.NamespacedName{Namespace: s.object.Namespace, Name: s.record.Plan}]
-	if began := s.record.Snapshot.BeganAt; last.Over(began) {
+	if began := s.record.Snapshot.BeganAt; last.HasEnded(began) {
 		if last.EndedAt != nil && s.record.Operation == hibernate.Wake && s.record.State == hibernate.Awake {
 			return true, nil
 		}

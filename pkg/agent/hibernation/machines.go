@@ -9,9 +9,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// spareOwn leaves out what the agent itself runs on: once that sleeps nobody would wake
+// withoutOwnMachines leaves out what the agent itself runs on: once that sleeps nobody would wake
 // anything. Where it is not known what that is, nothing falls asleep that has machines.
-func (c *Controller) spareOwn(ctx context.Context, seen []hibernate.Observation) ([]hibernate.Observation, error) {
+func (c *Controller) withoutOwnMachines(ctx context.Context, seen []hibernate.Observation) ([]hibernate.Observation, error) {
 	if !slices.ContainsFunc(seen, func(o hibernate.Observation) bool { return len(o.Machines) > 0 }) {
 		return seen, nil
 	}

@@ -84,8 +84,8 @@ func (c *Controller) pass(ctx context.Context, k types.NamespacedName, from *sto
 	step, failure, written := seen.step, seen.failure, r
 	now := c.Clock.Now().UTC()
 	working := r.State != hibernate.Asleep
-	if failure == "" && working && !step.Done && r.StartedAt != nil && now.Sub(*r.StartedAt) > c.patience(r) {
-		failure = fmt.Sprintf("it is not %s after %s: %s", map[hibernate.Operation]string{hibernate.Shutdown: "asleep", hibernate.Wake: "awake"}[r.Operation], c.patience(r), waiting(step))
+	if failure == "" && working && !step.Done && r.StartedAt != nil && now.Sub(*r.StartedAt) > c.operationTimeout(r) {
+		failure = fmt.Sprintf("it is not %s after %s: %s", map[hibernate.Operation]string{hibernate.Shutdown: "asleep", hibernate.Wake: "awake"}[r.Operation], c.operationTimeout(r), waiting(step))
 	}
 	r = r.Passed(step.Done, failure, r.Snapshot.Spec.Retries(), now)
 	if !reflect.DeepEqual(written, r) { // the time for a pass is not that for what came of it
@@ -102,8 +102,8 @@ func (c *Controller) pass(ctx context.Context, k types.NamespacedName, from *sto
 	return c.next(r, seen), nil
 }
 
-// patience is how long the operation may take in all, with a timeout for each attempt.
-func (c *Controller) patience(r hibernate.Record) time.Duration {
+// operationTimeout is how long the operation may take in all, with a timeout for each attempt.
+func (c *Controller) operationTimeout(r hibernate.Record) time.Duration {
 	one := hibernate.DefaultTimeout
 	if t, found := targetOf(r); found {
 		one = hibernate.Timeout(t.Params())
@@ -223,7 +223,7 @@ func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hiber
 	if r.Operation == hibernate.Wake {
 		return r.ToWake(seen, now).Expecting(r, now, expected), nil
 	}
-	seen, err := c.spareOwn(ctx, seen)
+	seen, err := c.withoutOwnMachines(ctx, seen)
 	if err != nil {
 		return hibernate.Step{}, err
 	}

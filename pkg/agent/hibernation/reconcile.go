@@ -82,7 +82,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	var notRenewed error
 	if !c.Scope.DryRun {
 		if notRenewed = c.renew(ctx, k, cm); notRenewed != nil && (errors.Is(notRenewed, queue.ErrConflict) || c.records.onlyCopied(k)) {
-			return c.soon(notRenewed)
+			return c.requeueSoon(notRenewed)
 		}
 		stored = c.records.of(k)
 	}
@@ -95,7 +95,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	c.records.sleptLast(k, cm, slots)
 	stored, closing := c.closeEarlier(ctx, c.records.of(k))
 	if closing != nil {
-		return c.soon(closing)
+		return c.requeueSoon(closing)
 	}
 	v := c.view(k, cm, known, stored, slots)
 	if newer {
@@ -107,8 +107,8 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if c.Scope.DryRun || known.spec.DryRun && len(stored) == 0 && cm != nil {
 		return c.rehearse(ctx, k, cm, known, v)
 	}
-	if err := c.surelyMissing(ctx, k, cm, v.facts.Missing); err != nil {
-		return c.soon(err)
+	if err := c.confirmMissing(ctx, k, cm, v.facts.Missing); err != nil {
+		return c.requeueSoon(err)
 	}
 	c.blockRelabelled(k, &v)
 	d := hibernate.Decide(v.facts)
@@ -120,12 +120,12 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		d = hibernate.Decide(v.facts)
 	}
 	c.beginAfter(k, v, d)
-	if fresh, err := c.surely(ctx, cm, v, d); err != nil || !fresh {
+	if fresh, err := c.confirm(ctx, cm, v, d); err != nil || !fresh {
 		return c.Clock.Now().Add(time.Second), err
 	}
 	c.troubles.note(k, v.facts.Trouble(v.want, d))
 	if err := c.apply(ctx, k, stored, d); err != nil {
-		return c.soon(c.sayUnwritten(ctx, k, cm, known, v, d, err))
+		return c.requeueSoon(c.sayUnwritten(ctx, k, cm, known, v, d, err))
 	}
 	untold := c.publish(ctx, k, cm, known, v, d)
 	if untold != nil || v.newer != "" {
@@ -169,8 +169,8 @@ func targetNames(s hibernate.Spec) string {
 	return strings.Join(names, ", ")
 }
 
-// soon looks again at what somebody else wrote meanwhile.
-func (c *Controller) soon(err error) (time.Time, error) {
+// requeueSoon looks again at what somebody else wrote meanwhile.
+func (c *Controller) requeueSoon(err error) (time.Time, error) {
 	if errors.Is(err, queue.ErrConflict) {
 		return c.Clock.Now().Add(100 * time.Millisecond), nil
 	}
@@ -447,8 +447,8 @@ func (v *view) missing(targets string) {
 	}
 }
 
-// surely makes sure, before a sleep begins, that the plan is still what it was decided on.
-func (c *Controller) surely(ctx context.Context, cm *corev1.ConfigMap, v view, d hibernate.Decision) (bool, error) {
+// confirm makes sure, before a sleep begins, that the plan is still what it was decided on.
+func (c *Controller) confirm(ctx context.Context, cm *corev1.ConfigMap, v view, d hibernate.Decision) (bool, error) {
 	if cm == nil || len(v.facts.Records) > 0 || len(d.Write) == 0 {
 		return true, nil
 	}

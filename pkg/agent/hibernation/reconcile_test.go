@@ -237,7 +237,7 @@ func TestRestoreDataThatIsGoneIsSaidLoudly(t *testing.T) {
 			night(t, oneToThree+appsAndDB, func(w *world) {
 				w.deployment("data", "db", 1)
 				w.until(c.at)
-				w.api.Tear("configmaps", shop, annotations.RestoreName("nights", "apps"))
+				w.api.DeleteAtOnce("configmaps", shop, annotations.RestoreName("nights", "apps"))
 				w.until(c.then)
 				w.is("Error: the restore data of apps is gone")
 				w.until("03:30")
@@ -273,7 +273,7 @@ func TestRestoreDataThatIsGoneHalfwayIsSaidLoudly(t *testing.T) {
 				if w.record("apps") == nil {
 					t.Fatalf("nothing is recorded; the plan says %s", w.phase())
 				}
-				w.api.Tear("configmaps", shop, annotations.RestoreName("nights", "apps"))
+				w.api.DeleteAtOnce("configmaps", shop, annotations.RestoreName("nights", "apps"))
 				w.beds.goes(c.refused, "")
 				w.after(5 * time.Minute)
 				w.is("Error: the restore data of apps is gone")
@@ -292,7 +292,7 @@ func TestRestoreDataThatIsGoneHalfwayIsSaidLoudly(t *testing.T) {
 func TestAnOldLookSaysNothingIsMissing(t *testing.T) {
 	night(t, oneToThree+apps, func(w *world) {
 		w.until("02:59")
-		w.api.Silence("configmaps")
+		w.api.StallWatches("configmaps")
 		w.until("03:05")
 		w.awake()
 		w.agent.Queue.Add(keyOf(w.api.ConfigMap(shop, "nights")))
@@ -354,10 +354,10 @@ func (w *world) fromBackup(dataFirst bool, comes ...func()) {
 	plan, data := w.api.ConfigMap(shop, "nights"), w.api.ConfigMap(shop, annotations.RestoreName("nights", "apps"))
 	for _, name := range w.api.Names("configmaps") {
 		namespace, object, _ := strings.Cut(name, "/")
-		w.api.Tear("configmaps", namespace, object)
+		w.api.DeleteAtOnce("configmaps", namespace, object)
 	}
 	for _, name := range []string{"orders", "web"} {
-		w.api.Tear("deployments", shop, name)
+		w.api.DeleteAtOnce("deployments", shop, name)
 	}
 	order := []*corev1.ConfigMap{plan, data}
 	if dataFirst {
@@ -647,7 +647,7 @@ func TestWhatGoesWrongIsTriedAgainAndSaid(t *testing.T) {
 			w.api.LoseReply(agenttest.When{Verb: "patch"}, 3)
 			w.api.LoseReply(agenttest.When{Verb: "update"}, 3)
 		}, "Hibernated: ", "orders 0, web 0"},
-		"the API server is away":              {func(w *world) { w.api.Away(agenttest.When{}, 20) }, "Hibernated: ", "orders 0, web 0"},
+		"the API server is away":              {func(w *world) { w.api.Fail(agenttest.When{}, 20) }, "Hibernated: ", "orders 0, web 0"},
 		"somebody scales it at the same time": {func(w *world) { w.api.Before(patches, func() { w.scale("orders", 4) }) }, "Hibernated: ", "orders 0, web 0"},
 		"nothing is touched that cannot be written": {func(w *world) {
 			w.api.Refuse(agenttest.When{User: "agent", Verb: "update", Name: annotations.RestoreName("nights", "apps")}, agenttest.Always, 422, "data: Too long")

@@ -82,10 +82,10 @@ func (c *Controller) renew(ctx context.Context, k types.NamespacedName, plan *co
 	return nil
 }
 
-// surelyMissing looks whether restore data is gone, before that is said: what is seen of
+// confirmMissing looks whether restore data is gone, before that is said: what is seen of
 // the plan and of its restore data may be of different times. queue.ErrConflict says that
 // it is there, or that the plan does not say any more that its targets sleep.
-func (c *Controller) surelyMissing(ctx context.Context, k types.NamespacedName, plan *corev1.ConfigMap, missing []string) error {
+func (c *Controller) confirmMissing(ctx context.Context, k types.NamespacedName, plan *corev1.ConfigMap, missing []string) error {
 	if len(missing) == 0 {
 		return nil
 	}

@@ -65,7 +65,7 @@ func passSlots(stored *ledger.Ledger, f slotFacts) (l ledger.Ledger, changed boo
 		if f.skip.Next && l.NextSlot == nil && w.End.After(f.now) {
 			l.NextSlot, changed = new(w.Start.UTC()), true
 		}
-		if l.Knows(w.Start) {
+		if l.HasSlot(w.Start) {
 			continue
 		}
 		entry, over := f.entry(l, w)

@@ -23,7 +23,7 @@ func TestWhatItsOwnerStoppedBeforeItSleptIsLeftSo(t *testing.T) {
 		}, "orders 3, web 2"},
 		"nobody answered before it was missing": {func(w *world) {
 			w.api.Allow(runner, "patch", "deployments")
-			w.api.Away(patch, 1)
+			w.api.Fail(patch, 1)
 		}, "orders 3, web 2"},
 	} {
 		for _, granted := range []string{"01:30", "03:30"} { // while it is to sleep, or after

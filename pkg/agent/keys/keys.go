@@ -80,8 +80,8 @@ func (s *Store) CheckKind(cm *corev1.ConfigMap, kind string) error {
 	return s.Check(cm)
 }
 
-// Made says by an object's metadata alone whether the agent made it.
-func (s *Store) Made(o metav1.Object) bool { return s.keyring().CheckName(o) == nil }
+// IsOurs says by an object's metadata alone whether the agent made it.
+func (s *Store) IsOurs(o metav1.Object) bool { return s.keyring().CheckName(o) == nil }
 
 // ID names the key that signs; empty: there is none.
 func (s *Store) ID() string { return s.keyring().ID() }

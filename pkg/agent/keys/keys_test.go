@@ -114,7 +114,7 @@ func TestTheFirstLeaderMakesTheKeyAndTheNextFindsIt(t *testing.T) {
 			w.Fatal(err)
 		}
 		next := w.agent()
-		if err := next.Read(w.Context()); err != nil || next.Check(cm) != nil || !next.Made(cm) || next.ID() != first.ID() {
+		if err := next.Read(w.Context()); err != nil || next.Check(cm) != nil || !next.IsOurs(cm) || next.ID() != first.ID() {
 			w.Errorf("the next: %v, %v", err, next.Check(cm))
 		}
 		if c := next.Condition(); c != nil {

@@ -337,7 +337,7 @@ func (k *Controller) confirm(ctx context.Context, objects map[string]*nodeObject
 		return
 	}
 	gone := map[string]bool{}
-	for _, l := range k.Rollouts.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.RollsOut() }) {
+	for _, l := range k.Rollouts.Runs.Filter(func(l *store.LiveRun) bool { return l.Broken == nil && l.RollsOut() }) {
 		for i := range l.Journal.Steps {
 			for _, item := range itemsOf(&l.Journal.Steps[i]) {
 				if objects[item.Name] != nil || item.Phase != "" {
@@ -407,7 +407,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 	k.state.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.state.demand.wants)
 	k.state.mu.Unlock()
-	for _, l := range k.Rollouts.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
+	for _, l := range k.Rollouts.Runs.Filter(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
 		holds, wants := workflow.NodeClaims(l.Head, l.Journal, l.Cordons) // what it wants now, it said itself; what it holds its journal says
 		c.engage(l, holds, wants)
 		for _, h := range holds {
@@ -560,7 +560,7 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 	for _, h := range c.holds {
 		held[h.Node] = true
 	}
-	for _, l := range k.Rollouts.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.RollsOut() }) {
+	for _, l := range k.Rollouts.Runs.Filter(func(l *store.LiveRun) bool { return l.Broken == nil && l.RollsOut() }) {
 		maps.Copy(sights, k.sightsOf(l, objects, held, why))
 	}
 	was := k.state.demand.sights
@@ -717,7 +717,7 @@ func (k *Controller) Observe(o any) {
 // Lost hears that a node is gone.
 func (k *Controller) Lost(o any) {
 	if n, ok := o.(*nodeObject); ok {
-		k.Gates.Book.Forget(types.NamespacedName{Name: n.Name})
+		k.Gates.Store.Forget(types.NamespacedName{Name: n.Name})
 		k.Enqueue()
 	}
 }

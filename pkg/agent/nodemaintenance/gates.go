@@ -15,7 +15,7 @@ import (
 
 // Gates say when nodes may be changed.
 type Gates struct {
-	Book       *store.Gates
+	Store      *store.Gates
 	Pauses     func() []schedule.Pause // of the whole cluster
 	ClockDoubt func() string
 }
@@ -26,17 +26,17 @@ func (g Gates) note(n *nodeObject, pending int) {
 	k := types.NamespacedName{Name: n.Name}
 	in := annotations.Intent(n.Annotations)
 	if !governed(in) && len(annotations.Requests(n.Annotations)) == 0 {
-		g.Book.Forget(k)
+		g.Store.Forget(k)
 		return
 	}
 	q := in.Query("", nil)
-	strategy := g.Book.SubjectStrategy(q)
-	g.Book.Note(k, &store.Subject{Kind: "Node", System: systemOf(n), Verdict: g.verdict(q, in.Pause), Strategy: func(now time.Time) schedule.Strategy {
+	strategy := g.Store.SubjectStrategy(q)
+	g.Store.Note(k, &store.Subject{Kind: "Node", System: systemOf(n), Verdict: g.verdict(q, in.Pause), Strategy: func(now time.Time) schedule.Strategy {
 		if in.Pause.Holds(now) {
 			return schedule.Restrictive
 		}
 		return strategy(now)
-	}, Uses: g.Book.Uses(q), Pending: pending})
+	}, Uses: g.Store.Uses(q), Pending: pending})
 }
 
 // pending is what change_pending says of a node, from the requests on it. What plans have
@@ -62,7 +62,7 @@ func (g Gates) verdict(q policy.Query, pause schedule.Pause) func(time.Time) sch
 			}
 			return schedule.NewGate(schedule.GateSpec{Own: until}).Verdict(now)
 		}
-		if gate := g.Book.Ask(q); gate != nil {
+		if gate := g.Store.Ask(q); gate != nil {
 			return gate.Verdict(now)
 		}
 		return schedule.NewGate(schedule.GateSpec{}).Verdict(now)

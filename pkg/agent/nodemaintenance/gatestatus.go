@@ -101,9 +101,9 @@ func (g Gates) behavior(o *nodeObject, n nodes.Node, by engagement, everywhere *
 	strategy, v := schedule.Restrictive, schedule.Verdict{Reason: n.Gate.Reason, Until: n.Gate.Next} // in a pause: the gate has its words
 	if everywhere == nil && !in.Pause.Holds(now) {
 		q := in.Query("", nil)
-		strategy, v = g.Book.Strategy(q, now), g.verdict(q, in.Pause)(now)
+		strategy, v = g.Store.Strategy(q, now), g.verdict(q, in.Pause)(now)
 	}
-	return g.Book.Behavior(n.Behavior, v, strategy, now)
+	return g.Store.Behavior(n.Behavior, v, strategy, now)
 }
 
 // conditions are those of a node with a stanza, a pause or a request; empty: it has none. While
@@ -123,7 +123,7 @@ func (g Gates) conditions(o *nodeObject, n nodes.Node, by engagement, everywhere
 	case n.Gate.Permitted:
 		paused.Status, paused.Reason = metav1.ConditionFalse, "Permissive"
 	}
-	return g.Book.Conditions(n.Conditions, []metav1.Condition{paused, pendingCondition(append(n.Waiting(), by.waiting()...))}, now)
+	return g.Store.Conditions(n.Conditions, []metav1.Condition{paused, pendingCondition(append(n.Waiting(), by.waiting()...))}, now)
 }
 
 // governed says whether somebody said when a node may be changed.

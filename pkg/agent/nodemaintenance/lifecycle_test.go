@@ -180,7 +180,7 @@ func TestWhatBecomesOfAWriteOfConditions(t *testing.T) {
 	status := agenttest.When{Verb: "patch", Resource: "nodes/status", Name: "a"}
 	for name, fault := range map[string]func(w *world){
 		"its reply is lost":             func(w *world) { w.api.LoseReply(status, 1) },
-		"the API server is away":        func(w *world) { w.api.Away(status, 1) },
+		"the API server is away":        func(w *world) { w.api.Fail(status, 1) },
 		"the API server is starting":    func(w *world) { w.api.Refuse(status, 1, 503, "starting") },
 		"its rights are not loaded yet": func(w *world) { w.api.Refuse(status, 1, 403, "starting") },
 		"it is never answered":          func(w *world) { w.api.Hold(status, 1) },

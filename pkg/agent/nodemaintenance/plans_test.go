@@ -530,7 +530,7 @@ func TestWhatMetricsShowOfNodes(t *testing.T) {
 				w.api.Put(c.node)
 				a := w.lead()
 				w.pass(time.Second)
-				book := a.Config.Gates.Book
+				book := a.Config.Gates.Store
 				o, shown := book.Subjects()[types.NamespacedName{Name: "a"}]
 				if shown != c.shown {
 					w.Fatalf("shown: %t", shown)
@@ -564,7 +564,7 @@ func TestWhatMetricsShowOfTheWorkOnANode(t *testing.T) {
 			w.Helper()
 			w.pass(time.Second)
 			got := map[string]int{}
-			for k, o := range a.Config.Gates.Book.Subjects() {
+			for k, o := range a.Config.Gates.Store.Subjects() {
 				got[k.Name] = o.Pending
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -585,7 +585,7 @@ func TestWhatMetricsShowOfTheWorkOnANode(t *testing.T) {
 		w.api.Put(node("a", asked("gpu", `{}`)))
 		a := w.lead()
 		w.pass(time.Second)
-		if o := a.Config.Gates.Book.Subjects()[types.NamespacedName{Name: "a"}]; o == nil || o.Pending != store.PendingNone {
+		if o := a.Config.Gates.Store.Subjects()[types.NamespacedName{Name: "a"}]; o == nil || o.Pending != store.PendingNone {
 			w.Errorf("an agent that carries nothing out shows %+v", o)
 		}
 	})

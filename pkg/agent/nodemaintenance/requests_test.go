@@ -330,7 +330,7 @@ func TestWritesOfNodesThatGoWrong(t *testing.T) {
 			fault: func(api *agenttest.Cluster) { api.LoseReply(patch, 1) }, after: 3 * time.Second, want: "a cordoned for gpu, gpu Ready", events: done,
 		},
 		"a request that was lost is made again after a pause": {
-			fault: func(api *agenttest.Cluster) { api.Away(patch, 1) }, after: 4 * time.Second, want: "a cordoned for gpu, gpu Ready", events: done,
+			fault: func(api *agenttest.Cluster) { api.Fail(patch, 1) }, after: 4 * time.Second, want: "a cordoned for gpu, gpu Ready", events: done,
 		},
 		"an API server that is away is left alone for two seconds": {
 			fault: func(api *agenttest.Cluster) { api.Refuse(patch, 1, 503, "starting") }, after: 1900 * time.Millisecond, want: "a open, gpu new",
@@ -499,7 +499,7 @@ func TestAConflictIsReadAgainAndNotOverwritten(t *testing.T) {
 		w.edit("a", asked("gpu", noDrain))
 		letGo := w.api.Hold(agenttest.When{Verb: "patch", Resource: "nodes", Name: "a"}, 1)
 		w.pass(100 * time.Millisecond)
-		w.api.Silence("nodes") // nor does the watch show it
+		w.api.StallWatches("nodes") // nor does the watch show it
 		w.edit("a", annotated("people.maint.dev/note", "mine"))
 		letGo()
 		w.pass(3 * time.Second)
@@ -522,7 +522,7 @@ func TestAWatchThatIsBehindDoesNotHideWhatTheAgentWrote(t *testing.T) {
 		w.edit("a", asked("gpu", noDrain))
 		w.edit("b", asked("os", noDrain))
 		w.pass(10 * time.Millisecond)
-		w.api.Silence("nodes")
+		w.api.StallWatches("nodes")
 		w.pass(3 * time.Second)
 		w.expect("while it shows nothing", "a cordoned for gpu, gpu Ready", "b open, os Pending")
 		if got := w.patches("a"); got != 3 {
@@ -601,7 +601,7 @@ func TestAWriteOfANodeThatIsGoneEndsThere(t *testing.T) {
 		letGo := w.api.Hold(agenttest.When{Verb: "patch", Resource: "nodes", Name: "a"}, 1)
 		w.lead()
 		w.pass(time.Second)
-		w.api.Silence("nodes")
+		w.api.StallWatches("nodes")
 		w.api.Delete("nodes", "", "a")
 		letGo()
 		w.pass(30 * time.Second)
@@ -625,7 +625,7 @@ func TestTheNextLeaderGoesOnFromTheRecord(t *testing.T) {
 					w.pass(time.Millisecond)
 				}
 				// What follows never comes.
-				mend := w.api.Away(agenttest.When{Verb: "patch", Resource: "nodes", Name: "a"}, agenttest.Always)
+				mend := w.api.Fail(agenttest.When{Verb: "patch", Resource: "nodes", Name: "a"}, agenttest.Always)
 				w.pass(4 * time.Second)
 				if got := string(w.status("a", "gpu").Phase); got != after {
 					w.Fatalf("it is %s", got)

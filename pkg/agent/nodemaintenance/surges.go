@@ -68,7 +68,7 @@ func (k *Controller) drainsFor(node, by string) bool {
 		}
 		return false
 	}
-	return len(k.Rollouts.Runs.Where(func(l *store.LiveRun) bool {
+	return len(k.Rollouts.Runs.Filter(func(l *store.LiveRun) bool {
 		if l.Broken != nil || l.Journal.Phase != run.Running || claimantOf(l) != by {
 			return false
 		}

@@ -99,7 +99,7 @@ func (w *world) lead(change ...func(*Config)) *agent {
 			Held:   func(list []metav1.Condition) { w.mu.Lock(); defer w.mu.Unlock(); w.held = list },
 		},
 		Nodes: shown.Informer.GetStore(),
-		Gates: Gates{Book: store.NewGates("maint-system"), Pauses: func() []schedule.Pause { w.mu.Lock(); defer w.mu.Unlock(); return w.pauses }, ClockDoubt: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.doubt }},
+		Gates: Gates{Store: store.NewGates("maint-system"), Pauses: func() []schedule.Pause { w.mu.Lock(); defer w.mu.Unlock(); return w.pauses }, ClockDoubt: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.doubt }},
 		Telemetry: notify.Telemetry{
 			Events: w.events, Metrics: metrics.New("test"), Log: slog.New(slog.DiscardHandler),
 			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),
@@ -151,7 +151,7 @@ func (w *world) Wake(s store.StepKey) {
 
 // WakeAll is Steps'. It knows the steps of all live runs.
 func (w *world) WakeAll(match func(store.StepKey) bool) {
-	for _, l := range w.runs.Where(func(*store.LiveRun) bool { return true }) {
+	for _, l := range w.runs.Filter(func(*store.LiveRun) bool { return true }) {
 		for _, rec := range l.Journal.Steps {
 			if s := (store.StepKey{Run: l.Key(), Path: rec.Path}); match(s) {
 				w.Wake(s)
@@ -352,7 +352,7 @@ func (d *drainer) Ensure(_ context.Context, o executors.DrainOrder) executors.Dr
 }
 
 // At is executors.Drainer's.
-func (d *drainer) At(string, executors.Clients) (executors.Drainer, bool) { return d, true }
+func (d *drainer) ForCluster(string, executors.Clients) (executors.Drainer, bool) { return d, true }
 
 // Keep is executors.Drainer's.
 func (d *drainer) Keep(wanted func(node, by string) bool) {

@@ -127,7 +127,7 @@ func (k *Controller) endDrains(asked map[string]bool) {
 		return
 	}
 	plans := map[string]bool{}
-	for _, l := range k.Rollouts.Runs.Where(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
+	for _, l := range k.Rollouts.Runs.Filter(func(l *store.LiveRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
 		for i := range l.Journal.Steps {
 			for _, t := range l.Journal.Steps[i].Drains() {
 				plans[claimantOf(l)+" "+t.Name] = true

@@ -83,7 +83,7 @@ func (c *Controller) asOf(ctx context.Context, k types.NamespacedName, cm *corev
 	if why := f.State.Earlier.Refused; why != "" {
 		c.recordNotRun(cm, why)
 		return r, false, c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger {
-			return l.GiveUp(e.Run, run.ReasonRefused, why, c.Now())
+			return l.Abandon(e.Run, run.ReasonRefused, why, c.Now())
 		})
 	}
 	r = f.RunAsOf(e, f.State.Earlier.Run)

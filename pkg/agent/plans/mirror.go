@@ -150,7 +150,7 @@ func (c *Controller) patchMirror(ctx context.Context, namespace string, m store.
 		return err.Error()
 	}
 	if awaited {
-		c.Watches.Targets.Expectations().Expect(got.Mark(), got.ResourceVersion)
+		c.Watches.Targets.Expectations().Expect(got.ObjectID(), got.ResourceVersion)
 	}
 	return ""
 }

@@ -39,7 +39,7 @@ func (c *Controller) closeTaken(ctx context.Context, k types.NamespacedName, cm 
 	if phase != run.Pending {
 		started = startOfLast(cm, e)
 	}
-	err = c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Taken(e, started, c.Now()) })
+	err = c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.CloseRemoved(e, started, c.Now()) })
 	if err != nil {
 		return err
 	}

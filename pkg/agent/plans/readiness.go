@@ -192,7 +192,7 @@ func (c *Controller) liveTarget(ctx context.Context, k types.NamespacedName, w c
 	case err != nil:
 		return readinessCheck{}, err
 	}
-	if object.NotReady != "" && (f.State.Ledger == nil || f.State.Ledger.TargetReady != string(object.Mark())) {
+	if object.NotReady != "" && (f.State.Ledger == nil || f.State.Ledger.TargetReady != string(object.ObjectID())) {
 		c.awaitTarget(ctx, k, w, known, informer.Version(object.ResourceVersion), f.Now)
 		return readinessCheck{ready: notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", ref, object.NotReady))}, nil
 	}
@@ -255,7 +255,7 @@ func (c *Controller) labelTarget(ctx context.Context, k types.NamespacedName, kn
 			return
 		}
 	}
-	if object != nil && c.Watches.Targets.Expectations().Stale(object.Mark(), object.ResourceVersion) {
+	if object != nil && c.Watches.Targets.Expectations().Stale(object.ObjectID(), object.ResourceVersion) {
 		object = c.liveObject(ctx, w, known, object)
 	}
 	switch {

@@ -178,16 +178,16 @@ func TestARunIsMadeOnce(t *testing.T) {
 	create, ledgers := agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.When{Verb: "update", Resource: "configmaps", Name: "maint-ledger"}
 	for name, breaks := range map[string]func(w *world){
 		"although the reply to its creation was lost": func(w *world) { w.api.LoseReply(create, 1) },
-		"although its creation was lost":              func(w *world) { w.api.Away(create, 1) },
+		"although its creation was lost":              func(w *world) { w.api.Fail(create, 1) },
 		"although the reply to its claim was lost":    func(w *world) { w.api.LoseReply(ledgers, 1) },
-		"although its claim was lost":                 func(w *world) { w.api.Away(ledgers, 1) },
+		"although its claim was lost":                 func(w *world) { w.api.Fail(ledgers, 1) },
 		"although somebody wrote the ledger before":   func(w *world) { w.api.Refuse(ledgers, 1, 409, "it has moved on") },
 		"although no watch shows it, and the reply was lost": func(w *world) {
-			w.api.Before(ledgers, func() { w.api.Silence("configmaps") })
+			w.api.Before(ledgers, func() { w.api.StallWatches("configmaps") })
 			w.api.LoseReply(create, 1)
 		},
 		"by the next leader, when its agent dies after the claim": func(w *world) {
-			mend := w.api.Away(create, agenttest.Always)
+			mend := w.api.Fail(create, agenttest.Always)
 			w.says("nightly", annotations.Trigger, "now")
 			w.agent.stop()
 			mend()
@@ -500,7 +500,7 @@ func TestARunThatWasTakenAwayWhileNobodyLookedIsNotMadeAgain(t *testing.T) {
 				}
 				w.after(time.Second)
 				w.agent.stop()
-				w.api.Tear("configmaps", shop, name)
+				w.api.DeleteAtOnce("configmaps", shop, name)
 				w.begins()
 				w.after(5 * time.Second)
 				if got := w.runs("nightly"); len(got) > 0 || len(w.ledger("nightly").Open) > 0 {
@@ -916,8 +916,8 @@ func TestAPlanIsMadeSureOfBeforeItIsClaimed(t *testing.T) {
 		w.plan("nightly", tenMins+hook)
 		w.begins()
 		w.after(9*time.Minute + 59*time.Second)
-		w.api.Silence("configmaps")
-		w.api.Silence("namespaces")
+		w.api.StallWatches("configmaps")
+		w.api.StallWatches("namespaces")
 		w.api.Annotate(shop, "nightly", annotations.Pause, "true") // no watch shows it
 		w.after(2 * time.Second)
 		w.expect("the slot", "nightly", "00:10 Skipped paused")
@@ -984,7 +984,7 @@ func TestAClaimWaitsWhileTheClockIsDoubted(t *testing.T) {
 		w.plan("nightly", hook)
 		w.begins()
 		w.after(time.Second)
-		mend := w.api.Away(agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.Always)
+		mend := w.api.Fail(agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.Always)
 		w.says("nightly", annotations.Trigger, "now")
 		w.doubt.Store("the clocks are apart")
 		mend()

@@ -19,7 +19,7 @@ type Controller struct{ Config }
 type Config struct {
 	Documents *store.Documents
 	Plans     *store.Plans // with what was last written on every document
-	Book      *store.Gates
+	Store     *store.Gates
 	Gates     *gates.Controller
 	Status    *status.Writer
 	Notify    *notify.Notifier

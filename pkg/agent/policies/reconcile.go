@@ -23,16 +23,16 @@ import (
 // ReconcilePolicy publishes what a policy says now, and looks again when it changes.
 func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) (time.Time, error) {
 	if cm.DeletionTimestamp != nil || p.Documents.Terminating(k.Namespace) {
-		p.Book.Forget(k)
+		p.Store.Forget(k)
 		return p.Gates.Reconcile(ctx, k, nil)
 	}
-	state, policy := p.Book.Policy(k)
+	state, policy := p.Store.Policy(k)
 	if policy == nil { // the watch is ahead of the resolver, or behind it: either will enqueue it
 		return time.Time{}, nil
 	}
 	now := p.Now()
 	v := policy.Verdict(now)
-	p.Book.Note(k, &store.Subject{Kind: "Policy", System: cm.Labels[annotations.LabelSystem], Verdict: policy.Verdict, Strategy: state.StrategyOf, Uses: state.Stanza.Policies})
+	p.Store.Note(k, &store.Subject{Kind: "Policy", System: cm.Labels[annotations.LabelSystem], Verdict: policy.Verdict, Strategy: state.StrategyOf, Uses: state.Stanza.Policies})
 	wake, gateErr := p.Gates.Reconcile(ctx, k, &state)
 	opens := false
 	wrote, err := p.Status.Write(ctx, cm, p.Plans.WrittenOf(k), func(have map[string]string) map[string]string {
@@ -127,16 +127,16 @@ func (p *Controller) ReconcileCalendar(ctx context.Context, k types.NamespacedNa
 
 // Observe takes in a policy or a calendar.
 func (p *Controller) Observe(cm *corev1.ConfigMap) {
-	if !p.Book.ContentChanged(cm) {
+	if !p.Store.ContentChanged(cm) {
 		p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}) // somebody may have taken the status off
 		return
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		state := annotations.Policy(cm)
-		p.Book.Change(func(b *policy.Resolver) { b.PutPolicy(state) })
+		p.Store.Change(func(b *policy.Resolver) { b.PutPolicy(state) })
 	} else {
 		c, _ := annotations.Calendar(cm)
-		p.Book.Change(func(b *policy.Resolver) { b.PutCalendar(cm.Namespace, cm.Name, c) })
+		p.Store.Change(func(b *policy.Resolver) { b.PutCalendar(cm.Namespace, cm.Name, c) })
 	}
 	p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	p.Changed(cm.Namespace)
@@ -144,15 +144,15 @@ func (p *Controller) Observe(cm *corev1.ConfigMap) {
 
 // Lost hears that a policy or a calendar is gone.
 func (p *Controller) Lost(cm *corev1.ConfigMap) {
-	p.Book.Change(func(b *policy.Resolver) {
+	p.Store.Change(func(b *policy.Resolver) {
 		if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 			b.DropPolicy(cm.Namespace, cm.Name)
 			return
 		}
 		b.DropCalendar(cm.Namespace, cm.Name)
 	})
-	p.Book.ForgetContent(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
-	p.Book.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	p.Store.ForgetContent(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	p.Store.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	p.Changed(cm.Namespace)
 }

@@ -82,7 +82,7 @@ func (w *world) begins() (stop func()) {
 		Executor: func(string) (executors.Executor, bool) { return sink{world: w}, true }, Log: log, Now: time.Now, Register: func(prometheus.Collector) {},
 	})
 	w.Controller = New(Config{
-		Documents: documents, Plans: store.NewPlans(), Book: book, Status: status.NewWriter(conn.Kube, &agenttest.Events{}), Notify: told, Enqueue: w.queue.Add,
+		Documents: documents, Plans: store.NewPlans(), Store: book, Status: status.NewWriter(conn.Kube, &agenttest.Events{}), Notify: told, Enqueue: w.queue.Add,
 		Gates: gates.New(gates.Config{
 			Clients: gates.Clients{Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { return "" }}, Stores: gates.Stores{Documents: documents, Gates: book, Keys: agenttest.Keys()},
 			Queue: gated, Policies: w.queue, Events: &agenttest.Events{}, Log: log, Now: time.Now,
@@ -323,12 +323,12 @@ func TestWhoIsGatedHearsOfNews(t *testing.T) {
 		w.api.Delete("configmaps", shop, "days")
 		hears("a calendar that is gone", 1)
 		k := types.NamespacedName{Namespace: shop, Name: "nights"}
-		if _, p := w.Book.Policy(k); p == nil || w.Book.Subjects()[k] == nil {
+		if _, p := w.Store.Policy(k); p == nil || w.Store.Subjects()[k] == nil {
 			w.Error("the policy is not known")
 		}
 		w.api.Delete("configmaps", shop, "nights")
 		hears("a policy that is gone", 1)
-		if _, p := w.Book.Policy(k); p != nil || w.Book.Subjects()[k] != nil {
+		if _, p := w.Store.Policy(k); p != nil || w.Store.Subjects()[k] != nil {
 			w.Error("a policy that is gone is known still")
 		}
 	})

@@ -308,10 +308,10 @@ func (c *Controller) releaseLease(ctx context.Context, l *store.CachedRun, m wor
 func (c *Controller) restore(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
 	rec := l.Journal.Record(m.Path)
 	ended := func(how, message string, changed []run.Change) outcome {
-		c.Stores.Runs.Holds.Over(l.Key(), m.Path, c.Now())
+		c.Stores.Runs.Holds.Release(l.Key(), m.Path, c.Now())
 		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRestore(j, m.Path, how, message, changed) }}
 	}
-	defer c.Stores.Runs.Holds.Restoring(store.MarkOf(rec.Before))()
+	defer c.Stores.Runs.Holds.LockRestore(store.ObjectIDOf(rec.Before))()
 	executor, _ := c.Executor(m.Step.Type)
 	restorer, ok := executor.(executors.Restorer)
 	if !ok {

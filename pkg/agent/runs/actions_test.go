@@ -510,7 +510,7 @@ func TestADrainThatIsBlockedIsSaidOnce(t *testing.T) {
 		w.steps.does("pass empty", blocked)
 		w.begins("a")
 		w.after(time.Second)
-		w.agent.DrainBlocked(w.agent.Stores.Runs.Whole(w.agent.Stores.Runs.Where(all)[0]), "empty", []string{"n1"}, "a budget lets no pod go")
+		w.agent.DrainBlocked(w.agent.Stores.Runs.ReadWhole(w.agent.Stores.Runs.Filter(all)[0]), "empty", []string{"n1"}, "a budget lets no pod go")
 		w.after(time.Second)
 		w.wantEvent("Warning DrainBlocked nightly: Run maint-run-nightly-1, step empty: a budget lets no pod go")
 		if len(w.told) != 1 || !strings.HasPrefix(w.told[0], "DrainBlocked ") {

@@ -134,7 +134,7 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 func (c *Controller) PlanChanged(k types.NamespacedName, cm *corev1.ConfigMap) {
 	for _, l := range c.Stores.Runs.OfPlan(k) {
 		if c.interests(cm, l) {
-			if l.Journal.End == nil && c.signals(c.Stores.Runs.Whole(l)).Abort != nil {
+			if l.Journal.End == nil && c.signals(c.Stores.Runs.ReadWhole(l)).Abort != nil {
 				c.cancel(l.Key())
 			}
 			c.Queue.Add(l.Key())

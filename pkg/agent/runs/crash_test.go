@@ -115,7 +115,7 @@ func TestAWriteOfTheJournalThatFails(t *testing.T) {
 			wait: 5 * time.Minute, acts: []string{"pass hook#1"},
 		},
 		"the API server is away for a while": {
-			given: func(w *world) { w.cluster.Away(journalWrites(), 5) }, wait: time.Minute, acts: []string{"pass hook#1"},
+			given: func(w *world) { w.cluster.Fail(journalWrites(), 5) }, wait: time.Minute, acts: []string{"pass hook#1"},
 		},
 		"it is refused for ever: its plan says so, until it is taken": {
 			given: func(w *world) {
@@ -176,7 +176,7 @@ func TestWhatATornRunDidNotPutBackIsNoted(t *testing.T) {
 				w.steps.does("pass down", gives(found))
 				w.begins("a")
 				w.after(time.Minute)
-				w.cluster.Tear("configmaps", shop, runName)
+				w.cluster.DeleteAtOnce("configmaps", shop, runName)
 				w.after(time.Second)
 				if err := w.agent.CloseOrphans(t.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
 					t.Fatal(err)
@@ -201,7 +201,7 @@ func TestARunThatIsTornAwayEndsInTheLedgerAlone(t *testing.T) {
 		"while it waits": {func(w *world) { w.after(time.Minute) }, "Ran manual"},
 		"at a write": {func(w *world) {
 			w.after(time.Second)
-			w.cluster.Before(journalWrites(), func() { w.cluster.Tear("configmaps", shop, runName) })
+			w.cluster.Before(journalWrites(), func() { w.cluster.DeleteAtOnce("configmaps", shop, runName) })
 			w.says(annotations.Resume, runName)
 		}, "Ran manual"},
 	} {
@@ -209,7 +209,7 @@ func TestARunThatIsTornAwayEndsInTheLedgerAlone(t *testing.T) {
 			inWorld(t, "steps:\n- "+hold+"\n- "+hook+"}\n"+tell, func(w *world) {
 				w.begins("a")
 				c.when(w)
-				w.cluster.Tear("configmaps", shop, runName)
+				w.cluster.DeleteAtOnce("configmaps", shop, runName)
 				w.after(time.Second)
 				plan := types.NamespacedName{Namespace: shop, Name: nightly}
 				if n := len(w.agent.Stores.Runs.OrphansOf(plan)); n != 1 {
@@ -238,8 +238,8 @@ func TestARunThatIsTornAwayIsNotToldOnAnotherPlanOfTheName(t *testing.T) {
 	inWorld(t, "steps:\n- "+hold+"\n- "+hook+"}\n"+tell, func(w *world) {
 		w.begins("a")
 		w.after(time.Minute)
-		w.cluster.Tear("configmaps", shop, runName)
-		w.cluster.Tear("configmaps", shop, nightly)
+		w.cluster.DeleteAtOnce("configmaps", shop, runName)
+		w.cluster.DeleteAtOnce("configmaps", shop, nightly)
 		other := annotations.NewPlan(shop, nightly, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: hold, type: suspend}\n", "")
 		other.UID = "another"
 		w.cluster.Put(other)
@@ -261,7 +261,7 @@ func TestARunThatIsThereIsNotGivenUp(t *testing.T) {
 		w.begins("a")
 		w.after(time.Minute)
 		plan := types.NamespacedName{Namespace: shop, Name: nightly}
-		w.agent.Stores.Runs.Vanished(w.agent.Stores.Runs.Get(types.NamespacedName{Namespace: shop, Name: runName}))
+		w.agent.Stores.Runs.MarkVanished(w.agent.Stores.Runs.Get(types.NamespacedName{Namespace: shop, Name: runName}))
 		if err := w.agent.CloseOrphans(t.Context(), plan); err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +283,7 @@ func TestAnOrphanThatCannotBeReadEndsByItsLabel(t *testing.T) {
 					u.SetLabels(map[string]string{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: nightly, annotations.LabelPhase: phase})
 				})
 				w.plays()
-				w.cluster.Tear("configmaps", shop, runName)
+				w.cluster.DeleteAtOnce("configmaps", shop, runName)
 				w.after(time.Second)
 				if err := w.agent.CloseOrphans(t.Context(), types.NamespacedName{Namespace: shop, Name: nightly}); err != nil {
 					t.Fatal(err)
@@ -377,7 +377,7 @@ func TestARunThatIsVoidLeavesNoLedgerBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.asked(oneHook, func(*run.Run) {})
-		w.cluster.Tear("configmaps", shop, annotations.LedgerName(nightly, planUID))
+		w.cluster.DeleteAtOnce("configmaps", shop, annotations.LedgerName(nightly, planUID))
 		w.plays()
 		if cm := w.cluster.ConfigMap(shop, annotations.LedgerName(nightly, planUID)); cm != nil {
 			t.Error("it made a ledger")
@@ -420,7 +420,7 @@ func TestARunWithoutItsOpenEntryBeginsNothing(t *testing.T) {
 		w.plays()
 		w.after(time.Minute)
 		w.did("pass hook#1")
-		w.cluster.Tear("configmaps", shop, runName)
+		w.cluster.DeleteAtOnce("configmaps", shop, runName)
 		w.after(time.Minute)
 		r, j, err := annotations.ReadRun(old)
 		if err != nil {

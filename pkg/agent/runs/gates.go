@@ -19,7 +19,7 @@ func (c *Controller) askGates(sig *workflow.Signals, l *store.CachedRun, cm *cor
 		above := in.Query(cm.Namespace, nil).OfNamespace()
 		if sig.Namespace = run.ClosedFor(c.Stores.Gates.Ask(above), l.Run.Name, in.Bypass, now); sig.Namespace == nil {
 			above.Bypass = nil
-			sig.Passed = run.PassedBy(c.Stores.Gates.Ask(above), run.Request{}, in, now)
+			sig.Passed = run.BypassedBy(c.Stores.Gates.Ask(above), run.Request{}, in, now)
 		}
 	}
 	if !asksAgain(l.Run.Spec.OnWindowClose, l.Run.Tree().Loops()) {
@@ -59,11 +59,11 @@ func (c *Controller) passedBy(l *store.CachedRun, now time.Time) *intent.Actor {
 	q := in.Query(cm.Namespace, l.Run.Spec.Policies)
 	q.Bypass = nil
 	if l.Run.Request.OutsideWindow { // a namespace binds it all the same: only a bypass lets it through
-		if by := run.PassedBy(c.Stores.Gates.Ask(q.OfNamespace()), run.Request{}, in, now); by != nil {
+		if by := run.BypassedBy(c.Stores.Gates.Ask(q.OfNamespace()), run.Request{}, in, now); by != nil {
 			return by
 		}
 	}
-	return run.PassedBy(c.Stores.Gates.Ask(q), l.Run.Request, in, now)
+	return run.BypassedBy(c.Stores.Gates.Ask(q), l.Run.Request, in, now)
 }
 
 // AsksGate says whether a live run may be waiting for its gate.

@@ -56,7 +56,7 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 		Objects: executors.Objects{Watched: l.Run.Watched, Holders: c.holders(l, m.Path)}, Now: c.Now(), Clients: clients,
 	}
 	if m.Step.Type == plan.TypeUncordon {
-		call.Nodes.Closed = l.Run.ClosedLike(l.Journal, m.Path)
+		call.Nodes.Closed = l.Run.ClosedBySelector(l.Journal, m.Path)
 	}
 	if cluster, _ := clusterAt(l.Run, ""); cluster.Name != clients.Cluster { // the target is on another one
 		call.Target.Object, call.Target.UID = nil, ""
@@ -126,7 +126,7 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 		s.drains(ctx, m.Path, plan.DrainToPreview(props, call.DryRun), call)
 	} else if m.Step.Type == plan.TypeDrain {
 		var free bool
-		if call.Nodes.Drainer, free = s.Nodes.Drains().At(nodes.PlanClaimant(s.run.Run.Namespace, s.run.Run.Plan), s.clients); !free {
+		if call.Nodes.Drainer, free = s.Nodes.Drains().ForCluster(nodes.PlanClaimant(s.run.Run.Namespace, s.run.Run.Plan), s.clients); !free {
 			return s.away(errors.New("the plans of this namespace drain nodes of as many other clusters as may be at once"))
 		}
 	}

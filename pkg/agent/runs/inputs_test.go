@@ -53,7 +53,7 @@ func TestWhatAStepSees(t *testing.T) {
 		},
 		"a target behind a connection that breaks": {
 			spec: target + hooked("${target.data.size}", ""), given: func(w *world) {
-				w.cluster.Away(agenttest.When{User: "maint-runner", Verb: "get", Resource: "configmaps"}, 3)
+				w.cluster.Fail(agenttest.When{User: "maint-runner", Verb: "get", Resource: "configmaps"}, 3)
 			}, body: "3",
 		},
 		"a target of a kind that nobody knows": {

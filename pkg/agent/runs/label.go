@@ -77,7 +77,7 @@ func (c *Controller) labelStays(ctx context.Context, l *store.CachedRun, refusal
 
 // sharesLabel says whether another plan's live run answers the same request.
 func (c *Controller) sharesLabel(l *store.CachedRun) bool {
-	return len(c.Stores.Runs.Where(func(o *store.LiveRun) bool {
+	return len(c.Stores.Runs.Filter(func(o *store.LiveRun) bool {
 		return o.Head.PlanUID != l.Run.PlanUID && o.Head.Request.Kind == run.ByLabel && o.Head.Request.Label == l.Run.Request.Label &&
 			o.Head.Request.TargetUID == l.Run.Request.TargetUID && o.Head.Request.Ordinal == l.Run.Request.Ordinal && o.Journal.Section != plan.SectionClosing
 	})) > 0
@@ -112,7 +112,7 @@ func (c *Controller) patchLabel(ctx context.Context, l *store.CachedRun, object 
 		return nil
 	}
 	if err == nil {
-		c.Stores.Expected.Expect(got.Mark(), got.ResourceVersion)
+		c.Stores.Expected.Expect(got.ObjectID(), got.ResourceVersion)
 	}
 	return err
 }

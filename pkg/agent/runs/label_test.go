@@ -184,7 +184,7 @@ func TestAStepAfterADrainLooksWhetherTheNodeIsStillClosed(t *testing.T) {
 		"it is gone":                {phase: run.StepSucceeded},
 		"somebody opened it":        {node: node("n1", false), phase: run.StepFailed, message: "Node/n1 was uncordoned by somebody else (seen at "},
 		"it may not be read":        {node: node("n1", true), given: func(w *world) { w.cluster.Deny(runner, "get", "nodes") }, phase: run.StepFailed, message: "to see whether it is still cordoned"},
-		"it cannot be read for now": {node: node("n1", true), given: func(w *world) { w.cluster.Away(agenttest.When{User: "maint-runner", Resource: "nodes"}, 3) }, phase: run.StepSucceeded},
+		"it cannot be read for now": {node: node("n1", true), given: func(w *world) { w.cluster.Fail(agenttest.When{User: "maint-runner", Resource: "nodes"}, 3) }, phase: run.StepSucceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, afterDrain, func(w *world) {

@@ -70,7 +70,7 @@ func (c *Controller) closeOrphan(ctx context.Context, k types.NamespacedName, l 
 			return err
 		}
 	}
-	whole := c.Stores.Runs.Whole(l) // what it leaves is told by its steps
+	whole := c.Stores.Runs.ReadWhole(l) // what it leaves is told by its steps
 	err := c.Stores.Ledgers.Edit(ctx, k, c.planOf(l), func(led ledger.Ledger) ledger.Ledger { return closeOrphanEntry(led, entry, whole, c.Now()) })
 	if err != nil {
 		return err
@@ -94,14 +94,14 @@ func (c *Controller) planOf(l *store.LiveRun) string {
 func closeOrphanEntry(led ledger.Ledger, e ledger.Entry, l *store.CachedRun, now time.Time) ledger.Ledger {
 	if l.Broken == nil {
 		j := l.Journal
-		j.End = &run.End{Phase: run.Aborted, Reason: run.TornAway, Message: "its object was removed against its finalizer"}
+		j.End = &run.End{Phase: run.Aborted, Reason: run.ReasonTornAway, Message: "its object was removed against its finalizer"}
 		return led.CloseRun(l.Run, j, now)
 	}
 	var started *time.Time
 	if l.Object.Labels[annotations.LabelPhase] != string(run.Pending) {
 		started = &l.Object.CreationTimestamp.Time
 	}
-	return led.Taken(e, started, now)
+	return led.CloseRemoved(e, started, now)
 }
 
 // ReportOrphan says that a run was taken away, on what is left to say it on: the plan of its

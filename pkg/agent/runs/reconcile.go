@@ -122,14 +122,14 @@ func (c *Controller) release(k types.NamespacedName) {
 	c.refusals.Forget(func(s store.StepKey) bool { return s.Run == k })
 	c.Nodes.Want(k, nil)
 	c.Nodes.Enqueue()
-	c.Stores.Locks.Free(k.String())
+	c.Stores.Locks.Release(k.String())
 	c.enqueueWaiting(k.Namespace)
 }
 
 // enqueueWaiting looks again at the pending runs of a namespace, and at those that
 // wait for a target, which may be one of the cluster: a lock or a place may be free.
 func (c *Controller) enqueueWaiting(namespace string) {
-	for _, l := range c.Stores.Runs.Where(func(l *store.LiveRun) bool {
+	for _, l := range c.Stores.Runs.Filter(func(l *store.LiveRun) bool {
 		return l.Journal.Phase == run.Pending && (l.Object.Namespace == namespace || l.Journal.Waiting == run.WaitLock)
 	}) {
 		c.Queue.Add(l.Key())
@@ -192,7 +192,7 @@ func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, 
 	}
 	if verdict.Start {
 		names := c.claims(ctx, l)
-		if held, by := c.Stores.Locks.Take(l.Key().String(), names); by != "" {
+		if held, by := c.Stores.Locks.Acquire(l.Key().String(), names); by != "" {
 			by = nameFrom(l.Object.Namespace, by)
 			if held == planLock(l) {
 				standing.PlanBusy = by
@@ -233,7 +233,7 @@ func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Ad
 	started.Journal.Passed = c.passedBy(l, now)
 	wake, err := c.reconcileLive(ctx, started)
 	if held := c.Stores.Runs.Live(l.Key()); held != nil && held.Journal.Phase == run.Pending {
-		c.Stores.Locks.Free(l.Key().String()) // the start was not written: somebody else may be first
+		c.Stores.Locks.Release(l.Key().String()) // the start was not written: somebody else may be first
 	}
 	if err == nil {
 		c.Telemetry.Metrics.RunStarted(l.Run, now)
@@ -345,11 +345,11 @@ func (c *Controller) heldBy(ctx context.Context, l *store.CachedRun, s *trigger.
 	holds := func(o *store.LiveRun) bool {
 		return o.Journal.Phase == run.Running && o.Head.Name != l.Run.Name && (samePlan(o) || sameTarget(o))
 	}
-	for _, other := range c.Stores.Runs.Where(holds) {
+	for _, other := range c.Stores.Runs.Filter(holds) {
 		if samePlan(other) {
 			s.PlanBusy = other.Head.Name
 		}
-		if sameTarget(other) && (other.Object.Namespace == l.Object.Namespace || c.mayChange(ctx, l) == c.mayChange(ctx, c.Stores.Runs.Whole(other))) {
+		if sameTarget(other) && (other.Object.Namespace == l.Object.Namespace || c.mayChange(ctx, l) == c.mayChange(ctx, c.Stores.Runs.ReadWhole(other))) {
 			s.LockedBy = nameFrom(l.Object.Namespace, other.Key().String())
 		}
 	}
@@ -371,7 +371,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 		asked := c.Stores.Documents.Plan(l.PlanKey())
 		sig := c.signals(with)
 		journal, next := workflow.Advance(l.Run, with.Journal, c.Now(), sig)
-		if journal.Begins(written.Journal) {
+		if journal.BeginsStep(written.Journal) {
 			if unchanged, err := c.Stores.Documents.Confirm(ctx, l.PlanKey(), on); err != nil {
 				return time.Time{}, err
 			} else if !unchanged {
@@ -481,7 +481,7 @@ func (c *Controller) store(ctx context.Context, l *store.CachedRun, object *core
 		return nil, c.reread(ctx, l)
 	}
 	if apierrors.IsNotFound(err) {
-		c.Stores.Runs.Vanished(l)
+		c.Stores.Runs.MarkVanished(l)
 		c.Plans.Add(l.PlanKey())
 		return nil, queue.ErrConflict
 	}
@@ -519,7 +519,7 @@ func saysOther(before, now *store.CachedRun) bool {
 func (c *Controller) reread(ctx context.Context, l *store.CachedRun) error {
 	cm, err := c.Clients.Kube.CoreV1().ConfigMaps(l.Object.Namespace).Get(ctx, l.Object.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		c.Stores.Runs.Vanished(l)
+		c.Stores.Runs.MarkVanished(l)
 		c.Plans.Add(l.PlanKey())
 		return queue.ErrConflict
 	}
@@ -570,7 +570,7 @@ func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
 
 // void takes away a run whose request was answered by another.
 func (c *Controller) void(ctx context.Context, l *store.CachedRun, why string) error {
-	j := l.Run.Finished(l.Journal.EndBefore(run.End{Phase: run.Aborted, Reason: "Void", Message: why}, c.Now()), c.Now())
+	j := l.Run.Finished(l.Journal.EndUnstarted(run.End{Phase: run.Aborted, Reason: "Void", Message: why}, c.Now()), c.Now())
 	object, err := annotations.WithJournal(l.Object, j)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func TestARunBeginsOnlyOnceItsPlanShowsIt(t *testing.T) {
 		if got := w.journal().Phase; got != run.Running {
 			t.Fatalf("it is %s", got)
 		}
-		w.agent.plans.shows(w.agent.Stores.Runs.Where(all)[0].PlanKey())
+		w.agent.plans.shows(w.agent.Stores.Runs.Filter(all)[0].PlanKey())
 		w.after(time.Second)
 		w.did("pass hook#1")
 		w.ends(run.Succeeded, "")
@@ -172,7 +172,7 @@ func TestHowARunEnds(t *testing.T) {
 				if c.acts != nil {
 					w.did(c.acts...)
 				}
-				if len(w.agent.Stores.Runs.Where(all)) > 0 || w.agent.WatchCount() > 0 || len(w.agent.Steps.waiting)+len(w.agent.Steps.executing) > 0 {
+				if len(w.agent.Stores.Runs.Filter(all)) > 0 || w.agent.WatchCount() > 0 || len(w.agent.Steps.waiting)+len(w.agent.Steps.executing) > 0 {
 					t.Error("something is kept of it in memory")
 				}
 			})
@@ -643,7 +643,7 @@ func TestAWaitIsWrittenOnce(t *testing.T) {
 				c.given(w)
 				w.plays()
 				for range 20 {
-					w.agent.Queue.Add(w.agent.Stores.Runs.Where(all)[0].Key())
+					w.agent.Queue.Add(w.agent.Stores.Runs.Filter(all)[0].Key())
 					w.after(time.Minute)
 				}
 				if n := w.count("journal"); n != 1 {
@@ -668,15 +668,15 @@ func TestNothingIsDoneOnAStateThatARunHasMovedOnFrom(t *testing.T) {
 	inWorld(t, oneHook, func(w *world) {
 		w.steps.does("pass hook", notYet(time.Hour))
 		w.plays()
-		held := w.agent.Stores.Runs.Where(all)[0]
-		was := *w.agent.Stores.Runs.Whole(held)
+		held := w.agent.Stores.Runs.Filter(all)[0]
+		was := *w.agent.Stores.Runs.ReadWhole(held)
 		was.Object = was.Object.DeepCopy()
 		was.Journal.Leader = "" // the one change since: nothing is left to be written
 		acts := len(w.story())
 		if _, err := w.agent.reconcileLive(w.Context(), &was); !errors.Is(err, queue.ErrConflict) || len(w.story()) != acts {
 			t.Errorf("it does %q: %v", w.story()[acts:], err)
 		}
-		if _, err := w.agent.reconcileLive(w.Context(), w.agent.Stores.Runs.Whole(held)); err != nil {
+		if _, err := w.agent.reconcileLive(w.Context(), w.agent.Stores.Runs.ReadWhole(held)); err != nil {
 			t.Errorf("as it is now: %v", err)
 		}
 	})

@@ -41,7 +41,7 @@ func TestARunOutOfABackupPutsBackWhatItHadFound(t *testing.T) {
 		plan, one := w.cluster.ConfigMap(shop, nightly), w.cluster.ConfigMap(shop, runName)
 		w.after(time.Hour)
 		for _, cm := range []*corev1.ConfigMap{plan, one} {
-			w.cluster.Tear("configmaps", shop, cm.Name)
+			w.cluster.DeleteAtOnce("configmaps", shop, cm.Name)
 			cm.UID, cm.ResourceVersion, cm.CreationTimestamp = types.UID("another-"+cm.Name), "", metav1.Time{}
 			w.cluster.Put(cm)
 		}

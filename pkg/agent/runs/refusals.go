@@ -28,11 +28,11 @@ func isRefusal(out executors.Outcome) bool {
 func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcome) executors.Outcome {
 	s := store.StepKey{Run: l.Key(), Path: path}
 	if !isRefusal(out) {
-		c.refusals.Over(s)
+		c.refusals.Clear(s)
 		return out
 	}
 	now := c.Now()
-	r, final := c.refusals.Again(s, now)
+	r, final := c.refusals.Record(s, now)
 	later := func(what string, at time.Time) executors.Outcome {
 		out.State, out.Permanent, out.Message = executors.NotYet, false, document.Cut(out.Message+what, document.MaxMessage)
 		out.WakeAt = queue.Latest(out.WakeAt, at)
@@ -50,7 +50,7 @@ func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcom
 	case (out.Reason == executors.ReasonForbidden || out.Reason == executors.ReasonNoConnection) && !final:
 		return later("; unless that is so by "+r.Since.Add(workflow.RefusalPatience).UTC().Format(time.TimeOnly)+" UTC, the step fails", r.VerdictAt(now))
 	}
-	c.refusals.Over(s)
+	c.refusals.Clear(s)
 	return out
 }
 
@@ -63,7 +63,7 @@ func (c *Controller) cleanupWaits(l *store.CachedRun, path string) string {
 // rarely, and the run says for what it waits.
 func (c *Controller) waitsFor(l *store.CachedRun, path string, out executors.Outcome) outcome {
 	now := c.Now()
-	r, _ := c.refusals.Again(store.StepKey{Run: l.Key(), Path: path}, now)
+	r, _ := c.refusals.Record(store.StepKey{Run: l.Key(), Path: path}, now)
 	waits := document.Cut(out.Message+c.cleanupWaits(l, path), document.MaxMessage)
 	o := outcome{wait: &stepWait{record: *l.Journal.Record(path), wake: queue.Latest(out.WakeAt, r.RetryAt(now))}}
 	if l.Journal.Record(path).Waits != waits {

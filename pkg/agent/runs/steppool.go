@@ -106,7 +106,7 @@ func (p *StepPool) acquire(ctx context.Context, namespace string, act workflow.A
 
 // begin notes that a pass is under way, so that it can be cut short.
 func (p *StepPool) begin(ctx context.Context, s store.StepKey, act workflow.Act, attempt int) (context.Context, func()) {
-	ctx, leave := client.InPass(ctx, s.Run.Namespace)
+	ctx, leave := client.WithPass(ctx, s.Run.Namespace)
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -300,7 +300,7 @@ func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.
 		} else {
 			return
 		}
-		l, m := c.Stores.Runs.Whole(live), m
+		l, m := c.Stores.Runs.ReadWhole(live), m
 		if l.Broken != nil {
 			return // the next look at the run says so
 		}

@@ -200,7 +200,7 @@ func (w *world) begins(identity string) *agent {
 	namespaces.Handle(func(o any) {
 		m := o.(*metav1.PartialObjectMetadata)
 		a.Stores.Gates.Change(func(b *policy.Resolver) { b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
-		for _, l := range a.Stores.Runs.Where(func(*store.LiveRun) bool { return true }) {
+		for _, l := range a.Stores.Runs.Filter(func(*store.LiveRun) bool { return true }) {
 			a.Queue.Add(l.Key())
 		}
 	}, func(any) {})

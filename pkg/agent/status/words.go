@@ -75,7 +75,7 @@ func Behavior(have string, v schedule.Verdict, strategy schedule.Strategy, now t
 			was = nil // what cannot be read is written anew
 		}
 	}
-	b, err := json.Marshal(was.After(v, strategy, now))
+	b, err := json.Marshal(was.Advance(v, strategy, now))
 	if err != nil {
 		return have // words and instants: JSON can say them all
 	}

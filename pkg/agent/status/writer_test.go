@@ -64,7 +64,7 @@ func TestAStatusIsWrittenWhereItDiffers(t *testing.T) {
 			},
 		},
 		"it is refused for what it says": {want: map[string]string{annotations.StatusPhase: "Idle"}, given: func(c *agenttest.Cluster) { c.Refuse(onPlan("patch"), 1, 422, "no") }},
-		"the API server is away":         {want: map[string]string{annotations.StatusPhase: "Idle"}, given: func(c *agenttest.Cluster) { c.Away(onPlan("patch"), 1) }, fails: true},
+		"the API server is away":         {want: map[string]string{annotations.StatusPhase: "Idle"}, given: func(c *agenttest.Cluster) { c.Fail(onPlan("patch"), 1) }, fails: true},
 		"the agent may not":              {want: map[string]string{annotations.StatusPhase: "Idle"}, given: func(c *agenttest.Cluster) { c.Deny("", "patch", "configmaps") }, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestAClaimIsWrittenOnTheNewestStateAlone(t *testing.T) {
 			},
 			fails: queue.ErrConflict,
 		},
-		"the API server is away": {given: func(c *agenttest.Cluster) { c.Away(onPlan("patch"), 1) }, fails: errors.ErrUnsupported},
+		"the API server is away": {given: func(c *agenttest.Cluster) { c.Fail(onPlan("patch"), 1) }, fails: errors.ErrUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := agenttest.New(t)
@@ -232,7 +232,7 @@ func TestWhatWasHandledIsTakenAway(t *testing.T) {
 				}
 			}, then: with(asked(), "team", "xxx"), fails: queue.ErrConflict,
 		},
-		"unless the API server is away": {given: func(c *agenttest.Cluster) { c.Away(onPlan("patch"), 1) }, then: asked(), any: true},
+		"unless the API server is away": {given: func(c *agenttest.Cluster) { c.Fail(onPlan("patch"), 1) }, then: asked(), any: true},
 		"unless it cannot be read for now": {given: func(c *agenttest.Cluster) {
 			c.Before(onPlan("patch"), func() { c.Annotate("shop", "nightly", "team", "blue") })
 			c.Refuse(onPlan("get"), 1, 403, "no")

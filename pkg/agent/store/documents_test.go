@@ -96,8 +96,8 @@ func TestADecisionIsMadeAnewWhereWhatItWasMadeOnHasChanged(t *testing.T) {
 				inWorld(t, func(w *world) {
 					w.backlog = backlog
 					if c.hangs {
-						w.cluster.Silence("configmaps")
-						w.cluster.Silence("namespaces")
+						w.cluster.StallWatches("configmaps")
+						w.cluster.StallWatches("namespaces")
 					}
 					on := w.docs.Basis(pk())
 					c.changes(w)
@@ -123,7 +123,7 @@ func TestADecisionIsMadeAnewWhereWhatItWasMadeOnHasChanged(t *testing.T) {
 // What was read live is seen before the watch shows it, and gives way to what is newer.
 func TestAPlanIsSeenAsItWasReadLive(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.cluster.Silence("configmaps")
+		w.cluster.StallWatches("configmaps")
 		w.cluster.Annotate("shop", "nightly", annotations.Pause, "true")
 		if w.docs.Plan(pk()).Annotations[annotations.Pause] != "" {
 			t.Fatal("the watch does not hang")

@@ -19,12 +19,12 @@ import (
 // Gates keep what policies and calendars say, and what metrics say of the
 // objects behind it.
 type Gates struct {
-	mu    sync.Mutex
-	book  *policy.Resolver
-	seen  map[types.NamespacedName]*Subject
-	open  map[string]*Subject // what nothing stands before, by namespace
-	asked map[string]askedGate
-	said  map[types.NamespacedName]string // what each policy and calendar says, to know an echo of our own status from news
+	mu       sync.Mutex
+	resolver *policy.Resolver
+	seen     map[types.NamespacedName]*Subject
+	open     map[string]*Subject // what nothing stands before, by namespace
+	asked    map[string]askedGate
+	said     map[types.NamespacedName]string // what each policy and calendar says, to know an echo of our own status from news
 }
 
 // Subject is one plan or policy as metrics show it.
@@ -40,7 +40,7 @@ type Subject struct {
 
 // NewGates knows no policy yet.
 func NewGates(agentNamespace string) *Gates {
-	return &Gates{book: policy.NewResolver(agentNamespace), seen: map[types.NamespacedName]*Subject{}, open: map[string]*Subject{}, asked: map[string]askedGate{}, said: map[types.NamespacedName]string{}}
+	return &Gates{resolver: policy.NewResolver(agentNamespace), seen: map[types.NamespacedName]*Subject{}, open: map[string]*Subject{}, asked: map[string]askedGate{}, said: map[types.NamespacedName]string{}}
 }
 
 // PlanGate is a plan's gate, kept until its annotations or what it depends on in the resolver
@@ -55,9 +55,9 @@ type PlanGate struct {
 func (g *Gates) Of(known *PlanGate, q policy.Query) *schedule.Gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if generation := g.book.Generation(q); known.generation != generation+1 || !sameQuestion(known.Question, q) {
+	if generation := g.resolver.Generation(q); known.generation != generation+1 || !sameQuestion(known.Question, q) {
 		*known = PlanGate{Question: q, generation: generation + 1} // the zero value is of no generation
-		known.Gate = g.book.Between(q)
+		known.Gate = g.resolver.GateIfAny(q)
 	}
 	return known.Gate
 }
@@ -73,7 +73,7 @@ func (g *Gates) Ask(q policy.Query) *schedule.Gate {
 	name := q.Key()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	generation := g.book.Generation(q)
+	generation := g.resolver.Generation(q)
 	kept, known := g.asked[name]
 	if known && kept.generation == generation {
 		return kept.gate
@@ -81,7 +81,7 @@ func (g *Gates) Ask(q policy.Query) *schedule.Gate {
 	if len(g.asked) >= mostAsked {
 		clear(g.asked)
 	}
-	kept = askedGate{gate: g.book.Between(q), generation: generation}
+	kept = askedGate{gate: g.resolver.GateIfAny(q), generation: generation}
 	g.asked[name] = kept
 	return kept.gate
 }
@@ -99,7 +99,7 @@ const mostAsked = 20_000
 func (g *Gates) Change(edit func(*policy.Resolver)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	edit(g.book)
+	edit(g.resolver)
 }
 
 // Subject is a plan as metrics show it, by its question and its gate. What nothing
@@ -107,12 +107,12 @@ func (g *Gates) Change(edit func(*policy.Resolver)) {
 func (g *Gates) Subject(q policy.Query, gate *schedule.Gate) *Subject {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	strategy := func(now time.Time) schedule.Strategy { return g.book.Strategy(q, now) }
+	strategy := func(now time.Time) schedule.Strategy { return g.resolver.Strategy(q, now) }
 	if gate != nil || !sameQuestion(q, policy.Query{Namespace: q.Namespace}) {
 		if gate == nil {
 			gate = schedule.NewGate(schedule.GateSpec{})
 		}
-		return &Subject{Verdict: gate.Verdict, Strategy: strategy, Uses: g.book.Uses(q)}
+		return &Subject{Verdict: gate.Verdict, Strategy: strategy, Uses: g.resolver.Uses(q)}
 	}
 	if g.open[q.Namespace] == nil {
 		g.open[q.Namespace] = &Subject{Verdict: schedule.NewGate(schedule.GateSpec{}).Verdict, Strategy: strategy}
@@ -146,8 +146,8 @@ func (g *Gates) Forget(k types.NamespacedName) {
 	delete(g.seen, k)
 }
 
-// Kept says whether a gate was found for a plan when it was last looked at.
-func (g *Gates) Kept(known *PlanMemory) bool {
+// HadGate says whether a gate was found for a plan when it was last looked at.
+func (g *Gates) HadGate(known *PlanMemory) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return known.Gate.Gate != nil
@@ -171,25 +171,25 @@ func (g *Gates) ContentChanged(cm *corev1.ConfigMap) bool {
 	return !known || was != says
 }
 
-// Everywhere says whether what a namespace says may matter to objects of every other one.
-func (g *Gates) Everywhere(namespace string) bool {
+// AffectsAllNamespaces says whether what a namespace says may matter to objects of every other one.
+func (g *Gates) AffectsAllNamespaces(namespace string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.book.Everywhere(namespace)
+	return g.resolver.AffectsAllNamespaces(namespace)
 }
 
 // NamespaceSet says whether something stands before all plans of a namespace.
 func (g *Gates) NamespaceSet(namespace string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.book.Gated(policy.Query{Namespace: namespace})
+	return g.resolver.Gated(policy.Query{Namespace: namespace})
 }
 
 // Uses are the policies that a question leads to.
 func (g *Gates) Uses(q policy.Query) []policy.PolicyRef {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.book.Uses(q)
+	return g.resolver.Uses(q)
 }
 
 // ForgetContent forgets what a policy or a calendar said.
@@ -203,18 +203,18 @@ func (g *Gates) ForgetContent(k types.NamespacedName) {
 func (g *Gates) Policy(k types.NamespacedName) (policy.State, *schedule.Policy) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	state, there := g.book.State(k.Namespace, k.Name)
+	state, there := g.resolver.State(k.Namespace, k.Name)
 	if !there {
 		return state, nil
 	}
-	return state, g.book.Policy(k.Namespace, k.Name)
+	return state, g.resolver.Policy(k.Namespace, k.Name)
 }
 
 // Strategy is the strategy in force for a question.
 func (g *Gates) Strategy(q policy.Query, now time.Time) schedule.Strategy {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.book.Strategy(q, now)
+	return g.resolver.Strategy(q, now)
 }
 
 // Subjects are the plans and policies to be told of.
@@ -249,5 +249,5 @@ func (*Gates) Conditions(have string, list []metav1.Condition, now time.Time) st
 // SubjectStrategy is the strategy of one question, for subjects alone: it is asked under
 // the lock of the resolver.
 func (g *Gates) SubjectStrategy(q policy.Query) func(time.Time) schedule.Strategy {
-	return func(now time.Time) schedule.Strategy { return g.book.Strategy(q, now) }
+	return func(now time.Time) schedule.Strategy { return g.resolver.Strategy(q, now) }
 }

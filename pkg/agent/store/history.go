@@ -50,7 +50,7 @@ func SlimEndedRun(signed *keys.Store) cache.TransformFunc {
 
 func endedRunOf(m *metav1.PartialObjectMetadata, signed *keys.Store) *EndedRun {
 	return &EndedRun{
-		Made: signed.Made(m), Namespace: m.Namespace, Name: m.Name, Uid: string(m.UID), Plan: m.Labels[annotations.LabelPlan], version: informer.Version(m.ResourceVersion),
+		Made: signed.IsOurs(m), Namespace: m.Namespace, Name: m.Name, Uid: string(m.UID), Plan: m.Labels[annotations.LabelPlan], version: informer.Version(m.ResourceVersion),
 		Created: m.CreationTimestamp.Unix(), Succeeded: m.Labels[annotations.LabelPhase] == string(run.Succeeded), Deleting: m.DeletionTimestamp != nil,
 		DryRun: m.Annotations[annotations.StatusDryRun] == "true",
 	}

@@ -67,9 +67,9 @@ func readJournal(cm *corev1.ConfigMap) run.Journal {
 	return (&LiveRun{Object: cm}).whole(nil).Journal
 }
 
-// MarkOf is the object of which a step recorded something, as executors.Mark has it; empty
+// ObjectIDOf is the object of which a step recorded something, as executors.Mark has it; empty
 // for what is no record of one object.
-func MarkOf(before json.RawMessage) string {
+func ObjectIDOf(before json.RawMessage) string {
 	var found struct {
 		UID    string `json:"uid"`
 		Server string `json:"server"`
@@ -77,7 +77,7 @@ func MarkOf(before json.RawMessage) string {
 	if json.Unmarshal(before, &found) != nil {
 		return ""
 	}
-	return executors.Mark(found.UID, found.Server)
+	return executors.ObjectID(found.UID, found.Server)
 }
 
 // saw takes in what a run's journal says.
@@ -101,7 +101,7 @@ func (h *Holds) saw(l *CachedRun) {
 		if _, known := r.marks[rec.Path]; known {
 			continue
 		}
-		mark := MarkOf(rec.Before)
+		mark := ObjectIDOf(rec.Before)
 		r.marks[rec.Path] = mark
 		if mark == "" {
 			continue
@@ -142,8 +142,8 @@ func (u *heldObject) add(s *heldStep) {
 	u.steps = slices.Insert(u.steps, i, s)
 }
 
-// Over notes that what a step found is put back, or that its run has ended.
-func (h *Holds) Over(k types.NamespacedName, path string, now time.Time) {
+// Release notes that what a step found is put back, or that its run has ended.
+func (h *Holds) Release(k types.NamespacedName, path string, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.byRun[k]
@@ -240,8 +240,8 @@ func (h *Holds) of(mark string, k types.NamespacedName, path string) (out []exec
 	return out, unread
 }
 
-// Restoring lets one restore of an object at a time look and write.
-func (h *Holds) Restoring(mark string) (done func()) {
+// LockRestore lets one restore of an object at a time look and write.
+func (h *Holds) LockRestore(mark string) (done func()) {
 	h.mu.Lock()
 	u := h.byMark[mark]
 	h.mu.Unlock()

@@ -85,7 +85,7 @@ func TestALedgerIsChangedInOnePiece(t *testing.T) {
 				}
 			}, want: "first a b c", fails: queue.ErrConflict,
 		},
-		"the API server is away": {given: func(c *agenttest.Cluster) { c.Away(onLedger("update"), 1) }, want: "first", any: true},
+		"the API server is away": {given: func(c *agenttest.Cluster) { c.Fail(onLedger("update"), 1) }, want: "first", any: true},
 		"it is refused":          {given: func(c *agenttest.Cluster) { c.Refuse(onLedger("update"), 1, 403, "quota") }, want: "first", any: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,8 +165,10 @@ func TestADecisionIsWrittenOnlyOnTheLedgerThatItWasMadeOn(t *testing.T) {
 		}, fails: queue.ErrConflict},
 		"it moved on in the cluster":     {given: func(t *testing.T, c *agenttest.Cluster, _ *Ledgers) { somebodyAdds(t, c, "theirs") }, fails: queue.ErrConflict},
 		"there was none, and now is one": {none: true, fails: queue.ErrConflict},
-		"there was one, and now is none": {given: func(_ *testing.T, c *agenttest.Cluster, _ *Ledgers) { c.Tear("configmaps", "shop", ledgerName()) }, fails: queue.ErrConflict},
-		"there is none yet":              {uid: "another-uid", none: true},
+		"there was one, and now is none": {given: func(_ *testing.T, c *agenttest.Cluster, _ *Ledgers) {
+			c.DeleteAtOnce("configmaps", "shop", ledgerName())
+		}, fails: queue.ErrConflict},
+		"there is none yet": {uid: "another-uid", none: true},
 		"somebody makes the first meanwhile": {uid: "another-uid", none: true, given: func(_ *testing.T, c *agenttest.Cluster, _ *Ledgers) {
 			name := annotations.LedgerName("nightly", "another-uid")
 			c.Before(agenttest.When{Verb: "create"}, func() { c.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}) })
@@ -227,7 +229,7 @@ func TestWhatMakesALedgerAnother(t *testing.T) {
 		"the watermark":    func(l *ledger.Ledger) { l.Watermark = time.Unix(1, 0) },
 		"a token":          func(l *ledger.Ledger) { l.Tokens = []string{"t"} },
 		"a rule":           func(l *ledger.Ledger) { l.Rules = map[string]ledger.RuleState{"r": {}} },
-		"a mark":           func(l *ledger.Ledger) { l.Seen = []ledger.Seen{{}} },
+		"a mark":           func(l *ledger.Ledger) { l.Seen = []ledger.ObjectCheckpoint{{}} },
 		"a shard":          func(l *ledger.Ledger) { l.Shards = 1 },
 		"a leftover":       func(l *ledger.Ledger) { l.Left = []ledger.Leftover{{}} },
 		"the creation":     func(l *ledger.Ledger) { l.Created = true },
@@ -290,27 +292,27 @@ func TestTheMarksOfAPlanStandInShards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := []ledger.Seen{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d1", Name: "one"}}, {Rule: "gone", UID: "u2"}}
-	if err := l.MergeMarks(t.Context(), pk(), planUID, led, led.Kept, seen, nil); err != nil || led.Shards != 1 {
+	seen := []ledger.ObjectCheckpoint{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d1", Name: "one"}}, {Rule: "gone", UID: "u2"}}
+	if err := l.MergeCheckpoints(t.Context(), pk(), planUID, led, led.Kept, seen, nil); err != nil || led.Shards != 1 {
 		t.Fatalf("%d shards, %v", led.Shards, err)
 	}
 	if err := l.Edit(t.Context(), pk(), planUID, func(was ledger.Ledger) ledger.Ledger { was.Shards = led.Shards; return was }); err != nil {
 		t.Fatal(err)
 	}
-	if marks, lost, err := l.Marks(t.Context(), pk(), planUID, *led); err != nil || lost || marks["rule"]["u1"].Digest != "d1" || len(marks) != 1 {
+	if marks, lost, err := l.Checkpoints(t.Context(), pk(), planUID, *led); err != nil || lost || marks["rule"]["u1"].Digest != "d1" || len(marks) != 1 {
 		t.Errorf("it knows %v, lost %t, %v", marks, lost, err)
 	}
 	name := annotations.ShardName("nightly", planUID, 0)
 	cluster.Before(agenttest.When{Verb: "update", Name: name}, func() { cluster.Annotate("shop", name, "a", "b") })
-	more := []ledger.Seen{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d2"}}}
-	if err := l.MergeMarks(t.Context(), pk(), planUID, led, led.Kept, more, nil); !errors.Is(err, queue.ErrConflict) {
+	more := []ledger.ObjectCheckpoint{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d2"}}}
+	if err := l.MergeCheckpoints(t.Context(), pk(), planUID, led, led.Kept, more, nil); !errors.Is(err, queue.ErrConflict) {
 		t.Errorf("a conflict said %v", err)
 	}
-	cluster.Tear("configmaps", "shop", name)
-	if err := l.MergeMarks(t.Context(), pk(), planUID, led, led.Kept, more, nil); !errors.Is(err, queue.ErrConflict) {
+	cluster.DeleteAtOnce("configmaps", "shop", name)
+	if err := l.MergeCheckpoints(t.Context(), pk(), planUID, led, led.Kept, more, nil); !errors.Is(err, queue.ErrConflict) {
 		t.Errorf("a shard that is gone said %v", err)
 	}
-	if _, lost, err := l.Marks(t.Context(), pk(), planUID, *led); err != nil || !lost {
+	if _, lost, err := l.Checkpoints(t.Context(), pk(), planUID, *led); err != nil || !lost {
 		t.Errorf("lost: %t, %v", lost, err)
 	}
 	if led := stored(t, cluster); led.Shards != 0 || len(led.Rules) != 0 {
@@ -327,10 +329,10 @@ func TestAShardThatNobodyCountsIsWrittenOver(t *testing.T) {
 	}
 	cluster.Put(left)
 	led := ledger.Ledger{PlanUID: planUID}.WithStarted("rule")
-	if err := l.MergeMarks(t.Context(), pk(), planUID, &led, led.Kept, []ledger.Seen{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d"}}}, nil); err != nil || led.Shards != 1 {
+	if err := l.MergeCheckpoints(t.Context(), pk(), planUID, &led, led.Kept, []ledger.ObjectCheckpoint{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d"}}}, nil); err != nil || led.Shards != 1 {
 		t.Fatalf("%d shards, %v", led.Shards, err)
 	}
-	if marks, _, err := l.Marks(t.Context(), pk(), planUID, led); err != nil || marks["rule"]["u1"].Digest != "d" {
+	if marks, _, err := l.Checkpoints(t.Context(), pk(), planUID, led); err != nil || marks["rule"]["u1"].Digest != "d" {
 		t.Errorf("it knows %v, %v", marks, err)
 	}
 }
@@ -462,17 +464,17 @@ func TestALedgerThatIsForgedMeanwhileIsNotBelieved(t *testing.T) {
 }
 
 func TestPartsOfALedgerThatTheAgentDidNotSign(t *testing.T) {
-	marks := []ledger.Seen{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d"}}}
+	marks := []ledger.ObjectCheckpoint{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d"}}}
 	t.Run("marks begin anew", func(t *testing.T) {
 		cluster, l := ledgers(t)
 		led := ledger.Ledger{PlanUID: planUID}.WithStarted("rule")
-		if err := l.MergeMarks(t.Context(), pk(), planUID, &led, led.Kept, marks, nil); err != nil {
+		if err := l.MergeCheckpoints(t.Context(), pk(), planUID, &led, led.Kept, marks, nil); err != nil {
 			t.Fatal(err)
 		}
 		forged := cluster.ConfigMap("shop", annotations.ShardName("nightly", planUID, 0))
 		forged.Data[annotations.DataSeen] += " "
 		cluster.Put(forged)
-		if known, anew, err := l.Marks(t.Context(), pk(), planUID, led); err != nil || !anew || known != nil {
+		if known, anew, err := l.Checkpoints(t.Context(), pk(), planUID, led); err != nil || !anew || known != nil {
 			t.Errorf("it knows %v, anew: %t, %v", known, anew, err)
 		}
 	})

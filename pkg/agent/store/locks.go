@@ -47,8 +47,8 @@ func (l *Locks) MayChange(run, targetUID string, ask func() (bool, error)) bool 
 	return may
 }
 
-// Take gives all the names to a run, or none and the name of who holds one.
-func (l *Locks) Take(run string, names []string) (held, by string) {
+// Acquire gives all the names to a run, or none and the name of who holds one.
+func (l *Locks) Acquire(run string, names []string) (held, by string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, name := range names {
@@ -62,8 +62,8 @@ func (l *Locks) Take(run string, names []string) (held, by string) {
 	return "", ""
 }
 
-// Free gives back all that a run holds, and says what it was.
-func (l *Locks) Free(run string) {
+// Release gives back all that a run holds, and says what it was.
+func (l *Locks) Release(run string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.mayChange, run)

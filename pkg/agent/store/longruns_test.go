@@ -53,7 +53,7 @@ func TestManyRunsOfLongLoopsTakeTheMemoryOfTheirTexts(t *testing.T) {
 	for _, cm := range objects {
 		rs.Observe(cm)
 	}
-	all := rs.Where(func(l *LiveRun) bool { return l.Broken == nil })
+	all := rs.Filter(func(l *LiveRun) bool { return l.Broken == nil })
 	grown := agenttest.Heap() - before
 	t.Logf("%d live runs of %d records take %d MiB beside their texts", len(all), len(j.Steps), grown>>20)
 	if len(all) != len(objects) || grown > 48<<20 {
@@ -85,13 +85,13 @@ func TestManyRunsWithManyParametersTakeTheMemoryOfTheirTexts(t *testing.T) {
 	for _, cm := range objects {
 		rs.Observe(cm)
 	}
-	all := rs.Where(func(l *LiveRun) bool { return l.Broken == nil })
+	all := rs.Filter(func(l *LiveRun) bool { return l.Broken == nil })
 	grown := agenttest.Heap() - before
 	t.Logf("%d live runs take %d MiB beside their texts", len(all), grown>>20)
 	if len(all) != len(objects) || grown > 48<<20 {
 		t.Errorf("%d of %d runs take %d MiB", len(all), len(objects), grown>>20)
 	}
-	if got := rs.Whole(all[0]).Run.Request.Parameters; len(got) != 1_000 {
+	if got := rs.ReadWhole(all[0]).Run.Request.Parameters; len(got) != 1_000 {
 		t.Errorf("of one %d parameters are read", len(got))
 	}
 	runtime.KeepAlive(rs)

@@ -73,8 +73,8 @@ func TestWhoHoldsAnObject(t *testing.T) {
 	if got := names(h, "u", key("b")); got != "a c " {
 		t.Errorf("beside b it is held by %q, the newest first", got)
 	}
-	h.Over(key("a"), "down", now)
-	h.Over(key("a"), "nothing", now)
+	h.Release(key("a"), "down", now)
+	h.Release(key("a"), "nothing", now)
 	if got := names(h, "u", key("b")); got != "a(over) c " {
 		t.Errorf("after a put it back: %q", got)
 	}
@@ -135,7 +135,7 @@ func TestWhatStepsRecordedTakesTheMemoryOfTheTexts(t *testing.T) {
 			for _, step := range []int{0, 99} {
 				mark := fmt.Sprintf("%s-%d", plan, step)
 				got := rs.Holds.Of(mark, types.NamespacedName{}, "")
-				if len(got) != 1 || MarkOf(got[0].Before) != mark || len(got[0].Before) < 60_000 {
+				if len(got) != 1 || ObjectIDOf(got[0].Before) != mark || len(got[0].Before) < 60_000 {
 					t.Fatalf("%s: of %s it knows %d holders", when, mark, len(got))
 				}
 			}
@@ -162,7 +162,7 @@ func TestARunThatIsWrittenOverKeepsItsRecords(t *testing.T) {
 	forged.ResourceVersion = "6"
 	forged.Annotations[annotations.StatusSignature] = "x"
 	rs.Observe(forged)
-	if got := rs.Holds.Of("p-199", types.NamespacedName{}, ""); len(got) != 1 || MarkOf(got[0].Before) != "p-199" {
+	if got := rs.Holds.Of("p-199", types.NamespacedName{}, ""); len(got) != 1 || ObjectIDOf(got[0].Before) != "p-199" {
 		t.Errorf("it knows %v", got)
 	}
 }
@@ -174,7 +174,7 @@ func TestAnObjectOfAnotherClusterIsAnother(t *testing.T) {
 	far.Journal.Steps[0].Before = []byte(`{"uid":"u","server":"s"}`)
 	h.saw(far)
 	h.saw(held("here", "u", time.Unix(2000, 0)))
-	for mark, want := range map[string]string{"u": "here ", executors.Mark("u", "s"): "far ", executors.Mark("u", "t"): ""} {
+	for mark, want := range map[string]string{"u": "here ", executors.ObjectID("u", "s"): "far ", executors.ObjectID("u", "t"): ""} {
 		if got := names(h, mark, types.NamespacedName{Namespace: "shop", Name: "x"}); got != want {
 			t.Errorf("%s is held by %q, want %q", mark, got, want)
 		}
@@ -185,11 +185,11 @@ func TestAnObjectOfAnotherClusterIsAnother(t *testing.T) {
 func TestRestoresOfOneObjectDoNotMeet(t *testing.T) {
 	h := NewHolds()
 	h.saw(held("a", "u", time.Now()))
-	first := h.Restoring("u")
+	first := h.LockRestore("u")
 	second := make(chan struct{})
 	go func() {
 		defer close(second)
-		h.Restoring("u")()
+		h.LockRestore("u")()
 	}()
 	select {
 	case <-second:
@@ -198,7 +198,7 @@ func TestRestoresOfOneObjectDoNotMeet(t *testing.T) {
 	}
 	first()
 	<-second
-	h.Restoring("none")()
+	h.LockRestore("none")()
 }
 
 func TestEndedRunsAreKnownByTheirPlan(t *testing.T) {
@@ -236,17 +236,17 @@ func TestARefusalIsFinalWhenItIsSaidForHalfAMinute(t *testing.T) {
 		after time.Duration
 		final bool
 	}{{0, false}, {29 * time.Second, false}, {30 * time.Second, true}} {
-		if _, final := r.Again("a", now.Add(c.after)); final != c.final {
+		if _, final := r.Record("a", now.Add(c.after)); final != c.final {
 			t.Errorf("after %s it is final: %t", c.after, final)
 		}
 	}
-	r.Over("a")
-	if _, final := r.Again("a", now.Add(time.Minute)); final {
+	r.Clear("a")
+	if _, final := r.Record("a", now.Add(time.Minute)); final {
 		t.Error("what was over is remembered")
 	}
-	r.Again("b", now)
+	r.Record("b", now)
 	r.Forget(func(k string) bool { return k == "b" })
-	if _, final := r.Again("b", now.Add(time.Hour)); final {
+	if _, final := r.Record("b", now.Add(time.Hour)); final {
 		t.Error("what was forgotten is remembered")
 	}
 }
@@ -274,7 +274,7 @@ func TestWhatIsKnownOfARunGoesWithIt(t *testing.T) {
 	}
 	rs.MarkStuck(k, "too large")
 	rs.Drop(k, 6)
-	if rs.IsRecorded(k) || rs.StuckOf(plan) != "" || len(rs.OfPlan(plan)) != 0 || len(rs.Where(func(*LiveRun) bool { return true })) != 0 || len(rs.byPlan) != 0 {
+	if rs.IsRecorded(k) || rs.StuckOf(plan) != "" || len(rs.OfPlan(plan)) != 0 || len(rs.Filter(func(*LiveRun) bool { return true })) != 0 || len(rs.byPlan) != 0 {
 		t.Error("something of it is kept")
 	}
 	if news := rs.MarkRecorded([]*LiveRun{l.Live()}); len(news) != 0 {
@@ -282,7 +282,7 @@ func TestWhatIsKnownOfARunGoesWithIt(t *testing.T) {
 	}
 	rs.Gone(k, 7)
 	observed(t, rs, 9, run.Running)
-	rs.Vanished(rs.Get(k))
+	rs.MarkVanished(rs.Get(k))
 	if !rs.IsOrphan(k) || len(rs.OrphansOf(plan)) != 1 {
 		t.Error("what vanished is no orphan")
 	}
@@ -311,7 +311,7 @@ func TestTheRunsOfAPlanAreThoseThatWereAskedForFirst(t *testing.T) {
 	if want := fmt.Sprintf("%s=Pending,%s=Pending,%s=Pending", names["c"], later[0], later[1]); FormatRuns(list) != want {
 		t.Errorf("they are %s, not %s", FormatRuns(list), want)
 	}
-	if first := rs.Whole(list[0]); !first.Drains() || !first.RollsOut() || !list[0].RollsOut() || first.Account() != list[0].Account() || list[0].Account() != (client.Account{Namespace: "ns", Name: "maint-runner"}) {
+	if first := rs.ReadWhole(list[0]); !first.Drains() || !first.RollsOut() || !list[0].RollsOut() || first.Account() != list[0].Account() || list[0].Account() != (client.Account{Namespace: "ns", Name: "maint-runner"}) {
 		t.Errorf("%t %t %v", first.Drains(), first.RollsOut(), first.Account())
 	}
 	shown := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotations.StatusRuns: FormatRuns(list)}}}
@@ -384,7 +384,7 @@ func TestAGateIsKeptUntilTheBookChanges(t *testing.T) {
 	q := policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "hours"}}}
 	var kept PlanGate
 	first, asked := g.Of(&kept, q), g.Ask(q)
-	if first == nil || first.Verdict(now).Permitted || g.Of(&kept, q) != first || g.Ask(q) != asked || !g.Kept(&PlanMemory{Gate: kept}) {
+	if first == nil || first.Verdict(now).Permitted || g.Of(&kept, q) != first || g.Ask(q) != asked || !g.HadGate(&PlanMemory{Gate: kept}) {
 		t.Error("a closed gate is open, or made twice")
 	}
 	g.Change(func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: "mall", Name: "hours"}) })

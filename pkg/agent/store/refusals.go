@@ -17,8 +17,8 @@ type Refusals[K comparable] struct {
 // NewRefusals has seen none.
 func NewRefusals[K comparable]() *Refusals[K] { return &Refusals[K]{since: map[K]workflow.Refusal{}} }
 
-// Again notes another refusal, and says whether it is final.
-func (r *Refusals[K]) Again(of K, now time.Time) (workflow.Refusal, bool) {
+// Record notes another refusal, and says whether it is final.
+func (r *Refusals[K]) Record(of K, now time.Time) (workflow.Refusal, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next, final := r.since[of].Again(now)
@@ -26,8 +26,8 @@ func (r *Refusals[K]) Again(of K, now time.Time) (workflow.Refusal, bool) {
 	return next, final
 }
 
-// Over notes that something is refused no more.
-func (r *Refusals[K]) Over(of K) {
+// Clear notes that something is refused no more.
+func (r *Refusals[K]) Clear(of K) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.since, of)

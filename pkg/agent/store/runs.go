@@ -194,7 +194,7 @@ type Runs struct {
 func NewRuns(signed *keys.Store) *Runs {
 	parsed := NewParsed[*CachedRun](maxParsedRuns, maxParsedRunsWeight).KeepHeavy()
 	r := &Runs{keys: signed, parsed: parsed, byKey: map[types.NamespacedName]*LiveRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*LiveRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}, unclaimed: map[types.NamespacedName]bool{}}
-	r.Holds.read = func(cm *corev1.ConfigMap) run.Journal { return r.Whole(&LiveRun{Object: cm}).Journal }
+	r.Holds.read = func(cm *corev1.ConfigMap) run.Journal { return r.ReadWhole(&LiveRun{Object: cm}).Journal }
 	return r
 }
 
@@ -324,8 +324,8 @@ func (r *Runs) Gone(k types.NamespacedName, version uint64) {
 	}
 }
 
-// Vanished is a run whose object turned out not to be there.
-func (r *Runs) Vanished(l *CachedRun) {
+// MarkVanished is a run whose object turned out not to be there.
+func (r *Runs) MarkVanished(l *CachedRun) {
 	live := l.Live()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -469,14 +469,14 @@ func (r *Runs) Live(k types.NamespacedName) *LiveRun {
 // Get is a live run as a whole; nil where there is none.
 func (r *Runs) Get(k types.NamespacedName) *CachedRun {
 	if live := r.Live(k); live != nil {
-		return r.Whole(live)
+		return r.ReadWhole(live)
 	}
 	return nil
 }
 
-// Whole reads all of a run in the state that a look at it saw. The object names that state:
+// ReadWhole reads all of a run in the state that a look at it saw. The object names that state:
 // what is kept of another is not used.
-func (r *Runs) Whole(live *LiveRun) *CachedRun {
+func (r *Runs) ReadWhole(live *LiveRun) *CachedRun {
 	k := live.Key()
 	r.mu.Lock()
 	kept, _ := r.parsed.Get(k)
@@ -507,8 +507,8 @@ func (r *Runs) OfPlan(k types.NamespacedName) []*LiveRun {
 	return out
 }
 
-// Where are the live runs that a condition holds for.
-func (r *Runs) Where(holds func(*LiveRun) bool) []*LiveRun {
+// Filter are the live runs that a condition holds for.
+func (r *Runs) Filter(holds func(*LiveRun) bool) []*LiveRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []*LiveRun

@@ -100,20 +100,20 @@ func TestARunThatVanishesWithoutUsIsTornUntilItsEntryIsClosed(t *testing.T) {
 
 func TestLocksAreTakenAllOrNone(t *testing.T) {
 	l := NewLocks()
-	if _, by := l.Take("a", []string{"plan/1", "target/1"}); by != "" {
+	if _, by := l.Acquire("a", []string{"plan/1", "target/1"}); by != "" {
 		t.Fatalf("free locks are held by %q", by)
 	}
-	if held, by := l.Take("b", []string{"plan/2", "target/1"}); held != "target/1" || by != "a" {
+	if held, by := l.Acquire("b", []string{"plan/2", "target/1"}); held != "target/1" || by != "a" {
 		t.Errorf("got %q held by %q", held, by)
 	}
-	if _, by := l.Take("c", []string{"plan/2"}); by != "" {
+	if _, by := l.Acquire("c", []string{"plan/2"}); by != "" {
 		t.Errorf("what b failed to take is held by %q", by)
 	}
-	if _, by := l.Take("a", []string{"plan/1"}); by != "" {
+	if _, by := l.Acquire("a", []string{"plan/1"}); by != "" {
 		t.Errorf("a is in its own way: %q", by)
 	}
-	l.Free("a")
-	if _, by := l.Take("b", []string{"target/1"}); by != "" {
+	l.Release("a")
+	if _, by := l.Acquire("b", []string{"target/1"}); by != "" {
 		t.Errorf("after a let go it is held by %q", by)
 	}
 }
@@ -130,8 +130,8 @@ func TestARunThatMayNotChangeItsTargetGivesItsLockBack(t *testing.T) {
 	if !l.MayChange("a/one", "node", ask(false, errors.New("no answer"))) {
 		t.Error("without an answer it counts as one that may not")
 	}
-	l.Take("a/one", names)
-	if _, by := l.Take("b/two", []string{TargetLockIn("b", "node"), TargetLock("node")}); by != "a/one" {
+	l.Acquire("a/one", names)
+	if _, by := l.Acquire("b/two", []string{TargetLockIn("b", "node"), TargetLock("node")}); by != "a/one" {
 		t.Errorf("it is held by %q", by)
 	}
 	for range 2 {
@@ -142,10 +142,10 @@ func TestARunThatMayNotChangeItsTargetGivesItsLockBack(t *testing.T) {
 	if asked != 2 {
 		t.Errorf("asked %d times, want once in vain and once more", asked)
 	}
-	if _, by := l.Take("b/two", []string{TargetLockIn("b", "node"), TargetLock("node")}); by != "" {
+	if _, by := l.Acquire("b/two", []string{TargetLockIn("b", "node"), TargetLock("node")}); by != "" {
 		t.Errorf("another namespace's run waits for %q", by)
 	}
-	if _, by := l.Take("a/three", names[:1]); by != "a/one" {
+	if _, by := l.Acquire("a/three", names[:1]); by != "a/one" {
 		t.Errorf("in its own namespace it is held by %q", by)
 	}
 }

@@ -65,7 +65,7 @@ func TestManyDenseRunsTakeTheMemoryOfTheirTexts(t *testing.T) {
 			for _, cm := range objects {
 				rs.Observe(cm)
 			}
-			all := rs.Where(func(l *LiveRun) bool { return l.Broken == nil })
+			all := rs.Filter(func(l *LiveRun) bool { return l.Broken == nil })
 			grown := agenttest.Heap() - before
 			t.Logf("%d live runs take %d MiB beside their texts", len(all), grown>>20)
 			if len(all) != c.runs || grown > 48<<20 {
@@ -101,7 +101,7 @@ func TestARunThatWasLetGoIsReadAgain(t *testing.T) {
 			if got := rs.Get(k); got.Broken != nil || got.Journal.Steps[0].Message != "later" || !reflect.DeepEqual(got.Run, whole.Run) || !reflect.DeepEqual(got.Journal.Steps[1:], j.Steps[1:]) {
 				t.Errorf("it is another: %v, %+v", got.Broken, got.Journal.Steps[0])
 			}
-			if got := rs.Whole(before); got.Object != first || !reflect.DeepEqual(got.Journal, whole.Journal) {
+			if got := rs.ReadWhole(before); got.Object != first || !reflect.DeepEqual(got.Journal, whole.Journal) {
 				t.Error("a look from before shows what came after it")
 			}
 			if got := rs.Get(k); got.Object.ResourceVersion != "6" {
@@ -110,7 +110,7 @@ func TestARunThatWasLetGoIsReadAgain(t *testing.T) {
 			pushOut(t, rs, k)
 			rs.Observe(first) // an echo
 			rs.Gone(k, 7)
-			if got := rs.OrphansOf(rs.Whole(before).PlanKey()); len(got) != 1 || got[0].Journal.Steps[0].Message != "later" || rs.parsed.Contains(k) || rs.Get(k) != nil {
+			if got := rs.OrphansOf(rs.ReadWhole(before).PlanKey()); len(got) != 1 || got[0].Journal.Steps[0].Message != "later" || rs.parsed.Contains(k) || rs.Get(k) != nil {
 				t.Errorf("when it is gone: %d orphans", len(got))
 			}
 		})

@@ -38,10 +38,10 @@ func (l *Ledgers) readShards(ctx context.Context, pk types.NamespacedName, uid s
 	return objects, shards, false, nil
 }
 
-// Marks are what a ledger and its shards know of each of its started rules. A
+// Checkpoints are what a ledger and its shards know of each of its started rules. A
 // ledger that lost a shard begins anew: what is there is recorded, and nothing
 // runs for it.
-func (l *Ledgers) Marks(ctx context.Context, pk types.NamespacedName, uid string, led ledger.Ledger) (map[string]map[string]ledger.Checkpoint, bool, error) {
+func (l *Ledgers) Checkpoints(ctx context.Context, pk types.NamespacedName, uid string, led ledger.Ledger) (map[string]map[string]ledger.Checkpoint, bool, error) {
 	_, shards, missing, err := l.readShards(ctx, pk, uid, led.Shards)
 	if err != nil {
 		return nil, false, err
@@ -61,9 +61,9 @@ func (l *Ledgers) Marks(ctx context.Context, pk types.NamespacedName, uid string
 	return out, false, nil
 }
 
-// MergeMarks writes marks into the shards of a ledger that is about to be written,
+// MergeCheckpoints writes marks into the shards of a ledger that is about to be written,
 // and tells it how many there are. Of rules that are not kept nothing stays.
-func (l *Ledgers) MergeMarks(ctx context.Context, pk types.NamespacedName, uid string, led *ledger.Ledger, kept func(rule string) bool, seen []ledger.Seen, anew []string) error {
+func (l *Ledgers) MergeCheckpoints(ctx context.Context, pk types.NamespacedName, uid string, led *ledger.Ledger, kept func(rule string) bool, seen []ledger.ObjectCheckpoint, anew []string) error {
 	objects, shards, missing, err := l.readShards(ctx, pk, uid, led.Shards)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (l *Ledgers) MergeMarks(ctx context.Context, pk types.NamespacedName, uid s
 	if missing { // somebody deleted it under us; what is known is found out by reading again
 		return queue.ErrConflict
 	}
-	merged, changed := ledger.MergeSeen(shards, seen, kept, anew)
+	merged, changed := ledger.MergeCheckpoints(shards, seen, kept, anew)
 	for i, shard := range merged {
 		if !changed[i] {
 			continue

@@ -28,8 +28,8 @@ type Object struct {
 	Where    client.ClusterIdentity
 }
 
-// Mark tells the object apart from all others of all clusters.
-func (t *Object) Mark() types.UID { return t.Where.UID(t.UID) }
+// ObjectID tells the object apart from all others of all clusters.
+func (t *Object) ObjectID() types.UID { return t.Where.UID(t.UID) }
 
 // UIDOf is the uid that an API server knows, of what Facts say of an object.
 func UIDOf(mark string) string {
@@ -39,7 +39,7 @@ func UIDOf(mark string) string {
 
 // Facts are a target as the decisions look at it.
 func (t *Object) Facts(keys []string) *trigger.Target {
-	out := &trigger.Target{UID: string(t.Mark()), Labels: map[string]trigger.TargetLabel{}, Handled: map[string]int64{}}
+	out := &trigger.Target{UID: string(t.ObjectID()), Labels: map[string]trigger.TargetLabel{}, Handled: map[string]int64{}}
 	for _, k := range keys {
 		if value, present := t.Labels[k]; present {
 			out.Labels[k] = trigger.TargetLabel{Value: value, Owner: annotations.DeclaredBy(&t.ObjectMeta, k)}

@@ -91,7 +91,7 @@ func (r *Controller) read(ctx context.Context, k informer.Key, o *ruleObject) (f
 	}
 	leave = func() { <-r.backlog.late }
 	for range lateRetries {
-		u, err := r.readNow(ctx, k, watchrule.Where{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name})
+		u, err := r.readNow(ctx, k, watchrule.ObjectKey{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name})
 		if u != nil {
 			return ruleObjectOf(u), leave, nil
 		}
@@ -109,7 +109,7 @@ func (r *Controller) read(ctx context.Context, k informer.Key, o *ruleObject) (f
 
 // readNow is an object as it is, by the right that its watch has; nil: it is not there or has
 // left the selection, which is told by the watch.
-func (r *Controller) readNow(ctx context.Context, k informer.Key, o watchrule.Where) (*unstructured.Unstructured, error) {
+func (r *Controller) readNow(ctx context.Context, k informer.Key, o watchrule.ObjectKey) (*unstructured.Unstructured, error) {
 	c, err := r.Accounts.Clients(client.Account(k.As), "")
 	if err != nil {
 		return nil, err

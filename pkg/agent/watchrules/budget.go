@@ -52,7 +52,7 @@ func (r *Controller) account(wp *subscription, id string) (closed bool) {
 	if whose == "" {
 		return false
 	}
-	wp.tracker.Shut(id, whose, most)
+	wp.tracker.StopRule(id, whose, most)
 	note()
 	return true
 }

@@ -195,7 +195,7 @@ func (r *Controller) take(ctx context.Context, k types.NamespacedName, known *st
 		}
 	}
 	wp.mu.Lock()
-	wp.tracker.Use(known.Spec.Triggers.Watch, known.Spec.MirrorPrefix)
+	wp.tracker.SetRules(known.Spec.Triggers.Watch, known.Spec.MirrorPrefix)
 	wp.mu.Unlock()
 	if anew {
 		if err := r.load(ctx, wp, wanted, f); err != nil {
@@ -228,7 +228,7 @@ func (r *Controller) reopen(wp *subscription) {
 func (r *Controller) load(ctx context.Context, wp *subscription, wanted map[string]bool, f *trigger.Facts) error {
 	marks := map[string]map[string]ledger.Checkpoint{}
 	if f.State.Ledger != nil {
-		found, lost, err := r.Ledgers.Marks(ctx, wp.key, wp.uid, *f.State.Ledger)
+		found, lost, err := r.Ledgers.Checkpoints(ctx, wp.key, wp.uid, *f.State.Ledger)
 		if err != nil {
 			return err
 		}
@@ -293,7 +293,7 @@ func (r *Controller) keep(ctx context.Context, wp *subscription, w client.Accoun
 	there := listed(o.watch)
 	wp.mu.Lock()
 	defer wp.mu.Unlock()
-	wp.tracker.Present(id, func(uid string) bool { return there[uid] })
+	wp.tracker.NoteListed(id, func(uid string) bool { return there[uid] })
 	o.compared = true
 }
 
@@ -362,9 +362,9 @@ func (wp *subscription) hear(id string, o *ruleObject, gone bool) watchrule.Urge
 		urgency = watchrule.UrgencyNow
 	}
 	if gone {
-		return max(urgency, wp.tracker.Lost(id, string(o.UID), o.body))
+		return max(urgency, wp.tracker.NoteMissing(id, string(o.UID), o.body))
 	}
-	return max(urgency, wp.tracker.See(id, o.asObservation()))
+	return max(urgency, wp.tracker.Observe(id, o.asObservation()))
 }
 
 // missed notes that a rule cannot be told of an object, which its plan has to say; without an
@@ -392,7 +392,7 @@ func (r *Controller) catchUp(ctx context.Context, wp *subscription, id string) e
 		}
 		wp.mu.Lock()
 		defer wp.mu.Unlock()
-		wp.tracker.See(id, ruleObjectOf(u).asObservation())
+		wp.tracker.Observe(id, ruleObjectOf(u).asObservation())
 		r.account(wp, id)
 		return wp.tracker.Full(id) == ""
 	})
@@ -488,7 +488,7 @@ func (r *Controller) Note(ctx context.Context, k types.NamespacedName, f trigger
 	}
 	if len(b.Shards)+len(b.Anew) > 0 {
 		was := b.Ledger.Shards
-		if err := r.Ledgers.MergeMarks(ctx, k, wp.uid, &b.Ledger, b.Keeps, b.Shards, b.Anew); err != nil {
+		if err := r.Ledgers.MergeCheckpoints(ctx, k, wp.uid, &b.Ledger, b.Keeps, b.Shards, b.Anew); err != nil {
 			r.booked(wp, b, nil, false)
 			return nil, err
 		}
@@ -501,7 +501,7 @@ func (r *Controller) Note(ctx context.Context, k types.NamespacedName, f trigger
 			return nil
 		}
 		ledger := b.Ledger
-		return r.Ledgers.MergeMarks(ctx, k, wp.uid, &ledger, ledger.Kept, nil, nil)
+		return r.Ledgers.MergeCheckpoints(ctx, k, wp.uid, &ledger, ledger.Kept, nil, nil)
 	}, nil
 }
 
@@ -564,7 +564,7 @@ func (r *Controller) Watched(ctx context.Context, k types.NamespacedName, w clie
 	if err != nil {
 		return nil, err
 	}
-	found, err := lookUp(ctx, c.Dynamic, rk.Resource, "", watchrule.Where{UID: req.UID, Namespace: req.Namespace, Name: req.Name})
+	found, err := lookUp(ctx, c.Dynamic, rk.Resource, "", watchrule.ObjectKey{UID: req.UID, Namespace: req.Namespace, Name: req.Name})
 	gone := err == nil && found == nil
 	if apierrors.IsNotFound(err) {
 		var asked error
@@ -581,7 +581,7 @@ func (r *Controller) Watched(ctx context.Context, k types.NamespacedName, w clie
 	case err != nil:
 		return nil, err
 	}
-	r.refusals.Over(hiddenObject{k, req.Rule, req.UID})
+	r.refusals.Clear(hiddenObject{k, req.Rule, req.UID})
 	return req.Watched(found.Object), nil
 }
 
@@ -600,12 +600,12 @@ func (r *Controller) hidden(ctx context.Context, c executors.Clients, k types.Na
 	out, is := executors.Refused(ctx, c.Kube, r.Now(), asked, refusal)
 	of := hiddenObject{k, req.Rule, req.UID}
 	if !is || out.Reason != executors.ReasonForbidden || !out.Permanent {
-		r.refusals.Over(of)
+		r.refusals.Clear(of)
 		return false
 	}
-	_, final := r.refusals.Again(of, r.Now())
+	_, final := r.refusals.Record(of, r.Now())
 	if final {
-		r.refusals.Over(of)
+		r.refusals.Clear(of)
 	}
 	return final
 }

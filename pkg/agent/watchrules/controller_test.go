@@ -120,7 +120,7 @@ func TestAChangeWhoseClaimWasNotWrittenAsksAgain(t *testing.T) {
 	for name, breaks := range map[string]func(c *agenttest.Cluster){
 		"it is refused":          func(c *agenttest.Cluster) { c.Refuse(onLedger, 2, 403, "quota") },
 		"it meets a conflict":    func(c *agenttest.Cluster) { c.Refuse(onLedger, 1, 409, "written since") },
-		"the API server is away": func(c *agenttest.Cluster) { c.Away(onLedger, 2) },
+		"the API server is away": func(c *agenttest.Cluster) { c.Fail(onLedger, 2) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -288,7 +288,7 @@ func TestWhatARuleDoesNotSeeInWords(t *testing.T) {
 	wp := &subscription{unread: map[unreadableKey]unreadable{}}
 	tell := func(name string, why error, news bool) {
 		t.Helper()
-		if got := wp.miss(watchrule.Where{Rule: "r", UID: name, Namespace: "shop", Name: name}, why); got != news {
+		if got := wp.miss(watchrule.ObjectKey{Rule: "r", UID: name, Namespace: "shop", Name: name}, why); got != news {
 			t.Errorf("%s: %v is news: %t", name, why, got)
 		}
 	}

@@ -44,7 +44,7 @@ func (r *Controller) Listen(w client.Account, run string, next http.RoundTripper
 		wp := r.writer(req, w, run)
 		if wp != nil {
 			wp.mu.Lock()
-			wp.tracker.Begin()
+			wp.tracker.BeginWrite()
 			wp.mu.Unlock()
 		}
 		resp, err := next.RoundTrip(req)
@@ -96,7 +96,7 @@ func (r *Controller) took(wp *subscription, ask ask, objects []map[string]any, l
 		}
 		s := ruleObjectOf(u).asObservation()
 		if !ask.isNoop(s, annotations.PlanManager(wp.key.Namespace, wp.key.Name)) {
-			wp.tracker.Wrote(u.GetAPIVersion(), u.GetKind(), s)
+			wp.tracker.NoteWrite(u.GetAPIVersion(), u.GetKind(), s)
 		}
 	}
 	if lost {
@@ -112,7 +112,7 @@ func (r *Controller) took(wp *subscription, ask ask, objects []map[string]any, l
 // landed ends a write that was begun.
 func (r *Controller) landed(wp *subscription) {
 	wp.mu.Lock()
-	waits := wp.tracker.End()
+	waits := wp.tracker.EndWrite()
 	wp.mu.Unlock()
 	if waits {
 		r.Plans.Add(wp.key)

@@ -132,12 +132,12 @@ func TestAWriteInVainIsNobodysState(t *testing.T) {
 func TestAWriteThatBeganBeforeThePlanWasTakenUp(t *testing.T) {
 	r, k, rule := New(Config{}), types.NamespacedName{Namespace: "n", Name: "p"}, plan.Watch{APIVersion: "example.org/v1", Kind: "App"}
 	tracker, id := watchrule.NewTracker("uid", annotations.PlanManager("n", "p"), annotations.ManagerAgent), plan.RuleID(rule, "")
-	tracker.Use([]plan.Watch{rule}, "")
+	tracker.SetRules([]plan.Watch{rule}, "")
 	at := func(version uint64, size int64) watchrule.Observation {
 		return watchrule.Observation{UID: "u", Namespace: "n", Name: "a", Version: version, Body: run.Body{"spec": map[string]any{"size": size}}}
 	}
 	wire := r.Listen(client.Account{Namespace: "n", Name: "x"}, "", client.RoundTripper(func(*http.Request) (*http.Response, error) {
-		tracker.See(id, at(6, 1))
+		tracker.Observe(id, at(6, 1))
 		if _, ok := tracker.Start(id); !ok {
 			t.Fatal("the rule does not start")
 		}
@@ -154,11 +154,11 @@ func TestAWriteThatBeganBeforeThePlanWasTakenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	tracker.See(id, at(7, 2))
+	tracker.Observe(id, at(7, 2))
 	if seen := tracker.Candidates(); len(seen) > 0 {
 		t.Errorf("the run's own write asks for a run: %+v", seen)
 	}
-	tracker.See(id, at(8, 3))
+	tracker.Observe(id, at(8, 3))
 	if seen := tracker.Candidates(); len(seen) != 1 {
 		t.Errorf("of a person's write after it %d ask for a run", len(seen))
 	}

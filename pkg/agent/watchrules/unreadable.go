@@ -22,7 +22,7 @@ const smallerAdvice = "make it smaller, or have the rule's selector or namespace
 
 // unreadable is an object that a rule should be told of, and why it cannot be read.
 type unreadable struct {
-	where watchrule.Where
+	where watchrule.ObjectKey
 	why   error
 }
 
@@ -31,7 +31,7 @@ type unreadableKey struct{ rule, uid string }
 
 // miss notes that a rule cannot be told of an object, and that it can be with nil. It says
 // whether that is news.
-func (wp *subscription) miss(where watchrule.Where, why error) (news bool) {
+func (wp *subscription) miss(where watchrule.ObjectKey, why error) (news bool) {
 	k := unreadableKey{where.Rule, where.UID}
 	was, known := wp.unread[k]
 	if why == nil {
@@ -119,7 +119,7 @@ func (r *Controller) readAgain(ctx context.Context, wp *subscription, now time.T
 		if _, still := wp.unread[unreadableKey{u.where.Rule, u.where.UID}]; still {
 			wp.miss(u.where, err)
 			if found != nil {
-				wp.tracker.See(u.where.Rule, ruleObjectOf(found).asObservation())
+				wp.tracker.Observe(u.where.Rule, ruleObjectOf(found).asObservation())
 				r.account(wp, u.where.Rule)
 			}
 		}

@@ -67,8 +67,8 @@ func agentWrote(u *unstructured.Unstructured) bool {
 	return false
 }
 
-func (o *ruleObject) where(rule string) watchrule.Where {
-	return watchrule.Where{Rule: rule, UID: string(o.UID), Namespace: o.Namespace, Name: o.Name}
+func (o *ruleObject) where(rule string) watchrule.ObjectKey {
+	return watchrule.ObjectKey{Rule: rule, UID: string(o.UID), Namespace: o.Namespace, Name: o.Name}
 }
 
 func (o *ruleObject) asObservation() watchrule.Observation {
@@ -152,7 +152,7 @@ func listed(use *informer.Use) map[string]bool {
 
 // lookUp reads one object, live: by a list, since that is the right that the account has.
 // Nil is one that is not there, or that the labels do not pick.
-func lookUp(ctx context.Context, as dynamic.Interface, resource schema.GroupVersionResource, labels string, o watchrule.Where) (*unstructured.Unstructured, error) {
+func lookUp(ctx context.Context, as dynamic.Interface, resource schema.GroupVersionResource, labels string, o watchrule.ObjectKey) (*unstructured.Unstructured, error) {
 	list, err := as.Resource(resource).Namespace(o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: labels, FieldSelector: fields.OneTermEqualSelector("metadata.name", o.Name).String()})
 	if err != nil {
 		return nil, fmt.Errorf("look for %s %s: %w", resource.GroupResource(), o.Name, err)

@@ -286,7 +286,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	if r.Journal.Phase.Ended() {
 		return fmt.Errorf("run %s has ended (%s): there is nothing to resume", cm.Name, r.Journal.Phase)
 	}
-	drifting := r.Journal.Drifting()
+	drifting := r.Journal.OpenDrifts()
 	v := print.New(o.Env, o.Zone)
 	ends := v.EndsSuspend(r)
 	if ends == "" && len(drifting) == 0 {

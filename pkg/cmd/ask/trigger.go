@@ -310,7 +310,7 @@ func (o *triggerOptions) ready(ctx context.Context, k *factory.Cluster, cm *core
 				return nil, err
 			}
 		case <-late.C:
-			if !agent.Falters(ctx) {
+			if !agent.IsLate(ctx) {
 				return nil, notReady(now, missing)
 			}
 			late.Reset(factory.SilentEvery)

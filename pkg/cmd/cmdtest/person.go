@@ -16,8 +16,8 @@ type Person struct {
 	cmd    *exec.Cmd
 }
 
-// Sits starts a program at a terminal of a given size.
-func Sits(t *testing.T, cmd *exec.Cmd, columns, rows int) *Person {
+// AtTerminal starts a program at a terminal of a given size.
+func AtTerminal(t *testing.T, cmd *exec.Cmd, columns, rows int) *Person {
 	t.Helper()
 	p := &Person{Terminal: NewTerminal(t, columns, rows), cmd: cmd}
 	cmd.Env = append(os.Environ(), "TZ=Europe/Berlin", "TERM=xterm-256color")

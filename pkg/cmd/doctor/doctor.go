@@ -191,9 +191,9 @@ func (o *options) agent(agent factory.AgentState, err error) {
 	case agent.Missing != "":
 		o.amiss(agent.Missing, "nothing starts until it runs; requests are kept")
 	case agent.Version != o.Version:
-		o.good("agent %s in namespace %s, seen %s ago; this command is %s", agent.Called(), agent.Namespace, instant.Approximate(max(o.Now().Sub(agent.Heartbeat), 0)), o.Version)
+		o.good("agent %s in namespace %s, seen %s ago; this command is %s", agent.VersionText(), agent.Namespace, instant.Approximate(max(o.Now().Sub(agent.Heartbeat), 0)), o.Version)
 	default:
-		o.good("agent %s in namespace %s, seen %s ago", agent.Called(), agent.Namespace, instant.Approximate(max(o.Now().Sub(agent.Heartbeat), 0)))
+		o.good("agent %s in namespace %s, seen %s ago", agent.VersionText(), agent.Namespace, instant.Approximate(max(o.Now().Sub(agent.Heartbeat), 0)))
 	}
 }
 

@@ -31,8 +31,8 @@ type AgentState struct {
 	Missing   string    `json:"-"` // why no agent can be counted on
 }
 
-// Called is the agent's version, which is known after its first heartbeat.
-func (s AgentState) Called() string { return cmp.Or(s.Version, "(version not known yet)") }
+// VersionText is the agent's version, which is known after its first heartbeat.
+func (s AgentState) VersionText() string { return cmp.Or(s.Version, "(version not known yet)") }
 
 // staleAfter is how old a heartbeat may be: the leader writes one every 5 s, and another leads
 // within 15 s.
@@ -293,9 +293,9 @@ func (a *AgentLiveness) warnOfOutage() {
 	}
 }
 
-// Falters says whether the agent has missed several heartbeats: what it leaves undone may be due to
+// IsLate says whether the agent has missed several heartbeats: what it leaves undone may be due to
 // that. Check reports its silence once that is certain.
-func (a *AgentLiveness) Falters(ctx context.Context) bool {
+func (a *AgentLiveness) IsLate(ctx context.Context) bool {
 	s, err := a.c.Agent(ctx, a.k)
 	return err == nil && !s.Heartbeat.IsZero() && min(a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat), a.k.answering()) > staleAfter/2
 }

@@ -183,9 +183,9 @@ func Explain(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// Unread is Explain for reading documents, in a namespace or, where it is empty, in all. Where a
+// ReadError is Explain for reading documents, in a namespace or, where it is empty, in all. Where a
 // right is missing, it says what to ask for, or where to look instead.
-func (k *Cluster) Unread(doing, namespace string, err error) error {
+func (k *Cluster) ReadError(doing, namespace string, err error) error {
 	out := Explain(doing, err)
 	switch {
 	case !apierrors.IsForbidden(err):

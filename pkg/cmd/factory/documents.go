@@ -35,7 +35,7 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 			continue
 		}
 		if err != nil {
-			return nil, k.Unread("read "+what+" "+bare, k.Namespace, err)
+			return nil, k.ReadError("read "+what+" "+bare, k.Namespace, err)
 		}
 		if !slices.Contains(kinds, cm.Labels[annotations.LabelKind]) {
 			return nil, fmt.Errorf("%w; see %s", WrongKind(cm, what), k.listOf(kinds))
@@ -225,7 +225,7 @@ func (k *Cluster) HibernatePlan(ctx context.Context, name string) (*corev1.Confi
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, k.Unread("read plan "+BareName(name), k.Namespace, err)
+		return nil, k.ReadError("read plan "+BareName(name), k.Namespace, err)
 	case cm.Labels[annotations.LabelKind] != annotations.KindHibernatePlan:
 		return nil, nil
 	}
@@ -234,28 +234,28 @@ func (k *Cluster) HibernatePlan(ctx context.Context, name string) (*corev1.Confi
 
 // Plans are the plans of a namespace, by name.
 func (k *Cluster) Plans(ctx context.Context, namespace, selector string) ([]*corev1.ConfigMap, error) {
-	return k.Listed(ctx, "plans", annotations.KindPlan, namespace, selector)
+	return k.ListDocuments(ctx, "plans", annotations.KindPlan, namespace, selector)
 }
 
 // HibernatePlans are the HibernatePlans of a namespace, by name.
 func (k *Cluster) HibernatePlans(ctx context.Context, namespace, selector string) ([]*corev1.ConfigMap, error) {
-	return k.Listed(ctx, "hibernate plans", annotations.KindHibernatePlan, namespace, selector)
+	return k.ListDocuments(ctx, "hibernate plans", annotations.KindHibernatePlan, namespace, selector)
 }
 
 // Prices are the prices of a namespace, by name.
 func (k *Cluster) Prices(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error) {
-	return k.Listed(ctx, "prices", annotations.KindPrices, namespace, "")
+	return k.ListDocuments(ctx, "prices", annotations.KindPrices, namespace, "")
 }
 
-// Listed are the documents of a kind, by name; what names the kind in an error.
-func (k *Cluster) Listed(ctx context.Context, what, kind, namespace, selector string) ([]*corev1.ConfigMap, error) {
+// ListDocuments are the documents of a kind, by name; what names the kind in an error.
+func (k *Cluster) ListDocuments(ctx context.Context, what, kind, namespace, selector string) ([]*corev1.ConfigMap, error) {
 	full := annotations.LabelKind + "=" + kind
 	if selector != "" {
 		full += "," + selector
 	}
 	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: full})
 	if err != nil {
-		return nil, k.Unread("list "+what, namespace, err)
+		return nil, k.ReadError("list "+what, namespace, err)
 	}
 	if len(list.Items) == 0 && namespace != "" && k.warn != nil && !k.seen.there(namespace, func() bool { return !k.noNamespace(ctx, namespace) }) {
 		k.warn("there is no namespace " + namespace + "; 'kubectl get namespaces' shows which there are")

@@ -37,7 +37,7 @@ func (k *Cluster) readLedger(ctx context.Context, cm *corev1.ConfigMap, name str
 		return nil, nil
 	}
 	if err != nil {
-		return nil, k.Unread("read the ledger of "+cm.Name, cm.Namespace, err)
+		return nil, k.ReadError("read the ledger of "+cm.Name, cm.Namespace, err)
 	}
 	l, err := annotations.ReadLedger(object, string(cm.UID))
 	if err != nil {
@@ -60,7 +60,7 @@ func (k *Cluster) doubtLedger(ctx context.Context, cm *corev1.ConfigMap, l *ledg
 func (k *Cluster) Ledgers(ctx context.Context, namespace string) (map[string]*ledger.Ledger, error) {
 	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindLedger})
 	if err != nil {
-		return nil, k.Unread("list ledgers", namespace, err)
+		return nil, k.ReadError("list ledgers", namespace, err)
 	}
 	out := map[string]*ledger.Ledger{}
 	for i := range list.Items {

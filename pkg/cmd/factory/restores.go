@@ -9,7 +9,7 @@ import (
 
 // Restores are the restore data that a selector picks, of a namespace or, if it is empty, of all.
 func (k *Cluster) Restores(ctx context.Context, namespace, selector string) ([]view.Restore, error) {
-	list, err := k.Listed(ctx, "restore data", annotations.KindRestore, namespace, selector)
+	list, err := k.ListDocuments(ctx, "restore data", annotations.KindRestore, namespace, selector)
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func (k *Cluster) Runs(ctx context.Context, namespace, planName string, more ...
 	}
 	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: strings.Join(append([]string{selector}, more...), ",")})
 	if err != nil {
-		return nil, k.Unread("list runs", namespace, err)
+		return nil, k.ReadError("list runs", namespace, err)
 	}
 	var out []view.Run
 	for i := range list.Items {

@@ -177,7 +177,7 @@ func (m model) key(k tea.KeyPressMsg) (model, tea.Cmd) {
 	case name == "ctrl+z":
 		return m, tea.Suspend
 	case m.typing:
-		return m.type1(k), nil
+		return m.typeFilter(k), nil
 	case m.footer.confirm != nil:
 		return m.answer(name)
 	case m.help:
@@ -188,8 +188,8 @@ func (m model) key(k tea.KeyPressMsg) (model, tea.Cmd) {
 	return m.order(name)
 }
 
-// type1 handles a key while the filter is typed.
-func (m model) type1(k tea.KeyPressMsg) model {
+// typeFilter handles a key while the filter is typed.
+func (m model) typeFilter(k tea.KeyPressMsg) model {
 	p := m.front()
 	switch k.String() {
 	case "enter":

@@ -138,16 +138,16 @@ func (o *listOptions) shape(ctx context.Context, k *factory.Cluster) (kind strin
 func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespace string) (list []*corev1.ConfigMap, columns []print.Column, row func(*corev1.ConfigMap) []string, err error) {
 	switch o.what {
 	case "policies":
-		list, err = k.Listed(ctx, "policies", annotations.KindPolicy, namespace, o.selector)
+		list, err = k.ListDocuments(ctx, "policies", annotations.KindPolicy, namespace, o.selector)
 		return list, columnsOf("Name", "Strategy", "Permitted", "Until", "Ready", "Age"), o.policyRow, err
 	case "calendars":
-		list, err = k.Listed(ctx, "calendars", annotations.KindCalendar, namespace, o.selector)
+		list, err = k.ListDocuments(ctx, "calendars", annotations.KindCalendar, namespace, o.selector)
 		return list, columnsOf("Name", "Valid", "Age"), o.validRow, err
 	case "templates":
-		list, err = k.Listed(ctx, "step templates", annotations.KindStepTemplate, namespace, o.selector)
+		list, err = k.ListDocuments(ctx, "step templates", annotations.KindStepTemplate, namespace, o.selector)
 		return list, columnsOf("Name", "Contexts", "Parameters", "Age"), o.templateRow, err
 	case "runs":
-		list, err = k.Listed(ctx, "runs", annotations.KindRun, namespace, o.selector)
+		list, err = k.ListDocuments(ctx, "runs", annotations.KindRun, namespace, o.selector)
 		slices.SortStableFunc(list, func(a, b *corev1.ConfigMap) int {
 			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 		})

@@ -97,7 +97,7 @@ func (w *nodeWait) follow(ctx context.Context) error {
 		case <-silent.C:
 			switch {
 			case w.asked.expected == "" || w.reported:
-			case w.agent.Falters(ctx):
+			case w.agent.IsLate(ctx):
 				silent.Reset(factory.SilentEvery)
 			default:
 				return exit.Errorf(exit.CodeNoAgent, "the agent says nothing of %s: it is too old for that, or watches one namespace alone; %s", view.NodeWords(w.asked.names), w.asked.left)

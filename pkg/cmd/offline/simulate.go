@@ -132,7 +132,7 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 	for _, a := range o.away {
 		fmt.Fprintf(o.ErrOut, "no agent runs from %s to %s\n", instant.Both(a.From, o.Zone), instant.Both(a.To, o.Zone))
 	}
-	out, err := play(ctx, simulate.Scenario{Plans: plans, Sleepers: sleepers, Book: w.Resolver, Span: o.span, Outages: o.away, NameOf: annotations.RunName})
+	out, err := play(ctx, simulate.Scenario{Plans: plans, Sleepers: sleepers, Resolver: w.Resolver, Span: o.span, Outages: o.away, NameOf: annotations.RunName})
 	if err != nil {
 		return err
 	}

@@ -251,7 +251,7 @@ func windowsIn(b *policy.Resolver, q policy.Query, created, from, to time.Time) 
 		return nil
 	}
 	var out []summary.Window
-	for i := range b.Between(q).Intervals(from) {
+	for i := range b.GateIfAny(q).Intervals(from) {
 		if i.Start != nil && !i.Start.Before(to) || len(out) == maxWindows {
 			break
 		}

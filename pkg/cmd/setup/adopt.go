@@ -121,7 +121,7 @@ func (o *adoptOptions) due(ctx context.Context, k *factory.Cluster, ring annotat
 			if err != nil {
 				return nil, err
 			}
-			if began := r.Snapshot.BeganAt; last.Over(began) {
+			if began := r.Snapshot.BeganAt; last.HasEnded(began) {
 				fmt.Fprintf(o.ErrOut, "%s: it is of an earlier sleep, which began %s; it is taken for data of the present one\n", cm.Name, instant.Both(began, o.Zone))
 				r.Snapshot.BeganAt, counts = last.Next(began), false
 				if cm, err = annotations.WithRestore(cm, r); err != nil {

@@ -77,7 +77,7 @@ func (o *versionOptions) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(o.Out, "client:    %s\nzone data: %s\n", v.Client, v.ZoneData)
 	if v.Agent != nil {
-		fmt.Fprintf(o.Out, "agent:     %s in namespace %s, seen %s ago\n", v.Agent.Called(), v.Agent.Namespace, instant.Approximate(o.Now().Sub(v.Agent.Heartbeat)))
+		fmt.Fprintf(o.Out, "agent:     %s in namespace %s, seen %s ago\n", v.Agent.VersionText(), v.Agent.Namespace, instant.Approximate(o.Now().Sub(v.Agent.Heartbeat)))
 	}
 	if found.missing != "" {
 		fmt.Fprintf(o.Out, "agent:     none: %s\n", found.missing)

@@ -120,7 +120,7 @@ func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 		return view.Plan{}, err
 	}
 	around := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
-	p := view.NewPlan(cm, ledger, live, around.AbovePlan(c, cm), around.Between(c, agent, cm), c.Now())
+	p := view.NewPlan(cm, ledger, live, around.AbovePlan(c, cm), around.GateIfAny(c, agent, cm), c.Now())
 	p.Deleting = around.Deleting(cm.Namespace)
 	return p, nil
 }

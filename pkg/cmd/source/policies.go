@@ -170,8 +170,8 @@ func (b Resolver) documentGate(c *factory.Factory, agent factory.AgentState, cm 
 	return schedule.Published(v, ", says the agent"), true
 }
 
-// Between is the gate of a plan, or nil if nothing stands between it and its runs.
-func (b Resolver) Between(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
+// GateIfAny is the gate of a plan, or nil if nothing stands between it and its runs.
+func (b Resolver) GateIfAny(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
 	if gate, gated := b.PlanGate(c, agent, cm); gated {
 		return gate
 	}

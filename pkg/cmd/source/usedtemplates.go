@@ -23,7 +23,7 @@ func TemplatesOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, na
 		if from == "" {
 			continue
 		}
-		list, err := k.Listed(ctx, "step templates", annotations.KindStepTemplate, from, "")
+		list, err := k.ListDocuments(ctx, "step templates", annotations.KindStepTemplate, from, "")
 		if err != nil {
 			c.Warn(err.Error())
 		}

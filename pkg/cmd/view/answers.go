@@ -48,7 +48,7 @@ func Answered(r Run, cm *corev1.ConfigMap) Run {
 			out = append(out, Answer{"approved", path, sig.Approve.Actor})
 		}
 	}
-	if sig.Resume != nil && (len(Suspends(r)) > 0 || r.Journal.DriftSaid() != "") {
+	if sig.Resume != nil && (len(Suspends(r)) > 0 || r.Journal.DriftMessage() != "") {
 		out = append(out, Answer{"resumed", "", in.Actors["resume"]})
 	}
 	if sig.Abort != nil && r.Journal.End == nil {

@@ -74,7 +74,7 @@ func RunResource(r Run) Resource {
 
 // resumable is a run that goes on when somebody resumes it; empty: it does not wait for that.
 func resumable(r Run) string {
-	if r.Journal.Phase.Ended() || len(Suspends(r))+len(r.Journal.Drifting()) == 0 {
+	if r.Journal.Phase.Ended() || len(Suspends(r))+len(r.Journal.OpenDrifts()) == 0 {
 		return ""
 	}
 	return annotations.KindRun + "/" + r.Run.Name

@@ -49,7 +49,7 @@ func ConfigMaps(ctx context.Context, k *factory.Cluster, namespace string, tweak
 	probe := metav1.ListOptions{Limit: 1}
 	tweak(&probe)
 	if _, err := k.ConfigMaps(namespace).List(ctx, probe); err != nil {
-		return nil, k.Unread("watch ConfigMaps", namespace, err)
+		return nil, k.ReadError("watch ConfigMaps", namespace, err)
 	}
 	return start(ctx, k, newInformer(k, k.Kube.CoreV1().ConfigMaps(namespace), &corev1.ConfigMap{}, tweak))
 }

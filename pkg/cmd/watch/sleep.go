@@ -62,7 +62,7 @@ func followSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, pl
 				return err
 			}
 		case <-silent.C:
-			if err := f.silent(); err != nil && !agent.Falters(ctx) {
+			if err := f.silent(); err != nil && !agent.IsLate(ctx) {
 				return err
 			}
 		}

@@ -628,7 +628,7 @@ func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 func (o *whyOptions) suspendObstacles(l view.Run, v print.Printer) []obstacle {
 	var out []obstacle
 	resume, j := o.Suggest().Resume(l.Run.Name), l.Journal
-	if said := j.DriftSaid(); said != "" && j.HeldSince == nil && j.End == nil { // else its message says so
+	if said := j.DriftMessage(); said != "" && j.HeldSince == nil && j.End == nil { // else its message says so
 		hand := "it goes on when that is as the step left it; " + resume + " accepts the change" + view.Prefix(", and ", v.EndsSuspend(l))
 		out = append(out, obstacle{l.Named() + " begins no further step: " + v.Told(said), hand})
 	}

@@ -124,7 +124,7 @@ func TestANodePoolWakesAsItWas(t *testing.T) {
 			if o := p.observe()[0]; o.Asleep || o.Awake {
 				t.Errorf("while its node is drained: %+v", o)
 			}
-			p.Tear("nodeclaims", "", "n1")
+			p.DeleteAtOnce("nodeclaims", "", "n1")
 			if o := p.observe()[0]; !o.Asleep {
 				t.Errorf("without nodes: %+v", o)
 			}
@@ -242,11 +242,11 @@ func TestWritesOfNodePoolsThatDoNotSucceed(t *testing.T) {
 			p.Refuse(agenttest.When{Verb: "delete", Name: "n1"}, 1, http.StatusBadRequest, "no")
 		}, []string{"nodepools/small: delete NodeClaim n1: no"}, `{"limits":{"cpu":"0"}} [n1]`},
 		{"one node that is gone meanwhile", true, func(p *pools) {
-			p.Before(agenttest.When{Verb: "delete", Name: "n1"}, func() { p.Tear("nodeclaims", "", "n1") })
+			p.Before(agenttest.When{Verb: "delete", Name: "n1"}, func() { p.DeleteAtOnce("nodeclaims", "", "n1") })
 		}, nil, `{"limits":{"cpu":"0"}} []`},
 		{"one node in whose place another of its name stands", true, func(p *pools) {
 			p.Before(agenttest.When{Verb: "delete", Name: "n1"}, func() {
-				p.Tear("nodeclaims", "", "n1")
+				p.DeleteAtOnce("nodeclaims", "", "n1")
 				p.claim("n1", "small", `,"uid":"another"`)
 			})
 		}, nil, `{"limits":{"cpu":"0"}} [n1]`},

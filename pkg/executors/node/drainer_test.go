@@ -591,7 +591,7 @@ func TestPodsThatComeAndGoByThemselves(t *testing.T) {
 			[]metav1.Object{podNamed("web-1", func(p *corev1.Pod) {
 				p.DeletionTimestamp = new(metav1.NewTime(time.Date(2000, 1, 1, 0, 0, 20, 0, time.UTC)))
 			})},
-			func(h *host) { h.Tear("pods", "shop", "web-1") },
+			func(h *host) { h.DeleteAtOnce("pods", "shop", "web-1") },
 			nil, "Draining: 0 of 1 pods have left", "Drained: done, 0 evicted, 1 gone by themselves",
 		},
 		{
@@ -746,7 +746,7 @@ func TestADrainThatCannotReadEvictsNothing(t *testing.T) {
 			h := newHost(t, podNamed("web-1"))
 			mend := func() { h.Allow("", "list", c.deny) }
 			if c.away {
-				mend = h.Away(agenttest.When{Verb: "list", Resource: c.deny}, agenttest.Always)
+				mend = h.Fail(agenttest.When{Verb: "list", Resource: c.deny}, agenttest.Always)
 			} else {
 				h.Deny("", "list", c.deny)
 			}
@@ -773,7 +773,7 @@ func TestADrainThatCannotReadEvictsNothing(t *testing.T) {
 func TestTheReasonWhyBudgetsAreNotReadIsTheLatest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, podNamed("web-1"))
-		mend := h.Away(agenttest.When{Verb: "list", Resource: "poddisruptionbudgets"}, agenttest.Always)
+		mend := h.Fail(agenttest.When{Verb: "list", Resource: "poddisruptionbudgets"}, agenttest.Always)
 		d := h.drainer()
 		order := h.order(drain.Options{})
 		says := func(want string) {
@@ -989,7 +989,7 @@ func TestWhoeverWaitsForADrainIsCalled(t *testing.T) {
 		order := h.order(drain.Options{})
 		d.Ensure(t.Context(), order)
 		time.Sleep(5 * time.Second)
-		h.Tear("pods", "shop", "web-1")
+		h.DeleteAtOnce("pods", "shop", "web-1")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		want := []time.Duration{100 * time.Millisecond, 6 * time.Second, 10100 * time.Millisecond}

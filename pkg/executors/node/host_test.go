@@ -162,7 +162,7 @@ func (h *host) remove(verb, namespace, name string, options metav1.DeleteOptions
 // end marks a pod as deleted, and takes it away when it has shut down.
 func (h *host) end(namespace, name string) {
 	h.Delete("pods", namespace, name)
-	time.AfterFunc(h.shutdown, func() { h.Tear("pods", namespace, name) })
+	time.AfterFunc(h.shutdown, func() { h.DeleteAtOnce("pods", namespace, name) })
 }
 
 // spend takes of the budget that covers a pod.

@@ -25,9 +25,9 @@ const mostDrains = 4
 // control).
 const mostClusters = 8
 
-// At is the drainer of another cluster's nodes. When the credentials of the clients change, its
+// ForCluster is the drainer of another cluster's nodes. When the credentials of the clients change, its
 // sessions end: the new ones may have other rights.
-func (d *Drainer) At(by string, clients executors.Clients) (executors.Drainer, bool) {
+func (d *Drainer) ForCluster(by string, clients executors.Clients) (executors.Drainer, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key, now := by+" "+clients.Cluster+" "+clients.Address, d.config.Now()

@@ -103,7 +103,7 @@ func (h *host) elsewhere(connection string) executors.Clients {
 
 func drainerAt(t *testing.T, d *Drainer, clients executors.Clients) executors.Drainer {
 	t.Helper()
-	at, free := d.At(mine, clients)
+	at, free := d.ForCluster(mine, clients)
 	if !free {
 		t.Fatal("there is no room for it")
 	}
@@ -188,7 +188,7 @@ func TestADrainOnAnotherClusterGoesOnWithItsNewCredentials(t *testing.T) {
 		}
 		at.Stop("a", mine)
 		time.Sleep(leaseFor)
-		d.At("plan:ops/other", now.elsewhere("other"))
+		d.ForCluster("plan:ops/other", now.elsewhere("other"))
 		if len(d.others) != 1 {
 			t.Errorf("%d drainers are kept, want that of the other plan", len(d.others))
 		}
@@ -201,7 +201,7 @@ func TestADrainerOfAnotherClusterIsNotForgottenBeforeItIsUsed(t *testing.T) {
 		h := newHost(t, podNamed("web-1"))
 		d := newHost(t).drainer()
 		at := drainerAt(t, d, h.elsewhere("one"))
-		d.At("plan:ops/other", newHost(t).elsewhere("two"))
+		d.ForCluster("plan:ops/other", newHost(t).elsewhere("two"))
 		order := h.order(drain.Options{})
 		at.Ensure(t.Context(), order)
 		time.Sleep(10 * time.Second)
@@ -276,7 +276,7 @@ func TestANamespaceDrainsOnSoManyClustersAtOnce(t *testing.T) {
 		ask := func(by, cluster string) bool {
 			clients := far.elsewhere("one")
 			clients.Cluster = cluster
-			at, free := d.At(by, clients)
+			at, free := d.ForCluster(by, clients)
 			if free {
 				order := far.order(drain.Options{})
 				order.By = by
@@ -339,7 +339,7 @@ func TestADrainFollowsAnotherClusterOverTheEndOfItsWatch(t *testing.T) {
 		at, order := drainerAt(t, newHost(t).drainer(), h.elsewhere("one")), h.order(drain.Options{})
 		at.Ensure(t.Context(), order)
 		time.Sleep(5 * time.Second)
-		h.Tear("pods", "shop", "web-1")
+		h.DeleteAtOnce("pods", "shop", "web-1")
 		time.Sleep(5 * time.Second)
 		h.allow(2)
 		time.Sleep(30 * time.Second)

@@ -93,7 +93,7 @@ func TestALonePodIsReplacedBeforeItGoes(t *testing.T) {
 			}, "1 replicas",
 		},
 		{
-			"an API server that is away for a while", func(h *host) { h.Away(agenttest.When{Verb: "patch", Resource: "deployments"}, 3) }, "1 replicas",
+			"an API server that is away for a while", func(h *host) { h.Fail(agenttest.When{Verb: "patch", Resource: "deployments"}, 3) }, "1 replicas",
 		},
 		{"an answer that is lost", func(h *host) { h.LoseReply(agenttest.When{Verb: "patch", Resource: "deployments"}, 1) }, "1 replicas"},
 	} {
@@ -370,7 +370,7 @@ func TestReplicasThatABrokenDrainLeft(t *testing.T) {
 	}
 	inBubble(t, "the next drain of the node gives it back before it ends", func(t *testing.T) {
 		h := surging(t, 1, left(gone))
-		h.Tear("pods", "shop", "web-1")
+		h.DeleteAtOnce("pods", "shop", "web-1")
 		let := h.Hold(agenttest.When{Verb: "patch", Resource: "deployments"}, 1)
 		d := h.drainer()
 		order := h.order(drain.Options{})

@@ -42,14 +42,14 @@ func TestADrainWaitsForTheVolumesOfItsPods(t *testing.T) {
 		{"abort gives up", drain.Options{OnTimeout: drain.TimeoutAbort}, nil, still, "TimedOut: aborted, time is over, and the drain is given up: 1 evicted"},
 		{"without a limit it waits for ever", drain.Options{Timeout: lasting(0), OnTimeout: drain.TimeoutSkip}, nil, still, still},
 		{"one that is attached to another node alone is not waited for", drain.Options{}, func(h *host) {
-			h.Tear("volumeattachments", "", "csi-pv-1a")
+			h.DeleteAtOnce("volumeattachments", "", "csi-pv-1a")
 			h.Put(attachment("pv-1", "b"))
 		}, "Drained: done, 1 evicted", "Drained: done, 1 evicted"},
 		{"one of nobody's pod is not waited for", drain.Options{}, func(h *host) {
-			h.Tear("volumeattachments", "", "csi-pv-1a")
+			h.DeleteAtOnce("volumeattachments", "", "csi-pv-1a")
 			h.Put(attachment("pv-2", "a"))
 		}, "Drained: done, 1 evicted", "Drained: done, 1 evicted"},
-		{"a claim that is gone has none", drain.Options{}, func(h *host) { h.Tear("persistentvolumeclaims", "shop", "data") }, "Drained: done, 1 evicted", "Drained: done, 1 evicted"},
+		{"a claim that is gone has none", drain.Options{}, func(h *host) { h.DeleteAtOnce("persistentvolumeclaims", "shop", "data") }, "Drained: done, 1 evicted", "Drained: done, 1 evicted"},
 		{"a claim that is not bound has none", drain.Options{}, func(h *host) { h.Put(claim1("")) }, "Drained: done, 1 evicted", "Drained: done, 1 evicted"},
 		{"attachments that the agent may not list are said to be unknown", drain.Options{OnTimeout: drain.TimeoutSkip}, func(h *host) { h.Deny("", "list", "volumeattachments") }, "Draining: 1 of 1 pods have left; volumes waits: the attached volumes cannot be read: ", "Drained: done, 1 evicted: volumes (the attached volumes cannot be read: "},
 	} {
@@ -82,7 +82,7 @@ func TestADrainWaitsForTheVolumesOfItsPods(t *testing.T) {
 		order := h.order(drain.Options{WaitForVolumes: true})
 		d.Ensure(t.Context(), order)
 		time.Sleep(10 * time.Second)
-		h.Tear("volumeattachments", "", "csi-pv-1a")
+		h.DeleteAtOnce("volumeattachments", "", "csi-pv-1a")
 		synctest.Wait()
 		if st := d.Ensure(t.Context(), order); standing(st) != "Drained: done, 1 evicted" {
 			t.Errorf("%q", standing(st))

@@ -67,7 +67,7 @@ func selectionOf(call executors.Call, p *plan.ForEachProperties) (s selection, e
 		return s, err
 	}
 	if p.Namespace == "*" {
-		s.Object = s.Everywhere(call)
+		s.Object = s.AllNamespaces(call)
 	}
 	if p.Selector != nil {
 		s.selector, err = api.Selector(*p.Selector)

@@ -36,7 +36,7 @@ func holders(call executors.Call, uid string) []holder {
 		return nil
 	}
 	var out []holder
-	for _, h := range call.Objects.Holders(executors.Mark(uid, call.Clients.Server)) {
+	for _, h := range call.Objects.Holders(executors.ObjectID(uid, call.Clients.Server)) {
 		var r record
 		if json.Unmarshal(h.Before, &r) == nil && r.UID == uid && r.Server == call.Clients.Server {
 			out = append(out, holder{h, r.Changes})

@@ -63,10 +63,10 @@ func (OwnerHolder) pass(ctx context.Context, call executors.Call) (executors.Out
 	if err != nil {
 		return executors.Outcome{}, err
 	}
-	if at := o.Applying(now.Object); at != "" {
+	if at := o.Busy(now.Object); at != "" {
 		return api.Waiting(o.object.Watch(""), "%s %s/%s is suspended; waits: %s", o.Kind, o.object.Namespace, o.object.Name, at), nil
 	}
-	if o.Unanswered(now.Object) {
+	if o.RefreshPending(now.Object) {
 		return o.unanswered(call, out), nil
 	}
 	return out, nil
@@ -108,10 +108,10 @@ func (o *owner) suspension() write {
 	}
 	written := path
 	if held.After == nil {
-		written = keys(o.Knob.Taken(o.live.Object))
+		written = keys(o.Knob.RemovedPath(o.live.Object))
 	}
 	wanted := set(o.live.Object, written, held.After, 0)
-	if key, value := o.Question(); key != "" && !equalRaw(held.Before, held.After) {
+	if key, value := o.RefreshRequest(); key != "" && !equalRaw(held.Before, held.After) {
 		wanted = set(wanted, fieldPath{{Key: "metadata"}, {Key: "annotations"}, {Key: key}}, raw(value, true), 0)
 	}
 	body := mergePatch(o.live.Object, wanted.(map[string]any))
@@ -243,7 +243,7 @@ func present(ctx context.Context, call executors.Call, candidate knob.Owner) (*o
 	if !candidate.Anywhere {
 		return nil, closed
 	}
-	found, err := o.Everywhere(call).ListNamed(ctx)
+	found, err := o.AllNamespaces(call).ListNamed(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, cmp.Or(closed, err)

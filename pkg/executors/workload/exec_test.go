@@ -174,7 +174,7 @@ func TestAnAttemptThatSomebodyBegan(t *testing.T) {
 		{"of the attempt before", func(c *console) { c.call.Attempt = 2 }, []string{aboutTo, `done : ["flush" "--all"] ran in Pod/web container app`}, 1},
 		{"and it is not readable any more", func(c *console) { c.call.Recorded.Memory = []byte("[") }, []string{aboutTo, `done : ["flush" "--all"] ran in Pod/web container app`}, 1},
 		{"in a pod that was replaced before it ran", func(c *console) {
-			c.Tear("pods", "shop", "web")
+			c.DeleteAtOnce("pods", "shop", "web")
 			c.Put(agenttest.Object(c.T, strings.Replace(podWeb, "uid-web", "uid-other", 1)))
 		}, []string{aboutTo, `done : ["flush" "--all"] ran in Pod/web container app`}, 1},
 		{"in another container", func(c *console) {

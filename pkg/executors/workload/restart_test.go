@@ -157,7 +157,7 @@ func TestARestartThatIsInterrupted(t *testing.T) {
 		},
 		{
 			"another of its name stands there", func(*shop) {}, begunOnce, func(s *shop) {
-				s.Tear("deployments", "shop", "web")
+				s.DeleteAtOnce("deployments", "shop", "web")
 				s.Put(agenttest.Object(s.T, strings.Replace(webOf, "uid-web", "uid-other", 1)))
 			}, "failed for good Replaced: Deployment/web was deleted and created again while it was being restarted; the new one is left alone", 1,
 		},

@@ -479,12 +479,12 @@ func TestWritesThatDoNotSucceed(t *testing.T) {
 		{
 			"another of its name stands there meanwhile: the record of the one before is not its own", func(n *night) {
 				n.Before(patchOf("a"), func() {
-					n.Tear("deployments", "shop", "a")
+					n.DeleteAtOnce("deployments", "shop", "a")
 					n.Put(agenttest.Object(n.T, strings.Replace(deploymentOf("a", 4, ""), "uid-a", "uid-other", 1)))
 				})
 			}, []string{"deployments.apps/shop/a", "deployments.apps/shop/b"}, `{"replicas":4}`, `{"replicas":4}`,
 		},
-		{"it is gone meanwhile", func(n *night) { n.Before(patchOf("a"), func() { n.Tear("deployments", "shop", "a") }) }, []string{"deployments.apps/shop/a", "deployments.apps/shop/b"}, "", ""},
+		{"it is gone meanwhile", func(n *night) { n.Before(patchOf("a"), func() { n.DeleteAtOnce("deployments", "shop", "a") }) }, []string{"deployments.apps/shop/a", "deployments.apps/shop/b"}, "", ""},
 		{"the answer is lost", func(n *night) { n.LoseReply(patchOf("a"), 1) }, []string{"deployments.apps/shop/b", "error: deployments.apps/shop/a: "}, `{"replicas":0}`, `{"replicas":0}`},
 		{"the API server is broken", func(n *night) { n.Refuse(patchOf("a"), 1, http.StatusInternalServerError, "etcd is away") }, []string{"deployments.apps/shop/b", "error: deployments.apps/shop/a: etcd is away"}, `{"replicas":3}`, `{"replicas":0}`},
 		{"a webhook says no", func(n *night) {

@@ -59,7 +59,7 @@ func (s stops) look(ctx context.Context, groups []types.AutoScalingGroup) error 
 		for pages := ec2.NewDescribeInstancesPaginator(s.api, in); pages.HasMorePages(); {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				return fmt.Errorf("list instances: %w", effect.Plain(err))
+				return fmt.Errorf("list instances: %w", effect.WithoutDetails(err))
 			}
 			for _, r := range page.Reservations {
 				for _, i := range r.Instances {

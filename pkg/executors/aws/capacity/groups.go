@@ -40,7 +40,7 @@ func List(ctx context.Context, api autoscaling.DescribeAutoScalingGroupsAPIClien
 	for pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(api, &in); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("list Auto Scaling groups: %w", effect.Plain(err))
+			return nil, fmt.Errorf("list Auto Scaling groups: %w", effect.WithoutDetails(err))
 		}
 		out = append(out, page.AutoScalingGroups...)
 	}

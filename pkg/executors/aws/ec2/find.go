@@ -62,7 +62,7 @@ func list(ctx context.Context, api API, filters []types.Filter) ([]types.Instanc
 	for pages := ec2.NewDescribeInstancesPaginator(api, &ec2.DescribeInstancesInput{Filters: filters}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("list instances: %w", effect.Plain(err))
+			return nil, fmt.Errorf("list instances: %w", effect.WithoutDetails(err))
 		}
 		for _, r := range page.Reservations {
 			out = append(out, r.Instances...)

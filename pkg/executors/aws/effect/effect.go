@@ -91,7 +91,7 @@ func Only(err error) error {
 // Result is the result for one resource.
 func Result(id, what string, err error) executors.SleepResult {
 	if err != nil {
-		err = fmt.Errorf("%s %s: %w", what, id, Plain(err))
+		err = fmt.Errorf("%s %s: %w", what, id, WithoutDetails(err))
 	}
 	return executors.SleepResult{ID: id, Err: err, Untouched: Denied(err)}
 }
@@ -107,10 +107,10 @@ func throttled(err error) bool {
 	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err) == aws.TrueTernary
 }
 
-// Passes says whether the same request may succeed a moment later: AWS did not answer, throttles,
+// IsTransient says whether the same request may succeed a moment later: AWS did not answer, throttles,
 // or has a fault of its own. An answer about the request itself does not pass; of an error that
 // kept a request from being made, its source decides.
-func Passes(err error) bool {
+func IsTransient(err error) bool {
 	var answer smithy.APIError
 	var rules interface{ Refused() string }
 	var credentials *executors.CredentialsError
@@ -154,8 +154,8 @@ func Code(err error) string {
 // It unwraps to the original.
 type plainError struct{ err error }
 
-// Plain says what AWS answered; where there were no credentials, why.
-func Plain(err error) error {
+// WithoutDetails says what AWS answered; where there were no credentials, why.
+func WithoutDetails(err error) error {
 	var answer smithy.APIError
 	var credentials *executors.CredentialsError
 	if errors.As(err, &credentials) {

@@ -82,7 +82,7 @@ func TestOneAfterTheOtherIsAskedForUntilAWSHasTooMuchToDo(t *testing.T) {
 		said    []string
 	}{
 		"all":            {t.Context(), nil, []string{"a: <nil>", "b: <nil>", "c: <nil>"}},
-		"one is denied":  {t.Context(), map[string]error{"a": Plain(answer("AccessDenied"))}, []string{"a: AccessDenied: no", "b: <nil>", "c: <nil>"}},
+		"one is denied":  {t.Context(), map[string]error{"a": WithoutDetails(answer("AccessDenied"))}, []string{"a: AccessDenied: no", "b: <nil>", "c: <nil>"}},
 		"no answer":      {t.Context(), map[string]error{"b": errWire}, []string{"a: <nil>", "b: connection reset by peer", "c: <nil>"}},
 		"too much to do": {t.Context(), map[string]error{"b": Result("b", "stop", answer("ThrottlingException")).Err}, []string{"a: <nil>", "b: stop b: ThrottlingException: no"}},
 		"it is over":     {ended, nil, []string{"a: context canceled"}},
@@ -134,14 +134,14 @@ func TestWhatAWSAnswersIsSaidInItsOwnWords(t *testing.T) {
 		"one without a word":  {&smithy.GenericAPIError{Code: "Busy"}, "Busy:", "Busy"},
 		"no answer":           {errWire, "connection reset by peer", ""},
 		"an answer, wrapped":  {fmt.Errorf("list: %w", answer("Gone")), "Gone: no", "Gone"},
-		"said in words twice": {Plain(Plain(answer("Gone"))), "Gone: no", "Gone"},
+		"said in words twice": {WithoutDetails(WithoutDetails(answer("Gone"))), "Gone: no", "Gone"},
 	} {
-		got := Plain(c.err)
+		got := WithoutDetails(c.err)
 		if got.Error() != c.want || Code(got) != c.code || !errors.Is(got, c.err) {
 			t.Errorf("%s: %q with the code %q", name, got, Code(got))
 		}
 	}
-	if Plain(nil) != nil || Code(nil) != "" {
+	if WithoutDetails(nil) != nil || Code(nil) != "" {
 		t.Error("nothing is said of no error")
 	}
 }
@@ -169,7 +169,7 @@ func TestWhatAWSSaysIsToldWithoutKeys(t *testing.T) {
 		"what nobody reads":            {"No right. Encoded authorization failure message: abcdef", "No: No right."},
 		"a key that is part of a word": {"xAKIAIOSFODNN7EXAMPLE", "No: xAKIA***"},
 	} {
-		err := Plain(fmt.Errorf("operation error X: %w", &smithy.GenericAPIError{Code: "No", Message: c.says}))
+		err := WithoutDetails(fmt.Errorf("operation error X: %w", &smithy.GenericAPIError{Code: "No", Message: c.says}))
 		if err.Error() != c.want {
 			t.Errorf("%s: it says %q, want %q", name, err, c.want)
 		}
@@ -184,11 +184,11 @@ func TestWhatIsForCertainAsItWas(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"the one request is denied":        {Only(Plain(denied)), true},
-		"it is, beside a fault of another": {errors.Join(Only(Plain(denied)), Plain(answer("DBSnapshotNotFound"))), true},
-		"another request is denied":        {Plain(denied), false},
+		"the one request is denied":        {Only(WithoutDetails(denied)), true},
+		"it is, beside a fault of another": {errors.Join(Only(WithoutDetails(denied)), WithoutDetails(answer("DBSnapshotNotFound"))), true},
+		"another request is denied":        {WithoutDetails(denied), false},
 		"nobody answered":                  {Only(lost), false},
-		"AWS refuses it for its state":     {Only(Plain(answer("IncorrectInstanceState"))), false},
+		"AWS refuses it for its state":     {Only(WithoutDetails(answer("IncorrectInstanceState"))), false},
 		"it was asked for":                 {nil, false},
 	} {
 		got := Each(t.Context(), []hibernate.Due{{Resource: hibernate.Resource{ID: "a"}}}, func(hibernate.Due) error { return c.err })

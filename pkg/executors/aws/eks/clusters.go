@@ -90,7 +90,7 @@ func (c *Clusters) Address(ctx context.Context, call executors.SleepCall) (execu
 		return executors.ClusterAddress{}, judged(fmt.Errorf("ask EKS for the cluster %s: %w", call.Cloud.Cluster, err))
 	}
 	if got.Cluster == nil || aws.ToString(got.Cluster.Endpoint) == "" || got.Cluster.CertificateAuthority == nil {
-		return executors.ClusterAddress{}, &executors.PassingError{Err: fmt.Errorf("the cluster %s has no API server yet", call.Cloud.Cluster)}
+		return executors.ClusterAddress{}, &executors.TransientError{Err: fmt.Errorf("the cluster %s has no API server yet", call.Cloud.Cluster)}
 	}
 	authority, err := base64.StdEncoding.DecodeString(aws.ToString(got.Cluster.CertificateAuthority.Data))
 	if err != nil || len(authority) == 0 {
@@ -142,10 +142,10 @@ func (c *Clusters) of(call executors.SleepCall) *known {
 
 // judged tells errors about the request itself from those that may pass.
 func judged(err error) error {
-	if plain := effect.Plain(err); !effect.Passes(err) {
+	if plain := effect.WithoutDetails(err); !effect.IsTransient(err) {
 		return plain
 	}
-	return &executors.PassingError{Err: effect.Plain(err)}
+	return &executors.TransientError{Err: effect.WithoutDetails(err)}
 }
 
 // access has the calls that are made here and no others; see client for the reason.

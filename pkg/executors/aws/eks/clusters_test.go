@@ -124,7 +124,7 @@ func TestWhatAWSSaysOfACluster(t *testing.T) {
 			control, clusters := newControl()
 			c.change(control)
 			_, err := clusters.Address(t.Context(), callOf("a", "stg"))
-			var passing *executors.PassingError
+			var passing *executors.TransientError
 			if err == nil || errors.As(err, &passing) != c.passing || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("it said %v", err)
 			}

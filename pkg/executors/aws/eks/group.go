@@ -54,7 +54,7 @@ func (c clusterOf) names(ctx context.Context) ([]string, error) {
 		case missing(err):
 			return nil, fmt.Errorf("there is no cluster %s in region %s", c.name, c.region)
 		case err != nil:
-			return nil, fmt.Errorf("list the node groups of the cluster %s: %w", c.name, effect.Plain(err))
+			return nil, fmt.Errorf("list the node groups of the cluster %s: %w", c.name, effect.WithoutDetails(err))
 		}
 		out = append(out, page.Nodegroups...)
 	}
@@ -74,7 +74,7 @@ func (c clusterOf) describe(ctx context.Context, names []string) ([]types.Nodegr
 		switch {
 		case missing(err):
 		case err != nil:
-			return nil, fmt.Errorf("look at the node group %s of the cluster %s: %w", name, c.name, effect.Plain(err))
+			return nil, fmt.Errorf("look at the node group %s of the cluster %s: %w", name, c.name, effect.WithoutDetails(err))
 		case got.Nodegroup != nil:
 			out = append(out, *got.Nodegroup)
 		}

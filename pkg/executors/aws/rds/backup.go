@@ -199,7 +199,7 @@ func (b backup) took(s snapshot) bool {
 }
 
 func (b backup) unseen(err error) error {
-	return fmt.Errorf("look for the snapshot %s: %w", b.name(), effect.Plain(err))
+	return fmt.Errorf("look for the snapshot %s: %w", b.name(), effect.WithoutDetails(err))
 }
 
 func (b backup) notOurs() error {
@@ -223,9 +223,9 @@ func (b backup) begin(ctx context.Context) (executors.Outcome, error) {
 	case strings.Contains(code, "SnapshotAlreadyExists"): // the reply to an earlier request was lost, or it is another's: the next look decides
 		return b.waits(again, "there is a snapshot %s; looking whose it is", b.name()), nil
 	case strings.HasPrefix(code, "InvalidDB"): // somebody else has begun a change of it
-		return b.waits(between, "take a snapshot of %s: %s", b.database.id, effect.Plain(err)), nil
+		return b.waits(between, "take a snapshot of %s: %s", b.database.id, effect.WithoutDetails(err)), nil
 	case err != nil:
-		return executors.Outcome{}, fmt.Errorf("take a snapshot of %s: %w", b.database.id, effect.Plain(err))
+		return executors.Outcome{}, fmt.Errorf("take a snapshot of %s: %w", b.database.id, effect.WithoutDetails(err))
 	}
 	return b.waits(between, "the snapshot %s of %s is asked for%s", b.name(), b.database.id, stays), nil
 }
@@ -277,7 +277,7 @@ func (b backup) retain(ctx context.Context, have snapshot) (gone []string, err e
 	}
 	all, err := b.kind.snapshots(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the snapshots of %s: %w", b.database.id, effect.Plain(err))
+		return nil, fmt.Errorf("list the snapshots of %s: %w", b.database.id, effect.WithoutDetails(err))
 	}
 	limit := b.call.Now.Add(-b.p.Retain.Duration)
 	for _, s := range all {
@@ -286,7 +286,7 @@ func (b backup) retain(ctx context.Context, have snapshot) (gone []string, err e
 		}
 		err := effect.One(ctx, b.call.InCloud(), func(ctx context.Context) error { return b.kind.askDelete(ctx, s.name) })
 		if err != nil && !noSnapshot(err) {
-			return gone, fmt.Errorf("delete the snapshot %s: %w", s.name, effect.Plain(err))
+			return gone, fmt.Errorf("delete the snapshot %s: %w", s.name, effect.WithoutDetails(err))
 		}
 		gone = append(gone, s.name)
 	}
@@ -315,7 +315,7 @@ func judged(call executors.Call, err error) executors.Outcome {
 		return credentials.Outcome
 	case errors.As(err, &rules):
 		return executors.Refuse(executors.ReasonNoConnection, "the agent's configuration does not allow the address: %s", rules.Refused())
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), effect.Passes(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), effect.IsTransient(err):
 		out := executors.Fail(executors.ReasonUnavailable, "AWS does not answer as it should: %s", err)
 		out.State, out.WakeAt = executors.NotYet, call.Now.Add(again)
 		return out

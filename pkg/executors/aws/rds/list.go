@@ -48,7 +48,7 @@ func databases(ctx context.Context, api API) (list, error) {
 	for pages := rds.NewDescribeDBInstancesPaginator(api, &rds.DescribeDBInstancesInput{}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("list database instances: %w", effect.Plain(err))
+			return nil, fmt.Errorf("list database instances: %w", effect.WithoutDetails(err))
 		}
 		for _, i := range page.DBInstances {
 			out = append(out, ofDBInstance(i))
@@ -57,7 +57,7 @@ func databases(ctx context.Context, api API) (list, error) {
 	for pages := rds.NewDescribeDBClustersPaginator(api, &rds.DescribeDBClustersInput{}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("list database clusters: %w", effect.Plain(err))
+			return nil, fmt.Errorf("list database clusters: %w", effect.WithoutDetails(err))
 		}
 		for _, c := range page.DBClusters {
 			out = append(out, out.ofDBCluster(c))

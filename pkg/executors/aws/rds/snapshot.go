@@ -75,7 +75,7 @@ func ours(s snapshot, call executors.SleepCall) bool {
 func (k kind) snapshot(ctx context.Context, call executors.SleepCall, name string) (there bool, err error) {
 	all, err := k.snapshots(ctx)
 	if err != nil {
-		return false, fmt.Errorf("list the snapshots of %s: %w", k.id, effect.Plain(err))
+		return false, fmt.Errorf("list the snapshots of %s: %w", k.id, effect.WithoutDetails(err))
 	}
 	i := slices.IndexFunc(all, func(s snapshot) bool { return s.name == name })
 	if i < 0 {
@@ -86,7 +86,7 @@ func (k kind) snapshot(ctx context.Context, call executors.SleepCall, name strin
 		return true, nil
 	case s.failed():
 		err := effect.One(ctx, call, func(ctx context.Context) error { return k.askDelete(ctx, name) })
-		return false, errors.Join(fmt.Errorf("the snapshot %s of %s is %s; it is taken anew", name, k.id, s.status), effect.Plain(err))
+		return false, errors.Join(fmt.Errorf("the snapshot %s of %s is %s; it is taken anew", name, k.id, s.status), effect.WithoutDetails(err))
 	}
 	return false, nil
 }
@@ -104,7 +104,7 @@ func (k kind) takeSnapshot(ctx context.Context, call executors.SleepCall, name s
 func (k kind) prune(ctx context.Context, call executors.SleepCall) error {
 	all, err := k.snapshots(ctx)
 	if err != nil {
-		return fmt.Errorf("list the snapshots of %s: %w", k.id, effect.Plain(err))
+		return fmt.Errorf("list the snapshots of %s: %w", k.id, effect.WithoutDetails(err))
 	}
 	all = slices.DeleteFunc(all, func(s snapshot) bool { return !ours(s, call) || s.status != statusAvailable })
 	slices.SortFunc(all, func(a, b snapshot) int { return b.at.Compare(a.at) })

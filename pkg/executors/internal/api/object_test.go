@@ -349,7 +349,7 @@ func TestWhatARunNotesOfAnObject(t *testing.T) {
 	if w := o.Named("").Watch("app=web"); w.Name != "" || w.Selector != "app=web" {
 		t.Errorf("of a selection: %+v", w)
 	}
-	if a := o.Everywhere(call).Action("list", ""); a.Namespace != "" || a.Resource.Resource != "deployments" {
+	if a := o.AllNamespaces(call).Action("list", ""); a.Namespace != "" || a.Resource.Resource != "deployments" {
 		t.Errorf("everywhere: %s", a)
 	}
 	if out := api.Waiting(o.Watch(""), "for %s", o); out.State != executors.NotYet || out.Reason != "Waiting" || out.Message != "for Deployment/web" || out.Watch.Name != "web" {

@@ -99,8 +99,8 @@ func (o Object) ListNamed(ctx context.Context) ([]unstructured.Unstructured, err
 	return list.Items, nil
 }
 
-// Everywhere is the same kind in all namespaces.
-func (o Object) Everywhere(call executors.Call) Object {
+// AllNamespaces is the same kind in all namespaces.
+func (o Object) AllNamespaces(call executors.Call) Object {
 	o.Namespace, o.client = "", call.Clients.Dynamic.Resource(o.Resource)
 	return o
 }
