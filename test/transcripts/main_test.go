@@ -87,7 +87,7 @@ func TestTranscriptsOfACluster(t *testing.T) {
 	s.folder("installed") // while nothing runs yet
 	s.folder("agent")
 	s.folder("shared") // which write in the agent's namespace, where others would see it
-	s.folder("nodes") // which others would see
+	s.folder("nodes")  // which others would see
 	s.running.Kill()
 	s.folder("silent")
 }
