@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -170,7 +171,8 @@ func (m mail) sendTo(client *netsmtp.Client, to, title, message string) error {
 	return nil
 }
 
-// write writes a mail: text, or the same as text and as HTML.
+// write writes a mail: text, or the same as text and as HTML. Whoever writes a reason writes
+// no HTML.
 func (m mail) write(w io.Writer, to, title, message string) error {
 	body := multipart.NewWriter(w)
 	contentType := contentPlain
@@ -185,7 +187,7 @@ func (m mail) write(w io.Writer, to, title, message string) error {
 		_, err := io.WriteString(w, message)
 		return err
 	}
-	for _, part := range []struct{ contentType, text string }{{contentPlain, message}, {contentHTML, "<pre>" + message + "</pre>"}} {
+	for _, part := range []struct{ contentType, text string }{{contentPlain, message}, {contentHTML, "<pre>" + html.EscapeString(message) + "</pre>"}} {
 		into, err := body.CreatePart(textproto.MIMEHeader{"Content-Type": {part.contentType}})
 		if err != nil {
 			return err
