@@ -143,33 +143,36 @@ func TestAPlanThatForcesWaitsForAPodThatIsRefused(t *testing.T) {
 // that nothing more can be written there: others have its turn meanwhile.
 func TestANodeThatIsFilledAfterItsCordonPassesItsTurnOn(t *testing.T) {
 	l := newLab(t, "{nodes: {maxParallelOperations: 1}}")
-	l.label("node-3", "pool", "three")
-	l.deployment("web", 2, only("three"))
-	l.deployment("late", 1, only("three"))
-	l.request("node-3", "os", `{"waitFor":{"podSelector":"app=late"}}`)
-	l.phase("node-3", "os", nodes.WaitingForPods)
+	l.label("node-7", "pool", "seven")
+	l.deployment("web", 2, only("seven"))
+	l.deployment("late", 1, only("seven"))
+	l.request("node-7", "os", `{"waitFor":{"podSelector":"app=late"}}`)
+	l.phase("node-7", "os", nodes.WaitingForPods)
 	l.budget("web", intstr.FromInt32(0)) // of which more is to be said than there is room for
 	const key = "example.org/x"
 	l.eventually("it is filled", func() (bool, string) { // the agent may write at the same time
-		left := annotations.MaxBytes - annotations.Bytes(l.node("node-3").Annotations) - len(key)
+		left := annotations.MaxBytes - annotations.Bytes(l.node("node-7").Annotations) - len(key)
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, strings.Repeat("y", left))
-		_, err := l.admin.CoreV1().Nodes().Patch(l.ctx, "node-3", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := l.admin.CoreV1().Nodes().Patch(l.ctx, "node-7", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return err == nil, fmt.Sprint(err)
 	})
 	l.must(l.admin.AppsV1().Deployments(l.ns).Delete(l.ctx, "late", deleteNow()))
 	l.request("node-5", "net", `{"drain":false}`)
 	l.phase("node-5", "net", nodes.Ready)
-	l.schedulable("node-3", false)
-	if got := l.why("node-3"); !strings.Contains(got, "the annotations of the node have 26") {
+	l.schedulable("node-7", false)
+	if got := l.why("node-7"); !strings.Contains(got, "the annotations of the node have 26") {
 		t.Errorf("why says\n%s", got)
 	}
-	if got := l.events(metav1.NamespaceDefault, "node-3", "NodeNotWritten"); len(got) != 1 {
+	if got := l.events(metav1.NamespaceDefault, "node-7", "NodeNotWritten"); len(got) != 1 {
 		t.Errorf("events %q", got)
 	}
 	l.release("node-5", "net")
 	l.must(l.admin.PolicyV1().PodDisruptionBudgets(l.ns).Delete(l.ctx, "web", metav1.DeleteOptions{}))
-	l.annotate("node-3", map[string]any{key: nil})
-	l.phase("node-3", "os", nodes.Ready)
-	l.release("node-3", "os")
-	l.schedulable("node-3", true)
+	l.annotate("node-7", map[string]any{key: nil})
+	l.within(90, "it is drained", func() (bool, string) { // the agent tries again after half a minute
+		s, _ := l.status("node-7", "os")
+		return s.Phase == nodes.Ready, s.String()
+	})
+	l.release("node-7", "os")
+	l.schedulable("node-7", true)
 }
