@@ -48,7 +48,7 @@ func (x *crashes) saying(ns, key, text string) (int, string) {
 // Servers of one tenant answer all of their calls at once, each with as much as is read and as
 // many values as are taken, or many more.
 func TestAnswersOfManyValuesFillNoAgent(t *testing.T) {
-	const plans, calls = 4, 8 // at most 16 of one namespace are under way at once
+	const plans, calls = 2, 8 // at most 16 of one namespace are under way at once
 	values := `["` + strings.Repeat(strings.Repeat("x", 45)+`","`, 19_990) + `"]`
 	mux := http.NewServeMux()
 	mux.HandleFunc("/values", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, values) })

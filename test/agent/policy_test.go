@@ -489,7 +489,7 @@ func TestMetricsTellOfNodesThatSayWhenTheyMayBeChanged(t *testing.T) {
 		_ = l.admin.CoreV1().Nodes().Delete(context.WithoutCancel(l.ctx), name, metav1.DeleteOptions{})
 	})
 	l.expect(l.maint("freeze", "node/"+name, "--for", "1h", "--reason", "disk swap"), 0, "node/"+name+" frozen until")
-	l.expect(l.maint("check", "node/"+name), 3, "node/"+name+": not permitted")
+	l.expect(l.maint("check", "node/"+name), 3, "node/"+name+": change is not permitted")
 	l.expect(l.maint("why", "node/"+name), 3, "RestrictiveUntil", "to end the freeze: 'kubectl maint freeze node/"+name+" --end'")
 	metrics := func(want string) func() (bool, string) {
 		return func() (bool, string) {
