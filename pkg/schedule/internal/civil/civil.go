@@ -28,7 +28,7 @@ const (
 	Never     = math.MaxInt64
 )
 
-// civil is the date of a day. The algorithm is Howard Hinnant's
+// DateOf is the date of a day. The algorithm is Howard Hinnant's
 // civil_from_days (https://howardhinnant.github.io/date_algorithms.html).
 func DateOf(day int64) (year int64, month, dayOfMonth int) {
 	z := day + 719468

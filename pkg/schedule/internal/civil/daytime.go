@@ -69,6 +69,7 @@ func (t Daytimes) Previous(second int) (int, bool) {
 	return t.at(31-bits.LeadingZeros32(left), 63-bits.LeadingZeros64(t.Minutes), 63-bits.LeadingZeros64(t.Seconds)), true
 }
 
+// Count is how many times there are in a day.
 func (t Daytimes) Count() int {
 	return bits.OnesCount32(t.Hours) * bits.OnesCount64(t.Minutes) * bits.OnesCount64(t.Seconds)
 }
