@@ -1,12 +1,10 @@
 package schedule
 
 import (
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-)
-
-import (
 	"fmt"
 	"sync"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
 // Calendar is a Calendar document that was understood: events that are put on

@@ -1,10 +1,10 @@
 package schedule
 
 import (
+	"time"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
-
-import "time"
 
 // course is permissive or restrictive at every second. Timelines are courses,
 // and what is made of several.

@@ -1,14 +1,12 @@
 package schedule
 
 import (
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-)
-
-import (
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
 // calendarOf reads events, each a few lines of a VEVENT.

@@ -1,13 +1,11 @@
 package schedule
 
 import (
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-)
-
-import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
 // A policy may exclude so much: one calendar as large as a document may be, or several that

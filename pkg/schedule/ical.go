@@ -1,15 +1,12 @@
 package schedule
 
 import (
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-)
-
-import (
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/ics"
 )
 

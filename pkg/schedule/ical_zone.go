@@ -1,14 +1,11 @@
 package schedule
 
 import (
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-)
-
-import (
 	"cmp"
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/ics"
 )
 

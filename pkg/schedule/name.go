@@ -1,14 +1,12 @@
 package schedule
 
 import (
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-)
-
-import (
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
 // Month is the name of a month, full or three letters in any case. A document

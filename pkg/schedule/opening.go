@@ -1,10 +1,10 @@
 package schedule
 
 import (
+	"sort"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
-
-import "sort"
 
 // windows is the source of the windows that a schedule opens. Each lasts for
 // an elapsed time, or up to a wall-clock time so much later.

@@ -1,10 +1,10 @@
 package schedule
 
 import (
+	"testing"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
-
-import "testing"
 
 // How far windows are followed at once decides how much work a verdict is: those that repeat every
 // week up to the next change of clocks, and many that touch as runs.

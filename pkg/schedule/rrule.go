@@ -1,14 +1,12 @@
 package schedule
 
 import (
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-)
-
-import (
 	"fmt"
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
 // rrule is an RFC 5545 recurrence rule as written. Lists are empty where the

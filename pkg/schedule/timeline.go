@@ -1,15 +1,13 @@
 package schedule
 
 import (
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-)
-
-import (
 	"errors"
 	"fmt"
 	"iter"
 	"strings"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
 // MaintenanceSchedule says when a policy is permissive: in the windows of

@@ -1,14 +1,11 @@
 package schedule
 
 import (
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-)
-
-import (
 	"errors"
 	"sync"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/zones"
 )
 

@@ -1,10 +1,6 @@
 package schedule
 
 import (
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
-)
-
-import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -12,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
 func TestEveryZoneTablesWhatItsLocationSays(t *testing.T) {
