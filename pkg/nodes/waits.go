@@ -151,12 +151,6 @@ func BlockedText(b Block) string {
 func closedText(g Gate) string { return cmp.Or(g.Reason, "no change is permitted now") }
 
 // some are the first few of many names.
-func some(names []string) string {
-	const few = 3
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
-}
+func some(names []string) string { return document.Few(names, 3) }
 
 func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }

@@ -18,7 +18,7 @@ type course interface {
 
 func stateOf(c course, t time.Time) State {
 	second := t.Unix()
-	since, until := c.since(second, newEffort(courseEffort)), c.change(second, newEffort(courseEffort))
+	since, until := sinceOf(c, second), changeOf(c, second)
 	why := c.explain(second)
 	state := State{Open: c.open(second), Reason: why.text, Cause: why.cause, HasSince: since != civil.Beginning, HasUntil: until != civil.Never}
 	if state.HasSince {

@@ -31,13 +31,29 @@ func (e *effort) spend(n int) bool {
 // endAhead notes where a search for the next change stands that nothing was left for.
 func (e *effort) endAhead(t int64) {
 	if e.spent > e.most {
-		e.reached = min(e.reached, t)
+		e.notBeyond(t)
 	}
 }
 
 // endBack notes where a search for the last change stands that nothing was left for.
 func (e *effort) endBack(t int64) {
-	if e.spent > e.most && (e.reached == civil.Never || e.reached < t) {
+	if e.spent > e.most {
+		e.notBefore(t)
+	}
+}
+
+// notBeyond notes that what a search for the next change found is not known beyond t.
+func (e *effort) notBeyond(t int64) { e.reached = min(e.reached, t) }
+
+// notBefore notes that what a search for the last change found is not known before t.
+func (e *effort) notBefore(t int64) {
+	if e.reached == civil.Never || e.reached < t {
 		e.reached = t
 	}
 }
+
+// changeOf is the next change of a course, by a search of its own.
+func changeOf(c course, t int64) int64 { return c.change(t, newEffort(courseEffort)) }
+
+// sinceOf is the last change of a course, by a search of its own.
+func sinceOf(c course, t int64) int64 { return c.since(t, newEffort(courseEffort)) }

@@ -13,8 +13,10 @@ import (
 // the agent.
 const (
 	mostCalendars = 20     // of a policy, each counted once
-	mostRecurring = 4000   // events of its calendars that recur; 20 EXDATEs, and what a COUNT takes to count, are one more
+	mostRecurring = 4000   // events of its calendars that recur; their EXDATEs, and what a COUNT takes to count, are some more
 	mostDates     = 40_000 // dates of its calendars
+
+	exceptionsAtOnce = 20 // EXDATEs that cost as much as an event
 )
 
 // exclusions are all times taken out of a timeline, and why.
@@ -106,7 +108,7 @@ func (l *load) add(c *Calendar) bool {
 		e := &c.events[i]
 		l.dates += 1 + len(e.more)
 		if e.rule != nil {
-			l.recurring += 1 + len(e.skip)/20 + e.rule.count/e.rule.countedAtOnce()
+			l.recurring += 1 + len(e.skip)/exceptionsAtOnce + e.rule.count/e.rule.countedAtOnce()
 		}
 	}
 	return l.calendars <= mostCalendars && l.recurring <= mostRecurring && l.dates <= mostDates

@@ -42,6 +42,13 @@ func saidUntil(reason string) int64 {
 	return civil.Never
 }
 
+// FreezeEnds is when the freeze ends that a verdict follows from, as its reason says; false: none is
+// its cause, or that is not known.
+func (v Verdict) FreezeEnds() (time.Time, bool) {
+	at := saidUntil(v.Reason)
+	return time.Unix(at, 0).UTC(), v.Cause.Kind == CauseFreeze && at != civil.Never
+}
+
 const notSaid = "not known beyond what was said"
 
 func secondOf(t *time.Time, otherwise int64) int64 {
@@ -81,11 +88,11 @@ func (s *published) change(t int64, e *effort) int64 {
 }
 
 func (s *published) since(t int64, e *effort) int64 {
-	switch {
-	case t < s.until:
+	if t < s.until {
 		return min(s.began, t)
-	case s.then.since(t, e) != civil.Beginning:
-		return s.then.since(t, e)
+	}
+	if since := s.then.since(t, e); since != civil.Beginning {
+		return since
 	}
 	return s.until
 }

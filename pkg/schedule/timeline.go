@@ -174,7 +174,7 @@ func (tl *Timeline) At(t time.Time) State { return stateOf(tl, t) }
 // Next is the first change strictly after an instant, and whether the timeline
 // is open from there on; false when it never changes.
 func (tl *Timeline) Next(after time.Time) (at time.Time, open bool, ok bool) {
-	change := tl.change(after.Unix(), newEffort(courseEffort))
+	change := changeOf(tl, after.Unix())
 	if change == civil.Never {
 		return time.Time{}, false, false
 	}
@@ -199,10 +199,10 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 	return func(yield func(Interval) bool) {
 		t := from.Unix()
 		if !c.open(t) {
-			t = c.change(t, newEffort(courseEffort))
+			t = changeOf(c, t)
 		}
 		for t != civil.Never && c.open(t) { // what is not known permits nothing
-			start, end := c.since(t, newEffort(courseEffort)), c.change(t, newEffort(courseEffort))
+			start, end := sinceOf(c, t), changeOf(c, t)
 			interval := Interval{Start: instantOf(start), End: instantOf(end)}
 			if noted, ok := c.(*Timeline); ok {
 				noted.note(&interval, start, end)
@@ -210,7 +210,7 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 			if !yield(interval) || end == civil.Never {
 				return
 			}
-			t = c.change(end, newEffort(courseEffort))
+			t = changeOf(c, end)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func (tl *Timeline) change(t int64, e *effort) int64 {
 	found := tl.stretch(t)
 	e.spent += found.asked
 	if found.known.end != found.end {
-		e.reached = min(e.reached, found.known.end)
+		e.notBeyond(found.known.end)
 	}
 	return found.end
 }
@@ -276,8 +276,8 @@ func (tl *Timeline) change(t int64, e *effort) int64 {
 func (tl *Timeline) since(t int64, e *effort) int64 {
 	found := tl.stretch(t)
 	e.spent += found.asked
-	if found.known.start != found.start && (e.reached == civil.Never || e.reached < found.known.start) {
-		e.reached = found.known.start
+	if found.known.start != found.start {
+		e.notBefore(found.known.start)
 	}
 	return found.start
 }

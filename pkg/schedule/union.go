@@ -33,7 +33,7 @@ func newUnion(sources ...source) union {
 func costOf(s source) int {
 	if w, ok := s.(*windows); ok {
 		skip := w.opening.skip
-		return 1 + (len(skip.days)+len(skip.walls)+len(skip.instants))/20
+		return 1 + (len(skip.days)+len(skip.walls)+len(skip.instants))/exceptionsAtOnce
 	}
 	return 1
 }

@@ -137,7 +137,7 @@ func stretchOf(c course, t int64) *stretch {
 	s.searched(back, ahead)
 	s.since, s.until = instantOf(s.start), instantOf(s.end)
 	if s.until != nil {
-		s.next = &Following{Permitted: !s.open, Start: *s.until, End: instantOf(c.change(s.end, newEffort(courseEffort)))}
+		s.next = &Following{Permitted: !s.open, Start: *s.until, End: instantOf(changeOf(c, s.end))}
 	}
 	return s
 }

@@ -475,7 +475,7 @@ func (a *advance) sectionLimit(path string) time.Time {
 	if a.j.SectionAt == nil {
 		return time.Time{}
 	}
-	return a.since(path, *a.j.SectionAt).Add(plan.DefaultCleanupDuration)
+	return cleanupEnd(*a.j.SectionAt, a.sig.LookingSince)
 }
 
 // since is when the time of a step or section began to count.
@@ -490,12 +490,18 @@ func (a *advance) since(path string, began time.Time) time.Time {
 // an agent that looks since an instant.
 func CleanupEnds(j run.Journal, path string, looking time.Time) time.Time {
 	began := looking
-	at := j.SectionAt
 	if rec := j.Record(path); rec != nil && rec.Stopping && rec.FinishedAt != nil {
-		at = rec.FinishedAt
+		began = *rec.FinishedAt
+	} else if j.SectionAt != nil {
+		began = *j.SectionAt
 	}
-	if at != nil && at.After(looking) {
-		began = *at
+	return cleanupEnd(began, looking)
+}
+
+// cleanupEnd is when the time of a cleanup is over: it counts only while an agent looks.
+func cleanupEnd(began, looking time.Time) time.Time {
+	if looking.After(began) {
+		began = looking
 	}
 	return began.Add(plan.DefaultCleanupDuration)
 }

@@ -266,10 +266,7 @@ func (a *advance) away(path string, list []run.Item, step plan.Step) string {
 			names = append(names, item.Name)
 		}
 	}
-	if more := len(names) - few; more > 0 {
-		return strings.Join(names[:few], ", ") + fmt.Sprintf(" and %d more", more)
-	}
-	return strings.Join(names, ", ")
+	return document.Few(names, few)
 }
 
 func mostUnavailableOf(step plan.Step, total int) int {

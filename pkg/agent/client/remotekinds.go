@@ -170,19 +170,17 @@ func (m remoteKinds) versions(group string) ([]string, error) {
 	if err := json.Unmarshal(text, &served); err != nil {
 		return nil, fmt.Errorf("read which versions of %s are served: %w", group, err)
 	}
-	out := []string{served.PreferredVersion.Version}
-	for _, v := range served.Versions {
-		out = append(out, v.Version)
-	}
-	if len(out) > maxRemoteVersions+1 {
+	if len(served.Versions) > maxRemoteVersions {
 		return nil, &executors.TooLargeError{What: fmt.Sprintf("the API server says that it serves %d versions of %s; at most %d are looked at", len(served.Versions), group, maxRemoteVersions)}
 	}
-	if slices.ContainsFunc(out, func(v string) bool { return len(v) > maxKindName }) {
-		return nil, &executors.TooLargeError{What: fmt.Sprintf("the API server serves a version of %s whose name has more than %d letters", group, maxKindName)}
-	}
-	out = slices.DeleteFunc(out, func(v string) bool { return v == "" })
-	if len(out) > 1 && slices.Contains(out[1:], out[0]) {
-		out = append(out[:1], slices.DeleteFunc(out[1:], func(v string) bool { return v == out[0] })...)
+	var out []string
+	for _, v := range slices.Concat([]metav1.GroupVersionForDiscovery{served.PreferredVersion}, served.Versions) {
+		if len(v.Version) > maxKindName {
+			return nil, &executors.TooLargeError{What: fmt.Sprintf("the API server serves a version of %s whose name has more than %d letters", group, maxKindName)}
+		}
+		if v.Version != "" && !slices.Contains(out, v.Version) {
+			out = append(out, v.Version)
+		}
 	}
 	return out, nil
 }

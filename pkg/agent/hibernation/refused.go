@@ -104,11 +104,7 @@ func refusals(results []executors.SleepResult) (text string, faults []error) {
 }
 
 func namesOf(ids []string) string {
-	ids = slices.Sorted(slices.Values(ids))
-	if n := len(ids) - refusedNamed; n > 0 {
-		return strings.Join(ids[:refusedNamed], ", ") + fmt.Sprintf(" and %d more", n)
-	}
-	return strings.Join(ids, ", ")
+	return document.Few(slices.Sorted(slices.Values(ids)), refusedNamed)
 }
 
 // grantIt is what gives an account a right that it lacks.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
 
@@ -155,11 +155,7 @@ func (s *signatures) String() string {
 	if s.count == 1 {
 		return fmt.Sprintf("ConfigMap %s says that key %s signed it", s.first, s.key)
 	}
-	where, more := s.namespaces, ""
-	if len(where) > namedAtMost {
-		where, more = where[:namedAtMost], fmt.Sprintf(" and %d more", len(where)-namedAtMost)
-	}
-	return fmt.Sprintf("ConfigMap %s says that key %s signed it, and %d in all say so of a key, in namespaces %s%s", s.first, s.key, s.count, strings.Join(where, ", "), more)
+	return fmt.Sprintf("ConfigMap %s says that key %s signed it, and %d in all say so of a key, in namespaces %s", s.first, s.key, s.count, document.Few(s.namespaces, namedAtMost))
 }
 
 // Begin returns when there is a key, and, where the agent before was of a version that

@@ -1,9 +1,7 @@
 package nodemaintenance
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -137,12 +135,8 @@ func pendingCondition(waiting []string) metav1.Condition {
 	}
 	slices.Sort(waiting)
 	waiting = slices.Compact(waiting)
-	more := ""
-	if n := len(waiting) - namesTold; n > 0 {
-		waiting, more = waiting[:namesTold], fmt.Sprintf(" and %d more", n)
-	}
 	pending.Status, pending.Reason = metav1.ConditionTrue, "Waits"
-	pending.Message = document.Cut("wanted by "+strings.Join(waiting, ", ")+more, document.MaxMessage)
+	pending.Message = document.Cut("wanted by "+document.Few(waiting, namesTold), document.MaxMessage)
 	return pending
 }
 

@@ -177,11 +177,7 @@ func (o *options) find(ctx context.Context, k *factory.Cluster) (*corev1.ConfigM
 	if cm != nil || err != nil {
 		return cm, err
 	}
-	cm, err = k.Plan(ctx, o.name)
-	if found := factory.PolicyFound(err); found != nil {
-		return found, nil
-	}
-	return cm, err
+	return factory.OrPolicy(k.Plan(ctx, o.name))
 }
 
 func (o *options) agent(agent factory.AgentState, err error) {

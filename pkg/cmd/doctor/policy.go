@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,16 +22,12 @@ func (o *options) policy(ctx context.Context, k *factory.Cluster, agent factory.
 		o.amiss("the policy is invalid: "+state.Faults[0].String()+view.AndMore(len(state.Faults)-1), "fix it; "+o.Suggest().Lint()+" tells all faults")
 		return
 	}
-	s, err := source.SubjectOf(ctx, o.Factory, k, agent, annotations.KindPolicy+"/"+cm.Name)
-	if err != nil {
-		o.unknown("what the policy permits", err)
-		return
-	}
+	s := source.PolicySubject(ctx, o.Factory, k, agent, cm)
 	switch v := s.Verdict(o.Now()); {
 	case v.Ready:
 		o.good("the policy is valid, and all that it names is there")
 	case v.Hidden():
-		o.found(finding{Result: "unknown", What: "whether the policy is ready: " + v.Reason}, "unknown  %s\n")
+		o.unknown("whether the policy is ready", errors.New(v.Reason))
 	default:
 		o.amiss("the policy is not ready: "+instant.InText(v.Reason, s.Zone), "fix or create what it names; "+o.Suggest().Why("policy/"+cm.Name)+" says what follows")
 	}

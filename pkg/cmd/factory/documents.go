@@ -119,6 +119,14 @@ func PolicyFound(err error) *corev1.ConfigMap {
 	return wrong.object
 }
 
+// OrPolicy is what was found, or the policy that was found in its place.
+func OrPolicy(cm *corev1.ConfigMap, err error) (*corev1.ConfigMap, error) {
+	if found := PolicyFound(err); found != nil {
+		return found, nil
+	}
+	return cm, err
+}
+
 // instead suggests where to look: the name that was probably meant, or the list.
 func (k *Cluster) instead(ctx context.Context, name string, kinds []string) string {
 	list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + strings.Join(kinds, ",") + ")", Limit: 500})

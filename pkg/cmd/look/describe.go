@@ -113,7 +113,7 @@ func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *cor
 		return append(o.runLines(k.Answered(ctx, r)), eventLines(ctx, k, cm, print.New(o.Env, o.Zone))...), nil
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
-		return o.describePolicy(ctx, k, cm)
+		return o.describePolicy(ctx, k, cm), nil
 	}
 	agent, _ := o.Agent(ctx, k)
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
@@ -280,9 +280,5 @@ func changedLines(r view.Run) []string {
 
 // find is what a name means: a policy, too.
 func (o *describeOptions) find(ctx context.Context, k *factory.Cluster, name string) (*corev1.ConfigMap, error) {
-	cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
-	if found := factory.PolicyFound(err); found != nil {
-		return found, nil
-	}
-	return cm, err
+	return factory.OrPolicy(k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun))
 }

@@ -26,12 +26,9 @@ type shownPolicy struct {
 	v       print.Printer
 }
 
-func showPolicy(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) (shownPolicy, error) {
-	s, err := source.SubjectOf(ctx, c, k, agent, annotations.KindPolicy+"/"+cm.Name)
-	if err != nil {
-		return shownPolicy{}, err
-	}
-	return shownPolicy{object: cm, state: annotations.Policy(cm), verdict: s.Verdict(c.Now()), subject: s, v: print.New(c.Env, s.Zone)}, nil
+func showPolicy(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) shownPolicy {
+	s := source.PolicySubject(ctx, c, k, agent, cm)
+	return shownPolicy{object: cm, state: annotations.Policy(cm), verdict: s.Verdict(c.Now()), subject: s, v: print.New(c.Env, s.Zone)}
 }
 
 // lines are its standing: for status what needs eyes, for describe all.
@@ -43,9 +40,9 @@ func (p shownPolicy) lines(all bool) []string {
 		paused = strings.TrimPrefix(p.v.Paused(pause), "is paused ")
 	}
 	var conditions []string
-	for _, c := range view.Conditions(p.object) {
-		if all {
-			conditions = append(conditions, string(c.Type)+"="+string(c.Status)+view.Prefix(" ", instant.InText(c.Message, p.subject.Zone)))
+	if all {
+		for _, c := range view.Conditions(p.object) {
+			conditions = append(conditions, c.Type+"="+string(c.Status)+view.Prefix(" ", instant.InText(c.Message, p.subject.Zone)))
 		}
 	}
 	return p.v.Labelled(
@@ -92,24 +89,18 @@ func policyValue(body policyStatus) print.Value {
 }
 
 // describePolicy tells everything about a policy.
-func (o *describeOptions) describePolicy(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) ([]string, error) {
+func (o *describeOptions) describePolicy(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) []string {
 	agent, _ := o.Agent(ctx, k)
-	p, err := showPolicy(ctx, o.Factory, k, agent, cm)
-	if err != nil {
-		return nil, err
-	}
+	p := showPolicy(ctx, o.Factory, k, agent, cm)
 	lines := append(p.lines(true), faultLines(p.state.Faults)...)
 	lines = append(lines, eventLines(ctx, k, cm, p.v)...)
-	return append(lines, "", "Document:", print.IndentText(cm.Data[annotations.DataPolicy])), nil
+	return append(lines, "", "Document:", print.IndentText(cm.Data[annotations.DataPolicy]))
 }
 
-func (o *describeOptions) policyInFull(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (print.Value, error) {
+func (o *describeOptions) policyInFull(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) print.Value {
 	agent, _ := o.Agent(ctx, k)
-	p, err := showPolicy(ctx, o.Factory, k, agent, cm)
-	if err != nil {
-		return print.Value{}, err
-	}
+	p := showPolicy(ctx, o.Factory, k, agent, cm)
 	body := p.value()
 	body.Spec, body.Events = &p.state.Spec, eventValues(ctx, k, cm)
-	return policyValue(body), nil
+	return policyValue(body)
 }

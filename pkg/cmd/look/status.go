@@ -195,10 +195,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		return view.LinesOf(view.SleeperResource(s), lines...), v.SleepUpdates(s), nil
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
-		p, err := showPolicy(ctx, o.Factory, k, agent, cm)
-		if err != nil {
-			return nil, nil, err
-		}
+		p := showPolicy(ctx, o.Factory, k, agent, cm)
 		verdict := p.lines(false)
 		return heads(verdict...), []print.Update{{Of: p.subject.String(), Text: strings.Join(verdict[1:], "; ")}}, nil
 	}

@@ -86,11 +86,7 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 		body.Slept = slept(ctx, o.Factory, k, cm)
 		return sleeperValue(body), nil
 	case annotations.KindPolicy:
-		p, err := showPolicy(ctx, o.Factory, k, agent, cm)
-		if err != nil {
-			return print.Value{}, err
-		}
-		return policyValue(p.value()), nil
+		return policyValue(showPolicy(ctx, o.Factory, k, agent, cm).value()), nil
 	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
@@ -180,7 +176,7 @@ func (o *describeOptions) printValues(ctx context.Context, k *factory.Cluster) e
 
 func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (print.Value, error) {
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
-		return o.policyInFull(ctx, k, cm)
+		return o.policyInFull(ctx, k, cm), nil
 	}
 	events := eventValues(ctx, k, cm)
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {

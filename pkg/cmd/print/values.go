@@ -37,7 +37,11 @@ func (o *Values) formats() string {
 
 // AddFlags adds -o.
 func (o *Values) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.flags.output, "output", "o", "", o.formats()+"; or nothing for "+map[bool]string{true: "the table", false: "text"}[slices.Contains(o.own, "table")])
+	otherwise := "text"
+	if slices.Contains(o.own, "table") {
+		otherwise = "the table"
+	}
+	cmd.Flags().StringVarP(&o.flags.output, "output", "o", "", o.formats()+"; or nothing for "+otherwise)
 	completeFormats(cmd, slices.Concat(o.own, formatWords())...)
 }
 

@@ -32,20 +32,26 @@ func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agen
 		return nodeSubject(ctx, c, k, agent, found.Node), nil
 	}
 	cm := found.Document
-	b := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
-		b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
-		s := view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver)
-		s.Pauses = []schedule.Pause{annotations.Intent(cm.Annotations).Pause}
-		s.Gates, s.Deleting = gatesSaid(cm), b.Deleting(cm.Namespace)
-		return s, nil
+		return PolicySubject(ctx, c, k, agent, cm), nil
 	}
+	b := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
 	spec, faults := annotations.Plan(cm)
 	gate, _ := b.PlanGate(c, agent, cm)
 	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), gate)
 	s.Pauses = append(b.AbovePlan(c, cm), annotations.Intent(cm.Annotations).Pause)
 	s.Invalid, s.Deleting = invalid(view.Plan{Object: cm, Faults: faults}), b.Deleting(cm.Namespace)
 	return s, nil
+}
+
+// PolicySubject is a policy with what stands behind it.
+func PolicySubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) view.Subject {
+	b := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
+	b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
+	s := view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver)
+	s.Pauses = []schedule.Pause{annotations.Intent(cm.Annotations).Pause}
+	s.Gates, s.Deleting = gatesSaid(cm), b.Deleting(cm.Namespace)
+	return s
 }
 
 // invalid is the first fault of a plan, or what only the agent can see: its templates, its

@@ -59,13 +59,8 @@ func (s Subject) Verdict(at time.Time) schedule.Verdict {
 // AfterFreeze is what keeps it closed when a freeze has ended that is the cause of a verdict; empty:
 // nothing does, or that is not known.
 func (s Subject) AfterFreeze(v schedule.Verdict) string {
-	_, ends, is := strings.Cut(v.Reason, string(schedule.RestrictiveUntil)+" ")
-	if v.Cause.Kind != schedule.CauseFreeze || !is || v.Until == nil {
-		return ""
-	}
-	stamp, _, _ := strings.Cut(ends, " ")
-	end, err := time.Parse(time.RFC3339, stamp)
-	if err != nil || !end.Before(*v.Until) {
+	end, is := v.FreezeEnds()
+	if !is || v.Until == nil || !end.Before(*v.Until) {
 		return ""
 	}
 	after := s.Verdict(end)

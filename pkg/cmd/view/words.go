@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // Prefix is s with a prefix; empty if s is empty.
@@ -18,13 +20,10 @@ func Prefix(before, s string) string {
 // NodeWords are nodes in a sentence, the first few by name.
 func NodeWords(names []string) string {
 	const few = 10
-	switch {
-	case len(names) == 1:
+	if len(names) == 1 {
 		return "node " + names[0]
-	case len(names) > few:
-		return fmt.Sprintf("%d nodes (%s and %d more)", len(names), strings.Join(names[:few], ", "), len(names)-few)
 	}
-	return fmt.Sprintf("%d nodes (%s)", len(names), strings.Join(names, ", "))
+	return fmt.Sprintf("%d nodes (%s)", len(names), document.Few(names, few))
 }
 
 // AndMore says how many more there are; empty: none.

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/capacity"
 	machines "github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/ec2"
@@ -171,13 +172,7 @@ func startedInPart(up, resumed []string) string {
 }
 
 // listed are the first few names, for a message.
-func listed(names []string) string {
-	const most = 3
-	if n := len(names); n > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n-most)
-	}
-	return strings.Join(names, ", ")
-}
+func listed(names []string) string { return document.Few(names, 3) }
 
 // asleepUnits counts the members of a group that sleep while others run; nil: all sleep.
 func asleepUnits(members []types.Instance, up []string) map[string]float64 {
