@@ -195,9 +195,11 @@ func rolls(play int) string { return fmt.Sprintf("roll-%d", play) }
 func (x *tale) goOn(play int) (over bool, now string) {
 	x.Helper()
 	open := []string{}
-	for node, of := range wishes() {
+	asked := wishes()
+	for i := range fleet {
+		node := fmt.Sprintf("node-%d", i)
 		n := x.node(node)
-		for requestor := range of {
+		for requestor := range asked[node] {
 			name := requestor + " on " + node
 			s, there := nodes.ParseStatus(n.Annotations[annotations.StatusRequestPrefix+requestor])
 			switch {
