@@ -18,6 +18,10 @@ const unreadyFor = 2 * time.Minute
 // has to look. A guess: a kubelet that works needs seconds.
 const terminatingFor = time.Minute
 
+// longShutdown is how much longer a pod may shut down, after the drain's time is over, until
+// that is a block. A guess: databases need minutes.
+const longShutdown = time.Hour
+
 // cause is what a block is keyed by: pods of one cause are one block.
 type cause struct {
 	budgets   string
@@ -57,7 +61,11 @@ func causeOf(j Judged, budgets []Budget, now time.Time) (cause, bool) {
 	case j.Do == Skip:
 		return cause{}, false
 	case j.Deleting && now.After(j.DeleteBy.Add(terminatingFor)):
-		return cause{permanent: true, why: "it should have ended at " + j.DeleteBy.UTC().Format(time.RFC3339), remedy: "look whether its node answers, and what finalizers it has"}, true
+		return cause{permanent: true, why: "it should have ended at " + stamp(j.DeleteBy), remedy: "look whether its node answers, and what finalizers it has"}, true
+	case j.Deleting && j.Late && j.DeleteBy.After(now.Add(longShutdown)):
+		return cause{permanent: true, why: "the drain's time is over, and it may take until " + stamp(j.DeleteBy) + " to shut down", remedy: "wait, or delete the pod with a shorter grace period"}, true
+	case j.Do == Await && !j.Deleting && !j.Own && j.Late:
+		return cause{permanent: true, why: "the drain's time is over, and it has not completed (" + j.Why + ")", remedy: "wait until it has completed, or delete the pod"}, true
 	case j.Deleting, j.Do == Await:
 		return cause{}, false
 	case j.Do == Refuse:

@@ -143,6 +143,47 @@ func TestBlocksSayWhatHoldsAndForHowLong(t *testing.T) {
 	}
 }
 
+// What a drain waits for without asking is no longer believed to go by itself once the drain's time
+// is over.
+func TestWhatHasNotLeftWhenTimeIsOver(t *testing.T) {
+	shutsDown := func(by time.Duration) func(*drain.Pod) {
+		return func(p *drain.Pod) { p.Deleting, p.DeleteBy = true, now().Add(by) }
+	}
+	begun := func(ago time.Duration) time.Time { return now().Add(-ago) }
+	for name, c := range map[string]struct {
+		pod   drain.Pod
+		since time.Time
+		o     drain.Options
+		why   string
+	}{
+		"a drain that has not begun":               {pod: web(how("wait-completed"))},
+		"in time":                                  {pod: web(how("wait-completed")), since: begun(drain.DefaultDrainTimeout - time.Second)},
+		"late":                                     {pod: web(how("wait-completed")), since: begun(drain.DefaultDrainTimeout), why: "it has not completed"},
+		"without a limit":                          {pod: web(how("wait-completed")), since: begun(30 * 24 * time.Hour), o: drain.Options{Timeout: d(0)}},
+		"late, and completed":                      {pod: web(how("wait-completed"), finished), since: begun(time.Hour)},
+		"late, and about to end":                   {pod: web(how("wait-completed"), leaving), since: begun(time.Hour)},
+		"late, and evicted a moment ago":           {pod: web(shutsDown(30 * time.Second)), since: begun(time.Hour)},
+		"late, and it has days to shut down":       {pod: web(shutsDown(72 * time.Hour)), since: begun(time.Hour), why: "it may take until"},
+		"in time, and it has days to shut down":    {pod: web(shutsDown(72 * time.Hour)), since: begun(time.Second)},
+		"late, and nothing is in the pod's way":    {pod: web(), since: begun(time.Hour)},
+		"late, and the pod is to stay":             {pod: web(how("skip")), since: begun(time.Hour)},
+		"late by its own timeout, not the default": {pod: web(how("wait-completed")), since: begun(2 * time.Minute), o: drain.Options{Timeout: d(time.Minute)}, why: "it has not completed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := drain.NewJudge(c.o, daemonSets).Begun(c.since, now()).Forecast([]drain.Pod{c.pod}, nil, now())
+			if c.why == "" {
+				if len(f.Blocks) != 0 || !f.Possible() {
+					t.Errorf("%+v", f.Blocks)
+				}
+				return
+			}
+			if len(f.Blocks) != 1 || !f.Blocks[0].Permanent || f.Blocks[0].Refused || !strings.Contains(f.Blocks[0].Why, c.why) || f.Blocks[0].Remedy == "" || f.Possible() {
+				t.Errorf("%+v", f.Blocks)
+			}
+		})
+	}
+}
+
 func TestPodsOfOneCauseAreOneBlock(t *testing.T) {
 	var pods []drain.Pod
 	for i := range 60 {

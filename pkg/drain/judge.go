@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
@@ -28,6 +29,7 @@ type Verdict struct {
 	Surge bool // Evict: once a replacement is Ready elsewhere
 	Order int  // low first
 	Own   bool // the agent's own pod, the last of its replicas on the node
+	Late  bool // the drain has begun, and its time is over
 	// Warning and Error are what kubectl drain says of it under the same flags;
 	// Error stands with Refuse.
 	Warning, Error string
@@ -67,6 +69,7 @@ type Judge struct {
 	daemonSets DaemonSets
 	agent      Agent
 	noSurge    bool
+	late       bool
 }
 
 // NewJudge judges under options. Options that cannot be read are no error here:
@@ -92,6 +95,14 @@ func NewJudge(o Options, daemonSets DaemonSets) Judge {
 // WithoutSurge judges where no replacements are made: a pod that asks for one stays.
 func (j Judge) WithoutSurge() Judge {
 	j.noSurge = true
+	return j
+}
+
+// Begun is the judge of a drain that began at an instant: once its time is over, what it
+// still waits for is no longer believed to go by itself.
+func (j Judge) Begun(since, now time.Time) Judge {
+	at, limited := Deadline(j.options, since)
+	j.late = !since.IsZero() && limited && !now.Before(at)
 	return j
 }
 
@@ -215,6 +226,7 @@ func (j Judge) All(pods []Pod) []Judged {
 	out := make([]Judged, len(pods))
 	for i, p := range pods {
 		out[i] = Judged{p, j.Of(p)}
+		out[i].Late = j.late
 	}
 	slices.SortFunc(out, func(a, b Judged) int { return strings.Compare(a.Pod.String(), b.Pod.String()) })
 	return out

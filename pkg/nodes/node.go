@@ -127,7 +127,7 @@ type Session struct {
 	Total     int    // pods that were to leave
 	Uncounted bool   // the pods are not known yet: Left and Total say nothing
 	Block     Block  // what is in its way now
-	Waits     string // all pods have left, and this is what it still waits for
+	Waits     string // what it waits for, where nothing blocks it: a pod that completes by itself, volumes
 	Text      string // outcome, one sentence
 	Note      string // of a done one: what its requestor has to know of what stays
 }

@@ -107,6 +107,32 @@ func TestABlockedDrainYieldsItsSlotAndComesBackFirst(t *testing.T) {
 	l.schedulable("node-3", true)
 }
 
+func TestAPodThatIsWaitedForHoldsTheSlotNoLongerThanTheDrainsTime(t *testing.T) {
+	l := newLab(t, "{nodes: {maxParallelOperations: 1}}")
+	l.label("node-3", "pool", "three")
+	l.deployment("late", 1, only("three"), marked(annotations.DrainHow, "wait-completed"))
+	l.request("node-3", "os", `{"drain":{"timeout":"8s"}}`)
+	l.eventually("the pod is named", func() (bool, string) {
+		s, _ := l.status("node-3", "os")
+		return s.Phase == nodes.Draining && strings.Contains(s.Reason, l.ns+"/late") && strings.Contains(s.Reason, "until it has completed"), s.String()
+	})
+	l.request("node-5", "net", "{}")
+	l.phase("node-5", "net", nodes.Ready)
+	s, _ := l.status("node-3", "os")
+	if s.Yielded == nil || !strings.Contains(s.Reason, l.ns+"/late") || !strings.Contains(s.Reason, "has not completed") {
+		t.Errorf("it is %s", s)
+	}
+	if got := l.why("node-3"); !strings.Contains(got, l.ns+"/late") {
+		t.Errorf("why says\n%s", got)
+	}
+	l.release("node-5", "net")
+	l.must(l.admin.AppsV1().Deployments(l.ns).Delete(l.ctx, "late", deleteNow()))
+	l.within(90, "the drain goes on", func() (bool, string) {
+		s, _ := l.status("node-3", "os")
+		return s.Phase == nodes.Ready && s.Yielded == nil, s.String()
+	})
+}
+
 func TestABlockedRolloutYieldsItsSlotAndComesBackFirst(t *testing.T) {
 	l := newLab(t, "{nodes: {maxParallelOperations: 1}, outbound: {allow: [127.0.0.1]}}")
 	l.roller()

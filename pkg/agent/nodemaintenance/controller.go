@@ -396,14 +396,14 @@ func (k *Controller) facts(ctx context.Context, n *nodeObject, now time.Time) no
 type claims struct {
 	holds   []nodes.Hold
 	wants   []nodes.Candidate
-	drains  map[wish]planDrain
+	drains  map[wish]nodeDrain
 	steps   map[string]store.StepKey // steps that want nodes, by their names in the ranking
 	unknown []wish                   // nodes that the agent does not see
 	engaged map[string]engagement    // by node
 }
 
 func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
-	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]planDrain{}, engaged: map[string]engagement{}}
+	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]nodeDrain{}, engaged: map[string]engagement{}}
 	k.state.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.state.demand.wants)
 	k.state.mu.Unlock()

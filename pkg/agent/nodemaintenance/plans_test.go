@@ -391,6 +391,44 @@ func TestAPlansDrainThatIsBlockedForGoodYieldsItsSlot(t *testing.T) {
 	})
 }
 
+func TestAPlansDrainOfAPodThatNeverCompletesHoldsNoSlotOnceTimeIsOver(t *testing.T) {
+	play(t, func(w *world) {
+		waits := func(p *corev1.Pod) { p.Annotations = map[string]string{annotations.DrainHow: drain.HowWaitCompleted} }
+		w.api.Put(node("a"), pod("web-1", "a", waits), node("b"))
+		a := w.lead()
+		o := &drain.Options{}
+		s := w.live("roll", drainStep("drain"))
+		a.Turn(s, "a", nil)
+		w.pass(time.Second)
+		w.edit("a", func(n *corev1.Node) {
+			cordoned(n)
+			recorded(nodes.Cordon{By: []string{"plan:shop/roll"}})(n)
+		})
+		target := drainTarget("a")
+		target.Cordoned, target.Since = true, a.Now()
+		w.live("roll", drainStep("drain", target))
+		w.pass(drain.DefaultDrainTimeout + time.Second)
+		w.edit("b", asked("gpu", noDrain))
+		a.Stalled(s, "a", o, true)
+		w.pass(3 * time.Second)
+		if !a.Stalled(s, "a", o, true) {
+			w.Error("it does not yield")
+		}
+		target.Yielded, target.Why = true, "web-1 has not completed"
+		w.live("roll", drainStep("drain", target))
+		w.edit("b", withdraw("gpu"))
+		w.pass(2 * previewTTL)
+		if granted, why := a.Turn(s, "a", o); granted || !strings.Contains(why, "shop/web-1") {
+			w.Errorf("it has its turn: %t, %q", granted, why)
+		}
+		w.api.Put(pod("web-1", "a", waits, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
+		w.pass(2 * previewTTL)
+		if granted, why := a.Turn(s, "a", o); !granted {
+			w.Errorf("when it has completed: %q", why)
+		}
+	})
+}
+
 func TestADrainThatIsNotBlockedAnyMoreHasNotStalled(t *testing.T) {
 	play(t, func(w *world) {
 		a := w.lead()

@@ -126,8 +126,11 @@ func sessionOf(key string, s executors.DrainStatus) nodes.Session {
 		out.State = nodes.SessionAborted
 	}
 	for _, p := range s.Pods {
-		if p.Pod == drain.Volumes {
+		switch {
+		case p.Pod == drain.Volumes:
 			out.Waits = p.Why
+		case p.State == drain.Waiting && p.Why != "" && out.Waits == "" && len(s.Blocks) == 0:
+			out.Waits = p.Pod + " waits: " + p.Why
 		}
 	}
 	var texts []string
@@ -269,26 +272,26 @@ func (p *nodePods) previewed(ctx context.Context, n nodes.Node, requestor string
 	if i < 0 || n.Asked[i].Fault != "" || n.Asked[i].Request.Drain == nil {
 		return true
 	}
-	r := n.Asked[i].Request
-	k := previewOf(n.Name, r)
+	d := p.requestDrain(n.Name, n.Asked[i])
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	seen := p.previews[k]
+	seen := p.previews[d.previewKey]
 	if seen != nil && (seen.looking || seen.fresh(now)) {
 		return !seen.looking
 	}
-	p.begin(ctx, k, *r.Drain, p.own)
+	p.begin(ctx, d)
 	return false
 }
 
 // begin has the pods of a node looked at, for the first time or again; its caller
 // holds the lock.
-func (p *nodePods) begin(ctx context.Context, k previewKey, o drain.Options, kube func() (kube.Interface, error)) {
+func (p *nodePods) begin(ctx context.Context, d nodeDrain) {
+	k := d.previewKey
 	if p.previews[k] == nil {
 		p.previews[k] = &preview{}
 	}
 	p.previews[k].looking, p.previews[k].moved = true, nil
-	go p.runPreview(ctx, k, o, kube)
+	go p.runPreview(ctx, d, d.since())
 }
 
 // refresh looks again at what stood in a request's way for good, once that is old.
@@ -306,11 +309,11 @@ func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now 
 	case seen.fresh(now):
 		return seen.due()
 	}
-	p.begin(ctx, k, *a.Request.Drain, p.own)
+	p.begin(ctx, p.requestDrain(node, a))
 	return time.Time{}
 }
 
-func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.Options, kube func() (kube.Interface, error)) {
+func (p *nodePods) runPreview(ctx context.Context, d nodeDrain, since time.Time) {
 	defer p.telemetry.RecoverPanic("over the pods of a node")
 	if p.looks.Acquire(ctx, 1) != nil {
 		return
@@ -319,26 +322,27 @@ func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.Options
 	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
 	defer cancel()
 	began := p.now()
-	found, err := p.preflight(ctx, k.node, o, kube)
+	found, err := p.preflight(ctx, d, since)
 	if err != nil { // no verdict is no obstacle: the drain itself says what stands in its way
-		p.telemetry.Log.Warn("pods could not be looked at before a drain", "node", k.node, "error", err.Error())
+		p.telemetry.Log.Warn("pods could not be looked at before a drain", "node", d.node, "error", err.Error())
 	}
 	found.at = p.now()
 	p.mu.Lock()
-	p.storePreview(k, &found, began)
+	p.storePreview(d.previewKey, &found, began)
 	p.mu.Unlock()
-	p.wakeAll(map[string]bool{k.requestor: true})
+	p.wakeAll(map[string]bool{d.requestor: true})
 }
 
-// preflight is what stands in the way of a drain for good, before anything is cordoned.
-func (p *nodePods) preflight(ctx context.Context, node string, o drain.Options, clients func() (kube.Interface, error)) (preview, error) {
-	kube, err := clients()
+// preflight is what stands in the way of a drain for good: of one that has not begun, before
+// anything is cordoned; of one that began at an instant, whether it would go on.
+func (p *nodePods) preflight(ctx context.Context, d nodeDrain, since time.Time) (preview, error) {
+	kube, err := d.kube()
 	if err != nil {
 		return preview{}, err
 	}
-	list, err := kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+	list, err := kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", d.node).String()})
 	if err != nil {
-		return preview{}, fmt.Errorf("list the pods of node %s: %w", node, err)
+		return preview{}, fmt.Errorf("list the pods of node %s: %w", d.node, err)
 	}
 	var pods []drain.Pod
 	namespaces := map[string]bool{}
@@ -356,10 +360,11 @@ func (p *nodePods) preflight(ctx context.Context, node string, o drain.Options, 
 			budgets = append(budgets, annotations.DrainBudget(&found.Items[i]))
 		}
 	}
-	forecast := drain.NewJudge(o, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, node, pods)).Forecast(pods, budgets, p.now())
+	judge := drain.NewJudge(d.options, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, d.node, pods)).Begun(since, p.now())
+	forecast := judge.Forecast(pods, budgets, p.now())
 	var out preview
 	var texts []string
-	for _, b := range drain.Permanent(forecast.Blocks, o) {
+	for _, b := range drain.Permanent(forecast.Blocks, d.options) {
 		texts = append(texts, b.String())
 		out.budgets = append(out.budgets, b.Budgets...)
 		out.block.Refused = out.block.Refused || b.Refused

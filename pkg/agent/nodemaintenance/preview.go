@@ -24,20 +24,47 @@ import (
 // move.
 const previewPause = time.Second
 
-// planDrain is a drain that a plan would begin on a node. Its pods are read as the
-// plan's account.
-type planDrain struct {
+// nodeDrain is a drain that a plan or a request would begin on a node, or has begun. Its pods are
+// read as the plan's account, or as the agent.
+type nodeDrain struct {
 	previewKey
 	options drain.Options
+	since   func() time.Time // when it began; zero: it has not
 	kube    func() (kube.Interface, error)
 }
 
-func (k *Controller) planDrain(l *store.LiveRun, node string, o drain.Options) planDrain {
-	return planDrain{
+func (k *Controller) planDrain(l *store.LiveRun, node string, o drain.Options) nodeDrain {
+	return nodeDrain{
 		previewKey: previewKey{node, claimantOf(l), optionsIdentity(o)}, options: o,
+		since: func() time.Time { return drainBegan(l, node) },
 		kube: func() (kube.Interface, error) {
 			c, err := k.Clients.Accounts.Clients(l.Account(), l.Head.Name)
 			return c.Kube, err
+		},
+	}
+}
+
+// drainBegan is when a run began to drain a node; zero: it does not.
+func drainBegan(l *store.LiveRun, node string) time.Time {
+	for i := range l.Journal.Steps {
+		for _, t := range l.Journal.Steps[i].Drains() {
+			if t.Name == node && t.Cordoned && !t.Drained {
+				return t.Since
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// requestDrain is the drain that a request asks for.
+func (p *nodePods) requestDrain(node string, a nodes.Asked) nodeDrain {
+	return nodeDrain{
+		previewKey: previewOf(node, a.Request), options: *a.Request.Drain, kube: p.own,
+		since: func() time.Time {
+			if a.Status == nil || a.Status.Phase != nodes.Draining {
+				return time.Time{}
+			}
+			return a.Status.Since
 		},
 	}
 }
@@ -54,11 +81,11 @@ func optionsIdentity(o drain.Options) string {
 // standing is what stands in the way of a plan's drain for good, as the last look
 // found it; once that is old, or its budget has moved, another look begins. What an
 // agent before us found holds until then.
-func (p *nodePods) standing(ctx context.Context, d planDrain, remembered nodes.Block, now time.Time) (nodes.Block, time.Time) {
+func (p *nodePods) standing(ctx context.Context, d nodeDrain, remembered nodes.Block, now time.Time) (nodes.Block, time.Time) {
 	p.mu.Lock()
 	seen := p.previews[d.previewKey]
 	if seen == nil && remembered.Permanent {
-		p.begin(ctx, d.previewKey, d.options, d.kube)
+		p.begin(ctx, d)
 		seen = p.previews[d.previewKey]
 		seen.block = remembered
 	}
@@ -74,7 +101,7 @@ func (p *nodePods) standing(ctx context.Context, d planDrain, remembered nodes.B
 // previewPlan is what stands in the way of a plan's drain for good, and whether that is
 // known. Where it is not, a look begins, and the nodes are looked at again and the plan's steps
 // woken when it is done.
-func (p *nodePods) previewPlan(ctx context.Context, d planDrain, now time.Time) (block nodes.Block, known bool, next time.Time) {
+func (p *nodePods) previewPlan(ctx context.Context, d nodeDrain, now time.Time) (block nodes.Block, known bool, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.previews[d.previewKey]
@@ -84,7 +111,7 @@ func (p *nodePods) previewPlan(ctx context.Context, d planDrain, now time.Time) 
 	case seen != nil && seen.fresh(now):
 		return seen.block, true, seen.due()
 	}
-	p.begin(ctx, d.previewKey, d.options, d.kube)
+	p.begin(ctx, d)
 	block = p.previews[d.previewKey].block
 	return block, block.Permanent, time.Time{}
 }
@@ -148,7 +175,7 @@ func (k *Controller) BlockedBy(s store.StepKey, node string, ahead *drain.Option
 
 // stalledBy is what a look at the pods finds in the way of a drain for good that has
 // stalled; it begins one where there was none since.
-func (p *nodePods) stalledBy(ctx context.Context, d planDrain, since, now time.Time) (block nodes.Block, next time.Time) {
+func (p *nodePods) stalledBy(ctx context.Context, d nodeDrain, since, now time.Time) (block nodes.Block, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.previews[d.previewKey]
@@ -162,7 +189,7 @@ func (p *nodePods) stalledBy(ctx context.Context, d planDrain, since, now time.T
 	case known && seen.fresh(now):
 		return block, seen.due()
 	}
-	p.begin(ctx, d.previewKey, d.options, d.kube)
+	p.begin(ctx, d)
 	return block, time.Time{}
 }
 
@@ -178,7 +205,7 @@ func (p *nodePods) previewStalled(ctx context.Context, n nodes.Node, a nodes.Ask
 	if !stalled {
 		return time.Time{}
 	}
-	_, next = p.stalledBy(ctx, planDrain{previewKey: previewOf(n.Name, a.Request), options: *a.Request.Drain, kube: p.own}, since, now)
+	_, next = p.stalledBy(ctx, p.requestDrain(n.Name, a), since, now)
 	return next
 }
 
@@ -188,11 +215,11 @@ func (p *nodePods) previewNext(ctx context.Context, n nodes.Node, a nodes.Asked,
 	if n.Cordon == nil || a.Gone || a.Fault != "" || a.Request.Drain == nil || a.Status == nil || a.Status.Phase != nodes.Pending || a.Status.Ended != nil {
 		return
 	}
-	k := previewOf(n.Name, a.Request)
+	d := p.requestDrain(n.Name, a)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if seen := p.previews[k]; seen == nil || !seen.looking && !seen.fresh(now) {
-		p.begin(ctx, k, *a.Request.Drain, p.own)
+	if seen := p.previews[d.previewKey]; seen == nil || !seen.looking && !seen.fresh(now) {
+		p.begin(ctx, d)
 	}
 }
 

@@ -690,6 +690,43 @@ func TestADrainThatIsBlockedForGoodYieldsItsSlot(t *testing.T) {
 	})
 }
 
+func TestAPodThatNeverCompletesHoldsNoSlotOnceTimeIsOver(t *testing.T) {
+	play(t, func(w *world) {
+		waits := func(p *corev1.Pod) { p.Annotations = map[string]string{annotations.DrainHow: drain.HowWaitCompleted} }
+		w.api.Put(node("a", asked("gpu", `{"drain":{"timeout":"2m"}}`)), pod("web-1", "a", waits), node("b", asked("os", noDrain)))
+		a := w.lead()
+		w.pass(5 * time.Second)
+		a.drains.say("a", executors.DrainStatus{
+			Reason: executors.DrainWorking, Total: 1, Left: 1,
+			Pods: []drain.Progress{{Pod: "shop/web-1", State: drain.Waiting, Why: "until it has completed"}},
+		})
+		w.pass(nodes.ProgressEvery + time.Second)
+		w.expect("while it has time", "a cordoned for gpu, gpu Draining", "b open, os Pending")
+		if s := w.status("a", "gpu"); !strings.Contains(s.Reason, "shop/web-1 waits: until it has completed") || s.Blocked != nil {
+			w.Errorf("it does not name the pod: %s", s)
+		}
+		w.pass(2 * time.Minute)
+		a.drains.say("a", executors.DrainStatus{
+			Reason: executors.DrainBlocked, Total: 1, Left: 1,
+			Blocks: []drain.Block{{Permanent: true, Pods: []string{"shop/web-1"}, Count: 1, Why: "it has not completed"}},
+		})
+		w.pass(5 * time.Second)
+		w.expect("when time is over", "a cordoned for gpu, gpu Draining", "b cordoned for os, os Ready")
+		if s := w.status("a", "gpu"); s.Yielded == nil || !strings.Contains(s.Reason, "shop/web-1") {
+			w.Errorf("it did not yield: %s", s)
+		}
+		w.edit("b", withdraw("os"))
+		w.pass(3 * previewTTL)
+		if s := w.status("a", "gpu"); s.Yielded == nil || len(a.drains.running()) > 0 {
+			w.Errorf("it took its slot back though the pod is still there: %s", s)
+		}
+		w.api.Put(pod("web-1", "a", waits, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
+		a.drains.done("a")
+		w.pass(2 * previewTTL)
+		w.expect("when it has completed", "a cordoned for gpu, gpu Ready", "b open")
+	})
+}
+
 func TestWhatStandsInTheWayForGoodIsSaidBeforeAnyCordon(t *testing.T) {
 	for name, mend := range map[string]func(w *world){
 		"a budget that was changed is noticed by its watch": func(w *world) { w.api.Put(budget("web", true)) },
