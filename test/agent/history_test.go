@@ -34,6 +34,7 @@ steps:
 	l.expect(l.maint("history", "breaks"), 0, "step dump: ", "absent")
 	l.expect(l.maint("describe", gone), 0, "run "+gone+" of plan breaks is no longer kept; its history", "history breaks", "Failed after", "step dump: ", "absent")
 	l.expect(l.maint("status", gone), 1, "run "+gone+" of plan breaks ended Failed, and is no longer kept", "history breaks")
+	l.expect(l.maint("why", gone), 1, "run "+gone+" of plan breaks ended Failed, and is no longer kept", "history breaks")
 	l.expect(l.maint("history", "--result", "Failed", "--since", "10m"), 0, "breaks", "step dump")
 	l.expect(l.maint("history", "-A", "--since", "24h", "--result", "Failed"), 0, l.ns+"/breaks", "Failed after", "step dump")
 	out := l.maint("history", "breaks", "-o", "jsonpath={.items[0].outcome.phase} {.items[0].outcome.step} {.items[0].outcome.parameters[0]} {.items[0].outcome.message}")

@@ -181,6 +181,9 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 		}
 	}
 	cm, notRun := k.Document(ctx, o.name, annotations.KindRun)
+	if gone := (*factory.GoneRunError)(nil); errors.As(notRun, &gone) {
+		return s, gone
+	}
 	if notRun != nil {
 		return s, err
 	}
