@@ -131,6 +131,28 @@ func Allowed(ctx context.Context, kube kube.Interface, right authorizationv1.Res
 	return answer.Status.Allowed, nil
 }
 
+// Guesses. When a look at the effect of a step that failed is made again: after a conflict, after a
+// request that the API server did not carry out, and after any other error.
+const (
+	conflictLook   = 2 * time.Second
+	unansweredLook = 10 * time.Second
+	refusedLook    = time.Minute
+)
+
+// LookAgain is how long after a look of a [Drifter] that failed the next one is to be made. Nothing is
+// seen meanwhile, as no watch may stand yet. A conflict is a change between the look's read and its
+// dry run: what it looks for.
+func LookAgain(err error) time.Duration {
+	var status apierrors.APIStatus
+	switch {
+	case apierrors.IsConflict(err):
+		return conflictLook
+	case apierrors.IsTooManyRequests(err), !errors.As(err, &status), status.Status().Code >= http.StatusInternalServerError:
+		return max(RetryAfter(err), unansweredLook)
+	}
+	return refusedLook
+}
+
 // maxRetryAfter limits Retry-After (a guess: API servers ask for seconds).
 const maxRetryAfter = time.Minute
 

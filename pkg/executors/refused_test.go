@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -123,6 +124,26 @@ func TestHowLongAnAPIServerIsLeftAlone(t *testing.T) {
 		"an answer of another cause": {apierrors.NewInternalError(io.EOF), 0},
 	} {
 		if got := executors.RetryAfter(c.err); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestWhenALookThatFailedIsMadeAgain(t *testing.T) {
+	banner := schema.GroupResource{Resource: "configmaps"}
+	for name, c := range map[string]struct {
+		err  error
+		want time.Duration
+	}{
+		"somebody wrote between read and dry run": {fmt.Errorf("patch: %w", apierrors.NewConflict(banner, "banner", errors.New("the object has been modified"))), 2 * time.Second},
+		"no answer":                        {io.EOF, 10 * time.Second},
+		"the API server is at fault":       {apierrors.NewInternalError(io.EOF), 10 * time.Second},
+		"the API server is busy":           {answer(http.StatusTooManyRequests, "busy"), 10 * time.Second},
+		"the API server says for how long": {apierrors.NewTooManyRequests("busy", 45), 45 * time.Second},
+		"its account may not look":         {cannot(runnerUser), time.Minute},
+		"there is no such kind":            {apierrors.NewNotFound(banner, ""), time.Minute},
+	} {
+		if got := executors.LookAgain(c.err); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

@@ -36,7 +36,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	refused := c.watches.Failure(ctx, s, call.Clients, c.Now())
 	found, watch, err := drifter.Drift(ctx, call)
 	if err != nil { // the step itself is not at stake: it is looked at again
-		return rests(c.Now().Add(max(executors.RetryAfter(err), unwatchedLook))), ctx.Err()
+		return rests(c.Now().Add(executors.LookAgain(err))), ctx.Err()
 	}
 	d := found.Drift
 	now := l.Journal
