@@ -120,9 +120,9 @@ func (d *decider) begin() {
 		r := d.records[t.Name]
 		switch {
 		case d.f.Keep:
-		case d.f.Forbidden != "" && (r == nil || r.Operation == Wake && r.State == Awake): // it would begin anew
+		case d.f.Forbidden != "" && r.begins():
 		case r == nil && (d.f.Blocked[t.Name] != "" || slices.Contains(d.f.Missing, t.Name)): // what sleeps of it would be forgotten
-		case r != nil && r.Operation == Wake && r.State == Awake:
+		case r != nil && r.begins():
 			d.records[t.Name] = r.anew(d.f, t)
 		case r == nil:
 			d.records[t.Name] = &Record{Plan: d.f.Plan, PlanUID: d.f.UID, Cycle: d.f.Cycle, Target: t.Name, Executor: t.Type, Operation: Shutdown, State: Pending, Snapshot: Snapshot{Spec: d.f.Spec, BeganAt: d.f.Now}}
@@ -136,6 +136,21 @@ func (d *decider) begin() {
 			r.Snapshot.WakeAt = d.f.Until
 		}
 	}
+}
+
+// begins says whether a target that is put to sleep now begins anew: nothing of it sleeps. nil: it
+// has no record.
+func (r *Record) begins() bool { return r == nil || r.Operation == Wake && r.State == Awake }
+
+// Beginning is how many targets would begin to sleep now, each with the plan as it is in its record.
+func (f Facts) Beginning() int {
+	n := len(f.Spec.Targets)
+	for _, t := range f.Spec.Targets {
+		if slices.ContainsFunc(f.Records, func(r Record) bool { return r.Target == t.Name && !r.begins() }) {
+			n--
+		}
+	}
+	return n
 }
 
 // skip lets go of a target that was taken out of the plan before it was asleep: no more of

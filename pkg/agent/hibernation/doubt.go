@@ -26,11 +26,11 @@ func (c *Controller) otherClock(v *view, now time.Time) time.Time {
 func (v *view) doubtful(there hibernate.DesiredState) {
 	switch {
 	case !v.facts.Sleep:
-	case len(v.facts.Records) == 0:
-		v.facts.Forbidden = v.doubt
-	case !there.Asleep:
+	case len(v.facts.Records) > 0 && !there.Asleep:
 		v.facts.Sleep, v.facts.Until = false, nil
 		v.why = "by the clock of the API server: " + there.Why
+	default:
+		v.facts.Forbidden = v.doubt
 	}
 }
 

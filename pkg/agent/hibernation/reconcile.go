@@ -296,7 +296,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 	wishes := hibernate.Overrides{Hold: v.hold, Skip: named(v.ledger, v.intent.Skip)}
 	v.take(known.table.DesiredState(now, wishes))
 	c.ask(k, &v, known)
-	if v.facts.Sleep && len(v.facts.Records) == 0 {
+	if v.facts.Sleep {
 		v.facts.Forbidden = v.forbidden()
 		c.room(k, &v)
 	}
@@ -422,7 +422,7 @@ func (c *Controller) ask(k types.NamespacedName, v *view, known *cachedPlan) {
 }
 
 // forbidden says why no sleep may begin: its lead time, or a policy. What somebody holds
-// asleep still waits for policies.
+// asleep still waits for policies, and so does a target that is added while others sleep.
 func (v *view) forbidden() string {
 	switch {
 	case v.want.Forbidden != "":

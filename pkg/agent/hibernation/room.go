@@ -20,14 +20,19 @@ const (
 	fullPause   = time.Minute
 )
 
-// room keeps a plan awake whose restore data would not fit beside that of its namespace.
-// What is kept for it here is let go by records.release.
+// room keeps targets awake whose restore data would not fit beside that of their namespace:
+// all of a plan, or those that begin while others of it sleep. What is kept for them here is let
+// go by records.release.
 func (c *Controller) room(k types.NamespacedName, v *view) {
-	text, err := json.Marshal(v.facts.Spec)
-	if err != nil || v.facts.Forbidden != "" {
+	n := v.facts.Beginning()
+	if n == 0 || v.facts.Forbidden != "" {
 		return
 	}
-	v.facts.Forbidden = c.records.reserve(k, len(v.facts.Spec.Targets)*len(text))
+	text, err := json.Marshal(v.facts.Spec)
+	if err != nil {
+		return
+	}
+	v.facts.Forbidden = c.records.reserve(k, n*len(text))
 	if v.facts.Forbidden != "" {
 		v.again = queue.Soonest(v.again, c.Clock.Now().Add(fullPause))
 	}

@@ -126,8 +126,11 @@ func (w *world) deployment(name, target string, replicas int32) {
 
 // plan is the plan "nights".
 func (w *world) plan(spec string) {
-	text := "apiVersion: " + document.APIVersion + "\nkind: HibernatePlan\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
-	w.api.Put(annotations.NewHibernatePlan(shop, "nights", text, ""))
+	w.api.Put(annotations.NewHibernatePlan(shop, "nights", planText(spec), ""))
+}
+
+func planText(spec string) string {
+	return "apiVersion: " + document.APIVersion + "\nkind: HibernatePlan\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
 }
 
 // begins has an agent begin to lead; the one before is stopped.
