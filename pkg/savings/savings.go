@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
@@ -17,7 +18,15 @@ type Sleep struct {
 	Slept           []ledger.Slept
 }
 
-// SleptIn is what has slept in a cycle of a plan so far.
+// Bounds of the kinds of one target (guesses: no cluster has as many that can sleep). Functions and
+// other clusters name them, and each is a series in the metrics and a line of the ledger.
+const (
+	mostKinds   = 20
+	longestKind = document.MaxNameLength
+)
+
+// SleptIn is what has slept in a cycle of a plan so far. Kinds beyond the first of a target count
+// together, under its type.
 func SleptIn(records []hibernate.Record, now time.Time) []ledger.Slept {
 	var out []ledger.Slept
 	for _, r := range records {
@@ -27,7 +36,10 @@ func SleptIn(records []hibernate.Record, now time.Time) []ledger.Slept {
 				continue
 			}
 			hours := res.SleptFor(now).Hours()
-			kind := cmp.Or(res.Kind, r.Executor)
+			kind := cmp.Or(document.Cut(res.Kind, longestKind), r.Executor)
+			if byKind[kind] == nil && len(byKind) >= mostKinds {
+				kind = r.Executor
+			}
 			one := byKind[kind]
 			if one == nil {
 				one = &ledger.Slept{Target: r.Target, Executor: r.Executor, Kind: kind, UnitHours: map[string]float64{}}

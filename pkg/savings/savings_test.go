@@ -223,3 +223,27 @@ func TestHowLongWhatSlept(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Kinds are words of a function or of another cluster: a target of a thousand would be as many
+// series in the metrics, and lines of its ledger.
+func TestATargetHasSoManyKindsAndNoMore(t *testing.T) {
+	record := hibernate.Record{Target: "web", Executor: "function"}
+	for i := range 1000 {
+		kind := fmt.Sprintf("kind-%d-%s", i, strings.Repeat("x", 1000))
+		record.Resources = append(record.Resources, hibernate.Resource{Kind: kind, Units: map[string]float64{"vm": 1}, AsleepAt: new(at(2, 20))})
+	}
+	got := SleptIn([]hibernate.Record{record}, at(2, 21))
+	if len(got) != mostKinds+1 {
+		t.Errorf("there are %d kinds, want %d and the rest", len(got), mostKinds)
+	}
+	sum := ledger.Slept{Target: "web", Executor: "function", Kind: "function", UnitHours: map[string]float64{}}
+	for _, one := range got {
+		if len(one.Kind) > longestKind {
+			t.Errorf("a kind has %d bytes", len(one.Kind))
+		}
+		sum.Resources, sum.Hours, sum.UnitHours["vm"] = sum.Resources+one.Resources, sum.Hours+one.Hours, sum.UnitHours["vm"]+one.UnitHours["vm"]
+	}
+	if diff := cmp.Diff(ledger.Slept{Target: "web", Executor: "function", Kind: "function", Resources: 1000, Hours: 1000, UnitHours: map[string]float64{"vm": 1000}}, sum); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -161,6 +161,7 @@ func TestWhatAFunctionSaysOfItsResources(t *testing.T) {
 		"too many":                   {`{"resources":[` + strings.TrimSuffix(many, ",") + `]}`, "tells of 1001 resources; at most 1000"},
 		"a credential":               {`{"resources":[{"id":"a","state":"awake","before":{"token":"hush-hush"}}]}`, "contains a credential"},
 		"a unit below nothing":       {`{"resources":[{"id":"a","state":"awake","before":1,"units":{"x":-1}}]}`, `units: "x" cannot be counted`},
+		"a unit beyond counting":     {`{"resources":[{"id":"a","state":"awake","before":1,"units":{"x":1e308}}]}`, `units: "x" cannot be counted`},
 		"no list":                    {`{"resources":3}`, "output.resources"},
 	} {
 		t.Run(name, func(t *testing.T) {

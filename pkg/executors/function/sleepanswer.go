@@ -20,6 +20,7 @@ const (
 	maxUnits     = 20
 	longestID    = 200
 	longestWord  = 63
+	mostOfAUnit  = 1e15 // hours of more, added up, would be no number that JSON has
 )
 
 // sleepAnswer is the output of a function about its resources.
@@ -128,7 +129,7 @@ func (c *conversation) wrong(r sleepResource) string {
 		return fmt.Sprintf(".units: has %d; at most %d are counted", len(r.Units), maxUnits)
 	}
 	for unit, n := range r.Units {
-		if len(unit) > longestWord || n < 0 {
+		if len(unit) > longestWord || n < 0 || n > mostOfAUnit {
 			return fmt.Sprintf(".units: %q cannot be counted", document.Cut(unit, 80))
 		}
 	}
