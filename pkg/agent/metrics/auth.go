@@ -19,11 +19,16 @@ import (
 
 // Scrapers lets those read the metrics whose token the API server knows, and who may get
 // /metrics there, as the API server's own metrics are read.
+//
+// Whoever reaches the port may send as many tokens as they like. So those that were let in are
+// kept apart, and have places of their own: strangers keep none of them out.
 type Scrapers struct {
-	kube    kube.Interface
-	now     func() time.Time
-	answers *lru.Cache[[sha256.Size]byte, scraperAnswer]
-	asking  chan struct{} // a place for each question that is under way
+	kube     kube.Interface
+	now      func() time.Time
+	admitted *lru.Cache[[sha256.Size]byte, scraperAnswer] // that may read, or might a while ago
+	answers  *lru.Cache[[sha256.Size]byte, scraperAnswer] // about all others
+	asking   chan struct{}                                // a place for each question about strangers that is under way
+	again    chan struct{}                                // the same about those that were let in
 }
 
 type scraperAnswer struct {
@@ -36,15 +41,18 @@ type scraperAnswer struct {
 // seconds with the same token).
 const (
 	scraperAge      = 30 * time.Second // an answer is believed
-	scrapersHeld    = 100              // answers
-	scrapersAsking  = 2                // questions at once
+	scrapersHeld    = 100              // answers of each sort
+	scrapersAsking  = 2                // questions of each sort at once
 	scraperPatience = 5 * time.Second
 )
 
 // NewScrapers asks a client's API server.
 func NewScrapers(kube kube.Interface, now func() time.Time) *Scrapers {
-	answers, _ := lru.New[[sha256.Size]byte, scraperAnswer](scrapersHeld) // its error is for limits below one
-	return &Scrapers{kube: kube, now: now, answers: answers, asking: make(chan struct{}, scrapersAsking)}
+	held := func() *lru.Cache[[sha256.Size]byte, scraperAnswer] {
+		answers, _ := lru.New[[sha256.Size]byte, scraperAnswer](scrapersHeld) // its error is for limits below one
+		return answers
+	}
+	return &Scrapers{kube: kube, now: now, admitted: held(), answers: held(), asking: make(chan struct{}, scrapersAsking), again: make(chan struct{}, scrapersAsking)}
 }
 
 // errBusy says that too many ask at once.
@@ -77,12 +85,18 @@ func (s *Scrapers) guard(next http.Handler) http.Handler {
 // answer is what the API server says of a token, now or a while ago.
 func (s *Scrapers) answer(ctx context.Context, token string) (scraperAnswer, error) {
 	key := sha256.Sum256([]byte(token))
-	if known, there := s.answers.Get(key); there && s.now().Sub(known.at) < scraperAge {
+	known, there := s.admitted.Get(key)
+	places := s.again
+	if !there {
+		known, there = s.answers.Get(key)
+		places = s.asking
+	}
+	if there && s.now().Sub(known.at) < scraperAge {
 		return known, nil
 	}
 	select {
-	case s.asking <- struct{}{}:
-		defer func() { <-s.asking }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	default:
 		return scraperAnswer{}, errBusy
 	}
@@ -91,9 +105,20 @@ func (s *Scrapers) answer(ctx context.Context, token string) (scraperAnswer, err
 	answer, err := s.ask(ctx, token)
 	if err == nil {
 		answer.at = s.now()
-		s.answers.Add(key, answer)
+		s.keep(key, answer)
 	}
 	return answer, err
+}
+
+// keep keeps an answer among those of its sort.
+func (s *Scrapers) keep(key [sha256.Size]byte, answer scraperAnswer) {
+	if answer.allowed {
+		s.answers.Remove(key)
+		s.admitted.Add(key, answer)
+		return
+	}
+	s.admitted.Remove(key)
+	s.answers.Add(key, answer)
 }
 
 func (s *Scrapers) ask(ctx context.Context, token string) (scraperAnswer, error) {

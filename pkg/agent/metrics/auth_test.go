@@ -3,6 +3,7 @@ package metrics
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -110,5 +111,47 @@ func TestWithoutScrapersWhoeverComesReads(t *testing.T) {
 	h := New("v1").Handler(func() bool { return true }, func(*bufio.Writer) {}, nil)
 	if code, body := get(h, "/metrics", ""); code != 200 || !strings.Contains(body, "maint_build_info") {
 		t.Errorf("answers %d", code)
+	}
+}
+
+// Whoever reaches the port may send tokens without end: who was let in before is asked about all
+// the same, beside them.
+func TestStrangersKeepNoScraperOut(t *testing.T) {
+	r, now := newReviewer(), time.Unix(0, 0)
+	s := NewScrapers(r, func() time.Time { return now })
+	h := New("v1").Handler(func() bool { return true }, func(*bufio.Writer) {}, s)
+	reads := func(when string) {
+		t.Helper()
+		if code, body := get(h, "/metrics", "Bearer prometheus"); code != 200 {
+			t.Errorf("%s it answers %d %q", when, code, body)
+		}
+	}
+	reads("at first")
+	for i := range 2 * scrapersHeld {
+		get(h, "/metrics", fmt.Sprintf("Bearer stranger-%d", i))
+	}
+	for range scrapersAsking { // strangers that are asked about
+		s.asking <- struct{}{}
+	}
+	now = now.Add(scraperAge)
+	reads("while strangers are asked about")
+}
+
+func TestAScraperThatLostItsRightIsAStrangerAgain(t *testing.T) {
+	r, now := newReviewer(), time.Unix(0, 0)
+	s := NewScrapers(r, func() time.Time { return now })
+	h := New("v1").Handler(func() bool { return true }, func(*bufio.Writer) {}, s)
+	get(h, "/metrics", "Bearer prometheus")
+	r.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return true, a.(clienttesting.CreateAction).GetObject(), nil
+	})
+	now = now.Add(scraperAge)
+	for range 2 {
+		if code, _ := get(h, "/metrics", "Bearer prometheus"); code != 401 {
+			t.Errorf("it answers %d", code)
+		}
+	}
+	if n := s.admitted.Len(); n != 0 {
+		t.Errorf("%d are known who may read", n)
 	}
 }
