@@ -111,12 +111,18 @@ func (t *troubles) forget(now time.Time) {
 	}
 }
 
+// oldest is the certificate that was not seen for longest, of the namespace that has the most: none
+// pushes out those of others.
 func (t *troubles) oldest() executors.Certificate {
+	held := map[string]int{}
+	for c := range t.seen {
+		held[c.Namespace]++
+	}
 	var first executors.Certificate
-	var at time.Time
+	most, at := 0, time.Time{}
 	for c, s := range t.seen {
-		if at.IsZero() || s.at.Before(at) {
-			first, at = c, s.at
+		if n := held[c.Namespace]; n > most || n == most && s.at.Before(at) {
+			first, most, at = c, n, s.at
 		}
 	}
 	return first

@@ -108,3 +108,20 @@ func TestCertificatesAreRememberedForAWhileAndNotWithoutEnd(t *testing.T) {
 		t.Errorf("%d certificates are remembered that nobody used for more than a month", n)
 	}
 }
+
+// The endpoint of a function may come from an expression: a plan that calls another one each time
+// pushes out its own certificates, and not those that others have alerts on.
+func TestCertificatesOfOneNamespacePushOutNoOthers(t *testing.T) {
+	m, now := New("v1"), instant()
+	calls := troubled(true)
+	calls.Now = func() time.Time { return now }
+	m.CountTroubles(calls)
+	m.CertificateSeen(executors.Certificate{Namespace: "bank", Endpoint: "backup:9443", Side: executors.ServerSide}, *later(time.Hour))
+	for i := range 2 * mostCertificates {
+		now = now.Add(time.Second)
+		m.CertificateSeen(executors.Certificate{Namespace: "shop", Endpoint: fmt.Sprint(i), Side: executors.ServerSide}, *later(time.Hour))
+	}
+	if _, kept := scrape(t, m)[`maint_function_certificate_expiry_timestamp_seconds{endpoint="backup:9443",namespace="bank",side="server"}`]; !kept {
+		t.Error("another namespace pushed it out")
+	}
+}
