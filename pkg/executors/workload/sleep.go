@@ -35,6 +35,11 @@ type Sleeps struct{}
 // pageOfWorkloads is the page size of lists: ten thousand workloads are never in memory at once.
 const pageOfWorkloads = 500
 
+// mostAbroad is how many workloads of another cluster are looked at to be put to sleep, and how many
+// of its autoscalers (a guess: the restore data of a target has room for some three thousand). Its
+// API server may list them without end.
+const mostAbroad = 10_000
+
 // before is the restore data of a workload: one of its fields.
 type before struct {
 	Replicas *int64 `json:"replicas,omitempty"`
@@ -123,6 +128,7 @@ type sleep struct {
 	scaled   map[string]string             // with a floor: the autoscaler of a workload, by its id
 	known    map[[2]string]json.RawMessage // records by id and uid; nil until they are needed
 	unknown  map[string]error              // on waking: why a kind of an API group could not be looked up
+	kept     int                           // workloads and autoscalers that were noted from lists
 }
 
 func newSleep(call executors.SleepCall) (*sleep, error) {
@@ -252,6 +258,14 @@ func (s *sleep) see(ctx context.Context, k sleepKind, u *unstructured.Unstructur
 		return err
 	}
 	seen.add(o)
+	return s.keep()
+}
+
+// keep counts what is noted from a list, and refuses more of another cluster than is looked at.
+func (s *sleep) keep() error {
+	if s.kept++; s.kept > mostAbroad && s.call.Clients.Cluster != "" {
+		return fmt.Errorf("K8SCluster %s shows more than %d workloads and autoscalers: make several targets of them", s.call.Clients.Cluster, mostAbroad)
+	}
 	return nil
 }
 

@@ -145,6 +145,7 @@ func (s *sleep) floors(ctx context.Context, namespaces []string) error {
 			owner := metav1.GetControllerOf(u)
 			if id := s.scaledBy(u, ""); id != "" && (owner == nil || owner.Kind != scaledObject().Kind) {
 				s.scaled[id] = fmt.Sprintf("HorizontalPodAutoscaler %s scales it, and would do so at a floor of %d: only at 0 it lets go", u.GetName(), s.floor)
+				return s.keep()
 			}
 			return nil
 		})

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,12 +65,7 @@ func TestTenThousandWorkloadsAreListedPageByPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
-	call := executors.SleepCall{
-		Plan: executors.PlanRef{Namespace: "shop"}, Operation: hibernate.Shutdown, Params: &hibernate.WorkloadParameters{Kinds: []any{"Deployment"}},
-		Clients: executors.Clients{Dynamic: objects, Mapper: mapper},
-	}
+	call := deploymentsOf(objects)
 	var before runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -86,4 +83,41 @@ func TestTenThousandWorkloadsAreListedPageByPage(t *testing.T) {
 		t.Logf("the heap grew by %d KiB over %d KiB of annotations", grown>>10, all>>10)
 	}
 	runtime.KeepAlive(seen)
+}
+
+// deploymentsOf is a look at the Deployments of an API server.
+func deploymentsOf(objects dynamic.Interface) executors.SleepCall {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	return executors.SleepCall{
+		Plan: executors.PlanRef{Namespace: "shop"}, Operation: hibernate.Shutdown, Params: &hibernate.WorkloadParameters{Kinds: []any{"Deployment"}},
+		Clients: executors.Clients{Dynamic: objects, Mapper: mapper},
+	}
+}
+
+// The API server of another cluster is anybody's, and may list workloads without end.
+func TestTheWorkloadsOfAnotherClusterAreBounded(t *testing.T) {
+	page := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"kind": "DeploymentList", "apiVersion": "apps/v1", "metadata": {"continue": "%d"}, "items": [`, page)
+		for i := range pageOfWorkloads {
+			fmt.Fprintf(w, `{"metadata": {"namespace": "shop", "name": "web-%d-%d", "uid": "u"}},`, page, i)
+		}
+		fmt.Fprint(w, `{"metadata": {"namespace": "shop", "name": "last"}}]}`)
+		page++
+	}))
+	t.Cleanup(server.Close)
+	objects, err := dynamic.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := deploymentsOf(objects)
+	call.Clients.Cluster = "theirs"
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	seen, err := Sleeps{}.Observe(ctx, call)
+	if err == nil || !strings.Contains(err.Error(), "shows more than 10000 workloads") {
+		t.Errorf("after %d pages, of %d workloads, it says %v", page, len(seen), err)
+	}
 }
