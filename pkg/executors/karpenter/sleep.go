@@ -28,6 +28,10 @@ type Sleeps struct{}
 // pageOf is the page size for lists of NodeClaims.
 const pageOf = 500
 
+// mostAbroad is how many NodeClaims of another cluster are looked at (a guess: Kubernetes knows 5,000
+// nodes). Its API server may list them without end.
+const mostAbroad = 10_000
+
 // of is the prefix of a NodePool's id.
 const of = "nodepools/"
 
@@ -118,7 +122,7 @@ func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernat
 
 // claimsOf are the NodeClaims of each NodePool.
 func claimsOf(ctx context.Context, call executors.SleepCall) (map[string][]*unstructured.Unstructured, error) {
-	out := map[string][]*unstructured.Unstructured{}
+	out, n := map[string][]*unstructured.Unstructured{}, 0
 	for page, first := "", true; first || page != ""; first = false {
 		claims, err := call.Clients.Dynamic.Resource(nodeClaims()).List(ctx, metav1.ListOptions{Limit: pageOf, Continue: page})
 		if err != nil {
@@ -126,11 +130,26 @@ func claimsOf(ctx context.Context, call executors.SleepCall) (map[string][]*unst
 		}
 		for i := range claims.Items {
 			pool := claims.Items[i].GetLabels()[poolLabel]
-			out[pool] = append(out[pool], &claims.Items[i])
+			out[pool] = append(out[pool], reduced(&claims.Items[i]))
+		}
+		if n += len(claims.Items); n > mostAbroad && call.Clients.Cluster != "" {
+			return nil, fmt.Errorf("K8SCluster %s shows more than %d NodeClaims", call.Clients.Cluster, mostAbroad)
 		}
 		page = claims.GetContinue()
 	}
 	return out, nil
+}
+
+// reduced is a NodeClaim with what is asked of it: thousands are in memory at once.
+func reduced(claim *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	out.SetName(claim.GetName())
+	out.SetUID(claim.GetUID())
+	out.SetDeletionTimestamp(claim.GetDeletionTimestamp())
+	if id, there, _ := unstructured.NestedString(claim.Object, "status", "providerID"); there {
+		out.Object["status"] = map[string]any{"providerID": id}
+	}
+	return out
 }
 
 // machinesOf are the machines of NodeClaims, where they have one.
