@@ -35,9 +35,9 @@ type Sleeps struct{}
 // pageOfWorkloads is the page size of lists: ten thousand workloads are never in memory at once.
 const pageOfWorkloads = 500
 
-// mostAbroad is how many workloads of another cluster are looked at to be put to sleep, and how many
-// of its autoscalers (a guess: the restore data of a target has room for some three thousand). Its
-// API server may list them without end.
+// mostAbroad is how many workloads of another cluster are looked at to be put to sleep, with their
+// namespaces and autoscalers (a guess: the restore data of a target has room for some three
+// thousand). Its API server may list them without end.
 const mostAbroad = 10_000
 
 // before is the restore data of a workload: one of its fields.
@@ -128,7 +128,7 @@ type sleep struct {
 	scaled   map[string]string             // with a floor: the autoscaler of a workload, by its id
 	known    map[[2]string]json.RawMessage // records by id and uid; nil until they are needed
 	unknown  map[string]error              // on waking: why a kind of an API group could not be looked up
-	kept     int                           // workloads and autoscalers that were noted from lists
+	kept     int                           // what was noted from lists
 }
 
 func newSleep(call executors.SleepCall) (*sleep, error) {
@@ -212,6 +212,7 @@ func (s *sleep) namespaces(ctx context.Context) ([]string, error) {
 		err = kube.EachOf(ctx, s.call.Clients.Kube.CoreV1().Namespaces().List, text, func(ns *corev1.Namespace) error {
 			if ns.DeletionTimestamp == nil {
 				out = append(out, ns.Name)
+				return s.keep()
 			}
 			return nil
 		})
@@ -264,7 +265,7 @@ func (s *sleep) see(ctx context.Context, k sleepKind, u *unstructured.Unstructur
 // keep counts what is noted from a list, and refuses more of another cluster than is looked at.
 func (s *sleep) keep() error {
 	if s.kept++; s.kept > mostAbroad && s.call.Clients.Cluster != "" {
-		return fmt.Errorf("K8SCluster %s shows more than %d workloads and autoscalers: make several targets of them", s.call.Clients.Cluster, mostAbroad)
+		return fmt.Errorf("K8SCluster %s shows more than %d workloads, with their namespaces and autoscalers: make several targets of them", s.call.Clients.Cluster, mostAbroad)
 	}
 	return nil
 }

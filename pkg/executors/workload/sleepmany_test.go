@@ -18,6 +18,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // manyDeployments is an API server with so many Deployments, each of 4 KiB. It notes how
@@ -98,9 +100,13 @@ func deploymentsOf(objects dynamic.Interface) executors.SleepCall {
 // The API server of another cluster is anybody's, and may list workloads without end.
 func TestTheWorkloadsOfAnotherClusterAreBounded(t *testing.T) {
 	page := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"kind": "DeploymentList", "apiVersion": "apps/v1", "metadata": {"continue": "%d"}, "items": [`, page)
+		kind := `"DeploymentList", "apiVersion": "apps/v1"`
+		if strings.HasSuffix(r.URL.Path, "/namespaces") {
+			kind = `"NamespaceList", "apiVersion": "v1"`
+		}
+		fmt.Fprintf(w, `{"kind": `+kind+`, "metadata": {"continue": "%d"}, "items": [`, page)
 		for i := range pageOfWorkloads {
 			fmt.Fprintf(w, `{"metadata": {"namespace": "shop", "name": "web-%d-%d", "uid": "u"}},`, page, i)
 		}
@@ -112,12 +118,21 @@ func TestTheWorkloadsOfAnotherClusterAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := deploymentsOf(objects)
-	call.Clients.Cluster = "theirs"
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	seen, err := Sleeps{}.Observe(ctx, call)
-	if err == nil || !strings.Contains(err.Error(), "shows more than 10000 workloads") {
-		t.Errorf("after %d pages, of %d workloads, it says %v", page, len(seen), err)
+	core, err := kube.NewForConfigAndClient(&rest.Config{Host: server.URL, QPS: -1}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, selects := range map[string]*selector.LabelSelector{"workloads": nil, "namespaces": {}} {
+		t.Run(name, func(t *testing.T) {
+			call := deploymentsOf(objects)
+			call.Clients.Cluster, call.Clients.Kube = "theirs", core
+			call.Params.(*hibernate.WorkloadParameters).NamespaceSelector = selects
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			seen, err := Sleeps{}.Observe(ctx, call)
+			if err == nil || !strings.Contains(err.Error(), "shows more than 10000 workloads") {
+				t.Errorf("after %d pages, of %d workloads, it says %v", page, len(seen), err)
+			}
+		})
 	}
 }
