@@ -43,19 +43,27 @@ func claimsSelected(ctx context.Context, call executors.Call, s selector.LabelSe
 	if err != nil {
 		return nil, "", err
 	}
-	claims, err := listClaims(ctx, call, sel)
-	for _, c := range claims {
-		names = append(names, c.Name)
-	}
+	names, err = listClaims(ctx, call, sel)
 	return names, "selector " + sel, err
 }
 
-func listClaims(ctx context.Context, call executors.Call, selector string) ([]corev1.PersistentVolumeClaim, error) {
-	var out []corev1.PersistentVolumeClaim
+// mostAbroad is how many claims of another cluster are listed (a guess: no namespace has as many). Its
+// API server may list them without end.
+const mostAbroad = 10_000
+
+// listClaims are the names of claims: whole ones would be kept page after page.
+func listClaims(ctx context.Context, call executors.Call, selector string) ([]string, error) {
+	var out []string
+	var tooMany error
 	err := kube.EachOf(ctx, call.Clients.Kube.CoreV1().PersistentVolumeClaims(call.Plan.Namespace).List, selector, func(c *corev1.PersistentVolumeClaim) error {
-		out = append(out, *c)
-		return nil
+		if out = append(out, c.Name); len(out) > mostAbroad && call.Clients.Cluster != "" {
+			tooMany = api.Refuse("TooMany", "K8SCluster %s shows more than %d PersistentVolumeClaims", call.Clients.Cluster, mostAbroad)
+		}
+		return tooMany
 	})
+	if tooMany != nil {
+		return nil, tooMany
+	}
 	if err != nil {
 		return nil, api.Failed(action(call, "list", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), ""), err)
 	}
@@ -97,10 +105,10 @@ func claimsOfSet(ctx context.Context, call executors.Call, set *appsv1.StatefulS
 		return names, nil
 	}
 	claims, err := listClaims(ctx, call, "")
-	for _, c := range claims {
+	for _, claim := range claims {
 		for _, template := range set.Spec.VolumeClaimTemplates {
-			if ordinal, ok := strings.CutPrefix(c.Name, template.Name+"-"+set.Name+"-"); ok && isNumber(ordinal) {
-				names = append(names, c.Name)
+			if ordinal, ok := strings.CutPrefix(claim, template.Name+"-"+set.Name+"-"); ok && isNumber(ordinal) {
+				names = append(names, claim)
 			}
 		}
 	}
