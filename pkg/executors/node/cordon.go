@@ -132,6 +132,10 @@ func undone(ctx context.Context, call executors.Call, n cordoned) error {
 	return write(ctx, call, n, false, &record)
 }
 
+// mostAbroad is how many bytes of another cluster's nodes are kept at once (a guess: five thousand
+// nodes have some). Its API server may list them without end.
+const mostAbroad = 32 << 20
+
 // nodesOf are the nodes that a step means, sorted by name.
 func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([]cordoned, error) {
 	switch {
@@ -146,14 +150,21 @@ func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([
 		return nil, err
 	}
 	var out []cordoned
-	var unreadable error
+	var unreadable, tooMany error
+	size := 0
 	err = kube.EachOf(ctx, call.Clients.Kube.CoreV1().Nodes().List, selector, func(n *corev1.Node) error {
 		n.Status.Images = nil // half of a node's size, and unused
+		if size += n.Size(); size > mostAbroad && call.Clients.Cluster != "" {
+			tooMany = api.Refuse("TooMany", "K8SCluster %s shows nodes of more than %d MiB: narrow the selector", call.Clients.Cluster, mostAbroad>>20)
+			return tooMany
+		}
 		one, err := cordonOf(n)
 		out, unreadable = append(out, one), cmp.Or(unreadable, err)
 		return nil
 	})
 	switch {
+	case tooMany != nil:
+		return nil, tooMany
 	case err != nil:
 		return nil, api.Failed(action("list", ""), err)
 	case unreadable != nil:
