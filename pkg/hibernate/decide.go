@@ -80,7 +80,7 @@ func Decide(f Facts) Decision {
 	d.spec = d.ordering()
 	d.order = OrderOf(d.spec)
 	switch {
-	case f.Sleep && d.mayBegin():
+	case f.Sleep && (len(d.records) > 0 || f.Forbidden == "" && !f.Keep): // one goes on, or may begin
 		d.begin()
 		d.advance(Shutdown)
 	case len(d.records) > 0 && !f.Sleep:
@@ -105,13 +105,7 @@ func (d *decider) ordering() Spec {
 	if d.f.Sleep || len(d.f.Records) == 0 {
 		return d.f.Spec
 	}
-	oldest := slices.MinFunc(d.f.Records, func(a, b Record) int { return a.Snapshot.BeganAt.Compare(b.Snapshot.BeganAt) })
-	return oldest.Snapshot.Spec
-}
-
-// mayBegin says whether there is a sleep to go on with, or one may begin.
-func (d *decider) mayBegin() bool {
-	return len(d.records) > 0 || d.f.Forbidden == "" && !d.f.Keep
+	return slices.MinFunc(d.f.Records, func(a, b Record) int { return a.Snapshot.BeganAt.Compare(b.Snapshot.BeganAt) }).Snapshot.Spec
 }
 
 // begin has a record for each target, and each of them on its way to sleep.
@@ -138,8 +132,7 @@ func (d *decider) begin() {
 	}
 }
 
-// begins says whether a target that is put to sleep now begins anew: nothing of it sleeps. nil: it
-// has no record.
+// begins says whether a target begins a sleep: nothing of it sleeps; nil: it has no record.
 func (r *Record) begins() bool { return r == nil || r.Operation == Wake && r.State == Awake }
 
 // Beginning is how many targets would begin to sleep now, each with the plan as it is in its record.
@@ -442,8 +435,7 @@ func (d *decider) settled(states map[State][]string, n int) bool {
 func (d *decider) failures(names []string) string {
 	var out []string
 	for _, name := range names {
-		r := d.records[name]
-		out = append(out, fmt.Sprintf("%s %s: %s", name, strings.ToLower(string(r.State)), r.Message))
+		out = append(out, fmt.Sprintf("%s %s: %s", name, strings.ToLower(string(d.records[name].State)), d.records[name].Message))
 	}
 	return strings.Join(out, "; ")
 }

@@ -2,6 +2,7 @@ package hibernate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -96,14 +97,7 @@ func (o Order) Before(target string) []string { return o.before[target] }
 
 // After are the targets that fall asleep after one, and are awake before it wakes.
 func (o Order) After(target string) []string {
-	var out []string
-	for other, before := range o.before {
-		if slices.Contains(before, target) {
-			out = append(out, other)
-		}
-	}
-	slices.Sort(out)
-	return out
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(o.before)), func(other string) bool { return !slices.Contains(o.before[other], target) })
 }
 
 // most is how many of a target's group are at work at once; 0 is any number.

@@ -587,20 +587,19 @@ func equal(a, b json.RawMessage) bool {
 
 // Sleeping is how many resources of a record sleep, or are on the way.
 func (r Record) Sleeping() int {
-	n := 0
-	for _, res := range r.Resources {
-		if res.Left == "" && res.RestoredAt == nil {
-			n++
-		}
-	}
-	return n
+	return r.count(func(res Resource) bool { return res.Left == "" && res.RestoredAt == nil })
 }
 
 // Asleep is how many resources of a record sleep.
 func (r Record) Asleep() int {
-	n := 0
+	return r.count(func(res Resource) bool {
+		return res.AsleepAt != nil && res.WokenAt == nil && res.RestoredAt == nil && res.Left == "" && !res.RevivedNow()
+	})
+}
+
+func (r Record) count(is func(Resource) bool) (n int) {
 	for _, res := range r.Resources {
-		if res.AsleepAt != nil && res.WokenAt == nil && res.RestoredAt == nil && res.Left == "" && !res.RevivedNow() {
+		if is(res) {
 			n++
 		}
 	}
