@@ -5,14 +5,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"sync/atomic"
 	"testing"
 
 	"k8s.io/client-go/rest"
 )
 
 // Of an endless list each page has pageSize items. So that a test ends whose subject reads on, there
-// are lastPage of them: three times what anybody is to look at.
+// are lastPage pages.
 const (
 	pageSize = 500
 	lastPage = 60
@@ -22,16 +21,15 @@ const (
 // another cluster may. item is the n-th object.
 func EndlessLists(t *testing.T, apiVersion, kind string, item func(n int) map[string]any) *rest.Config {
 	t.Helper()
-	var pages atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		page := int(pages.Add(1))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page, _ := strconv.Atoi(r.URL.Query().Get("continue")) // the first has none
 		items := make([]map[string]any, pageSize)
 		for i := range items {
 			items[i] = item(page*pageSize + i)
 			items[i]["apiVersion"], items[i]["kind"] = apiVersion, kind
 		}
-		next := strconv.Itoa(page)
-		if page >= lastPage {
+		next := strconv.Itoa(page + 1)
+		if page+1 >= lastPage {
 			next = ""
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -131,7 +130,11 @@ func (s selection) String() string {
 	return text
 }
 
-// find calls a function for the picked objects of a kind.
+// mostChecked is how many objects of a kind are checked (a guess: no namespace has as many). The API
+// server of another cluster may list them without end.
+const mostChecked = 20_000
+
+// find calls a function for the picked objects of a kind. More than mostChecked are refused.
 func (s selection) find(ctx context.Context, kind api.Object, see func(*unstructured.Unstructured) error) error {
 	if kind.Name != "" {
 		live, err := kind.Get(ctx, "")
@@ -140,12 +143,15 @@ func (s selection) find(ctx context.Context, kind api.Object, see func(*unstruct
 		}
 		return see(live)
 	}
-	_, err := kind.Each(ctx, s.selector, math.MaxInt, func(u *unstructured.Unstructured) error {
+	n, err := kind.Each(ctx, s.selector, mostChecked, func(u *unstructured.Unstructured) error {
 		if s.mixed && passing(u) {
 			return nil
 		}
 		return see(u)
 	})
+	if err == nil && n > mostChecked {
+		return api.Refuse("TooMany", "there are more than %d %s; select fewer by labels", mostChecked, kind.Resource.Resource)
+	}
 	return err
 }
 

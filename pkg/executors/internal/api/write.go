@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,14 +53,21 @@ func (o Object) Delete(ctx context.Context, options metav1.DeleteOptions) error 
 	return Failed(o.Action("delete", ""), o.client.Delete(ctx, o.Name, options))
 }
 
+// mostListed is how many objects List reads (a guess: no step makes as many). The API server of
+// another cluster may list them without end.
+const mostListed = 10_000
+
 // List reads the objects of the kind and namespace that a selector picks, ordered by namespace and
-// name as the API server does.
+// name as the API server does. More than mostListed are refused.
 func (o Object) List(ctx context.Context, selector string) ([]unstructured.Unstructured, error) {
 	var out []unstructured.Unstructured
-	_, err := o.Each(ctx, selector, math.MaxInt, func(u *unstructured.Unstructured) error {
+	n, err := o.Each(ctx, selector, mostListed, func(u *unstructured.Unstructured) error {
 		out = append(out, *u)
 		return nil
 	})
+	if err == nil && n > mostListed {
+		return nil, Refuse("TooMany", "there are more than %d %s with the labels %s", mostListed, o.Resource.Resource, selector)
+	}
 	return out, err
 }
 
