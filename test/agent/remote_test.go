@@ -471,7 +471,13 @@ func (r *remoteLab) bothNamespaces() {
 func (r *remoteLab) deathAt(x *crashes, n int, lost bool) (where string) {
 	r.Helper()
 	victim := x.agent()
-	defer func() { victim.Kill() }()
+	defer func() {
+		victim.Kill()
+		if r.Failed() {
+			r.explain()
+			r.Logf("killed at %q; the agent after it:\n%s", where, victim.Log())
+		}
+	}()
 	r.seen("far")
 	seen, gone := 0, make(chan struct{})
 	var mu sync.Mutex
