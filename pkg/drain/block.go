@@ -32,11 +32,13 @@ type cause struct {
 }
 
 // Blocks are what keeps pods on their node: of those that must leave, the ones
-// that are refused, that no budget will let go, or that do not end.
-func Blocks(judged []Judged, budgets []Budget, now time.Time) []Block {
+// that are refused, that no budget will let go, or that do not end. Late says that
+// the drain has begun and its time is over: what it still waits for is no longer
+// believed to go by itself.
+func Blocks(judged []Judged, budgets []Budget, late bool, now time.Time) []Block {
 	pods := map[cause][]string{}
 	for _, j := range judged {
-		if c, ok := causeOf(j, budgets, now); ok {
+		if c, ok := causeOf(j, budgets, late, now); ok {
 			pods[c] = append(pods[c], j.Pod.String())
 		}
 	}
@@ -56,15 +58,15 @@ func Blocks(judged []Judged, budgets []Budget, now time.Time) []Block {
 
 func permanence(b Block) string { return fmt.Sprint(b.Permanent) }
 
-func causeOf(j Judged, budgets []Budget, now time.Time) (cause, bool) {
+func causeOf(j Judged, budgets []Budget, late bool, now time.Time) (cause, bool) {
 	switch {
 	case j.Do == Skip:
 		return cause{}, false
 	case j.Deleting && now.After(j.DeleteBy.Add(terminatingFor)):
 		return cause{permanent: true, why: "it should have ended at " + stamp(j.DeleteBy), remedy: "look whether its node answers, and what finalizers it has"}, true
-	case j.Deleting && j.Late && j.DeleteBy.After(now.Add(longShutdown)):
+	case late && j.Deleting && j.DeleteBy.After(now.Add(longShutdown)):
 		return cause{permanent: true, why: "the drain's time is over, and it may take until " + stamp(j.DeleteBy) + " to shut down", remedy: "wait, or delete the pod with a shorter grace period"}, true
-	case j.Do == Await && !j.Deleting && !j.Own && j.Late:
+	case late && j.Do == Await && !j.Deleting && !j.Own:
 		return cause{permanent: true, why: "the drain's time is over, and it has not completed (" + j.Why + ")", remedy: "wait until it has completed, or delete the pod"}, true
 	case j.Deleting, j.Do == Await:
 		return cause{}, false

@@ -129,7 +129,7 @@ func TestBlocksSayWhatHoldsAndForHowLong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			judged := drain.NewJudge(drain.Options{}, daemonSets).All([]drain.Pod{c.pod})
-			blocks := drain.Blocks(judged, c.budgets, now())
+			blocks := drain.Blocks(judged, c.budgets, false, now())
 			if c.why == "" {
 				if len(blocks) != 0 {
 					t.Errorf("%+v", blocks)
@@ -189,7 +189,7 @@ func TestPodsOfOneCauseAreOneBlock(t *testing.T) {
 	for i := range 60 {
 		pods = append(pods, web(named("web-"+string(rune('a'+i%26))+string(rune('a'+i/26)))))
 	}
-	blocks := drain.Blocks(drain.NewJudge(drain.Options{}, daemonSets).All(pods), []drain.Budget{budget(full)}, now())
+	blocks := drain.Blocks(drain.NewJudge(drain.Options{}, daemonSets).All(pods), []drain.Budget{budget(full)}, false, now())
 	if len(blocks) != 1 || blocks[0].Count != 60 || len(blocks[0].Pods) != 50 {
 		t.Errorf("%d blocks, %+v", len(blocks), blocks)
 	}

@@ -172,7 +172,7 @@ func (d *decider) sort() {
 		}
 	}
 	d.decision.Leaving = len(d.leaving) + len(d.stay)
-	d.decision.Blocks = Blocks(d.leaving, d.view.Budgets, d.view.Now)
+	d.decision.Blocks = Blocks(d.leaving, d.view.Budgets, d.over, d.view.Now)
 	refused, first := false, true
 	for _, j := range d.leaving {
 		refused = refused || j.Do == Refuse && !j.Deleting

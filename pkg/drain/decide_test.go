@@ -390,7 +390,7 @@ func TestReturns(t *testing.T) {
 func TestWhatNoTimeoutEnds(t *testing.T) {
 	s := during(drain.Options{}, pod("a"), pod("b", bare))
 	s.decide()
-	blocks := drain.Blocks(s.Judged, []drain.Budget{budget(func(b *drain.Budget) { b.MaxUnavailable, b.Allowed = "0", 0 })}, now())
+	blocks := drain.Blocks(s.Judged, []drain.Budget{budget(func(b *drain.Budget) { b.MaxUnavailable, b.Allowed = "0", 0 })}, false, now())
 	for o, want := range map[drain.OnTimeout]string{"": "a b", drain.TimeoutRetry: "a b", drain.TimeoutAbort: "a b", drain.TimeoutForce: "b", drain.TimeoutSkip: ""} {
 		var held []string
 		for _, b := range drain.Permanent(blocks, drain.Options{OnTimeout: o}) {

@@ -35,7 +35,7 @@ func (f Forecast) Possible() bool { return len(f.Refused) == 0 && !stuck(f.Block
 // nothing changed. It names at most fifty pods of each kind.
 func (j Judge) Forecast(pods []Pod, budgets []Budget, now time.Time) Forecast {
 	judged := j.All(pods)
-	f := Forecast{Blocks: Blocks(judged, budgets, now)}
+	f := Forecast{Blocks: Blocks(judged, budgets, j.late, now)}
 	f.Warnings, f.Errors = Words(judged)
 	groups := map[int]*Group{}
 	for _, j := range judged {

@@ -29,7 +29,6 @@ type Verdict struct {
 	Surge bool // Evict: once a replacement is Ready elsewhere
 	Order int  // low first
 	Own   bool // the agent's own pod, the last of its replicas on the node
-	Late  bool // the drain has begun, and its time is over
 	// Warning and Error are what kubectl drain says of it under the same flags;
 	// Error stands with Refuse.
 	Warning, Error string
@@ -98,8 +97,8 @@ func (j Judge) WithoutSurge() Judge {
 	return j
 }
 
-// Begun is the judge of a drain that began at an instant: once its time is over, what it
-// still waits for is no longer believed to go by itself.
+// Begun is the judge of a drain that began at an instant: its forecast knows whether its time is
+// over.
 func (j Judge) Begun(since, now time.Time) Judge {
 	at, limited := Deadline(j.options, since)
 	j.late = !since.IsZero() && limited && !now.Before(at)
@@ -226,7 +225,6 @@ func (j Judge) All(pods []Pod) []Judged {
 	out := make([]Judged, len(pods))
 	for i, p := range pods {
 		out[i] = Judged{p, j.Of(p)}
-		out[i].Late = j.late
 	}
 	slices.SortFunc(out, func(a, b Judged) int { return strings.Compare(a.Pod.String(), b.Pod.String()) })
 	return out

@@ -196,7 +196,7 @@ func TestAStartIsNoFaultForTwoMinutes(t *testing.T) {
 	few := func(b *drain.Budget) { b.Allowed, b.CurrentHealthy = 0, 3 }
 	for ago, permanent := range map[time.Duration]bool{2*time.Minute - time.Second: false, 2 * time.Minute: true} {
 		p := web(unready, func(p *drain.Pod) { p.NotReady = now().Add(-ago) })
-		blocks := drain.Blocks(drain.NewJudge(drain.Options{}, daemonSets).All([]drain.Pod{p}), []drain.Budget{budget(few)}, now())
+		blocks := drain.Blocks(drain.NewJudge(drain.Options{}, daemonSets).All([]drain.Pod{p}), []drain.Budget{budget(few)}, false, now())
 		if len(blocks) != 1 || blocks[0].Permanent != permanent {
 			t.Errorf("not Ready for %s: %+v", ago, blocks)
 		}
@@ -214,7 +214,7 @@ func TestAReplacementHelpsWhereANumberOfPodsIsDemandedAndThere(t *testing.T) {
 		"a number, which is not there":  {func(b *drain.Budget) { b.MinAvailable, b.MaxUnavailable, b.CurrentHealthy = "4", "", 3 }, true},
 		"a budget that is not computed": {func(b *drain.Budget) { b.MinAvailable, b.MaxUnavailable, b.Current = "4", "", false }, true},
 	} {
-		blocks := drain.Blocks(drain.NewJudge(drain.Options{}, daemonSets).All([]drain.Pod{web(how("surge"))}), []drain.Budget{budget(full, c.edit)}, now())
+		blocks := drain.Blocks(drain.NewJudge(drain.Options{}, daemonSets).All([]drain.Pod{web(how("surge"))}), []drain.Budget{budget(full, c.edit)}, false, now())
 		if got := len(blocks) > 0; got != c.held {
 			t.Errorf("%s: %+v", name, blocks)
 		}

@@ -148,6 +148,19 @@ func ObjectID(uid, server string) string {
 	return uid + "@" + server
 }
 
+// mostAbroad is how many objects of a kind are kept of another cluster (a guess: Kubernetes knows
+// 5,000 nodes, and the restore data of a target has room for some three thousand workloads).
+const mostAbroad = 10_000
+
+// TooMany is the error of a list of another cluster that has gone on to the n-th object of a kind;
+// nil: so many are kept. Its API server is anybody's, and may list without end.
+func (c Clients) TooMany(n int, what string) error {
+	if c.Cluster == "" || n <= mostAbroad {
+		return nil
+	}
+	return fmt.Errorf("K8SCluster %s shows more than %d %s", c.Cluster, mostAbroad, what)
+}
+
 // Clients are what a step can reach, each acting as the plan's ServiceAccount. An executor has no
 // other access to the cluster.
 type Clients struct {

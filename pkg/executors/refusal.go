@@ -143,14 +143,19 @@ const (
 // seen meanwhile, as no watch may stand yet. A conflict is a change between the look's read and its
 // dry run: what it looks for.
 func LookAgain(err error) time.Duration {
-	var status apierrors.APIStatus
 	switch {
 	case apierrors.IsConflict(err):
 		return conflictLook
-	case apierrors.IsTooManyRequests(err), !errors.As(err, &status), status.Status().Code >= http.StatusInternalServerError:
+	case apierrors.IsTooManyRequests(err), Unanswered(err):
 		return max(RetryAfter(err), unansweredLook)
 	}
 	return refusedLook
+}
+
+// Unanswered says whether an error leaves open if the request was carried out.
+func Unanswered(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
 // maxRetryAfter limits Retry-After (a guess: API servers ask for seconds).

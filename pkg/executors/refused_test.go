@@ -149,6 +149,23 @@ func TestWhenALookThatFailedIsMadeAgain(t *testing.T) {
 	}
 }
 
+func TestWhetherAnErrorLeavesOpenWhatWasDone(t *testing.T) {
+	node := schema.GroupResource{Resource: "nodes"}
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a connection that broke": {errors.New("broken"), true},
+		"a server's own error":    {apierrors.NewInternalError(errors.New("x")), true},
+		"a conflict":              {apierrors.NewConflict(node, "a", nil), false},
+		"a refusal":               {apierrors.NewForbidden(node, "a", nil), false},
+	} {
+		if got := executors.Unanswered(c.err); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // As whom a step acts: its account, or whoever the credentials of another cluster are of.
 func TestAsWhomAStepActs(t *testing.T) {
 	here := executors.Call{Plan: executors.PlanRef{Namespace: "shop", Account: "maint-runner"}}

@@ -23,12 +23,21 @@ import (
 // Whoever reaches the port may send as many tokens as they like. So those that were let in are
 // kept apart, and have places of their own: strangers keep none of them out.
 type Scrapers struct {
-	kube     kube.Interface
-	now      func() time.Time
-	admitted *lru.Cache[[sha256.Size]byte, scraperAnswer] // that may read, or might a while ago
-	answers  *lru.Cache[[sha256.Size]byte, scraperAnswer] // about all others
-	asking   chan struct{}                                // a place for each question about strangers that is under way
-	again    chan struct{}                                // the same about those that were let in
+	kube      kube.Interface
+	now       func() time.Time
+	admitted  callers // that may read, or might a while ago
+	strangers callers // all others
+}
+
+// callers are those who send tokens of one sort.
+type callers struct {
+	answers *lru.Cache[[sha256.Size]byte, scraperAnswer]
+	asking  chan struct{} // a place for each question that is under way
+}
+
+func newCallers() callers {
+	answers, _ := lru.New[[sha256.Size]byte, scraperAnswer](scrapersHeld) // its error is for limits below one
+	return callers{answers: answers, asking: make(chan struct{}, scrapersAsking)}
 }
 
 type scraperAnswer struct {
@@ -48,11 +57,7 @@ const (
 
 // NewScrapers asks a client's API server.
 func NewScrapers(kube kube.Interface, now func() time.Time) *Scrapers {
-	held := func() *lru.Cache[[sha256.Size]byte, scraperAnswer] {
-		answers, _ := lru.New[[sha256.Size]byte, scraperAnswer](scrapersHeld) // its error is for limits below one
-		return answers
-	}
-	return &Scrapers{kube: kube, now: now, admitted: held(), answers: held(), asking: make(chan struct{}, scrapersAsking), again: make(chan struct{}, scrapersAsking)}
+	return &Scrapers{kube: kube, now: now, admitted: newCallers(), strangers: newCallers()}
 }
 
 // errBusy says that too many ask at once.
@@ -85,18 +90,18 @@ func (s *Scrapers) guard(next http.Handler) http.Handler {
 // answer is what the API server says of a token, now or a while ago.
 func (s *Scrapers) answer(ctx context.Context, token string) (scraperAnswer, error) {
 	key := sha256.Sum256([]byte(token))
-	known, there := s.admitted.Get(key)
-	places := s.again
+	among := s.admitted
+	known, there := among.answers.Get(key)
 	if !there {
-		known, there = s.answers.Get(key)
-		places = s.asking
+		among = s.strangers
+		known, there = among.answers.Get(key)
 	}
 	if there && s.now().Sub(known.at) < scraperAge {
 		return known, nil
 	}
 	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
+	case among.asking <- struct{}{}:
+		defer func() { <-among.asking }()
 	default:
 		return scraperAnswer{}, errBusy
 	}
@@ -112,13 +117,12 @@ func (s *Scrapers) answer(ctx context.Context, token string) (scraperAnswer, err
 
 // keep keeps an answer among those of its sort.
 func (s *Scrapers) keep(key [sha256.Size]byte, answer scraperAnswer) {
+	into, out := s.strangers, s.admitted
 	if answer.allowed {
-		s.answers.Remove(key)
-		s.admitted.Add(key, answer)
-		return
+		into, out = out, into
 	}
-	s.admitted.Remove(key)
-	s.answers.Add(key, answer)
+	out.answers.Remove(key)
+	into.answers.Add(key, answer)
 }
 
 func (s *Scrapers) ask(ctx context.Context, token string) (scraperAnswer, error) {

@@ -131,7 +131,7 @@ func TestStrangersKeepNoScraperOut(t *testing.T) {
 		get(h, "/metrics", fmt.Sprintf("Bearer stranger-%d", i))
 	}
 	for range scrapersAsking { // strangers that are asked about
-		s.asking <- struct{}{}
+		s.strangers.asking <- struct{}{}
 	}
 	now = now.Add(scraperAge)
 	reads("while strangers are asked about")
@@ -151,7 +151,7 @@ func TestAScraperThatLostItsRightIsAStrangerAgain(t *testing.T) {
 			t.Errorf("it answers %d", code)
 		}
 	}
-	if n := s.admitted.Len(); n != 0 {
+	if n := s.admitted.answers.Len(); n != 0 {
 		t.Errorf("%d are known who may read", n)
 	}
 }

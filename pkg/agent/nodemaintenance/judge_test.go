@@ -1,13 +1,11 @@
 package nodemaintenance
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
@@ -98,22 +96,6 @@ func TestWhetherANodeIsAsAStepWritesIt(t *testing.T) {
 		"what nobody wrote counts": {nodeOf(node("a")), nodes.Step{}, true},
 	} {
 		if got := shows(c.node, c.step); got != c.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
-func TestWhetherAnErrorLeavesOpenWhatWasDone(t *testing.T) {
-	for name, c := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"a connection that broke": {errors.New("broken"), true},
-		"a server's own error":    {apierrors.NewInternalError(errors.New("x")), true},
-		"a conflict":              {apierrors.NewConflict(corev1.Resource("nodes"), "a", nil), false},
-		"a refusal":               {apierrors.NewForbidden(corev1.Resource("nodes"), "a", nil), false},
-	} {
-		if got := unanswered(c.err); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -349,18 +349,24 @@ func TestAPreflightWaitsForItsLook(t *testing.T) {
 	})
 }
 
+// hasNode is the drain step of plan roll that has got node a and cordoned it.
+func (w *world) hasNode(a *agent) store.StepKey {
+	s := w.live("roll", drainStep("drain"))
+	a.Turn(s, "a", nil)
+	w.pass(time.Second)
+	w.edit("a", func(n *corev1.Node) {
+		cordoned(n)
+		recorded(nodes.Cordon{By: []string{"plan:shop/roll"}})(n)
+	})
+	return s
+}
+
 func TestAPlansDrainThatIsBlockedForGoodYieldsItsSlot(t *testing.T) {
 	play(t, func(w *world) {
 		w.api.Put(node("a"), pod("web-1", "a"), node("b"))
 		a := w.lead()
 		o := &drain.Options{}
-		s := w.live("roll", drainStep("drain"))
-		a.Turn(s, "a", nil)
-		w.pass(time.Second)
-		w.edit("a", func(n *corev1.Node) {
-			cordoned(n)
-			recorded(nodes.Cordon{By: []string{"plan:shop/roll"}})(n)
-		})
+		s := w.hasNode(a)
 		w.live("roll", drainStep("drain", drainTarget("a")))
 		w.api.Put(budget("web", false))
 		if a.Stalled(s, "a", o, true) {
@@ -397,13 +403,7 @@ func TestAPlansDrainOfAPodThatNeverCompletesHoldsNoSlotOnceTimeIsOver(t *testing
 		w.api.Put(node("a"), pod("web-1", "a", waits), node("b"))
 		a := w.lead()
 		o := &drain.Options{}
-		s := w.live("roll", drainStep("drain"))
-		a.Turn(s, "a", nil)
-		w.pass(time.Second)
-		w.edit("a", func(n *corev1.Node) {
-			cordoned(n)
-			recorded(nodes.Cordon{By: []string{"plan:shop/roll"}})(n)
-		})
+		s := w.hasNode(a)
 		target := drainTarget("a")
 		target.Cordoned, target.Since = true, a.Now()
 		w.live("roll", drainStep("drain", target))

@@ -2,13 +2,9 @@ package nodemaintenance
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -155,12 +151,6 @@ func (k *Controller) order(n nodes.Node, d nodes.Drain) executors.DrainOrder {
 		Node: n.Name, NodeUID: n.UID, By: requestsClaimant, Options: d.Options, Since: d.Since,
 		Clients: executors.Clients{Kube: k.Clients.Kube}, Manager: annotations.ManagerAgent, DryRun: k.Scope.DryRun,
 	}
-}
-
-// unanswered says whether an error leaves open if the request was carried out.
-func unanswered(err error) bool {
-	var status apierrors.APIStatus
-	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
 // shows says whether a node is as a step writes it.

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -112,7 +113,7 @@ func (nw *nodeWriter) write(ctx, inner context.Context, n *nodeObject, step node
 	inner, cancel := context.WithTimeout(inner, nodeWrite)
 	defer cancel()
 	got, err := nw.patch(inner, n, step)
-	if err != nil && ctx.Err() == nil && unanswered(err) {
+	if err != nil && ctx.Err() == nil && executors.Unanswered(err) {
 		got, err = nw.outcomeOf(ctx, n, step, err)
 	}
 	switch {

@@ -47,17 +47,14 @@ func claimsSelected(ctx context.Context, call executors.Call, s selector.LabelSe
 	return names, "selector " + sel, err
 }
 
-// mostAbroad is how many claims of another cluster are listed (a guess: no namespace has as many). Its
-// API server may list them without end.
-const mostAbroad = 10_000
-
 // listClaims are the names of claims: whole ones would be kept page after page.
 func listClaims(ctx context.Context, call executors.Call, selector string) ([]string, error) {
 	var out []string
 	var tooMany error
 	err := kube.EachOf(ctx, call.Clients.Kube.CoreV1().PersistentVolumeClaims(call.Plan.Namespace).List, selector, func(c *corev1.PersistentVolumeClaim) error {
-		if out = append(out, c.Name); len(out) > mostAbroad && call.Clients.Cluster != "" {
-			tooMany = api.Refuse("TooMany", "K8SCluster %s shows more than %d PersistentVolumeClaims", call.Clients.Cluster, mostAbroad)
+		out = append(out, c.Name)
+		if err := call.Clients.TooMany(len(out), "PersistentVolumeClaims"); err != nil {
+			tooMany = api.Refuse("TooMany", "%v", err)
 		}
 		return tooMany
 	})

@@ -28,10 +28,6 @@ type Sleeps struct{}
 // pageOf is the page size for lists of NodeClaims.
 const pageOf = 500
 
-// mostAbroad is how many NodeClaims of another cluster are looked at (a guess: Kubernetes knows 5,000
-// nodes). Its API server may list them without end.
-const mostAbroad = 10_000
-
 // of is the prefix of a NodePool's id.
 const of = "nodepools/"
 
@@ -132,8 +128,9 @@ func claimsOf(ctx context.Context, call executors.SleepCall) (map[string][]*unst
 			pool := claims.Items[i].GetLabels()[poolLabel]
 			out[pool] = append(out[pool], reduced(&claims.Items[i]))
 		}
-		if n += len(claims.Items); n > mostAbroad && call.Clients.Cluster != "" {
-			return nil, fmt.Errorf("K8SCluster %s shows more than %d NodeClaims", call.Clients.Cluster, mostAbroad)
+		n += len(claims.Items)
+		if err := call.Clients.TooMany(n, "NodeClaims"); err != nil {
+			return nil, err
 		}
 		page = claims.GetContinue()
 	}

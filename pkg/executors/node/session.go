@@ -362,7 +362,7 @@ func (s *session) judge(now time.Time) drain.Judge {
 	if s.d.config.Elsewhere {
 		judge = judge.WithoutSurge()
 	}
-	return judge.WithAgent(s.agent(now)).Begun(s.order.Since, now)
+	return judge.WithAgent(s.agent(now))
 }
 
 // view is everything that the decision rests on.

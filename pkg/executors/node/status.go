@@ -34,7 +34,7 @@ func (s *session) rehearse(v drain.View) {
 	for i, j := range v.Judged {
 		pods[i] = j.Pod
 	}
-	f := s.judge(v.Now).Forecast(pods, v.Budgets, v.Now)
+	f := s.judge(v.Now).Begun(s.order.Since, v.Now).Forecast(pods, v.Budgets, v.Now)
 	s.status.Total, s.status.Left, s.status.Blocks = f.Total, f.Total, f.Blocks
 	s.status.Outcome.Skipped, s.status.Outcome.SkippedPods = len(f.Skipped), f.Skipped
 	s.finish()

@@ -35,11 +35,6 @@ type Sleeps struct{}
 // pageOfWorkloads is the page size of lists: ten thousand workloads are never in memory at once.
 const pageOfWorkloads = 500
 
-// mostAbroad is how many workloads of another cluster are looked at to be put to sleep, with their
-// namespaces and autoscalers (a guess: the restore data of a target has room for some three
-// thousand). Its API server may list them without end.
-const mostAbroad = 10_000
-
 // before is the restore data of a workload: one of its fields.
 type before struct {
 	Replicas *int64 `json:"replicas,omitempty"`
@@ -264,10 +259,8 @@ func (s *sleep) see(ctx context.Context, k sleepKind, u *unstructured.Unstructur
 
 // keep counts what is noted from a list, and refuses more of another cluster than is looked at.
 func (s *sleep) keep() error {
-	if s.kept++; s.kept > mostAbroad && s.call.Clients.Cluster != "" {
-		return fmt.Errorf("K8SCluster %s shows more than %d workloads, with their namespaces and autoscalers: make several targets of them", s.call.Clients.Cluster, mostAbroad)
-	}
-	return nil
+	s.kept++
+	return s.call.Clients.TooMany(s.kept, "workloads, with their namespaces and autoscalers: make several targets of them")
 }
 
 // recorded is the record of a workload; false: there is none.
