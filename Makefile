@@ -11,7 +11,10 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # gRPC's request traces render templates, for which the linker keeps every exported method:
 # 13 MB of the agent. tools/image and test/harness build with the same tag.
 TAGS := grpcnotrace
-GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags $(TAGS) -ldflags "$(LDFLAGS)"
+# Tests, checks and binaries share what is compiled: with the folder's path in it, each package
+# would be compiled once more for tests.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+GOBUILD := CGO_ENABLED=0 go build -buildvcs=false -tags $(TAGS) -ldflags "$(LDFLAGS)"
 
 # The version of the simulated control plane is that of tools/kube/go.mod.
 # Without these flags clients cannot parse what the servers say they are.
@@ -140,7 +143,7 @@ mutants: ## Change one operator at a time in the core, and list what its own tes
 .PHONY: sizes
 sizes: build ## How large plugin and agent are, and by what
 	@du -b bin/kubectl-maint bin/agent
-	@for one in kubectl-maint agent; do CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags $(TAGS) -o bin/symbols/$$one ./cmd/$$one; done
+	@for one in kubectl-maint agent; do CGO_ENABLED=0 go build -buildvcs=false -tags $(TAGS) -o bin/symbols/$$one ./cmd/$$one; done
 	@go run ./tools/sizes bin/symbols/kubectl-maint bin/symbols/agent
 
 .PHONY: cover

@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -453,7 +454,29 @@ func newFarCrashes(t *testing.T) (*crashes, *remoteLab) {
 	to, err := url.Parse(elsewhere.cluster.AdminConfig().Host)
 	r.must(err)
 	r.line = newLine(t, to.Host)
+	go r.kubelets()
 	return x, r
+}
+
+// kubelets finish what is marked as deleted on the other cluster, as those of real nodes do: an API
+// server that is left between its mark on a pod and the deletion does not go on by itself.
+func (r *remoteLab) kubelets() {
+	for r.ctx.Err() == nil {
+		w, err := r.there.CoreV1().Pods("").Watch(r.ctx, metav1.ListOptions{})
+		if err != nil {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		for event := range w.ResultChan() {
+			p, is := event.Object.(*corev1.Pod)
+			if !is || event.Type == watch.Deleted || p.DeletionTimestamp == nil {
+				continue
+			}
+			_ = r.there.CoreV1().Pods(p.Namespace).Delete(r.ctx, p.Name, metav1.DeleteOptions{ // it may be gone by now
+				GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(p.UID)),
+			})
+		}
+	}
 }
 
 // bothNamespaces are the lab's, one of each cluster, with an account that reads the kubeconfig.
@@ -472,11 +495,14 @@ func (r *remoteLab) deathAt(x *crashes, n int, lost bool) (where string) {
 	r.Helper()
 	victim := x.agent()
 	defer func() {
-		victim.Kill()
-		if r.Failed() {
-			r.explain()
-			r.Logf("killed at %q; the agent after it:\n%s", where, victim.Log())
+		if !r.Failed() {
+			victim.Kill()
+			return
 		}
+		r.explain()
+		pods, err := r.there.CoreV1().Pods(r.ns).List(r.ctx, metav1.ListOptions{})
+		victim.Dump()
+		r.Logf("killed at %q; pods there: %v %v; the agent after it:\n%s", where, pods, err, victim.Log())
 	}()
 	r.seen("far")
 	seen, gone := 0, make(chan struct{})

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +29,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/node"
 	"github.com/kubectl-maint/kubectl-maint/test/cluster"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
 var theCluster struct {
@@ -428,8 +427,11 @@ func (c *wire) counts() (pods, requests int) {
 
 func root(t *testing.T) string {
 	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..")
+	dir, err := harness.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func seconds(n float64) *document.Duration {

@@ -271,6 +271,16 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
+// Dump has the agent write what its goroutines do into its log, and end: for a test that failed.
+func (p *Process) Dump() {
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-p.done:
+	case <-time.After(5 * time.Second):
+		p.Kill()
+	}
+}
+
 // Stop asks the agent to end and waits until it has, at most 20 seconds.
 func (p *Process) Stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
