@@ -176,6 +176,12 @@ type Run struct {
 	Connectors map[string]connector.Connector `json:"connectors,omitempty"`
 }
 
+// Compare is the order in which runs that wait for one place are looked at: by the time of their
+// request, then by name.
+func Compare(a, b Run) int {
+	return cmp.Or(a.Request.At.Compare(b.Request.At), strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace))
+}
+
 // Tree is what the run does.
 func (r Run) Tree() plan.Tree { return plan.Tree{Spec: r.Spec, Templates: r.Templates} }
 

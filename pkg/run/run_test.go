@@ -2,6 +2,8 @@ package run_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -218,6 +220,22 @@ func TestADrainStepSaysWhichNodesAreBlocked(t *testing.T) {
 		edit(&rec)
 		if got := rec.Drains(); got != nil {
 			t.Errorf("%s drains %v", name, got)
+		}
+	}
+}
+
+func TestRunsThatWaitForOnePlaceAreLookedAtInTheOrderOfTheirRequests(t *testing.T) {
+	at := func(minute int, namespace, name string) run.Run {
+		return run.Run{Namespace: namespace, Name: name, Request: run.Request{At: time.Date(2026, 3, 1, 2, minute, 0, 0, time.UTC)}}
+	}
+	want := []run.Run{at(0, "b", "z"), at(1, "b", "a"), at(1, "a", "b"), at(1, "b", "b")}
+	for i := range 10 {
+		got := slices.Clone(want)
+		random := rand.New(rand.NewPCG(uint64(i), 0))
+		random.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
+		slices.SortFunc(got, run.Compare)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("seed %d (-want +got):\n%s", i, diff)
 		}
 	}
 }

@@ -269,7 +269,8 @@ func (c *cluster) close(r *runState) {
 		delete(c.holders, r.run.TargetUID)
 	}
 	r.item.dead = true
-	for _, other := range c.live[p.Namespace] {
+	inOrder := func(a, b *runState) int { return run.Compare(a.run, b.run) }
+	for _, other := range slices.SortedFunc(slices.Values(c.live[p.Namespace]), inOrder) {
 		if other.journal.Phase == run.Pending {
 			c.enqueue(other.item)
 		}

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,6 +19,9 @@ import (
 func TestALoopOfManyObjectsRestoresAllThatItFound(t *testing.T) {
 	const objects = 800
 	l := newLab(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute) // half a minute alone; a guess for a busy machine
+	defer cancel()
+	l.ctx = ctx
 	l.runner(configMapRights("get", "list", "watch", "patch"))
 	for i := range objects {
 		l.must(each(l, i, "was"))

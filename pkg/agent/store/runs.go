@@ -574,10 +574,7 @@ func WasMade(cm *corev1.ConfigMap, r string) (phase run.Phase, made bool) {
 }
 
 func sortRuns(rs []*LiveRun) {
-	slices.SortFunc(rs, func(a, b *LiveRun) int {
-		if c := a.Head.Request.At.Compare(b.Head.Request.At); c != 0 {
-			return c
-		}
-		return cmp.Or(strings.Compare(a.Object.Name, b.Object.Name), strings.Compare(a.Object.Namespace, b.Object.Namespace))
+	slices.SortFunc(rs, func(a, b *LiveRun) int { // one that cannot be read may have no name of its own
+		return cmp.Or(run.Compare(a.Head, b.Head), strings.Compare(a.Object.Name, b.Object.Name), strings.Compare(a.Object.Namespace, b.Object.Namespace))
 	})
 }

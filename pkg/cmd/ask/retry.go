@@ -93,14 +93,14 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 	if r.Run.Request.DryRun {
 		return fmt.Errorf("run %s was a dry run, which changed nothing that a retry could repeat: ask for a new one with %s", r.Run.Name, o.Suggest().Trigger(r.Run.Plan))
 	}
-	live, err := k.Runs(ctx, r.Run.Namespace, r.Run.Plan, factory.ActiveOnly)
+	cm := planOf(r)
+	live, err := k.RunsOf(ctx, cm, factory.ActiveOnly)
 	if err != nil {
 		return err
 	}
 	if len(live) > 0 {
 		return exit.Errorf(exit.CodeNotNow, "run %s of the plan is active: %s shows how far it is, %s ends it", live[0].Run.Name, o.Suggest().StatusOf(live[0].Run.Name), o.Suggest().Abort(live[0].Run.Name))
 	}
-	cm := planOf(r)
 	ledger, _, err := k.Ledger(ctx, cm)
 	if err != nil {
 		return err

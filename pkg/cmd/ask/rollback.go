@@ -102,11 +102,11 @@ func (o *rollbackOptions) earlier(ctx context.Context, k *factory.Cluster, cm *c
 	if o.to != "" {
 		return k.Run(ctx, o.to)
 	}
-	runs, err := k.Runs(ctx, cm.Namespace, cm.Name)
+	runs, err := k.RunsOf(ctx, cm)
 	if err != nil {
 		return view.Run{}, err
 	}
-	runs = slices.DeleteFunc(runs, func(r view.Run) bool { return r.Run.Request.DryRun || r.Run.PlanUID != string(cm.UID) })
+	runs = slices.DeleteFunc(runs, func(r view.Run) bool { return r.Run.Request.DryRun })
 	if len(runs) == 0 {
 		return view.Run{}, factory.NotFoundError(fmt.Sprintf("plan %s has no run to go back to", cm.Name))
 	}

@@ -41,7 +41,7 @@ func (o *abortOptions) waiting(ctx context.Context, k *factory.Cluster) (*waitin
 	if w == nil || err != nil {
 		return nil, err
 	}
-	active, err := k.Runs(ctx, cm.Namespace, cm.Name, factory.ActiveOnly)
+	active, err := k.RunsOf(ctx, cm, factory.ActiveOnly)
 	if err != nil || len(active) == 0 {
 		return w, err
 	}

@@ -169,7 +169,7 @@ func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *core
 // sayBusy names the run that has to end before the agent handles the request. It says nothing where
 // the user may not read what decides.
 func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) {
-	live, err := k.Runs(ctx, cm.Namespace, cm.Name, factory.ActiveOnly)
+	live, err := k.RunsOf(ctx, cm, factory.ActiveOnly)
 	if err != nil || len(live) == 0 {
 		return
 	}

@@ -186,6 +186,21 @@ func (c *Factory) CompleteOf(words func(*corev1.ConfigMap) []string) Completer {
 	})
 }
 
+// CompleteAbout offers words about the document of some kinds, or the node, that the command line
+// names; about nothing, where it cannot be found.
+func (c *Factory) CompleteAbout(words func(Resource) []string, kinds ...string) Completer {
+	return c.offer(cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace, func(ctx context.Context, k *Cluster, given []string, _ string) ([]string, error) {
+		if len(given) == 0 {
+			return words(Resource{}), nil
+		}
+		found, err := k.Find(ctx, given[0], kinds...)
+		if err != nil {
+			return words(Resource{}), nil //nolint:nilerr // all words are better than none
+		}
+		return words(found), nil
+	})
+}
+
 // CompleteSteps offers the paths of the steps of the run that the command line names, or of a
 // plan's newest.
 func (c *Factory) CompleteSteps() Completer {

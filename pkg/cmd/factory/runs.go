@@ -57,7 +57,7 @@ func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, meant f
 	case cm.Labels[annotations.LabelKind] == annotations.KindRun:
 		return k.ReadRun(ctx, cm)
 	}
-	runs, err := k.Runs(ctx, cm.Namespace, cm.Name)
+	runs, err := k.RunsOf(ctx, cm)
 	if err != nil {
 		return view.Run{}, err
 	}
@@ -107,6 +107,12 @@ func (k *Cluster) Runs(ctx context.Context, namespace, planName string, more ...
 	}
 	view.SortRuns(out)
 	return out, nil
+}
+
+// RunsOf are the runs of one plan, oldest first.
+func (k *Cluster) RunsOf(ctx context.Context, cm *corev1.ConfigMap, more ...string) ([]view.Run, error) {
+	runs, err := k.Runs(ctx, cm.Namespace, cm.Name, more...)
+	return view.RunsOf(cm, runs), err
 }
 
 // ActiveOnly selects runs that have not ended.

@@ -237,7 +237,7 @@ func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []pr
 	lines := o.needLines(above, plans, sleepers, nodes, r.nodes)
 	var said []print.Update
 	for _, p := range plans {
-		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
+		v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
 		said = append(said, v.PlanUpdates(p)...)
 		for _, r := range p.Active {
 			about := append([]string{v.Bold(r.Run.Namespace+"/"+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
@@ -245,7 +245,7 @@ func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []pr
 		}
 	}
 	for _, s := range sleepers {
-		v := print.New(o.Env, s.Zone())
+		v := o.printer(s.Zone(), s.Namespace)
 		lines = append(lines, view.LinesOf(view.SleeperResource(s), v.SleepBusy(s)...)...)
 		said = append(said, v.SleepUpdates(s)...)
 	}
@@ -330,14 +330,14 @@ func (o *statusOptions) nodeLines(claims []view.NodeClaim) ([]view.Line, []print
 }
 
 func (o *statusOptions) plans(r reads) []view.Plan {
-	live := map[string][]view.Run{}
+	live := map[string][]view.Run{} // by the uid of their plan: an earlier one of its name may have been deleted
 	for _, one := range r.runs {
-		live[one.Run.Namespace+"/"+one.Run.Plan] = append(live[one.Run.Namespace+"/"+one.Run.Plan], one)
+		live[one.Run.PlanUID] = append(live[one.Run.PlanUID], one)
 	}
 	var out []view.Plan
 	for _, cm := range r.plans {
 		kept := r.ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))]
-		out = append(out, view.NewPlan(cm, kept, live[cm.Namespace+"/"+cm.Name], r.around.AbovePlan(o.Factory, cm), r.around.GateIfAny(o.Factory, r.agent, cm), o.Now()))
+		out = append(out, view.NewPlan(cm, kept, live[string(cm.UID)], r.around.AbovePlan(o.Factory, cm), r.around.GateIfAny(o.Factory, r.agent, cm), o.Now()))
 	}
 	slices.SortStableFunc(out, func(a, b view.Plan) int { return cmp.Compare(urgency(a), urgency(b)) })
 	return out

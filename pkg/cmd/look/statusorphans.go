@@ -21,17 +21,20 @@ func (o *statusOptions) runsWithoutPlan(r reads) []held {
 	if o.selector != "" { // a selector selects plans
 		return nil
 	}
-	there := map[string]bool{}
+	there, names := map[string]bool{}, map[string]bool{}
 	for _, cm := range r.plans {
-		there[string(cm.UID)] = true
+		there[string(cm.UID)], names[cm.Namespace+"/"+cm.Name] = true, true
 	}
 	var out []held
 	for _, one := range r.runs {
 		if there[one.Run.PlanUID] {
 			continue
 		}
-		v := o.printer(o.Zone, one.Run.Namespace)
-		out = append(out, held{needs: []print.Need{{About: o.about(one.Run.Namespace, one.Run.Plan), What: "is deleted: the agent ends its run " + one.Run.Name + " with its restore and finally; it is " + v.RunHead(one), Remedy: v.Suggest().StatusOf(one.Run.Name)}}})
+		v, what := o.printer(o.Zone, one.Run.Namespace), "is deleted"
+		if names[one.Run.Namespace+"/"+one.Run.Plan] {
+			what = "had an earlier plan of its name, which was deleted"
+		}
+		out = append(out, held{needs: []print.Need{{About: o.about(one.Run.Namespace, one.Run.Plan), What: what + ": the agent ends its run " + one.Run.Name + " with its restore and finally; it is " + v.RunHead(one), Remedy: v.Suggest().StatusOf(one.Run.Name)}}})
 	}
 	return out
 }

@@ -42,12 +42,10 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	name := p.Object.Name
 	var out []Need
 	add := func(what, remedy string) { out = append(out, Need{About: name, What: what, Remedy: remedy}) }
+	all, current := view.Conditions(p.Object), p.Conditions()
 	if len(p.Faults) > 0 {
 		add("is invalid, so that nothing of it begins: "+p.Faults[0].String()+view.AndMore(len(p.Faults)-1), v.Suggest().Describe(name))
-		return out
-	}
-	all, current := view.Conditions(p.Object), p.Conditions()
-	if why, is := view.Stands(current, "Valid", metav1.ConditionFalse); is {
+	} else if why, is := view.Stands(current, "Valid", metav1.ConditionFalse); is {
 		add("is not Valid: "+why, v.Suggest().Describe(name))
 	} else if why, is := view.Stands(current, "Ready", metav1.ConditionFalse); is {
 		add("is not Ready: "+why, v.Suggest().Doctor(name))

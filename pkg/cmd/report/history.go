@@ -187,7 +187,7 @@ func (o *historyOptions) read(ctx context.Context, k *factory.Cluster) ([]rememb
 		if head != nil {
 			one.closed = ledger.AppendArchive(old, head.Recent)
 		}
-		runs, err := k.Runs(ctx, cm.Namespace, cm.Name)
+		runs, err := k.RunsOf(ctx, cm)
 		return []remembered{one}, runs, err
 	}
 	namespace := k.Namespace

@@ -115,7 +115,7 @@ func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 	if err != nil {
 		return view.Plan{}, err
 	}
-	live, err := k.Runs(ctx, cm.Namespace, cm.Name, factory.ActiveOnly)
+	live, err := k.RunsOf(ctx, cm, factory.ActiveOnly)
 	if err != nil {
 		return view.Plan{}, err
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -92,14 +94,15 @@ func (r Run) DryMark() string {
 // BrokenRun is shown if the phase of a run cannot be read.
 const BrokenRun = "Broken"
 
+// RunsOf are the runs of a plan, and not those of an earlier one of its name, which was deleted and
+// whose run the agent may still be ending.
+func RunsOf(cm *corev1.ConfigMap, runs []Run) []Run {
+	return slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Run.PlanUID != string(cm.UID) })
+}
+
 // SortRuns sorts runs by the time of their request.
 func SortRuns(runs []Run) {
-	slices.SortFunc(runs, func(a, b Run) int {
-		if c := a.Run.Request.At.Compare(b.Run.Request.At); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Run.Name, b.Run.Name)
-	})
+	slices.SortFunc(runs, func(a, b Run) int { return run.Compare(a.Run, b.Run) })
 }
 
 // itemSays is the message of a step about one of its nodes, else about all.

@@ -68,7 +68,7 @@ the run failed, 5 when the agent is silent, 124 when --timeout has passed.`,
 	cmd.Flags().StringVar(&o.requestor, "requestor", "", "of a node's request; default cli.<you>")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
 	o.out.AddFlags(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{forEnded, forPermitted, forReady, forReleased, forPhase + "=", forCondition + "="}, cobra.ShellCompDirectiveNoSpace))
+	_ = cmd.RegisterFlagCompletionFunc("for", c.CompleteAbout(wordsFor, kinds()...))
 	return cmd
 }
 
@@ -108,7 +108,7 @@ func (o *options) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	found, err := k.Find(ctx, o.name, annotations.KindRun, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy)
+	found, err := k.Find(ctx, o.name, kinds()...)
 	var asked *factory.AskedRunError
 	switch {
 	case errors.As(err, &asked) && (o.what == "" || o.what == forEnded):
@@ -116,10 +116,7 @@ func (o *options) Run(ctx context.Context) (err error) {
 	case err != nil:
 		return err
 	}
-	kind := factory.KindNode
-	if found.Document != nil {
-		kind = found.Document.Labels[annotations.LabelKind]
-	}
+	kind := kindOf(found)
 	if o.what == "" {
 		o.what, o.value, _ = strings.Cut(usual()[kind], "=")
 	}
@@ -190,6 +187,40 @@ func objectOf(found factory.Resource) metav1.Object {
 		return found.Document
 	}
 	return found.Node
+}
+
+// kinds are those of the documents that are waited for.
+func kinds() []string {
+	return []string{annotations.KindRun, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy}
+}
+
+func kindOf(found factory.Resource) string {
+	if found.Document != nil {
+		return found.Document.Labels[annotations.LabelKind]
+	}
+	return factory.KindNode
+}
+
+// wordsFor are the values of --for that fit what was found, or all, where nothing was.
+func wordsFor(found factory.Resource) []string {
+	if found.Document == nil && found.Node == nil {
+		return []string{forEnded, forPermitted, forReady, forReleased, forPhase + "=", forCondition + "="}
+	}
+	kind := kindOf(found)
+	var out []string
+	for _, what := range takes()[kind] {
+		switch what {
+		case forPhase:
+			for _, phase := range phasesOf(kind) {
+				out = append(out, what+"="+phase)
+			}
+		case forCondition:
+			out = append(out, what+"=")
+		default:
+			out = append(out, what)
+		}
+	}
+	return out
 }
 
 // usual is the default of --for.

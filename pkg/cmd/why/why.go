@@ -192,13 +192,19 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 		return s, err
 	}
 	s, err = source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+r.Run.Plan)
-	if none := factory.NotFoundError(""); errors.As(err, &none) {
+	if none := factory.NotFoundError(""); errors.As(err, &none) || err == nil && o.ofEarlier(ctx, k, r) {
 		return s, o.planIsGone(ctx, k, r)
 	}
 	if err == nil && r.Journal.Phase.Ended() && o.out.Lines() {
 		fmt.Fprintf(o.Out, "run %s of plan %s: %s\n", r.Run.Name, r.Run.Plan, print.New(o.Env, s.Zone).RunHead(r))
 	}
 	return s, err
+}
+
+// ofEarlier says whether a run is of an earlier plan, in whose place another one of its name is now.
+func (o *whyOptions) ofEarlier(ctx context.Context, k *factory.Cluster, r view.Run) bool {
+	cm, err := k.Plan(ctx, r.Run.Plan)
+	return err == nil && string(cm.UID) != r.Run.PlanUID
 }
 
 // planIsGone is the answer about a run whose plan was deleted.
@@ -391,17 +397,13 @@ func (o *whyOptions) triggerHelps(s view.Subject, p view.Plan) bool {
 
 func (o *whyOptions) printer(s view.Subject) print.Printer { return print.New(o.Env, s.Zone) }
 
-// obstacles are in the order in which the core asks: invalid, not ready, paused,
-// window, busy, skip.
+// obstacles are in the order in which the core asks: invalid, not ready, paused, window, busy, skip.
+// A run does what its plan said when it was asked for: what it needs is told of an invalid plan, too.
 func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentState, v print.Printer) []obstacle {
-	var out []obstacle
-	add := func(what, format string, args ...any) {
-		out = append(out, obstacle{what, fmt.Sprintf(format, args...)})
-	}
 	if s.Deleting {
-		add(view.NamespaceGoes+": nothing begins in it, and what runs changed in it is not put back", "%s tells what it still waits for", o.Suggest().DescribeNamespace(s.Namespace))
-		return out
+		return []obstacle{{view.NamespaceGoes + ": nothing begins in it, and what runs changed in it is not put back", o.Suggest().DescribeNamespace(s.Namespace) + " tells what it still waits for"}}
 	}
+	var out []obstacle
 	if agent.Missing != "" {
 		out = append(out, nobodyActs(agent))
 	}
@@ -409,68 +411,96 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		full.what += "; its slots go on, and what the agent says of it is not up to date"
 		out = append(out, full)
 	}
-	for _, f := range p.Faults {
-		add("the plan is invalid: "+f.String(), "fix it; %s tells all faults", o.Suggest().Lint())
-	}
-	if len(p.Faults) > 0 {
-		return out
-	}
-	if c, bad := falseCondition(p, "Valid"); bad { // what only the agent can see: its templates, its configuration
-		add("the plan is invalid: "+v.Told(c), "fix it; %s tells all", o.Suggest().Describe(p.Object.Name))
-		return out
-	}
-	if c, bad := falseCondition(p, "Ready"); bad {
-		add("the plan is not ready: "+v.Told(c), "it goes on by itself when that is there; %s checks all that it needs", o.Suggest().Doctor(p.Object.Name))
-	}
-	for _, gone := range p.Gone {
-		add("no run can begin: "+gone, "it goes on by itself when that is there; %s checks all that it needs", o.Suggest().Doctor(p.Object.Name))
-	}
-	for _, f := range p.Intent.Faults {
-		add("annotation "+f.String(), "write it anew, or take it away")
+	invalid := o.invalid(p, v)
+	out = append(out, invalid...)
+	if len(invalid) == 0 {
+		out = append(out, o.notReady(p, v)...)
 	}
 	out = append(out, o.pauseObstacles(s, p, v)...)
-	if verdict := s.Gate.Verdict(o.Now()); !verdict.Permitted {
-		found := obstacle{"change is not permitted: " + v.Told(verdict.Reason), "it stays so until somebody changes it"}
-		switch {
-		case !verdict.Ready:
-			found.remedy = notReady(verdict)
-		case verdict.Until != nil:
-			found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(o.Now()))
-		}
-		if hand := o.lifts(s, p, verdict.Cause); hand != "" {
-			found.remedy += "; or " + hand
-		}
-		if !verdict.Cause.Namespace && !s.PauseAt(o.Now()).On { // these bind whatever is asked
-			found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
-		}
-		if waits := waitingForWindow(p); waits != "" && verdict.Cause.Namespace {
-			found.remedy += fmt.Sprintf("; or the annotation %s: \"%s: REASON\" on the plan, which lets that run start", annotations.Bypass, waits)
-		}
-		out = append(out, found)
+	if len(invalid) == 0 || len(p.Active) > 0 {
+		out = append(out, o.gateObstacle(s, p, v)...)
 	}
-	if p.Ledger != nil {
-		for _, left := range p.Ledger.Left {
-			hand := "restore it by hand, which is noticed within a minute, or acknowledge it"
-			if left.Before == nil { // nobody can tell whether it is as it was
-				hand = "look at it, and then acknowledge it"
-			}
-			add("not put back by run "+left.Run+view.Prefix(", step ", left.Step)+": "+v.Told(left.Message), "%s: %s", hand, o.Suggest().Resume(left.Run))
-		}
-	}
+	out = append(out, o.leftovers(p, v)...)
 	if refused := p.Decision.Status.Refused; refused != "" {
-		add(v.Told(refused), "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes")
+		out = append(out, obstacle{v.Told(refused), "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes"})
 	}
 	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is {
 		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
 		if strings.Contains(stuck, " adopt run/") {
 			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
 		}
-		add(v.Told(stuck), "%s", hand)
+		out = append(out, obstacle{v.Told(stuck), hand})
 	}
 	if ignored, is := labelReturns(p); is {
-		add(ignored, "it stays so until somebody changes it; %s asks without the label", o.Suggest().Trigger(p.Object.Name))
+		out = append(out, obstacle{ignored, "it stays so until somebody changes it; " + o.Suggest().Trigger(p.Object.Name) + " asks without the label"})
 	}
 	return append(out, o.runObstacles(p, v)...)
+}
+
+// invalid says why nothing of a plan begins, whatever is permitted.
+func (o *whyOptions) invalid(p view.Plan, v print.Printer) (out []obstacle) {
+	for _, f := range p.Faults {
+		out = append(out, obstacle{"the plan is invalid: " + f.String(), "fix it; " + o.Suggest().Lint() + " tells all faults"})
+	}
+	if c, bad := falseCondition(p, "Valid"); bad && len(out) == 0 { // what only the agent can see: its templates, its configuration
+		out = append(out, obstacle{"the plan is invalid: " + v.Told(c), "fix it; " + o.Suggest().Describe(p.Object.Name) + " tells all"})
+	}
+	return out
+}
+
+// notReady is what a valid plan lacks.
+func (o *whyOptions) notReady(p view.Plan, v print.Printer) (out []obstacle) {
+	goesOn := "it goes on by itself when that is there; " + o.Suggest().Doctor(p.Object.Name) + " checks all that it needs"
+	if c, bad := falseCondition(p, "Ready"); bad {
+		out = append(out, obstacle{"the plan is not ready: " + v.Told(c), goesOn})
+	}
+	for _, gone := range p.Gone {
+		out = append(out, obstacle{"no run can begin: " + gone, goesOn})
+	}
+	for _, f := range p.Intent.Faults {
+		out = append(out, obstacle{"annotation " + f.String(), "write it anew, or take it away"})
+	}
+	return out
+}
+
+// gateObstacle says why change is not permitted now; none where it is.
+func (o *whyOptions) gateObstacle(s view.Subject, p view.Plan, v print.Printer) []obstacle {
+	verdict := s.Gate.Verdict(o.Now())
+	if verdict.Permitted {
+		return nil
+	}
+	found := obstacle{"change is not permitted: " + v.Told(verdict.Reason), "it stays so until somebody changes it"}
+	switch {
+	case !verdict.Ready:
+		found.remedy = notReady(verdict)
+	case verdict.Until != nil:
+		found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(o.Now()))
+	}
+	if hand := o.lifts(s, p, verdict.Cause); hand != "" {
+		found.remedy += "; or " + hand
+	}
+	if !verdict.Cause.Namespace && !s.PauseAt(o.Now()).On { // these bind whatever is asked
+		found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
+	}
+	if waits := waitingForWindow(p); waits != "" && verdict.Cause.Namespace {
+		found.remedy += fmt.Sprintf("; or the annotation %s: \"%s: REASON\" on the plan, which lets that run start", annotations.Bypass, waits)
+	}
+	return []obstacle{found}
+}
+
+// leftovers are what earlier runs changed and could not put back.
+func (o *whyOptions) leftovers(p view.Plan, v print.Printer) (out []obstacle) {
+	if p.Ledger == nil {
+		return nil
+	}
+	for _, left := range p.Ledger.Left {
+		hand := "restore it by hand, which is noticed within a minute, or acknowledge it"
+		if left.Before == nil { // nobody can tell whether it is as it was
+			hand = "look at it, and then acknowledge it"
+		}
+		out = append(out, obstacle{"not put back by run " + left.Run + view.Prefix(", step ", left.Step) + ": " + v.Told(left.Message), hand + ": " + o.Suggest().Resume(left.Run)})
+	}
+	return out
 }
 
 // waitingForWindow is a run that has not begun because its window is closed; empty: there is none.
