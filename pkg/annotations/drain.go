@@ -60,7 +60,27 @@ type Surge struct {
 	At       time.Time `json:"at"`
 }
 
-// ReadSurge is the record of a surge; ok is false where there is none.
+// Limits of a record (guesses): more replicas than a cluster has pods, and names longer than
+// Kubernetes has.
+const (
+	mostReplicas = 1_000_000
+	longestName  = 253
+)
+
+// Check says what makes a record impossible: whoever may write the Deployment may write it.
+func (s Surge) Check() error {
+	switch {
+	case s.Replicas < 0 || s.Replicas > mostReplicas:
+		return fmt.Errorf("%s says %d replicas; possible are 0 to %d", StatusSurge, s.Replicas, mostReplicas)
+	case s.Node == "" || len(s.Node) > longestName:
+		return fmt.Errorf("%s names no node, or one that cannot be", StatusSurge)
+	case s.Pod == "" || len(s.Pod) > longestName:
+		return fmt.Errorf("%s names no pod, or one that cannot be", StatusSurge)
+	}
+	return nil
+}
+
+// ReadSurge is the record of a surge; ok is false where there is none. An impossible one is an error.
 func ReadSurge(on map[string]string) (s Surge, ok bool, err error) {
 	text, ok := on[StatusSurge]
 	if !ok {
@@ -69,7 +89,7 @@ func ReadSurge(on map[string]string) (s Surge, ok bool, err error) {
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return s, true, fmt.Errorf("%s is %q: %w", StatusSurge, document.Cut(text, 100), err)
 	}
-	return s, true, nil
+	return s, true, s.Check()
 }
 
 // DrainPod is a pod as a drain sees it.

@@ -184,6 +184,28 @@ func TestTheRecordOfASurgeIsReadBack(t *testing.T) {
 	}
 }
 
+// Whoever may write a Deployment may write the record of its surge.
+func TestImpossibleRecordsOfSurgesAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want string // empty: it is possible
+	}{
+		"one of an older agent":           {`{"replicas":0,"node":"n1","pod":"u"}`, ""},
+		"the most replicas":               {`{"replicas":1000000,"node":"n1","pod":"u"}`, ""},
+		"fewer replicas than none":        {`{"replicas":-1,"node":"n1","pod":"u"}`, "says -1 replicas; possible are 0 to 1000000"},
+		"more replicas than there can be": {`{"replicas":2147483647,"node":"n1","pod":"u"}`, "says 2147483647 replicas"},
+		"no node":                         {`{"replicas":1,"pod":"u"}`, "names no node"},
+		"a node that cannot be":           {`{"replicas":1,"node":"` + strings.Repeat("n", 254) + `","pod":"u"}`, "names no node"},
+		"no pod":                          {`{"replicas":1,"node":"n1"}`, "names no pod"},
+		"a pod that cannot be":            {`{"replicas":1,"node":"n1","pod":"` + strings.Repeat("u", 254) + `"}`, "names no pod"},
+	} {
+		_, ok, err := annotations.ReadSurge(map[string]string{annotations.StatusSurge: c.text})
+		if !ok || (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %t, %v", name, ok, err)
+		}
+	}
+}
+
 func TestWhatADrainSeesOfAPod(t *testing.T) {
 	base := func() *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}} }
 	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, reason string) func(*corev1.Pod) {

@@ -24,12 +24,15 @@ type Outcome struct {
 	Gone    int `json:"gone,omitempty"`    // left without us: finished, moved, deleted by others
 	Skipped int `json:"skipped,omitempty"` // stay on purpose: DaemonSets, static pods, what was not picked
 	Left    int `json:"left,omitempty"`    // should have left, and did not
+	Kept    int `json:"kept,omitempty"`    // replicas of surges that were not given back
 
 	EvictedPods []string       `json:"evictedPods,omitempty"`
 	ForcedPods  []string       `json:"forcedPods,omitempty"`
 	SkippedPods []RemainingPod `json:"skippedPods,omitempty"`
 	Agent       *RemainingPod  `json:"agent,omitempty"` // the agent's own pod, where it stays
 	LeftPods    []RemainingPod `json:"leftPods,omitempty"`
+	// KeptReplicas are the Deployments of Kept, each with why.
+	KeptReplicas []string `json:"keptReplicas,omitempty"`
 }
 
 // RemainingPod is a pod that stays on its node, and why.
@@ -54,6 +57,18 @@ func (o Outcome) String() string {
 	}
 	if len(o.LeftPods) > 0 {
 		text += ": " + o.LeftPods[0].Pod + " (" + o.LeftPods[0].Why + ")"
+	}
+	return text + o.StringOfKept()
+}
+
+// StringOfKept is what stays of surges in one line that begins with a semicolon; empty: nothing.
+func (o Outcome) StringOfKept() string {
+	if len(o.KeptReplicas) == 0 {
+		return ""
+	}
+	text := "; the replica that a surge added is not given back yet to " + o.KeptReplicas[0]
+	if o.Kept > 1 {
+		text += fmt.Sprintf(" and %d more", o.Kept-1)
 	}
 	return text
 }

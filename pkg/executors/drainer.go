@@ -80,8 +80,12 @@ type Drainer interface {
 	// Sweep removes the replicas of surges whose drain no longer exists, because an agent died
 	// while the drain was called off or the node was deleted. It looks with these clients, and
 	// only at records of this claimant. busy says whether a drain of a node is about to continue.
-	// left are those that have to stay for now.
+	// left are those that have to stay for now, or could not be removed; err is about these, too, and
+	// does not keep it from the others.
 	Sweep(ctx context.Context, clients Clients, manager, by string, busy func(node string) bool) (left int, err error)
+	// Unswept are the claimants of drains that ended without having removed what their surges
+	// added, since it was last asked. A Sweep for them tries again.
+	Unswept() []string
 	// AwaitRequests waits some seconds at most until no request is in flight: for a process that
 	// is about to end.
 	AwaitRequests()

@@ -545,6 +545,40 @@ func TestWhatSurgesLeftIsGivenBack(t *testing.T) {
 	}
 }
 
+// What cannot be given back is tried again less and less, and what drains gave up on later, too.
+func TestSweepsOfSurgesPauseLongerAndLonger(t *testing.T) {
+	play(t, func(w *world) {
+		w.plans = map[types.NamespacedName]client.Account{{Namespace: "shop", Name: "roll"}: {Namespace: "shop", Name: "maint-runner"}}
+		a := w.lead()
+		swept := func(left int, unswept ...string) int {
+			a.drains.mu.Lock()
+			defer a.drains.mu.Unlock()
+			n := len(a.drains.swept)
+			a.drains.swept, a.drains.left, a.drains.unswept = nil, left, unswept
+			return n
+		}
+		swept(1)
+		w.pass(85 * time.Second) // after 10, 20, 40 and 80 seconds
+		if n := swept(1); n != 2*4 {
+			w.Errorf("%d sweeps at first", n)
+		}
+		w.pass(time.Hour)
+		if n := swept(0); n < 2*11 || n > 2*14 {
+			w.Errorf("%d sweeps in an hour", n)
+		}
+		w.pass(10 * time.Minute)
+		swept(0)
+		w.pass(10 * time.Minute)
+		if n := swept(0, "plan:shop/roll", "plan:shop/gone"); n != 0 {
+			w.Errorf("%d sweeps where nothing is left", n)
+		}
+		w.pass(time.Minute)
+		if diff := cmp.Diff([]string{"plan:shop/roll"}, a.drains.swept); diff != "" {
+			w.Errorf("after a drain gave up: -want +got:\n%s", diff)
+		}
+	})
+}
+
 func TestWhatMetricsShowOfNodes(t *testing.T) {
 	soon := dawn().Add(time.Hour).Format(time.RFC3339)
 	for name, c := range map[string]struct {

@@ -2,10 +2,13 @@ package nodemaintenance
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -14,41 +17,88 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// sweepAgain is when what surges left is looked at again, while some of it is not
-// to be given back yet or could not be.
-const sweepAgain = 10 * time.Second
+// Times of sweeps (guesses).
+const (
+	sweepLook    = 10 * time.Second // how often it is seen whether a sweep is due; the first pause after one
+	longestPause = 5 * time.Minute  // after a sweep that left something
+	sweepFor     = time.Minute      // how long one may take
+)
 
-// sweepSurges gives back the replicas that surges of drains left whose agent died in
-// the middle: once when this agent begins to lead, and again for as long as there is
-// something left. A drain that goes on looks after its own.
+// sweep is what surges for one claimant left, and when it is looked at.
+type sweep struct {
+	by    string
+	after time.Time
+	tried int
+}
+
+// sweepSurges gives back the replicas that surges of drains left: all when this agent begins to lead,
+// since another may have died in the middle, and those of a claimant when a drain gave up on some.
+// While something is left, it looks again after growing pauses. A drain that goes on looks after its
+// own.
 func (k *Controller) sweepSurges(ctx context.Context) {
-	for k.drainer != nil && !k.Scope.DryRun {
-		if !informer.Sleep(ctx, sweepAgain) { // those that are to go on have been taken up then
+	var due []*sweep
+	for begun := false; k.drainer != nil && !k.Scope.DryRun; begun = true {
+		if !informer.Sleep(ctx, sweepLook) { // those that are to go on have been taken up then
 			return
 		}
-		left := k.sweep(ctx, executors.Clients{Kube: k.Clients.Kube}, requestsClaimant)
+		due = withSweeps(due, k.drainer.Unswept())
+		if begun && len(due) == 0 {
+			continue
+		}
+		plans := map[string]client.Account{}
 		for at, account := range k.Rollouts.Draining() { // as that account their drains surge
-			if clients, err := k.Clients.Accounts.Clients(account, ""); err == nil {
-				left = k.sweep(ctx, clients, nodes.PlanClaimant(at.Namespace, at.Name)) || left
-			}
+			plans[nodes.PlanClaimant(at.Namespace, at.Name)] = account
 		}
-		if !left {
-			return
+		if !begun {
+			due = withSweeps(withSweeps(due, []string{requestsClaimant}), slices.Sorted(maps.Keys(plans)))
+		}
+		due = slices.DeleteFunc(due, func(s *sweep) bool {
+			return !k.Now().Before(s.after) && !s.again(k.Now(), k.sweepOf(ctx, s.by, plans))
+		})
+	}
+}
+
+// withSweeps adds those that are not due already.
+func withSweeps(due []*sweep, claimants []string) []*sweep {
+	for _, by := range claimants {
+		if !slices.ContainsFunc(due, func(s *sweep) bool { return s.by == by }) {
+			due = append(due, &sweep{by: by})
 		}
 	}
+	return due
+}
+
+// again sets the next time, where something is left.
+func (s *sweep) again(now time.Time, left bool) bool {
+	s.after = now.Add(min(sweepLook<<min(s.tried, 10), longestPause))
+	s.tried++
+	return left
+}
+
+// sweepOf looks for a claimant, as whoever it acts as. Of a plan that is gone, nobody may.
+func (k *Controller) sweepOf(ctx context.Context, by string, plans map[string]client.Account) bool {
+	if by == requestsClaimant {
+		return k.sweep(ctx, executors.Clients{Kube: k.Clients.Kube}, by)
+	}
+	account, drains := plans[by]
+	if !drains {
+		return false
+	}
+	clients, err := k.Clients.Accounts.Clients(account, "")
+	return err == nil && k.sweep(ctx, clients, by)
 }
 
 // sweep looks as one account at the surges of one claimant, and says whether some
 // are left. Who may not list Deployments has made no surge.
 func (k *Controller) sweep(ctx context.Context, clients executors.Clients, by string) bool {
-	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
+	ctx, cancel := context.WithTimeout(ctx, sweepFor)
 	defer cancel()
 	left, err := k.drainer.Sweep(ctx, clients, annotations.ManagerAgent, by, func(node string) bool { return k.drainsFor(node, by) })
-	if err != nil && !apierrors.IsForbidden(err) {
-		k.Telemetry.Log.Warn("what surges left could not be looked at; it is tried again", "by", by, "error", err.Error())
-		return true
+	if err == nil || left == 0 && apierrors.IsForbidden(err) {
+		return left > 0
 	}
-	return left > 0
+	k.Telemetry.Log.Warn("replicas that surges added could not be given back; it is tried again", "by", by, "left", left, "error", err.Error())
+	return true
 }
 
 // drainsFor says whether a drain of a node goes on, or is about to.

@@ -334,6 +334,7 @@ type drainer struct {
 	swept    []string
 	left     int
 	sweepErr error
+	unswept  []string
 }
 
 // Ensure is executors.Drainer's.
@@ -383,6 +384,14 @@ func (d *drainer) Sweep(_ context.Context, _ executors.Clients, _, by string, bu
 	defer d.mu.Unlock()
 	d.swept = append(d.swept, at)
 	return d.left, d.sweepErr
+}
+
+// Unswept is executors.Drainer's.
+func (d *drainer) Unswept() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer func() { d.unswept = nil }()
+	return d.unswept
 }
 
 // AwaitRequests is executors.Drainer's.

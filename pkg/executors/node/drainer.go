@@ -69,7 +69,8 @@ type Drainer struct {
 	mu       sync.Mutex // guards all fields below, and the fields of sessions that say so
 	sessions map[place]*session
 	ledger   ledger
-	busy     int // requests in flight
+	busy     int             // requests in flight
+	unswept  map[string]bool // claimants whose drains left replicas of surges
 	readErr  error
 	unwatch  context.CancelFunc // stops the watch on budgets; nil: there is none
 	idle     *time.Timer
@@ -94,7 +95,7 @@ func New(ctx context.Context, c Config) *Drainer {
 	if c.SurgeFor == 0 {
 		c.SurgeFor = surgeFor
 	}
-	return &Drainer{config: c, ctx: ctx, sessions: map[place]*session{}, ledger: newLedger(), others: map[string]*otherCluster{}}
+	return &Drainer{config: c, ctx: ctx, sessions: map[place]*session{}, ledger: newLedger(), others: map[string]*otherCluster{}, unswept: map[string]bool{}}
 }
 
 // Ensure starts a session, or goes on with it.
@@ -177,6 +178,9 @@ func (d *Drainer) Keep(wanted func(node, by string) bool) {
 // end forgets a session, and keeps the watch on budgets a while longer: drains rarely come alone.
 func (d *Drainer) end(s *session) {
 	s.life.cancel()
+	if len(s.surges.owed) > 0 {
+		d.unswept[s.order.By] = true
+	}
 	if s.life.lease != nil {
 		s.life.lease.Stop()
 	}

@@ -43,6 +43,7 @@ func (d *drains) Ensure(_ context.Context, o executors.DrainOrder) executors.Dra
 func (d *drains) Stop(node, by string)            { d.stopped = append(d.stopped, node+" of "+by) }
 func (d *drains) Keep(func(node, by string) bool) {}
 func (d *drains) AwaitRequests()                  {}
+func (d *drains) Unswept() []string               { return nil }
 func (d *drains) ForCluster(string, executors.Clients) (executors.Drainer, bool) {
 	return d, true
 }

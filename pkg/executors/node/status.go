@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -83,6 +84,7 @@ func (s *session) report(v drain.View, dec drain.Decision) {
 	if dec.Done || dec.Aborted {
 		o.Left, o.LeftPods = dec.Leaving, dec.Left
 	}
+	o.Kept, o.KeptReplicas = len(s.surges.kept)+s.surges.unnamed, firstOf(told(s.surges.kept))
 	left := s.status
 	s.status = executors.DrainStatus{
 		Done: dec.Done, Aborted: dec.Aborted, Outcome: o, Left: dec.Leaving,
@@ -135,7 +137,30 @@ func (s *session) summary(dec drain.Decision) (reason, message string) {
 	case len(dec.Pods) > 0 && dec.Pods[0].Why != "":
 		return executors.DrainWorking, document.Cut(counted+"; "+dec.Pods[0].Pod+" waits: "+dec.Pods[0].Why, document.MaxMessage)
 	}
-	return executors.DrainWorking, counted
+	return executors.DrainWorking, document.Cut(counted+s.awaitsSurges(), document.MaxMessage)
+}
+
+// awaitsSurges says for which replicas the drain waits, and which it does not wait for any more.
+func (s *session) awaitsSurges() (text string) {
+	switch undoing := slices.Sorted(maps.Keys(s.surges.undoing)); {
+	case len(undoing) > 0:
+		text = "; waits for the replica that a surge added to " + undoing[0] + " to be given back" + s.surges.undoing[undoing[0]]
+		if len(undoing) > 1 {
+			text += fmt.Sprintf("; and for %d more", len(undoing)-1)
+		}
+	case s.surges.open > 0 && s.status.Left == 0:
+		text = "; waits for what is to be known of the surges of earlier drains"
+	}
+	return text + s.status.Outcome.StringOfKept()
+}
+
+// told are Deployments, each with what was said of it.
+func told(of map[string]string) []string {
+	var texts []string
+	for name, why := range of {
+		texts = append(texts, name+" ("+why+")")
+	}
+	return texts
 }
 
 // finish ends everything of the session except its status: requests in flight are cancelled.
@@ -175,7 +200,7 @@ func (s *session) says() string {
 			permanent++
 		}
 	}
-	return fmt.Sprint(st.Done, st.Aborted, st.Late, st.Reason, st.Left, st.Evicted, permanent)
+	return fmt.Sprint(st.Done, st.Aborted, st.Late, st.Reason, st.Left, st.Evicted, permanent, len(s.surges.undoing) > 0, st.Outcome.Kept)
 }
 
 func (s *session) publish() {

@@ -5,30 +5,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/follow"
-	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/surge"
 )
 
 // Times of surges (guesses).
 const (
-	surgeRetry = 2 * time.Second  // after a conflict, or when the API server does not answer
-	surgeAgain = 5 * time.Minute  // after a surge that was impossible: somebody may have made room
-	undoFor    = 10 * time.Second // for one request that removes a replica
+	surgeRetry = 2 * time.Second // after a conflict, or when the API server does not answer
+	surgeAgain = 5 * time.Minute // after a surge that was impossible: somebody may have made room
+	undoWithin = time.Minute     // for removing a replica, before the drain goes on without that
 )
 
 // cannot is why there is no surge, and what would help.
@@ -42,22 +40,28 @@ func (c *cannot) Error() string { return c.why }
 // is recorded on the Deployment in the same patch.
 func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	defer s.detached(func() { s.surges.open-- })
-	name, record, err := s.begin(p)
+	debt, err := s.begin(p, going)
 	var no *cannot
 	switch {
 	case errors.As(err, &no):
 		s.replacement(p, drain.Replacement{Impossible: true, Why: no.why, Remedy: no.remedy})
 		return
-	case err != nil || record == nil:
+	case err != nil && debt != nil: // it may have been added nevertheless
+		s.giveBack(*debt)
+		return
+	case err != nil || debt == nil:
 		s.replacement(p, drain.Replacement{Ready: err == nil})
 		return
 	}
-	s.replacement(p, drain.Replacement{Why: "Deployment/" + name + " makes a replacement"})
-	why := s.awaitReplacement(p, name, *record, going)
+	s.replacement(p, drain.Replacement{Why: "Deployment/" + debt.Name + " makes a replacement"})
+	why := s.awaitReplacement(p, *debt, going)
 	if why != "" {
-		s.giveBack(p.Namespace, name, *record)
+		now := " is as it was"
+		if !s.giveBack(*debt) {
+			now = " keeps one replica too many"
+		}
 		s.replacement(p, drain.Replacement{
-			Impossible: true, Why: "no replacement became Ready: " + why + "; Deployment/" + name + " is as it was",
+			Impossible: true, Why: "no replacement became Ready: " + why + "; Deployment/" + debt.Name + now,
 			Remedy: "make room for one more pod, or take the annotation maint.dev/drain=surge away",
 		})
 		return
@@ -67,7 +71,7 @@ func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	case <-going:
 	case <-s.life.ctx.Done():
 	}
-	s.giveBack(p.Namespace, name, *record)
+	s.giveBack(*debt)
 }
 
 // detached changes the session's state even after its end.
@@ -97,69 +101,81 @@ func (s *session) begins(uid string) {
 	}
 }
 
-// begin adds a replica, with retries where they may help. No record and no error: the pod needs no
-// surge.
-func (s *session) begin(p drain.Pod) (deployment string, record *annotations.Surge, err error) {
+// errLeft ends the attempts to replace a pod that leaves by itself.
+var errLeft = errors.New("the pod is leaving")
+
+// begin adds a replica, with retries where they may help, while the pod is there. No debt and no
+// error: the pod needs no surge. With an error, a debt is one that may be there.
+func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, err error) {
+	var unclear *surge.Debt
 	for {
-		deployment, record, err = s.tryBegin(p)
+		debt, err = s.tryBegin(p)
 		var no *cannot
 		if err == nil || errors.As(err, &no) {
-			return deployment, record, err
+			return debt, err
+		}
+		if debt != nil {
+			unclear = debt
 		}
 		s.replacement(p, drain.Replacement{Why: document.Cut(err.Error(), 200)})
 		select {
 		case <-s.life.ctx.Done():
-			return "", nil, s.life.ctx.Err()
+			return unclear, s.life.ctx.Err()
+		case <-going:
+			return unclear, errLeft
 		case <-time.After(surgeRetry):
 		}
 	}
 }
 
-func (s *session) tryBegin(p drain.Pod) (string, *annotations.Surge, error) {
+// tryBegin is one attempt. With a debt and an error, the replica may have been added.
+func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 	dep, err := s.deploymentOf(p)
 	if err != nil {
-		return "", nil, denied(err, "get on replicasets and deployments")
+		return nil, denied(err, "get on replicasets and deployments")
 	}
+	debt := &surge.Debt{Namespace: dep.Namespace, Name: dep.Name}
 	record, has, err := annotations.ReadSurge(dep.Annotations)
 	switch {
 	case err != nil:
-		return "", nil, &cannot{err.Error(), "remove the annotation once its replicas are as they should be"}
+		return nil, &cannot{err.Error(), "remove the annotation once its replicas are as they should be"}
 	case has && record.Pod == p.UID:
-		return dep.Name, &record, nil
+		debt.Record = record
+		return debt, nil
 	case has:
-		return "", nil, errors.New("another pod of its Deployment is being replaced")
+		return nil, errors.New("another pod of its Deployment is being replaced")
 	}
 	needed, err := s.needsSurge(p, dep)
 	if err != nil || !needed {
-		return "", nil, err
+		return nil, err
 	}
 	if err := s.mayScale(dep); err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	record = annotations.Surge{Replicas: replicas(dep), Node: s.order.Node, Pod: p.UID, By: s.order.By, At: s.d.config.Now().UTC()}
-	text, err := json.Marshal(record)
+	debt.Record = annotations.Surge{Replicas: surge.Replicas(dep), Node: s.order.Node, Pod: p.UID, By: s.order.By, At: s.d.config.Now().UTC()}
+	if err := debt.Record.Check(); err != nil { // it could not be read back
+		return nil, &cannot{err.Error(), "take the annotation maint.dev/drain=surge away"}
+	}
+	text, err := json.Marshal(debt.Record)
 	if err != nil {
-		return "", nil, fmt.Errorf("record of a surge: %w", err)
+		return nil, fmt.Errorf("record of a surge: %w", err)
 	}
-	if err := scale(s.life.ctx, s.kube(), s.order.Manager, dep, record.Replicas+1, string(text), "true"); err != nil {
-		return "", nil, denied(err, "patch on deployments")
+	if err := surge.Scale(s.life.ctx, s.kube(), s.order.Manager, dep, debt.Record.Replicas+1, string(text)); err != nil {
+		return debt, denied(err, "patch on deployments")
 	}
-	return dep.Name, &record, nil
+	return debt, nil
 }
 
-// denied turns a missing right into a failure that waiting does not fix.
+// denied turns a missing right, and any other refusal that stays, into a failure that waiting does
+// not fix.
 func denied(err error, right string) error {
-	if apierrors.IsForbidden(err) {
+	switch {
+	case apierrors.IsForbidden(err):
 		return &cannot{"not allowed: " + document.Cut(err.Error(), 200), "grant " + right + ", or take the annotation maint.dev/drain=surge away"}
+	case surge.Final(err) && !apierrors.IsNotFound(err): // the pod of what is gone goes soon
+		return &cannot{"the API server refuses: " + document.Cut(err.Error(), 200), "change what it objects to, or take the annotation maint.dev/drain=surge away"}
 	}
 	return err
-}
-
-func replicas(dep *appsv1.Deployment) int32 {
-	if dep.Spec.Replicas == nil {
-		return 1
-	}
-	return *dep.Spec.Replicas
 }
 
 func (s *session) deploymentOf(p drain.Pod) (*appsv1.Deployment, error) {
@@ -169,12 +185,15 @@ func (s *session) deploymentOf(p drain.Pod) (*appsv1.Deployment, error) {
 		return nil, fmt.Errorf("find the Deployment of pod %s: %w", p, err)
 	}
 	owner := metav1.GetControllerOfNoCopy(rs)
-	if owner == nil || owner.Kind != "Deployment" {
+	if string(rs.UID) != p.Controller.UID || owner == nil || owner.Kind != "Deployment" {
 		return nil, &cannot{"its ReplicaSet belongs to no Deployment", "take the annotation maint.dev/drain=surge away"}
 	}
 	dep, err := apps.Deployments(p.Namespace).Get(s.life.ctx, owner.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("find the Deployment of pod %s: %w", p, err)
+	}
+	if dep.UID != owner.UID {
+		return nil, &cannot{"its ReplicaSet belongs to another Deployment than the one that is named " + dep.Name + " now", "take the annotation maint.dev/drain=surge away"}
 	}
 	return dep, nil
 }
@@ -192,105 +211,81 @@ func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) 
 			return false, &cannot{"its budget " + b.Key() + " lets nobody go, however many replicas there are", "write maxUnavailable: 1 there"}
 		}
 	}
-	return replicas(dep) == 1 || tight, nil
+	return surge.Replicas(dep) == 1 || tight, nil
 }
 
 // mayScale refuses a Deployment whose replicas another controller would set back.
 func (s *session) mayScale(dep *appsv1.Deployment) error {
-	var owner string
-	err := kube.EachOf(s.life.ctx, s.kube().AutoscalingV2().HorizontalPodAutoscalers(dep.Namespace).List, "", func(h *autoscalingv2.HorizontalPodAutoscaler) error {
-		if ref := h.Spec.ScaleTargetRef; ref.Kind == "Deployment" && ref.Name == dep.Name {
-			owner = h.Name
-		}
-		return nil
-	})
-	if err != nil {
+	owner, remedy, err := surge.Owner(s.life.ctx, s.kube(), s.order.Manager, dep)
+	switch {
+	case err != nil:
 		return denied(err, "list on horizontalpodautoscalers.autoscaling")
-	}
-	if owner != "" {
-		return &cannot{
-			fmt.Sprintf("HorizontalPodAutoscaler/%s owns the replicas of Deployment/%s", owner, dep.Name),
-			"raise its minReplicas for the drain, or take the annotation maint.dev/drain=surge away",
-		}
-	}
-	for _, f := range dep.ManagedFields {
-		applied := f.Operation == metav1.ManagedFieldsOperationApply || strings.HasPrefix(f.Manager, "argocd")
-		if applied && f.Manager != s.order.Manager && f.FieldsV1 != nil && setsReplicas(f.FieldsV1.GetRawBytes()) {
-			return &cannot{
-				fmt.Sprintf("%s owns the replicas of Deployment/%s", f.Manager, dep.Name),
-				"add a replica where it is written, or leave replicas out there, or take the annotation maint.dev/drain=surge away",
-			}
-		}
+	case owner != "":
+		return &cannot{owner + " owns the replicas of Deployment/" + dep.Name, remedy + ", or take the annotation maint.dev/drain=surge away"}
 	}
 	return nil
 }
 
-func setsReplicas(fields []byte) bool {
-	var f struct {
-		Spec map[string]json.RawMessage `json:"f:spec"`
-	}
-	if json.Unmarshal(fields, &f) != nil {
-		return true
-	}
-	_, sets := f.Spec["f:replicas"]
-	return sets
-}
-
-// scale writes replicas and record together, under the version that was read. Empty text removes
-// the record.
-func scale(ctx context.Context, kube kube.Interface, manager string, dep *appsv1.Deployment, to int32, record, label string) error {
-	value := func(text string) any {
-		if text == "" {
-			return nil
+// giveBack removes the replicas that surges added, and says whether all of them are gone. It gives up
+// on those that the API server refuses for good or that take longer than a minute, and leaves them
+// to the sweep: a record, which everybody writes who may write the Deployment, must not hold a drain.
+// An agent that is ending leaves them to the next, which finds the records.
+func (s *session) giveBack(owed ...surge.Debt) bool {
+	ctx, cancel := context.WithTimeout(s.d.ctx, undoWithin)
+	defer cancel()
+	s.detached(func() {
+		for _, d := range owed {
+			s.surges.undoing[d.String()] = ""
 		}
-		return text
-	}
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"uid": string(dep.UID), "resourceVersion": dep.ResourceVersion,
-			"annotations": map[string]any{annotations.StatusSurge: value(record)},
-			"labels":      map[string]any{annotations.LabelSurging: value(label)},
-		},
-		"spec": map[string]any{"replicas": to},
 	})
-	if err != nil {
-		return fmt.Errorf("patch of Deployment/%s: %w", dep.Name, err)
-	}
-	_, err = kube.AppsV1().Deployments(dep.Namespace).Patch(ctx, dep.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: manager})
-	return err
-}
-
-// giveBack restores the previous number, unless somebody changed it since: then only the record is
-// removed. An agent that is ending leaves both to the next, which finds the record.
-func (s *session) giveBack(namespace, name string, record annotations.Surge) {
-	for s.d.ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(s.d.ctx, undoFor)
-		err := tryGiveBack(ctx, s.kube(), s.order.Manager, namespace, name, record)
-		cancel()
-		if err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			return
+	for complete := true; ; {
+		var again, final []surge.Kept
+		for _, k := range surge.GiveBack(ctx, s.kube(), s.order.Manager, owed) {
+			if surge.Final(k.Err) {
+				final = append(final, k)
+			} else {
+				again = append(again, k)
+			}
+		}
+		s.owing(owed, again, final)
+		complete = complete && len(final) == 0
+		owed = owed[:0:0]
+		for _, k := range again {
+			owed = append(owed, k.Debt)
+		}
+		if len(owed) == 0 {
+			return complete
 		}
 		select {
-		case <-s.d.ctx.Done():
+		case <-ctx.Done():
 		case <-time.After(surgeRetry):
+		}
+		if ctx.Err() != nil {
+			s.owing(owed, nil, again)
+			return false
 		}
 	}
 }
 
-func tryGiveBack(ctx context.Context, kube kube.Interface, manager, namespace, name string, record annotations.Surge) error {
-	dep, err := kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	live, has, err := annotations.ReadSurge(dep.Annotations)
-	if err != nil || !has || live.Pod != record.Pod {
-		return nil //nolint:nilerr // somebody else's by now
-	}
-	to := replicas(dep)
-	if to == record.Replicas+1 {
-		to = record.Replicas
-	}
-	return scale(ctx, kube, manager, dep, to, "", "")
+// owing notes what became of debts: what is tried again, and what it gave up on.
+func (s *session) owing(tried []surge.Debt, again, gaveUp []surge.Kept) {
+	s.detached(func() {
+		for _, d := range tried {
+			delete(s.surges.undoing, d.String())
+			delete(s.surges.kept, d.String())
+		}
+		for _, k := range again {
+			s.surges.undoing[k.String()] = ": " + document.Cut(k.Err.Error(), 200)
+		}
+		for _, k := range gaveUp {
+			s.d.unswept[s.order.By] = true
+			if len(s.surges.kept) < mostPods {
+				s.surges.kept[k.String()] = document.Cut(k.Err.Error(), 100)
+			} else {
+				s.surges.unnamed++
+			}
+		}
+	})
 }
 
 // undoSurges removes the replicas that an earlier drain of the node could not: its pod is gone, and
@@ -298,68 +293,75 @@ func tryGiveBack(ctx context.Context, kube kube.Interface, manager, namespace, n
 // evicted it.
 func (s *session) undoSurges() {
 	defer s.detached(func() { s.surges.open-- })
-	list, err := s.kube().AppsV1().Deployments("").List(s.life.ctx, metav1.ListOptions{LabelSelector: annotations.LabelSurging})
-	if err != nil {
-		return // without that right it never made one
+	ctx, cancel := context.WithTimeout(s.life.ctx, requestTimeout)
+	defer cancel()
+	debts, err := surge.List(ctx, s.kube(), func(r annotations.Surge) bool { return r.Node == s.order.Node && claims(s.order.By, r) })
+	if err != nil && !apierrors.IsForbidden(err) { // without that right it never made one
+		s.detached(func() { s.d.unswept[s.order.By] = true })
 	}
-	for i := range list.Items {
-		dep := &list.Items[i]
-		record, has, err := annotations.ReadSurge(dep.Annotations)
-		if err != nil || !has || record.Node != s.order.Node {
-			continue
-		}
-		if !s.owes(record.Pod, func() { s.giveBack(dep.Namespace, dep.Name, record) }) {
-			s.giveBack(dep.Namespace, dep.Name, record)
-		}
-	}
+	s.giveBack(slices.DeleteFunc(debts, s.owes)...)
 }
 
+// claims says whether a record is of a claimant's drain. One without a name is of an older agent.
+func claims(by string, r annotations.Surge) bool { return r.By == "" || r.By == by }
+
 // owes registers what is to be undone when a pod has left.
-func (s *session) owes(pod string, repay func()) bool {
+func (s *session) owes(d surge.Debt) bool {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	_, there := s.seen.pods[pod]
-	if there {
-		s.surges.owed[pod] = repay
+	p, there := s.seen.pods[d.Record.Pod]
+	if there = there && p.Namespace == d.Namespace; there {
+		s.surges.owed[p.UID] = append(s.surges.owed[p.UID], d)
 	}
 	return there
 }
 
 // repays undoes what was registered for a pod that has left; the caller holds the lock.
 func (s *session) repays(pod string) {
-	repay := s.surges.owed[pod]
-	if repay == nil {
+	owed := s.surges.owed[pod]
+	if owed == nil {
 		return
 	}
 	delete(s.surges.owed, pod)
 	s.surges.open++
 	go func() {
 		defer s.detached(func() { s.surges.open-- })
-		repay()
+		s.giveBack(owed...)
 	}()
+}
+
+// Unswept are the claimants of drains that left replicas since it was last asked.
+func (d *Drainer) Unswept() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer clear(d.unswept)
+	return slices.Sorted(maps.Keys(d.unswept))
 }
 
 // Sweep removes the replicas of surges whose drain no longer exists.
 func (d *Drainer) Sweep(ctx context.Context, clients executors.Clients, manager, by string, busy func(node string) bool) (left int, err error) {
-	list, err := clients.Kube.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelSurging})
+	debts, err := surge.List(ctx, clients.Kube, func(r annotations.Surge) bool { return claims(by, r) })
 	if err != nil {
 		return 0, fmt.Errorf("list the Deployments that surge: %w", err)
 	}
-	for i := range list.Items {
-		dep := &list.Items[i]
-		record, has, err := annotations.ReadSurge(dep.Annotations)
-		if err != nil || !has || record.By != "" && record.By != by { // a record without a name is of an older agent
-			continue
-		}
-		if busy(record.Node) || d.drains(record.Node, by) {
+	debts = slices.DeleteFunc(debts, func(o surge.Debt) bool {
+		waits := busy(o.Record.Node) || d.drains(o.Record.Node, by)
+		if waits {
 			left++
-			continue
 		}
-		if err := tryGiveBack(ctx, clients.Kube, manager, dep.Namespace, dep.Name, record); err != nil && !apierrors.IsNotFound(err) {
-			return left + 1, fmt.Errorf("give back the replica that a surge added to Deployment %s/%s: %w", dep.Namespace, dep.Name, err)
+		return waits
+	})
+	var failed []error
+	for _, k := range surge.GiveBack(ctx, clients.Kube, manager, debts) {
+		if k.Record.By == "" && apierrors.IsForbidden(k.Err) {
+			continue // who may not change it has not made it
+		}
+		left++
+		if len(failed) < mostBlocks {
+			failed = append(failed, fmt.Errorf("give back the replica that a surge added to %s: %w", k.Debt, k.Err))
 		}
 	}
-	return left, nil
+	return left, errors.Join(failed...)
 }
 
 // drains says whether there is a session, or its surges are still being undone.
@@ -379,22 +381,22 @@ type sibling struct {
 
 // awaitReplacement waits until enough pods are Ready without the one that leaves, at least one of
 // them elsewhere. It returns why that failed.
-func (s *session) awaitReplacement(p drain.Pod, name string, record annotations.Surge, going <-chan struct{}) string {
-	dep, err := s.kube().AppsV1().Deployments(p.Namespace).Get(s.life.ctx, name, metav1.GetOptions{})
+func (s *session) awaitReplacement(p drain.Pod, debt surge.Debt, going <-chan struct{}) string {
+	dep, err := s.kube().AppsV1().Deployments(p.Namespace).Get(s.life.ctx, debt.Name, metav1.GetOptions{})
 	if err != nil {
-		return "Deployment/" + name + " cannot be read: " + document.Cut(err.Error(), 200)
+		return "Deployment/" + debt.Name + " cannot be read: " + document.Cut(err.Error(), 200)
 	}
 	ctx, cancel := context.WithCancel(s.life.ctx)
 	defer cancel()
 	changed := make(chan map[string]sibling, 1)
 	go s.watchSiblings(ctx, dep, changed)
-	timer := time.NewTimer(time.Until(record.At.Add(s.d.config.SurgeFor)))
+	timer := time.NewTimer(min(s.d.config.SurgeFor, time.Until(debt.Record.At.Add(s.d.config.SurgeFor))))
 	defer timer.Stop()
 	last := "it was not made"
 	for {
 		select {
 		case pods := <-changed:
-			enough, why := replacedBy(pods, p, s.order.Node, int(record.Replicas))
+			enough, why := replacedBy(pods, p, s.order.Node, int(debt.Record.Replicas))
 			if enough {
 				return ""
 			}

@@ -16,6 +16,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
@@ -27,13 +28,13 @@ import (
 // surging is a node with pod web-1 of Deployment web, which wants to be replaced first.
 func surging(t *testing.T, replicas int32, edits ...func(*appsv1.Deployment)) *host {
 	dep := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-dep"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web"},
 		Spec:       appsv1.DeploymentSpec{Replicas: new(replicas), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 	}
 	for _, edit := range edits {
 		edit(dep)
 	}
-	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", OwnerReferences: []metav1.OwnerReference{ownedBy("Deployment", "web")}}}
+	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web", OwnerReferences: []metav1.OwnerReference{ownedBy("Deployment", "web")}}}
 	return newHost(t, dep, rs, podNamed("web-1", drained("surge")))
 }
 
@@ -172,11 +173,22 @@ func TestAReplacementThatCannotBe(t *testing.T) {
 			}, "its budget shop/web lets nobody go, however many replicas there are; write maxUnavailable: 1 there",
 		},
 		{"its ReplicaSet is of nobody", nil, func(h *host) {
-			h.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+			h.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web"}})
 		}, "its ReplicaSet belongs to no Deployment; take the annotation maint.dev/drain=surge away"},
 		{"its ReplicaSet is of something else", nil, func(h *host) {
-			h.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", OwnerReferences: []metav1.OwnerReference{ownedBy("Rollout", "web")}}})
+			h.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web", OwnerReferences: []metav1.OwnerReference{ownedBy("Rollout", "web")}}})
 		}, "its ReplicaSet belongs to no Deployment; take the annotation maint.dev/drain=surge away"},
+		{"its ReplicaSet is of another Deployment that had the name", []func(*appsv1.Deployment){func(dep *appsv1.Deployment) { dep.UID = "uid-new" }}, func(*host) {}, "its ReplicaSet belongs to another Deployment than the one that is named web now; take the annotation maint.dev/drain=surge away"},
+		{"another ReplicaSet has the name of its own", nil, func(h *host) {
+			h.DeleteAtOnce("replicasets", "shop", "web")
+			h.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-new", OwnerReferences: []metav1.OwnerReference{ownedBy("Deployment", "web")}}})
+		}, "its ReplicaSet belongs to no Deployment; take the annotation maint.dev/drain=surge away"},
+		{"an impossible record", []func(*appsv1.Deployment){func(dep *appsv1.Deployment) {
+			dep.Annotations = map[string]string{annotations.StatusSurge: `{"replicas":-1,"node":"a","pod":"x"}`}
+		}}, func(*host) {}, "says -1 replicas; possible are 0 to 1000000; remove the annotation once its replicas are as they should be"},
+		{"what the API server refuses for good", nil, func(h *host) {
+			h.Refuse(agenttest.When{Verb: "patch", Resource: "deployments"}, agenttest.Always, http.StatusUnprocessableEntity, "a policy says no")
+		}, "the API server refuses: a policy says no; change what it objects to, or take the annotation maint.dev/drain=surge away"},
 		{"a record that nobody can read", []func(*appsv1.Deployment){func(dep *appsv1.Deployment) { dep.Annotations = map[string]string{annotations.StatusSurge: "?"} }}, func(*host) {}, "remove the annotation once its replicas are as they should be"},
 		{"without the right to read Deployments", nil, func(h *host) { h.Deny("", "get", "deployments") }, "; grant get on replicasets and deployments, or take the annotation maint.dev/drain=surge away"},
 		{"without the right to list autoscalers", nil, func(h *host) { h.Deny("", "list", "horizontalpodautoscalers") }, "; grant list on horizontalpodautoscalers.autoscaling, or take the annotation maint.dev/drain=surge away"},
@@ -407,6 +419,163 @@ func TestReplicasThatABrokenDrainLeft(t *testing.T) {
 		}
 		if n := len(slices.DeleteFunc(h.Log(), func(line string) bool { return line != "agent patch deployments shop/web" })); n != 1 {
 			t.Errorf("%d patches", n)
+		}
+	})
+}
+
+// owing is a Deployment with one replica more than its record says, of which a surge made two.
+func owing(namespace, name string, s annotations.Surge) *appsv1.Deployment {
+	text, _ := json.Marshal(s)
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name),
+			Labels: map[string]string{annotations.LabelSurging: "true"}, Annotations: map[string]string{annotations.StatusSurge: string(text)},
+		},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}},
+	}
+}
+
+// owes says whether a Deployment still has its record.
+func (h *host) owes(namespace, name string) bool {
+	return h.Get("deployments", namespace, name).GetAnnotations()[annotations.StatusSurge] != ""
+}
+
+// What somebody else wrote on a Deployment of theirs holds no drain, and keeps nobody else's
+// Deployment from what it is owed.
+func TestAForgedRecordOfASurgeHoldsNoDrain(t *testing.T) {
+	forged := annotations.Surge{Replicas: 1, Node: "a", Pod: "uid-gone"}
+	patched := agenttest.When{Verb: "patch", Resource: "deployments", Name: "aa"}
+	const refused = "; the replica that a surge added is not given back yet to Deployment shop/aa (a policy says no)"
+	edit := func(f func(*annotations.Surge)) annotations.Surge {
+		s := forged
+		f(&s)
+		return s
+	}
+	for _, c := range []struct {
+		name    string
+		record  annotations.Surge
+		world   func(*host)
+		atFirst string // after ten seconds
+		atLast  string // after another minute
+		stays   bool
+		unswept []string
+	}{
+		{
+			"fewer replicas than none", edit(func(s *annotations.Surge) { s.Replicas = -1 }), func(h *host) {
+				h.Refuse(patched, agenttest.Always, http.StatusUnprocessableEntity, "a policy says no")
+			}, "Drained: done, 0 evicted", "Drained: done, 0 evicted", true, nil,
+		},
+		{"another claimant's", edit(func(s *annotations.Surge) { s.By = "gpu" }), func(*host) {}, "Drained: done, 0 evicted", "Drained: done, 0 evicted", true, nil},
+		{"one that can be given back", forged, func(*host) {}, "Drained: done, 0 evicted", "Drained: done, 0 evicted", false, nil},
+		{
+			"one that is refused for good", forged, func(h *host) {
+				h.Refuse(patched, agenttest.Always, http.StatusUnprocessableEntity, "a policy says no")
+			}, "Drained: done, 0 evicted" + refused, "Drained: done, 0 evicted" + refused, true, []string{mine},
+		},
+		{
+			"one without the right", forged, func(h *host) {
+				h.Refuse(patched, agenttest.Always, http.StatusForbidden, "a policy says no")
+			}, "Drained: done, 0 evicted" + refused, "Drained: done, 0 evicted" + refused, true, []string{mine},
+		},
+		{
+			"one that others write all the time", forged, func(h *host) {
+				h.Refuse(patched, agenttest.Always, http.StatusConflict, "a policy says no")
+			}, "Draining: 0 of 0 pods have left; waits for the replica that a surge added to Deployment shop/aa to be given back: a policy says no",
+			"Drained: done, 0 evicted" + refused, true,
+			[]string{mine},
+		},
+		{
+			"one whose webhook does not answer", forged, func(h *host) { h.Hold(patched, agenttest.Always) },
+			"Draining: 0 of 0 pods have left; waits for the replica that a surge added to Deployment shop/aa to be given back",
+			"Drained: done, 0 evicted; the replica that a surge added is not given back yet to Deployment shop/aa (", true,
+			[]string{mine},
+		},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			genuine := edit(func(s *annotations.Surge) { s.By = mine })
+			h := newHost(t, owing("shop", "aa", c.record), owing("shop", "zz", genuine), owing("zoo", "yy", genuine))
+			c.world(h)
+			d := h.drainer()
+			order := h.order(drain.Options{})
+			d.Ensure(t.Context(), order)
+			time.Sleep(9 * time.Second)
+			synctest.Wait()
+			if got := standing(d.Ensure(t.Context(), order)); !strings.HasPrefix(got, c.atFirst) {
+				t.Errorf("at first %q", got)
+			}
+			if h.owes("shop", "zz") || h.owes("zoo", "yy") {
+				t.Error("the others wait for it")
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if got := standing(d.Ensure(t.Context(), order)); !strings.HasPrefix(got, c.atLast) {
+				t.Errorf("at last %q", got)
+			}
+			if h.owes("shop", "aa") != c.stays || !slices.Equal(d.Unswept(), c.unswept) || len(d.Unswept()) > 0 {
+				t.Errorf("it stays: %t", h.owes("shop", "aa"))
+			}
+		})
+	}
+}
+
+// A pod that waits for the replacement of another, by a record that is never removed, may leave by
+// itself.
+func TestAPodThatLeavesBeforeItsSurgeBeginsHoldsNoDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := surging(t, 1, func(dep *appsv1.Deployment) {
+			dep.Annotations = map[string]string{annotations.StatusSurge: `{"replicas":1,"node":"b","pod":"x"}`}
+		})
+		d := h.drainer()
+		order := h.order(drain.Options{})
+		d.Ensure(t.Context(), order)
+		time.Sleep(5 * time.Second)
+		h.end("shop", "web-1")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if st := d.Ensure(t.Context(), order); standing(st) != "Drained: done, 0 evicted, 1 gone by themselves" {
+			t.Errorf("%q", standing(st))
+		}
+	})
+}
+
+// A replica that was added, though nobody heard so, is removed when its pod leaves by itself.
+func TestAReplicaThatWasAddedUnheardIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := surging(t, 1)
+		patched := agenttest.When{Verb: "patch", Resource: "deployments"}
+		h.LoseReply(patched, 1)
+		d := h.drainer()
+		order := h.order(drain.Options{})
+		d.Ensure(t.Context(), order)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := h.deployment(); got != oneMore {
+			t.Fatalf("it has %s", got)
+		}
+		h.end("shop", "web-1")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if st := d.Ensure(t.Context(), order); !st.Done || h.deployment() != "1 replicas" {
+			t.Errorf("%q, %s", standing(st), h.deployment())
+		}
+	})
+}
+
+// One Deployment whose replica cannot be given back keeps no other from it.
+func TestASweepGoesOnAfterADeploymentThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		record := annotations.Surge{Replicas: 1, Node: "a", Pod: "uid-gone"}
+		h := newHost(t, owing("shop", "aa", record), owing("shop", "bb", record), owing("shop", "mm", record), owing("zoo", "zz", record))
+		for name, code := range map[string]int{"aa": http.StatusUnprocessableEntity, "bb": http.StatusForbidden} {
+			h.Refuse(agenttest.When{Verb: "patch", Resource: "deployments", Name: name}, agenttest.Always, code, "no")
+		}
+		d := h.drainer()
+		left, err := d.Sweep(t.Context(), executors.Clients{Kube: h.kube}, "maint-plan-x", mine, func(string) bool { return false })
+		if left != 1 || err == nil || err.Error() != "give back the replica that a surge added to Deployment shop/aa: no" {
+			t.Errorf("%d are left, %v", left, err)
+		}
+		if !h.owes("shop", "aa") || !h.owes("shop", "bb") || h.owes("shop", "mm") || h.owes("zoo", "zz") {
+			t.Error("not what is left")
 		}
 	})
 }
