@@ -25,6 +25,10 @@ type Plan struct {
 	// Windows are those of its policies that touch the report's time; nil where it has
 	// no policy.
 	Windows []Window
+	// LedgerFault says, after "its ledger", what is wrong with that; empty: nothing is known to be.
+	LedgerFault string
+	// Hidden says that there is a ledger that cannot be read: what ran is not known.
+	Hidden bool
 }
 
 func (p Plan) key() string { return p.Namespace + "/" + p.Name }
@@ -61,6 +65,10 @@ type Row struct {
 	Windows     int        `json:"windows"` // of its policies as they stand now, in this time
 	WindowsUsed int        `json:"windowsUsed"`
 	Since       *time.Time `json:"since,omitempty"` // nothing older is remembered of it
+	// Unread says that its ledger cannot be read: what ran is not known, and not counted.
+	Unread bool `json:"unread,omitempty"`
+	// LedgerFault says, after "its ledger", what is wrong with that.
+	LedgerFault string `json:"ledgerFault,omitempty"`
 
 	late    []int64
 	created time.Time // of the plan
@@ -108,7 +116,7 @@ type entryOf struct {
 func Of(plans []Plan, from, to time.Time) Report {
 	r := Report{From: from.UTC(), To: to.UTC(), Rows: []Row{}, Endings: []Ending{}, Decisions: []Decision{}}
 	for _, p := range plans {
-		row := Row{Plan: p.key(), created: p.Created}
+		row := Row{Plan: p.key(), created: p.Created, Unread: p.Hidden, LedgerFault: p.LedgerFault}
 		if p.Since != nil && p.Since.After(from) {
 			row.Since = p.Since
 		}
@@ -131,7 +139,7 @@ func Of(plans []Plan, from, to time.Time) Report {
 		}
 		row.Windows, row.WindowsUsed = len(p.Windows), used(p.Windows, starts)
 		row.LateMedian, row.LateMost = spread(row.late)
-		if row.any() || row.Windows > 0 {
+		if row.any() || row.Windows > 0 || row.LedgerFault != "" {
 			r.Rows = append(r.Rows, row)
 		}
 	}
@@ -301,7 +309,21 @@ func (r Report) Sentence() string {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
 		}
 	}
-	return strings.Join(parts, ", ") + fmt.Sprintf("; %s skipped, %d missed", Number(t.Skipped, "slot"), t.Missed)
+	said := strings.Join(parts, ", ") + fmt.Sprintf("; %s skipped, %d missed", Number(t.Skipped, "slot"), t.Missed)
+	if n := r.unread(); n > 0 {
+		said += "; of " + Number(n, "plan") + " it is not known, since the ledger cannot be read"
+	}
+	return said
+}
+
+// unread is of how many plans the ledger cannot be read.
+func (r Report) unread() (n int64) {
+	for _, row := range r.Rows {
+		if row.Unread {
+			n++
+		}
+	}
+	return n
 }
 
 // Number is a count and its noun.

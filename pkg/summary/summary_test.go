@@ -361,3 +361,15 @@ func TestWhenSomebodyDecided(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// A report does not count what it could not read, and says so.
+func TestAPlanWhoseLedgerCannotBeReadIsInTheReport(t *testing.T) {
+	plans := []summary.Plan{{Namespace: "shop", Name: "orders", Hidden: true, LedgerFault: "cannot be read: torn"}, {Namespace: "shop", Name: "idle"}}
+	r := summary.Of(plans, *at("00:00"), *at("12:00"))
+	if len(r.Rows) != 1 || !r.Rows[0].Unread || r.Sentence() != "0 runs; 0 slots skipped, 0 missed; of 1 plan it is not known, since the ledger cannot be read" {
+		t.Errorf("%+v: %s", r.Rows, r.Sentence())
+	}
+	if note := r.Sections(func(time.Time) string { return "" })[0].Rows[0][13]; note != "its ledger cannot be read: torn" {
+		t.Error(note)
+	}
+}

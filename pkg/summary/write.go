@@ -62,6 +62,9 @@ func (r Row) note(when func(time.Time) string) string {
 	if r.Unknown > 0 {
 		parts = append(parts, Number(r.Unknown, "run")+" of unknown outcome")
 	}
+	if r.LedgerFault != "" {
+		parts = append(parts, "its ledger "+r.LedgerFault)
+	}
 	if r.Since != nil {
 		parts = append(parts, "its ledger reaches back to "+when(*r.Since))
 	}

@@ -2,7 +2,7 @@ package ask
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -84,14 +84,8 @@ func (o *retryOptions) Run(ctx context.Context) (err error) {
 
 // possible refuses what the agent would refuse.
 func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.Run) error {
-	if p := r.Journal.Phase; p != run.Failed && p != run.Aborted {
-		return fmt.Errorf("run %s is %s: only a Failed or Aborted run can be retried", r.Run.Name, p)
-	}
-	if r.Journal.StartedAt == nil {
-		return fmt.Errorf("run %s never started: ask for a new one with %s", r.Run.Name, o.Suggest().Trigger(r.Run.Plan))
-	}
-	if r.Run.Request.DryRun {
-		return fmt.Errorf("run %s was a dry run, which changed nothing that a retry could repeat: ask for a new one with %s", r.Run.Name, o.Suggest().Trigger(r.Run.Plan))
+	if no := o.NoRetry(r, nil); no != "" { // whatever else runs
+		return errors.New(no)
 	}
 	cm := planOf(r)
 	live, err := k.RunsOf(ctx, cm, factory.ActiveOnly)
@@ -101,12 +95,12 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 	if len(live) > 0 {
 		return exit.Errorf(exit.CodeNotNow, "run %s of the plan is active: %s shows how far it is, %s ends it", live[0].Run.Name, o.Suggest().StatusOf(live[0].Run.Name), o.Suggest().Abort(live[0].Run.Name))
 	}
-	ledger, _, err := k.Ledger(ctx, cm)
+	kept, err := k.Ledger(ctx, cm)
 	if err != nil {
 		return err
 	}
-	if ledger != nil && ledger.Last != nil && ledger.Last.Name != r.Run.Name {
-		return fmt.Errorf("run %s is not the newest of its plan: that is %s (%s)", r.Run.Name, ledger.Last.Name, ledger.Last.Phase)
+	if no := o.NoRetry(r, kept.Head); no != "" {
+		return errors.New(no)
 	}
 	if o.Client() {
 		return nil

@@ -55,8 +55,8 @@ func (o *abortOptions) notTakenUp(ctx context.Context, k *factory.Cluster, w *wa
 	if w == nil {
 		return nil, nil
 	}
-	ledger, _, err := k.Ledger(ctx, w.plan)
-	if err != nil || view.TokenHandled(w.plan, ledger) {
+	kept, err := k.Ledger(ctx, w.plan)
+	if err != nil || view.TokenHandled(w.plan, kept.Head) {
 		return nil, err
 	}
 	return w, nil

@@ -173,7 +173,7 @@ func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *co
 	if err != nil || len(live) == 0 {
 		return
 	}
-	kept, _, err := k.Ledger(ctx, cm)
+	kept, err := k.Ledger(ctx, cm)
 	if err != nil {
 		return
 	}
@@ -181,7 +181,7 @@ func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *co
 	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, annotations.Trigger, "asked now")
 	p := view.NewPlan(asked, kept, live, nil, nil, o.Now())
 	status := p.Decision.Status
-	if status.WaitsFor == "" || !there(status.WaitsFor, kept, live) {
+	if status.WaitsFor == "" || !there(status.WaitsFor, kept.Head, live) {
 		return
 	}
 	hand := ""
@@ -326,7 +326,7 @@ func (o *triggerOptions) readyNow(ctx context.Context, k *factory.Cluster, cm *c
 	if !view.TokenPending(cm, nil) {
 		return ""
 	}
-	if ledger, _, err := k.Ledger(ctx, cm); err == nil && view.TokenHandled(cm, ledger) {
+	if kept, err := k.Ledger(ctx, cm); err == nil && view.TokenHandled(cm, kept.Head) {
 		return ""
 	}
 	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(instant.InText(cm.Annotations[annotations.StatusMessage], o.Zone))

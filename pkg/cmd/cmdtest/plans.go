@@ -129,3 +129,16 @@ func (o *Cluster) Notes(name string) map[string]string {
 	}
 	return cm.Annotations
 }
+
+// Torn is a ledger whose text is cut short.
+func Torn(cm *corev1.ConfigMap) *corev1.ConfigMap {
+	text := cm.Data[annotations.DataLedger]
+	cm.Data[annotations.DataLedger] = text[:len(text)/2]
+	return cm
+}
+
+// Unsigned is an object without its signature.
+func Unsigned(cm *corev1.ConfigMap) *corev1.ConfigMap {
+	delete(cm.Annotations, annotations.StatusSignature)
+	return cm
+}

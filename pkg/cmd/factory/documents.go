@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
@@ -42,15 +43,18 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 		}
 		return cm, nil
 	}
+	var unread []string
 	if slices.Contains(kinds, annotations.KindRun) {
 		if asked := k.askedRun(ctx, bare); asked != nil {
 			return nil, asked
 		}
-		if gone := k.goneRun(ctx, bare); gone != nil {
+		gone, hidden := k.goneRun(ctx, bare)
+		if gone != nil {
 			return nil, gone
 		}
+		unread = hidden
 	}
-	return nil, NotFoundError(fmt.Sprintf("there is no %s %q in namespace %s%s", what, bare, k.Namespace, k.instead(ctx, bare, kinds)))
+	return nil, NotFoundError(fmt.Sprintf("there is no %s %q in namespace %s%s", what, bare, k.Namespace, view.PrefixList("; ledgers that may know it cannot be read, of plan ", unread)+k.instead(ctx, bare, kinds)))
 }
 
 // NotFoundError says that no object has the name.

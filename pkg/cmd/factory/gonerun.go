@@ -6,17 +6,16 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
 // GoneRunError says that a run is no longer kept, and that the ledger of its plan knows it.
 type GoneRunError struct {
-	Plan  string
-	Entry ledger.Entry
-	see   string // the command that shows the ledger
+	Namespace, Plan string
+	Entry           ledger.Entry
+	Doubt           error  // why the agent cannot have written the ledger; nil: it may have
+	see             string // the command that shows the ledger
 }
 
 // Error is error's.
@@ -32,25 +31,29 @@ func (e *GoneRunError) Error() string {
 func (e *GoneRunError) Unwrap() error { return NotFoundError(e.Error()) }
 
 // goneRun finds a run in the ledgers of the namespace; nil: none knows it, or that cannot be seen.
-func (k *Cluster) goneRun(ctx context.Context, name string) *GoneRunError {
+// unread are the plans whose ledgers may know it and cannot be read.
+func (k *Cluster) goneRun(ctx context.Context, name string) (gone *GoneRunError, unread []string) {
 	if !strings.HasPrefix(name, runPrefix) { // else each name that is not there would read all ledgers
-		return nil
+		return nil, nil
 	}
-	list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindLedger})
+	list, err := k.listLedgers(ctx, k.Namespace)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	for i := range list.Items {
-		cm := &list.Items[i]
-		l, err := annotations.ReadLedger(cm, ownerUID(cm))
-		if err != nil {
+	for i := range list {
+		cm := &list[i]
+		plan, uid := cm.Labels[annotations.LabelPlan], ownerUID(cm)
+		if cm.Name != annotations.LedgerName(plan, uid) && cm.Name != annotations.ArchiveName(plan, uid) { // it holds no entries
 			continue
 		}
-		k.doubtLedger(ctx, cm, &l)
+		l, doubt, err := k.readLedger(ctx, cm, uid)
+		if err != nil {
+			unread = append(unread, plan)
+			continue
+		}
 		if at := slices.IndexFunc(l.Recent, func(e ledger.Entry) bool { return e.Run == name }); at >= 0 {
-			plan := cm.Labels[annotations.LabelPlan]
-			return &GoneRunError{Plan: plan, Entry: l.Recent[at], see: k.commands().History(plan)}
+			return &GoneRunError{Namespace: cm.Namespace, Plan: plan, Entry: l.Recent[at], Doubt: doubt, see: k.commands().History(plan)}, nil
 		}
 	}
-	return nil
+	return nil, slices.Compact(slices.Sorted(slices.Values(unread)))
 }

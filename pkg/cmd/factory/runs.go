@@ -78,7 +78,8 @@ func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, meant f
 
 // noRun says why a plan has no run, as far as its ledger shows.
 func (c *Factory) noRun(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) error {
-	head, _, err := k.Ledger(ctx, cm)
+	kept, err := k.Ledger(ctx, cm)
+	head := kept.Head
 	switch {
 	case err == nil && head != nil && len(head.Open) > 0:
 		return NotFoundError(fmt.Sprintf("plan %s has no run yet: run %s is about to be made; see %s", cm.Name, head.Open[0].Run, c.Suggest().Why(cm.Name)))

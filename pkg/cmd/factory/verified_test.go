@@ -47,11 +47,11 @@ func TestWhomRecordsNameIsBelievedWhereTheAgentSaysSo(t *testing.T) {
 			if got := runs[0].Journal.Approved.Said("approved"); strings.Contains(got, "unverified") == c.want {
 				t.Errorf("the run says: %s", got)
 			}
-			head, _, err := k.Ledger(t.Context(), plan)
-			if err != nil || head == nil {
-				t.Fatal(head, err)
+			kept, err := k.Ledger(t.Context(), plan)
+			if err != nil || kept.Head == nil {
+				t.Fatal(kept, err)
 			}
-			if got := head.Recent[0].Outcome.Overrides[0].Said("approved"); strings.Contains(got, "unverified") == c.want {
+			if got := kept.Head.Recent[0].Outcome.Overrides[0].Said("approved"); strings.Contains(got, "unverified") == c.want {
 				t.Errorf("the ledger says: %s", got)
 			}
 		})
@@ -64,8 +64,8 @@ func TestAForgedLedgerNamesNobodyForCertain(t *testing.T) {
 	book, plan := cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{ended}}), cmdtest.Plan("orders", "")
 	delete(book.Annotations, annotations.StatusSignature)
 	_, k := clusterOf(t, agentSays(annotations.DefaultNamespace, annotations.ActorsVerified), book, plan)
-	head, _, err := k.Ledger(t.Context(), plan)
-	if err != nil || head == nil || head.Recent[0].Outcome.Overrides[0].Verified {
-		t.Errorf("it says %+v, %v", head, err)
+	kept, err := k.Ledger(t.Context(), plan)
+	if err != nil || kept.Head == nil || kept.Doubt == nil || kept.Head.Recent[0].Outcome.Overrides[0].Verified {
+		t.Errorf("it says %+v, %v", kept, err)
 	}
 }

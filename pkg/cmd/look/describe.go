@@ -92,6 +92,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 func (o *describeOptions) named(ctx context.Context, k *factory.Cluster, name string) ([]string, error) {
 	cm, err := o.find(ctx, k, name)
 	if gone := (*factory.GoneRunError)(nil); errors.As(err, &gone) {
+		o.WarnOfLedger(gone.Namespace, gone.Plan, view.Ledger{Doubt: gone.Doubt})
 		v := print.New(o.Env, o.Zone)
 		return []string{
 			fmt.Sprintf("run %s of plan %s is no longer kept; its history (all of it: %s):", gone.Entry.Run, gone.Plan, o.Suggest().History(gone.Plan)),
@@ -133,7 +134,7 @@ func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *cor
 
 // sleeperLines are everything about a HibernatePlan.
 func (o *describeOptions) sleeperLines(ctx context.Context, k *factory.Cluster, s view.Sleeper) ([]string, error) {
-	l, _, err := k.Ledger(ctx, s.Object)
+	kept, err := k.Ledger(ctx, s.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +142,12 @@ func (o *describeOptions) sleeperLines(ctx context.Context, k *factory.Cluster, 
 	if err != nil {
 		return nil, err
 	}
+	o.WarnOfLedger(s.Namespace, s.Name, kept)
 	v := print.New(o.Env, s.Zone())
 	lines := append(v.SleeperLines(s, true), faultLines(s.Faults)...)
 	lines = append(lines, v.SleptLines(source.ReadSlept(ctx, k, s.Object, o.Now()))...)
 	lines = append(lines, print.RestoreLines(restores)...)
-	lines = append(lines, o.recent(s.Name, l, v)...)
+	lines = append(lines, o.recent(s.Name, kept.Head, v)...)
 	lines = append(lines, eventLines(ctx, k, s.Object, v)...)
 	return append(lines, "", "Document:", print.IndentText(s.Object.Data[annotations.DataPlan])), nil
 }

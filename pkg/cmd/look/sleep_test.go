@@ -229,7 +229,7 @@ func TestListAndHistoryOfSleep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world := append(hibernated(t, "office"), l, seen("orders", daily))
+	world := append(hibernated(t, "office"), cmdtest.Signed(l), seen("orders", daily))
 	runRows(t, []row{
 		{name: "beside plans", line: "list", world: world, out: "NAME     KIND            PHASE        NEXT                       RESULT   AGE\norders   Plan            Idle         <none>                     <none>   2d\noffice   HibernatePlan   Hibernated   Sat 2026-11-21 06:00 EST   <none>   <unknown>\n"},
 		{name: "names", line: "list -o name", world: world, out: "configmap/orders\nconfigmap/office\n"},

@@ -336,8 +336,7 @@ func (o *statusOptions) plans(r reads) []view.Plan {
 	}
 	var out []view.Plan
 	for _, cm := range r.plans {
-		kept := r.ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))]
-		out = append(out, view.NewPlan(cm, kept, live[string(cm.UID)], r.around.AbovePlan(o.Factory, cm), r.around.GateIfAny(o.Factory, r.agent, cm), o.Now()))
+		out = append(out, view.NewPlan(cm, r.ledgers[cm.UID], live[string(cm.UID)], r.around.AbovePlan(o.Factory, cm), r.around.GateIfAny(o.Factory, r.agent, cm), o.Now()))
 	}
 	slices.SortStableFunc(out, func(a, b view.Plan) int { return cmp.Compare(urgency(a), urgency(b)) })
 	return out

@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
 // reads is everything that an overview is made from.
@@ -24,7 +23,7 @@ type reads struct {
 	plans, sleepers []*corev1.ConfigMap
 	restores        []view.Restore // only where all plans are read
 	runs            []view.Run
-	ledgers         map[string]*ledger.Ledger
+	ledgers         map[types.UID]view.Ledger // of the plans
 	around          source.Restrictions
 	nodes           []*corev1.Node
 	steps           []view.StepClaim // of runs that have nodes, or wait for nodes
@@ -43,7 +42,8 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	}
 	ask(0, func() (err error) { r.plans, err = k.Plans(ctx, namespace, o.selector); return err })
 	ask(1, func() (err error) { r.runs, err = k.Runs(ctx, namespace, "", factory.ActiveOnly); return err })
-	ask(2, func() (err error) { r.ledgers, err = k.Ledgers(ctx, namespace); return err })
+	var ledgers factory.Ledgers
+	ask(2, func() (err error) { ledgers, err = k.Ledgers(ctx, namespace); return err })
 	ask(3, func() (err error) { r.sleepers, err = k.HibernatePlans(ctx, namespace, o.selector); return err })
 	if o.selector == "" {
 		ask(4, func() (err error) { r.restores, err = k.Restores(ctx, namespace, ""); return err })
@@ -58,6 +58,10 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 		if err != nil {
 			return r, err
 		}
+	}
+	r.ledgers = map[types.UID]view.Ledger{}
+	for _, cm := range r.plans {
+		r.ledgers[cm.UID] = ledgers.Of(ctx, cm)
 	}
 	if o.everywhere {
 		var namespaces []string

@@ -2,6 +2,7 @@ package look
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -159,6 +160,10 @@ func (o *describeOptions) printValues(ctx context.Context, k *factory.Cluster) e
 	var items []print.Value
 	for _, name := range o.names {
 		cm, err := o.find(ctx, k, name)
+		if gone := (*factory.GoneRunError)(nil); errors.As(err, &gone) {
+			items = append(items, o.goneValue(gone))
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -172,6 +177,12 @@ func (o *describeOptions) printValues(ctx context.Context, k *factory.Cluster) e
 		return o.out.Print(o.Out, items[0])
 	}
 	return o.out.PrintList(o.Out, print.KindStatusList, items)
+}
+
+// goneValue is what the ledger remembers of a run that is no longer kept.
+func (o *describeOptions) goneValue(gone *factory.GoneRunError) print.Value {
+	o.WarnOfLedger(gone.Namespace, gone.Plan, view.Ledger{Doubt: gone.Doubt})
+	return print.Value{Kind: "Ledger", Name: "run/" + gone.Entry.Run, Body: view.NewLedgerItem(gone.Namespace, gone.Plan, gone.Entry)}
 }
 
 func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (print.Value, error) {
@@ -191,14 +202,15 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, cm *c
 	agent, _ := o.Agent(ctx, k)
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
-		l, _, err := k.Ledger(ctx, cm)
+		kept, err := k.Ledger(ctx, cm)
 		if err != nil {
 			return print.Value{}, err
 		}
+		o.WarnOfLedger(cm.Namespace, cm.Name, kept)
 		body := print.New(o.Env, s.Zone()).SleeperValue(s)
 		body.Spec, body.Events, body.Slept = &s.Spec, events, slept(ctx, o.Factory, k, cm)
-		if l != nil {
-			body.History = l.Recent
+		if kept.Head != nil {
+			body.History = kept.Head.Recent
 		}
 		return sleeperValue(body), nil
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
-	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -42,6 +41,9 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	name := p.Object.Name
 	var out []Need
 	add := func(what, remedy string) { out = append(out, Need{About: name, What: what, Remedy: remedy}) }
+	if p.LedgerFault != "" {
+		add("its ledger "+p.LedgerFault, v.Suggest().ShowLedger(annotations.LedgerName(name, string(p.Object.UID))))
+	}
 	all, current := view.Conditions(p.Object), p.Conditions()
 	if len(p.Faults) > 0 {
 		add("is invalid, so that nothing of it begins: "+p.Faults[0].String()+view.AndMore(len(p.Faults)-1), v.Suggest().Describe(name))
@@ -94,7 +96,7 @@ func (v Printer) Failed(p view.Plan) (name, said string) {
 	if p.Ledger == nil || p.Ledger.Last == nil {
 		return "", ""
 	}
-	last, failed := p.Ledger.Last, failures(p.Ledger)
+	last, failed := p.Ledger.Last, view.Failures(p.Ledger)
 	switch {
 	case last.Phase == run.Failed:
 		name, said = last.Name, "its last run "+last.Name+" failed"
@@ -118,21 +120,6 @@ func (v Printer) Failed(p view.Plan) (name, said string) {
 		said += fmt.Sprintf("; %d runs have failed, and none has succeeded", len(failed))
 	}
 	return name, said
-}
-
-// failures are the runs that failed since the last success, the newest first, as far as the head of
-// the ledger has them.
-func failures(l *ledger.Ledger) (out []ledger.Entry) {
-	for _, e := range slices.Backward(l.Recent) {
-		switch {
-		case e.DryRun || e.Outcome == nil:
-		case e.Outcome.Phase == run.Succeeded:
-			return out
-		case e.Outcome.Phase == run.Failed:
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 // Frozen says until when, by whom and why an object's own annotations forbid change; empty: they do

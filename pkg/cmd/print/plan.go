@@ -26,6 +26,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 		"Cannot run", strings.Join(p.CannotRun(), "\n"),
 		"Next", v.Next(p),
 		"Last", v.last(p),
+		"Ledger", p.LedgerFault,
 		"Window", v.gate(p),
 		"Pause", v.Pause(p),
 		"Skip", v.Skipped(p.Object, p.Intent.Skip),
@@ -49,6 +50,8 @@ func (v Printer) Next(p view.Plan) string {
 			note = ", " + instant.NoteWords(n)
 		}
 		return v.When(trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Status.Next.At, p.Decision.Status.Next.Index)) + note + v.nextGate(p)
+	case p.Hidden():
+		return notKnown
 	case len(p.Faults) > 0:
 		return "nothing runs while the plan is invalid"
 	case len(p.Spec.Triggers.Schedules) == 0:
@@ -83,7 +86,7 @@ func (v Printer) last(p view.Plan) string {
 	if l.StartedAt != nil {
 		text += ", started " + v.When(*l.StartedAt)
 	}
-	for _, e := range failures(p.Ledger) {
+	for _, e := range view.Failures(p.Ledger) {
 		if why := strings.TrimPrefix(view.Prefix("in step ", e.Outcome.Step)+view.Colon(e.Outcome.Message), ": "); e.Run == l.Name && why != "" {
 			text += "\n" + v.Told(why) + "; see " + v.Suggest().Describe(l.Name)
 		}
@@ -166,8 +169,14 @@ func (v Printer) conditions(p view.Plan, all bool) []string {
 	return out
 }
 
+// notKnown stands where the ledger of a plan would say it.
+const notKnown = "not known"
+
 // ShortNext is the next start for a cell of a table.
 func (v Printer) ShortNext(p view.Plan) string {
+	if p.Hidden() {
+		return notKnown
+	}
 	if p.Decision.Status.Next == nil {
 		return ""
 	}
@@ -177,6 +186,9 @@ func (v Printer) ShortNext(p view.Plan) string {
 
 // ShortLast is the last run for a cell of a table.
 func (v Printer) ShortLast(p view.Plan) string {
+	if p.Hidden() {
+		return notKnown
+	}
 	if p.Ledger == nil || p.Ledger.Last == nil {
 		return ""
 	}

@@ -79,6 +79,11 @@ func (c Commands) DrainPlan(node string) string { return c.plain("drain %s --pla
 // History shows how a plan's slots and runs ended.
 func (c Commands) History(plan string) string { return c.line("history %s", plan) }
 
+// ShowLedger shows the object of a plan's ledger as it is.
+func (c Commands) ShowLedger(object string) string {
+	return fmt.Sprintf("'%s get configmap %s -o yaml'", c.kubectl(), object)
+}
+
 // Grant grants the account of a plan what the plan needs.
 func (c Commands) Grant(plan string) string {
 	return fmt.Sprintf("'%s get configmap %s -o yaml | %s rbac -f - | %s apply -f -'", c.kubectl(), plan, c.Name, c.In("").kubectl())

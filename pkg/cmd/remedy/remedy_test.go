@@ -50,6 +50,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"Retry":          "'kubectl maint retry x'",
 		"RollbackTo":     "'kubectl maint rollback x --to RUN'",
 		"Schedule":       "'kubectl maint schedule'",
+		"ShowLedger":     "'kubectl get configmap x -o yaml'",
 		"Status":         "'kubectl maint status'",
 		"StatusOf":       "'kubectl maint status x'",
 		"Trigger":        "'kubectl maint trigger x'",

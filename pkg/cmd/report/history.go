@@ -139,7 +139,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	lines := o.chosen(all, runs)
-	if o.name != "" && all[0].head == nil {
+	if o.name != "" && all[0].Head == nil {
 		fmt.Fprintf(o.ErrOut, "plan %s has no ledger yet: the agent has not looked at it\n", all[0].object.Name)
 	}
 	if len(lines) == 0 && o.out.Table() {
@@ -148,7 +148,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	}
 	err = o.out.Print(o.Out, o.table(lines), "LedgerList", func() ([]print.Value, error) { return ledgerValues(lines), nil })
 	if err == nil && o.name != "" && o.out.Table() && !o.filtered() {
-		o.totals(all[0].head)
+		o.totals(all[0].Head)
 	}
 	return err
 }
@@ -160,7 +160,7 @@ func (o *historyOptions) filtered() bool {
 // nothing says why the output is empty.
 func (o *historyOptions) nothing(k *factory.Cluster, all []remembered) {
 	switch {
-	case o.name != "" && all[0].head == nil: // reported already
+	case o.name != "" && all[0].Head == nil: // reported already
 	case o.filtered():
 		fmt.Fprintln(o.ErrOut, "nothing of that kind is in the history")
 	case o.name != "":
@@ -179,16 +179,13 @@ func (o *historyOptions) read(ctx context.Context, k *factory.Cluster) ([]rememb
 		if err != nil {
 			return nil, nil, err
 		}
-		head, old, err := k.Ledger(ctx, cm)
+		kept, err := k.Ledger(ctx, cm)
 		if err != nil {
 			return nil, nil, err
 		}
-		one := remembered{object: cm, head: head, closed: old}
-		if head != nil {
-			one.closed = ledger.AppendArchive(old, head.Recent)
-		}
+		o.WarnOfLedger(cm.Namespace, cm.Name, kept)
 		runs, err := k.RunsOf(ctx, cm)
-		return []remembered{one}, runs, err
+		return []remembered{{cm, kept}}, runs, err
 	}
 	namespace := k.Namespace
 	if o.everywhere {
@@ -198,7 +195,7 @@ func (o *historyOptions) read(ctx context.Context, k *factory.Cluster) ([]rememb
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := rememberedBy(ctx, k, namespace, plans)
+	all, err := rememberedBy(ctx, o.Factory, k, namespace, plans)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -210,9 +207,9 @@ func (o *historyOptions) read(ctx context.Context, k *factory.Cluster) ([]rememb
 func (o *historyOptions) chosen(all []remembered, runs []view.Run) []line {
 	var lines []line
 	for _, one := range all {
-		entries := one.closed
-		if one.head != nil {
-			entries = slices.Concat(entries, one.head.Open)
+		entries := one.Closed
+		if one.Head != nil {
+			entries = slices.Concat(entries, one.Head.Open)
 		}
 		for _, e := range entries {
 			e.Outcome = endOf(e, runs)
@@ -351,10 +348,7 @@ func ledgerValues(lines []line) []print.Value {
 	items := make([]print.Value, len(lines))
 	for i, l := range lines {
 		e := l.entry
-		items[i] = print.Value{Kind: "Ledger", Name: view.Prefix("configmap/", e.Run), Body: view.LedgerItem{
-			Plan: l.plan.Namespace + "/" + l.plan.Name, Slot: e.Slot, Result: string(e.Result), Reason: e.Reason, Run: e.Run, Actor: e.Actor,
-			DryRun: e.DryRun, StartedAt: e.StartedAt, At: e.At, First: e.First, Last: e.Last, Count: e.Count, Slept: e.Slept, Outcome: e.Outcome,
-		}}
+		items[i] = print.Value{Kind: "Ledger", Name: view.Prefix("configmap/", e.Run), Body: view.NewLedgerItem(l.plan.Namespace, l.plan.Name, e)}
 	}
 	return items
 }

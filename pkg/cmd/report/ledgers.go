@@ -14,20 +14,21 @@ import (
 // remembered is a plan and its ledger.
 type remembered struct {
 	object *corev1.ConfigMap
-	head   *ledger.Ledger // nil: the agent has not looked at the plan
-	closed []ledger.Entry // oldest first
+	view.Ledger
 }
 
-// rememberedBy are the ledgers of documents, of the namespace or of all.
-func rememberedBy(ctx context.Context, k *factory.Cluster, namespace string, documents []*corev1.ConfigMap) ([]remembered, error) {
+// rememberedBy are the ledgers of documents, of the namespace or of all. It warns of what is wrong
+// with them.
+func rememberedBy(ctx context.Context, c *factory.Factory, k *factory.Cluster, namespace string, documents []*corev1.ConfigMap) ([]remembered, error) {
 	ledgers, err := k.Ledgers(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]remembered, 0, len(documents))
 	for _, cm := range documents {
-		head, closed := factory.LedgerOf(ledgers, cm)
-		out = append(out, remembered{object: cm, head: head, closed: closed})
+		one := remembered{cm, ledgers.Of(ctx, cm)}
+		c.WarnOfLedger(cm.Namespace, cm.Name, one.Ledger)
+		out = append(out, one)
 	}
 	return out, nil
 }

@@ -116,7 +116,7 @@ func (o *reportOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := rememberedBy(ctx, k, namespace, plans)
+	all, err := rememberedBy(ctx, o.Factory, k, namespace, plans)
 	if err != nil {
 		return err
 	}
@@ -176,11 +176,11 @@ func (o *reportOptions) plans(ctx context.Context, k *factory.Cluster, all []rem
 	resolver := o.policies(ctx, k, all)
 	out := make([]summary.Plan, 0, len(all))
 	for _, one := range all {
-		p := summary.Plan{Namespace: one.object.Namespace, Name: one.object.Name, Created: one.object.CreationTimestamp.Time, Entries: one.closed}
+		p := summary.Plan{Namespace: one.object.Namespace, Name: one.object.Name, Created: one.object.CreationTimestamp.Time, Entries: one.Closed, LedgerFault: one.Fault(), Hidden: one.Hidden()}
 		if one.forgot() {
-			p.Since = new(view.EntryAt(one.closed[0]))
+			p.Since = new(view.EntryAt(one.Closed[0]))
 		}
-		if policies := policiesOf(one.object); len(policies) > 0 {
+		if policies := policiesOf(one.object); len(policies) > 0 && !one.Hidden() { // else none would seem to be used
 			in := annotations.Intent(one.object.Annotations)
 			p.Windows = windowsIn(resolver, in.Query(one.object.Namespace, policies), one.object.CreationTimestamp.Time, o.start, o.end)
 		}
@@ -191,14 +191,14 @@ func (o *reportOptions) plans(ctx context.Context, k *factory.Cluster, all []rem
 
 // forgot says whether the ledger has dropped entries beyond its limit.
 func (r remembered) forgot() bool {
-	if r.head == nil || len(r.closed) == 0 {
+	if r.Head == nil || len(r.Closed) == 0 {
 		return false
 	}
 	var counted, kept int64
-	for _, n := range r.head.Totals {
+	for _, n := range r.Head.Totals {
 		counted += n
 	}
-	for _, e := range r.closed {
+	for _, e := range r.Closed {
 		if !e.DryRun {
 			kept += max(e.Count, 1)
 		}

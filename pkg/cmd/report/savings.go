@@ -136,13 +136,13 @@ func (o *savingsOptions) sleeps(ctx context.Context, k *factory.Cluster, namespa
 	if err != nil {
 		return nil, err
 	}
-	all, err := rememberedBy(ctx, k, namespace, plans)
+	all, err := rememberedBy(ctx, o.Factory, k, namespace, plans)
 	if err != nil {
 		return nil, err
 	}
 	var out []savings.Sleep
 	for _, one := range all {
-		out = append(out, savings.SleepsOf(one.object.Namespace, one.object.Name, one.closed)...)
+		out = append(out, savings.SleepsOf(one.object.Namespace, one.object.Name, one.Closed)...)
 	}
 	now, err := o.present(ctx, k, namespace, plans)
 	return append(out, now...), err

@@ -145,11 +145,11 @@ func lastSleep(ctx context.Context, k *factory.Cluster, plan string) (*ledger.La
 	if err != nil {
 		return nil, factory.Explain("read configmap/"+plan, err)
 	}
-	l, _, err := k.Ledger(ctx, cm)
-	if err != nil || l == nil {
+	kept, err := k.Ledger(ctx, cm)
+	if err != nil || kept.Head == nil {
 		return nil, err
 	}
-	return l.LastSleep, nil
+	return kept.Head.LastSleep, nil
 }
 
 // find returns the objects that are named, or all of the agent's in the namespace.

@@ -66,11 +66,11 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	around := readAround(ctx, k, agent.Namespace, namespaces...)
 	w.Resolver, w.created = around.Resolver.Resolver, around.created
 	for i, cm := range objects {
-		w.Plans[i].past = pastOf(ledgers, cm)
+		w.Plans[i].past = pastIn(ctx, c, ledgers, cm)
 		w.Plans[i].gate, w.Plans[i].gated = around.PlanGate(c, agent, cm)
 	}
 	for i, s := range w.Sleepers {
-		w.Sleepers[i].past = pastOf(ledgers, sleeping[i])
+		w.Sleepers[i].past = pastIn(ctx, c, ledgers, sleeping[i])
 		around.WarnOf(c, s.Intent.Query(s.Namespace, s.Spec.Policies))
 	}
 	w.policies = w.Resolver.Policies()
@@ -88,6 +88,13 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		}
 	}
 	return w, nil
+}
+
+// pastIn is the past of a plan of either kind. It warns of what is wrong with its ledger.
+func pastIn(ctx context.Context, c *factory.Factory, ledgers factory.Ledgers, cm *corev1.ConfigMap) past {
+	kept := ledgers.Of(ctx, cm)
+	c.WarnOfLedger(cm.Namespace, cm.Name, kept)
+	return pastOf(cm, kept)
 }
 
 // warnOf prints the faults of a document, and says whether it has any.
@@ -111,7 +118,7 @@ func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 
 // ReadPlan reads everything about one plan.
 func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) (view.Plan, error) {
-	ledger, _, err := k.Ledger(ctx, cm)
+	kept, err := k.Ledger(ctx, cm)
 	if err != nil {
 		return view.Plan{}, err
 	}
@@ -120,7 +127,7 @@ func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 		return view.Plan{}, err
 	}
 	around := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
-	p := view.NewPlan(cm, ledger, live, around.AbovePlan(c, cm), around.GateIfAny(c, agent, cm), c.Now())
+	p := view.NewPlan(cm, kept, live, around.AbovePlan(c, cm), around.GateIfAny(c, agent, cm), c.Now())
 	p.Deleting = around.Deleting(cm.Namespace)
 	return p, nil
 }

@@ -2,13 +2,13 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -20,15 +20,17 @@ type past struct {
 	bySlot  map[int64]ledger.Entry // single entries by their slot's second
 	folded  []ledger.Entry         // entries for several slots, from First to Last
 	seen    time.Time              // slots up to here have ended; zero: the agent has not seen the plan
+	hidden  bool                   // there is a ledger that cannot be read
+	unread  bool                   // the same, or its older entries cannot be read
 	asleep  time.Time              // since when it sleeps, by its status; zero: it does not
 }
 
-func pastOf(ledgers map[string]*ledger.Ledger, cm *corev1.ConfigMap) past {
-	p := past{created: cm.CreationTimestamp.Time, bySlot: map[int64]ledger.Entry{}}
+func pastOf(cm *corev1.ConfigMap, kept view.Ledger) past {
+	p := past{created: cm.CreationTimestamp.Time, bySlot: map[int64]ledger.Entry{}, hidden: kept.Hidden(), unread: kept.Unread != nil}
 	p.asleep, _ = time.Parse(time.RFC3339, cm.Annotations[annotations.StatusAsleep]) // zero without one
-	head, closed := factory.LedgerOf(ledgers, cm)
-	if head != nil {
-		p.seen, closed = head.Watermark, append(closed, head.Open...)
+	closed := kept.Closed
+	if kept.Head != nil {
+		p.seen, closed = kept.Head.Watermark, slices.Concat(closed, kept.Head.Open)
 	}
 	for _, e := range closed {
 		switch {
@@ -57,10 +59,7 @@ func (p past) note(e *calendar.Entry) {
 	found, ok := p.find(e.Start)
 	if !ok {
 		if e.Note == "" && e.Kind == calendar.Slot {
-			e.Note = "how it ended is not kept"
-			if e.Start.After(p.seen) {
-				e.Idle, e.Note = true, "the agent has not looked at it"
-			}
+			e.Idle, e.Note = p.unrecorded(e.Start)
 		}
 		return
 	}
@@ -73,6 +72,17 @@ func (p past) note(e *calendar.Entry) {
 	e.Note = pastWords(found)
 	e.Idle = found.Result == run.Skipped || found.Result == run.Missed
 	e.Failed = found.Result == run.Missed || found.Outcome != nil && found.Outcome.Phase == run.Failed
+}
+
+// unrecorded says of a slot without an entry what is known, and whether nothing began at it.
+func (p past) unrecorded(at time.Time) (idle bool, note string) {
+	switch {
+	case !p.hidden && at.After(p.seen):
+		return true, "the agent has not looked at it"
+	case p.unread:
+		return false, "how it ended cannot be read"
+	}
+	return false, "how it ended is not kept"
 }
 
 func (p past) find(at time.Time) (ledger.Entry, bool) {

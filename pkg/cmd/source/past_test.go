@@ -3,11 +3,13 @@ package source
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
@@ -44,6 +46,47 @@ func TestTheCalendarOfAClusterHasNothingOfAPolicyBeforeItWasMade(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What cannot be read of the past is not what nobody looked at.
+func TestTheCalendarSaysWhatCannotBeReadOfThePast(t *testing.T) {
+	at := cmdtest.Now().Add(-2 * time.Hour)
+	book := func() *corev1.ConfigMap { return cmdtest.Ledger(ledger.Ledger{Watermark: cmdtest.Now()}) }
+	archive, err := annotations.ArchiveObject("shop", "orders", "u-orders", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		ledgers []*corev1.ConfigMap
+		want    string
+		said    bool
+	}{
+		"none":                      {nil, "the agent has not looked at it", false},
+		"one that forgot it":        {[]*corev1.ConfigMap{book()}, "how it ended is not kept", false},
+		"one that is cut short":     {[]*corev1.ConfigMap{cmdtest.Torn(book())}, "how it ended cannot be read", true},
+		"an archive that is":        {[]*corev1.ConfigMap{book(), cmdtest.Torn(archive)}, "how it ended cannot be read", true},
+		"one without its signature": {[]*corev1.ConfigMap{cmdtest.Unsigned(book())}, "how it ended is not kept", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world := []runtime.Object{cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 22 * * *'}]}", func(cm *corev1.ConfigMap) { cm.CreationTimestamp.Time = at.Add(-time.Hour) })}
+			for _, cm := range c.ledgers {
+				world = append(world, cm)
+			}
+			_, k := clusterOf(t, "shop", world...)
+			var said bytes.Buffer
+			w, err := ReadCluster(t.Context(), telling(&said), k, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := Agenda{World: w, Now: cmdtest.Now(), From: at, To: cmdtest.Now()}
+			if err := a.Gather(); err != nil || len(a.Entries) != 1 || a.Entries[0].Note != c.want {
+				t.Errorf("%+v, %v", a.Entries, err)
+			}
+			if is := strings.Count(said.String(), "warning: the ledger of plan shop/orders "); is != map[bool]int{true: 1}[c.said] {
+				t.Errorf("%d warnings: %s", is, said.String())
 			}
 		})
 	}

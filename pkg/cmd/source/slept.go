@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
-	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
@@ -20,18 +19,15 @@ const SleptFor = 30 * 24 * time.Hour
 // ReadSlept is how long the resources of a HibernatePlan slept lately, as savings counts it: from
 // its ledger, and the present sleep.
 func ReadSlept(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, now time.Time) ([]savings.Row, error) {
-	head, closed, err := k.Ledger(ctx, cm)
+	kept, err := k.Ledger(ctx, cm)
 	if err != nil {
 		return nil, err
-	}
-	if head != nil {
-		closed = ledger.AppendArchive(closed, head.Recent)
 	}
 	restores, err := k.RestoresOf(ctx, cm.Namespace, cm.Name)
 	if err != nil {
 		return nil, err
 	}
-	sleeps := savings.SleepsOf(cm.Namespace, cm.Name, closed)
+	sleeps := savings.SleepsOf(cm.Namespace, cm.Name, kept.Closed)
 	for _, r := range restores {
 		sleeps = append(sleeps, SleepsNow(r, now)...)
 	}

@@ -28,6 +28,14 @@ type LedgerItem struct {
 	Outcome *ledger.Outcome `json:"outcome,omitempty"`
 }
 
+// NewLedgerItem is an entry of a plan's ledger for scripts.
+func NewLedgerItem(namespace, plan string, e ledger.Entry) LedgerItem {
+	return LedgerItem{
+		Plan: namespace + "/" + plan, Slot: e.Slot, Result: string(e.Result), Reason: e.Reason, Run: e.Run, Actor: e.Actor,
+		DryRun: e.DryRun, StartedAt: e.StartedAt, At: e.At, First: e.First, Last: e.Last, Count: e.Count, Slept: e.Slept, Outcome: e.Outcome,
+	}
+}
+
 // EntryAt is the instant that an entry of a ledger is about.
 func EntryAt(e ledger.Entry) time.Time {
 	switch {

@@ -27,8 +27,10 @@ type Plan struct {
 	Decision trigger.Decision // the core's decision now
 	Active   []Run
 	Ledger   *ledger.Ledger
-	Deleting bool     // its namespace is being deleted: nothing begins in it
-	Gone     []string // what does not exist of what its next run needs, where somebody looked
+	// LedgerFault says, after "its ledger", what is wrong with that; empty: nothing is known to be.
+	LedgerFault string
+	Deleting    bool     // its namespace is being deleted: nothing begins in it
+	Gone        []string // what does not exist of what its next run needs, where somebody looked
 }
 
 // NamespaceGoes says that nothing begins in a namespace that somebody has deleted.
@@ -52,8 +54,8 @@ func (p Plan) Published(key string) string { return p.Object.Annotations[key] }
 
 // NewPlan describes a plan: the same pure decision that the agent makes, on the same facts. gate is
 // nil if nothing stands between the plan and its runs.
-func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedule.Pause, gate *schedule.Gate, now time.Time) Plan {
-	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Ledger: l}
+func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, pauses []schedule.Pause, gate *schedule.Gate, now time.Time) Plan {
+	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Ledger: kept.Head, LedgerFault: kept.Fault()}
 	for _, r := range live {
 		p.Active = append(p.Active, Answered(r, cm))
 	}
@@ -65,7 +67,7 @@ func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedu
 			CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: p.Spec.Defaulted(), Faults: p.Faults,
 			Intent: p.Intent,
 		},
-		Pauses: pauses, Ready: trigger.Readiness{OK: true}, State: trigger.State{Ledger: l},
+		Pauses: pauses, Ready: trigger.Readiness{OK: true}, State: trigger.State{Ledger: kept.Head},
 		Gate:   gate,
 		NameOf: func(r run.Request) string { return annotations.RunName(cm.Name, string(cm.UID), r) },
 	}
@@ -76,8 +78,14 @@ func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedu
 		f.Ready = trigger.Readiness{Reason: run.ReasonNotReady, Message: why}
 	}
 	p.Decision = trigger.Decide(f)
+	if p.Hidden() { // which of its slots have had their run is not known
+		p.Decision.Status.Next, p.Decision.Status.Due = nil, nil
+	}
 	return p
 }
+
+// Hidden says whether the plan has a ledger that cannot be read: what ran of it is not known.
+func (p Plan) Hidden() bool { return p.Ledger == nil && p.LedgerFault != "" }
 
 // Phase is a plan's phase: the agent's, if it has seen this version.
 func (p Plan) Phase() (phase, message string) {

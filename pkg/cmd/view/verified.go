@@ -1,8 +1,6 @@
 package view
 
 import (
-	"errors"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -24,11 +22,7 @@ func ReadRun(cm *corev1.ConfigMap) (Run, error) {
 	if !j.Phase.Ended() {
 		return Run{}, err
 	}
-	why := err.Error()
-	if forged := new(annotations.SignatureError); errors.As(err, &forged) {
-		why = forged.Why
-	}
-	out.Journal.Message = "not known to be the agent's record: " + why + Prefix("; ", j.Message)
+	out.Journal.Message = doubtful(err) + Prefix("; ", j.Message)
 	Doubt(out.Verified())
 	return out, nil
 }

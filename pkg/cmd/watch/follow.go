@@ -165,11 +165,11 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	f.lastLedger = f.env.Now()
-	head, old, err := f.k.Ledger(ctx, f.plan)
-	if err != nil || head == nil {
+	kept, err := f.k.Ledger(ctx, f.plan)
+	if err != nil || kept.Head == nil {
 		return false, nil //nolint:nilerr // the next look may succeed
 	}
-	for _, e := range append(old, head.Recent...) {
+	for _, e := range kept.Closed {
 		if e.Run != f.name {
 			continue
 		}
