@@ -110,9 +110,10 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		o.nodes, _ = k.Nodes(ctx, "") // whoever may not list nodes does without
 	}
 	unseen := source.LookForNeeded(ctx, k, &p)
-	standing := append(o.leftCordoned(ctx, k, p, v), missedByLock(p, v), o.granted(s))
+	standing := append(o.leftCordoned(ctx, k, p, v), missedByLock(p, v), view.Prefix("its ledger ", p.LedgerFault), o.granted(s))
 	standing = slices.DeleteFunc(standing, func(line string) bool { return line == "" })
 	found := answer{list: o.obstacles(s, p, agent, v), granted: strings.Join(standing, "\n"), ask: agent.Missing == "" && o.triggerHelps(s, p)}
+	found.retry = found.ask && o.retryHelps(ctx, k, p, v)
 	if len(found.list) == 0 && len(unseen) > 0 {
 		o.Warn("whether all that the plan needs is there is not known: " + strings.Join(unseen, "; "))
 	}
@@ -125,6 +126,7 @@ type answer struct {
 	list    []obstacle
 	granted string // who permits change regardless of policies
 	ask     bool   // the agent would handle a request for a run
+	retry   bool   // and one for a retry of the run that failed
 }
 
 // noteOwner warns of a tool that would undo what the plan's runs do. If the target may not be read,
@@ -240,7 +242,7 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	if refused := refusedRollback(p); refused != "" {
 		fmt.Fprintf(o.Out, "%s\n   ask for another run with %s\n", refused, o.Suggest().RollbackTo(p.Object.Name))
 	}
-	failed := o.reportFailed(p, v, a.ask)
+	failed := o.reportFailed(p, v, a.retry)
 	for i, found := range a.list {
 		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, found.what, found.remedy)
 	}
@@ -281,6 +283,21 @@ func (o *whyOptions) reportFailed(p view.Plan, v print.Printer, retry bool) bool
 	}
 	fmt.Fprintf(o.Out, "%s\n   %s\n", said, see)
 	return true
+}
+
+// retryHelps says whether the run that is said to have failed can be retried: another one may be
+// newer, and its object may be gone.
+func (o *whyOptions) retryHelps(ctx context.Context, k *factory.Cluster, p view.Plan, v print.Printer) bool {
+	failed, _ := v.Failed(p)
+	if failed == "" {
+		return false
+	}
+	cm, err := k.Document(ctx, failed, annotations.KindRun)
+	if err != nil {
+		return false
+	}
+	r, err := view.ReadRun(cm)
+	return err == nil && o.NoRetry(r, p.Ledger) == ""
 }
 
 // keepsOut says what becomes of slots and requests while a run is at work; empty where none is, or
