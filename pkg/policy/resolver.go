@@ -293,6 +293,7 @@ func (b *Resolver) read(ref PolicyRef, state State) *schedule.Policy {
 		return p
 	}
 	p := b.parse(ref, state)
+	p.Namespace = ref.Namespace
 	b.parsed.put(ref, p)
 	return p
 }

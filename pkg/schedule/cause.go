@@ -8,6 +8,9 @@ type Cause struct {
 	Kind      CauseKind
 	Namespace bool   // the annotations of the object's namespace say so: that binds whatever is asked
 	Policy    string // the name of the policy that says so; empty: none does
+	// PolicyNamespace is that policy's, if somebody paused, froze or opened it; empty in what is
+	// read from somebody else's reason, which has the name alone.
+	PolicyNamespace string
 }
 
 // CauseKind is what kind of a rule it is.
@@ -34,7 +37,12 @@ func (s State) Granted() bool { return s.Open && s.Cause.grants() }
 func (c Cause) grants() bool { return c.Kind == CauseAllow || c.Kind == CauseBypass }
 
 // Unknown says that what decides may not be read, and that the agent has not said what it decides.
-func (v Verdict) Unknown() bool { return !v.Ready && v.Cause.Kind == CauseUntold }
+func (v Verdict) Unknown() bool { return !v.Ready && v.Cause.unknown() }
+
+// Unknown is Verdict.Unknown of a state.
+func (s State) Unknown() bool { return !s.Open && s.Cause.unknown() }
+
+func (c Cause) unknown() bool { return c.Kind == CauseUntold || c.Kind == CauseHidden }
 
 // Hidden says that it is so since whoever asks may not read all that decides. What is broken is
 // another case: it can be mended.

@@ -41,6 +41,27 @@ func TestWhatSomebodyPermitsForAWhile(t *testing.T) {
 	}
 }
 
+// Who may not read what decides does not know what follows from it; what is broken is known to be
+// closed.
+func TestWhatIsNotKnown(t *testing.T) {
+	now := time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		gate *Gate
+		want bool
+	}{
+		"nobody said it":          {Published(Verdict{Permitted: true, Until: &now}, ", says the agent"), true},
+		"a policy is hidden":      {NewGate(GateSpec{Policies: []*Policy{PolicyHidden("night", "it cannot be read")}}), true},
+		"a namespace is hidden":   {NewGate(GateSpec{Namespace: Stanza{Unread: "whether it is frozen cannot be read"}}), true},
+		"a policy is broken":      {NewGate(GateSpec{Policies: []*Policy{PolicyNotReady("night", "it is broken")}}), false},
+		"it is closed":            {NewGate(GateSpec{Own: Stanza{Strategy: Restrictive}}), false},
+		"somebody said otherwise": {Published(Verdict{Reason: "policy night: Restrictive"}, ", says the agent"), false},
+	} {
+		if v, s := c.gate.Verdict(now), c.gate.At(now); v.Unknown() != c.want || s.Unknown() != c.want {
+			t.Errorf("%s: %+v, %+v", name, v, s)
+		}
+	}
+}
+
 // drawStanza is what an object or its namespace may say.
 func drawStanza(t *rapid.T, label string, policies ...*Policy) Stanza {
 	s := Stanza{

@@ -29,8 +29,9 @@ type PolicySpec struct {
 // Policy is a PolicySpec that was understood, or one that is not ready. It is
 // immutable and safe for concurrent use.
 type Policy struct {
-	Name string
-	gate *Gate
+	Name      string
+	Namespace string // as causes give it; empty: not known
+	gate      *Gate
 }
 
 // ParsePolicy reads a policy; name is what reasons call it. The error joins one *FieldError for
@@ -70,11 +71,19 @@ func newPolicy(name string, c course) *Policy {
 
 // Paused is the policy restrictive until a pause ends.
 func (p *Policy) Paused(by Pause) *Policy {
-	why := Cause{Policy: p.Name}.because(CausePause, by.Said())
+	why := p.cause().because(CausePause, by.Said())
 	if by.Until == nil {
-		return newPolicy(p.Name, &constant{why: why})
+		return p.with(&constant{why: why})
 	}
-	return newPolicy(p.Name, newPrefix(false, *by.Until, p.gate.course, why))
+	return p.with(newPrefix(false, *by.Until, p.gate.course, why))
+}
+
+// cause is what a verdict follows from that somebody wrote on the policy.
+func (p *Policy) cause() Cause { return Cause{Policy: p.Name, PolicyNamespace: p.Namespace} }
+
+// with is the policy with another course.
+func (p *Policy) with(c course) *Policy {
+	return &Policy{Name: p.Name, Namespace: p.Namespace, gate: &Gate{course: c}}
 }
 
 // Overridden is the policy with a stanza on it, which overrides the policy itself. PermissiveUntil
@@ -84,7 +93,7 @@ func (p *Policy) Overridden(by Stanza) *Policy {
 	if !by.set() {
 		return p
 	}
-	return newPolicy(p.Name, by.course(Cause{Policy: p.Name}, p.gate.course))
+	return p.with(by.course(p.cause(), p.gate.course))
 }
 
 // Verdict is what the policy says at an instant.

@@ -307,6 +307,23 @@ func (c *Factory) WarnSilent(s AgentState) {
 	}
 }
 
+// AgentBeside reads the state of the agent while its caller makes other requests. What it returns
+// waits for that, and warns once of an agent that has become silent.
+func (c *Factory) AgentBeside(ctx context.Context, k *Cluster) func() (AgentState, error) {
+	var state AgentState
+	var err error
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		state, err = c.Agent(ctx, k)
+	}()
+	return sync.OnceValues(func() (AgentState, error) {
+		<-read
+		c.WarnSilent(state)
+		return state, err
+	})
+}
+
 // NeedAgent refuses to continue where no agent would act on the request. Where the user may not
 // look, it only warns.
 func (c *Factory) NeedAgent(ctx context.Context, k *Cluster) error {

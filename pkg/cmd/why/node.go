@@ -509,7 +509,11 @@ func (o *whyOptions) opens(s view.Subject) string {
 // permits is the command that permits change where a gate is closed without a pause: a freeze is
 // ended, not overridden.
 func (o *whyOptions) permits(s view.Subject) string {
-	if c := s.Verdict(o.Now()).Cause; c.Kind == schedule.CauseFreeze && !c.Namespace && (c.Policy == "" || c.Policy == s.Name) {
+	itself := "" // the policy whose freeze is the subject's own
+	if s.Kind == annotations.KindPolicy {
+		itself = s.Name
+	}
+	if c := s.Verdict(o.Now()).Cause; c.Kind == schedule.CauseFreeze && !c.Namespace && c.Policy == itself {
 		hand := o.Suggest()
 		if s.Kind == factory.KindNode { // nodes are in no namespace
 			hand = hand.In("")

@@ -3,6 +3,7 @@
 package why
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -86,12 +88,13 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		o.warn(unknown)
 		return o.whySleep(ctx, k, agent, *sleeper)
 	}
-	s, err := o.subject(ctx, k)
+	s, err := o.subject(ctx, k, agent)
 	if err != nil {
 		return err
 	}
 	switch s.Kind {
 	case annotations.KindPolicy:
+		o.WarnSilent(agent)
 		return o.permission(s)
 	case factory.KindNode:
 		return o.whyNode(ctx, k, s)
@@ -172,8 +175,8 @@ func (o *whyOptions) warn(err error) {
 
 // subject is what is asked for. A run stands for its plan; of one that has ended, how
 // is said first.
-func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subject, error) {
-	s, err := source.FindSubject(ctx, o.Factory, k, o.name)
+func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster, agent factory.AgentState) (view.Subject, error) {
+	s, err := source.SubjectOf(ctx, o.Factory, k, agent, o.name)
 	if err == nil {
 		return s, nil
 	}
@@ -193,7 +196,7 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 	if err != nil {
 		return s, err
 	}
-	s, err = source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+r.Run.Plan)
+	s, err = source.SubjectOf(ctx, o.Factory, k, agent, annotations.KindPlan+"/"+r.Run.Plan)
 	if none := factory.NotFoundError(""); errors.As(err, &none) || err == nil && o.ofEarlier(ctx, k, r) {
 		return s, o.planIsGone(ctx, k, r)
 	}
@@ -558,20 +561,39 @@ func (o *whyOptions) lifts(s view.Subject, p view.Plan, cause schedule.Cause) st
 	case cause.Policy == "" && frozen:
 		return o.Suggest().Unfreeze(s.Name)
 	}
-	for _, ref := range p.Spec.Policies {
-		hand := o.Suggest()
-		if ref.Namespace != "" && ref.Namespace != s.Namespace {
-			hand = hand.In(ref.Namespace)
-		}
-		switch {
-		case ref.Name != cause.Policy:
-		case frozen:
-			return hand.Unfreeze("policy/" + ref.Name)
-		case cause.Kind == schedule.CausePause:
-			return hand.Resume("policy/" + ref.Name)
-		}
+	hand, of := o.Suggest(), policyOf(s, p, cause)
+	if of.Namespace != s.Namespace {
+		hand = hand.In(of.Namespace)
+	}
+	switch {
+	case of.Name == "":
+	case frozen:
+		return hand.Unfreeze("policy/" + of.Name)
+	case cause.Kind == schedule.CausePause:
+		return hand.Resume("policy/" + of.Name)
 	}
 	return ""
+}
+
+// policyOf is the policy that a verdict follows from. The agent's word has its name alone: then it is
+// the one of that name that the plan asks. Without a name: none, or it is not known which of two.
+func policyOf(s view.Subject, p view.Plan, cause schedule.Cause) policy.PolicyRef {
+	if cause.Policy == "" || cause.PolicyNamespace != "" {
+		return policy.PolicyRef{Name: cause.Policy, Namespace: cause.PolicyNamespace}
+	}
+	var found policy.PolicyRef
+	q := p.Intent.Query(s.Namespace, p.Spec.Policies)
+	for _, ref := range slices.Concat(q.Own.Policies, q.Policies) {
+		ref.Namespace = cmp.Or(ref.Namespace, s.Namespace)
+		switch {
+		case ref.Name != cause.Policy || ref == found:
+		case found.Name != "":
+			return policy.PolicyRef{}
+		default:
+			found = ref
+		}
+	}
+	return found
 }
 
 func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer) []obstacle {
