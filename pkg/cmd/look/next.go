@@ -170,7 +170,7 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 			items[i].Note = view.JoinNote(item.Note, "permitted: "+v.Reason)
 		case v.Permitted:
 		case v.Unknown():
-			items[i].Note = view.JoinNote(item.Note, "not known whether change is permitted then: what decides it may not be read here, and the agent has not said")
+			items[i].Note = view.JoinNote(item.Note, view.NotKnownThen)
 		case !v.Ready:
 			items[i].Note = view.JoinNote(item.Note, "policy not ready ("+v.Reason+")")
 		case v.Until != nil && v.Until.After(deadline):

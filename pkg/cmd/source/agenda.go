@@ -393,23 +393,24 @@ func (a *Agenda) plan(p Plan) error {
 			a.add(e)
 			continue
 		}
-		why, granted := watch(slot.At)
+		why, note := watch(slot.At)
 		e.Idle = why != ""
 		delay := trigger.StartsAt(p.Spec, p.Namespace, p.Name, slot.At, slot.Index).Sub(slot.At)
 		if e.Idle {
 			delay = 0
 		}
-		e.Note = slotNote(slot, why+granted, delay)
+		e.Note = slotNote(slot, why+note, delay)
 		a.add(e)
 	}
 	return nil
 }
 
-// watcher says why nothing starts at an instant, or who permits it outside of the windows.
-func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) (why, granted string) {
+// watcher says why nothing starts at an instant; or, in a note, who permits it outside of the
+// windows, or that nobody knows whether it starts.
+func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) (why, note string) {
 	gate, gated := a.World.GateOf(p), a.World.Gated(p)
 	skip := a.skipOf(p, set)
-	return func(at time.Time) (why, granted string) {
+	return func(at time.Time) (why, note string) {
 		switch {
 		case p.Intent.Pause.Holds(at):
 			return "the plan is paused" + p.Intent.Pause.By, ""
@@ -421,6 +422,8 @@ func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) (why, granted
 		case gated:
 			s := gate.At(at)
 			switch {
+			case s.Unknown():
+				return "", view.NotKnownThen
 			case !s.Open && s.Cause.Kind == schedule.CauseTold: // its reason says so itself
 				return s.Reason, ""
 			case !s.Open:

@@ -236,7 +236,7 @@ func (s Sleeper) gated(out *SleepWindow, begins time.Time, clock func(time.Time)
 	switch v := s.Gate.Verdict(begins); {
 	case v.Permitted:
 	case v.Unknown():
-		out.Awake = true
+		out.Awake = begins.After(out.Start) // it was to begin before, and has not
 		note("not known whether it begins: what decides it may not be read here")
 	case !v.Ready:
 		out.Awake = true

@@ -110,6 +110,18 @@ func TestWhatAPolicyDoesToAStretch(t *testing.T) {
 	}
 }
 
+// Where the policy may not be read, a sleep to come is not told as one that does not begin; one that
+// was to begin before, and of which nothing sleeps, is.
+func TestASleepOfWhichNobodyKnows(t *testing.T) {
+	book := policy.NewResolver("maint-system")
+	book.PutUnread("shop")
+	s := view.NewSleeper(cmdtest.Sleeper("office", everynight), nil, book.Gate(policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "night"}}}))
+	const unknown = "not known whether it begins: what decides it may not be read here"
+	if diff := cmp.Diff(map[int]string{20: "awake: " + unknown, 21: unknown}, told(s, cmdtest.Now(), 2)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestWhetherPoliciesAreAskedOfASleep(t *testing.T) {
 	shut := policy.NewResolver("maint-system")
 	shut.PutPolicy(policy.State{Namespace: "shop", Name: "shut", Spec: policy.PolicySpec{Strategy: schedule.Restrictive}})

@@ -21,6 +21,10 @@ func (o OffWindows) Next(after time.Time) (schedule.Slot, bool) {
 	return schedule.Slot{}, false
 }
 
+// NotKnownThen is said of a slot at which change may or may not be permitted, as far as the one who
+// asks can see.
+const NotKnownThen = "not known whether change is permitted then: what decides it may not be read here, and the agent has not said"
+
 // SlotsOffered is how many slots completion offers (a guess).
 const SlotsOffered = 10
 
