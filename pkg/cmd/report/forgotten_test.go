@@ -53,7 +53,10 @@ func TestTheTimeOfAReport(t *testing.T) {
 		{name: "both", line: "report --last 48h " + missedOf, world: world, out: "2"},
 		{name: "a span back from another end", line: "report --last 24h --to 2026-11-20T00:00:00Z " + missedOf, world: world, out: "1"},
 		{name: "wall-clock times are those of the user's zone", line: "report --from 'tomorrow 01:00' --to 'tomorrow 00:00'", code: 2, err: "error: --to Sun 2026-11-22 00:00 CET (2026-11-21T23:00:00Z) is not after --from Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)\n"},
-		{name: "a time of nothing", line: "report --last 0s", code: 2, err: "error: --to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) is not after --from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"},
+		{name: "a time of nothing", line: "report --last 0d", code: 2, err: "error: --last must be longer than 0s, is 0d\n"},
+		{name: "durations look back", line: "report --from 3d --to 1h " + missedOf, world: world, out: "2"},
+		{name: "a time to come", line: "report --from tomorrow", code: 2, err: "error: --from Sun 2026-11-22 00:00 CET (2026-11-21T23:00:00Z) is not before now\n"},
+		{name: "two beginnings", line: "report --last 7d --from 2026-11-19T00:00:00Z", code: 2, err: "error: --last excludes --from: both say when it begins\n"},
 		{name: "faults are told all at once", line: "report --last soon --from never --to later", code: 2, err: fmt.Sprintf("error: %s\nerror: --last: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\nerror: %s\n", noTime("later"), noTime("never"))},
 	})
 }

@@ -134,7 +134,9 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	agent := o.AgentBeside(ctx, k)
 	all, runs, err := o.read(ctx, k)
+	_, _ = agent() // whoever may not look for it does without
 	if err != nil {
 		return err
 	}

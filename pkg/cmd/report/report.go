@@ -17,7 +17,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/summary"
 )
@@ -32,12 +31,12 @@ const (
 
 type reportOptions struct {
 	*factory.Factory
-	out            *print.Values
-	everywhere     bool
-	selector       string
-	last, from, to string
-	start, end     time.Time
-	faults         exit.Faults
+	out        *print.Values
+	everywhere bool
+	selector   string
+	asked      period
+	start, end time.Time
+	faults     exit.Faults
 }
 
 // NewReport reports what ran in an interval, and how it ended.
@@ -59,41 +58,14 @@ of the plans' policies as they stand now. -o csv has one line for each entry.`,
 	o.out.AddFlags(cmd)
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	flags.StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
-	flags.StringVar(&o.last, "last", "30d", "how far back from now")
-	flags.StringVar(&o.from, "from", "", "the first instant, in place of --last")
-	flags.StringVar(&o.to, "to", "", "the instant at which it ends; default now")
+	o.asked.addFlags(flags)
 	return cmd
 }
 
 // Complete resolves the times.
-func (o *reportOptions) Complete(*cobra.Command, []string) error {
-	o.start, o.end = span(o.Env, o.last, o.from, o.to, &o.faults)
+func (o *reportOptions) Complete(cmd *cobra.Command, _ []string) error {
+	o.start, o.end = o.asked.span(o.Env, cmd.Flags().Changed("last"), &o.faults)
 	return nil
-}
-
-// span is the interval of --last, --from and --to.
-func span(env factory.Env, last, from, to string, f *exit.Faults) (start, end time.Time) {
-	now := env.Now()
-	end = now
-	if to != "" {
-		at, err := instant.Parse(to, now, env.Zone)
-		f.Check(err)
-		end = at
-	}
-	back, err := document.ParseDuration(last)
-	if err != nil {
-		f.Add("--last: %v", err)
-	}
-	start = end.Add(-back.Duration)
-	if from != "" {
-		at, err := instant.Parse(from, now, env.Zone)
-		f.Check(err)
-		start = at
-	}
-	if len(*f) == 0 && !start.Before(end) {
-		f.Add("--to %s is not after --from %s", instant.Both(end, env.Zone), instant.Both(start, env.Zone))
-	}
-	return start, end
 }
 
 // Validate checks the flags.
@@ -112,7 +84,9 @@ func (o *reportOptions) Run(ctx context.Context) error {
 	if o.everywhere {
 		namespace = metav1.NamespaceAll
 	}
+	agent := o.AgentBeside(ctx, k)
 	plans, err := allPlans(ctx, k, namespace, o.selector)
+	seen, unknown := agent()
 	if err != nil {
 		return err
 	}
@@ -120,7 +94,7 @@ func (o *reportOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := summary.Of(o.plans(ctx, k, all), o.start, o.end)
+	r := summary.Of(o.plans(o.policies(ctx, k, seen, unknown, all), all), o.start, o.end)
 	switch o.out.Format() {
 	case formatMarkdown:
 		_, err = fmt.Fprint(o.Out, r.Markdown())
@@ -172,8 +146,7 @@ func (o *reportOptions) tables(r summary.Report) error {
 }
 
 // plans are what the report is made of.
-func (o *reportOptions) plans(ctx context.Context, k *factory.Cluster, all []remembered) []summary.Plan {
-	resolver := o.policies(ctx, k, all)
+func (o *reportOptions) plans(resolver *policy.Resolver, all []remembered) []summary.Plan {
 	out := make([]summary.Plan, 0, len(all))
 	for _, one := range all {
 		p := summary.Plan{Namespace: one.object.Namespace, Name: one.object.Name, Created: one.object.CreationTimestamp.Time, Entries: one.Closed, LedgerFault: one.Fault(), Hidden: one.Hidden()}
@@ -214,8 +187,8 @@ func policiesOf(cm *corev1.ConfigMap) []policy.PolicyRef {
 	return spec.Policies
 }
 
-// policies are read if a plan names one.
-func (o *reportOptions) policies(ctx context.Context, k *factory.Cluster, all []remembered) *policy.Resolver {
+// policies are read if a plan names one. unknown is why the agent's state is not known.
+func (o *reportOptions) policies(ctx context.Context, k *factory.Cluster, agent factory.AgentState, unknown error, all []remembered) *policy.Resolver {
 	var namespaces []string
 	for _, one := range all {
 		if len(policiesOf(one.object)) > 0 {
@@ -225,9 +198,8 @@ func (o *reportOptions) policies(ctx context.Context, k *factory.Cluster, all []
 	if len(namespaces) == 0 {
 		return nil
 	}
-	agent, err := o.Agent(ctx, k)
-	if err != nil {
-		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
+	if unknown != nil {
+		fmt.Fprintf(o.ErrOut, "warning: %v\n", unknown)
 	}
 	resolver := source.ReadResolver(ctx, k, agent.Namespace, namespaces...)
 	for _, one := range all {

@@ -25,12 +25,12 @@ import (
 
 type savingsOptions struct {
 	*factory.Factory
-	out            *print.Output
-	everywhere     bool
-	selector       string
-	last, from, to string
-	start, end     time.Time
-	faults         exit.Faults
+	out        *print.Output
+	everywhere bool
+	selector   string
+	asked      period
+	start, end time.Time
+	faults     exit.Faults
 }
 
 // NewSavings reports how long resources slept, and what that saved.
@@ -49,15 +49,13 @@ in the plan's namespace or the agent's, says what an hour costs.`,
 	o.out.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
-	cmd.Flags().StringVar(&o.last, "last", "30d", "how far back from now")
-	cmd.Flags().StringVar(&o.from, "from", "", "the first instant, in place of --last")
-	cmd.Flags().StringVar(&o.to, "to", "", "the instant at which it ends; default now")
+	o.asked.addFlags(cmd.Flags())
 	return cmd
 }
 
 // Complete resolves the times.
-func (o *savingsOptions) Complete(*cobra.Command, []string) error {
-	o.start, o.end = span(o.Env, o.last, o.from, o.to, &o.faults)
+func (o *savingsOptions) Complete(cmd *cobra.Command, _ []string) error {
+	o.start, o.end = o.asked.span(o.Env, cmd.Flags().Changed("last"), &o.faults)
 	return nil
 }
 
@@ -177,6 +175,7 @@ func (o *savingsOptions) prices(ctx context.Context, k *factory.Cluster, namespa
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
 	}
+	o.WarnSilent(state)
 	agent := state.Namespace
 	if namespace != metav1.NamespaceAll && agent != namespace {
 		places = append(places, agent)
