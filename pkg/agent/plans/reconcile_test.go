@@ -353,6 +353,18 @@ func TestALabelOnTheTargetIsARequest(t *testing.T) {
 	})
 }
 
+// What a message suggests can be typed as it stands.
+func TestThatThereAreMoreFaultsIsSaidWithTheCommandThatTellsThem(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", "startDeadline: soon\njitter: later\n"+hook)
+		w.begins()
+		w.after(2 * time.Second)
+		if got := w.said("nightly", annotations.StatusMessage); !strings.HasSuffix(got, " (and 1 more: kubectl maint lint -f FILE)") {
+			w.Errorf("it says %q", got)
+		}
+	})
+}
+
 func TestALedgerThatIsNotThePlansOwn(t *testing.T) {
 	play(t, func(w *world) {
 		w.plan("nightly", hook)

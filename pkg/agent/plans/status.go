@@ -70,7 +70,7 @@ func (c *Controller) message(f trigger.Facts, d trigger.Decision) string {
 		d.Status.Message = stuck + "; " + d.Status.Message
 	}
 	if len(f.Plan.Faults) > 1 {
-		return fmt.Sprintf("%s (and %d more: kubectl maint lint)", d.Status.Message, len(f.Plan.Faults)-1)
+		return fmt.Sprintf("%s (and %d more: kubectl maint lint -f FILE)", d.Status.Message, len(f.Plan.Faults)-1)
 	}
 	if len(f.Plan.Intent.Faults) > 0 {
 		return d.Status.Message + "; " + f.Plan.Intent.Faults[0].String()
