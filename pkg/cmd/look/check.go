@@ -97,7 +97,11 @@ func (o *checkOptions) find(ctx context.Context) (view.Subject, error) {
 	if err != nil {
 		return view.Subject{}, err
 	}
-	return source.FindSubject(ctx, o.Factory, k, o.name)
+	agent, _ := o.Agent(ctx, k)
+	if !o.quiet {
+		o.WarnSilent(agent)
+	}
+	return source.SubjectOf(ctx, o.Factory, k, agent, o.name)
 }
 
 // Run prints the verdict; without permission, the exit code says so, too.
@@ -115,6 +119,7 @@ func (o *checkOptions) Run(ctx context.Context) error {
 	}
 	if !o.quiet {
 		source.WarnInvalid(o.Factory, s)
+		source.WarnDeleting(o.Factory, s)
 	}
 	v := s.Verdict(at)
 	switch {

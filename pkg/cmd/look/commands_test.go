@@ -42,6 +42,7 @@ func policed(name, spec string) *corev1.ConfigMap {
 	cm.Annotations = map[string]string{
 		annotations.StatusPermitted: "true", annotations.StatusConditions: `[{"type":"Ready","status":"True"}]`,
 		annotations.StatusBehavior: `{"current":{"state":"ChangesUnpaused","endTime":"2026-11-22T00:00:00Z"}}`,
+		annotations.StatusObserved: annotations.Observed(cm),
 	}
 	return cm
 }

@@ -31,6 +31,7 @@ type describeOptions struct {
 	*factory.Factory
 	out    *print.Values
 	names  []string
+	agent  func() (factory.AgentState, error)
 	faults exit.Faults
 }
 
@@ -69,6 +70,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.agent = o.AgentBeside(ctx, k)
 	if !o.out.Lines() {
 		return o.printValues(ctx, k)
 	}
@@ -91,6 +93,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 // ledger remembers.
 func (o *describeOptions) named(ctx context.Context, k *factory.Cluster, name string) ([]string, error) {
 	cm, err := o.find(ctx, k, name)
+	agent, _ := o.agent()
 	if gone := (*factory.GoneRunError)(nil); errors.As(err, &gone) {
 		o.WarnOfLedger(gone.Namespace, gone.Plan, view.Ledger{Doubt: gone.Doubt})
 		v := print.New(o.Env, o.Zone)
@@ -102,10 +105,10 @@ func (o *describeOptions) named(ctx context.Context, k *factory.Cluster, name st
 	if err != nil {
 		return nil, err
 	}
-	return o.lines(ctx, k, cm)
+	return o.lines(ctx, k, agent, cm)
 }
 
-func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) ([]string, error) {
+func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) ([]string, error) {
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
 		r, err := k.ReadRun(ctx, cm)
 		if err != nil {
@@ -114,9 +117,8 @@ func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *cor
 		return append(o.runLines(k.Answered(ctx, r)), eventLines(ctx, k, cm, print.New(o.Env, o.Zone))...), nil
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
-		return o.describePolicy(ctx, k, cm), nil
+		return o.describePolicy(ctx, k, agent, cm), nil
 	}
-	agent, _ := o.Agent(ctx, k)
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		return o.sleeperLines(ctx, k, source.ReadSleeper(ctx, o.Factory, k, agent, cm))
 	}

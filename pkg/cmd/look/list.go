@@ -3,8 +3,8 @@ package look
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 type listOptions struct {
@@ -90,14 +89,16 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	agent := o.AgentBeside(ctx, k)
 	if o.what == "requests" {
-		return o.requests(ctx, k)
+		return o.requests(ctx, k, agent)
 	}
 	namespace := k.Namespace
 	if o.everywhere {
 		namespace = ""
 	}
 	list, columns, row, err := o.documents(ctx, k, namespace)
+	_, _ = agent() // whoever may not look for it does without
 	if err != nil {
 		return err
 	}
@@ -182,22 +183,32 @@ func secondary(columns []print.Column, names ...string) []print.Column {
 // policyRow is the row of a policy, from its document and its published status.
 func (o *listOptions) policyRow(cm *corev1.ConfigMap) []string {
 	state := annotations.Policy(cm)
-	var b policy.Behavior
-	_ = json.Unmarshal([]byte(cm.Annotations[annotations.StatusBehavior]), &b) // an invalid status is shown as none
-	until := ""
-	if b.Current.EndTime != nil {
-		until = instant.Local(*b.Current.EndTime, o.Zone)
+	said, behavior := view.PolicySaid(cm, o.Now())
+	permitted, until := "", ""
+	if said != nil {
+		permitted = strconv.FormatBool(*said)
+	}
+	if behavior != nil && behavior.Current.EndTime != nil {
+		until = instant.Local(*behavior.Current.EndTime, o.Zone)
 	}
 	message := o.message(cm, state.Faults)
 	if _, wrong := view.GatesOf(cm); wrong != "" {
 		message = "its gates do not hold: " + wrong + view.Prefix("; ", message)
 	}
-	return []string{cm.Name, string(state.StrategyOf(o.Now())), cm.Annotations[annotations.StatusPermitted], until, conditionOf(cm, "Ready"), o.age(cm), message}
+	return []string{cm.Name, string(state.StrategyOf(o.Now())), permitted, until, conditionOf(cm, "Ready"), o.age(cm), message}
 }
 
 // age is how old an object is.
 func (o *listOptions) age(cm *corev1.ConfigMap) string {
 	return print.Age(o.Now(), cm.CreationTimestamp.Time)
+}
+
+// coming is clock of what is to come; empty: it is past, so that it was said of a slot before.
+func (o *listOptions) coming(published, zone string) string {
+	if at, err := time.Parse(time.RFC3339, published); err == nil && at.Before(o.Now()) {
+		return ""
+	}
+	return clock(published, zone)
 }
 
 // clock is a published instant in a zone.
@@ -257,8 +268,9 @@ func (o *listOptions) message(cm *corev1.ConfigMap, faults document.Faults) stri
 }
 
 // requests are the requested nodes, a row for each request.
-func (o *listOptions) requests(ctx context.Context, k *factory.Cluster) error {
+func (o *listOptions) requests(ctx context.Context, k *factory.Cluster, agent func() (factory.AgentState, error)) error {
 	list, err := k.Nodes(ctx, o.selector)
+	_, _ = agent() // whoever may not look for it does without
 	if err != nil {
 		return err
 	}
@@ -298,7 +310,7 @@ func (o *listOptions) listRow(cm *corev1.ConfigMap) []string {
 	p := view.Plan{Object: cm, Spec: spec, Faults: faults}
 	phase, message := p.Phase()
 	zone := view.PlanZone(spec, o.Zone)
-	return []string{cm.Name, "Plan", phase, clock(p.Published(annotations.StatusNextRun), zone), clock(p.Published(annotations.StatusLastRun), zone), p.Published(annotations.StatusLastResult), o.age(cm), spec.TargetSaid(), instant.InText(message, zone)}
+	return []string{cm.Name, "Plan", phase, o.coming(p.Published(annotations.StatusNextRun), zone), clock(p.Published(annotations.StatusLastRun), zone), p.Published(annotations.StatusLastResult), o.age(cm), spec.TargetSaid(), instant.InText(message, zone)}
 }
 
 // sleeperRow shows when a HibernatePlan wakes or falls asleep next, and since when it sleeps.
@@ -309,5 +321,5 @@ func (o *listOptions) sleeperRow(s view.Sleeper) []string {
 		targets = append(targets, t.Name)
 	}
 	next := cmp.Or(s.Published(annotations.StatusWakes), s.Published(annotations.StatusSleeps))
-	return []string{s.Name, "HibernatePlan", phase, clock(next, s.Zone()), clock(s.Published(annotations.StatusAsleep), s.Zone()), "", o.age(s.Object), strings.Join(targets, ","), instant.InText(message, s.Zone())}
+	return []string{s.Name, "HibernatePlan", phase, o.coming(next, s.Zone()), clock(s.Published(annotations.StatusAsleep), s.Zone()), "", o.age(s.Object), strings.Join(targets, ","), instant.InText(message, s.Zone())}
 }

@@ -89,16 +89,14 @@ func policyValue(body policyStatus) print.Value {
 }
 
 // describePolicy tells everything about a policy.
-func (o *describeOptions) describePolicy(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) []string {
-	agent, _ := o.Agent(ctx, k)
+func (o *describeOptions) describePolicy(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) []string {
 	p := showPolicy(ctx, o.Factory, k, agent, cm)
 	lines := append(p.lines(true), faultLines(p.state.Faults)...)
 	lines = append(lines, eventLines(ctx, k, cm, p.v)...)
 	return append(lines, "", "Document:", print.IndentText(cm.Data[annotations.DataPolicy]))
 }
 
-func (o *describeOptions) policyInFull(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) print.Value {
-	agent, _ := o.Agent(ctx, k)
+func (o *describeOptions) policyInFull(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) print.Value {
 	p := showPolicy(ctx, o.Factory, k, agent, cm)
 	body := p.value()
 	body.Spec, body.Events = &p.state.Spec, eventValues(ctx, k, cm)

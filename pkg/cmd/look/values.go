@@ -164,10 +164,11 @@ func (o *describeOptions) printValues(ctx context.Context, k *factory.Cluster) e
 			items = append(items, o.goneValue(gone))
 			continue
 		}
+		agent, _ := o.agent()
 		if err != nil {
 			return err
 		}
-		value, err := o.valueOf(ctx, k, cm)
+		value, err := o.valueOf(ctx, k, agent, cm)
 		if err != nil {
 			return fmt.Errorf("%s: %w", cm.Name, err)
 		}
@@ -185,9 +186,9 @@ func (o *describeOptions) goneValue(gone *factory.GoneRunError) print.Value {
 	return print.Value{Kind: "Ledger", Name: "run/" + gone.Entry.Run, Body: view.NewLedgerItem(gone.Namespace, gone.Plan, gone.Entry)}
 }
 
-func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (print.Value, error) {
+func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) (print.Value, error) {
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
-		return o.policyInFull(ctx, k, cm), nil
+		return o.policyInFull(ctx, k, agent, cm), nil
 	}
 	events := eventValues(ctx, k, cm)
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
@@ -199,7 +200,6 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, cm *c
 		body.Events = events
 		return runValue(body), nil
 	}
-	agent, _ := o.Agent(ctx, k)
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
 		kept, err := k.Ledger(ctx, cm)

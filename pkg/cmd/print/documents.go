@@ -1,7 +1,6 @@
 package print
 
 import (
-	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,13 +84,7 @@ func (d *Document) read(cm *corev1.ConfigMap, now time.Time) (kind string, fault
 	case annotations.KindPolicy:
 		state := annotations.Policy(cm)
 		d.Status.Strategy = state.StrategyOf(now)
-		if said := cm.Annotations[annotations.StatusPermitted]; said != "" {
-			d.Status.Permitted = new(said == "true")
-		}
-		var b policy.Behavior
-		if json.Unmarshal([]byte(cm.Annotations[annotations.StatusBehavior]), &b) == nil {
-			d.Status.Behavior = &b
-		}
+		d.Status.Permitted, d.Status.Behavior = view.PolicySaid(cm, now)
 		return "Policy", state.Faults
 	case annotations.KindCalendar:
 		_, faults := annotations.Calendar(cm)

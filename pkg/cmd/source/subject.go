@@ -71,6 +71,13 @@ func WarnInvalid(c *factory.Factory, s view.Subject) {
 	}
 }
 
+// WarnDeleting warns that nothing begins in a namespace that is being deleted, whatever is permitted.
+func WarnDeleting(c *factory.Factory, s view.Subject) {
+	if s.Deleting {
+		c.Warn(view.NamespaceGoes + ", so that nothing begins in it; the answer is of what else decides over " + s.String())
+	}
+}
+
 func gatesSaid(cm *corev1.ConfigMap) string {
 	held, wrong := view.GatesOf(cm)
 	switch {
