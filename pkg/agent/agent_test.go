@@ -236,10 +236,10 @@ func TestAnAgentWithoutAnAPIServer(t *testing.T) {
 // A new leader first reaches what is there since it leads, however often it is refused.
 func TestANewLeaderReachesTheNewestState(t *testing.T) {
 	play(t, func(w *world) {
-		lease := agenttest.Object(t, `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: `+home+`, name: maint-agent}, spec: {holderIdentity: other, leaseDurationSeconds: 30, renewTime: "2000-01-01T00:00:00.000000Z"}}`)
+		lease := agenttest.Object(t, `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: `+home+`, name: maint-agent}, spec: {holderIdentity: other, leaseDurationSeconds: 15, renewTime: "2000-01-01T00:00:00.000000Z"}}`)
 		w.Put(lease, w.document(shop, "orders", "Plan", annotations.KindPlan, hook))
 		w.begins(func(o *Options) { o.LeaderElection.LeaderElect = true })
-		w.after(20 * time.Second)
+		w.after(10 * time.Second)
 		if got := w.log.count("the caches are as new as the lease"); got != 0 {
 			t.Fatalf("it leads beside another: %s", w.log.text.String())
 		}
@@ -248,7 +248,7 @@ func TestANewLeaderReachesTheNewestState(t *testing.T) {
 		if got := w.log.count("the newest state could not be read; it is tried again"); got != 3 {
 			t.Errorf("it was refused %d times: %s", got, w.log.text.String())
 		}
-		if w.log.count("the caches are as new as the lease") == 0 || !w.agent.lookingSince().After(time.Date(2000, 1, 1, 0, 0, 30, 0, time.UTC)) {
+		if w.log.count("the caches are as new as the lease") == 0 || !w.agent.lookingSince().After(time.Date(2000, 1, 1, 0, 0, 15, 0, time.UTC)) {
 			t.Errorf("it looks since %s", w.agent.lookingSince())
 		}
 	})

@@ -38,6 +38,10 @@ const (
 	RetryPeriod   = time.Second
 )
 
+// longestLease is the longest lease that an agent of any version holds: after an upgrade
+// the leader may be of one before.
+const longestLease = 15 * time.Second
+
 // Config is what an election needs.
 type Config struct {
 	Kube      kube.Interface
@@ -138,6 +142,14 @@ func (t *tenure) begin() {
 	t.work(t.process)
 }
 
+// leaseOf is how long a lease is believed to last. Whoever may write the object may write any
+// duration: a longer one would keep every agent from leading, and with a shorter one a standby
+// would lead while the fence of the leader is still open.
+func (t *tenure) leaseOf(r *resourcelock.LeaderElectionRecord) time.Duration {
+	said := time.Duration(r.LeaseDurationSeconds) * time.Second
+	return max(t.LeaseDuration, min(said, longestLease))
+}
+
 // sawLeader ends an agent that led when another one does.
 func (t *tenure) sawLeader(identity string) {
 	if t.began.Load() && identity != "" && identity != t.Identity {
@@ -225,7 +237,7 @@ func (l *leaseWatch) follow(ctx context.Context, w watch.Interface) bool {
 				last = nil
 			default:
 				l.held = true
-				end.Reset(time.Duration(last.LeaseDurationSeconds)*time.Second + leaseMargin)
+				end.Reset(l.tenure.leaseOf(last) + leaseMargin)
 			}
 		}
 	}
@@ -259,6 +271,7 @@ func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 	if err == nil { // the elector would tell only when it gives up
 		l.tenure.sawLeader(r.HolderIdentity)
 		l.tenure.sawRenewed(r)
+		r.LeaseDurationSeconds = int(l.tenure.leaseOf(r) / time.Second)
 	}
 	if ended := l.tenure.ended.Load(); err == nil && ended != nil && sameTerm(r, ended) && r.RenewTime.Equal(&ended.RenewTime) {
 		r.HolderIdentity = ""

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"log/slog"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,13 +25,14 @@ type leaseWorld struct {
 	kube    *fake.Clientset
 	watches []*watch.RaceFreeFakeWatcher
 	broken  bool // watches that are opened show nothing
+	seconds int32
 	tenure  *tenure
 	led     time.Time
 }
 
 func newLeaseWorld(t *testing.T, ctx context.Context) *leaseWorld {
 	t.Helper()
-	w := &leaseWorld{t: t, kube: fake.NewClientset()}
+	w := &leaseWorld{t: t, kube: fake.NewClientset(), seconds: int32(LeaseDuration / time.Second)}
 	w.kube.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) {
 		f := watch.NewRaceFreeFake()
 		if w.broken {
@@ -58,7 +60,7 @@ func newLeaseWorld(t *testing.T, ctx context.Context) *leaseWorld {
 func (w *leaseWorld) write(holder string, shown bool) {
 	w.t.Helper()
 	synctest.Wait()
-	now, seconds, transitions := metav1.NowMicro(), int32(LeaseDuration/time.Second), int32(3)
+	now, seconds, transitions := metav1.NowMicro(), w.seconds, int32(3)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: annotations.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now, LeaseTransitions: &transitions},
@@ -168,4 +170,42 @@ func TestALeaseThatWasRenewedUnseenIsLeftToItsHolder(t *testing.T) {
 		cancel()
 		<-stood
 	})
+}
+
+// Somebody who may write the lease says that a ghost holds it, and for how long.
+func TestALeaseLastsNoLongerThanAnyAgentsAndNoShorterThanOurs(t *testing.T) {
+	for name, test := range map[string]struct {
+		seconds    int32
+		broken     bool // the standby's watch shows nothing
+		least, max time.Duration
+	}{
+		"for 68 years":                      {seconds: math.MaxInt32, least: longestLease, max: longestLease + leaseMargin + 100*time.Millisecond},
+		"for 68 years, the watch is broken": {seconds: math.MaxInt32, broken: true, least: longestLease, max: longestLease + 3*22*RetryPeriod/10},
+		"as an agent of a version before":   {seconds: 15, least: 15 * time.Second, max: 15*time.Second + leaseMargin + 100*time.Millisecond},
+		"for a second":                      {seconds: 1, least: LeaseDuration, max: LeaseDuration + leaseMargin + 100*time.Millisecond},
+		"for a second, the watch is broken": {seconds: 1, broken: true, least: LeaseDuration, max: LeaseDuration + 3*22*RetryPeriod/10},
+		"for less than nothing":             {seconds: -1, broken: true, least: LeaseDuration, max: LeaseDuration + 3*22*RetryPeriod/10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				w := newLeaseWorld(t, ctx)
+				w.broken, w.seconds = test.broken, test.seconds
+				w.write("ghost", false)
+				gone := time.Now()
+				stood := make(chan struct{})
+				go func() {
+					defer close(stood)
+					w.stand(ctx)
+				}()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if took := w.led.Sub(gone); w.led.IsZero() || took < test.least || took > test.max {
+					t.Errorf("it led %s after the last renewal, want %s to %s", took, test.least, test.max)
+				}
+				cancel()
+				<-stood
+			})
+		})
+	}
 }
