@@ -16,7 +16,6 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -30,10 +29,12 @@ import (
 // entry of a map of texts, which counts as two values; all others are guesses.
 const (
 	maxAnswer   = 16 << 20         // weight of one answer
+	maxAbroad   = 8 << 20          // the same for other clusters, of which two namespaces are read at once
 	maxEvent    = 8 << 20          // weight of one event of a watch
 	lightAnswer = 128 << 10        // an answer of more weight takes a place
 	heavyHome   = 2                // places of the passes of steps, and as many of all other reads
-	heavyAbroad = 1                // the same for other clusters
+	heavyEvents = 1                // places of the events of watches
+	heavyAbroad = 2                // the same three for other clusters, of which a namespace has one each
 	slowAbroad  = 30 * time.Second // longer than which no heavy answer of another cluster takes
 	perValue    = 48               // weight of a JSON value beside its bytes
 	perByte     = 3                // weight of a byte: it is read, handed on and decoded
@@ -43,17 +44,18 @@ const (
 
 // answers bounds what is read at once of the agent's own API server, or of all others.
 type answers struct {
-	foreign        bool
-	passes         *places
-	others, events *semaphore.Weighted
+	foreign                bool
+	most                   int64 // weight of one
+	passes, others, events *places
 }
 
 func newAnswers(foreign bool) *answers {
-	most := heavyHome
 	if foreign {
-		most = heavyAbroad
+		few := func() *places { return newPlaces(heavyAbroad, 1) }
+		return &answers{foreign: true, most: maxAbroad, passes: few(), others: few(), events: few()}
 	}
-	return &answers{foreign: foreign, passes: newPlaces(most), others: semaphore.NewWeighted(int64(most)), events: semaphore.NewWeighted(1)}
+	of := func(n int) *places { return newPlaces(n, n) }
+	return &answers{most: maxAnswer, passes: of(heavyHome), others: of(heavyHome), events: of(heavyEvents)}
 }
 
 // pass is one pass of a step: what it reads lives until it ends or says that it does not
@@ -61,14 +63,14 @@ func newAnswers(foreign bool) *answers {
 type pass struct {
 	tenant string
 	mu     sync.Mutex
-	held   map[*places]bool
+	held   map[*places]func() // gives the place back
 	ended  bool
 }
 
 // WithPass is the context of a pass of a step of a tenant; end gives back what the pass has
 // taken.
 func WithPass(ctx context.Context, tenant string) (inner context.Context, end func()) {
-	p := &pass{tenant: tenant, held: map[*places]bool{}}
+	p := &pass{tenant: tenant, held: map[*places]func(){}}
 	return executors.WithReservation(ctx, p), p.end
 }
 
@@ -86,8 +88,8 @@ func (p *pass) Namespace() string { return p.tenant }
 func (p *pass) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for from := range p.held {
-		from.release(p.tenant)
+	for _, leave := range p.held {
+		leave()
 	}
 	clear(p.held)
 }
@@ -104,25 +106,15 @@ func (p *pass) Holds() bool {
 func (p *pass) enter(ctx context.Context, from *places) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.held[from] || p.ended {
+	if p.held[from] != nil || p.ended {
 		return nil
 	}
-	if err := from.acquire(ctx, p.tenant); err != nil {
+	leave, err := from.acquire(ctx, p.tenant)
+	if err != nil {
 		return err
 	}
-	p.held[from] = true
+	p.held[from] = leave
 	return nil
-}
-
-// place takes a place for a heavy answer. leave gives it back; a pass keeps it to its end.
-func (a *answers) place(ctx context.Context) (leave func(), err error) {
-	if p, is := executors.ReservationOf(ctx).(*pass); is {
-		return func() {}, p.enter(ctx, a.passes)
-	}
-	if err := a.others.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	return func() { a.others.Release(1) }, nil
 }
 
 // pageSizes are the pages that lists of a client are read in where those that were asked for
@@ -170,16 +162,16 @@ func (s pageSizes) fits(req *http.Request, limit int, ok bool) {
 	}
 }
 
-// bounded weighs the answers of a transport. A page of a list is read whole: one that is too
+// bounded weighs the answers of a transport, whose requests are those of a tenant. A page of a list is read whole: one that is too
 // large is asked for with fewer objects, and whoever lists in pages goes on from where it
 // ends. Another cluster may speak nothing but JSON: of other encodings nobody can tell
 // beforehand how large they become.
-func (a *answers) bounded(next http.RoundTripper) http.RoundTripper {
+func (a *answers) bounded(next http.RoundTripper, tenant string) http.RoundTripper {
 	pages := newPageSizes()
 	return RoundTripper(func(req *http.Request) (*http.Response, error) {
 		for {
 			asks, limit := pages.ask(req)
-			answer, err := a.answer(next, asks)
+			answer, err := a.answer(next, asks, tenant)
 			if err != nil || limit == 0 {
 				return answer, err
 			}
@@ -193,7 +185,7 @@ func (a *answers) bounded(next http.RoundTripper) http.RoundTripper {
 			}
 			_ = answer.Body.Close()
 			if tooLarge && limit == 1 {
-				return nil, a.naming(next, asks, large)
+				return nil, a.naming(next, asks, tenant, large)
 			}
 			if !tooLarge {
 				return nil, err
@@ -204,10 +196,10 @@ func (a *answers) bounded(next http.RoundTripper) http.RoundTripper {
 
 // naming asks for no more than the metadata of a page whose only object is too large: who has
 // to mend that wants to know its name. Where that is not answered it goes without.
-func (a *answers) naming(next http.RoundTripper, req *http.Request, large *executors.TooLargeError) error {
+func (a *answers) naming(next http.RoundTripper, req *http.Request, tenant string, large *executors.TooLargeError) error {
 	req = req.Clone(req.Context())
 	req.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")
-	answer, err := a.answer(next, req)
+	answer, err := a.answer(next, req, tenant)
 	if err != nil {
 		return large
 	}
@@ -221,7 +213,7 @@ func (a *answers) naming(next http.RoundTripper, req *http.Request, large *execu
 }
 
 // answer is the answer to a request, with a body that is weighed.
-func (a *answers) answer(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+func (a *answers) answer(next http.RoundTripper, req *http.Request, tenant string) (*http.Response, error) {
 	if a.foreign {
 		req = jsonAlone(req)
 	}
@@ -231,7 +223,7 @@ func (a *answers) answer(next http.RoundTripper, req *http.Request) (*http.Respo
 	}
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	text := kind == "" || strings.HasPrefix(kind, "text/") // a log, or an error of who stands in between
-	w := weigher{json: kind == runtime.ContentTypeJSON || text && a.foreign, perByte: perByte, most: maxAnswer}
+	w := weigher{json: kind == runtime.ContentTypeJSON || text && a.foreign, perByte: perByte, most: a.most}
 	watch := req.URL.Query().Get("watch") != ""
 	switch {
 	case w.json, text:
@@ -243,7 +235,7 @@ func (a *answers) answer(next http.RoundTripper, req *http.Request) (*http.Respo
 	default:
 		w.perByte = perPacked
 	}
-	read := &reading{ReadCloser: answer.Body, ctx: req.Context(), from: a}
+	read := &reading{ReadCloser: answer.Body, ctx: req.Context(), from: a, tenant: tenant}
 	if w.json && watch {
 		w.most = maxEvent
 		answer.Body = &events{reading: read, weigher: w}
@@ -280,33 +272,72 @@ func (b *readBody) Close() error { return b.leave() }
 // reading is the body of an answer, and the place that it has while it is heavy.
 type reading struct {
 	io.ReadCloser
-	ctx  context.Context //nolint:containedctx // of the request, whose body this is
-	from *answers
+	ctx    context.Context //nolint:containedctx // of the request, whose body this is
+	from   *answers
+	tenant string
 
-	mu    sync.Mutex // Close may come at any time
-	leave func()
+	mu     sync.Mutex // Close may come at any time
+	leave  func()
+	asks   func(since time.Time) // tells those who wait for the place; nil: there is none
+	closed error                 // why nothing more is read
 }
 
-// enter takes a place, where it has none.
-func (r *reading) enter(take func(context.Context) (func(), error)) error {
+// errSlow is an answer that was cut off.
+var errSlow = errors.New("the API server took too long to send its whole answer, and was not waited for any longer") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// enter takes a place, where it has none. What a pass reads takes one of those of passes.
+func (r *reading) enter(in *places) error {
 	r.mu.Lock()
 	has := r.leave != nil
 	r.mu.Unlock()
 	if has {
 		return nil
 	}
-	leave, err := take(r.ctx)
+	leave, err := func() {}, error(nil)
+	if p, is := executors.ReservationOf(r.ctx).(*pass); is && in == r.from.others {
+		in = r.from.passes
+		err = p.enter(r.ctx, in)
+	} else {
+		leave, err = in.acquire(r.ctx, r.tenant)
+	}
 	if err != nil {
 		return err
 	}
-	slow := func() bool { return true }
-	if r.from.foreign {
-		slow = time.AfterFunc(slowAbroad, func() { _ = r.Close() }).Stop
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.leave = func() { slow(); leave() }
+	if r.closed != nil { // while it waited: nobody would give the place back
+		leave()
+		return r.closed
+	}
+	r.leave = leave
+	if !r.from.foreign {
+		return nil
+	}
+	cut := func() { _ = r.end(errSlow) }
+	slow := time.AfterFunc(slowAbroad, cut)
+	body, done := in.reads(r.tenant, cut)
+	r.asks = func(since time.Time) { in.asks(body, since) }
+	r.leave = func() { slow.Stop(); done(); leave() }
 	return nil
+}
+
+// next reads some bytes. Who waits for the place learns how long that takes.
+func (r *reading) next(p []byte) (int, error) {
+	r.mu.Lock()
+	asks := r.asks
+	r.mu.Unlock()
+	if asks == nil {
+		asks = func(time.Time) {}
+	}
+	asks(time.Now())
+	n, err := r.ReadCloser.Read(p[:min(len(p), lightAnswer)])
+	asks(time.Time{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil && errors.Is(r.closed, errSlow) {
+		err = errSlow
+	}
+	return n, err
 }
 
 // exit gives the place back.
@@ -315,15 +346,23 @@ func (r *reading) exit() {
 	defer r.mu.Unlock()
 	if r.leave != nil {
 		r.leave()
-		r.leave = nil
+		r.leave, r.asks = nil, nil
 	}
 }
 
-// Close is io.Closer's.
-func (r *reading) Close() error {
+// end closes the body, and says why nothing more is read.
+func (r *reading) end(why error) error {
+	r.mu.Lock()
+	if r.closed == nil {
+		r.closed = why
+	}
+	r.mu.Unlock()
 	r.exit()
 	return r.ReadCloser.Close()
 }
+
+// Close is io.Closer's.
+func (r *reading) Close() error { return r.end(http.ErrBodyReadAfterClose) }
 
 // weigher counts what an answer comes to.
 type weigher struct {
@@ -374,11 +413,11 @@ func (b *answerBody) Read(p []byte) (int, error) {
 		return 0, b.failure("the answer of the API server")
 	}
 	if b.weight > lightAnswer {
-		if err := b.enter(b.from.place); err != nil {
+		if err := b.enter(b.from.others); err != nil {
 			return 0, err
 		}
 	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), lightAnswer)])
+	n, err := b.next(p)
 	for _, c := range p[:n] {
 		b.add(c)
 	}
@@ -406,22 +445,15 @@ func (e *events) Read(p []byte) (int, error) {
 		return 0, e.failure("what a watch shows")
 	}
 	if e.weight > lightAnswer {
-		if err := e.enter(e.place); err != nil {
+		if err := e.enter(e.from.events); err != nil {
 			return 0, err
 		}
 	}
-	n, err := e.ReadCloser.Read(p[:min(len(p), lightAnswer)])
+	n, err := e.next(p)
 	for _, c := range p[:n] {
 		if e.add(c) {
 			e.weight, e.ended = 0, true
 		}
 	}
 	return n, err
-}
-
-func (e *events) place(ctx context.Context) (leave func(), err error) {
-	if err := e.from.events.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	return func() { e.from.events.Release(1) }, nil
 }

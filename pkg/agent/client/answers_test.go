@@ -77,7 +77,7 @@ func TestAnAnswerIsWeighedByWhatItTakesDecoded(t *testing.T) {
 		"a page of who stands before another cluster": {foreign: true, kind: "text/html; charset=utf-8", body: "<html>"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n, err := read(t.Context(), t, newAnswers(c.foreign).bounded(says(c.kind, text(c.body))), aList+"/a")
+			n, err := read(t.Context(), t, newAnswers(c.foreign).bounded(says(c.kind, text(c.body)), "shop"), aList+"/a")
 			if tooLarge(err) != c.tooLarge || !c.tooLarge && n != len(c.body) {
 				t.Errorf("read %d of %d bytes, %v", n, len(c.body), err)
 			}
@@ -95,7 +95,7 @@ func TestAPageThatIsTooLargeIsAskedForWithFewerObjects(t *testing.T) {
 		asked = append(asked, limit)
 		n, _ := strconv.Atoi(limit)
 		return io.NopCloser(strings.NewReader(strings.Repeat("x", n*each)))
-	}))
+	}), "shop")
 	for range 3 {
 		if _, err := read(t.Context(), t, from, aList+"?limit=500&labelSelector=a"); err != nil {
 			t.Fatal(err)
@@ -127,7 +127,7 @@ func TestAnObjectThatIsTooLargeForAPageOfItsOwnIsSaid(t *testing.T) {
 			}
 			asked++
 			return io.NopCloser(strings.NewReader(strings.Repeat("x", maxAnswer)))
-		}))
+		}), "shop")
 		_, err := read(t.Context(), t, from, aList+"?limit=500&continue=here")
 		if !tooLarge(err) || asked != 4 || !slices.Equal(named, []string{"continue=here&limit=1"}) {
 			t.Errorf("asked %d times, and for the name of %q, %v", asked, named, err)
@@ -141,7 +141,7 @@ func TestAnObjectThatIsTooLargeForAPageOfItsOwnIsSaid(t *testing.T) {
 // What a pass has read lives until it ends, whatever is closed before.
 func TestHeavyAnswersWaitForTheirPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		from := newAnswers(false).bounded(says("application/json", text(strings.Repeat("x", lightAnswer))))
+		from := newAnswers(false).bounded(says("application/json", text(strings.Repeat("x", lightAnswer))), "shop")
 		var ends []func()
 		pass := func() error {
 			ctx, end := WithPass(t.Context(), "shop")
@@ -179,19 +179,22 @@ func TestAnotherClusterThatDribblesIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from := newAnswers(true).bounded(says("application/json", func(r *http.Request) io.ReadCloser {
 			return &dribble{ctx: r.Context(), first: lightAnswer, closed: make(chan struct{})}
-		}))
+		}), "shop")
 		began := time.Now()
 		_, err := read(t.Context(), t, from, aList)
-		if took := time.Since(began); err == nil || took != slowAbroad {
+		if took := time.Since(began); !errors.Is(err, errSlow) || took != slowAbroad {
 			t.Errorf("it took %s, %v", took, err)
 		}
 	})
 }
 
-// dribble sends some bytes, and then nothing more until it is closed.
+// dribble sends some bytes, and then one in each pause, or nothing more, until it is closed.
 type dribble struct {
 	ctx    context.Context //nolint:containedctx // of the request
 	first  int
+	pause  time.Duration
+	last   int // so many come after pauses; zero: without end
+	sent   int
 	closed chan struct{}
 }
 
@@ -199,9 +202,19 @@ func (d *dribble) Read(p []byte) (int, error) {
 	if d.first > 0 {
 		n := min(len(p), d.first)
 		d.first -= n
-		return n, nil
+		return copy(p, strings.Repeat("x", n)), nil
+	}
+	if d.last > 0 && d.sent == d.last {
+		return 0, io.EOF
+	}
+	var next <-chan time.Time
+	if d.pause > 0 {
+		next = time.After(d.pause)
 	}
 	select {
+	case <-next:
+		d.sent++
+		return copy(p, "x"), nil
 	case <-d.closed:
 		return 0, io.ErrClosedPipe
 	case <-d.ctx.Done():
@@ -233,7 +246,7 @@ func TestEachEventOfAWatchIsWeighedByItself(t *testing.T) {
 		"one after many that is too large": {strings.Repeat(event+"\n", 3) + broken, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := read(t.Context(), t, newAnswers(true).bounded(says("application/json", text(c.body))), aList+"?watch=true")
+			_, err := read(t.Context(), t, newAnswers(true).bounded(says("application/json", text(c.body)), "shop"), aList+"?watch=true")
 			if tooLarge(err) != c.tooLarge {
 				t.Errorf("%v", err)
 			}

@@ -134,7 +134,7 @@ func (a *Impersonator) OnWrite(wrap func(w Account, run string, next http.RoundT
 }
 
 func (a *Impersonator) below(w Account, run string) http.RoundTripper {
-	below := a.home.bounded(a.base)
+	below := a.home.bounded(a.base, w.Namespace)
 	if a.listen == nil {
 		return below
 	}

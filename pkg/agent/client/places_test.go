@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,20 +12,22 @@ import (
 
 func TestWhoHasTheFewestPlacesGetsTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(2)
+		p := newPlaces(2, 2)
 		var mu sync.Mutex
 		took := map[string]time.Duration{}
 		began := time.Now()
 		enter := func(tenant, name string) {
 			go func() {
-				if err := p.acquire(t.Context(), tenant); err != nil {
+				leave, err := p.acquire(t.Context(), tenant)
+				if err != nil {
 					t.Error(err)
+					return
 				}
+				defer leave()
 				mu.Lock()
 				took[name] = time.Since(began)
 				mu.Unlock()
 				time.Sleep(time.Second)
-				p.release(tenant)
 			}()
 			synctest.Wait()
 		}
@@ -43,7 +46,7 @@ func TestWhoHasTheFewestPlacesGetsTheNext(t *testing.T) {
 				t.Errorf("%s got its place after %s, want %s", name, took[name], want)
 			}
 		}
-		if p.free != 2 || len(p.held) != 0 || len(p.waiting) != 0 || len(p.last) != 0 {
+		if p.free != 2 || len(p.held) != 0 || len(p.waiting) != 0 {
 			t.Errorf("afterwards: %d free, %v, %d wait", p.free, p.held, len(p.waiting))
 		}
 	})
@@ -51,18 +54,68 @@ func TestWhoHasTheFewestPlacesGetsTheNext(t *testing.T) {
 
 func TestWhoDoesNotWaitAnyMoreTakesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(1)
-		if err := p.acquire(t.Context(), "a"); err != nil {
+		p := newPlaces(1, 1)
+		leave, err := p.acquire(t.Context(), "a")
+		if err != nil {
 			t.Fatal(err)
 		}
 		short, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		if err := p.acquire(short, "b"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.acquire(short, "b"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("it got a place: %v", err)
 		}
-		p.release("a")
-		if p.free != 1 || len(p.held) != 0 || len(p.waiting) != 0 || len(p.last) != 0 {
+		leave()
+		if p.free != 1 || len(p.held) != 0 || len(p.waiting) != 0 {
 			t.Errorf("afterwards: %d free, %v, %d wait", p.free, p.held, len(p.waiting))
+		}
+	})
+}
+
+// Who comes anew each time is known for a while, and so is who reads fast.
+func TestWhoHadAPlaceForLongComesAfterTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlaces(1, 1)
+		keep := func(tenant string, took time.Duration) {
+			leave, err := p.acquire(t.Context(), tenant)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(took)
+			leave()
+		}
+		keep("slow", time.Second)
+		keep("fast", time.Millisecond)
+		var mu sync.Mutex
+		var order []string
+		turn := func() string {
+			order = nil
+			leave, _ := p.acquire(t.Context(), "busy")
+			for _, tenant := range []string{"slow", "fast", "new"} {
+				go func() {
+					leave, _ := p.acquire(t.Context(), tenant)
+					mu.Lock()
+					order = append(order, tenant)
+					mu.Unlock()
+					leave()
+				}()
+				synctest.Wait()
+			}
+			leave()
+			synctest.Wait()
+			return strings.Join(order, " ")
+		}
+		if got := turn(); got != "new fast slow" {
+			t.Errorf("the order is %s", got)
+		}
+		time.Sleep(afterwards * time.Second)
+		if got := turn(); got != "slow fast new" {
+			t.Errorf("a while later the order is %s", got)
+		}
+		time.Sleep(mostAfter)
+		keep("any", 0)
+		if len(p.after) != 0 {
+			t.Errorf("it is never forgotten: %v", p.after)
 		}
 	})
 }

@@ -212,7 +212,7 @@ func (a *Impersonator) connect(home executors.Clients, config *rest.Config, w Ac
 	if err != nil {
 		return nil, err
 	}
-	through, err := rest.HTTPWrappersForConfig(config, a.fenced(a.abroad.bounded(base)))
+	through, err := rest.HTTPWrappersForConfig(config, a.fenced(a.abroad.bounded(base, w.Namespace)))
 	if err != nil {
 		return nil, err
 	}
