@@ -162,10 +162,10 @@ func (s pageSizes) fits(req *http.Request, limit int, ok bool) {
 	}
 }
 
-// bounded weighs the answers of a transport, whose requests are those of a tenant. A page of a list is read whole: one that is too
-// large is asked for with fewer objects, and whoever lists in pages goes on from where it
-// ends. Another cluster may speak nothing but JSON: of other encodings nobody can tell
-// beforehand how large they become.
+// bounded weighs the answers of a transport, whose requests are those of a tenant. A page of a
+// list is read whole: one that is too large is asked for with fewer objects, and whoever lists in
+// pages goes on from where it ends. Another cluster may speak nothing but JSON: of other encodings
+// nobody can tell beforehand how large they become.
 func (a *answers) bounded(next http.RoundTripper, tenant string) http.RoundTripper {
 	pages := newPageSizes()
 	return RoundTripper(func(req *http.Request) (*http.Response, error) {
