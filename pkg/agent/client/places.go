@@ -57,7 +57,7 @@ func (p *places) acquire(ctx context.Context, tenant string) (leave func(), err 
 	p.waiting = append(p.waiting, w)
 	p.hand()
 	p.mu.Unlock()
-	given := p.await(ctx, w)
+	err = p.await(ctx, w)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -66,7 +66,7 @@ func (p *places) acquire(ctx context.Context, tenant string) (leave func(), err 
 		return func() { p.release(tenant, began) }, nil
 	default:
 		p.waiting = slices.DeleteFunc(p.waiting, func(one *waiter) bool { return one == w })
-		return nil, given
+		return nil, err
 	}
 }
 
@@ -139,11 +139,8 @@ func (p *places) release(tenant string, began time.Time) {
 		delete(p.held, tenant)
 	}
 	now := time.Now()
-	from := now
-	if until := p.after[tenant]; until.After(now) {
-		from = until
-	}
-	p.after[tenant] = now.Add(min(mostAfter, from.Add(afterwards*now.Sub(began)).Sub(now)))
+	still := max(0, p.after[tenant].Sub(now))
+	p.after[tenant] = now.Add(min(mostAfter, still+afterwards*now.Sub(began)))
 	p.hand()
 }
 

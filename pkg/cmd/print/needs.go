@@ -41,8 +41,8 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	name := p.Object.Name
 	var out []Need
 	add := func(what, remedy string) { out = append(out, Need{About: name, What: what, Remedy: remedy}) }
-	if p.LedgerFault != "" {
-		add("its ledger "+p.LedgerFault, v.Suggest().ShowLedger(annotations.LedgerName(name, string(p.Object.UID))))
+	if fault := p.Kept.Fault(); fault != "" {
+		add("its ledger "+fault, v.Suggest().ShowLedger(annotations.LedgerName(name, string(p.Object.UID))))
 	}
 	all, current := view.Conditions(p.Object), p.Conditions()
 	if len(p.Faults) > 0 {

@@ -26,7 +26,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 		"Cannot run", strings.Join(p.CannotRun(), "\n"),
 		"Next", v.Next(p),
 		"Last", v.last(p),
-		"Ledger", p.LedgerFault,
+		"Ledger", p.Kept.Fault(),
 		"Window", v.gate(p),
 		"Pause", v.Pause(p),
 		"Skip", v.Skipped(p.Object, p.Intent.Skip),
@@ -50,7 +50,7 @@ func (v Printer) Next(p view.Plan) string {
 			note = ", " + instant.NoteWords(n)
 		}
 		return v.When(trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Status.Next.At, p.Decision.Status.Next.Index)) + note + v.nextGate(p)
-	case p.Hidden():
+	case p.Kept.Hidden():
 		return notKnown
 	case len(p.Faults) > 0:
 		return "nothing runs while the plan is invalid"
@@ -174,7 +174,7 @@ const notKnown = "not known"
 
 // ShortNext is the next start for a cell of a table.
 func (v Printer) ShortNext(p view.Plan) string {
-	if p.Hidden() {
+	if p.Kept.Hidden() {
 		return notKnown
 	}
 	if p.Decision.Status.Next == nil {
@@ -186,7 +186,7 @@ func (v Printer) ShortNext(p view.Plan) string {
 
 // ShortLast is the last run for a cell of a table.
 func (v Printer) ShortLast(p view.Plan) string {
-	if p.Hidden() {
+	if p.Kept.Hidden() {
 		return notKnown
 	}
 	if p.Ledger == nil || p.Ledger.Last == nil {

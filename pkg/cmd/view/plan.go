@@ -27,10 +27,9 @@ type Plan struct {
 	Decision trigger.Decision // the core's decision now
 	Active   []Run
 	Ledger   *ledger.Ledger
-	// LedgerFault says, after "its ledger", what is wrong with that; empty: nothing is known to be.
-	LedgerFault string
-	Deleting    bool     // its namespace is being deleted: nothing begins in it
-	Gone        []string // what does not exist of what its next run needs, where somebody looked
+	Kept     Ledger   // what is known of Ledger, its head
+	Deleting bool     // its namespace is being deleted: nothing begins in it
+	Gone     []string // what does not exist of what its next run needs, where somebody looked
 }
 
 // NamespaceGoes says that nothing begins in a namespace that somebody has deleted.
@@ -55,7 +54,7 @@ func (p Plan) Published(key string) string { return p.Object.Annotations[key] }
 // NewPlan describes a plan: the same pure decision that the agent makes, on the same facts. gate is
 // nil if nothing stands between the plan and its runs.
 func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, pauses []schedule.Pause, gate *schedule.Gate, now time.Time) Plan {
-	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Ledger: kept.Head, LedgerFault: kept.Fault()}
+	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Ledger: kept.Head, Kept: kept}
 	for _, r := range live {
 		p.Active = append(p.Active, Answered(r, cm))
 	}
@@ -78,14 +77,11 @@ func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, pauses []schedule.Pa
 		f.Ready = trigger.Readiness{Reason: run.ReasonNotReady, Message: why}
 	}
 	p.Decision = trigger.Decide(f)
-	if p.Hidden() { // which of its slots have had their run is not known
+	if kept.Hidden() { // which of its slots have had their run is not known
 		p.Decision.Status.Next, p.Decision.Status.Due = nil, nil
 	}
 	return p
 }
-
-// Hidden says whether the plan has a ledger that cannot be read: what ran of it is not known.
-func (p Plan) Hidden() bool { return p.Ledger == nil && p.LedgerFault != "" }
 
 // Phase is a plan's phase: the agent's, if it has seen this version.
 func (p Plan) Phase() (phase, message string) {

@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -135,16 +135,12 @@ func List(ctx context.Context, clients kube.Interface, wanted func(annotations.S
 // GiveBack tries once to remove each of the replicas, and returns those that stay.
 func GiveBack(ctx context.Context, kube kube.Interface, manager string, debts []Debt) []Kept {
 	results := make([]error, len(debts))
-	free := make(chan struct{}, atOnce)
-	var all sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(atOnce)
 	for i, d := range debts {
-		free <- struct{}{}
-		all.Go(func() {
-			defer func() { <-free }()
-			results[i] = d.giveBack(ctx, kube, manager)
-		})
+		group.Go(func() error { results[i] = d.giveBack(ctx, kube, manager); return nil })
 	}
-	all.Wait()
+	_ = group.Wait() // each has its own error
 	var kept []Kept
 	for i, err := range results {
 		if err != nil {
