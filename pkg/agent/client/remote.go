@@ -246,7 +246,7 @@ func (a *Impersonator) transport(config *rest.Config) (http.RoundTripper, error)
 	}
 	return utilnet.SetTransportDefaults(&http.Transport{
 		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }, DialContext: a.external.Dial, TLSClientConfig: tls,
-		ResponseHeaderTimeout: remoteHeaders, MaxResponseHeaderBytes: maxRemoteHeaders, MaxIdleConnsPerHost: 2,
+		ResponseHeaderTimeout: remoteHeaders, MaxResponseHeaderBytes: maxRemoteHeaders, MaxIdleConnsPerHost: 2, HTTP2: executors.HTTP2(),
 	}), nil
 }
 

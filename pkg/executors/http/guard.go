@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/outbound"
 )
 
@@ -74,6 +75,7 @@ func newClient(r Rules, lookup lookupFunc) *nethttp.Client {
 		Proxy:                  nil,
 		DialContext:            newDialer(r, lookup),
 		ForceAttemptHTTP2:      true,
+		HTTP2:                  executors.HTTP2(),
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    10 * time.Second,
 		MaxIdleConns:           64,
