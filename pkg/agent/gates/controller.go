@@ -267,16 +267,19 @@ func (g *Controller) released(k types.NamespacedName, p *gatePolicy, i int) bool
 }
 
 // covers says whether a rule in force means an object by the field of a watch.
-func (p *gatePolicy) covers(w *gateWatch, o *gateObject) bool { return p.names(o, w.sameField) }
+func (p *gatePolicy) covers(w *gateWatch, o *gateObject) bool {
+	return len(p.naming(o, w.sameField)) > 0
+}
 
-// names says whether a rule in force means an object by such a watch.
-func (p *gatePolicy) names(o *gateObject, by func(*gateWatch) bool) bool {
+// naming are such watches by which a rule in force means an object.
+func (p *gatePolicy) naming(o *gateObject, by func(*gateWatch) bool) []*gateWatch {
+	var out []*gateWatch
 	for i, e := range p.record.Entries {
 		if v := p.watches[i]; !e.Leaving && v != nil && by(v) && e.Matches(o.Name, o.Labels) {
-			return true
+			out = append(out, v)
 		}
 	}
-	return false
+	return out
 }
 
 // enqueue looks at all objects of a watch.
@@ -304,10 +307,11 @@ func (g *Controller) EnqueueOf(namespace string) {
 	}
 }
 
-// meantFrom says whether a policy of a namespace works the field of a watch.
+// meantFrom says whether a policy of a namespace works the field of a watch, by an account that is
+// not known to have no right to.
 func (g *Controller) meantFrom(namespace string, w *gateWatch) bool {
 	for k, p := range g.policies {
-		if k.Namespace == namespace && slices.ContainsFunc(p.watches, func(v *gateWatch) bool { return v != nil && v.sameField(w) }) {
+		if k.Namespace == namespace && slices.ContainsFunc(p.watches, func(v *gateWatch) bool { return v != nil && (v == w || v.sameField(w) && !v.mayNotWrite()) }) {
 			return true
 		}
 	}

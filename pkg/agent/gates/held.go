@@ -46,12 +46,14 @@ func (w *gateWatch) note(name string, h *HeldObject, problem string) bool {
 }
 
 // Objects are the gated objects for the metrics, each once: two policies may hold
-// one by different accounts, and labels do not tell groups apart.
+// one by different accounts, and labels do not tell groups apart. What an account that may not write
+// them makes of them is shown only where no other looks.
 func (g *Controller) Objects() []*HeldObject {
 	g.mu.Lock()
 	watches := slices.Collect(maps.Values(g.watches))
 	g.mu.Unlock()
 	slices.SortFunc(watches, func(a, b *gateWatch) int { return strings.Compare(a.id, b.id) })
+	slices.SortStableFunc(watches, func(a, b *gateWatch) int { return last(a.mayNotWrite()) - last(b.mayNotWrite()) })
 	known := map[string]bool{}
 	var out []*HeldObject
 	for _, w := range watches {
@@ -65,6 +67,13 @@ func (g *Controller) Objects() []*HeldObject {
 		w.mu.Unlock()
 	}
 	return out
+}
+
+func last(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // Pending is what change_pending says of the object.

@@ -55,7 +55,10 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 	case g.Clients.ClockDoubt() != "": // neither closed nor opened
 		return now.Add(queue.ResyncPeriod), nil
 	}
-	said := g.opinion(w, o, now)
+	said, err := g.opinion(ctx, w, o, now)
+	if err != nil {
+		return time.Time{}, err
+	}
 	if len(said.question.Gates) > 0 {
 		source, again := g.source(ctx, w, o)
 		said.pending, said.again = w.knob.Pending(o.fields, source), again
@@ -84,10 +87,14 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 }
 
 // opinion asks every policy of a watch of one object.
-func (g *Controller) opinion(w *gateWatch, o *gateObject, now time.Time) opinion {
-	out := opinion{question: policy.Query{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations), Gates: g.policiesOf(o, w.sameField)}, why: map[string]string{}}
+func (g *Controller) opinion(ctx context.Context, w *gateWatch, o *gateObject, now time.Time) (opinion, error) {
+	out := opinion{question: policy.Query{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations)}, why: map[string]string{}}
 	out.anyField = out.question
-	out.anyField.Gates = g.policiesOf(o, w.sameObjects)
+	all, err := g.policiesOf(ctx, w, o)
+	if err != nil {
+		return opinion{}, err
+	}
+	out.question.Gates, out.anyField.Gates = refsOf(all, w.sameField), refsOf(all, w.sameObjects)
 	w.mu.Lock()
 	policies := map[types.NamespacedName][]policy.GateEntry{}
 	for k, entries := range w.policies {
@@ -117,27 +124,64 @@ func (g *Controller) opinion(w *gateWatch, o *gateObject, now time.Time) opinion
 		}
 	}
 	slices.SortFunc(out.wants, func(a, b knob.DesiredState) int { return strings.Compare(a.Policy, b.Policy) })
-	return out
+	return out, nil
 }
 
-// policiesOf are the policies, by name, that mean an object by such a watch, whatever their
-// account.
-func (g *Controller) policiesOf(o *gateObject, by func(*gateWatch) bool) []policy.PolicyRef {
+// naming is a policy that means an object, and the watch by which it does.
+type naming struct {
+	ref policy.PolicyRef
+	by  *gateWatch
+}
+
+// refsOf are the policies, by name, that mean an object by such a watch.
+func refsOf(all []naming, by func(*gateWatch) bool) []policy.PolicyRef {
 	var out []policy.PolicyRef
-	g.mu.Lock()
-	for k, p := range g.policies {
-		if p.names(o, by) {
-			out = append(out, policy.PolicyRef{Name: k.Name, Namespace: k.Namespace})
+	for _, n := range all {
+		if by(n.by) && !slices.Contains(out, n.ref) {
+			out = append(out, n.ref)
 		}
 	}
-	g.mu.Unlock()
-	out = slices.DeleteFunc(out, func(ref policy.PolicyRef) bool {
-		_, pol := g.Stores.Gates.Policy(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-		return pol == nil
-	})
 	slices.SortFunc(out, func(a, b policy.PolicyRef) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
+	return out
+}
+
+// policiesOf are the policies that mean an object, by whatever field. Anybody's policy may name
+// it: one of another account counts where it holds the object, or where its account may write such
+// objects.
+func (g *Controller) policiesOf(ctx context.Context, w *gateWatch, o *gateObject) ([]naming, error) {
+	memory, _ := knob.ReadMemory(o.Annotations[annotations.StatusGate])
+	var out []naming
+	for _, n := range g.namings(w, o) {
+		if _, pol := g.Stores.Gates.Policy(types.NamespacedName{Namespace: n.ref.Namespace, Name: n.ref.Name}); pol == nil {
+			continue
+		}
+		holds := slices.Contains(memory[n.by.knob.Pointer()].By, n.ref.Namespace+"/"+n.ref.Name)
+		if n.by.key.As != w.key.As && !holds {
+			may, err := g.mayWrite(ctx, n.by)
+			if err != nil {
+				return nil, err
+			}
+			if !may {
+				continue
+			}
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// namings are the policies whose rules in force mean an object, by any field.
+func (g *Controller) namings(w *gateWatch, o *gateObject) []naming {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out []naming
+	for k, p := range g.policies {
+		for _, v := range p.naming(o, w.sameObjects) {
+			out = append(out, naming{ref: policy.PolicyRef{Name: k.Name, Namespace: k.Namespace}, by: v})
+		}
+	}
 	return out
 }
 

@@ -253,6 +253,80 @@ func TestTwoPoliciesOpenAnObjectTogether(t *testing.T) {
 }
 
 // A broken policy holds what it last named.
+// Anybody may write a policy that names what is in another namespace.
+func TestAPolicyWhoseAccountMayNotWriteAnObjectHasNoSayInIt(t *testing.T) {
+	const attacker, kustomizations = "system:serviceaccount:evil:maint-runner", "kustomizations"
+	for name, denied := range map[string][]string{"may do nothing": {"list", "watch", "patch"}, "may look": {"patch"}} {
+		for first, order := range map[string]func(theirs, ours func()){
+			"they come first": func(theirs, ours func()) { theirs(); ours() },
+			"they come later": func(theirs, ours func()) { ours(); theirs() },
+		} {
+			t.Run(name+", "+first, func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					w.cluster.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "maint-runner"}})
+					for _, verb := range denied {
+						w.cluster.Deny(attacker, verb, kustomizations)
+					}
+					w.app("a", nil)
+					w.begins()
+					order(
+						func() { w.policyOf("evil", "p", named("Restrictive", "namespace: shop, knob: flux")) },
+						func() { w.policy("p", named("Permissive", "knob: flux")) },
+					)
+					w.after(time.Minute)
+					wrote := w.patches("a")
+					for range 3 {
+						w.policyOf("evil", "p", named("Permissive", "namespace: shop, knob: flux"))
+						w.after(time.Second)
+						w.policyOf("evil", "p", named("Restrictive", "namespace: shop, knob: flux"))
+						w.after(time.Second)
+					}
+					if got := w.said("a", annotations.StatusPermitted); got != "true" || w.suspended("a") != nil {
+						t.Errorf("permitted: %q, suspended: %v", got, w.suspended("a"))
+					}
+					if got := w.changes("a"); !strings.Contains(got, "ChangesPaused=False") {
+						t.Error(got)
+					}
+					if more := w.patches("a") - wrote; more > 0 {
+						t.Errorf("their edits had it written %d times more", more)
+					}
+					for _, h := range w.gates.Objects() {
+						if len(h.Uses) != 1 || h.Uses[0].Namespace != "shop" || !h.Verdict(time.Now()).Permitted {
+							t.Errorf("the metrics show %s by %v", h.Name, h.Uses)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAPolicyWhoseAccountMayWriteAnObjectHasASayInIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.cluster.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "maint-runner"}})
+		w.app("a", nil)
+		w.begins()
+		w.policy("p", named("Permissive", "knob: flux"))
+		w.policyOf("ops", "p", named("Restrictive", "namespace: shop, knob: flux"))
+		w.after(time.Minute)
+		if got := w.said("a", annotations.StatusPermitted); got != "false" || w.suspended("a") != true {
+			t.Errorf("permitted: %q, suspended: %v", got, w.suspended("a"))
+		}
+		w.cluster.Deny("system:serviceaccount:ops:maint-runner", "patch", "kustomizations")
+		w.after(5 * time.Minute)
+		w.policy("p", named("Permissive", "knob: flux, selector: {}")) // another look at it
+		w.after(time.Second)
+		if got := w.said("a", annotations.StatusPermitted); got != "false" {
+			t.Errorf("it is still held by a policy whose account has lost its right, permitted: %q", got)
+		}
+	})
+}
+
+// named is a policy of a strategy that holds Kustomizations.
+func named(strategy, rest string) string {
+	return "{strategy: " + strategy + ", gates: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, " + rest + "}]}"
+}
+
 func TestABrokenPolicyGoesOnHolding(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.app("a", nil)

@@ -64,6 +64,7 @@ type gateWatch struct {
 	seen     map[string]*HeldObject
 	wrote    store.Expectations
 	inFlight int // objects being looked at
+	right    right
 }
 
 // newGateWatch is not opened yet.

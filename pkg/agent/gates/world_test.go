@@ -59,8 +59,13 @@ func inWorld(t *testing.T, story func(w *world)) {
 // policy puts a policy, as the spec of its document says.
 func (w *world) policy(name, spec string) {
 	w.Helper()
+	w.policyOf("shop", name, spec)
+}
+
+func (w *world) policyOf(namespace, name, spec string) {
+	w.Helper()
 	w.cluster.Put(&corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{annotations.LabelKind: annotations.KindPolicy}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{annotations.LabelKind: annotations.KindPolicy}},
 		Data:       map[string]string{annotations.DataPolicy: "apiVersion: " + document.APIVersion + "\nkind: Policy\nspec: " + spec + "\n"},
 	})
 	w.after(0)
