@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -243,4 +244,13 @@ func written(v *intstr.IntOrString) string {
 		return ""
 	}
 	return v.String()
+}
+
+// AgentsNamed are the namespaces whose agent's ServiceAccount a text names, with repetitions.
+func AgentsNamed(text []byte) []string {
+	var out []string
+	for _, match := range regexp.MustCompile(`system:serviceaccount:([a-z0-9-]+):`+AgentName+`\b`).FindAllSubmatch(text, -1) {
+		out = append(out, string(match[1]))
+	}
+	return out
 }

@@ -18,6 +18,7 @@ import (
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	policyv1 "k8s.io/client-go/kubernetes/typed/policy/v1"
+	rbacv1 "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	storagev1 "k8s.io/client-go/kubernetes/typed/storage/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -34,6 +35,7 @@ type Basic interface {
 	CoordinationV1() coordinationv1.CoordinationV1Interface
 	CoreV1() corev1.CoreV1Interface
 	PolicyV1() policyv1.PolicyV1Interface
+	RbacV1() rbacv1.RbacV1Interface
 }
 
 // Interface is the part of it that the agent and the executors use.
@@ -55,6 +57,7 @@ type BasicClients struct {
 	coordination          *coordinationv1.CoordinationV1Client
 	core                  *corev1.CoreV1Client
 	policy                *policyv1.PolicyV1Client
+	rbac                  *rbacv1.RbacV1Client
 }
 
 // Clients are those of Interface. They share one connection and one rate limit.
@@ -121,6 +124,7 @@ func newBasic(config *rest.Config, client *http.Client) (*BasicClients, error) {
 		set(&out.coordination, coordinationv1.NewForConfigAndClient, config, client),
 		set(&out.core, corev1.NewForConfigAndClient, config, client),
 		set(&out.policy, policyv1.NewForConfigAndClient, config, client),
+		set(&out.rbac, rbacv1.NewForConfigAndClient, config, client),
 	); err != nil {
 		return nil, err
 	}
@@ -194,6 +198,9 @@ func (c *BasicClients) CoreV1() corev1.CoreV1Interface { return c.core }
 
 // PolicyV1 has PodDisruptionBudgets and evictions.
 func (c *BasicClients) PolicyV1() policyv1.PolicyV1Interface { return c.policy }
+
+// RbacV1 has roles and their bindings.
+func (c *BasicClients) RbacV1() rbacv1.RbacV1Interface { return c.rbac }
 
 // StorageV1 has VolumeAttachments.
 func (c *Clients) StorageV1() storagev1.StorageV1Interface { return c.storage }

@@ -283,7 +283,7 @@ func confiningOthers(policies []admissionv1.ValidatingAdmissionPolicy, namespace
 			continue
 		}
 		text, _ := json.Marshal(p.Spec)
-		if named := factory.AgentsNamed(text); len(named) > 0 && !slices.Contains(named, namespace) {
+		if named := annotations.AgentsNamed(text); len(named) > 0 && !slices.Contains(named, namespace) {
 			out = append(out, p.Name)
 		}
 	}

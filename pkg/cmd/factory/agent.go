@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -59,7 +59,7 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 		if listErr != nil { // forbidden: then only the default namespace counts
 			return state, err
 		}
-		beats := slices.DeleteFunc(found.Items, func(cm corev1.ConfigMap) bool { return cm.Name != annotations.HeartbeatName })
+		beats := k.ofAgents(ctx, slices.DeleteFunc(found.Items, func(cm corev1.ConfigMap) bool { return cm.Name != annotations.HeartbeatName }))
 		switch {
 		case len(beats) == 0:
 			if elsewhere := k.podsIn(ctx); elsewhere != "" && elsewhere != state.Namespace {
@@ -68,11 +68,26 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 			}
 		case len(beats) == 1:
 			return c.readBeat(ctx, k, &beats[0]), nil
-		case len(beats) > 1: // anybody may write one: the user has to choose
+		case len(beats) > 1: // the user has to choose
 			state.Missing = fmt.Sprintf("agents show themselves in namespaces %s: name yours with --agent-namespace", namespacesOf(beats))
 		}
 	}
 	return state, err
+}
+
+// ofAgents leaves out the heartbeats of namespaces whose agent was given no rights in the cluster:
+// anybody who may write ConfigMaps in a namespace may write one. Where the binding of the agent's
+// rights is not there, or may not be read, nothing is left out.
+func (k *Cluster) ofAgents(ctx context.Context, beats []corev1.ConfigMap) []corev1.ConfigMap {
+	bound, err := k.Kube.RbacV1().ClusterRoleBindings().Get(ctx, annotations.AgentName, metav1.GetOptions{})
+	if err != nil {
+		return beats
+	}
+	return slices.DeleteFunc(beats, func(cm corev1.ConfigMap) bool {
+		return !slices.ContainsFunc(bound.Subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == rbacv1.ServiceAccountKind && s.Name == annotations.AgentName && s.Namespace == cm.Namespace
+		})
+	})
 }
 
 // Agents are the namespaces with an agent's Deployment.
@@ -98,15 +113,6 @@ func (k *Cluster) OtherAgents(ctx context.Context, namespace string) []string {
 		return nil
 	}
 	return slices.DeleteFunc(all, func(other string) bool { return other == namespace })
-}
-
-// AgentsNamed are the namespaces whose agent's ServiceAccount a text names, with repetitions.
-func AgentsNamed(text []byte) []string {
-	var out []string
-	for _, match := range regexp.MustCompile(`system:serviceaccount:([a-z0-9-]+):`+annotations.AgentName+`\b`).FindAllSubmatch(text, -1) {
-		out = append(out, string(match[1]))
-	}
-	return out
 }
 
 // podsIn is the only namespace with pods of an agent; empty where there are none, or in several, or

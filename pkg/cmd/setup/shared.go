@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 )
 
 // sharedWith are the cluster-scoped objects that an agent of another namespace needs: all except
@@ -40,7 +39,7 @@ func agentsIn(u *unstructured.Unstructured) []string {
 		}
 	}
 	spec, _ := json.Marshal(u.Object["spec"])
-	out = append(out, factory.AgentsNamed(spec)...)
+	out = append(out, annotations.AgentsNamed(spec)...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }

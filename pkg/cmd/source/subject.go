@@ -39,6 +39,7 @@ func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agen
 	spec, faults := annotations.Plan(cm)
 	gate, _ := b.PlanGate(c, agent, cm)
 	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), gate)
+	s.UID = string(cm.UID)
 	s.Pauses = append(b.AbovePlan(c, cm), annotations.Intent(cm.Annotations).Pause)
 	s.Invalid, s.Deleting = invalid(view.Plan{Object: cm, Faults: faults}), b.Deleting(cm.Namespace)
 	return s, nil

@@ -23,6 +23,7 @@ func LongerPause(a, b schedule.Pause) schedule.Pause {
 // Subject is what a command about permission speaks of.
 type Subject struct {
 	Kind, Namespace, Name string // plan, policy or node
+	UID                   string // of a plan
 	Zone                  string // in which people think of its times
 	Gate                  *schedule.Gate
 	policy, unpaused      *schedule.Policy // with and without its own pause; nil: it is none

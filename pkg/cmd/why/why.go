@@ -197,19 +197,13 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster, agent fact
 		return s, err
 	}
 	s, err = source.SubjectOf(ctx, o.Factory, k, agent, annotations.KindPlan+"/"+r.Run.Plan)
-	if none := factory.NotFoundError(""); errors.As(err, &none) || err == nil && o.ofEarlier(ctx, k, r) {
+	if none := factory.NotFoundError(""); errors.As(err, &none) || err == nil && s.UID != r.Run.PlanUID {
 		return s, o.planIsGone(ctx, k, r)
 	}
 	if err == nil && r.Journal.Phase.Ended() && o.out.Lines() {
 		fmt.Fprintf(o.Out, "run %s of plan %s: %s\n", r.Run.Name, r.Run.Plan, print.New(o.Env, s.Zone).RunHead(r))
 	}
 	return s, err
-}
-
-// ofEarlier says whether a run is of an earlier plan, in whose place another one of its name is now.
-func (o *whyOptions) ofEarlier(ctx context.Context, k *factory.Cluster, r view.Run) bool {
-	cm, err := k.Plan(ctx, r.Run.Plan)
-	return err == nil && string(cm.UID) != r.Run.PlanUID
 }
 
 // planIsGone is the answer about a run whose plan was deleted.
