@@ -513,17 +513,21 @@ func TestNodesThatAreGoneAreAskedForLive(t *testing.T) {
 }
 
 func TestWhatSurgesLeftIsGivenBack(t *testing.T) {
+	refused := apierrors.NewForbidden(corev1.Resource("deployments"), "", nil)
 	for name, c := range map[string]struct {
 		left   int
 		err    error
+		until  time.Duration // err is what is answered; zero: always
 		dryRun bool
-		want   []string
+		want   int // sweeps of each of the two in two minutes
 	}{
-		"once, where nothing is left":         {want: []string{"requests but a", "plan:shop/roll but b"}},
-		"again, while something is left":      {left: 1, want: []string{"requests but a", "plan:shop/roll but b", "requests but a", "plan:shop/roll but b"}},
-		"again, while it cannot be looked at": {err: errors.New("broken"), want: []string{"requests but a", "plan:shop/roll but b", "requests but a", "plan:shop/roll but b"}},
-		"once, where it may not be looked at": {err: apierrors.NewForbidden(corev1.Resource("deployments"), "", nil), want: []string{"requests but a", "plan:shop/roll but b"}},
-		"never by an agent that rehearses":    {dryRun: true},
+		"once, where nothing is left":                            {want: 1},
+		"again, while something is left":                         {left: 1, want: 4},
+		"again, while it cannot be looked at":                    {err: errors.New("broken"), want: 4},
+		"for half a minute, where it may not be looked at":       {err: refused, want: 3},
+		"again, where an API server that starts refused it once": {err: refused, until: 15 * time.Second, want: 2},
+		"again, while something is left that may not be changed": {left: 1, err: refused, want: 4},
+		"never by an agent that rehearses":                       {dryRun: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(w *world) {
@@ -536,8 +540,14 @@ func TestWhatSurgesLeftIsGivenBack(t *testing.T) {
 				a.drains.mu.Lock()
 				a.drains.left, a.drains.sweepErr = c.left, c.err
 				a.drains.mu.Unlock()
-				w.pass(25 * time.Second)
-				if diff := cmp.Diff(c.want, a.drains.swept); diff != "" {
+				if c.until > 0 {
+					w.pass(c.until)
+					a.drains.mu.Lock()
+					a.drains.sweepErr = nil
+					a.drains.mu.Unlock()
+				}
+				w.pass(2*time.Minute - c.until)
+				if diff := cmp.Diff(append([]string(nil), slices.Repeat([]string{"requests but a", "plan:shop/roll but b"}, c.want)...), a.drains.swept); diff != "" {
 					w.Errorf("-want +got:\n%s", diff)
 				}
 			})

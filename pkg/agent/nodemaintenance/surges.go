@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // Times of sweeps (guesses).
@@ -26,9 +27,10 @@ const (
 
 // sweep is what surges for one claimant left, and when it is looked at.
 type sweep struct {
-	by    string
-	after time.Time
-	tried int
+	by      string
+	after   time.Time
+	tried   int
+	refused workflow.Refusal // of every look so far; zero: the last was not
 }
 
 // sweepSurges gives back the replicas that surges of drains left: all when this agent begins to lead,
@@ -53,7 +55,7 @@ func (k *Controller) sweepSurges(ctx context.Context) {
 			due = withSweeps(withSweeps(due, []string{requestsClaimant}), slices.Sorted(maps.Keys(plans)))
 		}
 		due = slices.DeleteFunc(due, func(s *sweep) bool {
-			return !k.Now().Before(s.after) && !s.again(k.Now(), k.sweepOf(ctx, s.by, plans))
+			return !k.Now().Before(s.after) && !s.again(k.Now(), k.sweepOf(ctx, s, plans))
 		})
 	}
 }
@@ -76,28 +78,38 @@ func (s *sweep) again(now time.Time, left bool) bool {
 }
 
 // sweepOf looks for a claimant, as whoever it acts as. Of a plan that is gone, nobody may.
-func (k *Controller) sweepOf(ctx context.Context, by string, plans map[string]client.Account) bool {
-	if by == requestsClaimant {
-		return k.sweep(ctx, executors.Clients{Kube: k.Clients.Kube}, by)
+func (k *Controller) sweepOf(ctx context.Context, s *sweep, plans map[string]client.Account) bool {
+	if s.by == requestsClaimant {
+		return k.sweep(ctx, executors.Clients{Kube: k.Clients.Kube}, s)
 	}
-	account, drains := plans[by]
+	account, drains := plans[s.by]
 	if !drains {
 		return false
 	}
 	clients, err := k.Clients.Accounts.Clients(account, "")
-	return err == nil && k.sweep(ctx, clients, by)
+	if err != nil {
+		k.Telemetry.Log.Warn("replicas that surges added could not be looked for; it is tried again", "by", s.by, "error", err.Error())
+		return true
+	}
+	return k.sweep(ctx, clients, s)
 }
 
 // sweep looks as one account at the surges of one claimant, and says whether some
 // are left. Who may not list Deployments has made no surge.
-func (k *Controller) sweep(ctx context.Context, clients executors.Clients, by string) bool {
+func (k *Controller) sweep(ctx context.Context, clients executors.Clients, s *sweep) bool {
 	ctx, cancel := context.WithTimeout(ctx, sweepFor)
 	defer cancel()
-	left, err := k.drainer.Sweep(ctx, clients, annotations.ManagerAgent, by, func(node string) bool { return k.drainsFor(node, by) })
-	if err == nil || left == 0 && apierrors.IsForbidden(err) {
+	left, err := k.drainer.Sweep(ctx, clients, annotations.ManagerAgent, s.by, func(node string) bool { return k.drainsFor(node, s.by) })
+	if left == 0 && apierrors.IsForbidden(err) { // an API server that has just begun says so to everybody
+		var final bool
+		s.refused, final = s.refused.Again(k.Now())
+		return !final
+	}
+	s.refused = workflow.Refusal{}
+	if err == nil {
 		return left > 0
 	}
-	k.Telemetry.Log.Warn("replicas that surges added could not be given back; it is tried again", "by", by, "left", left, "error", err.Error())
+	k.Telemetry.Log.Warn("replicas that surges added could not be given back; it is tried again", "by", s.by, "left", left, "error", err.Error())
 	return true
 }
 

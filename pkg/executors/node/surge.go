@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,19 +18,24 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/follow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/surge"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // Times of surges (guesses).
 const (
 	surgeRetry = 2 * time.Second // after a conflict, or when the API server does not answer
 	surgeAgain = 5 * time.Minute // after a surge that was impossible: somebody may have made room
-	undoWithin = time.Minute     // for removing a replica, before the drain goes on without that
+	// for removing a replica, before the drain goes on without that; it ends between two attempts, so
+	// that what was said of the last is known
+	undoWithin = time.Minute - surgeRetry/2
 )
 
 // cannot is why there is no surge, and what would help.
-type cannot struct{ why, remedy string }
+type cannot struct {
+	why, remedy string
+	refused     bool // for want of a right, or by an API server that has just begun
+}
 
 func (c *cannot) Error() string { return c.why }
 
@@ -41,13 +46,13 @@ func (c *cannot) Error() string { return c.why }
 func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	defer s.detached(func() { s.surges.open-- })
 	debt, err := s.begin(p, going)
+	if err != nil && debt != nil { // it may have been added nevertheless
+		s.giveBack(*debt)
+	}
 	var no *cannot
 	switch {
 	case errors.As(err, &no):
 		s.replacement(p, drain.Replacement{Impossible: true, Why: no.why, Remedy: no.remedy})
-		return
-	case err != nil && debt != nil: // it may have been added nevertheless
-		s.giveBack(*debt)
 		return
 	case err != nil || debt == nil:
 		s.replacement(p, drain.Replacement{Ready: err == nil})
@@ -108,14 +113,25 @@ var errLeft = errors.New("the pod is leaving")
 // error: the pod needs no surge. With an error, a debt is one that may be there.
 func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, err error) {
 	var unclear *surge.Debt
+	var refused workflow.Refusal
 	for {
 		debt, err = s.tryBegin(p)
-		var no *cannot
-		if err == nil || errors.As(err, &no) {
-			return debt, err
+		if err == nil {
+			return debt, nil
 		}
-		if debt != nil {
-			unclear = debt
+		pause, final := surgeRetry, false
+		if no := (*cannot)(nil); errors.As(err, &no) {
+			now := s.d.config.Now()
+			final = !no.refused
+			if no.refused {
+				refused, final = refused.Again(now)
+				pause = refused.VerdictAt(now).Sub(now)
+			}
+		} else {
+			unclear, refused = cmp.Or(debt, unclear), workflow.Refusal{}
+		}
+		if final {
+			return unclear, err
 		}
 		s.replacement(p, drain.Replacement{Why: document.Cut(err.Error(), 200)})
 		select {
@@ -123,7 +139,7 @@ func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, e
 			return unclear, s.life.ctx.Err()
 		case <-going:
 			return unclear, errLeft
-		case <-time.After(surgeRetry):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -138,7 +154,7 @@ func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 	record, has, err := annotations.ReadSurge(dep.Annotations)
 	switch {
 	case err != nil:
-		return nil, &cannot{err.Error(), "remove the annotation once its replicas are as they should be"}
+		return nil, &cannot{why: err.Error(), remedy: "remove the annotation once its replicas are as they should be"}
 	case has && record.Pod == p.UID:
 		debt.Record = record
 		return debt, nil
@@ -154,7 +170,7 @@ func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 	}
 	debt.Record = annotations.Surge{Replicas: surge.Replicas(dep), Node: s.order.Node, Pod: p.UID, By: s.order.By, At: s.d.config.Now().UTC()}
 	if err := debt.Record.Check(); err != nil { // it could not be read back
-		return nil, &cannot{err.Error(), "take the annotation maint.dev/drain=surge away"}
+		return nil, &cannot{why: err.Error(), remedy: "take the annotation maint.dev/drain=surge away"}
 	}
 	text, err := json.Marshal(debt.Record)
 	if err != nil {
@@ -171,9 +187,9 @@ func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 func denied(err error, right string) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return &cannot{"not allowed: " + document.Cut(err.Error(), 200), "grant " + right + ", or take the annotation maint.dev/drain=surge away"}
+		return &cannot{"not allowed: " + document.Cut(err.Error(), 200), "grant " + right + ", or take the annotation maint.dev/drain=surge away", true}
 	case surge.Final(err) && !apierrors.IsNotFound(err): // the pod of what is gone goes soon
-		return &cannot{"the API server refuses: " + document.Cut(err.Error(), 200), "change what it objects to, or take the annotation maint.dev/drain=surge away"}
+		return &cannot{why: "the API server refuses: " + document.Cut(err.Error(), 200), remedy: "change what it objects to, or take the annotation maint.dev/drain=surge away"}
 	}
 	return err
 }
@@ -186,14 +202,14 @@ func (s *session) deploymentOf(p drain.Pod) (*appsv1.Deployment, error) {
 	}
 	owner := metav1.GetControllerOfNoCopy(rs)
 	if string(rs.UID) != p.Controller.UID || owner == nil || owner.Kind != "Deployment" {
-		return nil, &cannot{"its ReplicaSet belongs to no Deployment", "take the annotation maint.dev/drain=surge away"}
+		return nil, &cannot{why: "its ReplicaSet belongs to no Deployment", remedy: "take the annotation maint.dev/drain=surge away"}
 	}
 	dep, err := apps.Deployments(p.Namespace).Get(s.life.ctx, owner.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("find the Deployment of pod %s: %w", p, err)
 	}
 	if dep.UID != owner.UID {
-		return nil, &cannot{"its ReplicaSet belongs to another Deployment than the one that is named " + dep.Name + " now", "take the annotation maint.dev/drain=surge away"}
+		return nil, &cannot{why: "its ReplicaSet belongs to another Deployment than the one that is named " + dep.Name + " now", remedy: "take the annotation maint.dev/drain=surge away"}
 	}
 	return dep, nil
 }
@@ -208,7 +224,7 @@ func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) 
 	for _, b := range over {
 		tight = tight || drain.NeedOf(p, b) != drain.NeedNothing && b.Allowed <= 0
 		if b.MaxUnavailable == "0" || b.MaxUnavailable == "0%" || b.MinAvailable == "100%" {
-			return false, &cannot{"its budget " + b.Key() + " lets nobody go, however many replicas there are", "write maxUnavailable: 1 there"}
+			return false, &cannot{why: "its budget " + b.Key() + " lets nobody go, however many replicas there are", remedy: "write maxUnavailable: 1 there"}
 		}
 	}
 	return surge.Replicas(dep) == 1 || tight, nil
@@ -221,7 +237,7 @@ func (s *session) mayScale(dep *appsv1.Deployment) error {
 	case err != nil:
 		return denied(err, "list on horizontalpodautoscalers.autoscaling")
 	case owner != "":
-		return &cannot{owner + " owns the replicas of Deployment/" + dep.Name, remedy + ", or take the annotation maint.dev/drain=surge away"}
+		return &cannot{why: owner + " owns the replicas of Deployment/" + dep.Name, remedy: remedy + ", or take the annotation maint.dev/drain=surge away"}
 	}
 	return nil
 }
@@ -296,7 +312,7 @@ func (s *session) undoSurges() {
 	ctx, cancel := context.WithTimeout(s.life.ctx, requestTimeout)
 	defer cancel()
 	debts, err := surge.List(ctx, s.kube(), func(r annotations.Surge) bool { return r.Node == s.order.Node && claims(s.order.By, r) })
-	if err != nil && !apierrors.IsForbidden(err) { // without that right it never made one
+	if err != nil { // also one that is refused: the sweep finds out whether that stays so
 		s.detached(func() { s.d.unswept[s.order.By] = true })
 	}
 	s.giveBack(slices.DeleteFunc(debts, s.owes)...)
@@ -338,7 +354,8 @@ func (d *Drainer) Unswept() []string {
 	return slices.Sorted(maps.Keys(d.unswept))
 }
 
-// Sweep removes the replicas of surges whose drain no longer exists.
+// Sweep removes the replicas of surges whose drain no longer exists. A refusal (403) with nothing
+// left says that, if it stays, the account has made no surge.
 func (d *Drainer) Sweep(ctx context.Context, clients executors.Clients, manager, by string, busy func(node string) bool) (left int, err error) {
 	debts, err := surge.List(ctx, clients.Kube, func(r annotations.Surge) bool { return claims(by, r) })
 	if err != nil {
@@ -353,10 +370,9 @@ func (d *Drainer) Sweep(ctx context.Context, clients executors.Clients, manager,
 	})
 	var failed []error
 	for _, k := range surge.GiveBack(ctx, clients.Kube, manager, debts) {
-		if k.Record.By == "" && apierrors.IsForbidden(k.Err) {
-			continue // who may not change it has not made it
+		if k.Record.By != "" || !apierrors.IsForbidden(k.Err) { // who may not change one without a name has not made it
+			left++
 		}
-		left++
 		if len(failed) < mostBlocks {
 			failed = append(failed, fmt.Errorf("give back the replica that a surge added to %s: %w", k.Debt, k.Err))
 		}
@@ -372,31 +388,20 @@ func (d *Drainer) drains(node, by string) bool {
 	return s != nil && (!s.ended || s.surges.open > 0)
 }
 
-// sibling is a pod of the same Deployment.
-type sibling struct {
-	node  string
-	ready bool
-	why   string
-}
-
 // awaitReplacement waits until enough pods are Ready without the one that leaves, at least one of
 // them elsewhere. It returns why that failed.
 func (s *session) awaitReplacement(p drain.Pod, debt surge.Debt, going <-chan struct{}) string {
-	dep, err := s.kube().AppsV1().Deployments(p.Namespace).Get(s.life.ctx, debt.Name, metav1.GetOptions{})
-	if err != nil {
-		return "Deployment/" + debt.Name + " cannot be read: " + document.Cut(err.Error(), 200)
-	}
 	ctx, cancel := context.WithCancel(s.life.ctx)
 	defer cancel()
-	changed := make(chan map[string]sibling, 1)
-	go s.watchSiblings(ctx, dep, changed)
+	changed := make(chan map[string]surge.Sibling, 1)
+	go debt.Follow(ctx, s.kube(), changed)
 	timer := time.NewTimer(min(s.d.config.SurgeFor, time.Until(debt.Record.At.Add(s.d.config.SurgeFor))))
 	defer timer.Stop()
 	last := "it was not made"
 	for {
 		select {
 		case pods := <-changed:
-			enough, why := replacedBy(pods, p, s.order.Node, int(debt.Record.Replicas))
+			enough, why := surge.Replaced(pods, p.UID, s.order.Node, int(debt.Record.Replicas))
 			if enough {
 				return ""
 			}
@@ -411,71 +416,4 @@ func (s *session) awaitReplacement(p drain.Pod, debt surge.Debt, going <-chan st
 			return "the drain has ended"
 		}
 	}
-}
-
-// replacedBy says whether pods are enough without p; if not, why the newest is not Ready.
-func replacedBy(pods map[string]sibling, p drain.Pod, node string, wanted int) (enough bool, why string) {
-	ready, elsewhere := 0, 0
-	for uid, other := range pods {
-		if uid == p.UID {
-			continue
-		}
-		if other.ready {
-			ready++
-			if other.node != node {
-				elsewhere++
-			}
-		} else if other.why != "" {
-			why = other.why
-		}
-	}
-	return elsewhere > 0 && ready >= wanted, why
-}
-
-// watchSiblings sends the pods of a Deployment whenever they change.
-func (s *session) watchSiblings(ctx context.Context, dep *appsv1.Deployment, changed chan map[string]sibling) {
-	selector := metav1.FormatLabelSelector(dep.Spec.Selector)
-	pods := map[string]sibling{}
-	notify := func() {
-		copied := map[string]sibling{}
-		for uid, p := range pods {
-			copied[uid] = p
-		}
-		select {
-		case <-changed: // replace what nobody has received
-		default:
-		}
-		changed <- copied
-	}
-	set := func(p *corev1.Pod) { pods[string(p.UID)] = siblingOf(p) }
-	in := s.kube().CoreV1().Pods(dep.Namespace)
-	follow.Reflect(ctx, "pods of Deployment "+dep.Name, follow.Source[*corev1.PodList]{
-		List: in.List, Watch: in.Watch, Heard: func(error) {}, Trim: func(o *metav1.ListOptions) { o.LabelSelector = selector },
-	}, follow.Mirror[*corev1.Pod]{
-		Set:  func(p *corev1.Pod) { set(p); notify() },
-		Gone: func(p *corev1.Pod) { delete(pods, string(p.UID)); notify() },
-		Replaced: func(all []*corev1.Pod, _ string) {
-			clear(pods)
-			for _, p := range all {
-				set(p)
-			}
-			notify()
-		},
-	}, &corev1.Pod{})
-}
-
-func siblingOf(p *corev1.Pod) sibling {
-	out := sibling{node: p.Spec.NodeName}
-	for _, c := range p.Status.Conditions {
-		switch {
-		case c.Type == corev1.PodReady:
-			out.ready = c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil
-		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
-			out.why = c.Reason + ": " + document.Cut(c.Message, 200)
-		}
-	}
-	if i := slices.IndexFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Waiting != nil }); i >= 0 && out.why == "" {
-		out.why = p.Status.ContainerStatuses[i].State.Waiting.Reason
-	}
-	return out
 }

@@ -191,6 +191,16 @@ func TestAReplacementThatCannotBe(t *testing.T) {
 		}, "the API server refuses: a policy says no; change what it objects to, or take the annotation maint.dev/drain=surge away"},
 		{"a record that nobody can read", []func(*appsv1.Deployment){func(dep *appsv1.Deployment) { dep.Annotations = map[string]string{annotations.StatusSurge: "?"} }}, func(*host) {}, "remove the annotation once its replicas are as they should be"},
 		{"without the right to read Deployments", nil, func(h *host) { h.Deny("", "get", "deployments") }, "; grant get on replicasets and deployments, or take the annotation maint.dev/drain=surge away"},
+		{"an API server that starts, and refuses everybody for a while", nil, func(h *host) {
+			h.Refuse(agenttest.When{Verb: "get", Resource: "replicasets"}, 2, http.StatusForbidden, "no")
+			h.Refuse(agenttest.When{Verb: "list", Resource: "horizontalpodautoscalers"}, 1, http.StatusForbidden, "no")
+			h.Refuse(agenttest.When{Verb: "patch", Resource: "deployments"}, 1, http.StatusForbidden, "no")
+		}, ""},
+		{"an API server that refuses everybody just after the replica was added", nil, func(h *host) {
+			h.Before(agenttest.When{Verb: "patch", Resource: "deployments"}, func() {
+				h.Refuse(agenttest.When{Verb: "get", Resource: "deployments"}, 2, http.StatusForbidden, "no")
+			})
+		}, ""},
 		{"without the right to list autoscalers", nil, func(h *host) { h.Deny("", "list", "horizontalpodautoscalers") }, "; grant list on horizontalpodautoscalers.autoscaling, or take the annotation maint.dev/drain=surge away"},
 		{"without the right to change Deployments", nil, func(h *host) { h.Deny("", "patch", "deployments") }, "; grant patch on deployments, or take the annotation maint.dev/drain=surge away"},
 	} {
@@ -200,7 +210,7 @@ func TestAReplacementThatCannotBe(t *testing.T) {
 			d := h.drainer()
 			order := h.order(drain.Options{Timeout: lasting(0)})
 			d.Ensure(t.Context(), order)
-			time.Sleep(10 * time.Second)
+			time.Sleep(40 * time.Second) // a refusal is believed after half a minute
 			synctest.Wait()
 			st := d.Ensure(t.Context(), order)
 			blocked := c.why != ""
@@ -294,33 +304,6 @@ func TestAReplacementThatDoesNotBecomeReady(t *testing.T) {
 	}
 }
 
-// Whose pods make a replacement superfluous, and what is said of them.
-func TestWhenEnoughPodsAreReadyWithoutTheOneThatGoes(t *testing.T) {
-	p := drain.Pod{UID: "me"}
-	here, there := sibling{node: "a", ready: true}, sibling{node: "b", ready: true}
-	for _, c := range []struct {
-		name   string
-		pods   map[string]sibling
-		wanted int
-		enough bool
-		why    string
-	}{
-		{"nobody", map[string]sibling{}, 1, false, ""},
-		{"itself alone", map[string]sibling{"me": there}, 1, false, ""},
-		{"one elsewhere", map[string]sibling{"me": here, "x": there}, 1, true, ""},
-		{"one on the same node", map[string]sibling{"me": here, "x": here}, 1, false, ""},
-		{"one of two that are wanted", map[string]sibling{"me": here, "x": there}, 2, false, ""},
-		{"one here and one elsewhere", map[string]sibling{"me": here, "x": there, "y": here}, 2, true, ""},
-		{"one that starts", map[string]sibling{"me": here, "x": {node: "b", why: "ContainerCreating"}}, 1, false, "ContainerCreating"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if enough, why := replacedBy(c.pods, p, "a", c.wanted); enough != c.enough || why != c.why {
-				t.Errorf("%t %q", enough, why)
-			}
-		})
-	}
-}
-
 // What a drain left that was broken off is given back by the next, or by the sweep.
 func TestReplicasThatABrokenDrainLeft(t *testing.T) {
 	left := func(s annotations.Surge) func(*appsv1.Deployment) {
@@ -360,6 +343,9 @@ func TestReplicasThatABrokenDrainLeft(t *testing.T) {
 		{"the Deployment goes meanwhile", gone, false, func(h *host) {
 			h.Before(agenttest.When{Verb: "get", Resource: "deployments"}, func() { h.Delete("deployments", "shop", "web") })
 		}, "", 0, ""},
+		{"without a claimant, and it may not be changed: the refusal may pass", nameless, false, func(h *host) {
+			h.Deny("", "patch", "deployments")
+		}, has(nameless), 0, "give back the replica that a surge added to Deployment shop/web: "},
 		{"they cannot be listed", gone, false, func(h *host) { h.Deny("", "list", "deployments") }, has(gone), 0, "list the Deployments that surge: "},
 	} {
 		inBubble(t, c.name, func(t *testing.T) {
@@ -561,6 +547,44 @@ func TestAReplicaThatWasAddedUnheardIsGivenBack(t *testing.T) {
 	})
 }
 
+// An API server that starts refuses everybody for a while: the sweep looks again.
+func TestAReplicaThatADrainMayNotLookForIsSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, owing("shop", "aa", annotations.Surge{Replicas: 1, Node: "a", Pod: "uid-gone", By: mine}))
+		h.Deny("", "list", "deployments")
+		d := h.drainer()
+		d.Ensure(t.Context(), h.order(drain.Options{}))
+		time.Sleep(9 * time.Second)
+		synctest.Wait()
+		if got := d.Unswept(); !slices.Equal(got, []string{mine}) {
+			t.Errorf("swept are %q", got)
+		}
+	})
+}
+
+// A replica that was added, though nobody heard so, is left to the sweep where nothing may be read
+// since.
+func TestAReplicaThatWasAddedUnheardIsSwept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := surging(t, 1)
+		h.LoseReply(agenttest.When{Verb: "patch", Resource: "deployments"}, 1)
+		d := h.drainer()
+		order := h.order(drain.Options{})
+		d.Ensure(t.Context(), order)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		h.Deny("", "get", "deployments")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if st := d.Ensure(t.Context(), order); st.Reason != executors.DrainBlocked || h.deployment() != oneMore {
+			t.Errorf("%q, %s", standing(st), h.deployment())
+		}
+		if got := d.Unswept(); !slices.Equal(got, []string{mine}) {
+			t.Errorf("swept are %q", got)
+		}
+	})
+}
+
 // One Deployment whose replica cannot be given back keeps no other from it.
 func TestASweepGoesOnAfterADeploymentThatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -571,7 +595,8 @@ func TestASweepGoesOnAfterADeploymentThatIsRefused(t *testing.T) {
 		}
 		d := h.drainer()
 		left, err := d.Sweep(t.Context(), executors.Clients{Kube: h.kube}, "maint-plan-x", mine, func(string) bool { return false })
-		if left != 1 || err == nil || err.Error() != "give back the replica that a surge added to Deployment shop/aa: no" {
+		const gives = "give back the replica that a surge added to Deployment shop/"
+		if left != 1 || err == nil || err.Error() != gives+"aa: no\n"+gives+"bb: no" {
 			t.Errorf("%d are left, %v", left, err)
 		}
 		if !h.owes("shop", "aa") || !h.owes("shop", "bb") || h.owes("shop", "mm") || h.owes("zoo", "zz") {
@@ -632,27 +657,4 @@ func TestAReplacementWhoseDrainEnds(t *testing.T) {
 			t.Errorf("called off: %s", got)
 		}
 	})
-}
-
-// How a pod of the same Deployment stands, by its conditions.
-func TestHowASiblingStands(t *testing.T) {
-	waiting := []corev1.ContainerStatus{{}, {State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
-	for _, c := range []struct {
-		name string
-		pod  *corev1.Pod
-		want sibling
-	}{
-		{"Ready", podNamed("x", on("b")), sibling{node: "b", ready: true}},
-		{"not Ready", podNamed("x", on("b"), func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }), sibling{node: "b"}},
-		{"Ready and being deleted", podNamed("x", on("b"), func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) }), sibling{node: "b"}},
-		{"of no node", podNamed("x", on(""), notReady("no room")), sibling{why: "Unschedulable: no room"}},
-		{"a container that does not start", podNamed("x", on("b"), func(p *corev1.Pod) { p.Status.Conditions, p.Status.ContainerStatuses = nil, waiting }), sibling{node: "b", why: "CrashLoopBackOff"}},
-		{"of no node: that comes before its containers", podNamed("x", on(""), notReady("no room"), func(p *corev1.Pod) { p.Status.ContainerStatuses = waiting }), sibling{why: "Unschedulable: no room"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := siblingOf(c.pod); got != c.want {
-				t.Errorf("%+v", got)
-			}
-		})
-	}
 }
