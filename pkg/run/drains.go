@@ -17,6 +17,14 @@ type DrainMemory struct {
 	// Elsewhere are the nodes where the step works on another cluster: nothing that counts
 	// the nodes of this one looks at them.
 	Elsewhere []DrainTarget `json:"elsewhere,omitempty"`
+	// Aborting says that the step gives up, and gives its nodes back: none is cordoned any more.
+	Aborting *DrainAbort `json:"aborting,omitempty"`
+}
+
+// DrainAbort is what is said of a step that gave up, and its output for each node; of too many, none.
+type DrainAbort struct {
+	Message string          `json:"message"`
+	Nodes   json.RawMessage `json:"nodes,omitempty"`
 }
 
 // DrainTarget is one of its nodes.

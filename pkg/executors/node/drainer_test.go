@@ -354,6 +354,26 @@ func TestWhichAnswersMayHaveBeenAYes(t *testing.T) {
 	}
 }
 
+// A request that was decided on in time, and comes to be sent after the end, is not sent.
+func TestNothingIsSentPastTheEndOfADrain(t *testing.T) {
+	for onTimeout, want := range map[drain.OnTimeout][]string{
+		drain.TimeoutRetry: {"evict shop/web-1"}, drain.TimeoutForce: {"evict shop/web-1"}, drain.TimeoutAbort: nil, drain.TimeoutSkip: nil,
+	} {
+		inBubble(t, string(onTimeout), func(t *testing.T) {
+			h := newHost(t, podNamed("web-1"))
+			order := h.order(drain.Options{OnTimeout: onTimeout})
+			order.Since = time.Now().Add(-drain.DefaultDrainTimeout)
+			s := newSession(h.drainer(), order)
+			s.send(request{pod: drain.Pod{Namespace: "shop", Name: "web-1", UID: "uid-web-1"}})
+			s.life.cancel()
+			if got := h.requests(); !slices.Equal(got, want) {
+				t.Errorf("asked %q", got)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
 // When the time of a drain is over.
 func TestADrainWhoseTimeIsOver(t *testing.T) {
 	held := []metav1.Object{podNamed("web-1"), budget(0)}

@@ -47,6 +47,9 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 	if !read || m.Attempt != call.Attempt {
 		return e.begin(ctx, call, p, m)
 	}
+	if m.Aborting != nil {
+		return e.abort(ctx, call, m)
+	}
 	all := summary{}
 	for i := range m.Nodes {
 		st, failed, err := e.node(ctx, call, p, &m, &m.Nodes[i])
@@ -300,7 +303,7 @@ func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.Drain
 	case all.denied != "":
 		return e.denied(ctx, call, m, all), nil
 	case all.aborted:
-		return e.abort(ctx, call, m, all)
+		return e.giveUp(call, m, all), nil
 	case all.done < len(all.statuses):
 		return executors.Outcome{
 			State: executors.NotYet, Reason: "Draining", Memory: memory(call, m), WakeAt: call.Now.Add(relook),
@@ -347,10 +350,22 @@ func bounded(outputs map[string]any) any {
 	return outputs
 }
 
-// abort ends every drain of the step, and undoes our cordons.
-func (e Drains) abort(ctx context.Context, call executors.Call, m run.DrainMemory, all summary) (executors.Outcome, error) {
+// giveUp ends every drain of the step, and records that it does. Without the record, an abort that is
+// cut off would be taken up as a drain, and cordon again what it had given back.
+func (e Drains) giveUp(call executors.Call, m run.DrainMemory, all summary) executors.Outcome {
 	e.stop(call, m)
-	for _, t := range m.Nodes {
+	m.Aborting = &run.DrainAbort{Message: joined(all.said)}
+	if b, err := json.Marshal(bounded(all.outputs)); err == nil && len(b) <= run.MaxStepOutput {
+		m.Aborting.Nodes = b
+	}
+	return executors.Outcome{State: executors.Record, Memory: memory(call, m), Message: document.Cut(m.Aborting.Message, document.MaxMessage)}
+}
+
+// abort undoes our cordons.
+func (e Drains) abort(ctx context.Context, call executors.Call, m run.DrainMemory) (executors.Outcome, error) {
+	e.stop(call, m)
+	for i, t := range m.Nodes {
+		m.Nodes[i].Cordoned = false
 		n, err := readNode(ctx, call.Clients, t.Name)
 		if apierrors.IsNotFound(err) {
 			continue
@@ -362,8 +377,14 @@ func (e Drains) abort(ctx context.Context, call executors.Call, m run.DrainMemor
 			return executors.Outcome{}, err
 		}
 	}
-	out := executors.Refuse(executors.DrainTimedOut, "%s; our cordon is undone", joined(all.said))
-	out.Outputs = map[string]any{"nodes": bounded(all.outputs)}
+	out := executors.Refuse(executors.DrainTimedOut, "%s; our cordon is undone", document.Cut(m.Aborting.Message, document.MaxMessage-100))
+	out.Outputs = map[string]any{"nodes": len(m.Nodes)}
+	var each map[string]drain.Outcome
+	if json.Unmarshal(m.Aborting.Nodes, &each) == nil {
+		out.Outputs["nodes"] = each
+	}
+	m.Aborting = nil
+	out.Memory = memory(call, m)
 	return out, nil
 }
 

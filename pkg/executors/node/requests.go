@@ -80,7 +80,8 @@ func (s *session) send(r request) {
 	kube, options, deadline := s.order.Clients.Kube, s.order.Options, s.status.Deadline
 	s.d.mu.Unlock()
 	goesOn := options.OnTimeout == "" || options.OnTimeout == drain.TimeoutRetry
-	if now := s.d.config.Now(); deadline.After(now) && !goesOn {
+	ends := options.OnTimeout == drain.TimeoutAbort || options.OnTimeout == drain.TimeoutSkip
+	if now := s.d.config.Now(); deadline.After(now) && !goesOn || ends && !deadline.IsZero() {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, deadline.Sub(now))
 		defer stop()
