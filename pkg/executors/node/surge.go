@@ -61,12 +61,15 @@ func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	s.replacement(p, drain.Replacement{Why: "Deployment/" + debt.Name + " makes a replacement"})
 	why := s.awaitReplacement(p, *debt, going)
 	if why != "" {
-		now := " is as it was"
-		if !s.giveBack(*debt) {
-			now = " keeps one replica too many"
+		now := "Deployment/" + debt.Name + " is as it was"
+		switch complete, changed := s.giveBack(*debt); {
+		case !complete:
+			now = "Deployment/" + debt.Name + " keeps one replica too many"
+		case len(changed) > 0:
+			now = changed[0]
 		}
 		s.replacement(p, drain.Replacement{
-			Impossible: true, Why: "no replacement became Ready: " + why + "; Deployment/" + debt.Name + now,
+			Impossible: true, Why: "no replacement became Ready: " + why + "; " + now,
 			Remedy: "make room for one more pod, or take the annotation maint.dev/drain=surge away",
 		})
 		return
@@ -242,11 +245,11 @@ func (s *session) mayScale(dep *appsv1.Deployment) error {
 	return nil
 }
 
-// giveBack removes the replicas that surges added, and says whether all of them are gone. It gives up
-// on those that the API server refuses for good or that take longer than a minute, and leaves them
+// giveBack removes the replicas that surges added, and says whether all of them are gone, and which
+// Deployments somebody else changed. It gives up on those that the API server refuses for good or that take longer than a minute, and leaves them
 // to the sweep: a record, which everybody writes who may write the Deployment, must not hold a drain.
 // An agent that is ending leaves them to the next, which finds the records.
-func (s *session) giveBack(owed ...surge.Debt) bool {
+func (s *session) giveBack(owed ...surge.Debt) (complete bool, changed []string) {
 	ctx, cancel := context.WithTimeout(s.d.ctx, undoWithin)
 	defer cancel()
 	s.detached(func() {
@@ -254,9 +257,11 @@ func (s *session) giveBack(owed ...surge.Debt) bool {
 			s.surges.undoing[d.String()] = ""
 		}
 	})
-	for complete := true; ; {
+	for complete = true; ; {
 		var again, final []surge.Kept
-		for _, k := range surge.GiveBack(ctx, s.kube(), s.order.Manager, owed) {
+		kept, notes := surge.GiveBack(ctx, s.kube(), s.order.Manager, owed)
+		changed = append(changed, notes...)
+		for _, k := range kept {
 			if surge.Final(k.Err) {
 				final = append(final, k)
 			} else {
@@ -270,7 +275,7 @@ func (s *session) giveBack(owed ...surge.Debt) bool {
 			owed = append(owed, k.Debt)
 		}
 		if len(owed) == 0 {
-			return complete
+			return complete, changed
 		}
 		select {
 		case <-ctx.Done():
@@ -278,7 +283,7 @@ func (s *session) giveBack(owed ...surge.Debt) bool {
 		}
 		if ctx.Err() != nil {
 			s.owing(owed, nil, again)
-			return false
+			return false, changed
 		}
 	}
 }
@@ -369,7 +374,8 @@ func (d *Drainer) Sweep(ctx context.Context, clients executors.Clients, manager,
 		return waits
 	})
 	var failed []error
-	for _, k := range surge.GiveBack(ctx, clients.Kube, manager, debts) {
+	kept, _ := surge.GiveBack(ctx, clients.Kube, manager, debts)
+	for _, k := range kept {
 		if k.Record.By != "" || !apierrors.IsForbidden(k.Err) { // who may not change one without a name has not made it
 			left++
 		}

@@ -304,6 +304,55 @@ func TestAReplacementThatDoesNotBecomeReady(t *testing.T) {
 	}
 }
 
+// A surge that fails says how the Deployment is, whoever changed it meanwhile.
+func TestWhatIsSaidOfADeploymentWhoseSurgeFailed(t *testing.T) {
+	edit := func(h *host, f func(*unstructured.Unstructured)) { h.Edit("deployments", "shop", "web", f) }
+	for _, c := range []struct {
+		name      string
+		meanwhile func(*host)
+		says      string
+		want      string // empty: it is not there
+	}{
+		{"nobody changed it", func(*host) {}, "; Deployment/web is as it was", "1 replicas"},
+		{"our answer is lost", func(h *host) { h.LoseReply(agenttest.When{Verb: "patch", Resource: "deployments"}, 1) }, "; Deployment/web is as it was", "1 replicas"},
+		{"somebody scaled it", func(h *host) { h.scale(5) }, "; somebody changed Deployment/web meanwhile: its 5 replicas stay", "5 replicas"},
+		{"somebody scaled it back", func(h *host) { h.scale(1) }, "; Deployment/web is as it was", "1 replicas"},
+		{
+			"somebody removed the record", func(h *host) {
+				edit(h, func(u *unstructured.Unstructured) { u.SetAnnotations(nil); u.SetLabels(nil) })
+			}, "; somebody changed Deployment/web meanwhile: its 2 replicas stay", "2 replicas",
+		},
+		{
+			"somebody made the record unreadable", func(h *host) {
+				edit(h, func(u *unstructured.Unstructured) {
+					u.SetAnnotations(map[string]string{annotations.StatusSurge: "?"})
+				})
+			}, "; somebody changed Deployment/web meanwhile: its 2 replicas stay", "2 replicas, invalid character '?' looking for beginning of value",
+		},
+		{"somebody deleted it", func(h *host) { h.DeleteAtOnce("deployments", "shop", "web") }, "; Deployment/web was deleted meanwhile", ""},
+		{"it may not be written any more", func(h *host) { h.Deny("", "patch", "deployments") }, "; Deployment/web keeps one replica too many", oneMore},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			h := surging(t, 1)
+			h.put(podNamed("web-2", on(""), notReady("no room")))
+			d := h.drainer(func(c *Config) { c.SurgeFor = time.Minute })
+			order := h.order(drain.Options{Timeout: lasting(0)})
+			d.Ensure(t.Context(), order)
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			c.meanwhile(h)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if st := d.Ensure(t.Context(), order); !strings.Contains(st.Message, "no replacement became Ready: Unschedulable: no room"+c.says+"; make room") {
+				t.Errorf("%q", standing(st))
+			}
+			if c.want != "" && h.deployment() != c.want {
+				t.Errorf("it has %s", h.deployment())
+			}
+		})
+	}
+}
+
 // What a drain left that was broken off is given back by the next, or by the sweep.
 func TestReplicasThatABrokenDrainLeft(t *testing.T) {
 	left := func(s annotations.Surge) func(*appsv1.Deployment) {

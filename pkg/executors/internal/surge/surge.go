@@ -132,50 +132,53 @@ func List(ctx context.Context, clients kube.Interface, wanted func(annotations.S
 	return debts, err
 }
 
-// GiveBack tries once to remove each of the replicas, and returns those that stay.
-func GiveBack(ctx context.Context, kube kube.Interface, manager string, debts []Debt) []Kept {
-	results := make([]error, len(debts))
+// GiveBack tries once to remove each of the replicas, and returns those that stay. Of Deployments that
+// somebody else changed it says how they are: that is theirs.
+func GiveBack(ctx context.Context, kube kube.Interface, manager string, debts []Debt) (kept []Kept, changed []string) {
+	errs, notes := make([]error, len(debts)), make([]string, len(debts))
 	var group errgroup.Group
 	group.SetLimit(atOnce)
 	for i, d := range debts {
-		group.Go(func() error { results[i] = d.giveBack(ctx, kube, manager); return nil })
+		group.Go(func() error { notes[i], errs[i] = d.giveBack(ctx, kube, manager); return nil })
 	}
 	_ = group.Wait() // each has its own error
-	var kept []Kept
-	for i, err := range results {
-		if err != nil {
+	for i, err := range errs {
+		switch {
+		case err != nil:
 			kept = append(kept, Kept{debts[i], err})
+		case notes[i] != "":
+			changed = append(changed, notes[i])
 		}
 	}
-	return kept
+	return kept, changed
 }
 
 // giveBack restores the previous number, unless somebody changed it since: then only the record is
-// removed.
-func (d Debt) giveBack(ctx context.Context, kube kube.Interface, manager string) error {
+// removed, and changed says how the Deployment is.
+func (d Debt) giveBack(ctx context.Context, kube kube.Interface, manager string) (changed string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, undoFor)
 	defer cancel()
 	dep, err := kube.AppsV1().Deployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
-	if err != nil {
-		return there(err)
+	to := d.Record.Replicas
+	if err == nil {
+		live, has, unreadable := annotations.ReadSurge(dep.Annotations)
+		ours := unreadable == nil && has && live.Pod == d.Record.Pod
+		if n := Replicas(dep); !ours || n != to+1 {
+			to = n
+		}
+		if ours {
+			err = Scale(ctx, kube, manager, dep, to, "")
+		}
 	}
-	live, has, err := annotations.ReadSurge(dep.Annotations)
-	if err != nil || !has || live.Pod != d.Record.Pod {
-		return nil //nolint:nilerr // somebody else's by now
+	switch {
+	case apierrors.IsNotFound(err):
+		return "Deployment/" + d.Name + " was deleted meanwhile", nil
+	case err != nil:
+		return "", err
+	case to != d.Record.Replicas:
+		return fmt.Sprintf("somebody changed Deployment/%s meanwhile: its %d replicas stay", d.Name, to), nil
 	}
-	to := Replicas(dep)
-	if to == d.Record.Replicas+1 {
-		to = d.Record.Replicas
-	}
-	return there(Scale(ctx, kube, manager, dep, to, ""))
-}
-
-// there is an error about a Deployment that exists: of one that does not, nothing is to be removed.
-func there(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return "", nil
 }
 
 // Final says that an API server refuses a request for a reason that does not pass within a minute.
