@@ -60,6 +60,7 @@ type Call struct {
 	Now        time.Time
 	Clients    Clients
 	Cloud      *Cloud // for steps that work in a cloud account; nil for all others
+	Own        bool   // notification: the agent itself speaks, and no step
 }
 
 // PlanRef is the plan for which something is done, and the account that it is done as.

@@ -142,7 +142,7 @@ steps:
 		}
 	}
 	want := []string{
-		`{"message":"it begins: ` + good.run.Name + `","title":"in ` + l.ns + `"}`,
+		`{"message":"it begins: ` + good.run.Name + `","origin":"plan ` + l.ns + `/upgrade","title":"plan ` + l.ns + `/upgrade: in ` + l.ns + `"}`,
 		`"title":"Plan ` + l.ns + `/upgrade succeeded"`, `"title":"Plan ` + l.ns + `/misspelled failed"`, `"title":"Plan ` + l.ns + `/keyless failed"`,
 	}
 	l.eventually("the sinks are told", func() (bool, string) {

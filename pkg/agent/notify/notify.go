@@ -184,7 +184,7 @@ func (h *Notifier) send(ctx context.Context, n message, sink string) {
 		return
 	}
 	out := executor.Pass(ctx, executors.Call{
-		Run: n.run, Plan: executors.PlanRef{Name: n.about.Name, Namespace: n.about.Namespace}, Path: string(n.on), Attempt: 1, Now: h.Now(),
+		Run: n.run, Plan: executors.PlanRef{Name: n.about.Name, Namespace: n.about.Namespace}, Path: string(n.on), Attempt: 1, Now: h.Now(), Own: true,
 		Properties: &plan.NotificationProperties{Title: n.title, Message: n.text, Sinks: []string{sink}},
 		Clients:    executors.Clients{Sink: func(ctx context.Context, name string) (string, error) { return h.Sink(ctx, n.about.Namespace, name) }, Fence: h.Fence},
 	})

@@ -33,6 +33,9 @@ func (c *fakeExecutor) Pass(_ context.Context, call executors.Call) executors.Ou
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := call.Properties.(*plan.NotificationProperties)
+	if !call.Own {
+		c.told = append(c.told, "in the name of a plan")
+	}
 	c.told = append(c.told, strings.Join(p.Sinks, ",")+": "+p.Title+": "+p.Message)
 	return c.answer
 }

@@ -46,7 +46,7 @@ func newMail(u *url.URL, custom bool) (service, error) {
 
 // send sends each recipient a separate mail: when the server refuses one, the others still get
 // theirs.
-func (m mail) send(title, message string) error {
+func (m mail) send(what message) error {
 	client, err := m.connect()
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (m mail) send(title, message string) error {
 	}
 	var faults []error
 	for _, to := range m.config.ToAddresses {
-		if err := m.sendTo(client, to, title, message); err != nil {
+		if err := m.sendTo(client, to, what); err != nil {
 			faults = append(faults, fmt.Errorf("send to %s: %w", to, err))
 			_ = client.Reset() // otherwise the server takes the next mail for part of this one
 		}
@@ -151,7 +151,7 @@ func (m mail) auth() (netsmtp.Auth, error) {
 	return nil, fmt.Errorf("log in to the mail server: unknown method %s", m.config.Auth)
 }
 
-func (m mail) sendTo(client *netsmtp.Client, to, title, message string) error {
+func (m mail) sendTo(client *netsmtp.Client, to string, what message) error {
 	if err := client.Mail(m.config.FromAddress); err != nil {
 		return fmt.Errorf("name the sender: %w", err)
 	}
@@ -162,7 +162,7 @@ func (m mail) sendTo(client *netsmtp.Client, to, title, message string) error {
 	if err != nil {
 		return fmt.Errorf("begin the mail: %w", err)
 	}
-	if err := m.write(w, to, title, message); err != nil {
+	if err := m.write(w, to, what); err != nil {
 		return fmt.Errorf("write the mail: %w", err)
 	}
 	if err := w.Close(); err != nil {
@@ -173,21 +173,21 @@ func (m mail) sendTo(client *netsmtp.Client, to, title, message string) error {
 
 // write writes a mail: text, or the same as text and as HTML. Whoever writes a reason writes
 // no HTML.
-func (m mail) write(w io.Writer, to, title, message string) error {
+func (m mail) write(w io.Writer, to string, what message) error {
 	body := multipart.NewWriter(w)
 	contentType := contentPlain
 	if m.config.UseHTML {
 		contentType = "multipart/alternative; boundary=" + body.Boundary()
 	}
-	if _, err := fmt.Fprintf(w, "Subject: %s\nDate: %s\nTo: %s\nFrom: %s <%s>\nMIME-version: 1.0\nContent-Type: %s\n\n",
-		word(title), time.Now().Format(time.RFC1123Z), to, word(m.config.FromName), m.config.FromAddress, contentType); err != nil {
+	if _, err := fmt.Fprintf(w, "Subject: %s\nX-Maint-Origin: %s\nDate: %s\nTo: %s\nFrom: %s <%s>\nMIME-version: 1.0\nContent-Type: %s\n\n",
+		word(what.title), word(what.origin), time.Now().Format(time.RFC1123Z), to, word(m.config.FromName), m.config.FromAddress, contentType); err != nil {
 		return err
 	}
 	if !m.config.UseHTML {
-		_, err := io.WriteString(w, message)
+		_, err := io.WriteString(w, what.text)
 		return err
 	}
-	for _, part := range []struct{ contentType, text string }{{contentPlain, message}, {contentHTML, "<pre>" + html.EscapeString(message) + "</pre>"}} {
+	for _, part := range []struct{ contentType, text string }{{contentPlain, what.text}, {contentHTML, "<pre>" + html.EscapeString(what.text) + "</pre>"}} {
 		into, err := body.CreatePart(textproto.MIMEHeader{"Content-Type": {part.contentType}})
 		if err != nil {
 			return err

@@ -50,12 +50,13 @@ func TestAMailIsWhatItIsForTheRouter(t *testing.T) {
 				t.Fatalf("by the router: %v", err)
 			}
 			want := s.received()
-			for _, one := range want { // the router takes the message for HTML
+			for _, one := range want { // the router takes the message for HTML, and does not know who speaks
+				one.Headers["X-Maint-Origin"] = "agent"
 				for i, part := range one.Parts {
 					one.Parts[i] = strings.Replace(part, "<b> é</pre>", "&lt;b&gt; é</pre>", 1)
 				}
 			}
-			if err := deliver(u, "Upgrade", "it begins\n.\n<b> é"); err != nil {
+			if err := deliver(u, message{origin: "agent", title: "Upgrade", text: "it begins\n.\n<b> é"}); err != nil {
 				t.Fatal(err)
 			}
 			got := s.received()
@@ -108,7 +109,7 @@ func TestAMailThatIsNotSentForTheRouterEither(t *testing.T) {
 			if err := byRouter(u, "Upgrade", "it begins"); err == nil {
 				t.Error("the router sends it")
 			}
-			if err := deliver(u, "Upgrade", "it begins"); err == nil || !strings.Contains(err.Error(), c.says) {
+			if err := deliver(u, message{title: "Upgrade", text: "it begins"}); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, want %q", err, c.says)
 			}
 		})
@@ -117,7 +118,7 @@ func TestAMailThatIsNotSentForTheRouterEither(t *testing.T) {
 
 func TestARecipientWhoIsRefusedKeepsNoOtherFromBeingTold(t *testing.T) {
 	s := (&mailServer{}).start(t)
-	err := deliver("smtp://"+s.listener.Addr().String()+"/?from=a@example.org&to=refused@example.org,b@example.org", "Upgrade", "it begins")
+	err := deliver("smtp://"+s.listener.Addr().String()+"/?from=a@example.org&to=refused@example.org,b@example.org", message{title: "Upgrade", text: "it begins"})
 	if err == nil || !strings.Contains(err.Error(), "550") {
 		t.Error(err)
 	}
@@ -128,7 +129,7 @@ func TestARecipientWhoIsRefusedKeepsNoOtherFromBeingTold(t *testing.T) {
 
 func TestAMailThatFailsLeavesNoSessionOpen(t *testing.T) {
 	s := (&mailServer{}).start(t)
-	if err := deliver("smtp://"+s.listener.Addr().String()+"/?from=a@example.org&to=b@example.org&requirestarttls=yes", "Upgrade", "it begins"); err == nil {
+	if err := deliver("smtp://"+s.listener.Addr().String()+"/?from=a@example.org&to=b@example.org&requirestarttls=yes", message{title: "Upgrade", text: "it begins"}); err == nil {
 		t.Error("it was sent")
 	}
 	if got := s.received(); len(got) != 0 { // it waits for the end of every session
@@ -140,14 +141,14 @@ func TestAHeaderHoldsAnyText(t *testing.T) {
 	s := (&mailServer{}).start(t)
 	title, name := "Größeres Update – "+strings.Repeat("é", 60), "Schicht 夜\r\nBcc: c@example.org"
 	u := "smtp://" + s.listener.Addr().String() + "/?from=a+tag@example.org&to=b@example.org&fromname=" + url.QueryEscape(name)
-	if err := deliver(u, title, "it begins"); err != nil {
+	if err := deliver(u, message{origin: "plan shop/orders", title: title, text: "it begins"}); err != nil {
 		t.Fatal(err)
 	}
 	got := s.received()
 	if len(got) != 1 {
 		t.Fatalf("%+v", got)
 	}
-	want := map[string]string{"Subject": title, "From": name + " <a+tag@example.org>", "To": "b@example.org", "Mime-Version": "1.0", "Content-Type": contentPlain}
+	want := map[string]string{"Subject": title, "From": name + " <a+tag@example.org>", "To": "b@example.org", "X-Maint-Origin": "plan shop/orders", "Mime-Version": "1.0", "Content-Type": contentPlain}
 	for key, value := range got[0].Headers {
 		if strings.ContainsFunc(value, func(r rune) bool { return r >= unicode.MaxASCII }) {
 			t.Errorf("%s is not ASCII: %s", key, value)

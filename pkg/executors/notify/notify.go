@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// MaxText is how many bytes of a message are sent; the rest is cut, with a mark.
+	// MaxText is how many bytes of a message are sent, with its title, as services take no more; the rest
+	// is cut, with a mark.
 	MaxText = 4 << 10
 	// maxTitle is as much as mail clients show of a subject.
 	maxTitle = 200
@@ -70,7 +71,7 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 			Message: fmt.Sprintf("sink %s: namespace %s has sent %d messages; the next may go in %s", name, call.Plan.Namespace, quotaAtOnce, wait.Round(time.Second)),
 		}
 	}
-	switch err := n.sender.send(ctx, call.Clients.Fence, urls[name], titleOf(call, p), document.Cut(p.Message, MaxText)); {
+	switch err := n.sender.send(ctx, call.Clients.Fence, urls[name], messageOf(call, p)); {
 	case err != nil && ctx.Err() != nil:
 		return api.Again(call, "Interrupted", "sink %s: interrupted before its answer", name)
 	case err != nil:
@@ -163,11 +164,23 @@ func sinkless(ctx context.Context, call executors.Call, err error) executors.Out
 	return api.Outcome(ctx, call, err)
 }
 
-// titleOf is one line: a line break in the subject of a mail would begin another header.
-func titleOf(call executors.Call, p *plan.NotificationProperties) string {
-	title := p.Title
-	if title == "" {
-		title = "plan " + call.Plan.Namespace + "/" + call.Plan.Name
+// message is what a sink is told.
+type message struct {
+	origin      string // who speaks: "agent", or the plan of a step; no author of a step can choose it
+	title, text string
+}
+
+// messageOf begins the title of a step's message with its plan: a sink is shared, and a step could
+// otherwise say in the agent's words how the plans of others fare. It stands at the head, where
+// nothing is cut off.
+func messageOf(call executors.Call, p *plan.NotificationProperties) message {
+	title := strings.Join(strings.Fields(p.Title), " ") // a line break in the subject of a mail would begin another header
+	m := message{origin: "agent"}
+	if !call.Own {
+		m.origin = "plan " + call.Plan.Namespace + "/" + call.Plan.Name
+		title = strings.TrimSuffix(m.origin+": "+title, ": ")
 	}
-	return document.Cut(strings.Join(strings.Fields(title), " "), maxTitle)
+	m.title = document.Cut(title, maxTitle)
+	m.text = document.Cut(p.Message, MaxText-len(m.title)-1)
+	return m
 }

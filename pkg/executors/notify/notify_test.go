@@ -109,7 +109,10 @@ func TestEachSinkIsToldOnce(t *testing.T) {
 	if out = run(t, n, &call); out.State != executors.Done {
 		t.Fatalf("once more: %+v", out)
 	}
-	want := []string{"/a Upgrade\nit begins", "/b Upgrade\nit begins", `/c {"message":"it begins","title":"Upgrade"}`, "/b Upgrade\nit begins"}
+	want := []string{
+		"/a plan shop/orders: Upgrade\nit begins", "/b plan shop/orders: Upgrade\nit begins",
+		`/c {"message":"it begins","origin":"plan shop/orders","title":"plan shop/orders: Upgrade"}`, "/b plan shop/orders: Upgrade\nit begins",
+	}
 	if diff := cmp.Diff(want, d.received()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -119,17 +122,21 @@ func TestWhatIsSent(t *testing.T) {
 	d := newDesk(t, nil)
 	for name, c := range map[string]struct {
 		title, message string
+		own            bool
 		want           string
 	}{
-		"without a title the plan is named": {"", "hello", "/ plan shop/orders\nhello"},
-		"a title is one line":               {"a\r\nBcc: b", "hello", "/ a Bcc: b\nhello"},
-		"a long message is cut with a mark": {"t", strings.Repeat("é", MaxText), "/ t\n" + strings.Repeat("é", MaxText/2-2) + "…"},
-		"a long title is cut, too":          {strings.Repeat("t", 300), "m", "/ " + strings.Repeat("t", 197) + "…\nm"},
-		"a message as people write it":      {"t", "a \"b\"\n{{.c}} <d>", "/ t\na \"b\"\n{{.c}} <d>"},
+		"without a title the plan is named": {"", "hello", false, "/ plan shop/orders\nhello"},
+		"a title is one line":               {"a\r\nBcc: b", "hello", false, "/ plan shop/orders: a Bcc: b\nhello"},
+		"a long message is cut with a mark": {"t", strings.Repeat("é", MaxText), false, "/ plan shop/orders: t\n" + strings.Repeat("é", (MaxText-len("plan shop/orders: t\n…"))/2) + "…"},
+		"a long title is cut, too":          {strings.Repeat("t", 300), "m", false, "/ plan shop/orders: " + strings.Repeat("t", 179) + "…\nm"},
+		"a message as people write it":      {"t", "a \"b\"\n{{.c}} <d>", false, "/ plan shop/orders: t\na \"b\"\n{{.c}} <d>"},
+		"no step speaks as the agent does":  {"Plan payments/db succeeded", "Run x succeeded", false, "/ plan shop/orders: Plan payments/db succeeded\nRun x succeeded"},
+		"the agent's own words":             {"Plan payments/db succeeded", "Run x succeeded", true, "/ Plan payments/db succeeded\nRun x succeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(d.received())
 			call := callFor(&plan.NotificationProperties{Title: c.title, Message: c.message, Sinks: []string{"a"}}, map[string]string{"a": d.sink("/")})
+			call.Own = c.own
 			if out := run(t, New(), &call); out.State != executors.Done {
 				t.Fatalf("%+v", out)
 			}

@@ -43,7 +43,7 @@ func newSender() *sender { return &sender{lines: map[string]*line{}, patience: p
 
 // send sends to one sink, if the fence permits: the library dials by itself. Its errors contain
 // nothing of the URL.
-func (s *sender) send(ctx context.Context, fence func() error, rawURL, title, message string) error {
+func (s *sender) send(ctx context.Context, fence func() error, rawURL string, m message) error {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	one, err := s.enter(ctx, rawURL)
@@ -59,7 +59,7 @@ func (s *sender) send(ctx context.Context, fence func() error, rawURL, title, me
 					return err
 				}
 			}
-			return deliver(rawURL, title, message)
+			return deliver(rawURL, m)
 		})
 	}()
 	select {
@@ -143,12 +143,12 @@ func guarded(f func() error) (err error) {
 }
 
 // deliver finds the service and sends the message.
-func deliver(rawURL, title, message string) error {
+func deliver(rawURL string, m message) error {
 	s, err := locate(rawURL)
 	if err != nil {
 		return fmt.Errorf("its URL cannot be used: %w", err)
 	}
-	return s.send(title, message)
+	return s.send(m)
 }
 
 // hidden is an error without any part of the sink's URL. Services take URLs apart and reassemble

@@ -35,7 +35,7 @@ import (
 
 // service is a kind of sink with one of its URLs.
 type service interface {
-	send(title, message string) error
+	send(m message) error
 }
 
 // maker makes a service for a URL. A custom URL has a second scheme after the service's own:
@@ -103,7 +103,8 @@ const (
 // fromLibrary sends with a service of shoutrrr.
 type fromLibrary struct {
 	types.Service
-	titled bool
+	takes bool // a title
+	shows bool // it
 }
 
 // library makes services of shoutrrr. They get no logger: their logs contain URLs.
@@ -123,28 +124,45 @@ func library(empty func() types.Service) maker {
 		if s.Initialize(u, nil) != nil {
 			return nil, errors.New(badURL)
 		}
-		return fromLibrary{s, showsTitle(s)}, nil
+		takes, shows := title(s)
+		return fromLibrary{asText(s), takes, shows}, nil
 	}
 }
 
-func (l fromLibrary) send(title, message string) error {
-	params := types.Params{}
-	if l.titled {
-		params.SetTitle(title)
-	} else {
-		message = withTitle(title, message)
+func (l fromLibrary) send(m message) error {
+	if l.GetID() == slack.Scheme {
+		escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+		m.title, m.text = escape.Replace(m.title), escape.Replace(m.text)
 	}
-	return l.Send(message, &params)
+	params := types.Params{}
+	if l.takes {
+		params.SetTitle(m.title)
+	}
+	if !l.shows {
+		m.text = m.withTitle()
+	}
+	return l.Send(m.text, &params)
 }
 
 // withTitle is a message for a service that has no field for a title.
-func withTitle(title, message string) string { return title + "\n" + message }
+func (m message) withTitle() string { return m.title + "\n" + m.text }
 
-// showsTitle says whether a service shows a title. One accepts it and shows it to nobody.
-func showsTitle(s types.Service) bool {
-	if s.GetID() == mattermost.Scheme {
-		return false
-	}
+// title says whether a service takes a title, and whether it shows it: some take it and show it to
+// nobody.
+func title(s types.Service) (takes, shows bool) {
 	fields := format.NewPropKeyResolver(format.GetServiceConfig(s))
-	return slices.Contains(fields.QueryFields(), types.TitleKey)
+	takes = slices.Contains(fields.QueryFields(), types.TitleKey)
+	return takes, takes && !slices.Contains([]string{ifttt.Scheme, matrix.Scheme, mattermost.Scheme, zulip.Scheme}, s.GetID())
+}
+
+// asText has a service take a message as text, also where its URL says that it is markup or a whole
+// request: many write to a sink, and none of them chooses how the others' messages look.
+func asText(s types.Service) types.Service {
+	switch s := s.(type) {
+	case *discord.Service:
+		s.Config.JSON = false
+	case *telegram.Service:
+		s.Config.ParseMode = telegram.ParseModes.None
+	}
+	return s
 }

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"fmt"
+	"html"
 	"io"
 	nethttp "net/http"
 	"net/http/httptest"
@@ -15,29 +16,42 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/format"
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// byRouter tells a sink as shoutrrr's router does it: ours are compared with it.
-func byRouter(rawURL, title, message string) error {
+// byRouter tells a sink as shoutrrr's router does it: ours are compared with it. A service that shows no
+// title has it in its text, Slack's is escaped, and JSON says who speaks.
+func byRouter(rawURL, title, text string) error {
 	var r router.ServiceRouter
+	if strings.HasPrefix(rawURL, "generic") && !strings.Contains(rawURL, "titlekey=text&messagekey=text") {
+		rawURL = strings.NewReplacer("template=json", "template=json&$origin=agent", "template=JSON", "template=JSON&$origin=agent").Replace(rawURL)
+	}
 	s, err := r.Locate(rawURL)
 	if err != nil {
 		return err
 	}
 	params := types.Params{}
 	titled := slices.Contains(new(format.NewPropKeyResolver(format.GetServiceConfig(s))).QueryFields(), types.TitleKey)
+	shown := titled
 	switch s.GetID() {
-	case "mattermost":
-		titled = false
+	case "ifttt", "matrix", "mattermost", "zulip":
+		shown = false
 	case "generic":
 		titled = strings.Contains(rawURL, "template=")
+		shown = titled && !strings.Contains(rawURL, "titlekey=text&messagekey=text")
+	case "slack":
+		text = html.EscapeString(text)
+		text = strings.ReplaceAll(text, "&#34;", `"`)
 	}
 	if titled {
 		params.SetTitle(title)
-	} else {
-		message = title + "\n" + message
 	}
-	return s.Send(message, &params)
+	if !shown {
+		text = title + "\n" + text
+	}
+	return s.Send(text, &params)
 }
 
 // web stands for every server that is asked by HTTP: those that services name themselves,
@@ -123,7 +137,7 @@ func exampleURLs() map[string][]string {
 		"signal":     {"signal://HOST/+1234567890/+0987654321?disabletls=yes", "signal://user:password@HOST/+1234567890/group.test?disabletls=yes"},
 		"slack":      {"slack://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook?botname=maint&color=3f00fe", "slack://xoxb:123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N@C001CH4NN3L"},
 		"teams":      {"teams://11111111-4444-4444-8444-cccccccccccc@22222222-4444-4444-8444-cccccccccccc/33333333012222222222333333333344/44444444-4444-4444-8444-cccccccccccc/V2ESyij_gAljSoUQHvZoZYzlpAoAXExyOl26dlf1xHEx05?host=contoso.webhook.office.com&color=FF0000"},
-		"telegram":   {"telegram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw@telegram?channels=@one,2&parsemode=HTML"},
+		"telegram":   {"telegram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw@telegram?channels=@one,2"},
 		"wecom":      {"wecom://693axxx6-7aoc-4bc4-97a0-0ec2sifa5aaa?mentioned_list=@all"},
 		"zulip":      {"zulip://bot%40zulipchat.com:correcthorse@example.zulipchat.com?stream=foo&topic=bar"},
 		"generic":    {"generic://HOST/hook?disabletls=yes"}, // and more in webhook_test.go
@@ -167,12 +181,12 @@ func TestAServiceSendsWhatItSendsForTheRouter(t *testing.T) {
 
 func sendsTheSame(t *testing.T, w *web, u string) {
 	t.Helper()
-	for _, message := range []string{"it begins", "a \"b\"\n{{.c}} <d> é"} {
-		if err := byRouter(u, "Upgrade", message); err != nil {
+	for _, text := range []string{"it begins", "a \"b\"\n{{.c}} <d> é"} {
+		if err := byRouter(u, "Upgrade", text); err != nil {
 			t.Fatalf("by the router: %v", err)
 		}
 		want := w.received()
-		if err := deliver(u, "Upgrade", message); err != nil {
+		if err := deliver(u, message{origin: "agent", title: "Upgrade", text: text}); err != nil {
 			t.Fatal(err)
 		}
 		got := w.received()
@@ -213,6 +227,66 @@ func TestAURLIsRefusedWhereTheRouterRefusesIt(t *testing.T) {
 				if w, g := format.GetServiceConfig(want), format.GetServiceConfig(l.Service); !reflect.DeepEqual(w, g) {
 					t.Errorf("the router understands %+v, we %+v", w, g)
 				}
+			}
+		})
+	}
+}
+
+// Whatever a sink's URL says, who speaks stands in each request, however long the message is.
+func TestWhoSpeaksIsSeenInEverySink(t *testing.T) {
+	w := newWeb(t)
+	urls := exampleURLs()
+	urls["matrix"] = []string{"matrix://:token@HOST?disableTLS=yes&rooms=!ops:example.org"}
+	telegram := urls["telegram"][0]
+	urls["telegram"] = append(urls["telegram"], telegram+"&parsemode=HTML", telegram+"&parsemode=Markdown", telegram+"&parsemode=MarkdownV2")
+	urls["ifttt"] = append(urls["ifttt"], "ifttt://key/?events=one", "ifttt://key/?events=one&messagevalue=1")
+	urls["discord"] = append(urls["discord"], "discord://token@123456789?splitlines=no", "discord://token@123456789?json=yes")
+	urls["generic"] = append(urls["generic"], "generic://HOST/hook?disabletls=yes&template=json", "generic://HOST/hook?disabletls=yes&template=json&titlekey=text&messagekey=text")
+	delete(urls, "smtp") // mail_test.go
+	for _, all := range urls {
+		for _, u := range all {
+			t.Run(u, func(t *testing.T) {
+				u := strings.ReplaceAll(u, "HOST", strings.TrimPrefix(w.URL, "http://"))
+				for _, text := range []string{"it begins", `{"content": "it begins"}`, strings.Repeat("it begins\n", MaxText/10)} {
+					call := callFor(&plan.NotificationProperties{Title: "Plan payments/db succeeded", Message: text, Sinks: []string{"ops"}}, map[string]string{"ops": u})
+					if out := New().Pass(t.Context(), call); out.State != executors.Done {
+						t.Fatalf("%+v", out)
+					}
+					told := 0
+					for _, got := range w.received() {
+						if !strings.Contains(got, "begins") {
+							continue // Matrix looks for its rooms first
+						}
+						got := strings.NewReplacer("%2F", "/", "%3A", ":", "%20", " ", "+", " ").Replace(got)
+						if told++; !strings.Contains(got, "plan shop/orders: Plan payments/db succeeded") {
+							t.Errorf("nobody sees who speaks in %s", got[:min(len(got), 1000)])
+						}
+					}
+					if told == 0 {
+						t.Error("nothing was sent")
+					}
+				}
+			})
+		}
+	}
+}
+
+// What a service would take for markup is text.
+func TestMarkupInAMessageIsText(t *testing.T) {
+	w := newWeb(t)
+	for u, want := range map[string]string{
+		"slack://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook":                             "&lt;!channel&gt; a &amp; b &lt;https://evil|https://good&gt;",
+		"telegram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw@telegram?channels=@one&parsemode=HTML": "&lt;!channel&gt; a &amp; b &lt;https://evil|https://good&gt;",
+		"discord://token@123456789?json=yes":                                                            `"description":"<!channel> a & b <https://evil|https://good>"`,
+	} {
+		t.Run(u, func(t *testing.T) {
+			const text = "<!channel> a & b <https://evil|https://good>"
+			if err := deliver(u, message{origin: "agent", title: text, text: text}); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(strings.Join(w.received(), "\n"))
+			if n := strings.Count(got, strings.TrimPrefix(want, `"description":`)); n != 2 || !strings.Contains(got, want) {
+				t.Errorf("%d times in %s", n, got)
 			}
 		})
 	}

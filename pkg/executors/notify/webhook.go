@@ -50,15 +50,15 @@ func newWebhook(u *url.URL, custom bool) (service, error) {
 	return w, nil
 }
 
-func (w webhook) send(title, message string) error {
-	if err := w.post(title, message); err != nil {
+func (w webhook) send(m message) error {
+	if err := w.post(m); err != nil {
 		return fmt.Errorf("%w: %w", generic.ErrSendFailed, err)
 	}
 	return nil
 }
 
-func (w webhook) post(title, message string) error {
-	payload, contentType, err := w.payload(title, message)
+func (w webhook) post(m message) error {
+	payload, contentType, err := w.payload(m)
 	if err != nil {
 		return err
 	}
@@ -83,15 +83,18 @@ func (w webhook) post(title, message string) error {
 	return nil
 }
 
-// payload is the message in the format of the URL's template, and its content type. Text has no
-// separate place for a title.
-func (w webhook) payload(title, message string) ([]byte, string, error) {
+// payload is the message in the format of the URL's template, and its content type. Text, and JSON with
+// one key for both, have no separate place for a title.
+func (w webhook) payload(m message) ([]byte, string, error) {
 	switch w.config.Template {
 	case "":
-		return []byte(withTitle(title, message)), "text/plain", nil
+		return []byte(m.withTitle()), "text/plain", nil
 	case "json", generic.JSONTemplate:
-		fields := map[string]string{w.config.TitleKey: title}
-		fields[w.config.MessageKey] = message
+		fields := map[string]string{w.config.MessageKey: m.withTitle()}
+		if w.config.TitleKey != w.config.MessageKey {
+			fields = map[string]string{"origin": m.origin}
+			fields[w.config.TitleKey], fields[w.config.MessageKey] = m.title, m.text
+		}
 		for key, value := range w.extra {
 			fields[key] = value
 		}

@@ -57,7 +57,7 @@ func TestAWebhookThatIsNotSentForTheRouterEither(t *testing.T) {
 		"a long answer":                 {d.sink("/long"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, got := byRouter(c.url, "Upgrade", "it begins"), deliver(c.url, "Upgrade", "it begins")
+			want, got := byRouter(c.url, "Upgrade", "it begins"), deliver(c.url, message{title: "Upgrade", text: "it begins"})
 			if (want == nil) != (got == nil) || got != nil && !strings.Contains(got.Error(), c.says) {
 				t.Errorf("the router says %v, ours %v, want %q", want, got, c.says)
 			}
