@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/look"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/node"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/offline"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/override"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/report"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/restore"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/setup"
@@ -146,7 +147,7 @@ func groups(c *factory.Factory) []group {
 	return []group{
 		{"Write", []*cobra.Command{write.NewSchedule(c), write.NewNew(c), offline.NewExplain(c)}},
 		{"Check", []*cobra.Command{write.NewLint(c), look.NewCheck(c), offline.NewSimulate(c), offline.NewRBAC(c), doctor.New(c)}},
-		{"Ask", []*cobra.Command{ask.NewTrigger(c), ask.NewRollback(c), ask.NewSkip(c), ask.NewUnskip(c), ask.NewPause(c), ask.NewResume(c), ask.NewApprove(c), ask.NewReject(c), ask.NewAbort(c), ask.NewRetry(c), ask.NewAllow(c), ask.NewFreeze(c), ask.NewHibernate(c), ask.NewWake(c), restore.New(c), node.NewDrain(c), node.NewRelease(c)}},
+		{"Ask", []*cobra.Command{ask.NewTrigger(c), ask.NewRollback(c), ask.NewSkip(c), ask.NewUnskip(c), ask.NewPause(c), ask.NewResume(c), ask.NewApprove(c), ask.NewReject(c), ask.NewAbort(c), ask.NewRetry(c), override.NewAllow(c), override.NewFreeze(c), ask.NewHibernate(c), ask.NewWake(c), restore.New(c), node.NewDrain(c), node.NewRelease(c)}},
 		{"Look", []*cobra.Command{look.NewStatus(c), look.NewList(c), look.NewNext(c), report.NewHistory(c), report.NewReport(c), look.NewDescribe(c), logs.New(c), why.New(c), report.NewSavings(c), wait.New(c), offline.NewCalendar(c)}},
 		{"More", []*cobra.Command{setup.NewInstall(c), setup.NewUninstall(c), setup.NewAdopt(c), setup.NewVersion(c), setup.NewCompletion(), newOptions()}},
 	}

@@ -23,6 +23,7 @@ func cmdRooms() map[string][]string {
 		"live":     {"exit", "terminal", "view", "factory"},
 		"watch":    {"exit", "view", "factory", "live", "print"},
 		"ask":      {"exit", "instant", "view", "factory", "source", "print", "watch"},
+		"override": {"exit", "instant", "view", "factory", "source", "print"},
 		"node":     {"exit", "remedy", "view", "factory", "live", "print", "watch"},
 		"look":     {"exit", "instant", "view", "factory", "live", "rollout", "source", "print", "watch"},
 		"logs":     {"exit", "view", "factory", "print", "watch"},

@@ -3,7 +3,6 @@ package ask_test
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -36,18 +35,6 @@ type row struct {
 	wrote  map[string]string // annotations that are new or another; empty: gone
 }
 
-func (r row) words() []string {
-	var out []string
-	for i, part := range strings.Split(r.line, "'") {
-		if i%2 == 1 {
-			out = append(out, part)
-		} else {
-			out = append(out, strings.Fields(part)...)
-		}
-	}
-	return out
-}
-
 func (r row) run(t *testing.T) {
 	t.Helper()
 	p := cmdtest.Plan("orders", r.spec, cmdtest.Noting(r.notes...))
@@ -63,32 +50,10 @@ func (r row) run(t *testing.T) {
 	if r.before != nil {
 		r.before(o)
 	}
-	o.Maint(r.words()...).Is(t, cmdtest.Printed{Code: r.code, Out: r.out, Err: r.err})
-	if diff := cmp.Diff(r.wrote, changed(before, o.Notes("orders"))); diff != "" {
+	o.Line(r.line).Is(t, cmdtest.Printed{Code: r.code, Out: r.out, Err: r.err})
+	if diff := cmp.Diff(r.wrote, cmdtest.Changed(before, o.Notes("orders"))); diff != "" {
 		t.Errorf("what it wrote on the plan (-want +got):\n%s", diff)
 	}
-}
-
-// changed is what is another in the second; nil where nothing is.
-func changed(was, is map[string]string) map[string]string {
-	var out map[string]string
-	put := func(key, value string) {
-		if out == nil {
-			out = map[string]string{}
-		}
-		out[key] = value
-	}
-	for key := range was {
-		if _, there := is[key]; !there {
-			put(key, "")
-		}
-	}
-	for key, value := range is {
-		if was[key] != value {
-			put(key, value)
-		}
-	}
-	return out
 }
 
 func runRows(t *testing.T, rows []row) {

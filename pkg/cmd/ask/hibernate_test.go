@@ -50,8 +50,8 @@ func (r sleepRow) run(t *testing.T) {
 	if r.before != nil {
 		r.before(o)
 	}
-	o.Maint(r.words()...).Is(t, cmdtest.Printed{Code: r.code, Out: r.out, Err: r.err})
-	if diff := cmp.Diff(r.wrote, changed(before, o.Notes("office"))); diff != "" {
+	o.Line(r.line).Is(t, cmdtest.Printed{Code: r.code, Out: r.out, Err: r.err})
+	if diff := cmp.Diff(r.wrote, cmdtest.Changed(before, o.Notes("office"))); diff != "" {
 		t.Errorf("what it wrote on the plan (-want +got):\n%s", diff)
 	}
 }

@@ -88,7 +88,7 @@ func TestPauseAndResumeOfAll(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(want, changed(was, ns.Annotations)); diff != "" {
+				if diff := cmp.Diff(want, cmdtest.Changed(was, ns.Annotations)); diff != "" {
 					t.Errorf("what it wrote on namespace %s (-want +got):\n%s", name, diff)
 				}
 			}

@@ -122,18 +122,23 @@ func (o *Cluster) Maint(args ...string) Printed {
 	return Printed{Code: code, Out: out.text.String(), Err: errOut.text.String()}
 }
 
-// Line runs a command line whose words are separated by blanks; text between ' and ' is one word.
+// Line runs a command line that is split by Words.
 func (o *Cluster) Line(line string) Printed {
 	o.Helper()
-	var words []string
+	return o.Maint(Words(line)...)
+}
+
+// Words are those of a command line, separated by blanks; text between ' and ' is one word.
+func Words(line string) []string {
+	var out []string
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {
-			words = append(words, part)
+			out = append(out, part)
 		} else {
-			words = append(words, strings.Fields(part)...)
+			out = append(out, strings.Fields(part)...)
 		}
 	}
-	return o.Maint(words...)
+	return out
 }
 
 // Connected are the clients of a command line.

@@ -130,6 +130,29 @@ func (o *Cluster) Notes(name string) map[string]string {
 	return cm.Annotations
 }
 
+// Changed are the annotations that are new or have another value in the second; empty: gone. It is nil
+// where none are.
+func Changed(was, is map[string]string) map[string]string {
+	var out map[string]string
+	put := func(key, value string) {
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[key] = value
+	}
+	for key := range was {
+		if _, there := is[key]; !there {
+			put(key, "")
+		}
+	}
+	for key, value := range is {
+		if was[key] != value {
+			put(key, value)
+		}
+	}
+	return out
+}
+
 // Torn is a ledger whose text is cut short.
 func Torn(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	text := cm.Data[annotations.DataLedger]

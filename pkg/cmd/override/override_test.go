@@ -1,4 +1,4 @@
-package ask_test
+package override_test
 
 import (
 	"testing"
@@ -16,6 +16,21 @@ import (
 )
 
 const nights = "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: America/New_York, windows: [{start: '22:00', end: '02:00'}]}}"
+
+const actor = "Jane@example.com"
+
+// row is a command line, what it printed, and what it changed of the annotations of its object.
+type row struct {
+	name   string
+	line   string   // as Words splits it
+	spec   string   // of plan orders, beside its step
+	notes  []string // of plan orders
+	before func(*cmdtest.Cluster)
+	code   int
+	out    string
+	err    string
+	wrote  map[string]string // annotations that are new or another; empty: gone
+}
 
 // notesOf are the annotations of an object by its name as the lists print it.
 func notesOf(o *cmdtest.Cluster, object string) map[string]string {
@@ -37,9 +52,10 @@ func notesOf(o *cmdtest.Cluster, object string) map[string]string {
 
 func TestAllowAndFreeze(t *testing.T) {
 	override := func(strategy, key, until, reason string) map[string]string {
-		out := signed(annotations.ChangeStrategy, strategy, reason)
-		out[key] = until
-		return out
+		return map[string]string{
+			annotations.ChangeStrategy: strategy, key: until,
+			annotations.Actor(annotations.ChangeStrategy): actor, annotations.Reason(annotations.ChangeStrategy): reason,
+		}
 	}
 	const late = "2026-11-21T02:00:00Z"
 	allowed := override("PermissiveUntil", annotations.PermissiveUntil, late, "CHG-1")
@@ -123,8 +139,8 @@ func TestAllowAndFreeze(t *testing.T) {
 				c.row.before(o)
 			}
 			was := notesOf(o, c.object)
-			o.Maint(append(c.row.words(), o.Served()...)...).Is(t, cmdtest.Printed{Code: c.row.code, Out: c.row.out, Err: c.row.err})
-			if diff := cmp.Diff(c.row.wrote, changed(was, notesOf(o, c.object))); diff != "" {
+			o.Maint(append(cmdtest.Words(c.row.line), o.Served()...)...).Is(t, cmdtest.Printed{Code: c.row.code, Out: c.row.out, Err: c.row.err})
+			if diff := cmp.Diff(c.row.wrote, cmdtest.Changed(was, notesOf(o, c.object))); diff != "" {
 				t.Errorf("what it wrote on %s (-want +got):\n%s", c.object, diff)
 			}
 		})
