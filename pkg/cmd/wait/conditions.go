@@ -105,12 +105,21 @@ func (o *options) document(ctx context.Context, k *factory.Cluster, cm *corev1.C
 		if now == nil || now.UID != cm.UID {
 			return false, "", exit.Errorf(exit.CodeNotNow, "%s was deleted", name)
 		}
+		if !seen(now) {
+			return false, "the agent has not looked at it yet", nil
+		}
 		if o.what == forCondition {
 			so, stands := o.holds(view.Conditions(now))
 			return so, stands, nil
 		}
 		return o.phase(now)
 	})
+}
+
+// seen says whether what the agent published of a document is about this version of it. A run has one
+// version.
+func seen(cm *corev1.ConfigMap) bool {
+	return cm.Labels[annotations.LabelKind] == annotations.KindRun || cm.Annotations[annotations.StatusObserved] == annotations.Observed(cm)
 }
 
 // phasesOf are all phases of a kind of document.
@@ -127,16 +136,12 @@ func phasesOf(kind string) []string {
 // phase says whether a document has the phase. A run that has ended with another phase never will.
 func (o *options) phase(cm *corev1.ConfigMap) (bool, string, error) {
 	got, message := cm.Annotations[annotations.StatusPhase], cm.Annotations[annotations.StatusMessage]
-	seen := cm.Annotations[annotations.StatusObserved] == annotations.Observed(cm)
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
 		r, err := view.ReadRun(cm)
 		if err != nil {
 			return false, "", err
 		}
-		got, message, seen = string(r.Journal.Phase), r.Journal.Message, true
-	}
-	if !seen {
-		return false, "the agent has not looked at it yet", nil
+		got, message = string(r.Journal.Phase), r.Journal.Message
 	}
 	stands := "phase " + got + view.Colon(print.New(o.Env, o.Zone).Told(message))
 	if known := phasesOf(cm.Labels[annotations.LabelKind]); !slices.ContainsFunc(known, func(p string) bool { return strings.EqualFold(p, o.value) }) {

@@ -94,15 +94,23 @@ func TestWaitForAPhaseOrACondition(t *testing.T) {
 		cm.UID = "another"
 		return cm
 	}
-	unseen := looked(annotations.StatusPhase, "Idle")
-	unseen.Annotations[annotations.StatusObserved] = "older"
+	older := func(cm *corev1.ConfigMap) *corev1.ConfigMap {
+		cm.Annotations[annotations.StatusObserved] = "older"
+		return cm
+	}
+	const valid, office = `[{"type":"Valid","status":"True"}]`, "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"
+	open := func() *corev1.ConfigMap {
+		cm := cmdtest.Policy("open", "{strategy: Permissive}")
+		cmdtest.Noting(annotations.StatusObserved, annotations.Observed(cm), annotations.StatusConditions, valid)(cm)
+		return cm
+	}
 	const waiting = "waiting for phase=Idle of plan/orders: phase Running: run maint-run-orders-a\n"
 	busy := looked(annotations.StatusPhase, "Running", annotations.StatusMessage, "run maint-run-orders-a")
 	playAll(t, []waits{
 		{name: "it becomes so", line: "wait orders --for=phase=Idle", world: []runtime.Object{busy}, then: stores(looked(annotations.StatusPhase, "Idle")), out: "plan/orders: phase Idle\n", err: waiting},
 		{name: "for a script: how it stands goes to standard error", line: "wait orders --for=phase=Idle -o 'jsonpath={.met} {.subject} {.metadata.namespace}/{.metadata.name} {.message}'", world: []runtime.Object{busy}, then: stores(looked(annotations.StatusPhase, "Idle")), out: "true plan shop/orders phase Idle", err: waiting},
 		{
-			name: "the agent's word is of an older version", line: "wait orders --for=phase=Idle", world: []runtime.Object{unseen}, then: stores(looked(annotations.StatusPhase, "Idle")),
+			name: "the agent's word is of an older version", line: "wait orders --for=phase=Idle", world: []runtime.Object{older(looked(annotations.StatusPhase, "Idle"))}, then: stores(looked(annotations.StatusPhase, "Idle")),
 			out: "plan/orders: phase Idle\n", err: "waiting for phase=Idle of plan/orders: the agent has not looked at it yet\n",
 		},
 		{name: "it is deleted", line: "wait orders --for=phase=Idle", world: []runtime.Object{busy}, then: func(o *cmdtest.Cluster) { o.Deletes("configmaps", "orders") }, code: 3, err: waiting + "error: plan/orders was deleted\n"},
@@ -124,6 +132,17 @@ func TestWaitForAPhaseOrACondition(t *testing.T) {
 		{
 			name: "a condition that comes", line: "wait orders --for=condition=ready", world: []runtime.Object{looked()}, then: stores(looked(annotations.StatusConditions, `[{"type":"Ready","status":"True","message":"all is there"}]`)),
 			out: "plan/orders: condition Ready=True: all is there\n", err: "waiting for condition=ready of plan/orders: it has no condition ready\n",
+		},
+		{
+			name: "a condition of an older version", line: "wait orders --for=condition=Valid --timeout 5s", world: []runtime.Object{older(looked(annotations.StatusConditions, valid))}, then: stores(looked(annotations.StatusConditions, `[{"type":"Valid","status":"False"}]`)),
+			code: 124, err: "waiting for condition=Valid of plan/orders: the agent has not looked at it yet\nwaiting for condition=Valid of plan/orders: condition Valid=False\nerror: --timeout passed: plan/orders: condition Valid=False\n",
+		},
+		{
+			name: "a condition of an older version of a HibernatePlan", line: "wait office --for=condition=Valid", world: []runtime.Object{older(cmdtest.Sleeper("office", office, cmdtest.Noting(annotations.StatusConditions, valid)))},
+			then: stores(cmdtest.Sleeper("office", office, cmdtest.Noting(annotations.StatusConditions, valid))), out: "hibernate-plan/office: condition Valid=True\n", err: "waiting for condition=Valid of hibernate-plan/office: the agent has not looked at it yet\n",
+		},
+		{
+			name: "a condition of an older version of a policy", line: "wait open --for=condition=Valid", world: []runtime.Object{older(open())}, then: stores(open()), out: "policy/open: condition Valid=True\n", err: "waiting for condition=Valid of policy/open: the agent has not looked at it yet\n",
 		},
 		{
 			name: "a condition that is to be unknown", line: "wait orders --for=condition=Ready=unknown", world: []runtime.Object{looked(annotations.StatusConditions, `[{"type":"Ready","status":"True"}]`)},
