@@ -169,15 +169,28 @@ func (o *skipOptions) wanted(cm *corev1.ConfigMap, p skippable) (intent.Skip, []
 		return have, nil, fmt.Errorf("plan %s has no schedule, so that there are no slots to skip; --all makes its labels wait", cm.Name)
 	}
 	if have.All {
-		return have, nil, exit.Errorf(exit.CodeNotNow, "plan %s skips all %ss already: 'unskip' it first", cm.Name, p.what)
+		return have, nil, o.already(cm, "plan %s skips all %ss already", cm.Name, p.what)
 	}
 	if o.until != "" {
-		return o.wantedUntil(have, p, zone)
+		return o.wantedUntil(cm, have, p, zone)
 	}
 	return o.wantedSlots(cm, have, p, zone)
 }
 
-func (o *skipOptions) wantedUntil(have intent.Skip, p skippable, zone string) (intent.Skip, []string, error) {
+// already refuses what would take back a skip that stands, and says whose it is.
+func (o *skipOptions) already(cm *corev1.ConfigMap, format string, args ...any) error {
+	return exit.Errorf(exit.CodeNotNow, "%s%s; %s takes that back first", fmt.Sprintf(format, args...), print.ByOf(cm, annotations.Skip), o.Suggest().Unskip(cm.Name))
+}
+
+// byName are the slots that are skipped one by one. A next that was written by hand is named.
+func (p skippable) byName(have intent.Skip) []time.Time {
+	if next, ok := p.slots.Next(p.begins); ok && have.Next {
+		return append(slices.Clone(have.Slots), next.At)
+	}
+	return have.Slots
+}
+
+func (o *skipOptions) wantedUntil(cm *corev1.ConfigMap, have intent.Skip, p skippable, zone string) (intent.Skip, []string, error) {
 	until, err := instant.Parse(o.until, o.Now(), zone)
 	if err != nil {
 		return have, nil, err
@@ -185,10 +198,13 @@ func (o *skipOptions) wantedUntil(have intent.Skip, p skippable, zone string) (i
 	if !until.After(o.Now()) {
 		return have, nil, exit.Errorf(exit.CodeUsage, "--until: %s has passed", instant.Both(until, zone))
 	}
-	for _, s := range have.Slots {
+	for _, s := range p.byName(have) {
 		if !s.Before(until) {
-			return have, nil, exit.Errorf(exit.CodeNotNow, "the %s %s, later than --until, is skipped already: 'unskip' the plan first", p.what, instant.Both(s, zone))
+			return have, nil, o.already(cm, "the %s %s, later than --until, is skipped already", p.what, instant.Both(s, zone))
 		}
+	}
+	if u := have.Until; u != nil && u.After(until) {
+		return have, nil, o.already(cm, "all %ss before %s, later than --until, are skipped already", p.what, instant.Both(*u, zone))
 	}
 	count, from := 0, p.begins
 	for count < 10000 {
@@ -203,18 +219,13 @@ func (o *skipOptions) wantedUntil(have intent.Skip, p skippable, zone string) (i
 
 func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, p skippable, zone string) (intent.Skip, []string, error) {
 	if u := have.Until; u != nil && u.After(o.Now()) {
-		return have, nil, exit.Errorf(exit.CodeNotNow, "plan %s skips all %ss before %s already: 'unskip' it first, or use --until", cm.Name, p.what, instant.Both(*u, zone))
+		return have, nil, o.already(cm, "plan %s skips all %ss before %s already", cm.Name, p.what, instant.Both(*u, zone))
 	}
 	found, err := o.resolve(p, zone, have)
 	if err != nil {
 		return have, nil, err
 	}
-	want := intent.Skip{Slots: have.Slots}
-	if have.Next { // written by hand: name the slot, so that both can be skipped
-		if next, ok := p.slots.Next(p.begins); ok {
-			want.Slots = append(slices.Clone(want.Slots), next.At)
-		}
-	}
+	want := intent.Skip{Slots: p.byName(have)}
 	var said []string
 	for _, s := range found {
 		if !slices.ContainsFunc(want.Slots, s.At.Equal) {
