@@ -43,10 +43,14 @@ func TestPause(t *testing.T) {
 // What stands on a namespace holds all its plans; on the agent's, the whole cluster.
 func TestPauseAndResumeOfAll(t *testing.T) {
 	const cluster = "all maintenance in the cluster"
+	policyNight := cmdtest.Policy("night", "{strategy: Permissive}")
+	policyNight.Annotations[annotations.Pause] = "true"
 	for _, c := range []struct {
 		name      string
 		line      []string
-		on        []string // annotations of the namespace, and of the agent's
+		shop      []string // annotations of the namespace
+		system    []string // annotations of the agent's
+		world     []runtime.Object
 		noAgent   bool
 		terminal  string // what is typed
 		want      cmdtest.Printed
@@ -63,23 +67,26 @@ func TestPauseAndResumeOfAll(t *testing.T) {
 		{name: "the cluster, without an agent", line: []string{"pause", "--all", "-A", "--yes"}, noAgent: true, want: cmdtest.Printed{Code: 5, Err: "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply' (or name its namespace with --agent-namespace)\n"}},
 		{name: "the cluster, where the agent's namespace is named", line: []string{"pause", "--all", "-A", "--yes", "--agent-namespace", "shop"}, noAgent: true, want: cmdtest.Printed{Out: cluster + " paused until resumed\n"}, namespace: "shop", wrote: signed(annotations.Pause, "true", "")},
 		{name: "a namespace that is not there", line: []string{"pause", "--all", "-A", "--yes", "--agent-namespace", "ghost"}, noAgent: true, want: cmdtest.Printed{Code: 1, Err: "error: there is no namespace \"ghost\"\n"}},
-		{name: "resume of the namespace", line: []string{"resume", "--all"}, on: []string{annotations.Pause, "true"}, want: cmdtest.Printed{Out: "all plans in namespace shop resumed\n"}, namespace: "shop", wrote: map[string]string{annotations.Pause: ""}},
-		{name: "resume of the cluster names those that stay paused", line: []string{"resume", "--all", "-A"}, on: []string{annotations.Pause, "true"}, want: cmdtest.Printed{Out: cluster + " resumed\n", Err: "still paused themselves: shop/reports\n"}, namespace: "maint-system", wrote: map[string]string{annotations.Pause: ""}},
+		{name: "resume of the namespace", line: []string{"resume", "--all"}, shop: []string{annotations.Pause, "true"}, want: cmdtest.Printed{Out: "all plans in namespace shop resumed\n"}, namespace: "shop", wrote: map[string]string{annotations.Pause: ""}},
+		{name: "resume of the cluster names those that stay paused", line: []string{"resume", "--all", "-A"}, system: []string{annotations.Pause, "true"}, world: objects(cmdtest.Plan("orders", ""), cmdtest.Plan("reports", "", cmdtest.Noting(annotations.Pause, "true")), policyNight, cmdtest.Node("worker-1", cmdtest.Noted(annotations.Pause, "true"))), want: cmdtest.Printed{Out: cluster + " resumed\n", Err: "still paused themselves: policy shop/night, shop/reports, node worker-1\n"}, namespace: "maint-system", wrote: map[string]string{annotations.Pause: ""}},
+		{name: "resume of a namespace that is not paused", line: []string{"resume", "--all"}, want: cmdtest.Printed{Out: "namespace shop was not paused\n"}},
+		{name: "resume of a cluster that is not paused", line: []string{"resume", "--all", "-A"}, system: []string{annotations.Pause, "false"}, want: cmdtest.Printed{Out: "the whole cluster was not paused\n"}, namespace: "maint-system", wrote: map[string]string{annotations.Pause: ""}},
+		{name: "resume of a namespace of a cluster that is paused", line: []string{"resume", "--all"}, shop: []string{annotations.Pause, "true"}, system: []string{annotations.Pause, "true"}, want: cmdtest.Printed{Out: "all plans in namespace shop resumed\n", Err: "but the whole cluster is paused until resumed: see 'kubectl maint resume --all -A'\n"}, namespace: "shop", wrote: map[string]string{annotations.Pause: ""}},
+		{name: "resume of a cluster with a namespace that is paused", line: []string{"resume", "--all", "-A"}, shop: []string{annotations.Pause, "true"}, system: []string{annotations.Pause, "true"}, want: cmdtest.Printed{Out: cluster + " resumed\n", Err: "but namespace shop is paused until resumed: see 'kubectl maint -n shop resume --all'\n"}, namespace: "maint-system", wrote: map[string]string{annotations.Pause: ""}},
+		{name: "resume of a namespace, as a trial", line: []string{"resume", "--all", "--dry-run"}, shop: []string{annotations.Pause, "true"}, want: cmdtest.Printed{Out: "all plans in namespace shop resumed (dry run)\n"}},
+		{name: "resume of the agent's namespace is that of the cluster", line: []string{"resume", "--all", "--agent-namespace", "shop"}, noAgent: true, shop: []string{annotations.Pause, "true"}, want: cmdtest.Printed{Out: cluster + " resumed\n", Err: "the agent may not have seen this pause: it is kept as a pause that ended at Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z), so that slots in it do not run late when the agent is back\n"}, namespace: "shop", wrote: map[string]string{annotations.Pause: "2026-11-21T00:00:00Z"}},
 		{name: "resume of the cluster, without an agent", line: []string{"resume", "--all", "-A"}, noAgent: true, want: cmdtest.Printed{Code: 5, Err: "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply' (or name its namespace with --agent-namespace)\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			world := objects(cmdtest.Namespace("shop", c.on...), cmdtest.Namespace("maint-system", c.on...))
+			world := append(objects(cmdtest.Namespace("shop", c.shop...), cmdtest.Namespace("maint-system", c.system...)), c.world...)
 			if !c.noAgent {
 				world = append(world, cmdtest.Agent())
-			}
-			if c.name == "resume of the cluster names those that stay paused" {
-				world = append(world, cmdtest.Plan("orders", ""), cmdtest.Plan("reports", "", cmdtest.Noting(annotations.Pause, "true")))
 			}
 			o := cmdtest.NewCluster(t, cmd.Run, world...)
 			o.Terminal, o.Stdin = c.terminal != "", c.terminal
 			o.Maint(c.line...).Is(t, c.want)
-			was := cmdtest.Namespace("", c.on...).Annotations
-			for _, name := range []string{"shop", "maint-system"} {
+			for name, notes := range map[string][]string{"shop": c.shop, "maint-system": c.system} {
+				was := cmdtest.Namespace("", notes...).Annotations
 				var want map[string]string
 				if name == c.namespace {
 					want = c.wrote
@@ -118,7 +125,7 @@ func TestResume(t *testing.T) {
 		{name: "a plan of a cluster that is paused", notes: paused, world: held("maint-system"), line: "resume orders", out: "plan/orders resumed\n", err: "but the whole cluster is paused until resumed: see 'kubectl maint resume --all -A'\n", wrote: gone},
 		{name: "a node", world: objects(cmdtest.Node("worker-1", cmdtest.Noted(annotations.Pause, "true"))), line: "resume worker-1", out: "node/worker-1 resumed\n"},
 		{name: "a node that is not paused", world: objects(cmdtest.Node("worker-1")), line: "resume node/worker-1", out: "node/worker-1 was not paused\n"},
-		{name: "a node of a cluster that is paused", world: append(held("maint-system"), cmdtest.Node("worker-1", cmdtest.Noted(annotations.Pause, "true"))), line: "resume worker-1", out: "node/worker-1 resumed\n", err: "but the whole cluster is paused: see 'kubectl maint resume --all -A'\n"},
+		{name: "a node of a cluster that is paused", world: append(held("maint-system"), cmdtest.Node("worker-1", cmdtest.Noted(annotations.Pause, "true"))), line: "resume worker-1", out: "node/worker-1 resumed\n", err: "but the whole cluster is paused until resumed: see 'kubectl maint resume --all -A'\n"},
 		{name: "a trial", notes: paused, line: "resume orders --dry-run", out: "plan/orders resumed (dry run)\n"},
 		{name: "nothing of that name", line: "resume ghost", code: 1, err: "error: there is no plan or policy or run \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
 		{name: "a run that is suspended", world: objects(cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", "Running")), "maint-run-orders-a")), line: "resume orders-a --reason done", out: "run/maint-run-orders-a resumed\n", wrote: signed(annotations.Resume, "maint-run-orders-a", "done")},

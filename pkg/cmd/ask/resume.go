@@ -164,16 +164,10 @@ func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *c
 	if err != nil {
 		return err
 	}
-	words := "resumed" + o.Mark()
-	if was == "" || was == "false" {
-		words = "was not paused"
-	}
-	if err := o.Report(o.IOStreams, false, "node/%s %s", n.Name, words); err != nil {
+	if err := o.Report(o.IOStreams, false, "node/%s %s", n.Name, o.resumed(was)); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(source.ReadSwitches(ctx, k, agent.Namespace, agent.Namespace).Above(agent.Namespace), func(s schedule.Pause) bool { return s.Holds(o.Now()) }) {
-		fmt.Fprintf(o.ErrOut, "but the whole cluster is paused: see %s\n", o.Suggest().ResumeCluster())
-	}
+	o.stillPaused(ctx, k, agent.Namespace, agent.Namespace)
 	return nil
 }
 
@@ -193,18 +187,25 @@ func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *
 	if unseen {
 		o.sayEnded(was)
 	}
-	words, paused := "resumed"+o.Mark(), was != "" && was != "false"
-	if !paused {
-		words = "was not paused"
-	}
-	if err := o.Report(o.IOStreams, false, "%s/%s %s", cm.Labels[annotations.LabelKind], cm.Name, words); err != nil {
+	if err := o.Report(o.IOStreams, false, "%s/%s %s", cm.Labels[annotations.LabelKind], cm.Name, o.resumed(was)); err != nil {
 		return err
 	}
-	if paused && o.Format() == "" {
+	if paused(was) && o.Format() == "" {
 		o.sayLevel(cm)
 	}
 	o.stillPaused(ctx, k, agent.Namespace, cm.Namespace)
 	return nil
+}
+
+// paused says whether the annotation of a pause is a switch that is on, over or not.
+func paused(was string) bool { return was != "" && was != "false" }
+
+// resumed says what became of a pause.
+func (o *resumeOptions) resumed(was string) string {
+	if !paused(was) {
+		return "was not paused"
+	}
+	return "resumed" + o.Mark()
 }
 
 // sayLevel says what state a HibernatePlan should have now.
@@ -262,15 +263,15 @@ func (o *resumeOptions) sayEnded(was string) {
 	}
 }
 
-// stillPaused says that a pause above a resumed plan still holds it.
+// stillPaused says that a pause above what was resumed in a namespace still holds it.
 func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, agentNamespace, namespace string) {
-	for _, s := range source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace) {
-		if s.Holds(o.Now()) {
-			hand := o.Suggest().ResumeAll()
-			if s.Of == annotations.WholeCluster {
-				hand = o.Suggest().ResumeCluster()
-			}
-			fmt.Fprintf(o.ErrOut, "but %s: see %s\n", print.New(o.Env, o.Zone).PauseAbove(s), hand)
+	o.sayPauses(print.New(o.Env, o.Zone), source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace))
+}
+
+func (o *resumeOptions) sayPauses(v print.Printer, pauses []schedule.Pause) {
+	for _, p := range pauses {
+		for _, n := range v.PauseNeeds(p) {
+			fmt.Fprintf(o.ErrOut, "but %s %s: see %s\n", n.About, n.What, n.Remedy)
 		}
 	}
 }
@@ -330,30 +331,76 @@ func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error
 	if unseen {
 		o.sayEnded(was)
 	}
-	what, listed := "all plans in namespace "+namespace, namespace
-	if o.everywhere {
-		what, listed = "all maintenance in the cluster", ""
+	whole := namespace == agent.Namespace
+	of, what := annotations.NamespaceNamed(namespace), "all plans in namespace "+namespace
+	if whole {
+		of, what = annotations.WholeCluster, "all maintenance in the cluster"
 	}
-	if err := o.Report(o.IOStreams, false, "%s resumed%s", what, o.Mark()); err != nil {
+	if !paused(was) {
+		what = of
+	}
+	if err := o.Report(o.IOStreams, false, "%s %s", what, o.resumed(was)); err != nil {
 		return err
 	}
-	o.pausedThemselves(ctx, k, listed)
+	if whole {
+		namespace = ""
+	}
+	o.stillHeld(ctx, k, agent.Namespace, namespace, of)
 	return nil
 }
 
-// pausedThemselves names the plans with a pause of their own.
-func (o *resumeOptions) pausedThemselves(ctx context.Context, k *factory.Cluster, namespace string) {
-	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindHibernatePlan + ")"})
-	if err != nil {
-		return
-	}
-	var names []string
-	for _, cm := range list.Items {
-		if annotations.Intent(cm.Annotations).Pause.Holds(o.Now()) {
-			names = append(names, cm.Namespace+"/"+cm.Name)
+// stillHeld names what is paused besides what was resumed: namespaces, or the whole cluster, and
+// what has a pause of its own. An empty namespace stands for all. What may not be read is left out.
+func (o *resumeOptions) stillHeld(ctx context.Context, k *factory.Cluster, agentNamespace, namespace, resumed string) {
+	names, namespaces := o.pausedThemselves(ctx, k, namespace)
+	v := print.New(o.Env, o.Zone)
+	if namespace != "" {
+		o.sayPauses(v, except(resumed, source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace)))
+	} else {
+		all := source.ReadAllRestrictions(ctx, k, agentNamespace, namespaces...).Switches
+		for _, name := range all.Namespaces() {
+			o.sayPauses(v.In(name), except(resumed, all.Above(name)))
 		}
 	}
 	if len(names) > 0 {
 		fmt.Fprintf(o.ErrOut, "still paused themselves: %s\n", strings.Join(names, ", "))
 	}
+}
+
+// except leaves out the pause that was ended: one that ends with this second, and after a trial,
+// it still stands.
+func except(resumed string, pauses []schedule.Pause) []schedule.Pause {
+	return slices.DeleteFunc(pauses, func(p schedule.Pause) bool { return p.Of == resumed })
+}
+
+// pausedThemselves are the plans and policies of a namespace with a pause of their own, of all
+// namespaces nodes, too; and the namespaces of all plans and policies.
+func (o *resumeOptions) pausedThemselves(ctx context.Context, k *factory.Cluster, namespace string) (names, namespaces []string) {
+	held := func(m metav1.ObjectMeta) bool { return annotations.Intent(m.Annotations).Pause.Holds(o.Now()) }
+	kinds := annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindHibernatePlan + "," + annotations.KindPolicy + ")"
+	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: kinds})
+	if err != nil {
+		list = &corev1.ConfigMapList{}
+	}
+	for _, cm := range list.Items {
+		namespaces = append(namespaces, cm.Namespace)
+		if !held(cm.ObjectMeta) {
+			continue
+		}
+		kind := ""
+		if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+			kind = "policy "
+		}
+		names = append(names, kind+cm.Namespace+"/"+cm.Name)
+	}
+	if namespace != "" {
+		return names, namespaces
+	}
+	nodes, _ := k.Nodes(ctx, "") // none where they may not be read
+	for _, n := range nodes {
+		if held(n.ObjectMeta) {
+			names = append(names, "node "+n.Name)
+		}
+	}
+	return names, namespaces
 }

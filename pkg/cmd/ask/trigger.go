@@ -253,6 +253,7 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 	if above.Deleting(cm.Namespace) {
 		return exit.Errorf(exit.CodeNotNow, "%s, so that nothing begins in it; nothing was asked", view.NamespaceGoes)
 	}
+	var pauses []string
 	for _, s := range append([]schedule.Pause{annotations.Intent(cm.Annotations).Pause}, above.AbovePlan(o.Factory, cm)...) {
 		if !s.Holds(o.Now()) {
 			continue
@@ -261,17 +262,21 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 		if s.Until != nil {
 			until = "until " + instant.Both(*s.Until, o.Zone)
 		}
-		until += s.Clause()
-		of := cmp.Or(s.Of, "plan "+cm.Name)
-		what := "the run"
-		if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
-			what = "what failed"
-		}
-		if o.Wait {
-			return exit.Errorf(exit.CodeNotNow, "%s is paused %s; nothing was asked (without --wait %s begins when the pause ends)", of, until, what)
-		}
-		fmt.Fprintf(o.ErrOut, "%s is paused %s; %s begins after that\n", of, until, what)
-		return nil
+		pauses = append(pauses, cmp.Or(s.Of, "plan "+cm.Name)+" is paused "+until+s.Clause())
+	}
+	what, ends, said := "the run", "the pause ends", strings.Join(pauses, "; ")
+	if len(pauses) > 1 {
+		ends = "all that has ended"
+	}
+	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
+		what = "what failed"
+	}
+	switch {
+	case said == "":
+	case o.Wait:
+		return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked (without --wait %s begins when %s)", said, what, ends)
+	default:
+		fmt.Fprintf(o.ErrOut, "%s; %s begins after that\n", said, what)
 	}
 	return nil
 }
