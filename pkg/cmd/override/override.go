@@ -161,11 +161,8 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if err := o.Report(o.IOStreams, false, "%s %s%s", target.String(), words, o.Mark()); err != nil {
 		return err
 	}
-	if pause := o.paused(ctx, k, target); pause != "" {
-		fmt.Fprintf(o.ErrOut, "but %s\n", pause)
-	}
-	if freeze := o.namespaceFrozen(ctx, k, target); freeze != "" {
-		fmt.Fprintf(o.ErrOut, "but %s\n", freeze)
+	for _, held := range o.heldAllTheSame(ctx, k, target) {
+		fmt.Fprintf(o.ErrOut, "but %s\n", held)
 	}
 	return nil
 }
@@ -186,23 +183,37 @@ func (o *overrideOptions) inForce(f found) string {
 	return ""
 }
 
-// paused names the pause, the object's own or one above it, that holds an object in spite of allow,
-// and the command that ends it; empty: none.
-func (o *overrideOptions) paused(ctx context.Context, k *factory.Cluster, f found) string {
+// heldAllTheSame names what holds an object in spite of allow: its pauses, and the freeze of its
+// namespace.
+func (o *overrideOptions) heldAllTheSame(ctx context.Context, k *factory.Cluster, f found) []string {
+	out := o.paused(ctx, k, f)
+	if freeze := o.namespaceFrozen(ctx, k, f); freeze != "" {
+		out = append(out, freeze)
+	}
+	return out
+}
+
+// paused names the pauses, the object's own and those above it, that hold an object in spite of
+// allow, and the commands that end them.
+func (o *overrideOptions) paused(ctx context.Context, k *factory.Cluster, f found) []string {
 	hand := o.resume(k, f)
 	if o.end || o.strategy != schedule.PermissiveUntil || hand == "" {
-		return ""
+		return nil
 	}
+	var out []string
 	v := print.New(o.Env, f.zone)
 	if own := annotations.Intent(f.meta.GetAnnotations()).Pause; own.Holds(o.Now()) {
-		return goesOn(print.Need{About: f.String(), What: v.Paused(own), Remedy: hand})
+		out = append(out, goesOn(print.Need{About: f.String(), What: v.Paused(own), Remedy: hand}))
 	}
 	for _, p := range o.above(ctx, k, f) {
+		if annotations.NamespaceNamed(f.meta.GetName()) == p.Of && f.info.Mapping.GroupVersionKind.Kind == "Namespace" {
+			continue // its own
+		}
 		for _, n := range v.PauseNeeds(p) {
-			return goesOn(n)
+			out = append(out, goesOn(n))
 		}
 	}
-	return ""
+	return out
 }
 
 func goesOn(pause print.Need) string {
@@ -270,13 +281,31 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 			return nil
 		}
 	}
-	if pause := o.paused(ctx, k, f); pause != "" {
-		return errors.New(pause)
+	held := o.heldAllTheSame(ctx, k, f)
+	if freeze := o.frozen(f); freeze != "" {
+		held = append(held, freeze)
 	}
-	if freeze := o.namespaceFrozen(ctx, k, f); freeze != "" {
-		return errors.New(freeze)
+	if len(held) > 0 {
+		return errors.New(strings.Join(held, "\n"))
 	}
 	return fmt.Errorf("no policy applies to %s: change is permitted there already, and after this permission ends it never would be again", f)
+}
+
+// frozen says how the annotations of an object without a policy forbid change, and what ends that;
+// empty: they do not.
+func (o *overrideOptions) frozen(f found) string {
+	in, hand := annotations.Intent(f.meta.GetAnnotations()), o.Suggest()
+	if f.meta.GetNamespace() == "" {
+		hand = hand.In("")
+	}
+	what := view.Prefix(" ", print.New(o.Env, f.zone).Frozen(in))
+	if faults := in.Stanza.Faults; len(faults) > 0 {
+		what = ": " + faults[0].String()
+	}
+	if what == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s%s; %s ends that, and no policy applies that 'allow' could override", f, what, hand.Unfreeze(f.String()))
 }
 
 // namespaceFrozen says that a frozen namespace holds a plan whatever the plan permits, and what
