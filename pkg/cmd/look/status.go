@@ -228,7 +228,7 @@ func (o *statusOptions) noPlans(k *factory.Cluster, r reads) string {
 // is next.
 func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []print.Update) {
 	plans, sleepers := o.plans(r), o.sleepers(r)
-	above, nodes := append(o.orphans(k, r), o.held(k, r)...), o.nodeNeeds(r)
+	above, nodes := o.above(k, r), o.nodeNeeds(r)
 	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps))
 	if len(plans)+len(sleepers) == 0 {
 		head := append(o.needLines(above, nil, nil, nodes, nil), heads(o.noPlans(k, r))...)

@@ -11,19 +11,26 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
-// held is a namespace or a policy that is paused or frozen, or a broken policy. The pause of the
-// whole cluster is on the agent's namespace.
+// held is what needs somebody besides plans and nodes: on the screen, and for scripts.
 type held struct {
-	namespace, name string // the namespace is empty for a namespace
-	needs           []print.Need
+	needs []print.Need
+	value print.Value
 }
 
-func (h held) value() print.Value {
-	kind, of := print.KindPolicyStatus, "policy/"
-	if h.namespace == "" {
-		kind, of = print.KindNamespaceStatus, "namespace/"
-	}
-	return print.Value{Kind: kind, Name: of + h.name, Body: print.HeldValue(h.namespace, h.name, h.needs)}
+// heldNamespace is a namespace that is paused or frozen. The pause of the whole cluster is on the
+// agent's namespace.
+func heldNamespace(name string, needs []print.Need) held {
+	return held{needs, print.Value{Kind: print.KindNamespaceStatus, Name: "namespace/" + name, Body: print.HeldValue("", name, needs)}}
+}
+
+// heldPolicy is a policy that is paused, frozen or broken, or one that is gone.
+func heldPolicy(namespace, name string, needs ...print.Need) held {
+	return held{needs, print.Value{Kind: print.KindPolicyStatus, Name: "policy/" + name, Body: print.HeldValue(namespace, name, needs)}}
+}
+
+// above is all of it: what has no plan any more, then what is paused, frozen or broken.
+func (o *statusOptions) above(k *factory.Cluster, r reads) []held {
+	return append(o.orphans(k, r), o.held(k, r)...)
 }
 
 // held are the paused or frozen namespaces and policies, and broken policies, among those that were
@@ -31,7 +38,7 @@ func (h held) value() print.Value {
 func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 	var all []held
 	for _, name := range r.around.Namespaces() {
-		all = append(all, held{name: name, needs: o.namespaceNeeds(k, r, name)})
+		all = append(all, heldNamespace(name, o.namespaceNeeds(k, r, name)))
 	}
 	used := o.used(r)
 	for _, p := range r.around.Policies() {
@@ -42,7 +49,7 @@ func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 		if o.everywhere || p.Namespace != k.Namespace {
 			v, about = v.In(p.Namespace), "policy "+p.Namespace+"/"+p.Name
 		}
-		all = append(all, held{namespace: p.Namespace, name: p.Name, needs: v.PolicyNeeds(about, p, r.around.NotReady(p, o.Now()), r.around.GatesWrong(p))})
+		all = append(all, heldPolicy(p.Namespace, p.Name, v.PolicyNeeds(about, p, r.around.NotReady(p, o.Now()), r.around.GatesWrong(p))...))
 	}
 	return slices.DeleteFunc(all, func(h held) bool { return len(h.needs) == 0 })
 }

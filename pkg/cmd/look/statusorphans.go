@@ -11,7 +11,8 @@ import (
 func (o *statusOptions) orphans(k *factory.Cluster, r reads) []held {
 	out := append(o.runsWithoutPlan(r), o.gatesWithoutPolicy(k, r)...)
 	for _, one := range view.Orphans(r.restores, r.sleepers) {
-		out = append(out, held{needs: o.orphanNeeds(one)})
+		needs := o.orphanNeeds(one)
+		out = append(out, held{needs, print.Value{Kind: print.KindRestoreStatus, Name: "configmap/" + one.Object.Name, Body: print.RestoreValue(one, needs)}})
 	}
 	return out
 }
@@ -34,7 +35,8 @@ func (o *statusOptions) runsWithoutPlan(r reads) []held {
 		if names[one.Run.Namespace+"/"+one.Run.Plan] {
 			what = "had an earlier plan of its name, which was deleted"
 		}
-		out = append(out, held{needs: []print.Need{{About: o.about(one.Run.Namespace, one.Run.Plan), What: what + ": the agent ends its run " + one.Run.Name + " with its restore and finally; it is " + v.RunHead(one), Remedy: v.Suggest().StatusOf(one.Run.Name)}}})
+		need := print.Need{About: o.about(one.Run.Namespace, one.Run.Plan), What: what + ": the agent ends its run " + one.Run.Name + " with its restore and finally; it is " + v.RunHead(one), Remedy: v.Suggest().StatusOf(one.Run.Name)}
+		out = append(out, held{[]print.Need{need}, runValue(print.RunValue(one, need))})
 	}
 	return out
 }
@@ -52,17 +54,7 @@ func (o *statusOptions) gatesWithoutPolicy(k *factory.Cluster, r reads) []held {
 		if one.Fault != "" {
 			remedy = say.Adopt(one.Object.Name)
 		}
-		out = append(out, held{namespace: namespace, name: one.Policy, needs: []print.Need{{About: "policy " + o.about(namespace, one.Policy), What: one.PolicyGone(), Remedy: remedy}}})
-	}
-	return out
-}
-
-// orphanValues are orphans for scripts.
-func (o *statusOptions) orphanValues(r reads) []print.Value {
-	var out []print.Value
-	for _, one := range view.Orphans(r.restores, r.sleepers) {
-		body := print.RestoreValue(one, o.orphanNeeds(one))
-		out = append(out, print.Value{Kind: print.KindRestoreStatus, Name: "configmap/" + one.Object.Name, Body: body})
+		out = append(out, heldPolicy(namespace, one.Policy, print.Need{About: "policy " + o.about(namespace, one.Policy), What: one.PolicyGone(), Remedy: remedy}))
 	}
 	return out
 }

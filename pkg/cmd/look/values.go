@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // printValues prints the status for scripts: a value for one name, else a list.
@@ -80,7 +83,10 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindRun:
 		r, err := k.ReadRun(ctx, cm)
-		return runValue(print.RunValue(r)), err
+		if err != nil {
+			return print.Value{}, err
+		}
+		return runValue(print.RunValue(k.Answered(ctx, r))), nil
 	case annotations.KindHibernatePlan:
 		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
 		body := o.printer(s.Zone(), s.Namespace).SleeperValue(s)
@@ -94,23 +100,22 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 		return print.Value{}, err
 	}
 	o.needed.look(ctx, o.Now(), k, &p)
-	return o.planValue(p), nil
+	return o.planValue(p, fleetOf(ctx, k, p)), nil
 }
 
-// allValues are the plans of both kinds, restore data without a plan, paused or frozen namespaces
-// and policies, and nodes in maintenance, claimed or requested. Where nodes may not be read, they
-// are left out.
+// allValues are the plans of both kinds, runs and restore data without a plan, paused or frozen
+// namespaces and policies, and nodes in maintenance, claimed or requested. Where nodes may not be
+// read, they are left out.
 func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 	out := []print.Value{}
 	for _, p := range o.plans(r) {
-		out = append(out, o.planValue(p))
+		out = append(out, o.planValue(p, r.nodes))
 	}
 	for _, s := range o.sleepers(r) {
 		out = append(out, o.sleeperValue(s))
 	}
-	out = append(out, o.orphanValues(r)...)
-	for _, h := range append(o.gatesWithoutPolicy(k, r), o.held(k, r)...) {
-		out = append(out, h.value())
+	for _, h := range o.above(k, r) {
+		out = append(out, h.value)
 	}
 	for _, n := range r.nodes {
 		v, claims := print.New(o.Env, o.Zone), view.NodeClaims([]*corev1.Node{n}, r.steps)
@@ -121,8 +126,19 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 	return out
 }
 
-func (o *statusOptions) planValue(p view.Plan) print.Value {
-	return planValue(o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace).PlanValue(p))
+func (o *statusOptions) planValue(p view.Plan, fleet []*corev1.Node) print.Value {
+	v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
+	return planValue(v.PlanValue(p, stuckRollouts(v, p, fleet)...))
+}
+
+// fleetOf are all nodes, where a plan has a rollout at work; none where they may not be read.
+func fleetOf(ctx context.Context, k *factory.Cluster, p view.Plan) []*corev1.Node {
+	rolls := func(rec run.Record) bool { return rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning }
+	if !slices.ContainsFunc(p.Active, func(r view.Run) bool { return slices.ContainsFunc(r.Journal.Steps, rolls) }) {
+		return nil
+	}
+	list, _ := k.Nodes(ctx, "")
+	return list
 }
 
 func (o *statusOptions) sleeperValue(s view.Sleeper) print.Value {
@@ -196,7 +212,7 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, agent
 		if err != nil {
 			return print.Value{}, err
 		}
-		body := print.RunInFull(r)
+		body := print.RunInFull(k.Answered(ctx, r))
 		body.Events = events
 		return runValue(body), nil
 	}
@@ -219,7 +235,8 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, agent
 		return print.Value{}, err
 	}
 	source.LookForNeeded(ctx, k, &p)
-	body := print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanValue(p)
+	v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
+	body := v.PlanValue(p, stuckRollouts(v, p, fleetOf(ctx, k, p))...)
 	body.Spec, body.Events = &p.Spec, events
 	if p.Ledger != nil {
 		body.History = p.Ledger.Recent

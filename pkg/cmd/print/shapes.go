@@ -87,11 +87,11 @@ type EventValue struct {
 	Message string    `json:"message"`
 }
 
-// PlanValue is a plan for scripts.
-func (v Printer) PlanValue(p view.Plan) PlanStatus {
+// PlanValue is a plan for scripts. more are needs that are not seen on the plan itself.
+func (v Printer) PlanValue(p view.Plan, more ...Need) PlanStatus {
 	out := PlanStatus{
 		Metadata: identityOf(p.Object.ObjectMeta), Observed: p.Observed(), Permission: p.Decision.Status.Window,
-		Active: []RunStatus{}, Needs: needValues(v.PlanNeeds(p)), Conditions: view.Conditions(p.Object),
+		Active: []RunStatus{}, Needs: needValues(append(v.PlanNeeds(p), more...)), Conditions: view.Conditions(p.Object),
 	}
 	out.Phase, out.Message = p.Phase()
 	if p.Spec.Target != nil {
@@ -138,6 +138,7 @@ type RunStatus struct {
 	Questions   []string          `json:"questions,omitempty"` // RUN or RUN/STEP that wait for approval
 	NotPutBack  []string          `json:"notPutBack,omitempty"`
 	Steps       []StepStatus      `json:"steps"`
+	Needs       []NeedValue       `json:"needs,omitempty"` // of a run whose plan is gone, in lists
 	Parameters  map[string]string `json:"parameters,omitempty"`
 	Spec        *plan.Spec        `json:"spec,omitempty"`
 	Changed     []run.Change      `json:"changed,omitempty"`
@@ -159,12 +160,12 @@ type StepStatus struct {
 }
 
 // RunValue is a run for scripts.
-func RunValue(r view.Run) RunStatus {
+func RunValue(r view.Run, needs ...Need) RunStatus {
 	j, q := r.Journal, r.Run.Request
 	out := RunStatus{
 		Metadata: Identity{Namespace: r.Run.Namespace, Name: r.Run.Name}, Plan: r.Run.Plan, Phase: j.Phase, Waiting: j.Waiting, Message: j.Notice(),
 		Reason: q.Why(), Actor: q.Actor, AsOf: q.AsOf, DryRun: q.DryRun, RequestedAt: q.At, Slot: q.Slot, StartedAt: j.StartedAt, FinishedAt: j.FinishedAt,
-		Approved: j.Approved, End: j.End, Questions: view.Questions(r), NotPutBack: view.NotPutBack(r), Steps: []StepStatus{},
+		Approved: j.Approved, End: j.End, Questions: view.Questions(r), NotPutBack: view.NotPutBack(r), Steps: []StepStatus{}, Needs: needValues(needs),
 	}
 	for _, rec := range j.Steps {
 		out.Steps = append(out.Steps, StepStatus{

@@ -1,0 +1,83 @@
+package look_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// full is a run of plan orders that begins no other node, since both places are taken, and the nodes.
+func full() []runtime.Object {
+	rec := cmdtest.Record("roll", plan.TypeForEachNode, run.StepRunning)
+	rec.Listed, rec.Items = true, []run.Item{{Name: "a", Phase: run.StepFailed, Message: "no disk"}, {Name: "b"}, {Name: "c"}}
+	r := cmdtest.RunOf(rec)
+	r.Run.Spec.Steps = []plan.Step{{Name: "roll", Type: plan.TypeForEachNode, Properties: map[string]any{"maxUnavailable": 2, "onError": "continue", "steps": []any{}}}}
+	return objects(
+		cmdtest.RunObject(r, "maint-run-orders-a"), cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/orders"}})),
+		cmdtest.Node("b", func(n *corev1.Node) { n.Spec.Unschedulable = true }), cmdtest.Node("c"),
+	)
+}
+
+const needed = "{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}:{range .needs[*]} {.what}: {.remedy}{end}\n{end}"
+
+// What needs somebody is one list, for people and for scripts.
+func TestStatusForScriptsHasWhatNeedsSomebody(t *testing.T) {
+	again := seen("orders", "")
+	again.UID = "another"
+	const gone, ends = "is deleted: ", "the agent ends its run maint-run-orders-a with its restore and finally; it is Running for 1h0m, 0 of 1 steps done"
+	const stuck, frees = "step roll of run maint-run-orders-a begins no other node, since all its places are taken: a (its steps failed), b (somebody cordoned it)", "'kubectl uncordon a', or 'kubectl uncordon b'"
+	hold := live(cmdtest.Record("call", "webhook", run.StepRunning))
+	for _, c := range []struct {
+		name         string
+		world        []runtime.Object
+		what, remedy string
+		want         string
+	}{
+		{"a run whose plan was deleted", objects(hold), gone + ends, "'kubectl maint status maint-run-orders-a'", "RunStatus shop/maint-run-orders-a: WHAT: REMEDY\n"},
+		{"a run of an earlier plan of its name", objects(hold, again), "had an earlier plan of its name, which was deleted: " + ends, "'kubectl maint status maint-run-orders-a'", "PlanStatus shop/orders:\nRunStatus shop/maint-run-orders-a: WHAT: REMEDY\n"},
+		{"a rollout whose places are full", append(full(), seen("orders", "")), stuck, frees, "PlanStatus shop/orders: WHAT: REMEDY\nNodeStatus /a: Failed for plan shop/orders: run maint-run-orders-a, step roll: no disk: 'kubectl maint why node/a'\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, append(objects(cmdtest.Agent(), cmdtest.Namespace("shop")), c.world...)...)
+			want := strings.NewReplacer("WHAT", c.what, "REMEDY", c.remedy).Replace(c.want)
+			o.Line("status -o 'jsonpath="+needed+"'").Is(t, cmdtest.Printed{Out: want})
+			if text := o.Line("status").Out; !strings.Contains(text, "  orders  "+c.what+"\n    "+c.remedy+"\n") {
+				t.Errorf("the screen says something else:\n%s", text)
+			}
+		})
+	}
+	for _, line := range []string{"status orders", "describe orders"} {
+		o := cmdtest.NewCluster(t, cmd.Run, append(full(), cmdtest.Agent(), cmdtest.Namespace("shop"), seen("orders", ""))...)
+		o.Line(line+" -o 'jsonpath={.needs[0].what}'").Is(t, cmdtest.Printed{Out: stuck})
+	}
+}
+
+// What is answered is asked of nobody, whether or not an agent has taken the answer up.
+func TestARunForScriptsAsksNobodyForWhatIsAnswered(t *testing.T) {
+	asks := cmdtest.RunObject(cmdtest.PendingRun(func(r *view.Run) { r.Journal.Waiting = run.WaitApproval }), "maint-run-orders-a")
+	for _, c := range []struct{ name, approve, want string }{
+		{"nobody has answered", "", `["maint-run-orders-a"]`},
+		{"somebody has", "maint-run-orders-a", ""},
+	} {
+		for _, line := range []string{"status orders-a", "describe orders-a"} {
+			t.Run(c.name+": "+line, func(t *testing.T) {
+				var notes []string
+				if c.approve != "" {
+					notes = []string{annotations.Approve, c.approve, annotations.Actor(annotations.Approve), "jane"}
+				}
+				o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), seen("orders", "", notes...), asks.DeepCopy())
+				o.Line(line+" -o jsonpath={.questions}").Is(t, cmdtest.Printed{Out: c.want})
+			})
+		}
+	}
+}
