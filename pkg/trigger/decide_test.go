@@ -397,6 +397,14 @@ func TestPause(t *testing.T) {
 	if d.Status.Next == nil || !d.Status.Next.At.Equal(coretest.Clock("05:00")) {
 		t.Errorf("the next run of a plan paused until 05:00 is %v", d.Status.Next)
 	}
+	minutely, later := scheduled("* * * * *"), coretest.Clock("01:30").Add(48*time.Hour)
+	skipped := func(f *trigger.Facts) { f.Plan.Intent.Skip.Until = &later }
+	for name, hold := range map[string]edit{"paused": coretest.Paused(schedule.Pause{On: true, Until: &later}), "paused from above": above(schedule.Pause{On: true, Until: &later}), "skipped": skipped} {
+		d := trigger.Decide(coretest.Facts("01:30", minutely, at("01:30"), hold))
+		if d.Status.Next == nil || !d.Status.Next.At.Equal(later) || !d.Wake.Equal(coretest.Clock("01:31")) {
+			t.Errorf("the next run of a plan that is %s for two days is %v; it is looked at again at %s", name, d.Status.Next, d.Wake)
+		}
+	}
 	again := trigger.Decide(coretest.Facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.State.Ledger = &l }, coretest.Paused(schedule.Pause{On: true, Until: coretest.On("05:00")}), above(schedule.Pause{On: true, Until: coretest.On("04:00")})))
 	if again.Changed {
 		t.Error("a pause is written more than once")

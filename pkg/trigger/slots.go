@@ -334,7 +334,7 @@ func (d *decider) nextSlot() {
 		from = d.out.Ledger.Watermark
 	}
 	next := d.f.Plan.Intent.Skip.Next && d.out.Skip == nil
-	for i := range 1000 { // bounded: a skip of thousands of slots shows none
+	for i := range 1000 { // bounded: each slot that is held is named, or the last of one skip or pause
 		slot, ok := d.set.Next(from)
 		if !ok {
 			return
@@ -350,8 +350,35 @@ func (d *decider) nextSlot() {
 			}
 			return
 		}
-		from = slot.At
+		if from, ok = d.heldTo(slot.At); !ok {
+			return
+		}
 	}
+}
+
+// heldTo is an instant from which to look for the slot after one that is skipped or paused: it, or
+// right before the end of what holds it; false: that has no end.
+func (d *decider) heldTo(slot time.Time) (time.Time, bool) {
+	to := slot
+	later := func(end *time.Time) {
+		if last := end.Add(-time.Nanosecond); last.After(to) {
+			to = last
+		}
+	}
+	for _, s := range d.switches() {
+		switch {
+		case !s.Holds(slot):
+		case s.Until == nil:
+			return to, false
+		default:
+			later(s.Until)
+		}
+	}
+	skip := d.f.Plan.Intent.Skip
+	if skip.Until != nil {
+		later(skip.Until)
+	}
+	return to, !skip.All
 }
 
 func (d *decider) skipsLater(slot time.Time, next *bool) bool {

@@ -56,6 +56,8 @@ func (v Printer) Next(p view.Plan) string {
 		return "nothing runs while the plan is invalid"
 	case len(p.Spec.Triggers.Schedules) == 0:
 		return ""
+	case view.SlotsOver(p.Spec.Triggers.Schedules, v.Now):
+		return "none, since its last slot is past"
 	}
 	return "none, since all slots are paused or skipped"
 }

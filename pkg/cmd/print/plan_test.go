@@ -67,6 +67,9 @@ func TestThePictureOfAPlan(t *testing.T) {
 		{"paused until resumed", standing(daily, []string{annotations.Pause, "true"}, nil), false, []string{
 			"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   none, since all slots are paused or skipped", "Pause:  until resumed",
 		}},
+		{"whose last slot is past", standing("triggers: {schedules: [{at: '2026-11-20T12:00:00Z'}, {rrule: 'FREQ=DAILY;COUNT=2', dtstart: '2026-11-01T02:00:00', timezone: Europe/Berlin}]}", nil, nil), false, []string{
+			"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   none, since its last slot is past",
+		}},
 		{"with slots that are skipped", standing(daily, []string{annotations.Skip, "2026-11-21T01:00:00Z,2026-11-22T01:00:00Z"}, nil), false, []string{
 			"Plan:   orders in namespace shop", "Phase:  Idle", "Next:   Mon 2026-11-23 02:00 CET (2026-11-23T01:00:00Z), in 2d1h", "Skip:   Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z)", "        Sun 2026-11-22 02:00 CET (2026-11-22T01:00:00Z)",
 		}},

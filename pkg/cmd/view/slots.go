@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -19,6 +20,13 @@ func (o OffWindows) Next(after time.Time) (schedule.Slot, bool) {
 		}
 	}
 	return schedule.Slot{}, false
+}
+
+// SlotsOver says whether the last slot of schedules is past.
+func SlotsOver(schedules []plan.Schedule, now time.Time) bool {
+	set, err := plan.ParseSchedules(schedules)
+	_, more := set.Next(now)
+	return err == nil && !more
 }
 
 // NotKnownThen is said of a slot at which change may or may not be permitted, as far as the one who
