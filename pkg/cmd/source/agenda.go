@@ -322,7 +322,7 @@ func (a *Agenda) paused(owner calendar.Owner, pause schedule.Pause) {
 		return
 	}
 	note := "paused" + pause.By
-	if pause.Of == annotations.WholeCluster {
+	if pause.Of != "" && pause.Of != annotations.NamespaceNamed(owner.Name) {
 		note = pause.Of + " is " + note
 	}
 	a.until(owner, pause.Until, note)
@@ -380,6 +380,7 @@ func (a *Agenda) plan(p Plan) error {
 	a.Owners = append(a.Owners, owner)
 	a.held(owner, p.Intent.Stanza)
 	a.paused(owner, p.Intent.Pause)
+	a.paused(owner, p.told)
 	watch := a.watcher(p, set)
 	count := 0
 	for slot, ok := set.Next(p.past.after(a.From).Add(-time.Nanosecond)); ok && slot.At.Before(a.To); slot, ok = set.Next(slot.At) {
@@ -409,13 +410,12 @@ func (a *Agenda) plan(p Plan) error {
 // windows, or that nobody knows whether it starts.
 func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) (why, note string) {
 	gate, gated := a.World.GateOf(p), a.World.Gated(p)
-	skip := a.skipOf(p, set)
+	skip, above := a.skipOf(p, set), a.World.above(p)
 	return func(at time.Time) (why, note string) {
 		switch {
 		case p.Intent.Pause.Holds(at):
 			return "the plan is paused" + p.Intent.Pause.By, ""
-		case a.World.Pauses[p.Namespace].Holds(at):
-			above := a.World.Pauses[p.Namespace]
+		case above.Holds(at):
 			return cmp.Or(above.Of, "its namespace") + " is paused" + above.By, ""
 		case skip.Covers(at):
 			return "skipped" + p.Intent.Actors["skip"].Said(""), ""
@@ -445,7 +445,7 @@ func (a *Agenda) skipOf(p Plan, set schedule.Set) intent.Skip {
 		return skip
 	}
 	skip.Next = false
-	from, pause := a.Now, view.LongerPause(p.Intent.Pause, a.World.Pauses[p.Namespace])
+	from, pause := a.Now, view.LongerPause(p.Intent.Pause, a.World.above(p))
 	if pause.Holds(from) {
 		if pause.Until == nil {
 			return skip

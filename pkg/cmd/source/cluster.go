@@ -53,7 +53,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		}
 		hold, _ := annotations.ReadHold(cm.Annotations)
 		sleeping = append(sleeping, cm)
-		w.Sleepers = append(w.Sleepers, HibernatePlan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec, Intent: annotations.Intent(cm.Annotations), Hold: hold})
+		w.Sleepers = append(w.Sleepers, HibernatePlan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec, Hold: hold})
 	}
 	ledgers, err := k.Ledgers(ctx, k.Namespace)
 	if err != nil {
@@ -68,10 +68,10 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	for i, cm := range objects {
 		w.Plans[i].past = pastIn(ctx, c, ledgers, cm)
 		w.Plans[i].gate, w.Plans[i].gated = around.PlanGate(c, agent, cm)
+		w.Plans[i].told = around.PlanTold(c, cm)
 	}
-	for i, s := range w.Sleepers {
-		w.Sleepers[i].past = pastIn(ctx, c, ledgers, sleeping[i])
-		around.WarnOf(c, s.Intent.Query(s.Namespace, s.Spec.Policies))
+	for i, s := range Sleepers(c, agent, sleeping, around) {
+		w.Sleepers[i].past, w.Sleepers[i].seen = pastIn(ctx, c, ledgers, sleeping[i]), &s
 	}
 	w.policies = w.Resolver.Policies()
 	for _, p := range w.policies {

@@ -245,3 +245,61 @@ func TestReadPlanAndReadNode(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What stands above a plan and may not be read is the agent's word, in the calendar as elsewhere.
+func TestTheCalendarTakesTheAgentsWordOfWhatMayNotBeRead(t *testing.T) {
+	const (
+		daily = "triggers: {schedules: [{cron: '0 3 21 * *'}]}"
+		told  = `{"current":{"state":"ChangesPaused","reason":"policy quiet: Restrictive"}}`
+	)
+	said := func(cm *corev1.ConfigMap, phase, message, behavior string) *corev1.ConfigMap {
+		cm.CreationTimestamp.Time = cmdtest.Now().Add(-time.Hour)
+		cmdtest.Noting(annotations.StatusObserved, annotations.Observed(cm), annotations.StatusPhase, phase, annotations.StatusMessage, message, annotations.StatusBehavior, behavior)(cm)
+		return cm
+	}
+	asleep := cmdtest.Sleeper("nights", nightly, cmdtest.Noting(annotations.StatusAsleep, "2026-11-20T23:30:00Z"))
+	const freed = "2026-11-22T00:00:00Z"
+	for _, c := range []struct {
+		name    string
+		forbids [3]string
+		world   []runtime.Object
+		want    []string
+	}{
+		{"a pause above a plan", [3]string{"get", "namespaces", ""}, []runtime.Object{said(cmdtest.Plan("orders", daily), "Paused", "the whole cluster is paused by root (unverified): upgrade", "")}, []string{
+			"plan shop/orders: freeze [*, *): the whole cluster is paused by root (unverified): upgrade, says the agent",
+			"plan shop/orders: slot 11-21 03:00 idle: the whole cluster is paused by root (unverified): upgrade, says the agent",
+		}},
+		{"a pause above a HibernatePlan", [3]string{"get", "namespaces", ""}, []runtime.Object{said(cmdtest.Sleeper("nights", nightly), "Suspended", "namespace shop is paused until "+freed, "")}, []string{
+			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00): paused", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): paused", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00)",
+		}},
+		{"a policy of a HibernatePlan", [3]string{"list", "configmaps", "maint-system"}, []runtime.Object{said(cmdtest.Sleeper("nights", "policies: [{name: quiet, namespace: maint-system}], "+nightly), "Active", "", told)}, []string{
+			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00): does not begin: window closed", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): does not begin: window closed", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00): does not begin: window closed",
+		}},
+		{"a freeze of the namespace of a HibernatePlan", [3]string{"get", "namespaces", ""}, []runtime.Object{said(cmdtest.Sleeper("nights", nightly), "Active", "", strings.Replace(told, "policy quiet", "namespace", 1))}, []string{
+			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00): does not begin: window closed", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): does not begin: window closed", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00): does not begin: window closed",
+		}},
+		{"a pause does not wake what sleeps", [3]string{}, []runtime.Object{cmdtest.Namespace("shop", annotations.Pause, freed), said(asleep, "Hibernated", "", "")}, []string{
+			"namespace shop: freeze [*, 11-22 00:00): paused",
+			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00)", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): paused", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00)",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			world := append([]runtime.Object{cmdtest.Agent(), cmdtest.Namespace("maint-system")}, c.world...)
+			if c.forbids[0] != "" {
+				world = append(world, cmdtest.Namespace("shop"))
+			}
+			o, k := clusterOf(t, "shop", world...)
+			if c.forbids[0] != "" {
+				o.Forbids(c.forbids[0], c.forbids[1], c.forbids[2])
+			}
+			f, _ := reader("")
+			w, err := ReadCluster(t.Context(), f, k, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, entries(t, w)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

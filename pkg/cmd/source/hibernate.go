@@ -23,7 +23,8 @@ type HibernatePlan struct {
 	Intent          intent.Intent
 	Hold            hibernate.Hold
 
-	past past // of a plan in a cluster
+	past past          // of a plan in a cluster
+	seen *view.Sleeper // in a cluster, with what stands around it
 }
 
 // FindSleeper is the HibernatePlan of the cluster that a name means; nil if it means something
@@ -62,9 +63,11 @@ func Sleepers(c *factory.Factory, agent factory.AgentState, objects []*corev1.Co
 
 // sleeper is a HibernatePlan with its surroundings.
 func (w Set) sleeper(p HibernatePlan) view.Sleeper {
+	if p.seen != nil {
+		return *p.seen
+	}
 	s := view.SleeperOf(p.Namespace, p.Name, p.Spec, p.Intent, p.Hold, w.Resolver)
 	s.Pauses = append(s.Pauses, w.Pauses[p.Namespace])
-	s.Recorded = !p.past.created.IsZero()
 	return s
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // Resolver is what may stand behind the gates of objects: policies, calendars, and what the
@@ -276,8 +277,16 @@ func (s Switches) Above(namespace string) []schedule.Pause { return slices.Clone
 // AbovePlan are the pauses above a plan. If one may not be read, and the plan's status says that it
 // is paused, that counts.
 func (s Switches) AbovePlan(c *factory.Factory, cm *corev1.ConfigMap) []schedule.Pause {
-	return s.above(c, cm, "Paused")
+	return s.above(c, cm, pausedPlan)
 }
+
+// PlanTold is what the agent says of a pause above a plan, where not all of these may be read; off:
+// it says of none.
+func (s Switches) PlanTold(c *factory.Factory, cm *corev1.ConfigMap) schedule.Pause {
+	return s.told(c, cm, pausedPlan)
+}
+
+const pausedPlan = string(trigger.PhasePaused)
 
 // AboveSleeper are the pauses above a HibernatePlan, by the rules of AbovePlan.
 func (s Switches) AboveSleeper(c *factory.Factory, cm *corev1.ConfigMap) []schedule.Pause {
@@ -285,16 +294,23 @@ func (s Switches) AboveSleeper(c *factory.Factory, cm *corev1.ConfigMap) []sched
 }
 
 func (s Switches) above(c *factory.Factory, cm *corev1.ConfigMap, paused string) []schedule.Pause {
-	out := slices.Clone(s.of[cm.Namespace])
+	out := s.Above(cm.Namespace)
+	if told := s.told(c, cm, paused); told.On {
+		out = append(out, told)
+	}
+	return out
+}
+
+func (s Switches) told(c *factory.Factory, cm *corev1.ConfigMap, paused string) schedule.Pause {
 	now := c.Now()
-	seen := slices.ContainsFunc(append(slices.Clone(out), annotations.Intent(cm.Annotations).Pause), func(p schedule.Pause) bool { return p.Holds(now) })
+	seen := slices.ContainsFunc(append(s.Above(cm.Namespace), annotations.Intent(cm.Annotations).Pause), func(p schedule.Pause) bool { return p.Holds(now) })
 	if seen || !s.hidden[cm.Namespace] || cm.Annotations[annotations.StatusPhase] != paused || cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
-		return out
+		return schedule.Pause{}
 	}
 	told, ok := schedule.PauseSaid(cm.Annotations[annotations.StatusMessage])
 	if !ok || told.Until != nil && !told.Holds(now) {
-		return out
+		return schedule.Pause{}
 	}
 	told.By += ", says the agent"
-	return append(out, told)
+	return told
 }

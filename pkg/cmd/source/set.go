@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -51,7 +52,11 @@ type Plan struct {
 	past  past           // of a plan in a cluster
 	gate  *schedule.Gate // of a plan in a cluster
 	gated bool           // something stands between it and its runs
+	told  schedule.Pause // what the agent says of the pauses above it that may not be read
 }
+
+// above is the longest pause above a plan.
+func (w Set) above(p Plan) schedule.Pause { return view.LongerPause(w.Pauses[p.Namespace], p.told) }
 
 // GateOf is the gate of a plan.
 func (w Set) GateOf(p Plan) *schedule.Gate {
