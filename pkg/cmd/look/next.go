@@ -22,7 +22,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
-	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 type nextOptions struct {
@@ -163,9 +162,8 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 			continue
 		}
 		zone := spec.Triggers.Schedules[item.Schedule].Timezone
-		start := trigger.StartsAt(spec, s.Namespace, s.Name, slot, item.Schedule)
-		v, deadline := s.Gate.Verdict(start), start.Add(spec.StartDeadline.Or(plan.DefaultStartDeadline))
-		switch {
+		start := view.StartOf(spec, s.Namespace, s.Name, slot, item.Schedule, s.Gate)
+		switch v := start.Gate; {
 		case v.Granted():
 			items[i].Note = view.JoinNote(item.Note, "permitted: "+v.Reason)
 		case v.Permitted:
@@ -173,8 +171,8 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 			items[i].Note = view.JoinNote(item.Note, view.NotKnownThen)
 		case !v.Ready:
 			items[i].Note = view.JoinNote(item.Note, "policy not ready ("+v.Reason+")")
-		case v.Until != nil && v.Until.After(deadline):
-			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Reason+"): "+run.MissedBefore+o.until(deadline, zone))
+		case start.TooLate():
+			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Reason+"): "+run.MissedBefore+o.until(start.Deadline, zone))
 		case v.Until != nil:
 			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Reason+")")
 		default:

@@ -16,7 +16,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
-	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // Agenda turns the documents of a Set into calendar entries between two instants. The core decides;
@@ -381,7 +380,7 @@ func (a *Agenda) plan(p Plan) error {
 	a.held(owner, p.Intent.Stanza)
 	a.paused(owner, p.Intent.Pause)
 	a.paused(owner, p.told)
-	watch := a.watcher(p, set)
+	fate := a.fates(p, set)
 	count := 0
 	for slot, ok := set.Next(p.past.after(a.From).Add(-time.Nanosecond)); ok && slot.At.Before(a.To); slot, ok = set.Next(slot.At) {
 		if count++; count > mostEntries {
@@ -394,46 +393,79 @@ func (a *Agenda) plan(p Plan) error {
 			a.add(e)
 			continue
 		}
-		why, note := watch(slot.At)
-		e.Idle = why != ""
-		delay := trigger.StartsAt(p.Spec, p.Namespace, p.Name, slot.At, slot.Index).Sub(slot.At)
-		if e.Idle {
-			delay = 0
-		}
-		e.Note = slotNote(slot, why+note, delay)
+		of := fate(slot)
+		e.Idle, e.Note = of.idle, slotNote(slot, of)
 		a.add(e)
 	}
 	return nil
 }
 
-// watcher says why nothing starts at an instant; or, in a note, who permits it outside of the
-// windows, or that nobody knows whether it starts.
-func (a *Agenda) watcher(p Plan, set schedule.Set) func(time.Time) (why, note string) {
+// fate is what becomes of a slot to come.
+type fate struct {
+	idle  bool          // nothing starts
+	why   string        // so; or who permits it, when it starts, or that nobody knows
+	delay time.Duration // up to its start
+}
+
+// fates says what becomes of the slots of a plan.
+func (a *Agenda) fates(p Plan, set schedule.Set) func(schedule.Slot) fate {
 	gate, gated := a.World.GateOf(p), a.World.Gated(p)
+	passed := a.passedOver(p, set)
+	return func(slot schedule.Slot) fate {
+		if why := passed(slot.At); why != "" {
+			return fate{idle: true, why: why}
+		}
+		start := view.StartOf(p.Spec, p.Namespace, p.Name, slot.At, slot.Index, gate)
+		if !gated || start.Gate.Permitted {
+			of := fate{delay: start.Jitter}
+			if gated && start.Gate.Granted() {
+				of.why = "permitted: " + start.Gate.Reason
+			}
+			return of
+		}
+		return a.closedFate(start, func(opens time.Time) bool {
+			newer, ok := set.Next(slot.At)
+			for ok && passed(newer.At) != "" {
+				newer, ok = set.Next(newer.At)
+			}
+			return ok && !newer.At.After(opens)
+		})
+	}
+}
+
+// closedFate is that of a slot whose gate is closed when it is due. overtaken says whether a newer
+// slot falls due before an instant: it takes the place of one that waits.
+func (a *Agenda) closedFate(start view.SlotStart, overtaken func(time.Time) bool) fate {
+	v, opens := start.Gate, start.Opens()
+	why := "not permitted then: " + v.Reason
+	if v.Cause.Kind == schedule.CauseTold { // its reason says so itself
+		why = v.Reason
+	}
+	switch {
+	case v.Unknown():
+		return fate{why: view.NotKnownThen, delay: start.Jitter}
+	case opens == nil:
+		return fate{idle: true, why: why}
+	case overtaken(*opens):
+		return fate{idle: true, why: why + "; a later slot takes its place"}
+	}
+	return fate{why: "waits for its window, and starts at " + a.stamp(*opens) + " (" + v.Reason + ")"}
+}
+
+// passedOver says why the slot at an instant ends without a run, whatever its gate says; empty: it
+// does not.
+func (a *Agenda) passedOver(p Plan, set schedule.Set) func(time.Time) string {
 	skip, above := a.skipOf(p, set), a.World.above(p)
-	return func(at time.Time) (why, note string) {
+	return func(at time.Time) string {
 		switch {
 		case p.Intent.Pause.Holds(at):
-			return "the plan is paused" + p.Intent.Pause.By, ""
+			return "the plan is paused" + p.Intent.Pause.By
 		case above.Holds(at):
-			return cmp.Or(above.Of, "its namespace") + " is paused" + above.By, ""
+			return cmp.Or(above.Of, "its namespace") + " is paused" + above.By
 		case skip.Covers(at):
-			return "skipped" + p.Intent.Actors["skip"].Said(""), ""
-		case gated:
-			s := gate.At(at)
-			switch {
-			case s.Unknown():
-				return "", view.NotKnownThen
-			case !s.Open && s.Cause.Kind == schedule.CauseTold: // its reason says so itself
-				return s.Reason, ""
-			case !s.Open:
-				return "not permitted then: " + s.Reason, ""
-			}
-			if s.Granted() {
-				return "", "permitted: " + s.Reason
-			}
+			return "skipped" + p.Intent.Actors["skip"].Said("")
 		}
-		return "", ""
+		return ""
 	}
 }
 
@@ -458,16 +490,16 @@ func (a *Agenda) skipOf(p Plan, set schedule.Set) intent.Skip {
 	return skip
 }
 
-func slotNote(slot schedule.Slot, why string, delay time.Duration) string {
+func slotNote(slot schedule.Slot, of fate) string {
 	var parts []string
-	if why != "" {
-		parts = append(parts, why)
+	if of.why != "" {
+		parts = append(parts, of.why)
 	}
 	if slot.Note != "" {
 		parts = append(parts, instant.NoteWords(slot.Note))
 	}
-	if delay > 0 {
-		parts = append(parts, "starts "+delay.String()+" later (jitter)")
+	if of.delay > 0 {
+		parts = append(parts, "starts "+of.delay.String()+" later (jitter)")
 	}
 	return strings.Join(parts, "; ")
 }
