@@ -22,7 +22,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
-	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -179,9 +178,9 @@ func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *co
 	}
 	asked := cm.DeepCopy()
 	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, annotations.Trigger, "asked now")
-	p := view.NewPlan(asked, kept, live, nil, nil, o.Now())
+	p := view.NewPlan(asked, kept, live, view.Around{}, o.Now())
 	status := p.Decision.Status
-	if status.WaitsFor == "" || !there(status.WaitsFor, kept.Head, live) {
+	if status.WaitsFor == "" || !kept.Claimed(status.WaitsFor) && !slices.ContainsFunc(live, func(r view.Run) bool { return r.Run.Name == status.WaitsFor }) { // it may claim one that the agent would not begin now
 		return
 	}
 	hand := ""
@@ -189,13 +188,6 @@ func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *co
 		hand = "; " + o.Suggest().Abort(status.WaitsFor) + " ends the dry run, which changes nothing"
 	}
 	fmt.Fprintf(o.ErrOut, "%s; %s shows how far it is, %s what waits%s\n", status.Waiting, o.Suggest().Describe(status.WaitsFor), o.Suggest().Why(cm.Name), hand)
-}
-
-// there says whether a run is there, or claimed: a decision may claim one that the agent would not
-// begin now.
-func there(name string, l *ledger.Ledger, live []view.Run) bool {
-	return slices.ContainsFunc(live, func(r view.Run) bool { return r.Run.Name == name }) ||
-		l != nil && slices.ContainsFunc(l.Open, func(e ledger.Entry) bool { return e.Run == name })
 }
 
 // sayGate says what the run will wait for while its gate is closed.
@@ -246,12 +238,15 @@ func checkParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
 	slices.Sort(*f)
 }
 
-// notPaused says that a paused plan runs later; with --wait that is an error.
+// notPaused says that a paused plan runs later, and so does one that the agent calls invalid.
 func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	agent, _ := o.Agent(ctx, k)
 	above := source.ReadSwitches(ctx, k, agent.Namespace, cm.Namespace)
 	if above.Deleting(cm.Namespace) {
 		return exit.Errorf(exit.CodeNotNow, "%s, so that nothing begins in it; nothing was asked", view.NamespaceGoes)
+	}
+	if fault := (view.Plan{Object: cm}).Invalid(); fault != "" && cm.Labels[annotations.LabelKind] == annotations.KindPlan {
+		return o.later("the plan is invalid, so that nothing of it begins: "+fault, "the run begins when that is mended")
 	}
 	var pauses []string
 	for _, s := range append([]schedule.Pause{annotations.Intent(cm.Annotations).Pause}, above.AbovePlan(o.Factory, cm)...) {
@@ -264,20 +259,25 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 		}
 		pauses = append(pauses, cmp.Or(s.Of, "plan "+cm.Name)+" is paused "+until+s.Clause())
 	}
-	what, ends, said := "the run", "the pause ends", strings.Join(pauses, "; ")
+	what, ends := "the run", "the pause ends"
 	if len(pauses) > 1 {
 		ends = "all that has ended"
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		what = "what failed"
 	}
-	switch {
-	case said == "":
-	case o.Wait:
-		return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked (without --wait %s begins when %s)", said, what, ends)
-	default:
-		fmt.Fprintf(o.ErrOut, "%s; %s begins after that\n", said, what)
+	if len(pauses) > 0 {
+		return o.later(strings.Join(pauses, "; "), what+" begins when "+ends)
 	}
+	return nil
+}
+
+// later says why what is asked for begins later; with --wait that is an error.
+func (o *triggerOptions) later(why, begins string) error {
+	if o.Wait {
+		return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked (without --wait %s)", why, begins)
+	}
+	fmt.Fprintf(o.ErrOut, "%s; %s\n", why, begins)
 	return nil
 }
 

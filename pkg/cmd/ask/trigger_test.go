@@ -65,7 +65,13 @@ func TestTriggerWritesAToken(t *testing.T) {
 	}
 }
 
+// saidInvalid is what the agent says of a plan without a specification of its own.
+func saidInvalid(why string) []string {
+	return []string{annotations.StatusObserved, annotations.Observed(cmdtest.Plan("orders", "")), annotations.StatusConditions, `[{"type":"Valid","status":"False","message":"` + why + `"}]`}
+}
+
 func TestTriggerRefusesWhatTheAgentWouldNotRun(t *testing.T) {
+	invalid := saidInvalid("there is no step template hush")
 	runRows(t, []row{
 		{name: "a parameter that is missing, and one that is not there", spec: twoParameters, line: "trigger orders --param mod=a", code: 2, err: "error: --param mod: the plan has no such parameter; it has mode, size\nerror: the plan's parameter mode has no default: give --param mode=…\n"},
 		{name: "a parameter of a plan that has none", line: "trigger orders --param mode=a", code: 2, err: "error: --param mode: the plan has no parameters\n"},
@@ -74,6 +80,7 @@ func TestTriggerRefusesWhatTheAgentWouldNotRun(t *testing.T) {
 		{name: "a paused plan, for who would wait", notes: []string{annotations.Pause, "true"}, line: "trigger orders --wait", code: 3, err: "error: plan orders is paused until somebody resumes it; nothing was asked (without --wait the run begins when the pause ends)\n"},
 		{name: "a plan of a namespace that is paused, for who would wait", world: objects(cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z", annotations.Actor(annotations.Pause), "jane", annotations.Reason(annotations.Pause), "disks")), line: "trigger orders --wait", code: 3, err: "error: namespace shop is paused until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), by jane (unverified): disks; nothing was asked (without --wait the run begins when the pause ends)\n"},
 		{name: "a plan that is paused for a while, in a namespace that is paused without an end, for who would wait", notes: []string{annotations.Pause, "2026-11-21T05:00:00Z"}, world: objects(cmdtest.Namespace("shop", annotations.Pause, "true")), line: "trigger orders --wait", code: 3, err: "error: plan orders is paused until Sat 2026-11-21 06:00 CET (2026-11-21T05:00:00Z); namespace shop is paused until somebody resumes it; nothing was asked (without --wait the run begins when all that has ended)\n"},
+		{name: "a plan that the agent calls invalid, for who would wait", notes: invalid, line: "trigger orders --wait", code: 3, err: "error: the plan is invalid, so that nothing of it begins: there is no step template hush; nothing was asked (without --wait the run begins when that is mended)\n"},
 		{name: "no plan", line: "trigger ghost", code: 1, err: "error: there is no plan \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
 		{name: "who may not write", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "trigger orders", code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you\n"},
 		{name: "another's token, written a moment before", before: func(o *cmdtest.Cluster) {
@@ -131,7 +138,7 @@ func TestTriggerWaitsUntilATokenWouldCount(t *testing.T) {
 func TestTriggerSaysThatAPausedPlanRunsLater(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Pause, "2026-11-22T00:00:00Z")), cmdtest.Agent())
 	got := o.Maint("trigger", "orders")
-	got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n", Err: "plan orders is paused until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z); the run begins after that\n"})
+	got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n", Err: "plan orders is paused until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z); the run begins when the pause ends\n"})
 }
 
 func TestTriggerNamesTheRunThatHasToEndFirst(t *testing.T) {
@@ -181,6 +188,7 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 			annotations.Actor(annotations.ChangeStrategy), "jane", annotations.Reason(annotations.ChangeStrategy), "launch week",
 		}
 	}
+	invalid := saidInvalid("there is no step template hush")
 	for _, c := range []struct {
 		name, line string
 		world      []runtime.Object
@@ -190,6 +198,7 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 		{name: "a freeze of the plan", line: "trigger orders", notes: signed("2026-11-22T00:00:00Z"), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); 'kubectl maint trigger orders --outside-window --reason …' asks for one that does not\n"},
 		{name: "a freeze of its namespace", line: "trigger orders", world: objects(cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); the annotation maint.dev/bypass on the plan lets one run start all the same\n"},
 		{name: "a freeze of its namespace, which binds a run outside of its window, too", line: "trigger orders --outside-window --reason CHG-1", world: objects(cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window all the same, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); the annotation maint.dev/bypass on the plan lets one run start all the same\n"},
+		{name: "a plan that the agent calls invalid", line: "trigger orders", notes: invalid, err: "the plan is invalid, so that nothing of it begins: there is no step template hush; the run begins when that is mended\n"},
 		{name: "who does not wait", line: "trigger orders --outside-window --reason CHG-1", notes: signed("2026-11-22T00:00:00Z")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -105,8 +105,14 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 		return err
 	}
 	items := view.NextSlots(set, o.start, o.count)
-	o.markSkipped(items, s, in)
-	o.markClosed(items, s, spec)
+	if stopped := s.Stopped(); stopped != "" {
+		for i, item := range items {
+			items[i].Note = view.JoinNote(item.Note, stopped)
+		}
+	} else {
+		o.markSkipped(items, s, in)
+		o.markClosed(items, s, spec)
+	}
 	if !o.out.Lines() {
 		return print.Items(o.out, o.Out, "SlotList", items, view.Slot.Began)
 	}
@@ -213,8 +219,12 @@ func (o *nextOptions) find(ctx context.Context) (agenda, error) {
 		return agenda{sleeper: sleeper}, err
 	}
 	s, err := source.SubjectOf(ctx, o.Factory, k, agent, o.name)
-	if err != nil || s.Kind != annotations.KindPlan {
-		return agenda{subject: s}, err
+	if err != nil {
+		return agenda{}, err
+	}
+	source.WarnDeleting(o.Factory, s)
+	if s.Kind != annotations.KindPlan {
+		return agenda{subject: s}, nil
 	}
 	cm, err := k.Plan(ctx, o.name)
 	if err != nil {
@@ -224,6 +234,7 @@ func (o *nextOptions) find(ctx context.Context) (agenda, error) {
 	if len(faults) > 0 {
 		return agenda{}, faults
 	}
+	source.WarnInvalid(o.Factory, s)
 	return agenda{subject: s, spec: spec, intent: annotations.Intent(cm.Annotations)}, nil
 }
 

@@ -286,6 +286,7 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 	}
 	for _, p := range plans {
 		v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
+		p.Deleting = false // the namespace says so itself
 		add(view.PlanResource(p), p.Object.Namespace, append(v.PlanNeeds(p), stuckRollouts(v, p, fleet)...))
 	}
 	for _, s := range sleepers {
@@ -336,7 +337,7 @@ func (o *statusOptions) plans(r reads) []view.Plan {
 	}
 	var out []view.Plan
 	for _, cm := range r.plans {
-		out = append(out, view.NewPlan(cm, r.ledgers[cm.UID], live[string(cm.UID)], r.around.AbovePlan(o.Factory, cm), r.around.GateIfAny(o.Factory, r.agent, cm), o.Now()))
+		out = append(out, view.NewPlan(cm, r.ledgers[cm.UID], live[string(cm.UID)], r.around.Plan(o.Factory, r.agent, cm), o.Now()))
 	}
 	slices.SortStableFunc(out, func(a, b view.Plan) int { return cmp.Compare(urgency(a), urgency(b)) })
 	return out

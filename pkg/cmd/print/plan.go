@@ -52,10 +52,12 @@ func (v Printer) Next(p view.Plan) string {
 		return v.When(trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Status.Next.At, p.Decision.Status.Next.Index)) + note + v.nextGate(p)
 	case p.Kept.Hidden():
 		return notKnown
-	case len(p.Faults) > 0:
-		return "nothing runs while the plan is invalid"
-	case len(p.Spec.Triggers.Schedules) == 0:
+	case len(p.Spec.Triggers.Schedules)+len(p.Faults) == 0:
 		return ""
+	case p.Deleting:
+		return "none: " + view.NamespaceGoes
+	case p.Invalid() != "":
+		return "nothing runs while the plan is invalid"
 	case view.SlotsOver(p.Spec.Triggers.Schedules, v.Now):
 		return "none, since its last slot is past"
 	}

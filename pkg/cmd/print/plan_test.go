@@ -31,7 +31,7 @@ func standing(spec string, notes []string, l *ledger.Ledger, live ...view.Run) v
 	book := policy.NewResolver("maint-system")
 	book.PutPolicy(annotations.Policy(cmdtest.Policy("night", "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '22:00', end: '02:00'}]}}")))
 	parsed, _ := annotations.Plan(cm)
-	return view.NewPlan(cm, view.Ledger{Head: l}, live, nil, book.GateIfAny(annotations.Intent(cm.Annotations).Query("shop", parsed.Policies)), cmdtest.Now())
+	return view.NewPlan(cm, view.Ledger{Head: l}, live, view.Around{Gate: book.GateIfAny(annotations.Intent(cm.Annotations).Query("shop", parsed.Policies))}, cmdtest.Now())
 }
 
 func TestThePictureOfAPlan(t *testing.T) {

@@ -458,6 +458,8 @@ func (a *Agenda) passedOver(p Plan, set schedule.Set) func(time.Time) string {
 	skip, above := a.skipOf(p, set), a.World.above(p)
 	return func(at time.Time) string {
 		switch {
+		case p.stopped != "":
+			return p.stopped
 		case p.Intent.Pause.Holds(at):
 			return "the plan is paused" + p.Intent.Pause.By
 		case above.Holds(at):

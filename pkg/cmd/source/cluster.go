@@ -69,6 +69,10 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		w.Plans[i].past = pastIn(ctx, c, ledgers, cm)
 		w.Plans[i].gate, w.Plans[i].gated = around.PlanGate(c, agent, cm)
 		w.Plans[i].told = around.PlanTold(c, cm)
+		invalid := view.Plan{Object: cm}.Invalid()
+		if w.Plans[i].stopped = view.Stopped(around.Deleting(cm.Namespace), invalid); invalid != "" {
+			c.Warn(cm.Namespace + "/" + cm.Name + ": " + invalid)
+		}
 	}
 	for i, s := range Sleepers(c, agent, sleeping, around) {
 		w.Sleepers[i].past, w.Sleepers[i].seen = pastIn(ctx, c, ledgers, sleeping[i]), &s
@@ -127,16 +131,14 @@ func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 		return view.Plan{}, err
 	}
 	around := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
-	p := view.NewPlan(cm, kept, live, around.AbovePlan(c, cm), around.GateIfAny(c, agent, cm), c.Now())
-	p.Deleting = around.Deleting(cm.Namespace)
-	return p, nil
+	return view.NewPlan(cm, kept, live, around.Plan(c, agent, cm), c.Now()), nil
 }
 
 // Rests says whether nothing is known to keep a plan's next run from starting and none lives: then
 // the agent last looked at its account and its target when it found them ready.
 func Rests(p view.Plan) bool {
 	_, waits := view.Stands(p.Conditions(), "Ready", metav1.ConditionFalse)
-	return !waits && !p.Deleting && invalid(p) == "" && len(p.Active) == 0
+	return !waits && !p.Deleting && p.Invalid() == "" && len(p.Active) == 0
 }
 
 // LookForNeeded looks whether the account and the target of a plan that rests exist. unseen is what

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -19,6 +20,11 @@ import (
 type Restrictions struct {
 	Resolver
 	Switches
+}
+
+// Plan is what stands around a plan.
+func (a Restrictions) Plan(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) view.Around {
+	return view.Around{Pauses: a.AbovePlan(c, cm), Gate: a.GateIfAny(c, agent, cm), Deleting: a.Deleting(cm.Namespace)}
 }
 
 // closed are the namespaces that are frozen or paused themselves.

@@ -49,10 +49,11 @@ type Plan struct {
 	Intent          intent.Intent
 	Used            Used // only for files
 
-	past  past           // of a plan in a cluster
-	gate  *schedule.Gate // of a plan in a cluster
-	gated bool           // something stands between it and its runs
-	told  schedule.Pause // what the agent says of the pauses above it that may not be read
+	past    past           // of a plan in a cluster
+	gate    *schedule.Gate // of a plan in a cluster
+	gated   bool           // something stands between it and its runs
+	stopped string         // why nothing of it begins; empty: nothing is known to stop it
+	told    schedule.Pause // what the agent says of the pauses above it that may not be read
 }
 
 // above is the longest pause above a plan.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -41,7 +40,7 @@ func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agen
 	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), gate)
 	s.UID = string(cm.UID)
 	s.Pauses = append(b.AbovePlan(c, cm), annotations.Intent(cm.Annotations).Pause)
-	s.Invalid, s.Deleting = invalid(view.Plan{Object: cm, Faults: faults}), b.Deleting(cm.Namespace)
+	s.Invalid, s.Deleting = view.Plan{Object: cm, Faults: faults}.Invalid(), b.Deleting(cm.Namespace)
 	return s, nil
 }
 
@@ -53,16 +52,6 @@ func PolicySubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 	s.Pauses = []schedule.Pause{annotations.Intent(cm.Annotations).Pause}
 	s.Gates, s.Deleting = gatesSaid(cm), b.Deleting(cm.Namespace)
 	return s
-}
-
-// invalid is the first fault of a plan, or what only the agent can see: its templates, its
-// configuration.
-func invalid(p view.Plan) string {
-	if len(p.Faults) > 0 {
-		return p.Faults[0].String() + view.AndMore(len(p.Faults)-1)
-	}
-	fault, _ := view.Stands(p.Conditions(), "Valid", metav1.ConditionFalse)
-	return fault
 }
 
 // WarnInvalid warns that nothing of an invalid plan begins, whatever is permitted.

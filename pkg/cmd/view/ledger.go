@@ -19,6 +19,11 @@ type Ledger struct {
 	Doubt  error          // why the agent cannot have written it or its archive; nil: it may have
 }
 
+// Claimed says whether a run is claimed that has not ended.
+func (l Ledger) Claimed(name string) bool {
+	return l.Head != nil && slices.ContainsFunc(l.Head.Open, func(e ledger.Entry) bool { return e.Run == name })
+}
+
 // Hidden says whether there is a ledger that cannot be read: what ran is not known.
 func (l Ledger) Hidden() bool { return l.Head == nil && l.Unread != nil }
 

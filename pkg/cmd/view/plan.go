@@ -43,6 +43,16 @@ func (p Plan) CannotRun() []string {
 	return p.Gone
 }
 
+// Invalid is the first fault of a plan, or what only the agent can see: its templates, its
+// configuration; empty: it is valid.
+func (p Plan) Invalid() string {
+	if len(p.Faults) > 0 {
+		return p.Faults[0].String() + AndMore(len(p.Faults)-1)
+	}
+	fault, _ := Stands(p.Conditions(), "Valid", metav1.ConditionFalse)
+	return fault
+}
+
 // Observed says whether the agent has seen this version of the plan.
 func (p Plan) Observed() bool {
 	return p.Object.Annotations[annotations.StatusObserved] == annotations.Observed(p.Object)
@@ -51,10 +61,16 @@ func (p Plan) Observed() bool {
 // Published is a status that the agent wrote.
 func (p Plan) Published(key string) string { return p.Object.Annotations[key] }
 
-// NewPlan describes a plan: the same pure decision that the agent makes, on the same facts. gate is
-// nil if nothing stands between the plan and its runs.
-func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, pauses []schedule.Pause, gate *schedule.Gate, now time.Time) Plan {
-	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Ledger: kept.Head, Kept: kept}
+// Around is what stands around a plan.
+type Around struct {
+	Pauses   []schedule.Pause // above it
+	Gate     *schedule.Gate   // nil: nothing stands between the plan and its runs
+	Deleting bool             // its namespace is being deleted
+}
+
+// NewPlan describes a plan: the same pure decision that the agent makes, on the same facts.
+func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, around Around, now time.Time) Plan {
+	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Ledger: kept.Head, Kept: kept, Deleting: around.Deleting}
 	for _, r := range live {
 		p.Active = append(p.Active, Answered(r, cm))
 	}
@@ -66,18 +82,21 @@ func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, pauses []schedule.Pa
 			CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: p.Spec.Defaulted(), Faults: p.Faults,
 			Intent: p.Intent,
 		},
-		Pauses: pauses, Ready: trigger.Readiness{OK: true}, State: trigger.State{Ledger: kept.Head},
-		Gate:   gate,
+		Pauses: around.Pauses, Ready: trigger.Readiness{OK: true}, State: trigger.State{Ledger: kept.Head},
+		Gate:   around.Gate,
 		NameOf: func(r run.Request) string { return annotations.RunName(cm.Name, string(cm.UID), r) },
 	}
 	for _, r := range live {
 		f.Live = append(f.Live, trigger.ActiveRunOf(r.Run, r.Journal))
 	}
-	if why, unready := Stands(p.Conditions(), "Ready", metav1.ConditionFalse); unready && (gate == nil || gate.Verdict(now).Ready) { // else the gate says so
+	if fault := p.Invalid(); fault != "" && len(p.Faults) == 0 {
+		f.Plan.Faults = document.Faults{{Message: fault}}
+	}
+	if why, unready := Stands(p.Conditions(), "Ready", metav1.ConditionFalse); unready && (f.Gate == nil || f.Gate.Verdict(now).Ready) { // else the gate says so
 		f.Ready = trigger.Readiness{Reason: run.ReasonNotReady, Message: why}
 	}
 	p.Decision = trigger.Decide(f)
-	if kept.Hidden() { // which of its slots have had their run is not known
+	if kept.Hidden() || p.Deleting { // which of its slots have had their run is not known, or none has one
 		p.Decision.Status.Next, p.Decision.Status.Due = nil, nil
 	}
 	return p

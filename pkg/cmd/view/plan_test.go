@@ -38,7 +38,7 @@ func TestAPlanIsDecidedAsTheAgentDoes(t *testing.T) {
 		{name: "that pause is over", pauses: []schedule.Pause{{On: true, Until: cmdtest.Before(time.Second)}}, phase: trigger.PhaseIdle},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := view.NewPlan(cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 3 * * *'}]}"), view.Ledger{Head: c.ledger}, c.live, c.pauses, nil, cmdtest.Now())
+			p := view.NewPlan(cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 3 * * *'}]}"), view.Ledger{Head: c.ledger}, c.live, view.Around{Pauses: c.pauses}, cmdtest.Now())
 			if p.Decision.Status.Phase != c.phase {
 				t.Errorf("%s: %s", p.Decision.Status.Phase, p.Decision.Status.Message)
 			}
@@ -56,14 +56,14 @@ func TestAPlanIsDecidedAsTheAgentDoes(t *testing.T) {
 }
 
 func TestTheFaultsOfAPlansAnnotations(t *testing.T) {
-	p := view.NewPlan(cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Skip, "perhaps", annotations.Pause, "soon")), view.Ledger{}, nil, nil, nil, cmdtest.Now())
+	p := view.NewPlan(cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Skip, "perhaps", annotations.Pause, "soon")), view.Ledger{}, nil, view.Around{}, cmdtest.Now())
 	if got := view.IntentFaults(p); len(got) != 2 {
 		t.Errorf("%q", got)
 	}
 	if got := view.IntentFaults(view.Plan{}); got != nil {
 		t.Errorf("%q", got)
 	}
-	two := view.NewPlan(cmdtest.Plan("orders", "concurrencyPolicy: Maybe, startDeadline: soon"), view.Ledger{}, nil, nil, nil, cmdtest.Now())
+	two := view.NewPlan(cmdtest.Plan("orders", "concurrencyPolicy: Maybe, startDeadline: soon"), view.Ledger{}, nil, view.Around{}, cmdtest.Now())
 	phase, message := two.Phase()
 	if want := two.Faults[0].String() + " (and 1 more)"; phase != "Invalid" || len(two.Faults) != 2 || message != want {
 		t.Errorf("%s, %q, want %q", phase, message, want)

@@ -31,6 +31,7 @@ type Sleeper struct {
 	Pauses          []schedule.Pause // its own, and those above it
 	Gate            *schedule.Gate   // of its sleep
 	Recorded        bool             // a ledger has its past sleep windows
+	Deleting        bool             // its namespace is being deleted: nothing begins in it
 }
 
 // NewSleeper reads a HibernatePlan from its object; pauses are those above it, gate is that of its
@@ -212,6 +213,11 @@ func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip
 		return out
 	}
 	if over || s.Asleep() && !w.Start.After(now) {
+		return out
+	}
+	if s.Deleting {
+		note(NamespaceGoes)
+		out.Awake = true
 		return out
 	}
 	if s.Pause(begins).On {

@@ -37,6 +37,20 @@ type Subject struct {
 // String is KIND/NAME.
 func (s Subject) String() string { return s.Kind + "/" + s.Name }
 
+// Stopped says why nothing of it begins, whatever is permitted; empty: nothing is known to stop it.
+func (s Subject) Stopped() string { return Stopped(s.Deleting, s.Invalid) }
+
+// Stopped is why nothing of a plan begins, in a few words; empty: nothing is known to stop it.
+func Stopped(deleting bool, invalid string) string {
+	switch {
+	case deleting:
+		return NamespaceGoes
+	case invalid != "":
+		return "the plan is invalid"
+	}
+	return ""
+}
+
 // Verdict says what is permitted at an instant, pauses included: what is paused is not permitted,
 // whatever its windows say. When a pause began is not known: Since is set if the windows were
 // closed before.

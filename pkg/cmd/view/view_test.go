@@ -79,7 +79,7 @@ func TestThePhaseOfAPlanIsTheAgentsWhereItHasLooked(t *testing.T) {
 		{"with faults it is invalid, whoever has looked", document("kind: Plan"), "Invalid", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			phase, message := NewPlan(c.object, Ledger{}, nil, nil, nil, saturday()).Phase()
+			phase, message := NewPlan(c.object, Ledger{}, nil, Around{}, saturday()).Phase()
 			if phase != c.phase || c.message != "" && message != c.message {
 				t.Errorf("%s, %q", phase, message)
 			}
