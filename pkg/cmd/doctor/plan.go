@@ -57,11 +57,11 @@ func (o *options) target(ctx context.Context, k *factory.Cluster, cm *corev1.Con
 	if _, waits := view.Stands(view.Conditions(cm), "Ready", metav1.ConditionFalse); waits { // which was said
 		return
 	}
-	there, err := k.TargetThere(ctx, cm.Namespace, *spec.Target)
+	target, err := k.Target(ctx, cm.Namespace, *spec.Target)
 	switch {
 	case err != nil:
 		o.unknown("the target "+spec.Target.String(), err)
-	case there:
+	case target != nil:
 		o.good("the target %s is there", spec.Target)
 	default:
 		o.amiss("the target "+spec.Target.String()+" does not exist", "create it, or change spec.target")

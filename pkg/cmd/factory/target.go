@@ -61,8 +61,9 @@ func (k *Cluster) targetOf(ctx context.Context, kind metav1.APIResource, namespa
 }
 
 // Needed looks at the account and the target of a plan, with the rights of whoever asks: the agent
-// looks again only when a run is to begin. unseen is what could not be looked at, and why.
-func (k *Cluster) Needed(ctx context.Context, namespace string, spec plan.Spec) (gone []string, unseen []string) {
+// looks again only when a run is to begin. unseen is what could not be looked at, and why; target is
+// nil if it was not.
+func (k *Cluster) Needed(ctx context.Context, namespace string, spec plan.Spec) (gone, unseen []string, target *metav1.PartialObjectMetadata) {
 	account := plan.Account(spec)
 	there, err := k.AccountThere(ctx, namespace, account)
 	switch {
@@ -73,18 +74,18 @@ func (k *Cluster) Needed(ctx context.Context, namespace string, spec plan.Spec) 
 	}
 	switch {
 	case spec.Target == nil:
-		return gone, unseen
+		return gone, unseen, nil
 	case spec.ConnectorRef != nil:
-		return gone, append(unseen, spec.TargetSaid()+" is in another cluster")
+		return gone, append(unseen, spec.TargetSaid()+" is in another cluster"), nil
 	}
-	there, err = k.TargetThere(ctx, namespace, *spec.Target)
+	target, err = k.Target(ctx, namespace, *spec.Target)
 	switch {
 	case err != nil:
 		unseen = append(unseen, err.Error())
-	case !there:
+	case target == nil:
 		gone = append(gone, spec.Target.String()+" does not exist")
 	}
-	return gone, unseen
+	return gone, unseen, target
 }
 
 // AccountThere says whether a ServiceAccount exists.
@@ -96,20 +97,21 @@ func (k *Cluster) AccountThere(ctx context.Context, namespace, name string) (boo
 	return err == nil, Explain("read the ServiceAccount "+name, err)
 }
 
-// TargetThere says whether the object exists that a plan of a namespace is about.
-func (k *Cluster) TargetThere(ctx context.Context, namespace string, ref plan.ObjectRef) (bool, error) {
+// Target is the object that a plan of a namespace is about, without its content; nil: it does not
+// exist.
+func (k *Cluster) Target(ctx context.Context, namespace string, ref plan.ObjectRef) (*metav1.PartialObjectMetadata, error) {
 	kind, err := k.served(ref)
 	switch {
 	case err != nil:
-		return false, Explain("look for the target", err)
+		return nil, Explain("look for the target", err)
 	case kind == nil:
-		return false, fmt.Errorf("the API server has no kind %s in %s", ref.Kind, ref.APIVersion)
+		return nil, fmt.Errorf("the API server has no kind %s in %s", ref.Kind, ref.APIVersion)
 	}
-	_, err = k.targetOf(ctx, *kind, namespace, ref)
+	target, err := k.targetOf(ctx, *kind, namespace, ref)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	}
-	return err == nil, Explain("look for the target", err)
+	return target, Explain("look for the target", err)
 }
 
 func ownerSaid(of knob.Object, target *metav1.PartialObjectMetadata) string {

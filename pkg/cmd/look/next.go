@@ -95,11 +95,12 @@ func (o *nextOptions) Run(ctx context.Context) error {
 	case found.subject.Kind != annotations.KindPlan:
 		return o.windows(found.subject)
 	}
-	return o.slots(found.subject, found.spec, found.intent)
+	return o.slots(found)
 }
 
 // slots prints the slots of a plan.
-func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) error {
+func (o *nextOptions) slots(found agenda) error {
+	s, spec := found.subject, found.spec
 	set, err := plan.ParseSchedules(spec.Triggers.Schedules)
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 			items[i].Note = view.JoinNote(item.Note, stopped)
 		}
 	} else {
-		o.markSkipped(items, s, in)
+		o.markSkipped(items, found)
 		o.markClosed(items, s, spec)
 	}
 	if !o.out.Lines() {
@@ -139,22 +140,24 @@ func clocksOf(utc, zone string) string {
 }
 
 // markSkipped notes the slots that a plan in the cluster skips, with author and reason.
-func (o *nextOptions) markSkipped(items []view.Slot, above view.Subject, in intent.Intent) {
-	skip := in.Skip
+func (o *nextOptions) markSkipped(items []view.Slot, of agenda) {
+	skip := of.intent.Skip
 	skip.Next = skip.Next && o.from == "" // it is about the next slot from now
 	for i, s := range items {
 		at, err := time.Parse(time.RFC3339, s.UTC)
 		if err != nil { // it is our own format
 			continue
 		}
-		switch pause := above.PauseAt(at); {
+		switch pause := of.subject.PauseAt(at); {
 		case pause.Of != "":
 			items[i].Note = view.JoinNote(s.Note, pause.Of+" is paused"+pause.By)
 		case pause.On:
 			items[i].Note = view.JoinNote(s.Note, "paused"+pause.By)
 		case skip.Covers(at):
-			items[i].Note = view.JoinNote(s.Note, in.Actors["skip"].Said("skipped"))
+			items[i].Note = view.JoinNote(s.Note, of.intent.Actors["skip"].Said("skipped"))
 			skip.Next = false
+		case of.skipped != "":
+			items[i].Note = view.JoinNote(s.Note, "skipped "+view.SkipSaid(of.skipped, of.spec))
 		}
 	}
 }
@@ -200,6 +203,7 @@ type agenda struct {
 	subject view.Subject
 	spec    plan.Spec     // of a plan
 	intent  intent.Intent // of a plan
+	skipped string        // the annotation by which a plan's target skips it; empty: none
 	sleeper *view.Sleeper // nil: not a HibernatePlan
 }
 
@@ -235,7 +239,7 @@ func (o *nextOptions) find(ctx context.Context) (agenda, error) {
 		return agenda{}, faults
 	}
 	source.WarnInvalid(o.Factory, s)
-	return agenda{subject: s, spec: spec, intent: annotations.Intent(cm.Annotations)}, nil
+	return agenda{subject: s, spec: spec, intent: annotations.Intent(cm.Annotations), skipped: source.TargetSkip(ctx, k, cm, spec)}, nil
 }
 
 func (o *nextOptions) findInFiles() (agenda, error) {
@@ -252,7 +256,7 @@ func (o *nextOptions) findInFiles() (agenda, error) {
 	}
 	for _, p := range w.Plans {
 		if s.Kind == annotations.KindPlan && p.Name == s.Name && p.Namespace == s.Namespace {
-			return agenda{s, p.Spec, p.Intent, nil}, nil
+			return agenda{subject: s, spec: p.Spec, intent: p.Intent}, nil
 		}
 	}
 	return agenda{subject: s}, nil

@@ -108,30 +108,31 @@ func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster) ([]*corev
 	return list, view.StepClaims(runs)
 }
 
-// needed is what does not exist of what plans need. While a status goes on, it is looked at no
+// needed is what does not exist of what plans need, and what their targets skip. While a status goes on, it is looked at no
 // oftener than the configuration.
 type needed struct {
 	of map[types.UID]neededLook
 }
 
 type neededLook struct {
-	gone  []string
-	until time.Time
+	gone    []string
+	skipped string
+	rested  bool
+	until   time.Time
 }
 
 func (n *needed) look(ctx context.Context, now time.Time, k *factory.Cluster, p *view.Plan) {
 	last, known := n.of[p.Object.UID]
 	switch {
-	case known && now.Before(last.until):
+	case known && now.Before(last.until) && (last.rested || !source.Rests(*p)):
 		if source.Rests(*p) {
 			p.Gone = last.gone
 		}
+		p.SkipBy(last.skipped)
 		return
 	case n.of == nil:
 		n.of = map[types.UID]neededLook{}
 	}
 	source.LookForNeeded(ctx, k, p)
-	if source.Rests(*p) {
-		n.of[p.Object.UID] = neededLook{gone: p.Gone, until: now.Add(configurationFor)}
-	}
+	n.of[p.Object.UID] = neededLook{gone: p.Gone, skipped: p.Skipped, rested: source.Rests(*p), until: now.Add(configurationFor)}
 }

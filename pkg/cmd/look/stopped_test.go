@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Of a plan of which nothing begins no command shows a slot as one that starts. What the agent said
@@ -62,6 +64,47 @@ func TestSlotsOfAPlanOfWhichNothingBegins(t *testing.T) {
 				if strings.Contains(all, text) {
 					t.Errorf("it has %q:\n%s", text, all)
 				}
+			}
+		})
+	}
+}
+
+// The users of a target skip the plan there: no command shows a slot as one that starts, and each
+// says who skips it.
+func TestSlotsThatTheTargetSkips(t *testing.T) {
+	const by = "the annotation mirror.maint.dev/orders-skip on Deployment/web"
+	target := "target: {apiVersion: apps/v1, kind: Deployment, name: web}, " + daily
+	skipping := func(value string) *appsv1.Deployment {
+		d := cmdtest.Deployment("web")
+		d.Annotations = map[string]string{"mirror.maint.dev/orders-skip": value}
+		return d
+	}
+	for _, c := range []struct {
+		name, line string
+		deployment *appsv1.Deployment
+		spec       string
+		more       []runtime.Object
+		code       int
+		has, lacks string
+	}{
+		{name: "why", line: "why orders", deployment: skipping("true"), code: 3, has: "1. slots are skipped: all, by " + by + "\n   'kubectl -n shop annotate Deployment/web mirror.maint.dev/orders-skip-'\nnext slot: none, since all slots are paused or skipped\n", lacks: "Sat 2026"},
+		{name: "status", line: "status orders", deployment: skipping("true"), has: "all slots, by " + by, lacks: "Sat 2026"},
+		{name: "status for scripts", line: "status orders -o json", deployment: skipping("true"), has: `"phase"`, lacks: `"next"`},
+		{name: "describe", line: "describe orders", deployment: skipping("true"), has: "all slots, by " + by, lacks: "in 1h0m"},
+		{name: "next", line: "next orders --count 1", deployment: skipping("true"), has: "skipped by " + by + "\n"},
+		{name: "while a run lives", line: "status orders", deployment: skipping("true"), more: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), has: "all slots, by " + by},
+		{name: "a prefix of its own", line: "next orders --count 1", deployment: skipping("true"), spec: "mirrorPrefix: a.org, ", has: " -\n", lacks: "skipped"},
+		{name: "it is off", line: "why orders", deployment: skipping("false"), has: "nothing is in the way\n", lacks: "skipped"},
+		{name: "no target", line: "next orders --count 1", has: " -\n", lacks: "skipped"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			world := append(objects(cmdtest.Agent(), cmdtest.Namespace("maint-system"), cmdtest.Namespace("shop"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "maint-runner"}}, seen("orders", c.spec+target)), c.more...)
+			if c.deployment != nil {
+				world = append(world, c.deployment)
+			}
+			got := cmdtest.NewCluster(t, cmd.Run, world...).Line(c.line)
+			if got.Code != c.code || !strings.Contains(got.Out, c.has) || c.lacks != "" && strings.Contains(got.Out, c.lacks) {
+				t.Errorf("exit code %d, it is to have %q and not %q:\n%s%s", got.Code, c.has, c.lacks, got.Out, got.Err)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 		"Ledger", p.Kept.Fault(),
 		"Window", v.gate(p),
 		"Pause", v.Pause(p),
-		"Skip", v.Skipped(p.Object, p.Intent.Skip),
+		"Skip", strings.TrimPrefix(v.Skipped(p.Object, p.Intent.Skip)+view.Prefix("\nall slots, ", view.SkipSaid(p.Skipped, p.Spec)), "\n"),
 		"Waiting", v.WaitingToken(p),
 		"Notes", strings.Join(view.IntentFaults(p), "\n"),
 		"Conditions", strings.Join(v.conditions(p, all), "\n"),

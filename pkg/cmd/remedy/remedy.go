@@ -94,6 +94,11 @@ func (c Commands) DescribeNamespace(name string) string {
 	return fmt.Sprintf("'%s describe namespace %s'", c.In("").kubectl(), name)
 }
 
+// TakeAnnotation takes an annotation off an object, KIND/NAME.
+func (c Commands) TakeAnnotation(object, key string) string {
+	return fmt.Sprintf("'%s annotate %s %s-'", c.kubectl(), object, key)
+}
+
 // kubectl is kubectl for the same cluster and namespace.
 func (c Commands) kubectl() string {
 	text := "kubectl"

@@ -51,6 +51,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"RollbackTo":     "'kubectl maint rollback x --to RUN'",
 		"Schedule":       "'kubectl maint schedule'",
 		"ShowLedger":     "'kubectl get configmap x -o yaml'",
+		"TakeAnnotation": "'kubectl annotate x x-'",
 		"Status":         "'kubectl maint status'",
 		"StatusOf":       "'kubectl maint status x'",
 		"Trigger":        "'kubectl maint trigger x'",
@@ -76,6 +77,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		if spaced, is := inNamespace[name]; is {
 			want = strings.ReplaceAll(spaced, "'kubectl maint ", "'kubectl maint -n shop ")
 			want = strings.ReplaceAll(want, "'kubectl get ", "'kubectl -n shop get ")
+			want = strings.ReplaceAll(want, "'kubectl annotate ", "'kubectl -n shop annotate ")
 		}
 		if got != want {
 			t.Errorf("%s in a namespace: %s, want %s", name, got, want)

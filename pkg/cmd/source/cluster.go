@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -141,11 +142,30 @@ func Rests(p view.Plan) bool {
 	return !waits && !p.Deleting && p.Invalid() == "" && len(p.Active) == 0
 }
 
-// LookForNeeded looks whether the account and the target of a plan that rests exist. unseen is what
-// could not be looked at, and why.
+// LookForNeeded looks whether the account and the target of a plan that rests exist, and whether the
+// users of the target skip the plan. unseen is what could not be looked at, and why.
 func LookForNeeded(ctx context.Context, k *factory.Cluster, p *view.Plan) (unseen []string) {
-	if Rests(*p) {
-		p.Gone, unseen = k.Needed(ctx, p.Object.Namespace, p.Spec)
+	if !Rests(*p) {
+		p.SkipBy(TargetSkip(ctx, k, p.Object, p.Spec))
+		return nil
+	}
+	gone, unseen, target := k.Needed(ctx, p.Object.Namespace, p.Spec)
+	p.Gone = gone
+	if target != nil {
+		p.SkipBy(view.TargetSkip(p.Object.Name, p.Spec, target.Annotations))
 	}
 	return unseen
+}
+
+// TargetSkip is the annotation by which the users of a plan's target skip the plan; empty: they do
+// not, or the target may not be read.
+func TargetSkip(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, spec plan.Spec) string {
+	if spec.Target == nil || spec.ConnectorRef != nil {
+		return ""
+	}
+	target, err := k.Target(ctx, cm.Namespace, *spec.Target)
+	if err != nil || target == nil {
+		return ""
+	}
+	return view.TargetSkip(cm.Name, spec, target.Annotations)
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,8 @@ type Plan struct {
 	Kept     Ledger   // what is known of Ledger, its head
 	Deleting bool     // its namespace is being deleted: nothing begins in it
 	Gone     []string // what does not exist of what its next run needs, where somebody looked
+	Skipped  string   // the annotation by which its target's users skip it, where somebody looked; empty: they do not
+	facts    trigger.Facts
 }
 
 // NamespaceGoes says that nothing begins in a namespace that somebody has deleted.
@@ -95,11 +98,41 @@ func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, around Around, now t
 	if why, unready := Stands(p.Conditions(), "Ready", metav1.ConditionFalse); unready && (f.Gate == nil || f.Gate.Verdict(now).Ready) { // else the gate says so
 		f.Ready = trigger.Readiness{Reason: run.ReasonNotReady, Message: why}
 	}
-	p.Decision = trigger.Decide(f)
-	if kept.Hidden() || p.Deleting { // which of its slots have had their run is not known, or none has one
+	p.facts = f
+	p.decide()
+	return p
+}
+
+func (p *Plan) decide() {
+	p.Decision = trigger.Decide(p.facts)
+	if p.Kept.Hidden() || p.Deleting { // which of its slots have had their run is not known, or none has one
 		p.Decision.Status.Next, p.Decision.Status.Due = nil, nil
 	}
-	return p
+}
+
+// SkipBy has all slots of the plan skipped by an annotation of its target; empty: none does.
+func (p *Plan) SkipBy(annotation string) {
+	if p.Skipped = annotation; annotation != "" {
+		p.facts.Plan.Intent.Skip.All = true
+		p.decide()
+	}
+}
+
+// TargetSkip is the annotation by which a target's users skip a plan; empty: they do not.
+func TargetSkip(name string, spec plan.Spec, target map[string]string) string {
+	prefix := spec.Defaulted().MirrorPrefix
+	if !annotations.SkippedOn(target, prefix, name) {
+		return ""
+	}
+	return annotations.Mirror(prefix, name, strings.TrimPrefix(annotations.MirrorSkip, "-"))
+}
+
+// SkipSaid says which annotation of the target it is; empty: none.
+func SkipSaid(annotation string, spec plan.Spec) string {
+	if annotation == "" {
+		return ""
+	}
+	return "by the annotation " + annotation + " on " + spec.TargetSaid()
 }
 
 // Phase is a plan's phase: the agent's, if it has seen this version.

@@ -607,6 +607,9 @@ func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer
 	if skip := v.Skipped(p.Object, p.Intent.Skip); skip != "" {
 		out = append(out, obstacle{"slots are skipped: " + strings.ReplaceAll(skip, "\n", ", "), o.Suggest().Unskip(s.Name)})
 	}
+	if p.Skipped != "" {
+		out = append(out, obstacle{"slots are skipped: all, " + view.SkipSaid(p.Skipped, p.Spec), o.Suggest().In(s.Namespace).TakeAnnotation(p.Spec.Target.String(), p.Skipped)})
+	}
 	return out
 }
 
