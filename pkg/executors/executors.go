@@ -35,7 +35,7 @@ const (
 	// Record: write Before and ResumeAt to the journal, then call again at once. Only the first
 	// record is kept, through all later attempts: after a crash or a retry, our own effect must
 	// not be recorded as what was there before. An executor that finds a record in its call
-	// therefore asks for none.
+	// therefore asks for none, unless it is Anew.
 	Record
 	// Done: the effect of the step is there.
 	Done
@@ -220,9 +220,12 @@ type Outcome struct {
 	Message   string // one sentence for people
 	Outputs   map[string]any
 	Before    json.RawMessage // with Record; kept from then on
-	ResumeAt  *time.Time      // suspend: the end as an instant, to be recorded
-	Memory    json.RawMessage // with any state: replaces what is remembered; nil keeps it
-	Changed   []run.Change
+	// Anew says, with any state, that what was recorded is over: nothing was written by it, and
+	// somebody has changed what it speaks of. Before replaces it, or nothing does.
+	Anew     bool
+	ResumeAt *time.Time      // suspend: the end as an instant, to be recorded
+	Memory   json.RawMessage // with any state: replaces what is remembered; nil keeps it
+	Changed  []run.Change
 	// Listed says that Items, all of one kind, are what a for-each takes: with Record.
 	Listed                bool
 	Items                 []run.Item

@@ -20,6 +20,7 @@ type StepResult struct {
 	Message   string
 	Outputs   map[string]any
 	Before    json.RawMessage // to be kept before the effect
+	Anew      bool            // what was kept is over: Before, or nothing, takes its place
 	ResumeAt  *time.Time      // to be kept: the absolute end of a suspend
 	Changed   []run.Change
 	Memory    json.RawMessage // replaces what is remembered; nil leaves it
@@ -49,7 +50,7 @@ func Note(r run.Run, j run.Journal, path string, rep StepResult, now time.Time) 
 	}
 	tree := r.Tree()
 	step, _ := tree.Find(path)
-	if rep.Before != nil && rec.Before == nil {
+	if rep.Anew || rep.Before != nil && rec.Before == nil {
 		rec.Before = rep.Before
 	}
 	if rep.ResumeAt != nil && rec.ResumeAt == nil {

@@ -72,3 +72,30 @@ func TestTheLastRetryOfARunIsMade(t *testing.T) {
 		t.Errorf("%+v", s.j.End)
 	}
 }
+
+func TestWhatWasRecordedIsReplacedOnlyWhereItIsOver(t *testing.T) {
+	before := func(text string) (rep workflow.StepResult) { rep.Before = []byte(text); return rep }
+	anew := func(rep workflow.StepResult) workflow.StepResult { rep.Anew = true; return rep }
+	for name, c := range map[string]struct {
+		reports []workflow.StepResult
+		want    string
+	}{
+		"the first is kept":                {[]workflow.StepResult{before(`1`), before(`2`)}, "1"},
+		"another takes its place":          {[]workflow.StepResult{before(`1`), anew(before(`2`))}, "2"},
+		"nothing takes its place":          {[]workflow.StepResult{before(`1`), anew(workflow.StepResult{})}, ""},
+		"and then the next":                {[]workflow.StepResult{before(`1`), anew(workflow.StepResult{}), before(`2`)}, "2"},
+		"a failed attempt had none":        {[]workflow.StepResult{before(`1`), anew(failed("Denied")), before(`2`)}, "2"},
+		"a failed attempt may have had it": {[]workflow.StepResult{before(`1`), failed("Lost"), before(`2`)}, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begun(t, "steps: [{name: a, type: scale, retry: {limit: 5, backoff: 1s}, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: 0, restoreAfter: true}}]", 0)
+			s.j, _ = workflow.Advance(s.run, s.j, s.now, s.sig)
+			for _, rep := range c.reports {
+				s.j = workflow.Note(s.run, s.j, "a", rep, s.now)
+			}
+			if got := string(coretest.Record(s.j, "a").Before); got != c.want {
+				t.Errorf("recorded is %s", got)
+			}
+		})
+	}
+}

@@ -74,7 +74,7 @@ func (c *Controller) report(l *store.CachedRun, m workflow.Action, o passed) wor
 	checked := len(l.Run.ClosedNodes(l.Journal, m.Path)) > 0
 	rep := workflow.StepResult{
 		Done: o.Outcome.State == executors.Done, Failed: o.Outcome.State == executors.Failed, Permanent: o.Outcome.Permanent, Reason: o.Outcome.Reason, Message: o.Outcome.Message,
-		Outputs: o.Outcome.Outputs, Before: o.Outcome.Before, ResumeAt: o.Outcome.ResumeAt, Changed: o.Outcome.Changed, Memory: o.Outcome.Memory,
+		Outputs: o.Outcome.Outputs, Before: o.Outcome.Before, Anew: o.Outcome.Anew, ResumeAt: o.Outcome.ResumeAt, Changed: o.Outcome.Changed, Memory: o.Outcome.Memory,
 		NodeSeen: checked && o.looked && o.Outcome.State != executors.Record,
 		Items:    workflow.ItemList{Listed: o.Outcome.Listed, List: o.Outcome.Items, APIVersion: o.Outcome.ItemVersion, Kind: o.Outcome.ItemKind},
 	}

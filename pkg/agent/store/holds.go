@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"sync"
@@ -90,7 +91,11 @@ func (h *Holds) saw(l *CachedRun) {
 	}
 	for i := range l.Journal.Steps {
 		rec := &l.Journal.Steps[i]
-		if rec.Before == nil || rec.Restored != "" {
+		if rec.Restored != "" {
+			continue
+		}
+		h.recordedAnew(h.byRun[k], rec)
+		if rec.Before == nil {
 			continue
 		}
 		r := h.byRun[k]
@@ -113,6 +118,29 @@ func (h *Holds) saw(l *CachedRun) {
 		h.keep(step, rec.Before)
 		h.byMark[mark].add(step)
 	}
+}
+
+// recordedAnew forgets a step's record that another, or none, has taken the place of: nothing was
+// written by it.
+func (h *Holds) recordedAnew(r *holdingRun, rec *run.Record) {
+	if r == nil {
+		return
+	}
+	mark, known := r.marks[rec.Path]
+	if !known {
+		return
+	}
+	i, u := -1, h.byMark[mark]
+	if u != nil {
+		i = slices.IndexFunc(u.steps, func(s *heldStep) bool { return s.of == r && s.Path == rec.Path })
+	}
+	if i < 0 || rec.Before != nil && (u.steps[i].Before == nil || bytes.Equal(u.steps[i].Before, rec.Before)) {
+		return
+	}
+	size := len(u.steps[i].Before)
+	r.kept, h.kept = r.kept-size, h.kept-size
+	u.steps = slices.Delete(u.steps, i, i+1)
+	delete(r.marks, rec.Path)
 }
 
 // keep keeps a step's record where there is room.

@@ -91,6 +91,34 @@ func TestWhoHoldsAnObject(t *testing.T) {
 	}
 }
 
+func TestAStepHoldsWhatItRecordedLast(t *testing.T) {
+	now, other := time.Unix(1000, 0), types.NamespacedName{Namespace: "shop", Name: "b"}
+	h := NewHolds()
+	for _, c := range []struct{ uid, before, want string }{
+		{"u", `{"uid":"u","changes":[1]}`, `{"uid":"u","changes":[1]}`},
+		{"u", `{"uid":"u","changes":[2]}`, `{"uid":"u","changes":[2]}`},
+		{"u", "", ""},
+		{"v", `{"uid":"v"}`, `{"uid":"v"}`},
+	} {
+		l := held("a", c.uid, now)
+		l.Journal.Steps[0].Before = []byte(c.before)
+		if c.before == "" {
+			l.Journal.Steps[0].Before = nil
+		}
+		h.saw(l)
+		got := ""
+		for _, one := range h.Of(c.uid, other, "down") {
+			got += string(one.Before)
+		}
+		if got != c.want {
+			t.Errorf("recorded %s, it holds %s", c.before, got)
+		}
+	}
+	if got := names(h, "u", other); got != "" {
+		t.Errorf("what is over is held by %q", got)
+	}
+}
+
 // heldMany is a run with so many steps that each recorded so many bytes of an object.
 func heldMany(t *testing.T, name string, steps, bytes int) *corev1.ConfigMap {
 	t.Helper()

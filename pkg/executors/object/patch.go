@@ -63,7 +63,7 @@ func (Patcher) Restore(ctx context.Context, call executors.Call) executors.Outco
 // not idempotent is searched for in the object first: after it was applied, its dry run would fail
 // or show a second change.
 func (w write) compared(ctx context.Context, call executors.Call) executors.Outcome {
-	rec, err := recorded(call)
+	rec, _, err := w.record(ctx, call)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}

@@ -79,6 +79,23 @@ func (w *world) keep(key string, text []byte) *unstructured.Unstructured {
 	return u.DeepCopy()
 }
 
+// editBy is an edit by a field manager, which the API server notes down.
+func (w *world) editBy(manager, key, patch string) {
+	w.edit(key, patch)
+	u := w.objects[key]
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw(fieldsOf(parse(w.T, patch)), true)))}})
+}
+
+// fieldsOf is a map in the format of FieldsV1.
+func fieldsOf(m map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, value := range m {
+		below, _ := value.(map[string]any)
+		out["f:"+key] = fieldsOf(below)
+	}
+	return out
+}
+
 // field is what stands at a path, as JSON; empty for nothing.
 func (w *world) field(key string, path ...string) string {
 	u := w.objects[key]
@@ -95,7 +112,8 @@ func (w *world) field(key string, path ...string) string {
 func resources() map[string]schema.GroupVersionKind {
 	return map[string]schema.GroupVersionKind{
 		"deployments": {Group: "apps", Version: "v1", Kind: "Deployment"}, "secrets": {Version: "v1", Kind: "Secret"}, "configmaps": {Version: "v1", Kind: "ConfigMap"}, "apps": {Group: "example.org", Version: "v1", Kind: "App"},
-		"applications": {Group: "argoproj.io", Version: "v1alpha1", Kind: "Application"},
+		"applications":   {Group: "argoproj.io", Version: "v1alpha1", Kind: "Application"},
+		"kustomizations": {Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"},
 	}
 }
 
@@ -235,7 +253,7 @@ func (w *world) step(properties any) executors.Call {
 // pass calls an executor once, and journals what it asks to record.
 func (w *world) pass(e executors.Executor, call *executors.Call) executors.Outcome {
 	out := e.Pass(w.Context(), *call)
-	if out.State == executors.Record && len(call.Recorded.Before) == 0 {
+	if out.Anew || out.State == executors.Record && len(call.Recorded.Before) == 0 {
 		call.Recorded.Before = out.Before
 	}
 	return out

@@ -25,10 +25,17 @@ type write struct {
 // pass moves the write forward by one piece: end, record what is there, or write. A pass after a
 // crash finds its effect in the object, and keeps what was recorded.
 func (w write) pass(ctx context.Context, call executors.Call) executors.Outcome {
-	rec, err := recorded(call)
+	rec, overtaken, err := w.record(ctx, call)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
+	out := w.next(ctx, call, rec)
+	out.Anew = out.Anew || overtaken
+	return out
+}
+
+// next moves the write forward, by what was recorded.
+func (w write) next(ctx context.Context, call executors.Call, rec *record) executors.Outcome {
 	w.hide = holdsSecrets(w.object.Kind.GroupKind(), w.changes)
 	if rec == nil && w.restoreAfter && !call.DryRun && !w.hide {
 		w.changes = overlapping(call, w)
@@ -49,7 +56,7 @@ func (w write) pass(ctx context.Context, call executors.Call) executors.Outcome 
 		return toRecord(call, w)
 	}
 	if _, err := w.object.Patch(ctx, w.live, w.patch); err != nil {
-		return api.Outcome(ctx, call, err)
+		return w.refused(ctx, call, rec, err)
 	}
 	return w.written(w.changes)
 }

@@ -1,0 +1,109 @@
+package object
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+)
+
+// record is what an earlier pass recorded, nil where it has been overtaken: between the record and
+// the write somebody changed the same field. To write on the old record would lose that change.
+//
+// The values do not tell whether our write happened before a crash. The API server does: it tracks
+// which manager set a field. Of a field that was removed, and where only the scale may be read, it
+// says nothing. Then a value of ours counts as ours, and for any other the step fails.
+func (w write) record(ctx context.Context, call executors.Call) (rec *record, overtaken bool, err error) {
+	rec, err = recorded(call)
+	if err != nil || rec == nil || w.once || rec.UID != string(w.live.GetUID()) || standingOf(w.live.Object, rec.Changes).untouched {
+		return rec, false, err
+	}
+	managers, err := w.managers(ctx)
+	if err != nil {
+		return rec, false, err
+	}
+	others := holders(call, rec.UID)
+	var ours, theirs, unknown, odd []fieldPath
+	for _, c := range rec.Changes {
+		v, found, _ := lookup(w.live.Object, c.Path)
+		if c.Made || same(v, found, c.Before) || c.isBeneath(v, found) || setByRun(call, others, c.Path, raw(v, found)) {
+			continue
+		}
+		by := &unknown
+		if owned := ownersOf(managers, c.Path); slices.Contains(owned, call.Plan.Manager) {
+			by = &ours
+		} else if len(owned) > 0 {
+			by = &theirs
+		}
+		*by = append(*by, c.Path)
+		if by != &ours && !same(v, found, c.After) {
+			odd = append(odd, c.Path)
+		}
+	}
+	switch {
+	case len(theirs) > 0 && len(ours)+len(unknown) == 0:
+		return nil, true, nil
+	case len(odd) > 0:
+		return rec, false, api.Refuse(executors.ReasonChangedMeanwhile, "%s: somebody changed %s while this step was at work, and it stays so; look at it and trigger again", w.object, paths(odd))
+	}
+	return rec, false, nil
+}
+
+// isBeneath says whether a value is that of a step beneath this one, before or after it: what was
+// recorded covers them.
+func (c change) isBeneath(v any, found bool) bool {
+	return slices.ContainsFunc(c.Beneath, func(b beneath) bool { return same(v, found, b.Before) || same(v, found, b.After) })
+}
+
+// setByRun says whether a value is what another step of the run set and will restore: a group that
+// is tried again comes to the earlier step again.
+func setByRun(call executors.Call, others []holder, path fieldPath, value []byte) bool {
+	return slices.ContainsFunc(others, func(h holder) bool {
+		return h.Run == call.Run && slices.ContainsFunc(h.changes, func(c change) bool { return c.Path.String() == path.String() && equalRaw(c.After, value) })
+	})
+}
+
+// managers are those of the object's fields; none where the account may not read it.
+func (w write) managers(ctx context.Context) ([]metav1.ManagedFieldsEntry, error) {
+	if w.patch.Subresource == "" {
+		return w.live.GetManagedFields(), nil
+	}
+	whole, err := w.object.Get(ctx, "")
+	switch {
+	case apierrors.IsForbidden(err), api.IsMissing(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return whole.GetManagedFields(), nil
+}
+
+func ownersOf(entries []metav1.ManagedFieldsEntry, path fieldPath) (managers []string) {
+	for _, e := range entries {
+		if e.FieldsV1 != nil && owns(e.FieldsV1.GetRawBytes(), path) {
+			managers = append(managers, e.Manager)
+		}
+	}
+	return managers
+}
+
+// refused is the outcome of a patch with an error. Where the API server refused it, what was
+// recorded is over once somebody has changed it, and with the attempt. The object is read again:
+// a library may have repeated a request whose first answer was lost, and the refusal is of the second.
+func (w write) refused(ctx context.Context, call executors.Call, rec *record, err error) executors.Outcome {
+	out := api.Outcome(ctx, call, err)
+	if rec == nil || !executors.NothingDone(err) && !apierrors.IsConflict(err) {
+		return out
+	}
+	live, err := read(ctx, w.object, w.patch.Subresource)
+	if err != nil || string(live.GetUID()) != rec.UID {
+		return out
+	}
+	s := standingOf(live.Object, rec.Changes)
+	out.Anew = !s.applied && (!s.untouched || out.State == executors.Failed)
+	return out
+}
