@@ -168,28 +168,37 @@ func (h Holder) Keep(ctx context.Context, call executors.Call) executors.Outcome
 
 // Release ends the hold: the schedule of the plan decides again.
 func (h Holder) Release(ctx context.Context, call executors.Call) executors.Outcome {
+	said, err := h.release(ctx, call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	return api.Done("%s", said)
+}
+
+func (h Holder) release(ctx context.Context, call executors.Call) (said string, err error) {
 	now, err := h.read(ctx, call)
 	switch {
 	case api.IsMissing(err):
-		return api.Done("the HibernatePlan is gone")
+		return "the HibernatePlan is gone", nil
 	case err != nil:
-		return api.Outcome(ctx, call, err)
+		return "", err
 	case call.DryRun || !now.ours:
-		return api.Done("the hold is not ours to release")
+		return "the hold is not ours to release", nil
 	}
 	_, err = now.patch(ctx, map[string]any{
 		annotations.HoldState: nil, annotations.HoldUntil: nil, annotations.Reason(annotations.HoldState): nil, annotations.Actor(annotations.HoldState): nil,
 	})
 	if err != nil {
-		return api.Outcome(ctx, call, err)
+		return "", err
 	}
-	return api.Done("HibernatePlan %s is released", now.object.Name)
+	return "HibernatePlan " + now.object.Name + " is released", nil
 }
 
-// Stop ends the hold when the step ends before the plan has reached the state.
+// Stop ends the hold when the step ends before the plan has reached the state. Also a conflict is
+// an error: the plan is still held.
 func (h Holder) Stop(ctx context.Context, call executors.Call) error {
-	if out := h.Release(ctx, call); out.State == executors.Failed {
-		return fmt.Errorf("release the HibernatePlan: %s", out.Message)
+	if _, err := h.release(ctx, call); err != nil {
+		return fmt.Errorf("release the HibernatePlan: %w", err)
 	}
 	return nil
 }

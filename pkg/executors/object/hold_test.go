@@ -2,10 +2,13 @@ package object
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -143,6 +146,35 @@ func TestAHoldThatFails(t *testing.T) {
 	w.put(`{apiVersion: v1, kind: ConfigMap, metadata: {name: nights}}`)
 	if out := Wakes().Pass(t.Context(), call); out.State != executors.Failed || !out.Permanent || !strings.Contains(out.Message, "is no HibernatePlan") {
 		t.Errorf("a ConfigMap of another kind: %+v", out)
+	}
+}
+
+func TestAHoldThatCannotBeReleasedNowIsNotStopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(w *world)
+		refuse    error
+		refused   bool
+	}{
+		"somebody wrote in between":   {meanwhile: func(w *world) { w.follows("Hibernating") }},
+		"the API server is broken":    {refuse: apierrors.NewInternalError(errors.New("etcd is away"))},
+		"the API server is busy":      {refuse: apierrors.NewTooManyRequests("later", 7)},
+		"the account lost its rights": {refuse: forbidden("patch", "configmaps"), refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, call := newHold(t, nil)
+			Hibernates().Pass(t.Context(), call)
+			w.refuse["patch"] = c.refuse
+			if c.meanwhile != nil {
+				w.meanwhile["patch"] = func() { c.meanwhile(w) }
+			}
+			err := Hibernates().Stop(t.Context(), call)
+			if err == nil || w.note(annotations.HoldState) != "asleep" || (executors.RefusalOf(err, call.User()) != executors.NotRefused) != c.refused {
+				t.Errorf("stopped: %v", err)
+			}
+			if err := Hibernates().Stop(t.Context(), call); err != nil || w.note(annotations.HoldState) != "" {
+				t.Errorf("then: %v, held %q", err, w.note(annotations.HoldState))
+			}
+		})
 	}
 }
 
