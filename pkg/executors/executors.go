@@ -311,7 +311,8 @@ type Drifted struct {
 }
 
 // Stopper is an executor whose work goes on in the cluster by itself, and has to be stopped when
-// the step times out or the run is aborted.
+// the step times out or the run is aborted; a hold of a HibernatePlan also when the step fails.
+// Without an error nothing goes on.
 type Stopper interface {
 	Stop(ctx context.Context, call Call) error
 }

@@ -54,8 +54,8 @@ func StepTypes() []StepType {
 		{Name: TypeCordon, Where: Anywhere, New: func() any { return &CordonProperties{} }, Check: checkCordon},
 		{Name: TypeDrain, Where: Anywhere, New: func() any { return &DrainProperties{} }, Check: checkDrain},
 		{Name: TypeUncordon, Where: Anywhere, New: func() any { return &CordonProperties{} }, Check: checkCordon},
-		{Name: "hibernate", Required: []string{"plan"}, New: func() any { return &HoldProperties{} }, Check: checkHold},
-		{Name: "wake", Required: []string{"plan"}, New: func() any { return &HoldProperties{} }, Check: checkHold},
+		{Name: TypeHibernate, Required: []string{"plan"}, New: func() any { return &HoldProperties{} }, Check: checkHold},
+		{Name: TypeWake, Required: []string{"plan"}, New: func() any { return &HoldProperties{} }, Check: checkHold},
 		{Name: TypeForEachNode, Where: Home, Required: []string{"steps"}, New: func() any { return &ForEachNodeProperties{} }, Check: checkForEachNode},
 	}
 }

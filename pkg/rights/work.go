@@ -22,7 +22,7 @@ func (c *collector) work(s plan.Step) {
 		c.headers(s)
 	case "function":
 		c.function(s)
-	case "hibernate", "wake":
+	case plan.TypeHibernate, plan.TypeWake:
 		c.need(object{APIVersion: core, Kind: "ConfigMap", Name: text(s, "plan")}, "", "get", "patch", "list", "watch")
 	case "cordon", "uncordon", "drain", plan.TypeForEachNode:
 		c.nodes(s)

@@ -179,7 +179,7 @@ func (c *cluster) pass(r *runState, m workflow.Action) (report workflow.StepResu
 	switch m.Step.Type {
 	case "suspend":
 		return c.passSuspend(r, m)
-	case "silence", "hibernate", "wake":
+	case "silence", plan.TypeHibernate, plan.TypeWake:
 		next := c.now.Add(leaseRenewal).UTC()
 		return workflow.StepResult{Done: true, KeepAt: &next}, wake, true
 	}

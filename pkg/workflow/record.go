@@ -117,6 +117,7 @@ func fail(j *run.Journal, rec *run.Record, step plan.Step, rep StepResult, now t
 	}
 	if over {
 		rec.Phase, rec.FinishedAt, rec.NotBefore = run.StepFailed, new(now.UTC()), nil
+		letsGo(rec)
 		return
 	}
 	if !plan.Restores(step) {
@@ -129,6 +130,14 @@ func fail(j *run.Journal, rec *run.Record, step plan.Step, rep StepResult, now t
 	rec.Attempt++
 	j.Retried++
 	rec.NotBefore, rec.AttemptAt = new(next.UTC()), new(next.UTC())
+}
+
+// letsGo ends the hold of a HibernatePlan with the step that has failed: Stop gives it back, so that
+// no lease of an earlier round is left to renew.
+func letsGo(rec *run.Record) {
+	if plan.HoldsSleeper(rec.Type) {
+		rec.Stopping, rec.KeepAt = true, nil
+	}
 }
 
 // Backoff is the wait before the attempt after the given one (1 for the first):

@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,28 @@ func TestWhatWasRecordedIsReplacedOnlyWhereItIsOver(t *testing.T) {
 			}
 			if got := string(coretest.Record(s.j, "a").Before); got != c.want {
 				t.Errorf("recorded is %s", got)
+			}
+		})
+	}
+}
+
+func TestAFailedStepLetsGoOfItsHibernatePlan(t *testing.T) {
+	hold := "{name: hold, type: hibernate, properties: {plan: nights}"
+	for name, c := range map[string]struct {
+		spec   string
+		script []func(*stage)
+		want   string
+	}{
+		"when its retries are used up":         {"steps: [" + hold + ", retry: {limit: 1, backoff: 10s}}]", []func(*stage){script("hold", failed("Failed"), failed("Failed"))}, "hold #1, hold #2, stop hold"},
+		"in finally":                           {"steps: [" + coretest.Hook("a") + "]\nfinally: [" + hold + "}]", []func(*stage){script("finally/hold", failed("Failed"))}, "a #1, finally/hold #1, stop finally/hold"},
+		"a step of another type stops nothing": {"steps: [" + coretest.Hook("a") + "]", []func(*stage){script("a", failed("Boom"))}, "a #1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begun(t, c.spec, 0, c.script...)
+			s.play()
+			acts := slices.DeleteFunc(s.acts, func(act string) bool { return strings.HasPrefix(act, "wait") })
+			if got := strings.Join(acts, ", "); got != c.want {
+				t.Errorf("it does %s", got)
 			}
 		})
 	}
