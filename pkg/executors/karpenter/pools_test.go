@@ -95,10 +95,11 @@ func errorsOf(t *testing.T, all []executors.SleepResult) []string {
 
 // A NodePool may make no more nodes first, then its nodes go; on waking it has its limits back.
 func TestANodePoolWakesAsItWas(t *testing.T) {
-	for _, c := range []struct{ name, spec, closed, after string }{
-		{"with a limit of its cpu", `{"limits":{"cpu":"1000","memory":"1Ti"},"weight":10}`, `{"limits":{"cpu":"0","memory":"1Ti"},"weight":10}`, `{"limits":{"cpu":"1000","memory":"1Ti"},"weight":10}`},
-		{"with a limit of its memory alone", `{"limits":{"memory":"1Ti"}}`, `{"limits":{"cpu":"0","memory":"1Ti"}}`, `{"limits":{"memory":"1Ti"}}`},
-		{"without limits", `{"weight":1}`, `{"limits":{"cpu":"0"},"weight":1}`, `{"weight":1}`},
+	for _, c := range []struct{ name, spec, closed, after, meanwhile string }{
+		{"with a limit of its cpu", `{"limits":{"cpu":"1000","memory":"1Ti"},"weight":10}`, `{"limits":{"cpu":"0","memory":"1Ti"},"weight":10}`, `{"limits":{"cpu":"1000","memory":"1Ti"},"weight":10}`, ""},
+		{"with a limit of its memory alone", `{"limits":{"memory":"1Ti"}}`, `{"limits":{"cpu":"0","memory":"1Ti"}}`, `{"limits":{"memory":"1Ti"}}`, ""},
+		{"without limits", `{"weight":1}`, `{"limits":{"cpu":"0"},"weight":1}`, `{"weight":1}`, ""},
+		{"without limits, until somebody added one", `{"weight":1}`, `{"limits":{"cpu":"0"},"weight":1}`, `{"limits":{"memory":"200Gi"},"weight":1}`, `{"limits":{"cpu":"0","memory":"200Gi"},"weight":1}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPools(t)
@@ -127,6 +128,9 @@ func TestANodePoolWakesAsItWas(t *testing.T) {
 			p.DeleteAtOnce("nodeclaims", "", "n1")
 			if o := p.observe()[0]; !o.Asleep {
 				t.Errorf("without nodes: %+v", o)
+			}
+			if c.meanwhile != "" {
+				p.pool("small", c.meanwhile)
 			}
 			p.call.Operation = hibernate.Wake
 			step(Sleeps{}.Wake, c.after+" []")

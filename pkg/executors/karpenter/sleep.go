@@ -260,7 +260,7 @@ func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernat
 		}
 		was, err := recorded(d)
 		if err == nil {
-			err = limit(ctx, call, d, was.limits())
+			err = limit(ctx, call, d, was.limits(d.Seen.Before))
 		}
 		out = append(out, executors.SleepResult{ID: d.ID, Err: err})
 	}
@@ -281,9 +281,13 @@ func recorded(d hibernate.Due) (before, error) {
 	return was, nil
 }
 
-// limits restores the limit of cpu, the only one that was changed.
-func (b before) limits() any {
-	if b.Limits == nil {
+// limits restores the limit of cpu, the only one that was changed. Where there were none, an empty
+// map is taken out with it, but not what somebody added to it while the NodePool slept.
+func (b before) limits(seen json.RawMessage) any {
+	var now before
+	known := json.Unmarshal(seen, &now) == nil
+	delete(now.Limits, "cpu")
+	if b.Limits == nil && known && len(now.Limits) == 0 {
 		return nil
 	}
 	return map[string]any{"cpu": b.Limits["cpu"]}

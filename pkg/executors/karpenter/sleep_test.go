@@ -51,23 +51,25 @@ func TestHowANodePoolIs(t *testing.T) {
 
 // Only the limit of the cpu is put back: what somebody changed of the others stays.
 func TestWhatIsPutBack(t *testing.T) {
-	for was, want := range map[string]string{
-		`{"limits":null}`:                       `null`,
-		`{"limits":{}}`:                         `{"cpu":null}`,
-		`{"limits":{"memory":"1Gi"}}`:           `{"cpu":null}`,
-		`{"limits":{"cpu":"8","memory":"1Gi"}}`: `{"cpu":"8"}`,
-		`{"limits":{"cpu":"8"},"weight":10}`:    `{"cpu":"8"}`,
+	for _, c := range []struct{ was, is, want string }{
+		{`{"limits":null}`, `{"limits":{"cpu":"0"}}`, `null`},
+		{`{"limits":null}`, `{"limits":{"cpu":"0","memory":"200Gi"}}`, `{"cpu":null}`},
+		{`{"limits":null}`, `nonsense`, `{"cpu":null}`},
+		{`{"limits":{}}`, `{"limits":{"cpu":"0"}}`, `{"cpu":null}`},
+		{`{"limits":{"memory":"1Gi"}}`, `{"limits":{"cpu":"0","memory":"1Gi"}}`, `{"cpu":null}`},
+		{`{"limits":{"cpu":"8","memory":"1Gi"}}`, `{"limits":{"cpu":"0"}}`, `{"cpu":"8"}`},
+		{`{"limits":{"cpu":"8"},"weight":10}`, `{"limits":{"cpu":"0"}}`, `{"cpu":"8"}`},
 	} {
-		b, err := recorded(hibernate.Due{Resource: hibernate.Resource{Before: []byte(was)}})
+		b, err := recorded(hibernate.Due{Resource: hibernate.Resource{Before: []byte(c.was)}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := json.Marshal(b.limits())
+		got, err := json.Marshal(b.limits([]byte(c.is)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(got) != want {
-			t.Errorf("%s: %s, want %s", was, got, want)
+		if string(got) != c.want {
+			t.Errorf("%s of %s: %s, want %s", c.was, c.is, got, c.want)
 		}
 	}
 }
