@@ -1,4 +1,5 @@
-// Package flow holds the executors that only hold up a run, and touch nothing outside of it.
+// Package flow holds the executors that hold up a run, or list what its loops take, and change nothing
+// outside of it.
 package flow
 
 import (

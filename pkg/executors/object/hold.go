@@ -3,6 +3,8 @@ package object
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,16 +16,25 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // holdLease is for how long a HibernatePlan is held when nobody renews (a guess: longer than any
 // outage of the agent, but a forgotten run must not keep a plan asleep for a day).
 const holdLease = time.Hour
 
+// rideLook is how often a step looks at a hold of a person, which may end at any time, and how long
+// before its end it takes its place (guesses: a short gap in which targets begin to wake, and a
+// write of the journal each time).
+const rideLook = time.Minute
+
 // Holder executes the step types hibernate and wake: it holds a HibernatePlan of the plan's
 // namespace asleep or awake, waits until it is, and ends the hold with the run. It needs get, watch
-// and patch on the ConfigMap. The hold is a lease that ends by itself, even when the agent dies. A
-// hold of somebody else is never changed.
+// and patch on the ConfigMap. The hold is a lease that ends by itself, even when the agent dies.
+//
+// Steps of several runs share one hold: its reason names them all, each renews it, and the last one
+// to leave ends it. A hold of a person is never changed while it stands. Where it holds the same
+// state, the step rides on it, and takes its place when it ends.
 type Holder struct{ asleep bool }
 
 // Hibernates executes the step type hibernate.
@@ -37,8 +48,9 @@ type held struct {
 	object api.Object
 	live   *unstructured.Unstructured
 	hold   hibernate.Hold
-	ours   bool
-	whose  string // the holder, if it is somebody else
+	steps  []string // that share the hold; none: it is a person's
+	ours   bool     // this step is one of them
+	whose  string   // the holder, if it is somebody else
 }
 
 func (h Holder) read(ctx context.Context, call executors.Call) (held, error) {
@@ -58,13 +70,43 @@ func (h Holder) read(ctx context.Context, call executors.Call) (held, error) {
 		return held{}, api.Refuse(executors.ReasonInvalid, "ConfigMap %s is no HibernatePlan", p.Plan)
 	}
 	notes := live.GetAnnotations()
-	out := held{object: o, live: live, ours: notes[annotations.Reason(annotations.HoldState)] == reasonOf(call), whose: notes[annotations.Actor(annotations.HoldState)]}
+	out := held{object: o, live: live, steps: sharers(notes[annotations.Reason(annotations.HoldState)]), whose: notes[annotations.Actor(annotations.HoldState)]}
+	out.ours = slices.Contains(out.steps, reasonOf(call))
 	out.hold, _ = annotations.ReadHold(notes) // a hold that cannot be read holds nothing
 	return out, nil
 }
 
 // reasonOf marks a hold as that of a step.
 func reasonOf(call executors.Call) string { return "step " + call.Path + " of run " + call.Run }
+
+const separator = "; "
+
+// sharers are the steps that a hold's reason names; none where it is a person's.
+func sharers(reason string) []string {
+	steps := strings.Split(reason, separator)
+	for _, s := range steps {
+		if !strings.HasPrefix(s, "step ") || !strings.Contains(s, " of run ") {
+			return nil
+		}
+	}
+	return steps
+}
+
+// rides says whether the hold is that of a person, and goes on for a while.
+func (n held) rides(now time.Time) bool {
+	return n.hold.Holds(now) && len(n.steps) == 0 && (n.hold.Until == nil || n.hold.Until.Sub(now) > rideLook)
+}
+
+// look is when the hold has to be looked at again.
+func (n held) look(now time.Time) time.Time {
+	switch {
+	case n.ours:
+		return n.hold.Until.Add(-holdLease / 2)
+	case n.hold.Until != nil && n.hold.Until.Sub(now) > rideLook:
+		return schedule.Earliest(now.Add(rideLook), n.hold.Until.Add(-rideLook))
+	}
+	return now.Add(rideLook)
+}
 
 // Pass makes sure that the plan is held, and says when it has reached the state.
 func (h Holder) Pass(ctx context.Context, call executors.Call) executors.Outcome {
@@ -84,7 +126,7 @@ func (h Holder) pass(ctx context.Context, call executors.Call) (executors.Outcom
 	if call.DryRun {
 		return api.Done("dry run: would hold HibernatePlan %s %s", now.object.Name, h.word()), nil
 	}
-	if !standing || now.ours && (now.hold.Asleep != h.asleep || due(now.hold, call.Now)) {
+	if !now.ours && !now.rides(call.Now) || now.ours && (!standing || now.hold.Asleep != h.asleep || due(now.hold, call.Now)) {
 		if now, err = h.renew(ctx, call, now); err != nil {
 			return executors.Outcome{}, err
 		}
@@ -94,19 +136,29 @@ func (h Holder) pass(ctx context.Context, call executors.Call) (executors.Outcom
 
 // due says whether half of a lease is over.
 func due(h hibernate.Hold, now time.Time) bool {
-	return h.Until == nil || h.Until.Sub(now) < holdLease/2
+	return h.Until == nil || h.Until.Sub(now) <= holdLease/2
 }
 
+// renew holds the plan for another lease, beside the steps that hold it already.
 func (h Holder) renew(ctx context.Context, call executors.Call, now held) (held, error) {
 	until := call.Now.Add(holdLease).UTC().Truncate(time.Second)
-	live, err := now.patch(ctx, map[string]any{
-		annotations.HoldState: h.word(), annotations.HoldUntil: until.Format(time.RFC3339),
-		annotations.Reason(annotations.HoldState): reasonOf(call), annotations.Actor(annotations.HoldState): "system:serviceaccount:" + call.Plan.Namespace + ":" + call.Plan.Account,
-	})
+	steps := []string{reasonOf(call)}
+	if now.hold.Holds(call.Now) && (now.ours || now.hold.Asleep == h.asleep) {
+		steps = append(slices.DeleteFunc(slices.Clone(now.steps), func(s string) bool { return s == steps[0] }), steps[0])
+		if now.hold.Until != nil && now.hold.Until.After(until) && len(now.steps) > 0 {
+			until = *now.hold.Until
+		}
+	}
+	notes := map[string]any{annotations.HoldState: h.word(), annotations.HoldUntil: until.Format(time.RFC3339), annotations.Reason(annotations.HoldState): strings.Join(steps, separator)}
+	was := now.live.GetAnnotations()
+	if was[annotations.HoldState] != notes[annotations.HoldState] || was[annotations.HoldUntil] != notes[annotations.HoldUntil] { // admission lets only who changes a hold sign it
+		notes[annotations.Actor(annotations.HoldState)] = call.User()
+	}
+	live, err := now.patch(ctx, notes)
 	if err != nil {
 		return now, err
 	}
-	now.live, now.hold, now.ours = live, hibernate.Hold{On: true, Asleep: h.asleep, Until: &until}, true
+	now.live, now.hold, now.steps, now.ours = live, hibernate.Hold{On: true, Asleep: h.asleep, Until: &until}, steps, true
 	return now, nil
 }
 
@@ -118,21 +170,27 @@ func (n held) patch(ctx context.Context, notes map[string]any) (*unstructured.Un
 func (h Holder) arrived(call executors.Call, now held) executors.Outcome {
 	notes := now.live.GetAnnotations()
 	phase := hibernate.Phase(notes[annotations.StatusPhase])
-	watch := now.object.Watch("")
+	var out executors.Outcome
 	switch {
 	case notes[annotations.StatusHold] != annotations.FormatHold(now.hold):
-		return api.Waiting(watch, "HibernatePlan %s is held %s; the agent has not looked at it yet", now.object.Name, h.word())
+		out = api.Waiting(now.object.Watch(""), "HibernatePlan %s is held %s; the agent has not looked at it yet", now.object.Name, h.word())
 	case h.asleep && phase == hibernate.Hibernated, !h.asleep && (phase == hibernate.Active || phase == hibernate.Suspended):
-		out := api.Done("HibernatePlan %s is held %s", now.object.Name, h.word())
+		out = api.Done("HibernatePlan %s is held %s", now.object.Name, h.word())
 		out.Changed = []run.Change{now.object.Change("held " + h.word())}
-		if now.ours {
-			out.WakeAt = now.hold.Until.Add(-holdLease / 2)
-		}
-		return out
 	case phase == hibernate.InError || phase == hibernate.Invalid:
 		return executors.Fail("Failed", "HibernatePlan %s is not %s: %s", now.object.Name, h.word(), notes[annotations.StatusMessage])
+	default:
+		out = api.Waiting(now.object.Watch(""), "HibernatePlan %s is not %s yet: %s", now.object.Name, h.word(), notes[annotations.StatusMessage])
 	}
-	return api.Waiting(watch, "HibernatePlan %s is not %s yet: %s", now.object.Name, h.word(), notes[annotations.StatusMessage])
+	return now.lookedAt(call, out)
+}
+
+// lookedAt is an outcome with what the step remembers: whether it rides on a person's hold. A hold of
+// its own that is gone was released by somebody, and stays so; one that it rode on, it replaces.
+func (n held) lookedAt(call executors.Call, out executors.Outcome) executors.Outcome {
+	out.WakeAt = n.look(call.Now)
+	out.Memory = raw(!n.ours, true)
+	return out
 }
 
 func (h Holder) word() string {
@@ -149,24 +207,32 @@ func by(whose string) string {
 	return fmt.Sprintf(" by %s", whose)
 }
 
-// Keep renews the hold. One that somebody has changed is left alone.
+// Keep renews the hold, or takes the place of the one that the step rides on. One that somebody has
+// changed is left alone.
 func (h Holder) Keep(ctx context.Context, call executors.Call) executors.Outcome {
 	now, err := h.read(ctx, call)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	if call.DryRun || !now.ours {
-		return api.Done("the hold is not ours to renew")
+	standing, rode := now.hold.Holds(call.Now), string(call.Recorded.Memory) == "true"
+	switch {
+	case call.DryRun:
+		return api.Done("dry run: nothing to renew")
+	case !now.ours && (standing && now.hold.Asleep != h.asleep || !standing && !rode):
+		out := api.Done("the hold is not ours to renew")
+		out.WakeAt = now.look(call.Now)
+		return out
+	case now.rides(call.Now):
+		return now.lookedAt(call, api.Done("HibernatePlan %s is held %s%s", now.object.Name, annotations.FormatHold(now.hold), by(now.whose)))
 	}
 	if now, err = h.renew(ctx, call, now); err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	out := api.Done("held until %s", now.hold.Until.Format(time.RFC3339))
-	out.WakeAt = now.hold.Until.Add(-holdLease / 2)
-	return out
+	return now.lookedAt(call, api.Done("held until %s", now.hold.Until.Format(time.RFC3339)))
 }
 
-// Release ends the hold: the schedule of the plan decides again.
+// Release ends the hold: the schedule of the plan decides again. Where other steps share it, it
+// leaves the hold to them.
 func (h Holder) Release(ctx context.Context, call executors.Call) executors.Outcome {
 	said, err := h.release(ctx, call)
 	if err != nil {
@@ -185,13 +251,17 @@ func (h Holder) release(ctx context.Context, call executors.Call) (said string, 
 	case call.DryRun || !now.ours:
 		return "the hold is not ours to release", nil
 	}
-	_, err = now.patch(ctx, map[string]any{
-		annotations.HoldState: nil, annotations.HoldUntil: nil, annotations.Reason(annotations.HoldState): nil, annotations.Actor(annotations.HoldState): nil,
-	})
-	if err != nil {
+	others := slices.DeleteFunc(now.steps, func(s string) bool { return s == reasonOf(call) })
+	notes, said := map[string]any{annotations.Reason(annotations.HoldState): strings.Join(others, separator)}, "left to "+strings.Join(others, separator)
+	if len(others) == 0 {
+		notes, said = map[string]any{
+			annotations.HoldState: nil, annotations.HoldUntil: nil, annotations.Reason(annotations.HoldState): nil, annotations.Actor(annotations.HoldState): nil,
+		}, "released"
+	}
+	if _, err = now.patch(ctx, notes); err != nil {
 		return "", err
 	}
-	return "HibernatePlan " + now.object.Name + " is released", nil
+	return "HibernatePlan " + now.object.Name + " is " + said, nil
 }
 
 // Stop ends the hold when the step ends before the plan has reached the state. Also a conflict is

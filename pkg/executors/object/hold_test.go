@@ -186,3 +186,138 @@ func TestARehearsedHold(t *testing.T) {
 	}
 	w.wrote(0)
 }
+
+// other is the same step of another run, a while later.
+func other(call executors.Call, after time.Duration) executors.Call {
+	call.Run, call.Now = "maint-run-orders-b", call.Now.Add(after)
+	return call
+}
+
+func TestTwoRunsShareAHoldUntilTheLastEnds(t *testing.T) {
+	for name, firstEnds := range map[string]bool{"the first ends first": true, "the second ends first": false} {
+		t.Run(name, func(t *testing.T) {
+			w, a := newHold(t, nil)
+			b := other(a, 5*time.Minute)
+			for _, call := range []executors.Call{a, b} {
+				Hibernates().Pass(t.Context(), call)
+				w.follows("Hibernated")
+				if out := Hibernates().Pass(t.Context(), call); out.State != executors.Done {
+					t.Fatal(said(out))
+				}
+			}
+			w.wrote(2)
+			if !firstEnds {
+				a, b = b, a
+			}
+			for range 2 { // the second time after a crash
+				if out := Hibernates().Release(t.Context(), a); out.State != executors.Done {
+					t.Error(said(out))
+				}
+				if w.note(annotations.HoldState) != "asleep" || w.note(annotations.Reason(annotations.HoldState)) != reasonOf(b) {
+					t.Fatalf("held %q by %q", w.note(annotations.HoldState), w.note(annotations.Reason(annotations.HoldState)))
+				}
+			}
+			b.Now = b.Now.Add(holdLease / 2)
+			if out := Hibernates().Keep(t.Context(), b); out.State != executors.Done || !out.WakeAt.Equal(b.Now.Add(holdLease/2)) {
+				t.Errorf("kept up: %s", said(out))
+			}
+			if out := Hibernates().Release(t.Context(), b); out.State != executors.Done || w.note(annotations.HoldState) != "" {
+				t.Errorf("held %q: %s", w.note(annotations.HoldState), said(out))
+			}
+		})
+	}
+}
+
+func TestARunThatComesWhileTheOtherLetsGoLosesNothing(t *testing.T) {
+	w, a := newHold(t, nil)
+	b := other(a, 0)
+	b.Clients = w.clients()
+	Hibernates().Pass(t.Context(), a)
+	actor := w.note(annotations.Actor(annotations.HoldState))
+	w.meanwhile["patch"] = func() {
+		b.Plan.Account = "another"
+		Hibernates().Pass(t.Context(), b)
+	}
+	if out := Hibernates().Release(t.Context(), a); out.State != executors.NotYet {
+		t.Error(said(out))
+	}
+	if got := w.note(annotations.Actor(annotations.HoldState)); got != actor { // nothing but the reason has changed
+		t.Errorf("signed by %q", got)
+	}
+	if out := Hibernates().Release(t.Context(), a); out.State != executors.Done || w.note(annotations.HoldState) != "asleep" {
+		t.Errorf("held %q: %s", w.note(annotations.HoldState), said(out))
+	}
+}
+
+func TestARunRidesOnAPersonsHoldAndTakesItsPlace(t *testing.T) {
+	begins := now()
+	for name, c := range map[string]struct {
+		until     time.Duration // of jane's hold; zero: for good
+		look      time.Duration // after the begin
+		meanwhile string        // what jane does
+		want      string        // who holds it then
+	}{
+		"while it stands":                      {0, time.Minute, "", "jane"},
+		"once it is gone":                      {0, time.Minute, `{metadata: {annotations: null}}`, "us"},
+		"while it has an end":                  {30 * time.Minute, time.Minute, "", "jane"},
+		"right before its end":                 {30 * time.Minute, 29 * time.Minute, "", "us"},
+		"after its end, where nobody looked":   {30 * time.Minute, 40 * time.Minute, "", "us"},
+		"not while she wants it otherwise":     {0, time.Minute, fmt.Sprintf(`{metadata: {annotations: {%q: awake}}}`, annotations.HoldState), "jane"},
+		"nor where it ends before we had come": {30 * time.Second, 0, "", "us"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			notes := map[string]string{annotations.HoldState: "asleep", annotations.Actor(annotations.HoldState): "jane"}
+			if c.until > 0 {
+				notes[annotations.HoldUntil] = begins.Add(c.until).Format(time.RFC3339)
+			}
+			w, call := newHold(t, notes)
+			w.follows("Hibernated")
+			out := Hibernates().Pass(t.Context(), call)
+			if c.look > 0 && (out.State != executors.Done || !out.WakeAt.Equal(begins.Add(time.Minute))) {
+				t.Fatalf("%s, looks at %s", said(out), out.WakeAt)
+			}
+			call.Recorded.Memory = out.Memory
+			if c.meanwhile != "" {
+				w.edit(nights, c.meanwhile)
+				w.edit(nights, fmt.Sprintf(`{metadata: {labels: {%q: %q}}}`, annotations.LabelKind, annotations.KindHibernatePlan))
+			}
+			call.Now = begins.Add(c.look)
+			if out = Hibernates().Keep(t.Context(), call); out.State != executors.Done || !out.WakeAt.After(call.Now) {
+				t.Errorf("%s, looks at %s", said(out), out.WakeAt)
+			}
+			who := map[string]string{"jane": "jane", call.User(): "us"}[w.note(annotations.Actor(annotations.HoldState))]
+			if who != c.want {
+				t.Errorf("held by %q: %s", who, said(out))
+			}
+			Hibernates().Release(t.Context(), call)
+			if held := w.note(annotations.HoldState) != ""; held != (c.want == "jane") {
+				t.Errorf("held at the end: %t", held)
+			}
+		})
+	}
+}
+
+func TestAHoldOfOursThatSomebodyReleasedStaysReleased(t *testing.T) {
+	w, call := newHold(t, nil)
+	Hibernates().Pass(t.Context(), call)
+	w.follows("Hibernated")
+	call.Recorded.Memory = Hibernates().Pass(t.Context(), call).Memory
+	w.edit(nights, `{metadata: {annotations: null}}`)
+	if out := Hibernates().Keep(t.Context(), call); out.State != executors.Done || !out.WakeAt.After(call.Now) || w.note(annotations.HoldState) != "" {
+		t.Errorf("%s, held %q", said(out), w.note(annotations.HoldState))
+	}
+}
+
+// A plan may take hours to fall asleep: the lease is renewed in time.
+func TestALeaseIsRenewedBeforeThePlanHasArrived(t *testing.T) {
+	w, call := newHold(t, nil)
+	out := Hibernates().Pass(t.Context(), call)
+	if !out.WakeAt.Equal(call.Now.Add(holdLease / 2)) {
+		t.Fatalf("it looks at %s", out.WakeAt)
+	}
+	call.Now = out.WakeAt
+	if out = Hibernates().Pass(t.Context(), call); !out.WakeAt.Equal(call.Now.Add(holdLease / 2)) {
+		t.Errorf("it looks at %s", out.WakeAt)
+	}
+	w.wrote(2)
+}
