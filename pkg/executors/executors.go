@@ -226,13 +226,18 @@ type Outcome struct {
 	ResumeAt *time.Time      // suspend: the end as an instant, to be recorded
 	Memory   json.RawMessage // with any state: replaces what is remembered; nil keeps it
 	Changed  []run.Change
+	Listing  Listing // with Record, of a for-each
+
+	WakeAt time.Time // NotYet: the latest time for the next call; zero: only when Watch moves. Failed: no attempt before it; zero: the plan's backoff alone
+	Watch  *Watch    // NotYet: the object whose next change wakes the step
+}
+
+// Listing is what a for-each takes.
+type Listing struct {
 	// Listed says that Items, all of one kind, are what a for-each takes: with Record.
 	Listed                bool
 	Items                 []run.Item
 	ItemVersion, ItemKind string
-
-	WakeAt time.Time // NotYet: the latest time for the next call; zero: only when Watch moves. Failed: no attempt before it; zero: the plan's backoff alone
-	Watch  *Watch    // NotYet: the object whose next change wakes the step
 }
 
 // Watch names one object to watch as the plan's ServiceAccount, or, without a name, all objects

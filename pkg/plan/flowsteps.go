@@ -11,10 +11,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
-// The step types that hold other steps.
+// The step types that hold other steps, and those that hold a HibernatePlan.
 const (
-	TypeGroup   = "step-group"
-	TypeForEach = "for-each"
+	TypeGroup     = "step-group"
+	TypeForEach   = "for-each"
+	TypeHibernate = "hibernate"
+	TypeWake      = "wake"
 )
 
 // TypeApproval is the step type that asks a person.

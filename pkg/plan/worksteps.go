@@ -103,15 +103,6 @@ func checkDatabase(props *BackupProperties, at document.Reporter) {
 	}
 }
 
-// Types of steps that hold a HibernatePlan while the run lives.
-const (
-	TypeHibernate = "hibernate"
-	TypeWake      = "wake"
-)
-
-// HoldsSleeper says whether steps of a type hold a HibernatePlan.
-func HoldsSleeper(stepType string) bool { return stepType == TypeHibernate || stepType == TypeWake }
-
 // HoldProperties hold a HibernatePlan of the plan's namespace asleep or awake while the run
 // lives.
 type HoldProperties struct {

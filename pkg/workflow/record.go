@@ -24,11 +24,16 @@ type StepResult struct {
 	ResumeAt  *time.Time      // to be kept: the absolute end of a suspend
 	Changed   []run.Change
 	Memory    json.RawMessage // replaces what is remembered; nil leaves it
-	NodeSeen  bool            // the node was found closed, and the step has begun
 	KeepAt    *time.Time      // done, and a lease to renew then
 	NotBefore *time.Time      // failed: somebody asked for no attempt before it
-	Waits     string          // not done yet: what is missing that somebody has to give, a right or a quota
 	Items     ItemList
+	Seen      Seen
+}
+
+// Seen is what a pass saw besides.
+type Seen struct {
+	NodeSeen bool   // the node was found closed, and the step has begun
+	Waits    string // not done yet: what is missing that somebody has to give, a right or a quota
 }
 
 // ItemList is the objects that a for-each takes.
@@ -60,8 +65,8 @@ func Note(r run.Run, j run.Journal, path string, rep StepResult, now time.Time) 
 		rec.Message = document.Cut(rep.Message, document.MaxMessage)
 	}
 	rec.Changed = mergeChanges(rec.Changed, rep.Changed)
-	rec.Waits = document.Cut(rep.Waits, document.MaxMessage)
-	if rep.NodeSeen {
+	rec.Waits = document.Cut(rep.Seen.Waits, document.MaxMessage)
+	if rep.Seen.NodeSeen {
 		rec.NodeSeen = rec.Attempt
 	}
 	if rep.Memory != nil {
@@ -135,7 +140,7 @@ func fail(j *run.Journal, rec *run.Record, step plan.Step, rep StepResult, now t
 // letsGo ends the hold of a HibernatePlan with the step that has failed: Stop gives it back, so that
 // no lease of an earlier round is left to renew.
 func letsGo(rec *run.Record) {
-	if plan.HoldsSleeper(rec.Type) {
+	if rec.Type == plan.TypeHibernate || rec.Type == plan.TypeWake {
 		rec.Stopping, rec.KeepAt = true, nil
 	}
 }

@@ -106,7 +106,7 @@ func TestWhatWaitsForARightSaysSoAndItsDeadlineNamesIt(t *testing.T) {
 		Finally: []plan.Step{{Name: "b", Type: "scale"}},
 	}}
 	j, _ := Advance(r, NewJournal(r).Start(start), start, Signals{})
-	j = Note(r, j, "a", StepResult{Before: []byte(`{}`), Waits: "grant patch"}, start)
+	j = Note(r, j, "a", StepResult{Before: []byte(`{}`), Seen: Seen{Waits: "grant patch"}}, start)
 	if got := j.Notice(); got != "step a waits: grant patch" {
 		t.Errorf("the run says %q", got)
 	}
@@ -127,7 +127,7 @@ func TestWhatWaitsForARightSaysSoAndItsDeadlineNamesIt(t *testing.T) {
 	if rec := j.Record("a"); rec.Restored != run.RestoreFailed || rec.RestoreMessage != "was not restored within 15m0s; it waited: grant patch again" || rec.Waits != "" || m.Path != "finally/b" {
 		t.Errorf("%+v, then %s", rec, m.Path)
 	}
-	j = Note(r, j, "finally/b", StepResult{Waits: "create the account"}, at.Add(plan.DefaultCleanupDuration))
+	j = Note(r, j, "finally/b", StepResult{Seen: Seen{Waits: "create the account"}}, at.Add(plan.DefaultCleanupDuration))
 	j, _ = Advance(r, j, at.Add(2*plan.DefaultCleanupDuration), Signals{})
 	if rec := j.Record("finally/b"); rec.Reason != "Timeout" || rec.Message != "finally did not end within 15m0s; it waited: create the account" {
 		t.Errorf("%+v", rec)

@@ -75,14 +75,14 @@ func (c *Controller) report(l *store.CachedRun, m workflow.Action, o passed) wor
 	rep := workflow.StepResult{
 		Done: o.Outcome.State == executors.Done, Failed: o.Outcome.State == executors.Failed, Permanent: o.Outcome.Permanent, Reason: o.Outcome.Reason, Message: o.Outcome.Message,
 		Outputs: o.Outcome.Outputs, Before: o.Outcome.Before, Anew: o.Outcome.Anew, ResumeAt: o.Outcome.ResumeAt, Changed: o.Outcome.Changed, Memory: o.Outcome.Memory,
-		NodeSeen: checked && o.looked && o.Outcome.State != executors.Record,
-		Items:    workflow.ItemList{Listed: o.Outcome.Listed, List: o.Outcome.Items, APIVersion: o.Outcome.ItemVersion, Kind: o.Outcome.ItemKind},
+		Seen:  workflow.Seen{NodeSeen: checked && o.looked && o.Outcome.State != executors.Record},
+		Items: workflow.ItemList{Listed: o.Outcome.Listing.Listed, List: o.Outcome.Listing.Items, APIVersion: o.Outcome.Listing.ItemVersion, Kind: o.Outcome.Listing.ItemKind},
 	}
 	if rep.Failed && !o.Outcome.WakeAt.IsZero() {
 		rep.NotBefore = &o.Outcome.WakeAt
 	}
 	if o.Outcome.State == executors.NotYet && isRefusal(o.Outcome) {
-		rep.Waits = o.Outcome.Message
+		rep.Seen.Waits = o.Outcome.Message
 	}
 	if executor, _ := c.Executor(m.Step.Type); executor != nil && rep.Done && !o.Outcome.WakeAt.IsZero() {
 		if _, keeps := executor.(executors.Keeper); keeps {

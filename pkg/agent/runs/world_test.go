@@ -502,9 +502,9 @@ func listing(names ...string) answer {
 		if call.Recorded.Listed {
 			return executors.Outcome{State: executors.Done}
 		}
-		out := executors.Outcome{State: executors.Record, Listed: true, ItemVersion: "v1", ItemKind: "Node"}
+		out := executors.Outcome{State: executors.Record, Listing: executors.Listing{Listed: true, ItemVersion: "v1", ItemKind: "Node"}}
 		for _, name := range names {
-			out.Items = append(out.Items, run.Item{Name: name, UID: name + "-uid"})
+			out.Listing.Items = append(out.Listing.Items, run.Item{Name: name, UID: name + "-uid"})
 		}
 		return out
 	}

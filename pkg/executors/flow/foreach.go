@@ -82,16 +82,17 @@ func (s selection) take(call executors.Call, p *plan.ForEachProperties, list []m
 	}
 	order(list, p.Order)
 	out := executors.Outcome{
-		State: executors.Record, Listed: true, ItemVersion: s.Kind.GroupVersion().String(), ItemKind: s.Kind.Kind,
-		Items: make([]run.Item, len(list)), Message: fmt.Sprintf("takes %d of kind %s", len(list), s.Kind.Kind),
+		State:   executors.Record,
+		Listing: executors.Listing{Listed: true, ItemVersion: s.Kind.GroupVersion().String(), ItemKind: s.Kind.Kind, Items: make([]run.Item, len(list))},
+		Message: fmt.Sprintf("takes %d of kind %s", len(list), s.Kind.Kind),
 	}
 	size := 0
 	for i, o := range list {
-		out.Items[i] = run.Item{Name: o.GetName(), UID: string(o.GetUID())}
+		out.Listing.Items[i] = run.Item{Name: o.GetName(), UID: string(o.GetUID())}
 		if o.GetNamespace() != call.Plan.Namespace {
-			out.Items[i].Namespace = o.GetNamespace()
+			out.Listing.Items[i].Namespace = o.GetNamespace()
 		}
-		size += len(out.Items[i].Segment())
+		size += len(out.Listing.Items[i].Segment())
 	}
 	if size > maxItemBytes {
 		return executors.Refuse("TooMany", "the names of the %d objects have %d bytes; a run keeps %d: narrow the selector", len(list), size, maxItemBytes)

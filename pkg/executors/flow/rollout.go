@@ -45,13 +45,13 @@ func (NodeLister) Pass(ctx context.Context, call executors.Call) executors.Outco
 	out := from.take(call, &plan.ForEachProperties{Order: asListed}, list)
 	idle := 0
 	var names []string
-	for i := range out.Items {
+	for i := range out.Listing.Items {
 		n := needed[list[i].UID]
 		if n.err != nil {
 			return executors.Refuse("BadCondition", "when, for node %s: %s", list[i].Name, n.err)
 		}
 		if !n.is {
-			out.Items[i].Phase, out.Items[i].Message = run.StepSucceeded, "nothing to do: when is false"
+			out.Listing.Items[i].Phase, out.Listing.Items[i].Message = run.StepSucceeded, "nothing to do: when is false"
 			idle++
 			continue
 		}
@@ -60,7 +60,7 @@ func (NodeLister) Pass(ctx context.Context, call executors.Call) executors.Outco
 	if err := api.NeedNodes(ctx, call, names); err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	if out.Listed {
+	if out.Listing.Listed {
 		out.Message = fmt.Sprintf("takes %d nodes, of which %d have nothing to be done", len(list), idle)
 	}
 	return out
