@@ -18,7 +18,6 @@ import (
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	policyv1 "k8s.io/client-go/kubernetes/typed/policy/v1"
-	rbacv1 "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	storagev1 "k8s.io/client-go/kubernetes/typed/storage/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -35,7 +34,6 @@ type Basic interface {
 	CoordinationV1() coordinationv1.CoordinationV1Interface
 	CoreV1() corev1.CoreV1Interface
 	PolicyV1() policyv1.PolicyV1Interface
-	RbacV1() rbacv1.RbacV1Interface
 }
 
 // Interface is the part of it that the agent and the executors use.
@@ -57,7 +55,6 @@ type BasicClients struct {
 	coordination          *coordinationv1.CoordinationV1Client
 	core                  *corev1.CoreV1Client
 	policy                *policyv1.PolicyV1Client
-	rbac                  *rbacv1.RbacV1Client
 }
 
 // Clients are those of Interface. They share one connection and one rate limit.
@@ -124,7 +121,6 @@ func newBasic(config *rest.Config, client *http.Client) (*BasicClients, error) {
 		set(&out.coordination, coordinationv1.NewForConfigAndClient, config, client),
 		set(&out.core, corev1.NewForConfigAndClient, config, client),
 		set(&out.policy, policyv1.NewForConfigAndClient, config, client),
-		set(&out.rbac, rbacv1.NewForConfigAndClient, config, client),
 	); err != nil {
 		return nil, err
 	}
@@ -198,9 +194,6 @@ func (c *BasicClients) CoreV1() corev1.CoreV1Interface { return c.core }
 
 // PolicyV1 has PodDisruptionBudgets and evictions.
 func (c *BasicClients) PolicyV1() policyv1.PolicyV1Interface { return c.policy }
-
-// RbacV1 has roles and their bindings.
-func (c *BasicClients) RbacV1() rbacv1.RbacV1Interface { return c.rbac }
 
 // StorageV1 has VolumeAttachments.
 func (c *Clients) StorageV1() storagev1.StorageV1Interface { return c.storage }

@@ -3,6 +3,7 @@ package factory
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -75,19 +75,17 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 	return state, err
 }
 
-// ofAgents leaves out the heartbeats of namespaces whose agent was given no rights in the cluster:
-// anybody who may write ConfigMaps in a namespace may write one. Where the binding of the agent's
-// rights is not there, or may not be read, nothing is left out.
+// ofAgents leaves out the heartbeats of namespaces whose agent the policy that confines agents does
+// not name: anybody who may write ConfigMaps in a namespace may write one. Where that policy is not
+// there, or may not be read, nothing is left out.
 func (k *Cluster) ofAgents(ctx context.Context, beats []corev1.ConfigMap) []corev1.ConfigMap {
-	bound, err := k.Kube.RbacV1().ClusterRoleBindings().Get(ctx, annotations.AgentName, metav1.GetOptions{})
+	confines, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, "maint-agent-configmaps", metav1.GetOptions{})
 	if err != nil {
 		return beats
 	}
-	return slices.DeleteFunc(beats, func(cm corev1.ConfigMap) bool {
-		return !slices.ContainsFunc(bound.Subjects, func(s rbacv1.Subject) bool {
-			return s.Kind == rbacv1.ServiceAccountKind && s.Name == annotations.AgentName && s.Namespace == cm.Namespace
-		})
-	})
+	text, _ := json.Marshal(confines.Spec) // a decoded object has an encoding
+	agents := annotations.AgentsNamed(text)
+	return slices.DeleteFunc(beats, func(cm corev1.ConfigMap) bool { return !slices.Contains(agents, cm.Namespace) })
 }
 
 // Agents are the namespaces with an agent's Deployment.

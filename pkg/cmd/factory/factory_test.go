@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -105,9 +105,9 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 		{"one in another namespace", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second)}, exit.CodeDone, ""},
 		{"what somebody labelled so", []runtime.Object{elsewhere("team", "mine", time.Second)}, exit.CodeNoAgent, "install it with"},
 		{"two of them", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), elsewhere("team", annotations.HeartbeatName, time.Second)}, exit.CodeNoAgent, "agents show themselves in namespaces ops and team: name yours with --agent-namespace"},
-		{"one that has the rights, and what a tenant wrote", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), elsewhere("team", annotations.HeartbeatName, time.Hour), boundIn("ops")}, exit.CodeDone, ""},
-		{"one that has the rights and is silent, and what a tenant wrote", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Hour), elsewhere("team", annotations.HeartbeatName, time.Second), boundIn("ops")}, exit.CodeNoAgent, "the agent in namespace ops last showed itself 1h0m0s ago"},
-		{"what a tenant wrote, and no agent", []runtime.Object{elsewhere("team", annotations.HeartbeatName, time.Second), boundIn("maint-system")}, exit.CodeNoAgent, "install it with"},
+		{"one that is confined, and what a tenant wrote", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), elsewhere("team", annotations.HeartbeatName, time.Hour), confinedTo("ops")}, exit.CodeDone, ""},
+		{"one that is confined and is silent, and what a tenant wrote", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Hour), elsewhere("team", annotations.HeartbeatName, time.Second), confinedTo("ops")}, exit.CodeNoAgent, "the agent in namespace ops last showed itself 1h0m0s ago"},
+		{"what a tenant wrote, and no agent", []runtime.Object{elsewhere("team", annotations.HeartbeatName, time.Second), confinedTo("maint-system")}, exit.CodeNoAgent, "install it with"},
 		{"none", nil, exit.CodeNoAgent, "install it with 'kubectl maint install --apply'"},
 		{"one that has just begun", []runtime.Object{leaseOf("one", time.Second, 59*time.Second)}, exit.CodeDone, ""},
 		{"one that leads and writes no more heartbeats", []runtime.Object{heartbeat(time.Hour), leaseOf("one", time.Second, 20*time.Second)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
@@ -126,11 +126,11 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 	}
 }
 
-// boundIn is the binding that gives the agent of a namespace its rights.
-func boundIn(namespace string) *rbacv1.ClusterRoleBinding {
-	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: annotations.AgentName},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: annotations.AgentName}},
+// confinedTo is the policy that confines the agent of a namespace.
+func confinedTo(namespace string) *admissionv1.ValidatingAdmissionPolicy {
+	return &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "maint-agent-configmaps"},
+		Spec:       admissionv1.ValidatingAdmissionPolicySpec{MatchConditions: []admissionv1.MatchCondition{{Name: "agent", Expression: "request.userInfo.username == 'system:serviceaccount:" + namespace + ":maint-agent'"}}},
 	}
 }
 
