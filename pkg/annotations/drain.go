@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,13 +28,6 @@ const (
 	clusterAPIDrain = "cluster.x-k8s.io/drain"
 	safeToEvict     = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	doNotDisrupt    = "karpenter.sh/do-not-disrupt"
-)
-
-// AgentLabel and AgentName are the label by which the agent's replicas are known in
-// its namespace, and its value in the manifests.
-const (
-	AgentLabel = "app.kubernetes.io/name"
-	AgentName  = "maint-agent"
 )
 
 // AgentPod says whether a pod is a replica of the agent of a namespace: by its label,
@@ -244,13 +236,4 @@ func written(v *intstr.IntOrString) string {
 		return ""
 	}
 	return v.String()
-}
-
-// AgentsNamed are the namespaces whose agent's ServiceAccount a text names, with repetitions.
-func AgentsNamed(text []byte) []string {
-	var out []string
-	for _, match := range regexp.MustCompile(`system:serviceaccount:([a-z0-9-]+):`+AgentName+`\b`).FindAllSubmatch(text, -1) {
-		out = append(out, string(match[1]))
-	}
-	return out
 }

@@ -221,7 +221,8 @@ type Outcome struct {
 	Outputs   map[string]any
 	Before    json.RawMessage // with Record; kept from then on
 	// Anew says, with any state, that what was recorded is over: nothing was written by it, and
-	// somebody has changed what it speaks of. Before replaces it, or nothing does.
+	// somebody has changed what it speaks of, or the attempt has failed. Before replaces it, or
+	// nothing does.
 	Anew     bool
 	ResumeAt *time.Time      // suspend: the end as an instant, to be recorded
 	Memory   json.RawMessage // with any state: replaces what is remembered; nil keeps it

@@ -397,6 +397,10 @@ func TestPause(t *testing.T) {
 	if d.Status.Next == nil || !d.Status.Next.At.Equal(coretest.Clock("05:00")) {
 		t.Errorf("the next run of a plan paused until 05:00 is %v", d.Status.Next)
 	}
+	d = trigger.Decide(coretest.Facts("01:30", hourly, at("01:00"), coretest.Paused(schedule.Pause{On: true, Until: coretest.On("05:00")}), coretest.Skip(intent.Skip{Next: true})))
+	if d.Status.Next == nil || !d.Status.Next.At.Equal(coretest.Clock("06:00")) {
+		t.Errorf("the next run of a plan paused until 05:00 that skips the next one is %v", d.Status.Next)
+	}
 	minutely, later := scheduled("* * * * *"), coretest.Clock("01:30").Add(48*time.Hour)
 	skipped := func(f *trigger.Facts) { f.Plan.Intent.Skip.Until = &later }
 	for name, hold := range map[string]edit{"paused": coretest.Paused(schedule.Pause{On: true, Until: &later}), "paused from above": above(schedule.Pause{On: true, Until: &later}), "skipped": skipped} {

@@ -342,7 +342,7 @@ func (d *decider) nextSlot() {
 		if i == 0 {
 			d.wakeAt(slot.At)
 		}
-		if !d.skipsLater(slot.At, &next) && !d.pausedAt(slot.At) {
+		if !d.pausedAt(slot.At) && !d.skipsLater(slot.At, &next) { // a paused one does not use up next
 			d.out.Status.Next = &slot
 			d.out.Status.NextGate = run.ClosedFor(d.f.Gate, "", intent.Bypass{}, StartsAt(d.f.Plan.Spec, d.f.Plan.Namespace, d.f.Plan.Name, slot.At, slot.Index))
 			if d.out.Status.NextGate != nil {

@@ -407,7 +407,7 @@ func (a *advance) cutSteps(these func(path string) bool, reason, message string)
 func (a *advance) abandon(rec *run.Record, reason, message string) {
 	rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = run.StepFailed, reason, waited(message, rec.Waits), new(a.now.UTC())
 	rec.Stopping, rec.Waits = !rec.Holds(), ""
-	letsGo(rec)
+	endHold(rec)
 	a.found.moved = true
 	for i, item := range a.items(rec) {
 		if item.Phase == run.StepRunning {

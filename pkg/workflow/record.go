@@ -122,7 +122,7 @@ func fail(j *run.Journal, rec *run.Record, step plan.Step, rep StepResult, now t
 	}
 	if over {
 		rec.Phase, rec.FinishedAt, rec.NotBefore = run.StepFailed, new(now.UTC()), nil
-		letsGo(rec)
+		endHold(rec)
 		return
 	}
 	if !plan.Restores(step) {
@@ -137,10 +137,10 @@ func fail(j *run.Journal, rec *run.Record, step plan.Step, rep StepResult, now t
 	rec.NotBefore, rec.AttemptAt = new(next.UTC()), new(next.UTC())
 }
 
-// letsGo ends the hold of a HibernatePlan with the step that has failed: Stop gives it back, so that
-// no lease of an earlier round is left to renew.
-func letsGo(rec *run.Record) {
-	if rec.Type == plan.TypeHibernate || rec.Type == plan.TypeWake {
+// endHold ends the hold of a HibernatePlan with the step that has failed: Stop gives it back, so that
+// no lease of an earlier round is left to renew. A step that remembers nothing holds nothing.
+func endHold(rec *run.Record) {
+	if (rec.Type == plan.TypeHibernate || rec.Type == plan.TypeWake) && rec.Memory != nil {
 		rec.Stopping, rec.KeepAt = true, nil
 	}
 }

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,13 +104,16 @@ func TestWhatWasRecordedIsReplacedOnlyWhereItIsOver(t *testing.T) {
 
 func TestAFailedStepLetsGoOfItsHibernatePlan(t *testing.T) {
 	hold := "{name: hold, type: hibernate, properties: {plan: nights}"
+	held := failed("Failed")
+	held.Memory = json.RawMessage("false")
 	for name, c := range map[string]struct {
 		spec   string
 		script []func(*stage)
 		want   string
 	}{
-		"when its retries are used up":         {"steps: [" + hold + ", retry: {limit: 1, backoff: 10s}}]", []func(*stage){script("hold", failed("Failed"), failed("Failed"))}, "hold #1, hold #2, stop hold"},
-		"in finally":                           {"steps: [" + coretest.Hook("a") + "]\nfinally: [" + hold + "}]", []func(*stage){script("finally/hold", failed("Failed"))}, "a #1, finally/hold #1, stop finally/hold"},
+		"when its retries are used up":         {"steps: [" + hold + ", retry: {limit: 1, backoff: 10s}}]", []func(*stage){script("hold", held, held)}, "hold #1, hold #2, stop hold"},
+		"in finally":                           {"steps: [" + coretest.Hook("a") + "]\nfinally: [" + hold + "}]", []func(*stage){script("finally/hold", held)}, "a #1, finally/hold #1, stop finally/hold"},
+		"one that never held it stops nothing": {"steps: [" + hold + "}]", []func(*stage){script("hold", failed("Forbidden"))}, "hold #1"},
 		"a step of another type stops nothing": {"steps: [" + coretest.Hook("a") + "]", []func(*stage){script("a", failed("Boom"))}, "a #1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -307,11 +307,11 @@ func (g *Controller) EnqueueOf(namespace string) {
 	}
 }
 
-// meantFrom says whether a policy of a namespace works the field of a watch, by an account that is
-// not known to have no right to.
+// meantFrom says whether a policy of a namespace works the field of a watch. One whose account is
+// read-only changes nothing there.
 func (g *Controller) meantFrom(namespace string, w *gateWatch) bool {
 	for k, p := range g.policies {
-		if k.Namespace == namespace && slices.ContainsFunc(p.watches, func(v *gateWatch) bool { return v != nil && (v == w || v.sameField(w) && !v.mayNotWrite()) }) {
+		if k.Namespace == namespace && slices.ContainsFunc(p.watches, func(v *gateWatch) bool { return v != nil && (v == w || v.sameField(w) && !v.readOnly()) }) {
 			return true
 		}
 	}

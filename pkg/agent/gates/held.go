@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -26,6 +27,8 @@ func (w *gateWatch) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.problems, name)
+	_, bare, _ := strings.Cut(name, "/")
+	delete(w.rights, cmp.Or(bare, name))
 	if h := w.seen[name]; h != nil {
 		delete(w.seen, name)
 		w.wrote.Forget(h.uid)
@@ -53,7 +56,7 @@ func (g *Controller) Objects() []*HeldObject {
 	watches := slices.Collect(maps.Values(g.watches))
 	g.mu.Unlock()
 	slices.SortFunc(watches, func(a, b *gateWatch) int { return strings.Compare(a.id, b.id) })
-	slices.SortStableFunc(watches, func(a, b *gateWatch) int { return last(a.mayNotWrite()) - last(b.mayNotWrite()) })
+	slices.SortStableFunc(watches, func(a, b *gateWatch) int { return rank(a.readOnly()) - rank(b.readOnly()) })
 	known := map[string]bool{}
 	var out []*HeldObject
 	for _, w := range watches {
@@ -69,8 +72,8 @@ func (g *Controller) Objects() []*HeldObject {
 	return out
 }
 
-func last(is bool) int {
-	if is {
+func rank(readOnly bool) int {
+	if readOnly {
 		return 1
 	}
 	return 0

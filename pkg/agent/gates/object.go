@@ -94,7 +94,9 @@ func (g *Controller) opinion(ctx context.Context, w *gateWatch, o *gateObject, n
 	if err != nil {
 		return opinion{}, err
 	}
-	out.question.Gates, out.anyField.Gates = refsOf(all, w.sameField), refsOf(all, w.sameObjects)
+	own := func(n naming) bool { return n.counts || n.by.key.As == w.key.As }
+	out.question.Gates = refsOf(all, func(n naming) bool { return own(n) && w.sameField(n.by) })
+	out.anyField.Gates = refsOf(all, func(n naming) bool { return n.counts })
 	w.mu.Lock()
 	policies := map[types.NamespacedName][]policy.GateEntry{}
 	for k, entries := range w.policies {
@@ -129,15 +131,16 @@ func (g *Controller) opinion(ctx context.Context, w *gateWatch, o *gateObject, n
 
 // naming is a policy that means an object, and the watch by which it does.
 type naming struct {
-	ref policy.PolicyRef
-	by  *gateWatch
+	ref    policy.PolicyRef
+	by     *gateWatch
+	counts bool // in what the object's status says
 }
 
-// refsOf are the policies, by name, that mean an object by such a watch.
-func refsOf(all []naming, by func(*gateWatch) bool) []policy.PolicyRef {
+// refsOf are such policies, each once, by name.
+func refsOf(all []naming, such func(naming) bool) []policy.PolicyRef {
 	var out []policy.PolicyRef
 	for _, n := range all {
-		if by(n.by) && !slices.Contains(out, n.ref) {
+		if such(n) && !slices.Contains(out, n.ref) {
 			out = append(out, n.ref)
 		}
 	}
@@ -148,28 +151,26 @@ func refsOf(all []naming, by func(*gateWatch) bool) []policy.PolicyRef {
 }
 
 // policiesOf are the policies that mean an object, by whatever field. Anybody's policy may name
-// it: one of another account counts where it holds the object, or where its account may write such
-// objects.
+// it: where those of several accounts do, one counts that holds the object, or whose account may
+// write it. Every watch of the object has the same answer: two that had not would write its status
+// against each other without end.
 func (g *Controller) policiesOf(ctx context.Context, w *gateWatch, o *gateObject) ([]naming, error) {
 	memory, _ := knob.ReadMemory(o.Annotations[annotations.StatusGate])
-	var out []naming
-	for _, n := range g.namings(w, o) {
-		if _, pol := g.Stores.Gates.Policy(types.NamespacedName{Namespace: n.ref.Namespace, Name: n.ref.Name}); pol == nil {
+	all := slices.DeleteFunc(g.namings(w, o), func(n naming) bool {
+		_, pol := g.Stores.Gates.Policy(types.NamespacedName{Namespace: n.ref.Namespace, Name: n.ref.Name})
+		return pol == nil
+	})
+	several := slices.ContainsFunc(all, func(n naming) bool { return n.by.key.As != all[0].by.key.As })
+	for i, n := range all {
+		if all[i].counts = !several || slices.Contains(memory[n.by.knob.Pointer()].By, n.ref.Namespace+"/"+n.ref.Name); all[i].counts {
 			continue
 		}
-		holds := slices.Contains(memory[n.by.knob.Pointer()].By, n.ref.Namespace+"/"+n.ref.Name)
-		if n.by.key.As != w.key.As && !holds {
-			may, err := g.mayWrite(ctx, n.by)
-			if err != nil {
-				return nil, err
-			}
-			if !may {
-				continue
-			}
+		var err error
+		if all[i].counts, err = g.mayWrite(ctx, n.by, o.Name); err != nil {
+			return nil, err
 		}
-		out = append(out, n)
 	}
-	return out, nil
+	return all, nil
 }
 
 // namings are the policies whose rules in force mean an object, by any field.

@@ -322,6 +322,38 @@ func TestAPolicyWhoseAccountMayWriteAnObjectHasASayInIt(t *testing.T) {
 	})
 }
 
+// Two watches that do not have the same answer write an object's status against each other, since
+// each write is a change for the other one.
+func TestARightThatComesLaterStartsNoQuarrel(t *testing.T) {
+	const other = "system:serviceaccount:ops:maint-runner"
+	inWorld(t, func(w *world) {
+		w.cluster.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: "maint-runner"}})
+		w.cluster.Deny(other, "patch", "kustomizations")
+		w.app("a", nil)
+		w.begins()
+		w.policy("p", named("Permissive", "knob: flux"))
+		windows := func(end string) {
+			w.policyOf("ops", "p", named("MaintenanceSchedule, maintenanceSchedule: {windows: [{start: '00:00', end: '"+end+"'}]}", "namespace: shop, knob: flux"))
+		}
+		windows("23:00")
+		w.after(time.Minute)
+		windows("22:00")
+		w.after(time.Second)
+		w.cluster.Allow(other, "patch", "kustomizations")
+		wrote := w.patches("a")
+		windows("21:00")
+		w.after(3 * time.Minute)
+		if more := w.patches("a") - wrote; more > 2 {
+			t.Errorf("it was written %d times", more)
+		}
+		windows("20:00")
+		w.after(time.Second)
+		if got := w.said("a", annotations.StatusBehavior); !strings.Contains(got, "T20:00:00Z") {
+			t.Error(got)
+		}
+	})
+}
+
 // named is a policy of a strategy that holds Kustomizations.
 func named(strategy, rest string) string {
 	return "{strategy: " + strategy + ", gates: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, " + rest + "}]}"

@@ -63,8 +63,8 @@ type gateWatch struct {
 	problems map[string]string
 	seen     map[string]*HeldObject
 	wrote    store.Expectations
-	inFlight int // objects being looked at
-	right    right
+	inFlight int              // objects being looked at
+	rights   map[string]right // by the name of an object; without a name: for all that it watches
 }
 
 // newGateWatch is not opened yet.
@@ -73,7 +73,7 @@ func newGateWatch(w client.Account, m *meta.RESTMapping, at string, k knob.Knob)
 	id := strings.Join([]string{w.User(), m.Resource.String(), at, k.Name, k.Pointer(), string(closed)}, "|")
 	return &gateWatch{
 		id: id, key: informer.Key{As: types.NamespacedName(w), Resource: m.Resource, Namespace: at, Variant: id}, kind: m.GroupVersionKind, knob: k,
-		policies: map[types.NamespacedName][]policy.GateEntry{}, problems: map[string]string{}, seen: map[string]*HeldObject{},
+		policies: map[types.NamespacedName][]policy.GateEntry{}, problems: map[string]string{}, seen: map[string]*HeldObject{}, rights: map[string]right{},
 	}
 }
 

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -226,6 +227,17 @@ func TestWhatARefusalMeansForAStep(t *testing.T) {
 		},
 		"a right that comes in time is no failure": {
 			answers: []answer{is(forbidden(executors.Failed, executors.ReasonForbidden)), is(forbidden(executors.Failed, executors.ReasonForbidden)), done()}, early: run.StepSucceeded, end: run.StepSucceeded,
+		},
+		"so is one of a step that records what is there first": {
+			answers: []answer{func(_ context.Context, call executors.Call) executors.Outcome {
+				if len(call.Recorded.Before) == 0 {
+					return executors.Outcome{State: executors.Record, Before: json.RawMessage("3")}
+				}
+				o := forbidden(executors.Failed, executors.ReasonForbidden)
+				o.Anew = true
+				return o
+			}},
+			early: run.StepRunning, waits: "unless that is so by 00:00:30 UTC, the step fails", end: run.StepFailed,
 		},
 		"an admission's no is a failed attempt": {
 			answers: refusal(forbidden(executors.Failed, executors.ReasonDenied)), early: run.StepFailed, end: run.StepFailed,

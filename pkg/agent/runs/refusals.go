@@ -36,6 +36,7 @@ func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcom
 	later := func(what string, at time.Time) executors.Outcome {
 		out.State, out.Permanent, out.Message = executors.NotYet, false, document.Cut(out.Message+what, document.MaxMessage)
 		out.WakeAt = queue.Latest(out.WakeAt, at)
+		out.Anew = false // the attempt goes on: one that recorded again each time would never be refused for good
 		return out
 	}
 	switch {

@@ -171,6 +171,12 @@ func (o *skipOptions) wanted(cm *corev1.ConfigMap, p skippable) (intent.Skip, []
 	if have.All {
 		return have, nil, o.already(cm, "plan %s skips all %ss already", cm.Name, p.what)
 	}
+	if pause := annotations.Intent(cm.Annotations).Pause; have.Next && pause.Holds(p.begins) {
+		if pause.Until == nil {
+			return have, nil, o.already(cm, "plan %s skips the first %s after its pause already", cm.Name, p.what)
+		}
+		p.begins = pause.Until.Add(-time.Nanosecond) // a paused one does not use up next
+	}
 	if o.until != "" {
 		return o.wantedUntil(cm, have, p, zone)
 	}

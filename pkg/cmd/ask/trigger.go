@@ -158,6 +158,9 @@ func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *core
 	if err := o.NeedAgent(ctx, k); err != nil {
 		return err
 	}
+	if err := o.valid(ctx, k, cm); err != nil {
+		return err
+	}
 	if err := o.notPaused(ctx, k, cm); err != nil {
 		return err
 	}
@@ -238,15 +241,47 @@ func checkParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
 	slices.Sort(*f)
 }
 
-// notPaused says that a paused plan runs later, and so does one that the agent calls invalid.
+// validWithin is how long a plan may stay invalid for what only the agent sees (a guess): what it
+// lacked may just have been created.
+const validWithin = 2 * time.Second
+
+// valid refuses a plan that the agent calls invalid: on one that was never valid, a token is only
+// recorded.
+func (o *triggerOptions) valid(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+	if cm.Labels[annotations.LabelKind] != annotations.KindPlan || view.Invalid(cm) == "" {
+		return nil
+	}
+	inner, cancel := context.WithTimeout(ctx, validWithin)
+	defer cancel()
+	w, err := watch.ConfigMaps(inner, k, cm.Namespace, watch.ByName(cm.Name))
+	if err != nil {
+		return err
+	}
+	for {
+		if now := w.ConfigMap(cm.Namespace, cm.Name); now != nil {
+			cm = now
+		}
+		fault := view.Invalid(cm)
+		if fault == "" {
+			return nil
+		}
+		select {
+		case <-w.Changed:
+		case <-inner.Done():
+			if err := ctx.Err(); err != nil {
+				return watch.EndedEarly(ctx, "nothing was asked")
+			}
+			return exit.Errorf(exit.CodeNotNow, "plan %s is invalid, so that nothing of it begins: %s; nothing was asked: see %s", cm.Name, fault, o.Suggest().Why(cm.Name))
+		}
+	}
+}
+
+// notPaused says that a paused plan runs later.
 func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	agent, _ := o.Agent(ctx, k)
 	above := source.ReadSwitches(ctx, k, agent.Namespace, cm.Namespace)
 	if above.Deleting(cm.Namespace) {
 		return exit.Errorf(exit.CodeNotNow, "%s, so that nothing begins in it; nothing was asked", view.NamespaceGoes)
-	}
-	if fault := (view.Plan{Object: cm}).Invalid(); fault != "" && cm.Labels[annotations.LabelKind] == annotations.KindPlan {
-		return o.later("the plan is invalid, so that nothing of it begins: "+fault, "the run begins when that is mended")
 	}
 	var pauses []string
 	for _, s := range append([]schedule.Pause{annotations.Intent(cm.Annotations).Pause}, above.AbovePlan(o.Factory, cm)...) {
@@ -266,18 +301,13 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		what = "what failed"
 	}
-	if len(pauses) > 0 {
-		return o.later(strings.Join(pauses, "; "), what+" begins when "+ends)
+	switch why := strings.Join(pauses, "; "); {
+	case why == "":
+	case o.Wait:
+		return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked (without --wait %s begins when %s)", why, what, ends)
+	default:
+		fmt.Fprintf(o.ErrOut, "%s; %s begins when %s\n", why, what, ends)
 	}
-	return nil
-}
-
-// later says why what is asked for begins later; with --wait that is an error.
-func (o *triggerOptions) later(why, begins string) error {
-	if o.Wait {
-		return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked (without --wait %s)", why, begins)
-	}
-	fmt.Fprintf(o.ErrOut, "%s; %s\n", why, begins)
 	return nil
 }
 

@@ -80,7 +80,7 @@ func TestTriggerRefusesWhatTheAgentWouldNotRun(t *testing.T) {
 		{name: "a paused plan, for who would wait", notes: []string{annotations.Pause, "true"}, line: "trigger orders --wait", code: 3, err: "error: plan orders is paused until somebody resumes it; nothing was asked (without --wait the run begins when the pause ends)\n"},
 		{name: "a plan of a namespace that is paused, for who would wait", world: objects(cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z", annotations.Actor(annotations.Pause), "jane", annotations.Reason(annotations.Pause), "disks")), line: "trigger orders --wait", code: 3, err: "error: namespace shop is paused until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), by jane (unverified): disks; nothing was asked (without --wait the run begins when the pause ends)\n"},
 		{name: "a plan that is paused for a while, in a namespace that is paused without an end, for who would wait", notes: []string{annotations.Pause, "2026-11-21T05:00:00Z"}, world: objects(cmdtest.Namespace("shop", annotations.Pause, "true")), line: "trigger orders --wait", code: 3, err: "error: plan orders is paused until Sat 2026-11-21 06:00 CET (2026-11-21T05:00:00Z); namespace shop is paused until somebody resumes it; nothing was asked (without --wait the run begins when all that has ended)\n"},
-		{name: "a plan that the agent calls invalid, for who would wait", notes: invalid, line: "trigger orders --wait", code: 3, err: "error: the plan is invalid, so that nothing of it begins: there is no step template hush; nothing was asked (without --wait the run begins when that is mended)\n"},
+		{name: "a plan that the agent calls invalid", notes: invalid, line: "trigger orders", code: 3, err: "error: plan orders is invalid, so that nothing of it begins: there is no step template hush; nothing was asked: see 'kubectl maint why orders'\n"},
 		{name: "no plan", line: "trigger ghost", code: 1, err: "error: there is no plan \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
 		{name: "who may not write", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "trigger orders", code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you\n"},
 		{name: "another's token, written a moment before", before: func(o *cmdtest.Cluster) {
@@ -133,6 +133,16 @@ func TestTriggerWaitsUntilATokenWouldCount(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What it lacked may just have been created.
+func TestTriggerGivesAnInvalidPlanAMomentToBecomeValid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", "", cmdtest.Noting(saidInvalid("there is no step template hush")...)), cmdtest.Agent())
+		time.AfterFunc(time.Second, func() { o.Stores("configmaps", cmdtest.Plan("orders", "")) })
+		got := o.Maint("trigger", "orders", "--reason", "CHG-1")
+		got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n"})
+	})
 }
 
 func TestTriggerSaysThatAPausedPlanRunsLater(t *testing.T) {
@@ -188,7 +198,6 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 			annotations.Actor(annotations.ChangeStrategy), "jane", annotations.Reason(annotations.ChangeStrategy), "launch week",
 		}
 	}
-	invalid := saidInvalid("there is no step template hush")
 	for _, c := range []struct {
 		name, line string
 		world      []runtime.Object
@@ -198,7 +207,6 @@ func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
 		{name: "a freeze of the plan", line: "trigger orders", notes: signed("2026-11-22T00:00:00Z"), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); 'kubectl maint trigger orders --outside-window --reason …' asks for one that does not\n"},
 		{name: "a freeze of its namespace", line: "trigger orders", world: objects(cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); the annotation maint.dev/bypass on the plan lets one run start all the same\n"},
 		{name: "a freeze of its namespace, which binds a run outside of its window, too", line: "trigger orders --outside-window --reason CHG-1", world: objects(cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window all the same, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil Sun 2026-11-22 01:00 CET by jane (unverified): launch week); the annotation maint.dev/bypass on the plan lets one run start all the same\n"},
-		{name: "a plan that the agent calls invalid", line: "trigger orders", notes: invalid, err: "the plan is invalid, so that nothing of it begins: there is no step template hush; the run begins when that is mended\n"},
 		{name: "who does not wait", line: "trigger orders --outside-window --reason CHG-1", notes: signed("2026-11-22T00:00:00Z")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -235,7 +235,7 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 
 // confining checks the admission policies that confine the agent's own token.
 func confining() []string {
-	return []string{"maint-agent-configmaps", "maint-agent-secrets", "maint-agent-namespaces", "maint-agent-nodes"}
+	return []string{annotations.AgentPolicy, "maint-agent-secrets", "maint-agent-namespaces", "maint-agent-nodes"}
 }
 
 func (o *options) confined(ctx context.Context, k *factory.Cluster, namespace string) {

@@ -79,7 +79,7 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 // not name: anybody who may write ConfigMaps in a namespace may write one. Where that policy is not
 // there, or may not be read, nothing is left out.
 func (k *Cluster) ofAgents(ctx context.Context, beats []corev1.ConfigMap) []corev1.ConfigMap {
-	confines, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, "maint-agent-configmaps", metav1.GetOptions{})
+	confines, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, annotations.AgentPolicy, metav1.GetOptions{})
 	if err != nil {
 		return beats
 	}

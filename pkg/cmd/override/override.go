@@ -301,6 +301,9 @@ func (o *overrideOptions) frozen(f found) string {
 	what := view.Prefix(" ", print.New(o.Env, f.zone).Frozen(in))
 	if faults := in.Stanza.Faults; len(faults) > 0 {
 		what = ": " + faults[0].String()
+		if faults[0].Path == annotations.ChangePolicy { // which the end of a freeze leaves
+			return f.String() + what + "; name fewer there"
+		}
 	}
 	if what == "" {
 		return ""

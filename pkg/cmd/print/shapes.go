@@ -65,7 +65,8 @@ type PlanStatus struct {
 	Observed   bool                 `json:"observed"` // the agent has seen this version
 	Target     string               `json:"target,omitempty"`
 	Paused     *schedule.Pause      `json:"paused,omitempty"`
-	Skip       string               `json:"skip,omitempty"` // as its annotation says
+	Skip       string               `json:"skip,omitempty"`      // as its annotation says
+	SkippedBy  string               `json:"skippedBy,omitempty"` // the annotation by which the target's users skip it
 	Permission *schedule.Verdict    `json:"permission,omitempty"`
 	Next       *time.Time           `json:"next,omitempty"`
 	Last       *ledger.LastRun      `json:"last,omitempty"`
@@ -91,7 +92,7 @@ type EventValue struct {
 func (v Printer) PlanValue(p view.Plan, more ...Need) PlanStatus {
 	out := PlanStatus{
 		Metadata: identityOf(p.Object.ObjectMeta), Observed: p.Observed(), Permission: p.Decision.Status.Window,
-		Active: []RunStatus{}, Needs: needValues(append(v.PlanNeeds(p), more...)), Conditions: view.Conditions(p.Object),
+		SkippedBy: p.Skipped, Active: []RunStatus{}, Needs: needValues(append(v.PlanNeeds(p), more...)), Conditions: view.Conditions(p.Object),
 	}
 	out.Phase, out.Message = p.Phase()
 	if p.Spec.Target != nil {

@@ -51,7 +51,7 @@ func (m *Manifests) adopt(live objectsByKey, given func(flag string) bool) {
 	if !given(flagSingle) {
 		m.SingleNamespace = live[objectKey{"RoleBinding", documentsRole}] != nil
 	}
-	if policy := live[objectKey{"ValidatingAdmissionPolicy", "maint-agent-configmaps"}]; policy != nil && !given(flagKubeSystem) {
+	if policy := live[objectKey{"ValidatingAdmissionPolicy", annotations.AgentPolicy}]; policy != nil && !given(flagKubeSystem) {
 		m.KubeSystem = !speaksOf(policy, kubeSystem)
 	}
 }

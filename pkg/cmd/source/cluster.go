@@ -70,7 +70,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		w.Plans[i].past = pastIn(ctx, c, ledgers, cm)
 		w.Plans[i].gate, w.Plans[i].gated = around.PlanGate(c, agent, cm)
 		w.Plans[i].told = around.PlanTold(c, cm)
-		invalid := view.Plan{Object: cm}.Invalid()
+		invalid := view.Invalid(cm)
 		if w.Plans[i].stopped = view.Stopped(around.Deleting(cm.Namespace), invalid); invalid != "" {
 			c.Warn(cm.Namespace + "/" + cm.Name + ": " + invalid)
 		}

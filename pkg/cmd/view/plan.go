@@ -52,7 +52,12 @@ func (p Plan) Invalid() string {
 	if len(p.Faults) > 0 {
 		return p.Faults[0].String() + AndMore(len(p.Faults)-1)
 	}
-	fault, _ := Stands(p.Conditions(), "Valid", metav1.ConditionFalse)
+	return Invalid(p.Object)
+}
+
+// Invalid is why the agent calls this version of a plan invalid; empty: it does not.
+func Invalid(cm *corev1.ConfigMap) string {
+	fault, _ := Stands(Plan{Object: cm}.Conditions(), "Valid", metav1.ConditionFalse)
 	return fault
 }
 
@@ -92,9 +97,6 @@ func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, around Around, now t
 	for _, r := range live {
 		f.Live = append(f.Live, trigger.ActiveRunOf(r.Run, r.Journal))
 	}
-	if fault := p.Invalid(); fault != "" && len(p.Faults) == 0 {
-		f.Plan.Faults = document.Faults{{Message: fault}}
-	}
 	if why, unready := Stands(p.Conditions(), "Ready", metav1.ConditionFalse); unready && (f.Gate == nil || f.Gate.Verdict(now).Ready) { // else the gate says so
 		f.Ready = trigger.Readiness{Reason: run.ReasonNotReady, Message: why}
 	}
@@ -105,7 +107,7 @@ func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, around Around, now t
 
 func (p *Plan) decide() {
 	p.Decision = trigger.Decide(p.facts)
-	if p.Kept.Hidden() || p.Deleting { // which of its slots have had their run is not known, or none has one
+	if p.Kept.Hidden() || p.Deleting || p.Invalid() != "" { // which of its slots have had their run is not known, or none has one
 		p.Decision.Status.Next, p.Decision.Status.Due = nil, nil
 	}
 }

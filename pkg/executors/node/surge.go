@@ -246,8 +246,9 @@ func (s *session) mayScale(dep *appsv1.Deployment) error {
 }
 
 // giveBack removes the replicas that surges added, and says whether all of them are gone, and which
-// Deployments somebody else changed. It gives up on those that the API server refuses for good or that take longer than a minute, and leaves them
-// to the sweep: a record, which everybody writes who may write the Deployment, must not hold a drain.
+// Deployments somebody else changed. It gives up on those that the API server refuses for good or
+// that take longer than a minute, and leaves them to the sweep: a record, which everybody writes who
+// may write the Deployment, must not hold a drain.
 // An agent that is ending leaves them to the next, which finds the records.
 func (s *session) giveBack(owed ...surge.Debt) (complete bool, changed []string) {
 	ctx, cancel := context.WithTimeout(s.d.ctx, undoWithin)

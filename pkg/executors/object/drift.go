@@ -159,7 +159,8 @@ func writer(entries []metav1.ManagedFieldsEntry, path fieldPath) (manager string
 	return manager, at
 }
 
-// owns says whether a field set in the format of FieldsV1 contains a path.
+// owns says whether a field set in the format of FieldsV1 contains a path: itself, or a map above it
+// that is owned as a whole.
 func owns(fields []byte, path fieldPath) bool {
 	if len(path) == 0 {
 		return true
@@ -170,7 +171,7 @@ func owns(fields []byte, path fieldPath) bool {
 	}
 	if path[0].Item == "" {
 		below, is := here["f:"+path[0].Key]
-		return is && owns(below, path[1:])
+		return is && (string(below) == "{}" || owns(below, path[1:]))
 	}
 	for key, below := range here { // an item of a list: k:{"name":"app"}, perhaps with other keys
 		var keys map[string]any

@@ -2,6 +2,7 @@ package object
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,18 +24,22 @@ import (
 // outage of the agent, but a forgotten run must not keep a plan asleep for a day).
 const holdLease = time.Hour
 
-// rideLook is how often a step looks at a hold of a person, which may end at any time, and how long
-// before its end it takes its place (guesses: a short gap in which targets begin to wake, and a
-// write of the journal each time).
-const rideLook = time.Minute
+// takeOverLook is how often a step looks at a hold of a person, which may end at any time, and how long
+// before its end it takes its place. A guess: each look is a write of the journal, and targets begin
+// to wake in the time between the end of a hold and the look.
+const takeOverLook = time.Minute
+
+// maxSharers is how many steps a hold names (a guess). Those that have not renewed it for longest are
+// left out: a run that is torn away leaves its name.
+const maxSharers = 20
 
 // Holder executes the step types hibernate and wake: it holds a HibernatePlan of the plan's
 // namespace asleep or awake, waits until it is, and ends the hold with the run. It needs get, watch
 // and patch on the ConfigMap. The hold is a lease that ends by itself, even when the agent dies.
 //
 // Steps of several runs share one hold: its reason names them all, each renews it, and the last one
-// to leave ends it. A hold of a person is never changed while it stands. Where it holds the same
-// state, the step rides on it, and takes its place when it ends.
+// to leave ends it. A hold of a person is not changed before it ends. Where it holds the same
+// state, the step waits behind it, and takes its place a minute before it ends.
 type Holder struct{ asleep bool }
 
 // Hibernates executes the step type hibernate.
@@ -92,20 +97,20 @@ func sharers(reason string) []string {
 	return steps
 }
 
-// rides says whether the hold is that of a person, and goes on for a while.
-func (n held) rides(now time.Time) bool {
-	return n.hold.Holds(now) && len(n.steps) == 0 && (n.hold.Until == nil || n.hold.Until.Sub(now) > rideLook)
+// waitsBehind says whether the hold is that of a person, and goes on for a while.
+func (n held) waitsBehind(now time.Time) bool {
+	return n.hold.Holds(now) && len(n.steps) == 0 && (n.hold.Until == nil || n.hold.Until.Sub(now) > takeOverLook)
 }
 
-// look is when the hold has to be looked at again.
-func (n held) look(now time.Time) time.Time {
+// nextLook is when the hold has to be looked at again.
+func (n held) nextLook(now time.Time) time.Time {
 	switch {
 	case n.ours:
 		return n.hold.Until.Add(-holdLease / 2)
-	case n.hold.Until != nil && n.hold.Until.Sub(now) > rideLook:
-		return schedule.Earliest(now.Add(rideLook), n.hold.Until.Add(-rideLook))
+	case n.hold.Until != nil && n.hold.Until.Sub(now) > takeOverLook:
+		return schedule.Earliest(now.Add(takeOverLook), n.hold.Until.Add(-takeOverLook))
 	}
-	return now.Add(rideLook)
+	return now.Add(takeOverLook)
 }
 
 // Pass makes sure that the plan is held, and says when it has reached the state.
@@ -126,7 +131,7 @@ func (h Holder) pass(ctx context.Context, call executors.Call) (executors.Outcom
 	if call.DryRun {
 		return api.Done("dry run: would hold HibernatePlan %s %s", now.object.Name, h.word()), nil
 	}
-	if !now.ours && !now.rides(call.Now) || now.ours && (!standing || now.hold.Asleep != h.asleep || due(now.hold, call.Now)) {
+	if !now.ours && !now.waitsBehind(call.Now) || now.ours && (!standing || now.hold.Asleep != h.asleep || due(now.hold, call.Now)) {
 		if now, err = h.renew(ctx, call, now); err != nil {
 			return executors.Outcome{}, err
 		}
@@ -145,6 +150,7 @@ func (h Holder) renew(ctx context.Context, call executors.Call, now held) (held,
 	steps := []string{reasonOf(call)}
 	if now.hold.Holds(call.Now) && (now.ours || now.hold.Asleep == h.asleep) {
 		steps = append(slices.DeleteFunc(slices.Clone(now.steps), func(s string) bool { return s == steps[0] }), steps[0])
+		steps = steps[max(0, len(steps)-maxSharers):]
 		if now.hold.Until != nil && now.hold.Until.After(until) && len(now.steps) > 0 {
 			until = *now.hold.Until
 		}
@@ -178,20 +184,25 @@ func (h Holder) arrived(call executors.Call, now held) executors.Outcome {
 		out = api.Done("HibernatePlan %s is held %s", now.object.Name, h.word())
 		out.Changed = []run.Change{now.object.Change("held " + h.word())}
 	case phase == hibernate.InError || phase == hibernate.Invalid:
-		return executors.Fail("Failed", "HibernatePlan %s is not %s: %s", now.object.Name, h.word(), notes[annotations.StatusMessage])
+		out = executors.Fail("Failed", "HibernatePlan %s is not %s: %s", now.object.Name, h.word(), notes[annotations.StatusMessage])
+		out.Memory = now.memory()
+		return out
 	default:
 		out = api.Waiting(now.object.Watch(""), "HibernatePlan %s is not %s yet: %s", now.object.Name, h.word(), notes[annotations.StatusMessage])
 	}
 	return now.lookedAt(call, out)
 }
 
-// lookedAt is an outcome with what the step remembers: whether it rides on a person's hold. A hold of
-// its own that is gone was released by somebody, and stays so; one that it rode on, it replaces.
+// lookedAt is an outcome with what the step remembers: whether it waits behind a person's hold. A hold of
+// its own that is gone was released by somebody, and stays so; one that it waited on, it replaces.
 func (n held) lookedAt(call executors.Call, out executors.Outcome) executors.Outcome {
-	out.WakeAt = n.look(call.Now)
-	out.Memory = raw(!n.ours, true)
+	out.WakeAt = n.nextLook(call.Now)
+	out.Memory = n.memory()
 	return out
 }
+
+// memory says that the step has found the plan held, and whether by a person.
+func (n held) memory() json.RawMessage { return raw(!n.ours, true) }
 
 func (h Holder) word() string {
 	if h.asleep {
@@ -207,22 +218,22 @@ func by(whose string) string {
 	return fmt.Sprintf(" by %s", whose)
 }
 
-// Keep renews the hold, or takes the place of the one that the step rides on. One that somebody has
+// Keep renews the hold, or takes the place of the one that the step waits behind. One that somebody has
 // changed is left alone.
 func (h Holder) Keep(ctx context.Context, call executors.Call) executors.Outcome {
 	now, err := h.read(ctx, call)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	standing, rode := now.hold.Holds(call.Now), string(call.Recorded.Memory) == "true"
+	standing, waited := now.hold.Holds(call.Now), string(call.Recorded.Memory) == "true"
 	switch {
 	case call.DryRun:
 		return api.Done("dry run: nothing to renew")
-	case !now.ours && (standing && now.hold.Asleep != h.asleep || !standing && !rode):
+	case !now.ours && (standing && now.hold.Asleep != h.asleep || !standing && !waited):
 		out := api.Done("the hold is not ours to renew")
-		out.WakeAt = now.look(call.Now)
+		out.WakeAt = now.nextLook(call.Now)
 		return out
-	case now.rides(call.Now):
+	case now.waitsBehind(call.Now):
 		return now.lookedAt(call, api.Done("HibernatePlan %s is held %s%s", now.object.Name, annotations.FormatHold(now.hold), by(now.whose)))
 	}
 	if now, err = h.renew(ctx, call, now); err != nil {

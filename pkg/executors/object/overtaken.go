@@ -22,35 +22,53 @@ func (w write) record(ctx context.Context, call executors.Call) (rec *record, ov
 	if err != nil || rec == nil || w.once || rec.UID != string(w.live.GetUID()) || standingOf(w.live.Object, rec.Changes).untouched {
 		return rec, false, err
 	}
-	managers, err := w.managers(ctx)
-	if err != nil {
-		return rec, false, err
-	}
-	others := holders(call, rec.UID)
-	var ours, theirs, unknown, odd []fieldPath
-	for _, c := range rec.Changes {
-		v, found, _ := lookup(w.live.Object, c.Path)
-		if c.Made || same(v, found, c.Before) || c.isBeneath(v, found) || setByRun(call, others, c.Path, raw(v, found)) {
-			continue
-		}
-		by := &unknown
-		if owned := ownersOf(managers, c.Path); slices.Contains(owned, call.Plan.Manager) {
-			by = &ours
-		} else if len(owned) > 0 {
-			by = &theirs
-		}
-		*by = append(*by, c.Path)
-		if by != &ours && !same(v, found, c.After) {
-			odd = append(odd, c.Path)
-		}
-	}
+	by, err := w.setBy(ctx, call, rec)
 	switch {
-	case len(theirs) > 0 && len(ours)+len(unknown) == 0:
+	case err != nil:
+		return rec, false, err
+	case len(by.others) > 0 && by.us+by.unknown == 0:
 		return nil, true, nil
-	case len(odd) > 0:
-		return rec, false, api.Refuse(executors.ReasonChangedMeanwhile, "%s: somebody changed %s while this step was at work, and it stays so; look at it and trigger again", w.object, paths(odd))
+	case len(by.odd) > 0:
+		return rec, false, api.Refuse(executors.ReasonChangedMeanwhile, "%s: somebody changed %s while this step was at work, and it stays so; look at it and trigger again", w.object, paths(by.odd))
 	}
 	return rec, false, nil
+}
+
+// setBy counts who set the recorded fields that are not as they were found: the plan, others, or
+// nobody knows.
+type setBy struct {
+	us, unknown int
+	others      []fieldPath
+	odd         []fieldPath // neither as they were found nor as the step sets them, and not set by the plan
+}
+
+func (w write) setBy(ctx context.Context, call executors.Call, rec *record) (setBy, error) {
+	managers, err := w.managers(ctx)
+	if err != nil {
+		return setBy{}, err
+	}
+	var out setBy
+	steps := holders(call, rec.UID)
+	for _, c := range rec.Changes {
+		v, found, _ := lookup(w.live.Object, c.Path)
+		if c.Made || same(v, found, c.Before) || c.isBeneath(v, found) || setByRun(call, steps, c.Path, raw(v, found)) {
+			continue
+		}
+		owners := ownersOf(managers, c.Path)
+		switch {
+		case slices.Contains(owners, call.Plan.Manager):
+			out.us++
+			continue
+		case len(owners) > 0:
+			out.others = append(out.others, c.Path)
+		default:
+			out.unknown++
+		}
+		if !same(v, found, c.After) {
+			out.odd = append(out.odd, c.Path)
+		}
+	}
+	return out, nil
 }
 
 // isBeneath says whether a value is that of a step beneath this one, before or after it: what was
@@ -92,7 +110,7 @@ func ownersOf(entries []metav1.ManagedFieldsEntry, path fieldPath) (managers []s
 }
 
 // refused is the outcome of a patch with an error. Where the API server refused it, what was
-// recorded is over once somebody has changed it, and with the attempt. The object is read again:
+// recorded is over once somebody has changed it, and with an attempt that wrote nothing. The object is read again:
 // a library may have repeated a request whose first answer was lost, and the refusal is of the second.
 func (w write) refused(ctx context.Context, call executors.Call, rec *record, err error) executors.Outcome {
 	out := api.Outcome(ctx, call, err)
@@ -103,7 +121,10 @@ func (w write) refused(ctx context.Context, call executors.Call, rec *record, er
 	if err != nil || string(live.GetUID()) != rec.UID {
 		return out
 	}
+	w.live = live
+	by, err := w.setBy(ctx, call, rec)
 	s := standingOf(live.Object, rec.Changes)
-	out.Anew = !s.applied && (!s.untouched || out.State == executors.Failed)
+	changed := !s.applied && by.us == 0 && len(by.others)+by.unknown > 0
+	out.Anew = err == nil && (changed || out.State == executors.Failed && s.untouched)
 	return out
 }

@@ -63,6 +63,24 @@ func TestWhatThePlanItselfWroteIsNobodysChange(t *testing.T) {
 	})
 }
 
+// What the API server refuses then leaves what was recorded as it is.
+func TestWhatThePlanItselfWroteIsNobodysChangeAfterARefusal(t *testing.T) {
+	eachStep(t, func(w *world, k stepKind, call *executors.Call) {
+		w.pass(k.executor, call)
+		was := string(call.Recorded.Before)
+		w.editBy(call.Plan.Manager, k.key, k.meddle)
+		for name, refusal := range map[string]error{
+			"conflict": apierrors.NewConflict(schema.GroupResource{Resource: "x"}, "orders", nil),
+			"denied":   apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "orders", nil),
+		} {
+			w.refuse["patch"] = refusal
+			if out := w.pass(k.executor, call); out.Anew || string(call.Recorded.Before) != was {
+				w.Errorf("%s: %s, recorded is %s", name, said(out), call.Recorded.Before)
+			}
+		}
+	})
+}
+
 func TestWhatALaterStepOfTheRunRecordedIsNobodysChange(t *testing.T) {
 	w := newWorld(t, orders)
 	first, second := w.step(&plan.ScaleProperties{Resource: ref("Deployment"), Replicas: number(0), RestoreAfter: true}), w.step(&plan.ScaleProperties{Resource: ref("Deployment"), Replicas: number(1), RestoreAfter: true})

@@ -1,0 +1,22 @@
+package annotations
+
+import "regexp"
+
+// AgentLabel and AgentName are the label by which the agent's replicas are known in
+// its namespace, and its value in the manifests.
+const (
+	AgentLabel = "app.kubernetes.io/name"
+	AgentName  = "maint-agent"
+)
+
+// AgentPolicy is the ValidatingAdmissionPolicy that confines the agent's token to its own ConfigMaps.
+const AgentPolicy = "maint-agent-configmaps"
+
+// AgentsNamed are the namespaces whose agent's ServiceAccount a text names, with repetitions.
+func AgentsNamed(text []byte) []string {
+	var out []string
+	for _, match := range regexp.MustCompile(`system:serviceaccount:([a-z0-9-]+):`+AgentName+`(?:[^a-z0-9-]|$)`).FindAllSubmatch(text, -1) {
+		out = append(out, string(match[1]))
+	}
+	return out
+}
