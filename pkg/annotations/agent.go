@@ -1,6 +1,9 @@
 package annotations
 
-import "regexp"
+import (
+	"encoding/json"
+	"regexp"
+)
 
 // AgentLabel and AgentName are the label by which the agent's replicas are known in
 // its namespace, and its value in the manifests.
@@ -12,8 +15,10 @@ const (
 // AgentPolicy is the ValidatingAdmissionPolicy that confines the agent's token to its own ConfigMaps.
 const AgentPolicy = "maint-agent-configmaps"
 
-// AgentsNamed are the namespaces whose agent's ServiceAccount a text names, with repetitions.
-func AgentsNamed(text []byte) []string {
+// AgentsNamed are the namespaces whose agent's ServiceAccount a specification names, with
+// repetitions.
+func AgentsNamed(spec any) []string {
+	text, _ := json.Marshal(spec) // what was decoded has an encoding
 	var out []string
 	for _, match := range regexp.MustCompile(`system:serviceaccount:([a-z0-9-]+):`+AgentName+`(?:[^a-z0-9-]|$)`).FindAllSubmatch(text, -1) {
 		out = append(out, string(match[1]))

@@ -56,10 +56,17 @@ func (g *Controller) Objects() []*HeldObject {
 	watches := slices.Collect(maps.Values(g.watches))
 	g.mu.Unlock()
 	slices.SortFunc(watches, func(a, b *gateWatch) int { return strings.Compare(a.id, b.id) })
-	slices.SortStableFunc(watches, func(a, b *gateWatch) int { return rank(a.readOnly()) - rank(b.readOnly()) })
+	var readOnly []*gateWatch
+	watches = slices.DeleteFunc(watches, func(w *gateWatch) bool {
+		last := w.readOnly()
+		if last {
+			readOnly = append(readOnly, w)
+		}
+		return last
+	})
 	known := map[string]bool{}
 	var out []*HeldObject
-	for _, w := range watches {
+	for _, w := range append(watches, readOnly...) {
 		w.mu.Lock()
 		for name, h := range w.seen {
 			if id := h.Kind + " " + name; !known[id] && len(h.Uses) > 0 {
@@ -70,13 +77,6 @@ func (g *Controller) Objects() []*HeldObject {
 		w.mu.Unlock()
 	}
 	return out
-}
-
-func rank(readOnly bool) int {
-	if readOnly {
-		return 1
-	}
-	return 0
 }
 
 // Pending is what change_pending says of the object.

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -282,8 +281,7 @@ func confiningOthers(policies []admissionv1.ValidatingAdmissionPolicy, namespace
 		if !slices.Contains(append(confining(), "maint-agent-tokens"), p.Name) {
 			continue
 		}
-		text, _ := json.Marshal(p.Spec)
-		if named := annotations.AgentsNamed(text); len(named) > 0 && !slices.Contains(named, namespace) {
+		if named := annotations.AgentsNamed(p.Spec); len(named) > 0 && !slices.Contains(named, namespace) {
 			out = append(out, p.Name)
 		}
 	}

@@ -3,7 +3,6 @@ package factory
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,8 +82,7 @@ func (k *Cluster) ofAgents(ctx context.Context, beats []corev1.ConfigMap) []core
 	if err != nil {
 		return beats
 	}
-	text, _ := json.Marshal(confines.Spec) // a decoded object has an encoding
-	agents := annotations.AgentsNamed(text)
+	agents := annotations.AgentsNamed(confines.Spec)
 	return slices.DeleteFunc(beats, func(cm corev1.ConfigMap) bool { return !slices.Contains(agents, cm.Namespace) })
 }
 

@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -38,8 +37,7 @@ func agentsIn(u *unstructured.Unstructured) []string {
 			out = append(out, namespace)
 		}
 	}
-	spec, _ := json.Marshal(u.Object["spec"])
-	out = append(out, annotations.AgentsNamed(spec)...)
+	out = append(out, annotations.AgentsNamed(u.Object["spec"])...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
