@@ -144,10 +144,7 @@ func (l looked) field(ctx context.Context, call executors.Call, live *unstructur
 // writer is the manager that wrote a field last, as far as that is known: the API server tracks who
 // set a field, not who removed it.
 func writer(entries []metav1.ManagedFieldsEntry, path fieldPath) (manager string, at time.Time) {
-	for _, e := range entries {
-		if e.FieldsV1 == nil || !owns(e.FieldsV1.GetRawBytes(), path) {
-			continue
-		}
+	for _, e := range ownersOf(entries, path) {
 		var when time.Time
 		if e.Time != nil {
 			when = e.Time.UTC()
@@ -159,25 +156,53 @@ func writer(entries []metav1.ManagedFieldsEntry, path fieldPath) (manager string
 	return manager, at
 }
 
-// owns says whether a field set in the format of FieldsV1 contains a path: itself, or a map above it
-// that is owned as a whole.
-func owns(fields []byte, path fieldPath) bool {
-	if len(path) == 0 {
-		return true
-	}
-	var here map[string]json.RawMessage
-	if json.Unmarshal(fields, &here) != nil {
-		return false
-	}
-	if path[0].Item == "" {
-		below, is := here["f:"+path[0].Key]
-		return is && (string(below) == "{}" || owns(below, path[1:]))
-	}
-	for key, below := range here { // an item of a list: k:{"name":"app"}, perhaps with other keys
-		var keys map[string]any
-		if text, is := strings.CutPrefix(key, "k:"); is && json.Unmarshal([]byte(text), &keys) == nil && keys["name"] == path[0].Item && owns(below, path[1:]) {
-			return true
+// ownersOf are the entries of those that own a field, or a map above it of whose fields nobody owns
+// any: such a map is owned as a whole. Who made a map whose fields have owners owns none of them.
+func ownersOf(entries []metav1.ManagedFieldsEntry, path fieldPath) []metav1.ManagedFieldsEntry {
+	var nearest []metav1.ManagedFieldsEntry
+	depth := 0
+	for _, e := range entries {
+		if e.FieldsV1 == nil {
+			continue
+		}
+		at, is := owned(e.FieldsV1.GetRawBytes(), path)
+		if at > depth {
+			depth, nearest = at, nil
+		}
+		if is && at == depth {
+			nearest = append(nearest, e)
 		}
 	}
-	return false
+	return nearest
+}
+
+// owned follows a path into a field set in the format of FieldsV1. depth is that of the deepest
+// fields beside the path or on it; is says that it ends there: at the field itself, or at a map above
+// it without fields.
+func owned(fields []byte, path fieldPath) (depth int, is bool) {
+	var here map[string]json.RawMessage
+	if json.Unmarshal(fields, &here) != nil {
+		return 0, false
+	}
+	if len(path) == 0 || len(here) == 0 {
+		return 0, true
+	}
+	for key, below := range here {
+		if path[0].in(key) {
+			depth, is = owned(below, path[1:])
+			return depth + 1, is
+		}
+	}
+	return 1, false
+}
+
+// in says whether a key of FieldsV1 is that of the segment: f:spec, or k:{"name":"app"}, perhaps with
+// other keys, of an item of a list.
+func (s segment) in(key string) bool {
+	if s.Item == "" {
+		return key == "f:"+s.Key
+	}
+	var keys map[string]any
+	text, is := strings.CutPrefix(key, "k:")
+	return is && json.Unmarshal([]byte(text), &keys) == nil && keys["name"] == s.Item
 }

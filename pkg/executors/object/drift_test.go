@@ -67,6 +67,8 @@ func TestWhoWroteAField(t *testing.T) {
 		{Manager: "late", Time: at(9), FieldsV1: fields(`{"f:metadata":{"f:labels":{"f:a/b":{}}}}`)},
 		{Manager: "broken", Time: at(9), FieldsV1: fields(`[]`)},
 		{Manager: "none", Time: at(9)},
+		{Manager: "made it", Time: at(5), FieldsV1: fields(`{"f:spec":{}}`)},
+		{Manager: "whole", Time: at(5), FieldsV1: fields(`{"f:spec":{"f:selector":{}}}`)},
 	}
 	image := fieldPath{{Key: "spec"}, {Key: "template"}, {Key: "spec"}, {Key: "containers"}, {Item: "web"}, {Key: "image"}}
 	for name, c := range map[string]struct {
@@ -77,6 +79,7 @@ func TestWhoWroteAField(t *testing.T) {
 		"of an item of a list":  {image, "helm"},
 		"of another item":       {append(image[:4:4], segment{Item: "log"}, segment{Key: "image"}), ""},
 		"a label with a domain": {fieldPath{{Key: "metadata"}, {Key: "labels"}, {Key: "a/b"}}, "late"},
+		"in an atomic map":      {fieldPath{{Key: "spec"}, {Key: "selector"}, {Key: "app"}}, "whole"},
 		"nobody":                {fieldPath{{Key: "spec"}, {Key: "paused"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

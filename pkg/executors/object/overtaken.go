@@ -56,7 +56,7 @@ func (w write) setBy(ctx context.Context, call executors.Call, rec *record) (set
 		}
 		owners := ownersOf(managers, c.Path)
 		switch {
-		case slices.Contains(owners, call.Plan.Manager):
+		case slices.ContainsFunc(owners, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == call.Plan.Manager }):
 			out.us++
 			continue
 		case len(owners) > 0:
@@ -98,15 +98,6 @@ func (w write) managers(ctx context.Context) ([]metav1.ManagedFieldsEntry, error
 		return nil, err
 	}
 	return whole.GetManagedFields(), nil
-}
-
-func ownersOf(entries []metav1.ManagedFieldsEntry, path fieldPath) (managers []string) {
-	for _, e := range entries {
-		if e.FieldsV1 != nil && owns(e.FieldsV1.GetRawBytes(), path) {
-			managers = append(managers, e.Manager)
-		}
-	}
-	return managers
 }
 
 // refused is the outcome of a patch with an error. Where the API server refused it, what was
