@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/ask"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/doctor"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -93,7 +94,7 @@ func rootOf(c *factory.Factory) *cobra.Command {
 	c.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&c.AgentNamespace, "agent-namespace", c.AgentNamespace, "namespace of the agent; found by itself when not given")
 	for _, flag := range []string{"namespace", "agent-namespace"} {
-		_ = root.RegisterFlagCompletionFunc(flag, c.CompleteNamespaces()) // fails only for a missing flag: both were added above
+		_ = root.RegisterFlagCompletionFunc(flag, completion.Namespaces(c)) // fails only for a missing flag: both were added above
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exit.Errorf(exit.CodeUsage, "%w\nsee '%s --help'", err, cmd.CommandPath())

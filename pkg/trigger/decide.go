@@ -157,7 +157,7 @@ type Decision struct {
 	Changed   bool          // the ledger has to be written
 	Claims    []run.Request // newly claimed, in order
 	Replace   []string      // live runs that must give way
-	Supersede []string      // pending runs whose slot is overtaken by a newer one
+	Supersede []string      // pending runs whose slot is superseded by a newer one
 	Skip      *intent.Skip  // what is left of the skip, when some of it was used up
 	Status    Status
 	Returned  []string  // label keys that came back from the hands that applied them

@@ -94,9 +94,9 @@ func (g *Controller) opinion(ctx context.Context, w *gateWatch, o *gateObject, n
 	if err != nil {
 		return opinion{}, err
 	}
-	own := func(n naming) bool { return n.counts || n.by.key.As == w.key.As }
-	out.question.Gates = refsOf(all, func(n naming) bool { return own(n) && w.sameField(n.by) })
-	out.anyField.Gates = refsOf(all, func(n naming) bool { return n.counts })
+	own := func(n policyMatch) bool { return n.counts || n.by.key.As == w.key.As }
+	out.question.Gates = refsOf(all, func(n policyMatch) bool { return own(n) && w.sameField(n.by) })
+	out.anyField.Gates = refsOf(all, func(n policyMatch) bool { return n.counts })
 	w.mu.Lock()
 	policies := map[types.NamespacedName][]policy.GateEntry{}
 	for k, entries := range w.policies {
@@ -129,15 +129,15 @@ func (g *Controller) opinion(ctx context.Context, w *gateWatch, o *gateObject, n
 	return out, nil
 }
 
-// naming is a policy that means an object, and the watch by which it does.
-type naming struct {
+// policyMatch is a policy that means an object, and the watch by which it does.
+type policyMatch struct {
 	ref    policy.PolicyRef
 	by     *gateWatch
 	counts bool // in what the object's status says
 }
 
 // refsOf are such policies, each once, by name.
-func refsOf(all []naming, such func(naming) bool) []policy.PolicyRef {
+func refsOf(all []policyMatch, such func(policyMatch) bool) []policy.PolicyRef {
 	var out []policy.PolicyRef
 	for _, n := range all {
 		if such(n) && !slices.Contains(out, n.ref) {
@@ -154,13 +154,13 @@ func refsOf(all []naming, such func(naming) bool) []policy.PolicyRef {
 // it: where those of several accounts do, one counts that holds the object, or whose account may
 // write it. Every watch of the object has the same answer: two that had not would write its status
 // against each other without end.
-func (g *Controller) policiesOf(ctx context.Context, w *gateWatch, o *gateObject) ([]naming, error) {
+func (g *Controller) policiesOf(ctx context.Context, w *gateWatch, o *gateObject) ([]policyMatch, error) {
 	memory, _ := knob.ReadMemory(o.Annotations[annotations.StatusGate])
-	all := slices.DeleteFunc(g.namings(w, o), func(n naming) bool {
+	all := slices.DeleteFunc(g.matchesOf(w, o), func(n policyMatch) bool {
 		_, pol := g.Stores.Gates.Policy(types.NamespacedName{Namespace: n.ref.Namespace, Name: n.ref.Name})
 		return pol == nil
 	})
-	several := slices.ContainsFunc(all, func(n naming) bool { return n.by.key.As != all[0].by.key.As })
+	several := slices.ContainsFunc(all, func(n policyMatch) bool { return n.by.key.As != all[0].by.key.As })
 	for i, n := range all {
 		if all[i].counts = !several || slices.Contains(memory[n.by.knob.Pointer()].By, n.ref.Namespace+"/"+n.ref.Name); all[i].counts {
 			continue
@@ -173,14 +173,14 @@ func (g *Controller) policiesOf(ctx context.Context, w *gateWatch, o *gateObject
 	return all, nil
 }
 
-// namings are the policies whose rules in force mean an object, by any field.
-func (g *Controller) namings(w *gateWatch, o *gateObject) []naming {
+// matchesOf are the policies whose rules in force mean an object, by any field.
+func (g *Controller) matchesOf(w *gateWatch, o *gateObject) []policyMatch {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var out []naming
+	var out []policyMatch
 	for k, p := range g.policies {
 		for _, v := range p.naming(o, w.sameObjects) {
-			out = append(out, naming{ref: policy.PolicyRef{Name: k.Name, Namespace: k.Namespace}, by: v})
+			out = append(out, policyMatch{ref: policy.PolicyRef{Name: k.Name, Namespace: k.Namespace}, by: v})
 		}
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -80,7 +81,7 @@ not started ends without running a step. PLAN stands for its newest run. A trigg
 still waits, because its plan is paused or busy, is taken back.`,
 		Example:           `  kubectl maint abort maint-run-orders-weekly-k2x7a --reason "wrong week" --yes`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.CompleteRuns(run.Pending, run.Running), c.CompleteKind(annotations.KindPlan, triggerWaits)),
+		ValidArgsFunction: completion.Both(completion.Runs(c, run.Pending, run.Running), completion.Kind(c, annotations.KindPlan, triggerWaits)),
 	}
 	o.DryRun.AddFlag(cmd)
 	o.Consent.AddFlag(cmd)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -86,7 +87,7 @@ target failed, 3 if they cannot wake now.`,
 
 func (o *holdOptions) command(cmd *cobra.Command, keep func(metav1.ObjectMeta) bool) *cobra.Command {
 	cmd.RunE = factory.RunE(o)
-	cmd.ValidArgsFunction = o.CompleteKind(annotations.KindHibernatePlan, keep)
+	cmd.ValidArgsFunction = completion.Kind(o.Factory, annotations.KindHibernatePlan, keep)
 	o.DryRun.AddFlag(cmd)
 	o.Consent.AddFlag(cmd)
 	o.Waiting.AddFlags(cmd, "the targets until all of them are there")

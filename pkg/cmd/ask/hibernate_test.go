@@ -2,6 +2,7 @@ package ask_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -277,6 +278,7 @@ func TestCompletionOffersHibernatePlansThatAVerbCanActOn(t *testing.T) {
 				names = append(names, line)
 			}
 		}
+		slices.Sort(names) // shells sort them
 		if text := strings.Join(names, " "); got.Code != 0 || text != want {
 			t.Errorf("%s: %d, %q, want %q", verb, got.Code, text, want)
 		}

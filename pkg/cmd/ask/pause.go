@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -83,7 +86,7 @@ goes on.
   kubectl maint pause node/worker-1
   kubectl maint pause --all -A --yes`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,policy)", notPaused), c.CompleteNodes(notPaused)),
+		ValidArgsFunction: completion.Both(completion.Documents(c, annotations.LabelKind+" in (plan,hibernate-plan,policy)", notPaused), completion.Nodes(c, notPaused)),
 	}
 	o.scope.addFlags(cmd)
 	o.DryRun.AddFlag(cmd)
@@ -167,28 +170,43 @@ func (o *pauseOptions) pauseNode(ctx context.Context, k *factory.Cluster, found 
 	if err != nil {
 		return err
 	}
-	_, err = k.AnnotateNode(ctx, found.Node, &o.DryRun, func(*corev1.Node) (factory.Change, error) {
+	was := ""
+	_, err = k.AnnotateNode(ctx, found.Node, &o.DryRun, func(n *corev1.Node) (factory.Change, error) {
+		was = o.replaced(n, o.Zone)
 		return factory.Change{annotations.Pause: to}.Signed(annotations.Pause, actor, o.reason), nil
 	})
 	if err != nil {
 		return err
 	}
-	return o.Report(o.IOStreams, false, "node/%s paused %s%s", found.Node.Name, words, o.Mark())
+	return o.Report(o.IOStreams, false, "node/%s paused %s%s%s", found.Node.Name, words, was, o.Mark())
 }
 
 func (o *pauseOptions) pauseOne(ctx context.Context, k *factory.Cluster, found factory.Resource, actor string) error {
 	cm := found.Document
-	to, words, err := o.value(o.zoneOf(cm)) // an invalid plan can be paused, too
+	zone := o.zoneOf(cm)
+	to, words, err := o.value(zone) // an invalid plan can be paused, too
 	if err != nil {
 		return err
 	}
-	err = k.Annotate(ctx, cm, &o.DryRun, func(*corev1.ConfigMap) (factory.Change, error) {
+	was := ""
+	err = k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
+		was = o.replaced(cm, zone)
 		return factory.Change{annotations.Pause: to}.Signed(annotations.Pause, actor, o.reason), nil
 	})
 	if err != nil {
 		return err
 	}
-	return o.Report(o.IOStreams, false, "%s/%s paused %s%s", cm.Labels[annotations.LabelKind], cm.Name, words, o.Mark())
+	return o.Report(o.IOStreams, false, "%s/%s paused %s%s%s", cm.Labels[annotations.LabelKind], cm.Name, words, was, o.Mark())
+}
+
+// replaced says which pause the new one takes the place of, with its author and reason, as it
+// follows a sentence; empty: there was none.
+func (o *pauseOptions) replaced(object metav1.Object, zone string) string {
+	pause := annotations.Intent(object.GetAnnotations()).Pause
+	if !pause.Holds(o.Now()) {
+		return ""
+	}
+	return "; before it was " + strings.TrimPrefix(print.New(o.Env, zone).Paused(pause), "is ")
 }
 
 // zoneOf is the zone of a document's times.
@@ -223,10 +241,15 @@ func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
 		}
 	}
 	c := factory.Change{annotations.Pause: to}.Signed(annotations.Pause, k.Actor(ctx), o.reason)
-	if err := annotateNamespace(ctx, k, namespace, &o.DryRun, func(*corev1.Namespace) factory.Change { return c }); err != nil {
+	was := ""
+	err = annotateNamespace(ctx, k, namespace, &o.DryRun, func(ns *corev1.Namespace) factory.Change {
+		was = o.replaced(ns, o.Zone)
+		return c
+	})
+	if err != nil {
 		return err
 	}
-	return o.Report(o.IOStreams, false, "%s paused %s%s", what, words, o.Mark())
+	return o.Report(o.IOStreams, false, "%s paused %s%s%s", what, words, was, o.Mark())
 }
 
 // annotateNamespace writes an intent for all plans of a namespace.

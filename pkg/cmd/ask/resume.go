@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -53,9 +54,9 @@ of the whole cluster; plans that were paused by name stay paused.`,
 		Example: `  kubectl maint resume orders-weekly
   kubectl maint resume maint-run-orders-weekly-k2x7a`,
 		RunE: factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,policy,run)", func(m metav1.ObjectMeta) bool {
+		ValidArgsFunction: completion.Both(completion.Documents(c, annotations.LabelKind+" in (plan,hibernate-plan,policy,run)", func(m metav1.ObjectMeta) bool {
 			return !notPaused(m) || m.Labels[annotations.LabelPhase] == string(run.Running)
-		}), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return !notPaused(m) })),
+		}), completion.Nodes(c, func(m metav1.ObjectMeta) bool { return !notPaused(m) })),
 	}
 	o.scope.addFlags(cmd)
 	o.DryRun.AddFlag(cmd)

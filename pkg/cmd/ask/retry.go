@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -34,7 +35,7 @@ the plan as it is now; the retry of a rollback goes back to the same run. The fa
 has to be the newest of its plan, and no run of the plan may be active.`,
 		Example:           `  kubectl maint retry maint-run-orders-weekly-k2x7a --wait`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteRuns(run.Failed, run.Aborted),
+		ValidArgsFunction: completion.Runs(c, run.Failed, run.Aborted),
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why")

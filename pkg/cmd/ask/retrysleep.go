@@ -20,10 +20,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// triggerable says whether a trigger has an effect: for a HibernatePlan it only retries failures.
-func triggerable(m metav1.ObjectMeta) bool {
-	return m.Labels[annotations.LabelKind] != annotations.KindHibernatePlan || len(failedOf(m.Annotations)) > 0
-}
+// triggerable says whether a trigger of a HibernatePlan has an effect: it only retries failures.
+func triggerable(m metav1.ObjectMeta) bool { return len(failedOf(m.Annotations)) > 0 }
 
 // failedOf are the failed targets of a HibernatePlan; the plan itself if it is in Error without
 // any.

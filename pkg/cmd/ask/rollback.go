@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
@@ -47,7 +48,7 @@ asks for a run that changes nothing.`,
   kubectl maint rollback orders-weekly --reason "CHG-1234 broke login" --wait
   kubectl maint rollback orders-weekly --to maint-run-orders-weekly-k2x7a`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompletePlans(nil),
+		ValidArgsFunction: completion.Plans(c, nil),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "the run to go back to; default: the newest that succeeded before the newest run")
@@ -56,7 +57,7 @@ asks for a run that changes nothing.`,
 	o.AddRunMode(cmd, "client")
 	o.AddOutput(cmd)
 	o.Waiting.AddFlags(cmd, "the run until it ends")
-	_ = cmd.RegisterFlagCompletionFunc("to", c.CompleteRuns(run.Succeeded, run.Failed, run.Aborted))
+	_ = cmd.RegisterFlagCompletionFunc("to", completion.Runs(c, run.Succeeded, run.Failed, run.Aborted))
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -53,7 +54,7 @@ begun, its targets wake.`,
   kubectl maint skip orders-weekly --slot "sat 02:00"
   kubectl maint skip orders-weekly --until 2027-01-04T00:00:00Z`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteAllPlans(nil),
+		ValidArgsFunction: completion.AllPlans(c, nil),
 	}
 	o.DryRun.AddFlag(cmd)
 	f := cmd.Flags()
@@ -63,7 +64,7 @@ begun, its targets wake.`,
 	f.BoolVar(&o.all, "all", false, "all slots, until 'unskip'; labels wait too")
 	f.StringVar(&o.timezone, "timezone", "", "zone of the times; default: the plan's, else yours")
 	f.StringVar(&o.reason, "reason", "", "why")
-	_ = cmd.RegisterFlagCompletionFunc("slot", c.CompleteOf(o.offered)) // fails where there is no such flag: it was added above
+	_ = cmd.RegisterFlagCompletionFunc("slot", completion.Of(c, o.offered)) // fails where there is no such flag: it was added above
 	return cmd
 }
 
@@ -310,13 +311,13 @@ func NewUnskip(c *factory.Factory) *cobra.Command {
 		Short:   "Let skipped slots run again",
 		Example: `  kubectl maint unskip orders-weekly`,
 		RunE:    factory.RunE(o),
-		ValidArgsFunction: c.CompleteAllPlans(func(m metav1.ObjectMeta) bool {
+		ValidArgsFunction: completion.AllPlans(c, func(m metav1.ObjectMeta) bool {
 			return m.Annotations[annotations.Skip] != ""
 		}),
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringArrayVar(&o.slots, "slot", nil, "this slot alone; may be repeated")
-	_ = cmd.RegisterFlagCompletionFunc("slot", c.CompleteOf(func(cm *corev1.ConfigMap) []string {
+	_ = cmd.RegisterFlagCompletionFunc("slot", completion.Of(c, func(cm *corev1.ConfigMap) []string {
 		p := skippableOf(cm, c.Zone, c.Now(), c.Env)
 		var out []string
 		for _, at := range annotations.Intent(cm.Annotations).Skip.Slots {

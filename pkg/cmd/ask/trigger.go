@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -66,12 +67,12 @@ have it do so whatever its schedule says, there are 'hibernate' and 'wake'.`,
 		Example: `  kubectl maint trigger orders-weekly --reason "CHG-1234" --wait
   kubectl maint trigger orders-weekly --param mode=full --dry-run`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteAllPlans(triggerable),
+		ValidArgsFunction: completion.Both(completion.Plans(c, nil), completion.Kind(c, annotations.KindHibernatePlan, triggerable)),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.reason, "reason", "", "why; it is kept with the run")
 	f.StringArrayVar(&o.parameters.flags, "param", nil, "parameter of the run, name=value; may be repeated")
-	_ = cmd.RegisterFlagCompletionFunc("param", c.CompleteParameters())
+	_ = cmd.RegisterFlagCompletionFunc("param", completion.Parameters(c))
 	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window, unless the namespace is restrictive; needs --reason")
 	o.AddRunMode(cmd, factory.RunMode)
 	o.AddOutput(cmd)

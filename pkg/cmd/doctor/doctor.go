@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -55,7 +56,7 @@ shown, and does not count as a problem. The exit code is 0 without a problem, an
 or if the API server cannot be reached.`,
 		Example:           "  kubectl maint doctor\n  kubectl maint doctor orders-weekly\n  kubectl maint doctor dev-nights",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteAllPlans(nil),
+		ValidArgsFunction: completion.AllPlans(c, nil),
 	}
 	o.out.AddFlags(cmd)
 	return cmd

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -277,4 +278,24 @@ func (k *Cluster) ListDocuments(ctx context.Context, what, kind, namespace, sele
 		out[i] = &list.Items[i]
 	}
 	return out, nil
+}
+
+// Deleting are the namespaces that are being deleted: of one, or of all where it is empty. What may
+// not be read counts as not being deleted.
+func (k *Cluster) Deleting(ctx context.Context, namespace string) map[string]bool {
+	only := ""
+	if namespace != "" {
+		only = "metadata.name=" + namespace
+	}
+	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(ctx, metav1.ListOptions{FieldSelector: only, ResourceVersion: "0"})
+	if err != nil {
+		return nil
+	}
+	out := map[string]bool{}
+	for _, ns := range list.Items {
+		if ns.DeletionTimestamp != nil {
+			out[ns.Name] = true
+		}
+	}
+	return out
 }

@@ -120,7 +120,7 @@ func (c *Factory) Connect() (*Cluster, error) {
 	config.WarningHandler = rest.NewWarningWriter(c.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	clock := &serverClock{}
 	config.Wrap(clock.RoundTripper)
-	kube, err := kube.NewBasic(config)
+	clients, err := kube.NewBasic(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
@@ -133,7 +133,10 @@ func (c *Factory) Connect() (*Cluster, error) {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c.Elsewhere, c.ClusterFlags = c.elsewhere(namespace), c.chosen()
-	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}, warn: c.Warn, seen: &seenNamespaces{}}, nil
+	return &Cluster{
+		Kube: clients, Metadata: meta, Names: kube.Names(clients.CoreV1().RESTClient()), Namespace: namespace,
+		clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}, warn: c.Warn, seen: &seenNamespaces{},
+	}, nil
 }
 
 // ConnectAs is the same cluster with clients that impersonate somebody, which needs that right;

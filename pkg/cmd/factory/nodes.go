@@ -45,7 +45,7 @@ func (k *Cluster) NodesNamed(ctx context.Context, names []string, selector strin
 	}
 	var out []*corev1.Node
 	var missing []string
-	for _, name := range nodeNames(names) {
+	for _, name := range NodeNames(names) {
 		n, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -112,8 +112,8 @@ func (k *Cluster) Nodes(ctx context.Context, selector string) ([]*corev1.Node, e
 	return out, nil
 }
 
-// nodeNames are names without node/ before them, without duplicates, in order.
-func nodeNames(args []string) []string {
+// NodeNames are names of nodes without node/ before them, in order, each once.
+func NodeNames(args []string) []string {
 	var out []string
 	for _, arg := range args {
 		name := arg

@@ -3,13 +3,22 @@ package factory
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -125,4 +134,147 @@ func ownerSaid(of knob.Object, target *metav1.PartialObjectMetadata) string {
 		}
 	}
 	return ""
+}
+
+// targetRef is the target of a plan of a namespace.
+type targetRef struct {
+	Namespace string
+	plan.ObjectRef
+}
+
+// fewTargets is how many objects of a kind are read one by one (a guess: more are listed).
+const fewTargets = 10
+
+// fewNamespaces is how many namespaces are listed one by one (a guess: of more, all are).
+const fewNamespaces = 3
+
+// TargetSkip is the annotation by which the users of a plan's target skip the plan; empty: they do
+// not, or the target may not be read.
+func (k *Cluster) TargetSkip(ctx context.Context, cm *corev1.ConfigMap, spec plan.Spec) string {
+	at := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+	return k.TargetSkips(ctx, map[types.NamespacedName]plan.Spec{at: spec})[at]
+}
+
+// TargetSkips is TargetSkip of many plans.
+func (k *Cluster) TargetSkips(ctx context.Context, plans map[types.NamespacedName]plan.Spec) map[types.NamespacedName]string {
+	targets := map[targetRef]bool{}
+	for at, spec := range plans {
+		if spec.Target != nil && spec.ConnectorRef == nil {
+			targets[targetRef{at.Namespace, *spec.Target}] = true
+		}
+	}
+	known := k.targetAnnotations(ctx, slices.Collect(maps.Keys(targets)))
+	out := map[types.NamespacedName]string{}
+	for at, spec := range plans {
+		if spec.Target == nil {
+			continue
+		}
+		if skip := view.TargetSkip(at.Name, spec, known[targetRef{at.Namespace, *spec.Target}]); skip != "" {
+			out[at] = skip
+		}
+	}
+	return out
+}
+
+// targetAnnotations reads the annotations of the targets of many plans, with one request for each
+// kind if there are many of it. Targets that do not exist or may not be read are left out.
+func (k *Cluster) targetAnnotations(ctx context.Context, wanted []targetRef) map[targetRef]map[string]string {
+	kinds := map[schema.GroupVersionKind][]targetRef{}
+	for _, t := range wanted {
+		kind := schema.FromAPIVersionAndKind(t.APIVersion, t.Kind)
+		kinds[kind] = append(kinds[kind], t)
+	}
+	r := targetReader{Cluster: k, found: map[targetRef]map[string]string{}}
+	var all sync.WaitGroup
+	for kind, of := range kinds {
+		all.Go(func() { r.read(ctx, kind, of) })
+	}
+	all.Wait()
+	return r.found
+}
+
+// targetReader reads the targets of many plans at once.
+type targetReader struct {
+	*Cluster
+	mu    sync.Mutex // guards what follows
+	found map[targetRef]map[string]string
+}
+
+func (r *targetReader) note(t targetRef, annotations map[string]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.found[t] = annotations
+}
+
+// read reads the targets of one kind. Mostly the name of its resource can be guessed, which saves a
+// request before all others.
+func (r *targetReader) read(ctx context.Context, kind schema.GroupVersionKind, wanted []targetRef) {
+	guess, _ := meta.UnsafeGuessKindToResource(kind)
+	of := metav1.APIResource{Name: guess.Resource, Namespaced: true}
+	if r.tryAs(ctx, of, wanted) {
+		return
+	}
+	if served, err := r.served(wanted[0].ObjectRef); err == nil && served != nil && (served.Name != of.Name || !served.Namespaced) {
+		r.tryAs(ctx, *served, wanted)
+	}
+}
+
+// tryAs reads targets as objects of a resource. It says whether the API server has that resource.
+func (r *targetReader) tryAs(ctx context.Context, kind metav1.APIResource, wanted []targetRef) bool {
+	if len(wanted) > fewTargets {
+		return r.list(ctx, kind, wanted)
+	}
+	var missing atomic.Int32
+	var all sync.WaitGroup
+	for _, t := range wanted {
+		all.Go(func() {
+			switch m, err := r.targetOf(ctx, kind, t.Namespace, t.ObjectRef); {
+			case err == nil:
+				r.note(t, m.Annotations)
+			case apierrors.IsNotFound(err): // the object, or the kind
+				missing.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(missing.Load()) < len(wanted)
+}
+
+// list reads the targets of one kind with a list of each namespace, or of all.
+func (r *targetReader) list(ctx context.Context, kind metav1.APIResource, wanted []targetRef) bool {
+	seek := make(map[types.NamespacedName][]targetRef, len(wanted)) // several plans of a cluster-scoped one
+	for _, t := range wanted {
+		at := types.NamespacedName{Namespace: t.Namespace, Name: t.Name}
+		if !kind.Namespaced {
+			at.Namespace = ""
+		}
+		seek[at] = append(seek[at], t)
+	}
+	resource := r.Metadata.Resource(schema.FromAPIVersionAndKind(wanted[0].APIVersion, "").GroupVersion().WithResource(kind.Name))
+	for _, namespace := range listedFor(kind, wanted) {
+		// What may not be read is left out.
+		err := kube.EachOf(ctx, resource.Namespace(namespace).List, "", func(m *metav1.PartialObjectMetadata) error {
+			for _, t := range seek[types.NamespacedName{Namespace: m.Namespace, Name: m.Name}] {
+				r.note(t, m.Annotations)
+			}
+			return nil
+		})
+		if apierrors.IsNotFound(err) {
+			return false
+		}
+	}
+	return true
+}
+
+// listedFor are the namespaces that are listed for targets; the empty one stands for all.
+func listedFor(kind metav1.APIResource, wanted []targetRef) []string {
+	var namespaces []string
+	for _, t := range wanted {
+		namespaces = append(namespaces, t.Namespace)
+	}
+	slices.Sort(namespaces)
+	if namespaces = slices.Compact(namespaces); !kind.Namespaced || len(namespaces) > fewNamespaces {
+		return []string{metav1.NamespaceAll}
+	}
+	return namespaces
 }

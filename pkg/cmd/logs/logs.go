@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
@@ -50,10 +51,10 @@ each step that has ended.`,
   kubectl maint logs maint-run-orders-weekly-k2x7a --step backup -f
   kubectl maint logs orders-weekly -o jsonpath='{.items[*].text}'`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteKinds(annotations.KindRun, annotations.KindPlan),
+		ValidArgsFunction: completion.Kinds(c, annotations.KindRun, annotations.KindPlan),
 	}
 	cmd.Flags().StringVar(&o.step, "step", "", "one step, by its path or name, with the steps inside it")
-	_ = cmd.RegisterFlagCompletionFunc("step", c.CompleteSteps())
+	_ = cmd.RegisterFlagCompletionFunc("step", completion.Steps(c))
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "follow until the run has ended")
 	o.out.AddFlags(cmd)
 	return cmd

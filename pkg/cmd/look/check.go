@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -43,7 +44,7 @@ and a node have one name, write plan/NAME or node/NAME.`,
   kubectl maint check orders-weekly --at "sat 02:00"
   kubectl maint check -f policies/ weekends -o json`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.CompleteKinds(annotations.KindPlan, annotations.KindPolicy), c.CompleteNodes(factory.Governed)),
+		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindPolicy), completion.Nodes(c, completion.Governed)),
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
 	cmd.Flags().StringVar(&o.atText, "at", "", `the instant to judge: 2h, "sat 02:00", RFC 3339; default now`)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -43,7 +44,7 @@ func NewDescribe(c *factory.Factory) *cobra.Command {
 		Short:             "Show everything about a run, a plan or a policy",
 		Example:           "  kubectl maint describe maint-run-orders-weekly-k2x7abcdef",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,run)", nil),
+		ValidArgsFunction: completion.Documents(c, annotations.LabelKind+" in (plan,hibernate-plan,run)", nil),
 	}
 	o.out.AddFlags(cmd)
 	return cmd
@@ -148,7 +149,7 @@ func (o *describeOptions) sleeperLines(ctx context.Context, k *factory.Cluster, 
 	v := print.New(o.Env, s.Zone())
 	lines := append(v.SleeperLines(s, true), faultLines(s.Faults)...)
 	lines = append(lines, v.SleptLines(source.ReadSlept(ctx, k, s.Object, o.Now()))...)
-	lines = append(lines, print.RestoreLines(restores)...)
+	lines = append(lines, restoreLines(restores)...)
 	lines = append(lines, o.recent(s.Name, kept.Head, v)...)
 	lines = append(lines, eventLines(ctx, k, s.Object, v)...)
 	return append(lines, "", "Document:", print.IndentText(s.Object.Data[annotations.DataPlan])), nil

@@ -160,7 +160,21 @@ func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespa
 	}
 	sleepers, err := k.HibernatePlans(ctx, namespace, o.selector)
 	columns = secondary(columnsOf("Name", "Kind", "Phase", "Next", "Last", "Result", "Age", "Target"), "Last", "Target")
-	return append(plans, sleepers...), columns, o.listRow, err
+	list = append(plans, sleepers...)
+	nothingBegins(list, k.Deleting(ctx, namespace))
+	return list, columns, o.listRow, err
+}
+
+// nothingBegins takes from what the agent published of the documents of some namespaces when they
+// begin next.
+func nothingBegins(list []*corev1.ConfigMap, in map[string]bool) {
+	for i, cm := range list {
+		if in[cm.Namespace] {
+			list[i] = cm.DeepCopy()
+			delete(list[i].Annotations, annotations.StatusNextRun)
+			delete(list[i].Annotations, annotations.StatusSleeps)
+		}
+	}
 }
 
 // columnsOf are columns, with the message for -o wide.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -47,7 +48,7 @@ held or paused, what cuts a window short, an exception, a slot or a sleep whose
 window is closed. A window that is open comes first, with its true start.`,
 		Example:           "  kubectl maint next orders-weekly --count 3\n  kubectl maint next weekends\n  kubectl maint next -f plan.yaml --from 2026-03-01T00:00:00Z -o json",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteKinds(annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy),
+		ValidArgsFunction: completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy),
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
 	cmd.Flags().IntVar(&o.count, "count", 5, "how many")
@@ -239,7 +240,7 @@ func (o *nextOptions) find(ctx context.Context) (agenda, error) {
 		return agenda{}, faults
 	}
 	source.WarnInvalid(o.Factory, s)
-	return agenda{subject: s, spec: spec, intent: annotations.Intent(cm.Annotations), skipped: source.TargetSkip(ctx, k, cm, spec)}, nil
+	return agenda{subject: s, spec: spec, intent: annotations.Intent(cm.Annotations), skipped: k.TargetSkip(ctx, cm, spec)}, nil
 }
 
 func (o *nextOptions) findInFiles() (agenda, error) {

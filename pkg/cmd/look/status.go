@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
@@ -36,6 +37,7 @@ type statusOptions struct {
 	silent     string                 // what was said of an agent that shows itself no more
 	config     configuration
 	needed     needed
+	skips      skips
 	faults     exit.Faults
 }
 
@@ -54,7 +56,7 @@ it), else as a line for each change, until Ctrl-C.`,
   kubectl maint status orders-weekly -w
   kubectl maint status node/worker-1`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,run)", nil), c.CompleteNodes(factory.Maintained)),
+		ValidArgsFunction: completion.Both(completion.Documents(c, annotations.LabelKind+" in (plan,hibernate-plan,run)", nil), completion.Nodes(c, completion.Maintained)),
 	}
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
@@ -175,7 +177,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		if err != nil {
 			return nil, nil, err
 		}
-		return view.LinesOf(view.NodeResource(n.Name), print.New(o.Env, o.Zone).NodeLines(n)...), print.NodeUpdates(n), nil
+		return view.LinesOf(view.NodeResource(n.Name, found.Node), print.New(o.Env, o.Zone).NodeLines(n)...), print.NodeUpdates(n), nil
 	}
 	cm := found.Document
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
@@ -227,9 +229,9 @@ func (o *statusOptions) noPlans(k *factory.Cluster, r reads) string {
 // overview is one screen for all plans: runs with their steps on top, then what
 // is next.
 func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []print.Update) {
-	plans, sleepers := o.plans(r), o.sleepers(r)
+	plans, sleepers := r.views, o.sleepers(r)
 	above, nodes := o.above(k, r), o.nodeNeeds(r)
-	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps))
+	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps), r.nodes)
 	if len(plans)+len(sleepers) == 0 {
 		head := append(o.needLines(above, nil, nil, nodes, nil), heads(o.noPlans(k, r))...)
 		return append(head, below...), about
@@ -292,8 +294,9 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 	for _, s := range sleepers {
 		add(view.SleeperResource(s), s.Namespace, o.printer(s.Zone(), s.Namespace).SleeperNeeds(s))
 	}
+	node := named(fleet)
 	for _, n := range nodes {
-		all, about = append(all, n), append(about, view.NodeResource(n.About))
+		all, about = append(all, n), append(about, node(n.About))
 	}
 	lines := heads(print.New(o.Env, o.Zone).NeedLines(all)...)
 	for i, of := range about { // two lines each, below the heading
@@ -317,15 +320,27 @@ func stuckRollouts(v print.Printer, p view.Plan, fleet []*corev1.Node) []print.N
 	return out
 }
 
+// named finds nodes by their names, as they stand in lines.
+func named(fleet []*corev1.Node) func(name string) view.Resource {
+	known := make(map[string]*corev1.Node, len(fleet))
+	for _, n := range fleet {
+		known[n.Name] = n
+	}
+	return func(name string) view.Resource {
+		return view.NodeResource(name, known[strings.TrimPrefix(name, "node ")])
+	}
+}
+
 // nodeLines show the nodes in maintenance, or requested, below the plans.
-func (o *statusOptions) nodeLines(claims []view.NodeClaim) ([]view.Line, []print.Update) {
+func (o *statusOptions) nodeLines(claims []view.NodeClaim, fleet []*corev1.Node) ([]view.Line, []print.Update) {
 	if len(claims) == 0 {
 		return nil, nil
 	}
 	v := print.New(o.Env, o.Zone)
 	lines := heads(append([]string{""}, v.ClaimTable(claims)...)...)
+	node := named(fleet)
 	for i, c := range claims {
-		lines[i+2].Of, lines[i+2].Head = view.NodeResource(c.Node), false
+		lines[i+2].Of, lines[i+2].Head = node(c.Node), false
 	}
 	return lines, print.ClaimUpdates(claims)
 }
@@ -358,9 +373,9 @@ func (o *statusOptions) planTable(plans []view.Plan) []view.Line {
 	var about []view.Resource
 	for _, p := range plans {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
-		phase, message := p.Phase()
+		phase, _ := p.Phase()
 		about = append(about, view.PlanResource(p))
-		rows = append(rows, []string{p.Object.Namespace, p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), v.Told(message)})
+		rows = append(rows, []string{p.Object.Namespace, p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), v.ShortMessage(p)})
 	}
 	return o.table([]string{"NAMESPACE", "PLAN", "PHASE", "NEXT", "LAST", "MESSAGE"}, rows, about, "LAST", "NEXT")
 }

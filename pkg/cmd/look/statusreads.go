@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // reads is everything that an overview is made from.
@@ -27,6 +28,7 @@ type reads struct {
 	around          source.Restrictions
 	nodes           []*corev1.Node
 	steps           []view.StepClaim // of runs that have nodes, or wait for nodes
+	views           []view.Plan      // of the plans, those that need attention first
 }
 
 // read makes all requests concurrently: one after the other would take a second with a distant API
@@ -70,6 +72,8 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 		}
 		r.around = source.ReadAllRestrictions(ctx, k, r.agent.Namespace, namespaces...)
 	}
+	r.views = o.plans(r)
+	o.skips.look(ctx, o.Now(), k, r.views)
 	return r, nil
 }
 
@@ -90,6 +94,26 @@ func (c *configuration) look(ctx context.Context, now time.Time, k *factory.Clus
 	return c.fault
 }
 
+// skips are the annotations by which targets skip plans. During a live view they are read no more
+// often than the configuration.
+type skips struct {
+	of    map[types.NamespacedName]string
+	until time.Time // not read again before
+}
+
+func (s *skips) look(ctx context.Context, now time.Time, k *factory.Cluster, plans []view.Plan) {
+	if !now.Before(s.until) {
+		specs := map[types.NamespacedName]plan.Spec{}
+		for _, p := range plans {
+			specs[types.NamespacedName{Namespace: p.Object.Namespace, Name: p.Object.Name}] = p.Spec
+		}
+		s.of, s.until = k.TargetSkips(ctx, specs), now.Add(configurationFor)
+	}
+	for i, p := range plans {
+		plans[i].SkipBy(s.of[types.NamespacedName{Namespace: p.Object.Namespace, Name: p.Object.Name}])
+	}
+}
+
 // nodes are all nodes, and the steps that have or want some; none where they may not be read.
 func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster) ([]*corev1.Node, []view.StepClaim) {
 	var list []*corev1.Node
@@ -108,8 +132,8 @@ func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster) ([]*corev
 	return list, view.StepClaims(runs)
 }
 
-// needed is what does not exist of what plans need, and what their targets skip. While a status goes on, it is looked at no
-// oftener than the configuration.
+// needed is what does not exist of what plans need, and what their targets skip. During a live view
+// it is looked at no more often than the configuration.
 type needed struct {
 	of map[types.UID]neededLook
 }

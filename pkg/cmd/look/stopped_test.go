@@ -23,7 +23,8 @@ func TestSlotsOfAPlanOfWhichNothingBegins(t *testing.T) {
 	odd := append(conditions("Valid", "False", "there is no step template hush"), annotations.StatusPhase, "Invalid")
 	outdated := seen("orders", daily, odd...)
 	outdated.Annotations[annotations.StatusObserved] = "another"
-	sleeper := cmdtest.Sleeper("nights", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}", func(cm *corev1.ConfigMap) { cm.CreationTimestamp.Time = *cmdtest.Before(1e9) })
+	const nightSchedule = "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"
+	sleeper := cmdtest.Sleeper("nights", nightSchedule, func(cm *corev1.ConfigMap) { cm.CreationTimestamp.Time = *cmdtest.Before(1e9) })
 	const invalid, deleted = "the plan is invalid", "the namespace is being deleted"
 	for _, c := range []struct {
 		name  string
@@ -50,6 +51,11 @@ func TestSlotsOfAPlanOfWhichNothingBegins(t *testing.T) {
 		{"deleted: all for scripts", objects(going, seen("orders", daily)), "status -o json", []string{deleted}, []string{`"next"`}},
 		{"deleted: calendar", objects(going, seen("orders", daily)), "calendar --to 2026-11-22", []string{deleted + "\n"}, nil},
 		{"deleted: next sleep", objects(going, sleeper), "next nights --count 2", []string{deleted + "\nSat", deleted + "\n"}, nil},
+		{"deleted: list", objects(going, seen("orders", daily, annotations.StatusNextRun, "2026-11-21T01:00:00Z"), cmdtest.Sleeper("nights", nightSchedule, cmdtest.Noting(annotations.StatusSleeps, "2026-11-21T19:00:00Z"))), "list", []string{"orders", "nights"}, []string{"Sat 2026"}},
+		{"not deleted: list", objects(cmdtest.Namespace("shop"), seen("orders", daily, annotations.StatusNextRun, "2026-11-21T01:00:00Z")), "list", []string{"Sat 2026"}, nil},
+		{"deleted: status of a sleep", objects(going, cmdtest.Sleeper("days", "schedule: {offHours: [{start: '10:00', end: '16:00'}]}")), "status", []string{"days"}, []string{"sleeps Sat"}},
+		{"deleted: status of a sleep by name", objects(going, cmdtest.Sleeper("days", "schedule: {offHours: [{start: '10:00', end: '16:00'}]}")), "status days", []string{"none: " + deleted}, []string{"sleeps Sat"}},
+		{"deleted: a held sleep in the calendar", objects(going, cmdtest.Sleeper("nights", nightSchedule, func(cm *corev1.ConfigMap) { cm.CreationTimestamp.Time = *cmdtest.Before(1e9) }, cmdtest.Noting(annotations.HoldState, "awake"))), "calendar --to 2026-11-23", []string{deleted + "\n"}, []string{"held awake\n"}},
 		{"deleted: sleep in the calendar", objects(going, sleeper), "calendar --to 2026-11-23", []string{deleted + "\n"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,6 +98,12 @@ func TestSlotsThatTheTargetSkips(t *testing.T) {
 		{name: "status for scripts", line: "status orders -o json", deployment: skipping("true"), has: `"phase"`, lacks: `"next"`},
 		{name: "describe", line: "describe orders", deployment: skipping("true"), has: "all slots, by " + by, lacks: "in 1h0m"},
 		{name: "next", line: "next orders --count 1", deployment: skipping("true"), has: "skipped by " + by + "\n"},
+		{name: "status of all", line: "status", deployment: skipping("true"), has: "orders   Idle    -      -      skips all slots, by " + by + "\n", lacks: "Sat 2026"},
+		{name: "status of all for scripts", line: "status -o jsonpath={.items[0].skippedBy}", deployment: skipping("true"), has: "mirror.maint.dev/orders-skip"},
+		{name: "calendar", line: "calendar --to 2026-11-22", deployment: skipping("true"), has: "skipped by " + by + "\n"},
+		{name: "calendar for scripts", line: "calendar --from 2026-11-21T00:00:00Z --to 2026-11-22T00:00:00Z -o jsonpath={.items[0].idle}", deployment: skipping("true"), has: "true"},
+		{name: "calendar, where it is off", line: "calendar --to 2026-11-22", deployment: skipping("false"), has: "orders", lacks: "skipped"},
+		{name: "status of all, where it is off", line: "status", deployment: skipping("false"), has: "Sat 2026", lacks: "skips"},
 		{name: "while a run lives", line: "status orders", deployment: skipping("true"), more: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), has: "all slots, by " + by},
 		{name: "a prefix of its own", line: "next orders --count 1", deployment: skipping("true"), spec: "mirrorPrefix: a.org, ", has: " -\n", lacks: "skipped"},
 		{name: "it is off", line: "why orders", deployment: skipping("false"), has: "nothing is in the way\n", lacks: "skipped"},

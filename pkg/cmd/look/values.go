@@ -108,7 +108,7 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 // read, they are left out.
 func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 	out := []print.Value{}
-	for _, p := range o.plans(r) {
+	for _, p := range r.views {
 		out = append(out, o.planValue(p, r.nodes))
 	}
 	for _, s := range o.sleepers(r) {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
@@ -160,7 +161,7 @@ if you interrupt the command.`,
   kubectl maint drain -l pool=gpu --plan
   kubectl maint drain worker-1 --delete-emptydir-data --on-timeout abort --yes`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteNodes(nil),
+		ValidArgsFunction: completion.Nodes(c, nil),
 	}
 	o.DryRun.AddMode(cmd)
 	o.Consent.AddFlag(cmd)

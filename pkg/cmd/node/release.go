@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -42,7 +43,7 @@ with --requestor, every node that this requestor requested.`,
   kubectl maint release --all --requestor gpu-operator`,
 		RunE: factory.RunE(o),
 	}
-	cmd.ValidArgsFunction = c.CompleteNodes(func(m metav1.ObjectMeta) bool {
+	cmd.ValidArgsFunction = completion.Nodes(c, func(m metav1.ObjectMeta) bool {
 		for requestor := range annotations.Requests(m.Annotations) {
 			if requestor == o.requestor || o.requestor == "" && strings.HasPrefix(requestor, factory.CLIRequestor) {
 				return true

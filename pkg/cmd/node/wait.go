@@ -143,7 +143,7 @@ func (w *nodeWait) refresh(ctx context.Context) (over bool, err error) {
 			faults = append(faults, err)
 		}
 		one, said := w.show(ctx, name, n)
-		picture, lines = append(picture, view.LinesOf(view.NodeResource(name), one...)...), append(lines, said...)
+		picture, lines = append(picture, view.LinesOf(view.NodeResource(name, n), one...)...), append(lines, said...)
 	}
 	w.screen.ShowOf(picture, lines)
 	w.warn()

@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -67,7 +68,7 @@ window between its steps (onWindowClose); what waits goes on waiting.`, `  kubec
 func (o *overrideOptions) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " POLICY|PLAN|KIND/NAME --for D|--until T --reason R", DisableFlagsInUseLine: true, Short: short, Long: long, Example: example,
-		RunE: factory.RunE(o), ValidArgsFunction: o.CompleteKinds(annotations.KindPolicy, annotations.KindPlan),
+		RunE: factory.RunE(o), ValidArgsFunction: completion.Kinds(o.Factory, annotations.KindPolicy, annotations.KindPlan),
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.forText, "for", "", "how long, like 2h or 3d")
@@ -269,17 +270,10 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 		return fmt.Errorf("%s is %s by its annotation %s, which would be lost: remove it first (--end)", f, have.Strategy, annotations.ChangeStrategy)
 	case o.strategy == schedule.RestrictiveUntil || f.kind == annotations.KindPolicy || len(have.Policies) > 0:
 		return nil
-	case f.kind == annotations.KindPlan:
-		cm, err := k.Plan(ctx, f.meta.GetName())
-		if err != nil {
-			return err
-		}
-		agent, _ := o.Agent(ctx, k)
-		spec, _ := annotations.Plan(cm)
-		around := source.ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
-		if len(around.Uses(policy.Query{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
-			return nil
-		}
+	}
+	governed, err := o.governed(ctx, k, f)
+	if governed || err != nil {
+		return err
 	}
 	held := o.heldAllTheSame(ctx, k, f)
 	if freeze := o.frozen(f); freeze != "" {
@@ -289,6 +283,28 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 		return errors.New(strings.Join(held, "\n"))
 	}
 	return fmt.Errorf("no policy applies to %s: change is permitted there already, and after this permission ends it never would be again", f)
+}
+
+// governed says whether a policy that the document of a plan or HibernatePlan names applies to it.
+func (o *overrideOptions) governed(ctx context.Context, k *factory.Cluster, f found) (bool, error) {
+	kind := f.meta.GetLabels()[annotations.LabelKind]
+	if f.info.Mapping.GroupVersionKind.GroupKind().String() != "ConfigMap" || kind != annotations.KindPlan && kind != annotations.KindHibernatePlan {
+		return false, nil
+	}
+	cm, err := k.ConfigMaps(f.meta.GetNamespace()).Get(ctx, f.meta.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return false, factory.Explain("read "+f.String(), err)
+	}
+	q := policy.Query{Namespace: cm.Namespace}
+	if kind == annotations.KindPlan {
+		spec, _ := annotations.Plan(cm)
+		q.Policies = spec.Policies
+	} else {
+		spec, _ := annotations.HibernatePlan(cm)
+		q.Policies = spec.Policies
+	}
+	agent, _ := o.Agent(ctx, k)
+	return len(source.ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace).Uses(q)) > 0, nil
 }
 
 // frozen says how the annotations of an object without a policy forbid change, and what ends that;

@@ -45,6 +45,8 @@ func (v Printer) SleeperLines(s view.Sleeper, all bool) []string {
 func (v Printer) sleepNext(s view.Sleeper) string {
 	want := s.Table.DesiredState(v.Now, s.Overrides())
 	switch {
+	case s.Deleting && !want.Asleep:
+		return "none: " + view.NamespaceGoes
 	case want.Until == nil && want.Asleep:
 		return "asleep until somebody changes that"
 	case want.Until == nil:
@@ -109,7 +111,7 @@ func (v Printer) ShortSleep(s view.Sleeper) string {
 		return ""
 	}
 	want := s.Table.DesiredState(v.Now, s.Overrides())
-	if want.Until == nil {
+	if want.Until == nil || s.Deleting && !want.Asleep {
 		return ""
 	}
 	return fmt.Sprintf("%s %s (%s)", map[bool]string{true: "wakes", false: "sleeps"}[want.Asleep], instant.Local(*want.Until, v.Zone), instant.Approximate(want.Until.Sub(v.Now)))
@@ -122,28 +124,6 @@ func (v Printer) ShortSince(s view.Sleeper) string {
 		return ""
 	}
 	return instant.Approximate(v.Now.Sub(*at)) + " ago"
-}
-
-// RestoreLines are the restore data of a plan, in full.
-func RestoreLines(list []view.Restore) []string {
-	if len(list) == 0 {
-		return nil
-	}
-	lines := []string{"", "Restore data:"}
-	for _, r := range list {
-		text := "  " + r.Object.Name + "  " + r.Record.Target
-		if sleeping, left := r.Count(); r.Record.Target != "" {
-			text += fmt.Sprintf(": %s to be woken", view.Counted(sleeping, "resource"))
-			if left > 0 {
-				text += fmt.Sprintf(", %d left as they are", left)
-			}
-		}
-		if r.Fault != "" {
-			text += "; does not count: " + r.Fault
-		}
-		lines = append(lines, text)
-	}
-	return lines
 }
 
 // conditionsOf are all conditions of a document, or only those that report a problem.

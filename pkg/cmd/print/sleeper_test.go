@@ -194,30 +194,6 @@ func TestTargetsOfASleeper(t *testing.T) {
 	}
 }
 
-func TestRestoreDataInLines(t *testing.T) {
-	web := hibernate.Resource{ID: "apps/v1/Deployment/web", Before: []byte(`{}`)}
-	left := hibernate.Resource{ID: "apps/v1/Deployment/api", Before: []byte(`{}`), Left: "it is gone"}
-	of := func(fault string, resources ...hibernate.Resource) view.Restore {
-		cm := &corev1.ConfigMap{}
-		cm.Name = "maint-restore-office-x"
-		return view.Restore{Object: cm, Record: cmdtest.Slept("office", "apps", resources...), Fault: fault}
-	}
-	unread := of("it is cut off")
-	unread.Record = hibernate.Record{}
-	want := []string{
-		"", "Restore data:",
-		"  maint-restore-office-x  apps: 1 resource to be woken",
-		"  maint-restore-office-x  apps: 1 resource to be woken, 1 left as they are; does not count: it carries no signature",
-		"  maint-restore-office-x  ; does not count: it is cut off",
-	}
-	if diff := cmp.Diff(want, RestoreLines([]view.Restore{of("", web), of("it carries no signature", web, left), unread})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := RestoreLines(nil); got != nil {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestASleeperForScripts(t *testing.T) {
 	cm := cmdtest.Sleeper("office", office, cmdtest.Noting(
 		annotations.StatusPhase, "Hibernated", annotations.StatusMessage, "1 of 1 targets sleep", annotations.StatusAsleep, "2026-11-20T20:05:00Z", annotations.StatusWakes, "2026-11-21T06:00:00Z",
@@ -423,6 +399,18 @@ func TestValuesForScripts(t *testing.T) {
 		}},
 		{"two of a stream are two", "jsonpath={.n}", "1\n1\n", func(o *Values, out *bytes.Buffer) error {
 			return o.Stream(out, []Value{one, {Kind: "Thing", Name: "thing/b", Body: body{1}}})
+		}},
+		{"of one name, in two namespaces", "jsonpath={.metadata.namespace} ", "a \nb \n", func(o *Values, out *bytes.Buffer) error {
+			var items []Value
+			for _, namespace := range []string{"a", "b"} {
+				items = append(items, Value{Kind: "Thing", Name: "thing/a", Body: struct {
+					Metadata Identity `json:"metadata"`
+				}{Identity{Namespace: namespace, Name: "a"}}})
+			}
+			if err := o.Stream(out, items); err != nil {
+				return err
+			}
+			return o.Stream(out, items)
 		}},
 		{"documents of a stream are parted", "yaml", "---\napiVersion: maint.dev/v1alpha1\nkind: Thing\n\"n\": 1\n", func(o *Values, out *bytes.Buffer) error { return o.Stream(out, []Value{one}) }},
 		{"names of a stream", "name", "thing/a\n", func(o *Values, out *bytes.Buffer) error { return o.Stream(out, []Value{one}) }},

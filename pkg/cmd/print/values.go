@@ -205,7 +205,8 @@ func (o *Values) Stream(w io.Writer, items []Value) error {
 		if err != nil {
 			return fmt.Errorf("print %s: %w", v.Kind, err)
 		}
-		key := v.Kind + "/" + v.Name
+		namespace, _, _ := unstructured.NestedString(u.Object, "metadata", "namespace")
+		key := v.Kind + "/" + namespace + "/" + v.Name
 		if o.stream[key] == string(line) {
 			continue
 		}

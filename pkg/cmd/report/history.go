@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -47,7 +48,7 @@ line. For a HibernatePlan, show each off-window and what slept in it. Without a 
 all plans of the namespace, or with -A of the cluster.`,
 		Example:           "  kubectl maint history orders-weekly\n  kubectl maint history -A --since 24h --result Failed,Missed",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteAllPlans(nil),
+		ValidArgsFunction: completion.AllPlans(c, nil),
 	}
 	o.out.AddFlags(cmd)
 	flags := cmd.Flags()

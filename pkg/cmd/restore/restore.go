@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -342,8 +343,8 @@ func read(ctx context.Context, k *factory.Cluster, was *corev1.ConfigMap) (*core
 }
 
 // complete offers plans, then the targets of the plan that have restore data.
-func complete(c *factory.Factory) factory.Completer {
-	plans := c.CompleteKind(annotations.KindHibernatePlan, nil)
+func complete(c *factory.Factory) completion.Func {
+	plans := completion.Kind(c, annotations.KindHibernatePlan, nil)
 	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(given) != 1 {
 			if len(given) > 1 {

@@ -380,7 +380,7 @@ func (a *Agenda) plan(p Plan) error {
 	a.held(owner, p.Intent.Stanza)
 	a.paused(owner, p.Intent.Pause)
 	a.paused(owner, p.told)
-	fate := a.fates(p, set)
+	outcome := a.outcomes(p, set)
 	count := 0
 	for slot, ok := set.Next(p.past.after(a.From).Add(-time.Nanosecond)); ok && slot.At.Before(a.To); slot, ok = set.Next(slot.At) {
 		if count++; count > mostEntries {
@@ -393,37 +393,37 @@ func (a *Agenda) plan(p Plan) error {
 			a.add(e)
 			continue
 		}
-		of := fate(slot)
+		of := outcome(slot)
 		e.Idle, e.Note = of.idle, slotNote(slot, of)
 		a.add(e)
 	}
 	return nil
 }
 
-// fate is what becomes of a slot to come.
-type fate struct {
+// outcome is what becomes of a slot to come.
+type outcome struct {
 	idle  bool          // nothing starts
 	why   string        // so; or who permits it, when it starts, or that nobody knows
 	delay time.Duration // up to its start
 }
 
-// fates says what becomes of the slots of a plan.
-func (a *Agenda) fates(p Plan, set schedule.Set) func(schedule.Slot) fate {
+// outcomes says what becomes of the slots of a plan.
+func (a *Agenda) outcomes(p Plan, set schedule.Set) func(schedule.Slot) outcome {
 	gate, gated := a.World.GateOf(p), a.World.Gated(p)
-	passed := a.passedOver(p, set)
-	return func(slot schedule.Slot) fate {
+	passed := a.withoutRun(p, set)
+	return func(slot schedule.Slot) outcome {
 		if why := passed(slot.At); why != "" {
-			return fate{idle: true, why: why}
+			return outcome{idle: true, why: why}
 		}
 		start := view.StartOf(p.Spec, p.Namespace, p.Name, slot.At, slot.Index, gate)
 		if !gated || start.Gate.Permitted {
-			of := fate{delay: start.Jitter}
+			of := outcome{delay: start.Jitter}
 			if gated && start.Gate.Granted() {
 				of.why = "permitted: " + start.Gate.Reason
 			}
 			return of
 		}
-		return a.closedFate(start, func(opens time.Time) bool {
+		return a.whenClosed(start, func(opens time.Time) bool {
 			newer, ok := set.Next(slot.At)
 			for ok && passed(newer.At) != "" {
 				newer, ok = set.Next(newer.At)
@@ -433,9 +433,9 @@ func (a *Agenda) fates(p Plan, set schedule.Set) func(schedule.Slot) fate {
 	}
 }
 
-// closedFate is that of a slot whose gate is closed when it is due. overtaken says whether a newer
+// whenClosed is that of a slot whose gate is closed when it is due. superseded says whether a newer
 // slot falls due before an instant: it takes the place of one that waits.
-func (a *Agenda) closedFate(start view.SlotStart, overtaken func(time.Time) bool) fate {
+func (a *Agenda) whenClosed(start view.SlotStart, superseded func(time.Time) bool) outcome {
 	v, opens := start.Gate, start.Opens()
 	why := "not permitted then: " + v.Reason
 	if v.Cause.Kind == schedule.CauseTold { // its reason says so itself
@@ -443,18 +443,18 @@ func (a *Agenda) closedFate(start view.SlotStart, overtaken func(time.Time) bool
 	}
 	switch {
 	case v.Unknown():
-		return fate{why: view.NotKnownThen, delay: start.Jitter}
+		return outcome{why: view.NotKnownThen, delay: start.Jitter}
 	case opens == nil:
-		return fate{idle: true, why: why}
-	case overtaken(*opens):
-		return fate{idle: true, why: why + "; a later slot takes its place"}
+		return outcome{idle: true, why: why}
+	case superseded(*opens):
+		return outcome{idle: true, why: why + "; a later slot takes its place"}
 	}
-	return fate{why: "waits for its window, and starts at " + a.stamp(*opens) + " (" + v.Reason + ")"}
+	return outcome{why: "waits for its window, and starts at " + a.stamp(*opens) + " (" + v.Reason + ")"}
 }
 
-// passedOver says why the slot at an instant ends without a run, whatever its gate says; empty: it
+// withoutRun says why the slot at an instant ends without a run, whatever its gate says; empty: it
 // does not.
-func (a *Agenda) passedOver(p Plan, set schedule.Set) func(time.Time) string {
+func (a *Agenda) withoutRun(p Plan, set schedule.Set) func(time.Time) string {
 	skip, above := a.skipOf(p, set), a.World.above(p)
 	return func(at time.Time) string {
 		switch {
@@ -466,6 +466,8 @@ func (a *Agenda) passedOver(p Plan, set schedule.Set) func(time.Time) string {
 			return cmp.Or(above.Of, "its namespace") + " is paused" + above.By
 		case skip.Covers(at):
 			return "skipped" + p.Intent.Actors["skip"].Said("")
+		case p.skipped != "":
+			return "skipped " + view.SkipSaid(p.skipped, p.Spec)
 		}
 		return ""
 	}
@@ -492,7 +494,7 @@ func (a *Agenda) skipOf(p Plan, set schedule.Set) intent.Skip {
 	return skip
 }
 
-func slotNote(slot schedule.Slot, of fate) string {
+func slotNote(slot schedule.Slot, of outcome) string {
 	var parts []string
 	if of.why != "" {
 		parts = append(parts, of.why)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -66,7 +67,13 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	}
 	around := readAround(ctx, k, agent.Namespace, namespaces...)
 	w.Resolver, w.created = around.Resolver.Resolver, around.created
+	specs := map[types.NamespacedName]plan.Spec{}
+	for _, p := range w.Plans {
+		specs[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] = p.Spec
+	}
+	skips := k.TargetSkips(ctx, specs)
 	for i, cm := range objects {
+		w.Plans[i].skipped = skips[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}]
 		w.Plans[i].past = pastIn(ctx, c, ledgers, cm)
 		w.Plans[i].gate, w.Plans[i].gated = around.PlanGate(c, agent, cm)
 		w.Plans[i].told = around.PlanTold(c, cm)
@@ -146,7 +153,7 @@ func Rests(p view.Plan) bool {
 // users of the target skip the plan. unseen is what could not be looked at, and why.
 func LookForNeeded(ctx context.Context, k *factory.Cluster, p *view.Plan) (unseen []string) {
 	if !Rests(*p) {
-		p.SkipBy(TargetSkip(ctx, k, p.Object, p.Spec))
+		p.SkipBy(k.TargetSkip(ctx, p.Object, p.Spec))
 		return nil
 	}
 	gone, unseen, target := k.Needed(ctx, p.Object.Namespace, p.Spec)
@@ -155,17 +162,4 @@ func LookForNeeded(ctx context.Context, k *factory.Cluster, p *view.Plan) (unsee
 		p.SkipBy(view.TargetSkip(p.Object.Name, p.Spec, target.Annotations))
 	}
 	return unseen
-}
-
-// TargetSkip is the annotation by which the users of a plan's target skip the plan; empty: they do
-// not, or the target may not be read.
-func TargetSkip(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, spec plan.Spec) string {
-	if spec.Target == nil || spec.ConnectorRef != nil {
-		return ""
-	}
-	target, err := k.Target(ctx, cm.Namespace, *spec.Target)
-	if err != nil || target == nil {
-		return ""
-	}
-	return view.TargetSkip(cm.Name, spec, target.Annotations)
 }

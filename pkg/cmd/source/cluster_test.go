@@ -270,17 +270,17 @@ func TestTheCalendarTakesTheAgentsWordOfWhatMayNotBeRead(t *testing.T) {
 			"plan shop/orders: slot 11-21 03:00 idle: the whole cluster is paused by root (unverified): upgrade, says the agent",
 		}},
 		{"a pause above a HibernatePlan", [3]string{"get", "namespaces", ""}, []runtime.Object{said(cmdtest.Sleeper("nights", nightly), "Suspended", "namespace shop is paused until "+freed, "")}, []string{
-			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00): paused", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): paused", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00)",
+			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00): namespace shop is paused, says the agent", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): namespace shop is paused, says the agent", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00)",
 		}},
 		{"a policy of a HibernatePlan", [3]string{"list", "configmaps", "maint-system"}, []runtime.Object{said(cmdtest.Sleeper("nights", "policies: [{name: quiet, namespace: maint-system}], "+nightly), "Active", "", told)}, []string{
-			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00): does not begin: window closed", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): does not begin: window closed", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00): does not begin: window closed",
+			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00): does not begin: window closed (policy quiet: Restrictive, says the agent)", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): does not begin: window closed (policy quiet: Restrictive, says the agent)", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00): does not begin: window closed (policy quiet: Restrictive, says the agent)",
 		}},
 		{"a freeze of the namespace of a HibernatePlan", [3]string{"get", "namespaces", ""}, []runtime.Object{said(cmdtest.Sleeper("nights", nightly), "Active", "", strings.Replace(told, "policy quiet", "namespace", 1))}, []string{
-			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00): does not begin: window closed", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): does not begin: window closed", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00): does not begin: window closed",
+			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00): does not begin: window closed (namespace: Restrictive, says the agent)", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): does not begin: window closed (namespace: Restrictive, says the agent)", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00): does not begin: window closed (namespace: Restrictive, says the agent)",
 		}},
 		{"a pause does not wake what sleeps", [3]string{}, []runtime.Object{cmdtest.Namespace("shop", annotations.Pause, freed), said(asleep, "Hibernated", "", "")}, []string{
 			"namespace shop: freeze [*, 11-22 00:00): paused",
-			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00)", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): paused", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00)",
+			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00)", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): namespace shop is paused", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00)",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

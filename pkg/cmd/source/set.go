@@ -53,6 +53,7 @@ type Plan struct {
 	gate    *schedule.Gate // of a plan in a cluster
 	gated   bool           // something stands between it and its runs
 	stopped string         // why nothing of it begins; empty: nothing is known to stop it
+	skipped string         // the annotation by which its target's users skip it
 	told    schedule.Pause // what the agent says of the pauses above it that may not be read
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
@@ -108,10 +110,14 @@ func SleeperResource(s Sleeper) Resource {
 	return out
 }
 
-// NodeResource is a node as something that commands are given for.
-func NodeResource(name string) Resource {
-	name = strings.TrimPrefix(name, "node ")
-	return Resource{Kind: "node", Name: name, Resumes: "node/" + name} // whether it is paused is seen by who resumes it
+// NodeResource is a node as something that commands are given for. n is the node itself; nil: it is
+// not there.
+func NodeResource(name string, n *corev1.Node) Resource {
+	out := Resource{Kind: "node", Name: strings.TrimPrefix(name, "node ")}
+	if n != nil && annotations.Intent(n.Annotations).Pause.On {
+		out.Resumes = "node/" + out.Name
+	}
+	return out
 }
 
 func firstOf(list []string) string {

@@ -134,8 +134,9 @@ func TestWhatALineIsAbout(t *testing.T) {
 		{"a plan of which the second run asks", view.PlanResource(view.Plan{Object: cm, Active: []view.Run{quiet, asking}}), view.Resource{Kind: "plan", Namespace: "shop", Name: "orders", Question: "maint-run-p-x/ask"}, "plan/shop/orders"},
 		{"a plan without a run", view.PlanResource(view.Plan{Object: cm}), view.Resource{Kind: "plan", Namespace: "shop", Name: "orders"}, "plan/shop/orders"},
 		{"a HibernatePlan", view.SleeperResource(view.Sleeper{Namespace: "shop", Name: "office"}), view.Resource{Kind: "hibernate-plan", Namespace: "shop", Name: "office"}, "hibernate-plan/shop/office"},
-		{"a node, by its name", view.NodeResource("a"), view.Resource{Kind: "node", Name: "a", Resumes: "node/a"}, "node//a"},
-		{"a node, as a line says it", view.NodeResource("node a"), view.Resource{Kind: "node", Name: "a", Resumes: "node/a"}, "node//a"},
+		{"a node, by its name", view.NodeResource("a", cmdtest.Node("a")), view.Resource{Kind: "node", Name: "a"}, "node//a"},
+		{"a node that is paused", view.NodeResource("a", cmdtest.Node("a", cmdtest.Noted(annotations.Pause, "true"))), view.Resource{Kind: "node", Name: "a", Resumes: "node/a"}, "node//a"},
+		{"a node, as a line says it", view.NodeResource("node a", nil), view.Resource{Kind: "node", Name: "a"}, "node//a"},
 		{"nothing", view.Resource{}, view.Resource{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -157,7 +158,7 @@ func TestATableIsAsWideAsItsWidestCells(t *testing.T) {
 	if diff := cmp.Diff([]int{5, 5, 4}, table.Widths); diff != "" { // of runes, and not of bytes
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	lines := view.LinesOf(view.NodeResource("a"), "one", "two")
+	lines := view.LinesOf(view.NodeResource("a", nil), "one", "two")
 	if diff := cmp.Diff([]string{"one", "two"}, view.Texts(lines)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -199,6 +199,11 @@ func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip
 		begins = now
 	}
 	over := !w.End.IsZero() && !w.End.After(now) // whether it was held or paused then is not known
+	if s.Deleting && !over && (!s.Asleep() || w.Start.After(now)) {
+		note(NamespaceGoes)
+		out.Awake = true
+		return out
+	}
 	if s.Hold.Holds(begins) && !over {
 		out.Awake = !s.Hold.Asleep && (s.Hold.Until == nil || !w.End.IsZero() && !s.Hold.Until.Before(w.End))
 		note(HoldWords(s.Hold, clock))
@@ -208,25 +213,27 @@ func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip
 		return out
 	}
 	if skip.Covers(w.Start) {
-		note("skipped")
+		note(s.Intent.Actors["skip"].Said("skipped"))
 		out.Awake = true
 		return out
 	}
 	if over || s.Asleep() && !w.Start.After(now) {
 		return out
 	}
-	if s.Deleting {
-		note(NamespaceGoes)
-		out.Awake = true
-		return out
-	}
-	if s.Pause(begins).On {
-		note("paused")
+	if pause := s.Pause(begins); pause.On {
+		note(pausedSaid(pause))
 		out.Awake = true
 		return out
 	}
 	s.gated(&out, begins, clock, note)
 	return out
+}
+
+func pausedSaid(p schedule.Pause) string {
+	if p.Of == "" {
+		return "paused" + p.By
+	}
+	return p.Of + " is paused" + p.By
 }
 
 // gated notes what prevents or delays a sleep.
@@ -246,13 +253,13 @@ func (s Sleeper) gated(out *SleepWindow, begins time.Time, clock func(time.Time)
 		note("not known whether it begins: what decides it may not be read here")
 	case !v.Ready:
 		out.Awake = true
-		note("does not begin: policy not ready")
+		note("does not begin: " + v.Reason)
 	case v.Until != nil:
 		out.Awake = !out.End.IsZero() && !v.Until.Before(out.End)
-		note("does not begin before " + clock(*v.Until) + ": window closed")
+		note("does not begin before " + clock(*v.Until) + ": window closed (" + v.Reason + ")")
 	default:
 		out.Awake = true
-		note("does not begin: window closed")
+		note("does not begin: window closed (" + v.Reason + ")")
 	}
 }
 

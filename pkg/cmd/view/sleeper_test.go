@@ -51,6 +51,7 @@ func TestWhatIsToldOfStretchesOfSleep(t *testing.T) {
 		{name: "the next one is that from now, and not the first that is listed", notes: []string{annotations.Skip, "next"}, from: 24, want: map[int]string{21: "", 22: "", 23: ""}},
 		{name: "one that is over was not the next one", notes: []string{annotations.Skip, "next"}, from: -24, want: map[int]string{19: "", 20: "awake: skipped", 21: ""}},
 		{name: "all are skipped", notes: []string{annotations.Skip, "true"}, want: map[int]string{20: "awake: skipped", 21: "awake: skipped", 22: "awake: skipped"}},
+		{name: "who skips, and why", notes: []string{annotations.Skip, "next", annotations.Actor(annotations.Skip), "ann", annotations.Reason(annotations.Skip), "stocktaking"}, want: map[int]string{20: "awake: skipped by ann (unverified): stocktaking", 21: "", 22: ""}},
 		{name: "whether one that is over was skipped is told by the ledger", notes: []string{annotations.Skip, "true"}, from: -24, want: map[int]string{19: "", 20: "awake: skipped", 21: "awake: skipped"}},
 		{name: "skipped until an instant, and what is over before", notes: []string{annotations.Skip, "until:" + hour(20)}, from: -24, want: map[int]string{19: "", 20: "awake: skipped", 21: ""}},
 		{name: "skipped until an instant that the start is before", notes: []string{annotations.Skip, "until:" + hour(21)}, want: map[int]string{20: "awake: skipped", 21: "awake: skipped", 22: ""}},
@@ -94,10 +95,10 @@ func TestWhatAPolicyDoesToAStretch(t *testing.T) {
 	}{
 		{"open when it begins", window("19:00", "21:00"), map[int]string{21: ""}},
 		{"open from its start on", window("20:00", "21:00"), map[int]string{21: ""}},
-		{"it opens within", window("23:00", "01:00"), map[int]string{21: "does not begin before 2026-11-21T23:00:00Z: window closed"}},
-		{"it opens when the stretch is over", window("06:00", "08:00"), map[int]string{21: "awake: does not begin before 2026-11-22T06:00:00Z: window closed"}},
-		{"it never opens", policy.PolicySpec{Strategy: schedule.Restrictive}, map[int]string{21: "awake: does not begin: window closed"}},
-		{"nobody knows", policy.PolicySpec{Strategy: "Sometimes"}, map[int]string{21: "awake: does not begin: policy not ready"}},
+		{"it opens within", window("23:00", "01:00"), map[int]string{21: "does not begin before 2026-11-21T23:00:00Z: window closed (policy night: outside of the windows)"}},
+		{"it opens when the stretch is over", window("06:00", "08:00"), map[int]string{21: "awake: does not begin before 2026-11-22T06:00:00Z: window closed (policy night: outside of the windows)"}},
+		{"it never opens", policy.PolicySpec{Strategy: schedule.Restrictive}, map[int]string{21: "awake: does not begin: window closed (policy night: Restrictive)"}},
+		{"nobody knows", policy.PolicySpec{Strategy: "Sometimes"}, map[int]string{21: "awake: does not begin: policy night: not ready: strategy: \"Sometimes\": write Permissive, Restrictive or MaintenanceSchedule"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			book := policy.NewResolver("maint-system")

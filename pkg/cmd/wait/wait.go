@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
@@ -62,13 +63,13 @@ the run failed, 5 when the agent is silent, 124 when --timeout has passed.`,
   kubectl maint wait weekends --for=permitted && ./upgrade.sh
   kubectl maint wait worker-3 --for=ready --requestor firmware`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.CompleteKinds(annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return factory.Maintained(m) })),
+		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), completion.Nodes(c, func(m metav1.ObjectMeta) bool { return completion.Maintained(m) })),
 	}
 	cmd.Flags().StringVar(&o.text, "for", "", "what to wait for; see above")
 	cmd.Flags().StringVar(&o.requestor, "requestor", "", "of a node's request; default cli.<you>")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
 	o.out.AddFlags(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("for", c.CompleteAbout(wordsFor, kinds()...))
+	_ = cmd.RegisterFlagCompletionFunc("for", completion.About(c, wordsFor, kinds()...))
 	return cmd
 }
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -52,7 +53,7 @@ Where a plan and a node have one name, write plan/NAME or node/NAME.
 Exit code 0 where nothing is in the way, 3 where something is.`,
 		Example:           "  kubectl maint why orders-weekly\n  kubectl maint why worker-3",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.CompleteKinds(annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return factory.Maintained(m) || factory.Governed(m) })),
+		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy), completion.Nodes(c, func(m metav1.ObjectMeta) bool { return completion.Maintained(m) || completion.Governed(m) })),
 	}
 	o.out.AddFlags(cmd)
 	return cmd

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -91,7 +92,7 @@ removes one; selector=KEY=VALUE picks by a label.`,
 	for _, flag := range []string{"step", "finally"} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, completeStep) // fails only for missing flags: both were added above
 	}
-	_ = cmd.RegisterFlagCompletionFunc("policy", c.CompleteKind(annotations.KindPolicy, nil))
+	_ = cmd.RegisterFlagCompletionFunc("policy", completion.Kind(c, annotations.KindPolicy, nil))
 	return cmd
 }
 

@@ -25,12 +25,12 @@ type write struct {
 // pass moves the write forward by one piece: end, record what is there, or write. A pass after a
 // crash finds its effect in the object, and keeps what was recorded.
 func (w write) pass(ctx context.Context, call executors.Call) executors.Outcome {
-	rec, overtaken, err := w.record(ctx, call)
+	rec, outdated, err := w.record(ctx, call)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
 	out := w.next(ctx, call, rec)
-	out.Anew = out.Anew || overtaken
+	out.Anew = out.Anew || outdated
 	return out
 }
 

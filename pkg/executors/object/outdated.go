@@ -11,13 +11,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 )
 
-// record is what an earlier pass recorded, nil where it has been overtaken: between the record and
+// record is what an earlier pass recorded, nil where it is outdated: between the record and
 // the write somebody changed the same field. To write on the old record would lose that change.
 //
 // The values do not tell whether our write happened before a crash. The API server does: it tracks
 // which manager set a field. Of a field that was removed, and where only the scale may be read, it
 // says nothing. Then a value of ours counts as ours, and for any other the step fails.
-func (w write) record(ctx context.Context, call executors.Call) (rec *record, overtaken bool, err error) {
+func (w write) record(ctx context.Context, call executors.Call) (rec *record, outdated bool, err error) {
 	rec, err = recorded(call)
 	if err != nil || rec == nil || w.once || rec.UID != string(w.live.GetUID()) || standingOf(w.live.Object, rec.Changes).untouched {
 		return rec, false, err

@@ -1,0 +1,80 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// asTable asks the API server for the columns that kubectl prints.
+const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+// table is what is read of a metav1.Table. Its type there has the objects, too.
+type table struct {
+	Kind    string `json:"kind"`
+	Columns []struct {
+		Format string `json:"format"` // "name": this column has the names
+	} `json:"columnDefinitions"`
+	Rows []struct {
+		Cells []json.RawMessage `json:"cells"`
+	} `json:"rows"`
+}
+
+// Names lists the names of objects of the core group, of one namespace or, where it is empty, of
+// all, from the API server's cache. Names without the rest of the metadata are a small answer: of
+// plans with a status a twelfth.
+func Names(core rest.Interface) func(ctx context.Context, resource, namespace, selector string) ([]string, error) {
+	return func(ctx context.Context, resource, namespace, selector string) ([]string, error) {
+		request := core.Get().Resource(resource).SetHeader("Accept", asTable).
+			Param("includeObject", string(metav1.IncludeNone)).Param("resourceVersion", "0")
+		if namespace != "" {
+			request = request.Namespace(namespace)
+		}
+		if selector != "" {
+			request = request.Param("labelSelector", selector)
+		}
+		answer := request.Do(ctx)
+		if err := answer.Error(); err != nil { // with what the API server says of it
+			return nil, err
+		}
+		body, err := answer.Raw()
+		if err != nil {
+			return nil, err
+		}
+		out, err := namesIn(body)
+		if err != nil {
+			return nil, fmt.Errorf("names of %s: %w", resource, err)
+		}
+		return out, nil
+	}
+}
+
+func namesIn(body []byte) ([]string, error) {
+	var t table
+	if err := json.Unmarshal(body, &t); err != nil {
+		return nil, err
+	}
+	column := -1
+	for i, c := range t.Columns {
+		if c.Format == "name" {
+			column = i
+		}
+	}
+	if t.Kind != "Table" || column < 0 {
+		return nil, errors.New("the API server did not answer with a table that has a column of names")
+	}
+	out := make([]string, len(t.Rows))
+	for i, row := range t.Rows {
+		if column >= len(row.Cells) {
+			return nil, fmt.Errorf("row %d has no name", i)
+		}
+		if err := json.Unmarshal(row.Cells[column], &out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
