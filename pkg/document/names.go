@@ -1,7 +1,6 @@
 package document
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -37,7 +36,15 @@ func StringList(v any) ([]string, bool) {
 
 // DNSSubdomain says whether s can name an object.
 func DNSSubdomain(s string) bool {
-	return len(s) <= 253 && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(s)
+	if len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if !isLabel(label) {
+			return false
+		}
+	}
+	return true
 }
 
 // OurPrefix says whether keys with a prefix mean something to kubectl maint.
@@ -47,5 +54,17 @@ func OurPrefix(prefix string) bool {
 
 // DNSLabel says whether s can name a document, a step or a namespace.
 func DNSLabel(s string) bool {
-	return len(s) <= MaxNameLength && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString(s)
+	return len(s) <= MaxNameLength && isLabel(s)
+}
+
+// isLabel says whether s is made of a to z, 0 to 9 and, between them, dashes. Every name in every
+// document is tested, which a regular expression would make the longest part of reading it.
+func isLabel(s string) bool {
+	for i := range len(s) {
+		dash := s[i] == '-' && i > 0 && i < len(s)-1
+		if !dash && (s[i] < 'a' || s[i] > 'z') && (s[i] < '0' || s[i] > '9') {
+			return false
+		}
+	}
+	return s != ""
 }

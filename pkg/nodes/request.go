@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -155,8 +154,7 @@ func withoutEmpty(tree map[string]any, keys ...string) {
 }
 
 func requestorName(s string) bool {
-	return len(s) >= 2 && len(s) <= maxRequestor &&
-		regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(s)
+	return len(s) >= 2 && len(s) <= maxRequestor && document.DNSSubdomain(s)
 }
 
 // identityOf is a short name for a value. White space around it does not count.

@@ -81,9 +81,8 @@ func (o *statusOptions) used(r reads) map[policy.PolicyRef]bool {
 			out[ref] = true
 		}
 	}
-	for _, cm := range r.plans {
-		spec, _ := annotations.Plan(cm)
-		add(cm.Namespace, annotations.Intent(cm.Annotations), spec.Policies)
+	for _, p := range r.views {
+		add(p.Object.Namespace, p.Intent, p.Spec.Policies)
 	}
 	for _, cm := range r.sleepers {
 		spec, _ := annotations.HibernatePlan(cm)

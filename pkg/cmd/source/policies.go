@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -124,6 +125,10 @@ func (b Resolver) WarnOf(c *factory.Factory, q policy.Query) (frozen bool) {
 // without one, GateOf decides.
 func (b Resolver) PlanGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) (gate *schedule.Gate, gated bool) {
 	spec, _ := annotations.Plan(cm)
+	return b.planGate(c, agent, cm, spec)
+}
+
+func (b Resolver) planGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap, spec plan.Spec) (gate *schedule.Gate, gated bool) {
 	return b.documentGate(c, agent, cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
 }
 
@@ -169,14 +174,6 @@ func (b Resolver) documentGate(c *factory.Factory, agent factory.AgentState, cm 
 	}
 	b.warn(c, why, "what follows from it is the agent's word")
 	return schedule.Published(v, ", says the agent"), true
-}
-
-// GateIfAny is the gate of a plan, or nil if nothing stands between it and its runs.
-func (b Resolver) GateIfAny(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
-	if gate, gated := b.PlanGate(c, agent, cm); gated {
-		return gate
-	}
-	return nil
 }
 
 // toldVerdict is the verdict that the agent published for this version of a plan. An older agent

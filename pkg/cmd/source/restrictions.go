@@ -24,7 +24,12 @@ type Restrictions struct {
 
 // Plan is what stands around a plan.
 func (a Restrictions) Plan(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) view.Around {
-	return view.Around{Pauses: a.AbovePlan(c, cm), Gate: a.GateIfAny(c, agent, cm), Deleting: a.Deleting(cm.Namespace)}
+	read := view.ReadDocument(cm)
+	out := view.Around{Pauses: a.AbovePlan(c, cm), Deleting: a.Deleting(cm.Namespace), Read: read}
+	if gate, gated := a.planGate(c, agent, cm, read.Spec); gated {
+		out.Gate = gate
+	}
+	return out
 }
 
 // closed are the namespaces that are frozen or paused themselves.

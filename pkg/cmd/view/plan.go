@@ -74,6 +74,20 @@ type Around struct {
 	Pauses   []schedule.Pause // above it
 	Gate     *schedule.Gate   // nil: nothing stands between the plan and its runs
 	Deleting bool             // its namespace is being deleted
+	Read     *PlanDocument    // its document, if it has been read; nil: NewPlan reads it
+}
+
+// PlanDocument is a plan's document as it was read.
+type PlanDocument struct {
+	Spec   plan.Spec
+	Faults document.Faults
+}
+
+// ReadDocument reads the document of a plan.
+func ReadDocument(cm *corev1.ConfigMap) *PlanDocument {
+	var d PlanDocument
+	d.Spec, d.Faults = annotations.Plan(cm)
+	return &d
 }
 
 // NewPlan describes a plan: the same pure decision that the agent makes, on the same facts.
@@ -82,7 +96,10 @@ func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, around Around, now t
 	for _, r := range live {
 		p.Active = append(p.Active, Answered(r, cm))
 	}
-	p.Spec, p.Faults = annotations.Plan(cm)
+	if around.Read == nil {
+		around.Read = ReadDocument(cm)
+	}
+	p.Spec, p.Faults = around.Read.Spec, around.Read.Faults
 	f := trigger.Facts{
 		Now: now, LookingSince: cm.CreationTimestamp.Time,
 		Plan: trigger.Plan{
