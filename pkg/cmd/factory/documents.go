@@ -283,19 +283,18 @@ func (k *Cluster) ListDocuments(ctx context.Context, what, kind, namespace, sele
 // Deleting are the namespaces that are being deleted: of one, or of all where it is empty. What may
 // not be read counts as not being deleted.
 func (k *Cluster) Deleting(ctx context.Context, namespace string) map[string]bool {
-	only := ""
-	if namespace != "" {
-		only = "metadata.name=" + namespace
+	namespaces := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	if namespace != "" { // to list even this one needs a right in the whole cluster
+		ns, err := namespaces.Get(ctx, namespace, metav1.GetOptions{})
+		return map[string]bool{namespace: err == nil && ns.DeletionTimestamp != nil}
 	}
-	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(ctx, metav1.ListOptions{FieldSelector: only, ResourceVersion: "0"})
+	list, err := namespaces.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil
 	}
 	out := map[string]bool{}
 	for _, ns := range list.Items {
-		if ns.DeletionTimestamp != nil {
-			out[ns.Name] = true
-		}
+		out[ns.Name] = ns.DeletionTimestamp != nil
 	}
 	return out
 }

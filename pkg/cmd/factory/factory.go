@@ -69,6 +69,7 @@ type Factory struct {
 	requestTimeout *pflag.Flag // nil: there are no flags
 	fixed          *Cluster    // in place of the kubeconfig's; nil: that
 	warned         *warnings
+	connecting     *sync.Mutex // guards what Connect sets of Env
 }
 
 // warnings are what was printed already.
@@ -96,7 +97,7 @@ func (c *Factory) Warn(text string) {
 
 // New takes the cluster of the kubeconfig.
 func New(env Env) *Factory {
-	c := &Factory{Env: env, warned: &warnings{}}
+	c := &Factory{Env: env, warned: &warnings{}, connecting: &sync.Mutex{}}
 	c.Config = genericclioptions.NewConfigFlags(true).WithWrapConfigFn(c.endUnanswered)
 	return c
 }
@@ -132,11 +133,24 @@ func (c *Factory) Connect() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	c.Elsewhere, c.ClusterFlags = c.elsewhere(namespace), c.chosen()
+	c.note(c.elsewhere(namespace), c.chosen())
 	return &Cluster{
 		Kube: clients, Metadata: meta, Names: kube.Names(clients.CoreV1().RESTClient()), Namespace: namespace,
 		clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}, warn: c.Warn, seen: &seenNamespaces{},
 	}, nil
+}
+
+// note keeps what the command line says of the cluster, for the commands that messages suggest.
+// Another call with the same changes nothing: completers connect side by side.
+func (c *Factory) note(elsewhere, flags string) {
+	c.connecting.Lock()
+	defer c.connecting.Unlock()
+	if c.Elsewhere != elsewhere {
+		c.Elsewhere = elsewhere
+	}
+	if c.ClusterFlags != flags {
+		c.ClusterFlags = flags
+	}
 }
 
 // ConnectAs is the same cluster with clients that impersonate somebody, which needs that right;

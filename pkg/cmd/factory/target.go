@@ -136,6 +136,38 @@ func ownerSaid(of knob.Object, target *metav1.PartialObjectMetadata) string {
 	return ""
 }
 
+// TargetSkip is the annotation by which the users of a plan's target skip the plan; empty: they do
+// not, or the target may not be read.
+func (k *Cluster) TargetSkip(ctx context.Context, cm *corev1.ConfigMap, spec plan.Spec) string {
+	at := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+	return k.TargetSkips(ctx, map[types.NamespacedName]plan.Spec{at: spec})[at]
+}
+
+// TargetSkips is TargetSkip of many plans: those whose targets could be read.
+func (k *Cluster) TargetSkips(ctx context.Context, plans map[types.NamespacedName]plan.Spec) map[types.NamespacedName]string {
+	targets := map[targetRef]bool{}
+	for at, spec := range plans {
+		if SkippableByTarget(spec) {
+			targets[targetRef{at.Namespace, *spec.Target}] = true
+		}
+	}
+	known := k.targetAnnotations(ctx, slices.Collect(maps.Keys(targets)))
+	out := map[types.NamespacedName]string{}
+	for at, spec := range plans {
+		if !SkippableByTarget(spec) {
+			continue
+		}
+		if notes, read := known[targetRef{at.Namespace, *spec.Target}]; read {
+			out[at] = view.TargetSkip(at.Name, spec, notes)
+		}
+	}
+	return out
+}
+
+// SkippableByTarget says whether the users of a plan's target can skip the plan, as far as we look:
+// it is not in another cluster.
+func SkippableByTarget(spec plan.Spec) bool { return spec.Target != nil && spec.ConnectorRef == nil }
+
 // targetRef is the target of a plan of a namespace.
 type targetRef struct {
 	Namespace string
@@ -148,36 +180,9 @@ const fewTargets = 10
 // fewNamespaces is how many namespaces are listed one by one (a guess: of more, all are).
 const fewNamespaces = 3
 
-// TargetSkip is the annotation by which the users of a plan's target skip the plan; empty: they do
-// not, or the target may not be read.
-func (k *Cluster) TargetSkip(ctx context.Context, cm *corev1.ConfigMap, spec plan.Spec) string {
-	at := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
-	return k.TargetSkips(ctx, map[types.NamespacedName]plan.Spec{at: spec})[at]
-}
-
-// TargetSkips is TargetSkip of many plans.
-func (k *Cluster) TargetSkips(ctx context.Context, plans map[types.NamespacedName]plan.Spec) map[types.NamespacedName]string {
-	targets := map[targetRef]bool{}
-	for at, spec := range plans {
-		if spec.Target != nil && spec.ConnectorRef == nil {
-			targets[targetRef{at.Namespace, *spec.Target}] = true
-		}
-	}
-	known := k.targetAnnotations(ctx, slices.Collect(maps.Keys(targets)))
-	out := map[types.NamespacedName]string{}
-	for at, spec := range plans {
-		if spec.Target == nil {
-			continue
-		}
-		if skip := view.TargetSkip(at.Name, spec, known[targetRef{at.Namespace, *spec.Target}]); skip != "" {
-			out[at] = skip
-		}
-	}
-	return out
-}
-
 // targetAnnotations reads the annotations of the targets of many plans, with one request for each
-// kind if there are many of it. Targets that do not exist or may not be read are left out.
+// kind if there are many of it. One that does not exist has none. Those that could not be read are
+// left out.
 func (k *Cluster) targetAnnotations(ctx context.Context, wanted []targetRef) map[targetRef]map[string]string {
 	kinds := map[schema.GroupVersionKind][]targetRef{}
 	for _, t := range wanted {
@@ -206,42 +211,45 @@ func (r *targetReader) note(t targetRef, annotations map[string]string) {
 	r.found[t] = annotations
 }
 
-// read reads the targets of one kind. Mostly the name of its resource can be guessed, which saves a
-// request before all others.
+// read reads the targets of one kind. For a few, the name of the resource is guessed first, which
+// mostly saves the request that looks it up. A wrong guess is not found, or not allowed.
 func (r *targetReader) read(ctx context.Context, kind schema.GroupVersionKind, wanted []targetRef) {
+	few := len(wanted) <= fewTargets
 	guess, _ := meta.UnsafeGuessKindToResource(kind)
-	of := metav1.APIResource{Name: guess.Resource, Namespaced: true}
-	if r.tryAs(ctx, of, wanted) {
+	if few && r.each(ctx, metav1.APIResource{Name: guess.Resource, Namespaced: true}, wanted) {
 		return
 	}
-	if served, err := r.served(wanted[0].ObjectRef); err == nil && served != nil && (served.Name != of.Name || !served.Namespaced) {
-		r.tryAs(ctx, *served, wanted)
+	served, err := r.served(wanted[0].ObjectRef)
+	switch {
+	case err != nil || served == nil:
+	case !few:
+		r.list(ctx, *served, wanted)
+	case served.Name != guess.Resource || !served.Namespaced:
+		r.each(ctx, *served, wanted)
 	}
 }
 
-// tryAs reads targets as objects of a resource. It says whether the API server has that resource.
-func (r *targetReader) tryAs(ctx context.Context, kind metav1.APIResource, wanted []targetRef) bool {
-	if len(wanted) > fewTargets {
-		return r.list(ctx, kind, wanted)
-	}
-	var missing atomic.Int32
+// each reads targets one by one as objects of a resource. It says whether it found one.
+func (r *targetReader) each(ctx context.Context, kind metav1.APIResource, wanted []targetRef) bool {
+	var found atomic.Bool
 	var all sync.WaitGroup
 	for _, t := range wanted {
 		all.Go(func() {
 			switch m, err := r.targetOf(ctx, kind, t.Namespace, t.ObjectRef); {
 			case err == nil:
+				found.Store(true)
 				r.note(t, m.Annotations)
-			case apierrors.IsNotFound(err): // the object, or the kind
-				missing.Add(1)
+			case apierrors.IsNotFound(err):
+				r.note(t, nil)
 			}
 		})
 	}
 	all.Wait()
-	return int(missing.Load()) < len(wanted)
+	return found.Load()
 }
 
 // list reads the targets of one kind with a list of each namespace, or of all.
-func (r *targetReader) list(ctx context.Context, kind metav1.APIResource, wanted []targetRef) bool {
+func (r *targetReader) list(ctx context.Context, kind metav1.APIResource, wanted []targetRef) {
 	seek := make(map[types.NamespacedName][]targetRef, len(wanted)) // several plans of a cluster-scoped one
 	for _, t := range wanted {
 		at := types.NamespacedName{Namespace: t.Namespace, Name: t.Name}
@@ -252,18 +260,24 @@ func (r *targetReader) list(ctx context.Context, kind metav1.APIResource, wanted
 	}
 	resource := r.Metadata.Resource(schema.FromAPIVersionAndKind(wanted[0].APIVersion, "").GroupVersion().WithResource(kind.Name))
 	for _, namespace := range listedFor(kind, wanted) {
-		// What may not be read is left out.
+		seen := map[types.NamespacedName]map[string]string{}
 		err := kube.EachOf(ctx, resource.Namespace(namespace).List, "", func(m *metav1.PartialObjectMetadata) error {
-			for _, t := range seek[types.NamespacedName{Namespace: m.Namespace, Name: m.Name}] {
-				r.note(t, m.Annotations)
+			if at := (types.NamespacedName{Namespace: m.Namespace, Name: m.Name}); seek[at] != nil {
+				seen[at] = m.Annotations
 			}
 			return nil
 		})
-		if apierrors.IsNotFound(err) {
-			return false
+		if err != nil {
+			continue
+		}
+		for at, of := range seek {
+			for _, t := range of {
+				if namespace == metav1.NamespaceAll || namespace == t.Namespace {
+					r.note(t, seen[at])
+				}
+			}
 		}
 	}
-	return true
 }
 
 // listedFor are the namespaces that are listed for targets; the empty one stands for all.

@@ -39,7 +39,7 @@ func (o *nextOptions) sleep(s view.Sleeper) error {
 	w := printers.GetNewTabWriter(o.Out)
 	fmt.Fprintln(w, "SLEEPS\tWAKES\tUTC\tNOTE")
 	for _, one := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant.LocalOr(set(one.Start), s.Zone(), "always"), instant.LocalOr(set(one.End), s.Zone(), "never"), spanUTC(set(one.Start), set(one.End)), view.OrDash(one.Note))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant.LocalOr(set(one.Start), s.Zone(), "always"), instant.LocalOr(set(one.End), s.Zone(), "never"), spanUTC(set(one.Start), set(one.End)), view.OrDash(instant.InText(one.Note, s.Zone())))
 	}
 	return w.Flush()
 }

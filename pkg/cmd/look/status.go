@@ -233,7 +233,7 @@ func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []pr
 	above, nodes := o.above(k, r), o.nodeNeeds(r)
 	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps), r.nodes)
 	if len(plans)+len(sleepers) == 0 {
-		head := append(o.needLines(above, nil, nil, nodes, nil), heads(o.noPlans(k, r))...)
+		head := append(o.needLines(above, nil, nil, nodes, r.nodes), heads(o.noPlans(k, r))...)
 		return append(head, below...), about
 	}
 	lines := o.needLines(above, plans, sleepers, nodes, r.nodes)

@@ -95,22 +95,46 @@ func (c *configuration) look(ctx context.Context, now time.Time, k *factory.Clus
 }
 
 // skips are the annotations by which targets skip plans. During a live view they are read no more
-// often than the configuration.
+// often than the configuration, and of new plans and targets at once.
 type skips struct {
-	of    map[types.NamespacedName]string
+	of    map[types.UID]targetSkip
 	until time.Time // not read again before
 }
 
+type targetSkip struct {
+	target plan.ObjectRef
+	by     string // what was read last; empty: no skip, or nothing was read yet
+}
+
 func (s *skips) look(ctx context.Context, now time.Time, k *factory.Cluster, plans []view.Plan) {
-	if !now.Before(s.until) {
-		specs := map[types.NamespacedName]plan.Spec{}
-		for _, p := range plans {
+	last := s.of
+	old := !now.Before(s.until)
+	s.of = make(map[types.UID]targetSkip, len(plans))
+	specs := map[types.NamespacedName]plan.Spec{}
+	for _, p := range plans {
+		if !factory.SkippableByTarget(p.Spec) {
+			continue
+		}
+		was, known := last[p.Object.UID]
+		if known = known && was.target == *p.Spec.Target; !known {
+			was = targetSkip{target: *p.Spec.Target}
+		}
+		s.of[p.Object.UID] = was
+		if old || !known {
 			specs[types.NamespacedName{Namespace: p.Object.Namespace, Name: p.Object.Name}] = p.Spec
 		}
-		s.of, s.until = k.TargetSkips(ctx, specs), now.Add(configurationFor)
+	}
+	found := k.TargetSkips(ctx, specs)
+	if old {
+		s.until = now.Add(configurationFor)
 	}
 	for i, p := range plans {
-		plans[i].SkipBy(s.of[types.NamespacedName{Namespace: p.Object.Namespace, Name: p.Object.Name}])
+		is := s.of[p.Object.UID]
+		if by, read := found[types.NamespacedName{Namespace: p.Object.Namespace, Name: p.Object.Name}]; read {
+			is.by = by
+			s.of[p.Object.UID] = is
+		}
+		plans[i].SkipBy(is.by)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -287,8 +288,7 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 
 // governed says whether a policy that the document of a plan or HibernatePlan names applies to it.
 func (o *overrideOptions) governed(ctx context.Context, k *factory.Cluster, f found) (bool, error) {
-	kind := f.meta.GetLabels()[annotations.LabelKind]
-	if f.info.Mapping.GroupVersionKind.GroupKind().String() != "ConfigMap" || kind != annotations.KindPlan && kind != annotations.KindHibernatePlan {
+	if !f.isPlan() {
 		return false, nil
 	}
 	cm, err := k.ConfigMaps(f.meta.GetNamespace()).Get(ctx, f.meta.GetName(), metav1.GetOptions{})
@@ -296,7 +296,7 @@ func (o *overrideOptions) governed(ctx context.Context, k *factory.Cluster, f fo
 		return false, factory.Explain("read "+f.String(), err)
 	}
 	q := policy.Query{Namespace: cm.Namespace}
-	if kind == annotations.KindPlan {
+	if cm.Labels[annotations.LabelKind] == annotations.KindPlan {
 		spec, _ := annotations.Plan(cm)
 		q.Policies = spec.Policies
 	} else {
@@ -327,17 +327,29 @@ func (o *overrideOptions) frozen(f found) string {
 	return fmt.Sprintf("%s%s; %s ends that, and no policy applies that 'allow' could override", f, what, hand.Unfreeze(f.String()))
 }
 
+// isPlan says whether an object is the document of a plan or a HibernatePlan, however it was named.
+func (f found) isPlan() bool {
+	kind := f.meta.GetLabels()[annotations.LabelKind]
+	return f.info.Mapping.GroupVersionKind.GroupKind().String() == "ConfigMap" && (kind == annotations.KindPlan || kind == annotations.KindHibernatePlan)
+}
+
 // namespaceFrozen says that a frozen namespace holds a plan whatever the plan permits, and what
 // ends that; empty: it does not.
 func (o *overrideOptions) namespaceFrozen(ctx context.Context, k *factory.Cluster, f found) string {
-	if f.kind != annotations.KindPlan || o.end || o.strategy != schedule.PermissiveUntil {
+	if !f.isPlan() || o.end || o.strategy != schedule.PermissiveUntil {
 		return ""
 	}
-	s, err := source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+f.meta.GetName())
+	cm, err := k.Document(ctx, f.meta.GetName(), annotations.KindPlan, annotations.KindHibernatePlan)
 	if err != nil {
 		return ""
 	}
-	v := s.Gate.Verdict(o.Now())
+	agent, _ := o.Agent(ctx, k)
+	around := source.ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
+	gate, _ := around.PlanGate(o.Factory, agent, cm)
+	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
+		gate = source.Sleepers(o.Factory, agent, []*corev1.ConfigMap{cm}, around)[0].Gate
+	}
+	v := gate.Verdict(o.Now())
 	said, ofNamespace := strings.CutPrefix(v.Reason, schedule.OfNamespace)
 	if v.Permitted || !ofNamespace {
 		return ""

@@ -245,7 +245,7 @@ func (v Printer) SleeperValue(s view.Sleeper) HibernatePlanStatus {
 	out := HibernatePlanStatus{
 		Metadata: identityOf(s.Object.ObjectMeta), Observed: s.Observed(), Asleep: s.Asleep(), Since: s.Instant(annotations.StatusAsleep),
 		Overall: transition.Overall(s.Targets()), LastTransition: s.Instant(annotations.StatusLastTransition),
-		SleepsAt: s.Instant(annotations.StatusSleeps), WakesAt: s.Instant(annotations.StatusWakes),
+		SleepsAt: s.FallsAsleepAt(), WakesAt: s.Instant(annotations.StatusWakes),
 		Targets: append([]hibernate.TargetStatus{}, s.Targets()...), Needs: needValues(v.SleeperNeeds(s)), Conditions: view.Conditions(s.Object),
 	}
 	out.Phase, out.Message = s.Phase()

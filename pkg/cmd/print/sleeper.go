@@ -45,7 +45,7 @@ func (v Printer) SleeperLines(s view.Sleeper, all bool) []string {
 func (v Printer) sleepNext(s view.Sleeper) string {
 	want := s.Table.DesiredState(v.Now, s.Overrides())
 	switch {
-	case s.Deleting && !want.Asleep:
+	case s.NothingBegins(want):
 		return "none: " + view.NamespaceGoes
 	case want.Until == nil && want.Asleep:
 		return "asleep until somebody changes that"
@@ -111,7 +111,7 @@ func (v Printer) ShortSleep(s view.Sleeper) string {
 		return ""
 	}
 	want := s.Table.DesiredState(v.Now, s.Overrides())
-	if want.Until == nil || s.Deleting && !want.Asleep {
+	if want.Until == nil || s.NothingBegins(want) {
 		return ""
 	}
 	return fmt.Sprintf("%s %s (%s)", map[bool]string{true: "wakes", false: "sleeps"}[want.Asleep], instant.Local(*want.Until, v.Zone), instant.Approximate(want.Until.Sub(v.Now)))

@@ -263,6 +263,19 @@ func (s Sleeper) gated(out *SleepWindow, begins time.Time, clock func(time.Time)
 	}
 }
 
+// NothingBegins says that a plan which does not sleep stays as it is: its namespace is being deleted.
+func (s Sleeper) NothingBegins(want hibernate.DesiredState) bool {
+	return s.Deleting && (!want.Asleep || !s.Asleep())
+}
+
+// FallsAsleepAt is when it falls asleep next, by its status; nil: it does not, or that is not known.
+func (s Sleeper) FallsAsleepAt() *time.Time {
+	if s.Deleting {
+		return nil
+	}
+	return s.Instant(annotations.StatusSleeps)
+}
+
 // Asleep says whether it sleeps, or is about to, by its status.
 func (s Sleeper) Asleep() bool {
 	if s.Object == nil {

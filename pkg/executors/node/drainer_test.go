@@ -336,6 +336,7 @@ func TestWhichAnswersMayHaveBeenAYes(t *testing.T) {
 	}{
 		{"a yes", nil, drain.Accepted, false},
 		{"no answer", io.ErrUnexpectedEOF, drain.Failed, true},
+		{"not sent", notSentError{}, drain.Failed, false},
 		{"500", status(http.StatusInternalServerError), drain.Failed, true},
 		{"504", status(http.StatusGatewayTimeout), drain.Failed, true},
 		{"499", status(499), drain.Failed, false},

@@ -81,7 +81,12 @@ func (s *session) send(r request) {
 	s.d.mu.Unlock()
 	goesOn := options.OnTimeout == "" || options.OnTimeout == drain.TimeoutRetry
 	ends := options.OnTimeout == drain.TimeoutAbort || options.OnTimeout == drain.TimeoutSkip
-	if now := s.d.config.Now(); deadline.After(now) && !goesOn || ends && !deadline.IsZero() {
+	now := s.d.config.Now()
+	if ends && !deadline.IsZero() && !deadline.After(now) {
+		s.answered(r, "", notSentError{})
+		return
+	}
+	if deadline.After(now) && !goesOn {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, deadline.Sub(now))
 		defer stop()

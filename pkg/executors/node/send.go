@@ -69,6 +69,12 @@ type answer struct {
 	after     time.Duration
 }
 
+// notSentError says that a request was not made.
+type notSentError struct{}
+
+// Error is error's.
+func (notSentError) Error() string { return "not asked: the time of the drain is over" }
+
 // answerOf reads an answer. Without a status, the request may have been accepted and its answer
 // lost.
 func answerOf(err error, p drain.Pod, verb string, tries int) answer {
@@ -76,6 +82,8 @@ func answerOf(err error, p drain.Pod, verb string, tries int) answer {
 	switch {
 	case err == nil:
 		return answer{Answer: drain.Accepted}
+	case errors.Is(err, notSentError{}):
+		return failed(err, tries, answer{why: err.Error()})
 	case !errors.As(err, &status):
 		return failed(err, tries, answer{unclear: true, why: "the API server does not answer: " + document.Cut(err.Error(), 200)})
 	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):

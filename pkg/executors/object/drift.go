@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -43,8 +44,11 @@ func (memory) Drift(ctx context.Context, call executors.Call) (executors.Drifted
 	changes, _ := effectiveChanges(call, rec)
 	for _, c := range changes {
 		v, found, _ := lookup(live.Object, c.Path)
-		if !c.Made && !c.isOurs(v, found) {
-			return l.field(ctx, call, live, c.Path, c.After, raw(v, found), rec.Subresource)
+		if c.Made || c.isOurs(v, found) {
+			continue
+		}
+		if d, err := l.field(ctx, call, live, c.Path, c.After, raw(v, found), rec.Subresource); d != nil || err != nil {
+			return l.foundOr(d, err)
 		}
 	}
 	return l.found(nil)
@@ -73,7 +77,7 @@ func (s Scaler) Drift(ctx context.Context, call executors.Call) (executors.Drift
 	}
 	v, found, _ := lookup(live.Object, replicasPath())
 	if want := raw(*p.Replicas, true); !equalRaw(raw(v, found), want) {
-		return l.field(ctx, call, live, replicasPath(), want, raw(v, found), scaleSubresource)
+		return l.foundOr(l.field(ctx, call, live, replicasPath(), want, raw(v, found), scaleSubresource))
 	}
 	return l.found(nil)
 }
@@ -98,10 +102,13 @@ func (Applier) Drift(ctx context.Context, call executors.Call) (executors.Drifte
 	}
 	_, after := removals(want.Object, a.remove)
 	hide := holdsSecrets(a.object.Kind.GroupKind(), changesBetween(a.live.Object, after))
+	l.hide = hide
 	for _, c := range changesBetween(a.live.Object, after) {
-		if !c.Made {
-			l.hide = hide
-			return l.field(ctx, call, a.live, c.Path, c.After, c.Before, "")
+		if c.Made {
+			continue
+		}
+		if d, err := l.field(ctx, call, a.live, c.Path, c.After, c.Before, ""); d != nil || err != nil {
+			return l.foundOr(d, err)
 		}
 	}
 	return l.found(nil)
@@ -120,25 +127,36 @@ func (l looked) found(d *run.Drift) (executors.Drifted, *executors.Watch, error)
 	return executors.Drifted{Kind: l.object.Kind.Kind, Name: l.object.Name, Drift: d}, w, nil
 }
 
-// field describes a field that is not as the step left it. A value that the plan itself wrote, in a
-// later step or another run, is no drift.
-func (l looked) field(ctx context.Context, call executors.Call, live *unstructured.Unstructured, path fieldPath, want, is json.RawMessage, subresource string) (executors.Drifted, *executors.Watch, error) {
+// foundOr is found, unless there is an error.
+func (l looked) foundOr(d *run.Drift, err error) (executors.Drifted, *executors.Watch, error) {
+	if err != nil {
+		return executors.Drifted{}, nil, err
+	}
+	return l.found(d)
+}
+
+// field describes a field that is not as the step left it; nil: the plan itself wrote it, in a later
+// step or another run, which is no drift.
+func (l looked) field(ctx context.Context, call executors.Call, live *unstructured.Unstructured, path fieldPath, want, is json.RawMessage, subresource string) (*run.Drift, error) {
 	if subresource != "" { // without its field managers
 		whole, err := l.object.Get(ctx, "")
-		if err != nil {
-			whole = &unstructured.Unstructured{} // an account that may read only the subresource learns no name
+		switch {
+		case apierrors.IsForbidden(err), api.IsMissing(err): // an account that may read only the subresource learns no name
+			whole = &unstructured.Unstructured{}
+		case err != nil:
+			return nil, err
 		}
 		live = whole
 	}
 	manager, at := writer(live.GetManagedFields(), path)
 	if manager == call.Plan.Manager && manager != "" {
-		return l.found(nil)
+		return nil, nil
 	}
 	d := &run.Drift{Object: l.object.String(), Field: path.String(), Want: shown(want, l.hide), Value: shown(is, l.hide), Manager: manager}
 	if !at.IsZero() {
 		d.At = &at
 	}
-	return l.found(d)
+	return d, nil
 }
 
 // writer is the manager that wrote a field last, as far as that is known: the API server tracks who
@@ -156,44 +174,33 @@ func writer(entries []metav1.ManagedFieldsEntry, path fieldPath) (manager string
 	return manager, at
 }
 
-// ownersOf are the entries of those that own a field, or a map above it of whose fields nobody owns
-// any: such a map is owned as a whole. Who made a map whose fields have owners owns none of them.
+// ownersOf are the entries of those that own a field itself. Who owns a map or a list above it may
+// have made that alone, or have changed another field of one that is owned as a whole.
 func ownersOf(entries []metav1.ManagedFieldsEntry, path fieldPath) []metav1.ManagedFieldsEntry {
-	var nearest []metav1.ManagedFieldsEntry
-	depth := 0
+	var out []metav1.ManagedFieldsEntry
 	for _, e := range entries {
-		if e.FieldsV1 == nil {
-			continue
-		}
-		at, is := owned(e.FieldsV1.GetRawBytes(), path)
-		if at > depth {
-			depth, nearest = at, nil
-		}
-		if is && at == depth {
-			nearest = append(nearest, e)
+		if e.FieldsV1 != nil && owns(e.FieldsV1.GetRawBytes(), path) {
+			out = append(out, e)
 		}
 	}
-	return nearest
+	return out
 }
 
-// owned follows a path into a field set in the format of FieldsV1. depth is that of the deepest
-// fields beside the path or on it; is says that it ends there: at the field itself, or at a map above
-// it without fields.
-func owned(fields []byte, path fieldPath) (depth int, is bool) {
+// owns says whether a field set in the format of FieldsV1 contains a path.
+func owns(fields []byte, path fieldPath) bool {
+	if len(path) == 0 {
+		return true
+	}
 	var here map[string]json.RawMessage
 	if json.Unmarshal(fields, &here) != nil {
-		return 0, false
-	}
-	if len(path) == 0 || len(here) == 0 {
-		return 0, true
+		return false
 	}
 	for key, below := range here {
 		if path[0].in(key) {
-			depth, is = owned(below, path[1:])
-			return depth + 1, is
+			return owns(below, path[1:])
 		}
 	}
-	return 1, false
+	return false
 }
 
 // in says whether a key of FieldsV1 is that of the segment: f:spec, or k:{"name":"app"}, perhaps with

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func TestWhatSomebodyChangedAfterAStep(t *testing.T) {
@@ -47,6 +49,30 @@ func TestWhatSomebodyChangedAfterAStep(t *testing.T) {
 	})
 }
 
+// What the plan itself wrote since, in a later step, hides nothing that somebody changed beside it.
+func TestWhatSomebodyChangedBesideWhatThePlanWrote(t *testing.T) {
+	w := newWorld(t, orders)
+	call := w.step(&plan.LabelProperties{Object: new(ref("Deployment")), Operation: "add", Labels: map[string]any{"a.org/a": "1", "a.org/b": "1"}, RestoreAfter: true})
+	w.end(Labels(), &call)
+	w.editBy(call.Plan.Manager, "Deployment/orders", `{metadata: {labels: {a.org/a: "2"}}}`)
+	look := func() *run.Drift {
+		found, _, err := Labels().Drift(w.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.Drift
+	}
+	if d := look(); d != nil {
+		t.Errorf("the plan's own write: %s", d.Said())
+	}
+	plans := w.objects["Deployment/orders"].GetManagedFields()
+	w.editBy("kubectl-edit", "Deployment/orders", `{metadata: {labels: {a.org/b: "2"}}}`)
+	w.objects["Deployment/orders"].SetManagedFields(append(plans, w.objects["Deployment/orders"].GetManagedFields()...))
+	if d := look(); d == nil || d.Field != "metadata.labels[a.org/b]" || d.Manager != "kubectl-edit" {
+		t.Errorf("found %+v", d)
+	}
+}
+
 func (w *world) recordOf(call *executors.Call) *record {
 	w.Helper()
 	rec, err := recorded(*call)
@@ -79,7 +105,7 @@ func TestWhoWroteAField(t *testing.T) {
 		"of an item of a list":  {image, "helm"},
 		"of another item":       {append(image[:4:4], segment{Item: "log"}, segment{Key: "image"}), ""},
 		"a label with a domain": {fieldPath{{Key: "metadata"}, {Key: "labels"}, {Key: "a/b"}}, "late"},
-		"in an atomic map":      {fieldPath{{Key: "spec"}, {Key: "selector"}, {Key: "app"}}, "whole"},
+		"in an atomic map":      {fieldPath{{Key: "spec"}, {Key: "selector"}, {Key: "app"}}, ""},
 		"nobody":                {fieldPath{{Key: "spec"}, {Key: "paused"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

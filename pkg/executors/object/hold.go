@@ -218,18 +218,20 @@ func by(whose string) string {
 	return fmt.Sprintf(" by %s", whose)
 }
 
-// Keep renews the hold, or takes the place of the one that the step waits behind. One that somebody has
-// changed is left alone.
+// Keep renews the hold, or takes the place of the one that the step waits behind, and of one in the
+// same state that took its place meanwhile and is over. One that somebody has released or turned is
+// left alone.
 func (h Holder) Keep(ctx context.Context, call executors.Call) executors.Outcome {
 	now, err := h.read(ctx, call)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
 	standing, waited := now.hold.Holds(call.Now), string(call.Recorded.Memory) == "true"
+	wanted := now.hold.On && now.hold.Asleep == h.asleep // which may be over
 	switch {
 	case call.DryRun:
 		return api.Done("dry run: nothing to renew")
-	case !now.ours && (standing && now.hold.Asleep != h.asleep || !standing && !waited):
+	case !now.ours && !wanted && (standing || !waited):
 		out := api.Done("the hold is not ours to renew")
 		out.WakeAt = now.nextLook(call.Now)
 		return out

@@ -308,6 +308,24 @@ func TestAHoldOfOursThatSomebodyReleasedStaysReleased(t *testing.T) {
 	}
 }
 
+// Somebody's own hold, in the same state, took the place of ours, and is over before it is looked at.
+func TestAHoldThatTookThePlaceOfOursAndIsOverIsTakenAgain(t *testing.T) {
+	for state, again := range map[string]bool{"asleep": true, "awake": false} {
+		t.Run(state, func(t *testing.T) {
+			w, call := newHold(t, nil)
+			Hibernates().Pass(t.Context(), call)
+			w.follows("Hibernated")
+			call.Recorded.Memory = Hibernates().Pass(t.Context(), call).Memory
+			w.edit(nights, fmt.Sprintf(`{metadata: {annotations: {%q: %q, %q: %q, %q: null, %q: jane}}}`, annotations.HoldState, state, annotations.HoldUntil, call.Now.Add(10*time.Minute).Format(time.RFC3339), annotations.Reason(annotations.HoldState), annotations.Actor(annotations.HoldState)))
+			call.Now = call.Now.Add(holdLease / 2)
+			out := Hibernates().Keep(t.Context(), call)
+			if taken := w.note(annotations.Reason(annotations.HoldState)) == reasonOf(call); out.State != executors.Done || taken != again {
+				t.Errorf("taken again: %t; %s", taken, said(out))
+			}
+		})
+	}
+}
+
 // A plan may take hours to fall asleep: the lease is renewed in time.
 func TestALeaseIsRenewedBeforeThePlanHasArrived(t *testing.T) {
 	w, call := newHold(t, nil)
