@@ -169,6 +169,15 @@ func (l Ledger) OpenEntry(run string) (Entry, bool) {
 	return l.Open[i], true
 }
 
+// IsOpen says whether a run has an open entry; none has one in a ledger that is not there.
+func (l *Ledger) IsOpen(run string) bool {
+	if l == nil {
+		return false
+	}
+	_, open := l.OpenEntry(run)
+	return open
+}
+
 // KnowsToken says whether a trigger token was already handled.
 func (l Ledger) KnowsToken(token string) bool { return slices.Contains(l.Tokens, token) }
 

@@ -77,7 +77,7 @@ func TestATenantIsToldTheSameAsAnAdmin(t *testing.T) {
 	l.expect(l.maint("check", "shut"), 3, "policy "+shut+": Restrictive")
 	for _, user := range []string{"ted", "tess"} {
 		got := l.as(user, "check", "shut")
-		l.expect(got, 3, "plan/shut: change is not permitted (policy "+shut+": Restrictive, "+agents+")", "what follows from it is the agent's word")
+		l.expect(got, 3, "plan/shut: change is not permitted (policy "+shut+": Restrictive, "+agents+")", "the answer that the agent published is used")
 		if n := strings.Count(got.err, "warning: read the policies"); n > 1 {
 			t.Errorf("%d times:\n%s", n, got.err)
 		}

@@ -192,6 +192,36 @@ func TestSigningThatWasCutOffGoesOn(t *testing.T) {
 	})
 }
 
+// An object of one tenant that cannot be signed keeps nobody's agent from beginning.
+func TestWhatCannotBeSignedIsLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		code    int
+		message string
+	}{
+		"a policy refuses it":          {422, `configmaps "x" is forbidden: ValidatingAdmissionPolicy 'maint-agent-configmaps' with binding 'maint-agent-configmaps' denied request: not in kube-system`},
+		"a webhook refuses it":         {403, `admission webhook "x.example.org" denied the request: never`},
+		"somebody writes all the time": {409, `Operation cannot be fulfilled on configmaps "x": the object has been modified`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.heartbeat("")
+				w.cluster.Put(w.ledger("a"), w.ledger("b"), w.ledger("c"))
+				mend := w.cluster.Refuse(agenttest.When{Verb: "update", Resource: "configmaps", Name: w.stored("b").Name}, 1000, c.code, c.message)
+				defer mend()
+				s := w.agent()
+				if signed, waited := w.leads(s); !signed || len(waited) > 0 {
+					w.Errorf("signed %t, waited for %q", signed, waited)
+				}
+				for _, name := range []string{"a", "b", "c"} {
+					if counts := s.Check(w.stored(name)) == nil; counts != (name != "b") {
+						w.Errorf("%s counts: %t", name, counts)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestAKeyThatIsGone(t *testing.T) {
 	t.Run("under an agent that holds it: it is made again", func(t *testing.T) {
 		inWorld(t, func(w *world) {

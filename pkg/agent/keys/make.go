@@ -186,7 +186,8 @@ func (s *Store) begin(ctx context.Context) (signed bool, err error) {
 	if err != nil || !ran || key != "" {
 		return false, err
 	}
-	return true, s.signAll(ctx, s.unsigned)
+	_, err = s.signAll(ctx, s.unsigned)
+	return true, err
 }
 
 // Run keeps the key, as the one who leads, until ctx ends: a Secret that is taken away
@@ -214,8 +215,13 @@ func (s *Store) keep(ctx context.Context) error {
 	if err != nil || !s.keyring().Replacing() {
 		return err
 	}
-	if err := s.signAll(ctx, s.outdated); err != nil {
+	left, err := s.signAll(ctx, s.outdated)
+	if err != nil {
 		return err
+	}
+	if left > 0 {
+		s.Log.Warn("not everything could be signed with the agent's new key: what is left counts no longer once the previous one is taken out of its Secret", "objects", left, "key", s.ID())
+		return nil
 	}
 	s.Log.Info("everything is signed with the agent's new key; the previous one may be taken out of its Secret", "key", s.ID())
 	return nil

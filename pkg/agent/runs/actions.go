@@ -135,7 +135,7 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		failed = new(executors.Refuse("UnknownType", "this agent cannot run steps of type %s", m.Step.Type))
 	}
 	if failed == nil {
-		failed = c.denied(l, m)
+		failed = c.denied(ctx, l, m)
 	}
 	var call executors.Call
 	if failed == nil {
@@ -160,10 +160,14 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	return out, ctx.Err()
 }
 
-// denied refuses a step that the agent's configuration does not allow where it runs,
-// whenever the plan was taken up. What cleans up goes on.
-func (c *Controller) denied(l *store.CachedRun, m workflow.Action) *executors.Outcome {
-	if l.Journal.Section != plan.SectionSteps || !slices.Contains(c.Denied(l.Object.Namespace), m.Step.Type) {
+// denied refuses a step that the agent's configuration does not allow where it runs, whenever the plan
+// was taken up. Cleanup goes on, but for a run that no ledger knows to be at work: somebody may have put
+// an old state of it back.
+func (c *Controller) denied(ctx context.Context, l *store.CachedRun, m workflow.Action) *executors.Outcome {
+	if !slices.Contains(c.Denied(l.Object.Namespace), m.Step.Type) {
+		return nil
+	}
+	if led, err := c.Stores.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID); l.Journal.Section != plan.SectionSteps && err == nil && led.IsOpen(l.Run.Name) {
 		return nil
 	}
 	return new(executors.Refuse("Denied", "the agent's configuration does not allow steps of type %s in namespace %s", m.Step.Type, l.Object.Namespace))

@@ -435,3 +435,38 @@ func TestARunWithoutItsOpenEntryBeginsNothing(t *testing.T) {
 		}
 	})
 }
+
+// An old state of a run in its cleanup, put back after it has ended: what the configuration denies
+// since is not done once more.
+func TestADeniedStepOfACleanupIsNotDoneOnceMore(t *testing.T) {
+	for name, denied := range map[string]bool{"denied since": true, "allowed": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "steps:\n- "+hook+"}\nfinally:\n- {name: over, type: webhook, properties: {url: https://example.org/over}}\n", func(w *world) {
+				w.steps.does("pass finally/over", hangs)
+				w.plays()
+				old := w.cluster.ConfigMap(shop, runName)
+				r, j, err := annotations.ReadRun(old)
+				if err != nil || j.End == nil {
+					t.Fatalf("it is not in its cleanup: %v, %+v", err, j)
+				}
+				w.steps.does("pass finally/over", done())
+				w.begins("b")
+				w.after(10 * time.Minute)
+				if w.journal().Phase != run.Succeeded {
+					t.Fatalf("it is %s", w.journal().Phase)
+				}
+				w.cluster.DeleteAtOnce("configmaps", shop, runName)
+				w.after(time.Minute)
+				n := w.count("pass finally/over")
+				if denied {
+					w.denied = []string{"webhook"}
+				}
+				w.put(r, j)
+				w.after(time.Minute)
+				if again := w.count("pass finally/over") > n; again == denied {
+					t.Errorf("done once more: %t; %q", again, w.story())
+				}
+			})
+		})
+	}
+}

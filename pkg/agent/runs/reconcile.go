@@ -101,14 +101,14 @@ func (c *Controller) claimed(ctx context.Context, l *store.CachedRun) (again tim
 		c.Plans.Add(l.PlanKey())
 		return c.Now().Add(time.Second), nil
 	}
-	if _, open := led.OpenEntry(l.Run.Name); open {
+	if led.IsOpen(l.Run.Name) {
 		return time.Time{}, nil
 	}
 	c.Stores.Ledgers.Invalidate(l.PlanKey(), l.Run.PlanUID) // somebody may have put an older one back
 	if led, err = c.Stores.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID); err != nil || led == nil {
 		return c.Now().Add(time.Second), err
 	}
-	if _, open := led.OpenEntry(l.Run.Name); !open {
+	if !led.IsOpen(l.Run.Name) {
 		return time.Time{}, errUnclaimed
 	}
 	return time.Time{}, nil

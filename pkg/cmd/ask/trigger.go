@@ -62,8 +62,8 @@ failed, 3 when it did not start.
 --dry-run, or --dry-run=run, asks for a run that changes nothing. --dry-run=client
 sends nothing, --dry-run=server has the API server try what would be written.
 
-Of a HibernatePlan what failed is tried again at once, falling asleep or waking; to
-have it do so whatever its schedule says, there are 'hibernate' and 'wake'.`,
+For a HibernatePlan, trigger repeats at once what failed. 'hibernate' and 'wake' put it
+to sleep and wake it, whatever its schedule says.`,
 		Example: `  kubectl maint trigger orders-weekly --reason "CHG-1234" --wait
   kubectl maint trigger orders-weekly --param mode=full --dry-run`,
 		RunE:              factory.RunE(o),

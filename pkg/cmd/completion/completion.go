@@ -81,12 +81,41 @@ func beginning(words []string, typed string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, typed) })
 }
 
-// Documents offers the names of documents that a command can act on.
+// Documents offers the names of documents that a command can act on, with their kind before them if
+// that was typed.
 func Documents(c *factory.Factory, selector string, keep Keep) Func {
-	return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, given []string, _ string) ([]string, error) {
+	return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, given []string, word string) ([]string, error) {
+		before := ""
+		if bare := factory.BareName(word); bare != word { // plan/or
+			before = strings.TrimSuffix(word, bare)
+			if kind := kindOf(strings.TrimSuffix(before, "/")); kind != "" {
+				selector += "," + annotations.LabelKind + "=" + kind
+			}
+		}
 		list, err := names(ctx, k, "configmaps", k.Namespace, selector, keep)
-		return slices.DeleteFunc(list, func(name string) bool { return slices.Contains(given, name) }), err
+		var out []string
+		for _, name := range list {
+			if !slices.Contains(given, name) && !slices.Contains(given, before+name) {
+				out = append(out, before+name)
+			}
+		}
+		return out, err
 	})
+}
+
+// kindOf is the kind that a word before a name means; empty: any.
+func kindOf(word string) string {
+	switch strings.ToLower(word) {
+	case "plan", "plans":
+		return annotations.KindPlan
+	case "hibernate-plan", "hibernateplan":
+		return annotations.KindHibernatePlan
+	case "policy", "policies":
+		return annotations.KindPolicy
+	case "run", "runs":
+		return annotations.KindRun
+	}
+	return ""
 }
 
 // Plans offers plans for which keep is true.

@@ -56,7 +56,7 @@ shown, and does not count as a problem. The exit code is 0 without a problem, an
 or if the API server cannot be reached.`,
 		Example:           "  kubectl maint doctor\n  kubectl maint doctor orders-weekly\n  kubectl maint doctor dev-nights",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: completion.AllPlans(c, nil),
+		ValidArgsFunction: completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy),
 	}
 	o.out.AddFlags(cmd)
 	return cmd

@@ -84,7 +84,7 @@ func noKind(name string) error {
 	if !found || slices.Contains(kindsBefore(), strings.ToLower(kind)) {
 		return nil
 	}
-	return exit.Errorf(exit.CodeUsage, "%s: there is no kind %q here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME; what 'allow' and 'freeze' wrote on another object is in its annotations, and --end ends it", name, kind)
+	return exit.Errorf(exit.CodeUsage, "%s: there is no kind %q here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME; other kinds are for 'allow' and 'freeze' alone, whose --end ends what they wrote", name, kind)
 }
 
 // words are what people call some kinds: a HibernatePlan is one of the plans.

@@ -177,21 +177,30 @@ func (c *Factory) ConnectAs(k *Cluster, user string) (*Cluster, error) {
 	return &as, nil
 }
 
-// chosen are the flags that chose another cluster than the kubeconfig does, as suggested commands
-// have to repeat them. Values that a shell would split are left out.
+// chosen are the flags that chose another cluster or user than the kubeconfig does, as suggested
+// commands have to repeat them.
 func (c *Factory) chosen() string {
 	var out []string
-	for flag, value := range map[string]*string{"--context": c.Config.Context, "--kubeconfig": c.Config.KubeConfig, "--cluster": c.Config.ClusterName} {
-		if value != nil && *value != "" && !strings.ContainsFunc(*value, splitsWords) {
-			out = append(out, flag+" "+*value)
+	for flag, value := range map[string]*string{
+		"--context": c.Config.Context, "--kubeconfig": c.Config.KubeConfig, "--cluster": c.Config.ClusterName,
+		"--server": c.Config.APIServer, "--user": c.Config.AuthInfoName, "--as": c.Config.Impersonate,
+	} {
+		if value != nil && *value != "" {
+			out = append(out, flag+" "+shellWord(*value))
 		}
 	}
 	slices.Sort(out)
 	return strings.Join(out, " ")
 }
 
-func splitsWords(r rune) bool {
-	return unicode.IsSpace(r) || strings.ContainsRune(`'"\$&;|<>()*?[]{}~#!`, r)
+// shellWord is a word as a shell reads it. Messages put commands between single quotes, so others are
+// used.
+func shellWord(s string) string {
+	special := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`'"\$&;|<>()*?[]{}~#!`+"`", r) }
+	if !strings.ContainsFunc(s, special) {
+		return s
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s) + `"`
 }
 
 // elsewhere is the namespace that suggested commands have to name; empty: the default one.

@@ -3,6 +3,7 @@ package factory
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,11 +39,21 @@ func (k *Cluster) Find(ctx context.Context, name string, kinds ...string) (Resou
 		return Resource{}, k.NodeMeant(ctx, name, err)
 	case nodeErr != nil: // a user who may not read nodes means a document
 		return Resource{Document: cm}, err
+	case err != nil && unknown(err): // it may be both
+		return Resource{}, err
 	case err != nil:
 		return Resource{Node: n}, nil
 	}
 	kind := cm.Labels[annotations.LabelKind]
 	return Resource{}, exit.Errorf(exit.CodeUsage, "%s is a %s in namespace %s, and a node: write %s/%s or node/%s", name, strings.ReplaceAll(kind, "-", " "), cm.Namespace, kind, cm.Name, name)
+}
+
+// unknown says whether an error leaves open if there is such a document: the API server did not
+// answer, or with a fault of its own. Who may not read documents means none.
+func unknown(err error) bool {
+	var sent *url.Error
+	var status apierrors.APIStatus
+	return errors.As(err, &sent) || errors.As(err, &status) && !apierrors.IsForbidden(err)
 }
 
 // unseenNode adds to a not-found error that nodes could not be read. Other errors stay as they are.

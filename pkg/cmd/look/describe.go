@@ -44,7 +44,7 @@ func NewDescribe(c *factory.Factory) *cobra.Command {
 		Short:             "Show everything about a run, a plan or a policy",
 		Example:           "  kubectl maint describe maint-run-orders-weekly-k2x7abcdef",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: completion.Documents(c, annotations.LabelKind+" in (plan,hibernate-plan,run)", nil),
+		ValidArgsFunction: completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun),
 	}
 	o.out.AddFlags(cmd)
 	return cmd

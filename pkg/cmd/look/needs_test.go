@@ -3,6 +3,7 @@ package look_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -78,6 +80,20 @@ func TestARunForScriptsAsksNobodyForWhatIsAnswered(t *testing.T) {
 				o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), seen("orders", "", notes...), asks.DeepCopy())
 				o.Line(line+" -o jsonpath={.questions}").Is(t, cmdtest.Printed{Out: c.want})
 			})
+		}
+	}
+}
+
+// Whatever else is paused or frozen: what failed is told first.
+func TestWhatFailedIsToldFirst(t *testing.T) {
+	last := ledger.LastRun{Name: "maint-run-orders-z", Phase: run.Failed, EndedAt: *cmdtest.Before(time.Hour)}
+	failed := cmdtest.Ledger(ledger.Ledger{Last: &last, Recent: []ledger.Entry{{Result: run.Ran, Run: last.Name, Outcome: &ledger.Outcome{Phase: run.Failed, Step: "dump", Message: "no disk"}}}})
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("maint-system"), cmdtest.Namespace("shop", annotations.Pause, "true"), seen("aged", "", annotations.Pause, "true"), seen("orders", ""), failed)
+	got := o.Line("status").Out
+	at := strings.Index(got, "orders  its last run maint-run-orders-z failed")
+	for _, later := range []string{"namespace shop  is paused", "aged  is paused"} {
+		if i := strings.Index(got, later); at < 0 || i < at {
+			t.Errorf("%q is told before the failure:\n%s", later, got)
 		}
 	}
 }

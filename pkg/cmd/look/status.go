@@ -56,7 +56,7 @@ it), else as a line for each change, until Ctrl-C.`,
   kubectl maint status orders-weekly -w
   kubectl maint status node/worker-1`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: completion.Both(completion.Documents(c, annotations.LabelKind+" in (plan,hibernate-plan,run)", nil), completion.Nodes(c, completion.Maintained)),
+		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), completion.Nodes(c, completion.Maintained)),
 	}
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
@@ -271,19 +271,24 @@ func (o *statusOptions) about(namespace, name string) string {
 	return name
 }
 
-// needLines are what needs somebody, before all that goes on by itself.
+// needOf is a need and what keys of the live view act on.
+type needOf struct {
+	print.Need
+	of view.Resource
+}
+
+// needLines are what needs somebody, before all that goes on by itself: first what failed.
 func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []view.Sleeper, nodes []print.Need, fleet []*corev1.Node) []view.Line {
-	var all []print.Need
-	var about []view.Resource
+	var all []needOf
 	for _, h := range above {
 		for _, n := range h.needs { // no key of the live view acts on it
-			all, about = append(all, n), append(about, view.Resource{})
+			all = append(all, needOf{n, view.Resource{}})
 		}
 	}
 	add := func(of view.Resource, namespace string, needs []print.Need) {
 		for _, n := range needs {
 			n.About = o.about(namespace, n.About)
-			all, about = append(all, n), append(about, of)
+			all = append(all, needOf{n, of})
 		}
 	}
 	for _, p := range plans {
@@ -296,15 +301,27 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 	}
 	node := named(fleet)
 	for _, n := range nodes {
-		all, about = append(all, n), append(about, node(n.About))
+		all = append(all, needOf{n, node(n.About)})
 	}
-	lines := heads(print.New(o.Env, o.Zone).NeedLines(all)...)
-	for i, of := range about { // two lines each, below the heading
+	slices.SortStableFunc(all, func(a, b needOf) int { return cmp.Compare(failedFirst(a.Need), failedFirst(b.Need)) })
+	needs := make([]print.Need, len(all))
+	for i, n := range all {
+		needs[i] = n.Need
+	}
+	lines := heads(print.New(o.Env, o.Zone).NeedLines(needs)...)
+	for i, need := range all { // two lines each, below the heading
 		for n := 1 + 2*i; n <= 2+2*i; n++ {
-			lines[n].Of, lines[n].Head = of, of.Kind == ""
+			lines[n].Of, lines[n].Head = need.of, need.of.Kind == ""
 		}
 	}
 	return lines
+}
+
+func failedFirst(n print.Need) int {
+	if n.Failed {
+		return 0
+	}
+	return 1
 }
 
 // stuckRollouts are the rollouts of a plan that go no further until somebody frees a place.
@@ -375,9 +392,24 @@ func (o *statusOptions) planTable(plans []view.Plan) []view.Line {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 		phase, _ := p.Phase()
 		about = append(about, view.PlanResource(p))
-		rows = append(rows, []string{p.Object.Namespace, p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), v.ShortMessage(p)})
+		rows = append(rows, []string{p.Object.Namespace, p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), shortMessage(v, p)})
 	}
 	return o.table([]string{"NAMESPACE", "PLAN", "PHASE", "NEXT", "LAST", "MESSAGE"}, rows, about, "LAST", "NEXT")
+}
+
+// shortMessage is the agent's message about a plan with what is skipped of it, for a cell of a table.
+// Where nothing is next, the skip comes first: it is why.
+func shortMessage(v print.Printer, p view.Plan) string {
+	_, message := p.Phase()
+	var skips []string
+	for _, s := range v.Skips(p) {
+		skips = append(skips, "skips "+strings.Join(strings.Fields(s), " "))
+	}
+	parts := []string{v.Told(message), strings.Join(skips, "; ")}
+	if p.Decision.Status.Next == nil {
+		slices.Reverse(parts)
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
 // sleepers are the HibernatePlans, those that need attention first.

@@ -136,9 +136,18 @@ func (o *statusOptions) pause(ctx context.Context, w *watch.Cache, drawn bool, t
 	case <-w.Changed:
 	}
 	if !drawn {
-		return true
+		return took <= slowRead || gathered(ctx, took)
 	}
-	gather := time.NewTimer(max(100*time.Millisecond, 4*took))
+	return gathered(ctx, max(100*time.Millisecond, 4*took))
+}
+
+// slowRead is from when on reads are not made back to back (a guess: that of some hundred plans is
+// faster).
+const slowRead = 500 * time.Millisecond
+
+// gathered waits for further changes; false: ctx has ended.
+func gathered(ctx context.Context, pause time.Duration) bool {
+	gather := time.NewTimer(pause)
 	defer gather.Stop()
 	select {
 	case <-ctx.Done():

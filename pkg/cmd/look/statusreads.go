@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"golang.org/x/sync/errgroup"
@@ -138,7 +139,7 @@ func (s *skips) look(ctx context.Context, now time.Time, k *factory.Cluster, pla
 	}
 }
 
-// nodes are all nodes, and the steps that have or want some; none where they may not be read.
+// nodes are all nodes, and the steps that have or want some; none where they cannot be read.
 func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster) ([]*corev1.Node, []view.StepClaim) {
 	var list []*corev1.Node
 	if o.seen != nil {
@@ -146,14 +147,23 @@ func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster) ([]*corev
 	} else {
 		var err error
 		if list, err = k.Nodes(ctx, ""); err != nil {
+			o.warnUnread(ctx, "what goes on on nodes is not shown", err)
 			return nil, nil
 		}
 	}
 	runs, err := k.ActiveRuns(ctx)
 	if err != nil {
-		return nil, nil
+		o.warnUnread(ctx, "which runs have nodes is not shown", err)
+		return list, nil
 	}
 	return list, view.StepClaims(runs)
+}
+
+// warnUnread warns that a part is missing, unless the user may not read it.
+func (o *statusOptions) warnUnread(ctx context.Context, what string, err error) {
+	if !apierrors.IsForbidden(err) && ctx.Err() == nil {
+		o.Warn(what + ": " + err.Error())
+	}
 }
 
 // needed is what does not exist of what plans need, and what their targets skip. During a live view

@@ -22,6 +22,7 @@ type Need struct {
 	About  string // a plan, a policy, a node, a namespace or the whole cluster
 	What   string
 	Remedy string // the command that helps
+	Failed bool   // something failed: that is told first
 }
 
 // NeedLines show needs under a heading; none without needs.
@@ -79,8 +80,8 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	if why, is := view.Stands(all, "RunStuck", metav1.ConditionTrue); is {
 		add(v.Told(why), cmp.Or(remedy.CommandIn(why), v.Suggest().Why(name)))
 	}
-	if failed, said := v.Failed(p); failed != "" && len(p.Active) == 0 {
-		add(said, v.Suggest().Describe(failed))
+	if failed, said := v.Failed(p); failed != "" && !retried(p) {
+		out = append(out, Need{About: name, What: said, Remedy: v.Suggest().Describe(failed), Failed: true})
 	}
 	if p.Ledger != nil {
 		for _, left := range p.Ledger.Left {
@@ -88,6 +89,12 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		}
 	}
 	return append(out, v.held(name, p.Intent, v.Suggest().Resume(name), v.Suggest().Unfreeze(name))...)
+}
+
+// retried says whether a run of the plan is at work that may make good what failed. One that waits,
+// or a dry run, does not.
+func retried(p view.Plan) bool {
+	return slices.ContainsFunc(p.Active, func(r view.Run) bool { return r.Journal.Phase == run.Running && !r.Run.Request.DryRun })
 }
 
 // Failed is the newest run that failed since the last success of a plan, and what is said of
@@ -200,7 +207,7 @@ func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
 	phase, message := s.Phase()
 	var out []Need
 	if hibernate.Phase(phase) == hibernate.InError || hibernate.Phase(phase) == hibernate.Invalid {
-		out = append(out, Need{About: s.Name, What: "is " + phase + view.Colon(v.Told(message)), Remedy: v.Suggest().Describe(s.Name)})
+		out = append(out, Need{About: s.Name, What: "is " + phase + view.Colon(v.Told(message)), Remedy: v.Suggest().Describe(s.Name), Failed: hibernate.Phase(phase) == hibernate.InError})
 	}
 	for _, t := range s.Retried() {
 		out = append(out, Need{About: s.Name, What: view.RetriedWords(t) + view.Colon(v.Told(t.Message)), Remedy: v.Suggest().Doctor(s.Name)})

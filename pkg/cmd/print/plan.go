@@ -2,7 +2,6 @@ package print
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +29,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 		"Ledger", p.Kept.Fault(),
 		"Window", v.gate(p),
 		"Pause", v.Pause(p),
-		"Skip", strings.Join(v.skips(p), "\n"),
+		"Skip", strings.Join(v.Skips(p), "\n"),
 		"Waiting", v.WaitingToken(p),
 		"Notes", strings.Join(view.IntentFaults(p), "\n"),
 		"Conditions", strings.Join(v.conditions(p, all), "\n"),
@@ -42,8 +41,8 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 	return lines
 }
 
-// skips say which slots of a plan are skipped, by whom and why.
-func (v Printer) skips(p view.Plan) []string {
+// Skips say which slots of a plan are skipped, by whom and why.
+func (v Printer) Skips(p view.Plan) []string {
 	var out []string
 	if own := v.Skipped(p.Object, p.Intent.Skip); own != "" {
 		out = append(out, own)
@@ -52,21 +51,6 @@ func (v Printer) skips(p view.Plan) []string {
 		out = append(out, "all slots, "+said)
 	}
 	return out
-}
-
-// ShortMessage is the agent's message about a plan with what is skipped of it, for a cell of a table.
-// Where nothing is next, the skip comes first: it is why.
-func (v Printer) ShortMessage(p view.Plan) string {
-	_, message := p.Phase()
-	var skip string
-	for _, s := range v.skips(p) {
-		skip = view.JoinNote(skip, "skips "+strings.Join(strings.Fields(s), " "))
-	}
-	parts := []string{v.Told(message), skip}
-	if p.Decision.Status.Next == nil {
-		slices.Reverse(parts)
-	}
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
 // Next is when a plan starts next, or why it does not.

@@ -216,7 +216,7 @@ func (o *historyOptions) chosen(all []remembered, runs []view.Run) []line {
 		}
 		for _, e := range entries {
 			e.Outcome = endOf(e, runs)
-			if !view.EntryAt(e).Before(o.from) && o.wants(e) {
+			if !view.EntryUntil(e).Before(o.from) && o.wants(e) {
 				lines = append(lines, line{plan: one.object, entry: e})
 			}
 		}

@@ -87,7 +87,9 @@ func (o *adoptOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if len(due) == 0 {
-		fmt.Fprintln(o.Out, "nothing is to be signed: everything counts")
+		if o.Format() == "" { // else what is printed is read by a program
+			fmt.Fprintln(o.Out, "nothing is to be signed: everything counts")
+		}
 		return nil
 	}
 	for _, cm := range due {

@@ -147,7 +147,7 @@ func (b Resolver) NodeGate(c *factory.Factory, agent factory.AgentState, n *core
 	case len(why) == 0:
 		return b.Gate(q)
 	case told && agent.Missing == "":
-		b.warn(c, why, "what follows from it is the agent's word")
+		b.warn(c, why, "the answer that the agent published is used")
 		return schedule.Published(v, ", says the agent")
 	case noSwitch != nil && (agent.Missing != "" || len(annotations.RequestStatuses(n.Annotations)) == 0):
 		b.warn(c, why, "whether the whole cluster is paused is not known, so nothing is permitted")
@@ -172,7 +172,7 @@ func (b Resolver) documentGate(c *factory.Factory, agent factory.AgentState, cm 
 	if !ok || agent.Missing != "" { // a silent agent does not know about later freezes
 		return b.GateOf(c, q), true
 	}
-	b.warn(c, why, "what follows from it is the agent's word")
+	b.warn(c, why, "the answer that the agent published is used")
 	return schedule.Published(v, ", says the agent"), true
 }
 

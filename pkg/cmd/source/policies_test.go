@@ -117,7 +117,7 @@ func TestWhereAPolicyIsHiddenTheAgentsWordOnSleepIsTaken(t *testing.T) {
 			t.Errorf("agent missing %q: %+v", missing, v)
 		}
 	}
-	if !strings.Contains(said.String(), "what follows from it is the agent's word") {
+	if !strings.Contains(said.String(), "the answer that the agent published is used") {
 		t.Errorf("said %q", said.String())
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// AddTrees adds variable substitution that is configured elsewhere in the Git working trees of the
-// files: linting one manifest reports it, too. Unreadable files are ignored.
+// AddTrees adds what lies elsewhere: variable substitution that is configured in the Git working trees
+// of the files, and the Helm charts that they are templates of. Linting one manifest reports these,
+// too. Unreadable files are ignored.
 func (g *GitOps) AddTrees(files []File) {
 	var tops []string
 	read := map[string]bool{}
@@ -21,6 +22,7 @@ func (g *GitOps) AddTrees(files []File) {
 		if at, err := filepath.Abs(f.Path); err == nil {
 			read[at] = true
 		}
+		g.addChart(f.Path)
 		if top, ok := treeOf(f.Root); ok && !slices.Contains(tops, top) {
 			tops = append(tops, top)
 		}
@@ -32,6 +34,19 @@ func (g *GitOps) AddTrees(files []File) {
 		for _, s := range ReadGitOps(substituting(top, read)).Substitutes {
 			s.tree = true
 			g.Substitutes = append(g.Substitutes, s)
+		}
+	}
+}
+
+// addChart adds the chart above a folder templates in a file's path.
+func (g *GitOps) addChart(file string) {
+	for at := filepath.Dir(file); filepath.Dir(at) != at; at = filepath.Dir(at) {
+		chart := filepath.Dir(at)
+		if filepath.Base(at) != "templates" || slices.Contains(g.charts, chart) {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(chart, "Chart.yaml")); err == nil {
+			g.charts = append(g.charts, chart)
 		}
 	}
 }

@@ -47,6 +47,18 @@ func EntryAt(e ledger.Entry) time.Time {
 	return e.At
 }
 
+// EntryUntil is the last instant that an entry tells of: of several slots in one the last, and when
+// the run of a slot ended, or its entry was written.
+func EntryUntil(e ledger.Entry) time.Time {
+	at := EntryAt(e)
+	for _, later := range []*time.Time{&e.At, e.Last} {
+		if later != nil && later.After(at) {
+			at = *later
+		}
+	}
+	return at
+}
+
 // Slot is one slot for scripts, see docs/cli.md.
 type Slot struct {
 	UTC      string `json:"utc"`

@@ -31,7 +31,7 @@ func TestWhyOfANodeForWhomeverMayReadLittle(t *testing.T) {
 		o.Forbids("list", "configmaps", "maint-system")
 		return o
 	}
-	word := "warning: read the policies of namespace maint-system: configmaps is forbidden: not for you; what follows from it is the agent's word\n"
+	word := "warning: read the policies of namespace maint-system: configmaps is forbidden: not for you; the answer that the agent published is used\n"
 	o := little()
 	o.Forbids("get", "configmaps", "maint-system") // also the heartbeat: nobody knows whether the agent runs
 	got := o.Maint("why", "shut")

@@ -268,11 +268,10 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	return nil
 }
 
-// reportFailed says why the last run failed, if none is live; a retry is suggested where it would
-// begin.
+// reportFailed says why the last run failed; a retry is suggested where it would begin.
 func (o *whyOptions) reportFailed(p view.Plan, v print.Printer, retry bool) bool {
 	failed, said := v.Failed(p)
-	if failed == "" || len(p.Active) > 0 {
+	if failed == "" {
 		return false
 	}
 	see := "see " + v.Suggest().Describe(failed)

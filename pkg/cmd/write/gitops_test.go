@@ -73,6 +73,26 @@ func TestLintKnowsTheToolsBesideADocument(t *testing.T) {
 	}
 }
 
+// The templates of a chart are told as such also where the chart itself is not named.
+func TestLintKnowsTheChartOfATemplate(t *testing.T) {
+	templated := strings.NewReplacer("${run.name}", "{{ .Release.Name }}").Replace(scalesWeb)
+	for name, c := range map[string]struct {
+		chart string
+		told  bool
+	}{
+		"a chart":     {"charts/orders/Chart.yaml", true},
+		"none at all": {"charts/orders/values.yaml", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmdtest.WriteFiles(t, map[string]string{c.chart: "name: orders\n", "charts/orders/templates/jobs/p.yaml": templated})
+			got := cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "charts/orders/templates/jobs")
+			if told := strings.Contains(got.Out, "lint what 'helm template charts/orders' makes of it"); told != c.told {
+				t.Errorf("exit code %d: %s%s", got.Code, got.Out, got.Err)
+			}
+		})
+	}
+}
+
 // Who lints a part of a repository is told what Flux makes of it, as who lints all of it.
 func TestLintKnowsTheTreeOfADocument(t *testing.T) {
 	const eaten = "apps/nightly.yaml:15: Flux takes ${…} for a variable of its own, since Kustomization apps has postBuild: put the annotation kustomize.toolkit.fluxcd.io/substitute: disabled on this ConfigMap\n"
