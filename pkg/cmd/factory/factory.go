@@ -183,7 +183,7 @@ func (c *Factory) chosen() string {
 	var out []string
 	for flag, value := range map[string]*string{
 		"--context": c.Config.Context, "--kubeconfig": c.Config.KubeConfig, "--cluster": c.Config.ClusterName,
-		"--server": c.Config.APIServer, "--user": c.Config.AuthInfoName, "--as": c.Config.Impersonate,
+		"--server": c.Config.APIServer, "--user": c.Config.AuthInfoName,
 	} {
 		if value != nil && *value != "" {
 			out = append(out, flag+" "+shellWord(*value))
