@@ -110,12 +110,9 @@ func (s *session) run(ctx context.Context, follow Follow) error {
 }
 
 // draw shows pictures until somebody leaves, or nothing is left to follow.
-// name is how a person begins a command line for the same cluster.
-func (s *session) name() string { return strings.TrimSpace(s.c.Name + " " + s.c.ClusterFlags) }
-
 func (s *session) draw(f *feed, ended chan error) (model, error) {
 	m := model{
-		effects: s.effects(), name: s.name(), home: s.k.Namespace, quit: quit{words: s.quitWords()}, mark: s.c.Mark,
+		effects: s.effects(), name: s.c.Name, home: s.k.Namespace, quit: quit{words: s.quitWords()}, mark: s.c.Mark,
 		width: s.c.Width, height: 24, pages: []page{{title: s.view.Title, opens: s.view.Short}},
 	}
 	s.program = tea.NewProgram(m, tea.WithInput(s.c.Screen.In), tea.WithOutput(s.c.Screen.Out), tea.WithFPS(frames), tea.WithoutSignalHandler(), tea.WithColorProfile(colorprofile.ANSI))
@@ -251,7 +248,7 @@ func (s *session) carryOut(c command) tea.Cmd {
 			said += strings.Join(exit.Lines(err), "\n")
 		}
 		said = strings.ReplaceAll(strings.TrimSpace(said), "\n", "; ")
-		fmt.Fprintf(&s.beside, "%s: %s\n", c.line(s.name()), said)
+		fmt.Fprintf(&s.beside, "%s: %s\n", c.line(s.c.Name), said)
 		done <- said
 	})
 	return func() tea.Msg { return doneMsg{said: <-done} }
