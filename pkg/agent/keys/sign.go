@@ -49,7 +49,7 @@ func (s *Store) each(ctx context.Context, see func(*metav1.PartialObjectMetadata
 }
 
 // signAll signs those of the agent's objects that are due. It asks by their metadata
-// first, and then by the whole object.
+// first, and then by the whole object. left are those that could not be signed.
 func (s *Store) signAll(ctx context.Context, due func(metav1.Object) bool) (left int64, err error) {
 	var signed, refused atomic.Int64
 	group, inner := errgroup.WithContext(ctx)

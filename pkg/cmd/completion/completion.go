@@ -47,33 +47,23 @@ func offer(c *factory.Factory, directive cobra.ShellCompDirective, words func(ct
 	}
 }
 
-// cached reads metadata from the API server's cache, which is recent enough.
-func cached(ctx context.Context, k *factory.Cluster, resource, namespace, selector string) ([]metav1.ObjectMeta, error) {
-	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
-	if err != nil {
-		return nil, err
-	}
-	var out []metav1.ObjectMeta
-	for i := range list.Items {
-		out = append(out, list.Items[i].ObjectMeta)
-	}
-	return out, nil
-}
-
-// names are those of the objects that keep accepts. Names alone are a twelfth of the metadata of a
-// plan with a status.
+// names are those of the objects that keep accepts, from the API server's cache, which is recent
+// enough. Names alone are a twelfth of the metadata of a plan with a status.
 func names(ctx context.Context, k *factory.Cluster, resource, namespace, selector string, keep Keep) ([]string, error) {
 	if keep == nil && k.Names != nil {
 		return k.Names(ctx, resource, namespace, selector)
 	}
-	list, err := cached(ctx, k, resource, namespace, selector)
+	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
+	if err != nil {
+		return nil, err
+	}
 	var out []string
-	for _, m := range list {
-		if keep == nil || keep(m) {
-			out = append(out, m.Name)
+	for _, item := range list.Items {
+		if keep == nil || keep(item.ObjectMeta) {
+			out = append(out, item.Name)
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 // beginning keeps the words that begin with what was typed.
@@ -85,14 +75,14 @@ func beginning(words []string, typed string) []string {
 // that was typed.
 func Documents(c *factory.Factory, selector string, keep Keep) Func {
 	return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, given []string, word string) ([]string, error) {
-		before := ""
+		before, of := "", selector
 		if bare := factory.BareName(word); bare != word { // plan/or
 			before = strings.TrimSuffix(word, bare)
 			if kind := kindOf(strings.TrimSuffix(before, "/")); kind != "" {
-				selector += "," + annotations.LabelKind + "=" + kind
+				of += "," + annotations.LabelKind + "=" + kind
 			}
 		}
-		list, err := names(ctx, k, "configmaps", k.Namespace, selector, keep)
+		list, err := names(ctx, k, "configmaps", k.Namespace, of, keep)
 		var out []string
 		for _, name := range list {
 			if !slices.Contains(given, name) && !slices.Contains(given, before+name) {

@@ -150,10 +150,8 @@ func (o *nextOptions) markSkipped(items []view.Slot, of agenda) {
 			continue
 		}
 		switch pause := of.subject.PauseAt(at); {
-		case pause.Of != "":
-			items[i].Note = view.JoinNote(s.Note, pause.Of+" is paused"+pause.By)
 		case pause.On:
-			items[i].Note = view.JoinNote(s.Note, "paused"+pause.By)
+			items[i].Note = view.JoinNote(s.Note, view.PausedSaid(pause))
 		case skip.Covers(at):
 			items[i].Note = view.JoinNote(s.Note, of.intent.Actors["skip"].Said("skipped"))
 			skip.Next = false

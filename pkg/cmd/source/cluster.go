@@ -75,7 +75,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	for i, cm := range objects {
 		w.Plans[i].skipped = skips[types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}]
 		w.Plans[i].past = pastIn(ctx, c, ledgers, cm)
-		w.Plans[i].gate, w.Plans[i].gated = around.PlanGate(c, agent, cm)
+		w.Plans[i].gate, w.Plans[i].gated = around.planGate(c, agent, cm, w.Plans[i].Spec)
 		w.Plans[i].told = around.PlanTold(c, cm)
 		invalid := view.Invalid(cm)
 		if w.Plans[i].stopped = view.Stopped(around.Deleting(cm.Namespace), invalid); invalid != "" {

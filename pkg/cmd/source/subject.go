@@ -36,7 +36,7 @@ func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agen
 	}
 	b := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
 	spec, faults := annotations.Plan(cm)
-	gate, _ := b.PlanGate(c, agent, cm)
+	gate, _ := b.planGate(c, agent, cm, spec)
 	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), gate)
 	s.UID = string(cm.UID)
 	s.Pauses = append(b.AbovePlan(c, cm), annotations.Intent(cm.Annotations).Pause)

@@ -221,7 +221,7 @@ func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip
 		return out
 	}
 	if pause := s.Pause(begins); pause.On {
-		note(pausedSaid(pause))
+		note(PausedSaid(pause))
 		out.Awake = true
 		return out
 	}
@@ -229,7 +229,8 @@ func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip
 	return out
 }
 
-func pausedSaid(p schedule.Pause) string {
+// PausedSaid says what is paused, by whom and why, without its end: for a note at a time in it.
+func PausedSaid(p schedule.Pause) string {
 	if p.Of == "" {
 		return "paused" + p.By
 	}

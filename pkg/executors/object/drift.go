@@ -101,9 +101,9 @@ func (Applier) Drift(ctx context.Context, call executors.Call) (executors.Drifte
 		return executors.Drifted{}, nil, err
 	}
 	_, after := removals(want.Object, a.remove)
-	hide := holdsSecrets(a.object.Kind.GroupKind(), changesBetween(a.live.Object, after))
-	l.hide = hide
-	for _, c := range changesBetween(a.live.Object, after) {
+	changes := changesBetween(a.live.Object, after)
+	l.hide = holdsSecrets(a.object.Kind.GroupKind(), changes)
+	for _, c := range changes {
 		if c.Made {
 			continue
 		}

@@ -15,8 +15,9 @@ import (
 // the write somebody changed the same field. To write on the old record would lose that change.
 //
 // The values do not tell whether our write happened before a crash. The API server does: it tracks
-// which manager set a field. Of a field that was removed, and where only the scale may be read, it
-// says nothing of it, nor of a field in a map or list that is owned as a whole. Then a value of ours counts as ours, and for any other the step fails.
+// which manager set a field. It says nothing of a field that was removed, nor of one in a map or list
+// that is owned as a whole, nor where only the scale may be read. Then a value of ours counts as ours,
+// and for any other the step fails.
 func (w write) record(ctx context.Context, call executors.Call) (rec *record, outdated bool, err error) {
 	rec, err = recorded(call)
 	if err != nil || rec == nil || w.once || rec.UID != string(w.live.GetUID()) || standingOf(w.live.Object, rec.Changes).untouched {
