@@ -76,6 +76,38 @@ func TestWhatASearchDidNotReachIsFoundLater(t *testing.T) {
 	}
 }
 
+// TestASearchThatEndsBeyondAnExclusionLeavesItClosed is about windows that touch for ever, of
+// which no search finds the start, and what is excluded out of them.
+func TestASearchThatEndsBeyondAnExclusionLeavesItClosed(t *testing.T) {
+	policy, err := ParsePolicy("p", PolicySpec{
+		Strategy: MaintenanceScheduled,
+		MaintenanceSchedule: &MaintenanceSchedule{
+			Timezone: "Europe/Berlin",
+			Windows: []Window{
+				{Start: "00:13", End: "03:41"},
+				{Cron: "10 * * * 2,4", Duration: "1326m"},
+				{Start: "19:27", End: "00:41", Timezone: "Antarctica/Troll"},
+				{Cron: "*/1 0-23 * * *", Duration: "1m"},
+			},
+			Exclude: []Exclusion{{FromDate: "2034-01-20", UntilDate: "2034-01-27"}},
+		},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []time.Time{
+		time.Date(2034, 1, 24, 11, 40, 6, 0, time.UTC), time.Date(2034, 1, 26, 23, 0, 0, 0, time.UTC), time.Date(2034, 1, 24, 11, 40, 8, 0, time.UTC),
+	} {
+		open, reason := at.Day() == 26, "policy p: excluded"
+		if open {
+			reason = "policy p: in a window"
+		}
+		if v := policy.Verdict(at); v.Permitted != open || v.Reason != reason || open && !v.Since.Equal(at) {
+			t.Errorf("%s: got %+v", at, v)
+		}
+	}
+}
+
 // TestPoliciesThatNeverMeetAreGivenUp is about two that are permissive in turns.
 func TestPoliciesThatNeverMeetAreGivenUp(t *testing.T) {
 	var both every

@@ -119,14 +119,15 @@ func (g *Gate) present(t int64) *stretch {
 	return g.memo.keep(stretchOf(g.course, t))
 }
 
-// searched notes how far the two searches that found a stretch came, and what they cost.
+// searched notes how far the two searches that found a stretch came, and what they cost. One
+// that had to end outside of the stretch, since something else bounds it, leaves nothing unknown.
 func (s *stretch) searched(back, ahead *effort) *stretch {
 	s.known, s.asked = s.span, back.spent+ahead.spent
 	if back.reached != civil.Never {
-		s.known.start = back.reached
+		s.known.start = max(s.start, back.reached)
 	}
 	if ahead.reached != civil.Never {
-		s.known.end = ahead.reached
+		s.known.end = min(s.end, ahead.reached)
 	}
 	return s
 }
