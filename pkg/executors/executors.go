@@ -86,6 +86,7 @@ type Recorded struct {
 	Memory   json.RawMessage // what the last pass asked to remember
 	Approval *run.Approval   // approval: the answer that somebody gave
 	Listed   bool            // for-each: its items are known
+	Drift    *run.Drift      // what somebody changed of its effect, and which changes were accepted
 	Items    []run.Item      // for-each: those that its batches have completed so far
 	// RecoveredAt is when the run was restored from a backup, with objects that have other uids.
 	// Zero: it was not.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,41 @@ type Drift struct {
 	SeenAt   time.Time     `json:"seenAt"`             //
 	Accepted *intent.Actor `json:"accepted,omitempty"` // who let the run go on all the same
 	Over     *time.Time    `json:"over,omitempty"`     // it was seen to be as the step left it again
+	// Earlier are changes of the same step that were accepted before this one.
+	Earlier []AcceptedChange `json:"earlier,omitempty"`
+}
+
+// AcceptedChange is a change in spite of which somebody let a run go on.
+type AcceptedChange struct {
+	Field   string `json:"field,omitempty"` // empty: the object was deleted
+	Value   string `json:"value,omitempty"`
+	Manager string `json:"manager,omitempty"`
+}
+
+func (c AcceptedChange) covers(d Drift) bool {
+	return c.Field == d.Field && (c.Value == d.Value || c.Manager != "" && c.Manager == d.Manager)
+}
+
+// maxAccepted bounds what one step keeps of them (a guess: who accepts more wants onDrift: ignore).
+const maxAccepted = 8
+
+// AcceptedChanges are the changes of the step in spite of which somebody let the run go on, oldest
+// first.
+func (d *Drift) AcceptedChanges() []AcceptedChange {
+	if d == nil {
+		return nil
+	}
+	list := slices.Clone(d.Earlier)
+	if d.Accepted != nil {
+		list = append(list, AcceptedChange{d.Field, d.Value, d.Manager})
+	}
+	return list[max(len(list)-maxAccepted, 0):]
+}
+
+// Accepts says whether a change is one that somebody accepted: the same field has the same value, or
+// the same manager has written it again.
+func (d *Drift) Accepts(other Drift) bool {
+	return slices.ContainsFunc(d.AcceptedChanges(), func(c AcceptedChange) bool { return c.covers(other) })
 }
 
 // IsOpen says whether it holds a run: neither over nor accepted.
@@ -93,6 +129,57 @@ func (j Journal) ChangedSince(path, kind, name, field string) bool {
 			return field == "" || slices.Contains([]string{"created", "deleted"}, c.What) || slices.Contains(strings.Split(c.What, ", "), field)
 		})
 	})
+}
+
+// DriftEvent is what an Event says of the effect of a step.
+type DriftEvent struct {
+	Type, Reason, Message string // Type: Normal or Warning
+}
+
+// DriftEvents are what became known since an earlier state of the journal: what somebody changed,
+// or put right again, and what the run's account may not watch or read.
+func (j Journal) DriftEvents(before Journal, account string) []DriftEvent {
+	var out []DriftEvent
+	const normal, warning = "Normal", "Warning"
+	add := func(kind, reason, format string, args ...any) {
+		out = append(out, DriftEvent{kind, reason, fmt.Sprintf(format, args...)})
+	}
+	for _, rec := range j.Steps {
+		was := before.Record(rec.Path)
+		if was == nil {
+			continue
+		}
+		switch d := rec.Drift; {
+		case d == nil || reflect.DeepEqual(was.Drift, d):
+		case d.Accepted != nil:
+			add(normal, "DriftAccepted", "step %s: %s; %s", rec.Path, d.Said(), d.Accepted.Said("resumed"))
+		case d.Over != nil:
+			add(normal, "DriftOver", "step %s: %s of %s is %s again", rec.Path, d.Field, d.Object, d.Want)
+		default:
+			add(warning, "Drift", "step %s: %s", rec.Path, d.Said())
+		}
+		if rec.Unwatched && !was.Unwatched {
+			add(normal, "DriftUnwatched", "step %s: what it did is checked once a minute, because ServiceAccount %s may not watch it", rec.Path, account)
+		}
+		switch {
+		case rec.Unchecked != "" && was.Unchecked == "":
+			add(warning, "DriftUnchecked", "step %s: nobody can say whether what it did is as it left it: %s", rec.Path, rec.Unchecked)
+		case rec.Unchecked == "" && was.Unchecked != "":
+			add(normal, "DriftChecked", "step %s: what it did is checked again", rec.Path)
+		}
+	}
+	return out
+}
+
+// Unchecked says at a run's end of which steps nobody could check the effect; empty: of none.
+func (j Journal) Unchecked() string {
+	var said []string
+	for _, rec := range j.Steps {
+		if rec.Unchecked != "" && len(said) < 3 { // a guess, as with drift
+			said = append(said, "what step "+rec.Path+" did could not be checked: "+document.Cut(rec.Unchecked, document.MaxMessage/8))
+		}
+	}
+	return strings.Join(said, "; ")
 }
 
 // Drifted says at a run's end what somebody changed meanwhile, unless its message does.

@@ -56,6 +56,9 @@ func (r Run) Finished(j Journal, now time.Time) Journal {
 	if text := j.Drifted(); text != "" {
 		j.Message = document.Cut(j.Message+"; while it ran "+text, document.MaxMessage)
 	}
+	if text := j.Unchecked(); text != "" {
+		j.Message = document.Cut(j.Message+"; "+text, document.MaxMessage)
+	}
 	switch {
 	case !r.Request.DryRun:
 	case j.Phase == Succeeded:

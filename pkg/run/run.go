@@ -303,6 +303,7 @@ type Record struct {
 	Stopping       bool            `json:"stopping,omitempty"`       // its work in the cluster is still to be ended
 	Drift          *Drift          `json:"drift,omitempty"`          // somebody changed what the step left
 	Unwatched      bool            `json:"unwatched,omitempty"`      // the account may not watch what the step left
+	Unchecked      string          `json:"unchecked,omitempty"`      // why what the step left cannot be read
 	Changed        []Change        `json:"changed,omitempty"`
 }
 

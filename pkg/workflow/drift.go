@@ -25,7 +25,8 @@ func Holding(step plan.Step, rec run.Record) bool {
 	return rec.Before != nil && plan.Restores(step)
 }
 
-// drift holds or ends a run whose effects somebody changed. Who resumes it accepts that.
+// drift holds or ends a run whose effects somebody changed. Who resumes it accepts that change, and
+// no other.
 func (a *advance) drift() {
 	drifting := a.j.OpenDrifts()
 	if len(drifting) == 0 {
@@ -67,7 +68,7 @@ func (a *advance) looks(m Action) Action {
 	}
 	n := 0
 	for _, rec := range a.j.Steps {
-		if rec.Phase != run.StepSucceeded || rec.Before == nil && rec.Type != plan.TypeScale && rec.Type != plan.TypeApply || rec.Drift != nil && rec.Drift.Accepted != nil {
+		if rec.Phase != run.StepSucceeded || rec.Before == nil && rec.Type != plan.TypeScale && rec.Type != plan.TypeApply {
 			continue
 		}
 		if step := a.find(rec.Path); Holding(step, rec) && n < maxLooks {
@@ -129,11 +130,21 @@ func NoteDrift(j run.Journal, path string, d *run.Drift, now time.Time) run.Jour
 			over := *was
 			over.Over = new(now.UTC())
 			rec.Drift = &over
-		case d != nil && was.IsOpen() && was.Field == d.Field && was.Value == d.Value && was.Manager == d.Manager:
+		case d != nil && (was.IsOpen() && was.Field == d.Field && was.Value == d.Value && was.Manager == d.Manager || was.Accepts(*d)):
 		case d != nil:
 			fresh := *d
-			fresh.SeenAt = now.UTC()
+			fresh.SeenAt, fresh.Earlier = now.UTC(), was.AcceptedChanges()
 			rec.Drift = &fresh
+		}
+	})
+}
+
+// NoteUnchecked writes down why what a step did cannot be read now; empty: it was read. The first
+// cause stands until then.
+func NoteUnchecked(j run.Journal, path, why string) run.Journal {
+	return with(j, path, func(rec *run.Record) {
+		if why == "" || rec.Unchecked == "" {
+			rec.Unchecked = document.Cut(why, document.MaxMessage/2)
 		}
 	})
 }

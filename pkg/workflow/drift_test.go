@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func TestWhatAStepDidIsLookedAtWhileTheRunLives(t *testing.T) {
 		"not when the steps are over": {edit: func(_ *run.Run, j *run.Journal) {
 			j.End, j.Section = &run.End{Phase: run.Succeeded}, plan.SectionRestore
 		}},
-		"not once somebody accepted it":        {edit: func(_ *run.Run, j *run.Journal) { j.Steps[0].Drift = &run.Drift{Accepted: &intent.Actor{Name: "jane"}} }},
+		"also once somebody accepted a change": {edit: func(_ *run.Run, j *run.Journal) { j.Steps[0].Drift = &run.Drift{Accepted: &intent.Actor{Name: "jane"}} }, want: "down"},
 		"of a scale that will not be put back": {edit: func(r *run.Run, j *run.Journal) { j.Steps[0].Before, r.Spec.Steps[0].Properties = nil, nil }, want: "down"},
 		"not of a patch that will not put back": {edit: func(r *run.Run, j *run.Journal) {
 			r.Spec.Steps[0].Type, j.Steps[0].Type, r.Spec.Steps[0].Properties = "patch-object", "patch-object", nil
@@ -108,6 +109,78 @@ func TestWhoeverResumesAcceptsADrift(t *testing.T) {
 	}
 	if sig := workflow.SignalsOf(in, r, j, nil, now); sig.Resume != nil {
 		t.Error("the same word counts twice")
+	}
+}
+
+// Who resumes a run accepts what it said, and nothing that is changed later by somebody else.
+func TestAnotherChangeAfterAResumeIsDriftAgain(t *testing.T) {
+	r, j, now := driftRun(plan.DriftHold)
+	j = workflow.NoteDrift(j, "down", drifted(now), now)
+	j, _ = workflow.Advance(r, j, now, workflow.Signals{Resume: &intent.Actor{Name: "jane"}, Held: "paused by joe"})
+	change := func(edit func(*run.Drift)) *run.Drift {
+		d := drifted(now)
+		edit(d)
+		return d
+	}
+	for name, c := range map[string]struct {
+		drift *run.Drift
+		open  bool
+	}{
+		"the same":                           {drift: drifted(now)},
+		"the same value by somebody else":    {drift: change(func(d *run.Drift) { d.Manager = "helm" })},
+		"another value by the same manager":  {drift: change(func(d *run.Drift) { d.Value = "5" })},
+		"another value by somebody else":     {drift: change(func(d *run.Drift) { d.Value, d.Manager = "5", "helm" }), open: true},
+		"another value, nobody says by whom": {drift: change(func(d *run.Drift) { d.Value, d.Manager = "5", "" }), open: true},
+		"another field":                      {drift: change(func(d *run.Drift) { d.Field = "spec.paused" }), open: true},
+		"the object is gone":                 {drift: &run.Drift{Object: "Deployment/orders"}, open: true},
+	} {
+		got := workflow.NoteDrift(j, "down", c.drift, now.Add(time.Minute))
+		if open := len(got.OpenDrifts()) == 1; open != c.open {
+			t.Errorf("%s: it is open: %v", name, open)
+		}
+		if rec := got.Record("down"); c.open && !rec.Drift.Accepts(*drifted(now)) {
+			t.Errorf("%s: what was accepted before is forgotten", name)
+		}
+	}
+	second := workflow.NoteDrift(j, "down", change(func(d *run.Drift) { d.Field = "spec.paused" }), now.Add(time.Minute))
+	if _, m := workflow.Advance(r, second, now.Add(time.Minute), workflow.Signals{}); m.Path == "migrate" {
+		t.Error("a step begins after the second change")
+	}
+	second, _ = workflow.Advance(r, second, now.Add(time.Minute), workflow.Signals{Resume: &intent.Actor{Name: "joe"}})
+	if rec := second.Record("down"); !rec.Drift.Accepts(*drifted(now)) || len(second.OpenDrifts()) != 0 {
+		t.Errorf("after the second resume: %+v", rec.Drift)
+	}
+}
+
+// That nobody can check what a step did is told once, and at the end where that is still so.
+func TestWhatCannotBeCheckedIsSaid(t *testing.T) {
+	r, j, now := driftRun(plan.DriftHold)
+	reasons := func(before, after run.Journal) (list []string) {
+		for _, e := range after.DriftEvents(before, "system:serviceaccount:shop:runner") {
+			list = append(list, e.Reason)
+		}
+		return list
+	}
+	unchecked := workflow.NoteUnchecked(j, "down", "runner may not get deployments")
+	again := workflow.NoteUnchecked(unchecked, "down", "another cause")
+	checked := workflow.NoteUnchecked(again, "down", "")
+	for i, c := range []struct {
+		before, after run.Journal
+		want          []string
+	}{
+		{j, unchecked, []string{"DriftUnchecked"}},
+		{unchecked, again, nil},
+		{again, checked, []string{"DriftChecked"}},
+		{j, workflow.NoteDrift(j, "down", drifted(now), now), []string{"Drift"}},
+		{j, workflow.NoteUnwatched(j, "down", true), []string{"DriftUnwatched"}},
+	} {
+		if got := reasons(c.before, c.after); !slices.Equal(got, c.want) {
+			t.Errorf("%d: Events %q, want %q", i, got, c.want)
+		}
+	}
+	again.End = &run.End{Phase: run.Succeeded}
+	if got := r.Finished(again, now).Message; got != "all steps are done; what step down did could not be checked: runner may not get deployments" {
+		t.Errorf("the run says %q", got)
 	}
 }
 

@@ -193,3 +193,51 @@ steps:
 		t.Errorf("it is %s: %s", r.journal.Phase, r.journal.Message)
 	}
 }
+
+// Who resumes a run accepts one change: another one holds the run again. That the account may not
+// read what a step did is told.
+func TestAnotherDriftAfterAResumeHoldsTheRunAgain(t *testing.T) {
+	l := newLab(t)
+	l.runner(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch", "create", "patch"}})
+	l.plan("upgrade", `
+steps:
+- {name: banner, type: apply-object, properties: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: banner}, data: {text: "maintenance", link: "/"}}, force: true}}
+- {name: hold, type: suspend}
+- {name: longer, type: suspend}
+`)
+	l.seen("upgrade")
+	l.trigger("upgrade", "one")
+	name := l.running("upgrade", "hold").run.Name
+	changes := func(manager, data string) {
+		_, err := l.admin.CoreV1().ConfigMaps(l.ns).Patch(l.ctx, "banner", types.MergePatchType, []byte(`{"data":`+data+`}`), metav1.PatchOptions{FieldManager: manager})
+		l.must(err)
+	}
+	open := func(what string) {
+		l.eventually(what, func() (bool, string) {
+			said := l.runs("upgrade")[0].journal.DriftMessage()
+			return strings.Contains(said, what), said
+		})
+	}
+	changes("helm", `{"text":"open"}`)
+	open("helm changed data.text")
+	l.expect(l.maint("resume", name), 0, "it goes on although after step banner helm changed data.text", "resumed")
+	l.running("upgrade", "longer")
+	changes("kubectl-edit", `{"link":"/orders"}`)
+	open("kubectl-edit changed data.link")
+	l.expect(l.maint("resume", name), 0, "it goes on although after step banner kubectl-edit changed data.link", "resumed")
+	l.ended("upgrade", 1)
+
+	l.trigger("upgrade", "two")
+	l.eventually("the second run is at its suspend", func() (bool, string) {
+		runs := l.runs("upgrade")
+		last := runs[len(runs)-1]
+		rec := recordOf(last.journal, "hold")
+		return len(runs) == 2 && rec != nil && rec.Phase == run.StepRunning, fmt.Sprintf("%+v", last.journal.Steps)
+	})
+	l.must(l.admin.RbacV1().RoleBindings(l.ns).DeleteCollection(l.ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	changes("helm", `{"text":"open"}`)
+	l.eventually("that it may not be read is told", func() (bool, string) {
+		out := l.maint("describe", "upgrade").out
+		return strings.Contains(out, "DriftUnchecked") && strings.Contains(out, "nobody can say whether what it did is as it left it"), out
+	})
+}

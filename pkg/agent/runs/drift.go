@@ -5,9 +5,8 @@ import (
 	"reflect"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -22,8 +21,8 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	rec := l.Journal.Record(m.Path)
 	rests := func(until time.Time) outcome { return outcome{wait: &stepWait{record: *rec, wake: until}} }
 	executor, _ := c.Executor(m.Step.Type)
-	drifter, ok := executor.(executors.Drifter)
-	if !ok || c.Scope.DryRun {
+	drifter, is := executor.(executors.Drifter)
+	if !is || c.Scope.DryRun {
 		return rests(time.Time{}), nil
 	}
 	call, failed, err := c.prepared(ctx, l, m)
@@ -31,12 +30,12 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return outcome{}, err
 	}
 	if failed != nil {
-		return rests(c.Now().Add(unwatchedLook)), nil
+		return unchecked(rec, failed.Message, c.Now().Add(unwatchedLook)), nil
 	}
 	refused := c.watches.Failure(ctx, s, call.Clients, c.Now())
 	found, watch, err := drifter.Drift(ctx, call)
 	if err != nil { // the step itself is not at stake: it is looked at again
-		return rests(c.Now().Add(executors.LookAgain(err))), ctx.Err()
+		return unchecked(rec, err.Error(), c.Now().Add(executors.LookAgain(err))), ctx.Err()
 	}
 	d := found.Drift
 	now := l.Journal
@@ -51,7 +50,8 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		d = nil
 	}
 	note := func(j run.Journal) run.Journal {
-		return workflow.NoteUnwatched(workflow.NoteDrift(j, m.Path, d, c.Now()), m.Path, refused != nil)
+		j = workflow.NoteUnchecked(workflow.NoteDrift(j, m.Path, d, c.Now()), m.Path, "")
+		return workflow.NoteUnwatched(j, m.Path, refused != nil)
 	}
 	after := note(l.Journal).Record(m.Path)
 	o := outcome{wait: &stepWait{record: *after}, watch: watch, clients: call.Clients}
@@ -68,26 +68,20 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	return o, nil
 }
 
+// unchecked is the outcome of a look that failed.
+func unchecked(rec *run.Record, why string, again time.Time) outcome {
+	o, path := outcome{wait: &stepWait{record: *rec, wake: again}}, rec.Path
+	if rec.Unchecked == "" {
+		o.note = func(j run.Journal) run.Journal { return workflow.NoteUnchecked(j, path, why) }
+		o.wait.record.Unchecked = document.Cut(why, document.MaxMessage/2)
+	}
+	return o
+}
+
 // recordDrift sends an Event of each step whose effect somebody changed, or put right again,
-// and of each that its account may not watch.
+// and of each that its account may not watch or read.
 func (c *Controller) recordDrift(l *store.CachedRun, before, now run.Journal) {
-	about := c.aboutRun(l)
-	for _, rec := range now.Steps {
-		was := before.Record(rec.Path)
-		if was == nil {
-			continue
-		}
-		switch {
-		case rec.Drift == nil || reflect.DeepEqual(was.Drift, rec.Drift):
-		case rec.Drift.Accepted != nil:
-			c.Telemetry.Events.Eventf(about, corev1.EventTypeNormal, "DriftAccepted", "Run %s, step %s: %s; %s", l.Run.Name, rec.Path, rec.Drift.Said(), rec.Drift.Accepted.Said("resumed"))
-		case rec.Drift.Over != nil:
-			c.Telemetry.Events.Eventf(about, corev1.EventTypeNormal, "DriftOver", "Run %s, step %s: %s of %s is %s again", l.Run.Name, rec.Path, rec.Drift.Field, rec.Drift.Object, rec.Drift.Want)
-		default:
-			c.Telemetry.Events.Eventf(about, corev1.EventTypeWarning, "Drift", "Run %s, step %s: %s", l.Run.Name, rec.Path, rec.Drift.Said())
-		}
-		if rec.Unwatched && !was.Unwatched {
-			c.Telemetry.Events.Eventf(about, corev1.EventTypeNormal, "DriftUnwatched", "Run %s, step %s: what it did is checked once a minute, because ServiceAccount %s may not watch it", l.Run.Name, rec.Path, l.Account().User())
-		}
+	for _, e := range now.DriftEvents(before, l.Account().User()) {
+		c.Telemetry.Events.Eventf(c.aboutRun(l), e.Type, e.Reason, "Run %s, %s", l.Run.Name, e.Message)
 	}
 }

@@ -90,7 +90,11 @@ func (Applier) Drift(ctx context.Context, call executors.Call) (executors.Drifte
 	}
 	l := looked{object: a.object, every: applyEvery}
 	if a.live, err = a.object.Get(ctx, ""); api.IsMissing(err) {
-		return l.found(&run.Drift{Object: a.object.String()})
+		gone := run.Drift{Object: a.object.String()}
+		if call.Recorded.Drift.Accepts(gone) {
+			return l.found(nil)
+		}
+		return l.found(&gone)
 	}
 	if err != nil {
 		return executors.Drifted{}, nil, err
@@ -136,7 +140,7 @@ func (l looked) foundOr(d *run.Drift, err error) (executors.Drifted, *executors.
 }
 
 // field describes a field that is not as the step left it; nil: the plan itself wrote it, in a later
-// step or another run, which is no drift.
+// step or another run, or somebody has accepted the change, which is no drift.
 func (l looked) field(ctx context.Context, call executors.Call, live *unstructured.Unstructured, path fieldPath, want, is json.RawMessage, subresource string) (*run.Drift, error) {
 	if subresource != "" { // without its field managers
 		whole, err := l.object.Get(ctx, "")
@@ -153,6 +157,9 @@ func (l looked) field(ctx context.Context, call executors.Call, live *unstructur
 		return nil, nil
 	}
 	d := &run.Drift{Object: l.object.String(), Field: path.String(), Want: shown(want, l.hide), Value: shown(is, l.hide), Manager: manager}
+	if call.Recorded.Drift.Accepts(*d) {
+		return nil, nil
+	}
 	if !at.IsZero() {
 		d.At = &at
 	}

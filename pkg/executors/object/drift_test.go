@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -69,6 +70,34 @@ func TestWhatSomebodyChangedBesideWhatThePlanWrote(t *testing.T) {
 	w.editBy("kubectl-edit", "Deployment/orders", `{metadata: {labels: {a.org/b: "2"}}}`)
 	w.objects["Deployment/orders"].SetManagedFields(append(plans, w.objects["Deployment/orders"].GetManagedFields()...))
 	if d := look(); d == nil || d.Field != "metadata.labels[a.org/b]" || d.Manager != "kubectl-edit" {
+		t.Errorf("found %+v", d)
+	}
+}
+
+// What somebody accepted hides no other change of the same step.
+func TestWhatSomebodyChangedBesideWhatWasAccepted(t *testing.T) {
+	w := newWorld(t, orders)
+	call := w.step(&plan.LabelProperties{Object: new(ref("Deployment")), Operation: "add", Labels: map[string]any{"a.org/a": "1", "a.org/b": "1"}, RestoreAfter: true})
+	w.end(Labels(), &call)
+	w.editBy("helm", "Deployment/orders", `{metadata: {labels: {a.org/a: "2"}}}`)
+	look := func() *run.Drift {
+		found, _, err := Labels().Drift(w.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.Drift
+	}
+	first := look()
+	if first == nil || first.Field != "metadata.labels[a.org/a]" {
+		t.Fatalf("found %+v", first)
+	}
+	first.Accepted = &intent.Actor{Name: "jane"}
+	call.Recorded.Drift = first
+	if d := look(); d != nil {
+		t.Errorf("the accepted change: %s", d.Said())
+	}
+	w.editBy("kubectl-edit", "Deployment/orders", `{metadata: {labels: {a.org/b: "2"}}}`)
+	if d := look(); d == nil || d.Field != "metadata.labels[a.org/b]" {
 		t.Errorf("found %+v", d)
 	}
 }
