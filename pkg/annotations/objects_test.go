@@ -210,7 +210,7 @@ func TestALedgerSurvivesItsObject(t *testing.T) {
 	at := instant("2026-12-05T02:00:00Z")
 	l := ledger.Ledger{PlanUID: "uid-1", Watermark: at, Tokens: []string{"a"}, Labels: map[string]ledger.LabelState{"k": {TargetUID: "t", Claimed: 3}}, Paused: &schedule.Pause{On: true, Until: &at}, NextUsed: true}
 	l = l.Claim("run-1", run.Request{Kind: run.ByToken, Token: "a", At: at}, "t").Close("run-1", run.Ran, "", &at, at)
-	l = l.End(run.Request{Kind: run.BySchedule, Slot: &at}, run.Missed, run.ReasonDeadline, at)
+	l = l.End(run.Request{Kind: run.BySchedule, Slot: &at}, run.Missed, run.ReasonDeadline, ledger.Cause{}, at)
 	cm, err := annotations.LedgerObject("shop", "orders", l)
 	if err != nil {
 		t.Fatal(err)

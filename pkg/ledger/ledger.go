@@ -46,6 +46,9 @@ type Entry struct {
 	EndedAt   *time.Time      `json:"endedAt,omitempty"` // of off-hours that are over: when all was awake
 	Outcome   *Outcome        `json:"outcome,omitempty"` // of an entry that had a run: how that ended; of a trigger that was refused: why
 	AsOf      string          `json:"asOf,omitempty"`    // the earlier run that a rollback goes back to
+	// Said is what kept a slot from running, as people are told: paused by jane: CHG-1. The actor is
+	// who said so, where that is known.
+	Said string `json:"said,omitempty"`
 }
 
 // Who is the actor, marked where nobody has checked the name: jane (unverified).
@@ -231,9 +234,22 @@ func (l Ledger) CloseRun(r run.Run, j run.Journal, now time.Time) Ledger {
 	return l.closeWith(r.Name, result, reason, nil, outcomeOf(r, j, now), now)
 }
 
-// End records a slot that never had a run.
-func (l Ledger) End(r run.Request, result run.Result, reason string, now time.Time) Ledger {
-	return l.add(Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: result, Reason: reason, DryRun: r.DryRun, At: now})
+// End records a slot that never had a run, and who or what kept it from that.
+func (l Ledger) End(r run.Request, result run.Result, reason string, by Cause, now time.Time) Ledger {
+	e := Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: result, Reason: reason, DryRun: r.DryRun, At: now}
+	return l.add(e.By(by))
+}
+
+// By is the entry with what kept its slot from running.
+func (e Entry) By(c Cause) Entry {
+	e.Said, e.Actor, e.Verified = document.Cut(c.Said, maxOutcomeMessage), document.Cut(c.Actor.Name, maxOutcomeWords), c.Actor.Verified
+	return e
+}
+
+// Cause is what kept a slot from running, in words, and who said so, where that is known.
+type Cause struct {
+	Said  string
+	Actor intent.Actor
 }
 
 // NotRun records a request without a slot that no run will answer, and why. It has the
@@ -277,7 +293,7 @@ func counted[K comparable](counts map[K]int64, key K) map[K]int64 {
 // a run of its own, always stands alone.
 func folds(a, b Entry) bool {
 	return a.Result == b.Result && a.Reason == b.Reason && a.Result != run.Ran &&
-		a.Run == "" && b.Run == "" && a.Slot != nil && b.Slot != nil && a.Actor == b.Actor && a.DryRun == b.DryRun
+		a.Run == "" && b.Run == "" && a.Slot != nil && b.Slot != nil && a.Actor == b.Actor && a.Said == b.Said && a.DryRun == b.DryRun
 }
 
 func fold(a, b Entry) Entry {

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -23,14 +25,14 @@ func TestAdjacentEntriesOfOneReasonFold(t *testing.T) {
 	now := coretest.Clock("12:00")
 	l := ledger.Ledger{}
 	for i := range 5 {
-		l = l.End(slotOf(i), run.Missed, run.ReasonDeadline, now)
+		l = l.End(slotOf(i), run.Missed, run.ReasonDeadline, ledger.Cause{}, now)
 	}
-	l = l.End(slotOf(5), run.Missed, run.ReasonSuperseded, now)
-	l = l.End(slotOf(6), run.Skipped, run.ReasonPaused, now)
+	l = l.End(slotOf(5), run.Missed, run.ReasonSuperseded, ledger.Cause{}, now)
+	l = l.End(slotOf(6), run.Skipped, run.ReasonPaused, ledger.Cause{}, now)
 	dry := slotOf(7)
 	dry.DryRun = true
-	l = l.End(dry, run.Skipped, run.ReasonPaused, now)
-	l = l.End(slotOf(8), run.Missed, run.ReasonDeadline, now)
+	l = l.End(dry, run.Skipped, run.ReasonPaused, ledger.Cause{}, now)
+	l = l.End(slotOf(8), run.Missed, run.ReasonDeadline, ledger.Cause{}, now)
 	l = l.Claim("a", slotOf(9), "").Close("a", run.Missed, run.ReasonDeadline, nil, now)
 	l = l.Claim("b", slotOf(10), "").Close("b", run.Missed, run.ReasonDeadline, nil, now)
 	var got []string
@@ -46,6 +48,32 @@ func TestAdjacentEntriesOfOneReasonFold(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[run.Result]int64{run.Missed: 9, run.Skipped: 1}, l.Totals); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Slots that different people kept from running stand apart, each with who did.
+func TestASlotSaysWhoKeptItFromRunning(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC) }
+	paused := func(by, why string) ledger.Cause {
+		actor := intent.Actor{Name: by, Verified: true, Reason: why}
+		return ledger.Cause{Said: actor.Said("paused"), Actor: actor}
+	}
+	var l ledger.Ledger
+	for minute, by := range []ledger.Cause{paused("jane", "CHG-1"), paused("jane", "CHG-1"), paused("jane", "CHG-2"), paused("joe", "CHG-2"), {}} {
+		slot := at(minute)
+		l = l.End(run.Request{Kind: run.BySchedule, Slot: &slot}, run.Skipped, run.ReasonPaused, by, slot)
+	}
+	var got []string
+	for _, e := range l.Recent {
+		got = append(got, fmt.Sprintf("%s ×%d %s: %s", e.Slot.Format("04"), e.Count, e.Who(), e.Said))
+	}
+	want := []string{"00 ×2 jane: paused by jane: CHG-1", "02 ×0 jane: paused by jane: CHG-2", "03 ×0 joe: paused by joe: CHG-2", "04 ×0 : "}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	long := l.End(run.Request{}, run.Skipped, run.ReasonPaused, paused(strings.Repeat("j", 1000), strings.Repeat("y", 9000)), at(9)).Recent[4]
+	if len(long.Said) > 256 || len(long.Actor) > 128 {
+		t.Errorf("it keeps %d and %d bytes", len(long.Said), len(long.Actor))
 	}
 }
 
@@ -117,7 +145,7 @@ func TestArchiveLosesAndDoublesNothing(t *testing.T) {
 			l, before := s.head, next
 			for range rapid.IntRange(1, 8).Draw(t, "entries") {
 				reason := rapid.SampledFrom([]string{run.ReasonPaused, run.ReasonBusy, run.ReasonSkip}).Draw(t, "reason")
-				l = l.End(slotOf(next), run.Skipped, reason, slotOf(next).At)
+				l = l.End(slotOf(next), run.Skipped, reason, ledger.Cause{}, slotOf(next).At)
 				next++
 			}
 			dies := rapid.Bool().Draw(t, "dies")
@@ -160,7 +188,7 @@ func TestArchiveLosesAndDoublesNothing(t *testing.T) {
 func TestABurstOfEntriesGoesToTheArchiveAtOnce(t *testing.T) {
 	l := ledger.Ledger{}
 	for i := range 500 {
-		l = l.End(slotOf(i), run.Skipped, []string{"a", "b"}[i%2], coretest.Clock("12:00"))
+		l = l.End(slotOf(i), run.Skipped, []string{"a", "b"}[i%2], ledger.Cause{}, coretest.Clock("12:00"))
 	}
 	head, batch := l.Overflow()
 	if len(head.Recent) > ledger.MaxRecent || len(head.Recent)+len(batch) != 500 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -24,6 +25,15 @@ func (l Ledger) HasSlot(slot time.Time) bool {
 		folded := e.First != nil && e.Last != nil && !slot.Before(*e.First) && !slot.After(*e.Last)
 		return folded || e.Slot != nil && e.Slot.Equal(slot)
 	})
+}
+
+// NamedSkip is a skip of the next off-window by the name of the one that it has met: it is used
+// up by that.
+func (l *Ledger) NamedSkip(skip intent.Skip) intent.Skip {
+	if skip.Next && l != nil && l.NextSlot != nil {
+		skip.Next, skip.Slots = false, append(slices.Clone(skip.Slots), *l.NextSlot)
+	}
+	return skip
 }
 
 // Record adds the entry of a slot that never had a claim.

@@ -231,7 +231,7 @@ func (r *Report) addEnding(plan string, e ledger.Entry) {
 	if e.DryRun {
 		return
 	}
-	out := Ending{Plan: plan, At: instantOf(e).UTC(), Result: string(e.Result), Reason: e.Reason, Run: e.Run}
+	out := Ending{Plan: plan, At: instantOf(e).UTC(), Result: string(e.Result), Reason: e.Reason, Run: e.Run, Message: e.Said}
 	if e.Count > 1 {
 		out.Slots = e.Count
 	}

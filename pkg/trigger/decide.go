@@ -353,7 +353,7 @@ func (d *decider) endEdited(old schedule.Set, until time.Time) bool {
 			d.write(l)
 			return false
 		}
-		l = l.End(d.request(slot), run.Missed, run.ReasonEdited, d.f.Now)
+		l = l.End(d.request(slot), run.Missed, run.ReasonEdited, ledger.Cause{}, d.f.Now)
 		l.Watermark = slot.At.UTC()
 	}
 	l.Watermark = until.UTC()
@@ -423,6 +423,28 @@ func (d *decider) request(s schedule.Slot) run.Request {
 // pausedAt says whether any switch holds at an instant.
 func (d *decider) pausedAt(t time.Time) bool {
 	return slices.ContainsFunc(d.switches(), func(s schedule.Pause) bool { return s.Holds(t) })
+}
+
+// causeOf is who kept a slot from running, of those reasons that somebody gave.
+func (d *decider) causeOf(slot time.Time, reason string) ledger.Cause {
+	switch reason {
+	case run.ReasonSkip:
+		by := d.f.Plan.Intent.Actors["skip"]
+		return ledger.Cause{Said: by.Said("skip"), Actor: by}
+	case run.ReasonPaused:
+		for i, s := range d.switches() {
+			if !s.Holds(slot) {
+				continue
+			}
+			by := ledger.Cause{Said: s.Said()}
+			if i == 0 { // of the plan itself
+				by.Actor = d.f.Plan.Intent.Actors["pause"]
+			}
+			return by
+		}
+		return ledger.Cause{Said: "paused, and resumed before anybody looked"}
+	}
+	return ledger.Cause{}
 }
 
 // pausedSlot says besides whether a pause that has been taken away since the

@@ -50,6 +50,21 @@ func ledgerWith(edit func(*ledger.Ledger)) edit {
 	return func(f *trigger.Facts) { edit(f.State.Ledger) }
 }
 
+// at is a ledger whose slots have ended up to a time.
+func at(t string) edit {
+	return ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock(t) })
+}
+
+// was is a pause that stood when the plan was last looked at.
+func was(until *time.Time) edit {
+	return ledgerWith(func(l *ledger.Ledger) { l.Paused = &schedule.Pause{On: true, Until: until} })
+}
+
+// above is a pause of the plan's namespace or of the cluster.
+func above(s schedule.Pause) edit {
+	return func(f *trigger.Facts) { f.Pauses = []schedule.Pause{{}, s} }
+}
+
 func first(f *trigger.Facts) { f.State.Ledger = nil }
 
 // live is a run that has not ended, and its claim.
@@ -347,7 +362,6 @@ func TestCatchUpAfterAnOutage(t *testing.T) {
 
 func TestSkipAndWhatIsLeftOfIt(t *testing.T) {
 	hourly := scheduled("0 * * * *")
-	at := func(t string) edit { return ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock(t) }) }
 	used := ledgerWith(func(l *ledger.Ledger) { l.NextUsed = true })
 	check(t, []decideCase{
 		{"true stays", coretest.Facts("02:00", hourly, at("01:00"), coretest.Skip(intent.Skip{All: true})), []string{"02:00 Skipped(skip)"}},
@@ -376,11 +390,6 @@ func TestSkipAndWhatIsLeftOfIt(t *testing.T) {
 
 func TestPause(t *testing.T) {
 	hourly := scheduled("0 * * * *")
-	at := func(t string) edit { return ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock(t) }) }
-	was := func(until *time.Time) edit {
-		return ledgerWith(func(l *ledger.Ledger) { l.Paused = &schedule.Pause{On: true, Until: until} })
-	}
-	above := func(s schedule.Pause) edit { return func(f *trigger.Facts) { f.Pauses = []schedule.Pause{{}, s} } }
 	check(t, []decideCase{
 		{"paused", coretest.Facts("02:00", hourly, at("01:00"), coretest.Paused(schedule.Pause{On: true})), []string{"02:00 Skipped(paused)"}},
 		{"paused for the namespace or the cluster", coretest.Facts("02:00", hourly, at("01:00"), above(schedule.Pause{On: true})), []string{"02:00 Skipped(paused)"}},
@@ -439,7 +448,6 @@ func TestNotReady(t *testing.T) {
 func TestEdits(t *testing.T) {
 	old := ledgerWith(func(l *ledger.Ledger) { l.Schedules = []plan.Schedule{{Cron: "0 * * * *"}} })
 	edited := func(t string) edit { return func(f *trigger.Facts) { f.Plan.EditedAt = coretest.Clock(t) } }
-	at := func(t string) edit { return ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock(t) }) }
 	check(t, []decideCase{
 		{"the old schedule's slots up to the edit are Missed, also when nobody looked", coretest.Facts("03:45", scheduled("30 * * * *"), old, at("01:00"), edited("03:15")), []string{"claim slot 03:30", "02:00 Missed(edited) ×2 to 03:00"}},
 		{"the new one's slots before the edit never were", coretest.Facts("03:45", scheduled("0,30 * * * *"), old, at("03:00"), edited("03:40")), nil},
@@ -1131,5 +1139,32 @@ func TestAPlanWithoutACreationBeginsNow(t *testing.T) {
 	f := coretest.Facts("03:00", scheduled("0 * * * *"), ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("02:30") }), unborn)
 	if got := told(f, trigger.Decide(f)); len(got) != 1 || got[0] != "claim slot 03:00" {
 		t.Errorf("a ledger that knows how far it is counts on: %q", got)
+	}
+}
+
+// What kept a slot from running is remembered with who said so, also of a pause above the plan.
+func TestASlotThatDidNotRunSaysByWhom(t *testing.T) {
+	hourly := scheduled("0 * * * *")
+	jane := intent.Actor{Name: "jane", Verified: true, Reason: "CHG-1"}
+	by := func(what string) edit {
+		return func(f *trigger.Facts) { f.Plan.Intent.Actors = map[string]intent.Actor{what: jane} }
+	}
+	for name, c := range map[string]struct {
+		facts trigger.Facts
+		said  string
+		actor string
+	}{
+		"skipped": {coretest.Facts("02:00", hourly, at("01:00"), coretest.Skip(intent.Skip{Next: true}), by("skip")), "skip by jane: CHG-1", "jane"},
+		"paused":  {coretest.Facts("02:00", hourly, at("01:00"), coretest.Paused(schedule.Pause{On: true, By: " by jane: CHG-1"}), by("pause")), "paused by jane: CHG-1", "jane"},
+		"paused above": {
+			coretest.Facts("02:00", hourly, at("01:00"), above(schedule.Pause{On: true, Of: "namespace shop", By: " by joe: CHG-2"})), "namespace shop is paused by joe: CHG-2", "",
+		},
+		"paused and resumed": {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), was(nil)), "paused, and resumed before anybody looked", ""},
+		"too late":           {coretest.Facts("04:50", hourly, at("03:00"), deadline("10m")), "", ""},
+	} {
+		recent := trigger.Decide(c.facts).Ledger.Recent
+		if len(recent) != 1 || recent[0].Said != c.said || recent[0].Actor != c.actor {
+			t.Errorf("%s: %+v", name, recent)
+		}
 	}
 }

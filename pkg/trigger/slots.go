@@ -54,7 +54,7 @@ func (d *decider) slots() {
 			d.claim(d.request(slot))
 			continue
 		}
-		d.write(d.out.Ledger.End(d.request(slot), end, reason, d.f.Now))
+		d.write(d.out.Ledger.End(d.request(slot), end, reason, d.causeOf(slot.At, reason), d.f.Now))
 	}
 }
 

@@ -59,6 +59,7 @@ type planMemory struct {
 	// window is the off-window in which the plan was seen last, and reason why nothing slept.
 	window time.Time
 	reason string
+	cause  ledger.Cause
 	health health
 	// unready is why nothing of it could be put to sleep or woken, as it was last known.
 	unready string
@@ -293,7 +294,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 		v.unreadable(now, other)
 		return v
 	}
-	wishes := hibernate.Overrides{Hold: v.hold, Skip: named(v.ledger, v.intent.Skip)}
+	wishes := hibernate.Overrides{Hold: v.hold, Skip: v.ledger.NamedSkip(v.intent.Skip)}
 	v.take(known.table.DesiredState(now, wishes))
 	c.ask(k, &v, known)
 	if v.facts.Sleep {

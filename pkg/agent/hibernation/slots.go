@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +37,8 @@ type slotFacts struct {
 	// empty, in a dry run: it would have.
 	seen   time.Time
 	reason string
+	cause  ledger.Cause // who gave that reason
+	by     intent.Actor // who skips
 	dryRun bool
 }
 
@@ -96,31 +97,23 @@ func (f slotFacts) entry(l ledger.Ledger, w hibernate.Window) (ledger.Entry, boo
 		e.Result, e.StartedAt = run.Ran, new(w.Start.UTC())
 		return e, true
 	}
-	e.Result, e.Reason = f.why(l, w)
-	return e, true
+	var by ledger.Cause
+	e.Result, e.Reason, by = f.why(l, w)
+	return e.By(by), true
 }
 
 // why says why nothing slept in an off-window that is over.
-func (f slotFacts) why(l ledger.Ledger, w hibernate.Window) (run.Result, string) {
-	reason := run.ReasonCatchUp
+func (f slotFacts) why(l ledger.Ledger, w hibernate.Window) (run.Result, string, ledger.Cause) {
+	reason, by := run.ReasonCatchUp, ledger.Cause{}
 	if f.seen.Equal(w.Start) {
-		reason = cmp.Or(f.reason, reason) // it was a dry run until now
+		reason, by = cmp.Or(f.reason, reason), f.cause // it was a dry run until now
 	} else if l.NextSlot != nil && l.NextSlot.Equal(w.Start) || !f.skip.Next && f.skip.Covers(w.Start) {
-		reason = run.ReasonSkip
+		reason, by = run.ReasonSkip, ledger.Cause{Said: f.by.Said("skip"), Actor: f.by}
 	}
 	if reason == run.ReasonSkip || reason == run.ReasonPaused || reason == run.ReasonHold {
-		return run.Skipped, reason
+		return run.Skipped, reason, by
 	}
-	return run.Missed, reason
-}
-
-// named is a skip of the next off-window by the name of the one that it has met: it is used
-// up by that.
-func named(l *ledger.Ledger, skip intent.Skip) intent.Skip {
-	if skip.Next && l != nil && l.NextSlot != nil {
-		skip.Next, skip.Slots = false, append(slices.Clone(skip.Slots), *l.NextSlot)
-	}
-	return skip
+	return run.Missed, reason, by
 }
 
 // digestOf tells apart when plans sleep.
@@ -168,9 +161,10 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 	if !slots {
 		return nil
 	}
-	known.window, known.reason = time.Time{}, ""
+	known.window, known.reason, known.cause = time.Time{}, "", ledger.Cause{}
 	if v.want.Level.Asleep {
-		known.window, known.reason = v.want.Level.Since, v.awakeBecause(f.dryRun)
+		known.window = v.want.Level.Since
+		known.reason, known.cause = v.awakeBecause(f.dryRun)
 	}
 	if c.Scope.DryRun {
 		return nil
@@ -182,7 +176,7 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision) (slotFacts, error) {
 	f := slotFacts{
 		now: c.Clock.Now(), uid: string(cm.UID), created: cm.CreationTimestamp.Time,
-		table: known.table, skip: v.intent.Skip, seen: known.window, reason: known.reason, begun: v.began(d), woken: wokenAt(v.facts.Records),
+		table: known.table, skip: v.intent.Skip, seen: known.window, reason: known.reason, cause: known.cause, by: v.intent.Actors["skip"], begun: v.began(d), woken: wokenAt(v.facts.Records),
 		dryRun: (c.Scope.DryRun || known.spec.DryRun) && len(v.facts.Records) == 0,
 	}
 	lost, err := c.Stores.Ledgers.Lost(ctx, k, f.uid)
@@ -233,20 +227,23 @@ func wokenAt(records []hibernate.Record) time.Time {
 
 // awakeBecause is why nothing sleeps in off-hours, in the ledger's words; empty, in a dry
 // run: it would.
-func (v view) awakeBecause(dryRun bool) string {
+func (v view) awakeBecause(dryRun bool) (string, ledger.Cause) {
+	by := func(what string, actor intent.Actor) ledger.Cause {
+		return ledger.Cause{Said: actor.Said(what), Actor: actor}
+	}
 	switch {
 	case v.want.By == hibernate.ByHold && !v.want.Asleep:
-		return run.ReasonHold
+		return run.ReasonHold, by("hold", v.intent.Actors["hold-state"])
 	case v.want.By == hibernate.BySkip:
-		return run.ReasonSkip
+		return run.ReasonSkip, by("skip", v.intent.Actors["skip"])
 	case v.paused != "":
-		return run.ReasonPaused
+		return run.ReasonPaused, ledger.Cause{Said: v.paused}
 	case v.facts.Forbidden != "":
-		return run.ReasonWindow
+		return run.ReasonWindow, ledger.Cause{Said: v.facts.Forbidden}
 	case dryRun:
-		return ""
+		return "", ledger.Cause{}
 	}
-	return run.ReasonNotReady
+	return run.ReasonNotReady, ledger.Cause{}
 }
 
 // useSkip takes a skip of the next off-window away once that is over.

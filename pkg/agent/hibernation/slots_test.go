@@ -117,6 +117,22 @@ func TestWhatBecomesOfOffWindows(t *testing.T) {
 	}
 }
 
+func TestAnOffWindowInWhichNothingSleptSaysByWhom(t *testing.T) {
+	jane := intent.Actor{Name: "jane", Verified: true, Reason: "release night"}
+	held := ledger.Cause{Said: "hold by joe", Actor: intent.Actor{Name: "joe"}}
+	for want, f := range map[string]slotFacts{
+		"skip by jane: release night": {now: at(3, 12), skip: intent.Skip{Slots: []time.Time{at(2, 20)}}, by: jane},
+		"hold by joe":                 {now: at(3, 6), seen: at(2, 20), reason: run.ReasonHold, cause: held},
+		"":                            {now: at(3, 12)},
+	} {
+		f.uid, f.created, f.digest, f.table = "uid", at(2, 8), "nights", nights(t)
+		l, _ := passSlots(&ledger.Ledger{PlanUID: "uid", Watermark: at(2, 8), Timetable: "nights"}, f)
+		if len(l.Recent) != 1 || l.Recent[0].Said != want {
+			t.Errorf("%q: %+v", want, l.Recent)
+		}
+	}
+}
+
 func TestWhichOffWindowIsSkipped(t *testing.T) {
 	next := intent.Skip{Next: true}
 	met := &ledger.Ledger{NextSlot: new(at(2, 20))}
@@ -133,7 +149,7 @@ func TestWhichOffWindowIsSkipped(t *testing.T) {
 		"the next was another, this, too": {&ledger.Ledger{NextSlot: new(at(1, 20))}, intent.Skip{Next: true, Slots: []time.Time{at(2, 20)}}, true},
 		"all":                             {met, intent.Skip{All: true}, true},
 	} {
-		if got := named(c.stored, c.skip).Covers(at(2, 20)); got != c.want {
+		if got := c.stored.NamedSkip(c.skip).Covers(at(2, 20)); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -252,7 +252,7 @@ func TestEntriesThatAreManyGoToTheArchiveFirst(t *testing.T) {
 			if i%2 == 0 { // those that are alike fold
 				reason = run.ReasonPaused
 			}
-			return led.End(run.Request{Kind: run.BySchedule, Slot: &at, At: at}, run.Skipped, reason, at)
+			return led.End(run.Request{Kind: run.BySchedule, Slot: &at, At: at}, run.Skipped, reason, ledger.Cause{}, at)
 		}
 	}
 	archive := annotations.ArchiveName("nightly", planUID)

@@ -36,12 +36,12 @@ func Totals(l *ledger.Ledger) string {
 	return fmt.Sprintf("%s, %d Skipped, %d Missed", ran, l.Totals[run.Skipped], l.Totals[run.Missed])
 }
 
-// EntryEnd says how the run of an entry ended, and why if it did not succeed; empty if that is not
-// kept.
+// EntryEnd says how the run of an entry ended, and why if it did not succeed, or who kept its slot
+// from running; empty if that is not kept.
 func EntryEnd(e ledger.Entry) string {
 	out := e.Outcome
 	if out == nil || e.Result != run.Ran {
-		return ""
+		return e.Said
 	}
 	text := string(out.Phase)
 	if out.Duration.Duration > 0 {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -298,7 +299,7 @@ func because(e ledger.Entry) string {
 func outcome(e ledger.Entry) string {
 	out := e.Outcome
 	if out == nil {
-		return slept(e)
+		return cmp.Or(e.Said, slept(e))
 	}
 	text := string(out.Phase)
 	if out.Phase.Ended() && out.Duration.Duration > 0 {

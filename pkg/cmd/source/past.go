@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -111,7 +112,7 @@ func pastWords(e ledger.Entry) string {
 	case e.Result == run.Open:
 		return "its run is not over" + view.Prefix(": ", e.Run)
 	}
-	return string(e.Result) + view.Colon(e.Reason)
+	return string(e.Result) + view.Colon(cmp.Or(e.Said, e.Reason))
 }
 
 // sleptWords say what slept; empty: not known yet, or noted on the last entry of a longer sleep.
