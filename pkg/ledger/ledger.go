@@ -117,6 +117,42 @@ type LastRun struct {
 	EndedAt   time.Time   `json:"endedAt"`
 	SuccessAt *time.Time  `json:"successAt,omitempty"` // when a run last ended Succeeded
 	Request   run.Request `json:"request"`
+	// Failures are those since the last success; nil: none, or an older agent wrote this.
+	Failures *Failures `json:"failures,omitempty"`
+}
+
+// Failures are runs that failed without a success after them.
+type Failures struct {
+	Count   int64  `json:"count"`
+	Run     string `json:"run"` // the newest
+	Step    string `json:"step,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// FailuresSinceSuccess are those of the plan; without a run, none. What an older agent did not
+// count is counted as far as the head has it.
+func (l Ledger) FailuresSinceSuccess() Failures {
+	var out Failures
+	for _, e := range slices.Backward(l.Recent) {
+		if e.DryRun || e.Outcome == nil {
+			continue
+		}
+		if e.Outcome.Phase == run.Succeeded {
+			return out
+		}
+		if e.Outcome.Phase != run.Failed {
+			continue
+		}
+		if out.Count++; out.Run == "" {
+			out.Run, out.Step, out.Message = e.Run, e.Outcome.Step, e.Outcome.Message
+		}
+	}
+	if l.Last == nil || l.Last.Failures == nil {
+		return out
+	}
+	kept := *l.Last.Failures
+	kept.Count = max(kept.Count, out.Count)
+	return kept
 }
 
 // Finish closes the claim of a run that started, and remembers it as the last. A dry
@@ -125,7 +161,8 @@ func (l Ledger) Finish(r run.Run, j run.Journal, now time.Time) Ledger {
 	if _, open := l.OpenEntry(r.Name); !open {
 		return l
 	}
-	l = l.closeWith(r.Name, run.Ran, "", j.StartedAt, outcomeOf(r, j, now), now)
+	before, outcome := l.FailuresSinceSuccess(), outcomeOf(r, j, now)
+	l = l.closeWith(r.Name, run.Ran, "", j.StartedAt, outcome, now)
 	if r.Request.DryRun {
 		return l
 	}
@@ -137,8 +174,13 @@ func (l Ledger) Finish(r run.Run, j run.Journal, now time.Time) Ledger {
 	if l.Last != nil {
 		last.SuccessAt = l.Last.SuccessAt
 	}
-	if last.Phase == run.Succeeded {
+	switch {
+	case last.Phase == run.Succeeded:
 		last.SuccessAt = new(now.UTC())
+	case last.Phase == run.Failed:
+		last.Failures = &Failures{before.Count + 1, r.Name, outcome.Step, outcome.Message}
+	case before.Count > 0:
+		last.Failures = &before
 	}
 	l.Last = &last
 	return l.withLeftovers(leftovers(r, j, now))

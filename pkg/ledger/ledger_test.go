@@ -109,6 +109,46 @@ func TestTheLastRunIsRemembered(t *testing.T) {
 	}
 }
 
+// A failure is known until a run succeeds, however many ends come after it.
+func TestFailuresAreKnownUntilARunSucceeds(t *testing.T) {
+	start := coretest.Clock("01:00")
+	var l ledger.Ledger
+	end := func(name string, phase run.Phase, dry bool) {
+		r := run.Run{Name: name, Request: run.Request{Kind: run.ByToken, DryRun: dry}}
+		j := run.Journal{Phase: run.Running, StartedAt: &start, End: &run.End{Phase: phase, Step: "migrate", Message: "exit code 1 of " + name}}
+		l = l.Claim(name, r.Request, "").Finish(r, j, start)
+		l, _ = l.Overflow()
+	}
+	want := func(count int64, name string) {
+		t.Helper()
+		failed := ledger.Failures{Count: count}
+		if name != "" {
+			failed = ledger.Failures{Count: count, Run: name, Step: "migrate", Message: "exit code 1 of " + name}
+		}
+		if diff := cmp.Diff(failed, l.FailuresSinceSuccess()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	want(0, "")
+	end("ok", run.Succeeded, false)
+	end("one", run.Failed, false)
+	end("two", run.Failed, false)
+	want(2, "two")
+	for i := range 3 * ledger.MaxRecent {
+		end(fmt.Sprint("aborted-", i), run.Aborted, false)
+	}
+	want(2, "two")
+	end("dry", run.Succeeded, true)
+	end("three", run.Failed, false)
+	want(3, "three")
+	l.Last.Failures = nil // as an older agent wrote it
+	want(1, "three")
+	end("good", run.Succeeded, false)
+	want(0, "")
+	end("aborted", run.Aborted, false)
+	want(0, "")
+}
+
 func TestTokensAreCapped(t *testing.T) {
 	l := ledger.Ledger{}
 	for i := range 250 {

@@ -65,7 +65,7 @@ func TestStatusSaysThatALedgerCannotBeRead(t *testing.T) {
 		{name: "cut short", line: "status", world: torn, out: needs(unread) + "PLAN     PHASE   NEXT        LAST        MESSAGE\norders   Idle    not known   not known   -\n"},
 		{name: "cut short, for scripts", line: "status -o 'jsonpath={.items[0].needs[0].what} {.items[0].next}'", world: torn, out: "its ledger " + unread + " "},
 		{name: "without a signature", line: "status", world: unsigned, out: needs(doubted) + "PLAN     PHASE   NEXT                              LAST                 MESSAGE\norders   Idle    Sat 2026-11-21 02:00 CET (1h0m)   Succeeded 1h0m ago   -\n"},
-		{name: "the plan alone", line: "status orders", world: unsigned, out: "Plan:    orders in namespace shop\nPhase:   Idle\nNext:    Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 1h0m\nLast:    Succeeded maint-run-orders-z\nLedger:  " + doubted + "\n"},
+		{name: "the plan alone", line: "status orders", world: unsigned, out: "Needs somebody:\n  orders  its ledger " + doubted + "\n    'kubectl get configmap maint-ledger-orders-d5gtysswlk -o yaml'\n\nPlan:    orders in namespace shop\nPhase:   Idle\nNext:    Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 1h0m\nLast:    Succeeded maint-run-orders-z\nLedger:  " + doubted + "\n"},
 		{name: "why", line: "why orders", world: unsigned, out: "nothing is in the way\nits ledger " + doubted + "\nnext slot: Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 1h0m\nby hand: 'kubectl maint trigger orders'\n"},
 	})
 }

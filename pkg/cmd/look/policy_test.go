@@ -73,7 +73,7 @@ func TestANamespaceThatIsBeingDeleted(t *testing.T) {
 	runRows(t, []row{
 		{name: "status", line: "status", world: objects(going, seen("orders", "")), out: need + idle},
 		{name: "status without plans", line: "status", world: objects(going), out: need + "no plans in namespace shop, which is being deleted\n"},
-		{name: "status of a plan", line: "status orders", world: objects(going, seen("orders", "")), out: "Plan:        orders in namespace shop\nPhase:       Idle\nCannot run:  " + what + "\n"},
+		{name: "status of a plan", line: "status orders", world: objects(going, seen("orders", "")), out: "Needs somebody:\n  orders  can begin no run: the namespace is being deleted\n    'kubectl describe namespace shop'\n\nPlan:        orders in namespace shop\nPhase:       Idle\nCannot run:  " + what + "\n"},
 		{name: "why", line: "why orders", world: objects(going, seen("orders", daily)), code: 3, out: "1. " + what + ": nothing begins in it, and what runs changed in it is not put back\n   'kubectl describe namespace shop' tells what it still waits for\n"},
 		{name: "trigger", line: "trigger orders", world: objects(going, seen("orders", "")), code: 3, err: "error: " + what + ", so that nothing begins in it; nothing was asked\n"},
 	})

@@ -193,7 +193,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
 		v := print.New(o.Env, s.Zone())
-		lines := append(v.SleeperLines(s, false), v.SleptLines(source.ReadSlept(ctx, k, cm, o.Now()))...)
+		lines := slices.Concat(v.NeedLines(v.SleeperNeeds(s)), v.SleeperLines(s, false), v.SleptLines(source.ReadSlept(ctx, k, cm, o.Now())))
 		return view.LinesOf(view.SleeperResource(s), lines...), v.SleepUpdates(s), nil
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
@@ -207,7 +207,8 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	}
 	o.needed.look(ctx, o.Now(), k, &p)
 	v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
-	return view.LinesOf(view.PlanResource(p), v.PlanLines(p, false)...), v.PlanUpdates(p), nil
+	lines := append(v.NeedLines(v.PlanNeeds(p)), v.PlanLines(p, false)...)
+	return view.LinesOf(view.PlanResource(p), lines...), v.PlanUpdates(p), nil
 }
 
 // noPlans is what stands in place of plans.

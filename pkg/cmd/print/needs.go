@@ -103,28 +103,25 @@ func (v Printer) Failed(p view.Plan) (name, said string) {
 	if p.Ledger == nil || p.Ledger.Last == nil {
 		return "", ""
 	}
-	last, failed := p.Ledger.Last, view.Failures(p.Ledger)
+	last, failed := p.Ledger.Last, p.Ledger.FailuresSinceSuccess()
 	switch {
 	case last.Phase == run.Failed:
 		name, said = last.Name, "its last run "+last.Name+" failed"
 		if !last.EndedAt.IsZero() {
 			said += " " + v.When(last.EndedAt)
 		}
-	case len(failed) > 0:
-		name = failed[0].Run
-		said = "run " + name + " failed, and none has succeeded since"
+	case failed.Count > 0:
+		name, said = failed.Run, "run "+failed.Run+" failed, and none has succeeded since"
 	}
-	for _, e := range failed {
-		if e.Run == name {
-			said += view.Prefix(", in step ", e.Outcome.Step) + view.Colon(v.Told(e.Outcome.Message))
-		}
+	if failed.Run == name {
+		said += view.Prefix(", in step ", failed.Step) + view.Colon(v.Told(failed.Message))
 	}
 	switch {
-	case len(failed) < 2:
+	case failed.Count < 2:
 	case last.SuccessAt != nil:
-		said += fmt.Sprintf("; %d runs have failed since the last success", len(failed))
+		said += fmt.Sprintf("; %d runs have failed since the last success", failed.Count)
 	default:
-		said += fmt.Sprintf("; %d runs have failed, and none has succeeded", len(failed))
+		said += fmt.Sprintf("; %d runs have failed, and none has succeeded", failed.Count)
 	}
 	return name, said
 }

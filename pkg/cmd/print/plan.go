@@ -102,10 +102,9 @@ func (v Printer) last(p view.Plan) string {
 	if l.StartedAt != nil {
 		text += ", started " + v.When(*l.StartedAt)
 	}
-	for _, e := range view.Failures(p.Ledger) {
-		if why := strings.TrimPrefix(view.Prefix("in step ", e.Outcome.Step)+view.Colon(e.Outcome.Message), ": "); e.Run == l.Name && why != "" {
-			text += "\n" + v.Told(why) + "; see " + v.Suggest().Describe(l.Name)
-		}
+	failed := p.Ledger.FailuresSinceSuccess()
+	if why := strings.TrimPrefix(view.Prefix("in step ", failed.Step)+view.Colon(failed.Message), ": "); failed.Run == l.Name && why != "" {
+		text += "\n" + v.Told(why) + "; see " + v.Suggest().Describe(l.Name)
 	}
 	if l.SuccessAt != nil && l.Phase != run.Succeeded {
 		text += "\nlast success " + v.When(*l.SuccessAt)

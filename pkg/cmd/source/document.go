@@ -119,7 +119,7 @@ func DocumentsIn(files []File) (docs []Document, faults []Fault) {
 }
 
 func isDocument(file string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json", ".ics"}, filepath.Ext(file)) || isKustomization(file)
+	return slices.Contains([]string{".yaml", ".yml", ".json", ".ics"}, filepath.Ext(file)) || IsKustomization(file)
 }
 
 // namedAfter is the name of a document without a manifest: that of its file.
@@ -139,7 +139,7 @@ func Split(file string, text []byte) ([]Document, []Fault) {
 		return []Document{{File: file, Name: namedAfter(file), Kind: annotations.KindCalendar, Text: string(text), line: 1, block: true, ics: true}}, nil
 	}
 	line := 1
-	for _, part := range splitYAML(text) {
+	for _, part := range SplitYAML(text) {
 		d, fault := readPart(file, line, part)
 		docs = append(docs, d...)
 		if fault != nil {
@@ -150,8 +150,8 @@ func Split(file string, text []byte) ([]Document, []Fault) {
 	return docs, faults
 }
 
-// splitYAML splits a stream at its document markers, and keeps every line.
-func splitYAML(text []byte) [][]byte {
+// SplitYAML splits a stream at its document markers, and keeps every line.
+func SplitYAML(text []byte) [][]byte {
 	var parts [][]byte
 	var part []byte
 	for _, l := range bytes.SplitAfter(text, []byte("\n")) {
@@ -178,7 +178,7 @@ func readPart(file string, line int, text []byte) ([]Document, *Fault) {
 }
 
 func readNode(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fault) {
-	version, kind := scalarIn(n, "apiVersion"), scalarIn(n, "kind")
+	version, kind := ScalarIn(n, "apiVersion"), ScalarIn(n, "kind")
 	switch {
 	case kind == "List" || kind == "ConfigMapList":
 		return readList(file, line, n)
@@ -205,7 +205,7 @@ func documentKind(kind string) string {
 }
 
 func readList(file string, line int, n *yaml.Node) ([]Document, *Fault) {
-	items := valueOf(n, "items")
+	items := ValueOf(n, "items")
 	if items == nil {
 		return nil, nil
 	}
@@ -229,13 +229,13 @@ func readList(file string, line int, n *yaml.Node) ([]Document, *Fault) {
 func readManifest(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fault) {
 	d := Document{File: file, Object: &corev1.ConfigMap{}, Lines: manifestLines(line, n)}
 	err := sigsyaml.UnmarshalStrict(text, d.Object)
-	labels := valueOf(valueOf(n, "metadata"), "labels")
-	d.Kind = scalarIn(labels, annotations.LabelKind)
-	data := valueOf(n, "data")
+	labels := ValueOf(ValueOf(n, "metadata"), "labels")
+	d.Kind = ScalarIn(labels, annotations.LabelKind)
+	data := ValueOf(n, "data")
 	if d.Kind == "" && !looksLikeOurs(data) {
 		return nil, nil
 	}
-	d.ics = valueOf(data, annotations.DataICS) != nil
+	d.ics = ValueOf(data, annotations.DataICS) != nil
 	if err != nil {
 		return nil, &Fault{File: file, Line: d.Lines[""], Message: "this is no ConfigMap: " + strings.ReplaceAll(err.Error(), "\n", " ")}
 	}
@@ -253,8 +253,8 @@ func readManifest(file string, line int, text []byte, n *yaml.Node) ([]Document,
 // looksLikeOurs says whether a ConfigMap without our label has the data of one of our documents. A
 // key such as step.yaml alone does not count.
 func looksLikeOurs(data *yaml.Node) bool {
-	return slices.ContainsFunc([]string{annotations.DataPlan, annotations.DataPolicy, annotations.DataICS, annotations.DataDates, annotations.DataConnector}, func(key string) bool { return valueOf(data, key) != nil }) ||
-		strings.Contains(scalarIn(data, annotations.DataTemplate), "kind: StepTemplate")
+	return slices.ContainsFunc([]string{annotations.DataPlan, annotations.DataPolicy, annotations.DataICS, annotations.DataDates, annotations.DataConnector}, func(key string) bool { return ValueOf(data, key) != nil }) ||
+		strings.Contains(ScalarIn(data, annotations.DataTemplate), "kind: StepTemplate")
 }
 
 // KindNamespace marks a Namespace, whose annotations may freeze or pause what is in it.
@@ -281,8 +281,8 @@ func readNamespace(file string, line int, text []byte, n *yaml.Node) ([]Document
 // manifestLines are the lines of the manifest's fields that may have faults.
 func manifestLines(line int, n *yaml.Node) document.Positions {
 	lines := document.Positions{"": line + n.Line - 1}
-	metadata := valueOf(n, "metadata")
-	for path, in := range map[string]*yaml.Node{"": n, "metadata": metadata, "metadata.labels": valueOf(metadata, "labels"), "metadata.annotations": valueOf(metadata, "annotations")} {
+	metadata := ValueOf(n, "metadata")
+	for path, in := range map[string]*yaml.Node{"": n, "metadata": metadata, "metadata.labels": ValueOf(metadata, "labels"), "metadata.annotations": ValueOf(metadata, "annotations")} {
 		if in == nil || in.Kind != yaml.MappingNode {
 			continue
 		}
@@ -304,7 +304,7 @@ func fieldPath(path, key string) string {
 	return path + "." + key
 }
 
-func valueOf(n *yaml.Node, name string) *yaml.Node {
+func ValueOf(n *yaml.Node, name string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
 	}
@@ -316,8 +316,8 @@ func valueOf(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-func scalarIn(n *yaml.Node, name string) string {
-	if v := valueOf(n, name); v != nil && v.Kind == yaml.ScalarNode {
+func ScalarIn(n *yaml.Node, name string) string {
+	if v := ValueOf(n, name); v != nil && v.Kind == yaml.ScalarNode {
 		return v.Value
 	}
 	return ""
@@ -493,4 +493,9 @@ func OnePlan(c *factory.Factory, files []string) (Document, plan.Spec, error) {
 	only := w.Plans[0].Source
 	spec, _ := plan.Parse([]byte(only.Text), only.Name)
 	return only, spec, nil
+}
+
+// IsKustomization says whether kustomize reads a file, by its name.
+func IsKustomization(file string) bool {
+	return slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, filepath.Base(file))
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Ledger is what is known of the ledger of a plan. The zero value is a plan at which the agent has
@@ -47,19 +46,4 @@ func doubtful(err error) string {
 		why = forged.Why
 	}
 	return "not known to be the agent's record: " + why
-}
-
-// Failures are the runs that failed since the last success, the newest first, as far as the head of
-// the ledger has them.
-func Failures(l *ledger.Ledger) (out []ledger.Entry) {
-	for _, e := range slices.Backward(l.Recent) {
-		switch {
-		case e.DryRun || e.Outcome == nil:
-		case e.Outcome.Phase == run.Succeeded:
-			return out
-		case e.Outcome.Phase == run.Failed:
-			out = append(out, e)
-		}
-	}
-	return out
 }

@@ -9,12 +9,13 @@ import (
 // MovesTarget is the first step that changes the plan's target. A GitOps tool that reconciles the
 // target may undo that while the run lives. It is false if no step does, or if the plan suspends
 // that tool.
-func MovesTarget(s plan.Spec) (step plan.Step, moves bool) {
+func MovesTarget(t plan.Tree) (step plan.Step, moves bool) {
+	s := t.Spec
 	if s.Target == nil || s.HoldOwners || s.ConnectorRef != nil { // on another cluster, no owner is looked for
 		return plan.Step{}, false
 	}
 	held := false
-	plan.Tree{Spec: s}.Walk(func(at plan.Step) {
+	t.Walk(func(at plan.Step) {
 		held = held || at.Type == plan.TypeHoldOwners
 		if !moves && changes(at, *s.Target) {
 			step, moves = at, true

@@ -18,6 +18,7 @@ func TestWhichStepMovesTheTarget(t *testing.T) {
 		"an apply":                 {"", "{name: s, type: apply-object, properties: {object: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1}}}}", "s"},
 		"a restart":                {"", "{name: s, type: restart, properties: {resource: " + web + "}}", ""},
 		"with holdOwners":          {"  holdOwners: true\n", "{name: s, type: scale, properties: {resource: " + web + ", replicas: 0}}", ""},
+		"in a template":            {"", "{name: t, type: template/down}", "inner"},
 		"behind one that holds it": {"", "{name: h, type: hold-owners, properties: {restoreAfter: true}}\n  - {name: s, type: scale, properties: {resource: " + web + ", replicas: 0}}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +27,7 @@ func TestWhichStepMovesTheTarget(t *testing.T) {
 			if len(faults) > 0 {
 				t.Fatal(faults)
 			}
-			step, moves := view.MovesTarget(spec)
+			step, moves := view.MovesTarget(plan.Tree{Spec: spec, Templates: map[string]plan.TemplateSpec{"down": {Steps: []plan.Step{{Name: "inner", Type: plan.TypeScale, Properties: map[string]any{"resource": map[string]any{"kind": "Deployment", "name": "web"}}}}}}})
 			if step.Name != c.want || moves != (c.want != "") {
 				t.Errorf("%q, %t", step.Name, moves)
 			}

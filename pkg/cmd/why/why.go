@@ -136,7 +136,7 @@ type answer struct {
 // noteOwner warns of a tool that would undo what the plan's runs do. If the target may not be read,
 // it does not.
 func (o *whyOptions) noteOwner(ctx context.Context, k *factory.Cluster, p view.Plan) {
-	step, moves := view.MovesTarget(p.Spec)
+	step, moves := view.MovesTarget(plan.Tree{Spec: p.Spec})
 	if !moves || p.Spec.OnDrift == plan.DriftIgnore {
 		return
 	}

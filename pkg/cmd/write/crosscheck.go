@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/gitops"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -13,14 +14,17 @@ import (
 )
 
 // crossCheck checks valid documents together. Faults are wrong uses of templates and connectors;
-// warnings are a plan whose slots never meet its windows, plans with the same target, and templates
-// and connectors that are not in the files.
-func crossCheck(docs []source.Document, c *factory.Factory) (faults, warnings []source.Fault) {
-	w, now := source.NewSet(c, docs), c.Now()
+// warnings are a plan whose slots never meet its windows, plans with the same target, those whose
+// changes a GitOps tool would undo, and templates and connectors that are not in the files.
+func crossCheck(w source.Set, c *factory.Factory, g gitops.Tools) (faults, warnings []source.Fault) {
+	now := c.Now()
 	targets := map[string]source.Plan{}
 	for _, p := range w.Plans {
 		used := w.Use(p, c.OfflineAgent())
 		faults, warnings = append(faults, used.Faults...), append(warnings, used.Missing...)
+		if f, undone := ownerWarning(g, p, used.Templates); undone {
+			warnings = append(warnings, f)
+		}
 		d := p.Source
 		at := func(path string) source.Fault {
 			lines, _ := document.Decode([]byte(d.Text), &plan.Document{})

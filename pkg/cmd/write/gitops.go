@@ -4,19 +4,15 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/gitops"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// substituteAnnotation with the value disabled, as an annotation or a label, keeps Flux from
-// substituting variables in an object.
-const substituteAnnotation = "kustomize.toolkit.fluxcd.io/substitute"
-
 // gitOpsFaults are unwanted changes that tools would make to the documents.
-func gitOpsFaults(g source.GitOps, docs []source.Document) []source.Fault {
+func gitOpsFaults(g gitops.Tools, docs []source.Document) []source.Fault {
 	var out []source.Fault
 	for _, made := range g.Hashed {
 		out = append(out, source.Fault{
@@ -36,18 +32,38 @@ func gitOpsFaults(g source.GitOps, docs []source.Document) []source.Fault {
 }
 
 // substituted is the fault of a document with ${…} that Flux would substitute.
-func substituted(g source.GitOps, d source.Document) (source.Fault, bool) {
-	if d.Object == nil || !strings.Contains(d.Text, "${") {
+func substituted(g gitops.Tools, d source.Document) (source.Fault, bool) {
+	if !strings.Contains(d.Text, "${") {
 		return source.Fault{}, false
 	}
-	if d.Object.Annotations[substituteAnnotation] == "disabled" || d.Object.Labels[substituteAnnotation] == "disabled" {
+	if d.Object == nil {
+		return substitutedFile(g, d)
+	}
+	if d.Object.Annotations[gitops.SubstituteAnnotation] == "disabled" || d.Object.Labels[gitops.SubstituteAnnotation] == "disabled" {
 		return source.Fault{}, false
 	}
 	for _, s := range g.Substitutes {
 		if s.Applies(d.File) {
 			return source.Fault{
 				File: d.File, Line: d.LineAt("${"),
-				Message: fmt.Sprintf("Flux takes ${…} for a variable of its own, since Kustomization %s has postBuild: put the annotation %s: disabled on this ConfigMap", s.Name, substituteAnnotation),
+				Message: fmt.Sprintf("Flux takes ${…} for a variable of its own, since Kustomization %s has postBuild: put the annotation %s: disabled on this ConfigMap", s.Name, gitops.SubstituteAnnotation),
+			}, true
+		}
+	}
+	return source.Fault{}, false
+}
+
+// substitutedFile is the fault of a file of which a configMapGenerator makes a ConfigMap.
+func substitutedFile(g gitops.Tools, d source.Document) (source.Fault, bool) {
+	made, found := g.GeneratorOf(d.File)
+	if !found || made.Verbatim {
+		return source.Fault{}, false
+	}
+	for _, s := range g.Substitutes {
+		if s.Applies(made.File) {
+			return source.Fault{
+				File: d.File, Line: d.LineAt("${"),
+				Message: fmt.Sprintf("Flux takes ${…} for a variable of its own, since Kustomization %s has postBuild: give configMapGenerator %s in %s the options: {annotations: {%s: disabled}}", s.Name, made.Name, made.File, gitops.SubstituteAnnotation),
 			}, true
 		}
 	}
@@ -55,7 +71,7 @@ func substituted(g source.GitOps, d source.Document) (source.Fault, bool) {
 }
 
 // helmHints adds to the faults of Helm templates what to lint instead.
-func helmHints(g source.GitOps, found []source.Fault, files []source.File) {
+func helmHints(g gitops.Tools, found []source.Fault, files []source.File) {
 	text := map[string]string{}
 	for _, f := range files {
 		text[f.Path] = string(f.Text)
@@ -71,26 +87,18 @@ func helmHints(g source.GitOps, found []source.Fault, files []source.File) {
 	}
 }
 
-// ownerWarnings name the plans whose changes of their target a GitOps tool would undo.
-func ownerWarnings(g source.GitOps, docs []source.Document) []source.Fault {
+// ownerWarning says that a GitOps tool would undo what a plan's steps change of its target.
+func ownerWarning(g gitops.Tools, p source.Plan, templates map[string]plan.TemplateSpec) (source.Fault, bool) {
 	if len(g.Owners) == 0 {
-		return nil
+		return source.Fault{}, false
 	}
-	var out []source.Fault
-	for _, d := range docs {
-		if d.Kind != annotations.KindPlan {
-			continue
-		}
-		spec, _ := plan.Parse([]byte(d.Text), d.Name)
-		step, moves := view.MovesTarget(spec)
-		if !moves {
-			continue
-		}
-		lines, _ := document.Decode([]byte(d.Text), &plan.Document{})
-		out = append(out, source.Fault{
-			File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line("spec.target")}), Path: "spec.target",
-			Message: fmt.Sprintf("step %s changes %s; where a %s keeps that as Git has it, it undoes the change while the run lives: holdOwners: true suspends it meanwhile", step.Name, spec.Target, strings.Join(g.Owners, " or ")),
-		})
+	step, moves := view.MovesTarget(plan.Tree{Spec: p.Spec, Templates: templates})
+	if !moves {
+		return source.Fault{}, false
 	}
-	return out
+	lines, _ := document.Decode([]byte(p.Source.Text), &plan.Document{})
+	return source.Fault{
+		File: p.Source.File, Line: p.Source.LineOf(document.Fault{Line: lines.Line("spec.target")}), Path: "spec.target",
+		Message: fmt.Sprintf("step %s changes %s; where a %s keeps that as Git has it, it undoes the change while the run lives: holdOwners: true suspends it meanwhile", step.Name, p.Spec.Target, strings.Join(g.Owners, " or ")),
+	}, true
 }

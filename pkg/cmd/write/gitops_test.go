@@ -34,26 +34,34 @@ func TestLintKnowsTheToolsBesideADocument(t *testing.T) {
 	held := strings.Replace(scalesWeb, "      target:", "      holdOwners: true\n      target:", 1)
 	const hash = "kustomization.yaml:2: configMapGenerator: nightly gets a hash behind its name, so that each edit is another document"
 	const eaten = "apps/nightly.yaml:15: Flux takes ${…} for a variable of its own, since Kustomization apps has postBuild: put the annotation kustomize.toolkit.fluxcd.io/substitute: disabled on this ConfigMap\n"
+	const bare = "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps: [{name: tell, type: webhook, properties: {url: \"https://example.org/${run.name}\"}}]\n"
+	generated := func(more string) string {
+		return "configMapGenerator:\n- {name: bare, files: [plan.yaml]" + more + "}\ngeneratorOptions: {disableNameSuffixHash: true}\n"
+	}
 	const undone = "warning: apps/nightly.yaml:12: spec.target: step down changes Deployment/web; where a Kustomization keeps that as Git has it, it undoes the change while the run lives: holdOwners: true suspends it meanwhile\n"
 	for name, c := range map[string]struct {
 		files     map[string]string
 		out, warn string
 	}{
-		"a generated name":             {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n"}, out: hash},
-		"generated from another file":  {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml=apps/nightly.yaml]\n"}, out: hash},
-		"kustomize's third file name":  {files: map[string]string{"Kustomization": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n"}, out: strings.Replace(hash, "kustomization.yaml", "Kustomization", 1)},
-		"generated and marked":         {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [x.yaml]\n  options: {labels: {maint.dev/kind: plan}}\n"}, out: hash},
-		"a generated name that stays":  {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n  options: {disableNameSuffixHash: true}\n"}},
-		"all generated names stay":     {files: map[string]string{"kustomization.yaml": "generatorOptions: {disableNameSuffixHash: true}\nconfigMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n"}},
-		"somebody else's is generated": {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: web\n  files: [nginx.conf]\n"}},
-		"Flux alone":                   {files: map[string]string{"clusters/apps.yaml": fluxApps}, warn: undone},
-		"Flux with its owner held":     {files: map[string]string{"clusters/apps.yaml": fluxApps, "apps/nightly.yaml": held}},
-		"Flux substitutes":             {files: map[string]string{"clusters/apps.yaml": fluxApps + "  postBuild: {substitute: {a: b}}\n"}, out: eaten, warn: undone},
-		"Flux substitutes elsewhere":   {files: map[string]string{"clusters/apps.yaml": strings.Replace(fluxApps, "./apps", "./app", 1) + "  postBuild: {substitute: {a: b}}\n"}, warn: undone},
-		"Flux substitutes everywhere":  {files: map[string]string{"clusters/apps.yaml": strings.Replace(fluxApps, "  path: ./apps\n", "", 1) + "  postBuild: {substitute: {a: b}}\n"}, out: eaten, warn: undone},
-		"Flux is told not to":          {files: map[string]string{"clusters/apps.yaml": fluxApps + "  postBuild: {substitute: {a: b}}\n", "apps/nightly.yaml": annotated}, warn: strings.Replace(undone, ":12:", ":13:", 1)},
-		"a chart's template":           {files: map[string]string{"chart/Chart.yaml": "name: x\n", "chart/templates/p.yaml": strings.NewReplacer("nightly", "weekly", "name: web", "name: api", "${run.name}", "{{ .Release.Name }}").Replace(scalesWeb)}, out: "chart/templates/p.yaml:15: Helm expands {{…}} before anybody reads it: lint what 'helm template chart' makes of it\n"},
-		"a template that is no YAML":   {files: map[string]string{"chart/Chart.yaml": "name: x\n", "chart/templates/p.yaml": "{{- if .Values.on }}\na: b\n{{- end }}\n"}, out: "chart/templates/p.yaml:1: "},
+		"a generated name":                       {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n"}, out: hash},
+		"generated from another file":            {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml=apps/nightly.yaml]\n"}, out: hash},
+		"kustomize's third file name":            {files: map[string]string{"Kustomization": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n"}, out: strings.Replace(hash, "kustomization.yaml", "Kustomization", 1)},
+		"generated and marked":                   {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [x.yaml]\n  options: {labels: {maint.dev/kind: plan}}\n"}, out: hash},
+		"a generated name that stays":            {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n  options: {disableNameSuffixHash: true}\n"}},
+		"all generated names stay":               {files: map[string]string{"kustomization.yaml": "generatorOptions: {disableNameSuffixHash: true}\nconfigMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n"}},
+		"somebody else's is generated":           {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: web\n  files: [nginx.conf]\n"}},
+		"Flux alone":                             {files: map[string]string{"clusters/apps.yaml": fluxApps}, warn: undone},
+		"Flux with its owner held":               {files: map[string]string{"clusters/apps.yaml": fluxApps, "apps/nightly.yaml": held}},
+		"Flux substitutes":                       {files: map[string]string{"clusters/apps.yaml": fluxApps + "  postBuild: {substitute: {a: b}}\n"}, out: eaten, warn: undone},
+		"Flux substitutes a file of a generator": {files: map[string]string{"clusters/apps.yaml": fluxApps + "  postBuild: {substitute: {a: b}}\n", "apps/bare/plan.yaml": bare, "apps/bare/kustomization.yaml": generated(""), "apps/nightly.yaml": annotated}, out: "apps/bare/plan.yaml:4: Flux takes ${…} for a variable of its own, since Kustomization apps has postBuild: give configMapGenerator bare in apps/bare/kustomization.yaml the options: {annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}}\n", warn: strings.Replace(undone, ":12:", ":13:", 1)},
+		"Flux is told not to substitute it":      {files: map[string]string{"clusters/apps.yaml": fluxApps + "  postBuild: {substitute: {a: b}}\n", "apps/bare/plan.yaml": bare, "apps/bare/kustomization.yaml": generated(", options: {annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}}"), "apps/nightly.yaml": annotated}, warn: strings.Replace(undone, ":12:", ":13:", 1)},
+		"Flux is told so for all generators":     {files: map[string]string{"clusters/apps.yaml": fluxApps + "  postBuild: {substitute: {a: b}}\n", "apps/bare/plan.yaml": bare, "apps/bare/kustomization.yaml": strings.Replace(generated(""), "generatorOptions: {disableNameSuffixHash: true}\n", "", 1) + "generatorOptions: {disableNameSuffixHash: true, annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}}\n", "apps/nightly.yaml": annotated}, warn: strings.Replace(undone, ":12:", ":13:", 1)},
+		"no generator reads the file":            {files: map[string]string{"clusters/apps.yaml": fluxApps + "  postBuild: {substitute: {a: b}}\n", "apps/bare/plan.yaml": bare, "apps/nightly.yaml": annotated}, warn: strings.Replace(undone, ":12:", ":13:", 1)},
+		"Flux substitutes elsewhere":             {files: map[string]string{"clusters/apps.yaml": strings.Replace(fluxApps, "./apps", "./app", 1) + "  postBuild: {substitute: {a: b}}\n"}, warn: undone},
+		"Flux substitutes everywhere":            {files: map[string]string{"clusters/apps.yaml": strings.Replace(fluxApps, "  path: ./apps\n", "", 1) + "  postBuild: {substitute: {a: b}}\n"}, out: eaten, warn: undone},
+		"Flux is told not to":                    {files: map[string]string{"clusters/apps.yaml": fluxApps + "  postBuild: {substitute: {a: b}}\n", "apps/nightly.yaml": annotated}, warn: strings.Replace(undone, ":12:", ":13:", 1)},
+		"a chart's template":                     {files: map[string]string{"chart/Chart.yaml": "name: x\n", "chart/templates/p.yaml": strings.NewReplacer("nightly", "weekly", "name: web", "name: api", "${run.name}", "{{ .Release.Name }}").Replace(scalesWeb)}, out: "chart/templates/p.yaml:15: Helm expands {{…}} before anybody reads it: lint what 'helm template chart' makes of it\n"},
+		"a template that is no YAML":             {files: map[string]string{"chart/Chart.yaml": "name: x\n", "chart/templates/p.yaml": "{{- if .Values.on }}\na: b\n{{- end }}\n"}, out: "chart/templates/p.yaml:1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{"apps/nightly.yaml": scalesWeb}
@@ -102,16 +110,17 @@ func TestLintKnowsTheTreeOfADocument(t *testing.T) {
 		noGit bool
 		lint  []string
 		out   string
+		warn  bool // of the tool that undoes what the plan does
 	}{
-		"one manifest":                    {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"apps/nightly.yaml"}, out: eaten},
-		"one folder":                      {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"apps"}, out: eaten},
-		"both folders":                    {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"apps", "clusters"}, out: eaten},
-		"all of it, and told once":        {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"."}, out: eaten},
-		"the whole tree is applied":       {flux: map[string]string{"clusters/apps.yaml": strings.Replace(substitutes, "  path: ./apps\n", "", 1)}, lint: []string{"apps"}, out: eaten},
-		"another folder is applied":       {flux: map[string]string{"clusters/apps.yaml": strings.Replace(substitutes, "./apps", "./app", 1)}, lint: []string{"apps"}},
-		"Flux replaces nothing":           {flux: map[string]string{"clusters/apps.yaml": fluxApps}, lint: []string{"apps/nightly.yaml"}},
+		"one manifest":                    {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"apps/nightly.yaml"}, out: eaten, warn: true},
+		"one folder":                      {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"apps"}, out: eaten, warn: true},
+		"both folders":                    {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"apps", "clusters"}, out: eaten, warn: true},
+		"all of it, and told once":        {flux: map[string]string{"clusters/apps.yaml": substitutes}, lint: []string{"."}, out: eaten, warn: true},
+		"the whole tree is applied":       {flux: map[string]string{"clusters/apps.yaml": strings.Replace(substitutes, "  path: ./apps\n", "", 1)}, lint: []string{"apps"}, out: eaten, warn: true},
+		"another folder is applied":       {flux: map[string]string{"clusters/apps.yaml": strings.Replace(substitutes, "./apps", "./app", 1)}, lint: []string{"apps"}, warn: true},
+		"Flux replaces nothing":           {flux: map[string]string{"clusters/apps.yaml": fluxApps}, lint: []string{"apps/nightly.yaml"}, warn: true},
 		"what Git does not show":          {flux: map[string]string{".cache/apps.yaml": substitutes}, lint: []string{"apps"}},
-		"beside it is what nobody parses": {flux: map[string]string{"clusters/apps.yaml": substitutes, "broken.yaml": "kustomize.toolkit.fluxcd.io/ postBuild: ["}, lint: []string{"apps"}, out: eaten},
+		"beside it is what nobody parses": {flux: map[string]string{"clusters/apps.yaml": substitutes, "broken.yaml": "kustomize.toolkit.fluxcd.io/ postBuild: ["}, lint: []string{"apps"}, out: eaten, warn: true},
 		"outside of any tree":             {flux: map[string]string{"clusters/apps.yaml": substitutes}, noGit: true, lint: []string{"apps"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,8 +134,8 @@ func TestLintKnowsTheTreeOfADocument(t *testing.T) {
 			for _, path := range c.lint {
 				args = append(args, "-f", path)
 			}
-			if got := cmdtest.Offline(t, cmd.Run, "", args...); got.Out != c.out || (got.Code != 0) != (c.out != "") {
-				t.Errorf("exit code %d, and it says %q, want %q", got.Code, got.Out, c.out)
+			if got := cmdtest.Offline(t, cmd.Run, "", args...); got.Out != c.out || (got.Code != 0) != (c.out != "") || strings.Contains(got.Err, "where a Kustomization keeps that as Git has it") != c.warn {
+				t.Errorf("exit code %d, and it says %q and %q, want %q", got.Code, got.Out, got.Err, c.out)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/gitops"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -64,7 +65,7 @@ func (o *lintOptions) Run(context.Context) error {
 		return err
 	}
 	docs, found := source.DocumentsIn(files)
-	tools := source.ReadGitOps(files)
+	tools := gitops.Read(files)
 	tools.AddTrees(files)
 	helmHints(tools, found, files)
 	found = append(found, gitOpsFaults(tools, docs)...)
@@ -75,9 +76,9 @@ func (o *lintOptions) Run(context.Context) error {
 		}
 	}
 	found = append(found, twice(docs)...)
-	wrong, unmet := crossCheck(docs, o.Factory)
+	wrong, unmet := crossCheck(source.NewSet(o.Factory, docs), o.Factory, tools)
 	found = append(found, wrong...)
-	for _, w := range append(unmet, ownerWarnings(tools, docs)...) {
+	for _, w := range unmet {
 		fmt.Fprintln(o.ErrOut, "warning: "+w.String())
 	}
 	if err := o.print(found); err != nil {

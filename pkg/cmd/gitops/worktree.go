@@ -1,4 +1,4 @@
-package source
+package gitops
 
 import (
 	"bytes"
@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 )
 
-// AddTrees adds what lies elsewhere: variable substitution that is configured in the Git working trees
-// of the files, and the Helm charts that they are templates of. Linting one manifest reports these,
-// too. Unreadable files are ignored.
-func (g *GitOps) AddTrees(files []File) {
+// AddTrees adds what lies elsewhere: the tools that are configured in the Git working trees of the
+// files, their variable substitution and the generators there, and the Helm charts that the files are
+// templates of. Linting one manifest reports these, too. Unreadable files are ignored.
+func (g *Tools) AddTrees(files []source.File) {
 	var tops []string
 	read := map[string]bool{}
 	for _, f := range files {
@@ -31,15 +33,22 @@ func (g *GitOps) AddTrees(files []File) {
 		g.Substitutes[i].roots = slices.Concat(g.Substitutes[i].roots, tops)
 	}
 	for _, top := range tops {
-		for _, s := range ReadGitOps(substituting(top, read)).Substitutes {
+		more := Read(configuring(top, read))
+		for _, s := range more.Substitutes {
 			s.tree = true
 			g.Substitutes = append(g.Substitutes, s)
+		}
+		for _, kind := range more.Owners {
+			g.addOwner(kind)
+		}
+		for file, made := range more.generated {
+			g.addGenerated(file, made)
 		}
 	}
 }
 
 // addChart adds the chart above a folder templates in a file's path.
-func (g *GitOps) addChart(file string) {
+func (g *Tools) addChart(file string) {
 	for at := filepath.Dir(file); filepath.Dir(at) != at; at = filepath.Dir(at) {
 		chart := filepath.Dir(at)
 		if filepath.Base(at) != "templates" || slices.Contains(g.charts, chart) {
@@ -71,10 +80,10 @@ const (
 	largestInTree = 1 << 20
 )
 
-// substituting are the files of a tree that may have Flux Kustomizations with variable
-// substitution, without those that were read already.
-func substituting(top string, read map[string]bool) []File {
-	var out []File
+// configuring are the files of a tree that may configure Flux, Argo CD or kustomize, without those
+// that were read already.
+func configuring(top string, read map[string]bool) []source.File {
+	var out []source.File
 	seen := 0
 	_ = filepath.WalkDir(top, func(file string, entry fs.DirEntry, err error) error {
 		switch seen++; {
@@ -84,15 +93,15 @@ func substituting(top string, read map[string]bool) []File {
 			return nil //nolint:nilerr // unreadable files are ignored
 		case entry.IsDir() && file != top && strings.HasPrefix(entry.Name(), "."):
 			return filepath.SkipDir
-		case !entry.Type().IsRegular() || read[file] || !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(file)):
+		case !entry.Type().IsRegular() || read[file] || !source.IsKustomization(file) && !slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(file)):
 			return nil
 		}
 		if info, err := entry.Info(); err != nil || info.Size() > largestInTree {
 			return nil //nolint:nilerr // as above
 		}
 		text, err := os.ReadFile(file)
-		if err == nil && bytes.Contains(text, []byte("kustomize.toolkit.fluxcd.io/")) && bytes.Contains(text, []byte("postBuild")) {
-			out = append(out, File{Path: file, Root: top, Text: text})
+		if err == nil && (source.IsKustomization(file) || slices.ContainsFunc(groups(), func(group string) bool { return bytes.Contains(text, []byte(group+"/")) })) {
+			out = append(out, source.File{Path: file, Root: top, Text: text})
 		}
 		return nil //nolint:nilerr // as above
 	})

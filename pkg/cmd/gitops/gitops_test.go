@@ -1,4 +1,4 @@
-package source
+package gitops
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 )
 
 // What of the files of GitOps tools lint has to know: names with hashes, variables that are
@@ -45,7 +47,7 @@ func TestWhatGitOpsToolsDoWithDocuments(t *testing.T) {
 			if c.file == "" {
 				c.file = "all.yaml"
 			}
-			g := ReadGitOps([]File{{Path: c.file, Root: c.file, Text: []byte(c.text)}})
+			g := Read([]source.File{{Path: c.file, Root: c.file, Text: []byte(c.text)}})
 			var hashed, substitutes []string
 			for _, h := range g.Hashed {
 				hashed = append(hashed, fmt.Sprintf("FILE:%d %s", h.Line, h.Name))
@@ -85,13 +87,13 @@ func TestWhichFilesAToolTakes(t *testing.T) {
 			t.Errorf("%q applies %s: %t", c.path, c.file, got)
 		}
 	}
-	g := ReadGitOps([]File{{Path: "charts/shop/Chart.yaml", Root: "charts", Text: []byte("name: shop\n")}, {Path: "charts/shop/templates/plan.yaml", Root: "charts"}})
+	g := Read([]source.File{{Path: "charts/shop/Chart.yaml", Root: "charts", Text: []byte("name: shop\n")}, {Path: "charts/shop/templates/plan.yaml", Root: "charts"}})
 	for file, want := range map[string]string{"charts/shop/templates/plan.yaml": "charts/shop", "charts/shop/values.yaml": "", "charts/shop/templates": "", "charts/other/templates/plan.yaml": ""} {
 		if got := g.Chart(filepath.FromSlash(file)); got != want {
 			t.Errorf("%s is of chart %q", file, got)
 		}
 	}
-	if substitutes := ReadGitOps([]File{
+	if substitutes := Read([]source.File{
 		{Path: "a/x.yaml", Root: "a", Text: []byte("kind: Other\n")},
 		{Path: "a/y.yaml", Root: "a"},
 		{Path: "b/k.yaml", Root: "b", Text: []byte("apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nspec: {postBuild: {}}\n")},
