@@ -35,16 +35,16 @@ func main() {
 func environment() cmd.Env {
 	out := int(os.Stdout.Fd())
 	interactive, mark := term.IsTerminal(out) && os.Getenv("TERM") != "dumb", terminal.NewMark()
-	width, _, err := term.GetSize(out)
+	width, height, err := term.GetSize(out)
 	if err != nil {
-		width = 0
+		width, height = 0, 0
 	}
 	typed := term.IsTerminal(int(os.Stdin.Fd()))
 	env := cmd.Env{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: terminal.NewWriter(os.Stdout, mark), ErrOut: terminal.NewWriter(os.Stderr, mark)},
 		Name:      calledAs(os.Args[0]), Version: version, Now: time.Now, Zone: zone(),
 		InTerminal: typed, OutTerminal: interactive,
-		Mark: mark, Color: interactive && os.Getenv("NO_COLOR") == "", Width: width,
+		Mark: mark, Color: interactive && os.Getenv("NO_COLOR") == "", Width: width, Height: height,
 	}
 	if interactive && typed {
 		env.Screen = &factory.Screen{In: os.Stdin, Out: os.Stdout}

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -45,13 +46,17 @@ func (a *advance) stopped(s scope, by *run.ClosedGate) bool {
 
 // closed asks what the run's namespace says, and the gate of its plan, before a step that
 // has not begun; nil where it may begin. Under wait the run is held until the gate opens;
-// under abort it ends here. What the namespace restricts holds every run.
+// under abort it ends here. What the namespace restricts holds every run: that a plan calls a
+// step not disruptive lets it pass there only where its type changes nothing.
 func (a *advance) closed(s scope, step plan.Step, always bool) *run.ClosedGate {
-	gate := a.sig.Hold
-	if !always && !a.looksAgain() {
+	if s.cleanup() || s.begun || a.sig.Hold == nil && a.sig.Namespace == nil {
+		return nil
+	}
+	gate, calm := a.sig.Hold, s.open || !a.tree.Disruptive(step)
+	if calm || !always && !a.looksAgain() {
 		gate = nil
 	}
-	if s.cleanup() || s.open || gate == nil && a.sig.Namespace == nil || !a.tree.Disruptive(step) {
+	if gate == nil && calm && changesNothing(a.tree, step) {
 		return nil
 	}
 	if gate == nil {
@@ -61,6 +66,19 @@ func (a *advance) closed(s scope, step plan.Step, always bool) *run.ClosedGate {
 		a.windowClosed()
 	}
 	return gate
+}
+
+// changesNothing says whether a step only waits, asks, measures or tells, or holds only such steps.
+func changesNothing(t plan.Tree, s plan.Step) bool {
+	harmless, seen := true, 0
+	note := func(s plan.Step) {
+		seen++
+		known := slices.Contains([]string{"suspend", "wait", "health-check", "prometheus", "notification", plan.TypeApproval}, s.Type)
+		harmless = harmless && (known || s.Holds() && s.Type != plan.TypeForEachNode)
+	}
+	note(s)
+	t.WalkBelow(s, note)
+	return harmless && (seen > 1 || !s.Holds()) // a template that is not there may be anything
 }
 
 // looksAgain says whether the run looks at the gate of its plan before each step.

@@ -259,7 +259,7 @@ func TestANamespaceThatIsRestrictiveHoldsTheNextDisruptiveStepOfEveryRun(t *test
 	}
 	const steps = `steps:
 - {name: hold, type: suspend, properties: {duration: 10h}}
-- {name: look, type: webhook, disruptive: false, properties: {url: "https://h.example"}}
+- {name: look, type: wait, disruptive: false, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: ready}, condition: "object.data.x == '1'"}}
 - {name: call, type: webhook, properties: {url: "https://h.example"}}
 onFailure: [{name: tell, type: webhook, properties: {url: "https://h.example"}}]
 finally: [{name: fin, type: webhook, properties: {url: "https://h.example"}}]`
@@ -309,6 +309,35 @@ finally: [{name: fin, type: webhook, properties: {url: "https://h.example"}}]`
 			}
 		})
 	}
+	t.Run("what a plan calls not disruptive is held if it changes something", func(t *testing.T) {
+		const calls = `{name: b, type: webhook, properties: {url: "https://h.example"}}`
+		group := func(steps string) string {
+			return `{name: call, type: step-group, disruptive: false, properties: {steps: [` + steps + `]}}`
+		}
+		for step, want := range map[string]run.StepPhase{
+			strings.Replace(calls, "name: b", "name: call, disruptive: false", 1):                                   run.StepPending,
+			group(`{name: a, type: suspend}, ` + calls):                                                             run.StepPending,
+			group(`{name: g, type: step-group, properties: {steps: [` + calls + `]}}`):                              run.StepPending,
+			group(`{name: a, type: suspend}`):                                                                       run.StepRunning,
+			group(`{name: g, type: step-group, properties: {steps: [{name: a, type: suspend}]}}`):                   run.StepRunning,
+			`{name: call, type: approval, disruptive: false}`:                                                       run.StepRunning,
+			`{name: call, type: for-each-node, disruptive: false, properties: {steps: [{name: a, type: suspend}]}}`: run.StepPending,
+		} {
+			r := coretest.RunOf(t, "onWindowClose: wait\nsteps: [{name: hold, type: suspend}, "+step+"]")
+			j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+			j = workflow.Note(r, j, "hold", workflow.StepResult{Done: true}, coretest.Clock("02:20"))
+			held, _ := workflow.Advance(r, j, coretest.Clock("02:20"), workflow.Signals{Namespace: closed(), Hold: closed()})
+			if got := coretest.Record(held, "call").Phase; got != want || strings.Contains(held.Message, "by jane: inventory") != (want == run.StepPending) {
+				t.Errorf("%s: %s, %q", step, got, held.Message)
+			}
+			if strings.Contains(step, "for-each") { // it looks at its window before each item
+				continue
+			}
+			if own, _ := workflow.Advance(r, j, coretest.Clock("02:20"), workflow.Signals{Hold: closed()}); coretest.Record(own, "call").Phase != run.StepRunning {
+				t.Errorf("%s: its own window holds it", step)
+			}
+		}
+	})
 	t.Run("the window of its own plan holds no step under finish", func(t *testing.T) {
 		r, j := looked(t, "")
 		if _, m := workflow.Advance(r, j, coretest.Clock("02:21"), workflow.Signals{Hold: closed()}); m.Path != "call" {

@@ -20,7 +20,8 @@ type scope struct {
 	section plan.Section
 	prefix  string // path of what holds them; empty for a section
 	steps   []plan.Step
-	open    bool      // what holds them is not disruptive: they do not ask the gate
+	open    bool      // what holds them is not disruptive: they do not ask the gate of the plan
+	begun   bool      // a node that was begun, which is finished whatever the window: they ask no gate
 	limit   time.Time // when what holds them is out of time; zero: never
 }
 
@@ -39,7 +40,7 @@ func (a *advance) within(s scope, step plan.Step, prefix string) scope {
 	if rec := a.record(s.path(step.Name)); rec != nil {
 		limit = schedule.Earliest(limit, a.limit(rec, step))
 	}
-	return scope{section: s.section, prefix: prefix, steps: a.tree.Children(step), open: s.open || !a.tree.Disruptive(step), limit: limit}
+	return scope{section: s.section, prefix: prefix, steps: a.tree.Children(step), open: s.open || !a.tree.Disruptive(step), begun: s.begun, limit: limit}
 }
 
 // section walks the steps of one section until another walk would find nothing
@@ -512,7 +513,7 @@ const (
 func (a *advance) item(s scope, step plan.Step, path string, item *run.Item) bool {
 	prefix := path + "/" + item.Segment()
 	inner := a.within(s, step, prefix)
-	inner.open = inner.open || step.Type == plan.TypeForEachNode // a node that was begun is finished, whatever the window
+	inner.begun = inner.begun || step.Type == plan.TypeForEachNode
 	over, failed := a.sequence(inner)
 	if !over || a.interrupted(s) {
 		return false

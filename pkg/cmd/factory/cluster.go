@@ -30,7 +30,7 @@ type Cluster struct {
 	clock     *serverClock // nil: its clock is taken to be ours
 	suggest   remedy.Commands
 	actors    *actorsOf
-	warn      func(string)    // prints a warning; nil: nobody listens
+	Warn      func(string)    // prints a warning; nil: nobody listens
 	seen      *seenNamespaces // nil: they are read each time
 
 	// Names lists the names of objects of the core group, of a namespace or of all; nil: metadata has them.

@@ -270,8 +270,8 @@ func (k *Cluster) ListDocuments(ctx context.Context, what, kind, namespace, sele
 	if err != nil {
 		return nil, k.ReadError("list "+what, namespace, err)
 	}
-	if len(list.Items) == 0 && namespace != "" && k.warn != nil && !k.seen.there(namespace, func() bool { return !k.noNamespace(ctx, namespace) }) {
-		k.warn("there is no namespace " + namespace + "; 'kubectl get namespaces' shows which there are")
+	if len(list.Items) == 0 && namespace != "" && k.Warn != nil && !k.seen.there(namespace, func() bool { return !k.noNamespace(ctx, namespace) }) {
+		k.Warn("there is no namespace " + namespace + "; 'kubectl get namespaces' shows which there are")
 	}
 	out := make([]*corev1.ConfigMap, len(list.Items))
 	for i := range list.Items {

@@ -41,6 +41,7 @@ type Env struct {
 	Color        bool
 	Mark         terminal.Mark // of our own control sequences
 	Width        int           // of the terminal, 0 where unknown
+	Height       int           // of the terminal in lines, 0 where unknown
 	AnswerWithin time.Duration // how long an API server may be silent; 0: answerWithin
 
 	// Screen is the terminal for live views; nil: there is none, and changes are shown as lines.
@@ -136,7 +137,7 @@ func (c *Factory) Connect() (*Cluster, error) {
 	c.note(c.elsewhere(namespace), c.chosen())
 	return &Cluster{
 		Kube: clients, Metadata: meta, Names: kube.Names(clients.CoreV1().RESTClient()), Namespace: namespace,
-		clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}, warn: c.Warn, seen: &seenNamespaces{},
+		clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}, Warn: c.Warn, seen: &seenNamespaces{},
 	}, nil
 }
 

@@ -261,7 +261,7 @@ func TestAnEmptyListOfANamespaceThatIsNotThereIsTold(t *testing.T) {
 	for namespace, want := range map[string]string{"shop": "", "": "", "shpo": "there is no namespace shpo; 'kubectl get namespaces' shows which there are"} {
 		k := clusterOf(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 		var said []string
-		k.warn = func(text string) { said = append(said, text) }
+		k.Warn = func(text string) { said = append(said, text) }
 		if list, err := k.Plans(t.Context(), namespace, ""); err != nil || len(list) != 0 || strings.Join(said, ", ") != want {
 			t.Errorf("%s: %v, %v, said %q", namespace, list, err, said)
 		}

@@ -304,6 +304,7 @@ func fieldPath(path, key string) string {
 	return path + "." + key
 }
 
+// ValueOf is the value of a key of a mapping; nil: it is no mapping, or has no such key.
 func ValueOf(n *yaml.Node, name string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
@@ -316,6 +317,7 @@ func ValueOf(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
+// ScalarIn is the text of a key of a mapping; empty: there is none.
 func ScalarIn(n *yaml.Node, name string) string {
 	if v := ValueOf(n, name); v != nil && v.Kind == yaml.ScalarNode {
 		return v.Value

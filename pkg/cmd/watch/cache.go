@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -107,10 +108,14 @@ func startInto(ctx context.Context, k *factory.Cluster, informer cache.SharedInd
 	return w, nil
 }
 
-// broken reports that a watch is interrupted. It is normal that a server ends one after a while, or
+// broken reports that a watch is interrupted; where nobody listens, only that it may not be begun. It is normal that a server ends one after a while, or
 // has forgotten its version.
 func broken(k *factory.Cluster) cache.WatchErrorHandlerWithContext {
+	var once sync.Once
 	return func(ctx context.Context, _ *cache.Reflector, err error) {
+		if k.Broken == nil && k.Warn != nil && apierrors.IsForbidden(err) {
+			once.Do(func() { k.Warn("what changes is seen some seconds late, since it may not be watched: " + err.Error()) })
+		}
 		usual := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		if k.Broken != nil && !usual && ctx.Err() == nil {
 			k.Broken(err)

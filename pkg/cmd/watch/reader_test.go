@@ -2,13 +2,16 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -97,5 +100,23 @@ func TestAWatchThatBreaksIsTold(t *testing.T) {
 	broken(&factory.Cluster{})(t.Context(), nil, context.DeadlineExceeded)
 	if diff := cmp.Diff([]string{"context deadline exceeded"}, told); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Off a screen, nobody hears of each watch that breaks; that none may be begun is said, once.
+func TestAWatchThatIsForbiddenIsSaidOnce(t *testing.T) {
+	var said []string
+	refused := apierrors.NewForbidden(corev1.Resource("configmaps"), "", errors.New("no"))
+	hear := broken(&factory.Cluster{Warn: func(text string) { said = append(said, text) }})
+	for _, err := range []error{context.DeadlineExceeded, refused, refused} {
+		hear(t.Context(), nil, err)
+	}
+	if len(said) != 1 || !strings.HasPrefix(said[0], "what changes is seen some seconds late, since it may not be watched: configmaps is forbidden") {
+		t.Errorf("%q", said)
+	}
+	var told []error
+	broken(&factory.Cluster{Warn: func(text string) { t.Error(text) }, Broken: func(err error) { told = append(told, err) }})(t.Context(), nil, refused)
+	if len(told) != 1 {
+		t.Errorf("a screen is told %d times", len(told))
 	}
 }

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -39,6 +40,7 @@ func (s *Screen) print(picture []string, lines []print.Update) {
 		if s.drawn > 0 {
 			fmt.Fprint(s.Env.Out, s.Env.Mark.Sequence(fmt.Sprintf("%dA", s.drawn))+s.Env.Mark.Sequence("J"))
 		}
+		picture = s.fitting(picture)
 		for _, l := range picture {
 			fmt.Fprintln(s.Env.Out, print.CutLine(l, s.Env.Width))
 		}
@@ -54,6 +56,17 @@ func (s *Screen) print(picture []string, lines []print.Update) {
 			fmt.Fprintf(s.Env.Out, "%s %s\n", s.Env.Now().UTC().Format(time.RFC3339), l.Text)
 		}
 	}
+}
+
+// fitting are the first lines of a picture that the terminal can hold above its cursor: what has
+// scrolled away cannot be drawn again.
+func (s *Screen) fitting(picture []string) []string {
+	room := s.Env.Height - 1
+	if room < 2 || len(picture) <= room {
+		return picture
+	}
+	more := len(picture) - room + 1
+	return append(slices.Clone(picture[:room-1]), fmt.Sprintf("… and %d more lines", more))
 }
 
 // Empty says whether the screen is still empty.

@@ -164,6 +164,18 @@ func TestATerminalIsRedrawn(t *testing.T) {
 	}
 }
 
+// What a terminal cannot hold is counted: lines that have scrolled away would be drawn again and again.
+func TestATerminalIsNotRedrawnBeyondItsHeight(t *testing.T) {
+	s, out := screenOf(true)
+	s.Env.Height = 4
+	s.Show([]string{"a", "b", "c", "d", "e"}, nil)
+	s.Show([]string{"a", "b", "c"}, nil)
+	s.Env.Width = 0
+	if want := "a\nb\n… and 3…\x1b[0m\n\x1b[3A\x1b[Ja\nb\nc\n"; out.String() != want {
+		t.Errorf("%q", out.String())
+	}
+}
+
 func TestOffATerminalEachNewLineIsSaidOnce(t *testing.T) {
 	s, out := screenOf(false)
 	for _, lines := range [][]print.Update{{{Of: "run", Text: "Pending"}}, {{Of: "run", Text: "Pending"}, {Of: "a", Text: "Running"}}, {{Of: "run", Text: "Running"}, {Of: "a", Text: "Running"}}, {{Of: "run", Text: "Pending"}}} {
