@@ -29,7 +29,9 @@ type Outcome struct {
 	// Parameters are the names of those that were given; their values are not kept.
 	Parameters []string   `json:"parameters,omitempty"`
 	Overrides  []Override `json:"overrides,omitempty"`
-	Nodes      int64      `json:"nodes,omitempty"` // that its rollouts went through with success
+	// MoreOverrides is how many there were beyond those.
+	MoreOverrides int64 `json:"moreOverrides,omitempty"`
+	Nodes         int64 `json:"nodes,omitempty"` // that its rollouts went through with success
 }
 
 // The decisions of people that an outcome keeps.
@@ -73,7 +75,8 @@ func OutcomeOf(r run.Run, j run.Journal) Outcome {
 
 // outcomeOf is what an entry keeps of a run that is over.
 func outcomeOf(r run.Run, j run.Journal, now time.Time) *Outcome {
-	out := &Outcome{Phase: j.Phase, Message: document.Cut(j.Message, maxOutcomeMessage), Overrides: overridesOf(r, j)}
+	out := &Outcome{Phase: j.Phase, Message: document.Cut(j.Message, maxOutcomeMessage)}
+	out.Overrides, out.MoreOverrides = overridesOf(r, j)
 	if j.End != nil {
 		out.Phase, out.Reason, out.Step = j.End.Phase, j.End.Reason, j.End.Step
 		out.Message = document.Cut(cmp.Or(failureOf(j), driftOf(j)), maxOutcomeMessage)
@@ -125,10 +128,13 @@ func rounded(d time.Duration) document.Duration {
 	return document.Duration{Duration: d.Round(time.Second)}
 }
 
-func overridesOf(r run.Run, j run.Journal) []Override {
-	var out []Override
+func overridesOf(r run.Run, j run.Journal) (out []Override, more int64) {
 	note := func(what, step string, a *intent.Actor) {
-		if a == nil || len(out) == maxOverrides {
+		switch {
+		case a == nil:
+			return
+		case len(out) == maxOverrides:
+			more++
 			return
 		}
 		o := Override{
@@ -156,7 +162,7 @@ func overridesOf(r run.Run, j run.Journal) []Override {
 		}
 	}
 	note(OverrideResumed, "", acceptedDrift(j))
-	return out
+	return out, more
 }
 
 // endedBy is who aborted or rejected a run; nil: nobody.

@@ -140,7 +140,7 @@ func TestAnOutcomeIsBounded(t *testing.T) {
 		j.Steps = append(j.Steps, run.Record{Path: strings.Repeat("s", 999), Resumed: &intent.Actor{Name: request.Actor, Reason: request.Actor}})
 	}
 	got := ledger.OutcomeOf(run.Run{Request: request}, j)
-	if len(got.Message) != 256 || len(got.Parameters) != 16 || len(got.Overrides) != 8 {
+	if len(got.Message) != 256 || len(got.Parameters) != 16 || len(got.Overrides) != 8 || got.MoreOverrides != 91 {
 		t.Errorf("message of %d bytes, %d parameters, %d overrides", len(got.Message), len(got.Parameters), len(got.Overrides))
 	}
 	if o := got.Overrides[0]; len(o.Actor) > 128 || len(o.Reason) > 128 || len(o.Step) > 128 || len(got.Parameters[0]) > 128 {

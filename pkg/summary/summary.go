@@ -25,6 +25,8 @@ type Plan struct {
 	// Windows are those of its policies that touch the report's time; nil where it has
 	// no policy.
 	Windows []Window
+	// MoreWindows says that there are more than these.
+	MoreWindows bool
 	// LedgerFault says, after "its ledger", what is wrong with that; empty: nothing is known to be.
 	LedgerFault string
 	// Hidden says that there is a ledger that cannot be read: what ran is not known.
@@ -58,13 +60,18 @@ type Row struct {
 	// Reasons say why slots had no run: Missed(deadline), Skipped(paused).
 	Reasons map[string]int64 `json:"reasons,omitempty"`
 	// LateMedian and LateMost are in seconds from slot to first step.
-	LateMedian  int64      `json:"lateMedian"`
-	LateMost    int64      `json:"lateMost"`
-	Seconds     int64      `json:"seconds"` // of work, all runs together
-	Nodes       int64      `json:"nodes"`   // that rollouts went through with success
-	Windows     int        `json:"windows"` // of its policies as they stand now, in this time
-	WindowsUsed int        `json:"windowsUsed"`
-	Since       *time.Time `json:"since,omitempty"` // nothing older is remembered of it
+	LateMedian  int64 `json:"lateMedian"`
+	LateMost    int64 `json:"lateMost"`
+	Seconds     int64 `json:"seconds"` // of work, all runs together
+	Nodes       int64 `json:"nodes"`   // that rollouts went through with success
+	Windows     int   `json:"windows"` // of its policies as they stand now, in this time
+	WindowsUsed int   `json:"windowsUsed"`
+	// MoreWindows says that there are more windows than are counted.
+	MoreWindows bool `json:"moreWindows,omitempty"`
+	// Straddling are the slots of folded entries that begin or end outside of the time: such an entry
+	// is counted whole where its last slot lies in it, else not at all.
+	Straddling int64      `json:"straddling,omitempty"`
+	Since      *time.Time `json:"since,omitempty"` // nothing older is remembered of it
 	// Unread says that its ledger cannot be read: what ran is not known, and not counted.
 	Unread bool `json:"unread,omitempty"`
 	// LedgerFault says, after "its ledger", what is wrong with that.
@@ -121,8 +128,12 @@ func Of(plans []Plan, from, to time.Time) Report {
 			row.Since = p.Since
 		}
 		var starts []time.Time
+		row.MoreWindows = p.MoreWindows
 		sleeps := sleepsOf(p.Entries)
 		for i, e := range p.Entries {
+			if !e.DryRun && straddles(e, from, to) {
+				row.Straddling += slotsOf(e)
+			}
 			if at := instantOf(e); at.Before(from) || !at.Before(to) {
 				continue
 			}
@@ -150,7 +161,16 @@ func Of(plans []Plan, from, to time.Time) Report {
 	return r
 }
 
-func (r Row) any() bool { return r.Runs+r.DryRuns+r.Skipped+r.Missed > 0 }
+func (r Row) any() bool { return r.Runs+r.DryRuns+r.Skipped+r.Missed+r.Straddling > 0 }
+
+// straddles says whether a folded entry has slots both in and outside of a time.
+func straddles(e ledger.Entry, from, to time.Time) bool {
+	if e.Count < 2 || e.First == nil || e.Last == nil {
+		return false
+	}
+	within := func(t time.Time) bool { return !t.Before(from) && t.Before(to) }
+	return within(*e.First) != within(*e.Last)
+}
 
 // instantOf is the instant by which an entry belongs to a time.
 func instantOf(e ledger.Entry) time.Time {
@@ -246,6 +266,10 @@ func (r *Report) addEnding(plan string, e ledger.Entry) {
 				decision.At = *d.At
 			}
 			r.Decisions = append(r.Decisions, decision)
+		}
+		if o.MoreOverrides > 0 {
+			more := ledger.Override{What: fmt.Sprintf("%d more, which the ledger does not keep", o.MoreOverrides)}
+			r.Decisions = append(r.Decisions, Decision{Plan: plan, At: out.At, Run: e.Run, Override: more})
 		}
 	}
 	if e.Result != run.Ran || e.Outcome != nil && e.Outcome.Phase != run.Succeeded {

@@ -373,3 +373,33 @@ func TestAPlanWhoseLedgerCannotBeReadIsInTheReport(t *testing.T) {
 		t.Error(note)
 	}
 }
+
+// What a report cannot count exactly, it says.
+func TestAReportSaysWhatItDoesNotCount(t *testing.T) {
+	folded := func(first, last string) ledger.Entry {
+		return ledger.Entry{First: at(first), Slot: at(first), Last: at(last), Count: 4, Result: run.Missed, Reason: "deadline"}
+	}
+	for name, c := range map[string]struct {
+		plan summary.Plan
+		want string
+	}{
+		"within":    {summary.Plan{Entries: []ledger.Entry{folded("01:00", "02:00")}}, "Missed(deadline): 4"},
+		"before":    {summary.Plan{Entries: []ledger.Entry{folded("00:00", "01:30")}}, "Missed(deadline): 4; 4 slots of one reason lie on both sides of the report's begin or end, and count where the last of them lies"},
+		"after":     {summary.Plan{Entries: []ledger.Entry{folded("02:00", "04:30")}}, "4 slots of one reason lie on both sides of the report's begin or end, and count where the last of them lies"},
+		"elsewhere": {summary.Plan{Entries: []ledger.Entry{folded("05:00", "06:00")}, Windows: []summary.Window{{}}}, ""},
+		"windows":   {summary.Plan{Windows: []summary.Window{{}, {}}, MoreWindows: true}, "there are more than 2 windows, and only these are counted"},
+	} {
+		r := summary.Of([]summary.Plan{c.plan}, coretest.Clock("00:30"), coretest.Clock("04:00"))
+		rows := r.Sections(func(t time.Time) string { return t.Format("15:04") })[0].Rows
+		if got := rows[0][len(rows[0])-1]; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	decided := ran("01:00", 0, time.Hour, run.Succeeded, func(o *ledger.Outcome) {
+		o.Overrides, o.MoreOverrides = []ledger.Override{{What: ledger.OverrideApproved, Actor: "jane"}}, 3
+	})
+	r := summary.Of([]summary.Plan{{Entries: []ledger.Entry{decided}}}, coretest.Clock("00:30"), coretest.Clock("04:00"))
+	if len(r.Decisions) != 2 || r.Decisions[1].What != "3 more, which the ledger does not keep" {
+		t.Errorf("%+v", r.Decisions)
+	}
+}

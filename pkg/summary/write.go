@@ -59,6 +59,12 @@ func (r Row) note(when func(time.Time) string) string {
 	if r.NothingSlept > 0 {
 		parts = append(parts, "nothing slept in "+Number(r.NothingSlept, "sleep"))
 	}
+	if r.Straddling > 0 {
+		parts = append(parts, fmt.Sprintf("%s of one reason lie on both sides of the report's begin or end, and count where the last of them lies", Number(r.Straddling, "slot")))
+	}
+	if r.MoreWindows {
+		parts = append(parts, fmt.Sprintf("there are more than %d windows, and only these are counted", r.Windows))
+	}
 	if r.Unknown > 0 {
 		parts = append(parts, Number(r.Unknown, "run")+" of unknown outcome")
 	}

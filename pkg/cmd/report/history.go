@@ -319,6 +319,9 @@ func outcome(e ledger.Entry) string {
 			text += ", " + d.Said(d.What)
 		}
 	}
+	if out.MoreOverrides > 0 {
+		text += fmt.Sprintf(", and %d more decisions", out.MoreOverrides)
+	}
 	if saysWho(*out) {
 		text += ", " + out.Message
 	}

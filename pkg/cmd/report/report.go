@@ -155,7 +155,7 @@ func (o *reportOptions) plans(resolver *policy.Resolver, all []remembered) []sum
 		}
 		if policies := policiesOf(one.object); len(policies) > 0 && !one.Hidden() { // else none would seem to be used
 			in := annotations.Intent(one.object.Annotations)
-			p.Windows = windowsIn(resolver, in.Query(one.object.Namespace, policies), one.object.CreationTimestamp.Time, o.start, o.end)
+			p.Windows, p.MoreWindows = windowsIn(resolver, in.Query(one.object.Namespace, policies), one.object.CreationTimestamp.Time, o.start, o.end)
 		}
 		out = append(out, p)
 	}
@@ -213,24 +213,26 @@ func (o *reportOptions) policies(ctx context.Context, k *factory.Cluster, agent 
 // maxWindows limits the windows of one plan: one every five minutes for a month.
 const maxWindows = 10_000
 
-// windowsIn are the windows of a plan's policies in an interval, from the plan's creation on; what
-// never opened or never closes is no window.
-func windowsIn(b *policy.Resolver, q policy.Query, created, from, to time.Time) []summary.Window {
+// windowsIn are the windows of a plan's policies in an interval, from the plan's creation on, and
+// whether there are more; what never opened or never closes is no window.
+func windowsIn(b *policy.Resolver, q policy.Query, created, from, to time.Time) (out []summary.Window, more bool) {
 	if created.After(from) {
 		from = created
 	}
 	if !from.Before(to) {
-		return nil
+		return nil, false
 	}
-	var out []summary.Window
 	for i := range b.GateIfAny(q).Intervals(from) {
-		if i.Start != nil && !i.Start.Before(to) || len(out) == maxWindows {
+		if i.Start != nil && !i.Start.Before(to) {
 			break
+		}
+		if len(out) == maxWindows {
+			return out, true
 		}
 		if i.Start == nil && i.End == nil {
 			continue
 		}
 		out = append(out, summary.Window{Start: i.Start, End: i.End})
 	}
-	return out
+	return out, false
 }
