@@ -44,7 +44,7 @@ func environment() cmd.Env {
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: terminal.NewWriter(os.Stdout, mark), ErrOut: terminal.NewWriter(os.Stderr, mark)},
 		Name:      calledAs(os.Args[0]), Version: version, Now: time.Now, Zone: zone(),
 		InTerminal: typed, OutTerminal: interactive,
-		Mark: mark, Color: interactive && os.Getenv("NO_COLOR") == "", Width: width, Height: height,
+		Mark: mark, Color: interactive && os.Getenv("NO_COLOR") == "", Size: terminal.Size{Columns: width, Lines: height},
 	}
 	if interactive && typed {
 		env.Screen = &factory.Screen{In: os.Stdin, Out: os.Stdout}

@@ -152,6 +152,12 @@ func LookAgain(err error) time.Duration {
 	return refusedLook
 }
 
+// IsRefusal says whether an error is the API server's answer, and no conflict or haste that passes by
+// itself.
+func IsRefusal(err error) bool {
+	return !apierrors.IsConflict(err) && !apierrors.IsTooManyRequests(err) && !Unanswered(err)
+}
+
 // Unanswered says whether an error leaves open if the request was carried out.
 func Unanswered(err error) bool {
 	var status apierrors.APIStatus

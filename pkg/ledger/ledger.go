@@ -3,6 +3,7 @@ package ledger
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -22,7 +23,7 @@ const (
 )
 
 // Entry is one slot, or one run without a slot, and its end. Adjacent entries
-// of equal result and reason fold into one with First, Last and Count.
+// of equal result, reason and cause fold into one with First, Last and Count.
 type Entry struct {
 	Slot      *time.Time      `json:"slot,omitempty"`
 	Local     string          `json:"local,omitempty"`
@@ -335,8 +336,11 @@ func counted[K comparable](counts map[K]int64, key K) map[K]int64 {
 // a run of its own, always stands alone.
 func folds(a, b Entry) bool {
 	return a.Result == b.Result && a.Reason == b.Reason && a.Result != run.Ran &&
-		a.Run == "" && b.Run == "" && a.Slot != nil && b.Slot != nil && a.Actor == b.Actor && a.Said == b.Said && a.DryRun == b.DryRun
+		a.Run == "" && b.Run == "" && a.Slot != nil && b.Slot != nil && a.Actor == b.Actor && bare(a.Said) == bare(b.Said) && a.DryRun == b.DryRun
 }
+
+// bare is a cause without the mark that nobody has checked the name: that depends on who looks.
+func bare(said string) string { return strings.ReplaceAll(said, " (unverified)", "") }
 
 func fold(a, b Entry) Entry {
 	if a.Count == 0 {

@@ -79,7 +79,7 @@ func outcomeOf(r run.Run, j run.Journal, now time.Time) *Outcome {
 	out.Overrides, out.MoreOverrides = overridesOf(r, j)
 	if j.End != nil {
 		out.Phase, out.Reason, out.Step = j.End.Phase, j.End.Reason, j.End.Step
-		out.Message = document.Cut(cmp.Or(failureOf(j), driftOf(j)), maxOutcomeMessage)
+		out.Message = document.Cut(cmp.Or(failureOf(j), driftOf(j), j.Unchecked()), maxOutcomeMessage)
 	}
 	for _, turn := range j.Turns(now) {
 		if turn.Success != 0 {
@@ -161,7 +161,9 @@ func overridesOf(r run.Run, j run.Journal) (out []Override, more int64) {
 			note(answered(rec.Approval), rec.Path, &rec.Approval.Actor)
 		}
 	}
-	note(OverrideResumed, "", acceptedDrift(j))
+	for _, by := range acceptedDrift(j) {
+		note(OverrideResumed, "", by)
+	}
 	return out, more
 }
 
@@ -179,21 +181,24 @@ func endedBy(end *run.End) (what, step string, by *intent.Actor) {
 	return "", "", nil
 }
 
-// acceptedDrift is who resumed a run in spite of what somebody changed, where no suspend ended by
-// it; nil: nobody.
-func acceptedDrift(j run.Journal) *intent.Actor {
+// acceptedDrift are those who resumed a run in spite of what somebody changed, each once, where no
+// suspend ended by it.
+func acceptedDrift(j run.Journal) (out []*intent.Actor) {
 	for i := range j.Steps {
-		d := j.Steps[i].Drift
-		if d == nil || d.Accepted == nil {
-			continue
-		}
-		by := *d.Accepted
-		ended := func(r run.Record) bool { return r.Resumed != nil && r.Resumed.At.Equal(by.At) }
-		if !slices.ContainsFunc(j.Steps, ended) {
-			return &by
+		list, _ := j.Steps[i].Drift.AcceptedChanges()
+		for _, d := range list {
+			if d.Accepted == nil { // nobody writes this
+				continue
+			}
+			by := *d.Accepted
+			same := func(a *intent.Actor) bool { return a.At.Equal(by.At) }
+			ended := func(r run.Record) bool { return r.Resumed != nil && r.Resumed.At.Equal(by.At) }
+			if !slices.ContainsFunc(j.Steps, ended) && !slices.ContainsFunc(out, same) {
+				out = append(out, &by)
+			}
 		}
 	}
-	return nil
+	return out
 }
 
 // askedItself says whether it is the run's own request that let it through its gate: asking to run

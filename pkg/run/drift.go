@@ -22,42 +22,57 @@ type Drift struct {
 	SeenAt   time.Time     `json:"seenAt"`             //
 	Accepted *intent.Actor `json:"accepted,omitempty"` // who let the run go on all the same
 	Over     *time.Time    `json:"over,omitempty"`     // it was seen to be as the step left it again
-	// Earlier are changes of the same step that were accepted before this one.
-	Earlier []AcceptedChange `json:"earlier,omitempty"`
+	// Also are further changes that were seen at the same look, and are accepted with this one.
+	Also []Drift `json:"also,omitempty"`
+	// Earlier are changes of the same step that were accepted before this one, oldest first.
+	Earlier []Drift `json:"earlier,omitempty"`
+	// AllAccepted says that more were accepted than are kept: then every other change is, too.
+	AllAccepted bool `json:"allAccepted,omitempty"`
 }
 
-// AcceptedChange is a change in spite of which somebody let a run go on.
-type AcceptedChange struct {
-	Field   string `json:"field,omitempty"` // empty: the object was deleted
-	Value   string `json:"value,omitempty"`
-	Manager string `json:"manager,omitempty"`
-}
-
-func (c AcceptedChange) covers(d Drift) bool {
-	return c.Field == d.Field && (c.Value == d.Value || c.Manager != "" && c.Manager == d.Manager)
-}
-
-// maxAccepted bounds what one step keeps of them (a guess: who accepts more wants onDrift: ignore).
+// maxAccepted bounds what one step keeps of accepted changes (a guess: who accepts more wants
+// onDrift: ignore).
 const maxAccepted = 8
 
 // AcceptedChanges are the changes of the step in spite of which somebody let the run go on, oldest
-// first.
-func (d *Drift) AcceptedChanges() []AcceptedChange {
+// first, and whether there were more than these.
+func (d *Drift) AcceptedChanges() (list []Drift, all bool) {
 	if d == nil {
-		return nil
+		return nil, false
 	}
-	list := slices.Clone(d.Earlier)
+	list = slices.Clone(d.Earlier)
 	if d.Accepted != nil {
-		list = append(list, AcceptedChange{d.Field, d.Value, d.Manager})
+		for _, one := range append([]Drift{*d}, d.Also...) {
+			one.Also, one.Earlier, one.AllAccepted, one.Accepted = nil, nil, false, d.Accepted
+			list = append(list, one)
+		}
 	}
-	return list[max(len(list)-maxAccepted, 0):]
+	return list[max(len(list)-maxAccepted, 0):], d.AllAccepted || len(list) > maxAccepted
 }
 
 // Accepts says whether a change is one that somebody accepted: the same field has the same value, or
-// the same manager has written it again.
+// the same manager has written it again. A value that is not shown in full is not known to be the same.
 func (d *Drift) Accepts(other Drift) bool {
-	return slices.ContainsFunc(d.AcceptedChanges(), func(c AcceptedChange) bool { return c.covers(other) })
+	list, all := d.AcceptedChanges()
+	return all || slices.ContainsFunc(list, func(c Drift) bool {
+		same := c.Value == other.Value && c.Value != HiddenValue && len(c.Value) < MaxShown
+		return c.Field == other.Field && (same || c.Manager == other.Manager)
+	})
 }
+
+// Same says whether two looks saw the same: an open drift that is seen again is no news.
+func (d *Drift) Same(other Drift) bool {
+	same := func(a, b Drift) bool {
+		return a.Field == b.Field && a.Value == b.Value && a.Manager == b.Manager
+	}
+	return same(*d, other) && slices.EqualFunc(d.Also, other.Also, same)
+}
+
+// HiddenValue stands for a value that is secret, and MaxShown is how many bytes of a value are shown.
+const (
+	HiddenValue = "(hidden)"
+	MaxShown    = 120
+)
 
 // IsOpen says whether it holds a run: neither over nor accepted.
 func (d *Drift) IsOpen() bool { return d != nil && d.Accepted == nil && d.Over == nil }
@@ -72,6 +87,9 @@ func (d Drift) Said() string {
 		text += " deleted " + d.Object
 	} else {
 		text += fmt.Sprintf(" changed %s of %s from %s to %s", d.Field, d.Object, d.Want, d.Value)
+		if n := len(d.Also); n > 0 {
+			text += fmt.Sprintf(" (and %d more of its fields)", n)
+		}
 	}
 	at := d.SeenAt
 	if d.At != nil {
@@ -154,7 +172,7 @@ func (j Journal) DriftEvents(before Journal, account string) []DriftEvent {
 		case d.Accepted != nil:
 			add(normal, "DriftAccepted", "step %s: %s; %s", rec.Path, d.Said(), d.Accepted.Said("resumed"))
 		case d.Over != nil:
-			add(normal, "DriftOver", "step %s: %s of %s is %s again", rec.Path, d.Field, d.Object, d.Want)
+			add(normal, "DriftOver", "step %s: %s", rec.Path, d.over())
 		default:
 			add(warning, "Drift", "step %s: %s", rec.Path, d.Said())
 		}
@@ -169,6 +187,17 @@ func (j Journal) DriftEvents(before Journal, account string) []DriftEvent {
 		}
 	}
 	return out
+}
+
+// over says that what was changed is changed no more.
+func (d Drift) over() string {
+	switch list, _ := d.AcceptedChanges(); {
+	case d.Field == "":
+		return d.Object + " is there again"
+	case len(list) > 0:
+		return d.Field + " of " + d.Object + " is as the step left it, or as somebody accepted it"
+	}
+	return fmt.Sprintf("%s of %s is %s again", d.Field, d.Object, d.Want)
 }
 
 // Unchecked says at a run's end of which steps nobody could check the effect; empty: of none.
@@ -186,8 +215,13 @@ func (j Journal) Unchecked() string {
 func (j Journal) Drifted() string {
 	var said []string
 	for _, rec := range j.Steps {
-		if rec.Drift != nil && len(said) < 3 && !strings.Contains(j.Message, rec.Drift.Said()) { // a guess: the steps name the others
-			said = append(said, rec.Drift.Said())
+		if rec.Drift == nil {
+			continue
+		}
+		for _, d := range append(slices.Clone(rec.Drift.Earlier), *rec.Drift) {
+			if len(said) < 3 && !strings.Contains(j.Message, d.Said()) { // a guess: the steps name the others
+				said = append(said, d.Said())
+			}
 		}
 	}
 	return strings.Join(said, "; ")

@@ -163,13 +163,13 @@ func Of(plans []Plan, from, to time.Time) Report {
 
 func (r Row) any() bool { return r.Runs+r.DryRuns+r.Skipped+r.Missed+r.Straddling > 0 }
 
-// straddles says whether a folded entry has slots both in and outside of a time.
+// straddles says whether a folded entry has slots on both sides of a begin or an end of a time.
 func straddles(e ledger.Entry, from, to time.Time) bool {
 	if e.Count < 2 || e.First == nil || e.Last == nil {
 		return false
 	}
-	within := func(t time.Time) bool { return !t.Before(from) && t.Before(to) }
-	return within(*e.First) != within(*e.Last)
+	before, after := e.First.Before(from), !e.Last.Before(to)
+	return e.First.Before(to) && !e.Last.Before(from) && (before || after)
 }
 
 // instantOf is the instant by which an entry belongs to a time.

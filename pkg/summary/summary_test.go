@@ -386,6 +386,7 @@ func TestAReportSaysWhatItDoesNotCount(t *testing.T) {
 		"within":    {summary.Plan{Entries: []ledger.Entry{folded("01:00", "02:00")}}, "Missed(deadline): 4"},
 		"before":    {summary.Plan{Entries: []ledger.Entry{folded("00:00", "01:30")}}, "Missed(deadline): 4; 4 slots of one reason lie on both sides of the report's begin or end, and count where the last of them lies"},
 		"after":     {summary.Plan{Entries: []ledger.Entry{folded("02:00", "04:30")}}, "4 slots of one reason lie on both sides of the report's begin or end, and count where the last of them lies"},
+		"around":    {summary.Plan{Entries: []ledger.Entry{folded("00:00", "06:00")}}, "4 slots of one reason lie on both sides of the report's begin or end, and count where the last of them lies"},
 		"elsewhere": {summary.Plan{Entries: []ledger.Entry{folded("05:00", "06:00")}, Windows: []summary.Window{{}}}, ""},
 		"windows":   {summary.Plan{Windows: []summary.Window{{}, {}}, MoreWindows: true}, "there are more than 2 windows, and only these are counted"},
 	} {

@@ -151,13 +151,16 @@ func (r Report) CSV() string {
 }
 
 func (e entryOf) cells() []string {
-	phase, failure, step, message, took, nodes := "", "", "", "", "", ""
+	phase, failure, step, message, took, nodes := "", "", "", e.entry.Said, "", ""
 	var overrides []string
 	if o := e.entry.Outcome; o != nil {
 		phase, failure, step, message = string(o.Phase), o.Reason, o.Step, o.Message
 		took, nodes = text(int64(o.Duration.Seconds())), text(o.Nodes)
 		for _, d := range o.Overrides {
 			overrides = append(overrides, strings.TrimSpace(d.What+" "+d.Actor))
+		}
+		if o.MoreOverrides > 0 {
+			overrides = append(overrides, fmt.Sprintf("%d more", o.MoreOverrides))
 		}
 	}
 	late := ""

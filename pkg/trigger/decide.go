@@ -425,8 +425,12 @@ func (d *decider) pausedAt(t time.Time) bool {
 	return slices.ContainsFunc(d.switches(), func(s schedule.Pause) bool { return s.Holds(t) })
 }
 
-// causeOf is who kept a slot from running, of those reasons that somebody gave.
+// causeOf is who kept a slot from running, of those reasons that somebody gave. Of a slot from before
+// anybody looked, nobody knows whether those who stand there now did.
 func (d *decider) causeOf(slot time.Time, reason string) ledger.Cause {
+	if slot.Before(d.f.LookingSince) {
+		return ledger.Cause{}
+	}
 	switch reason {
 	case run.ReasonSkip:
 		by := d.f.Plan.Intent.Actors["skip"]
@@ -442,7 +446,7 @@ func (d *decider) causeOf(slot time.Time, reason string) ledger.Cause {
 			}
 			return by
 		}
-		return ledger.Cause{Said: "paused, and resumed before anybody looked"}
+		return ledger.Cause{Said: "paused, and resumed since"}
 	}
 	return ledger.Cause{}
 }

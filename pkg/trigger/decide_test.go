@@ -1159,8 +1159,9 @@ func TestASlotThatDidNotRunSaysByWhom(t *testing.T) {
 		"paused above": {
 			coretest.Facts("02:00", hourly, at("01:00"), above(schedule.Pause{On: true, Of: "namespace shop", By: " by joe: CHG-2"})), "namespace shop is paused by joe: CHG-2", "",
 		},
-		"paused and resumed": {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), was(nil)), "paused, and resumed before anybody looked", ""},
-		"too late":           {coretest.Facts("04:50", hourly, at("03:00"), deadline("10m")), "", ""},
+		"paused and resumed":    {coretest.Facts("02:10", hourly, at("01:00"), was(nil)), "paused, and resumed since", ""},
+		"before anybody looked": {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Paused(schedule.Pause{On: true, By: " by jane: CHG-1"}), by("pause")), "", ""},
+		"too late":              {coretest.Facts("04:50", hourly, at("03:00"), deadline("10m")), "", ""},
 	} {
 		recent := trigger.Decide(c.facts).Ledger.Recent
 		if len(recent) != 1 || recent[0].Said != c.said || recent[0].Actor != c.actor {

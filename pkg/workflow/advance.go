@@ -363,14 +363,14 @@ func (a *advance) atRestSince() time.Time {
 }
 
 // windowClosed ends a run whose window closed between two of its steps.
-func (a *advance) windowClosed() {
+func (a *advance) windowClosed(by *run.ClosedGate) {
 	if a.untouched() {
 		j := a.j.EndUnstarted(run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonWindow, Message: "the window closed before its first step"}, a.now)
 		j.StartedAt = nil
 		*a.j = j
 		return
 	}
-	a.cut(run.End{Phase: run.Aborted, Reason: "WindowClosed", Message: a.sig.Hold.Message()})
+	a.cut(run.End{Phase: run.Aborted, Reason: "WindowClosed", Message: by.Message()})
 	a.enter(a.afterSteps())
 }
 

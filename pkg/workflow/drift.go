@@ -25,8 +25,8 @@ func Holding(step plan.Step, rec run.Record) bool {
 	return rec.Before != nil && plan.Restores(step)
 }
 
-// drift holds or ends a run whose effects somebody changed. Who resumes it accepts that change, and
-// no other.
+// drift holds or ends a run whose effects somebody changed. Who resumes it accepts what was seen, and
+// nothing else.
 func (a *advance) drift() {
 	drifting := a.j.OpenDrifts()
 	if len(drifting) == 0 {
@@ -130,10 +130,11 @@ func NoteDrift(j run.Journal, path string, d *run.Drift, now time.Time) run.Jour
 			over := *was
 			over.Over = new(now.UTC())
 			rec.Drift = &over
-		case d != nil && (was.IsOpen() && was.Field == d.Field && was.Value == d.Value && was.Manager == d.Manager || was.Accepts(*d)):
+		case d != nil && (was.IsOpen() && was.Same(*d) || was.Accepts(*d)):
 		case d != nil:
 			fresh := *d
-			fresh.SeenAt, fresh.Earlier = now.UTC(), was.AcceptedChanges()
+			fresh.SeenAt = now.UTC()
+			fresh.Earlier, fresh.AllAccepted = was.AcceptedChanges()
 			rec.Drift = &fresh
 		}
 	})

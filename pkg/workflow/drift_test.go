@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +150,41 @@ func TestAnotherChangeAfterAResumeIsDriftAgain(t *testing.T) {
 	second, _ = workflow.Advance(r, second, now.Add(time.Minute), workflow.Signals{Resume: &intent.Actor{Name: "joe"}})
 	if rec := second.Record("down"); !rec.Drift.Accepts(*drifted(now)) || len(second.OpenDrifts()) != 0 {
 		t.Errorf("after the second resume: %+v", rec.Drift)
+	}
+}
+
+// However many fields somebody changed, one resume accepts what one look saw, and no number of
+// resumes begins again from the first.
+func TestAResumeAcceptsAllThatALookSaw(t *testing.T) {
+	_, j, now := driftRun(plan.DriftHold)
+	field := func(name, value string) run.Drift {
+		return run.Drift{Object: "ConfigMap/a", Field: name, Want: "x", Value: value, Manager: "m-" + name + value}
+	}
+	many := field("data.a", "1")
+	many.Also = []run.Drift{field("data.b", "1"), field("data.c", run.HiddenValue)}
+	resume := func(d run.Drift) {
+		j = workflow.NoteDrift(j, "down", &d, now)
+		rec := j.Record("down")
+		accepted := *rec.Drift
+		accepted.Accepted = &intent.Actor{Name: "jane", At: now}
+		rec.Drift = &accepted
+	}
+	resume(many)
+	accepts := func(d run.Drift) bool { return j.Record("down").Drift.Accepts(d) }
+	hidden := field("data.c", run.HiddenValue)
+	hidden.Manager = "mallory"
+	if !accepts(field("data.a", "1")) || !accepts(field("data.b", "1")) || accepts(field("data.d", "1")) || accepts(hidden) {
+		t.Errorf("%+v", j.Record("down").Drift)
+	}
+	for i := range 20 {
+		resume(field(fmt.Sprint("data.more-", i), "1"))
+	}
+	d := j.Record("down").Drift
+	if list, all := d.AcceptedChanges(); !all || len(list) > 8 || !accepts(field("data.a", "1")) {
+		t.Errorf("%d are kept, all: %v", len(list), all)
+	}
+	if d.Earlier[0].Accepted == nil || d.Earlier[0].Accepted.Name != "jane" {
+		t.Error("who accepted is forgotten")
 	}
 }
 

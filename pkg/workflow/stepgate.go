@@ -56,14 +56,14 @@ func (a *advance) closed(s scope, step plan.Step, always bool) *run.ClosedGate {
 	if calm || !always && !a.looksAgain() {
 		gate = nil
 	}
-	if gate == nil && calm && changesNothing(a.tree, step) {
+	if gate == nil && (a.sig.Namespace == nil || calm && changesNothing(a.tree, step)) {
 		return nil
 	}
 	if gate == nil {
-		return a.sig.Namespace
+		gate = a.sig.Namespace
 	}
 	if a.run.Spec.OnWindowClose == plan.CloseAbort && !gate.NotReady && a.j.End == nil { // doubt holds, and ends nothing
-		a.windowClosed()
+		a.windowClosed(gate)
 	}
 	return gate
 }

@@ -309,6 +309,16 @@ finally: [{name: fin, type: webhook, properties: {url: "https://h.example"}}]`
 			}
 		})
 	}
+	t.Run("under abort it ends also before what the plan calls not disruptive", func(t *testing.T) {
+		r := coretest.RunOf(t, `onWindowClose: abort
+steps: [{name: hold, type: suspend}, {name: call, type: webhook, disruptive: false, properties: {url: "https://h.example"}}]`)
+		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+		j = workflow.Note(r, j, "hold", workflow.StepResult{Done: true}, coretest.Clock("02:20"))
+		j, _ = workflow.Advance(r, j, coretest.Clock("02:20"), workflow.Signals{Namespace: closed(), Hold: closed()})
+		if j.End == nil || j.End.Reason != "WindowClosed" || !strings.Contains(j.End.Message, "by jane: inventory") {
+			t.Errorf("%+v", j.End)
+		}
+	})
 	t.Run("what a plan calls not disruptive is held if it changes something", func(t *testing.T) {
 		const calls = `{name: b, type: webhook, properties: {url: "https://h.example"}}`
 		group := func(steps string) string {

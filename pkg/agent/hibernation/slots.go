@@ -38,7 +38,6 @@ type slotFacts struct {
 	seen   time.Time
 	reason string
 	cause  ledger.Cause // who gave that reason
-	by     intent.Actor // who skips
 	dryRun bool
 }
 
@@ -108,7 +107,7 @@ func (f slotFacts) why(l ledger.Ledger, w hibernate.Window) (run.Result, string,
 	if f.seen.Equal(w.Start) {
 		reason, by = cmp.Or(f.reason, reason), f.cause // it was a dry run until now
 	} else if l.NextSlot != nil && l.NextSlot.Equal(w.Start) || !f.skip.Next && f.skip.Covers(w.Start) {
-		reason, by = run.ReasonSkip, ledger.Cause{Said: f.by.Said("skip"), Actor: f.by}
+		reason, by = run.ReasonSkip, ledger.Cause{} // nobody looked: those who stand there now may not have been the ones
 	}
 	if reason == run.ReasonSkip || reason == run.ReasonPaused || reason == run.ReasonHold {
 		return run.Skipped, reason, by
@@ -176,7 +175,7 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision) (slotFacts, error) {
 	f := slotFacts{
 		now: c.Clock.Now(), uid: string(cm.UID), created: cm.CreationTimestamp.Time,
-		table: known.table, skip: v.intent.Skip, seen: known.window, reason: known.reason, cause: known.cause, by: v.intent.Actors["skip"], begun: v.began(d), woken: wokenAt(v.facts.Records),
+		table: known.table, skip: v.intent.Skip, seen: known.window, reason: known.reason, cause: known.cause, begun: v.began(d), woken: wokenAt(v.facts.Records),
 		dryRun: (c.Scope.DryRun || known.spec.DryRun) && len(v.facts.Records) == 0,
 	}
 	lost, err := c.Stores.Ledgers.Lost(ctx, k, f.uid)

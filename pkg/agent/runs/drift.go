@@ -30,12 +30,12 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return outcome{}, err
 	}
 	if failed != nil {
-		return unchecked(rec, failed.Message, c.Now().Add(unwatchedLook)), nil
+		return unchecked(rec, failed.Reason != executors.ReasonUnavailable, failed.Message, c.Now().Add(unwatchedLook)), nil
 	}
 	refused := c.watches.Failure(ctx, s, call.Clients, c.Now())
 	found, watch, err := drifter.Drift(ctx, call)
 	if err != nil { // the step itself is not at stake: it is looked at again
-		return unchecked(rec, err.Error(), c.Now().Add(executors.LookAgain(err))), ctx.Err()
+		return unchecked(rec, executors.IsRefusal(err), err.Error(), c.Now().Add(executors.LookAgain(err))), ctx.Err()
 	}
 	d := found.Drift
 	now := l.Journal
@@ -68,10 +68,10 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	return o, nil
 }
 
-// unchecked is the outcome of a look that failed.
-func unchecked(rec *run.Record, why string, again time.Time) outcome {
+// unchecked is the outcome of a look that failed; what passes by itself is not noted.
+func unchecked(rec *run.Record, refused bool, why string, again time.Time) outcome {
 	o, path := outcome{wait: &stepWait{record: *rec, wake: again}}, rec.Path
-	if rec.Unchecked == "" {
+	if refused && rec.Unchecked == "" {
 		o.note = func(j run.Journal) run.Journal { return workflow.NoteUnchecked(j, path, why) }
 		o.wait.record.Unchecked = document.Cut(why, document.MaxMessage/2)
 	}

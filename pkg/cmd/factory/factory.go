@@ -40,8 +40,7 @@ type Env struct {
 	OutTerminal  bool             // what is printed can be redrawn
 	Color        bool
 	Mark         terminal.Mark // of our own control sequences
-	Width        int           // of the terminal, 0 where unknown
-	Height       int           // of the terminal in lines, 0 where unknown
+	Size         terminal.Size // of the terminal
 	AnswerWithin time.Duration // how long an API server may be silent; 0: answerWithin
 
 	// Screen is the terminal for live views; nil: there is none, and changes are shown as lines.

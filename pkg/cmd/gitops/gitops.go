@@ -17,7 +17,9 @@ import (
 // Tools is what files show of the tools that apply documents to a cluster.
 type Tools struct {
 	Hashed      []Generator
-	generated   map[string]Generator // by the absolute path of a file that a generator reads
+	generated   map[string][]Generator // by the absolute path of a file that generators read
+	applied     []Substitution         // all Kustomizations of Flux
+	elsewhere   []Substitution         // Kustomizations of Flux that are not among the files
 	Substitutes []Substitution
 	Owners      []string // their kinds in the files, without duplicates
 	charts      []string // folders of Helm charts
@@ -32,7 +34,7 @@ type Generator struct {
 	Verbatim bool
 }
 
-// Substitution is a Kustomization of Flux that replaces variables in what it applies.
+// Substitution is a Kustomization of Flux, which may replace variables in what it applies.
 type Substitution struct {
 	File, Name string
 	path       string // of the folder that it applies
@@ -76,8 +78,13 @@ func (g *Tools) take(f source.File, line int, n *yaml.Node, roots []string) {
 	case group == "kustomize.toolkit.fluxcd.io" && kind == "Kustomization", group == "helm.toolkit.fluxcd.io" && kind == "HelmRelease", group == "argoproj.io" && kind == "Application":
 		g.addOwner(kind)
 		spec := source.ValueOf(n, "spec")
-		if kind == "Kustomization" && source.ValueOf(spec, "postBuild") != nil {
-			g.Substitutes = append(g.Substitutes, Substitution{File: f.Path, Name: source.ScalarIn(source.ValueOf(n, "metadata"), "name"), path: source.ScalarIn(spec, "path"), roots: roots})
+		if kind != "Kustomization" {
+			return
+		}
+		flux := Substitution{File: f.Path, Name: source.ScalarIn(source.ValueOf(n, "metadata"), "name"), path: source.ScalarIn(spec, "path"), roots: roots}
+		g.applied = append(g.applied, flux)
+		if source.ValueOf(spec, "postBuild") != nil {
+			g.Substitutes = append(g.Substitutes, flux)
 		}
 	}
 }
@@ -91,7 +98,7 @@ func (g *Tools) generators(file string, line int, n *yaml.Node) {
 	}
 	for _, entry := range list.Content {
 		own := source.ValueOf(entry, "options")
-		made := Generator{File: file, Line: line + entry.Line - 1, Name: source.ScalarIn(entry, "name"), Verbatim: verbatim(own) || verbatim(all)}
+		made := Generator{File: file, Line: line + entry.Line - 1, Name: source.ScalarIn(entry, "name"), Verbatim: verbatim(own) || verbatim(all) || common(n)}
 		g.reads(made, entry)
 		if source.ScalarIn(all, "disableNameSuffixHash") == "true" {
 			continue
@@ -107,6 +114,11 @@ func (g *Tools) generators(file string, line int, n *yaml.Node) {
 // SubstituteAnnotation with the value disabled, as an annotation or a label, keeps Flux from
 // substituting variables in an object.
 const SubstituteAnnotation = "kustomize.toolkit.fluxcd.io/substitute"
+
+// common says whether a kustomization puts that on all that it makes.
+func common(n *yaml.Node) bool {
+	return source.ScalarIn(source.ValueOf(n, "commonAnnotations"), SubstituteAnnotation) == "disabled" || source.ScalarIn(source.ValueOf(n, "commonLabels"), SubstituteAnnotation) == "disabled"
+}
 
 func verbatim(options *yaml.Node) bool {
 	return source.ScalarIn(source.ValueOf(options, "annotations"), SubstituteAnnotation) == "disabled" || source.ScalarIn(source.ValueOf(options, "labels"), SubstituteAnnotation) == "disabled"
@@ -131,11 +143,11 @@ func (g *Tools) reads(made Generator, entry *yaml.Node) {
 	}
 }
 
-func (g *Tools) addGenerated(at string, made Generator) {
+func (g *Tools) addGenerated(at string, made ...Generator) {
 	if g.generated == nil {
-		g.generated = map[string]Generator{}
+		g.generated = map[string][]Generator{}
 	}
-	g.generated[at] = made
+	g.generated[at] = append(g.generated[at], made...)
 }
 
 func (g *Tools) addOwner(kind string) {
@@ -144,16 +156,24 @@ func (g *Tools) addOwner(kind string) {
 	}
 }
 
-// groups are the API groups of the tools.
-func groups() []string {
-	return []string{"kustomize.toolkit.fluxcd.io", "helm.toolkit.fluxcd.io", "argoproj.io"}
+// GeneratorsOf are the generators that make documents of a file.
+func (g *Tools) GeneratorsOf(file string) []Generator {
+	at, err := filepath.Abs(file)
+	if err != nil {
+		return nil
+	}
+	return g.generated[at]
 }
 
-// GeneratorOf is the generator that makes a document of a file; false: none does.
-func (g *Tools) GeneratorOf(file string) (Generator, bool) {
-	at, err := filepath.Abs(file)
-	made, found := g.generated[at]
-	return made, found && err == nil
+// OwnersOf are the kinds of the tools that may keep what a document describes: those among the files,
+// and Flux where a Kustomization elsewhere in the tree applies the document's file.
+func (g *Tools) OwnersOf(file string) []string {
+	const kind = "Kustomization"
+	applies := func(s Substitution) bool { return s.Applies(file) }
+	if slices.Contains(g.Owners, kind) || !slices.ContainsFunc(g.elsewhere, applies) {
+		return g.Owners
+	}
+	return append(slices.Clone(g.Owners), kind)
 }
 
 // makesOurs says whether a generator's files or literals have the key of a document of ours.

@@ -11,9 +11,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 )
 
-// AddTrees adds what lies elsewhere: the tools that are configured in the Git working trees of the
-// files, their variable substitution and the generators there, and the Helm charts that the files are
-// templates of. Linting one manifest reports these, too. Unreadable files are ignored.
+// AddTrees adds what lies elsewhere: the Kustomizations of Flux in the Git working trees of the files,
+// the generators there that read the files, and the Helm charts that the files are templates of. What
+// they do to a linted file is reported, too. Unreadable files are ignored.
 func (g *Tools) AddTrees(files []source.File) {
 	var tops []string
 	read := map[string]bool{}
@@ -38,11 +38,12 @@ func (g *Tools) AddTrees(files []source.File) {
 			s.tree = true
 			g.Substitutes = append(g.Substitutes, s)
 		}
-		for _, kind := range more.Owners {
-			g.addOwner(kind)
+		for _, s := range more.applied {
+			s.tree = true
+			g.elsewhere = append(g.elsewhere, s)
 		}
 		for file, made := range more.generated {
-			g.addGenerated(file, made)
+			g.addGenerated(file, made...)
 		}
 	}
 }
@@ -80,7 +81,7 @@ const (
 	largestInTree = 1 << 20
 )
 
-// configuring are the files of a tree that may configure Flux, Argo CD or kustomize, without those
+// configuring are the files of a tree that may configure Flux or kustomize, without those
 // that were read already.
 func configuring(top string, read map[string]bool) []source.File {
 	var out []source.File
@@ -100,7 +101,7 @@ func configuring(top string, read map[string]bool) []source.File {
 			return nil //nolint:nilerr // as above
 		}
 		text, err := os.ReadFile(file)
-		if err == nil && (source.IsKustomization(file) || slices.ContainsFunc(groups(), func(group string) bool { return bytes.Contains(text, []byte(group+"/")) })) {
+		if err == nil && (source.IsKustomization(file) || bytes.Contains(text, []byte("kustomize.toolkit.fluxcd.io/")) && bytes.Contains(text, []byte("Kustomization"))) {
 			out = append(out, source.File{Path: file, Root: top, Text: text})
 		}
 		return nil //nolint:nilerr // as above

@@ -113,7 +113,7 @@ func (s *session) run(ctx context.Context, follow Follow) error {
 func (s *session) draw(f *feed, ended chan error) (model, error) {
 	m := model{
 		effects: s.effects(), name: s.c.Name, home: s.k.Namespace, quit: quit{words: s.quitWords()}, mark: s.c.Mark,
-		width: s.c.Width, height: 24, pages: []page{{title: s.view.Title, opens: s.view.Short}},
+		width: s.c.Size.Columns, height: 24, pages: []page{{title: s.view.Title, opens: s.view.Short}},
 	}
 	s.program = tea.NewProgram(m, tea.WithInput(s.c.Screen.In), tea.WithOutput(s.c.Screen.Out), tea.WithFPS(frames), tea.WithoutSignalHandler(), tea.WithColorProfile(colorprofile.ANSI))
 	go func() {
@@ -257,7 +257,7 @@ func (s *session) carryOut(c command) tea.Cmd {
 // within is the Env of a command in the view: it cannot ask questions, and it does not draw.
 func (s *session) within() factory.Env {
 	env := s.c.Env
-	env.Screen, env.Show, env.InTerminal, env.OutTerminal, env.Width = nil, nil, false, false, 0
+	env.Screen, env.Show, env.InTerminal, env.OutTerminal, env.Size.Columns = nil, nil, false, false, 0
 	env.In = strings.NewReader("")
 	return env
 }

@@ -35,7 +35,7 @@ func sits(t *testing.T, columns, rows int, line string, objects ...runtime.Objec
 	env := factory.Env{
 		IOStreams: genericiooptions.IOStreams{In: d.TTY, Out: terminal.NewWriter(d.TTY, mark), ErrOut: terminal.NewWriter(&d.errOut, mark)},
 		Name:      "kubectl maint", Version: "v0.1.0", Now: cmdtest.Now, Zone: "Europe/Berlin", InTerminal: true, OutTerminal: true,
-		Mark: mark, Color: true, Width: columns, Screen: &factory.Screen{In: d.TTY, Out: d.TTY},
+		Mark: mark, Color: true, Size: terminal.Size{Columns: columns}, Screen: &factory.Screen{In: d.TTY, Out: d.TTY},
 	}
 	go func() {
 		d.code <- cmd.Run(t.Context(), factory.NewFor(env, d.cluster.Connected()), strings.Fields(line))

@@ -80,7 +80,7 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 	if show != nil { // lines are written only after a change, and then everything is current
 		k = w.Reader(k, o.namespace(k), watched()...)
 	}
-	screen := watch.Screen{Env: o.Env, Live: show}
+	screen := watch.Screen{Env: o.Env, Live: show, Fit: true}
 	for {
 		begun := time.Now()
 		lines, said, err := o.look(ctx, k, show != nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -28,7 +29,7 @@ func TestDrainOnATerminal(t *testing.T) {
 		objects = append(objects, cmdtest.Pod(fmt.Sprintf("web-%02d", i), "a"))
 	}
 	var out, errOut bytes.Buffer
-	env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC", OutTerminal: true, Width: 60}
+	env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC", OutTerminal: true, Size: terminal.Size{Columns: 60}}
 	w := newNodeWait(&factory.Factory{Env: env}, &factory.Cluster{Kube: fake.NewClientset(objects...)}, cmdtest.Jane, []*corev1.Node{node})
 	w.settled, w.asked.expected = w.drained, "{}"
 	var err error

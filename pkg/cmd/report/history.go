@@ -320,7 +320,7 @@ func outcome(e ledger.Entry) string {
 		}
 	}
 	if out.MoreOverrides > 0 {
-		text += fmt.Sprintf(", and %d more decisions", out.MoreOverrides)
+		text += ", and " + view.Counted(int(out.MoreOverrides), "more decision")
 	}
 	if saysWho(*out) {
 		text += ", " + out.Message

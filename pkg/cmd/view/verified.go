@@ -48,8 +48,16 @@ func (r *Run) Verified() []*bool {
 		if rec.Approval != nil {
 			out = append(out, &rec.Approval.Verified)
 		}
-		if rec.Drift != nil && rec.Drift.Accepted != nil {
+		if rec.Drift == nil {
+			continue
+		}
+		if rec.Drift.Accepted != nil {
 			out = append(out, &rec.Drift.Accepted.Verified)
+		}
+		for _, d := range rec.Drift.Earlier {
+			if d.Accepted != nil {
+				out = append(out, &d.Accepted.Verified)
+			}
 		}
 	}
 	return out

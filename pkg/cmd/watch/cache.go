@@ -108,13 +108,22 @@ func startInto(ctx context.Context, k *factory.Cluster, informer cache.SharedInd
 	return w, nil
 }
 
+// kindIn is the resource that a refusal names.
+func kindIn(err error) string {
+	var refusal apierrors.APIStatus
+	if errors.As(err, &refusal) && refusal.Status().Details != nil && refusal.Status().Details.Kind != "" {
+		return refusal.Status().Details.Kind
+	}
+	return "it"
+}
+
 // broken reports that a watch is interrupted; where nobody listens, only that it may not be begun. It is normal that a server ends one after a while, or
 // has forgotten its version.
 func broken(k *factory.Cluster) cache.WatchErrorHandlerWithContext {
 	var once sync.Once
 	return func(ctx context.Context, _ *cache.Reflector, err error) {
 		if k.Broken == nil && k.Warn != nil && apierrors.IsForbidden(err) {
-			once.Do(func() { k.Warn("what changes is seen some seconds late, since it may not be watched: " + err.Error()) })
+			once.Do(func() { k.Warn("what changes is seen up to a minute late, since you may not watch " + kindIn(err)) })
 		}
 		usual := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 		if k.Broken != nil && !usual && ctx.Err() == nil {

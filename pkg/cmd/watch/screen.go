@@ -15,6 +15,7 @@ import (
 type Screen struct {
 	Env   factory.Env
 	Live  func([]view.Line) // nil: there is no live view
+	Fit   bool              // no more lines are shown than the terminal holds
 	drawn int
 	told  map[string]string
 }
@@ -42,7 +43,7 @@ func (s *Screen) print(picture []string, lines []print.Update) {
 		}
 		picture = s.fitting(picture)
 		for _, l := range picture {
-			fmt.Fprintln(s.Env.Out, print.CutLine(l, s.Env.Width))
+			fmt.Fprintln(s.Env.Out, print.CutLine(l, s.Env.Size.Columns))
 		}
 		s.drawn = len(picture)
 		return
@@ -61,8 +62,8 @@ func (s *Screen) print(picture []string, lines []print.Update) {
 // fitting are the first lines of a picture that the terminal can hold above its cursor: what has
 // scrolled away cannot be drawn again.
 func (s *Screen) fitting(picture []string) []string {
-	room := s.Env.Height - 1
-	if room < 2 || len(picture) <= room {
+	room := s.Env.Size.Lines - 1
+	if !s.Fit || room < 2 || len(picture) <= room {
 		return picture
 	}
 	more := len(picture) - room + 1

@@ -24,6 +24,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -145,9 +146,9 @@ func TestWhatATimeoutCutsOffSaysItOnce(t *testing.T) {
 }
 
 // screenOf is where things are shown, and what was written there.
-func screenOf(terminal bool) (*Screen, *bytes.Buffer) {
+func screenOf(onTerminal bool) (*Screen, *bytes.Buffer) {
 	var out bytes.Buffer
-	return &Screen{Env: factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out}, OutTerminal: terminal, Width: 8, Now: cmdtest.Now}}, &out
+	return &Screen{Env: factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out}, OutTerminal: onTerminal, Size: terminal.Size{Columns: 8}, Now: cmdtest.Now}}, &out
 }
 
 func TestATerminalIsRedrawn(t *testing.T) {
@@ -167,10 +168,9 @@ func TestATerminalIsRedrawn(t *testing.T) {
 // What a terminal cannot hold is counted: lines that have scrolled away would be drawn again and again.
 func TestATerminalIsNotRedrawnBeyondItsHeight(t *testing.T) {
 	s, out := screenOf(true)
-	s.Env.Height = 4
+	s.Env.Size.Lines, s.Fit = 4, true
 	s.Show([]string{"a", "b", "c", "d", "e"}, nil)
 	s.Show([]string{"a", "b", "c"}, nil)
-	s.Env.Width = 0
 	if want := "a\nb\n… and 3…\x1b[0m\n\x1b[3A\x1b[Ja\nb\nc\n"; out.String() != want {
 		t.Errorf("%q", out.String())
 	}

@@ -55,16 +55,17 @@ func substituted(g gitops.Tools, d source.Document) (source.Fault, bool) {
 
 // substitutedFile is the fault of a file of which a configMapGenerator makes a ConfigMap.
 func substitutedFile(g gitops.Tools, d source.Document) (source.Fault, bool) {
-	made, found := g.GeneratorOf(d.File)
-	if !found || made.Verbatim {
-		return source.Fault{}, false
-	}
-	for _, s := range g.Substitutes {
-		if s.Applies(made.File) {
-			return source.Fault{
-				File: d.File, Line: d.LineAt("${"),
-				Message: fmt.Sprintf("Flux takes ${…} for a variable of its own, since Kustomization %s has postBuild: give configMapGenerator %s in %s the options: {annotations: {%s: disabled}}", s.Name, made.Name, made.File, gitops.SubstituteAnnotation),
-			}, true
+	for _, made := range g.GeneratorsOf(d.File) {
+		if made.Verbatim {
+			continue
+		}
+		for _, s := range g.Substitutes {
+			if s.Applies(made.File) {
+				return source.Fault{
+					File: d.File, Line: d.LineAt("${"),
+					Message: fmt.Sprintf("Flux takes ${…} for a variable of its own, since Kustomization %s has postBuild: give configMapGenerator %s in %s the options: {annotations: {%s: disabled}}", s.Name, made.Name, made.File, gitops.SubstituteAnnotation),
+				}, true
+			}
 		}
 	}
 	return source.Fault{}, false
@@ -89,7 +90,8 @@ func helmHints(g gitops.Tools, found []source.Fault, files []source.File) {
 
 // ownerWarning says that a GitOps tool would undo what a plan's steps change of its target.
 func ownerWarning(g gitops.Tools, p source.Plan, templates map[string]plan.TemplateSpec) (source.Fault, bool) {
-	if len(g.Owners) == 0 {
+	owners := g.OwnersOf(p.Source.File)
+	if len(owners) == 0 {
 		return source.Fault{}, false
 	}
 	step, moves := view.MovesTarget(plan.Tree{Spec: p.Spec, Templates: templates})
@@ -99,6 +101,18 @@ func ownerWarning(g gitops.Tools, p source.Plan, templates map[string]plan.Templ
 	lines, _ := document.Decode([]byte(p.Source.Text), &plan.Document{})
 	return source.Fault{
 		File: p.Source.File, Line: p.Source.LineOf(document.Fault{Line: lines.Line("spec.target")}), Path: "spec.target",
-		Message: fmt.Sprintf("step %s changes %s; where a %s keeps that as Git has it, it undoes the change while the run lives: holdOwners: true suspends it meanwhile", step.Name, p.Spec.Target, strings.Join(g.Owners, " or ")),
+		Message: fmt.Sprintf("step %s changes %s; where %s keeps that as Git has it, it undoes the change while the run lives: holdOwners: true suspends it meanwhile", step.Name, p.Spec.Target, strings.Join(articled(owners), " or ")),
 	}, true
+}
+
+// articled are kinds as they stand in a sentence: a Kustomization, an Application.
+func articled(kinds []string) []string {
+	out := make([]string, len(kinds))
+	for i, kind := range kinds {
+		out[i] = "a " + kind
+		if strings.HasPrefix(kind, "A") {
+			out[i] = "an " + kind
+		}
+	}
+	return out
 }

@@ -47,11 +47,11 @@ func (memory) Drift(ctx context.Context, call executors.Call) (executors.Drifted
 		if c.Made || c.isOurs(v, found) {
 			continue
 		}
-		if d, err := l.field(ctx, call, live, c.Path, c.After, raw(v, found), rec.Subresource); d != nil || err != nil {
-			return l.foundOr(d, err)
+		if err := l.field(ctx, call, live, c.Path, c.After, raw(v, found), rec.Subresource); err != nil {
+			return executors.Drifted{}, nil, err
 		}
 	}
-	return l.found(nil)
+	return l.found(l.all())
 }
 
 // Drift checks the replicas only.
@@ -77,9 +77,11 @@ func (s Scaler) Drift(ctx context.Context, call executors.Call) (executors.Drift
 	}
 	v, found, _ := lookup(live.Object, replicasPath())
 	if want := raw(*p.Replicas, true); !equalRaw(raw(v, found), want) {
-		return l.foundOr(l.field(ctx, call, live, replicasPath(), want, raw(v, found), scaleSubresource))
+		if err := l.field(ctx, call, live, replicasPath(), want, raw(v, found), scaleSubresource); err != nil {
+			return executors.Drifted{}, nil, err
+		}
 	}
-	return l.found(nil)
+	return l.found(l.all())
 }
 
 // Drift makes a dry run of the apply: what it would change, somebody has changed.
@@ -111,11 +113,11 @@ func (Applier) Drift(ctx context.Context, call executors.Call) (executors.Drifte
 		if c.Made {
 			continue
 		}
-		if d, err := l.field(ctx, call, a.live, c.Path, c.After, c.Before, ""); d != nil || err != nil {
-			return l.foundOr(d, err)
+		if err := l.field(ctx, call, a.live, c.Path, c.After, c.Before, ""); err != nil {
+			return executors.Drifted{}, nil, err
 		}
 	}
-	return l.found(nil)
+	return l.found(l.all())
 }
 
 // looked is a look at one object.
@@ -123,6 +125,9 @@ type looked struct {
 	object api.Object
 	every  time.Duration
 	hide   bool // values are secret
+
+	changed []run.Drift
+	whole   *unstructured.Unstructured // with its field managers, once it was read
 }
 
 func (l looked) found(d *run.Drift) (executors.Drifted, *executors.Watch, error) {
@@ -131,39 +136,61 @@ func (l looked) found(d *run.Drift) (executors.Drifted, *executors.Watch, error)
 	return executors.Drifted{Kind: l.object.Kind.Kind, Name: l.object.Name, Drift: d}, w, nil
 }
 
-// foundOr is found, unless there is an error.
-func (l looked) foundOr(d *run.Drift, err error) (executors.Drifted, *executors.Watch, error) {
-	if err != nil {
-		return executors.Drifted{}, nil, err
+// maxFields is how many changed fields of an object one look tells (a guess).
+const maxFields = 8
+
+// all are the fields that were found changed; nil: none was.
+func (l *looked) all() *run.Drift {
+	if len(l.changed) == 0 {
+		return nil
 	}
-	return l.found(d)
+	d := l.changed[0]
+	d.Also = l.changed[1:]
+	return &d
 }
 
-// field describes a field that is not as the step left it; nil: the plan itself wrote it, in a later
-// step or another run, or somebody has accepted the change, which is no drift.
-func (l looked) field(ctx context.Context, call executors.Call, live *unstructured.Unstructured, path fieldPath, want, is json.RawMessage, subresource string) (*run.Drift, error) {
+// field notes a field that is not as the step left it, unless the plan itself wrote it, in a later
+// step or another run, or somebody has accepted the change.
+func (l *looked) field(ctx context.Context, call executors.Call, live *unstructured.Unstructured, path fieldPath, want, is json.RawMessage, subresource string) error {
+	if len(l.changed) == maxFields {
+		return nil
+	}
 	if subresource != "" { // without its field managers
-		whole, err := l.object.Get(ctx, "")
-		switch {
-		case apierrors.IsForbidden(err), api.IsMissing(err): // an account that may read only the subresource learns no name
-			whole = &unstructured.Unstructured{}
-		case err != nil:
-			return nil, err
+		if err := l.readWhole(ctx); err != nil {
+			return err
 		}
-		live = whole
+		live = l.whole
 	}
 	manager, at := writer(live.GetManagedFields(), path)
 	if manager == call.Plan.Manager && manager != "" {
-		return nil, nil
+		return nil
 	}
-	d := &run.Drift{Object: l.object.String(), Field: path.String(), Want: shown(want, l.hide), Value: shown(is, l.hide), Manager: manager}
-	if call.Recorded.Drift.Accepts(*d) {
-		return nil, nil
+	d := run.Drift{Object: l.object.String(), Field: path.String(), Want: shown(want, l.hide), Value: shown(is, l.hide), Manager: manager}
+	if call.Recorded.Drift.Accepts(d) {
+		return nil
 	}
 	if !at.IsZero() {
 		d.At = &at
 	}
-	return d, nil
+	l.changed = append(l.changed, d)
+	return nil
+}
+
+// readWhole reads the object itself beside a subresource. An account that may read only that learns
+// no name.
+func (l *looked) readWhole(ctx context.Context) error {
+	if l.whole != nil {
+		return nil
+	}
+	whole, err := l.object.Get(ctx, "")
+	switch {
+	case apierrors.IsForbidden(err), api.IsMissing(err):
+		whole = &unstructured.Unstructured{}
+	case err != nil:
+		return err
+	}
+	l.whole = whole
+	return nil
 }
 
 // writer is the manager that wrote a field last, as far as that is known: the API server tracks who

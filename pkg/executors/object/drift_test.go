@@ -100,6 +100,16 @@ func TestWhatSomebodyChangedBesideWhatWasAccepted(t *testing.T) {
 	if d := look(); d == nil || d.Field != "metadata.labels[a.org/b]" {
 		t.Errorf("found %+v", d)
 	}
+	call.Recorded.Drift = nil
+	both := look()
+	if both == nil || both.Field != "metadata.labels[a.org/a]" || len(both.Also) != 1 || both.Also[0].Field != "metadata.labels[a.org/b]" {
+		t.Fatalf("found %+v", both)
+	}
+	both.Accepted = &intent.Actor{Name: "jane"}
+	call.Recorded.Drift = both
+	if d := look(); d != nil {
+		t.Errorf("both are accepted: %s", d.Said())
+	}
 }
 
 func (w *world) recordOf(call *executors.Call) *record {

@@ -104,9 +104,9 @@ func shown(v json.RawMessage, hide bool) string {
 	case v == nil:
 		return "absent"
 	case hide:
-		return "(hidden)"
+		return run.HiddenValue
 	}
-	return document.Cut(string(v), 120)
+	return document.Cut(string(v), run.MaxShown)
 }
 
 // paths are the fields that change, for people.
