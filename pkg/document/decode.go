@@ -498,20 +498,22 @@ func Index(path string, i int) string {
 	return path + "[" + strconv.Itoa(i) + "]"
 }
 
+// Ellipsis is the mark at the end of a text that was cut.
+const Ellipsis = "…"
+
 // Cut shortens a text to at most n bytes at a rune's edge, with a mark.
 func Cut(s string, n int) string {
-	const mark = "…"
 	if len(s) <= n {
 		return s
 	}
-	s = s[:n-len(mark)]
+	s = s[:n-len(Ellipsis)]
 	for len(s) > 0 && s[len(s)-1]&0xC0 == 0x80 {
 		s = s[:len(s)-1]
 	}
 	if len(s) > 0 && s[len(s)-1] >= 0xC0 {
 		s = s[:len(s)-1]
 	}
-	return s + mark
+	return s + Ellipsis
 }
 
 // IsList says whether a document is a list, and not an object.

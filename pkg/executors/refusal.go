@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -152,10 +153,18 @@ func LookAgain(err error) time.Duration {
 	return refusedLook
 }
 
-// IsRefusal says whether an error is the API server's answer, and no conflict or haste that passes by
-// itself.
-func IsRefusal(err error) bool {
-	return !apierrors.IsConflict(err) && !apierrors.IsTooManyRequests(err) && !Unanswered(err)
+// PassesByItself says whether an error is of the network, or the API server's about a conflict, haste
+// or its own trouble.
+func PassesByItself(err error) bool {
+	var status apierrors.APIStatus
+	var connection *url.Error
+	switch {
+	case errors.As(err, &status):
+		return apierrors.IsConflict(err) || apierrors.IsTooManyRequests(err) || Unanswered(err)
+	case errors.As(err, &connection):
+		return true
+	}
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Unanswered says whether an error leaves open if the request was carried out.

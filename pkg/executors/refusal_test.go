@@ -1,9 +1,11 @@
 package executors_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,5 +43,29 @@ func TestARefusalIsToldByWhomItSpeaksOf(t *testing.T) {
 				t.Errorf("%d, not %d", got, c.want)
 			}
 		})
+	}
+}
+
+// What passes by itself is no reason to say that something cannot be checked.
+func TestWhatPassesByItself(t *testing.T) {
+	status := func(code int32, reason metav1.StatusReason) error {
+		return fmt.Errorf("read: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason}})
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a conflict":               {status(http.StatusConflict, metav1.StatusReasonConflict), true},
+		"haste":                    {status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests), true},
+		"its own trouble":          {status(http.StatusInternalServerError, metav1.StatusReasonInternalError), true},
+		"no connection":            {&url.Error{Op: "Get", URL: "https://h.example", Err: errors.New("connection refused")}, true},
+		"no answer in time":        {fmt.Errorf("read: %w", context.DeadlineExceeded), true},
+		"a missing right":          {status(http.StatusForbidden, metav1.StatusReasonForbidden), false},
+		"something that is gone":   {status(http.StatusNotFound, metav1.StatusReasonNotFound), false},
+		"a kind that is not there": {errors.New("the cluster serves no kind Widget"), false},
+	} {
+		if got := executors.PassesByItself(c.err); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

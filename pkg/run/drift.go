@@ -19,7 +19,7 @@ type Drift struct {
 	Value    string        `json:"value,omitempty"`    // as it is, cut
 	Manager  string        `json:"manager,omitempty"`  // field manager that wrote it; empty: nobody says
 	At       *time.Time    `json:"at,omitempty"`       // when that manager wrote
-	SeenAt   time.Time     `json:"seenAt"`             //
+	SeenAt   time.Time     `json:"seenAt,omitzero"`    //
 	Accepted *intent.Actor `json:"accepted,omitempty"` // who let the run go on all the same
 	Over     *time.Time    `json:"over,omitempty"`     // it was seen to be as the step left it again
 	// Also are further changes that were seen at the same look, and are accepted with this one.
@@ -30,33 +30,69 @@ type Drift struct {
 	AllAccepted bool `json:"allAccepted,omitempty"`
 }
 
-// maxAccepted bounds what one step keeps of accepted changes (a guess: who accepts more wants
-// onDrift: ignore).
-const maxAccepted = 8
+// maxAccepted bounds what one step keeps of accepted changes: four times what one look tells.
+const maxAccepted = 4 * MaxFields
+
+// MaxFields is how many changed fields of an object one look tells (a guess).
+const MaxFields = 8
 
 // AcceptedChanges are the changes of the step in spite of which somebody let the run go on, oldest
-// first, and whether there were more than these.
+// first, and whether there were more than these. Of a field that a manager changed again and again,
+// it has the newest.
 func (d *Drift) AcceptedChanges() (list []Drift, all bool) {
 	if d == nil {
 		return nil, false
 	}
 	list = slices.Clone(d.Earlier)
 	if d.Accepted != nil {
-		for _, one := range append([]Drift{*d}, d.Also...) {
-			one.Also, one.Earlier, one.AllAccepted, one.Accepted = nil, nil, false, d.Accepted
+		for _, one := range d.flat() {
+			one.Accepted = d.Accepted
+			list = slices.DeleteFunc(list, func(old Drift) bool { return old.Field == one.Field && old.Manager == one.Manager })
 			list = append(list, one)
 		}
 	}
 	return list[max(len(list)-maxAccepted, 0):], d.AllAccepted || len(list) > maxAccepted
 }
 
+// flat are the changes that were seen at one look, one by one.
+func (d *Drift) flat() []Drift {
+	list := append([]Drift{*d}, d.Also...)
+	for i := range list {
+		list[i].Also, list[i].Earlier, list[i].AllAccepted = nil, nil, false
+		if list[i].SeenAt.IsZero() {
+			list[i].SeenAt = d.SeenAt
+		}
+	}
+	return list
+}
+
+// Without is what is left of a look without the changes that are to be dropped; nil: nothing.
+func (d *Drift) Without(drop func(Drift) bool) *Drift {
+	if d == nil {
+		return nil
+	}
+	return DriftOf(slices.DeleteFunc(d.flat(), drop))
+}
+
+// DriftOf are changes that were seen at one look, in one; nil: there are none.
+func DriftOf(changes []Drift) *Drift {
+	if len(changes) == 0 {
+		return nil
+	}
+	d := changes[0]
+	d.Also = changes[1:]
+	return &d
+}
+
 // Accepts says whether a change is one that somebody accepted: the same field has the same value, or
-// the same manager has written it again. A value that is not shown in full is not known to be the same.
+// the same manager has written it again. A value that is not shown in full is the same only by the
+// same manager.
 func (d *Drift) Accepts(other Drift) bool {
 	list, all := d.AcceptedChanges()
 	return all || slices.ContainsFunc(list, func(c Drift) bool {
-		same := c.Value == other.Value && c.Value != HiddenValue && len(c.Value) < MaxShown
-		return c.Field == other.Field && (same || c.Manager == other.Manager)
+		full := c.Value != HiddenValue && !strings.HasSuffix(c.Value, document.Ellipsis)
+		same := c.Value == other.Value && (full || c.Manager == other.Manager)
+		return c.Field == other.Field && (same || c.Manager != "" && c.Manager == other.Manager)
 	})
 }
 
@@ -68,11 +104,8 @@ func (d *Drift) Same(other Drift) bool {
 	return same(*d, other) && slices.EqualFunc(d.Also, other.Also, same)
 }
 
-// HiddenValue stands for a value that is secret, and MaxShown is how many bytes of a value are shown.
-const (
-	HiddenValue = "(hidden)"
-	MaxShown    = 120
-)
+// HiddenValue stands for a value that is secret.
+const HiddenValue = "(hidden)"
 
 // IsOpen says whether it holds a run: neither over nor accepted.
 func (d *Drift) IsOpen() bool { return d != nil && d.Accepted == nil && d.Over == nil }
@@ -87,15 +120,29 @@ func (d Drift) Said() string {
 		text += " deleted " + d.Object
 	} else {
 		text += fmt.Sprintf(" changed %s of %s from %s to %s", d.Field, d.Object, d.Want, d.Value)
-		if n := len(d.Also); n > 0 {
-			text += fmt.Sprintf(" (and %d more of its fields)", n)
-		}
+		text += d.also()
 	}
 	at := d.SeenAt
 	if d.At != nil {
 		at = *d.At
 	}
 	return document.Cut(text, document.MaxMessage/2) + " at " + at.UTC().Format(time.RFC3339)
+}
+
+// also names the other fields that were seen changed: " (and spec.paused, and 2 more)".
+func (d Drift) also() string {
+	const most = 4 // a guess
+	var names []string
+	for _, one := range d.Also[:min(len(d.Also), most)] {
+		names = append(names, one.Field)
+	}
+	if n := len(d.Also) - most; n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " (and " + strings.Join(names, ", ") + ")"
 }
 
 // OpenDrifts are the steps whose effect somebody changed, while that stands.
@@ -170,7 +217,11 @@ func (j Journal) DriftEvents(before Journal, account string) []DriftEvent {
 		switch d := rec.Drift; {
 		case d == nil || reflect.DeepEqual(was.Drift, d):
 		case d.Accepted != nil:
-			add(normal, "DriftAccepted", "step %s: %s; %s", rec.Path, d.Said(), d.Accepted.Said("resumed"))
+			unchecked := ""
+			if _, all := d.AcceptedChanges(); all {
+				unchecked = "; after so many changes the step is not checked any more"
+			}
+			add(normal, "DriftAccepted", "step %s: %s; %s%s", rec.Path, d.Said(), d.Accepted.Said("resumed"), unchecked)
 		case d.Over != nil:
 			add(normal, "DriftOver", "step %s: %s", rec.Path, d.over())
 		default:

@@ -125,12 +125,13 @@ func means(text any, value string) bool {
 func NoteDrift(j run.Journal, path string, d *run.Drift, now time.Time) run.Journal {
 	return with(j, path, func(rec *run.Record) {
 		was := rec.Drift
+		d := d.Without(was.Accepts)
 		switch {
 		case d == nil && was.IsOpen():
 			over := *was
 			over.Over = new(now.UTC())
 			rec.Drift = &over
-		case d != nil && (was.IsOpen() && was.Same(*d) || was.Accepts(*d)):
+		case d != nil && was.IsOpen() && was.Same(*d):
 		case d != nil:
 			fresh := *d
 			fresh.SeenAt = now.UTC()

@@ -132,8 +132,8 @@ func TestAnotherChangeAfterAResumeIsDriftAgain(t *testing.T) {
 		"another value by the same manager":  {drift: change(func(d *run.Drift) { d.Value = "5" })},
 		"another value by somebody else":     {drift: change(func(d *run.Drift) { d.Value, d.Manager = "5", "helm" }), open: true},
 		"another value, nobody says by whom": {drift: change(func(d *run.Drift) { d.Value, d.Manager = "5", "" }), open: true},
-		"another field":                      {drift: change(func(d *run.Drift) { d.Field = "spec.paused" }), open: true},
 		"the object is gone":                 {drift: &run.Drift{Object: "Deployment/orders"}, open: true},
+		"another field":                      {drift: change(func(d *run.Drift) { d.Field = "spec.paused" }), open: true},
 	} {
 		got := workflow.NoteDrift(j, "down", c.drift, now.Add(time.Minute))
 		if open := len(got.OpenDrifts()) == 1; open != c.open {
@@ -171,20 +171,59 @@ func TestAResumeAcceptsAllThatALookSaw(t *testing.T) {
 	}
 	resume(many)
 	accepts := func(d run.Drift) bool { return j.Record("down").Drift.Accepts(d) }
+	if said := j.Record("down").Drift.Said(); !strings.Contains(said, "changed data.a of ConfigMap/a from x to 1 (and data.b, data.c)") {
+		t.Errorf("it says %q", said)
+	}
+	if list, _ := j.Record("down").Drift.AcceptedChanges(); len(list) != 3 || !list[2].SeenAt.Equal(now) {
+		t.Errorf("accepted: %+v", list)
+	}
+	partly := field("data.a", "1")
+	partly.Also = []run.Drift{field("data.z", "1")}
+	if d := workflow.NoteDrift(j, "down", &partly, now).Record("down").Drift; !d.IsOpen() || d.Field != "data.z" || len(d.Also) != 0 {
+		t.Errorf("beside what is accepted: %+v", d)
+	}
 	hidden := field("data.c", run.HiddenValue)
 	hidden.Manager = "mallory"
 	if !accepts(field("data.a", "1")) || !accepts(field("data.b", "1")) || accepts(field("data.d", "1")) || accepts(hidden) {
 		t.Errorf("%+v", j.Record("down").Drift)
 	}
-	for i := range 20 {
+	for i := range 40 {
 		resume(field(fmt.Sprint("data.more-", i), "1"))
 	}
 	d := j.Record("down").Drift
-	if list, all := d.AcceptedChanges(); !all || len(list) > 8 || !accepts(field("data.a", "1")) {
+	if list, all := d.AcceptedChanges(); !all || len(list) > 32 || !accepts(field("data.a", "1")) {
 		t.Errorf("%d are kept, all: %v", len(list), all)
 	}
 	if d.Earlier[0].Accepted == nil || d.Earlier[0].Accepted.Name != "jane" {
 		t.Error("who accepted is forgotten")
+	}
+}
+
+// Of a manager that nobody knows, another value is another change; one that is not shown in full is
+// the same only by the same manager.
+func TestWhichChangeIsTheOneThatWasAccepted(t *testing.T) {
+	change := func(value, manager string) run.Drift {
+		return run.Drift{Object: "ConfigMap/a", Field: "data.a", Value: value, Manager: manager}
+	}
+	cut := strings.Repeat("x", 100) + "…"
+	for _, c := range []struct {
+		accepted, other run.Drift
+		want            bool
+	}{
+		{change("1", "helm"), change("1", "flux"), true},
+		{change("1", "helm"), change("2", "helm"), true},
+		{change("1", "helm"), change("2", "flux"), false},
+		{change("1", ""), change("1", ""), true},
+		{change("1", ""), change("2", ""), false},
+		{change(run.HiddenValue, "helm"), change(run.HiddenValue, "flux"), false},
+		{change(run.HiddenValue, ""), change(run.HiddenValue, ""), true},
+		{change(cut, "helm"), change(cut, "flux"), false},
+		{change(cut, "helm"), change(cut, "helm"), true},
+	} {
+		c.accepted.Accepted = &intent.Actor{Name: "jane"}
+		if got := c.accepted.Accepts(c.other); got != c.want {
+			t.Errorf("%+v accepts %+v: %v", c.accepted, c.other, got)
+		}
 	}
 }
 

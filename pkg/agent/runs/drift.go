@@ -35,7 +35,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	refused := c.watches.Failure(ctx, s, call.Clients, c.Now())
 	found, watch, err := drifter.Drift(ctx, call)
 	if err != nil { // the step itself is not at stake: it is looked at again
-		return unchecked(rec, executors.IsRefusal(err), err.Error(), c.Now().Add(executors.LookAgain(err))), ctx.Err()
+		return unchecked(rec, !executors.PassesByItself(err), err.Error(), c.Now().Add(executors.LookAgain(err))), ctx.Err()
 	}
 	d := found.Drift
 	now := l.Journal
@@ -46,9 +46,9 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	if d != nil && now.Writing(m.Path) { // it may be the run itself
 		return rests(c.Now().Add(retryDelay)), nil
 	}
-	if d != nil && workflow.SetByRun(l.Run, now, m.Path, found.Kind, found.Name, d.Field) {
-		d = nil
-	}
+	d = d.Without(func(one run.Drift) bool {
+		return workflow.SetByRun(l.Run, now, m.Path, found.Kind, found.Name, one.Field)
+	})
 	note := func(j run.Journal) run.Journal {
 		j = workflow.NoteUnchecked(workflow.NoteDrift(j, m.Path, d, c.Now()), m.Path, "")
 		return workflow.NoteUnwatched(j, m.Path, refused != nil)

@@ -51,7 +51,7 @@ func (memory) Drift(ctx context.Context, call executors.Call) (executors.Drifted
 			return executors.Drifted{}, nil, err
 		}
 	}
-	return l.found(l.all())
+	return l.found(run.DriftOf(l.changed))
 }
 
 // Drift checks the replicas only.
@@ -81,7 +81,7 @@ func (s Scaler) Drift(ctx context.Context, call executors.Call) (executors.Drift
 			return executors.Drifted{}, nil, err
 		}
 	}
-	return l.found(l.all())
+	return l.found(run.DriftOf(l.changed))
 }
 
 // Drift makes a dry run of the apply: what it would change, somebody has changed.
@@ -117,7 +117,7 @@ func (Applier) Drift(ctx context.Context, call executors.Call) (executors.Drifte
 			return executors.Drifted{}, nil, err
 		}
 	}
-	return l.found(l.all())
+	return l.found(run.DriftOf(l.changed))
 }
 
 // looked is a look at one object.
@@ -136,23 +136,10 @@ func (l looked) found(d *run.Drift) (executors.Drifted, *executors.Watch, error)
 	return executors.Drifted{Kind: l.object.Kind.Kind, Name: l.object.Name, Drift: d}, w, nil
 }
 
-// maxFields is how many changed fields of an object one look tells (a guess).
-const maxFields = 8
-
-// all are the fields that were found changed; nil: none was.
-func (l *looked) all() *run.Drift {
-	if len(l.changed) == 0 {
-		return nil
-	}
-	d := l.changed[0]
-	d.Also = l.changed[1:]
-	return &d
-}
-
 // field notes a field that is not as the step left it, unless the plan itself wrote it, in a later
 // step or another run, or somebody has accepted the change.
 func (l *looked) field(ctx context.Context, call executors.Call, live *unstructured.Unstructured, path fieldPath, want, is json.RawMessage, subresource string) error {
-	if len(l.changed) == maxFields {
+	if len(l.changed) == run.MaxFields {
 		return nil
 	}
 	if subresource != "" { // without its field managers

@@ -106,7 +106,7 @@ func shown(v json.RawMessage, hide bool) string {
 	case hide:
 		return run.HiddenValue
 	}
-	return document.Cut(string(v), run.MaxShown)
+	return document.Cut(string(v), 120)
 }
 
 // paths are the fields that change, for people.
