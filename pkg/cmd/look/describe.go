@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -192,7 +193,10 @@ func eventsOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) []c
 		return nil
 	}
 	events := list.Items
-	slices.SortFunc(events, func(a, b corev1.Event) int { return eventAt(a).Compare(eventAt(b)) })
+	// Times are whole seconds; a name ends with the nanosecond.
+	slices.SortFunc(events, func(a, b corev1.Event) int {
+		return cmp.Or(eventAt(a).Compare(eventAt(b)), strings.Compare(a.Name, b.Name))
+	})
 	return events[max(len(events)-10, 0):]
 }
 
