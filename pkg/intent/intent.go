@@ -104,12 +104,15 @@ func (a Actor) Said(what string) string {
 	return what
 }
 
+// Unverified marks a name that nobody has checked.
+const Unverified = " (unverified)"
+
 // Who is the name, marked where nobody has checked it: jane (unverified).
 func (a Actor) Who() string {
 	if a.Name == "" || a.Verified {
 		return a.Name
 	}
-	return a.Name + " (unverified)"
+	return a.Name + Unverified
 }
 
 // Actor is who asked for something, and why.

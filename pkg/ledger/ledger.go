@@ -295,6 +295,11 @@ type Cause struct {
 	Actor intent.Actor
 }
 
+// CauseBy is what somebody did, as skip by jane: CHG-1.
+func CauseBy(actor intent.Actor, what string) Cause {
+	return Cause{Said: actor.Said(what), Actor: actor}
+}
+
 // NotRun records a request without a slot that no run will answer, and why. It has the
 // name that its run would have had, so that whoever waits for that hears of it.
 func (l Ledger) NotRun(one string, r run.Request, reason, message string, now time.Time) Ledger {
@@ -340,7 +345,7 @@ func folds(a, b Entry) bool {
 }
 
 // bare is a cause without the mark that nobody has checked the name: that depends on who looks.
-func bare(said string) string { return strings.ReplaceAll(said, " (unverified)", "") }
+func bare(said string) string { return strings.ReplaceAll(said, intent.Unverified, "") }
 
 func fold(a, b Entry) Entry {
 	if a.Count == 0 {

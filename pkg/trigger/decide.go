@@ -433,8 +433,7 @@ func (d *decider) causeOf(slot time.Time, reason string) ledger.Cause {
 	}
 	switch reason {
 	case run.ReasonSkip:
-		by := d.f.Plan.Intent.Actors["skip"]
-		return ledger.Cause{Said: by.Said("skip"), Actor: by}
+		return ledger.CauseBy(d.f.Plan.Intent.Actors["skip"], "skip")
 	case run.ReasonPaused:
 		for i, s := range d.switches() {
 			if !s.Holds(slot) {

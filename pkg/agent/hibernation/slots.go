@@ -107,7 +107,7 @@ func (f slotFacts) why(l ledger.Ledger, w hibernate.Window) (run.Result, string,
 	if f.seen.Equal(w.Start) {
 		reason, by = cmp.Or(f.reason, reason), f.cause // it was a dry run until now
 	} else if l.NextSlot != nil && l.NextSlot.Equal(w.Start) || !f.skip.Next && f.skip.Covers(w.Start) {
-		reason, by = run.ReasonSkip, ledger.Cause{} // nobody looked: those who stand there now may not have been the ones
+		reason = run.ReasonSkip // nobody looked: those who stand there now may not have been the ones
 	}
 	if reason == run.ReasonSkip || reason == run.ReasonPaused || reason == run.ReasonHold {
 		return run.Skipped, reason, by
@@ -227,14 +227,11 @@ func wokenAt(records []hibernate.Record) time.Time {
 // awakeBecause is why nothing sleeps in off-hours, in the ledger's words; empty, in a dry
 // run: it would.
 func (v view) awakeBecause(dryRun bool) (string, ledger.Cause) {
-	by := func(what string, actor intent.Actor) ledger.Cause {
-		return ledger.Cause{Said: actor.Said(what), Actor: actor}
-	}
 	switch {
 	case v.want.By == hibernate.ByHold && !v.want.Asleep:
-		return run.ReasonHold, by("hold", v.intent.Actors["hold-state"])
+		return run.ReasonHold, ledger.CauseBy(v.intent.Actors["hold-state"], "hold")
 	case v.want.By == hibernate.BySkip:
-		return run.ReasonSkip, by("skip", v.intent.Actors["skip"])
+		return run.ReasonSkip, ledger.CauseBy(v.intent.Actors["skip"], "skip")
 	case v.paused != "":
 		return run.ReasonPaused, ledger.Cause{Said: v.paused}
 	case v.facts.Forbidden != "":

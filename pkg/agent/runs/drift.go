@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -21,8 +20,8 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	rec := l.Journal.Record(m.Path)
 	rests := func(until time.Time) outcome { return outcome{wait: &stepWait{record: *rec, wake: until}} }
 	executor, _ := c.Executor(m.Step.Type)
-	drifter, is := executor.(executors.Drifter)
-	if !is || c.Scope.DryRun {
+	drifter, ok := executor.(executors.Drifter)
+	if !ok || c.Scope.DryRun {
 		return rests(time.Time{}), nil
 	}
 	call, failed, err := c.prepared(ctx, l, m)
@@ -30,12 +29,12 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return outcome{}, err
 	}
 	if failed != nil {
-		return unchecked(rec, failed.Reason != executors.ReasonUnavailable, failed.Message, c.Now().Add(unwatchedLook)), nil
+		return unchecked(l.Journal, rec, failed.Reason != executors.ReasonUnavailable, failed.Message, c.Now().Add(unwatchedLook)), nil
 	}
 	refused := c.watches.Failure(ctx, s, call.Clients, c.Now())
 	found, watch, err := drifter.Drift(ctx, call)
 	if err != nil { // the step itself is not at stake: it is looked at again
-		return unchecked(rec, !executors.PassesByItself(err), err.Error(), c.Now().Add(executors.LookAgain(err))), ctx.Err()
+		return unchecked(l.Journal, rec, !executors.PassesByItself(err), err.Error(), c.Now().Add(executors.LookAgain(err))), ctx.Err()
 	}
 	d := found.Drift
 	now := l.Journal
@@ -69,13 +68,13 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 }
 
 // unchecked is the outcome of a look that failed; what passes by itself is not noted.
-func unchecked(rec *run.Record, refused bool, why string, again time.Time) outcome {
-	o, path := outcome{wait: &stepWait{record: *rec, wake: again}}, rec.Path
-	if refused && rec.Unchecked == "" {
-		o.note = func(j run.Journal) run.Journal { return workflow.NoteUnchecked(j, path, why) }
-		o.wait.record.Unchecked = document.Cut(why, document.MaxMessage/2)
+func unchecked(j run.Journal, rec *run.Record, refused bool, why string, again time.Time) outcome {
+	if !refused || rec.Unchecked != "" {
+		return outcome{wait: &stepWait{record: *rec, wake: again}}
 	}
-	return o
+	path := rec.Path
+	note := func(j run.Journal) run.Journal { return workflow.NoteUnchecked(j, path, why) }
+	return outcome{wait: &stepWait{record: *note(j).Record(path), wake: again}, note: note}
 }
 
 // recordDrift sends an Event of each step whose effect somebody changed, or put right again,

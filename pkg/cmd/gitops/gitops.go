@@ -18,8 +18,7 @@ import (
 type Tools struct {
 	Hashed      []Generator
 	generated   map[string][]Generator // by the absolute path of a file that generators read
-	applied     []Substitution         // all Kustomizations of Flux
-	elsewhere   []Substitution         // Kustomizations of Flux that are not among the files
+	applied     []Substitution         // all Kustomizations of Flux, also those that are not among the files
 	Substitutes []Substitution
 	Owners      []string // their kinds in the files, without duplicates
 	charts      []string // folders of Helm charts
@@ -45,7 +44,7 @@ type Substitution struct {
 // Read looks in files for what kustomize, Flux, Argo CD and Helm do with the documents.
 // Unreadable files are ignored.
 func Read(files []source.File) Tools {
-	var out Tools
+	out := Tools{generated: map[string][]Generator{}}
 	var roots []string
 	for _, f := range files {
 		if !slices.Contains(roots, f.Root) {
@@ -76,7 +75,9 @@ func (g *Tools) take(f source.File, line int, n *yaml.Node, roots []string) {
 	case isKustomize:
 		g.generators(f.Path, line, n)
 	case group == "kustomize.toolkit.fluxcd.io" && kind == "Kustomization", group == "helm.toolkit.fluxcd.io" && kind == "HelmRelease", group == "argoproj.io" && kind == "Application":
-		g.addOwner(kind)
+		if !slices.Contains(g.Owners, kind) {
+			g.Owners = append(g.Owners, kind)
+		}
 		spec := source.ValueOf(n, "spec")
 		if kind != "Kustomization" {
 			return
@@ -98,16 +99,13 @@ func (g *Tools) generators(file string, line int, n *yaml.Node) {
 	}
 	for _, entry := range list.Content {
 		own := source.ValueOf(entry, "options")
-		made := Generator{File: file, Line: line + entry.Line - 1, Name: source.ScalarIn(entry, "name"), Verbatim: verbatim(own) || verbatim(all) || common(n)}
+		made := Generator{File: file, Line: line + entry.Line - 1, Name: source.ScalarIn(entry, "name"), Verbatim: verbatim(own, "annotations", "labels") || verbatim(all, "annotations", "labels") || verbatim(n, "commonAnnotations", "commonLabels")}
 		g.reads(made, entry)
-		if source.ScalarIn(all, "disableNameSuffixHash") == "true" {
-			continue
-		}
 		marked := source.ScalarIn(source.ValueOf(own, "labels"), annotations.LabelKind) + source.ScalarIn(source.ValueOf(all, "labels"), annotations.LabelKind)
-		if source.ScalarIn(own, "disableNameSuffixHash") == "true" || marked == "" && !makesOurs(entry) {
-			continue
+		hashed := source.ScalarIn(all, "disableNameSuffixHash") != "true" && source.ScalarIn(own, "disableNameSuffixHash") != "true"
+		if hashed && (marked != "" || makesOurs(entry)) {
+			g.Hashed = append(g.Hashed, made)
 		}
-		g.Hashed = append(g.Hashed, made)
 	}
 }
 
@@ -115,13 +113,11 @@ func (g *Tools) generators(file string, line int, n *yaml.Node) {
 // substituting variables in an object.
 const SubstituteAnnotation = "kustomize.toolkit.fluxcd.io/substitute"
 
-// common says whether a kustomization puts that on all that it makes.
-func common(n *yaml.Node) bool {
-	return source.ScalarIn(source.ValueOf(n, "commonAnnotations"), SubstituteAnnotation) == "disabled" || source.ScalarIn(source.ValueOf(n, "commonLabels"), SubstituteAnnotation) == "disabled"
-}
-
-func verbatim(options *yaml.Node) bool {
-	return source.ScalarIn(source.ValueOf(options, "annotations"), SubstituteAnnotation) == "disabled" || source.ScalarIn(source.ValueOf(options, "labels"), SubstituteAnnotation) == "disabled"
+// verbatim says whether one of some maps in a mapping has that annotation or label.
+func verbatim(n *yaml.Node, maps ...string) bool {
+	return slices.ContainsFunc(maps, func(name string) bool {
+		return source.ScalarIn(source.ValueOf(n, name), SubstituteAnnotation) == "disabled"
+	})
 }
 
 // reads notes which files a generator reads: orders.yaml, or plan.yaml=plans/orders.yaml.
@@ -139,20 +135,7 @@ func (g *Tools) reads(made Generator, entry *yaml.Node) {
 		if err != nil {
 			continue
 		}
-		g.addGenerated(at, made)
-	}
-}
-
-func (g *Tools) addGenerated(at string, made ...Generator) {
-	if g.generated == nil {
-		g.generated = map[string][]Generator{}
-	}
-	g.generated[at] = append(g.generated[at], made...)
-}
-
-func (g *Tools) addOwner(kind string) {
-	if !slices.Contains(g.Owners, kind) {
-		g.Owners = append(g.Owners, kind)
+		g.generated[at] = append(g.generated[at], made)
 	}
 }
 
@@ -170,7 +153,7 @@ func (g *Tools) GeneratorsOf(file string) []Generator {
 func (g *Tools) OwnersOf(file string) []string {
 	const kind = "Kustomization"
 	applies := func(s Substitution) bool { return s.Applies(file) }
-	if slices.Contains(g.Owners, kind) || !slices.ContainsFunc(g.elsewhere, applies) {
+	if slices.Contains(g.Owners, kind) || !slices.ContainsFunc(g.applied, applies) {
 		return g.Owners
 	}
 	return append(slices.Clone(g.Owners), kind)
@@ -194,6 +177,15 @@ func makesOurs(entry *yaml.Node) bool {
 		}
 	}
 	return false
+}
+
+// SubstitutedBy is the first Kustomization that replaces variables in a file; false: none does.
+func (g *Tools) SubstitutedBy(file string) (Substitution, bool) {
+	i := slices.IndexFunc(g.Substitutes, func(s Substitution) bool { return s.Applies(file) })
+	if i < 0 {
+		return Substitution{}, false
+	}
+	return g.Substitutes[i], true
 }
 
 // Applies says whether a file is in the folder that is applied, below any folder that may be the

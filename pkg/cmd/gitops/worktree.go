@@ -40,10 +40,10 @@ func (g *Tools) AddTrees(files []source.File) {
 		}
 		for _, s := range more.applied {
 			s.tree = true
-			g.elsewhere = append(g.elsewhere, s)
+			g.applied = append(g.applied, s)
 		}
 		for file, made := range more.generated {
-			g.addGenerated(file, made...)
+			g.generated[file] = append(g.generated[file], made...)
 		}
 	}
 }

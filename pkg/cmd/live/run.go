@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -257,7 +258,7 @@ func (s *session) carryOut(c command) tea.Cmd {
 // within is the Env of a command in the view: it cannot ask questions, and it does not draw.
 func (s *session) within() factory.Env {
 	env := s.c.Env
-	env.Screen, env.Show, env.InTerminal, env.OutTerminal, env.Size.Columns = nil, nil, false, false, 0
+	env.Screen, env.Show, env.InTerminal, env.OutTerminal, env.Size = nil, nil, false, false, terminal.Size{}
 	env.In = strings.NewReader("")
 	return env
 }

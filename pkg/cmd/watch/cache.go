@@ -117,8 +117,8 @@ func kindIn(err error) string {
 	return "it"
 }
 
-// broken reports that a watch is interrupted; where nobody listens, only that it may not be begun. It is normal that a server ends one after a while, or
-// has forgotten its version.
+// broken reports that a watch is interrupted; where nobody listens, only that it may not be begun. It
+// is normal that a server ends one after a while, or has forgotten its version.
 func broken(k *factory.Cluster) cache.WatchErrorHandlerWithContext {
 	var once sync.Once
 	return func(ctx context.Context, _ *cache.Reflector, err error) {

@@ -22,13 +22,15 @@ func crossCheck(w source.Set, c *factory.Factory, g gitops.Tools) (faults, warni
 	for _, p := range w.Plans {
 		used := w.Use(p, c.OfflineAgent())
 		faults, warnings = append(faults, used.Faults...), append(warnings, used.Missing...)
-		if f, undone := ownerWarning(g, p, used.Templates); undone {
-			warnings = append(warnings, f)
-		}
 		d := p.Source
 		at := func(path string) source.Fault {
 			lines, _ := document.Decode([]byte(d.Text), &plan.Document{})
 			return source.Fault{File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(path)}), Path: path}
+		}
+		if message := undone(g, p, used.Templates); message != "" {
+			f := at("spec.target")
+			f.Message = message
+			warnings = append(warnings, f)
 		}
 		if message := neverMeets(w, p, now); message != "" {
 			f := at("spec.triggers.schedules")

@@ -7,7 +7,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/gitops"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -36,39 +35,32 @@ func substituted(g gitops.Tools, d source.Document) (source.Fault, bool) {
 	if !strings.Contains(d.Text, "${") {
 		return source.Fault{}, false
 	}
-	if d.Object == nil {
-		return substitutedFile(g, d)
-	}
-	if d.Object.Annotations[gitops.SubstituteAnnotation] == "disabled" || d.Object.Labels[gitops.SubstituteAnnotation] == "disabled" {
+	by, remedy, found := substitution(g, d)
+	if !found {
 		return source.Fault{}, false
 	}
-	for _, s := range g.Substitutes {
-		if s.Applies(d.File) {
-			return source.Fault{
-				File: d.File, Line: d.LineAt("${"),
-				Message: fmt.Sprintf("Flux takes ${…} for a variable of its own, since Kustomization %s has postBuild: put the annotation %s: disabled on this ConfigMap", s.Name, gitops.SubstituteAnnotation),
-			}, true
-		}
-	}
-	return source.Fault{}, false
+	return source.Fault{
+		File: d.File, Line: d.LineAt("${"),
+		Message: fmt.Sprintf("Flux takes ${…} for a variable of its own, since Kustomization %s has postBuild: %s", by.Name, remedy),
+	}, true
 }
 
-// substitutedFile is the fault of a file of which a configMapGenerator makes a ConfigMap.
-func substitutedFile(g gitops.Tools, d source.Document) (source.Fault, bool) {
-	for _, made := range g.GeneratorsOf(d.File) {
-		if made.Verbatim {
-			continue
+// substitution is the Kustomization that replaces variables in a document, and what keeps it from
+// that. A file without a manifest becomes a ConfigMap by a generator, if at all.
+func substitution(g gitops.Tools, d source.Document) (by gitops.Substitution, remedy string, found bool) {
+	if d.Object != nil {
+		if d.Object.Annotations[gitops.SubstituteAnnotation] == "disabled" || d.Object.Labels[gitops.SubstituteAnnotation] == "disabled" {
+			return by, "", false
 		}
-		for _, s := range g.Substitutes {
-			if s.Applies(made.File) {
-				return source.Fault{
-					File: d.File, Line: d.LineAt("${"),
-					Message: fmt.Sprintf("Flux takes ${…} for a variable of its own, since Kustomization %s has postBuild: give configMapGenerator %s in %s the options: {annotations: {%s: disabled}}", s.Name, made.Name, made.File, gitops.SubstituteAnnotation),
-				}, true
-			}
+		by, found = g.SubstitutedBy(d.File)
+		return by, fmt.Sprintf("put the annotation %s: disabled on this ConfigMap", gitops.SubstituteAnnotation), found
+	}
+	for _, made := range g.GeneratorsOf(d.File) {
+		if by, found = g.SubstitutedBy(made.File); found && !made.Verbatim {
+			return by, fmt.Sprintf("give configMapGenerator %s in %s the options: {annotations: {%s: disabled}}", made.Name, made.File, gitops.SubstituteAnnotation), true
 		}
 	}
-	return source.Fault{}, false
+	return by, "", false
 }
 
 // helmHints adds to the faults of Helm templates what to lint instead.
@@ -88,21 +80,18 @@ func helmHints(g gitops.Tools, found []source.Fault, files []source.File) {
 	}
 }
 
-// ownerWarning says that a GitOps tool would undo what a plan's steps change of its target.
-func ownerWarning(g gitops.Tools, p source.Plan, templates map[string]plan.TemplateSpec) (source.Fault, bool) {
+// undone says that a GitOps tool would undo what a plan's steps change of its target; empty: none is
+// known to.
+func undone(g gitops.Tools, p source.Plan, templates map[string]plan.TemplateSpec) string {
 	owners := g.OwnersOf(p.Source.File)
 	if len(owners) == 0 {
-		return source.Fault{}, false
+		return ""
 	}
 	step, moves := view.MovesTarget(plan.Tree{Spec: p.Spec, Templates: templates})
 	if !moves {
-		return source.Fault{}, false
+		return ""
 	}
-	lines, _ := document.Decode([]byte(p.Source.Text), &plan.Document{})
-	return source.Fault{
-		File: p.Source.File, Line: p.Source.LineOf(document.Fault{Line: lines.Line("spec.target")}), Path: "spec.target",
-		Message: fmt.Sprintf("step %s changes %s; where %s keeps that as Git has it, it undoes the change while the run lives: holdOwners: true suspends it meanwhile", step.Name, p.Spec.Target, strings.Join(articled(owners), " or ")),
-	}, true
+	return fmt.Sprintf("step %s changes %s; where %s keeps that as Git has it, it undoes the change while the run lives: holdOwners: true suspends it meanwhile", step.Name, p.Spec.Target, strings.Join(articled(owners), " or "))
 }
 
 // articled are kinds as they stand in a sentence: a Kustomization, an Application.
