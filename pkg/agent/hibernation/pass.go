@@ -216,7 +216,7 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 // follow is what follows for a target from how its resources are.
 func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hibernate.Record, seen []hibernate.Observation) (hibernate.Step, error) {
 	now, back := c.Clock.Now().UTC(), c.cameBack(k, r)
-	expected := back.Add(executors.RestoreTimeout)
+	expected := queue.Latest(back, c.alone(k, r)).Add(executors.RestoreTimeout)
 	if !back.IsZero() {
 		r = r.Adopted(seen)
 	}
@@ -241,6 +241,15 @@ func (c *Controller) cameBack(k types.NamespacedName, r hibernate.Record) time.T
 		back = queue.Latest(back, cm.CreationTimestamp.Time)
 	}
 	return back
+}
+
+// alone is when restore data was made whose plan is not there. Zero: its plan is. A backup may put
+// it back first, so soon after it was written that no clock tells the one from the other.
+func (c *Controller) alone(k types.NamespacedName, r hibernate.Record) time.Time {
+	if s := c.records.find(k.Namespace, r); s != nil && c.Stores.Documents.Any(k) == nil {
+		return s.object.CreationTimestamp.Time
+	}
+	return time.Time{}
 }
 
 // watch has the target's resources watched, where they can be, and says whether that stands.

@@ -413,6 +413,27 @@ func TestWhatABackupBringsBackAsleepWakesAsItWas(t *testing.T) {
 	}
 }
 
+// Restore data comes back before its plan, so soon after it was written that its age says nothing:
+// nothing is given up until the rest can be there.
+func TestRestoreDataThatComesBackBeforeItsPlanWaitsForTheRest(t *testing.T) {
+	for _, late := range []time.Duration{0, 3 * time.Second, time.Minute} {
+		t.Run("its plan comes after "+late.String(), func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				w.until("01:02")
+				w.sleeps()
+				w.fromBackup(true, func() { w.after(late) }, func() {
+					w.deployment("orders", "apps", 0)
+					w.deployment("web", "apps", 0)
+				})
+				w.until("04:00")
+				w.has("orders 3, web 2")
+				w.closed()
+				w.is("Active: ")
+			})
+		})
+	}
+}
+
 // In a namespace that goes nothing can be woken: what it was is kept where it can be read.
 func TestANamespaceThatIsDeletedLeavesItsRestoreData(t *testing.T) {
 	for name, c := range map[string]struct {
