@@ -52,7 +52,8 @@ func selecting() map[string]string {
 		"calendar": "-A -l", "history": "-A -l", "list": "-A -l", "report": "-A -l", "restore list": "-A -l", "savings": "-A -l", "status": "-A -l",
 		"drain": "-l", "release": "-l", // nodes are in no namespace
 		"hibernate": "-l", "wake": "-l", // what sleeps is held in one namespace at a time
-		"pause": "-A", "resume": "-A", // of the whole cluster, which has no labels
+		"skip": "-l", "unskip": "-l", // so are slots
+		"pause": "-A -l", "resume": "-A -l",
 	}
 }
 

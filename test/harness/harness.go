@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,6 +61,9 @@ func Build(ctx context.Context, dir string) (agent, plugin string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	if err := dependOnProduct(root); err != nil {
+		return "", "", err
+	}
 	agent, plugin = filepath.Join(dir, "agent"), filepath.Join(dir, "kubectl-maint")
 	for path, pkg := range map[string]string{agent: "./cmd/agent", plugin: "./cmd/kubectl-maint"} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-tags", "grpcnotrace", "-o", path, pkg)
@@ -69,6 +73,25 @@ func Build(ctx context.Context, dir string) (agent, plugin string, err error) {
 		}
 	}
 	return agent, plugin, nil
+}
+
+// dependOnProduct looks at all that the commands are built from. Go answers from its cache of test
+// results as long as what a test imports or looks at is the same, and of what is compiled by a
+// command it would see nothing.
+func dependOnProduct(root string) error {
+	for _, part := range []string{"go.mod", "go.sum", "cmd", "pkg", "manifests"} {
+		err := filepath.WalkDir(filepath.Join(root, part), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			_, err = os.Stat(path)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("look at what is built: %w", err)
+		}
+	}
+	return nil
 }
 
 // Install applies the agent's manifests but for its Deployment: the agent runs

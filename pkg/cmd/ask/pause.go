@@ -22,27 +22,62 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// scope is what pause and resume are about: named plans, all of a namespace, or all of the cluster.
+// scope is what pause and resume are about: named plans, those with some labels, all of a namespace,
+// or all of the cluster.
 type scope struct {
 	names      []string
 	all        bool
+	selector   string
 	everywhere bool
 }
 
 func (s *scope) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&s.all, "all", false, "all plans of the namespace, including future ones; with -A those of the whole cluster")
-	cmd.Flags().BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --all: the whole cluster")
+	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "the plans that have these labels now, HibernatePlans too")
+	cmd.Flags().BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --all: the whole cluster; with -l: of all namespaces")
 }
 
 func (s *scope) check(f *exit.Faults, what string) {
 	switch {
-	case s.everywhere && !s.all:
-		f.Add("-A needs --all")
+	case s.everywhere && !s.all && s.selector == "":
+		f.Add("-A needs --all or -l")
+	case s.all && s.selector != "":
+		f.Add("--all and -l exclude each other")
 	case s.all && len(s.names) > 0:
 		f.Add("--all and names exclude each other")
-	case !s.all && len(s.names) == 0:
-		f.Add("%s is missing; or give --all", what)
+	case s.selector != "" && len(s.names) > 0:
+		f.Add("-l and names exclude each other")
+	case !s.all && s.selector == "" && len(s.names) == 0:
+		f.Add("%s is missing; or give --all or -l", what)
 	}
+}
+
+// selected are the plans of both kinds that have some labels, of the namespace or of all.
+func (s *scope) selected(ctx context.Context, c *factory.Factory, k *factory.Cluster) ([]*corev1.ConfigMap, error) {
+	if s.everywhere {
+		return plansWith(ctx, c, k, metav1.NamespaceAll, s.selector)
+	}
+	return plansWith(ctx, c, k, k.Namespace, s.selector)
+}
+
+// plansWith are the plans of both kinds that have some labels; at least one.
+func plansWith(ctx context.Context, c *factory.Factory, k *factory.Cluster, namespace, selector string) ([]*corev1.ConfigMap, error) {
+	plans, err := k.Plans(ctx, namespace, selector)
+	if err != nil {
+		return nil, err
+	}
+	sleepers, err := k.HibernatePlans(ctx, namespace, selector)
+	if err != nil {
+		return nil, err
+	}
+	if plans = append(plans, sleepers...); len(plans) > 0 {
+		return plans, nil
+	}
+	where := "any namespace"
+	if namespace != metav1.NamespaceAll {
+		where = annotations.NamespaceNamed(namespace)
+	}
+	return nil, fmt.Errorf("no plan in %s has the labels %s; see %s", where, selector, c.Suggest().List())
 }
 
 // namespace is the namespace that carries the pause for all: the agent's own stands for the whole
@@ -74,7 +109,7 @@ type pauseOptions struct {
 func NewPause(c *factory.Factory) *cobra.Command {
 	o := &pauseOptions{Factory: c}
 	cmd := &cobra.Command{
-		Use:   "pause PLAN|POLICY|NODE... | --all",
+		Use:   "pause PLAN|POLICY|NODE... | -l SELECTOR | --all",
 		Short: "Pause plans until resumed, or until a time",
 		Long: `Start no new run of the plans, until they are resumed or until a time.
 An active run finishes its current step and then waits. A paused HibernatePlan keeps its
@@ -84,6 +119,7 @@ goes on.
 --all pauses the namespace, with -A the whole cluster.`,
 		Example: `  kubectl maint pause orders-weekly --until "mon 06:00" --reason "CHG-1234"
   kubectl maint pause node/worker-1
+  kubectl maint pause -l team=orders --until 2h
   kubectl maint pause --all -A --yes`,
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: completion.Both(completion.Documents(c, annotations.LabelKind+" in (plan,hibernate-plan,policy)", notPaused), completion.Nodes(c, notPaused)),
@@ -144,13 +180,14 @@ func (o *pauseOptions) Run(ctx context.Context) error {
 	if o.all {
 		return o.pauseAll(ctx, k)
 	}
-	var things []factory.Resource
-	for _, name := range o.names {
-		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy)
-		if err != nil {
+	things, err := o.find(ctx, k)
+	if err != nil {
+		return err
+	}
+	if o.everywhere && o.Kept() {
+		if err := o.Confirm(ctx, o.Consent, "pause "+view.Counted(len(things), "plan")+" of all namespaces"); err != nil {
 			return err
 		}
-		things = append(things, found)
 	}
 	actor := k.Actor(ctx)
 	for _, found := range things {
@@ -163,6 +200,26 @@ func (o *pauseOptions) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// find finds all that is meant, before anything is written.
+func (o *pauseOptions) find(ctx context.Context, k *factory.Cluster) ([]factory.Resource, error) {
+	var things []factory.Resource
+	for _, name := range o.names {
+		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy)
+		if err != nil {
+			return nil, err
+		}
+		things = append(things, found)
+	}
+	if o.selector == "" {
+		return things, nil
+	}
+	plans, err := o.selected(ctx, o.Factory, k)
+	for _, cm := range plans {
+		things = append(things, factory.Resource{Document: cm})
+	}
+	return things, err
 }
 
 func (o *pauseOptions) pauseNode(ctx context.Context, k *factory.Cluster, found factory.Resource, actor string) error {

@@ -38,7 +38,7 @@ type resumeOptions struct {
 func NewResume(c *factory.Factory) *cobra.Command {
 	o := &resumeOptions{Factory: c}
 	cmd := &cobra.Command{
-		Use:   "resume PLAN|POLICY|NODE|RUN... | --all",
+		Use:   "resume PLAN|POLICY|NODE|RUN... | -l SELECTOR | --all",
 		Short: "End a plan's pause, or a run's suspend",
 		Long: `End the pause of plans or nodes, or the suspend step that a run waits in. Slots that
 passed during a pause do not run later. A HibernatePlan sleeps or wakes as its schedule
@@ -90,6 +90,15 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 			return err
 		}
 		things = append(things, found)
+	}
+	if o.selector != "" {
+		plans, err := o.selected(ctx, o.Factory, k)
+		if err != nil {
+			return err
+		}
+		for _, cm := range plans {
+			things = append(things, resumed{Resource: factory.Resource{Document: cm}})
+		}
 	}
 	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k) }) // a run does not need the agent
 	for _, found := range things {

@@ -2,9 +2,11 @@ package ask
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +30,7 @@ const maxSkip = 100
 type skipOptions struct {
 	*factory.Factory
 	factory.DryRun
-	name     string
+	picked
 	next     int
 	slots    []string
 	until    string
@@ -39,11 +41,51 @@ type skipOptions struct {
 	faults   exit.Faults
 }
 
+// picked are the plans that skip and unskip are about: one by its name, or those with some labels.
+type picked struct {
+	name     string
+	selector string
+}
+
+func (p *picked) addFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&p.selector, "selector", "l", "", "the plans of the namespace that have these labels, HibernatePlans too")
+}
+
+func (p *picked) complete(args []string, f *exit.Faults) {
+	switch {
+	case p.selector == "":
+		p.name = factory.OneName(args, "PLAN", f)
+	case len(args) > 0:
+		f.Add("-l and a name exclude each other")
+	}
+}
+
+func (p *picked) find(ctx context.Context, c *factory.Factory, k *factory.Cluster) ([]*corev1.ConfigMap, error) {
+	if p.selector != "" {
+		return plansWith(ctx, c, k, k.Namespace, p.selector)
+	}
+	cm, err := k.Document(ctx, p.name, annotations.KindPlan, annotations.KindHibernatePlan)
+	return []*corev1.ConfigMap{cm}, err
+}
+
+// each does something with every plan that is meant; where one fails, the others go on.
+func (p *picked) each(ctx context.Context, c *factory.Factory, k *factory.Cluster, do func(*corev1.ConfigMap) error) error {
+	plans, err := p.find(ctx, c, k)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, cm := range plans {
+		failed = append(failed, do(cm))
+	}
+	return errors.Join(failed...)
+}
+
 // NewSkip skips coming slots of a plan.
 func NewSkip(c *factory.Factory) *cobra.Command {
 	o := &skipOptions{Factory: c}
 	cmd := &cobra.Command{
-		Use:   "skip PLAN (--next N | --slot T | --until T | --all)",
+		Use:   "skip PLAN|-l SELECTOR --next N|--slot T|--until T|--all",
 		Short: "Leave out coming slots of a plan",
 		Long: `Leave out coming slots of a plan: the next ones, named ones, all before a time,
 or all until 'unskip'. Each is recorded as Skipped. The command shows
@@ -52,11 +94,13 @@ HibernatePlan are its off-windows, named by their start. If you skip one that ha
 begun, its targets wake.`,
 		Example: `  kubectl maint skip orders-weekly --next 1 --reason "release week"
   kubectl maint skip orders-weekly --slot "sat 02:00"
-  kubectl maint skip orders-weekly --until 2027-01-04T00:00:00Z`,
+  kubectl maint skip orders-weekly --until 2027-01-04T00:00:00Z
+  kubectl maint skip -l team=orders --until 2027-01-04T00:00:00Z`,
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: completion.AllPlans(c, nil),
 	}
 	o.DryRun.AddFlag(cmd)
+	o.addFlag(cmd)
 	f := cmd.Flags()
 	f.IntVar(&o.next, "next", 0, "the next N slots that are not skipped yet")
 	f.StringArrayVar(&o.slots, "slot", nil, "the slot at this time; may be repeated")
@@ -88,7 +132,7 @@ func (o *skipOptions) offered(cm *corev1.ConfigMap) []string {
 }
 
 func (o *skipOptions) Complete(cmd *cobra.Command, args []string) error {
-	o.name = factory.OneName(args, "PLAN", &o.faults)
+	o.complete(args, &o.faults)
 	if cmd.Flags().Changed("next") && (o.next < 1 || o.next > maxSkip) {
 		o.faults.Add("--next must be from 1 to %d, is %d", maxSkip, o.next)
 		o.next = max(o.next, 1)
@@ -128,22 +172,24 @@ func (o *skipOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cm, err := k.Document(ctx, o.name, annotations.KindPlan, annotations.KindHibernatePlan)
-	if err != nil {
-		return err
-	}
+	actor := sync.OnceValue(func() string { return k.Actor(ctx) })
+	return o.each(ctx, o.Factory, k, func(cm *corev1.ConfigMap) error { return o.skipOne(ctx, k, cm, actor) })
+}
+
+func (o *skipOptions) skipOne(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, actor func() string) error {
 	p := skippableOf(cm, o.Zone, o.Now(), o.Env)
 	if len(p.faults) > 0 {
 		return fmt.Errorf("plan %s is not valid:\n%w", cm.Name, p.faults)
 	}
-	actor := k.Actor(ctx)
 	var wanted intent.Skip
 	var said []string
-	err = k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
+	o.before = nil
+	err := k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
+		var err error
 		if wanted, said, err = o.wanted(cm, p); err != nil {
 			return nil, err
 		}
-		return factory.Change{annotations.Skip: factory.Value(annotations.FormatSkip(wanted))}.Signed(annotations.Skip, actor, o.reason), nil
+		return factory.Change{annotations.Skip: factory.Value(annotations.FormatSkip(wanted))}.Signed(annotations.Skip, actor(), o.reason), nil
 	})
 	if err != nil {
 		return err
@@ -297,7 +343,7 @@ func (o *skipOptions) resolve(p skippable, zone string, have intent.Skip) ([]sch
 type unskipOptions struct {
 	*factory.Factory
 	factory.DryRun
-	name     string
+	picked
 	slots    []string
 	timezone string
 	faults   exit.Faults
@@ -307,15 +353,17 @@ type unskipOptions struct {
 func NewUnskip(c *factory.Factory) *cobra.Command {
 	o := &unskipOptions{Factory: c}
 	cmd := &cobra.Command{
-		Use:     "unskip PLAN",
-		Short:   "Let skipped slots run again",
-		Example: `  kubectl maint unskip orders-weekly`,
-		RunE:    factory.RunE(o),
+		Use:   "unskip PLAN | -l SELECTOR",
+		Short: "Let skipped slots run again",
+		Example: `  kubectl maint unskip orders-weekly
+  kubectl maint unskip -l team=orders`,
+		RunE: factory.RunE(o),
 		ValidArgsFunction: completion.AllPlans(c, func(m metav1.ObjectMeta) bool {
 			return m.Annotations[annotations.Skip] != ""
 		}),
 	}
 	o.DryRun.AddFlag(cmd)
+	o.addFlag(cmd)
 	cmd.Flags().StringArrayVar(&o.slots, "slot", nil, "this slot alone; may be repeated")
 	_ = cmd.RegisterFlagCompletionFunc("slot", completion.Of(c, func(cm *corev1.ConfigMap) []string {
 		p := skippableOf(cm, c.Zone, c.Now(), c.Env)
@@ -330,7 +378,7 @@ func NewUnskip(c *factory.Factory) *cobra.Command {
 }
 
 func (o *unskipOptions) Complete(_ *cobra.Command, args []string) error {
-	o.name = factory.OneName(args, "PLAN", &o.faults)
+	o.complete(args, &o.faults)
 	return nil
 }
 
@@ -348,10 +396,10 @@ func (o *unskipOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cm, err := k.Document(ctx, o.name, annotations.KindPlan, annotations.KindHibernatePlan)
-	if err != nil {
-		return err
-	}
+	return o.each(ctx, o.Factory, k, func(cm *corev1.ConfigMap) error { return o.unskipOne(ctx, k, cm) })
+}
+
+func (o *unskipOptions) unskipOne(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	p := skippableOf(cm, o.Zone, o.Now(), o.Env)
 	zone := p.zone
 	if o.timezone != "" {
@@ -359,8 +407,7 @@ func (o *unskipOptions) Run(ctx context.Context) error {
 	}
 	said := ""
 	sayDeclared(o.Factory, cm.ObjectMeta, annotations.Skip)
-	err = k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
-		var c factory.Change
+	err := k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (c factory.Change, err error) {
 		c, said, err = o.left(cm, p, zone)
 		return c, err
 	})

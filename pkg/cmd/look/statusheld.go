@@ -34,15 +34,20 @@ func (o *statusOptions) above(k *factory.Cluster, r reads) []held {
 }
 
 // held are the paused or frozen namespaces and policies, and broken policies, among those that were
-// read with the plans. What may not be read is left out.
+// read with the plans; where plans are chosen by labels, those that hold these. What may not be
+// read is left out.
 func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 	var all []held
+	about := o.namespacesOf(k, r)
 	for _, name := range r.around.Namespaces() {
-		all = append(all, heldNamespace(name, o.namespaceNeeds(k, r, name)))
+		if o.selector == "" || about[name] {
+			all = append(all, heldNamespace(name, o.namespaceNeeds(k, r, name)))
+		}
 	}
 	used := o.used(r)
 	for _, p := range r.around.Policies() {
-		if !o.everywhere && p.Namespace != k.Namespace && !used[policy.PolicyRef{Name: p.Name, Namespace: p.Namespace}] {
+		known := o.selector == "" && (o.everywhere || p.Namespace == k.Namespace)
+		if !known && !used[policy.PolicyRef{Name: p.Name, Namespace: p.Namespace}] {
 			continue
 		}
 		v, about := print.New(o.Env, view.PolicyZone(p.Spec, o.Zone)), "policy "+p.Name
@@ -52,6 +57,16 @@ func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 		all = append(all, heldPolicy(p.Namespace, p.Name, v.PolicyNeeds(about, p, r.around.NotReady(p, o.Now()), r.around.GatesWrong(p))...))
 	}
 	return slices.DeleteFunc(all, func(h held) bool { return len(h.needs) == 0 })
+}
+
+// namespacesOf are those of the plans that were read, the present one, and the agent's, which stands
+// for the cluster.
+func (o *statusOptions) namespacesOf(k *factory.Cluster, r reads) map[string]bool {
+	out := map[string]bool{r.agent.Namespace: true, k.Namespace: !o.everywhere}
+	for _, cm := range slices.Concat(r.plans, r.sleepers) {
+		out[cm.Namespace] = true
+	}
+	return out
 }
 
 // namespaceNeeds are those of a namespace; of the agent's, only the pause of the whole cluster

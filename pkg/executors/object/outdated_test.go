@@ -94,6 +94,28 @@ func TestWhatALaterStepOfTheRunRecordedIsNobodysChange(t *testing.T) {
 	w.wrote(3)
 }
 
+// Who may only read an object is above no step of another run: that one would leave to it what it
+// cannot restore.
+func TestAnAccountThatMayNotWriteKeepsNoOtherRunFromRestoring(t *testing.T) {
+	for _, to := range []int64{0, 1} { // what the other run has set, and another value
+		w := newWorld(t, orders)
+		first, second := w.step(&plan.ScaleProperties{Resource: ref("Deployment"), Replicas: number(0), RestoreAfter: true}), w.step(&plan.ScaleProperties{Resource: ref("Deployment"), Replicas: number(to), RestoreAfter: true})
+		second.Run, second.Path = "another", "theirs"
+		is(t, w.end(Scaler{}, &first), executors.Done, "")
+		second.Objects.Holders = func(string) []executors.Holder {
+			return []executors.Holder{{Run: first.Run, Path: first.Path, Before: first.Recorded.Before}}
+		}
+		w.may = false
+		if out := w.pass(Scaler{}, &second); out.State != executors.Failed || out.Reason != executors.ReasonForbidden || second.Recorded.Before != nil {
+			t.Errorf("to %d: %s, recorded is %s", to, said(out), second.Recorded.Before)
+		}
+		w.may = true
+		if is(t, w.pass(Scaler{}, &second), executors.Record, ""); second.Recorded.Before == nil {
+			t.Errorf("to %d: with the right to write it is not above the other", to)
+		}
+	}
+}
+
 func TestWhatSomebodySetToTheSameValueBeforeTheWriteStays(t *testing.T) {
 	for manager, restored := range map[string]bool{"kubectl-scale": false, "maint-plan-x": true, "": true} {
 		t.Run(manager, func(t *testing.T) {

@@ -53,12 +53,24 @@ func (w write) next(ctx context.Context, call executors.Call, rec *record) execu
 		if w.hide {
 			return w.notKept()
 		}
+		if err := w.mayHold(ctx, call); err != nil {
+			return api.Outcome(ctx, call, err)
+		}
 		return toRecord(call, w)
 	}
 	if _, err := w.object.Patch(ctx, w.live, w.patch); err != nil {
 		return w.refused(ctx, call, rec, err)
 	}
 	return w.written(w.changes)
+}
+
+// mayHold refuses to have other active steps leave a field to this one where its account may not
+// write it: it could not restore the field, and a right to read would keep others from doing so.
+func (w write) mayHold(ctx context.Context, call executors.Call) error {
+	if !slices.ContainsFunc(w.changes, func(c change) bool { return len(c.Beneath) > 0 }) {
+		return nil
+	}
+	return api.Need(ctx, call, w.object.Action("patch", w.patch.Subresource))
 }
 
 func (w write) notKept() executors.Outcome {

@@ -1,0 +1,70 @@
+package ask_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+)
+
+func labelled(key, value string) func(*corev1.ConfigMap) {
+	return func(cm *corev1.ConfigMap) { cm.Labels[key] = value }
+}
+
+// What is asked of plans by their labels reaches those plans of both kinds, and no others.
+func TestPlansByTheirLabels(t *testing.T) {
+	const none = "error: no plan in namespace shop has the labels team=ghosts; see 'kubectl maint list'\n"
+	elsewhere := func(cm *corev1.ConfigMap) { cm.Namespace = "depot" }
+	paused := cmdtest.Noting(annotations.Pause, "true")
+	for _, c := range []struct {
+		name string
+		line string
+		now  string            // how plan bills and off-hours office stand before, if not without intents
+		want cmdtest.Printed   // with team a: plans bills and orders, HibernatePlan office, and depot/stock
+		has  map[string]string // of each plan of team a in the namespace: the value of the intent that is asked for
+	}{
+		{name: "pause", line: "pause -l team=a", want: cmdtest.Printed{Out: "plan/bills paused until resumed\nplan/orders paused until resumed\nhibernate-plan/office paused until resumed\n"}, has: map[string]string{"bills": "true", "orders": "true", "office": "true"}},
+		{name: "pause of one", line: "pause -l team=a,tier=back", want: cmdtest.Printed{Out: "plan/bills paused until resumed\n"}, has: map[string]string{"bills": "true"}},
+		{name: "pause of none", line: "pause -l team=ghosts", want: cmdtest.Printed{Code: 1, Err: none}},
+		{name: "pause of all namespaces, by a script that does not say so", line: "pause -l team=a -A", want: cmdtest.Printed{Code: 2, Err: "error: pause 4 plans of all namespaces: give --yes, since nobody can be asked here\n"}},
+		{name: "pause of all namespaces, by a script that says so", line: "pause -l team=a -A --yes", want: cmdtest.Printed{Out: "plan/stock paused until resumed\nplan/bills paused until resumed\nplan/orders paused until resumed\nhibernate-plan/office paused until resumed\n"}, has: map[string]string{"bills": "true", "orders": "true", "office": "true"}},
+		{name: "pause of all namespaces, none there", line: "pause -l team=ghosts -A", want: cmdtest.Printed{Code: 1, Err: "error: no plan in any namespace has the labels team=ghosts; see 'kubectl maint list'\n"}},
+		{name: "a trial of a pause", line: "pause -l team=a,tier=back --dry-run", want: cmdtest.Printed{Out: "plan/bills paused until resumed (dry run)\n"}},
+		{name: "labels and names", line: "pause -l team=a orders", want: cmdtest.Printed{Code: 2, Err: "error: -l and names exclude each other\n"}},
+		{name: "labels and all", line: "resume -l team=a --all", want: cmdtest.Printed{Code: 2, Err: "error: --all and -l exclude each other\n"}},
+		{name: "resume", line: "resume -l team=a,tier=back", now: "paused", want: cmdtest.Printed{Out: "plan/bills resumed\n"}, has: map[string]string{"office": "true"}},
+		{name: "skip: one without a schedule does not keep the others from it", line: "skip -l team=a --next 1", want: cmdtest.Printed{
+			Code: 1, Out: "plan/orders skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\nhibernate-plan/office skips Fri 2026-11-20 18:00 EST (2026-11-20T23:00:00Z), which has begun: what sleeps wakes\n",
+			Err: "error: plan bills has no schedule, so that there are no slots to skip; --all makes its labels wait\n",
+		}, has: map[string]string{"orders": "2026-11-21T07:00:00Z", "office": "2026-11-20T23:00:00Z"}},
+		{name: "skip of labels and a name", line: "skip orders -l team=a --next 1", want: cmdtest.Printed{Code: 2, Err: "error: -l and a name exclude each other\n"}},
+		{name: "skip of none", line: "skip -l team=ghosts --all", want: cmdtest.Printed{Code: 1, Err: none}},
+		{name: "unskip", line: "unskip -l tier=back", now: "skipped", want: cmdtest.Printed{Out: "plan/bills no longer skips all slots\n"}, has: map[string]string{"office": "all"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			key, edits := annotations.Skip, []func(*corev1.ConfigMap){labelled("team", "a")}
+			switch c.now {
+			case "paused":
+				edits = append(edits, paused)
+			case "skipped":
+				edits = append(edits, cmdtest.Noting(annotations.Skip, "all"))
+			}
+			plain := []func(*corev1.ConfigMap){labelled("team", "a")}
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(),
+				cmdtest.Plan("orders", weekly, plain...), cmdtest.Plan("bills", "", append(edits, labelled("tier", "back"))...), cmdtest.Sleeper("office", office, edits...),
+				cmdtest.Plan("others", weekly, labelled("team", "b")), cmdtest.Plan("stock", weekly, append(plain, elsewhere)...))
+			o.Line(c.line).Is(t, c.want)
+			if words := cmdtest.Words(c.line); words[0] == "pause" || words[0] == "resume" {
+				key = annotations.Pause
+			}
+			for _, name := range []string{"orders", "bills", "office", "others"} {
+				if got := o.Notes(name)[key]; got != c.has[name] {
+					t.Errorf("%s has %s: %q, want %q", name, key, got, c.has[name])
+				}
+			}
+		})
+	}
+}
