@@ -223,7 +223,7 @@ func New(o Options) (*Agent, error) {
 	health, _ := o.Executors.Executor("health-check")
 	a.controllers.hibernation = hibernation.New(hibernation.Config{
 		Clients: hibernation.Clients{Kube: a.conn.Kube, Accounts: a.accounts}, Stores: hibernation.Stores{Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys}, Executors: hibernation.Executors{Sleepers: o.Executors.Sleepers, Health: health, Machines: a.machines}, Sleeping: a.metrics.Hibernated, Status: a.status, Telemetry: notify.Telemetry{Notify: a.notifier, Events: a.events.recorder, Log: o.Log},
-		Clock: hibernation.Clock{ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Now: o.Now}, Queue: a.newQueue("hibernation"), Scope: hibernation.Scope{Namespace: o.Namespace, DryRun: o.DryRun},
+		Clock: hibernation.Clock{ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Now: o.Now}, Queue: a.newQueue("hibernation"), Scope: hibernation.Scope{Namespace: o.Namespace, DryRun: o.DryRun, Denied: a.deniedTypes},
 	})
 	a.controllers.targets = targets.New(targets.Config{
 		Accounts: a.accounts, Plans: a.queues.plans,
@@ -347,7 +347,7 @@ func (a *Agent) runsConfig() runs.Config {
 		Stores:    runs.Stores{Documents: a.memory.documents, Runs: a.memory.runs, Ledgers: a.memory.ledgers, Locks: a.memory.locks, Gates: a.memory.gates, Keys: a.keys, Expected: a.controllers.targets.Expectations()},
 		Telemetry: a.telemetry(),
 		Scope:     runs.Scope{Identity: o.LeaderElection.Identity, DryRun: o.DryRun, LookingSince: a.lookingSince},
-		Executor:  o.Executors.Executor, Denied: func(namespace string) []string { return a.config.Spec().Denied(namespace) }, Status: a.status, Steps: a.controllers.steps, Nodes: a.controllers.nodes, Freezes: a.controllers.freezes, Queue: a.queues.runs, Plans: a.queues.plans, Now: o.Now,
+		Executor:  o.Executors.Executor, Denied: a.deniedTypes, Status: a.status, Steps: a.controllers.steps, Nodes: a.controllers.nodes, Freezes: a.controllers.freezes, Queue: a.queues.runs, Plans: a.queues.plans, Now: o.Now,
 	}
 }
 
@@ -375,6 +375,9 @@ func (a *Agent) ownPod() string {
 	}
 	return a.options.Namespace + "/" + a.options.Pod
 }
+
+// deniedTypes are those of steps and of targets that the configuration does not allow in a namespace.
+func (a *Agent) deniedTypes(namespace string) []string { return a.config.Spec().Denied(namespace) }
 
 // Ready says whether the agent has read what it needs and may work.
 func (a *Agent) Ready() bool { return a.lifecycle.healthy.Load() && a.keys.Usable() == nil }

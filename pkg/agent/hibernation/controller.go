@@ -60,10 +60,12 @@ type Executors struct {
 	Machines func(ctx context.Context) ([]string, error)
 }
 
-// Scope is who acts on the targets.
+// Scope is who acts on the targets, and on which.
 type Scope struct {
 	Namespace string // the agent's own
 	DryRun    bool
+	// Denied are the types that the agent's configuration does not allow in a namespace.
+	Denied func(namespace string) []string
 }
 
 // Clock is the local one, and how far it can be trusted.
@@ -81,7 +83,7 @@ type Controller struct {
 	records  *records
 	watches  *sleepwatches.Watches
 	troubles troubles
-	missing  *missingAccounts
+	missing  *client.MissingAccounts
 	slow     slowPasses
 	memory   memory
 }
@@ -95,7 +97,7 @@ type memory struct {
 
 // New has looked at nothing yet.
 func New(c Config) *Controller {
-	return &Controller{Config: c, records: newRecords(c.Clients.Kube, c.Stores.Keys), watches: sleepwatches.New(c.Clients.Accounts.Metadata, c.Queue), missing: newMissingAccounts(), memory: memory{plans: map[types.NamespacedName]*planMemory{}, parsed: store.NewParsed[*parsedPlan](maxParsed, maxParsedWeight)}}
+	return &Controller{Config: c, records: newRecords(c.Clients.Kube, c.Stores.Keys), watches: sleepwatches.New(c.Clients.Accounts.Metadata, c.Queue), missing: client.NewMissingAccounts(), memory: memory{plans: map[types.NamespacedName]*planMemory{}, parsed: store.NewParsed[*parsedPlan](maxParsed, maxParsedWeight)}}
 }
 
 // What is kept of plans as they were read (guesses: a half of what is kept of plans of other

@@ -170,6 +170,9 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 	if !known || !found {
 		return look{failure: fmt.Sprintf("there is no executor for targets of type %s in this version", r.Executor)}, nil
 	}
+	if denied := c.denied(k.Namespace, target); denied != "" && r.Operation == hibernate.Shutdown {
+		return look{failure: denied}, nil
+	}
 	if r.Operation == hibernate.Wake && len(r.Resources) == 0 { // nothing was ever touched, whether its world is still there or not
 		return look{step: hibernate.Step{Record: *r, Done: true}}, nil
 	}
@@ -291,7 +294,7 @@ func (c *Controller) call(ctx context.Context, k types.NamespacedName, r *hibern
 	if err != nil || missing != "" {
 		return call, missing, err
 	}
-	c.missing.note(w, false, c.Clock.Now()) // what the plan says of it follows
+	c.missing.Note(w, false, c.Clock.Now()) // what the plan says of it follows
 	clients, failure, err := c.clients(ctx, w, r, target)
 	if failure != "" || err != nil {
 		return call, failure, err

@@ -299,6 +299,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 	c.ask(k, &v, known)
 	if v.facts.Sleep {
 		v.facts.Forbidden = v.forbidden()
+		c.deny(k, &v)
 		c.room(k, &v)
 	}
 	if v.doubt != "" {

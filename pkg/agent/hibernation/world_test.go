@@ -60,7 +60,14 @@ type world struct {
 
 	skew   atomic.Int64 // nanoseconds that the API server's clock is ahead
 	asleep map[string]int
+	denied atomic.Value // types of targets, of type []string
 	own    atomic.Value // the answer to what the agent runs on, of type ownMachines
+}
+
+// denies are the types that the agent's configuration does not allow.
+func (w *world) denies(string) []string {
+	types, _ := w.denied.Load().([]string)
+	return types
 }
 
 // ahead is how far the API server's clock is ahead of the agent's.
@@ -159,7 +166,7 @@ func (w *world) begins() *agent {
 			Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
 		},
 		Executors: Executors{Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds, hibernate.TypeEC2: w.beds, hibernate.TypeRDS: w.beds, hibernate.TypeEKS: w.beds}, Health: checks{w}, Machines: w.machines}, Clock: Clock{ClockDoubt: w.clockDoubt, Ahead: w.ahead, Now: time.Now}, Sleeping: func(n map[string]int) { w.asleep = n },
-		Status: status.NewWriter(conn.Kube, w.events), Telemetry: notify.Telemetry{Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}), Events: w.events, Log: log}, Scope: Scope{Namespace: annotations.DefaultNamespace, DryRun: w.dryRun},
+		Status: status.NewWriter(conn.Kube, w.events), Telemetry: notify.Telemetry{Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}), Events: w.events, Log: log}, Scope: Scope{Namespace: annotations.DefaultNamespace, DryRun: w.dryRun, Denied: w.denies},
 		Queue: queue.New(queue.Config{Name: "hibernation", Now: time.Now, Log: log, OnPanic: func() { w.Error("a panic") }}),
 	})
 	ctx, cancel := context.WithCancel(w.Context())

@@ -31,14 +31,19 @@ type skipOptions struct {
 	*factory.Factory
 	factory.DryRun
 	picked
-	next     int
-	slots    []string
-	until    string
-	all      bool
+	asked    chosen
 	timezone string
 	reason   string
 	before   []time.Time // coming slots that were skipped before and remain so
 	faults   exit.Faults
+}
+
+// chosen are the slots that are left out: by exactly one of these.
+type chosen struct {
+	next  int
+	slots []string
+	until string
+	all   bool
 }
 
 // picked are the plans that skip and unskip are about: one by its name, or those with some labels.
@@ -102,10 +107,10 @@ begun, its targets wake.`,
 	o.DryRun.AddFlag(cmd)
 	o.addFlag(cmd)
 	f := cmd.Flags()
-	f.IntVar(&o.next, "next", 0, "the next N slots that are not skipped yet")
-	f.StringArrayVar(&o.slots, "slot", nil, "the slot at this time; may be repeated")
-	f.StringVar(&o.until, "until", "", "all slots before this time")
-	f.BoolVar(&o.all, "all", false, "all slots, until 'unskip'; labels wait too")
+	f.IntVar(&o.asked.next, "next", 0, "the next N slots that are not skipped yet")
+	f.StringArrayVar(&o.asked.slots, "slot", nil, "the slot at this time; may be repeated")
+	f.StringVar(&o.asked.until, "until", "", "all slots before this time")
+	f.BoolVar(&o.asked.all, "all", false, "all slots, until 'unskip'; labels wait too")
 	f.StringVar(&o.timezone, "timezone", "", "zone of the times; default: the plan's, else yours")
 	f.StringVar(&o.reason, "reason", "", "why")
 	_ = cmd.RegisterFlagCompletionFunc("slot", completion.Of(c, o.offered)) // fails where there is no such flag: it was added above
@@ -133,16 +138,16 @@ func (o *skipOptions) offered(cm *corev1.ConfigMap) []string {
 
 func (o *skipOptions) Complete(cmd *cobra.Command, args []string) error {
 	o.complete(args, &o.faults)
-	if cmd.Flags().Changed("next") && (o.next < 1 || o.next > maxSkip) {
-		o.faults.Add("--next must be from 1 to %d, is %d", maxSkip, o.next)
-		o.next = max(o.next, 1)
+	if cmd.Flags().Changed("next") && (o.asked.next < 1 || o.asked.next > maxSkip) {
+		o.faults.Add("--next must be from 1 to %d, is %d", maxSkip, o.asked.next)
+		o.asked.next = max(o.asked.next, 1)
 	}
 	return nil
 }
 
 func (o *skipOptions) Validate() error {
 	given := 0
-	for _, is := range []bool{o.next != 0, len(o.slots) > 0, o.until != "", o.all} {
+	for _, is := range []bool{o.asked.next != 0, len(o.asked.slots) > 0, o.asked.until != "", o.asked.all} {
 		if is {
 			given++
 		}
@@ -150,7 +155,7 @@ func (o *skipOptions) Validate() error {
 	if given != 1 {
 		o.faults.Add("give exactly one of --next, --slot, --until and --all")
 	}
-	for _, text := range append(slices.Clone(o.slots), o.until) {
+	for _, text := range append(slices.Clone(o.asked.slots), o.asked.until) {
 		if text != "" {
 			_, err := instant.Parse(text, o.Now(), o.zone(o.Zone))
 			o.faults.Check(err)
@@ -209,7 +214,7 @@ func (o *skipOptions) skipOne(ctx context.Context, k *factory.Cluster, cm *corev
 func (o *skipOptions) wanted(cm *corev1.ConfigMap, p skippable) (intent.Skip, []string, error) {
 	have := annotations.Intent(cm.Annotations).Skip
 	zone := o.zone(p.zone)
-	if o.all {
+	if o.asked.all {
 		return intent.Skip{All: true}, []string{"all " + p.what + "s until " + o.Suggest().Unskip(cm.Name)}, nil
 	}
 	if p.slots == nil {
@@ -224,7 +229,7 @@ func (o *skipOptions) wanted(cm *corev1.ConfigMap, p skippable) (intent.Skip, []
 		}
 		p.begins = pause.Until.Add(-time.Nanosecond) // a paused one does not use up next
 	}
-	if o.until != "" {
+	if o.asked.until != "" {
 		return o.wantedUntil(cm, have, p, zone)
 	}
 	return o.wantedSlots(cm, have, p, zone)
@@ -244,7 +249,7 @@ func (p skippable) byName(have intent.Skip) []time.Time {
 }
 
 func (o *skipOptions) wantedUntil(cm *corev1.ConfigMap, have intent.Skip, p skippable, zone string) (intent.Skip, []string, error) {
-	until, err := instant.Parse(o.until, o.Now(), zone)
+	until, err := instant.Parse(o.asked.until, o.Now(), zone)
 	if err != nil {
 		return have, nil, err
 	}
@@ -305,7 +310,7 @@ func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, p skip
 func (o *skipOptions) resolve(p skippable, zone string, have intent.Skip) ([]schedule.Slot, error) {
 	var out []schedule.Slot
 	from := p.begins
-	for o.next > len(out) {
+	for o.asked.next > len(out) {
 		slot, ok := p.slots.Next(from)
 		if !ok {
 			break
@@ -316,7 +321,7 @@ func (o *skipOptions) resolve(p skippable, zone string, have intent.Skip) ([]sch
 		}
 	}
 	var wrong exit.Faults
-	for _, text := range o.slots {
+	for _, text := range o.asked.slots {
 		at, err := instant.Parse(text, o.Now(), zone)
 		if err != nil {
 			wrong.Check(err)
