@@ -88,8 +88,9 @@ type Resolver struct {
 	calendars  map[PolicyRef]*schedule.Calendar // nil: broken
 	namespaces map[string]StanzaText
 	unread     map[string]bool // namespaces whose policies and calendars are not known
-	parsed     byNamespace     // by its document alone
-	resolved   byNamespace     // with its stanza and its pause
+	weights    weights
+	parsed     byNamespace // by its document alone
+	resolved   byNamespace // with its stanza and its pause
 	generation int64
 	changedAt  map[string]int64 // the generation of a namespace's last change
 }
@@ -107,7 +108,7 @@ func (m byNamespace) put(ref PolicyRef, p *schedule.Policy) {
 // NewResolver is a resolver that knows nothing yet.
 func NewResolver(agentNamespace string) *Resolver {
 	return &Resolver{
-		agent: agentNamespace, policies: map[PolicyRef]State{}, calendars: map[PolicyRef]*schedule.Calendar{},
+		agent: agentNamespace, weights: newWeights(), policies: map[PolicyRef]State{}, calendars: map[PolicyRef]*schedule.Calendar{},
 		namespaces: map[string]StanzaText{}, unread: map[string]bool{}, parsed: byNamespace{}, resolved: byNamespace{}, changedAt: map[string]int64{},
 	}
 }
@@ -135,6 +136,7 @@ func (b *Resolver) AffectsAllNamespaces(namespace string) bool {
 func (b *Resolver) changed(namespace string) {
 	b.generation++
 	b.changedAt[namespace] = b.generation
+	b.weights.outdate(namespace, b.AffectsAllNamespaces(namespace))
 	b.resolved.forget(namespace, b.AffectsAllNamespaces(namespace))
 }
 
@@ -157,6 +159,7 @@ func (m byNamespace) forget(namespace string, everywhere bool) {
 func (b *Resolver) PutPolicy(p State) {
 	ref := PolicyRef{Name: p.Name, Namespace: p.Namespace}
 	b.policies[ref] = p
+	b.weights.put(ref)
 	delete(b.parsed[ref.Namespace], ref.Name)
 	b.changed(ref.Namespace)
 }
@@ -165,6 +168,7 @@ func (b *Resolver) PutPolicy(p State) {
 func (b *Resolver) DropPolicy(namespace, name string) {
 	ref := PolicyRef{Name: name, Namespace: namespace}
 	delete(b.policies, ref)
+	b.weights.drop(ref)
 	delete(b.parsed[ref.Namespace], ref.Name)
 	b.changed(ref.Namespace)
 }
@@ -289,6 +293,7 @@ func (b *Resolver) paused(state State, p *schedule.Policy) *schedule.Policy {
 }
 
 func (b *Resolver) read(ref PolicyRef, state State) *schedule.Policy {
+	b.weigh(ref.Namespace)
 	if p := b.parsed[ref.Namespace][ref.Name]; p != nil {
 		return p
 	}
@@ -301,6 +306,9 @@ func (b *Resolver) read(ref PolicyRef, state State) *schedule.Policy {
 func (b *Resolver) parse(ref PolicyRef, state State) *schedule.Policy {
 	if len(state.Faults) > 0 {
 		return schedule.PolicyNotReady(ref.Name, state.Faults[0].String())
+	}
+	if why := b.weights.tooMuch[ref.Namespace]; why != "" && state.Spec.MaintenanceSchedule != nil {
+		return schedule.PolicyNotReady(ref.Name, why)
 	}
 	broken, hidden := "", ""
 	p, err := schedule.ParsePolicy(ref.Name, schedule.PolicySpec{Strategy: state.Spec.Strategy, MaintenanceSchedule: state.Spec.MaintenanceSchedule}, func(namespace, name string) (*schedule.Calendar, bool) {

@@ -2,7 +2,9 @@ package schedule
 
 import (
 	"fmt"
+	"maps"
 	"sync"
+	"weak"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
@@ -14,17 +16,22 @@ type Calendar struct {
 	events []event
 
 	mu    sync.Mutex
-	clock map[*zone]*dated // for whom it was put on the clock
+	clock map[*zone]weak.Pointer[dated] // for whom it was put on the clock, as long as a policy holds it
 }
 
-// mostClocks bounds the zones for which a calendar is kept on the clock.
-const mostClocks = 32
+// Load is how much of a calendar is kept for each zone in which policies use it: events that recur,
+// with what they leave out, and dates.
+func (c *Calendar) Load() (recurring, dates int) {
+	held := load{}
+	held.add(c)
+	return held.recurring, held.dates
+}
 
 // in is the calendar on the clock of a zone. Policies of one zone share it.
 func (c *Calendar) in(z *zone) *dated {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := c.clock[z]; known != nil {
+	if known := c.clock[z].Value(); known != nil {
 		return known
 	}
 	d := &dated{}
@@ -32,13 +39,11 @@ func (c *Calendar) in(z *zone) *dated {
 		d.add(&c.events[i], z)
 	}
 	d.seal()
-	if len(c.clock) >= mostClocks {
-		clear(c.clock)
-	}
+	maps.DeleteFunc(c.clock, func(_ *zone, held weak.Pointer[dated]) bool { return held.Value() == nil })
 	if c.clock == nil {
-		c.clock = map[*zone]*dated{}
+		c.clock = map[*zone]weak.Pointer[dated]{}
 	}
-	c.clock[z] = d
+	c.clock[z] = weak.Make(d)
 	return d
 }
 
