@@ -52,9 +52,9 @@ func DocumentText(cm *corev1.ConfigMap) (string, *document.Fault) {
 	case !ok && len(cm.Data) == 0:
 		return "", &document.Fault{Path: "data", Message: fmt.Sprintf("the key %s is missing: the document stands there", want)}
 	case !ok:
-		return "", &document.Fault{Path: "data", Message: fmt.Sprintf("the key %s is missing; found %s", want, keysOf(cm.Data))}
+		return "", &document.Fault{Path: "data", Message: fmt.Sprintf("the key %s is missing; found %s", want, document.Cut(keysOf(cm.Data), 200))}
 	case len(cm.Data) > 1:
-		return "", &document.Fault{Path: "data", Message: fmt.Sprintf("holds %s; a ConfigMap of this kind holds %s alone", keysOf(cm.Data), want)}
+		return "", &document.Fault{Path: "data", Message: fmt.Sprintf("holds %s; a ConfigMap of this kind holds %s alone", document.Cut(keysOf(cm.Data), 200), want)}
 	}
 	return text, nil
 }

@@ -31,6 +31,17 @@ func (g GateRule) Matches(name string, labels map[string]string) bool {
 	return (g.Name == "" || g.Name == name) && g.Selector.Matches(labels)
 }
 
+// Means says whether a policy of a namespace gates an object by one of its rules.
+func (s PolicySpec) Means(policyNamespace, group, kind, namespace, name string, labels map[string]string) bool {
+	return slices.ContainsFunc(s.Gates, func(g GateRule) bool {
+		of, _, grouped := strings.Cut(g.APIVersion, "/")
+		if !grouped {
+			of = ""
+		}
+		return of == group && g.Kind == kind && (namespace == "" || g.GateScope(policyNamespace) == namespace) && g.Matches(name, labels)
+	})
+}
+
 func (v *policyChecker) gates(rules []GateRule) {
 	if len(rules) > MaxGates {
 		v.Fault("spec.gates", "a policy may name %d gates, this one has %d; a selector means many objects", MaxGates, len(rules))

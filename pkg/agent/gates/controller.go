@@ -31,6 +31,7 @@ type Controller struct {
 	Config
 	set      *informer.Set
 	closings *closings
+	budget   *memoryBudget
 
 	mu       sync.Mutex
 	policies map[types.NamespacedName]*gatePolicy
@@ -82,7 +83,7 @@ type Stores struct {
 // New holds nothing yet.
 func New(c Config) *Controller {
 	bound := informer.Bound{Max: maxOpen, Of: "gates", Advice: "let gates share kind, namespace and account"}
-	return &Controller{Config: c, set: informer.NewSet(bound), closings: newClosings(), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
+	return &Controller{Config: c, set: informer.NewSet(bound), closings: newClosings(), budget: newMemoryBudget(), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
 }
 
 // Run looks at objects until ctx ends.
@@ -208,6 +209,7 @@ func (g *Controller) leave(w *gateWatch, k types.NamespacedName) {
 	w.mu.Unlock()
 	if empty && g.watches[w.id] == w {
 		w.use.Leave()
+		g.budget.drop(w)
 		delete(g.watches, w.id)
 	}
 }

@@ -35,6 +35,13 @@ func (w *gateWatch) forget(name string) {
 	}
 }
 
+// leave notes why nothing can be done with an object.
+func (w *gateWatch) leave(name, problem string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.problems[name] = problem
+}
+
 // note keeps how an object was left, and says whether that is news.
 func (w *gateWatch) note(name string, h *HeldObject, problem string) bool {
 	w.mu.Lock()

@@ -33,6 +33,8 @@ type gateObject struct {
 	metav1.ObjectMeta
 	fields  map[string]any
 	foreign bool // somebody else wrote what is in the knob's field
+	// tooMuch is why no more than its identity is kept, so that its gate does not work; empty: all is.
+	tooMuch string
 }
 
 func slimGated(u *unstructured.Unstructured, k knob.Knob) *gateObject {
@@ -40,12 +42,22 @@ func slimGated(u *unstructured.Unstructured, k knob.Knob) *gateObject {
 	o.Name, o.Namespace, o.UID, o.ResourceVersion = u.GetName(), u.GetNamespace(), u.GetUID(), u.GetResourceVersion()
 	o.Labels, o.DeletionTimestamp = u.GetLabels(), u.GetDeletionTimestamp()
 	o.Annotations = map[string]string{}
-	for key, value := range u.GetAnnotations() {
-		if strings.HasPrefix(key, annotations.StatusPrefix) || strings.HasPrefix(key, annotations.IntentPrefix) {
+	all := u.GetAnnotations()
+	for _, key := range readOfGated() {
+		if value, there := all[key]; there {
 			o.Annotations[key] = value
 		}
 	}
 	return o
+}
+
+// readOfGated are the annotations of a gated object that are ever read: whoever may annotate it may
+// put anything beside them.
+func readOfGated() []string {
+	return []string{
+		annotations.ChangeStrategy, annotations.ChangePolicy, annotations.PermissiveUntil, annotations.RestrictiveUntil, annotations.Actor(annotations.ChangeStrategy), annotations.Reason(annotations.ChangeStrategy),
+		annotations.StatusGate, annotations.StatusPermitted, annotations.StatusBehavior, annotations.StatusConditions,
+	}
 }
 
 // gateWatch watches the objects of a kind in a namespace as one account, for one
@@ -91,14 +103,19 @@ func (g *Controller) open(ctx context.Context, w *gateWatch) error {
 		Open: func() (*informer.ListWatch, error) { return w.key.Objects(c.Dynamic), nil },
 		Keep: func(o runtime.Object, _ any) any {
 			if u, ok := o.(*unstructured.Unstructured); ok {
-				return slimGated(u, w.knob)
+				return g.budget.keep(w, slimGated(u, w.knob))
 			}
 			return o
 		},
 		Refusal: w.refusal,
 	}
 	w.use, err = g.set.Join(ctx, w.key, source, informer.Member{
-		Changed:     func(o any, _ bool) { g.changed(w, o) },
+		Changed: func(o any, gone bool) {
+			if object, ok := o.(*gateObject); ok && gone {
+				g.budget.forget(w, object)
+			}
+			g.changed(w, o)
+		},
 		Established: func() { g.enqueuePolicies(w) },
 	})
 	return err

@@ -73,7 +73,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if decision.Changed {
 		if err := c.Stores.Ledgers.Put(ctx, k, string(cm.UID), facts.State.Ledger, decision.Ledger); err != nil {
 			err = errors.Join(err, noted(ctx, false))
-			if client.IsRejectedForGood(err) {
+			if client.IsRejectedForGood(err) || facts.State.Ledger == nil && client.IsRejected(err) { // the first may be one too many for a quota
 				return c.cannotDecide(ctx, cm, known, fmt.Errorf("%w: its ledger cannot be written: %w", errLedger, err))
 			}
 			return time.Time{}, err
@@ -114,7 +114,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	return queue.Soonest(decision.Wake, known.Mirror.Again, leftAgain, c.notifyAhead(ctx, cm, known, facts, decision)), c.prune(ctx, k, string(cm.UID), known.Spec)
 }
 
-// errLedger is a ledger that the API server does not take: somebody made it immutable.
+// errLedger is a ledger that the API server does not take: somebody made it immutable, or a quota is full.
 var errLedger = errors.New("nothing of this plan starts or ends")
 
 // cannotDecide says on the plan why its ledger cannot be read or written.

@@ -429,6 +429,24 @@ func TestALedgerThatIsNotTaken(t *testing.T) {
 	})
 }
 
+// A quota that is full is said on a plan that has no ledger yet, and nothing of it is lost.
+func TestAFirstLedgerThatAQuotaRefusesIsSaid(t *testing.T) {
+	play(t, func(w *world) {
+		mend := w.api.Refuse(agenttest.When{Verb: "create", Resource: "configmaps", Name: "maint-ledger"}, agenttest.Always, 403, "exceeded quota: q")
+		w.plan("nightly", "triggers: {onCreate: true}\n"+hook)
+		w.begins()
+		w.after(2 * time.Second)
+		if got := w.said("nightly", annotations.StatusMessage); !strings.Contains(got, "its ledger cannot be written") || !strings.Contains(got, "exceeded quota") {
+			w.Errorf("it says %q", got)
+		}
+		mend()
+		w.after(2 * time.Minute)
+		if got := len(w.runs("nightly")); got != 1 {
+			w.Errorf("when there is room there are %d runs", got)
+		}
+	})
+}
+
 func TestALedgerThatIsLostIsMadeAnew(t *testing.T) {
 	play(t, func(w *world) {
 		w.plan("nightly", tenMins+hook)

@@ -67,6 +67,9 @@ func (c *Controller) advance(ctx context.Context, k types.NamespacedName) (time.
 		c.Telemetry.Events.Event(l.Object, corev1.EventTypeWarning, "RunBroken", document.Cut(brokenRun(l.Broken), document.MaxMessage))
 		return time.Time{}, nil
 	}
+	if c.Scope.DryRun && !l.Run.Request.DryRun { // an agent that may change something goes on with it
+		return time.Time{}, nil
+	}
 	if l.Journal.Phase == run.Pending && l.Journal.Section != plan.SectionClosing {
 		return c.admit(ctx, l)
 	}

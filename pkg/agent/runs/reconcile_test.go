@@ -64,6 +64,21 @@ func TestADryRunSaysThatItIsOne(t *testing.T) {
 	})
 }
 
+// An agent that changes nothing leaves a run that does to one that may go on with it.
+func TestAnAgentThatChangesNothingLeavesALiveRunAlone(t *testing.T) {
+	inWorld(t, oneHook, func(w *world) {
+		w.dryRun = true
+		w.plays()
+		w.did()
+		if got := w.journal().Phase; got != run.Pending {
+			t.Errorf("it is %s", got)
+		}
+		w.dryRun = false
+		w.plays()
+		w.ends(run.Succeeded, "all steps are done")
+	})
+}
+
 func TestARunBeginsOnlyOnceItsPlanShowsIt(t *testing.T) {
 	inWorld(t, oneHook, func(w *world) {
 		w.silent = true

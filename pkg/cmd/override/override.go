@@ -269,6 +269,11 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 		return nil
 	case have.Strategy == schedule.Restrictive || have.Strategy == schedule.Permissive:
 		return fmt.Errorf("%s is %s by its annotation %s, which would be lost: remove it first (--end)", f, have.Strategy, annotations.ChangeStrategy)
+	case !f.asked():
+		if gated, err := o.gated(ctx, k, f); gated || err != nil {
+			return err
+		}
+		return o.notAsked(f)
 	case o.strategy == schedule.RestrictiveUntil || f.kind == annotations.KindPolicy || len(have.Policies) > 0:
 		return nil
 	}
@@ -284,6 +289,57 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 		return errors.New(strings.Join(held, "\n"))
 	}
 	return fmt.Errorf("no policy applies to %s: change is permitted there already, and after this permission ends it never would be again", f)
+}
+
+// asked says whether an object is of a kind that the agent asks by itself whether change is permitted.
+// All others are asked only where a gate means them.
+func (f found) asked() bool {
+	switch f.info.Mapping.GroupVersionKind.GroupKind().String() {
+	case "Node", "Namespace":
+		return true
+	}
+	return f.isPlan() || f.kind == annotations.KindPolicy
+}
+
+// gated says whether a gate means an object: the agent says so on it, or a policy of its namespace or
+// of the agent's does. Where these may not be read it is not known, and said.
+func (o *overrideOptions) gated(ctx context.Context, k *factory.Cluster, f found) (bool, error) {
+	if f.meta.GetAnnotations()[annotations.StatusPermitted] != "" {
+		return true, nil
+	}
+	agent, _ := o.Agent(ctx, k)
+	of := f.info.Mapping.GroupVersionKind
+	for _, namespace := range []string{f.meta.GetNamespace(), agent.Namespace} {
+		if namespace == "" {
+			continue
+		}
+		list, err := k.ListDocuments(ctx, "policies", annotations.KindPolicy, namespace, "")
+		if apierrors.IsForbidden(err) {
+			fmt.Fprintf(o.ErrOut, "warning: whether a gate of namespace %s means %s cannot be read; if none does, this has no effect\n", namespace, f)
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		for _, cm := range list {
+			if annotations.Policy(cm).Spec.Means(cm.Namespace, of.Group, of.Kind, f.meta.GetNamespace(), f.meta.GetName(), f.meta.GetLabels()) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// notAsked refuses what would have no effect.
+func (o *overrideOptions) notAsked(f found) error {
+	if o.strategy == schedule.PermissiveUntil {
+		return fmt.Errorf("nothing asks %s whether it may change, so there is nothing to allow: plans, policies, nodes, namespaces and the objects of a policy's gates are asked", f)
+	}
+	help := "freeze the plans that change it"
+	if namespace := f.meta.GetNamespace(); namespace != "" {
+		help += ", or its namespace with " + o.Suggest().FreezeNamespace(namespace)
+	}
+	return fmt.Errorf("nothing asks %s whether it may change, so this would freeze nothing: plans, policies, nodes, namespaces and the objects of a policy's gates are asked; %s; with the admission policies, the label %s=POLICY freezes one object", f, help, annotations.LabelFreeze)
 }
 
 // governed says whether a policy that the document of a plan or HibernatePlan names applies to it.

@@ -63,6 +63,13 @@ func TestAllowAndFreeze(t *testing.T) {
 	stands := []string{annotations.ChangeStrategy, "RestrictiveUntil", annotations.RestrictiveUntil, "2026-12-01T00:00:00Z", annotations.Actor(annotations.ChangeStrategy), "joe", annotations.Reason(annotations.ChangeStrategy), "go-live"}
 	held := []string{annotations.Pause, "true", annotations.Actor(annotations.Pause), "joe", annotations.Reason(annotations.Pause), "disks"}
 	clusterPaused := func(o *cmdtest.Cluster) { o.Creates(cmdtest.Namespace("maint-system", held...)) }
+	settings := func(o *cmdtest.Cluster) {
+		o.Creates(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings", UID: "settings", Labels: map[string]string{"app": "web"}}})
+	}
+	gated := func(o *cmdtest.Cluster) {
+		settings(o)
+		o.Creates(cmdtest.Policy("gates", "{strategy: Restrictive, gates: [{apiVersion: v1, kind: ConfigMap, selector: {matchLabels: {app: web}}, knob: {path: /metadata/labels/closed, closed: \"true\", open: null}}]}"))
+	}
 	const butPaused = "but the whole cluster is paused until resumed, by joe (unverified): disks; 'allow' does not end that: see 'kubectl maint resume --all -A'\n"
 	namespaceFrozen := func(o *cmdtest.Cluster) { o.Stores("namespaces", cmdtest.Namespace("shop", stands...)) }
 	const binds = "namespace/shop is RestrictiveUntil Tue 2026-12-01 01:00 CET by joe (unverified): go-live, which binds everything in it; 'allow' does not end that: see 'kubectl maint freeze namespace/shop --end'\n"
@@ -131,6 +138,11 @@ func TestAllowAndFreeze(t *testing.T) {
 		{object: "night", row: row{name: "a kind that there is not", line: "freeze ghosts/casper --for 2h --reason CHG-1", code: 1, err: "error: read ghosts/casper: the server doesn't have a resource type \"ghosts\"\n"}},
 		{object: "night", row: row{name: "without an end and a reason", line: "allow night", code: 2, err: "error: --for or --until is missing: it must end by itself\nerror: --reason is missing: everybody who asks why sees it\n"}},
 		{object: "night", row: row{name: "with two ends", line: "allow night --for 2h --until sat --reason x", code: 2, err: "error: give one of --for, --until and --end\n"}},
+		{object: "settings", row: row{name: "an object that nothing asks", before: settings, line: "freeze configmap/settings --for 2h --reason CHG-1", code: 1, err: "error: nothing asks configmap/settings whether it may change, so this would freeze nothing: plans, policies, nodes, namespaces and the objects of a policy's gates are asked; freeze the plans that change it, or its namespace with 'kubectl maint freeze namespace/shop --for D --reason R'; with the admission policies, the label maint.dev/freeze=POLICY freezes one object\n"}},
+		{object: "settings", row: row{name: "leave for one", before: settings, line: "allow configmap/settings --for 2h --reason CHG-1", code: 1, err: "error: nothing asks configmap/settings whether it may change, so there is nothing to allow: plans, policies, nodes, namespaces and the objects of a policy's gates are asked\n"}},
+		{object: "settings", row: row{name: "an object of a gate", before: gated, line: "allow configmap/settings --for 2h --reason CHG-1", out: "configmap/settings allowed until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: allowed}},
+		{object: "settings", row: row{name: "an object of a gate, closed", before: gated, line: "freeze configmap/settings --for 2h --reason CHG-1", out: "configmap/settings frozen until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: frozen}},
+		{object: "settings", row: row{name: "one of which it is hidden whether a gate means it", before: func(o *cmdtest.Cluster) { settings(o); o.Forbids("list", "configmaps", "") }, line: "freeze configmap/settings --for 2h --reason CHG-1", out: "configmap/settings frozen until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", err: "warning: whether a gate of namespace shop means configmap/settings cannot be read; if none does, this has no effect\n", wrote: frozen}},
 		{object: "night", row: row{name: "for no time", line: "allow night --for 0s --reason x", code: 2, err: "error: --for: must be more than nothing, is 0s\n"}},
 		{object: "night", row: row{name: "for something else", line: "allow night --for soon --reason x", code: 2, err: "error: --for: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"}},
 		{object: "night", row: row{name: "until a time that has passed", line: "allow night --until 2026-11-20 --reason x", code: 2, err: "error: --until: Fri 2026-11-20 00:00 CET (2026-11-19T23:00:00Z) has passed\n"}},

@@ -205,6 +205,11 @@ func (c Commands) Uninstall(namespace string) string {
 // Why says why nothing happens to a plan or a node.
 func (c Commands) Why(name string) string { return c.line("why %s", name) }
 
+// FreezeNamespace closes a namespace for a while.
+func (c Commands) FreezeNamespace(name string) string {
+	return c.plain("freeze namespace/%s --for D --reason R", name)
+}
+
 // Unfreeze ends a freeze of a plan or a policy.
 func (c Commands) Unfreeze(object string) string { return c.line("freeze %s --end", object) }
 

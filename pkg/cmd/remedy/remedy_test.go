@@ -16,6 +16,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"DescribeNamespace": "'kubectl describe namespace x'",
 		"Drain":             "'kubectl maint drain x'",
 		"DrainPlan":         "'kubectl maint drain x --plan'",
+		"FreezeNamespace":   "'kubectl maint freeze namespace/x --for D --reason R'",
 		"Install":           "'kubectl maint install --apply'",
 		"ListAll":           "'kubectl maint list -A'",
 		"Lint":              "'kubectl maint lint -f FILE'",

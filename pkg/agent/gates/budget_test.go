@@ -1,0 +1,82 @@
+package gates
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// annotated puts a Kustomization with an annotation of so many bytes.
+func (w *world) annotated(name, key string, size int) {
+	w.Helper()
+	w.cluster.Put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+		"metadata": map[string]any{"namespace": "shop", "name": name, "annotations": map[string]any{key: strings.Repeat("x", size)}},
+		"spec":     map[string]any{"sourceRef": map[string]any{"kind": "GitRepository", "name": "repo"}},
+	}})
+}
+
+// What gates keep of their objects is what they read, and bounded for each namespace: nobody fills the
+// agent's memory by large objects, and what is left is said and left as it is.
+func TestGatesKeepSoMuchOfTheirObjectsAndNoMore(t *testing.T) {
+	const size = 240 << 10
+	for _, c := range []struct {
+		name, key string
+		most      int // MiB that are kept
+		left      bool
+	}{
+		{"an annotation that is never read", "maint.dev/big", 1, false},
+		{"one that is read", annotations.StatusBehavior, maxKeptOfNamespace >> 20, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				for i := range 100 {
+					w.annotated(fmt.Sprintf("app-%d", i), c.key, size)
+				}
+				w.policy("closed", "{strategy: Restrictive, gates: ["+fluxGate+"]}")
+				w.begins()
+				closed := 0
+				for i := range 100 {
+					if w.suspended(fmt.Sprintf("app-%d", i)) == true {
+						closed++
+					}
+				}
+				if kept := w.gates.budget.all; kept > c.most<<20+100*2*perObject || (closed == 100) == c.left || closed == 0 {
+					t.Errorf("%d bytes are kept, and %d of 100 are closed", kept, closed)
+				}
+				said := fmt.Sprint(w.gates.Condition(types.NamespacedName{Namespace: "shop", Name: "closed"}))
+				if strings.Contains(said, "the gates of the policies of namespace shop keep more than 16 MiB") != c.left {
+					t.Errorf("the policy says %s", said)
+				}
+				for i := range 100 {
+					w.cluster.Delete("kustomizations", "shop", fmt.Sprintf("app-%d", i))
+				}
+				if w.after(0); w.gates.budget.all != 0 {
+					t.Errorf("of objects that are gone %d bytes are counted", w.gates.budget.all)
+				}
+			})
+		})
+	}
+}
+
+// A watch that ends gives back what it kept.
+func TestAGateThatIsTakenOutGivesItsRoomBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.annotated("app", annotations.StatusBehavior, 1<<10)
+		w.policy("closed", "{strategy: Permissive, gates: ["+fluxGate+"]}")
+		w.begins()
+		if w.gates.budget.all == 0 {
+			t.Error("nothing is counted")
+		}
+		w.policy("closed", "{strategy: Permissive}")
+		if w.after(10 * time.Minute); w.gates.budget.all != 0 || len(w.gates.budget.byNamespace) > 0 {
+			t.Errorf("%d bytes are counted of watches that ended", w.gates.budget.all)
+		}
+	})
+}
