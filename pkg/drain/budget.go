@@ -74,6 +74,15 @@ func NeedOf(p Pod, b Budget) Need {
 	return NeedRoom
 }
 
+// Tight says that a pod may leave only once there is one more: one of its budgets
+// lets nobody go now. A budget that counts the pod as gone is not tight for it.
+func Tight(p Pod, budgets []Budget) bool {
+	return slices.ContainsFunc(Of(p, budgets), func(b Budget) bool {
+		_, counted := b.disrupted(p)
+		return NeedOf(p, b) == NeedRoom && b.Allowed <= 0 && !counted
+	})
+}
+
 // Claim is an eviction that was asked for and may still take of a budget.
 type Claim struct {
 	Pod      string // name
@@ -96,13 +105,20 @@ const (
 	cutOffUntil = time.Minute     // past it, the controller may be about to forget
 )
 
+// disrupted is when p was let go, if the budget counts it as gone; not an earlier
+// pod of its name.
+func (b Budget) disrupted(p Pod) (at time.Time, counted bool) {
+	at, named := b.Disrupted[p.Name]
+	return at, named && !p.Created.After(at)
+}
+
 // cutOff says that p was to be evicted, and the API server ended, or was left,
 // between its two writes: the budget counts p as gone, and nobody has deleted it.
 // Evicting it again would need room once more; to delete it is what is left to do.
 // again is when that may be so, where it is too early to say.
 func (b Budget) cutOff(p Pod, now time.Time) (yes bool, again time.Time) {
-	at, named := b.Disrupted[p.Name]
-	if !named || p.Deleting || p.Created.After(at) {
+	at, counted := b.disrupted(p)
+	if !counted || p.Deleting {
 		return false, time.Time{}
 	}
 	if now.Before(at.Add(cutOffAfter)) {

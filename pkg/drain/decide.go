@@ -16,6 +16,9 @@ const (
 	// acceptedFor is how long after an accepted eviction the pod must be seen being
 	// deleted, before it is asked for again.
 	acceptedFor = 30 * time.Second
+	// unneededFor is how long it is believed that a pod needs no replacement: a
+	// Deployment whose pod is held up otherwise may be scaled down meanwhile.
+	unneededFor = 2 * time.Second
 	// maxReturns is how often the pods of one owner may come back to the node.
 	maxReturns = 2
 )
@@ -46,8 +49,10 @@ type Asked struct {
 
 // Replacement is how far a surge for a pod has come.
 type Replacement struct {
-	Ready      bool // or not needed: the pod may be evicted
+	Ready      bool      // the pod may be evicted
+	Unneeded   time.Time // when it was seen that the pod needs none, and may be evicted; zero: it needs one
 	Impossible bool
+	Behind     bool // it has not begun: another pod of the Deployment comes first
 	Why        string
 	Remedy     string
 }
@@ -172,7 +177,7 @@ func (d *decider) sort() {
 		}
 	}
 	d.decision.Leaving = len(d.leaving) + len(d.stay)
-	d.decision.Blocks = Blocks(d.leaving, d.view.Budgets, d.over, d.view.Now)
+	d.decision.Blocks = Blocks(d.unreplaced(), d.view.Budgets, d.over, d.view.Now)
 	refused, first := false, true
 	for _, j := range d.leaving {
 		refused = refused || j.Do == Refuse && !j.Deleting
@@ -271,22 +276,41 @@ func (d *decider) step(j Judged) {
 		d.say(j, Waiting, "for the pods of order %d", d.group)
 	case j.Do == Await:
 		d.say(j, Waiting, "until it has completed (%s)", j.Why)
-	case j.Surge && !d.view.Replacements[j.UID].Ready:
+	case j.Surge && !d.replaced(j):
 		d.surge(j)
 	default:
 		d.ask(j, asked)
 	}
 }
 
+// replaced says whether a pod has a replacement, or needs none as its budgets stand now.
+func (d *decider) replaced(j Judged) bool {
+	r := d.view.Replacements[j.UID]
+	return r.Ready || !r.Unneeded.IsZero() && !Tight(j.Pod, d.view.Budgets)
+}
+
+// unreplaced are the pods that leave; one whose replacement is there waits for
+// its budget like any other.
+func (d *decider) unreplaced() []Judged {
+	out := slices.Clone(d.leaving)
+	for i, j := range out {
+		out[i].Surge = j.Surge && !d.replaced(j)
+	}
+	return out
+}
+
 // surge waits for a replacement, or asks for one.
 func (d *decider) surge(j Judged) {
 	r, begun := d.view.Replacements[j.UID]
 	switch {
-	case !begun:
+	case !begun || !r.Unneeded.IsZero():
 		d.decision.Requests.Surge = append(d.decision.Requests.Surge, j.Pod)
 		d.say(j, Surging, "")
 	case r.Impossible:
 		d.decision.Blocks = append(d.decision.Blocks, Block{Pods: []string{j.Pod.String()}, Count: 1, Permanent: true, Why: r.Why, Remedy: r.Remedy})
+		d.say(j, Waiting, "%s", r.Why)
+	case r.Behind:
+		d.decision.Blocks = append(d.decision.Blocks, Block{Pods: []string{j.Pod.String()}, Count: 1, Why: r.Why, Remedy: r.Remedy})
 		d.say(j, Waiting, "%s", r.Why)
 	default:
 		d.say(j, Surging, "%s", r.Why)
@@ -306,7 +330,7 @@ func (d *decider) ask(j Judged, asked Asked) {
 			d.held(j, "its budget was just changing")
 			return
 		}
-		d.take(j, &d.decision.Requests.Evict)
+		d.evict(j)
 		return
 	}
 	b := over[0]
@@ -322,7 +346,7 @@ func (d *decider) ask(j Judged, asked Asked) {
 	case NeedOf(j.Pod, b) == NeedSync:
 		d.held(j, "for its budget %s to be computed", b.Key())
 	case asked.Answer == Failed && asked.Unclear: // what it may have taken is still counted as taken
-		d.take(j, &d.decision.Requests.Evict)
+		d.evict(j)
 	case refused || d.view.Room[b.Key()] <= 0:
 		d.decision.Waits[b.Key()]++
 		d.held(j, "for its budget %s", b.Key())
@@ -330,7 +354,7 @@ func (d *decider) ask(j Judged, asked Asked) {
 		d.decision.Lines[b.Key()] = true
 		d.view.Room[b.Key()]--
 		d.say(j, Queued, "")
-	case d.take(j, &d.decision.Requests.Evict):
+	case d.evict(j):
 		d.view.Turns[b.Key()]--
 		d.view.Room[b.Key()]--
 	}
@@ -342,6 +366,17 @@ func (d *decider) held(j Judged, format string, args ...any) {
 		d.wake(d.view.Now.Add(limit))
 	}
 	d.say(j, Waiting, format, args...)
+}
+
+// evict requests an eviction. That a pod needs no replacement must have been seen
+// shortly before.
+func (d *decider) evict(j Judged) bool {
+	r := d.view.Replacements[j.UID]
+	if d.view.Slots > 0 && j.Surge && !r.Ready && !d.view.Now.Before(r.Unneeded.Add(unneededFor)) {
+		d.surge(j)
+		return false
+	}
+	return d.take(j, &d.decision.Requests.Evict)
 }
 
 // take gives a pod one of the free requests, if there is one.

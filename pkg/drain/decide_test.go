@@ -89,6 +89,7 @@ func TestDecide(t *testing.T) {
 			s.Budgets[0].Disrupted, s.MayDelete = map[string]time.Time{name: now().Add(-ago)}, true
 		}
 	}
+	tight := func(s *situation) { full(&s.Budgets[0]) }
 	turns := func(n int) func(*situation) {
 		return func(s *situation) { s.Turns["shop/web"] = n }
 	}
@@ -106,6 +107,7 @@ func TestDecide(t *testing.T) {
 		wantHeld int
 		lines    string
 		finish   string
+		blocks   string // checked where it is set
 	}{
 		"an empty node is drained": {s: during(none), done: true},
 		"what stays is no hindrance": {
@@ -276,10 +278,40 @@ func TestDecide(t *testing.T) {
 			s: during(none).with(func(s *situation) { s.Settle = now().Add(time.Second) }), wake: time.Second,
 		},
 		"it is waited for the answer about a pod that is gone": {s: during(none).with(func(s *situation) { s.Unanswered = 1 })},
-		"a surge begins":                      {s: during(none, pod("a", how("surge"))), surge: "a", states: map[string]drain.State{"a": drain.Surging}},
-		"a surge is waited for":               {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{})), states: map[string]drain.State{"a": drain.Surging}},
-		"a surge that is Ready lets it go":    {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Ready: true})), evict: "a", states: map[string]drain.State{"a": drain.Evicting}},
-		"a surge that cannot be is a block":   {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Impossible: true, Why: "an autoscaler"})), states: map[string]drain.State{"a": drain.Waiting}},
+		"a surge begins":                    {s: during(none, pod("a", how("surge"))), surge: "a", states: map[string]drain.State{"a": drain.Surging}},
+		"a surge is waited for":             {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{})), states: map[string]drain.State{"a": drain.Surging}},
+		"a surge that is Ready lets it go":  {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Ready: true})), evict: "a", states: map[string]drain.State{"a": drain.Evicting}},
+		"a surge that cannot be is a block": {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Impossible: true, Why: "an autoscaler"})), states: map[string]drain.State{"a": drain.Waiting}},
+		"a surge that waits for another drain's is a block": {
+			s:      during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Behind: true, Why: "another pod comes first"})),
+			states: map[string]drain.State{"a": drain.Waiting}, blocks: "another pod comes first",
+		},
+		"a pod that needs no replacement goes": {
+			s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Unneeded: now()})).with(room(1)), evict: "a", states: map[string]drain.State{"a": drain.Evicting},
+		},
+		"it needs one when its budget lets nobody go any more": {
+			s:     during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Unneeded: now()})).with(room(0)).with(tight),
+			surge: "a", states: map[string]drain.State{"a": drain.Surging},
+		},
+		"others take what its budget has: it waits for room": {
+			s:      during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Unneeded: now()})).with(room(0)),
+			states: map[string]drain.State{"a": drain.Waiting}, wantHeld: 1,
+		},
+		"that it needs none was seen long ago": {
+			s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Unneeded: now().Add(-time.Minute)})), surge: "a", states: map[string]drain.State{"a": drain.Surging},
+		},
+		"that was seen long ago, and no request is free": {
+			s:      during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Unneeded: now().Add(-time.Minute)})).with(func(s *situation) { s.Slots = 0 }),
+			states: map[string]drain.State{"a": drain.Queued},
+		},
+		"its own eviction that was cut off needs no replacement": {
+			s:      during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Unneeded: now()})).with(room(0)).with(tight).with(cut("a", 10*time.Second)),
+			finish: "a", states: map[string]drain.State{"a": drain.Evicting},
+		},
+		"a replacement is Ready, and its budget lets nobody go": {
+			s:      during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Ready: true})).with(room(0)).with(tight),
+			states: map[string]drain.State{"a": drain.Waiting}, wantHeld: 1, blocks: "4 of 5 pods are healthy, and 4 must be: a rollout is in progress, or a replica is not Ready",
+		},
 		"a surge that is late is forced away": {s: during(over(drain.TimeoutForce), pod("a", how("surge"))), deletes: "a", states: map[string]drain.State{"a": drain.Evicting}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,6 +326,9 @@ func TestDecide(t *testing.T) {
 			}
 			same(t, c.lines, strings.Join(slices.Sorted(maps.Keys(got.Lines)), " "))
 			checkWake(t, c.s, got, c.wake)
+			if c.blocks != "" && (len(got.Blocks) != 1 || got.Blocks[0].Why != c.blocks) {
+				t.Errorf("blocks %+v", got.Blocks)
+			}
 		})
 	}
 }

@@ -100,7 +100,7 @@ type Ledger struct {
 	// Earned is the second by which the runs are earned that labels and changes of watched
 	// objects had.
 	Earned int64 `json:"earned,omitempty"`
-	// Left is what ended runs did not put back, and nobody has acknowledged.
+	// Left is what ended runs did not put back, or clean up, and nobody has acknowledged.
 	Left []Leftover `json:"left,omitempty"`
 	// Timetable tells apart when a HibernatePlan sleeps, and NextSlot is the off-window
 	// that a skip of the next one has met.
@@ -178,6 +178,7 @@ func (l Ledger) Finish(r run.Run, j run.Journal, now time.Time) Ledger {
 	switch {
 	case last.Phase == run.Succeeded:
 		last.SuccessAt = new(now.UTC())
+		l = l.withoutCleanup(func(Leftover) bool { return true })
 	case last.Phase == run.Failed:
 		last.Failures = &Failures{before.Count + 1, r.Name, outcome.Step, outcome.Message}
 	case before.Count > 0:

@@ -13,8 +13,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Leftover is something that an ended run did not put back. The ledger keeps it
-// until it is as it was, or somebody says that they know.
+// Leftover is something that an ended run did not put back, or a step of its cleanup
+// that failed. The ledger keeps it until it is as it was, or somebody says that they
+// know; a failed step of a cleanup also until a later run succeeds.
 type Leftover struct {
 	Run     string          `json:"run"`
 	Step    string          `json:"step,omitempty"`
@@ -23,6 +24,20 @@ type Leftover struct {
 	Type    string          `json:"type,omitempty"`    // of the step
 	Before  json.RawMessage `json:"before,omitempty"`  // what it found, to look whether it is so again
 	At      time.Time       `json:"at"`
+	Cleanup bool            `json:"cleanup,omitempty"` // a step of onFailure or finally failed
+}
+
+// Said is what was not done, and by which run and step, as people are told.
+func (o Leftover) Said() string {
+	what := "not put back by run "
+	if o.Cleanup {
+		what = "not cleaned up by run "
+	}
+	what += o.Run
+	if o.Step != "" {
+		what += ", step " + o.Step
+	}
+	return what + ": " + o.Message
 }
 
 // Bounds of what is left over, per plan (guesses: a ledger's head stays small, and
@@ -38,6 +53,9 @@ func leftovers(r run.Run, j run.Journal, now time.Time) []Leftover {
 	var out []Leftover
 	torn := j.End != nil && j.End.Reason == run.ReasonTornAway
 	for _, rec := range j.Steps {
+		if rec.FailedCleanup() { // nobody can tell by looking whether it was made good
+			out = append(out, Leftover{Run: r.Name, Step: rec.Path, Message: document.Cut(rec.Message, maxLeftoverText), Type: rec.Type, At: now.UTC(), Cleanup: true})
+		}
 		open := torn && rec.Before != nil && rec.Restored == "" && rec.Phase != run.StepPending && rec.Phase != run.StepSkipped && r.RestoresAt(rec.Path)
 		if rec.Restored != run.RestoreFailed && !open {
 			continue
@@ -62,12 +80,22 @@ func (l Ledger) withLeftovers(more []Leftover) Ledger {
 	if len(more) == 0 {
 		return l
 	}
+	l = l.withoutCleanup(func(o Leftover) bool {
+		return slices.ContainsFunc(more, func(m Leftover) bool { return m.Cleanup && m.Step == o.Step })
+	})
 	l.Left = append(slices.Clone(l.Left), more[:min(len(more), maxLeftovers)]...)
 	l.Left = l.Left[max(len(l.Left)-maxLeftovers, 0):]
 	if n := len(more) - maxLeftovers; n > 0 {
 		last := &l.Left[len(l.Left)-1]
 		last.Message = document.Cut(fmt.Sprintf("%s (and %d more of this run)", last.Message, n), maxLeftoverText)
 	}
+	return l
+}
+
+// withoutCleanup forgets failed steps of cleanups: a later run made them good, or failed there
+// again.
+func (l Ledger) withoutCleanup(these func(Leftover) bool) Ledger {
+	l.Left = slices.DeleteFunc(slices.Clone(l.Left), func(o Leftover) bool { return o.Cleanup && these(o) })
 	return l
 }
 
@@ -96,15 +124,14 @@ func (l Ledger) LeftMessage(namespace string) string {
 		return ""
 	}
 	first := l.Left[0]
-	what := "run " + first.Run
-	if first.Step != "" {
-		what += ", step " + first.Step
+	text, hand := first.Said(), "restore it by hand, or acknowledge it: "
+	if first.Cleanup {
+		hand = "do it by hand, and acknowledge it: "
 	}
-	text := what + ": " + first.Message
 	if n := len(l.Left) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more)", n)
 	}
-	return text + "; restore it by hand, or acknowledge it: " + intent.Command(namespace, "resume", first.Run)
+	return text + "; " + hand + intent.Command(namespace, "resume", first.Run)
 }
 
 // CloseRemoved is the end of a claim whose run was made and is not there any more, while

@@ -212,7 +212,7 @@ func TestWhoLeftWhatByWhen(t *testing.T) {
 		t.Errorf("%q, %q", one.LeftMessage("shop"), l.LeftMessage("shop"))
 	}
 	one.Left[0].Step = ""
-	if !strings.HasPrefix(one.LeftMessage("shop"), "run run-1: ") {
+	if !strings.HasPrefix(one.LeftMessage("shop"), "not put back by run run-1: ") {
 		t.Errorf("of the whole run: %q", one.LeftMessage("shop"))
 	}
 }
@@ -229,4 +229,43 @@ func TestExactlyAsManyLeftoversAsAreKept(t *testing.T) {
 	if len(l.Left) != 10 || l.Left[9].Step != "last" || l.Left[0].Step != "sx" {
 		t.Errorf("the oldest goes: %+v", l.Left)
 	}
+}
+
+func TestAFailedCleanupIsKeptUntilSomebodyKnowsOrALaterRunSucceeds(t *testing.T) {
+	l := ledger.Ledger{PlanUID: "uid"}
+	ended := func(name string, phase run.Phase, dry bool, steps ...run.Record) {
+		r := coretest.NewRun()
+		r.Name, r.Request.DryRun = name, dry
+		l = l.Claim(name, coretest.SlotAt("02:00"), "").Finish(r, run.Journal{StartedAt: coretest.On("02:00"), End: &run.End{Phase: phase}, Steps: steps}, coretest.Clock("02:30"))
+	}
+	is := func(when string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, o := range l.Left {
+			got = append(got, o.Said())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	broke := func(path string) run.Record {
+		return run.Record{Path: path, Type: "webhook", Phase: run.StepFailed, Message: "answered 404"}
+	}
+	stays := run.Record{Path: "down", Phase: run.StepSucceeded, Restored: run.RestoreFailed, RestoreMessage: "no right"}
+
+	ended("dry", run.Aborted, true, broke("finally/up"))
+	is("a dry run leaves nothing")
+	ended("r-1", run.Aborted, false, broke("b"), stays, broke("onFailure/undo"), broke("finally/up"), broke("finally/g"), broke("finally/g/in"))
+	is("aborted", "not put back by run r-1, step down: no right", "not cleaned up by run r-1, step onFailure/undo: answered 404", "not cleaned up by run r-1, step finally/up: answered 404", "not cleaned up by run r-1, step finally/g: answered 404")
+	ended("r-2", run.Replaced, false, broke("finally/up"))
+	is("it failed again", "not put back by run r-1, step down: no right", "not cleaned up by run r-1, step onFailure/undo: answered 404", "not cleaned up by run r-1, step finally/g: answered 404", "not cleaned up by run r-2, step finally/up: answered 404")
+	if got := l.Acknowledge("r-1").LeftMessage("shop"); got != "not cleaned up by run r-2, step finally/up: answered 404; do it by hand, and acknowledge it: 'kubectl maint -n shop resume r-2'" {
+		t.Errorf("when what r-1 left is acknowledged: %q", got)
+	}
+	ended("r-3", run.Aborted, false)
+	if len(l.Left) != 4 {
+		t.Errorf("an aborted run makes nothing good: %+v", l.Left)
+	}
+	ended("r-4", run.Succeeded, false)
+	is("a later run succeeded", "not put back by run r-1, step down: no right")
 }

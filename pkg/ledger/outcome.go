@@ -79,7 +79,7 @@ func outcomeOf(r run.Run, j run.Journal, now time.Time) *Outcome {
 	out.Overrides, out.MoreOverrides = overridesOf(r, j)
 	if j.End != nil {
 		out.Phase, out.Reason, out.Step = j.End.Phase, j.End.Reason, j.End.Step
-		out.Message = document.Cut(cmp.Or(failureOf(j), driftOf(j), j.Unchecked()), maxOutcomeMessage)
+		out.Message = j.WithCleanup(cmp.Or(failureOf(j), driftOf(j), j.Unchecked()), maxOutcomeMessage)
 	}
 	for _, turn := range j.Turns(now) {
 		if turn.Success != 0 {

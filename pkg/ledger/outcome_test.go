@@ -55,6 +55,24 @@ func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
 			ledger.Outcome{Phase: run.Failed, Reason: run.ReasonDrift, Step: "down", Message: "after step down jane changed it", Duration: took},
 		},
 		{
+			"a cleanup that failed, too",
+			run.Request{},
+			run.Journal{StartedAt: &began, End: &run.End{Phase: run.Failed, Reason: "StepFailed", Step: "migrate", Message: "step migrate failed"}, Steps: []run.Record{step("migrate", "exit code 3"), step("finally/up", "answered 404")}},
+			ledger.Outcome{Phase: run.Failed, Reason: "StepFailed", Step: "migrate", Message: "exit code 3; finally/up failed: answered 404", Duration: took},
+		},
+		{
+			"a cleanup that failed is told however long the reason is",
+			run.Request{},
+			run.Journal{StartedAt: &began, End: &run.End{Phase: run.Aborted, Reason: "Aborted", Message: strings.Repeat("x", 1000)}, Steps: []run.Record{step("finally/up", "answered 404")}},
+			ledger.Outcome{Phase: run.Aborted, Reason: "Aborted", Message: strings.Repeat("x", 256-len("…; finally/up failed: answered 404")) + "…; finally/up failed: answered 404", Duration: took},
+		},
+		{
+			"steps that succeeded, and a cleanup that failed",
+			run.Request{},
+			run.Journal{StartedAt: &began, End: &run.End{Phase: run.Failed, Reason: "CleanupFailed", Step: "finally/up", Message: "the steps succeeded, but finally/up failed: answered 404"}, Steps: []run.Record{step("finally/up", "answered 404")}},
+			ledger.Outcome{Phase: run.Failed, Reason: "CleanupFailed", Step: "finally/up", Message: "answered 404", Duration: took},
+		},
+		{
 			"people decided",
 			run.Request{OutsideWindow: true, Actor: "ann", Reason: "urgent"},
 			run.Journal{

@@ -41,7 +41,7 @@ func (j Journal) EndUnstarted(end End, now time.Time) Journal {
 func (j Journal) Finish(now time.Time) Journal {
 	j.Phase, j.FinishedAt, j.Waits = Failed, new(now.UTC()), ""
 	if j.End != nil {
-		j.Phase, j.Message = j.End.Phase, j.End.Message
+		j.Phase, j.Message = j.End.Phase, j.Ending()
 	}
 	if j.Phase == Succeeded && j.Message == "" {
 		j.Message = document.Cut("all steps are done"+j.emptyRollouts(), document.MaxMessage)
@@ -86,16 +86,6 @@ func (r Run) EndsWithWork(j Journal) bool {
 	}
 	holdsNodes := slices.ContainsFunc(j.Steps, func(rec Record) bool { return rec.Type == plan.TypeCordon || rec.Type == plan.TypeDrain })
 	return holdsNodes || len(r.Spec.OnFailure)+len(r.Spec.Finally) > 0
-}
-
-// FailedRestores is how many of a run's restores failed.
-func (j Journal) FailedRestores() (n int) {
-	for i := range j.Steps {
-		if j.Steps[i].Restored == RestoreFailed {
-			n++
-		}
-	}
-	return n
 }
 
 // WithoutOutputs is a journal without outputs of so many bytes, the largest first: what

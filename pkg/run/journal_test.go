@@ -94,10 +94,6 @@ func TestWhichStepsPutBackWhatTheyFound(t *testing.T) {
 			t.Errorf("%s: %t", path, got)
 		}
 	}
-	j := run.Journal{Steps: []run.Record{{Restored: run.RestoreFailed}, {Restored: run.RestoreDone}, {}, {Restored: run.RestoreFailed}}}
-	if got := j.FailedRestores(); got != 2 {
-		t.Errorf("%d restores failed, want 2", got)
-	}
 }
 
 func outputs(bytes int) map[string]any {

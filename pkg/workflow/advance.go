@@ -454,7 +454,8 @@ func (a *advance) cleanupFailed(path string) {
 	if path == "" || a.j.End == nil || a.j.End.Phase != run.Succeeded {
 		return
 	}
-	a.j.End = &run.End{Phase: run.Failed, Reason: "CleanupFailed", Step: path, Message: fmt.Sprintf("the steps succeeded, but %s failed", path)}
+	a.j.End = &run.End{Phase: run.Failed, Reason: "CleanupFailed", Step: path}
+	a.j.End.Message = document.Cut("the steps succeeded, but "+a.j.NotCleaned(), document.MaxMessage)
 }
 
 // limit is when a step is out of time; zero: never by itself.

@@ -749,11 +749,26 @@ func TestARunSaysWhatItDidNotPutBack(t *testing.T) {
 			[]func(*stage){script("a", before("1"), failed("Boom"))},
 			"step a failed: Boom; what step a found was not put back: no right",
 		},
+		"a cleanup that failed after a step": {
+			coretest.NewRun(onFailure("undo"), finally("up")),
+			[]func(*stage){script("a", failed("Boom")), script("onFailure/undo", failed("Undone")), script("finally/up", failed("404"))},
+			"step a failed: Boom; onFailure/undo failed: Undone; finally/up failed: 404",
+		},
+		"a cleanup that failed after an abort": {
+			coretest.NewRun(finally("up")),
+			[]func(*stage){when("b", abort), script("finally/up", failed("404"))},
+			"aborted by jane; finally/up failed: 404",
+		},
+		"a cleanup that failed after success": {
+			coretest.NewRun(finally("up", "down")),
+			[]func(*stage){script("finally/up", failed("404")), script("finally/down", failed("405"))},
+			"the steps succeeded, but finally/up failed: 404; finally/down failed: 405",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := played(t, c.spec, append(c.edits, func(s *stage) { s.restore, s.why = run.RestoreFailed, "no right" })...)
-			if s.j.End.Message != c.want {
-				t.Errorf("it says %q, want %q", s.j.End.Message, c.want)
+			if s.j.Message != c.want {
+				t.Errorf("it says %q, want %q", s.j.Message, c.want)
 			}
 		})
 	}

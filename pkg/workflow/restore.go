@@ -3,10 +3,8 @@ package workflow
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -50,7 +48,9 @@ func (a *advance) restore() (Action, bool) {
 	if ready := a.ready(&open); len(ready) > 0 {
 		return a.restoreMove(ready, limit), true
 	}
-	a.restoresFailed(failed)
+	if len(failed) > 0 {
+		a.cleanupFailed(failed[0])
+	}
 	a.enter(plan.SectionFinally)
 	return Action{}, false
 }
@@ -70,26 +70,6 @@ func (a *advance) restoreMove(ready []int, limit time.Time) Action {
 	m := moves[0]
 	m.Besides = moves[1:]
 	return m
-}
-
-// restoresFailed keeps a run that left something as its steps made it from being
-// called a success, and says what it left, however the run ended.
-func (a *advance) restoresFailed(paths []string) {
-	if len(paths) == 0 {
-		return
-	}
-	what := fmt.Sprintf("what step %s found was not put back: %s", paths[0], a.record(paths[0]).RestoreMessage)
-	if n := len(paths) - 1; n > 0 {
-		what = fmt.Sprintf("what %d steps found was not put back, of step %s: %s", n+1, paths[0], a.record(paths[0]).RestoreMessage)
-	}
-	end := *a.j.End
-	if end.Phase == run.Succeeded {
-		end = run.End{Phase: run.Failed, Reason: "CleanupFailed", Step: paths[0], Message: "the steps succeeded, but"}
-	} else if end.Message != "" {
-		end.Message += ";"
-	}
-	end.Message = document.Cut(strings.TrimSpace(end.Message+" "+what), document.MaxMessage)
-	a.j.End = &end
 }
 
 // undo is what is still to be put back at one place of a run and below it: in a

@@ -198,8 +198,7 @@ func (a *advance) one(s scope, step plan.Step, failed string) (over bool, bad st
 	if !rec.Phase.Ended() || a.stops(path) {
 		return false, ""
 	}
-	left := rec.Phase == run.StepSkipped && rec.Reason == "Timeout" && s.cleanup() // cleanup that was not done
-	if rec.Phase == run.StepFailed || left {
+	if rec.Failed() {
 		bad = path
 	}
 	return true, bad

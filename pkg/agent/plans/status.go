@@ -64,7 +64,7 @@ func (c *Controller) planStatus(have map[string]string, known *store.CachedPlan,
 // message adds to the decision's sentence what nobody may overlook.
 func (c *Controller) message(f trigger.Facts, d trigger.Decision) string {
 	if left := d.Ledger.LeftMessage(f.Plan.Namespace); left != "" {
-		d.Status.Message = "not put back by " + left + "; " + d.Status.Message
+		d.Status.Message = left + "; " + d.Status.Message
 	}
 	if stuck := c.Stores.Runs.StuckOf(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name}); stuck != "" {
 		d.Status.Message = stuck + "; " + d.Status.Message

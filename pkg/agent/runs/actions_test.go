@@ -574,3 +574,21 @@ func TestAStepThatTheConfigurationDeniesFailsWhenItIsToActAndCleanupGoesOn(t *te
 		w.ends(run.Failed, "does not allow steps of type webhook")
 	})
 }
+
+func TestAFailedCleanupIsToldWhateverTheEndIs(t *testing.T) {
+	inWorld(t, "steps:\n- "+hold+"\nfinally:\n- {name: up, type: webhook, properties: {url: 'https://x'}}\n", func(w *world) {
+		w.steps.does("pass finally/up", is(executors.Refuse("NotFound", "answered 404")))
+		time.AfterFunc(10*time.Second, func() { w.cluster.Annotate(shop, nightly, annotations.Abort, runName) })
+		w.plays()
+		w.after(3 * time.Minute)
+		w.ends(run.Aborted, "")
+		w.wantEvent("Warning RunAborted nightly")
+		entry := w.ledger().Recent[0].Outcome
+		if words := "; finally/up failed: answered 404"; !strings.HasSuffix(w.journal().Message, words) || !strings.HasSuffix(entry.Message, words) {
+			t.Errorf("the run says %q, its entry %q", w.journal().Message, entry.Message)
+		}
+		if left := w.ledger().Left; len(left) != 1 || left[0].Step != "finally/up" {
+			t.Errorf("left over is %+v", left)
+		}
+	})
+}

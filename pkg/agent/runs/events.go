@@ -92,7 +92,7 @@ func (c *Controller) recordStart(l *store.CachedRun) {
 // recordEnd sends the Event of a run's end.
 func (c *Controller) recordEnd(l *store.CachedRun, j run.Journal) {
 	kind := corev1.EventTypeNormal
-	if j.Phase == run.Failed || j.FailedRestores() > 0 {
+	if j.Phase == run.Failed || j.CleanupFailed() {
 		kind = corev1.EventTypeWarning
 	}
 	c.recordLeftovers(l, j)

@@ -155,7 +155,7 @@ func (o *abortOptions) waitForEnd(ctx context.Context, k *factory.Cluster, r vie
 	cm := planOf(r)
 	err := watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, cm, r.Run.Name)
 	end, readErr := k.Run(ctx, r.Run.Name)
-	if readErr == nil && end.Journal.Phase == run.Aborted && len(view.NotPutBack(end)) == 0 {
+	if readErr == nil && end.Journal.Phase == run.Aborted && !end.Journal.CleanupFailed() {
 		return nil
 	}
 	return err

@@ -291,7 +291,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	if err != nil {
 		return err
 	}
-	if r.Journal.Phase.Ended() && len(view.NotPutBack(r)) > 0 {
+	if r.Journal.Phase.Ended() && r.Journal.CleanupFailed() {
 		return o.acknowledge(ctx, k, r)
 	}
 	if r.Journal.Phase.Ended() {

@@ -85,7 +85,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	}
 	if p.Ledger != nil {
 		for _, left := range p.Ledger.Left {
-			add("run "+left.Run+view.Prefix(", step ", left.Step)+" left something as it made it: "+v.Told(left.Message), v.Suggest().Resume(left.Run))
+			add(v.Told(left.Said()), v.Suggest().Resume(left.Run))
 		}
 	}
 	return append(out, v.held(name, p.Intent, v.Suggest().Resume(name), v.Suggest().Unfreeze(name))...)

@@ -29,6 +29,7 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 	never := &ledger.Ledger{Last: &ledger.LastRun{Name: "d", Phase: run.Failed}, Recent: again.Recent[2:5]}
 	aborted := &ledger.Ledger{Last: &ledger.LastRun{Name: "c", Phase: run.Aborted}, Recent: []ledger.Entry{ended("b", run.Failed, false), ended("c", run.Aborted, false)}}
 	mended := &ledger.Ledger{Last: &ledger.LastRun{Name: "c", Phase: run.Aborted}, Recent: []ledger.Entry{ended("a", run.Failed, false), ended("b", run.Succeeded, false), ended("c", run.Aborted, false)}}
+	uncleaned := &ledger.Ledger{Last: &ledger.LastRun{Name: "maint-run-orders-0", Phase: run.Aborted}, Left: []ledger.Leftover{{Run: "maint-run-orders-0", Step: "finally/up", Message: "answered 404", Cleanup: true}}}
 	pruned := &ledger.Ledger{Last: &ledger.LastRun{Name: "maint-run-orders-a", Phase: run.Failed}, Left: []ledger.Leftover{{Run: "maint-run-orders-0", Step: "down", Message: "forbidden"}}}
 	signed := func(key, value, reason string, more ...string) []string {
 		return append([]string{key, value, annotations.Actor(key), "jane", annotations.Reason(key), reason}, more...)
@@ -67,11 +68,12 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 		"a failure, retried":                    {standing(daily, nil, failed, cmdtest.RunOf()), nil},
 		"a failure, while a dry run is at work": {standing(daily, nil, failed, live(func(r *view.Run) { r.Run.Request.DryRun = true })), []string{"orders its last run maint-run-orders-a failed Fri 2026-11-20 03:00 CET (2026-11-20T02:00:00Z), 22h0m ago, in step dump: exit code 3 → 'kubectl maint describe maint-run-orders-a'"}},
 		"a failure, while the next waits for its window": {standing(daily, nil, failed, live(func(r *view.Run) { r.Journal.Phase, r.Journal.Waiting = run.Pending, run.WaitWindow })), []string{"orders its last run maint-run-orders-a failed Fri 2026-11-20 03:00 CET (2026-11-20T02:00:00Z), 22h0m ago, in step dump: exit code 3 → 'kubectl maint describe maint-run-orders-a'"}},
-		"what a run left":       {standing(daily, nil, pruned), []string{"orders its last run maint-run-orders-a failed → 'kubectl maint describe maint-run-orders-a'", "orders run maint-run-orders-0, step down left something as it made it: forbidden → 'kubectl maint resume maint-run-orders-0'"}},
-		"a pause":               {standing(daily, signed(annotations.Pause, "true", "disks"), nil), []string{"orders is paused until resumed, by jane (unverified): disks → 'kubectl maint resume orders'"}},
-		"a pause that is over":  {standing(daily, signed(annotations.Pause, "2026-11-20T00:00:00Z", "disks"), nil), nil},
-		"a freeze":              {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-22T00:00:00Z"), nil), []string{"orders is frozen until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), in 24h0m, by jane (unverified): launch → 'kubectl maint freeze orders --end'"}},
-		"a freeze that is over": {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-20T00:00:00Z"), nil), nil},
+		"a cleanup that failed":                          {standing(daily, nil, uncleaned), []string{"orders not cleaned up by run maint-run-orders-0, step finally/up: answered 404 → 'kubectl maint resume maint-run-orders-0'"}},
+		"what a run left":                                {standing(daily, nil, pruned), []string{"orders its last run maint-run-orders-a failed → 'kubectl maint describe maint-run-orders-a'", "orders not put back by run maint-run-orders-0, step down: forbidden → 'kubectl maint resume maint-run-orders-0'"}},
+		"a pause":                                        {standing(daily, signed(annotations.Pause, "true", "disks"), nil), []string{"orders is paused until resumed, by jane (unverified): disks → 'kubectl maint resume orders'"}},
+		"a pause that is over":                           {standing(daily, signed(annotations.Pause, "2026-11-20T00:00:00Z", "disks"), nil), nil},
+		"a freeze":                                       {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-22T00:00:00Z"), nil), []string{"orders is frozen until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), in 24h0m, by jane (unverified): launch → 'kubectl maint freeze orders --end'"}},
+		"a freeze that is over":                          {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-20T00:00:00Z"), nil), nil},
 		"an approval of a run": {standing(daily, nil, nil, live(func(r *view.Run) {
 			r.Journal.Phase, r.Journal.Waiting, r.Journal.Message = run.Pending, run.WaitApproval, "until noon"
 		})), []string{"orders run maint-run-p-x waits for approval: until noon → 'kubectl maint approve maint-run-p-x' or 'kubectl maint reject maint-run-p-x'"}},

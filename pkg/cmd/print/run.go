@@ -41,7 +41,7 @@ func (v Printer) ending(r view.Run) string {
 	case j.Notice() != j.Message:
 		return j.Notice()
 	case j.End != nil && j.End.Phase != run.Succeeded:
-		return fmt.Sprintf("cleaning up, then %s%s", j.End.Phase, view.Colon(j.End.Message))
+		return fmt.Sprintf("cleaning up, then %s%s", j.End.Phase, view.Colon(j.Ending()))
 	case j.RetryAt != nil && j.RetryAt.After(v.Now):
 		try := fmt.Sprintf("retry %d of %d", j.Retries, r.Run.Spec.RetryLimit)
 		return try + " at " + v.soon(*j.RetryAt) + strings.TrimPrefix(j.Message, try)

@@ -512,7 +512,7 @@ func (o *whyOptions) leftovers(p view.Plan, v print.Printer) (out []obstacle) {
 		if left.Before == nil { // nobody can tell whether it is as it was
 			hand = "look at it, and then acknowledge it"
 		}
-		out = append(out, obstacle{"not put back by run " + left.Run + view.Prefix(", step ", left.Step) + ": " + v.Told(left.Message), hand + ": " + o.Suggest().Resume(left.Run)})
+		out = append(out, obstacle{v.Told(left.Said()), hand + ": " + o.Suggest().Resume(left.Run)})
 	}
 	return out
 }

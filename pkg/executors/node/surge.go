@@ -35,6 +35,7 @@ const (
 type cannot struct {
 	why, remedy string
 	refused     bool // for want of a right, or by an API server that has just begun
+	behind      bool // until another drain has replaced its pod
 }
 
 func (c *cannot) Error() string { return c.why }
@@ -54,32 +55,28 @@ func (s *session) surge(p drain.Pod, going <-chan struct{}) {
 	case errors.As(err, &no):
 		s.replacement(p, drain.Replacement{Impossible: true, Why: no.why, Remedy: no.remedy})
 		return
-	case err != nil || debt == nil:
-		s.replacement(p, drain.Replacement{Ready: err == nil})
+	case err != nil:
+		s.replacement(p, drain.Replacement{})
+		return
+	case debt == nil:
+		s.replacement(p, drain.Replacement{Unneeded: s.d.config.Now()})
 		return
 	}
 	s.replacement(p, drain.Replacement{Why: "Deployment/" + debt.Name + " makes a replacement"})
 	why := s.awaitReplacement(p, *debt, going)
-	if why != "" {
-		now := "Deployment/" + debt.Name + " is as it was"
-		switch complete, changed := s.giveBack(*debt); {
-		case !complete:
-			now = "Deployment/" + debt.Name + " keeps one replica too many"
-		case len(changed) > 0:
-			now = changed[0]
-		}
-		s.replacement(p, drain.Replacement{
-			Impossible: true, Why: "no replacement became Ready: " + why + "; " + now,
-			Remedy: "make room for one more pod, or take the annotation maint.dev/drain=surge away",
-		})
+	now := "Deployment/" + debt.Name + " is as it was"
+	switch complete, changed := s.giveBack(*debt); {
+	case why == "":
 		return
+	case !complete:
+		now = "Deployment/" + debt.Name + " keeps one replica too many"
+	case len(changed) > 0:
+		now = changed[0]
 	}
-	s.replacement(p, drain.Replacement{Ready: true})
-	select {
-	case <-going:
-	case <-s.life.ctx.Done():
-	}
-	s.giveBack(*debt)
+	s.replacement(p, drain.Replacement{
+		Impossible: true, Why: "no replacement became Ready: " + why + "; " + now,
+		Remedy: "make room for one more pod, or take the annotation maint.dev/drain=surge away",
+	})
 }
 
 // detached changes the session's state even after its end.
@@ -113,7 +110,7 @@ func (s *session) begins(uid string) {
 var errLeft = errors.New("the pod is leaving")
 
 // begin adds a replica, with retries where they may help, while the pod is there. No debt and no
-// error: the pod needs no surge. With an error, a debt is one that may be there.
+// error: the pod needs no surge now. With an error, a debt is one that may be there.
 func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, err error) {
 	var unclear *surge.Debt
 	var refused workflow.Refusal
@@ -123,9 +120,11 @@ func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, e
 			return debt, nil
 		}
 		pause, final := surgeRetry, false
+		waits := drain.Replacement{Why: document.Cut(err.Error(), 200)}
 		if no := (*cannot)(nil); errors.As(err, &no) {
 			now := s.d.config.Now()
-			final = !no.refused
+			final = !no.refused && !no.behind
+			waits.Behind, waits.Remedy = no.behind, no.remedy
 			if no.refused {
 				refused, final = refused.Again(now)
 				pause = refused.VerdictAt(now).Sub(now)
@@ -136,7 +135,7 @@ func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, e
 		if final {
 			return unclear, err
 		}
-		s.replacement(p, drain.Replacement{Why: document.Cut(err.Error(), 200)})
+		s.replacement(p, waits)
 		select {
 		case <-s.life.ctx.Done():
 			return unclear, s.life.ctx.Err()
@@ -146,6 +145,9 @@ func (s *session) begin(p drain.Pod, going <-chan struct{}) (debt *surge.Debt, e
 		}
 	}
 }
+
+// elsewhere is why a pod waits for a replacement: a Deployment has one replica more at a time.
+const elsewhere = "another pod of its Deployment is being replaced"
 
 // tryBegin is one attempt. With a debt and an error, the replica may have been added.
 func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
@@ -161,8 +163,10 @@ func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 	case has && record.Pod == p.UID:
 		debt.Record = record
 		return debt, nil
+	case has && record.Node == s.order.Node && claims(s.order.By, record):
+		return nil, errors.New(elsewhere)
 	case has:
-		return nil, errors.New("another pod of its Deployment is being replaced")
+		return nil, &cannot{why: elsewhere, remedy: fmt.Sprintf("wait; if it lasts, look what keeps that pod on node %q", record.Node), behind: true}
 	}
 	needed, err := s.needsSurge(p, dep)
 	if err != nil || !needed {
@@ -190,7 +194,7 @@ func (s *session) tryBegin(p drain.Pod) (*surge.Debt, error) {
 func denied(err error, right string) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return &cannot{"not allowed: " + document.Cut(err.Error(), 200), "grant " + right + ", or take the annotation maint.dev/drain=surge away", true}
+		return &cannot{why: "not allowed: " + document.Cut(err.Error(), 200), remedy: "grant " + right + ", or take the annotation maint.dev/drain=surge away", refused: true}
 	case surge.Final(err) && !apierrors.IsNotFound(err): // the pod of what is gone goes soon
 		return &cannot{why: "the API server refuses: " + document.Cut(err.Error(), 200), remedy: "change what it objects to, or take the annotation maint.dev/drain=surge away"}
 	}
@@ -218,19 +222,17 @@ func (s *session) deploymentOf(p drain.Pod) (*appsv1.Deployment, error) {
 }
 
 // needsSurge says whether the pod cannot simply be evicted: it is the only one, or its budget
-// permits no eviction, and would not with the new replica either.
+// permits no eviction. One that would not with the new replica either is an error.
 func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) {
 	s.d.mu.Lock()
 	over := drain.Of(p, s.d.ledger.in(map[string]bool{p.Namespace: true}))
 	s.d.mu.Unlock()
-	tight := false
 	for _, b := range over {
-		tight = tight || drain.NeedOf(p, b) != drain.NeedNothing && b.Allowed <= 0
 		if b.MaxUnavailable == "0" || b.MaxUnavailable == "0%" || b.MinAvailable == "100%" {
 			return false, &cannot{why: "its budget " + b.Key() + " lets nobody go, however many replicas there are", remedy: "write maxUnavailable: 1 there"}
 		}
 	}
-	return surge.Replicas(dep) == 1 || tight, nil
+	return surge.Replicas(dep) == 1 || drain.Tight(p, over), nil
 }
 
 // mayScale refuses a Deployment whose replicas another controller would set back.
@@ -395,8 +397,8 @@ func (d *Drainer) drains(node, by string) bool {
 	return s != nil && (!s.ended || s.surges.open > 0)
 }
 
-// awaitReplacement waits until enough pods are Ready without the one that leaves, at least one of
-// them elsewhere. It returns why that failed.
+// awaitReplacement notes whether enough pods are Ready without the one that leaves, at least one of
+// them elsewhere, until that one goes or the drain ends. It returns why there was none for too long.
 func (s *session) awaitReplacement(p drain.Pod, debt surge.Debt, going <-chan struct{}) string {
 	ctx, cancel := context.WithCancel(s.life.ctx)
 	defer cancel()
@@ -404,23 +406,28 @@ func (s *session) awaitReplacement(p drain.Pod, debt surge.Debt, going <-chan st
 	go debt.Follow(ctx, s.kube(), changed)
 	timer := time.NewTimer(min(s.d.config.SurgeFor, time.Until(debt.Record.At.Add(s.d.config.SurgeFor))))
 	defer timer.Stop()
-	last := "it was not made"
+	last, ready := "it was not made", false
 	for {
 		select {
 		case pods := <-changed:
 			enough, why := surge.Replaced(pods, p.UID, s.order.Node, int(debt.Record.Replicas))
-			if enough {
-				return ""
+			last = cmp.Or(why, last)
+			switch {
+			case enough && !ready:
+				timer.Stop()
+				s.replacement(p, drain.Replacement{Ready: true})
+			case ready && !enough: // its eviction was held up meanwhile
+				timer.Reset(s.d.config.SurgeFor)
+				last = cmp.Or(why, "it went again")
+				s.replacement(p, drain.Replacement{Why: "its replacement is not Ready any more"})
 			}
-			if why != "" {
-				last = why
-			}
+			ready = enough
 		case <-going:
 			return ""
 		case <-timer.C:
 			return last
 		case <-s.life.ctx.Done():
-			return "the drain has ended"
+			return ""
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -251,6 +254,120 @@ func TestWhichPodsNeedAReplacement(t *testing.T) {
 			synctest.Wait()
 			if got := h.deployment(); got != c.want || (len(h.requests()) == 1) != (got == "2 replicas") {
 				t.Errorf("it has %s, asked %q", got, h.requests())
+			}
+		})
+	}
+}
+
+// Whether a pod needs a replacement, and has one, is seen as it is whenever it may go, and not once.
+func TestWhetherAPodNeedsAReplacementIsSeenAgain(t *testing.T) {
+	refused := func(h *host, n int) {
+		for range n {
+			h.answers["evict shop/web-1"] = append(h.answers["evict shop/web-1"], answered{refusal: apierrors.NewInternalError(errors.New("a webhook does not answer"))})
+		}
+	}
+	const two = "3 replicas, of 2 for uid-web-1 by " + mine
+	for _, c := range []struct {
+		name      string
+		replicas  int32
+		world     func(*host)
+		meanwhile []func(*host) // ten seconds after one another
+		then      string        // what it has after that
+		patches   int
+	}{
+		{
+			"its budget lets nobody go any more when it is asked", 2, func(h *host) {
+				h.put(budget(1), podNamed("web-2", on("b")))
+				h.answers["evict shop/web-1"] = []answered{{refusal: overBudget()}}
+			}, []func(*host){func(h *host) { h.allow(0) }}, two, 2,
+		},
+		{
+			"its budget has no room at once, by the evictions of others", 2, func(h *host) {
+				h.put(budget(1), podNamed("web-2", on("b")))
+				h.answers["evict shop/web-1"] = []answered{{refusal: overBudget()}}
+			}, []func(*host){func(h *host) { h.allow(0) }, func(h *host) { h.allow(1) }, func(h *host) { h.allow(0) }}, two, 2,
+		},
+		{
+			"it is the only one by now", 2, func(h *host) {
+				h.put(podNamed("web-2", on("b"), notReady("no room")))
+				refused(h, 6)
+			}, []func(*host){func(h *host) { h.scale(1) }}, oneMore, 2,
+		},
+		{
+			"its replacement goes again while it is held up", 1, func(h *host) {
+				h.put(podNamed("web-2", on("b")))
+				refused(h, 6)
+			}, []func(*host){func(h *host) { h.put(podNamed("web-2", on("b"), notReady("its node is away"))) }}, oneMore, 2,
+		},
+	} {
+		for _, dies := range []bool{false, true} {
+			inBubble(t, fmt.Sprintf("%s, the agent dies: %t", c.name, dies), func(t *testing.T) {
+				h := surging(t, c.replicas)
+				c.world(h)
+				first, end := context.WithCancel(t.Context())
+				d, order := New(first, Config{Reads: h.kube}), h.order(drain.Options{Timeout: lasting(0)})
+				d.Ensure(t.Context(), order)
+				time.Sleep(2 * time.Second)
+				for _, f := range c.meanwhile {
+					f(h)
+					time.Sleep(10 * time.Second)
+				}
+				time.Sleep(30 * time.Second)
+				synctest.Wait()
+				if st := d.Ensure(t.Context(), order); h.deployment() != c.then || st.Done {
+					t.Fatalf("%s, %q, asked %q", h.deployment(), standing(st), h.requests())
+				}
+				if dies {
+					end()
+					d = h.drainer()
+					d.Ensure(t.Context(), order)
+				}
+				h.answers = map[string][]answered{}
+				h.put(podNamed("web-2", on("b")), podNamed("web-3", on("b")))
+				time.Sleep(10 * time.Second)
+				if c.replicas == 2 && len(h.Names("poddisruptionbudgets")) > 0 {
+					h.allow(1)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if st := d.Ensure(t.Context(), order); standing(st) != "Drained: done, 1 evicted" || h.owes("shop", "web") {
+					t.Errorf("%q, %s", standing(st), h.deployment())
+				}
+				if n := len(slices.DeleteFunc(h.Log(), func(line string) bool { return line != "agent patch deployments shop/web" })); n != c.patches {
+					t.Errorf("%d patches", n)
+				}
+				end()
+			})
+		}
+	}
+}
+
+// A drain whose pod has its replacement, or waits for that of another drain, says what it waits for
+// like any other that is blocked.
+func TestWhatHoldsADrainThatSurgesIsSaid(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		dep   []func(*appsv1.Deployment)
+		world func(*host)
+		want  string
+	}{
+		{"its budget has no room though the replacement is Ready", nil, func(h *host) {
+			h.put(budget(0), podNamed("web-2", on("b")))
+		}, "Blocked: 0 of 1 pods have left; shop/web-1 cannot leave for now: budget shop/web: 1 of 3 pods are healthy, and 1 must be: a rollout is in progress, or a replica is not Ready; wait; if it lasts, look why pods are not Ready"},
+		{"another drain replaces a pod of its Deployment", []func(*appsv1.Deployment){func(dep *appsv1.Deployment) {
+			dep.Annotations = map[string]string{annotations.StatusSurge: `{"replicas":1,"node":"b","pod":"x"}`}
+		}}, func(*host) {}, `Blocked: 0 of 1 pods have left; shop/web-1 cannot leave for now: another pod of its Deployment is being replaced; wait; if it lasts, look what keeps that pod on node "b"`},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			h := surging(t, 1, c.dep...)
+			c.world(h)
+			d := h.drainer()
+			order := h.order(drain.Options{})
+			d.Ensure(t.Context(), order)
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+			if st := d.Ensure(t.Context(), order); standing(st) != c.want || len(h.requests()) != 0 {
+				t.Errorf("%q, asked %q", standing(st), h.requests())
 			}
 		})
 	}
