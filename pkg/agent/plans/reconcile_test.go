@@ -432,7 +432,7 @@ func TestALedgerThatIsNotTaken(t *testing.T) {
 // A quota that is full is said on a plan that has no ledger yet, and nothing of it is lost.
 func TestAFirstLedgerThatAQuotaRefusesIsSaid(t *testing.T) {
 	play(t, func(w *world) {
-		mend := w.api.Refuse(agenttest.When{Verb: "create", Resource: "configmaps", Name: "maint-ledger"}, agenttest.Always, 403, "exceeded quota: q")
+		mend := w.api.Refuse(agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.Always, 403, "exceeded quota: q")
 		w.plan("nightly", "triggers: {onCreate: true}\n"+hook)
 		w.begins()
 		w.after(2 * time.Second)
