@@ -44,6 +44,10 @@ func (d *drains) Stop(node, by string)            { d.stopped = append(d.stopped
 func (d *drains) Keep(func(node, by string) bool) {}
 func (d *drains) AwaitRequests()                  {}
 func (d *drains) Unswept() []string               { return nil }
+func (d *drains) Unreplaced(string, string, time.Time) map[string]drain.Replacement {
+	return nil
+}
+
 func (d *drains) ForCluster(string, executors.Clients) (executors.Drainer, bool) {
 	return d, true
 }
