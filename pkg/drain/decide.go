@@ -57,6 +57,11 @@ type Replacement struct {
 	Remedy     string
 }
 
+// block is what a pod without a replacement is to its drain.
+func (r Replacement) block(p Pod) Block {
+	return Block{Pods: []string{p.String()}, Count: 1, Permanent: r.Impossible, Why: r.Why, Remedy: r.Remedy}
+}
+
 // View is all that a drain decides on.
 type View struct {
 	Now, Since   time.Time
@@ -306,11 +311,8 @@ func (d *decider) surge(j Judged) {
 	case !begun || !r.Unneeded.IsZero():
 		d.decision.Requests.Surge = append(d.decision.Requests.Surge, j.Pod)
 		d.say(j, Surging, "")
-	case r.Impossible:
-		d.decision.Blocks = append(d.decision.Blocks, Block{Pods: []string{j.Pod.String()}, Count: 1, Permanent: true, Why: r.Why, Remedy: r.Remedy})
-		d.say(j, Waiting, "%s", r.Why)
-	case r.Behind:
-		d.decision.Blocks = append(d.decision.Blocks, Block{Pods: []string{j.Pod.String()}, Count: 1, Why: r.Why, Remedy: r.Remedy})
+	case r.Impossible || r.Behind:
+		d.decision.Blocks = append(d.decision.Blocks, r.block(j.Pod))
 		d.say(j, Waiting, "%s", r.Why)
 	default:
 		d.say(j, Surging, "%s", r.Why)

@@ -37,6 +37,7 @@ func (j Judge) Forecast(pods []Pod, budgets []Budget, now time.Time) Forecast {
 	judged := j.All(pods)
 	f := Forecast{Blocks: Blocks(judged, budgets, j.late, now)}
 	f.Warnings, f.Errors = Words(judged)
+	f.Blocks = append(f.Blocks, j.unreplaced(judged)...)
 	groups := map[int]*Group{}
 	for _, j := range judged {
 		if j.Do != Skip {
@@ -60,6 +61,16 @@ func (j Judge) Forecast(pods []Pod, budgets []Budget, now time.Time) Forecast {
 	}
 	slices.SortFunc(f.Groups, func(a, b Group) int { return cmp.Compare(a.Order, b.Order) })
 	return f
+}
+
+// unreplaced are the blocks of pods whose replacements failed.
+func (j Judge) unreplaced(judged []Judged) (blocks []Block) {
+	for _, p := range judged {
+		if r, failed := j.failed[p.UID]; failed && p.Surge && !p.Deleting {
+			blocks = append(blocks, r.block(p.Pod))
+		}
+	}
+	return blocks
 }
 
 func (g *Group) add(j Judged) {

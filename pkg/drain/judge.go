@@ -69,6 +69,7 @@ type Judge struct {
 	agent      Agent
 	noSurge    bool
 	late       bool
+	failed     map[string]Replacement
 }
 
 // NewJudge judges under options. Options that cannot be read are no error here:
@@ -94,6 +95,13 @@ func NewJudge(o Options, daemonSets DaemonSets) Judge {
 // WithoutSurge judges where no replacements are made: a pod that asks for one stays.
 func (j Judge) WithoutSurge() Judge {
 	j.noSurge = true
+	return j
+}
+
+// WithFailed is the judge of a drain that has tried to replace pods, by uid, and could not: its
+// forecast knows what is in their way.
+func (j Judge) WithFailed(failed map[string]Replacement) Judge {
+	j.failed = failed
 	return j
 }
 

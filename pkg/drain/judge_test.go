@@ -104,6 +104,24 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+func TestAForecastKnowsWhichPodsCouldNotBeReplaced(t *testing.T) {
+	failed := map[string]drain.Replacement{"uid-a": {Impossible: true, Why: "an autoscaler", Remedy: "raise it"}}
+	for name, c := range map[string]struct {
+		pod  drain.Pod
+		want []drain.Block
+	}{
+		"that one":                        {pod("a", how("surge")), []drain.Block{{Pods: []string{"shop/a"}, Count: 1, Permanent: true, Why: "an autoscaler", Remedy: "raise it"}}},
+		"another":                         {pod("b", how("surge")), nil},
+		"one that does not ask any more":  {pod("a"), nil},
+		"one that is being deleted since": {pod("a", how("surge"), leaving), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := drain.NewJudge(drain.Options{}, daemonSets).WithFailed(failed).Forecast([]drain.Pod{c.pod}, nil, now())
+			same(t, c.want, f.Blocks)
+		})
+	}
+}
+
 func TestSurgeIsForPodsOfADeployment(t *testing.T) {
 	judge := drain.NewJudge(drain.Options{Force: true}, daemonSets)
 	for name, c := range map[string]struct {

@@ -86,6 +86,9 @@ type Drainer interface {
 	// Unswept are the claimants of drains that ended without having removed what their surges
 	// added, since it was last asked. A Sweep for them tries again.
 	Unswept() []string
+	// Unreplaced are pods of a node, by uid, that a claimant's drain which began at an instant could
+	// not replace in the last minutes: also of one that was stopped, and would try again.
+	Unreplaced(node, by string, since time.Time) map[string]drain.Replacement
 	// AwaitRequests waits some seconds at most until no request is in flight: for a process that
 	// is about to end.
 	AwaitRequests()

@@ -125,7 +125,7 @@ func TestRolloutStopsAtAFailure(t *testing.T) {
 	f.works("n1")
 	f.end("n1")
 	f.ended("Failed")
-	if got := f.journal.End.Message; !strings.Contains(got, "n0 stay as their steps left them") {
+	if got := f.journal.End.Message; !strings.Contains(got, "n0 stays as its steps left it") {
 		t.Errorf("who failed is not named: %q", got)
 	}
 }

@@ -610,7 +610,11 @@ func (a *advance) endLoop(s scope, step plan.Step, path string) {
 		return
 	}
 	if step.Type == plan.TypeForEachNode { // who looks after them has to know all
-		first = document.Cut(strings.Join(names, ", "), document.MaxMessage/2) + " stay as their steps left them; " + first
+		as := " stays as its steps left it; "
+		if bad > 1 {
+			as = " stay as their steps left them; "
+		}
+		first = document.Cut(strings.Join(names, ", "), document.MaxMessage/2) + as + first
 	}
 	a.failed(s, step, path, document.Cut(fmt.Sprintf("%d of %d failed, %d are done; %s", bad, len(rec.Items), done, first), document.MaxMessage))
 	a.record(path).Outputs = outputs

@@ -184,6 +184,7 @@ func New(c Config) *Controller {
 	k.pods = newNodePods(c, k.Enqueue, func(claimant string) { k.drained("", claimant) })
 	if c.Clients.Drainer != nil {
 		k.drainer = c.Clients.Drainer(k.drained)
+		k.pods.drainer = k.drainer
 	}
 	return k
 }

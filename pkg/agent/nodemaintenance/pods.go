@@ -42,6 +42,7 @@ type nodePods struct {
 	enqueue   func()
 	wake      func(claimant string) // the steps of a plan
 	looks     *semaphore.Weighted   // bounds looks under way
+	drainer   executors.Drainer     // nil: there is none
 
 	mu       sync.Mutex
 	watches  map[string]*podWatch
@@ -361,7 +362,7 @@ func (p *nodePods) preflight(ctx context.Context, d nodeDrain, since time.Time) 
 		}
 	}
 	judge := drain.NewJudge(d.options, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, d.node, pods)).Begun(since, p.now())
-	forecast := judge.Forecast(pods, budgets, p.now())
+	forecast := judge.WithFailed(p.unreplaced(d, since)).Forecast(pods, budgets, p.now())
 	var out preview
 	var texts []string
 	for _, b := range drain.Permanent(forecast.Blocks, d.options) {
@@ -372,6 +373,18 @@ func (p *nodePods) preflight(ctx context.Context, d nodeDrain, since time.Time) 
 	out.unsettled = slices.ContainsFunc(budgets, func(b drain.Budget) bool { return !b.Current })
 	out.block.Permanent, out.block.Text = len(texts) > 0, strings.Join(texts, "; ")
 	return out, nil
+}
+
+// unreplaced are the pods that a drain has tried to replace, and could not.
+func (p *nodePods) unreplaced(d nodeDrain, since time.Time) map[string]drain.Replacement {
+	by := d.requestor
+	if !nodes.IsPlan(by) {
+		by = requestsClaimant
+	}
+	if p.drainer == nil || since.IsZero() {
+		return nil
+	}
+	return p.drainer.Unreplaced(d.node, by, since)
 }
 
 // ownReplicas is what is known of the agent's replicas, where the node has one.

@@ -727,6 +727,35 @@ func TestAPodThatNeverCompletesHoldsNoSlotOnceTimeIsOver(t *testing.T) {
 	})
 }
 
+func TestADrainWhosePodCannotBeReplacedYieldsItsSlot(t *testing.T) {
+	play(t, func(w *world) {
+		surges := func(p *corev1.Pod) { p.Annotations = map[string]string{annotations.DrainHow: drain.HowSurge} }
+		w.api.Put(node("a", asked("gpu", "{}")), pod("web-1", "a", surges))
+		a := w.lead()
+		w.pass(10 * time.Second)
+		uid := string(w.api.Get("pods", "shop", "web-1").GetUID())
+		failed := drain.Replacement{Impossible: true, Why: "no replacement became Ready", Remedy: "make room"}
+		a.drains.fail("a "+requestsClaimant, map[string]drain.Replacement{uid: failed})
+		a.drains.say("a", executors.DrainStatus{
+			Reason: executors.DrainBlocked, Total: 1, Left: 1,
+			Blocks: []drain.Block{{Permanent: true, Pods: []string{"shop/web-1"}, Count: 1, Why: failed.Why, Remedy: failed.Remedy}},
+		})
+		w.pass(3 * time.Second)
+		w.api.Put(node("b", asked("os", noDrain)))
+		w.pass(5 * time.Second)
+		w.expect("when somebody waits", "a cordoned for gpu, gpu Draining", "b cordoned for os, os Ready")
+		w.edit("b", withdraw("os"))
+		w.pass(3 * previewTTL)
+		if s := w.status("a", "gpu"); s.Yielded == nil || !strings.Contains(s.Reason, "no replacement became Ready") || len(a.drains.running()) > 0 {
+			w.Errorf("it did not yield, or took its slot back: %s", s)
+		}
+		a.drains.fail("a "+requestsClaimant, nil)
+		a.drains.done("a")
+		w.pass(2 * previewTTL)
+		w.expect("when it is tried again", "a cordoned for gpu, gpu Ready", "b open")
+	})
+}
+
 func TestWhatStandsInTheWayForGoodIsSaidBeforeAnyCordon(t *testing.T) {
 	for name, mend := range map[string]func(w *world){
 		"a budget that was changed is noticed by its watch": func(w *world) { w.api.Put(budget("web", true)) },

@@ -29,6 +29,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -335,6 +336,7 @@ type drainer struct {
 	left     int
 	sweepErr error
 	unswept  []string
+	failed   map[string]map[string]drain.Replacement // by node and claimant, by uid
 }
 
 // Ensure is executors.Drainer's.
@@ -394,8 +396,22 @@ func (d *drainer) Unswept() []string {
 	return d.unswept
 }
 
+// Unreplaced is executors.Drainer's.
+func (d *drainer) Unreplaced(node, by string, _ time.Time) map[string]drain.Replacement {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.failed[node+" "+by])
+}
+
 // AwaitRequests is executors.Drainer's.
 func (d *drainer) AwaitRequests() {}
+
+// fail has the surges of a drain fail, by its node and claimant.
+func (d *drainer) fail(at string, pods map[string]drain.Replacement) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failed = map[string]map[string]drain.Replacement{at: pods}
+}
 
 // say has the drain of a node stand so from now on.
 func (d *drainer) say(node string, s executors.DrainStatus) {

@@ -69,8 +69,9 @@ type Drainer struct {
 	mu       sync.Mutex // guards all fields below, and the fields of sessions that say so
 	sessions map[place]*session
 	ledger   ledger
-	busy     int             // requests in flight
-	unswept  map[string]bool // claimants whose drains left replicas of surges
+	busy     int                    // requests in flight
+	unswept  map[string]bool        // claimants whose drains left replicas of surges
+	failed   map[string]failedSurge // by uid of the pod: for surgeAgain
 	readErr  error
 	unwatch  context.CancelFunc // stops the watch on budgets; nil: there is none
 	idle     *time.Timer
@@ -95,7 +96,7 @@ func New(ctx context.Context, c Config) *Drainer {
 	if c.SurgeFor == 0 {
 		c.SurgeFor = surgeFor
 	}
-	return &Drainer{config: c, ctx: ctx, sessions: map[place]*session{}, ledger: newLedger(), others: map[string]*otherCluster{}, unswept: map[string]bool{}}
+	return &Drainer{config: c, ctx: ctx, sessions: map[place]*session{}, ledger: newLedger(), others: map[string]*otherCluster{}, unswept: map[string]bool{}, failed: map[string]failedSurge{}}
 }
 
 // Ensure starts a session, or goes on with it.

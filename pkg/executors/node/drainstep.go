@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -168,7 +169,7 @@ func turn(call executors.Call, m *run.DrainMemory, node string) (granted bool, w
 		case before.Name == node:
 			return true, ""
 		case !before.Drained:
-			return false, "after Node/" + before.Name
+			return false, "waits for its turn after Node/" + before.Name
 		}
 	}
 	return true, ""
@@ -213,7 +214,10 @@ func resume(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget) (e
 		return yielded(nodes.Block{Permanent: true, Text: text}), false
 	}
 	st := yielded(nodes.Block{})
-	st.Message = strings.TrimSpace("yielded its slot while it was blocked; goes on first " + why)
+	st.Message = "yielded its slot while it was blocked; goes on first"
+	if why != "" {
+		st.Message += ": " + why
+	}
 	return st, false
 }
 
@@ -247,7 +251,7 @@ func notBegun(call executors.Call, t *run.DrainTarget, why string) executors.Dra
 	if text != "" {
 		return notCordoned(text)
 	}
-	return executors.DrainStatus{Reason: executors.DrainWorking, Message: strings.TrimSpace("waits for its turn " + why)}
+	return executors.DrainStatus{Reason: executors.DrainWorking, Message: cmp.Or(why, "waits for its turn")}
 }
 
 // inTheWay is what a look at the pods of a node found that never leaves.

@@ -44,6 +44,10 @@ func (d *drains) Stop(node, by string)            { d.stopped = append(d.stopped
 func (d *drains) Keep(func(node, by string) bool) {}
 func (d *drains) AwaitRequests()                  {}
 func (d *drains) Unswept() []string               { return nil }
+func (d *drains) Unreplaced(string, string, time.Time) map[string]drain.Replacement {
+	return nil
+}
+
 func (d *drains) ForCluster(string, executors.Clients) (executors.Drainer, bool) {
 	return d, true
 }
@@ -432,16 +436,16 @@ func TestADrainStepWaitsForItsTurn(t *testing.T) {
 		target  run.DrainTarget
 		yields  []string
 	}{
-		{"another has the slot", "", false, "not yet Draining: Node/a: waits for its turn behind node b", run.DrainTarget{}, nil},
+		{"another has the slot", "", false, "not yet Draining: Node/a: waits its turn behind node b", run.DrainTarget{}, nil},
 		{"something stands in its way for good", inTheWay, false, "not yet Draining: Node/a: Blocked: shop/job cannot leave; the node is not cordoned, and others have their turn", run.DrainTarget{Blocked: true, Why: inTheWay}, nil},
 		{"the same of a rollout's node: others may have its slot", inTheWay, true, "not yet Draining: Node/a: Blocked: shop/job cannot leave; the node is not cordoned, and others have their turn", run.DrainTarget{Blocked: true, Why: inTheWay, Yielded: true}, []string{"a blocked true"}},
-		{"a rollout's node that merely waits keeps it", "", true, "not yet Draining: Node/a: waits for its turn behind node b", run.DrainTarget{}, []string{"a blocked false"}},
+		{"a rollout's node that merely waits keeps it", "", true, "not yet Draining: Node/a: waits its turn behind node b", run.DrainTarget{}, []string{"a blocked false"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newDraining(t, ofNode("a", drain.Options{}), nodeNamed("a"))
 			s.begin()
 			var yields []string
-			s.call.Nodes.Turn = func(node string) (bool, string) { return false, "behind node b" }
+			s.call.Nodes.Turn = func(node string) (bool, string) { return false, "waits its turn behind node b" }
 			s.call.Nodes.Blocked = func(string) string { return c.blocked }
 			s.call.Nodes.Yield = func(node string, blocked bool) bool {
 				yields = append(yields, fmt.Sprintf("%s blocked %t", node, blocked))
@@ -517,8 +521,8 @@ func TestADrainThatYieldsItsSlot(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	s.call.Nodes.Blocked = func(string) string { return "" }
-	s.call.Nodes.Resume = func(string) (bool, string) { return false, "behind node b" }
-	said("not yet Draining: Node/a: yielded its slot while it was blocked; goes on first behind node b")
+	s.call.Nodes.Resume = func(string) (bool, string) { return false, "waits its turn behind node b" }
+	said("not yet Draining: Node/a: yielded its slot while it was blocked; goes on first: waits its turn behind node b")
 	s.call.Nodes.Blocked = func(string) string { return "shop/other cannot leave" }
 	said("not yet Draining: Node/a: Blocked for good: shop/other cannot leave; others have its turn meanwhile: the node stays cordoned, and goes on first once nothing is in the way")
 	if len(s.drains.ordered) != ordered {
@@ -540,9 +544,9 @@ func TestTheTimeOfADrainThatYieldedIsOver(t *testing.T) {
 		want      string
 		how       string
 	}{
-		{"abort, a moment before", drain.TimeoutAbort, 5*time.Minute - time.Second, "not yet Draining: Node/a: yielded its slot while it was blocked; goes on first behind b", "shut for [plan:ops/roll]"},
+		{"abort, a moment before", drain.TimeoutAbort, 5*time.Minute - time.Second, "not yet Draining: Node/a: yielded its slot while it was blocked; goes on first: behind b", "shut for [plan:ops/roll]"},
 		{"abort", drain.TimeoutAbort, 5 * time.Minute, "failed for good TimedOut: Node/a: the drain was blocked for good, and its time is over; our cordon is undone", "open"},
-		{"retry", drain.TimeoutRetry, time.Hour, "not yet Draining: Node/a: yielded its slot while it was blocked; goes on first behind b", "shut for [plan:ops/roll]"},
+		{"retry", drain.TimeoutRetry, time.Hour, "not yet Draining: Node/a: yielded its slot while it was blocked; goes on first: behind b", "shut for [plan:ops/roll]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newDraining(t, ofNode("a", drain.Options{OnTimeout: c.onTimeout}), nodeNamed("a", recorded(true, nodes.Cordon{By: []string{mine}})))

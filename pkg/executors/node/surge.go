@@ -89,13 +89,41 @@ func (s *session) detached(f func()) {
 
 func (s *session) replacement(p drain.Pod, r drain.Replacement) {
 	s.alive(func() {
-		if _, there := s.seen.pods[p.UID]; there {
-			s.surges.of[p.UID] = r
+		if _, there := s.seen.pods[p.UID]; !there {
+			return
+		}
+		s.surges.of[p.UID] = r
+		if r.Impossible {
+			s.d.failed[p.UID] = failedSurge{place{s.order.Node, s.order.By}, s.d.config.Now(), r}
+			time.AfterFunc(surgeAgain, func() { s.detached(func() { s.forget(p.UID) }) })
 		}
 	})
-	if r.Impossible {
-		time.AfterFunc(surgeAgain, func() { s.alive(func() { delete(s.surges.of, p.UID) }) })
+}
+
+// forget has a surge that failed tried again.
+func (s *session) forget(uid string) {
+	delete(s.surges.of, uid)
+	delete(s.d.failed, uid)
+}
+
+// failedSurge is a surge that was impossible, of whom, and since when.
+type failedSurge struct {
+	place
+	at time.Time
+	drain.Replacement
+}
+
+// Unreplaced are the pods whose surges failed in the last minutes.
+func (d *Drainer) Unreplaced(node, by string, since time.Time) map[string]drain.Replacement {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := map[string]drain.Replacement{}
+	for uid, f := range d.failed {
+		if f.place == (place{node, by}) && !f.at.Before(since) {
+			out[uid] = f.Replacement
+		}
 	}
+	return out
 }
 
 // begins tells a surge that its pod is leaving.

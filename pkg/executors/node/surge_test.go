@@ -409,8 +409,14 @@ func TestAReplacementThatDoesNotBecomeReady(t *testing.T) {
 			if h.deployment() != "1 replicas" || !strings.Contains(st.Message, want) || st.Reason != executors.DrainBlocked || len(h.requests()) != 0 {
 				t.Errorf("%s, %q, asked %q", h.deployment(), standing(st), h.requests())
 			}
+			if known := d.Unreplaced("a", mine, order.Since); !strings.Contains(known["uid-web-1"].Why, c.why) || len(d.Unreplaced("a", mine, time.Now())) > 0 || len(d.Unreplaced("b", mine, order.Since)) > 0 {
+				t.Errorf("known of what failed: %+v", known)
+			}
 			time.Sleep(surgeAgain)
 			synctest.Wait()
+			if known := d.Unreplaced("a", mine, order.Since); len(known) > 0 {
+				t.Errorf("known still: %+v", known)
+			}
 			h.put(podNamed("web-2", on("b")))
 			time.Sleep(time.Minute)
 			synctest.Wait()
