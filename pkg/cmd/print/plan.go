@@ -87,7 +87,9 @@ func (v Printer) Due(p view.Plan) string {
 
 // nextGate says that the next start is outside of the window; empty: it is not.
 func (v Printer) nextGate(p view.Plan) string {
-	if g := p.Decision.Status.NextGate; g != nil {
+	if p.Decision.Status.NextGate != nil {
+		g := *p.Decision.Status.NextGate
+		g.Reason = v.Told(g.Reason)
 		return ", " + g.Then(v.Both)
 	}
 	return ""
@@ -224,5 +226,5 @@ func (v Printer) gate(p view.Plan) string {
 	if w.Until != nil {
 		word += " until " + v.Both(*w.Until) + ", in " + instant.Approximate(w.Until.Sub(v.Now))
 	}
-	return word + " (" + v.Told(w.Reason) + ")"
+	return word + " (" + v.Told(w.Why()) + ")"
 }

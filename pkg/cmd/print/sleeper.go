@@ -78,7 +78,7 @@ func (v Printer) hold(s view.Sleeper) string {
 // sleepGate is what policies say about falling asleep, if that is relevant now.
 func (v Printer) sleepGate(s view.Sleeper) string {
 	if verdict, asked := s.Verdict(v.Now); asked && !verdict.Permitted {
-		text := "no sleep may begin: " + v.Told(verdict.Reason)
+		text := "no sleep may begin: " + v.Told(verdict.Why())
 		if verdict.Until != nil {
 			text += ", until " + v.When(*verdict.Until)
 		}

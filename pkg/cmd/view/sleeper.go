@@ -257,7 +257,7 @@ func (s Sleeper) gated(out *SleepWindow, begins time.Time, clock func(time.Time)
 		note("does not begin: " + v.Reason)
 	case v.Until != nil:
 		out.Awake = !out.End.IsZero() && !v.Until.Before(out.End)
-		note("does not begin before " + clock(*v.Until) + ": window closed (" + v.Reason + ")")
+		note("does not begin before " + clock(*v.Until) + ": window closed (" + v.Why() + ")")
 	default:
 		out.Awake = true
 		note("does not begin: window closed (" + v.Reason + ")")

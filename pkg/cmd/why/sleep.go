@@ -126,7 +126,7 @@ func (w *whySleeper) beginning() {
 	case !verdict.Ready:
 		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "%s", notReady(verdict))
 	case verdict.Until != nil:
-		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
+		w.add("no sleep may begin: "+w.v.Told(verdict.Why()), "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
 	default:
 		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it stays so until somebody changes it")
 	}
