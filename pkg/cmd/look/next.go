@@ -115,6 +115,11 @@ func (o *nextOptions) slots(found agenda) error {
 		o.markSkipped(items, found)
 		o.markClosed(items, s, spec)
 	}
+	for i := range items {
+		if spec.DryRun {
+			items[i].Note = view.JoinNote(items[i].Note, "dry run")
+		}
+	}
 	if !o.out.Lines() {
 		return print.Items(o.out, o.Out, "SlotList", items, view.Slot.Began)
 	}

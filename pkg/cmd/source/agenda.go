@@ -395,6 +395,9 @@ func (a *Agenda) plan(p Plan) error {
 		}
 		of := outcome(slot)
 		e.Idle, e.Note = of.idle, slotNote(slot, of)
+		if p.Spec.DryRun {
+			e.Note = strings.TrimSuffix(dryRun+"; "+e.Note, "; ")
+		}
 		a.add(e)
 	}
 	return nil

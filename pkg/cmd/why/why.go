@@ -114,7 +114,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		o.nodes, _ = k.Nodes(ctx, "") // whoever may not list nodes does without
 	}
 	unseen := source.LookForNeeded(ctx, k, &p)
-	standing := append(o.leftCordoned(ctx, k, p, v), missedByLock(p, v), view.Prefix("its ledger ", p.Kept.Fault()), o.granted(s))
+	standing := append(o.leftCordoned(ctx, k, p, v), p.OnlyDry(), missedByLock(p, v), view.Prefix("its ledger ", p.Kept.Fault()), o.granted(s))
 	standing = slices.DeleteFunc(standing, func(line string) bool { return line == "" })
 	found := answer{list: o.obstacles(s, p, agent, v), granted: strings.Join(standing, "\n"), ask: agent.Missing == "" && o.triggerHelps(s, p)}
 	found.retry = found.ask && o.retryHelps(ctx, k, p, v)
