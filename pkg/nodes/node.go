@@ -83,7 +83,7 @@ func GateWith(own schedule.Pause, verdict func(time.Time) schedule.Verdict, now 
 
 // GateOf is the gate as a stanza's verdict says it.
 func GateOf(v schedule.Verdict) Gate {
-	gate := Gate{Permitted: v.Permitted && v.Ready, Reason: v.Reason, Next: v.Until, Cause: v.Cause}
+	gate := Gate{Permitted: v.Permitted && v.Ready, Reason: v.Why(), Next: v.Until, Cause: v.Cause}
 	if !gate.Permitted && v.Ready {
 		gate.Opens = v.Until
 	}

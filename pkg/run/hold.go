@@ -78,7 +78,7 @@ func ClosedFor(g *schedule.Gate, run string, bypass intent.Bypass, now time.Time
 	if v.Permitted {
 		return nil
 	}
-	h := &ClosedGate{Reason: v.Reason, NotReady: !v.Ready, Since: v.Since}
+	h := &ClosedGate{Reason: v.Why(), NotReady: !v.Ready, Since: v.Since}
 	if v.Until != nil {
 		h.Until = *v.Until
 		if v.Next != nil && v.Next.Permitted {

@@ -80,7 +80,7 @@ func (p *prefix) change(t int64, e *effort) int64 {
 	switch {
 	case t >= p.until:
 		return p.then.change(t, e)
-	case p.then.open(p.until) != p.permits:
+	case p.until == civil.Never || p.then.open(p.until) != p.permits:
 		return p.until
 	}
 	return p.then.change(p.until, e)

@@ -42,13 +42,6 @@ func saidUntil(reason string) int64 {
 	return civil.Never
 }
 
-// FreezeEnds is when the freeze ends that a verdict follows from, as its reason says; false: none is
-// its cause, or that is not known.
-func (v Verdict) FreezeEnds() (time.Time, bool) {
-	at := saidUntil(v.Reason)
-	return time.Unix(at, 0).UTC(), v.Cause.Kind == CauseFreeze && at != civil.Never
-}
-
 const notSaid = "not known beyond what was said"
 
 func secondOf(t *time.Time, otherwise int64) int64 {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
 // Strategy is what a policy or a stanza says.
@@ -73,7 +75,7 @@ func newPolicy(name string, c course) *Policy {
 func (p *Policy) Paused(by Pause) *Policy {
 	why := p.cause().because(CausePause, by.Said())
 	if by.Until == nil {
-		return p.with(&constant{why: why})
+		return p.with(&prefix{until: civil.Never, then: p.gate.course, why: why})
 	}
 	return p.with(newPrefix(false, *by.Until, p.gate.course, why))
 }

@@ -18,12 +18,16 @@ type Verdict struct {
 	Ready               bool       `json:"-"`
 	Reason              string     `json:"reason"`
 	Cause               Cause      `json:"-"`
+	AfterFreeze         string     `json:"-"` // as it follows the Reason of a freeze: what keeps it closed up to Until
 	Since               *time.Time `json:"since,omitempty"`
 	Until               *time.Time `json:"until,omitempty"`
 	Next                *Following `json:"next,omitempty"`
 	NextChangeETA       int64      `json:"nextChangeETA"`       // 0 permitted now, >0 seconds until permitted, −1 restricted for ever
 	PermissiveRemaining int64      `json:"permissiveRemaining"` // 0 restricted now, >0 seconds left, −1 permitted for ever
 }
+
+// Why is the Reason up to Until: with what follows a freeze.
+func (v Verdict) Why() string { return v.Reason + v.AfterFreeze }
 
 // Following is the stretch after the present one. End is nil where it has none.
 type Following struct {
@@ -50,6 +54,9 @@ func (g *Gate) Verdict(now time.Time) Verdict {
 	verdict := Verdict{
 		Permitted: present.open, Ready: true, Reason: why.text, Cause: why.cause,
 		Since: present.since, Until: present.until, Next: present.next,
+	}
+	if !present.open && why.cause.Kind == CauseFreeze {
+		verdict.AfterFreeze = afterFreeze(g.course, t, present.end)
 	}
 	left := int64(ForEver)
 	if present.until != nil {

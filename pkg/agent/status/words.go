@@ -47,7 +47,7 @@ func VerdictSentence(v schedule.Verdict) string {
 	if v.Until != nil {
 		word += " until " + v.Until.UTC().Format(time.RFC3339)
 	}
-	return word + " (" + v.Reason + ")"
+	return word + " (" + v.Why() + ")"
 }
 
 // OrNull is a value in a merge patch, by which an empty one is taken away.

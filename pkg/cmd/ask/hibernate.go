@@ -306,7 +306,7 @@ func (o *holdOptions) kept(s view.Sleeper) string {
 		if v.Until != nil {
 			until = ", until " + instant.Both(*v.Until, s.Zone())
 		}
-		return "no sleep may begin now: " + instant.InText(v.Reason, s.Zone()) + until
+		return "no sleep may begin now: " + instant.InText(v.Why(), s.Zone()) + until
 	}
 	return ""
 }

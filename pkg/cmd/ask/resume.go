@@ -201,7 +201,7 @@ func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *
 		return err
 	}
 	if paused(was) && o.Format() == "" {
-		o.sayLevel(cm)
+		o.sayLevel(ctx, k, agent, cm)
 	}
 	o.stillPaused(ctx, k, agent.Namespace, cm.Namespace)
 	return nil
@@ -219,11 +219,11 @@ func (o *resumeOptions) resumed(was string) string {
 }
 
 // sayLevel says what state a HibernatePlan should have now.
-func (o *resumeOptions) sayLevel(cm *corev1.ConfigMap) {
+func (o *resumeOptions) sayLevel(ctx context.Context, k *factory.Cluster, agent agentSeen, cm *corev1.ConfigMap) {
 	if cm.Labels[annotations.LabelKind] != annotations.KindHibernatePlan {
 		return
 	}
-	s := view.NewSleeper(cm, nil, nil)
+	s := source.ReadSleeper(ctx, o.Factory, k, agent.AgentState, cm)
 	v := print.New(o.Env, s.Zone())
 	switch {
 	case s.Table == nil:

@@ -217,7 +217,7 @@ func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster) error 
 	if o.outsideWindow {
 		waits += " all the same"
 	}
-	fmt.Fprintf(o.ErrOut, "%s, %s (%s)%s\n", waits, opens, instant.InText(v.Reason, s.Zone), hand)
+	fmt.Fprintf(o.ErrOut, "%s, %s (%s)%s\n", waits, opens, instant.InText(v.Why(), s.Zone), hand)
 	return nil
 }
 

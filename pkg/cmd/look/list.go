@@ -254,14 +254,17 @@ func (o *listOptions) runRow(ctx context.Context, k *factory.Cluster, cm *corev1
 		return []string{cm.Name, cm.Labels[annotations.LabelPlan], view.BrokenRun, "", "", "", o.age(cm), err.Error()}
 	}
 	j := r.Journal
-	started, took := "", ""
+	started, took, phase := "", "", string(j.Phase)
+	if r.Run.Request.DryRun {
+		phase += " (dry run)"
+	}
 	if j.StartedAt != nil {
 		started, took = instant.Local(*j.StartedAt, o.Zone), instant.Approximate(o.Now().Sub(*j.StartedAt))
 		if j.FinishedAt != nil {
 			took = instant.Approximate(j.FinishedAt.Sub(*j.StartedAt))
 		}
 	}
-	return []string{cm.Name, r.Run.Plan, string(j.Phase), r.Run.Request.AskedBy(), started, took, o.age(cm), instant.InText(j.Message, o.Zone)}
+	return []string{cm.Name, r.Run.Plan, phase, r.Run.Request.AskedBy(), started, took, o.age(cm), instant.InText(j.Message, o.Zone)}
 }
 
 func conditionOf(cm *corev1.ConfigMap, kind string) string {
@@ -321,9 +324,12 @@ func (o *listOptions) listRow(cm *corev1.ConfigMap) []string {
 		return o.sleeperRow(view.NewSleeper(cm, nil, nil))
 	}
 	spec, faults := annotations.Plan(cm)
-	p := view.Plan{Object: cm, Spec: spec, Faults: faults}
+	p := view.Plan{Object: cm, Spec: spec, Faults: faults, Now: o.Now()}
 	phase, message := p.Phase()
 	zone := view.PlanZone(spec, o.Zone)
+	if dry := p.OnlyDry(); dry != "" {
+		message = strings.TrimPrefix(message+"; "+dry, "; ")
+	}
 	return []string{cm.Name, "Plan", phase, o.coming(p.Published(annotations.StatusNextRun), zone), clock(p.Published(annotations.StatusLastRun), zone), p.Published(annotations.StatusLastResult), o.age(cm), spec.TargetSaid(), instant.InText(message, zone)}
 }
 
@@ -334,6 +340,6 @@ func (o *listOptions) sleeperRow(s view.Sleeper) []string {
 	for _, t := range s.Spec.Targets {
 		targets = append(targets, t.Name)
 	}
-	next := cmp.Or(s.Published(annotations.StatusWakes), s.Published(annotations.StatusSleeps))
+	next := instant.UTC(cmp.Or(s.WakesAt(o.Now()), s.FallsAsleepAt(o.Now())))
 	return []string{s.Name, "HibernatePlan", phase, o.coming(next, s.Zone()), clock(s.Published(annotations.StatusAsleep), s.Zone()), "", o.age(s.Object), strings.Join(targets, ","), instant.InText(message, s.Zone())}
 }

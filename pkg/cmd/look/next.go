@@ -115,6 +115,11 @@ func (o *nextOptions) slots(found agenda) error {
 		o.markSkipped(items, found)
 		o.markClosed(items, s, spec)
 	}
+	for i := range items {
+		if spec.DryRun {
+			items[i].Note = view.JoinNote(items[i].Note, "dry run")
+		}
+	}
 	if !o.out.Lines() {
 		return print.Items(o.out, o.Out, "SlotList", items, view.Slot.Began)
 	}
@@ -180,9 +185,9 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 		case !v.Ready:
 			items[i].Note = view.JoinNote(item.Note, "policy not ready ("+v.Reason+")")
 		case start.TooLate():
-			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Reason+"): "+run.MissedBefore+o.until(start.Deadline, zone))
+			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Why()+"): "+run.MissedBefore+o.until(start.Deadline, zone))
 		case v.Until != nil:
-			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Reason+")")
+			items[i].Note = view.JoinNote(item.Note, "window closed until "+o.until(*v.Until, zone)+" ("+v.Why()+")")
 		default:
 			items[i].Note = view.JoinNote(item.Note, "window closed, does not open by itself ("+v.Reason+")")
 		}

@@ -18,7 +18,7 @@ func (o *nextOptions) sleep(s view.Sleeper) error {
 	}
 	clock := func(at time.Time) string { return o.until(at, s.Zone()) }
 	if s.Hold.Holds(o.Now()) {
-		fmt.Fprintf(o.ErrOut, "somebody holds it: %s; %s ends that\n", view.HoldWords(s.Hold, clock), o.Suggest().ReleaseHold(s.Name))
+		fmt.Fprintf(o.ErrOut, view.SomebodyHolds+": %s; %s ends that\n", view.HoldWords(s.Hold, clock)+s.HeldBy(), o.Suggest().ReleaseHold(s.Name))
 	}
 	var list []view.SleepWindow
 	items := []view.Window{}

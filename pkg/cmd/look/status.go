@@ -406,7 +406,7 @@ func shortMessage(v print.Printer, p view.Plan) string {
 	for _, s := range v.Skips(p) {
 		skips = append(skips, "skips "+strings.Join(strings.Fields(s), " "))
 	}
-	parts := []string{v.Told(message), strings.Join(skips, "; ")}
+	parts := []string{v.Told(message), strings.Join(skips, "; "), p.OnlyDry()}
 	if p.Decision.Status.Next == nil {
 		slices.Reverse(parts)
 	}

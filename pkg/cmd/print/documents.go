@@ -79,7 +79,7 @@ func (d *Document) read(cm *corev1.ConfigMap, now time.Time) (kind string, fault
 	case annotations.KindHibernatePlan:
 		s := view.NewSleeper(cm, nil, nil)
 		d.Status.Phase, d.Status.Message = s.Phase()
-		d.Status.AsleepSince, d.Status.SleepsAt, d.Status.WakesAt = s.Instant(annotations.StatusAsleep), s.Instant(annotations.StatusSleeps), s.Instant(annotations.StatusWakes)
+		d.Status.AsleepSince, d.Status.SleepsAt, d.Status.WakesAt = s.Instant(annotations.StatusAsleep), s.FallsAsleepAt(now), s.WakesAt(now)
 		return "HibernatePlan", s.Faults
 	case annotations.KindPolicy:
 		state := annotations.Policy(cm)
@@ -93,7 +93,7 @@ func (d *Document) read(cm *corev1.ConfigMap, now time.Time) (kind string, fault
 	case annotations.KindStepTemplate:
 		return "StepTemplate", annotations.StepTemplate(cm).Faults
 	}
-	p := view.Plan{Object: cm}
+	p := view.Plan{Object: cm, Now: now}
 	p.Spec, p.Faults = annotations.Plan(cm)
 	d.Status.Phase, d.Status.Message = p.Phase()
 	d.Status.Next, d.Status.Last = published(cm, annotations.StatusNextRun), published(cm, annotations.StatusLastRun)

@@ -49,9 +49,9 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	if len(p.Faults) > 0 {
 		add("is invalid, so that nothing of it begins: "+p.Faults[0].String()+view.AndMore(len(p.Faults)-1), v.Suggest().Describe(name))
 	} else if why, is := view.Stands(current, "Valid", metav1.ConditionFalse); is {
-		add("is not Valid: "+why, v.Suggest().Describe(name))
+		add("is not Valid: "+v.Told(why), v.Suggest().Describe(name))
 	} else if why, is := view.Stands(current, "Ready", metav1.ConditionFalse); is {
-		add("is not Ready: "+why, v.Suggest().Doctor(name))
+		add("is not Ready: "+v.Told(why), v.Suggest().Doctor(name))
 	}
 	if p.Deleting {
 		add("can begin no run: "+view.NamespaceGoes, v.Suggest().DescribeNamespace(p.Object.Namespace))
@@ -70,7 +70,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		add("annotation "+f.String(), remedy)
 	}
 	if why, is := view.Stands(current, "TriggerLabelReturns", metav1.ConditionTrue); is {
-		add("does not run by its label: "+why, v.Suggest().Describe(name))
+		add("does not run by its label: "+v.Told(why), v.Suggest().Describe(name))
 	}
 	for _, r := range p.Active {
 		for _, n := range v.runNeeds(r) {
@@ -79,6 +79,9 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	}
 	if why, is := view.Stands(all, "RunStuck", metav1.ConditionTrue); is {
 		add(v.Told(why), cmp.Or(remedy.CommandIn(why), v.Suggest().Why(name)))
+	}
+	if refused := p.Decision.Status.Refused; refused != "" {
+		add(v.Told(refused), v.Suggest().Why(name))
 	}
 	if failed, said := v.Failed(p); failed != "" && !retried(p) {
 		out = append(out, Need{About: name, What: said, Remedy: v.Suggest().Describe(failed), Failed: true})
@@ -148,7 +151,7 @@ func (v Printer) runNeeds(r view.Run) []Need {
 	case j.Waiting == run.WaitApproval && r.AnswerTo("") != nil:
 		return nil
 	case j.Waiting == run.WaitApproval:
-		return []Need{{What: named + " " + view.ApprovalWords(r.Run, "", j.Message), Remedy: v.Suggest().Answer(name)}}
+		return []Need{{What: named + " " + v.Told(view.ApprovalWords(r.Run, "", j.Message)), Remedy: v.Suggest().Answer(name)}}
 	}
 	var out []Need
 	if said := j.DriftMessage(); said != "" && j.End == nil && r.Said("resumed") == nil {

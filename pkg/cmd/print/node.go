@@ -109,7 +109,7 @@ func (v Printer) windowOf(s view.Subject) string {
 	if verdict.Until != nil {
 		word += " until " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(v.Now))
 	}
-	return word + " (" + v.Told(verdict.Reason) + ")"
+	return word + " (" + v.Told(verdict.Why()) + ")"
 }
 
 // Asked is the state of a request, with its age.

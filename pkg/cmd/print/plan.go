@@ -20,7 +20,7 @@ import (
 func (v Printer) PlanLines(p view.Plan, all bool) []string {
 	phase, message := p.Phase()
 	lines := v.Labelled(
-		"Plan", v.Bold(p.Object.Name)+" in namespace "+p.Object.Namespace,
+		"Plan", v.Bold(p.Object.Name)+" in namespace "+p.Object.Namespace+view.Prefix(": ", p.OnlyDry()),
 		"Phase", v.Phase(phase)+view.Colon(v.Told(message)),
 		"Due", v.Due(p),
 		"Cannot run", strings.Join(p.CannotRun(), "\n"),
@@ -82,12 +82,18 @@ func (v Printer) Due(p view.Plan) string {
 	if due == nil {
 		return ""
 	}
-	return v.When(due.At) + ", waits" + view.Colon(v.Told(due.Why)) + "; it is Missed at " + v.Both(due.Missed)
+	text := v.When(due.At) + ", waits"
+	if due.Why != "" {
+		text = trigger.Waits(v.When(due.At)+",", v.Told(due.Why))
+	}
+	return text + "; it is Missed at " + v.Both(due.Missed)
 }
 
 // nextGate says that the next start is outside of the window; empty: it is not.
 func (v Printer) nextGate(p view.Plan) string {
-	if g := p.Decision.Status.NextGate; g != nil {
+	if p.Decision.Status.NextGate != nil {
+		g := *p.Decision.Status.NextGate
+		g.Reason = v.Told(g.Reason)
 		return ", " + g.Then(v.Both)
 	}
 	return ""
@@ -224,5 +230,5 @@ func (v Printer) gate(p view.Plan) string {
 	if w.Until != nil {
 		word += " until " + v.Both(*w.Until) + ", in " + instant.Approximate(w.Until.Sub(v.Now))
 	}
-	return word + " (" + v.Told(w.Reason) + ")"
+	return word + " (" + v.Told(w.Why()) + ")"
 }

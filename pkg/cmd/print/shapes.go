@@ -69,6 +69,8 @@ type PlanStatus struct {
 	SkippedBy  string               `json:"skippedBy,omitempty"` // the annotation by which the target's users skip it
 	Permission *schedule.Verdict    `json:"permission,omitempty"`
 	Next       *time.Time           `json:"next,omitempty"`
+	Due        *view.DueValue       `json:"due,omitempty"`    // a slot whose time has come and that waits
+	DryRun     bool                 `json:"dryRun,omitempty"` // its runs change nothing
 	Last       *ledger.LastRun      `json:"last,omitempty"`
 	Totals     map[run.Result]int64 `json:"totals,omitempty"`
 	Active     []RunStatus          `json:"active"`
@@ -92,7 +94,7 @@ type EventValue struct {
 func (v Printer) PlanValue(p view.Plan, more ...Need) PlanStatus {
 	out := PlanStatus{
 		Metadata: identityOf(p.Object.ObjectMeta), Observed: p.Observed(), Permission: p.Decision.Status.Window,
-		SkippedBy: p.Skipped, Active: []RunStatus{}, Needs: needValues(append(v.PlanNeeds(p), more...)), Conditions: view.Conditions(p.Object),
+		SkippedBy: p.Skipped, Due: p.Due(), DryRun: p.Spec.DryRun, Active: []RunStatus{}, Needs: needValues(append(v.PlanNeeds(p), more...)), Conditions: view.Conditions(p.Object),
 	}
 	out.Phase, out.Message = p.Phase()
 	if p.Spec.Target != nil {
@@ -245,7 +247,7 @@ func (v Printer) SleeperValue(s view.Sleeper) HibernatePlanStatus {
 	out := HibernatePlanStatus{
 		Metadata: identityOf(s.Object.ObjectMeta), Observed: s.Observed(), Asleep: s.Asleep(), Since: s.Instant(annotations.StatusAsleep),
 		Overall: transition.Overall(s.Targets()), LastTransition: s.Instant(annotations.StatusLastTransition),
-		SleepsAt: s.FallsAsleepAt(), WakesAt: s.Instant(annotations.StatusWakes),
+		SleepsAt: s.FallsAsleepAt(v.Now), WakesAt: s.WakesAt(v.Now),
 		Targets: append([]hibernate.TargetStatus{}, s.Targets()...), Needs: needValues(v.SleeperNeeds(s)), Conditions: view.Conditions(s.Object),
 	}
 	out.Phase, out.Message = s.Phase()

@@ -95,6 +95,9 @@ func (v Printer) Then(s view.Sleeper) string {
 		}
 	}
 	want := s.Table.DesiredState(at, s.Overrides())
+	if why := s.ForbiddenAt(at); why != "" && want.Asleep {
+		return "it is to sleep by its schedule, but no sleep may begin: " + v.Told(why)
+	}
 	text := stays
 	if want.Asleep {
 		text = begins

@@ -43,18 +43,11 @@ func (v Printer) SleeperLines(s view.Sleeper, all bool) []string {
 
 // sleepNext is when it wakes or falls asleep next by its schedule.
 func (v Printer) sleepNext(s view.Sleeper) string {
-	want := s.Table.DesiredState(v.Now, s.Overrides())
-	switch {
-	case s.NothingBegins(want):
-		return "none: " + view.NamespaceGoes
-	case want.Until == nil && want.Asleep:
-		return "asleep until somebody changes that"
-	case want.Until == nil:
-		return "awake until somebody changes that"
-	case want.Asleep:
-		return "wakes " + v.When(*want.Until)
+	next := s.NextChange(v.Now)
+	if next.At == nil {
+		return next.Why
 	}
-	return "sleeps " + v.When(*want.Until)
+	return next.Verb() + " " + v.When(*next.At)
 }
 
 func (v Printer) sleepWhy(s view.Sleeper) string {
@@ -63,9 +56,9 @@ func (v Printer) sleepWhy(s view.Sleeper) string {
 	}
 	want := s.Table.DesiredState(v.Now, s.Overrides())
 	if want.Asleep {
-		return "to be asleep: " + v.Told(want.Why)
+		return "to be asleep: " + v.Told(s.WhyOf(want))
 	}
-	return "to be awake: " + v.Told(want.Why)
+	return "to be awake: " + v.Told(s.WhyOf(want))
 }
 
 func (v Printer) hold(s view.Sleeper) string {
@@ -78,7 +71,7 @@ func (v Printer) hold(s view.Sleeper) string {
 // sleepGate is what policies say about falling asleep, if that is relevant now.
 func (v Printer) sleepGate(s view.Sleeper) string {
 	if verdict, asked := s.Verdict(v.Now); asked && !verdict.Permitted {
-		text := "no sleep may begin: " + v.Told(verdict.Reason)
+		text := "no sleep may begin: " + v.Told(verdict.Why())
 		if verdict.Until != nil {
 			text += ", until " + v.When(*verdict.Until)
 		}
@@ -110,11 +103,11 @@ func (v Printer) ShortSleep(s view.Sleeper) string {
 	if s.Table == nil {
 		return ""
 	}
-	want := s.Table.DesiredState(v.Now, s.Overrides())
-	if want.Until == nil || s.NothingBegins(want) {
+	next := s.NextChange(v.Now)
+	if next.At == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s %s (%s)", map[bool]string{true: "wakes", false: "sleeps"}[want.Asleep], instant.Local(*want.Until, v.Zone), instant.Approximate(want.Until.Sub(v.Now)))
+	return fmt.Sprintf("%s %s (%s)", next.Verb(), instant.Local(*next.At, v.Zone), instant.Approximate(next.At.Sub(v.Now)))
 }
 
 // ShortSince is since when it sleeps, for a cell of a table.

@@ -63,7 +63,7 @@ func TestThePictureOfASleeper(t *testing.T) {
 		},
 		{
 			name: "held by somebody, for a reason", spec: office, notes: append(by(annotations.HoldState), annotations.StatusPhase, "Active", annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T02:00:00Z"),
-			want: []string{"Phase:  Active", "Next:   sleeps Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m", "Why:    to be awake: somebody holds it awake until Sat 2026-11-21 03:00 CET", "Hold:   held awake until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), by joe (unverified): CHG-1"},
+			want: []string{"Phase:  Active", "Next:   sleeps Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m", "Why:    to be awake: somebody holds it awake until Sat 2026-11-21 03:00 CET by joe (unverified): CHG-1", "Hold:   held awake until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), by joe (unverified): CHG-1"},
 		},
 		{
 			name: "a hold that is over", spec: office, notes: []string{annotations.StatusPhase, "Active", annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T00:00:00Z"},
@@ -71,15 +71,15 @@ func TestThePictureOfASleeper(t *testing.T) {
 		},
 		{
 			name: "no sleep may begin", spec: office, gate: shut(), notes: []string{annotations.StatusPhase, "Active"},
-			want: []string{"Phase:  Active", "Next:   wakes Sat 2026-11-21 07:00 CET (2026-11-21T06:00:00Z), in 6h0m", "Why:    to be asleep: off-hours", "Gate:   no sleep may begin: policy shut: Restrictive"},
+			want: []string{"Phase:  Active", "Next:   none: no sleep may begin", "Why:    to be asleep: off-hours", "Gate:   no sleep may begin: policy shut: Restrictive"},
 		},
 		{
 			name: "a pause of its own names who asked for it", spec: office, notes: append(by(annotations.Pause), annotations.StatusPhase, "Suspended", annotations.Pause, "2026-11-21T02:00:00Z"),
-			want: []string{"Phase:  Suspended", "Next:   wakes Sat 2026-11-21 07:00 CET (2026-11-21T06:00:00Z), in 6h0m", "Why:    to be asleep: off-hours", "Pause:  until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m, by joe (unverified): CHG-1"},
+			want: []string{"Phase:  Suspended", "Next:   sleeps Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m", "Why:    to be asleep: off-hours", "Pause:  until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m, by joe (unverified): CHG-1"},
 		},
 		{
 			name: "a longer one above it names who asked for that", spec: office, above: []schedule.Pause{above}, notes: append(by(annotations.Pause), annotations.StatusPhase, "Suspended", annotations.Pause, "2026-11-21T02:00:00Z"),
-			want: []string{"Phase:  Suspended", "Next:   wakes Sat 2026-11-21 07:00 CET (2026-11-21T06:00:00Z), in 6h0m", "Why:    to be asleep: off-hours", "Pause:  namespace shop is paused until Mon 2026-11-23 01:00 CET (2026-11-23T00:00:00Z), in 2d0h, by ann"},
+			want: []string{"Phase:  Suspended", "Next:   sleeps Mon 2026-11-23 01:00 CET (2026-11-23T00:00:00Z), in 2d0h", "Why:    to be asleep: off-hours", "Pause:  namespace shop is paused until Mon 2026-11-23 01:00 CET (2026-11-23T00:00:00Z), in 2d0h, by ann"},
 		},
 		{
 			name: "skipped", spec: office, notes: []string{annotations.StatusPhase, "Active", annotations.Skip, "next"},
@@ -202,7 +202,7 @@ func TestASleeperForScripts(t *testing.T) {
 	got := atNow().SleeperValue(view.NewSleeper(cm, nil, nil))
 	want := HibernatePlanStatus{
 		Metadata: Identity{Namespace: "shop", Name: "office", UID: "u-office"}, Phase: "Hibernated", Message: "1 of 1 targets sleep", Overall: hibernate.Asleep, Observed: true, Asleep: true,
-		Since: cmdtest.Before(3*time.Hour + 55*time.Minute), WakesAt: cmdtest.After(6 * time.Hour), Hold: &HoldValue{State: "asleep", Until: cmdtest.After(24 * time.Hour)},
+		Since: cmdtest.Before(3*time.Hour + 55*time.Minute), WakesAt: cmdtest.After(30 * time.Hour), Hold: &HoldValue{State: "asleep", Until: cmdtest.After(24 * time.Hour)},
 		Paused: &schedule.Pause{On: true, Until: cmdtest.After(2 * time.Hour)}, Targets: []hibernate.TargetStatus{target("apps", hibernate.Asleep, 0, "")},
 		Needs: []NeedValue{{What: "is paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m", Remedy: "'kubectl maint resume office'"}},
 	}

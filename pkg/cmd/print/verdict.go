@@ -28,7 +28,7 @@ func VerdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
 	case v.Until == nil:
 		lines = append(lines, "until somebody changes it")
 	default:
-		lines = append(lines, "until "+instant.Both(*v.Until, s.Zone)+", in "+instant.Approximate(v.Until.Sub(at))+view.Prefix("; after the freeze: ", s.AfterFreeze(v)))
+		lines = append(lines, "until "+instant.Both(*v.Until, s.Zone)+", in "+instant.Approximate(v.Until.Sub(at))+instant.InText(strings.ReplaceAll(v.AfterFreeze, ": "+s.Kind+" "+s.Name+": ", ": "), s.Zone))
 	}
 	if v.Next != nil {
 		then := "not permitted"

@@ -395,6 +395,9 @@ func (a *Agenda) plan(p Plan) error {
 		}
 		of := outcome(slot)
 		e.Idle, e.Note = of.idle, slotNote(slot, of)
+		if p.Spec.DryRun {
+			e.Note = strings.TrimSuffix(dryRun+"; "+e.Note, "; ")
+		}
 		a.add(e)
 	}
 	return nil
@@ -437,7 +440,7 @@ func (a *Agenda) outcomes(p Plan, set schedule.Set) func(schedule.Slot) outcome 
 // slot falls due before an instant: it takes the place of one that waits.
 func (a *Agenda) whenClosed(start view.SlotStart, superseded func(time.Time) bool) outcome {
 	v, opens := start.Gate, start.Opens()
-	why := "not permitted then: " + v.Reason
+	why := "not permitted then: " + v.Why()
 	if v.Cause.Kind == schedule.CauseTold { // its reason says so itself
 		why = v.Reason
 	}
@@ -449,7 +452,7 @@ func (a *Agenda) whenClosed(start view.SlotStart, superseded func(time.Time) boo
 	case superseded(*opens):
 		return outcome{idle: true, why: why + "; a later slot takes its place"}
 	}
-	return outcome{why: "waits for its window, and starts at " + a.stamp(*opens) + " (" + v.Reason + ")"}
+	return outcome{why: "waits for its window, and starts at " + a.stamp(*opens) + " (" + v.Why() + ")"}
 }
 
 // withoutRun says why the slot at an instant ends without a run, whatever its gate says; empty: it

@@ -72,8 +72,14 @@ func (p past) note(e *calendar.Entry) {
 	}
 	e.Note = pastWords(found)
 	e.Idle = found.Result == run.Skipped || found.Result == run.Missed
-	e.Failed = found.Result == run.Missed || found.Outcome != nil && found.Outcome.Phase == run.Failed
+	e.Failed = !found.DryRun && (found.Result == run.Missed || found.Outcome != nil && found.Outcome.Phase == run.Failed)
+	if found.DryRun {
+		e.Note = dryRun + ": " + e.Note
+	}
 }
+
+// dryRun marks a slot whose run changes nothing.
+const dryRun = "dry run"
 
 // unrecorded says of a slot without an entry what is known, and whether nothing began at it.
 func (p past) unrecorded(at time.Time) (idle bool, note string) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -190,5 +191,16 @@ func TestWhatTheCalendarOfAClusterTellsOfPastNights(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A dry run that failed changed nothing: it is no failed maintenance.
+func TestTheCalendarCallsADryRunSo(t *testing.T) {
+	at := cmdtest.Now()
+	p := past{bySlot: map[int64]ledger.Entry{at.Unix(): {Slot: &at, Result: run.Ran, DryRun: true, Outcome: &ledger.Outcome{Phase: run.Failed, Step: "s", Message: "no such object"}}}}
+	got := calendar.Entry{Kind: calendar.Slot, Start: at}
+	p.note(&got)
+	if diff := cmp.Diff(calendar.Entry{Kind: calendar.Slot, Start: at, Note: "dry run: Failed at s: no such object"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

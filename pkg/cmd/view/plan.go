@@ -32,6 +32,8 @@ type Plan struct {
 	Deleting bool     // its namespace is being deleted: nothing begins in it
 	Gone     []string // what does not exist of what its next run needs, where somebody looked
 	Skipped  string   // the annotation by which its target's users skip it, where somebody looked; empty: they do not
+	Silent   bool     // no agent is at work: what it published is as it was then
+	Now      time.Time
 	facts    trigger.Facts
 }
 
@@ -44,6 +46,14 @@ func (p Plan) CannotRun() []string {
 		return []string{NamespaceGoes}
 	}
 	return p.Gone
+}
+
+// OnlyDry says that the plan only runs dry; empty: it does not.
+func (p Plan) OnlyDry() string {
+	if !p.Spec.DryRun {
+		return ""
+	}
+	return "it only runs dry (spec.dryRun): its runs change nothing"
 }
 
 // Invalid is the first fault of a plan, or what only the agent can see: its templates, its
@@ -74,6 +84,7 @@ type Around struct {
 	Pauses   []schedule.Pause // above it
 	Gate     *schedule.Gate   // nil: nothing stands between the plan and its runs
 	Deleting bool             // its namespace is being deleted
+	Silent   bool             // no agent is at work
 	Read     *PlanDocument    // its document, if it has been read; nil: NewPlan reads it
 }
 
@@ -92,7 +103,7 @@ func ReadDocument(cm *corev1.ConfigMap) *PlanDocument {
 
 // NewPlan describes a plan: the same pure decision that the agent makes, on the same facts.
 func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, around Around, now time.Time) Plan {
-	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Ledger: kept.Head, Kept: kept, Deleting: around.Deleting}
+	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Ledger: kept.Head, Kept: kept, Deleting: around.Deleting, Silent: around.Silent, Now: now}
 	for _, r := range live {
 		p.Active = append(p.Active, Answered(r, cm))
 	}
@@ -124,9 +135,44 @@ func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, around Around, now t
 
 func (p *Plan) decide() {
 	p.Decision = trigger.Decide(p.facts)
+	if due := p.overdue(); due != nil {
+		p.Decision.Status.Due = due
+	}
 	if p.Kept.Hidden() || p.Deleting || p.Invalid() != "" { // which of its slots have had their run is not known, or none has one
 		p.Decision.Status.Next, p.Decision.Status.Due = nil, nil
 	}
+}
+
+// overdue is a slot whose time has come while no agent is at work; nil: none, or an agent is. What else it
+// waits for is known when there is one.
+func (p *Plan) overdue() *trigger.DueSlot {
+	if !p.Silent {
+		return nil
+	}
+	f := p.facts
+	f.Gate, f.Ready = nil, trigger.Readiness{OK: true}
+	for _, r := range trigger.Decide(f).Claims {
+		if r.Kind == run.BySchedule && r.Slot != nil {
+			deadline := trigger.StartsAt(f.Plan.Spec, f.Plan.Namespace, f.Plan.Name, *r.Slot, r.Schedule).Add(f.Plan.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
+			return &trigger.DueSlot{Slot: schedule.Slot{At: *r.Slot, Index: r.Schedule}, Why: "waits for the agent", Missed: deadline}
+		}
+	}
+	return nil
+}
+
+// DueValue is a slot whose time has come and that waits, for scripts.
+type DueValue struct {
+	Slot   time.Time `json:"slot"`
+	Why    string    `json:"why,omitempty"`
+	Missed time.Time `json:"missed"`
+}
+
+// Due is a slot whose time has come and that waits, for scripts; nil: none does.
+func (p Plan) Due() *DueValue {
+	if due := p.Decision.Status.Due; due != nil {
+		return &DueValue{due.At, due.Why, due.Missed.Truncate(time.Second)}
+	}
+	return nil
 }
 
 // SkipBy has all slots of the plan skipped by an annotation of its target; empty: none does.
@@ -167,7 +213,16 @@ func (p Plan) Phase() (phase, message string) {
 			return p.Published(annotations.StatusPhase), "run " + r.Run.Name + ": " + said
 		}
 	}
-	return p.Published(annotations.StatusPhase), Told(p.Object, p.Ledger)
+	return p.Published(annotations.StatusPhase), p.upToDate(Told(p.Object, p.Ledger))
+}
+
+// upToDate is the agent's message, but for one of a next run whose time has come since.
+func (p Plan) upToDate(message string) string {
+	at, err := time.Parse(time.RFC3339, p.Published(annotations.StatusNextRun))
+	if err != nil || p.Now.IsZero() || !at.Before(p.Now) || !strings.HasPrefix(message, "next run ") {
+		return message
+	}
+	return "its slot " + at.UTC().Format(time.RFC3339) + " has come, and the agent has not looked at it yet"
 }
 
 // Told is the agent's message about a plan. A message that it waits for a trigger is outdated when

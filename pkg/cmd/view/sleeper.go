@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -122,7 +123,22 @@ func (s Sleeper) Phase() (phase, message string) {
 		}
 		return "Unseen", "the agent has not looked at this version of the plan yet"
 	}
-	return s.Published(annotations.StatusPhase), s.Published(annotations.StatusMessage)
+	message = s.Published(annotations.StatusMessage)
+	if strings.Contains(message, SomebodyHolds) {
+		message += s.HeldBy()
+	}
+	return s.Published(annotations.StatusPhase), message
+}
+
+// SomebodyHolds begins what is said of a hold.
+const SomebodyHolds = "somebody holds it"
+
+// HeldBy says who holds it and why, as it follows a sentence; empty: that is not known.
+func (s Sleeper) HeldBy() string {
+	if s.Object == nil || s.Hold == (hibernate.Hold{}) {
+		return ""
+	}
+	return annotations.ActorOf(s.Object.Annotations, annotations.HoldState).Said("")
 }
 
 // NotReady says why nothing can be put to sleep or woken, by its status; empty: no reason. Failures
@@ -206,7 +222,7 @@ func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip
 	}
 	if s.Hold.Holds(begins) && !over {
 		out.Awake = !s.Hold.Asleep && (s.Hold.Until == nil || !w.End.IsZero() && !s.Hold.Until.Before(w.End))
-		note(HoldWords(s.Hold, clock))
+		note(HoldWords(s.Hold, clock) + s.HeldBy())
 		return out
 	}
 	if over && s.Recorded {
@@ -257,7 +273,7 @@ func (s Sleeper) gated(out *SleepWindow, begins time.Time, clock func(time.Time)
 		note("does not begin: " + v.Reason)
 	case v.Until != nil:
 		out.Awake = !out.End.IsZero() && !v.Until.Before(out.End)
-		note("does not begin before " + clock(*v.Until) + ": window closed (" + v.Reason + ")")
+		note("does not begin before " + clock(*v.Until) + ": window closed (" + v.Why() + ")")
 	default:
 		out.Awake = true
 		note("does not begin: window closed (" + v.Reason + ")")
@@ -269,12 +285,129 @@ func (s Sleeper) NothingBegins(want hibernate.DesiredState) bool {
 	return s.Deleting && (!want.Asleep || !s.Asleep())
 }
 
+// Change is when a HibernatePlan wakes or falls asleep next. At is nil where nothing changes by
+// itself; Why says so.
+type Change struct {
+	At    *time.Time
+	Wakes bool
+	Why   string
+}
+
+// Verb says which of the two it does.
+func (c Change) Verb() string {
+	if c.Wakes {
+		return "wakes"
+	}
+	return "sleeps"
+}
+
+// WhyOf is why it is to be as it is to be, with who holds it.
+func (s Sleeper) WhyOf(want hibernate.DesiredState) string {
+	if want.By == hibernate.ByHold {
+		return want.Why + s.HeldBy()
+	}
+	return want.Why
+}
+
+// ForbiddenAt is why policies let no sleep begin at an instant; empty: they do, or it sleeps.
+func (s Sleeper) ForbiddenAt(at time.Time) string {
+	if s.Gate == nil || s.Asleep() {
+		return ""
+	}
+	if v := s.Gate.Verdict(at); !v.Permitted {
+		return v.Why()
+	}
+	return ""
+}
+
+// NextChange is when it wakes or falls asleep next, by its schedule and by what keeps it as it is
+// meanwhile: a pause, and policies that do not let it fall asleep.
+func (s Sleeper) NextChange(now time.Time) Change {
+	want := s.Table.DesiredState(now, s.Overrides())
+	if s.NothingBegins(want) {
+		return Change{Why: "none: " + NamespaceGoes}
+	}
+	pause := s.Pause(now)
+	switch {
+	case !pause.On:
+	case pause.Until == nil:
+		return Change{Why: "none, since it is paused"}
+	default:
+		then := s.Table.DesiredState(*pause.Until, s.Overrides())
+		if then.Asleep != s.Asleep() {
+			return s.begin(*pause.Until, then)
+		}
+		want = then
+	}
+	if verdict, asked := s.Verdict(now); asked && !pause.On && !verdict.Permitted {
+		return s.begin(now, want)
+	}
+	switch {
+	case want.Until == nil && want.Asleep:
+		return Change{Why: "asleep until somebody changes that"}
+	case want.Until == nil:
+		return Change{Why: "awake until somebody changes that"}
+	}
+	return Change{At: want.Until, Wakes: want.Asleep}
+}
+
+// begin is the change to a state that it is to have at an instant, and has not. It falls asleep only
+// when policies permit that: in these off-hours, or in the next.
+func (s Sleeper) begin(at time.Time, want hibernate.DesiredState) Change {
+	if !want.Asleep {
+		return Change{At: &at, Wakes: true}
+	}
+	for range mostOffHours {
+		if want.Asleep && s.Gate != nil {
+			v := s.Gate.Verdict(at)
+			switch {
+			case v.Permitted:
+			case !v.Ready || v.Until == nil:
+				return Change{Why: "none: no sleep may begin"}
+			case want.Until == nil || v.Until.Before(*want.Until):
+				at = *v.Until
+			default:
+				want.Asleep = false
+			}
+		}
+		if want.Asleep {
+			return Change{At: &at}
+		}
+		if want.Until == nil {
+			break
+		}
+		at = *want.Until
+		want = s.Table.DesiredState(at, s.Overrides())
+	}
+	return Change{Why: "awake until somebody changes that"}
+}
+
+// mostOffHours bounds the off-hours in which a freeze is followed to its end: a year of days.
+const mostOffHours = 800
+
 // FallsAsleepAt is when it falls asleep next, by its status; nil: it does not, or that is not known.
-func (s Sleeper) FallsAsleepAt() *time.Time {
+func (s Sleeper) FallsAsleepAt(now time.Time) *time.Time {
 	if s.Deleting {
 		return nil
 	}
-	return s.Instant(annotations.StatusSleeps)
+	return s.changesAt(now, annotations.StatusSleeps, false)
+}
+
+// WakesAt is when it wakes next, by its status; nil: it does not, or that is not known.
+func (s Sleeper) WakesAt(now time.Time) *time.Time {
+	return s.changesAt(now, annotations.StatusWakes, true)
+}
+
+// changesAt is what the agent published, unless something keeps the plan as it is: then that counts.
+func (s Sleeper) changesAt(now time.Time, published string, wakes bool) *time.Time {
+	verdict, asked := s.Verdict(now)
+	if s.Table == nil || !s.Pause(now).On && (!asked || verdict.Permitted) {
+		return s.Instant(published)
+	}
+	if next := s.NextChange(now); next.Wakes == wakes {
+		return next.At
+	}
+	return nil
 }
 
 // Asleep says whether it sleeps, or is about to, by its status.

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -69,20 +68,6 @@ func (s Subject) Verdict(at time.Time) schedule.Verdict {
 		out.Since = v.Since
 	}
 	return out
-}
-
-// AfterFreeze is what keeps it closed when a freeze has ended that is the cause of a verdict; empty:
-// nothing does, or that is not known.
-func (s Subject) AfterFreeze(v schedule.Verdict) string {
-	end, is := v.FreezeEnds()
-	if !is || v.Until == nil || !end.Before(*v.Until) {
-		return ""
-	}
-	after := s.Verdict(end)
-	if after.Permitted {
-		return ""
-	}
-	return strings.TrimPrefix(after.Reason, s.Kind+" "+s.Name+": ")
 }
 
 // asks are the policy for the verdict, with and without the pause.

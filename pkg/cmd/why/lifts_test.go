@@ -65,3 +65,28 @@ func TestANodeAndAFrozenPolicyWithOneName(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A freeze is proposed to be ended where change is permitted then: with all others that hold it too.
+func TestWhyProposesToEndWhatOpens(t *testing.T) {
+	frozen := func(until string) []string {
+		return []string{annotations.ChangeStrategy, "RestrictiveUntil", annotations.RestrictiveUntil, until}
+	}
+	const ofNamespace, ofPolicy = "'kubectl maint freeze namespace/shop --end'", "'kubectl maint freeze policy/weekly --end'"
+	for _, c := range []struct{ name, spec, until, want, never string }{
+		{name: "the policy is frozen for longer", spec: "{strategy: Permissive}", until: "2026-11-22T00:00:00Z", want: "; or " + ofNamespace + " and " + ofPolicy + " together"},
+		{name: "the policy is frozen for less long", spec: "{strategy: Permissive}", until: "2026-11-21T00:30:00Z", want: "; or " + ofNamespace + " and " + ofPolicy + " together"},
+		{name: "the policy never permits", spec: "{strategy: Restrictive}", want: "; after the freeze: policy weekly: Restrictive\n   it stays so until somebody changes it", never: "--end"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			policy := cmdtest.Policy("weekly", c.spec)
+			if c.until != "" {
+				policy.Annotations = map[string]string{}
+				cmdtest.Noting(frozen(c.until)...)(policy)
+			}
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop", frozen("2026-11-21T01:00:00Z")...), cmdtest.Namespace("maint-system"), cmdtest.Plan("orders", "policies: [{name: weekly}]"), policy)
+			if got := o.Line("why orders"); !strings.Contains(got.Out, c.want) || c.never != "" && strings.Contains(got.Out, c.never) {
+				t.Errorf("it does not say %q:\n%s", c.want, got.Out)
+			}
+		})
+	}
+}

@@ -126,7 +126,7 @@ func (w *whySleeper) beginning() {
 	case !verdict.Ready:
 		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "%s", notReady(verdict))
 	case verdict.Until != nil:
-		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
+		w.add("no sleep may begin: "+w.v.Told(verdict.Why()), "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
 	default:
 		w.add("no sleep may begin: "+w.v.Told(verdict.Reason), "it stays so until somebody changes it")
 	}
@@ -189,7 +189,7 @@ func (w *whySleeper) report() error {
 func (w *whySleeper) standing() []string {
 	out := []string{w.v.SleepHead(w.sleeper)}
 	if w.sleeper.Table != nil {
-		out = append(out, fmt.Sprintf("it is to be %s: %s", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.v.Told(w.want.Why)))
+		out = append(out, fmt.Sprintf("it is to be %s: %s", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.v.Told(w.sleeper.WhyOf(w.want))))
 	}
 	for _, t := range w.sleeper.Targets() {
 		if t.State == hibernate.Asleep && t.Message != "" {
@@ -203,8 +203,8 @@ func (w *whySleeper) standing() []string {
 func (w *whySleeper) reportValue() error {
 	next := []string{}
 	if w.sleeper.Table != nil {
-		if w.want.Until != nil {
-			next = append(next, fmt.Sprintf("it is to %s %s", map[bool]string{true: "wake", false: "sleep"}[w.want.Asleep], w.v.When(*w.want.Until)))
+		if text := w.nextChange(); text != "" {
+			next = append(next, text)
 		}
 		next = append(next, "by hand: "+w.other())
 	}
@@ -219,10 +219,19 @@ func (w *whySleeper) reportValue() error {
 
 // next is when it changes by itself, and the command that changes it now.
 func (w *whySleeper) next() {
-	if w.want.Until != nil {
-		fmt.Fprintf(w.Out, "it is to %s %s\n", map[bool]string{true: "wake", false: "sleep"}[w.want.Asleep], w.v.When(*w.want.Until))
+	if text := w.nextChange(); text != "" {
+		fmt.Fprintln(w.Out, text)
 	}
 	fmt.Fprintf(w.Out, "by hand: %s\n", w.other())
+}
+
+// nextChange is when it wakes or falls asleep next; empty: it does not by itself.
+func (w *whySleeper) nextChange() string {
+	next := w.sleeper.NextChange(w.Now())
+	if next.At == nil {
+		return ""
+	}
+	return fmt.Sprintf("it is to %s %s", map[bool]string{true: "wake", false: "sleep"}[next.Wakes], w.v.When(*next.At))
 }
 
 // sleeper is the HibernatePlan that is asked about; nil: something else is.

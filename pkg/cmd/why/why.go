@@ -114,7 +114,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		o.nodes, _ = k.Nodes(ctx, "") // whoever may not list nodes does without
 	}
 	unseen := source.LookForNeeded(ctx, k, &p)
-	standing := append(o.leftCordoned(ctx, k, p, v), missedByLock(p, v), view.Prefix("its ledger ", p.Kept.Fault()), o.granted(s))
+	standing := append(o.leftCordoned(ctx, k, p, v), p.OnlyDry(), missedByLock(p, v), view.Prefix("its ledger ", p.Kept.Fault()), o.granted(s))
 	standing = slices.DeleteFunc(standing, func(line string) bool { return line == "" })
 	found := answer{list: o.obstacles(s, p, agent, v), granted: strings.Join(standing, "\n"), ask: agent.Missing == "" && o.triggerHelps(s, p)}
 	found.retry = found.ask && o.retryHelps(ctx, k, p, v)
@@ -483,14 +483,14 @@ func (o *whyOptions) gateObstacle(s view.Subject, p view.Plan, v print.Printer) 
 	if verdict.Permitted {
 		return nil
 	}
-	found := obstacle{"change is not permitted: " + v.Told(verdict.Reason), "it stays so until somebody changes it"}
+	found := obstacle{"change is not permitted: " + v.Told(verdict.Why()), "it stays so until somebody changes it"}
 	switch {
 	case !verdict.Ready:
 		found.remedy = notReady(verdict)
 	case verdict.Until != nil:
 		found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(o.Now()))
 	}
-	if hand := o.lifts(s, p, verdict.Cause); hand != "" {
+	if hand := o.lift(s, p); hand != "" {
 		found.remedy += "; or " + hand
 	}
 	if !verdict.Cause.Namespace && !s.PauseAt(o.Now()).On { // these bind whatever is asked
@@ -543,6 +543,23 @@ func notReady(v schedule.Verdict) string {
 // nobodyActs says that no agent runs.
 func nobodyActs(agent factory.AgentState) obstacle {
 	return obstacle{"no agent is at work: " + agent.Missing, "nothing starts until it runs; requests are kept"}
+}
+
+// lift are the commands that end what somebody set for a time, where nothing else is in the way then;
+// empty: that would not open.
+func (o *whyOptions) lift(s view.Subject, p view.Plan) string {
+	var out []string
+	for _, cause := range s.Gate.Lifts(o.Now()) {
+		hand := o.lifts(s, p, cause)
+		if hand == "" {
+			return ""
+		}
+		out = append(out, hand)
+	}
+	if len(out) > 1 {
+		return strings.Join(out, " and ") + " together"
+	}
+	return strings.Join(out, "")
 }
 
 // lifts is the command that ends a temporary setting, if that is the cause of a verdict; empty: it
