@@ -78,7 +78,6 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 			}
 			return time.Time{}, err
 		}
-		c.Telemetry.Metrics.SlotsEnded(facts.State.Ledger, decision.Ledger)
 		c.recordEnds(cm, facts.State.Ledger, decision.Ledger)
 		if decision.Status.NotRun != "" {
 			c.recordNotRun(cm, decision.Status.NotRun)

@@ -75,6 +75,42 @@ func TestSlots(t *testing.T) {
 			story: func(w *world) { w.begins(); w.says("nightly", annotations.Skip, "next"); w.after(21 * time.Minute) },
 			want:  []string{"00:20 open schedule", "00:10 Skipped skip"},
 		},
+		"after an outage each that ended is told with its own reason": {
+			spec: "catchUp: all\nstartDeadline: 12m\n",
+			story: func(w *world) {
+				w.seen()
+				w.api.Annotate(shop, "nightly", annotations.Skip, "2000-01-01T00:30:00Z")
+				w.after(35 * time.Minute)
+				w.begins()
+				w.after(time.Second)
+			},
+			want: []string{"00:10 Missed deadline x2", "00:30 Skipped skip"}, event: "Warning SlotMissed nightly: 2 slot(s) missed up to 2000-01-01T00:20:00Z: deadline",
+		},
+		"the last that was skipped is told, though others were missed before": {
+			spec: "catchUp: all\nstartDeadline: 12m\n",
+			story: func(w *world) {
+				w.seen()
+				w.api.Annotate(shop, "nightly", annotations.Skip, "2000-01-01T00:30:00Z")
+				w.after(35 * time.Minute)
+				w.begins()
+				w.after(time.Second)
+			},
+			want: []string{"00:10 Missed deadline x2", "00:30 Skipped skip"}, event: "Normal SlotSkipped nightly: 1 slot(s) skipped up to 2000-01-01T00:30:00Z: skip",
+		},
+		"who skipped a slot is told, and why": {
+			story: func(w *world) {
+				w.begins()
+				w.api.Annotate(shop, "nightly", annotations.Actor(annotations.Skip), "jane")
+				w.api.Annotate(shop, "nightly", annotations.Reason(annotations.Skip), "CHG-1")
+				w.says("nightly", annotations.Skip, "next")
+				w.after(11 * time.Minute)
+			},
+			want: []string{"00:10 Skipped skip"}, event: "Normal SlotSkipped nightly: 1 slot(s) skipped up to 2000-01-01T00:10:00Z: skip by jane (unverified): CHG-1",
+		},
+		"whose pause skipped a slot is told": {
+			story: func(w *world) { w.pauses(shop); w.begins(); w.after(11 * time.Minute) },
+			want:  []string{"00:10 Skipped paused"}, event: "Normal SlotSkipped nightly: 1 slot(s) skipped up to 2000-01-01T00:10:00Z: paused (namespace shop is paused)",
+		},
 		"one whose plan is not ready until its deadline is missed": {
 			spec: "startDeadline: 5m\n",
 			story: func(w *world) {

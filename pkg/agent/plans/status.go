@@ -132,21 +132,22 @@ func (c *Controller) recordPhase(cm *corev1.ConfigMap, known *store.CachedPlan, 
 	}
 }
 
-// recordEnds sends an Event for slots that ended without a run just now.
+// recordEnds counts the slots that ended without a run just now, and sends Events for them.
 func (c *Controller) recordEnds(cm *corev1.ConfigMap, was *ledger.Ledger, now ledger.Ledger) {
-	if was == nil || len(now.Recent) == 0 {
+	ended := now.EndedSince(was)
+	c.Telemetry.Metrics.SlotsEnded(ended)
+	if was == nil {
 		return
 	}
-	e := now.Recent[len(now.Recent)-1]
-	if e.Slot == nil || e.Run != "" && e.Reason != run.ReasonRefused { // what had a run tells of itself
-		return
-	}
-	if n := now.Totals[run.Missed] - was.Totals[run.Missed]; n > 0 {
-		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, status.Instant(e.Slot), e.Reason)
-		c.Telemetry.Notify.SlotMissed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, n, e)
-	}
-	if n := now.Totals[run.Skipped] - was.Totals[run.Skipped]; n > 0 {
-		c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, status.Instant(e.Slot), e.Reason)
+	for _, e := range ended {
+		switch {
+		case e.Slot == nil || e.Run != "" && e.Reason != run.ReasonRefused: // what had a run tells of itself
+		case e.Result == run.Missed:
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", e.Count, status.Instant(e.Slot), e.Why())
+			c.Telemetry.Notify.SlotMissed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, e)
+		case e.Result == run.Skipped:
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", e.Count, status.Instant(e.Slot), e.Why())
+		}
 	}
 }
 
