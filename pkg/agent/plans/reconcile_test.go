@@ -19,7 +19,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // What becomes of the slots of a plan that is due every ten minutes. The world begins
@@ -954,6 +956,36 @@ func TestIntentsThatMeanNothingAreTakenAway(t *testing.T) {
 					w.Errorf("there is %q", got)
 				}
 				w.wantEvent(fmt.Sprintf("Warning IntentIgnored nightly: %s: maint-run-none", annotation))
+			})
+		})
+	}
+}
+
+// Those who may not read the pauses above a plan go by its status, and metrics by what check says.
+func TestAPauseIsPublishedWhateverTheRunIsAt(t *testing.T) {
+	for name, strategy := range map[string]string{"without a gate": "", "with one that is open": "Permissive"} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.plan("nightly", hook)
+				w.begins()
+				w.says("nightly", annotations.ChangeStrategy, strategy)
+				w.says("nightly", annotations.Trigger, "now")
+				w.progress(nameOf("nightly", "now"), run.Running)
+				w.after(time.Second)
+				if got := w.condition("nightly", policy.ChangesPaused); got == "True Paused" || w.said("nightly", annotations.StatusPhase) != "Running" {
+					w.Errorf("not paused, %s: %q", w.said("nightly", annotations.StatusPhase), got)
+				}
+				w.says("nightly", annotations.Pause, "2000-01-01T01:00:00Z")
+				w.pauses(annotations.DefaultNamespace)
+				w.after(2 * time.Second)
+				got, phase, said := w.condition("nightly", policy.ChangesPaused), w.said("nightly", annotations.StatusPhase), w.said("nightly", annotations.StatusConditions)
+				if got != "True Paused" || phase == "Paused" || !strings.Contains(said, `"message":"the whole cluster is paused"`) {
+					w.Errorf("%s: %q, %s", phase, got, said)
+				}
+				v := w.agent.Stores.Gates.Subjects()[key("nightly")].Verdict(w.agent.Now())
+				if v.Permitted || v.NextChangeETA != schedule.ForEver || v.PermissiveRemaining != 0 {
+					w.Errorf("metrics: %+v", v)
+				}
 			})
 		})
 	}

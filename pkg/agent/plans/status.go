@@ -186,17 +186,20 @@ func lives(f trigger.Facts, d trigger.Decision, run string) bool {
 }
 
 // changeConditions say whether a gated plan may change something, and whether it
-// wants to.
+// wants to; and of every plan whether it is paused, whatever its run is at: those who may
+// not read the pauses above it go by that.
 func changeConditions(f trigger.Facts, d trigger.Decision) []metav1.Condition {
-	if d.Status.Window == nil {
+	paused := metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: policy.ReasonPaused, Message: document.Cut(d.Status.Paused, document.MaxMessage)}
+	switch v := d.Status.Window; {
+	case v == nil && d.Status.Paused == "":
 		return nil
-	}
-	paused := metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: "Restrictive", Message: document.Cut(d.Status.Window.Reason, document.MaxMessage)}
-	switch {
-	case d.Status.Phase == trigger.PhasePaused:
-		paused.Reason, paused.Message = "Paused", d.Status.Message
-	case d.Status.Window.Permitted:
-		paused.Status, paused.Reason = metav1.ConditionFalse, "Permissive"
+	case v == nil:
+		return []metav1.Condition{paused}
+	case d.Status.Paused != "":
+	case v.Permitted:
+		paused.Status, paused.Reason, paused.Message = metav1.ConditionFalse, "Permissive", document.Cut(v.Reason, document.MaxMessage)
+	default:
+		paused.Reason, paused.Message = "Restrictive", document.Cut(v.Reason, document.MaxMessage)
 	}
 	pending := metav1.Condition{Type: "ChangesPending", Status: metav1.ConditionFalse, Reason: "Nothing", Message: "no run waits"}
 	if d.Status.Waiting != "" {
