@@ -341,8 +341,12 @@ func counted[K comparable](counts map[K]int64, key K) map[K]int64 {
 // folds says whether two neighbours say the same of two slots. What ran, or had
 // a run of its own, always stands alone.
 func folds(a, b Entry) bool {
-	return a.Result == b.Result && a.Reason == b.Reason && a.Result != run.Ran &&
-		a.Run == "" && b.Run == "" && a.Slot != nil && b.Slot != nil && a.Actor == b.Actor && bare(a.Said) == bare(b.Said) && a.DryRun == b.DryRun
+	return alike(a, b) && a.Result != run.Ran && a.Run == "" && b.Run == "" && a.Slot != nil && b.Slot != nil && a.DryRun == b.DryRun
+}
+
+// alike says whether two entries ended in the same way, for the same cause.
+func alike(a, b Entry) bool {
+	return a.Result == b.Result && a.Reason == b.Reason && a.Actor == b.Actor && bare(a.Said) == bare(b.Said)
 }
 
 // bare is a cause without the mark that nobody has checked the name: that depends on who looks.

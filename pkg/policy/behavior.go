@@ -13,6 +13,9 @@ const (
 	ChangesUnpaused = "ChangesUnpaused"
 )
 
+// ReasonPaused is the reason of a condition ChangesPaused that a pause causes.
+const ReasonPaused = "Paused"
+
 // MaxHistory is how many past stretches a Behavior keeps.
 const MaxHistory = 5
 

@@ -13,6 +13,18 @@ type Pause struct {
 	By    string     `json:"-"` // who paused and why, as it follows a sentence: " by jane: CHG-1"
 }
 
+// LongestPause is the one of some pauses that ends last, of those without an end the last; off: none
+// is on.
+func LongestPause(list ...Pause) Pause {
+	var out Pause
+	for _, p := range list {
+		if p.On && (!out.On || p.Until == nil || out.Until != nil && p.Until.After(*out.Until)) {
+			out = p
+		}
+	}
+	return out
+}
+
 // Said says what is paused until when, by whom and why, as far as that is known.
 func (s Pause) Said() string {
 	text := "paused"
@@ -61,3 +73,39 @@ func PauseSaid(text string) (Pause, bool) {
 
 // Holds says whether the switch is on at an instant.
 func (s Pause) Holds(at time.Time) bool { return s.On && (s.Until == nil || at.Before(*s.Until)) }
+
+// Verdict is what is permitted at an instant where the pause stands above the rest: nothing while it
+// holds. ask is what the rest says, and below what it says without a pause that is part of it. When
+// a pause began is not known: Since is set if it was closed before.
+func (s Pause) Verdict(at time.Time, ask, below func(time.Time) Verdict) Verdict {
+	v := ask(at)
+	if !s.Holds(at) || !v.Ready {
+		return v
+	}
+	out := Verdict{Ready: true, Reason: s.Said(), Cause: Cause{Kind: CausePause}, NextChangeETA: ForEver}
+	if s.Until != nil {
+		s.opens(&out, at, ask)
+	}
+	if v := below(at); v.Ready && !v.Permitted {
+		out.Since = v.Since
+	}
+	return out
+}
+
+// opens says in a verdict when it opens: at the end of the pause, or later where the rest is closed
+// then, too.
+func (s Pause) opens(v *Verdict, at time.Time, ask func(time.Time) Verdict) {
+	then, opens := ask(*s.Until), s.Until
+	if !then.Permitted {
+		opens = then.Until
+	}
+	if opens == nil || !then.Ready {
+		return
+	}
+	v.Until = new(opens.UTC())
+	v.Next = &Following{Permitted: true, Start: *v.Until}
+	if after := ask(*v.Until); after.Until != nil {
+		v.Next.End = after.Until
+	}
+	v.NextChangeETA = v.Until.Unix() - at.Unix()
+}

@@ -130,3 +130,19 @@ func TestAFreezeThatIsOverIsNoReasonThatWasTold(t *testing.T) {
 		}
 	}
 }
+
+func TestOfSeveralPausesTheLongestCounts(t *testing.T) {
+	at := func(h int) *time.Time { return new(time.Date(2026, 3, 3, h, 0, 0, 0, time.UTC)) }
+	short, long, ever := Pause{On: true, Until: at(1), Of: "a"}, Pause{On: true, Until: at(2), Of: "b"}, Pause{On: true, Of: "c"}
+	for name, c := range map[string]struct {
+		list []Pause
+		want string
+	}{
+		"none": {nil, ""}, "one that is off": {[]Pause{{Of: "d"}}, ""}, "one": {[]Pause{short}, "a"}, "the later": {[]Pause{short, long}, "b"}, "the later first": {[]Pause{long, short}, "b"},
+		"without an end": {[]Pause{short, ever, long}, "c"}, "two without": {[]Pause{ever, {On: true, Of: "d"}}, "d"},
+	} {
+		if got := LongestPause(c.list...).Of; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -168,6 +168,7 @@ type Decision struct {
 type Status struct {
 	Phase       Phase
 	Message     string
+	Paused      string // the pause that lasts longest, as people are told; empty: none holds
 	Next        *schedule.Slot
 	NextGate    *run.ClosedGate   // closed when the next slot is to start; nil: it is open, or there is none
 	Window      *schedule.Verdict // what the gate says; nil without one
@@ -194,6 +195,7 @@ func Decide(f Facts) Decision {
 	if f.State.Ledger != nil {
 		d.out.Ledger = *f.State.Ledger
 	}
+	d.pause()
 	if len(f.Plan.Faults) > 0 {
 		d.out.Status.Phase, d.out.Status.Message = PhaseInvalid, f.Plan.Faults[0].String()
 		return d.out

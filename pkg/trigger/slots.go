@@ -228,11 +228,6 @@ func (d *decider) finish() {
 	d.useUpSkip()
 	d.rememberPause()
 	d.nextSlot()
-	for _, s := range d.switches() {
-		if s.On && s.Until != nil {
-			d.wakeAt(*s.Until)
-		}
-	}
 	if until := d.f.Plan.Intent.Skip.Until; until != nil {
 		d.wakeAt(*until)
 	}
@@ -266,8 +261,8 @@ func (d *decider) phase() (Phase, string) {
 	switch {
 	case len(d.out.Claims) > 0:
 		return PhaseRunning, "a run begins (" + d.out.Claims[0].Why() + ")"
-	case d.pausedAt(d.f.Now):
-		return PhasePaused, d.pauseMessage()
+	case d.out.Status.Paused != "":
+		return PhasePaused, d.out.Status.Paused
 	case len(d.f.Live) > 0:
 		return PhaseWaiting, Waits(d.f.Live[0].named(), cmp.Or(cmp.Or(d.f.Live[0].Message, d.f.Live[0].Waiting), "starting")) + behind
 	case d.waiting != "":
@@ -294,16 +289,21 @@ func (d *decider) nextRun() string {
 	return text
 }
 
-func (d *decider) pauseMessage() string {
-	if own := d.f.Plan.Intent.Pause; own.Holds(d.f.Now) && own.Until == nil {
-		return "paused until the annotation maint.dev/pause is removed (" + intent.Command(d.f.Plan.Namespace, "resume", d.f.Plan.Name) + ")" + cut(own.By)
+// pause says which pause holds, and looks again when one ends. Of several it is the one that lasts
+// longest: nobody is promised an instant at which another one still holds.
+func (d *decider) pause() {
+	own := d.f.Plan.Intent.Pause
+	switch longest := schedule.LongestPause(append(slices.Clone(d.f.Pauses), own)...); {
+	case own.Holds(d.f.Now) && own.Until == nil:
+		d.out.Status.Paused = "paused until the annotation maint.dev/pause is removed (" + intent.Command(d.f.Plan.Namespace, "resume", d.f.Plan.Name) + ")" + cut(own.By)
+	case longest.Holds(d.f.Now):
+		d.out.Status.Paused = cut(longest.Said())
 	}
 	for _, s := range d.switches() {
-		if s.Holds(d.f.Now) {
-			return cut(s.Said())
+		if s.On && s.Until != nil {
+			d.wakeAt(*s.Until)
 		}
 	}
-	return "paused"
 }
 
 func cut(text string) string { return document.Cut(text, document.MaxMessage/2) }

@@ -33,11 +33,8 @@ func SignalsOf(in intent.Intent, r run.Run, j run.Journal, above []schedule.Paus
 	if in.Reject.For(r.Name) {
 		sig.Reject = &Answer{Step: in.Reject.Step, Actor: said("reject")}
 	}
-	for _, p := range append([]schedule.Pause{in.Pause}, above...) {
-		if p.Holds(now) {
-			sig.Held = document.Cut(p.Said(), document.MaxMessage/2) + ": no new step begins"
-			break
-		}
+	if p := schedule.LongestPause(append(slices.Clone(above), in.Pause)...); p.Holds(now) {
+		sig.Held = document.Cut(p.Said(), document.MaxMessage/2) + ": no new step begins"
 	}
 	return sig
 }

@@ -1,7 +1,6 @@
 package hibernation
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -380,10 +379,10 @@ func (v *view) heldAsleep() {
 }
 
 func (v *view) pause(now time.Time, all []schedule.Pause) {
+	if longest := schedule.LongestPause(all...); longest.Holds(now) {
+		v.paused = longest.Said()
+	}
 	for _, p := range all {
-		if p.Holds(now) {
-			v.paused = cmp.Or(v.paused, p.Said())
-		}
 		if p.On && p.Until != nil && p.Until.After(now) {
 			v.again = queue.Soonest(v.again, *p.Until)
 		}

@@ -168,16 +168,10 @@ func (m *Metrics) ConfigRead(ok bool) {
 	}
 }
 
-// SlotsEnded counts the slots that ended without a run between two ledgers.
-func (m *Metrics) SlotsEnded(was *ledger.Ledger, now ledger.Ledger) {
-	if was == nil {
-		was = &ledger.Ledger{}
-	}
-	for _, result := range []run.Result{run.Skipped, run.Missed} {
-		n := now.Totals[result] - was.Totals[result]
-		if n > 0 && len(now.Recent) > 0 {
-			m.slots.WithLabelValues(string(result), now.Recent[len(now.Recent)-1].Reason).Add(float64(n))
-		}
+// SlotsEnded counts slots that ended without a run.
+func (m *Metrics) SlotsEnded(ended []ledger.Entry) {
+	for _, e := range ended {
+		m.slots.WithLabelValues(string(e.Result), e.Reason).Add(float64(e.Count))
 	}
 }
 

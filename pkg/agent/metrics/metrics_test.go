@@ -177,29 +177,19 @@ func TestCountersAreThereBeforeAnythingIsCounted(t *testing.T) {
 	}
 }
 
-func TestSlotsThatEndedWithoutARunAreCountedOnce(t *testing.T) {
-	last := func(reason string, skipped, missed int64) ledger.Ledger {
-		return ledger.Ledger{Totals: map[run.Result]int64{run.Skipped: skipped, run.Missed: missed, run.Ran: 7}, Recent: []ledger.Entry{{Reason: "window"}, {Reason: reason}}}
+func TestSlotsThatEndedWithoutARunAreCountedByTheirReasons(t *testing.T) {
+	m := New("v1")
+	m.SlotsEnded([]ledger.Entry{{Result: run.Missed, Reason: "deadline", Count: 2}, {Result: run.Skipped, Reason: "skip", Count: 1}, {Result: run.Missed, Reason: "superseded", Count: 1}})
+	m.SlotsEnded(nil)
+	m.SlotsEnded([]ledger.Entry{{Result: run.Missed, Reason: "deadline", Count: 1}})
+	got := scrape(t, m)
+	maps.DeleteFunc(got, func(series, value string) bool { return !strings.HasPrefix(series, "maint_slot") || value == "0" })
+	want := map[string]string{
+		`maint_slot_results_total{reason="deadline",result="Missed"}`: "3", `maint_slot_results_total{reason="superseded",result="Missed"}`: "1",
+		`maint_slot_results_total{reason="skip",result="Skipped"}`: "1",
 	}
-	for name, c := range map[string]struct {
-		was  *ledger.Ledger
-		now  ledger.Ledger
-		want map[string]string
-	}{
-		"the first of a plan":  {nil, last("paused", 2, 0), map[string]string{`maint_slot_results_total{reason="paused",result="Skipped"}`: "2"}},
-		"one more":             {new(last("window", 1, 1)), last("deadline", 1, 2), map[string]string{`maint_slot_results_total{reason="deadline",result="Missed"}`: "1"}},
-		"none":                 {new(last("window", 1, 1)), last("window", 1, 1), map[string]string{}},
-		"a run is no such end": {new(ledger.Ledger{}), ledger.Ledger{Totals: map[run.Result]int64{run.Ran: 1}, Recent: []ledger.Entry{{}}}, map[string]string{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := New("v1")
-			m.SlotsEnded(c.was, c.now)
-			got := scrape(t, m)
-			maps.DeleteFunc(got, func(series, value string) bool { return !strings.HasPrefix(series, "maint_slot") || value == "0" })
-			if !maps.Equal(got, c.want) {
-				t.Errorf("%v, want %v", got, c.want)
-			}
-		})
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

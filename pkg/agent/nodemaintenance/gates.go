@@ -30,8 +30,11 @@ func (g Gates) note(n *nodeObject, pending int) {
 		return
 	}
 	q := in.Query("", nil)
-	strategy := g.Store.SubjectStrategy(q)
-	g.Store.Note(k, &store.Subject{Kind: "Node", System: systemOf(n), Verdict: g.verdict(q, in.Pause), Strategy: func(now time.Time) schedule.Strategy {
+	strategy, below := g.Store.SubjectStrategy(q), g.verdict(q, in.Pause)
+	verdict := func(at time.Time) schedule.Verdict {
+		return schedule.LongestPause(g.Pauses()...).Verdict(at, below, below)
+	}
+	g.Store.Note(k, &store.Subject{Kind: "Node", System: systemOf(n), Verdict: verdict, Strategy: func(now time.Time) schedule.Strategy {
 		if in.Pause.Holds(now) {
 			return schedule.Restrictive
 		}

@@ -117,7 +117,7 @@ func (g Gates) conditions(o *nodeObject, n nodes.Node, by engagement, everywhere
 	paused := metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: "Restrictive", Message: document.Cut(n.Gate.Reason, document.MaxMessage)}
 	switch {
 	case everywhere != nil || in.Pause.Holds(now):
-		paused.Reason = "Paused"
+		paused.Reason = policy.ReasonPaused
 	case n.Gate.Permitted:
 		paused.Status, paused.Reason = metav1.ConditionFalse, "Permissive"
 	}

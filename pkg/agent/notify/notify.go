@@ -83,11 +83,11 @@ func (h *Notifier) RunEnded(about types.NamespacedName, r run.Run, j run.Journal
 	})
 }
 
-// SlotMissed tells of slots that passed without a run.
-func (h *Notifier) SlotMissed(k types.NamespacedName, n int64, last ledger.Entry) {
+// SlotMissed tells of slots that passed without a run, for one reason.
+func (h *Notifier) SlotMissed(k types.NamespacedName, e ledger.Entry) {
 	h.enqueue(message{
 		on: agentconfig.NotifySlotMissed, about: k, title: fmt.Sprintf("Plan %s missed its slot", k),
-		text: fmt.Sprintf("%d slot(s) missed up to %s: %s", n, last.Slot.UTC().Format(time.RFC3339), last.Reason),
+		text: fmt.Sprintf("%d slot(s) missed up to %s: %s", e.Count, e.Slot.UTC().Format(time.RFC3339), e.Why()),
 	})
 }
 

@@ -106,7 +106,7 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(true), run.Journal{Phase: run.Failed})
 		}},
 		"slots that were missed": {on: []agentconfig.NotifyFor{"SlotMissed"}, happen: func(h testNotifier) {
-			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, ledger.Entry{Slot: &slot, Reason: "Deadline"})
+			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, ledger.Entry{Count: 3, Slot: &slot, Reason: "Deadline"})
 		}, want: "Plan shop/orders missed its slot: 3 slot(s) missed up to 2026-03-01T02:00:00Z: Deadline"},
 		"a window that opens": {on: []agentconfig.NotifyFor{"WindowOpening"}, happen: func(h testNotifier) {
 			h.WindowOpens(types.NamespacedName{Namespace: "shop", Name: "weekends"}, "change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)")
@@ -115,7 +115,7 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 			h.DrainBlocked(types.NamespacedName{Name: "worker-1"}, "", "worker-1", "gpu: budget web allows none")
 		}, want: "The drain of node worker-1 is blocked: gpu: budget web allows none"},
 		"slots that an agent missed that only rehearses": {on: []agentconfig.NotifyFor{"SlotMissed"}, dryRun: true, happen: func(h testNotifier) {
-			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, ledger.Entry{Slot: &slot})
+			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, ledger.Entry{Count: 3, Slot: &slot})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -78,7 +79,6 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 			}
 			return time.Time{}, err
 		}
-		c.Telemetry.Metrics.SlotsEnded(facts.State.Ledger, decision.Ledger)
 		c.recordEnds(cm, facts.State.Ledger, decision.Ledger)
 		if decision.Status.NotRun != "" {
 			c.recordNotRun(cm, decision.Status.NotRun)
@@ -158,7 +158,7 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	}
 	f.State.Ledger = ledger
 	f.Gate = c.Stores.Gates.Of(&known.Gate, f.Plan.Intent.Query(cm.Namespace, known.Spec.Policies))
-	c.noteGate(k, cm, known, ledger)
+	c.noteGate(k, cm, known, ledger, append(slices.Clone(f.Pauses), f.Plan.Intent.Pause))
 	if err := c.noteEarlier(ctx, k, &f); err != nil {
 		return f, err
 	}
@@ -186,12 +186,16 @@ func wasDecided(cm *corev1.ConfigMap) bool {
 }
 
 // noteGate tells metrics of the plan.
-func (c *Controller) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, l *ledger.Ledger) {
+func (c *Controller) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, l *ledger.Ledger, pauses []schedule.Pause) {
 	if len(known.Faults) > 0 {
 		c.Stores.Gates.Forget(k)
 		return
 	}
 	o := c.Stores.Gates.Subject(known.Gate.Question, known.Gate.Gate)
+	if longest := schedule.LongestPause(pauses...); longest.On {
+		below := o.Verdict
+		o.Verdict = func(at time.Time) schedule.Verdict { return longest.Verdict(at, below, below) }
+	}
 	o.Kind, o.System = "Plan", cm.Labels[annotations.LabelSystem]
 	if l != nil && l.Last != nil && l.Last.StartedAt != nil {
 		o.LastStart = *l.Last.StartedAt

@@ -19,7 +19,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // What becomes of the slots of a plan that is due every ten minutes. The world begins
@@ -74,6 +76,42 @@ func TestSlots(t *testing.T) {
 		"the next is skipped where somebody says so": {
 			story: func(w *world) { w.begins(); w.says("nightly", annotations.Skip, "next"); w.after(21 * time.Minute) },
 			want:  []string{"00:20 open schedule", "00:10 Skipped skip"},
+		},
+		"after an outage each that ended is told with its own reason": {
+			spec: "catchUp: all\nstartDeadline: 12m\n",
+			story: func(w *world) {
+				w.seen()
+				w.api.Annotate(shop, "nightly", annotations.Skip, "2000-01-01T00:30:00Z")
+				w.after(35 * time.Minute)
+				w.begins()
+				w.after(time.Second)
+			},
+			want: []string{"00:10 Missed deadline x2", "00:30 Skipped skip"}, event: "Warning SlotMissed nightly: 2 slot(s) missed up to 2000-01-01T00:20:00Z: deadline",
+		},
+		"the last that was skipped is told, though others were missed before": {
+			spec: "catchUp: all\nstartDeadline: 12m\n",
+			story: func(w *world) {
+				w.seen()
+				w.api.Annotate(shop, "nightly", annotations.Skip, "2000-01-01T00:30:00Z")
+				w.after(35 * time.Minute)
+				w.begins()
+				w.after(time.Second)
+			},
+			want: []string{"00:10 Missed deadline x2", "00:30 Skipped skip"}, event: "Normal SlotSkipped nightly: 1 slot(s) skipped up to 2000-01-01T00:30:00Z: skip",
+		},
+		"who skipped a slot is told, and why": {
+			story: func(w *world) {
+				w.begins()
+				w.api.Annotate(shop, "nightly", annotations.Actor(annotations.Skip), "jane")
+				w.api.Annotate(shop, "nightly", annotations.Reason(annotations.Skip), "CHG-1")
+				w.says("nightly", annotations.Skip, "next")
+				w.after(11 * time.Minute)
+			},
+			want: []string{"00:10 Skipped skip"}, event: "Normal SlotSkipped nightly: 1 slot(s) skipped up to 2000-01-01T00:10:00Z: skip by jane (unverified): CHG-1",
+		},
+		"whose pause skipped a slot is told": {
+			story: func(w *world) { w.pauses(shop); w.begins(); w.after(11 * time.Minute) },
+			want:  []string{"00:10 Skipped paused"}, event: "Normal SlotSkipped nightly: 1 slot(s) skipped up to 2000-01-01T00:10:00Z: paused (namespace shop is paused)",
 		},
 		"one whose plan is not ready until its deadline is missed": {
 			spec: "startDeadline: 5m\n",
@@ -936,6 +974,36 @@ func TestIntentsThatMeanNothingAreTakenAway(t *testing.T) {
 					w.Errorf("there is %q", got)
 				}
 				w.wantEvent(fmt.Sprintf("Warning IntentIgnored nightly: %s: maint-run-none", annotation))
+			})
+		})
+	}
+}
+
+// Those who may not read the pauses above a plan go by its status, and metrics by what check says.
+func TestAPauseIsPublishedWhateverTheRunIsAt(t *testing.T) {
+	for name, strategy := range map[string]string{"without a gate": "", "with one that is open": "Permissive"} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.plan("nightly", hook)
+				w.begins()
+				w.says("nightly", annotations.ChangeStrategy, strategy)
+				w.says("nightly", annotations.Trigger, "now")
+				w.progress(nameOf("nightly", "now"), run.Running)
+				w.after(time.Second)
+				if got := w.condition("nightly", policy.ChangesPaused); got == "True Paused" || w.said("nightly", annotations.StatusPhase) != "Running" {
+					w.Errorf("not paused, %s: %q", w.said("nightly", annotations.StatusPhase), got)
+				}
+				w.says("nightly", annotations.Pause, "2000-01-01T01:00:00Z")
+				w.pauses(annotations.DefaultNamespace)
+				w.after(2 * time.Second)
+				got, phase, said := w.condition("nightly", policy.ChangesPaused), w.said("nightly", annotations.StatusPhase), w.said("nightly", annotations.StatusConditions)
+				if got != "True Paused" || phase == "Paused" || !strings.Contains(said, `"message":"the whole cluster is paused"`) {
+					w.Errorf("%s: %q, %s", phase, got, said)
+				}
+				v := w.agent.Stores.Gates.Subjects()[key("nightly")].Verdict(w.agent.Now())
+				if v.Permitted || v.NextChangeETA != schedule.ForEver || v.PermissiveRemaining != 0 {
+					w.Errorf("metrics: %+v", v)
+				}
 			})
 		})
 	}

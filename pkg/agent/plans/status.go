@@ -132,21 +132,22 @@ func (c *Controller) recordPhase(cm *corev1.ConfigMap, known *store.CachedPlan, 
 	}
 }
 
-// recordEnds sends an Event for slots that ended without a run just now.
+// recordEnds counts the slots that ended without a run just now, and sends Events for them.
 func (c *Controller) recordEnds(cm *corev1.ConfigMap, was *ledger.Ledger, now ledger.Ledger) {
-	if was == nil || len(now.Recent) == 0 {
+	ended := now.EndedSince(was)
+	c.Telemetry.Metrics.SlotsEnded(ended)
+	if was == nil {
 		return
 	}
-	e := now.Recent[len(now.Recent)-1]
-	if e.Slot == nil || e.Run != "" && e.Reason != run.ReasonRefused { // what had a run tells of itself
-		return
-	}
-	if n := now.Totals[run.Missed] - was.Totals[run.Missed]; n > 0 {
-		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, status.Instant(e.Slot), e.Reason)
-		c.Telemetry.Notify.SlotMissed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, n, e)
-	}
-	if n := now.Totals[run.Skipped] - was.Totals[run.Skipped]; n > 0 {
-		c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, status.Instant(e.Slot), e.Reason)
+	for _, e := range ended {
+		switch {
+		case e.Slot == nil || e.Run != "" && e.Reason != run.ReasonRefused: // what had a run tells of itself
+		case e.Result == run.Missed:
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", e.Count, status.Instant(e.Slot), e.Why())
+			c.Telemetry.Notify.SlotMissed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, e)
+		case e.Result == run.Skipped:
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", e.Count, status.Instant(e.Slot), e.Why())
+		}
 	}
 }
 
@@ -185,17 +186,20 @@ func lives(f trigger.Facts, d trigger.Decision, run string) bool {
 }
 
 // changeConditions say whether a gated plan may change something, and whether it
-// wants to.
+// wants to; and of every plan whether it is paused, whatever its run is at: those who may
+// not read the pauses above it go by that.
 func changeConditions(f trigger.Facts, d trigger.Decision) []metav1.Condition {
-	if d.Status.Window == nil {
+	paused := metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: policy.ReasonPaused, Message: document.Cut(d.Status.Paused, document.MaxMessage)}
+	switch v := d.Status.Window; {
+	case v == nil && d.Status.Paused == "":
 		return nil
-	}
-	paused := metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: "Restrictive", Message: document.Cut(d.Status.Window.Reason, document.MaxMessage)}
-	switch {
-	case d.Status.Phase == trigger.PhasePaused:
-		paused.Reason, paused.Message = "Paused", d.Status.Message
-	case d.Status.Window.Permitted:
-		paused.Status, paused.Reason = metav1.ConditionFalse, "Permissive"
+	case v == nil:
+		return []metav1.Condition{paused}
+	case d.Status.Paused != "":
+	case v.Permitted:
+		paused.Status, paused.Reason, paused.Message = metav1.ConditionFalse, "Permissive", document.Cut(v.Reason, document.MaxMessage)
+	default:
+		paused.Reason, paused.Message = "Restrictive", document.Cut(v.Reason, document.MaxMessage)
 	}
 	pending := metav1.Condition{Type: "ChangesPending", Status: metav1.ConditionFalse, Reason: "Nothing", Message: "no run waits"}
 	if d.Status.Waiting != "" {

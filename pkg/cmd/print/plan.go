@@ -28,7 +28,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 		"Last", v.last(p),
 		"Ledger", p.Kept.Fault(),
 		"Window", v.gate(p),
-		"Pause", v.Pause(p),
+		"Pause", v.longestPause(p.Pause(v.Now), p.Object),
 		"Skip", strings.Join(v.Skips(p), "\n"),
 		"Waiting", v.WaitingToken(p),
 		"Notes", strings.Join(view.IntentFaults(p), "\n"),
@@ -123,11 +123,7 @@ func (v Printer) Pause(p view.Plan) string {
 	if !p.Intent.Pause.Holds(v.Now) {
 		return ""
 	}
-	text := "until resumed"
-	if u := p.Intent.Pause.Until; u != nil {
-		text = "until " + v.When(*u)
-	}
-	return text + ByOf(p.Object, annotations.Pause)
+	return v.pauseUntil(p.Intent.Pause) + ByOf(p.Object, annotations.Pause)
 }
 
 // PauseAbove is the pause of a namespace or of the whole cluster, and who asked for it.

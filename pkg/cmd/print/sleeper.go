@@ -30,7 +30,7 @@ func (v Printer) SleeperLines(s view.Sleeper, all bool) []string {
 		"Why", v.sleepWhy(s),
 		"Hold", v.hold(s),
 		"Gate", v.sleepGate(s),
-		"Pause", v.sleepPause(s),
+		"Pause", v.longestPause(s.Pause(v.Now), s.Object),
 		"Skip", v.Skipped(s.Object, s.Intent.Skip),
 		"Notes", strings.Join(s.Notes(), "\n"),
 		"Conditions", strings.Join(v.conditionsOf(s.Object, all), "\n"),
@@ -80,14 +80,14 @@ func (v Printer) sleepGate(s view.Sleeper) string {
 	return ""
 }
 
-func (v Printer) sleepPause(s view.Sleeper) string {
-	switch p := s.Pause(v.Now); {
+func (v Printer) longestPause(p schedule.Pause, of *corev1.ConfigMap) string {
+	switch {
 	case !p.On:
 		return ""
 	case p.Of != "": // the pause above lasts longer, and belongs to somebody else
 		return v.PauseAbove(p)
 	default:
-		return v.pauseUntil(p) + ByOf(s.Object, annotations.Pause)
+		return v.pauseUntil(p) + ByOf(of, annotations.Pause)
 	}
 }
 

@@ -484,7 +484,7 @@ func (a *Agenda) skipOf(p Plan, set schedule.Set) intent.Skip {
 		return skip
 	}
 	skip.Next = false
-	from, pause := a.Now, view.LongerPause(p.Intent.Pause, a.World.above(p))
+	from, pause := a.Now, schedule.LongestPause(p.Intent.Pause, a.World.above(p))
 	if pause.Holds(from) {
 		if pause.Until == nil {
 			return skip

@@ -96,7 +96,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	w.namespaces = namesOf("", namespaces)
 	for _, name := range namesOf(agent.Namespace, namespaces) {
 		for _, s := range around.Above(name) {
-			w.Pauses[name] = view.LongerPause(w.Pauses[name], s)
+			w.Pauses[name] = schedule.LongestPause(w.Pauses[name], s)
 		}
 	}
 	return w, nil

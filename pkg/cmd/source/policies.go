@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -243,7 +244,7 @@ func PolicyNamespaces(in intent.Intent) []string {
 // Switches are the pauses above objects of some namespaces.
 type Switches struct {
 	of     map[string][]schedule.Pause
-	hidden map[string]bool // whose own switch, or the cluster's, may not be read
+	hidden map[string]bool // whose switch may not be read, as pauses name it
 	// deleting are those that somebody has deleted and that are not gone yet; missing are not there.
 	deleting, missing map[string]bool
 }
@@ -272,7 +273,7 @@ func (s Switches) Namespaces() []string { return slices.Sorted(maps.Keys(s.of)) 
 func (s Switches) Above(namespace string) []schedule.Pause { return slices.Clone(s.of[namespace]) }
 
 // AbovePlan are the pauses above a plan. If one may not be read, and the plan's status says that it
-// is paused, that counts.
+// holds, that counts.
 func (s Switches) AbovePlan(c *factory.Factory, cm *corev1.ConfigMap) []schedule.Pause {
 	return s.above(c, cm, pausedPlan)
 }
@@ -299,15 +300,27 @@ func (s Switches) above(c *factory.Factory, cm *corev1.ConfigMap, paused string)
 }
 
 func (s Switches) told(c *factory.Factory, cm *corev1.ConfigMap, paused string) schedule.Pause {
-	now := c.Now()
-	seen := slices.ContainsFunc(append(s.Above(cm.Namespace), annotations.Intent(cm.Annotations).Pause), func(p schedule.Pause) bool { return p.Holds(now) })
-	if seen || !s.hidden[cm.Namespace] || cm.Annotations[annotations.StatusPhase] != paused || cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
+	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
 		return schedule.Pause{}
 	}
-	told, ok := schedule.PauseSaid(cm.Annotations[annotations.StatusMessage])
-	if !ok || told.Until != nil && !told.Holds(now) {
+	told, ok := toldPause(cm, paused)
+	if !ok || !s.hidden[told.Of] || told.Until != nil && !told.Holds(c.Now()) {
 		return schedule.Pause{}
 	}
 	told.By += ", says the agent"
 	return told
+}
+
+// toldPause is the pause that the agent published on a document. An older agent says it in the
+// phase alone, and one of HibernatePlans, too.
+func toldPause(cm *corev1.ConfigMap, paused string) (schedule.Pause, bool) {
+	for _, condition := range view.Conditions(cm) {
+		if condition.Type == policy.ChangesPaused && condition.Status == metav1.ConditionTrue && condition.Reason == policy.ReasonPaused {
+			return schedule.PauseSaid(condition.Message)
+		}
+	}
+	if cm.Annotations[annotations.StatusPhase] != paused {
+		return schedule.Pause{}, false
+	}
+	return schedule.PauseSaid(cm.Annotations[annotations.StatusMessage])
 }

@@ -183,6 +183,28 @@ func TestAPauseThatMayNotBeReadIsTheAgentsWord(t *testing.T) {
 	if len(got) != 1 || got[0].Of != annotations.WholeCluster || got[0].By != " by root (unverified): upgrade, says the agent" || !got[0].Holds(cmdtest.Now()) {
 		t.Errorf("%+v", got)
 	}
+	at := func(phase, condition string, own ...string) *corev1.ConfigMap {
+		cm := plan(phase, "run a-1 is at work")
+		cm.Annotations[annotations.StatusConditions] = `[{"type":"ChangesPaused","status":"True",` + condition + `}]`
+		if len(own) > 0 {
+			cm.Annotations[annotations.Pause] = own[0]
+		}
+		return cm
+	}
+	const everywhere = `"reason":"Paused","message":"the whole cluster is paused by root: upgrade"`
+	for name, cm := range map[string]*corev1.ConfigMap{"while a run is at work": at("Running", everywhere), "while one is held": at("Waiting", everywhere), "besides its own, which ends": at("Running", everywhere, "2026-12-24T00:00:00Z")} {
+		if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, cm); len(got) != 1 || got[0].Said() != "the whole cluster is paused by root: upgrade, says the agent" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for name, cm := range map[string]*corev1.ConfigMap{
+		"its own": at("Running", `"reason":"Paused","message":"paused by jane: the shop is paused"`), "closed by a window": at("Running", `"reason":"Restrictive","message":"namespace shop is paused"`),
+		"that of another namespace": at("Running", `"reason":"Paused","message":"namespace bank is paused"`),
+	} {
+		if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, cm); len(got) != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
 	for name, cm := range map[string]*corev1.ConfigMap{"not paused": plan("Idle", "next run soon"), "over": plan("Paused", "namespace shop is paused until 2020-01-01T00:00:00Z")} {
 		if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, cm); len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)

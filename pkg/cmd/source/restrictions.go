@@ -172,6 +172,7 @@ func switchesOf(known map[string]namespace, agentNamespace string) Switches {
 	out := Switches{of: map[string][]schedule.Pause{}, hidden: map[string]bool{}, deleting: map[string]bool{}, missing: map[string]bool{}}
 	agents := known[agentNamespace]
 	everywhere := annotations.PauseOf(annotations.WholeCluster, agents.notes)
+	out.hidden[annotations.WholeCluster] = unread(agents.err)
 	for name, ns := range known {
 		out.of[name] = []schedule.Pause{}
 		if own := annotations.PauseOf(annotations.NamespaceNamed(name), ns.notes); own.On && name != agentNamespace {
@@ -180,7 +181,7 @@ func switchesOf(known map[string]namespace, agentNamespace string) Switches {
 		if everywhere.On {
 			out.of[name] = append(out.of[name], everywhere)
 		}
-		out.hidden[name] = unread(ns.err) || unread(agents.err)
+		out.hidden[annotations.NamespaceNamed(name)] = unread(ns.err)
 		out.deleting[name], out.missing[name] = ns.deleting, apierrors.IsNotFound(ns.err)
 	}
 	return out

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -58,7 +57,9 @@ type Plan struct {
 }
 
 // above is the longest pause above a plan.
-func (w Set) above(p Plan) schedule.Pause { return view.LongerPause(w.Pauses[p.Namespace], p.told) }
+func (w Set) above(p Plan) schedule.Pause {
+	return schedule.LongestPause(w.Pauses[p.Namespace], p.told)
+}
 
 // GateOf is the gate of a plan.
 func (w Set) GateOf(p Plan) *schedule.Gate {

@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -198,6 +199,11 @@ func SkipSaid(annotation string, spec plan.Spec) string {
 		return ""
 	}
 	return "by the annotation " + annotation + " on " + spec.TargetSaid()
+}
+
+// Pause is the one of the pauses of the plan, and above it, that lasts longest; off if none is on.
+func (p Plan) Pause(now time.Time) schedule.Pause {
+	return holding(now, append(slices.Clone(p.facts.Pauses), p.Intent.Pause)...)
 }
 
 // Phase is a plan's phase: the agent's, if it has seen this version.

@@ -71,13 +71,15 @@ func (s Sleeper) Overrides() hibernate.Overrides {
 
 // Pause is the one of its pauses that lasts longest; off if none is on.
 func (s Sleeper) Pause(now time.Time) schedule.Pause {
-	var out schedule.Pause
-	for _, p := range s.Pauses {
-		if p.Holds(now) {
-			out = LongerPause(out, p)
-		}
+	return holding(now, s.Pauses...)
+}
+
+// holding is the one of some pauses that lasts longest, if it holds; off: none does.
+func holding(now time.Time, list ...schedule.Pause) schedule.Pause {
+	if longest := schedule.LongestPause(list...); longest.Holds(now) {
+		return longest
 	}
-	return out
+	return schedule.Pause{}
 }
 
 // Verdict is what policies say about falling asleep, if that is relevant now: the schedule or

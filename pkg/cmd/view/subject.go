@@ -8,17 +8,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// LongerPause is the one of two pauses that ends later.
-func LongerPause(a, b schedule.Pause) schedule.Pause {
-	switch {
-	case !b.On:
-		return a
-	case !a.On, b.Until == nil, a.Until != nil && b.Until.After(*a.Until):
-		return b
-	}
-	return a
-}
-
 // Subject is what a command about permission speaks of.
 type Subject struct {
 	Kind, Namespace, Name string // plan, policy or node
@@ -51,23 +40,10 @@ func Stopped(deleting bool, invalid string) string {
 }
 
 // Verdict says what is permitted at an instant, pauses included: what is paused is not permitted,
-// whatever its windows say. When a pause began is not known: Since is set if the windows were
-// closed before.
+// whatever its windows say.
 func (s Subject) Verdict(at time.Time) schedule.Verdict {
-	ask, below := s.asks()
-	v := ask(at)
-	pause := s.longestPause()
-	if !pause.Holds(at) || !v.Ready {
-		return v
-	}
-	out := schedule.Verdict{Ready: true, Reason: pause.Said(), Cause: schedule.Cause{Kind: schedule.CausePause}, NextChangeETA: schedule.ForEver}
-	if pause.Until != nil {
-		out = pausedUntil(pause, at, ask)
-	}
-	if v := below(at); v.Ready && !v.Permitted {
-		out.Since = v.Since
-	}
-	return out
+	with, without := s.asks()
+	return schedule.LongestPause(s.Pauses...).Verdict(at, with, without)
 }
 
 // asks are the policy for the verdict, with and without the pause.
@@ -78,43 +54,9 @@ func (s Subject) asks() (with, without func(time.Time) schedule.Verdict) {
 	return s.Gate.Verdict, s.Gate.Verdict
 }
 
-func (s Subject) longestPause() schedule.Pause {
-	var pause schedule.Pause
-	for _, p := range s.Pauses {
-		pause = LongerPause(pause, p)
-	}
-	return pause
-}
-
 // PauseAt is the pause at an instant; off: none.
 func (s Subject) PauseAt(at time.Time) schedule.Pause {
-	if pause := s.longestPause(); pause.Holds(at) {
-		return pause
-	}
-	return schedule.Pause{}
-}
-
-// pausedUntil is closed until the end of a pause, and on from there while the gate below is closed,
-// too.
-func pausedUntil(pause schedule.Pause, at time.Time, ask func(time.Time) schedule.Verdict) schedule.Verdict {
-	v, end := schedule.Verdict{Ready: true, Reason: pause.Said(), Cause: schedule.Cause{Kind: schedule.CausePause}}, *pause.Until
-	then := ask(end)
-	opens := &end
-	if !then.Permitted {
-		opens = then.Until
-	}
-	if opens == nil || !then.Ready {
-		v.NextChangeETA = schedule.ForEver
-		return v
-	}
-	at2 := opens.UTC()
-	v.Until = &at2
-	v.Next = &schedule.Following{Permitted: true, Start: at2}
-	if after := ask(at2); after.Until != nil {
-		v.Next.End = after.Until
-	}
-	v.NextChangeETA = at2.Unix() - at.Unix()
-	return v
+	return holding(at, s.Pauses...)
 }
 
 // PolicySubject is a policy.
