@@ -511,11 +511,7 @@ func heads(texts ...string) []view.Line {
 	return lines
 }
 
-// find is what a name means: a policy, too, which is found where nothing else has its name.
+// find is what a name means.
 func (o *statusOptions) find(ctx context.Context, k *factory.Cluster, name string) (factory.Resource, error) {
-	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
-	if cm := factory.PolicyFound(err); cm != nil {
-		return factory.Resource{Document: cm}, nil
-	}
-	return found, err
+	return k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
 }

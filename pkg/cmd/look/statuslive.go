@@ -162,7 +162,7 @@ func gathered(ctx context.Context, pause time.Duration) bool {
 func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, w *watch.Cache) {
 	var names []string
 	for i, name := range o.names {
-		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+		found, err := o.find(ctx, k, name)
 		switch {
 		case err != nil:
 		case found.Node != nil:
