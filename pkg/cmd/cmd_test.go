@@ -239,6 +239,18 @@ func TestANameThatIsNearlyThatOfAPolicyIsSuggested(t *testing.T) {
 	}
 }
 
+// Files do not say what a cluster holds: a policy that they lack may be there.
+func TestAPolicyThatFilesLackIsNotSaidToBeMissing(t *testing.T) {
+	cmdtest.WriteFiles(t, map[string]string{"plan.yaml": cmdtest.PlanOf("orders", "", "triggers: {schedules: [{cron: '0 2 * * *'}]}, policies: [{name: weekends}]")})
+	const said = "policy weekends: not ready: no file that was given holds it; give that, too, with -f"
+	for line, code := range map[string]int{"check -f plan.yaml": 3, "next -f plan.yaml --count 1": 0} {
+		got := cmdtest.Offline(t, Run, "", cmdtest.Words(line)...)
+		if got.Code != code || !strings.Contains(got.Out, said) {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
+
 func TestHelpOfACommandWithCommandsNamesThem(t *testing.T) {
 	got := cmdtest.Offline(t, Run, "", "restore", "--help")
 	for _, want := range []string{"Usage:\n  kubectl maint restore [command]\n", "Commands:\n", "  edit ", "  list ", "  show ", "  kubectl maint restore list -A\n"} {
