@@ -206,6 +206,51 @@ func TestAKindThatNoCommandReadsIsToldSo(t *testing.T) {
 	}
 }
 
+func TestACommandThatTakesNoNodeSaysWhatDoes(t *testing.T) {
+	for _, line := range []string{"describe node/a", "trigger no/a --reason x", "skip nodes/a --next 1", "logs node/a"} {
+		got := cmdtest.NewCluster(t, Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Node("a")).Line(line)
+		const said = "/a: this command takes no node; 'kubectl maint status node/a' shows it, and 'kubectl maint why node/a' why nothing happens to it\n"
+		if got.Code != 2 || !strings.HasSuffix(got.Err, said) {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
+
+// A selector that is none is wrong usage, whatever the command would do with it.
+func TestASelectorThatIsNoneIsWrongUsage(t *testing.T) {
+	rest := map[string]string{"pause": "--reason x", "hibernate": "--reason x", "skip": "--next 1", "drain": "--reason x"}
+	for name, flags := range selecting() {
+		if !strings.Contains(flags, "-l") {
+			continue
+		}
+		got := cmdtest.NewCluster(t, Run, cmdtest.Agent(), cmdtest.Namespace("shop")).Line(name + " -l a=(b " + rest[name])
+		if got.Code != 2 || !strings.Contains(got.Err, "error: -l: \"a=(b\" is no label selector: ") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestANameThatIsNearlyThatOfAPolicyIsSuggested(t *testing.T) {
+	for _, line := range []string{"status", "describe", "doctor"} {
+		got := cmdtest.NewCluster(t, Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Policy("weekends", "{}")).Maint(line, "weekendz")
+		if got.Code != 1 || !strings.Contains(got.Err+got.Out, `"weekendz" in namespace shop; did you mean "weekends"?`) {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
+
+// Files do not say what a cluster holds: a policy that they lack may be there.
+func TestAPolicyThatFilesLackIsNotSaidToBeMissing(t *testing.T) {
+	cmdtest.WriteFiles(t, map[string]string{"plan.yaml": cmdtest.PlanOf("orders", "", "triggers: {schedules: [{cron: '0 2 * * *'}]}, policies: [{name: weekends}]")})
+	const said = "policy weekends: not ready: no file that was given holds it; give that, too, with -f"
+	for line, code := range map[string]int{"check -f plan.yaml": 3, "next -f plan.yaml --count 1": 0} {
+		got := cmdtest.Offline(t, Run, "", cmdtest.Words(line)...)
+		if got.Code != code || !strings.Contains(got.Out, said) {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
+
 func TestHelpOfACommandWithCommandsNamesThem(t *testing.T) {
 	got := cmdtest.Offline(t, Run, "", "restore", "--help")
 	for _, want := range []string{"Usage:\n  kubectl maint restore [command]\n", "Commands:\n", "  edit ", "  list ", "  show ", "  kubectl maint restore list -A\n"} {

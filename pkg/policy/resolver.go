@@ -84,6 +84,7 @@ func stampOf(t *time.Time) string {
 // concurrent use.
 type Resolver struct {
 	agent      string // the agent's namespace; empty: not known, and any will do
+	files      bool   // the documents are those of files
 	policies   map[PolicyRef]State
 	calendars  map[PolicyRef]*schedule.Calendar // nil: broken
 	namespaces map[string]StanzaText
@@ -93,6 +94,12 @@ type Resolver struct {
 	resolved   byNamespace // with its stanza and its pause
 	generation int64
 	changedAt  map[string]int64 // the generation of a namespace's last change
+}
+
+// OfFiles has the documents of files, not those of a cluster: what it lacks may be there all the same.
+func (b *Resolver) OfFiles() *Resolver {
+	b.files = true
+	return b
 }
 
 // byNamespace are policies by namespace and name.
@@ -277,6 +284,9 @@ func (b *Resolver) document(ref PolicyRef) *schedule.Policy {
 	state, there := b.policies[ref]
 	if !there && b.unread[ref.Namespace] {
 		return schedule.PolicyHidden(ref.Name, "the policies of namespace "+ref.Namespace+" cannot be read")
+	}
+	if !there && b.files {
+		return schedule.PolicyNotReady(ref.Name, "no file that was given holds it; give that, too, with -f")
 	}
 	if !there {
 		return schedule.PolicyNotReady(ref.Name, "there is no such policy in namespace "+ref.Namespace)

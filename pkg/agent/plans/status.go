@@ -99,6 +99,14 @@ func (c *Controller) lastRun(want map[string]string, f trigger.Facts, d trigger.
 	}
 }
 
+// slotWords are a slot in its zone and in UTC, once where these are the same.
+func slotWords(wall, zone, utc string) string {
+	if wall == utc {
+		return wall + " " + zone
+	}
+	return fmt.Sprintf("%s %s (%s)", wall, zone, utc)
+}
+
 // notifyAhead tells sinks of a slot that comes, and returns when it is to be told.
 func (c *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) time.Time {
 	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
@@ -110,7 +118,7 @@ func (c *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, know
 	}
 	if next := d.Status.Next; next != nil && !f.Plan.Spec.DryRun && d.Status.Phase != trigger.PhasePaused {
 		starts := trigger.StartsAt(f.Plan.Spec, k.Namespace, k.Name, next.At, next.Index)
-		coming.At, coming.Words = next.At, fmt.Sprintf("Its slot is at %s %s (%s)", next.Wall, next.Zone, status.Instant(&next.At))
+		coming.At, coming.Words = next.At, "Its slot is at "+slotWords(next.Wall, next.Zone, status.Instant(&next.At))
 		if f.Gate != nil {
 			if v := f.Gate.Verdict(starts); !v.Permitted {
 				coming.Words += "; change is not permitted then (" + v.Reason + "): it waits for that, and its slot is missed after its start deadline"

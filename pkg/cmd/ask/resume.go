@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -184,17 +185,18 @@ func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *c
 func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, agent agentSeen) error {
 	was := cm.Annotations[annotations.Pause]
 	sayDeclared(o.Factory, cm.ObjectMeta, annotations.Pause)
-	unseen := cm.Labels[annotations.LabelKind] == annotations.KindPlan && agent.mayNotHaveSeen(cm)
+	unseen, kept := cm.Labels[annotations.LabelKind] == annotations.KindPlan && agent.mayNotHaveSeen(cm), false
 	err := k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
 		if _, there := cm.Annotations[annotations.Pause]; !there {
 			return nil, nil
 		}
-		return o.noMore(cm.Annotations, unseen), nil
+		kept = unseen && o.mayHoldSlot(cm)
+		return o.noMore(cm.Annotations, kept), nil
 	})
 	if err != nil {
 		return err
 	}
-	if unseen {
+	if kept {
 		o.sayEnded(was)
 	}
 	if err := o.Report(o.IOStreams, false, "%s/%s %s", cm.Labels[annotations.LabelKind], cm.Name, o.resumed(was)); err != nil {
@@ -255,6 +257,25 @@ func (o *resumeOptions) noMore(on map[string]string, unseen bool) factory.Change
 		return nil
 	}
 	return factory.Change{annotations.Pause: factory.Value(o.ended().Format(time.RFC3339))}.Signed(annotations.Pause, "", "")
+}
+
+// mayHoldSlot says whether a slot of a plan can have fallen into its pause, as far as it is known when
+// that began. Where none has, the pause need not stay noted: the agent would take it as the reason
+// for slots of before it.
+func (o *resumeOptions) mayHoldSlot(cm *corev1.ConfigMap) bool {
+	began, known := annotations.PausedAt(&cm.ObjectMeta)
+	spec, faults := annotations.Plan(cm)
+	set, err := plan.ParseSchedules(spec.Triggers.Schedules)
+	if !known || len(faults) > 0 || err != nil {
+		return true
+	}
+	for _, s := range spec.Triggers.Schedules {
+		if s.Jitter != nil && s.Jitter.Duration > 0 {
+			return true // a slot of before may be due in it
+		}
+	}
+	slot, more := set.Next(began.Add(-time.Nanosecond))
+	return more && !slot.At.After(o.ended())
 }
 
 // pauseOf reads the annotation of a pause.

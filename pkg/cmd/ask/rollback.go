@@ -57,7 +57,7 @@ asks for a run that changes nothing.`,
 	o.AddRunMode(cmd, "client")
 	o.AddOutput(cmd)
 	o.Waiting.AddFlags(cmd, "the run until it ends")
-	_ = cmd.RegisterFlagCompletionFunc("to", completion.Runs(c, run.Succeeded, run.Failed, run.Aborted))
+	_ = cmd.RegisterFlagCompletionFunc("to", completion.RunsOfPlan(c, run.Succeeded, run.Failed, run.Aborted))
 	return cmd
 }
 

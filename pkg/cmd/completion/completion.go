@@ -128,13 +128,26 @@ func Kinds(c *factory.Factory, kinds ...string) Func {
 	return Documents(c, annotations.LabelKind+" in ("+strings.Join(kinds, ",")+")", nil)
 }
 
+// RunsOfPlan offers runs in some phases of the plan that the command line names first.
+func RunsOfPlan(c *factory.Factory, phases ...run.Phase) Func {
+	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(given) == 0 {
+			return Runs(c, phases...)(cmd, given, word)
+		}
+		return Documents(c, inPhases(phases)+","+annotations.LabelPlan+"="+factory.BareName(given[0]), nil)(cmd, given, word)
+	}
+}
+
 // Runs offers runs in some phases.
-func Runs(c *factory.Factory, phases ...run.Phase) Func {
+func Runs(c *factory.Factory, phases ...run.Phase) Func { return Documents(c, inPhases(phases), nil) }
+
+// inPhases selects runs in some phases.
+func inPhases(phases []run.Phase) string {
 	in := make([]string, len(phases))
 	for i, phase := range phases {
 		in[i] = string(phase)
 	}
-	return Documents(c, annotations.LabelKind+"="+annotations.KindRun+","+annotations.LabelPhase+" in ("+strings.Join(in, ",")+")", nil)
+	return annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (" + strings.Join(in, ",") + ")"
 }
 
 // Nodes offers the names of nodes that a command can act on, with node/ before them if that

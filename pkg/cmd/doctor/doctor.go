@@ -177,7 +177,7 @@ func (o *options) find(ctx context.Context, k *factory.Cluster) (*corev1.ConfigM
 	if cm != nil || err != nil {
 		return cm, err
 	}
-	return factory.OrPolicy(k.Plan(ctx, o.name))
+	return k.Document(ctx, o.name, annotations.KindPlan, annotations.KindPolicy)
 }
 
 func (o *options) agent(agent factory.AgentState, err error) {

@@ -52,7 +52,7 @@ func TestDoctor(t *testing.T) {
 		{name: "a plan with a fault", line: "doctor orders", world: installed(seen("serviceAccountName: other"), cmdtest.Namespace("x")), code: 1, says: []string{"PROBLEM  ", "needs the label maint.dev/service-account: other"}},
 		{name: "who may not ask", line: "doctor orders", world: installed(seen("target: " + dep)), forbids: "subjectaccessreviews", says: []string{"unknown  the rights of maint-runner: ask what it may: subjectaccessreviews is forbidden:"}},
 		{name: "a configuration with a fault", line: "doctor", world: installed(cmdtest.Configured("{maxUnavailable: many}")), code: 1, says: []string{"PROBLEM  the agent's configuration: "}},
-		{name: "no such plan", line: "doctor ghost", world: installed(), code: 1, says: []string{"error: there is no plan \"ghost\" in namespace shop"}},
+		{name: "no such plan", line: "doctor ghost", world: installed(), code: 1, says: []string{"error: there is no plan or policy \"ghost\" in namespace shop"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, c.world...)

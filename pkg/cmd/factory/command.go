@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // Command is implemented by the options of every command: filled in from the command line,
@@ -26,8 +27,24 @@ func RunE(o Command) func(*cobra.Command, []string) error {
 		if err := o.Validate(); err != nil {
 			return exit.Coded(ctx, err)
 		}
+		if err := checkSelector(cmd); err != nil {
+			return err
+		}
 		return exit.Coded(ctx, o.Run(ctx))
 	}
+}
+
+// checkSelector refuses -l that is no label selector, of whatever command: an API server would say
+// so too, but not that it is the command line that is wrong.
+func checkSelector(cmd *cobra.Command) error {
+	f := cmd.Flags().Lookup("selector")
+	if f == nil {
+		return nil
+	}
+	if _, err := selector.Parse(f.Value.String()); err != nil {
+		return exit.Errorf(exit.CodeUsage, "-l: %w", err)
+	}
+	return nil
 }
 
 // NoNames refuses names where a command takes none.

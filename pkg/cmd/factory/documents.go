@@ -2,7 +2,6 @@ package factory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +22,7 @@ import (
 // without the first letters of its name. PLAN may be written plan/PLAN and
 // configmap/PLAN, as the lists print it.
 func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*corev1.ConfigMap, error) {
-	if err := noKind(name); err != nil {
+	if err := k.noKind(name); err != nil {
 		return nil, err
 	}
 	bare := BareName(name)
@@ -78,11 +77,14 @@ func kindsBefore() []string {
 	return []string{"plan", "plans", "hibernate-plan", "hibernateplan", "policy", "policies", "run", "runs", "configmap", "configmaps", "cm"}
 }
 
-// noKind is the error where an unknown kind is written before a name.
-func noKind(name string) error {
-	kind, _, found := strings.Cut(name, "/")
-	if !found || slices.Contains(kindsBefore(), strings.ToLower(kind)) {
+// noKind is the error where a kind is written before a name that is no document's.
+func (k *Cluster) noKind(name string) error {
+	kind, bare := SplitKind(name)
+	switch {
+	case kind == "" || slices.Contains(kindsBefore(), strings.ToLower(kind)):
 		return nil
+	case kind == KindNode:
+		return exit.Errorf(exit.CodeUsage, "%s: this command takes no node; %s shows it, and %s why nothing happens to it", name, k.commands().In("").StatusOf("node/"+bare), k.commands().In("").Why("node/"+bare))
 	}
 	return exit.Errorf(exit.CodeUsage, "%s: there is no kind %q here: write NAME, plan/NAME, policy/NAME, run/NAME or node/NAME; other kinds are for 'allow' and 'freeze' alone, whose --end ends what they wrote", name, kind)
 }
@@ -100,36 +102,12 @@ func words(kinds []string) []string {
 }
 
 // WrongKind says that a ConfigMap is not what was looked for.
-func WrongKind(cm *corev1.ConfigMap, what string) error { return wrongKindError{cm, what} }
-
-type wrongKindError struct {
-	object *corev1.ConfigMap
-	what   string
-}
-
-func (e wrongKindError) Error() string {
-	kind := e.object.Labels[annotations.LabelKind]
+func WrongKind(cm *corev1.ConfigMap, what string) error {
+	kind := cm.Labels[annotations.LabelKind]
 	if kind == "" {
-		return fmt.Sprintf("the ConfigMap %s/%s is no %s: it lacks the label %s", e.object.Namespace, e.object.Name, e.what, annotations.LabelKind)
+		return fmt.Errorf("the ConfigMap %s/%s is no %s: it lacks the label %s", cm.Namespace, cm.Name, what, annotations.LabelKind)
 	}
-	return fmt.Sprintf("%s/%s is a %s and no %s", e.object.Namespace, e.object.Name, kind, e.what)
-}
-
-// PolicyFound is the policy that was found where something else was looked for; nil: none was.
-func PolicyFound(err error) *corev1.ConfigMap {
-	var wrong wrongKindError
-	if !errors.As(err, &wrong) || wrong.object.Labels[annotations.LabelKind] != annotations.KindPolicy {
-		return nil
-	}
-	return wrong.object
-}
-
-// OrPolicy is what was found, or the policy that was found in its place.
-func OrPolicy(cm *corev1.ConfigMap, err error) (*corev1.ConfigMap, error) {
-	if found := PolicyFound(err); found != nil {
-		return found, nil
-	}
-	return cm, err
+	return fmt.Errorf("%s/%s is a %s and no %s", cm.Namespace, cm.Name, kind, what)
 }
 
 // instead suggests where to look: the name that was probably meant, or the list.
@@ -230,7 +208,7 @@ func (k *Cluster) HibernatePlan(ctx context.Context, name string) (*corev1.Confi
 	if kind, _ := SplitKind(name); kind == KindNode || kind == annotations.KindPolicy || kind == annotations.KindRun {
 		return nil, nil
 	}
-	if err := noKind(name); err != nil {
+	if err := k.noKind(name); err != nil {
 		return nil, err
 	}
 	cm, err := k.ConfigMaps(k.Namespace).Get(ctx, BareName(name), metav1.GetOptions{})

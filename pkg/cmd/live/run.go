@@ -113,7 +113,7 @@ func (s *session) run(ctx context.Context, follow Follow) error {
 // draw shows pictures until somebody leaves, or nothing is left to follow.
 func (s *session) draw(f *feed, ended chan error) (model, error) {
 	m := model{
-		effects: s.effects(), name: s.c.Name, home: s.k.Namespace, quit: quit{words: s.quitWords()}, mark: s.c.Mark,
+		effects: s.effects(), name: s.name(), home: s.home(), quit: quit{words: s.quitWords()}, mark: s.c.Mark,
 		width: s.c.Size.Columns, height: 24, pages: []page{{title: s.view.Title, opens: s.view.Short}},
 	}
 	s.program = tea.NewProgram(m, tea.WithInput(s.c.Screen.In), tea.WithOutput(s.c.Screen.Out), tea.WithFPS(frames), tea.WithoutSignalHandler(), tea.WithColorProfile(colorprofile.ANSI))
@@ -132,6 +132,18 @@ func (s *session) draw(f *feed, ended chan error) (model, error) {
 		return m, err
 	}
 	return m, err
+}
+
+// name begins the commands that are shown: it has the flags that choose the cluster.
+func (s *session) name() string { return s.c.Name + view.Prefix(" ", s.c.ClusterFlags) }
+
+// home is the namespace that shown commands need not name. One that was given is named in them:
+// without it they would mean the context's own.
+func (s *session) home() string {
+	if s.c.Elsewhere != "" {
+		return ""
+	}
+	return s.k.Namespace
 }
 
 // effects are nil when the command was not started by the root command: then it cannot start
@@ -249,7 +261,7 @@ func (s *session) carryOut(c command) tea.Cmd {
 			said += strings.Join(exit.Lines(err), "\n")
 		}
 		said = strings.ReplaceAll(strings.TrimSpace(said), "\n", "; ")
-		fmt.Fprintf(&s.beside, "%s: %s\n", c.line(s.c.Name), said)
+		fmt.Fprintf(&s.beside, "%s: %s\n", c.line(s.name()), said)
 		done <- said
 	})
 	return func() tea.Msg { return doneMsg{said: <-done} }

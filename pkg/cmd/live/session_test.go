@@ -30,6 +30,11 @@ type desk struct {
 // sits begins a command line at a terminal of a size.
 func sits(t *testing.T, columns, rows int, line string, objects ...runtime.Object) *desk {
 	t.Helper()
+	return sitsAs(t, columns, rows, func(*factory.Env) {}, line, objects...)
+}
+
+func sitsAs(t *testing.T, columns, rows int, edit func(*factory.Env), line string, objects ...runtime.Object) *desk {
+	t.Helper()
 	d := &desk{Terminal: cmdtest.NewTerminal(t, columns, rows), cluster: cmdtest.NewCluster(t, cmd.Run, objects...), code: make(chan int, 1)}
 	mark := terminal.NewMark()
 	env := factory.Env{
@@ -37,6 +42,7 @@ func sits(t *testing.T, columns, rows int, line string, objects ...runtime.Objec
 		Name:      "kubectl maint", Version: "v0.1.0", Now: cmdtest.Now, Zone: "Europe/Berlin", InTerminal: true, OutTerminal: true,
 		Mark: mark, Color: true, Size: terminal.Size{Columns: columns}, Screen: &factory.Screen{In: d.TTY, Out: d.TTY},
 	}
+	edit(&env)
 	go func() {
 		d.code <- cmd.Run(t.Context(), factory.NewFor(env, d.cluster.Connected()), strings.Fields(line))
 	}()
@@ -89,6 +95,24 @@ func TestStatusOnTheWholeScreen(t *testing.T) {
 	d.Sees("▶ sure")
 	d.Types("q")
 	d.ends(0, "▶ sure", "quiet")
+}
+
+// A command that is proposed means what the view shows, wherever it is pasted.
+func TestAProposedCommandNamesTheNamespaceAndTheClusterThatWereGiven(t *testing.T) {
+	elsewhere := func(e *factory.Env) { e.Elsewhere, e.ClusterFlags = "shop", "--context prod" }
+	d := sitsAs(t, 120, 24, elsewhere, "status -w", asking()...)
+	d.Sees("quiet")
+	d.Types("/quiet\r")
+	d.Sees("> quiet")
+	d.Types("s")
+	d.Sees("carry out 'kubectl maint --context prod -n shop skip quiet --next 1'? [y/N]")
+	d.Types("y")
+	d.Sees("error: plan quiet has no schedule")
+	d.Types("q")
+	d.ends(0, "quiet")
+	if said := d.errOut.String(); !strings.Contains(said, "kubectl maint --context prod -n shop skip quiet --next 1: ") {
+		t.Errorf("%q", said)
+	}
 }
 
 func TestAKeyWritesWhatTheCommandWrites(t *testing.T) {

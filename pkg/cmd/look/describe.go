@@ -289,5 +289,5 @@ func changedLines(r view.Run) []string {
 
 // find is what a name means: a policy, too.
 func (o *describeOptions) find(ctx context.Context, k *factory.Cluster, name string) (*corev1.ConfigMap, error) {
-	return factory.OrPolicy(k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun))
+	return k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
 }

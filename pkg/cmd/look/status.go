@@ -119,7 +119,7 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 		lines, said := o.overview(k, r)
 		above, news := heads(o.agentLines(r.agent, r.noAgent)...), o.agentUpdates(r.agent, r.noAgent)
 		if r.config != "" {
-			above, news = append(above, heads(print.New(o.Env, o.Zone).Bad(r.config), "")...), append(news, print.Update{Of: "configuration", Text: r.config})
+			above, news = append(above, heads(o.newPrinter(o.Zone).Bad(r.config), "")...), append(news, print.Update{Of: "configuration", Text: r.config})
 		}
 		return append(above, lines...), append(news, said...), nil
 	}
@@ -147,9 +147,9 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
 	switch {
 	case err != nil:
-		return []string{print.New(o.Env, o.Zone).Warn(err.Error()), ""}
+		return []string{o.newPrinter(o.Zone).Warn(err.Error()), ""}
 	case s.Missing != "":
-		return []string{print.New(o.Env, o.Zone).Bad(s.Missing), ""}
+		return []string{o.newPrinter(o.Zone).Bad(s.Missing), ""}
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		if err != nil {
 			return nil, nil, err
 		}
-		return view.LinesOf(view.NodeResource(n.Name, found.Node), print.New(o.Env, o.Zone).NodeLines(n)...), print.NodeUpdates(n), nil
+		return view.LinesOf(view.NodeResource(n.Name, found.Node), o.newPrinter(o.Zone).NodeLines(n)...), print.NodeUpdates(n), nil
 	}
 	cm := found.Document
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
@@ -186,13 +186,13 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 			return nil, nil, err
 		}
 		r = k.Answered(ctx, r)
-		v := print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone))
+		v := o.newPrinter(view.PlanZone(r.Run.Spec, o.Zone))
 		lines := append([]string{v.Bold("Run "+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
 		return view.LinesOf(view.RunResource(r), lines...), print.RunUpdates(r), nil
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
-		v := print.New(o.Env, s.Zone())
+		v := o.newPrinter(s.Zone())
 		lines := slices.Concat(v.NeedLines(v.SleeperNeeds(s)), v.SleeperLines(s, false), v.SleptLines(source.ReadSlept(ctx, k, cm, o.Now())))
 		return view.LinesOf(view.SleeperResource(s), lines...), v.SleepUpdates(s), nil
 	}
@@ -206,7 +206,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		return nil, nil, err
 	}
 	o.needed.look(ctx, o.Now(), k, &p)
-	v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
+	v := o.newPrinter(view.PlanZone(p.Spec, o.Zone))
 	lines := append(v.NeedLines(v.PlanNeeds(p)), v.PlanLines(p, false)...)
 	return view.LinesOf(view.PlanResource(p), lines...), v.PlanUpdates(p), nil
 }
@@ -257,10 +257,17 @@ func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []pr
 
 // printer prints for one namespace, which suggested commands name where all are shown.
 func (o *statusOptions) printer(zone, namespace string) print.Printer {
-	v := print.New(o.Env, zone)
+	v := o.newPrinter(zone)
 	if o.everywhere {
 		return v.In(namespace)
 	}
+	return v
+}
+
+// newPrinter prints in a zone. What scripts are told of changes says nothing that changes with the clock alone.
+func (o *statusOptions) newPrinter(zone string) print.Printer {
+	v := print.New(o.Env, zone)
+	v.Fixed = o.watch && !o.out.Lines()
 	return v
 }
 
@@ -309,7 +316,7 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 	for i, n := range all {
 		needs[i] = n.Need
 	}
-	lines := heads(print.New(o.Env, o.Zone).NeedLines(needs)...)
+	lines := heads(o.newPrinter(o.Zone).NeedLines(needs)...)
 	for i, need := range all { // two lines each, below the heading
 		for n := 1 + 2*i; n <= 2+2*i; n++ {
 			lines[n].Of, lines[n].Head = need.of, need.of.Kind == ""
@@ -354,7 +361,7 @@ func (o *statusOptions) nodeLines(claims []view.NodeClaim, fleet []*corev1.Node)
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	v := print.New(o.Env, o.Zone)
+	v := o.newPrinter(o.Zone)
 	lines := heads(append([]string{""}, v.ClaimTable(claims)...)...)
 	node := named(fleet)
 	for i, c := range claims {
@@ -390,7 +397,7 @@ func (o *statusOptions) planTable(plans []view.Plan) []view.Line {
 	var rows [][]string
 	var about []view.Resource
 	for _, p := range plans {
-		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
+		v := o.newPrinter(view.PlanZone(p.Spec, o.Zone))
 		phase, _ := p.Phase()
 		about = append(about, view.PlanResource(p))
 		rows = append(rows, []string{p.Object.Namespace, p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), shortMessage(v, p)})
@@ -435,7 +442,7 @@ func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view
 	var rows [][]string
 	var about []view.Resource
 	for _, s := range sleepers {
-		v := print.New(o.Env, s.Zone())
+		v := o.newPrinter(s.Zone())
 		phase, message := s.Phase()
 		about = append(about, view.SleeperResource(s))
 		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), v.Told(message)})
@@ -504,11 +511,7 @@ func heads(texts ...string) []view.Line {
 	return lines
 }
 
-// find is what a name means: a policy, too, which is found where nothing else has its name.
+// find is what a name means.
 func (o *statusOptions) find(ctx context.Context, k *factory.Cluster, name string) (factory.Resource, error) {
-	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
-	if cm := factory.PolicyFound(err); cm != nil {
-		return factory.Resource{Document: cm}, nil
-	}
-	return found, err
+	return k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
 }

@@ -50,7 +50,7 @@ func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 		if !known && !used[policy.PolicyRef{Name: p.Name, Namespace: p.Namespace}] {
 			continue
 		}
-		v, about := print.New(o.Env, view.PolicyZone(p.Spec, o.Zone)), "policy "+p.Name
+		v, about := o.newPrinter(view.PolicyZone(p.Spec, o.Zone)), "policy "+p.Name
 		if o.everywhere || p.Namespace != k.Namespace {
 			v, about = v.In(p.Namespace), "policy "+p.Namespace+"/"+p.Name
 		}
@@ -111,7 +111,7 @@ func (o *statusOptions) used(r reads) map[policy.PolicyRef]bool {
 
 // nodeNeeds are what needs somebody on the nodes.
 func (o *statusOptions) nodeNeeds(r reads) []print.Need {
-	v := print.New(o.Env, o.Zone)
+	v := o.newPrinter(o.Zone)
 	out := v.ClaimNeeds(view.NodeClaims(r.nodes, r.steps))
 	for _, n := range r.nodes {
 		out = append(out, v.NodeNeeds(n)...)

@@ -32,6 +32,11 @@ func noted(cm *corev1.ConfigMap, pairs ...string) *corev1.ConfigMap {
 	return cm
 }
 
+func labelled(cm *corev1.ConfigMap, key, value string) *corev1.ConfigMap {
+	cm.Labels[key] = value
+	return cm
+}
+
 func nodeWith(name string, pairs ...string) *corev1.Node {
 	n := cmdtest.Node(name)
 	for i := 0; i < len(pairs); i += 2 {
@@ -73,7 +78,7 @@ func TestStatusBeginsWithWhatIsPausedAndFrozen(t *testing.T) {
 		{name: "a frozen HibernatePlan", line: "status", world: objects(shop, cmdtest.Sleeper("office", "schedule: {offHours: [{start: '20:00', end: '06:00', daysOfWeek: [MON]}]}", cmdtest.Noting(append(frozen(later, "jane", "demo"), annotations.StatusPhase, "Active")...))), out: need("  office  is frozen until "+laterUTC+", by jane (unverified): demo\n    'kubectl maint freeze configmap/office --end'\n") + "HIBERNATEPLAN   PHASE    ASLEEP   NEXT                                      MESSAGE\noffice          Active   -        sleeps Mon 2026-11-23 20:00 UTC (2d20h)   -\n"},
 		{name: "all namespaces, each with its own command", line: "status -A", world: objects(cmdtest.Namespace("shop", append(paused("jane", ""), frozen(later, "joe", "x")...)...), policyWith("shop", "night", paused("jane", "")...), orders), out: need("  namespace shop  is paused until resumed, by jane (unverified)\n    'kubectl maint -n shop resume --all'\n  namespace shop  is frozen until "+laterHere+", by joe (unverified): x\n    'kubectl maint freeze namespace/shop --end'\n  policy shop/night  is paused until resumed, by jane (unverified)\n    'kubectl maint -n shop resume policy/night'\n") + "NAMESPACE   PLAN     PHASE   NEXT   LAST   MESSAGE\nshop        orders   Idle    -      -      -\n"},
 		{name: "all namespaces, also one in which no plan lies", line: "status -A", world: objects(shop, cmdtest.Namespace("mall", frozen(later, "joe", "x")...), orders), out: need("  namespace mall  is frozen until "+laterHere+", by joe (unverified): x\n    'kubectl maint freeze namespace/mall --end'\n") + "NAMESPACE   PLAN     PHASE   NEXT   LAST   MESSAGE\nshop        orders   Idle    -      -      -\n"},
-		{name: "all namespaces, plans by their labels: only what holds these", line: "status -A -l team=a", world: objects(cmdtest.Namespace("shop", frozen(later, "jane", "y")...), cmdtest.Namespace("mall", frozen(later, "joe", "x")...), policyWith("mall", "night", paused("jane", "")...), cmdtest.Plan("orders", "", func(cm *corev1.ConfigMap) { cm.Labels["team"] = "a" })), out: need("  namespace shop  is frozen until "+laterHere+", by jane (unverified): y\n    'kubectl maint freeze namespace/shop --end'\n") + "NAMESPACE   PLAN     PHASE   NEXT   LAST   MESSAGE\nshop        orders   Idle    -      -      -\n"},
+		{name: "all namespaces, plans by their labels: only what holds these", line: "status -A -l team=a", world: objects(cmdtest.Namespace("shop", frozen(later, "jane", "y")...), cmdtest.Namespace("mall", frozen(later, "joe", "x")...), policyWith("mall", "night", paused("jane", "")...), labelled(seen("orders", ""), "team", "a")), out: need("  namespace shop  is frozen until "+laterHere+", by jane (unverified): y\n    'kubectl maint freeze namespace/shop --end'\n") + "NAMESPACE   PLAN     PHASE   NEXT   LAST   MESSAGE\nshop        orders   Idle    -      -      -\n"},
 		{name: "who may not list namespaces sees those that have plans", line: "status -A", world: objects(cmdtest.Namespace("shop", frozen(later, "jane", "y")...), cmdtest.Namespace("mall", frozen(later, "joe", "x")...), orders), before: func(o *cmdtest.Cluster) { o.Forbids("list", "namespaces", "") }, out: need("  namespace shop  is frozen until "+laterHere+", by jane (unverified): y\n    'kubectl maint freeze namespace/shop --end'\n") + "NAMESPACE   PLAN     PHASE   NEXT   LAST   MESSAGE\nshop        orders   Idle    -      -      -\n"},
 		{name: "who may not read the namespace is warned of nothing", line: "status", world: objects(cmdtest.Namespace("shop", frozen(later, "jane", "go-live")...)), before: func(o *cmdtest.Cluster) { o.Forbids("get", "namespaces", "") }, out: "no plans in namespace shop; 'kubectl maint new' asks for what one needs, 'kubectl maint schedule' writes one\n"},
 	})

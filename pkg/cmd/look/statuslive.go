@@ -32,7 +32,7 @@ func (o *statusOptions) watchAll(ctx context.Context, k *factory.Cluster) (*watc
 	if err != nil {
 		return nil, watch.NotFollowed(ctx, "", err)
 	}
-	o.watchNodes(ctx, k, w.Changed)
+	o.watchNodes(ctx, k, w)
 	o.agent = o.FollowAgent(ctx, k, w.Changed)
 	return w, nil
 }
@@ -157,12 +157,12 @@ func gathered(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// watchNodes redraws the status on changes of nodes, too: of all nodes where all are shown, else of
-// those that are named. Where nodes may not be read, it does nothing.
-func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, changed chan struct{}) {
+// watchNodes redraws the status on changes of nodes, too, and of the runs that may have them: of all
+// nodes where all are shown, else of those that are named. Where nodes may not be read, it does nothing.
+func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, w *watch.Cache) {
 	var names []string
 	for i, name := range o.names {
-		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+		found, err := o.find(ctx, k, name)
 		switch {
 		case err != nil:
 		case found.Node != nil:
@@ -175,7 +175,11 @@ func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, chan
 	if len(o.names) > 0 && len(names) == 0 {
 		return
 	}
-	if seen, err := watch.Nodes(ctx, k, changed, names...); err == nil && len(o.names) == 0 {
+	seen, err := watch.Nodes(ctx, k, w.Changed, names...)
+	if err == nil && !o.everywhere {
+		w.WatchActiveRuns(ctx, k)
+	}
+	if err == nil && len(o.names) == 0 {
 		o.seen = seen
 	}
 }

@@ -74,7 +74,7 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 		if err != nil {
 			return print.Value{}, err
 		}
-		body := print.New(o.Env, o.Zone).NodeValue(found.Node, view.ClaimsOfNode(n))
+		body := o.newPrinter(o.Zone).NodeValue(found.Node, view.ClaimsOfNode(n))
 		verdict := n.Subject.Verdict(o.Now())
 		body.Permission = &verdict
 		return nodeValue(body), nil
@@ -93,7 +93,9 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 		body.Slept = slept(ctx, o.Factory, k, cm)
 		return sleeperValue(body), nil
 	case annotations.KindPolicy:
-		return policyValue(showPolicy(ctx, o.Factory, k, agent, cm).value()), nil
+		p := showPolicy(ctx, o.Factory, k, agent, cm)
+		p.v.Fixed = o.newPrinter(o.Zone).Fixed
+		return policyValue(p.value()), nil
 	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
@@ -118,7 +120,7 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 		out = append(out, h.value)
 	}
 	for _, n := range r.nodes {
-		v, claims := print.New(o.Env, o.Zone), view.NodeClaims([]*corev1.Node{n}, r.steps)
+		v, claims := o.newPrinter(o.Zone), view.NodeClaims([]*corev1.Node{n}, r.steps)
 		if len(claims)+len(v.NodeNeeds(n)) > 0 {
 			out = append(out, nodeValue(v.NodeValue(n, claims)))
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -95,6 +96,34 @@ func TestStatusStreamsLines(t *testing.T) {
 			t.Errorf("exit code %d, standard error %q, %d lines:\n%s", got.Code, got.Err, len(lines), got.Out)
 		}
 	})
+}
+
+// What counts down or grows old is no change, whatever else changes.
+func TestAStreamHasNoLineForWhatOnlyTheClockChanged(t *testing.T) {
+	failed := cmdtest.Ledger(ledger.Ledger{Last: &ledger.LastRun{Name: "maint-run-orders-0", Phase: run.Failed, EndedAt: *cmdtest.Before(time.Hour)}})
+	closed := policyWith("shop", "night", frozen(later, "jane", "go-live")...)
+	for line, lines := range map[string]int{"status -w -o json": 7, "status orders -w -o json": 1, "status policy/night -w -o json": 1, "status node/busy -w -o json": 2, "status nights -w -o json": 1} {
+		t.Run(line, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				o := scripted(t, failed, closed, seen("mail", "policies: [{name: night}]"))
+				o.Ctx, o.Moves = ctx, true
+				go func() {
+					time.Sleep(10 * time.Minute)
+					o.Become("busy", cmdtest.Stood(cmdtest.Jane, nodes.Pending, "waits its turn"))
+					time.Sleep(10 * time.Second)
+					cancel()
+				}()
+				got := o.Line(line)
+				if n := strings.Count(got.Out, "\n"); got.Code != 130 || n != lines {
+					t.Errorf("exit code %d, %d lines, want %d:\n%s", got.Code, n, lines, got.Out)
+				}
+				if strings.Contains(got.Out, " ago") || strings.Contains(got.Out, ", in ") {
+					t.Errorf("a distance from now:\n%s", got.Out)
+				}
+			})
+		})
+	}
 }
 
 // Whoever reads lines is told that the agent fell silent, and that it is back, each once.

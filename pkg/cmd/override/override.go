@@ -144,7 +144,10 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if o.timezone != "" {
 		zone = o.timezone
 	}
-	c, words := o.clear(), "no longer frozen or allowed"+view.Colon(o.inForce(target))
+	c, words := o.clear(), "was not frozen or allowed"
+	if was := o.inForce(target); was != "" {
+		words = "no longer frozen or allowed: " + was
+	}
 	if !o.end {
 		at, err := o.until(target.zone)
 		if err != nil {

@@ -15,9 +15,10 @@ import (
 // Printer prints for one user: the time, the zone, the colours.
 type Printer struct {
 	paint
-	Name string // of the plugin, for suggested commands
-	Now  time.Time
-	Zone string
+	Name  string // of the plugin, for suggested commands
+	Now   time.Time
+	Zone  string
+	Fixed bool // When leaves out the distance from now, which grows old
 
 	elsewhere string // the namespace that suggested commands name; empty: none
 	cluster   string // flags that choose the cluster; empty: none
@@ -44,7 +45,10 @@ func (v Printer) Both(t time.Time) string { return instant.Both(t, v.Zone) }
 
 // When is an instant and its distance from now.
 func (v Printer) When(t time.Time) string {
-	if t.After(v.Now) {
+	switch {
+	case v.Fixed:
+		return v.Both(t)
+	case t.After(v.Now):
 		return fmt.Sprintf("%s, in %s", v.Both(t), instant.Approximate(t.Sub(v.Now)))
 	}
 	return fmt.Sprintf("%s, %s ago", v.Both(t), instant.Approximate(v.Now.Sub(t)))

@@ -4,6 +4,7 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -19,9 +20,9 @@ import (
 // of kubectl get.
 type Values struct {
 	flags  *printFlags
-	own    []string          // words of -o that the command prints itself
-	stream map[string]string // of a watch: the last output, by name
-	begun  bool              // the headers of a stream are printed
+	own    []string                  // words of -o that the command prints itself
+	stream map[string]map[string]any // of a watch: the last output, by name
+	begun  bool                      // the headers of a stream are printed
 }
 
 // NewValues prints lines unless -o says otherwise. own are words of -o that the command
@@ -191,26 +192,26 @@ func listOf(kind string, items []Value) (*unstructured.UnstructuredList, error) 
 	return list, nil
 }
 
-// Stream prints those values that have changed since the last call: with -o json one line each.
+// Stream prints those values that have changed since the last call, other than by what counts down:
+// with -o json one line each.
 func (o *Values) Stream(w io.Writer, items []Value) error {
 	if o.stream == nil {
-		o.stream = map[string]string{}
+		o.stream = map[string]map[string]any{}
 	}
 	for _, v := range items {
 		u, err := v.object()
 		if err != nil {
 			return err
 		}
-		line, err := stdjson.Marshal(u.Object)
-		if err != nil {
-			return fmt.Errorf("print %s: %w", v.Kind, err)
+		is := u.DeepCopy()
+		for _, counts := range [][]string{{"permission", "nextChangeETA"}, {"permission", "permissiveRemaining"}, {"slept"}} {
+			unstructured.RemoveNestedField(is.Object, counts...)
 		}
-		namespace, _, _ := unstructured.NestedString(u.Object, "metadata", "namespace")
-		key := v.Kind + "/" + namespace + "/" + v.Name
-		if o.stream[key] == string(line) {
+		key := v.Kind + "/" + is.GetNamespace() + "/" + v.Name
+		if reflect.DeepEqual(o.stream[key], is.Object) {
 			continue
 		}
-		o.stream[key] = string(line)
+		o.stream[key] = is.Object
 		if err := o.emit(w, v, u); err != nil {
 			return err
 		}
@@ -231,12 +232,7 @@ func (o *Values) Emit(w io.Writer, v Value) error {
 func (o *Values) emit(w io.Writer, v Value, u *unstructured.Unstructured) error {
 	switch {
 	case o.Format() == "json":
-		line, err := stdjson.Marshal(u.Object)
-		if err != nil {
-			return fmt.Errorf("print %s: %w", v.Kind, err)
-		}
-		_, err = fmt.Fprintln(w, string(line))
-		return err
+		return stdjson.NewEncoder(w).Encode(u.Object)
 	case o.Format() == "yaml":
 		fmt.Fprintln(w, "---")
 		return o.Print(w, v)

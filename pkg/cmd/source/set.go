@@ -32,7 +32,7 @@ type Set struct {
 
 // NewSet is what documents hold, whatever their faults.
 func NewSet(c *factory.Factory, docs []Document) Set {
-	w := Set{Resolver: policy.NewResolver(c.OfflineAgent()), Pauses: map[string]schedule.Pause{}, templates: map[string]*plan.Template{}, connectors: map[string]Document{}}
+	w := Set{Resolver: policy.NewResolver(c.OfflineAgent()).OfFiles(), Pauses: map[string]schedule.Pause{}, templates: map[string]*plan.Template{}, connectors: map[string]Document{}}
 	namespace := c.OfflineNamespace()
 	for _, d := range docs {
 		w.take(d, namespace)

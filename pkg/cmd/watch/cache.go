@@ -21,6 +21,7 @@ import (
 type Cache struct {
 	store   cache.Store
 	Changed chan struct{} // a change since it was last read
+	active  *Cache        // the runs of all namespaces that have not ended; nil: they are not watched
 }
 
 // ConfigMap is one of the picture; nil if there is none.

@@ -15,11 +15,28 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // readAgain is for how long an answer is used that no watch keeps current.
 const readAgain = 5 * time.Second
+
+// WatchActiveRuns keeps a live picture of the runs of all namespaces that have not ended, too: nodes
+// say for which plan they are cordoned, and an old answer about its runs would contradict them. Where
+// these runs may not be read, it does nothing.
+func (w *Cache) WatchActiveRuns(ctx context.Context, k *factory.Cluster) {
+	tweak := ByLabel(annotations.LabelKind + "=" + annotations.KindRun + "," + factory.ActiveOnly)
+	probe := metav1.ListOptions{Limit: 1}
+	tweak(&probe)
+	if _, err := k.ConfigMaps("").List(ctx, probe); err != nil {
+		return
+	}
+	informer := newInformer(k, k.Kube.CoreV1().ConfigMaps(""), &corev1.ConfigMap{}, tweak)
+	if runs, err := startInto(ctx, k, informer, w.Changed, func(_, _ any) bool { return true }); err == nil {
+		w.active = runs
+	}
+}
 
 // Reader is a cluster for repeated looks: ConfigMaps of these kinds, of a namespace or, if it is
 // empty, of all, come from the picture, and answers to all other reads are used for some seconds.
@@ -68,11 +85,12 @@ func (r configMapReader) Get(ctx context.Context, name string, o metav1.GetOptio
 
 func (r configMapReader) List(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
 	asked, err := selector.Parse(o.LabelSelector)
-	if err != nil || !r.covers(asked, o) {
+	seen := r.picture(asked, o)
+	if err != nil || seen == nil {
 		return answer(r.core.answers, "configmaps/"+r.namespace+"/"+o.LabelSelector+"/"+o.FieldSelector, func() (*corev1.ConfigMapList, error) { return r.ConfigMapInterface.List(ctx, o) })
 	}
 	out := &corev1.ConfigMapList{}
-	for _, cm := range r.core.seen.configMaps() {
+	for _, cm := range seen.configMaps() {
 		if (r.namespace == "" || cm.Namespace == r.namespace) && asked.Matches(cm.Labels) {
 			out.Items = append(out.Items, *cm)
 		}
@@ -80,9 +98,17 @@ func (r configMapReader) List(ctx context.Context, o metav1.ListOptions) (*corev
 	return out, nil
 }
 
-// covers says whether everything that is asked for is in the picture.
-func (r configMapReader) covers(asked selector.Labels, o metav1.ListOptions) bool {
-	return o.FieldSelector == "" && (r.core.namespace == "" || r.core.namespace == r.namespace) && asked.Within(annotations.LabelKind, r.core.kinds...)
+// picture is one that has everything that is asked for; nil: none has.
+func (r configMapReader) picture(asked selector.Labels, o metav1.ListOptions) *Cache {
+	switch seen := r.core.seen; {
+	case o.FieldSelector != "":
+		return nil
+	case (r.core.namespace == "" || r.core.namespace == r.namespace) && asked.Within(annotations.LabelKind, r.core.kinds...):
+		return seen
+	case asked.Within(annotations.LabelKind, annotations.KindRun) && asked.Within(annotations.LabelPhase, string(run.Pending), string(run.Running)):
+		return seen.active
+	}
+	return nil
 }
 
 type namespaceReader struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // What is watched is not asked for, what is not is asked for seldom.
@@ -79,6 +80,59 @@ func TestAReaderAsksOnlyForWhatIsNotWatched(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}, cmdtest.Plan("orders", ""), cmdtest.Plan("mail", ""))
+}
+
+// A node names the plan that it is cordoned for as soon as it is: which run has it must be as new, in
+// whatever namespace the run is.
+func TestAReaderKnowsTheRunsOfAllNamespacesAtOnce(t *testing.T) {
+	elsewhere := func(name string, phase run.Phase) *corev1.ConfigMap {
+		r := cmdtest.RunOf()
+		r.Run.Name, r.Run.Namespace, r.Journal.Phase = name, "ops", phase
+		cm, err := annotations.RunObject(r.Run, r.Journal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmdtest.Signed(cm)
+	}
+	for _, c := range []struct {
+		name   string
+		before func(*cmdtest.Cluster)
+		watch  bool
+		asks   int
+		runs   int
+	}{
+		{name: "while they are watched", watch: true, asks: 0, runs: 1},
+		{name: "while they are not", asks: 1, runs: 0},
+		{name: "who may not read them", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, watch: true, asks: 1, runs: 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(ctx context.Context, o *cmdtest.Cluster, k *factory.Cluster) {
+				w, err := ConfigMaps(ctx, k, "shop", ByLabel(annotations.LabelKind+"=run"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.before != nil {
+					c.before(o)
+				}
+				if c.watch {
+					w.WatchActiveRuns(ctx, k)
+				}
+				seen := w.Reader(k, "shop", annotations.KindRun)
+				o.Kube.ClearActions()
+				if runs, err := seen.ActiveRuns(ctx); err != nil || len(runs) != 0 || len(o.Kube.Actions()) != c.asks {
+					t.Errorf("%d runs, asked %d times: %v", len(runs), len(o.Kube.Actions()), err)
+				}
+				o.Creates(elsewhere("maint-run-roll-x", run.Running))
+				o.Creates(elsewhere("maint-run-roll-w", run.Succeeded))
+				if news := pending(w.Changed); news != (c.runs > 0) {
+					t.Errorf("news: %t", news)
+				}
+				if runs, err := seen.ActiveRuns(ctx); err != nil || len(runs) != c.runs {
+					t.Errorf("%d runs: %v", len(runs), err)
+				}
+			})
+		})
+	}
 }
 
 func namesOf(list []*corev1.ConfigMap) (out []string) {
