@@ -421,7 +421,7 @@ func waited(message, waits string) string {
 	if waits == "" {
 		return message
 	}
-	return document.Cut(message+"; it waited: "+waits, document.MaxMessage)
+	return document.Cut(message+"; it waited: "+wantOf(waits), document.MaxMessage)
 }
 
 // items are those of a loop, to be changed: copied once, for the journal that was

@@ -1,6 +1,9 @@
 package workflow
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // RefusalPatience is how long a missing right has to be missing before that is
 // believed. An API server that has just started refuses everybody until it has
@@ -44,4 +47,26 @@ func (r Refusal) VerdictAt(now time.Time) time.Time {
 		return verdict
 	}
 	return at
+}
+
+// What is said after the want of a step that waits. It is about the time to come: a step that failed
+// says it no more.
+const (
+	failsBy    = "; unless that is so by "
+	cleansTill = "; cleanup waits for it until "
+)
+
+// FailsBy says when a step fails that waits for something.
+func FailsBy(at time.Time) string {
+	return failsBy + at.UTC().Format(time.TimeOnly) + " UTC, the step fails"
+}
+
+// CleansTill says until when a cleanup waits for something.
+func CleansTill(at time.Time) string { return cleansTill + at.UTC().Format(time.RFC3339) }
+
+// wantOf is what a step waited for, without what was to come.
+func wantOf(waits string) string {
+	waits, _, _ = strings.Cut(waits, failsBy)
+	waits, _, _ = strings.Cut(waits, cleansTill)
+	return waits
 }

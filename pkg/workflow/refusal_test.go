@@ -106,8 +106,8 @@ func TestWhatWaitsForARightSaysSoAndItsDeadlineNamesIt(t *testing.T) {
 		Finally: []plan.Step{{Name: "b", Type: "scale"}},
 	}}
 	j, _ := Advance(r, NewJournal(r).Start(start), start, Signals{})
-	j = Note(r, j, "a", StepResult{Before: []byte(`{}`), Seen: Seen{Waits: "grant patch"}}, start)
-	if got := j.Notice(); got != "step a waits: grant patch" {
+	j = Note(r, j, "a", StepResult{Before: []byte(`{}`), Seen: Seen{Waits: "grant patch" + FailsBy(start)}}, start)
+	if got := j.Notice(); got != "step a waits: grant patch; unless that is so by 12:00:00 UTC, the step fails" {
 		t.Errorf("the run says %q", got)
 	}
 	at := start.Add(time.Minute)
@@ -119,8 +119,8 @@ func TestWhatWaitsForARightSaysSoAndItsDeadlineNamesIt(t *testing.T) {
 	if m.Act != ActRestore || j.Notice() != "" {
 		t.Fatalf("act %d, %q", m.Act, j.Notice())
 	}
-	j = NoteWaits(j, "a", "grant patch again")
-	if got := j.Notice(); got != "step a waits: grant patch again" {
+	j = NoteWaits(j, "a", "grant patch again"+CleansTill(at))
+	if got := j.Notice(); got != "step a waits: grant patch again; cleanup waits for it until 2026-03-01T12:01:00Z" {
 		t.Errorf("the run says %q", got)
 	}
 	j, m = Advance(r, j, at.Add(plan.DefaultCleanupDuration), Signals{})

@@ -49,7 +49,7 @@ func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcom
 	case out.State == executors.NotYet:
 		return later("", r.VerdictAt(now))
 	case (out.Reason == executors.ReasonForbidden || out.Reason == executors.ReasonNoConnection) && !final:
-		return later("; unless that is so by "+r.Since.Add(workflow.RefusalPatience).UTC().Format(time.TimeOnly)+" UTC, the step fails", r.VerdictAt(now))
+		return later(workflow.FailsBy(r.Since.Add(workflow.RefusalPatience)), r.VerdictAt(now))
 	}
 	c.refusals.Clear(s)
 	return out
@@ -57,7 +57,7 @@ func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcom
 
 // cleanupWaits says until when the cleanup of a run, or what ends a step, waits.
 func (c *Controller) cleanupWaits(l *store.CachedRun, path string) string {
-	return "; cleanup waits for it until " + workflow.CleanupEnds(l.Journal, path, c.Scope.LookingSince()).UTC().Format(time.RFC3339)
+	return workflow.CleansTill(workflow.CleanupEnds(l.Journal, path, c.Scope.LookingSince()))
 }
 
 // waitsFor is an act of cleanup that is refused: it is tried again, more and more

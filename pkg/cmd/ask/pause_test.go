@@ -132,6 +132,7 @@ func TestResume(t *testing.T) {
 		{name: "a run that is at something else", world: objects(cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("call", "webhook", "Running")), "maint-run-orders-a")), line: "resume orders-a", code: 3, err: "error: run maint-run-orders-a is not suspended now: Running for 1h0m, 0 of 1 steps done\n"},
 		{name: "a run that has ended", world: objects(ended("Succeeded")), line: "resume orders-a", code: 1, err: "error: run maint-run-orders-a has ended (Succeeded): there is nothing to resume\n"},
 		{name: "a run that left something", world: objects(ended("Failed", cmdtest.Record("down", "scale", "Succeeded", left))), line: "resume orders-a", out: "run/maint-run-orders-a: what it did not put back is acknowledged; it stays as it is\n", wrote: signed(annotations.Resume, "maint-run-orders-a", "")},
+		{name: "a run whose cleanup failed", world: objects(ended("Aborted", cmdtest.Record("finally/up", "webhook", "Failed"))), line: "resume orders-a", out: "run/maint-run-orders-a: what it did not put back is acknowledged; it stays as it is\n", wrote: signed(annotations.Resume, "maint-run-orders-a", "")},
 		{name: "a run beside another that was resumed and not handled", notes: []string{annotations.Resume, "maint-run-orders-b"}, world: objects(cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", "Running")), "maint-run-orders-a")), line: "resume orders-a", code: 3, err: "error: plan orders still has maint.dev/resume: maint-run-orders-b, which the agent has not handled: try again in a moment, or remove that annotation\n"},
 	})
 }
