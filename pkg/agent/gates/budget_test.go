@@ -47,7 +47,7 @@ func TestGatesKeepSoMuchOfTheirObjectsAndNoMore(t *testing.T) {
 						closed++
 					}
 				}
-				if kept := w.gates.budget.all; kept > c.most<<20+100*2*perObject || (closed == 100) == c.left || closed == 0 {
+				if kept := w.gates.set.budget.all; kept > c.most<<20+100*2*perObject || (closed == 100) == c.left || closed == 0 {
 					t.Errorf("%d bytes are kept, and %d of 100 are closed", kept, closed)
 				}
 				said := fmt.Sprint(w.gates.Condition(types.NamespacedName{Namespace: "shop", Name: "closed"}))
@@ -57,8 +57,8 @@ func TestGatesKeepSoMuchOfTheirObjectsAndNoMore(t *testing.T) {
 				for i := range 100 {
 					w.cluster.Delete("kustomizations", "shop", fmt.Sprintf("app-%d", i))
 				}
-				if w.after(0); w.gates.budget.all != 0 {
-					t.Errorf("of objects that are gone %d bytes are counted", w.gates.budget.all)
+				if w.after(0); w.gates.set.budget.all != 0 {
+					t.Errorf("of objects that are gone %d bytes are counted", w.gates.set.budget.all)
 				}
 			})
 		})
@@ -71,12 +71,12 @@ func TestAGateThatIsTakenOutGivesItsRoomBack(t *testing.T) {
 		w.annotated("app", annotations.StatusBehavior, 1<<10)
 		w.policy("closed", "{strategy: Permissive, gates: ["+fluxGate+"]}")
 		w.begins()
-		if w.gates.budget.all == 0 {
+		if w.gates.set.budget.all == 0 {
 			t.Error("nothing is counted")
 		}
 		w.policy("closed", "{strategy: Permissive}")
-		if w.after(10 * time.Minute); w.gates.budget.all != 0 || len(w.gates.budget.byNamespace) > 0 {
-			t.Errorf("%d bytes are counted of watches that ended", w.gates.budget.all)
+		if w.after(10 * time.Minute); w.gates.set.budget.all != 0 || len(w.gates.set.budget.byNamespace) > 0 {
+			t.Errorf("%d bytes are counted of watches that ended", w.gates.set.budget.all)
 		}
 	})
 }

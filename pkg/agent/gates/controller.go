@@ -29,15 +29,20 @@ import (
 // restrictive, as the policies' accounts.
 type Controller struct {
 	Config
-	set      *informer.Set
+	set      watchSet
 	closings *closings
-	budget   *memoryBudget
 
 	mu       sync.Mutex
 	policies map[types.NamespacedName]*gatePolicy
 	watches  map[string]*gateWatch
 	sources  map[sourceKey]sourceSeen
 	refused  map[types.NamespacedName]refusal // policies whose record does not count, and why
+}
+
+// watchSet are the watches, and what they keep together.
+type watchSet struct {
+	*informer.Set
+	budget *memoryBudget
 }
 
 // gatePolicy is a policy's gates as they are recorded and watched.
@@ -83,7 +88,7 @@ type Stores struct {
 // New holds nothing yet.
 func New(c Config) *Controller {
 	bound := informer.Bound{Max: maxOpen, Of: "gates", Advice: "let gates share kind, namespace and account"}
-	return &Controller{Config: c, set: informer.NewSet(bound), closings: newClosings(), budget: newMemoryBudget(), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
+	return &Controller{Config: c, set: watchSet{informer.NewSet(bound), newMemoryBudget()}, closings: newClosings(), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
 }
 
 // Run looks at objects until ctx ends.
@@ -209,7 +214,7 @@ func (g *Controller) leave(w *gateWatch, k types.NamespacedName) {
 	w.mu.Unlock()
 	if empty && g.watches[w.id] == w {
 		w.use.Leave()
-		g.budget.drop(w)
+		g.set.budget.drop(w)
 		delete(g.watches, w.id)
 	}
 }

@@ -103,7 +103,7 @@ func (g *Controller) open(ctx context.Context, w *gateWatch) error {
 		Open: func() (*informer.ListWatch, error) { return w.key.Objects(c.Dynamic), nil },
 		Keep: func(o runtime.Object, _ any) any {
 			if u, ok := o.(*unstructured.Unstructured); ok {
-				return g.budget.keep(w, slimGated(u, w.knob))
+				return g.set.budget.keep(w, slimGated(u, w.knob))
 			}
 			return o
 		},
@@ -112,7 +112,7 @@ func (g *Controller) open(ctx context.Context, w *gateWatch) error {
 	w.use, err = g.set.Join(ctx, w.key, source, informer.Member{
 		Changed: func(o any, gone bool) {
 			if object, ok := o.(*gateObject); ok && gone {
-				g.budget.forget(w, object)
+				g.set.budget.forget(w, object)
 			}
 			g.changed(w, o)
 		},
