@@ -213,7 +213,7 @@ func New(o Options) (*Agent, error) {
 		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Backlog: a.queues.plans.Len, Plans: a.memory.plans.Size,
 	})
 	a.controllers.gates = gates.New(gates.Config{
-		Clients: gates.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason}, Stores: gates.Stores{Documents: a.memory.documents, Gates: a.memory.gates, Keys: a.keys},
+		Clients: gates.Clients{Kube: a.conn.Kube, Namespace: o.Namespace, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason}, Stores: gates.Stores{Documents: a.memory.documents, Gates: a.memory.gates, Keys: a.keys},
 		Queue: a.newQueue("gates"), Policies: a.queues.plans, Events: a.events.recorder, Log: a.options.Log, Now: o.Now, DryRun: o.DryRun,
 	})
 	a.controllers.freezes = freezes.New(freezes.Config{

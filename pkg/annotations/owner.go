@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -31,36 +30,6 @@ func declaredBy(o *metav1.ObjectMeta, section, key string) string {
 		}
 	}
 	return ""
-}
-
-// PausedAt is when a pause was set, by managedFields. It is not known where its manager has set
-// anything else, too: the time is that of the last of it.
-func PausedAt(o *metav1.ObjectMeta) (time.Time, bool) {
-	var at time.Time
-	for _, m := range o.ManagedFields {
-		switch {
-		case m.FieldsV1 == nil || !ownsKey(m.FieldsV1.GetRawBytes(), "f:annotations", Pause):
-		case m.Time == nil || !ownsPauseAlone(m.FieldsV1.GetRawBytes()):
-			return time.Time{}, false
-		case at.IsZero() || m.Time.Time.Before(at):
-			at = m.Time.Time
-		}
-	}
-	return at, !at.IsZero()
-}
-
-func ownsPauseAlone(raw []byte) bool {
-	var fields map[string]map[string]map[string]json.RawMessage
-	if json.Unmarshal(raw, &fields) != nil || len(fields) != 1 || len(fields["f:metadata"]) != 1 {
-		return false
-	}
-	pause := []string{".", "f:" + Pause, "f:" + Actor(Pause), "f:" + Reason(Pause)}
-	for key := range fields["f:metadata"]["f:annotations"] {
-		if !slices.Contains(pause, key) {
-			return false
-		}
-	}
-	return true
 }
 
 // declares knows the managers of tools that apply by update.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -268,6 +269,11 @@ func (u *Use) Refusal() error { return u.watch.refused() }
 
 // Get is what is kept of an object; nil: nothing is.
 func (u *Use) Get(namespace, name string) any { return u.watch.get(namespace, name) }
+
+// Again has an object handed on once more, if it is there: what can be kept of it is more than it was.
+func (u *Use) Again(namespace, name string) {
+	u.watch.from.Again(types.NamespacedName{Namespace: namespace, Name: name})
+}
 
 // Kept is what is kept of all objects.
 func (u *Use) Kept() []any { return u.watch.informer.GetStore().List() }

@@ -25,7 +25,9 @@ func (l Ledger) EndedSince(was *Ledger) []Entry {
 			continue
 		}
 		e.Slot, e.First, e.Last, e.Count = cmp.Or(e.Last, e.Slot), nil, nil, n
-		same := slices.IndexFunc(out, func(o Entry) bool { return alike(o, e) && (o.Slot == nil) == (e.Slot == nil) })
+		same := slices.IndexFunc(out, func(o Entry) bool {
+			return alike(o, e) && (o.Slot == nil) == (e.Slot == nil) && (o.Run == "") == (e.Run == "")
+		})
 		if same < 0 {
 			out = append(out, e)
 			continue

@@ -178,7 +178,7 @@ func (l Ledger) Finish(r run.Run, j run.Journal, now time.Time) Ledger {
 	switch {
 	case last.Phase == run.Succeeded:
 		last.SuccessAt = new(now.UTC())
-		l = l.withoutCleanup(func(Leftover) bool { return true })
+		l = l.withoutCleanup(func(o Leftover) bool { return j.StartedAt == nil || o.At.Before(*j.StartedAt) })
 	case last.Phase == run.Failed:
 		last.Failures = &Failures{before.Count + 1, r.Name, outcome.Step, outcome.Message}
 	case before.Count > 0:

@@ -66,7 +66,7 @@ func leftovers(r run.Run, j run.Journal, now time.Time) []Leftover {
 		}
 		out = append(out, l)
 	}
-	if torn && len(out) == 0 && j.StartedAt != nil && r.EndsWithWork(j) {
+	if torn && !slices.ContainsFunc(out, func(o Leftover) bool { return !o.Cleanup }) && j.StartedAt != nil && r.EndsWithWork(j) {
 		out = append(out, Leftover{Run: r.Name, Message: document.Cut("its cleanup did not run: "+tornMessage, maxLeftoverText), At: now.UTC()})
 	}
 	return out
@@ -107,7 +107,7 @@ func (l Ledger) Acknowledge(run string) Ledger {
 
 // PutBack forgets one thing that turned out to be as it was.
 func (l Ledger) PutBack(run, step string) Ledger {
-	l.Left = slices.DeleteFunc(slices.Clone(l.Left), func(o Leftover) bool { return o.Run == run && o.Step == step })
+	l.Left = slices.DeleteFunc(slices.Clone(l.Left), func(o Leftover) bool { return o.Run == run && o.Step == step && !o.Cleanup })
 	return l
 }
 

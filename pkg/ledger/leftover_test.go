@@ -232,11 +232,11 @@ func TestExactlyAsManyLeftoversAsAreKept(t *testing.T) {
 }
 
 func TestAFailedCleanupIsKeptUntilSomebodyKnowsOrALaterRunSucceeds(t *testing.T) {
-	l := ledger.Ledger{PlanUID: "uid"}
+	l, started := ledger.Ledger{PlanUID: "uid"}, "02:00"
 	ended := func(name string, phase run.Phase, dry bool, steps ...run.Record) {
 		r := coretest.NewRun()
 		r.Name, r.Request.DryRun = name, dry
-		l = l.Claim(name, coretest.SlotAt("02:00"), "").Finish(r, run.Journal{StartedAt: coretest.On("02:00"), End: &run.End{Phase: phase}, Steps: steps}, coretest.Clock("02:30"))
+		l = l.Claim(name, coretest.SlotAt("02:00"), "").Finish(r, run.Journal{StartedAt: coretest.On(started), End: &run.End{Phase: phase}, Steps: steps}, coretest.Clock("02:30"))
 	}
 	is := func(when string, want ...string) {
 		t.Helper()
@@ -266,6 +266,11 @@ func TestAFailedCleanupIsKeptUntilSomebodyKnowsOrALaterRunSucceeds(t *testing.T)
 	if len(l.Left) != 4 {
 		t.Errorf("an aborted run makes nothing good: %+v", l.Left)
 	}
+	ended("r-0", run.Succeeded, false)
+	if len(l.Left) != 4 {
+		t.Errorf("one that began before it failed makes nothing good: %+v", l.Left)
+	}
+	started = "02:45"
 	ended("r-4", run.Succeeded, false)
 	is("a later run succeeded", "not put back by run r-1, step down: no right")
 }

@@ -74,6 +74,9 @@ func (b *Resolver) tooMuchIn(namespace string) string {
 	counted := map[onClock]bool{}
 	recurring, dates := 0, 0
 	for name := range b.weights.names[namespace] {
+		if recurring > mostRecurring || dates > mostDates {
+			break
+		}
 		s := b.policies[PolicyRef{Name: name, Namespace: namespace}].Spec.MaintenanceSchedule
 		if s == nil {
 			continue
@@ -93,7 +96,7 @@ func (b *Resolver) tooMuchIn(namespace string) string {
 	if recurring <= mostRecurring && dates <= mostDates {
 		return ""
 	}
-	return fmt.Sprintf("the policies of namespace %s hold together %d windows and recurring events and %d dates, those of a calendar once for each time zone that uses it; at most %d and %d are allowed: use fewer time zones, calendars or policies", namespace, recurring, dates, mostRecurring, mostDates)
+	return fmt.Sprintf("the policies of namespace %s hold together more than %d windows and recurring events, or more than %d dates, those of a calendar once for each time zone that uses it: use fewer time zones, calendars or policies", namespace, mostRecurring, mostDates)
 }
 
 // calendarOf is the calendar that an exclusion of a namespace's policy names.

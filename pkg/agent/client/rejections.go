@@ -18,3 +18,8 @@ func IsRejectedForGood(err error) bool {
 	}
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
+
+// IsRefusedByAdmission says whether a quota, a policy or a webhook refuses an object.
+func IsRefusedByAdmission(err error) bool {
+	return executors.RefusalOf(err, "") == executors.RefusedByAdmission
+}

@@ -3,6 +3,10 @@ package gates
 import (
 	"fmt"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
 // Bounds of what gates keep of their objects (guesses: a sixteenth and a fifth of what the agent may
@@ -11,73 +15,120 @@ import (
 const (
 	maxKeptOfNamespace = 16 << 20
 	maxKept            = 48 << 20
+	maxKeptOfObject    = 128 << 10
 	perObject          = 1 << 10
 	perValue           = 64
 )
 
-// memoryBudget is what the watches of each namespace's policies keep of their objects, in bytes.
+// memoryBudget is what the watches of each namespace's policies keep of their objects, in bytes. Those
+// of the agent's namespace are the admin's: what they keep of one object is bounded, and no more.
 type memoryBudget struct {
+	agent string // the agent's namespace
+
 	mu          sync.Mutex
 	all         int
 	byNamespace map[string]int
-	byWatch     map[*gateWatch]map[string]int // by the name of the object
+	byWatch     map[*gateWatch]map[string]keptObject // by the name of the object; nil where a watch has ended
 }
 
-func newMemoryBudget() *memoryBudget {
-	return &memoryBudget{byNamespace: map[string]int{}, byWatch: map[*gateWatch]map[string]int{}}
+type keptObject struct {
+	uid    types.UID
+	weight int
 }
 
-// keep is what is kept of an object: all of it where there is room, else its identity.
+func newMemoryBudget(agent string) *memoryBudget {
+	return &memoryBudget{agent: agent, byNamespace: map[string]int{}, byWatch: map[*gateWatch]map[string]keptObject{}}
+}
+
+// open begins to count what a watch keeps.
+func (b *memoryBudget) open(w *gateWatch) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.byWatch[w] = map[string]keptObject{}
+}
+
+// keep is what is kept of an object: all of it where there is room, else its identity, and what it
+// remembers of its gates.
 func (b *memoryBudget) keep(w *gateWatch, o *gateObject) *gateObject {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	namespace, name := w.key.As.Namespace, w.keyOf(o).Name
-	weight, was := weightOf(o), b.byWatch[w][name]
-	whose, most := "", 0
-	switch {
-	case b.byNamespace[namespace]+weight-was > maxKeptOfNamespace:
-		whose, most = "the policies of namespace "+namespace, maxKeptOfNamespace
-	case b.all+weight-was > maxKept:
-		whose, most = "all policies together", maxKept
-	default:
-		b.note(w, name, weight)
+	o.weight = weightOf(o)
+	if o.tooMuch = b.refusal(w, o); o.tooMuch == "" {
+		b.note(w, o, o.weight)
 		return o
 	}
-	why := fmt.Sprintf("the gates of %s keep more than %d MiB of their objects, so that %s and others are neither closed nor opened: name fewer objects, smaller ones, or fewer fields", whose, most>>20, w.kind.Kind+"/"+o.Name)
-	small := &gateObject{tooMuch: why}
+	small := &gateObject{tooMuch: o.tooMuch, weight: o.weight}
 	small.Name, small.Namespace, small.UID, small.ResourceVersion = o.Name, o.Namespace, o.UID, o.ResourceVersion
-	b.note(w, name, weightOf(small))
+	if memory := o.Annotations[annotations.StatusGate]; len(memory) <= perObject { // what it holds is still let go of, or waited for
+		small.Annotations = map[string]string{annotations.StatusGate: memory}
+	}
+	b.note(w, small, weightOf(small))
 	return small
 }
 
-// note is called with the lock held.
-func (b *memoryBudget) note(w *gateWatch, name string, weight int) {
-	if b.byWatch[w] == nil {
-		b.byWatch[w] = map[string]int{}
+// refusal says why not all of an object is kept; empty: it is. The lock is held.
+func (b *memoryBudget) refusal(w *gateWatch, o *gateObject) string {
+	namespace, more := w.key.As.Namespace, o.weight-b.byWatch[w][w.keyOf(o).Name].weight
+	what := w.kind.Kind + "/" + o.Name
+	switch {
+	case o.weight > maxKeptOfObject:
+		return fmt.Sprintf("%s has labels, annotations of ours and a gate of more than %d KiB together, and is neither closed nor opened: take some away", what, maxKeptOfObject>>10)
+	case namespace == b.agent:
+		return ""
+	case b.byNamespace[namespace]+more > maxKeptOfNamespace:
+		return fmt.Sprintf("the gates of the policies of namespace %s keep more than %d MiB of their objects, so that %s and others are neither closed nor opened: name fewer objects, smaller ones, or fewer fields", namespace, maxKeptOfNamespace>>20, what)
+	case b.all+more > maxKept:
+		return fmt.Sprintf("the gates of all namespaces keep more than %d MiB of their objects, so that %s and others are neither closed nor opened: name fewer objects, smaller ones, or fewer fields", maxKept>>20, what)
 	}
-	by := weight - b.byWatch[w][name]
-	if b.byWatch[w][name] = weight; weight == 0 {
-		delete(b.byWatch[w], name)
+	return ""
+}
+
+// fits says whether there is room now for an object of which only its identity is kept.
+func (b *memoryBudget) fits(w *gateWatch, o *gateObject) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refusal(w, o) == ""
+}
+
+// note is called with the lock held. Of a watch that has ended nothing is counted: its objects go.
+func (b *memoryBudget) note(w *gateWatch, o *gateObject, weight int) {
+	kept := b.byWatch[w]
+	if kept == nil {
+		return
+	}
+	name := w.keyOf(o).Name
+	by := weight - kept[name].weight
+	if kept[name] = (keptObject{o.UID, weight}); weight == 0 {
+		delete(kept, name)
+	}
+	b.count(w.key.As.Namespace, by)
+}
+
+func (b *memoryBudget) count(namespace string, by int) {
+	if namespace == b.agent {
+		return
 	}
 	b.all += by
-	if b.byNamespace[w.key.As.Namespace] += by; b.byNamespace[w.key.As.Namespace] == 0 {
-		delete(b.byNamespace, w.key.As.Namespace)
+	if b.byNamespace[namespace] += by; b.byNamespace[namespace] == 0 {
+		delete(b.byNamespace, namespace)
 	}
 }
 
-// forget gives back what was kept of an object that is gone.
+// forget gives back what was kept of an object that is gone. Another of its name may be kept already.
 func (b *memoryBudget) forget(w *gateWatch, o *gateObject) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.note(w, w.keyOf(o).Name, 0)
+	if b.byWatch[w][w.keyOf(o).Name].uid == o.UID {
+		b.note(w, o, 0)
+	}
 }
 
 // drop gives back all that a watch kept.
 func (b *memoryBudget) drop(w *gateWatch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for name := range b.byWatch[w] {
-		b.note(w, name, 0)
+	for _, kept := range b.byWatch[w] {
+		b.count(w.key.As.Namespace, -kept.weight)
 	}
 	delete(b.byWatch, w)
 }

@@ -25,36 +25,38 @@ func (w *world) annotated(name, key string, size int) {
 // What gates keep of their objects is what they read, and bounded for each namespace: nobody fills the
 // agent's memory by large objects, and what is left is said and left as it is.
 func TestGatesKeepSoMuchOfTheirObjectsAndNoMore(t *testing.T) {
-	const size = 240 << 10
+	const size = 100 << 10
 	for _, c := range []struct {
 		name, key string
 		most      int // MiB that are kept
 		left      bool
 	}{
 		{"an annotation that is never read", "maint.dev/big", 1, false},
-		{"one that is read", annotations.StatusBehavior, maxKeptOfNamespace >> 20, true},
+		{"one that is read", annotations.Reason(annotations.ChangeStrategy), maxKeptOfNamespace >> 20, true},
+		{"one that the agent writes anew", annotations.StatusBehavior, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				for i := range 100 {
+				for i := range 240 {
 					w.annotated(fmt.Sprintf("app-%d", i), c.key, size)
 				}
 				w.policy("closed", "{strategy: Restrictive, gates: ["+fluxGate+"]}")
 				w.begins()
+				w.after(10 * time.Minute)
 				closed := 0
-				for i := range 100 {
+				for i := range 240 {
 					if w.suspended(fmt.Sprintf("app-%d", i)) == true {
 						closed++
 					}
 				}
-				if kept := w.gates.set.budget.all; kept > c.most<<20+100*2*perObject || (closed == 100) == c.left || closed == 0 {
-					t.Errorf("%d bytes are kept, and %d of 100 are closed", kept, closed)
+				if kept := w.gates.set.budget.all; kept > c.most<<20+240*2*perObject || (closed == 240) == c.left || closed == 0 {
+					t.Errorf("%d bytes are kept, and %d of 240 are closed", kept, closed)
 				}
 				said := fmt.Sprint(w.gates.Condition(types.NamespacedName{Namespace: "shop", Name: "closed"}))
 				if strings.Contains(said, "the gates of the policies of namespace shop keep more than 16 MiB") != c.left {
 					t.Errorf("the policy says %s", said)
 				}
-				for i := range 100 {
+				for i := range 240 {
 					w.cluster.Delete("kustomizations", "shop", fmt.Sprintf("app-%d", i))
 				}
 				if w.after(0); w.gates.set.budget.all != 0 {
@@ -63,6 +65,36 @@ func TestGatesKeepSoMuchOfTheirObjectsAndNoMore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is left for want of room is taken in once there is some, and nothing that is held is forgotten.
+func TestWhatGatesLeftIsTakenInOnceThereIsRoom(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for i := range 240 {
+			w.annotated(fmt.Sprintf("app-%d", i), annotations.Reason(annotations.ChangeStrategy), 100<<10)
+		}
+		w.policy("closed", "{strategy: Restrictive, gates: ["+fluxGate+"]}")
+		w.begins()
+		closed := func() (n int) {
+			for i := range 240 {
+				if u := w.cluster.Get("kustomizations", "shop", fmt.Sprintf("app-%d", i)); u != nil && w.suspended(u.GetName()) == true {
+					n++
+				}
+			}
+			return n
+		}
+		some := closed()
+		for i, gone := 0, 0; i < 240 && gone < 120; i++ {
+			if w.suspended(fmt.Sprintf("app-%d", i)) == true {
+				w.cluster.Delete("kustomizations", "shop", fmt.Sprintf("app-%d", i))
+				gone++
+			}
+		}
+		w.after(10 * time.Minute)
+		if now := closed(); some >= 240 || now != 120 {
+			t.Errorf("%d were closed, and %d of the 120 that stay", some, now)
+		}
+	})
 }
 
 // A watch that ends gives back what it kept.

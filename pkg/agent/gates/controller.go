@@ -74,6 +74,7 @@ type Config struct {
 // Clients reach the API server.
 type Clients struct {
 	Kube       kube.Interface // the agent's own
+	Namespace  string         // where the agent is
 	Accounts   *client.Impersonator
 	ClockDoubt func() string // why the local clock is not to be trusted; empty: it is
 }
@@ -88,7 +89,7 @@ type Stores struct {
 // New holds nothing yet.
 func New(c Config) *Controller {
 	bound := informer.Bound{Max: maxOpen, Of: "gates", Advice: "let gates share kind, namespace and account"}
-	return &Controller{Config: c, set: watchSet{informer.NewSet(bound), newMemoryBudget()}, closings: newClosings(), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
+	return &Controller{Config: c, set: watchSet{informer.NewSet(bound), newMemoryBudget(c.Clients.Namespace)}, closings: newClosings(), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, refused: map[types.NamespacedName]refusal{}}
 }
 
 // Run looks at objects until ctx ends.

@@ -53,7 +53,10 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 	case o.tooMuch != "": // what is closed stays closed
 		w.leave(k.Name, o.tooMuch)
 		g.enqueuePolicies(w)
-		return time.Time{}, nil
+		if g.set.budget.fits(w, o) {
+			w.use.Again(o.Namespace, o.Name)
+		}
+		return now.Add(queue.ResyncPeriod), nil
 	case w.wrote.Stale(o.UID, o.ResourceVersion): // the watch will bring what we wrote
 		return time.Time{}, nil
 	case g.Clients.ClockDoubt() != "": // neither closed nor opened

@@ -35,6 +35,7 @@ type gateObject struct {
 	foreign bool // somebody else wrote what is in the knob's field
 	// tooMuch is why no more than its identity is kept, so that its gate does not work; empty: all is.
 	tooMuch string
+	weight  int // about how many bytes all of it takes
 }
 
 func slimGated(u *unstructured.Unstructured, k knob.Knob) *gateObject {
@@ -98,6 +99,7 @@ func (g *Controller) open(ctx context.Context, w *gateWatch) error {
 	if err != nil {
 		return err
 	}
+	g.set.budget.open(w)
 	w.client = c.Dynamic.Resource(w.key.Resource).Namespace(w.key.Namespace)
 	source := informer.Source{
 		Open: func() (*informer.ListWatch, error) { return w.key.Objects(c.Dynamic), nil },
@@ -118,6 +120,9 @@ func (g *Controller) open(ctx context.Context, w *gateWatch) error {
 		},
 		Established: func() { g.enqueuePolicies(w) },
 	})
+	if err != nil {
+		g.set.budget.drop(w)
+	}
 	return err
 }
 
@@ -173,7 +178,7 @@ func (w *gateWatch) holding(policy types.NamespacedName, elsewhere func(*gateObj
 		if slices.Contains(memory[w.knob.Pointer()].By, policy.String()) && !elsewhere(object) {
 			n++
 		}
-		settled = settled && !w.wrote.Stale(object.UID, object.ResourceVersion)
+		settled = settled && (object.tooMuch == "" || object.Annotations != nil) && !w.wrote.Stale(object.UID, object.ResourceVersion)
 	}
 	return n, settled
 }

@@ -74,7 +74,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if decision.Changed {
 		if err := c.Stores.Ledgers.Put(ctx, k, string(cm.UID), facts.State.Ledger, decision.Ledger); err != nil {
 			err = errors.Join(err, noted(ctx, false))
-			if client.IsRejectedForGood(err) || facts.State.Ledger == nil && client.IsRejected(err) { // the first may be one too many for a quota
+			if client.IsRejectedForGood(err) || facts.State.Ledger == nil && client.IsRefusedByAdmission(err) { // the first may be one too many for a quota
 				return c.cannotDecide(ctx, cm, known, fmt.Errorf("%w: its ledger cannot be written: %w", errLedger, err))
 			}
 			return time.Time{}, err

@@ -30,7 +30,7 @@ func TestPlansByTheirLabels(t *testing.T) {
 		{name: "pause of one", line: "pause -l team=a,tier=back", want: cmdtest.Printed{Out: "plan/bills paused until resumed\n"}, has: map[string]string{"bills": "true"}},
 		{name: "pause of none", line: "pause -l team=ghosts", want: cmdtest.Printed{Code: 1, Err: none}},
 		{name: "pause of all namespaces, by a script that does not say so", line: "pause -l team=a -A", want: cmdtest.Printed{Code: 2, Err: "error: pause 4 plans of all namespaces: give --yes, since nobody can be asked here\n"}},
-		{name: "pause of all namespaces, by a script that says so", line: "pause -l team=a -A --yes", want: cmdtest.Printed{Out: "plan/stock paused until resumed\nplan/bills paused until resumed\nplan/orders paused until resumed\nhibernate-plan/office paused until resumed\n"}, has: map[string]string{"bills": "true", "orders": "true", "office": "true"}},
+		{name: "pause of all namespaces, by a script that says so", line: "pause -l team=a -A --yes", want: cmdtest.Printed{Out: "plan/depot/stock paused until resumed\nplan/shop/bills paused until resumed\nplan/shop/orders paused until resumed\nhibernate-plan/shop/office paused until resumed\n"}, has: map[string]string{"bills": "true", "orders": "true", "office": "true"}},
 		{name: "pause of all namespaces, none there", line: "pause -l team=ghosts -A", want: cmdtest.Printed{Code: 1, Err: "error: no plan in any namespace has the labels team=ghosts; see 'kubectl maint list'\n"}},
 		{name: "a trial of a pause", line: "pause -l team=a,tier=back --dry-run", want: cmdtest.Printed{Out: "plan/bills paused until resumed (dry run)\n"}},
 		{name: "labels and names", line: "pause -l team=a orders", want: cmdtest.Printed{Code: 2, Err: "error: -l and names exclude each other\n"}},

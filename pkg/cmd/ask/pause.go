@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -58,6 +59,47 @@ func (s *scope) selected(ctx context.Context, c *factory.Factory, k *factory.Clu
 		return plansWith(ctx, c, k, metav1.NamespaceAll, s.selector)
 	}
 	return plansWith(ctx, c, k, k.Namespace, s.selector)
+}
+
+// nameOf is a plan's name, with its namespace where plans of all namespaces are meant.
+func (s *scope) nameOf(cm *corev1.ConfigMap) string {
+	if s.everywhere {
+		return cm.Namespace + "/" + cm.Name
+	}
+	return cm.Name
+}
+
+// forEach does something with each of what is meant; do returns the name of the thing, too. Of what is
+// chosen by labels, one that fails does not keep the others from it.
+func (s *scope) forEach(ctx context.Context, n int, do func(int) (string, error)) error {
+	return eachOf(ctx, n, s.selector == "", do)
+}
+
+func nameOf(r factory.Resource) string {
+	if r.Node != nil {
+		return r.Node.Name
+	}
+	return r.Document.Name
+}
+
+func eachOf(ctx context.Context, n int, stops bool, do func(int) (string, error)) error {
+	var failed []error
+	for i := range n {
+		name, err := do(i)
+		switch {
+		case err == nil:
+			continue
+		case stops || ctx.Err() != nil:
+			return errors.Join(append(failed, err)...)
+		case !strings.Contains(err.Error(), name):
+			err = fmt.Errorf("plan %s: %w", name, err)
+		}
+		failed = append(failed, err)
+	}
+	if len(failed) < 2 {
+		return errors.Join(failed...)
+	}
+	return &exit.Error{Code: exit.CodeError, Err: errors.Join(failed...)}
 }
 
 // plansWith are the plans of both kinds that have some labels; at least one.
@@ -190,16 +232,12 @@ func (o *pauseOptions) Run(ctx context.Context) error {
 		}
 	}
 	actor := k.Actor(ctx)
-	for _, found := range things {
-		one := o.pauseOne
-		if found.Node != nil {
-			one = o.pauseNode
+	return o.forEach(ctx, len(things), func(i int) (string, error) {
+		if things[i].Node != nil {
+			return nameOf(things[i]), o.pauseNode(ctx, k, things[i], actor)
 		}
-		if err := one(ctx, k, found, actor); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nameOf(things[i]), o.pauseOne(ctx, k, things[i], actor)
+	})
 }
 
 // find finds all that is meant, before anything is written.
@@ -253,7 +291,7 @@ func (o *pauseOptions) pauseOne(ctx context.Context, k *factory.Cluster, found f
 	if err != nil {
 		return err
 	}
-	return o.Report(o.IOStreams, false, "%s/%s paused %s%s%s", cm.Labels[annotations.LabelKind], cm.Name, words, was, o.Mark())
+	return o.Report(o.IOStreams, false, "%s/%s paused %s%s%s", cm.Labels[annotations.LabelKind], o.nameOf(cm), words, was, o.Mark())
 }
 
 // replaced says which pause the new one takes the place of, with its author and reason, as it

@@ -21,7 +21,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -49,7 +48,7 @@ A run that is held because somebody changed what one of its steps did goes on, a
 change is accepted. If the run is in a suspend step at that time, the same command ends
 that step, too.
 
-For a run that has ended and could not restore something, resume confirms that you know,
+For a run that has ended and could not restore or clean up something, resume confirms that you know,
 and its plan no longer reports it. --all ends the pause of the namespace, with -A that
 of the whole cluster; plans that were paused by name stay paused.`,
 		Example: `  kubectl maint resume orders-weekly
@@ -102,12 +101,9 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 		}
 	}
 	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k) }) // a run does not need the agent
-	for _, found := range things {
-		if err := o.resumeOne(ctx, k, found, agent); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.forEach(ctx, len(things), func(i int) (string, error) {
+		return things[i].name(), o.resumeOne(ctx, k, things[i], agent)
+	})
 }
 
 // agentSeen is the agent's heartbeat, or why it is not known.
@@ -125,6 +121,13 @@ func lookForAgent(ctx context.Context, c *factory.Factory, k *factory.Cluster) a
 type resumed struct {
 	factory.Resource
 	gone *view.Run
+}
+
+func (r resumed) name() string {
+	if r.gone != nil {
+		return r.gone.Run.Name
+	}
+	return nameOf(r.Resource)
 }
 
 // find looks in the ledgers for a run that is gone: what it left behind can be acknowledged by its
@@ -185,21 +188,20 @@ func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *c
 func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, agent agentSeen) error {
 	was := cm.Annotations[annotations.Pause]
 	sayDeclared(o.Factory, cm.ObjectMeta, annotations.Pause)
-	unseen, kept := cm.Labels[annotations.LabelKind] == annotations.KindPlan && agent.mayNotHaveSeen(cm), false
+	unseen := cm.Labels[annotations.LabelKind] == annotations.KindPlan && agent.mayNotHaveSeen(cm)
 	err := k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
 		if _, there := cm.Annotations[annotations.Pause]; !there {
 			return nil, nil
 		}
-		kept = unseen && o.mayHoldSlot(cm)
-		return o.noMore(cm.Annotations, kept), nil
+		return o.noMore(cm.Annotations, unseen), nil
 	})
 	if err != nil {
 		return err
 	}
-	if kept {
+	if unseen {
 		o.sayEnded(was)
 	}
-	if err := o.Report(o.IOStreams, false, "%s/%s %s", cm.Labels[annotations.LabelKind], cm.Name, o.resumed(was)); err != nil {
+	if err := o.Report(o.IOStreams, false, "%s/%s %s", cm.Labels[annotations.LabelKind], o.nameOf(cm), o.resumed(was)); err != nil {
 		return err
 	}
 	if paused(was) && o.Format() == "" {
@@ -259,25 +261,6 @@ func (o *resumeOptions) noMore(on map[string]string, unseen bool) factory.Change
 	return factory.Change{annotations.Pause: factory.Value(o.ended().Format(time.RFC3339))}.Signed(annotations.Pause, "", "")
 }
 
-// mayHoldSlot says whether a slot of a plan can have fallen into its pause, as far as it is known when
-// that began. Where none has, the pause need not stay noted: the agent would take it as the reason
-// for slots of before it.
-func (o *resumeOptions) mayHoldSlot(cm *corev1.ConfigMap) bool {
-	began, known := annotations.PausedAt(&cm.ObjectMeta)
-	spec, faults := annotations.Plan(cm)
-	set, err := plan.ParseSchedules(spec.Triggers.Schedules)
-	if !known || len(faults) > 0 || err != nil {
-		return true
-	}
-	for _, s := range spec.Triggers.Schedules {
-		if s.Jitter != nil && s.Jitter.Duration > 0 {
-			return true // a slot of before may be due in it
-		}
-	}
-	slot, more := set.Next(began.Add(-time.Nanosecond))
-	return more && !slot.At.After(o.ended())
-}
-
 // pauseOf reads the annotation of a pause.
 func pauseOf(value string) schedule.Pause {
 	return annotations.Intent(map[string]string{annotations.Pause: value}).Pause
@@ -296,7 +279,11 @@ func (o *resumeOptions) sayEnded(was string) {
 
 // stillPaused says that a pause above what was resumed in a namespace still holds it.
 func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, agentNamespace, namespace string) {
-	o.sayPauses(print.New(o.Env, o.Zone), source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace))
+	v := print.New(o.Env, o.Zone)
+	if namespace != agentNamespace && namespace != k.Namespace {
+		v = v.In(namespace)
+	}
+	o.sayPauses(v, source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace))
 }
 
 func (o *resumeOptions) sayPauses(v print.Printer, pauses []schedule.Pause) {
@@ -341,7 +328,7 @@ func (o *resumeOptions) acknowledge(ctx context.Context, k *factory.Cluster, r v
 	if err := askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun); err != nil {
 		return err
 	}
-	return o.Report(o.IOStreams, false, "run/%s: what it did not put back is acknowledged%s; it stays as it is", r.Run.Name, o.Mark())
+	return o.Report(o.IOStreams, false, "run/%s: what it did not put back or clean up is acknowledged%s; it stays as it is", r.Run.Name, o.Mark())
 }
 
 func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error {

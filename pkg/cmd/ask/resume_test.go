@@ -21,7 +21,7 @@ import (
 
 // What a run left is acknowledged by its name also when its object is gone.
 func TestResumeAcknowledgesForARunThatIsGone(t *testing.T) {
-	const said = "run/maint-run-orders-x: what it did not put back is acknowledged; it stays as it is\n"
+	const said = "run/maint-run-orders-x: what it did not put back or clean up is acknowledged; it stays as it is\n"
 	intent := map[string]string{annotations.Resume: "maint-run-orders-x", annotations.Actor(annotations.Resume): "Jane@example.com", annotations.Reason(annotations.Resume): "known"}
 	for _, c := range []struct {
 		name, arg, err string
@@ -129,38 +129,6 @@ func TestResumeLeavesTheEndOfAPauseThatTheAgentMayNotHaveSeen(t *testing.T) {
 			_, by := left.Annotations[annotations.Actor(annotations.Pause)]
 			if pause := left.Annotations[annotations.Pause]; pause != c.want || by != (c.was == c.want) {
 				t.Errorf("its annotations are %v", left.Annotations)
-			}
-		})
-	}
-}
-
-// A pause into which no slot can have fallen is no reason for what the agent missed: it goes.
-func TestResumeTakesAwayAPauseThatHeldNoSlot(t *testing.T) {
-	const over = "2026-11-21T00:00:00Z"
-	pause, more := `"f:maint.dev/pause":{}`, `"f:maint.dev/skip":{}`
-	for name, c := range map[string]struct {
-		cron, jitter, keys string
-		began              time.Duration // before now
-		want               string
-	}{
-		"a pause of a second":                    {cron: "30 * * * *", keys: pause, began: time.Second},
-		"one between two slots":                  {cron: "30 * * * *", keys: pause, began: 29 * time.Minute},
-		"one in which a slot lies":               {cron: "30 * * * *", keys: pause, began: 31 * time.Minute, want: over},
-		"one that began at a slot":               {cron: "30 * * * *", keys: pause, began: 30 * time.Minute, want: over},
-		"one that ends at a slot":                {cron: "0 * * * *", keys: pause, began: time.Minute, want: over},
-		"one whose beginning is not known":       {cron: "30 * * * *", want: over},
-		"one beside which something else is set": {cron: "30 * * * *", keys: pause + "," + more, began: time.Second, want: over},
-		"slots that begin a while later":         {cron: "30 * * * *", jitter: ", jitter: 1h", keys: pause, began: time.Second, want: over},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cm := cmdtest.Plan("orders", "triggers: {schedules: [{cron: '"+c.cron+"'"+c.jitter+"}]}", cmdtest.Noting(annotations.Pause, "true"))
-			if c.keys != "" {
-				cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-maint", Operation: metav1.ManagedFieldsOperationUpdate, Time: &metav1.Time{Time: cmdtest.Now().Add(-c.began)}, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{` + c.keys + `}}}`)}}
-			}
-			o := cmdtest.NewCluster(t, cmd.Run, cm)
-			got := o.Maint("resume", "orders")
-			if got.Code != 0 || strings.Contains(got.Err, "it is kept as a pause") != (c.want != "") || o.Notes("orders")[annotations.Pause] != c.want {
-				t.Errorf("%+v\n%v", got, o.Notes("orders"))
 			}
 		})
 	}

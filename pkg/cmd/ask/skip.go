@@ -2,7 +2,6 @@ package ask
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,11 +78,7 @@ func (p *picked) each(ctx context.Context, c *factory.Factory, k *factory.Cluste
 	if err != nil {
 		return err
 	}
-	var failed []error
-	for _, cm := range plans {
-		failed = append(failed, do(cm))
-	}
-	return errors.Join(failed...)
+	return eachOf(ctx, len(plans), p.selector == "", func(i int) (string, error) { return plans[i].Name, do(plans[i]) })
 }
 
 // NewSkip skips coming slots of a plan.

@@ -37,7 +37,7 @@ func TestCommandsSayOfAPlanWhatIsSo(t *testing.T) {
 		{name: "so, in the table", line: "status", world: objects(silent, overdue, known), want: []string{"has come, and the agent has not looked at it yet"}, never: "next run"},
 		{name: "so, in why", line: "why orders", world: objects(silent, overdue, known), want: []string{"due slot: ", "waits for the agent"}, never: "next run"},
 		{name: "so, for scripts", line: "status orders -o json", world: objects(silent, overdue, known), want: []string{`"due": {`, `"why": "waits for the agent"`}, never: "next run"},
-		{name: "so, in a list", line: "list -o wide", world: objects(silent, overdue, known), never: "next run"},
+		{name: "so, in a list", line: "list -o wide", world: objects(silent, overdue, known), want: []string{"orders"}, never: "next run"},
 		{name: "a plan that only runs dry", line: "status orders", world: objects(cmdtest.Agent(), dry), want: []string{"only runs dry"}},
 		{name: "so, in the table", line: "status", world: objects(cmdtest.Agent(), dry), want: []string{"only runs dry"}},
 		{name: "so, in why", line: "why orders", world: objects(cmdtest.Agent(), dry), want: []string{"only runs dry"}},
@@ -49,8 +49,8 @@ func TestCommandsSayOfAPlanWhatIsSo(t *testing.T) {
 		{name: "so, in status", line: "status office", world: append(objects(cmdtest.Agent()), held...), want: []string{"somebody holds it asleep by jane (unverified): CHG-9"}},
 		{name: "so, in the calendar", line: "calendar", world: append(objects(cmdtest.Agent()), held...), want: []string{"jane", "CHG-9"}},
 		{name: "a plan that is paused while it sleeps", line: "status office", world: append(objects(cmdtest.Agent()), paused...), want: []string{"none, since it is paused"}, never: "wakes "},
-		{name: "so, in why", line: "why office", world: append(objects(cmdtest.Agent()), paused...), never: "it is to wake"},
-		{name: "so, for scripts", line: "status office -o json", world: append(objects(cmdtest.Agent()), paused...), never: "wakesAt\": \""},
+		{name: "so, in why", line: "why office", world: append(objects(cmdtest.Agent()), paused...), want: []string{"paused until"}, never: "it is to wake"},
+		{name: "so, for scripts", line: "status office -o json", world: append(objects(cmdtest.Agent()), paused...), want: []string{`"name": "office"`}, never: "wakesAt\": \""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, append(objects(cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system")), c.world...)...)

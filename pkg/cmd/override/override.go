@@ -304,33 +304,21 @@ func (f found) asked() bool {
 	return f.isPlan() || f.kind == annotations.KindPolicy
 }
 
-// gated says whether a gate means an object: the agent says so on it, or a policy of its namespace or
-// of the agent's does. Where these may not be read it is not known, and said.
+// gated says whether a gate means an object: the agent says so on it, or a policy does. Where these
+// may not be read it is not known, and said.
 func (o *overrideOptions) gated(ctx context.Context, k *factory.Cluster, f found) (bool, error) {
 	if f.meta.GetAnnotations()[annotations.StatusPermitted] != "" {
 		return true, nil
 	}
-	agent, _ := o.Agent(ctx, k)
-	of := f.info.Mapping.GroupVersionKind
-	for _, namespace := range []string{f.meta.GetNamespace(), agent.Namespace} {
-		if namespace == "" {
-			continue
-		}
-		list, err := k.ListDocuments(ctx, "policies", annotations.KindPolicy, namespace, "")
-		if apierrors.IsForbidden(err) {
-			fmt.Fprintf(o.ErrOut, "warning: whether a gate of namespace %s means %s cannot be read; if none does, this has no effect\n", namespace, f)
-			return true, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		for _, cm := range list {
-			if annotations.Policy(cm).Spec.Means(cm.Namespace, of.Group, of.Kind, f.meta.GetNamespace(), f.meta.GetName(), f.meta.GetLabels()) {
-				return true, nil
-			}
-		}
+	list, err := k.ListDocuments(ctx, "policies", annotations.KindPolicy, metav1.NamespaceAll, "") // of any namespace
+	if apierrors.IsForbidden(err) {
+		fmt.Fprintf(o.ErrOut, "warning: whether a policy's gate means %s cannot be read, since you may not list ConfigMaps of all namespaces; if none does, this has no effect\n", f)
+		return true, nil
 	}
-	return false, nil
+	of := f.info.Mapping.GroupVersionKind
+	return slices.ContainsFunc(list, func(cm *corev1.ConfigMap) bool {
+		return annotations.Policy(cm).Spec.Means(cm.Namespace, of.Group, of.Kind, f.meta.GetNamespace(), f.meta.GetName(), f.meta.GetLabels())
+	}), err
 }
 
 // notAsked refuses what would have no effect.

@@ -56,7 +56,11 @@ func (v Printer) EndsSuspend(r view.Run) string {
 	for _, rec := range view.Suspends(r) {
 		step := "step " + rec.Path
 		if rec.ResumeAt != nil && rec.ResumeAt.After(v.Now) {
-			step += ", " + instant.Approximate(rec.ResumeAt.Sub(v.Now)) + " before its time"
+			early := instant.Approximate(rec.ResumeAt.Sub(v.Now)) + " before its time"
+			if v.Fixed {
+				early = "before its time, " + v.Both(*rec.ResumeAt)
+			}
+			step += ", " + early
 		}
 		steps = append(steps, step)
 	}

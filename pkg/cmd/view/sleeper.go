@@ -316,7 +316,7 @@ func (s Sleeper) ForbiddenAt(at time.Time) string {
 	if s.Gate == nil || s.Asleep() {
 		return ""
 	}
-	if v := s.Gate.Verdict(at); !v.Permitted {
+	if v := s.Gate.Verdict(at); !v.Permitted && !v.Unknown() {
 		return v.Why()
 	}
 	return ""
@@ -364,12 +364,16 @@ func (s Sleeper) begin(at time.Time, want hibernate.DesiredState) Change {
 			v := s.Gate.Verdict(at)
 			switch {
 			case v.Permitted:
+			case v.Unknown():
+				return Change{Why: "not known: what policies say then cannot be read"}
 			case !v.Ready || v.Until == nil:
 				return Change{Why: "none: no sleep may begin"}
 			case want.Until == nil || v.Until.Before(*want.Until):
 				at = *v.Until
-			default:
-				want.Asleep = false
+			default: // a freeze may take years
+				at = *v.Until
+				want = s.Table.DesiredState(at, s.Overrides())
+				continue
 			}
 		}
 		if want.Asleep {

@@ -24,8 +24,9 @@ import (
 
 // Times of surges (guesses).
 const (
-	surgeRetry = 2 * time.Second // after a conflict, or when the API server does not answer
-	surgeAgain = 5 * time.Minute // after a surge that was impossible: somebody may have made room
+	surgeRetry = 2 * time.Second  // after a conflict, or when the API server does not answer
+	surgeLook  = 30 * time.Second // for seeing what is there already
+	surgeAgain = 5 * time.Minute  // after a surge that was impossible: somebody may have made room
 	// for removing a replica, before the drain goes on without that; it ends between two attempts, so
 	// that what was said of the last is known
 	undoWithin = time.Minute - surgeRetry/2
@@ -432,7 +433,8 @@ func (s *session) awaitReplacement(p drain.Pod, debt surge.Debt, going <-chan st
 	defer cancel()
 	changed := make(chan map[string]surge.Sibling, 1)
 	go debt.Follow(ctx, s.kube(), changed)
-	timer := time.NewTimer(min(s.d.config.SurgeFor, time.Until(debt.Record.At.Add(s.d.config.SurgeFor))))
+	rest := max(surgeLook, time.Until(debt.Record.At.Add(s.d.config.SurgeFor))) // an agent that has just begun has not seen it yet
+	timer := time.NewTimer(min(s.d.config.SurgeFor, rest))
 	defer timer.Stop()
 	last, ready := "it was not made", false
 	for {
