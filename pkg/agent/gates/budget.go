@@ -21,19 +21,32 @@ const (
 )
 
 // memoryBudget is what the watches of each namespace's policies keep of their objects, in bytes. Those
-// of the agent's namespace are the admin's: what they keep of one object is bounded, and no more.
+// of the agent's namespace are the admin's, and their objects are whose namespace it is: each namespace
+// has its own part there, beside what all keep, so that nobody takes another's.
 type memoryBudget struct {
 	agent string // the agent's namespace
 
 	mu          sync.Mutex
 	all         int
-	byNamespace map[string]int
+	byNamespace map[string]int                       // by the name of a part
 	byWatch     map[*gateWatch]map[string]keptObject // by the name of the object; nil where a watch has ended
 }
 
 type keptObject struct {
 	uid    types.UID
+	part   string
 	weight int
+}
+
+// part is the part that an object counts for; empty: none. What is in no namespace no tenant writes.
+func (b *memoryBudget) part(w *gateWatch, o *gateObject) string {
+	switch namespace := w.key.As.Namespace; {
+	case namespace != b.agent:
+		return namespace
+	case o.Namespace == "":
+		return ""
+	}
+	return b.agent + "/" + o.Namespace
 }
 
 func newMemoryBudget(agent string) *memoryBudget {
@@ -59,7 +72,10 @@ func (b *memoryBudget) keep(w *gateWatch, o *gateObject) *gateObject {
 	}
 	small := &gateObject{tooMuch: o.tooMuch, weight: o.weight}
 	small.Name, small.Namespace, small.UID, small.ResourceVersion = o.Name, o.Namespace, o.UID, o.ResourceVersion
-	if memory := o.Annotations[annotations.StatusGate]; len(memory) <= perObject { // what it holds is still let go of, or waited for
+	switch memory := o.Annotations[annotations.StatusGate]; {
+	case o.weight > maxKeptOfObject: // there will never be room for it, and nobody waits for that
+		small.Annotations = map[string]string{}
+	case len(memory) <= perObject: // whoever lets go of it waits until there is room
 		small.Annotations = map[string]string{annotations.StatusGate: memory}
 	}
 	b.note(w, small, weightOf(small))
@@ -68,26 +84,44 @@ func (b *memoryBudget) keep(w *gateWatch, o *gateObject) *gateObject {
 
 // refusal says why not all of an object is kept; empty: it is. The lock is held.
 func (b *memoryBudget) refusal(w *gateWatch, o *gateObject) string {
-	namespace, more := w.key.As.Namespace, o.weight-b.byWatch[w][w.keyOf(o).Name].weight
+	part, more := b.part(w, o), o.weight-b.byWatch[w][w.keyOf(o).Name].weight
 	what := w.kind.Kind + "/" + o.Name
 	switch {
 	case o.weight > maxKeptOfObject:
 		return fmt.Sprintf("%s has labels, annotations of ours and a gate of more than %d KiB together, and is neither closed nor opened: take some away", what, maxKeptOfObject>>10)
-	case namespace == b.agent:
+	case part == "":
 		return ""
-	case b.byNamespace[namespace]+more > maxKeptOfNamespace:
-		return fmt.Sprintf("the gates of the policies of namespace %s keep more than %d MiB of their objects, so that %s and others are neither closed nor opened: name fewer objects, smaller ones, or fewer fields", namespace, maxKeptOfNamespace>>20, what)
-	case b.all+more > maxKept:
+	case b.byNamespace[part]+more > maxKeptOfNamespace && part != w.key.As.Namespace:
+		return fmt.Sprintf("the gates of the policies of namespace %s keep more than %d MiB of the objects of namespace %s, so that %s and others are neither closed nor opened: name fewer objects, smaller ones, or fewer fields", b.agent, maxKeptOfNamespace>>20, o.Namespace, what)
+	case b.byNamespace[part]+more > maxKeptOfNamespace:
+		return fmt.Sprintf("the gates of the policies of namespace %s keep more than %d MiB of their objects, so that %s and others are neither closed nor opened: name fewer objects, smaller ones, or fewer fields", part, maxKeptOfNamespace>>20, what)
+	case b.all+more > maxKept && part == w.key.As.Namespace:
 		return fmt.Sprintf("the gates of all namespaces keep more than %d MiB of their objects, so that %s and others are neither closed nor opened: name fewer objects, smaller ones, or fewer fields", maxKept>>20, what)
 	}
 	return ""
 }
 
-// fits says whether there is room now for an object of which only its identity is kept.
-func (b *memoryBudget) fits(w *gateWatch, o *gateObject) bool {
+// fitting are those of a watch's objects of which only the identity is kept, and for all of which
+// together there is room now.
+func (b *memoryBudget) fitting(w *gateWatch, objects []any) []*gateObject {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.refusal(w, o) == ""
+	var out []*gateObject
+	more, all := map[string]int{}, 0
+	for _, one := range objects {
+		o, is := one.(*gateObject)
+		if !is || o.tooMuch == "" || o.weight > maxKeptOfObject {
+			continue
+		}
+		part := b.part(w, o)
+		counted := part == w.key.As.Namespace
+		if part != "" && (b.byNamespace[part]+more[part]+o.weight > maxKeptOfNamespace || counted && b.all+all+o.weight > maxKept) {
+			continue
+		}
+		more[part], all = more[part]+o.weight, all+o.weight
+		out = append(out, o)
+	}
+	return out
 }
 
 // note is called with the lock held. Of a watch that has ended nothing is counted: its objects go.
@@ -97,20 +131,22 @@ func (b *memoryBudget) note(w *gateWatch, o *gateObject, weight int) {
 		return
 	}
 	name := w.keyOf(o).Name
-	by := weight - kept[name].weight
-	if kept[name] = (keptObject{o.UID, weight}); weight == 0 {
+	part := b.part(w, o)
+	b.count(w, part, weight-kept[name].weight)
+	if kept[name] = (keptObject{o.UID, part, weight}); weight == 0 {
 		delete(kept, name)
 	}
-	b.count(w.key.As.Namespace, by)
 }
 
-func (b *memoryBudget) count(namespace string, by int) {
-	if namespace == b.agent {
+func (b *memoryBudget) count(w *gateWatch, part string, by int) {
+	if part == "" {
 		return
 	}
-	b.all += by
-	if b.byNamespace[namespace] += by; b.byNamespace[namespace] == 0 {
-		delete(b.byNamespace, namespace)
+	if w.key.As.Namespace != b.agent {
+		b.all += by
+	}
+	if b.byNamespace[part] += by; b.byNamespace[part] == 0 {
+		delete(b.byNamespace, part)
 	}
 }
 
@@ -128,7 +164,7 @@ func (b *memoryBudget) drop(w *gateWatch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, kept := range b.byWatch[w] {
-		b.count(w.key.As.Namespace, -kept.weight)
+		b.count(w, kept.part, -kept.weight)
 	}
 	delete(b.byWatch, w)
 }

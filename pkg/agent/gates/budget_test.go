@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
 
 // annotated puts a Kustomization with an annotation of so many bytes.
@@ -25,7 +26,7 @@ func (w *world) annotated(name, key string, size int) {
 // What gates keep of their objects is what they read, and bounded for each namespace: nobody fills the
 // agent's memory by large objects, and what is left is said and left as it is.
 func TestGatesKeepSoMuchOfTheirObjectsAndNoMore(t *testing.T) {
-	const size = 100 << 10
+	const size = 110 << 10
 	for _, c := range []struct {
 		name, key string
 		most      int // MiB that are kept
@@ -37,26 +38,26 @@ func TestGatesKeepSoMuchOfTheirObjectsAndNoMore(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				for i := range 240 {
+				for i := range 170 {
 					w.annotated(fmt.Sprintf("app-%d", i), c.key, size)
 				}
 				w.policy("closed", "{strategy: Restrictive, gates: ["+fluxGate+"]}")
 				w.begins()
 				w.after(10 * time.Minute)
 				closed := 0
-				for i := range 240 {
+				for i := range 170 {
 					if w.suspended(fmt.Sprintf("app-%d", i)) == true {
 						closed++
 					}
 				}
-				if kept := w.gates.set.budget.all; kept > c.most<<20+240*2*perObject || (closed == 240) == c.left || closed == 0 {
-					t.Errorf("%d bytes are kept, and %d of 240 are closed", kept, closed)
+				if kept := w.gates.set.budget.all; kept > c.most<<20+170*2*perObject || (closed == 170) == c.left || closed == 0 {
+					t.Errorf("%d bytes are kept, and %d of 170 are closed", kept, closed)
 				}
 				said := fmt.Sprint(w.gates.Condition(types.NamespacedName{Namespace: "shop", Name: "closed"}))
 				if strings.Contains(said, "the gates of the policies of namespace shop keep more than 16 MiB") != c.left {
 					t.Errorf("the policy says %s", said)
 				}
-				for i := range 240 {
+				for i := range 170 {
 					w.cluster.Delete("kustomizations", "shop", fmt.Sprintf("app-%d", i))
 				}
 				if w.after(0); w.gates.set.budget.all != 0 {
@@ -70,13 +71,13 @@ func TestGatesKeepSoMuchOfTheirObjectsAndNoMore(t *testing.T) {
 // What is left for want of room is taken in once there is some, and nothing that is held is forgotten.
 func TestWhatGatesLeftIsTakenInOnceThereIsRoom(t *testing.T) {
 	inWorld(t, func(w *world) {
-		for i := range 240 {
-			w.annotated(fmt.Sprintf("app-%d", i), annotations.Reason(annotations.ChangeStrategy), 100<<10)
+		for i := range 170 {
+			w.annotated(fmt.Sprintf("app-%d", i), annotations.Reason(annotations.ChangeStrategy), 110<<10)
 		}
 		w.policy("closed", "{strategy: Restrictive, gates: ["+fluxGate+"]}")
 		w.begins()
 		closed := func() (n int) {
-			for i := range 240 {
+			for i := range 170 {
 				if u := w.cluster.Get("kustomizations", "shop", fmt.Sprintf("app-%d", i)); u != nil && w.suspended(u.GetName()) == true {
 					n++
 				}
@@ -84,17 +85,65 @@ func TestWhatGatesLeftIsTakenInOnceThereIsRoom(t *testing.T) {
 			return n
 		}
 		some := closed()
-		for i, gone := 0, 0; i < 240 && gone < 120; i++ {
+		for i, gone := 0, 0; i < 170 && gone < 85; i++ {
 			if w.suspended(fmt.Sprintf("app-%d", i)) == true {
 				w.cluster.Delete("kustomizations", "shop", fmt.Sprintf("app-%d", i))
 				gone++
 			}
 		}
 		w.after(10 * time.Minute)
-		if now := closed(); some >= 240 || now != 120 {
-			t.Errorf("%d were closed, and %d of the 120 that stay", some, now)
+		if now := closed(); some >= 170 || now != 85 {
+			t.Errorf("%d were closed, and %d of the 85 that stay", some, now)
 		}
 	})
+}
+
+// What an admin's gates keep is counted by whose the objects are: a tenant who makes theirs large takes
+// nothing from others, and what no tenant writes has no bound but for one object.
+func TestWhatTheGatesOfTheAgentsNamespaceKeepIsCountedByTheirObjects(t *testing.T) {
+	b := newMemoryBudget("maint-system")
+	watch := func(namespace string) *gateWatch {
+		w := &gateWatch{key: informer.Key{As: types.NamespacedName{Namespace: namespace, Name: "runner"}}}
+		b.open(w)
+		return w
+	}
+	object := func(namespace string, i, size int) *gateObject {
+		o := &gateObject{}
+		o.Namespace, o.Name, o.UID = namespace, fmt.Sprintf("o-%d", i), types.UID(fmt.Sprint(namespace, i))
+		o.Annotations = map[string]string{annotations.Reason(annotations.ChangeStrategy): strings.Repeat("x", size)}
+		return o
+	}
+	whole := func(w *gateWatch, namespace string, size int) (n int) {
+		for i := range 400 {
+			if b.keep(w, object(namespace, i, size)).tooMuch == "" {
+				n++
+			}
+		}
+		return n
+	}
+	admin, tenant := watch("maint-system"), watch("hostile")
+	for what, c := range map[string]struct {
+		got  int
+		full bool
+	}{
+		"a tenant's objects, by the admin's gates":    {whole(admin, "hostile", 100<<10), false},
+		"another's, by the same":                      {whole(admin, "shop", 10<<10), true},
+		"the tenant's own gates":                      {whole(tenant, "hostile", 100<<10), false},
+		"what is in no namespace":                     {whole(admin, "", 100<<10), true},
+		"objects that are too large, of no namespace": {400 - whole(watch("maint-system"), "", 200<<10), true},
+	} {
+		if (c.got == 400) != c.full {
+			t.Errorf("%s: %d", what, c.got)
+		}
+	}
+	if b.all > maxKeptOfNamespace+400*2*perObject || b.byNamespace["maint-system/hostile"] > maxKeptOfNamespace+400*2*perObject {
+		t.Errorf("%d and %v are counted", b.all, b.byNamespace)
+	}
+	b.drop(admin)
+	b.drop(tenant)
+	if b.all != 0 || len(b.byNamespace) > 0 {
+		t.Errorf("when they have ended, %d and %v are counted", b.all, b.byNamespace)
+	}
 }
 
 // A watch that ends gives back what it kept.

@@ -5,9 +5,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -35,11 +37,24 @@ func (w *gateWatch) forget(name string) {
 	}
 }
 
-// leave notes why nothing can be done with an object.
-func (w *gateWatch) leave(name, problem string) {
+// leave notes why nothing can be done with an object, and says whether that is news.
+func (w *gateWatch) leave(name, problem string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	news := w.problems[name] != problem
 	w.problems[name] = problem
+	return news
+}
+
+// mayAsk says whether objects may be asked for again now: each time all of the watch is listed.
+func (w *gateWatch) mayAsk(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now.Before(w.asked.Add(queue.ResyncPeriod)) {
+		return false
+	}
+	w.asked = now
+	return true
 }
 
 // note keeps how an object was left, and says whether that is news.

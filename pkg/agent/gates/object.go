@@ -51,10 +51,13 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 	now := g.Now()
 	switch {
 	case o.tooMuch != "": // what is closed stays closed
-		w.leave(k.Name, o.tooMuch)
-		g.enqueuePolicies(w)
-		if g.set.budget.fits(w, o) {
-			w.use.Again(o.Namespace, o.Name)
+		if w.leave(k.Name, o.tooMuch) {
+			g.enqueuePolicies(w)
+		}
+		if w.mayAsk(now) {
+			for _, o := range g.set.budget.fitting(w, w.use.Kept()) {
+				w.use.Again(o.Namespace, o.Name)
+			}
 		}
 		return now.Add(queue.ResyncPeriod), nil
 	case w.wrote.Stale(o.UID, o.ResourceVersion): // the watch will bring what we wrote

@@ -44,19 +44,22 @@ func (g *Controller) note(w *gateWatch, o *gateObject, said opinion, problem str
 // should; empty where there is none.
 func (p *gatePolicy) problem() string {
 	var all []string
-	for i, reason := range p.reasons {
-		if reason != "" && !slices.Contains(all, reason) {
-			all = append(all, reason)
+	said := map[string]bool{"": true}
+	say := func(text string) {
+		if !said[text] {
+			said[text] = true
+			all = append(all, text)
 		}
+	}
+	for i, reason := range p.reasons {
+		say(reason)
 		if w := p.watches[i]; w != nil {
 			w.mu.Lock()
-			if refused := w.use.Refusal(); refused != nil && !slices.Contains(all, refused.Error()) {
-				all = append(all, refused.Error())
+			if refused := w.use.Refusal(); refused != nil {
+				say(refused.Error())
 			}
 			for _, name := range slices.Sorted(maps.Keys(w.problems)) {
-				if !slices.Contains(all, w.problems[name]) {
-					all = append(all, w.problems[name])
-				}
+				say(w.problems[name])
 			}
 			w.mu.Unlock()
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -77,6 +78,7 @@ type gateWatch struct {
 	seen     map[string]*HeldObject
 	wrote    store.Expectations
 	inFlight int              // objects being looked at
+	asked    time.Time        // when objects were asked for again
 	rights   map[string]right // by the name of an object; without a name: for all that it watches
 }
 

@@ -132,7 +132,7 @@ func (w *world) begins() {
 	book, panics := store.NewGates(annotations.DefaultNamespace), func() { w.Error("it panics") }
 	policies := queue.New(queue.Config{Name: "policies", Now: time.Now, Log: log, OnPanic: panics})
 	w.gates = New(Config{
-		Clients: Clients{Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }},
+		Clients: Clients{Kube: conn.Kube, Namespace: annotations.DefaultNamespace, Accounts: accounts, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }},
 		Stores:  Stores{Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{}), Gates: book, Keys: agenttest.Keys()},
 		Queue:   queue.New(queue.Config{Name: "gates", Now: time.Now, Log: log, OnPanic: panics}), Policies: policies, Events: w.events, Log: log, Now: time.Now, DryRun: w.dryRun,
 	})

@@ -75,11 +75,12 @@ func (s *scope) forEach(ctx context.Context, n int, do func(int) (string, error)
 	return eachOf(ctx, n, s.selector == "", do)
 }
 
-func nameOf(r factory.Resource) string {
+// named is the name of what is meant, for an error.
+func (s *scope) named(r factory.Resource) string {
 	if r.Node != nil {
 		return r.Node.Name
 	}
-	return r.Document.Name
+	return s.nameOf(r.Document)
 }
 
 func eachOf(ctx context.Context, n int, stops bool, do func(int) (string, error)) error {
@@ -234,9 +235,9 @@ func (o *pauseOptions) Run(ctx context.Context) error {
 	actor := k.Actor(ctx)
 	return o.forEach(ctx, len(things), func(i int) (string, error) {
 		if things[i].Node != nil {
-			return nameOf(things[i]), o.pauseNode(ctx, k, things[i], actor)
+			return o.named(things[i]), o.pauseNode(ctx, k, things[i], actor)
 		}
-		return nameOf(things[i]), o.pauseOne(ctx, k, things[i], actor)
+		return o.named(things[i]), o.pauseOne(ctx, k, things[i], actor)
 	})
 }
 

@@ -102,7 +102,7 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 	}
 	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k) }) // a run does not need the agent
 	return o.forEach(ctx, len(things), func(i int) (string, error) {
-		return things[i].name(), o.resumeOne(ctx, k, things[i], agent)
+		return o.nameIn(things[i]), o.resumeOne(ctx, k, things[i], agent)
 	})
 }
 
@@ -123,11 +123,11 @@ type resumed struct {
 	gone *view.Run
 }
 
-func (r resumed) name() string {
+func (o *resumeOptions) nameIn(r resumed) string {
 	if r.gone != nil {
 		return r.gone.Run.Name
 	}
-	return nameOf(r.Resource)
+	return o.named(r.Resource)
 }
 
 // find looks in the ledgers for a run that is gone: what it left behind can be acknowledged by its

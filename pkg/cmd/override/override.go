@@ -311,14 +311,20 @@ func (o *overrideOptions) gated(ctx context.Context, k *factory.Cluster, f found
 		return true, nil
 	}
 	list, err := k.ListDocuments(ctx, "policies", annotations.KindPolicy, metav1.NamespaceAll, "") // of any namespace
-	if apierrors.IsForbidden(err) {
+	hidden := apierrors.IsForbidden(err)
+	if own := f.meta.GetNamespace(); hidden && own != "" {
+		list, _ = k.ListDocuments(ctx, "policies", annotations.KindPolicy, own, "") // what may be read there
+		err = nil
+	}
+	of := f.info.Mapping.GroupVersionKind
+	means := slices.ContainsFunc(list, func(cm *corev1.ConfigMap) bool {
+		return annotations.Policy(cm).Spec.Means(cm.Namespace, of.Group, of.Kind, f.meta.GetNamespace(), f.meta.GetName(), f.meta.GetLabels())
+	})
+	if hidden && !means {
 		fmt.Fprintf(o.ErrOut, "warning: whether a policy's gate means %s cannot be read, since you may not list ConfigMaps of all namespaces; if none does, this has no effect\n", f)
 		return true, nil
 	}
-	of := f.info.Mapping.GroupVersionKind
-	return slices.ContainsFunc(list, func(cm *corev1.ConfigMap) bool {
-		return annotations.Policy(cm).Spec.Means(cm.Namespace, of.Group, of.Kind, f.meta.GetNamespace(), f.meta.GetName(), f.meta.GetLabels())
-	}), err
+	return means, err
 }
 
 // notAsked refuses what would have no effect.

@@ -102,6 +102,9 @@ func (v Printer) Then(s view.Sleeper) string {
 	if want.Asleep {
 		text = begins
 	}
+	if want.Asleep && s.UnknownAt(at) {
+		text += ", if policies permit it, which cannot be read"
+	}
 	if want.By == hibernate.BySkip {
 		text += " (" + want.Why + ")"
 	}

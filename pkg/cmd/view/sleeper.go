@@ -322,6 +322,11 @@ func (s Sleeper) ForbiddenAt(at time.Time) string {
 	return ""
 }
 
+// UnknownAt says whether it cannot be read whether it may fall asleep at an instant.
+func (s Sleeper) UnknownAt(at time.Time) bool {
+	return s.Gate != nil && !s.Asleep() && s.Gate.Verdict(at).Unknown()
+}
+
 // NextChange is when it wakes or falls asleep next, by its schedule and by what keeps it as it is
 // meanwhile: a pause, and policies that do not let it fall asleep.
 func (s Sleeper) NextChange(now time.Time) Change {
