@@ -33,11 +33,11 @@ func TestStatusIsWatchedAtATerminal(t *testing.T) {
 	p.Types("\r")
 	p.Sees("Plan:", "holds in namespace", "esc back", "▶ hold")
 	p.Types("s")
-	p.Sees("carry out 'kubectl maint skip holds --next 1'? [y/N]")
+	p.Reads("skip holds --next 1'? [y/N]")
 	p.Types("n")
 	p.Sees("nothing was done")
 	p.Types("r")
-	p.Sees("resume run/" + name + "'? [y/N]") // what waits is the run
+	p.Reads("resume run/" + name + "'? [y/N]") // what waits is the run
 	p.Types("n")
 	p.Sees("nothing was done")
 	p.Resizes(20, 8)
@@ -52,7 +52,7 @@ func TestStatusIsWatchedAtATerminal(t *testing.T) {
 	p = l.sits(80, 24, "status", name, "-w")
 	p.Sees("▶ hold")
 	p.Types("r")
-	p.Sees("resume run/" + name + "'? [y/N]")
+	p.Reads("resume run/" + name + "'? [y/N]")
 	p.Types("y")
 	p.Sees("run/"+name+" resumed", "Succeeded")
 	p.Types("\x03")
@@ -92,7 +92,7 @@ func TestARunIsApprovedByAKey(t *testing.T) {
 	p.Sees("waits for approval")
 	name := l.runs("asks")[0].run.Name
 	p.Types("a")
-	p.Sees("carry out 'kubectl maint approve " + name + "'? [y/N]")
+	p.Reads("approve " + name + "'? [y/N]")
 	p.Types("x")
 	p.Sees("nothing was done")
 	if r := l.runs("asks")[0]; r.journal.Approved != nil || r.journal.Phase != run.Pending {
@@ -100,7 +100,7 @@ func TestARunIsApprovedByAKey(t *testing.T) {
 	}
 	p.Types("ay")
 	p.Ends(0, "Succeeded after", "✓ rest")
-	l.expect(said{err: p.Stderr.String()}, 0, "kubectl maint approve "+name+": run/"+name+" approved")
+	l.expect(said{err: p.Stderr.String()}, 0, " approve "+name+": run/"+name+" approved")
 }
 
 func TestAnApprovedRunIsWaitedForAtATerminal(t *testing.T) {

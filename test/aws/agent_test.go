@@ -53,7 +53,7 @@ func begins(t *testing.T, conn *client.Connection, at string) *agent {
 		},
 		Executors: hibernation.Executors{Sleepers: builtin.Sleepers(), Machines: func(context.Context) ([]string, error) { return nil, nil }}, Sleeping: func(map[string]int) {},
 		Clock:  hibernation.Clock{ClockDoubt: conn.Clock.SkewReason, Ahead: conn.Clock.Ahead, Now: time.Now},
-		Status: status.NewWriter(conn.Kube, &agenttest.Events{}), Scope: hibernation.Scope{Namespace: annotations.DefaultNamespace},
+		Status: status.NewWriter(conn.Kube, &agenttest.Events{}), Scope: hibernation.Scope{Namespace: annotations.DefaultNamespace, Denied: func(string) []string { return nil }},
 		Telemetry: notify.Telemetry{
 			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),
 			Events: &agenttest.Events{}, Log: log,

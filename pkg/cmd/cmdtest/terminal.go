@@ -84,6 +84,14 @@ func (d *Terminal) Sees(words ...string) {
 	}
 }
 
+// Reads waits until the words are on the screen, wherever its lines break.
+func (d *Terminal) Reads(words string) {
+	d.Helper()
+	d.until(words, func(text string, _ bool) bool {
+		return strings.Contains(strings.Join(strings.Fields(text), " "), words)
+	})
+}
+
 // IsBack waits until the normal screen is shown, with the words on it.
 func (d *Terminal) IsBack(words ...string) {
 	d.Helper()
