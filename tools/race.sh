@@ -25,7 +25,7 @@ if [[ -z $packages ]]; then
 fi
 # What measures the heap, or decodes tens of megabytes by one goroutine, is left out: the
 # detector makes that ten times slower and sees nothing in it. `go test` runs it without.
-large='TakeTheMemory|TakesTheMemory|FullLedgersPushOut|TooLargeForAPage|PageThatIsTooLarge|ObjectThatGrowsTooLarge'
+large='TakeTheMemory|GatesKeepSoMuch|WhatGatesLeftIsTakenIn|TakesTheMemory|FullLedgersPushOut|TooLargeForAPage|PageThatIsTooLarge|ObjectThatGrowsTooLarge'
 # Nights that are played again and again differ in where the agent dies, not in what its
 # goroutines share: TestWhereverAnAgentDiesAllWakesAsItWas stands for them.
 nights='DiesHoursAreCounted|DiesBetweenTwoSleeps|DiesOnWaking|DiesDeletedRestoreData|EarlierNight|OlderLedger|SleepThatNoLedger'
