@@ -322,7 +322,7 @@ func (b *Resolver) parse(ref PolicyRef, state State) *schedule.Policy {
 	}
 	broken, hidden := "", ""
 	p, err := schedule.ParsePolicy(ref.Name, schedule.PolicySpec{Strategy: state.Spec.Strategy, MaintenanceSchedule: state.Spec.MaintenanceSchedule}, func(namespace, name string) (*schedule.Calendar, bool) {
-		at := PolicyRef{Name: name, Namespace: cmp.Or(namespace, ref.Namespace)}
+		at := calendarOf(schedule.CalendarRef{Name: name, Namespace: namespace}, ref.Namespace)
 		c, there := b.calendars[at]
 		if !b.within(ref.Namespace, at.Namespace) {
 			broken = b.foreign("calendar", at, ref.Namespace)
@@ -446,7 +446,7 @@ func (b *Resolver) readBy(ref PolicyRef) []string {
 	var out []string
 	for _, e := range spec.Exclude {
 		if e.Calendar != nil {
-			out = append(out, cmp.Or(e.Calendar.Namespace, ref.Namespace))
+			out = append(out, calendarOf(*e.Calendar, ref.Namespace).Namespace)
 		}
 	}
 	return out

@@ -84,8 +84,11 @@ func (b *Resolver) tooMuchIn(namespace string) string {
 		recurring += len(s.Windows)
 		dates += len(s.Exclude)
 		for _, x := range s.Exclude {
-			at := onClock{calendarOf(x, namespace), cmp.Or(s.Timezone, "UTC")}
-			if x.Calendar == nil || b.calendars[at.calendar] == nil || counted[at] || !b.within(namespace, at.calendar.Namespace) {
+			if x.Calendar == nil {
+				continue
+			}
+			at := onClock{calendarOf(*x.Calendar, namespace), cmp.Or(s.Timezone, "UTC")}
+			if b.calendars[at.calendar] == nil || counted[at] || !b.within(namespace, at.calendar.Namespace) {
 				continue
 			}
 			counted[at] = true
@@ -99,10 +102,7 @@ func (b *Resolver) tooMuchIn(namespace string) string {
 	return fmt.Sprintf("the policies of namespace %s hold together more than %d windows and recurring events, or more than %d dates, those of a calendar once for each time zone that uses it: use fewer time zones, calendars or policies", namespace, mostRecurring, mostDates)
 }
 
-// calendarOf is the calendar that an exclusion of a namespace's policy names.
-func calendarOf(x schedule.Exclusion, namespace string) PolicyRef {
-	if x.Calendar == nil {
-		return PolicyRef{}
-	}
-	return PolicyRef{Name: x.Calendar.Name, Namespace: cmp.Or(x.Calendar.Namespace, namespace)}
+// calendarOf is the calendar that a policy of a namespace names.
+func calendarOf(c schedule.CalendarRef, namespace string) PolicyRef {
+	return PolicyRef{Name: c.Name, Namespace: cmp.Or(c.Namespace, namespace)}
 }

@@ -466,10 +466,8 @@ func (d *decider) pausedSlot(t time.Time) bool {
 // rememberPause notes the pause that stands, once no slot from before waits.
 func (d *decider) rememberPause() {
 	var stands *schedule.Pause
-	for _, s := range d.switches() {
-		if s.Holds(d.f.Now) && (stands == nil || s.Until == nil || stands.Until != nil && s.Until.After(*stands.Until)) {
-			stands = &schedule.Pause{On: true, Until: s.Until}
-		}
+	if longest := schedule.LongestPause(d.switches()...); longest.Holds(d.f.Now) {
+		stands = &schedule.Pause{On: true, Until: longest.Until}
 	}
 	l := d.out.Ledger
 	if d.behind || stands == nil && l.Paused == nil || stands != nil && l.Paused != nil && schedule.SameInstant(stands.Until, l.Paused.Until) {

@@ -49,6 +49,18 @@ func (b *memoryBudget) part(w *gateWatch, o *gateObject) string {
 	return b.agent + "/" + o.Namespace
 }
 
+// shares says whether what a watch keeps counts among what all keep: but for the admin's it does.
+func (b *memoryBudget) shares(w *gateWatch) bool { return w.key.As.Namespace != b.agent }
+
+// full says whether a part would have too much with so many bytes more, and whether all would with so
+// many. The lock is held.
+func (b *memoryBudget) full(w *gateWatch, part string, more, all int) (ofPart, ofAll bool) {
+	if part == "" {
+		return false, false
+	}
+	return b.byNamespace[part]+more > maxKeptOfNamespace, b.shares(w) && b.all+all > maxKept
+}
+
 func newMemoryBudget(agent string) *memoryBudget {
 	return &memoryBudget{agent: agent, byNamespace: map[string]int{}, byWatch: map[*gateWatch]map[string]keptObject{}}
 }
@@ -86,16 +98,15 @@ func (b *memoryBudget) keep(w *gateWatch, o *gateObject) *gateObject {
 func (b *memoryBudget) refusal(w *gateWatch, o *gateObject) string {
 	part, more := b.part(w, o), o.weight-b.byWatch[w][w.keyOf(o).Name].weight
 	what := w.kind.Kind + "/" + o.Name
+	ofPart, ofAll := b.full(w, part, more, more)
 	switch {
 	case o.weight > maxKeptOfObject:
 		return fmt.Sprintf("%s has labels, annotations of ours and a gate of more than %d KiB together, and is neither closed nor opened: take some away", what, maxKeptOfObject>>10)
-	case part == "":
-		return ""
-	case b.byNamespace[part]+more > maxKeptOfNamespace && part != w.key.As.Namespace:
+	case ofPart && !b.shares(w):
 		return fmt.Sprintf("the gates of the policies of namespace %s keep more than %d MiB of the objects of namespace %s, so that %s and others are neither closed nor opened: name fewer objects, smaller ones, or fewer fields", b.agent, maxKeptOfNamespace>>20, o.Namespace, what)
-	case b.byNamespace[part]+more > maxKeptOfNamespace:
+	case ofPart:
 		return fmt.Sprintf("the gates of the policies of namespace %s keep more than %d MiB of their objects, so that %s and others are neither closed nor opened: name fewer objects, smaller ones, or fewer fields", part, maxKeptOfNamespace>>20, what)
-	case b.all+more > maxKept && part == w.key.As.Namespace:
+	case ofAll:
 		return fmt.Sprintf("the gates of all namespaces keep more than %d MiB of their objects, so that %s and others are neither closed nor opened: name fewer objects, smaller ones, or fewer fields", maxKept>>20, what)
 	}
 	return ""
@@ -114,8 +125,7 @@ func (b *memoryBudget) fitting(w *gateWatch, objects []any) []*gateObject {
 			continue
 		}
 		part := b.part(w, o)
-		counted := part == w.key.As.Namespace
-		if part != "" && (b.byNamespace[part]+more[part]+o.weight > maxKeptOfNamespace || counted && b.all+all+o.weight > maxKept) {
+		if ofPart, ofAll := b.full(w, part, more[part]+o.weight, all+o.weight); ofPart || ofAll {
 			continue
 		}
 		more[part], all = more[part]+o.weight, all+o.weight
@@ -142,7 +152,7 @@ func (b *memoryBudget) count(w *gateWatch, part string, by int) {
 	if part == "" {
 		return
 	}
-	if w.key.As.Namespace != b.agent {
+	if b.shares(w) {
 		b.all += by
 	}
 	if b.byNamespace[part] += by; b.byNamespace[part] == 0 {

@@ -170,8 +170,10 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 	if !known || !found {
 		return look{failure: fmt.Sprintf("there is no executor for targets of type %s in this version", r.Executor)}, nil
 	}
-	if denied := c.denied(k.Namespace, target); denied != "" && r.Operation == hibernate.Shutdown {
-		return look{failure: denied}, nil
+	if r.Operation == hibernate.Shutdown {
+		if denied := c.denied(k.Namespace, target); denied != "" {
+			return look{failure: denied}, nil
+		}
 	}
 	if r.Operation == hibernate.Wake && len(r.Resources) == 0 { // nothing was ever touched, whether its world is still there or not
 		return look{step: hibernate.Step{Record: *r, Done: true}}, nil

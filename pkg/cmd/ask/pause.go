@@ -53,12 +53,22 @@ func (s *scope) check(f *exit.Faults, what string) {
 	}
 }
 
-// selected are the plans of both kinds that have some labels, of the namespace or of all.
-func (s *scope) selected(ctx context.Context, c *factory.Factory, k *factory.Cluster) ([]*corev1.ConfigMap, error) {
-	if s.everywhere {
-		return plansWith(ctx, c, k, metav1.NamespaceAll, s.selector)
+// selected are the plans of both kinds that have the labels which were given, of the namespace or of
+// all; none where no labels were given.
+func (s *scope) selected(ctx context.Context, c *factory.Factory, k *factory.Cluster) ([]factory.Resource, error) {
+	if s.selector == "" {
+		return nil, nil
 	}
-	return plansWith(ctx, c, k, k.Namespace, s.selector)
+	namespace := k.Namespace
+	if s.everywhere {
+		namespace = metav1.NamespaceAll
+	}
+	plans, err := plansWith(ctx, c, k, namespace, s.selector)
+	out := make([]factory.Resource, len(plans))
+	for i, cm := range plans {
+		out[i].Document = cm
+	}
+	return out, err
 }
 
 // nameOf is a plan's name, with its namespace where plans of all namespaces are meant.
@@ -243,7 +253,10 @@ func (o *pauseOptions) Run(ctx context.Context) error {
 
 // find finds all that is meant, before anything is written.
 func (o *pauseOptions) find(ctx context.Context, k *factory.Cluster) ([]factory.Resource, error) {
-	var things []factory.Resource
+	things, err := o.selected(ctx, o.Factory, k)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range o.names {
 		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy)
 		if err != nil {
@@ -251,14 +264,7 @@ func (o *pauseOptions) find(ctx context.Context, k *factory.Cluster) ([]factory.
 		}
 		things = append(things, found)
 	}
-	if o.selector == "" {
-		return things, nil
-	}
-	plans, err := o.selected(ctx, o.Factory, k)
-	for _, cm := range plans {
-		things = append(things, factory.Resource{Document: cm})
-	}
-	return things, err
+	return things, nil
 }
 
 func (o *pauseOptions) pauseNode(ctx context.Context, k *factory.Cluster, found factory.Resource, actor string) error {

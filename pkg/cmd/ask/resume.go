@@ -91,14 +91,12 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 		}
 		things = append(things, found)
 	}
-	if o.selector != "" {
-		plans, err := o.selected(ctx, o.Factory, k)
-		if err != nil {
-			return err
-		}
-		for _, cm := range plans {
-			things = append(things, resumed{Resource: factory.Resource{Document: cm}})
-		}
+	plans, err := o.selected(ctx, o.Factory, k)
+	if err != nil {
+		return err
+	}
+	for _, found := range plans {
+		things = append(things, resumed{Resource: found})
 	}
 	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k) }) // a run does not need the agent
 	return o.forEach(ctx, len(things), func(i int) (string, error) {

@@ -267,9 +267,12 @@ func (o *statusOptions) printer(zone, namespace string) print.Printer {
 // newPrinter prints in a zone. What scripts are told of changes says nothing that changes with the clock alone.
 func (o *statusOptions) newPrinter(zone string) print.Printer {
 	v := print.New(o.Env, zone)
-	v.Fixed = o.watch && !o.out.Lines()
+	v.Fixed = o.streams()
 	return v
 }
+
+// streams says whether scripts are told of changes.
+func (o *statusOptions) streams() bool { return o.watch && !o.out.Lines() }
 
 // about is a name, with its namespace where all are shown.
 func (o *statusOptions) about(namespace, name string) string {

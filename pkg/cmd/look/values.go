@@ -94,7 +94,7 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 		return sleeperValue(body), nil
 	case annotations.KindPolicy:
 		p := showPolicy(ctx, o.Factory, k, agent, cm)
-		p.v.Fixed = o.newPrinter(o.Zone).Fixed
+		p.v.Fixed = o.streams()
 		return policyValue(p.value()), nil
 	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
