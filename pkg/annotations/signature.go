@@ -98,6 +98,11 @@ func (k Keyring) Empty() bool { return len(k.current) == 0 }
 // Replacing says whether the key before this one still counts.
 func (k Keyring) Replacing() bool { return len(k.previous) > 0 }
 
+// Knows says whether a key of that ID counts.
+func (k Keyring) Knows(id string) bool {
+	return id != "" && (id == k.ID() || id == keyID(k.previous))
+}
+
 // Equal says whether two keyrings hold the same.
 func (k Keyring) Equal(o Keyring) bool {
 	return hmac.Equal(k.current, o.current) && hmac.Equal(k.previous, o.previous)

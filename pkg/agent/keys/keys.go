@@ -25,6 +25,7 @@ type Store struct {
 	ring    annotations.Keyring
 	fault   error // why the Secret as it stands is of no use; nil: it is
 	lost    loss
+	former  string        // the ID of a key that signed before this one and is not in the Secret; empty: there is none
 	changed chan struct{} // closed when the Secret is another
 }
 
@@ -125,10 +126,29 @@ func (s *Store) take(ring annotations.Keyring, fault error, lost loss) bool {
 	if ring.Equal(s.ring) && fmt.Sprint(fault) == fmt.Sprint(s.fault) && lost == s.lost {
 		return false
 	}
-	s.ring, s.fault, s.lost = ring, fault, lost
+	before := s.ring.ID()
+	if s.ring, s.fault, s.lost = ring, fault, lost; ring.Knows(s.former) {
+		s.former = ""
+	}
+	s.replaced(before)
 	close(s.changed)
 	s.changed = make(chan struct{})
 	return true
+}
+
+// replaced notes the ID of a key that signed before, where what it signed counts no longer
+// and the Secret does not say so itself. The caller holds the lock.
+func (s *Store) replaced(key string) {
+	if key != "" && !s.ring.Empty() && !s.ring.Knows(key) && s.lost.at == "" {
+		s.former = key
+	}
+}
+
+// precededBy hears of the key that the agent before this one signed with.
+func (s *Store) precededBy(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replaced(key)
 }
 
 // Usable says why nothing can be done: there is no key. One that is in force goes on
@@ -161,6 +181,8 @@ func (s *Store) Condition() []metav1.Condition {
 		c.Reason, c.Message = "Broken", fmt.Sprintf("%v; the previous key stays in force until the agent ends: put it back", s.fault)
 	case s.lost.at != "":
 		c.Reason, c.Message = "Lost", s.lost.String()+fmt.Sprintf("; take %s off the Secret %s/%s when that is done", annotations.StatusKeyLost, s.Namespace, annotations.KeyName)
+	case s.former != "":
+		c.Reason, c.Message = "Replaced", fmt.Sprintf("the Secret %s/%s holds another key than key %s, which was in use before, and not under %q: what that key signed is not accepted any more. Put it there (docs/operations.md, \"The key\"), or sign what you know with 'kubectl maint adopt'", s.Namespace, annotations.KeyName, s.former, annotations.DataPreviousKey)
 	default:
 		return nil
 	}

@@ -398,6 +398,53 @@ func TestAKeyThatIsReplaced(t *testing.T) {
 	})
 }
 
+// A key that is replaced and not kept under "previous" takes with it what it signed. That is
+// told by the agent that used it, and by one that starts after the exchange.
+func TestAKeyThatIsReplacedAndNotKept(t *testing.T) {
+	inWorld(t, func(w *world) {
+		old, fresh := map[string][]byte{annotations.DataKey: key("o")}, map[string][]byte{annotations.DataKey: key("n")}
+		s := w.agent()
+		w.secret(old)
+		w.leads(s)
+		was := s.ID()
+		s.Observe(w.secret(fresh))
+		w.told(s, "Replaced", was)
+		s.Observe(w.secret(map[string][]byte{annotations.DataKey: key("n"), annotations.DataPreviousKey: key("o")}))
+		w.told(s, "", "")
+		s.Observe(w.secret(fresh)) // as operations.md says, when all is signed with the new one
+		w.told(s, "", "")
+		s.Observe(w.secret(old)) // what the new key signed meanwhile does not count
+		w.told(s, "Replaced", keyringOf(t, fresh).ID())
+	})
+	inWorld(t, func(w *world) {
+		w.heartbeat("0a1b")
+		w.secret(map[string][]byte{annotations.DataKey: key("n")})
+		s := w.agent()
+		w.leads(s)
+		w.told(s, "Replaced", "0a1b")
+	})
+	inWorld(t, func(w *world) {
+		ring := keyringOf(t, map[string][]byte{annotations.DataKey: key("n"), annotations.DataPreviousKey: key("o")})
+		w.heartbeat(keyringOf(t, map[string][]byte{annotations.DataKey: key("o")}).ID())
+		w.secret(ring.KeyData())
+		s := w.agent()
+		w.leads(s)
+		w.told(s, "", "")
+	})
+}
+
+// told checks the condition's reason, and the ID of the key that its message names.
+func (w *world) told(s *keys.Store, reason, id string) {
+	w.Helper()
+	c := s.Condition()
+	if reason == "" && len(c) == 0 {
+		return
+	}
+	if len(c) != 1 || c[0].Reason != reason || !strings.Contains(c[0].Message, "key "+id) {
+		w.Errorf("it says %v, not %q of key %q", c, reason, id)
+	}
+}
+
 func TestARightThatIsMissingIsSaid(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.cluster.Deny("", "get", "secrets")

@@ -184,6 +184,7 @@ func (s *Store) begin(ctx context.Context) (signed bool, err error) {
 	}
 	ran, key, err := s.before(ctx)
 	if err != nil || !ran || key != "" {
+		s.precededBy(key)
 		return false, err
 	}
 	_, err = s.signAll(ctx, s.unsigned)
