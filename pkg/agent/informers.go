@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/runs"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -146,12 +148,10 @@ func (a *Agent) observeDocument(o any) {
 	a.memory.documents.Actors.Seen(cm)
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
-		was := a.config.Spec().Notifications.Before
+		was := a.config.Spec()
 		a.config.Observe(cm)
 		a.controllers.nodes.Enqueue()
-		if is := a.config.Spec().Notifications.Before; is.Or(0) != was.Or(0) {
-			a.enqueueDocuments()
-		}
+		a.enqueueConfigured(was, a.config.Spec())
 	case annotations.KindPolicy, annotations.KindCalendar:
 		a.controllers.policies.Observe(cm)
 		return
@@ -337,6 +337,20 @@ func (a *Agent) enqueueDocuments() {
 		case annotations.KindHibernatePlan:
 			a.controllers.hibernation.Queue.Add(k)
 		}
+	}
+}
+
+// enqueueConfigured has looked at again what a change of the agent's configuration is about.
+func (a *Agent) enqueueConfigured(was, is agentconfig.AgentConfig) {
+	steps := !reflect.DeepEqual(was.Steps, is.Steps)
+	if steps || is.Notifications.Before.Or(0) != was.Notifications.Before.Or(0) {
+		a.enqueueDocuments()
+	}
+	if !steps {
+		return
+	}
+	for _, l := range a.memory.runs.Filter(func(*store.LiveRun) bool { return true }) { // each asks before its next step
+		a.enqueueRun(l.Key())
 	}
 }
 

@@ -271,6 +271,7 @@ func TestWhoHearsOfADocument(t *testing.T) {
 		{"a plan", shop, "p", "Plan", annotations.KindPlan, hook, []string{"shop/p"}, []string{}},
 		{"a plan of hibernation", shop, "p", "HibernatePlan", annotations.KindHibernatePlan, "x: y", []string{}, []string{"shop/p"}},
 		{"a configuration that says when to tell of runs", home, annotations.AgentConfigName, "AgentConfig", annotations.KindAgentConfig, "notifications: {before: 1h}", []string{home + "/" + annotations.AgentConfigName, "shop/orders"}, []string{"shop/sleep"}},
+		{"a configuration that denies steps", home, annotations.AgentConfigName, "AgentConfig", annotations.KindAgentConfig, "steps: [{namespaces: ['*'], deny: [webhook]}]", []string{home + "/" + annotations.AgentConfigName, "shop/orders"}, []string{"shop/sleep"}},
 		{"a configuration that does not", home, annotations.AgentConfigName, "AgentConfig", annotations.KindAgentConfig, "logLevel: info", []string{home + "/" + annotations.AgentConfigName}, []string{}},
 		{"a configuration that is not the agent's", shop, annotations.AgentConfigName, "AgentConfig", annotations.KindAgentConfig, "notifications: {before: 1h}", []string{shop + "/" + annotations.AgentConfigName}, []string{}},
 	} {

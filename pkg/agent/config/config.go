@@ -70,7 +70,11 @@ func (c *Store) ours(cm *corev1.ConfigMap) bool {
 	if cm.Namespace == c.config.Namespace && cm.Name == annotations.AgentConfigName {
 		return true
 	}
-	c.config.Log.Warn("this agent configuration is not used", "configmap", cm.Namespace+"/"+cm.Name, "used", c.config.Namespace+"/"+annotations.AgentConfigName)
+	level := slog.LevelWarn
+	if cm.Namespace != c.config.Namespace { // a tenant's: its conditions say so
+		level = slog.LevelDebug
+	}
+	c.config.Log.Log(context.Background(), level, "this agent configuration is not used", "configmap", cm.Namespace+"/"+cm.Name, "used", c.config.Namespace+"/"+annotations.AgentConfigName)
 	return false
 }
 
