@@ -92,6 +92,7 @@ func TestWhatSleeps(t *testing.T) {
 		{name: "held asleep into the night, which is one sleep", plan: nights(heldUntil(true, "2026-03-10 21:00")), want: []string{"- Ran(hold) 10T12:00 11T06:00", "10T20:00 Ran(schedule) 10T20:00 11T06:00", night2}},
 		{name: "held asleep for good", plan: nights(heldUntil(true, "")), want: []string{"- Ran(hold) 10T12:00 -", "10T20:00 Ran(schedule) 10T20:00 -", "11T20:00 Ran(schedule) 11T20:00 -"}},
 		{name: "paused over the first night", plan: nights(paused("2026-03-11 08:00")), want: []string{"10T20:00 Skipped(paused) - -", night2}},
+		{name: "paused without an end", plan: nights(func(s *simulate.Sleeper) { s.Pauses = []schedule.Pause{{On: true}} }), want: []string{"10T20:00 Skipped(paused) - -", "11T20:00 Skipped(paused) - -"}},
 		{name: "a pause that ends in it", plan: nights(paused("2026-03-11 01:00")), want: []string{"10T20:00 Ran(schedule) 11T01:00 11T06:00", night2}},
 		{name: "a policy lets it begin later, and never wakes it", plan: nights(gated), book: windows("23:00", "02:00"), want: []string{"10T20:00 Ran(schedule) 10T23:00 11T06:00", "11T20:00 Ran(schedule) 11T23:00 12T06:00"}},
 		{name: "a policy that is closed all night", plan: nights(gated), book: windows("10:00", "11:00"), want: []string{"10T20:00 Missed(window) - -", "11T20:00 Missed(window) - -"}},
