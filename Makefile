@@ -96,10 +96,13 @@ publish: tools-helm ## Publish dist/: the release, the image and the chart (gh, 
 
 # They begin first, so that no processor idles at the end.
 LONGEST := ./test/agent ./test/nodes
+# Tests on an API server wait for most of their time: four packages at once, or as many as there
+# are processors.
+AT_ONCE := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 4 : n)))
 
 .PHONY: test
 test: tools-kube tools-flux tools-helm ## Everything: unit tests, a real API server, the import walls, the race detector
-	go test -timeout 40m $(LONGEST) ./...
+	go test -p $(AT_ONCE) -timeout 40m $(LONGEST) ./...
 	$(MAKE) --no-print-directory test-tools walls race
 
 .PHONY: test-unit
