@@ -102,7 +102,7 @@ AT_ONCE := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 4 : n)))
 
 .PHONY: test
 test: tools-kube tools-flux tools-helm ## Everything: unit tests, a real API server, the import walls, the race detector
-	go test -p $(AT_ONCE) -timeout 40m $(LONGEST) ./...
+	go test -p $(AT_ONCE) -timeout 60m $(LONGEST) ./...
 	$(MAKE) --no-print-directory test-tools walls race
 
 .PHONY: test-unit
