@@ -156,6 +156,27 @@ func (l Ledger) FailuresSinceSuccess() Failures {
 	return kept
 }
 
+// LastSaid is what is kept of the plan's last run besides its phase: in which step it failed, and why,
+// or what others did while one ran that succeeded. Empty: nothing is.
+func (l Ledger) LastSaid() string {
+	if l.Last == nil {
+		return ""
+	}
+	if failed := l.FailuresSinceSuccess(); failed.Run == l.Last.Name {
+		said := failed.Message
+		if failed.Step != "" {
+			said = strings.TrimSuffix("in step "+failed.Step+": "+failed.Message, ": ")
+		}
+		return said
+	}
+	for _, e := range slices.Backward(l.Recent) {
+		if e.Run == l.Last.Name && e.Outcome != nil {
+			return e.Outcome.Message
+		}
+	}
+	return ""
+}
+
 // Finish closes the claim of a run that started, and remembers it as the last. A dry
 // run is no last run: nothing was done.
 func (l Ledger) Finish(r run.Run, j run.Journal, now time.Time) Ledger {

@@ -251,8 +251,8 @@ func (d Drift) over() string {
 	return fmt.Sprintf("%s of %s is %s again", d.Field, d.Object, d.Want)
 }
 
-// Unchecked says at a run's end of which steps nobody could check the effect; empty: of none.
-func (j Journal) Unchecked() string {
+// unchecked says at a run's end of which steps nobody could check the effect; empty: of none.
+func (j Journal) unchecked() string {
 	var said []string
 	for _, rec := range j.Steps {
 		if rec.Unchecked != "" && len(said) < 3 { // a guess, as with drift
@@ -262,8 +262,56 @@ func (j Journal) Unchecked() string {
 	return strings.Join(said, "; ")
 }
 
-// Drifted says at a run's end what somebody changed meanwhile, unless its message does.
-func (j Journal) Drifted() string {
+// Meanwhile says at a run's end what others did while it ran, unless its message does: what was not put
+// back since they had changed it, what they changed, and of what nobody could look whether they did.
+func (j Journal) Meanwhile() string {
+	drifted := j.drifted()
+	if drifted != "" {
+		drifted = "while it ran " + drifted
+	}
+	parts := append(j.notPutBack(), drifted, j.unchecked())
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
+
+// Lived is the change in words that follow those of a restore; empty: there was none.
+func (d *Drift) Lived() string {
+	if d == nil {
+		return ""
+	}
+	return "; while the run lived " + d.Said()
+}
+
+// notPutBack are what steps did not put back since somebody had changed it, or it was gone. What a
+// later step of the run deleted was not to stay.
+func (j Journal) notPutBack() (out []string) {
+	more := 0
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		switch {
+		case rec.Restored != RestoreChanged && (rec.Restored != RestoreGone || j.deleted(rec.Changed)):
+		case len(out) == maxCleanupTold:
+			more++
+		default:
+			why := strings.TrimSuffix(rec.RestoreMessage, rec.Drift.Lived())
+			out = append(out, fmt.Sprintf("what step %s found was not put back: %s", rec.Path, document.Cut(why, 2*maxCleanupText)))
+		}
+	}
+	if more > 0 {
+		out = append(out, fmt.Sprintf("nor what %d more steps found", more))
+	}
+	return out
+}
+
+// deleted says whether a step of the run deleted one of the objects of some changes.
+func (j Journal) deleted(these []Change) bool {
+	return slices.ContainsFunc(these, func(c Change) bool {
+		c.What = "deleted"
+		return slices.ContainsFunc(j.Steps, func(r Record) bool { return slices.Contains(r.Changed, c) })
+	})
+}
+
+// drifted says at a run's end what somebody changed meanwhile, unless its message does.
+func (j Journal) drifted() string {
 	var said []string
 	for _, rec := range j.Steps {
 		if rec.Drift == nil {

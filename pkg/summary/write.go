@@ -25,7 +25,7 @@ type Section struct {
 // Sections are the tables of a report for people, with instants as when writes them; those
 // without a row are left out.
 func (r Report) Sections(when func(time.Time) string) []Section {
-	all := []Section{r.plans(when), r.endings(when), r.decisions(when)}
+	all := []Section{r.plans(when), r.endings(when), r.notes(when), r.decisions(when)}
 	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Rows) == 0 })
 }
 
@@ -85,6 +85,14 @@ func (r Report) endings(when func(time.Time) string) Section {
 			result = fmt.Sprintf("%s (%s)", e.Result, Number(e.Slots, "slot"))
 		}
 		s.Rows = append(s.Rows, []string{when(e.At), e.Plan, result, e.Reason, e.Step, e.Message, e.Run})
+	}
+	return s
+}
+
+func (r Report) notes(when func(time.Time) string) Section {
+	s := Section{Title: "What others did while runs succeeded", Header: []string{"When", "Plan", "Message", "Run"}}
+	for _, e := range r.Notes {
+		s.Rows = append(s.Rows, []string{when(e.At), e.Plan, e.Message, e.Run})
 	}
 	return s
 }

@@ -380,6 +380,11 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 	if p.Deleting {
 		return nil
 	}
+	if p.Ledger != nil && p.Ledger.Last != nil && p.Ledger.Last.Phase == run.Succeeded {
+		if said := p.Ledger.LastSaid(); said != "" {
+			triggers = append(triggers, "its last run "+p.Ledger.Last.Name+" succeeded: "+v.Told(said))
+		}
+	}
 	if due := v.Due(p); due != "" {
 		triggers = append(triggers, "due slot: "+due)
 	}
