@@ -87,6 +87,8 @@ type Ledger struct {
 	// Paused is the pause that stood when the plan was last looked at: while
 	// nobody looks it may end, and resuming starts nothing retroactively.
 	Paused *schedule.Pause `json:"paused,omitempty"`
+	// PausedBy is that pause in words, and who asked for it; nil: none stood, or an older agent wrote this.
+	PausedBy *Cause `json:"pausedBy,omitempty"`
 	// NextUsed says that a skip of the next slot has met its slot, and that its
 	// annotation may still be there.
 	NextUsed bool `json:"nextUsed,omitempty"`
@@ -292,11 +294,16 @@ func (l Ledger) CloseRun(r run.Run, j run.Journal, now time.Time) Ledger {
 	if j.StartedAt != nil {
 		return l.Finish(r, j, now)
 	}
-	result, reason := run.Skipped, run.ReasonAborted
-	if j.End != nil && j.End.Result != "" {
-		result, reason = j.End.Result, j.End.Reason
-	}
+	result, reason := NotStarted(j)
 	return l.closeWith(r.Name, result, reason, nil, outcomeOf(r, j, now), now)
+}
+
+// NotStarted is what the request of a run comes to that ended before it began, and why.
+func NotStarted(j run.Journal) (result run.Result, reason string) {
+	if j.End != nil && j.End.Result != "" {
+		return j.End.Result, j.End.Reason
+	}
+	return run.Skipped, run.ReasonAborted
 }
 
 // End records a slot that never had a run, and who or what kept it from that.
@@ -313,8 +320,16 @@ func (e Entry) By(c Cause) Entry {
 
 // Cause is what kept a slot from running, in words, and who said so, where that is known.
 type Cause struct {
-	Said  string
-	Actor intent.Actor
+	Said  string       `json:"said"`
+	Actor intent.Actor `json:"actor"`
+}
+
+// Same says whether two causes are one, also where only one of them has the name checked.
+func (c *Cause) Same(o *Cause) bool {
+	if c == nil || o == nil {
+		return c == o
+	}
+	return c.Actor.Name == o.Actor.Name && bare(c.Said) == bare(o.Said)
 }
 
 // CauseBy is what somebody did, as skip by jane: CHG-1.
