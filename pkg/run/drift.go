@@ -129,9 +129,10 @@ func (d Drift) Said() string {
 	return document.Cut(text, document.MaxMessage/2) + " at " + at.UTC().Format(time.RFC3339)
 }
 
-// also names the other fields that were seen changed: " (and spec.paused, and 2 more)".
+// also names the other fields that were seen changed: " (and spec.paused, 2 more)". It is all that one
+// look tells.
 func (d Drift) also() string {
-	const most = 4 // a guess
+	const most = MaxFields - 1
 	var names []string
 	for _, one := range d.Also[:min(len(d.Also), most)] {
 		names = append(names, one.Field)
@@ -156,17 +157,32 @@ func (j Journal) OpenDrifts() []Record {
 	return out
 }
 
-// DriftMessage says in one sentence what stands of what somebody changed; empty: nothing.
+// Bounds of what is said of drifts: a message has all of it, and the command after it (guesses).
+const (
+	maxDriftMessage = document.MaxMessage * 3 / 4
+	maxDriftsTold   = 5
+)
+
+// DriftMessage says what stands of what somebody changed, after each step: whoever resumes the run
+// accepts all of it. Empty: nothing does.
 func (j Journal) DriftMessage() string {
 	drifting := j.OpenDrifts()
-	if len(drifting) == 0 {
-		return ""
+	told, more := drifting[:min(len(drifting), maxDriftsTold)], ""
+	const rest = "; describe of the run tells all of it"
+	if n := len(drifting) - len(told); n > 0 {
+		more = fmt.Sprintf("; and after %d more steps", n)
 	}
-	text := "after step " + drifting[0].Path + " " + drifting[0].Drift.Said()
-	if n := len(drifting) - 1; n > 0 {
-		text += fmt.Sprintf(", and %d more", n)
+	var parts []string
+	whole := more == ""
+	for _, rec := range told {
+		said := "after step " + rec.Path + " " + rec.Drift.Said()
+		part := document.Cut(said, (maxDriftMessage-len(more)-len(rest))/len(told)-len("; "))
+		parts, whole = append(parts, part), whole && part == said
 	}
-	return document.Cut(text, document.MaxMessage)
+	if !whole {
+		more += rest
+	}
+	return strings.Join(parts, "; ") + more
 }
 
 // Writes says whether steps of a type change an object themselves, in one piece.
