@@ -54,9 +54,14 @@ type Override struct {
 	At *time.Time `json:"at,omitempty"`
 }
 
-// Said is the decision in words: who, and why.
+// Said is the decision in words: who, and why. Of one who let the run pass its gate, it is said also
+// that nobody knows them.
 func (o Override) Said(what string) string {
-	return intent.Actor{Name: o.Actor, Verified: o.Verified, Reason: o.Reason}.Said(what)
+	by := intent.Actor{Name: o.Actor, Verified: o.Verified, Reason: o.Reason}
+	if o.What == OverrideBypass || o.What == OverrideOutsideWindow {
+		return by.SaidOrUnknown(what)
+	}
+	return by.Said(what)
 }
 
 // OutcomeOf is what an entry keeps of a run; of one that lives, how it stands.

@@ -250,6 +250,9 @@ func (r *Row) countRun(e ledger.Entry) {
 	}
 }
 
+// notKept says of decisions that there were so many more.
+const notKept = " more, which the ledger does not keep"
+
 // addEnding notes of an entry what did not succeed, or what else is to be known, and who decided what.
 func (r *Report) addEnding(plan string, e ledger.Entry) {
 	if e.DryRun {
@@ -272,7 +275,7 @@ func (r *Report) addEnding(plan string, e ledger.Entry) {
 			r.Decisions = append(r.Decisions, decision)
 		}
 		if o.MoreOverrides > 0 {
-			more := ledger.Override{What: fmt.Sprintf("%d more, which the ledger does not keep", o.MoreOverrides)}
+			more := ledger.Override{What: fmt.Sprintf("%d%s", o.MoreOverrides, notKept)}
 			r.Decisions = append(r.Decisions, Decision{Plan: plan, At: out.At, Run: e.Run, Override: more})
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
 //go:embed page.html.tmpl
@@ -100,9 +102,9 @@ func (r Report) notes(when func(time.Time) string) Section {
 func (r Report) decisions(when func(time.Time) string) Section {
 	s := Section{Title: "Decisions of people", Header: []string{"When", "Plan", "What", "Who", "Why", "Step", "Run"}}
 	for _, d := range r.Decisions {
-		who := d.Actor
-		if who != "" && !d.Verified {
-			who += " (unverified)"
+		who := intent.Actor{Name: d.Actor, Verified: d.Verified}.Who()
+		if who == "" && !strings.HasSuffix(d.What, notKept) {
+			who = intent.Unknown
 		}
 		s.Rows = append(s.Rows, []string{when(d.At), d.Plan, d.What, who, d.Reason, d.Step, d.Run})
 	}
