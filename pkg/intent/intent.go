@@ -104,6 +104,17 @@ func (a Actor) Said(what string) string {
 	return what
 }
 
+// Unknown stands for who did something where nobody knows that.
+const Unknown = "somebody unknown"
+
+// SaidOrUnknown is Said for what somebody has to answer for: where nobody knows who, it says so.
+func (a Actor) SaidOrUnknown(what string) string {
+	if a.Name == "" {
+		a.Name, a.Verified = Unknown, true
+	}
+	return a.Said(what)
+}
+
 // Unverified marks a name that nobody has checked.
 const Unverified = " (unverified)"
 

@@ -87,6 +87,8 @@ type Ledger struct {
 	// Paused is the pause that stood when the plan was last looked at: while
 	// nobody looks it may end, and resuming starts nothing retroactively.
 	Paused *schedule.Pause `json:"paused,omitempty"`
+	// PausedBy is that pause in words, and who asked for it; nil: none stood, or an older agent wrote this.
+	PausedBy *Cause `json:"pausedBy,omitempty"`
 	// NextUsed says that a skip of the next slot has met its slot, and that its
 	// annotation may still be there.
 	NextUsed bool `json:"nextUsed,omitempty"`
@@ -154,6 +156,27 @@ func (l Ledger) FailuresSinceSuccess() Failures {
 	kept := *l.Last.Failures
 	kept.Count = max(kept.Count, out.Count)
 	return kept
+}
+
+// LastSaid is what is kept of the plan's last run besides its phase: in which step it failed, and why,
+// or what others did while one ran that succeeded. Empty: nothing is.
+func (l Ledger) LastSaid() string {
+	if l.Last == nil {
+		return ""
+	}
+	if failed := l.FailuresSinceSuccess(); failed.Run == l.Last.Name {
+		said := failed.Message
+		if failed.Step != "" {
+			said = strings.TrimSuffix("in step "+failed.Step+": "+failed.Message, ": ")
+		}
+		return said
+	}
+	for _, e := range slices.Backward(l.Recent) {
+		if e.Run == l.Last.Name && e.Outcome != nil {
+			return e.Outcome.Message
+		}
+	}
+	return ""
 }
 
 // Finish closes the claim of a run that started, and remembers it as the last. A dry
@@ -271,11 +294,16 @@ func (l Ledger) CloseRun(r run.Run, j run.Journal, now time.Time) Ledger {
 	if j.StartedAt != nil {
 		return l.Finish(r, j, now)
 	}
-	result, reason := run.Skipped, run.ReasonAborted
-	if j.End != nil && j.End.Result != "" {
-		result, reason = j.End.Result, j.End.Reason
-	}
+	result, reason := NotStarted(j)
 	return l.closeWith(r.Name, result, reason, nil, outcomeOf(r, j, now), now)
+}
+
+// NotStarted is what the request of a run comes to that ended before it began, and why.
+func NotStarted(j run.Journal) (result run.Result, reason string) {
+	if j.End != nil && j.End.Result != "" {
+		return j.End.Result, j.End.Reason
+	}
+	return run.Skipped, run.ReasonAborted
 }
 
 // End records a slot that never had a run, and who or what kept it from that.
@@ -292,8 +320,16 @@ func (e Entry) By(c Cause) Entry {
 
 // Cause is what kept a slot from running, in words, and who said so, where that is known.
 type Cause struct {
-	Said  string
-	Actor intent.Actor
+	Said  string       `json:"said"`
+	Actor intent.Actor `json:"actor"`
+}
+
+// Same says whether two causes are one, also where only one of them has the name checked.
+func (c *Cause) Same(o *Cause) bool {
+	if c == nil || o == nil {
+		return c == o
+	}
+	return c.Actor.Name == o.Actor.Name && bare(c.Said) == bare(o.Said)
 }
 
 // CauseBy is what somebody did, as skip by jane: CHG-1.

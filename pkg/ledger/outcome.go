@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -55,9 +54,14 @@ type Override struct {
 	At *time.Time `json:"at,omitempty"`
 }
 
-// Said is the decision in words: who, and why.
+// Said is the decision in words: who, and why. Of one who let the run pass its gate, it is said also
+// that nobody knows them.
 func (o Override) Said(what string) string {
-	return intent.Actor{Name: o.Actor, Verified: o.Verified, Reason: o.Reason}.Said(what)
+	by := intent.Actor{Name: o.Actor, Verified: o.Verified, Reason: o.Reason}
+	if o.What == OverrideBypass || o.What == OverrideOutsideWindow {
+		return by.SaidOrUnknown(what)
+	}
+	return by.Said(what)
 }
 
 // OutcomeOf is what an entry keeps of a run; of one that lives, how it stands.
@@ -79,7 +83,7 @@ func outcomeOf(r run.Run, j run.Journal, now time.Time) *Outcome {
 	out.Overrides, out.MoreOverrides = overridesOf(r, j)
 	if j.End != nil {
 		out.Phase, out.Reason, out.Step = j.End.Phase, j.End.Reason, j.End.Step
-		out.Message = j.WithCleanup(cmp.Or(failureOf(j), driftOf(j), j.Unchecked()), maxOutcomeMessage)
+		out.Message = j.Summary(failureOf(j), maxOutcomeMessage)
 	}
 	for _, turn := range j.Turns(now) {
 		if turn.Success != 0 {
@@ -106,15 +110,6 @@ func failureOf(j run.Journal) string {
 		return rec.Message
 	}
 	return j.End.Message
-}
-
-// driftOf says what others changed while a run lived that did not fail; empty: nothing.
-func driftOf(j run.Journal) string {
-	j.Message = "" // which may say so already
-	if said := j.Drifted(); said != "" {
-		return "while it ran " + said
-	}
-	return ""
 }
 
 // rounded drops what nobody reads: below a second of what took longer.

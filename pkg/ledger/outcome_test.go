@@ -121,6 +121,37 @@ func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
 			ledger.Outcome{Phase: run.Succeeded, Message: changed, Duration: took, Overrides: []ledger.Override{{What: "resumed", Step: "hold", Actor: "jane", Verified: true, Reason: "CHG-1"}}},
 		},
 		{
+			"what others changed was not put back",
+			run.Request{},
+			run.Journal{StartedAt: &began, End: &run.End{Phase: run.Succeeded}, Steps: []run.Record{
+				{Path: "tag", Phase: run.StepSucceeded, Restored: run.RestoreChanged, RestoreMessage: "somebody changed tier of Deployment/web meanwhile, which stays; while the run lived somebody changed spec.replicas of Deployment/web from 1 to 2 at 2026-12-05T02:00:00Z", Drift: &run.Drift{Object: "Deployment/web", Field: "spec.replicas", Want: "1", Value: "2", SeenAt: began}},
+				{Path: "down", Phase: run.StepSucceeded, Restored: run.RestoreDone, RestoreMessage: "put back"},
+			}},
+			ledger.Outcome{Phase: run.Succeeded, Duration: took, Message: "what step tag found was not put back: somebody changed tier of Deployment/web meanwhile, which stays; " + changed},
+		},
+		{
+			"what is gone was not put back, unless the run itself deleted it",
+			run.Request{},
+			run.Journal{StartedAt: &began, End: &run.End{Phase: run.Succeeded}, Steps: []run.Record{
+				{Path: "tag", Phase: run.StepSucceeded, Restored: run.RestoreGone, RestoreMessage: "Deployment/web is not there any more", Changed: []run.Change{{Kind: "Deployment", Name: "web", What: "tier"}}},
+				{Path: "mark", Phase: run.StepSucceeded, Restored: run.RestoreGone, RestoreMessage: "Pod/a is not there any more", Changed: []run.Change{{Kind: "Pod", Name: "a", What: "tier"}}},
+				{Path: "rm", Phase: run.StepSucceeded, Changed: []run.Change{{Kind: "Pod", Name: "a", What: "deleted"}}},
+			}},
+			ledger.Outcome{Phase: run.Succeeded, Duration: took, Message: "what step tag found was not put back: Deployment/web is not there any more"},
+		},
+		{
+			"an abort, and what others changed meanwhile",
+			run.Request{},
+			run.Journal{StartedAt: &began, Steps: []run.Record{{Path: "down", Phase: run.StepSucceeded, Drift: &run.Drift{Object: "Deployment/web", Field: "spec.replicas", Want: "1", Value: "2", SeenAt: began}}}, End: &run.End{Phase: run.Aborted, Reason: "Aborted", Message: "aborted by bob"}},
+			ledger.Outcome{Phase: run.Aborted, Reason: "Aborted", Message: "aborted by bob; " + changed, Duration: took},
+		},
+		{
+			"a run that failed by a change says it once",
+			run.Request{},
+			run.Journal{StartedAt: &began, Steps: []run.Record{{Path: "down", Phase: run.StepSucceeded, Drift: &run.Drift{Object: "Deployment/web", Field: "spec.replicas", Want: "1", Value: "2", SeenAt: began}}}, End: &run.End{Phase: run.Failed, Reason: run.ReasonDrift, Step: "down", Message: "after step down " + strings.TrimPrefix(changed, "while it ran ")}},
+			ledger.Outcome{Phase: run.Failed, Reason: run.ReasonDrift, Step: "down", Message: "after step down " + strings.TrimPrefix(changed, "while it ran "), Duration: took},
+		},
+		{
 			"it started outside of its window, as it was asked to",
 			run.Request{OutsideWindow: true, Actor: "ann", Reason: "urgent"},
 			run.Journal{StartedAt: &began, Passed: &intent.Actor{Name: "ann", Reason: "urgent", At: began}, End: &run.End{Phase: run.Succeeded}},
@@ -197,5 +228,29 @@ func TestADryRunCountsNowhere(t *testing.T) {
 	}
 	if e := l.Recent[1]; !e.DryRun || e.Outcome.Phase != run.Failed {
 		t.Errorf("%+v", e)
+	}
+}
+
+func TestWhatIsSaidOfTheLastRun(t *testing.T) {
+	began := coretest.Clock("02:00")
+	last := func(end run.End, steps ...run.Record) ledger.Ledger {
+		r := run.Run{Name: "r"}
+		l := ledger.Ledger{}.Claim("r", run.Request{}, "").Finish(r, run.Journal{StartedAt: &began, End: &end, Steps: steps}, coretest.Clock("03:00"))
+		return l.End(run.Request{Slot: &began}, run.Skipped, run.ReasonSkip, ledger.Cause{}, coretest.Clock("04:00"))
+	}
+	left := run.Record{Path: "tag", Phase: run.StepSucceeded, Restored: run.RestoreChanged, RestoreMessage: "somebody changed tier"}
+	for name, c := range map[string]struct {
+		l    ledger.Ledger
+		want string
+	}{
+		"none ran":                                   {ledger.Ledger{}, ""},
+		"it succeeded, and nothing else is so":       {last(run.End{Phase: run.Succeeded}), ""},
+		"it succeeded, and left what others changed": {last(run.End{Phase: run.Succeeded}, left), "what step tag found was not put back: somebody changed tier"},
+		"a step failed":                              {last(run.End{Phase: run.Failed, Step: "x", Message: "exit code 3"}), "in step x: exit code 3"},
+		"it failed":                                  {last(run.End{Phase: run.Failed, Message: "too long"}), "too long"},
+	} {
+		if got := c.l.LastSaid(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -90,7 +91,18 @@ func (j Journal) Ending() string {
 // WithCleanup is a sentence about a run's end in so many bytes, with what of the cleanup failed: however
 // long the sentence is, that is told.
 func (j Journal) WithCleanup(text string, most int) string {
-	more := document.Cut(j.NotCleaned(), most/2)
+	return j.withMore(text, j.NotCleaned(), most)
+}
+
+// Summary is WithCleanup, and what others did meanwhile: all that is kept of a run's end.
+func (j Journal) Summary(text string, most int) string {
+	j.Message = text // what this says already is not said again
+	more := slices.DeleteFunc([]string{j.NotCleaned(), j.Meanwhile()}, func(s string) bool { return s == "" })
+	return j.withMore(text, strings.Join(more, "; "), most)
+}
+
+func (j Journal) withMore(text, more string, most int) string {
+	more = document.Cut(more, max(most/2, most-len(text)-len("; ")))
 	if more == "" || text == "" {
 		return document.Cut(text+more, most)
 	}

@@ -129,9 +129,10 @@ func (d Drift) Said() string {
 	return document.Cut(text, document.MaxMessage/2) + " at " + at.UTC().Format(time.RFC3339)
 }
 
-// also names the other fields that were seen changed: " (and spec.paused, and 2 more)".
+// also names the other fields that were seen changed: " (and spec.paused, 2 more)". It is all that one
+// look tells.
 func (d Drift) also() string {
-	const most = 4 // a guess
+	const most = MaxFields - 1
 	var names []string
 	for _, one := range d.Also[:min(len(d.Also), most)] {
 		names = append(names, one.Field)
@@ -156,17 +157,32 @@ func (j Journal) OpenDrifts() []Record {
 	return out
 }
 
-// DriftMessage says in one sentence what stands of what somebody changed; empty: nothing.
+// Bounds of what is said of drifts: a message has all of it, and the command after it (guesses).
+const (
+	maxDriftMessage = document.MaxMessage * 3 / 4
+	maxDriftsTold   = 5
+)
+
+// DriftMessage says what stands of what somebody changed, after each step: whoever resumes the run
+// accepts all of it. Empty: nothing does.
 func (j Journal) DriftMessage() string {
 	drifting := j.OpenDrifts()
-	if len(drifting) == 0 {
-		return ""
+	told, more := drifting[:min(len(drifting), maxDriftsTold)], ""
+	const rest = "; describe of the run tells all of it"
+	if n := len(drifting) - len(told); n > 0 {
+		more = fmt.Sprintf("; and after %d more steps", n)
 	}
-	text := "after step " + drifting[0].Path + " " + drifting[0].Drift.Said()
-	if n := len(drifting) - 1; n > 0 {
-		text += fmt.Sprintf(", and %d more", n)
+	var parts []string
+	whole := more == ""
+	for _, rec := range told {
+		said := "after step " + rec.Path + " " + rec.Drift.Said()
+		part := document.Cut(said, (maxDriftMessage-len(more)-len(rest))/len(told)-len("; "))
+		parts, whole = append(parts, part), whole && part == said
 	}
-	return document.Cut(text, document.MaxMessage)
+	if !whole {
+		more += rest
+	}
+	return strings.Join(parts, "; ") + more
 }
 
 // Writes says whether steps of a type change an object themselves, in one piece.
@@ -251,8 +267,8 @@ func (d Drift) over() string {
 	return fmt.Sprintf("%s of %s is %s again", d.Field, d.Object, d.Want)
 }
 
-// Unchecked says at a run's end of which steps nobody could check the effect; empty: of none.
-func (j Journal) Unchecked() string {
+// unchecked says at a run's end of which steps nobody could check the effect; empty: of none.
+func (j Journal) unchecked() string {
 	var said []string
 	for _, rec := range j.Steps {
 		if rec.Unchecked != "" && len(said) < 3 { // a guess, as with drift
@@ -262,8 +278,56 @@ func (j Journal) Unchecked() string {
 	return strings.Join(said, "; ")
 }
 
-// Drifted says at a run's end what somebody changed meanwhile, unless its message does.
-func (j Journal) Drifted() string {
+// Meanwhile says at a run's end what others did while it ran, unless its message does: what was not put
+// back since they had changed it, what they changed, and of what nobody could look whether they did.
+func (j Journal) Meanwhile() string {
+	drifted := j.drifted()
+	if drifted != "" {
+		drifted = "while it ran " + drifted
+	}
+	parts := append(j.notPutBack(), drifted, j.unchecked())
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
+
+// Lived is the change in words that follow those of a restore; empty: there was none.
+func (d *Drift) Lived() string {
+	if d == nil {
+		return ""
+	}
+	return "; while the run lived " + d.Said()
+}
+
+// notPutBack are what steps did not put back since somebody had changed it, or it was gone. What a
+// later step of the run deleted was not to stay.
+func (j Journal) notPutBack() (out []string) {
+	more := 0
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		switch {
+		case rec.Restored != RestoreChanged && (rec.Restored != RestoreGone || j.deleted(rec.Changed)):
+		case len(out) == maxCleanupTold:
+			more++
+		default:
+			why := strings.TrimSuffix(rec.RestoreMessage, rec.Drift.Lived())
+			out = append(out, fmt.Sprintf("what step %s found was not put back: %s", rec.Path, document.Cut(why, 2*maxCleanupText)))
+		}
+	}
+	if more > 0 {
+		out = append(out, fmt.Sprintf("nor what %d more steps found", more))
+	}
+	return out
+}
+
+// deleted says whether a step of the run deleted one of the objects of some changes.
+func (j Journal) deleted(these []Change) bool {
+	return slices.ContainsFunc(these, func(c Change) bool {
+		c.What = "deleted"
+		return slices.ContainsFunc(j.Steps, func(r Record) bool { return slices.Contains(r.Changed, c) })
+	})
+}
+
+// drifted says at a run's end what somebody changed meanwhile, unless its message does.
+func (j Journal) drifted() string {
 	var said []string
 	for _, rec := range j.Steps {
 		if rec.Drift == nil {

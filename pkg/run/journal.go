@@ -53,10 +53,7 @@ func (j Journal) Finish(now time.Time) Journal {
 // its message stands where nothing else does.
 func (r Run) Finished(j Journal, now time.Time) Journal {
 	j = j.Finish(now)
-	if text := j.Drifted(); text != "" {
-		j.Message = document.Cut(j.Message+"; while it ran "+text, document.MaxMessage)
-	}
-	if text := j.Unchecked(); text != "" {
+	if text := j.Meanwhile(); text != "" {
 		j.Message = document.Cut(j.Message+"; "+text, document.MaxMessage)
 	}
 	switch {

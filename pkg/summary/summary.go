@@ -103,10 +103,13 @@ type Decision struct {
 
 // Report is what was in [From, To).
 type Report struct {
-	From      time.Time  `json:"from"`
-	To        time.Time  `json:"to"`
-	Rows      []Row      `json:"plans"`
-	Endings   []Ending   `json:"endings"` // what did not succeed, oldest first
+	From    time.Time `json:"from"`
+	To      time.Time `json:"to"`
+	Rows    []Row     `json:"plans"`
+	Endings []Ending  `json:"endings"` // what did not succeed, oldest first
+	// Notes are the runs that succeeded, and of which there is something to know: what others changed
+	// while they ran, and what was not put back therefore.
+	Notes     []Ending   `json:"notes,omitempty"`
 	Decisions []Decision `json:"overrides"`
 
 	runs []entryOf
@@ -156,6 +159,7 @@ func Of(plans []Plan, from, to time.Time) Report {
 	}
 	slices.SortFunc(r.Rows, func(a, b Row) int { return cmp.Compare(a.Plan, b.Plan) })
 	slices.SortStableFunc(r.Endings, func(a, b Ending) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(r.Notes, func(a, b Ending) int { return a.At.Compare(b.At) })
 	slices.SortStableFunc(r.Decisions, func(a, b Decision) int { return a.At.Compare(b.At) })
 	slices.SortStableFunc(r.runs, func(a, b entryOf) int { return instantOf(a.entry).Compare(instantOf(b.entry)) })
 	return r
@@ -246,7 +250,10 @@ func (r *Row) countRun(e ledger.Entry) {
 	}
 }
 
-// addEnding notes of an entry what did not succeed, and who decided what.
+// notKept says of decisions that there were so many more.
+const notKept = " more, which the ledger does not keep"
+
+// addEnding notes of an entry what did not succeed, or what else is to be known, and who decided what.
 func (r *Report) addEnding(plan string, e ledger.Entry) {
 	if e.DryRun {
 		return
@@ -268,12 +275,15 @@ func (r *Report) addEnding(plan string, e ledger.Entry) {
 			r.Decisions = append(r.Decisions, decision)
 		}
 		if o.MoreOverrides > 0 {
-			more := ledger.Override{What: fmt.Sprintf("%d more, which the ledger does not keep", o.MoreOverrides)}
+			more := ledger.Override{What: fmt.Sprintf("%d%s", o.MoreOverrides, notKept)}
 			r.Decisions = append(r.Decisions, Decision{Plan: plan, At: out.At, Run: e.Run, Override: more})
 		}
 	}
-	if e.Result != run.Ran || e.Outcome != nil && e.Outcome.Phase != run.Succeeded {
+	switch {
+	case e.Result != run.Ran || e.Outcome != nil && e.Outcome.Phase != run.Succeeded:
 		r.Endings = append(r.Endings, out)
+	case out.Message != "":
+		r.Notes = append(r.Notes, out)
 	}
 }
 

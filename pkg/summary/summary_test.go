@@ -195,10 +195,12 @@ func TestTablesSayWhatThereIsToSay(t *testing.T) {
 		"two slots that were missed":         {summary.Plan{Entries: []ledger.Entry{{Slot: at("02:00"), Last: at("02:30"), Count: 2, Result: run.Missed}}}, 1, []string{"Missed (2 slots)", "", "", "", ""}},
 		"a person whose name is verified":    {summary.Plan{Entries: []ledger.Entry{decided(ledger.Override{What: "aborted", Actor: "jane", Verified: true})}}, 2, []string{"aborted", "jane", "", "", "r-02:00"}},
 		"a person whose name is not":         {summary.Plan{Entries: []ledger.Entry{decided(ledger.Override{What: "aborted", Actor: "jane"})}}, 2, []string{"aborted", "jane (unverified)", "", "", "r-02:00"}},
-		"a decision of nobody in particular": {summary.Plan{Entries: []ledger.Entry{decided(ledger.Override{What: "aborted"})}}, 2, []string{"aborted", "", "", "", "r-02:00"}},
+		"a decision of nobody in particular": {summary.Plan{Entries: []ledger.Entry{decided(ledger.Override{What: "aborted"})}}, 2, []string{"aborted", "somebody unknown", "", "", "r-02:00"}},
+		"more decisions than are kept":       {summary.Plan{Entries: []ledger.Entry{ran("02:00", 0, 0, run.Succeeded, func(o *ledger.Outcome) { o.MoreOverrides = 3 })}}, 2, []string{"3 more, which the ledger does not keep", "", "", "", "r-02:00"}},
+		"what others changed of a success":   {summary.Plan{Entries: []ledger.Entry{ran("02:00", 0, 0, run.Succeeded, func(o *ledger.Outcome) { o.Message = "while it ran jane changed it" })}}, 3, []string{"while it ran jane changed it", "r-02:00"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			titles := []string{"Plans", "What did not succeed", "Decisions of people"}
+			titles := []string{"Plans", "What did not succeed", "Decisions of people", "What others did while runs succeeded"}
 			for _, s := range summary.Of([]summary.Plan{c.plan}, coretest.Clock("00:00"), coretest.Clock("07:00")).Sections(func(t time.Time) string { return t.Format(time.Kitchen) }) {
 				if s.Title != titles[c.table] {
 					continue

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
 //go:embed page.html.tmpl
@@ -25,7 +27,7 @@ type Section struct {
 // Sections are the tables of a report for people, with instants as when writes them; those
 // without a row are left out.
 func (r Report) Sections(when func(time.Time) string) []Section {
-	all := []Section{r.plans(when), r.endings(when), r.decisions(when)}
+	all := []Section{r.plans(when), r.endings(when), r.notes(when), r.decisions(when)}
 	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Rows) == 0 })
 }
 
@@ -89,12 +91,20 @@ func (r Report) endings(when func(time.Time) string) Section {
 	return s
 }
 
+func (r Report) notes(when func(time.Time) string) Section {
+	s := Section{Title: "What others did while runs succeeded", Header: []string{"When", "Plan", "Message", "Run"}}
+	for _, e := range r.Notes {
+		s.Rows = append(s.Rows, []string{when(e.At), e.Plan, e.Message, e.Run})
+	}
+	return s
+}
+
 func (r Report) decisions(when func(time.Time) string) Section {
 	s := Section{Title: "Decisions of people", Header: []string{"When", "Plan", "What", "Who", "Why", "Step", "Run"}}
 	for _, d := range r.Decisions {
-		who := d.Actor
-		if who != "" && !d.Verified {
-			who += " (unverified)"
+		who := intent.Actor{Name: d.Actor, Verified: d.Verified}.Who()
+		if who == "" && !strings.HasSuffix(d.What, notKept) {
+			who = intent.Unknown
 		}
 		s.Rows = append(s.Rows, []string{when(d.At), d.Plan, d.What, who, d.Reason, d.Step, d.Run})
 	}

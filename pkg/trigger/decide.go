@@ -427,29 +427,44 @@ func (d *decider) pausedAt(t time.Time) bool {
 	return slices.ContainsFunc(d.switches(), func(s schedule.Pause) bool { return s.Holds(t) })
 }
 
-// causeOf is who kept a slot from running, of those reasons that somebody gave. Of a slot from before
-// anybody looked, nobody knows whether those who stand there now did.
+// causeOf is who kept a slot from running, of those reasons that somebody gave.
 func (d *decider) causeOf(slot time.Time, reason string) ledger.Cause {
-	if slot.Before(d.f.LookingSince) {
-		return ledger.Cause{}
-	}
 	switch reason {
-	case run.ReasonSkip:
+	case run.ReasonSkip: // whoever wrote it when: it is what has the slot skipped
 		return ledger.CauseBy(d.f.Plan.Intent.Actors["skip"], "skip")
 	case run.ReasonPaused:
-		for i, s := range d.switches() {
-			if !s.Holds(slot) {
-				continue
-			}
-			by := ledger.Cause{Said: s.Said()}
-			if i == 0 { // of the plan itself
-				by.Actor = d.f.Plan.Intent.Actors["pause"]
-			}
-			return by
-		}
-		return ledger.Cause{Said: "paused, and resumed since"}
+		return d.pausedBy(slot)
 	}
 	return ledger.Cause{}
+}
+
+// pausedBy is who paused a slot. Of one from before anybody looked, nobody knows whether a pause that
+// was found later stood at its time already.
+func (d *decider) pausedBy(slot time.Time) ledger.Cause {
+	was := d.out.Ledger.PausedBy
+	for i, s := range d.switches() {
+		if !s.Holds(slot) {
+			continue
+		}
+		by := d.pauseBy(i, s)
+		if slot.Before(d.f.LookingSince) && !by.Same(was) {
+			by.Said += ", as it was found later"
+		}
+		return by
+	}
+	if was == nil {
+		was = &ledger.Cause{Said: "paused"}
+	}
+	return ledger.Cause{Said: was.Said + ", and resumed since", Actor: was.Actor}
+}
+
+// pauseBy is who paused, of the switch that is the so many-th.
+func (d *decider) pauseBy(i int, s schedule.Pause) ledger.Cause {
+	by := ledger.Cause{Said: cut(s.Said())}
+	if i == 0 { // of the plan itself
+		by.Actor = d.f.Plan.Intent.Actors["pause"]
+	}
+	return by
 }
 
 // pausedSlot says besides whether a pause that has been taken away since the
@@ -466,14 +481,18 @@ func (d *decider) pausedSlot(t time.Time) bool {
 // rememberPause notes the pause that stands, once no slot from before waits.
 func (d *decider) rememberPause() {
 	var stands *schedule.Pause
-	if longest := schedule.LongestPause(d.switches()...); longest.Holds(d.f.Now) {
+	var by *ledger.Cause
+	all := d.switches()
+	if longest := schedule.LongestPause(all...); longest.Holds(d.f.Now) {
 		stands = &schedule.Pause{On: true, Until: longest.Until}
+		by = new(d.pauseBy(slices.Index(all, longest), longest))
 	}
 	l := d.out.Ledger
-	if d.behind || stands == nil && l.Paused == nil || stands != nil && l.Paused != nil && schedule.SameInstant(stands.Until, l.Paused.Until) {
+	same := stands == nil && l.Paused == nil || stands != nil && l.Paused != nil && schedule.SameInstant(stands.Until, l.Paused.Until)
+	if d.behind || same && by.Same(l.PausedBy) {
 		return
 	}
-	l.Paused = stands
+	l.Paused, l.PausedBy = stands, by
 	d.write(l)
 }
 

@@ -60,6 +60,11 @@ func was(until *time.Time) edit {
 	return ledgerWith(func(l *ledger.Ledger) { l.Paused = &schedule.Pause{On: true, Until: until} })
 }
 
+// wasBy is who asked for that pause.
+func wasBy(by intent.Actor) edit {
+	return ledgerWith(func(l *ledger.Ledger) { l.PausedBy = &ledger.Cause{Said: by.Said("paused"), Actor: by} })
+}
+
 // above is a pause of the plan's namespace or of the cluster.
 func above(s schedule.Pause) edit {
 	return func(f *trigger.Facts) { f.Pauses = []schedule.Pause{{}, s} }
@@ -1159,9 +1164,14 @@ func TestASlotThatDidNotRunSaysByWhom(t *testing.T) {
 		"paused above": {
 			coretest.Facts("02:00", hourly, at("01:00"), above(schedule.Pause{On: true, Of: "namespace shop", By: " by joe: CHG-2"})), "namespace shop is paused by joe: CHG-2", "",
 		},
-		"paused and resumed":    {coretest.Facts("02:10", hourly, at("01:00"), was(nil)), "paused, and resumed since", ""},
-		"before anybody looked": {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Paused(schedule.Pause{On: true, By: " by jane: CHG-1"}), by("pause")), "", ""},
-		"too late":              {coretest.Facts("04:50", hourly, at("03:00"), deadline("10m")), "", ""},
+		"paused and resumed":                           {coretest.Facts("02:10", hourly, at("01:00"), was(nil)), "paused, and resumed since", ""},
+		"paused and resumed, by whom the ledger knows": {coretest.Facts("02:10", hourly, at("01:00"), was(nil), wasBy(jane)), "paused by jane: CHG-1, and resumed since", "jane"},
+		"a pause that was found later":                 {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Paused(schedule.Pause{On: true, By: " by jane: CHG-1"}), by("pause")), "paused by jane: CHG-1, as it was found later", "jane"},
+		"a pause that an agent before saw":             {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), was(nil), wasBy(jane), coretest.Paused(schedule.Pause{On: true, By: " by jane: CHG-1"}), by("pause")), "paused by jane: CHG-1", "jane"},
+		"a skip that was found later":                  {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Skip(intent.Skip{Slots: []time.Time{coretest.Clock("02:00")}}), by("skip")), "skip by jane: CHG-1", "jane"},
+		"a skip of the next that was found later":      {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Skip(intent.Skip{Next: true}), by("skip")), "skip by jane: CHG-1", "jane"},
+		"a skip until a time that was found later":     {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Skip(intent.Skip{Until: new(coretest.Clock("02:30"))}), by("skip")), "skip by jane: CHG-1", "jane"},
+		"too late": {coretest.Facts("04:50", hourly, at("03:00"), deadline("10m")), "", ""},
 	} {
 		recent := trigger.Decide(c.facts).Ledger.Recent
 		if len(recent) != 1 || recent[0].Said != c.said || recent[0].Actor != c.actor {

@@ -49,7 +49,8 @@ func (a *advance) drift() {
 		return
 	}
 	if a.sig.Held == "" {
-		a.sig.Held = document.Cut(said+": no new step begins until it is as the step left it, or somebody resumes the run: "+intent.Command(a.run.Namespace, "resume", a.run.Name), document.MaxMessage)
+		until := ": no new step begins until it is as the step left it, or somebody resumes the run: " + intent.Command(a.run.Namespace, "resume", a.run.Name)
+		a.sig.Held = document.Cut(said, document.MaxMessage-len(until)) + until
 	}
 }
 

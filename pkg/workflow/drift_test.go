@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -352,5 +353,30 @@ func TestWhatIsToBeLeftAsItIsWhileTheRunLives(t *testing.T) {
 		if got := workflow.Holding(c.step, c.rec); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// Whoever resumes a run accepts all that it says was changed, so that it says all.
+func TestAllThatStandsIsNamed(t *testing.T) {
+	r, j, now := driftRun(plan.DriftHold)
+	two := drifted(now)
+	for i := range run.MaxFields - 1 {
+		two.Also = append(two.Also, run.Drift{Object: two.Object, Field: fmt.Sprint("spec.field", i)})
+	}
+	j = workflow.NoteDrift(j, "down", two, now)
+	for i := range 6 {
+		j.Steps = append(j.Steps, run.Record{Path: fmt.Sprint("tag", i), Phase: run.StepSucceeded, Drift: &run.Drift{Object: "Deployment/web", Field: fmt.Sprint("metadata.labels.", i), Want: strings.Repeat("x", 999), Value: "b", Manager: "flux", SeenAt: now}})
+	}
+	held, _ := workflow.Advance(r, j, now, workflow.Signals{})
+	for _, want := range []string{"after step down kustomize-controller changed spec.replicas", "after step tag0 flux changed metadata.labels.0", "after step tag3 flux", "; and after 2 more steps; describe of the run tells all of it: no new step", "'kubectl maint -n shop resume r'"} {
+		if !strings.Contains(held.Message, want) {
+			t.Errorf("%q is not in %q", want, held.Message)
+		}
+	}
+	if len(held.Message) > document.MaxMessage || strings.Contains(held.Message, "tag4") {
+		t.Errorf("%d bytes: %q", len(held.Message), held.Message)
+	}
+	if got := j.Steps[0].Drift.Said(); !strings.Contains(got, "(and spec.field0, spec.field1, spec.field2, spec.field3, spec.field4, spec.field5, spec.field6)") {
+		t.Errorf("%q does not name all fields", got)
 	}
 }

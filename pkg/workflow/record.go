@@ -198,10 +198,7 @@ func NoteRestore(j run.Journal, path, how, message string, changed []run.Change)
 	return with(j, path, func(rec *run.Record) {
 		rec.Restored, rec.Waits = how, ""
 		rec.Changed = mergeChanges(rec.Changed, changed)
-		if rec.Drift != nil {
-			message += "; while the run lived " + rec.Drift.Said()
-		}
-		rec.RestoreMessage = document.Cut(message, document.MaxMessage)
+		rec.RestoreMessage = document.Cut(message+rec.Drift.Lived(), document.MaxMessage)
 	})
 }
 

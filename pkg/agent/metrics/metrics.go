@@ -168,7 +168,7 @@ func (m *Metrics) ConfigRead(ok bool) {
 	}
 }
 
-// SlotsEnded counts slots that ended without a run.
+// SlotsEnded counts slots and requests that ended before they had a run.
 func (m *Metrics) SlotsEnded(ended []ledger.Entry) {
 	for _, e := range ended {
 		m.slots.WithLabelValues(string(e.Result), e.Reason).Add(float64(e.Count))
@@ -183,9 +183,14 @@ func (m *Metrics) RunStarted(r run.Run, now time.Time) {
 	m.lateness.Observe(max(now.Sub(r.Request.ScheduledAt()).Seconds(), 0))
 }
 
-// RunEnded counts a run that had begun.
+// RunEnded counts how a run ended; of one that never began, what its slot or its request came to.
 func (m *Metrics) RunEnded(r run.Run, j run.Journal) {
-	if j.StartedAt == nil || r.Request.DryRun {
+	switch {
+	case r.Request.DryRun:
+		return
+	case j.StartedAt == nil:
+		result, reason := ledger.NotStarted(j)
+		m.slots.WithLabelValues(string(result), reason).Inc()
 		return
 	}
 	m.slots.WithLabelValues(string(run.Ran), string(r.Request.Kind)).Inc()

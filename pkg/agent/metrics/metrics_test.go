@@ -149,7 +149,7 @@ func TestThePageOfOperatorsNamesEachMetric(t *testing.T) {
 
 func TestWhatIsNotCounted(t *testing.T) {
 	m := New("v1")
-	m.RunEnded(run.Run{Request: run.Request{Kind: run.ByToken}}, run.Journal{Phase: run.Aborted, FinishedAt: later(0)}) // it had not begun
+	m.RunEnded(run.Run{Request: run.Request{Kind: run.ByToken, DryRun: true}}, run.Journal{Phase: run.Aborted, FinishedAt: later(0)}) // it had not begun
 	m.RunStarted(run.Run{Request: run.Request{At: instant(), DryRun: true}}, *later(time.Minute))
 	m.RunEnded(run.Run{Request: run.Request{Kind: run.ByToken, DryRun: true}}, run.Journal{Phase: run.Succeeded, StartedAt: later(0), FinishedAt: later(time.Minute)})
 	m.RunStarted(run.Run{Request: run.Request{At: *later(time.Hour)}}, instant()) // the clock went back
@@ -182,11 +182,16 @@ func TestSlotsThatEndedWithoutARunAreCountedByTheirReasons(t *testing.T) {
 	m.SlotsEnded([]ledger.Entry{{Result: run.Missed, Reason: "deadline", Count: 2}, {Result: run.Skipped, Reason: "skip", Count: 1}, {Result: run.Missed, Reason: "superseded", Count: 1}})
 	m.SlotsEnded(nil)
 	m.SlotsEnded([]ledger.Entry{{Result: run.Missed, Reason: "deadline", Count: 1}})
+	waited := run.Run{Request: run.Request{Kind: run.BySchedule}}
+	m.RunEnded(waited, run.Journal{Phase: run.Aborted, FinishedAt: later(0), End: &run.End{Phase: run.Aborted, Result: run.Missed, Reason: "window"}})
+	m.RunEnded(waited, run.Journal{Phase: run.Aborted, FinishedAt: later(0), End: &run.End{Phase: run.Aborted, Result: run.Skipped, Reason: "skip"}})
+	m.RunEnded(waited, run.Journal{Phase: run.Aborted, FinishedAt: later(0)})
 	got := scrape(t, m)
 	maps.DeleteFunc(got, func(series, value string) bool { return !strings.HasPrefix(series, "maint_slot") || value == "0" })
 	want := map[string]string{
 		`maint_slot_results_total{reason="deadline",result="Missed"}`: "3", `maint_slot_results_total{reason="superseded",result="Missed"}`: "1",
-		`maint_slot_results_total{reason="skip",result="Skipped"}`: "1",
+		`maint_slot_results_total{reason="skip",result="Skipped"}`:  "2",
+		`maint_slot_results_total{reason="window",result="Missed"}`: "1", `maint_slot_results_total{reason="aborted",result="Skipped"}`: "1",
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

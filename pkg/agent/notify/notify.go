@@ -70,8 +70,14 @@ func New(c Config) *Notifier {
 	return h
 }
 
-// RunEnded tells of the end of a plan's run. What was only rehearsed is told to nobody.
+// RunEnded tells of the end of a plan's run, or of the slot that one missed which never began. What
+// was only rehearsed is told to nobody.
 func (h *Notifier) RunEnded(about types.NamespacedName, r run.Run, j run.Journal) {
+	if j.StartedAt == nil && !r.Request.DryRun && r.Request.Slot != nil {
+		if result, reason := ledger.NotStarted(j); result == run.Missed {
+			h.SlotMissed(about, ledger.Entry{Count: 1, Slot: r.Request.Slot, Reason: reason, Said: j.Message})
+		}
+	}
 	on := map[run.Phase]agentconfig.NotifyFor{run.Failed: agentconfig.NotifyRunFailed, run.Succeeded: agentconfig.NotifyRunSucceeded}[j.Phase]
 	if on == "" || r.Request.DryRun {
 		return

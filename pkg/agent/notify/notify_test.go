@@ -108,6 +108,16 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 		"slots that were missed": {on: []agentconfig.NotifyFor{"SlotMissed"}, happen: func(h testNotifier) {
 			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, ledger.Entry{Count: 3, Slot: &slot, Reason: "Deadline"})
 		}, want: "Plan shop/orders missed its slot: 3 slot(s) missed up to 2026-03-01T02:00:00Z: Deadline"},
+		"a slot whose run waited in vain": {on: []agentconfig.NotifyFor{"SlotMissed", "RunFailed"}, happen: func(h testNotifier) {
+			r := endedRun(false)
+			r.Request.Slot = &slot
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, r, run.Journal{Phase: run.Aborted, Message: "waited for its window", End: &run.End{Phase: run.Aborted, Result: run.Missed, Reason: "window"}})
+		}, want: "Plan shop/orders missed its slot: 1 slot(s) missed up to 2026-03-01T02:00:00Z: window (waited for its window)"},
+		"a slot whose run waited, and was skipped": {on: []agentconfig.NotifyFor{"SlotMissed", "RunFailed"}, happen: func(h testNotifier) {
+			r := endedRun(false)
+			r.Request.Slot = &slot
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, r, run.Journal{Phase: run.Aborted, End: &run.End{Phase: run.Aborted, Result: run.Skipped, Reason: "skip"}})
+		}},
 		"a window that opens": {on: []agentconfig.NotifyFor{"WindowOpening"}, happen: func(h testNotifier) {
 			h.WindowOpens(types.NamespacedName{Namespace: "shop", Name: "weekends"}, "change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)")
 		}, want: "Policy shop/weekends permits change: change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)"},

@@ -82,9 +82,13 @@ func (c *Controller) asOf(ctx context.Context, k types.NamespacedName, cm *corev
 	}
 	if why := f.State.Earlier.Refused; why != "" {
 		c.recordNotRun(cm, why)
-		return r, false, c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger {
+		err := c.Stores.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger {
 			return l.Abandon(e.Run, run.ReasonRefused, why, c.Now())
 		})
+		if err == nil && !e.DryRun {
+			c.Telemetry.Metrics.SlotsEnded([]ledger.Entry{{Result: run.Skipped, Reason: run.ReasonRefused, Count: 1}})
+		}
+		return r, false, err
 	}
 	r = f.RunAsOf(e, f.State.Earlier.Run)
 	r.Connectors = f.State.Earlier.Run.Connectors

@@ -251,7 +251,7 @@ func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Ad
 // recordBypass sends an Event where a run started through a closed gate.
 func (c *Controller) recordBypass(l *store.CachedRun, by *intent.Actor) {
 	if cm := c.Stores.Documents.Plan(l.PlanKey()); cm != nil && by != nil {
-		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although change is not permitted: %s", l.Run.Name, by.Said("let through"))
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although change is not permitted: %s", l.Run.Name, by.SaidOrUnknown("let through"))
 	}
 }
 

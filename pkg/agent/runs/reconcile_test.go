@@ -609,7 +609,7 @@ func TestAGateIsPassedWhereSomebodyLetsTheRunThrough(t *testing.T) {
 		w.cluster.Annotate(shop, nightly, annotations.Bypass, runName+": urgent")
 		w.plays()
 		w.ends(run.Succeeded, "")
-		w.wantEvent("Warning GateBypassed nightly: Run maint-run-nightly-1 started although change is not permitted: let through")
+		w.wantEvent("Warning GateBypassed nightly: Run maint-run-nightly-1 started although change is not permitted: let through by somebody unknown: urgent")
 	})
 }
 

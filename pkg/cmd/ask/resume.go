@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -256,7 +257,11 @@ func (o *resumeOptions) noMore(on map[string]string, unseen bool) factory.Change
 	case !was.Holds(o.Now()):
 		return nil
 	}
-	return factory.Change{annotations.Pause: factory.Value(o.ended().Format(time.RFC3339))}.Signed(annotations.Pause, "", "")
+	reason := ""
+	if by := annotations.ActorOf(on, annotations.Pause); by != (intent.Actor{}) { // the slots of the pause are told with it
+		reason = by.Said("paused") + ", and resumed since"
+	}
+	return factory.Change{annotations.Pause: factory.Value(o.ended().Format(time.RFC3339))}.Signed(annotations.Pause, "", reason)
 }
 
 // pauseOf reads the annotation of a pause.

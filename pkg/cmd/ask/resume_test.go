@@ -130,6 +130,9 @@ func TestResumeLeavesTheEndOfAPauseThatTheAgentMayNotHaveSeen(t *testing.T) {
 			if pause := left.Annotations[annotations.Pause]; pause != c.want || by != (c.was == c.want) {
 				t.Errorf("its annotations are %v", left.Annotations)
 			}
+			if why := left.Annotations[annotations.Reason(annotations.Pause)]; (why == "paused by joe (unverified), and resumed since") != (c.want == over) {
+				t.Errorf("what is kept of the pause is %q", why)
+			}
 		})
 	}
 }

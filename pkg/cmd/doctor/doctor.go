@@ -185,7 +185,7 @@ func (o *options) agent(agent factory.AgentState, err error) {
 	case err != nil:
 		o.unknown("the agent", err)
 	case agent.Missing != "":
-		o.amiss(agent.Missing, "nothing starts until it runs; requests are kept")
+		o.amiss(agent.Missing, view.NothingStarts)
 	case agent.Version != o.Version:
 		o.good("agent %s in namespace %s, seen %s ago; this command is %s", agent.VersionText(), agent.Namespace, instant.Approximate(max(o.Now().Sub(agent.Heartbeat), 0)), o.Version)
 	default:

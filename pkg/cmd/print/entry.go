@@ -36,8 +36,8 @@ func Totals(l *ledger.Ledger) string {
 	return fmt.Sprintf("%s, %d Skipped, %d Missed", ran, l.Totals[run.Skipped], l.Totals[run.Missed])
 }
 
-// EntryEnd says how the run of an entry ended, and why if it did not succeed, or who kept its slot
-// from running; empty if that is not kept.
+// EntryEnd says how the run of an entry ended, and why if it did not succeed, or what others did
+// meanwhile if it did, or who kept its slot from running; empty if that is not kept.
 func EntryEnd(e ledger.Entry) string {
 	out := e.Outcome
 	if out == nil || e.Result != run.Ran {
@@ -46,9 +46,6 @@ func EntryEnd(e ledger.Entry) string {
 	text := string(out.Phase)
 	if out.Duration.Duration > 0 {
 		text += " after " + instant.Approximate(out.Duration.Duration)
-	}
-	if out.Phase == run.Succeeded {
-		return text
 	}
 	return text + view.Prefix(", step ", out.Step) + view.Colon(strings.ReplaceAll(out.Message, "\n", "; "))
 }

@@ -108,9 +108,8 @@ func (v Printer) last(p view.Plan) string {
 	if l.StartedAt != nil {
 		text += ", started " + v.When(*l.StartedAt)
 	}
-	failed := p.Ledger.FailuresSinceSuccess()
-	if why := strings.TrimPrefix(view.Prefix("in step ", failed.Step)+view.Colon(failed.Message), ": "); failed.Run == l.Name && why != "" {
-		text += "\n" + v.Told(why) + "; see " + v.Suggest().Describe(l.Name)
+	if said := p.Ledger.LastSaid(); said != "" {
+		text += "\n" + v.Told(said) + "; see " + v.Suggest().Describe(l.Name)
 	}
 	if l.SuccessAt != nil && l.Phase != run.Succeeded {
 		text += "\nlast success " + v.When(*l.SuccessAt)

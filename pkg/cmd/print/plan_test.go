@@ -52,6 +52,9 @@ func TestThePictureOfAPlan(t *testing.T) {
 		{"whose last run failed, with step and cause", standing("", nil, &ledger.Ledger{Last: last.Last, Recent: []ledger.Entry{{Result: run.Ran, Run: "maint-run-orders-a", Outcome: &ledger.Outcome{Phase: run.Failed, Step: "dump", Message: "no disk"}}}}), false, []string{
 			"Plan:   orders in namespace shop", "Phase:  Idle", "Last:   Failed maint-run-orders-a, started Fri 2026-11-20 02:00 CET (2026-11-20T01:00:00Z), 23h0m ago", "        in step dump: no disk; see 'kubectl maint describe maint-run-orders-a'", "        last success Thu 2026-11-19 03:00 CET (2026-11-19T02:00:00Z), 46h0m ago",
 		}},
+		{"whose last run succeeded, and did not put all back", standing("", nil, &ledger.Ledger{Last: &ledger.LastRun{Name: "maint-run-orders-a", Phase: run.Succeeded, EndedAt: *cmdtest.Before(time.Hour)}, Recent: []ledger.Entry{{Result: run.Ran, Run: "maint-run-orders-a", Outcome: &ledger.Outcome{Phase: run.Succeeded, Message: "what step tag found was not put back: it changed"}}}}), false, []string{
+			"Plan:   orders in namespace shop", "Phase:  Idle", "Last:   Succeeded maint-run-orders-a", "        what step tag found was not put back: it changed; see 'kubectl maint describe maint-run-orders-a'",
+		}},
 		{"in its window", standing(daily+", policies: [{name: night}]", nil, nil), false, []string{
 			"Plan:    orders in namespace shop", "Phase:   Idle", "Next:    Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 1h0m", "Window:  open until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m (policy night: in a window)",
 		}},

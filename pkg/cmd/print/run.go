@@ -153,9 +153,11 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	return v.Told(strings.Join(parts, ": "))
 }
 
-// accepted is who let a run continue in spite of a drift.
+// accepted is a drift that stands, or who let the run continue in spite of it.
 func accepted(s run.Record) []string {
 	switch d := s.Drift; {
+	case d.IsOpen() && !strings.Contains(s.RestoreMessage, d.Said()):
+		return []string{d.Said()}
 	case d == nil || d.Accepted == nil:
 		return nil
 	case strings.Contains(s.RestoreMessage, d.Said()): // mentioned there

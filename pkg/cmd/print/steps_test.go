@@ -62,12 +62,15 @@ func TestStepsSayWhoResumedAndWhy(t *testing.T) {
 	accepted := func(rec *run.Record) {
 		rec.Drift = &run.Drift{Object: "Deployment/web", Field: "spec.replicas", Want: "1", Value: "2", Manager: "helm", SeenAt: cmdtest.Now(), Accepted: &jane}
 	}
+	stands := func(rec *run.Record) { accepted(rec); rec.Drift.Accepted = nil }
 	r := cmdtest.RunOf(
+		cmdtest.Record("tag", "label", run.StepSucceeded, cmdtest.Message("done"), stands),
 		cmdtest.Record("down", "scale", run.StepSucceeded, cmdtest.Message("3 to 1"), accepted),
 		cmdtest.Record("hold", "suspend", run.StepSucceeded, resumed), cmdtest.Record("also", "suspend", run.StepRunning, resumed),
 		cmdtest.Record("late", "suspend", run.StepFailed, resumed, cmdtest.Message("aborted")),
 	)
-	want := `✓ down  scale    Succeeded      5s  3 to 1: helm changed spec.replicas of Deployment/web from 1 to 2 at Sat 2026-11-21 01:00 CET, accepted by jane (unverified): the copy is done
+	want := `✓ tag   label    Succeeded      5s  done: helm changed spec.replicas of Deployment/web from 1 to 2 at Sat 2026-11-21 01:00 CET
+✓ down  scale    Succeeded      5s  3 to 1: helm changed spec.replicas of Deployment/web from 1 to 2 at Sat 2026-11-21 01:00 CET, accepted by jane (unverified): the copy is done
 ✓ hold  suspend  Succeeded      5s  resumed by jane (unverified): the copy is done
 ▶ also  suspend  Running       60s  resumed by jane (unverified): the copy is done
 ✗ late  suspend  Failed         5s  aborted`

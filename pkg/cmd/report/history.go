@@ -286,10 +286,11 @@ func saysWho(out ledger.Outcome) bool {
 // other columns. The wide table has all of it in a column of its own.
 const maxCell = 120
 
-// because is why the run of an entry did not succeed, beside its outcome.
+// because is why the run of an entry did not succeed, or what others did while one ran that did, beside
+// its outcome.
 func because(e ledger.Entry) string {
 	out := e.Outcome
-	if out == nil || !out.Phase.Ended() || out.Phase == run.Succeeded || saysWho(*out) {
+	if out == nil || !out.Phase.Ended() || saysWho(*out) {
 		return ""
 	}
 	return view.Colon(document.Cut(strings.ReplaceAll(out.Message, "\n", "; "), maxCell))

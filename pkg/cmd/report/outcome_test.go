@@ -43,6 +43,11 @@ func TestHistoryTellsOfARunThatIsGone(t *testing.T) {
 		Overrides: []ledger.Override{{What: ledger.OverrideBypass, Actor: "ops", Verified: true, Reason: "urgent"}, {What: ledger.OverrideResumed, Step: "hold", Actor: "joe"}},
 	}}
 	e.Outcome = endOf(e, nil)
+	unknown := e
+	unknown.Outcome = &ledger.Outcome{Phase: run.Succeeded, Overrides: []ledger.Override{{What: ledger.OverrideBypass, Reason: "urgent"}}}
+	if got, want := outcome(unknown), "Succeeded, bypass by somebody unknown: urgent"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	if got, want := outcome(e), "Failed after 90s, step migrate, bypass by ops: urgent, resumed in step hold by joe (unverified)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -114,7 +114,7 @@ func pastWords(e ledger.Entry) string {
 		}
 		return string(o.Phase) + step + view.Colon(o.Message)
 	case e.Result == run.Ran && o != nil:
-		return fmt.Sprintf("%s in %s", o.Phase, o.Duration.Round(time.Second))
+		return fmt.Sprintf("%s in %s%s", o.Phase, o.Duration.Round(time.Second), view.Colon(o.Message))
 	case e.Result == run.Open:
 		return "its run is not over" + view.Prefix(": ", e.Run)
 	}

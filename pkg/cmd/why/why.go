@@ -380,6 +380,11 @@ func whatNext(p view.Plan, v print.Printer, ask bool) []string {
 	if p.Deleting {
 		return nil
 	}
+	if p.Ledger != nil && p.Ledger.Last != nil && p.Ledger.Last.Phase == run.Succeeded {
+		if said := p.Ledger.LastSaid(); said != "" {
+			triggers = append(triggers, "its last run "+p.Ledger.Last.Name+" succeeded: "+v.Told(said))
+		}
+	}
 	if due := v.Due(p); due != "" {
 		triggers = append(triggers, "due slot: "+due)
 	}
@@ -542,7 +547,7 @@ func notReady(v schedule.Verdict) string {
 
 // nobodyActs says that no agent runs.
 func nobodyActs(agent factory.AgentState) obstacle {
-	return obstacle{"no agent is at work: " + agent.Missing, "nothing starts until it runs; requests are kept"}
+	return obstacle{"no agent is at work: " + agent.Missing, view.NothingStarts}
 }
 
 // lift are the commands that end what somebody set for a time, where nothing else is in the way then;
@@ -650,7 +655,7 @@ func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 		case l.Journal.Phase == run.Pending && l.Journal.Waiting != "":
 			out = append(out, o.waitObstacle(l, v))
 		case l.Journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
-			out = append(out, obstacle{l.Named() + " is held between two steps: " + v.Told(l.Journal.Message), "it goes on by itself then, or is ended with abort"})
+			out = append(out, obstacle{l.Named() + " is held between two steps: " + v.Told(l.Journal.Message), "it goes on by itself then; " + o.Suggest().Abort(l.Run.Name) + " ends it"})
 		}
 		out = append(out, o.stepObstacles(l, v)...)
 	}
@@ -715,7 +720,7 @@ func (o *whyOptions) suspendObstacles(l view.Run, v print.Printer) []obstacle {
 	var out []obstacle
 	resume, j := o.Suggest().Resume(l.Run.Name), l.Journal
 	if said := j.DriftMessage(); said != "" && j.HeldSince == nil && j.End == nil { // else its message says so
-		hand := "it goes on when that is as the step left it; " + resume + " accepts the change" + view.Prefix(", and ", v.EndsSuspend(l))
+		hand := "it goes on when that is as the step left it; " + resume + " accepts the change" + view.Prefix(", and ", v.EndsSuspend(l)) + "; " + o.Suggest().Abort(l.Run.Name) + " ends it"
 		out = append(out, obstacle{l.Named() + " begins no further step: " + v.Told(said), hand})
 	}
 	for _, rec := range view.Suspends(l) {

@@ -49,14 +49,14 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 		{"a run that waits for approval", "run maint-run-p-x will wait for approval → 'kubectl maint approve maint-run-p-x' or 'kubectl maint reject maint-run-p-x'", cmdtest.PendingRun()},
 		{"an approved run has met its deadline", "run maint-run-p-x waits for its window → it starts by itself then", approvedThen},
 		{"a step that asks", "step g/ask of run maint-run-p-x waits for approval → 'kubectl maint approve maint-run-p-x/g/ask' or 'kubectl maint reject maint-run-p-x/g/ask'", held(cmdtest.AskingOf(cmdtest.Asking("g/ask")), "waits for approval: kubectl maint approve maint-run-p-x")},
-		{"a run that its window holds", "run maint-run-p-x is held between two steps: waits for its window → it goes on by itself then, or is ended with abort", held(cmdtest.RunOf(cmdtest.Record("a", "webhook", run.StepPending)), "waits for its window")},
+		{"a run that its window holds", "run maint-run-p-x is held between two steps: waits for its window → it goes on by itself then; 'kubectl maint abort maint-run-p-x' ends it", held(cmdtest.RunOf(cmdtest.Record("a", "webhook", run.StepPending)), "waits for its window")},
 		{"a run that is to be tried again", "run maint-run-p-x is to be tried again: retry 1 of 3: step a failed: no → it begins by itself at Sat 2026-11-21 01:01 CET (2026-11-21T00:01:00Z)", retried},
 		{"a suspend without an end", "run maint-run-p-x is suspended at step hold → 'kubectl maint resume maint-run-p-x'", cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning))},
 		{"a suspend with an end", "run maint-run-p-x is suspended at step hold until Sat 2026-11-21 01:29 CET (2026-11-21T00:29:00Z), in 29m0s → it goes on by itself then; 'kubectl maint resume maint-run-p-x' ends the step before", cmdtest.RunOf(hold)},
 		{"a suspend whose time is over", "", cmdtest.RunOf(over)},
 		{"a suspend that somebody has resumed", "", cmdtest.RunOf(resumed)},
-		{"a drift while a step is at work", "run maint-run-p-x begins no further step: " + changed + " → it goes on when that is as the step left it; 'kubectl maint resume maint-run-p-x' accepts the change", cmdtest.RunOf(down, cmdtest.Record("call", "webhook", run.StepRunning))},
-		{"a drift in a suspend", "run maint-run-p-x begins no further step: " + changed + " → it goes on when that is as the step left it; 'kubectl maint resume maint-run-p-x' accepts the change, and ends step hold, 29m0s before its time\n" +
+		{"a drift while a step is at work", "run maint-run-p-x begins no further step: " + changed + " → it goes on when that is as the step left it; 'kubectl maint resume maint-run-p-x' accepts the change; 'kubectl maint abort maint-run-p-x' ends it", cmdtest.RunOf(down, cmdtest.Record("call", "webhook", run.StepRunning))},
+		{"a drift in a suspend", "run maint-run-p-x begins no further step: " + changed + " → it goes on when that is as the step left it; 'kubectl maint resume maint-run-p-x' accepts the change, and ends step hold, 29m0s before its time; 'kubectl maint abort maint-run-p-x' ends it\n" +
 			"run maint-run-p-x is suspended at step hold until Sat 2026-11-21 01:29 CET (2026-11-21T00:29:00Z), in 29m0s → it goes on by itself then; 'kubectl maint resume maint-run-p-x' ends the step before", cmdtest.RunOf(down, hold)},
 		{"a rollout that waits for nodes", "step roll of run maint-run-p-x: 1 of 4 are done, 3 left; waits: enough of its nodes are away already: n3 → it goes on by itself when a node is free; 'kubectl maint why NODE' says what keeps one", cmdtest.RunOf(waiting)},
 	} {
