@@ -33,6 +33,7 @@ import (
 type scheduleOptions struct {
 	*factory.Factory
 	factory.DryRun
+	factory.Consent
 	flags planFlags
 	file  string
 
@@ -60,6 +61,11 @@ func NewSchedule(c *factory.Factory) *cobra.Command {
 refused before anything is written. --dry-run=client -o yaml prints what can be
 kept in Git.
 
+A plan of that name that is there is replaced as a whole: what the command line, or
+the file, does not say is gone from it. Standard error lists what goes, also with
+--dry-run=server. Where that would let a run begin or do more than before, as
+without a policy, the target, a time zone or an approval, the command asks first.
+
 A step is NAME=TYPE,key=value,… or a step as JSON. A resource or object is
 KIND/NAME or APIVERSION/KIND/NAME; labels.KEY=VALUE adds a label, labels=KEY
 removes one; selector=KEY=VALUE picks by a label.`,
@@ -76,6 +82,7 @@ removes one; selector=KEY=VALUE picks by a label.`,
 		RunE: factory.RunE(o),
 	}
 	o.DryRun.AddFlag(cmd)
+	o.Consent.AddFlag(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.flags.cron, "cron", "", `five fields, as in "0 2 * * 6"`)
 	f.StringVar(&o.flags.rrule, "rrule", "", "an RFC 5545 rule")
@@ -301,6 +308,9 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := o.replace(ctx, have); err != nil {
+		return err
+	}
 	got, err := o.apply(ctx, k)
 	if err != nil {
 		return err
@@ -313,6 +323,19 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 		how = "unchanged"
 	}
 	return o.report(got, how)
+}
+
+// replace says what a plan that is there loses, and asks where that restricts it.
+func (o *scheduleOptions) replace(ctx context.Context, have *corev1.ConfigMap) error {
+	if have == nil {
+		return nil
+	}
+	spec, _ := annotations.Plan(have) // of an invalid one, as much as can be read
+	restricting := o.sayGone(have.Name, goes(spec, o.spec))
+	if len(restricting) == 0 || !o.Kept() {
+		return nil
+	}
+	return o.Confirm(ctx, o.Consent, fmt.Sprintf("replace plan %s, without what restricts it now (%s)", have.Name, document.Few(restricting, mostGone)))
 }
 
 // completeNamespace takes the namespace of a manifest, unless -n contradicts.
