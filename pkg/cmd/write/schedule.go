@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -230,6 +231,9 @@ func (o *scheduleOptions) resource(text string) (plan.ResourceRef, error) {
 		return ref, fmt.Errorf("%q: %w; or write its apiVersion before it, like apps/v1/Deployment/orders", text, factory.NoCluster(err))
 	}
 	gvk, err := mapper.KindFor(groupResource(ref.Kind))
+	if meta.IsNoMatchError(err) {
+		return ref, fmt.Errorf("%q: the cluster has no kind %s; write it like Deployment/orders or apps/v1/Deployment/orders", text, ref.Kind)
+	}
 	if err != nil {
 		return ref, fmt.Errorf("%q: %w; or write its apiVersion before it, like apps/v1/Deployment/orders", text, err)
 	}
