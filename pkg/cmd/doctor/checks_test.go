@@ -482,6 +482,7 @@ func TestDoctorOfWhatSleeps(t *testing.T) {
 func TestDoctorOfAPolicy(t *testing.T) {
 	const account = "ok       ServiceAccount shop/maint-runner is there\n"
 	const ready = "ok       the policy is valid, and all that it names is there\n"
+	const has = "ok       system:serviceaccount:shop:maint-runner has the 3 rights that the gates need\n"
 	gated := func(status, message string) *corev1.ConfigMap {
 		cm := cmdtest.Policy("shut", "{strategy: Restrictive, gates: [{apiVersion: apps/v1, kind: Deployment, name: api, knob: deployment}]}")
 		if status != "" {
@@ -492,10 +493,14 @@ func TestDoctorOfAPolicy(t *testing.T) {
 	gone := func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") }
 	diagnose(t, []diagnosis{
 		{name: "without gates", line: "doctor shut", world: installed(cmdtest.Policy("shut", "{strategy: Restrictive}")), out: ready},
-		{name: "its gates hold", line: "doctor policy/shut", world: installed(gated("True", "1 objects: 1 closed, 0 open")), out: ready + "ok       its gates hold: 1 objects: 1 closed, 0 open\n" + account},
-		{name: "they do not", line: "doctor shut", world: installed(gated("False", "no right")), code: 1, err: oneProblem, out: ready + "PROBLEM  its gates do not hold, so that what they should close may be open: no right\n         it goes on by itself when that is so no more\n" + account},
-		{name: "nobody has looked at them", line: "doctor shut", world: installed(gated("", "")), code: 1, err: oneProblem, out: ready + "PROBLEM  the agent has said nothing of its gates\n         it does within seconds where it runs and watches this namespace\n" + account},
-		{name: "its account is not there", line: "doctor shut", world: installed(gated("True", "0 objects")), before: gone, code: 1, err: oneProblem, out: ready + "ok       its gates hold: 0 objects\nPROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, and grant it get, list, watch and patch of what the gates name (docs/policies.md)\n"},
+		{name: "its gates hold", line: "doctor policy/shut", world: installed(gated("True", "1 objects: 1 closed, 0 open")), out: ready + "ok       its gates hold: 1 objects: 1 closed, 0 open\n" + account + has},
+		{name: "they do not", line: "doctor shut", world: installed(gated("False", "no right")), code: 1, err: oneProblem, out: ready + "PROBLEM  its gates do not hold, so that what they should close may be open: no right\n         it goes on by itself when that is so no more\n" + account + has},
+		{name: "nobody has looked at them", line: "doctor shut", world: installed(gated("", "")), code: 1, err: oneProblem, out: ready + "PROBLEM  the agent has said nothing of its gates\n         it does within seconds where it runs and watches this namespace\n" + account + has},
+		{name: "its account is not there", line: "doctor shut", world: installed(gated("True", "0 objects")), before: gone, code: 1, err: oneProblem, out: ready + "ok       its gates hold: 0 objects\nPROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap shut -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n"},
+		{
+			name: "its account may not", line: "doctor shut", world: installed(gated("True", "0 objects")), may: func(a authorizationv1.ResourceAttributes) bool { return a.Verb != "patch" }, code: 1, err: oneProblem,
+			out: ready + "ok       its gates hold: 0 objects\n" + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: patch deployments.apps api in namespace shop (for gate Deployment/api)\n         grant it: 'kubectl get configmap shut -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n",
+		},
 		{name: "it is broken", line: "doctor odd", world: installed(cmdtest.Policy("odd", "{strategy: Sometimes}")), code: 1, err: oneProblem, out: "PROBLEM  the policy is invalid: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule\n         fix it; 'kubectl maint lint -f FILE' tells all faults\n"},
 		{name: "what it names is not there", line: "doctor odd", world: installed(cmdtest.Policy("odd", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{calendar: {name: ghost}}]}}")), code: 1, err: oneProblem, out: "PROBLEM  the policy is not ready: policy odd: not ready: maintenanceSchedule.exclude[0].calendar: \"ghost\": there is no such Calendar document\n         fix or create what it names; 'kubectl maint why policy/odd' says what follows\n"},
 	})
