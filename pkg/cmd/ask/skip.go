@@ -441,7 +441,7 @@ func (o *unskipOptions) left(cm *corev1.ConfigMap, p skippable, zone string) (fa
 			return nil, "", err
 		}
 		if !slices.ContainsFunc(have.Slots, at.Equal) {
-			return nil, "", fmt.Errorf("the plan does not skip %s by name: its skip is %s", instant.Both(at, zone), cm.Annotations[annotations.Skip])
+			return nil, "", fmt.Errorf("the plan does not skip %s by name: its skip is %s, which %s takes back", instant.Both(at, zone), cm.Annotations[annotations.Skip], o.Suggest().Unskip(cm.Name))
 		}
 		have.Slots = slices.DeleteFunc(slices.Clone(have.Slots), at.Equal)
 		said = append(said, instant.Both(at, zone))
