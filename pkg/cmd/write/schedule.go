@@ -364,6 +364,9 @@ func (o *scheduleOptions) apply(ctx context.Context, k *factory.Cluster) (*corev
 	if apierrors.IsConflict(err) {
 		return nil, fmt.Errorf("plan %s is kept by somebody else (Git?): change it there: %w", cm.Name, err)
 	}
+	if apierrors.IsForbidden(err) {
+		return nil, exit.WithHelp(factory.Explain("write plan "+cm.Name, err), fmt.Sprintf("the ClusterRole edit in namespace %s would let you; 'kubectl auth can-i --list -n %s' shows what you may", k.Namespace, k.Namespace))
+	}
 	if err != nil {
 		return nil, factory.Explain("write plan "+cm.Name, err)
 	}
@@ -378,7 +381,7 @@ func notOther(ctx context.Context, k *factory.Cluster, name string) (*corev1.Con
 		return nil, nil
 	}
 	if err != nil {
-		return nil, factory.Explain("look whether "+name+" is there", err)
+		return nil, k.ReadError("look whether "+name+" is there", k.Namespace, err)
 	}
 	if have.Labels[annotations.LabelKind] != annotations.KindPlan {
 		return nil, errors.New(factory.WrongKind(have, "plan").Error() + "; choose another name")
