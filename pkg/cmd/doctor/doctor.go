@@ -50,7 +50,8 @@ that the steps need, also on the owner in Git that holdOwners suspends, whether 
 configured, and whether the hosts and images that its steps name are found. With a
 HibernatePlan also: its connectors with their Secrets and roles, the hosts of its functions,
 the state of each target, and whether the restore data of sleeping resources is complete.
-With a POLICY also: whether it is valid, and whether its gates hold.
+With a POLICY also: whether it is valid, whether its gates hold, and whether its account has the
+rights that they need.
 
 Nothing is written, and no cloud is asked. A check that your rights do not allow is
 shown, and does not count as a problem. The exit code is 0 without a problem, and 1 with one

@@ -215,7 +215,7 @@ func TestRBACOfGates(t *testing.T) {
 	const in = "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Restrictive, serviceAccountName: gates, gates: [{apiVersion: apps/v1, kind: Deployment, name: web, knob: deployment}, {apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, knob: flux}]}\n"
 	got := cmdtest.Offline(t, cmd.Run, in, "rbac", "-n", "shop", "-f", "-", "-o", "custom-columns=KIND:.kind,ON:.rules[*].resources,VERBS:.rules[*].verbs")
 	got.Is(t, cmdtest.Printed{
-		Out: "KIND             ON                                                                       VERBS\nServiceAccount   <none>                                                                   <none>\nRole             [deployments],[deployments],[kustomizations],[buckets gitrepositories ocirepositories]   [patch],[list watch],[list patch watch],[get]\nRoleBinding      <none>                                                                   <none>\n",
+		Out: "KIND             ON                                                                                           VERBS\nServiceAccount   <none>                                                                                       <none>\nRole             [deployments],[deployments],[kustomizations],[buckets],[gitrepositories],[ocirepositories]   [patch],[list watch],[list patch watch],[get],[get],[get]\nRoleBinding      <none>                                                                                       <none>\n",
 		Err: "gate every Kustomization: get on its source (GitRepository, OCIRepository, Bucket), if that is in another namespace\n",
 	})
 }
