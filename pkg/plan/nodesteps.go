@@ -20,8 +20,8 @@ const (
 // NodeProperties name the nodes of a step: one by name, or all that a selector
 // picks. Within for-each-node neither is needed: it is the item's node.
 type NodeProperties struct {
-	Node     string                  `json:"node,omitempty"`
-	Selector *selector.LabelSelector `json:"selector,omitempty"`
+	Node     string                  `json:"node,omitempty"`     // name of one node; in a for-each-node default: its node
+	Selector *selector.LabelSelector `json:"selector,omitempty"` // labels of several nodes, instead of node
 }
 
 // OnNode has a step that names no node mean this one.

@@ -128,9 +128,9 @@ type SuspendProperties struct {
 // WaitProperties hold a run until an object's condition is True or a CEL
 // expression over `object` is.
 type WaitProperties struct {
-	Resource  ResourceRef `json:"resource"`
-	Condition string      `json:"condition,omitempty"`
-	Until     string      `json:"until,omitempty"`
+	Resource  ResourceRef `json:"resource"`            // the object that is waited for; in a for-each-node default: the node
+	Condition string      `json:"condition,omitempty"` // type of a condition in its status that has to be True; this or until
+	Until     string      `json:"until,omitempty"`     // CEL over object that has to be true; this or condition
 }
 
 // WebhookProperties are one HTTP request that somebody answers.

@@ -51,8 +51,8 @@ func (c *Calendar) in(z *zone) *dated {
 // Until are dates, or instants in RFC 3339; Until is exclusive, by default the
 // day after From.
 type CalendarEntry struct {
-	From   string `json:"from"`
-	Until  string `json:"until,omitempty"`
+	From   string `json:"from"`            // the first day, or an instant in RFC 3339
+	Until  string `json:"until,omitempty"` // the day after the last one, or the instant at which it is over; default the day after from
 	Reason string `json:"reason,omitempty"`
 }
 

@@ -130,7 +130,7 @@ func TestUnskip(t *testing.T) {
 		{name: "one of two slots: the other stays, with who skipped it", spec: weekly, notes: skipping(one + "," + two), line: "unskip orders --slot 'sat 02:00'", out: "plan/orders no longer skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n", wrote: map[string]string{annotations.Skip: two}},
 		{name: "the last slot", spec: weekly, notes: skipping(one), line: "unskip orders --slot 'sat 02:00'", out: "plan/orders no longer skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n", wrote: gone},
 		{name: "in another zone", spec: weekly, notes: skipping(one), line: "unskip orders --slot 'sat 08:00' --timezone Europe/Berlin", out: "plan/orders no longer skips Sat 2026-11-21 08:00 CET (2026-11-21T07:00:00Z)\n", wrote: gone},
-		{name: "a slot that is not skipped by name", spec: weekly, notes: skipping("all"), line: "unskip orders --slot 'sat 02:00'", code: 1, err: "error: the plan does not skip Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z) by name: its skip is all\n"},
+		{name: "a slot that is not skipped by name", spec: weekly, notes: skipping("all"), line: "unskip orders --slot 'sat 02:00'", code: 1, err: "error: the plan does not skip Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z) by name: its skip is all, which 'kubectl maint unskip orders' takes back\n"},
 		{name: "what has passed", spec: weekly, notes: skipping("until:2026-11-14T07:00:00Z"), line: "unskip orders", out: "plan/orders no longer skips what has passed already\n", wrote: gone},
 		{name: "nothing is skipped", spec: weekly, line: "unskip orders", out: "plan/orders skips nothing\n"},
 		{name: "a trial", spec: weekly, notes: skipping("all"), line: "unskip orders --dry-run=client", out: "plan/orders no longer skips all slots (dry run)\n"},

@@ -89,7 +89,8 @@ func NewSkip(c *factory.Factory) *cobra.Command {
 		Short: "Leave out coming slots of a plan",
 		Long: `Leave out coming slots of a plan: the next ones, named ones, all before a time,
 or all until 'unskip'. Each is recorded as Skipped. The command shows
-each slot in the plan's zone and in UTC. A manual trigger still runs. The slots of a
+each slot in the plan's zone and in UTC; with --until, how many they are and the time
+before which they lie. A manual trigger still runs. The slots of a
 HibernatePlan are its off-windows, named by their start. If you skip one that has
 begun, its targets wake.`,
 		Example: `  kubectl maint skip orders-weekly --next 1 --reason "release week"
@@ -441,7 +442,7 @@ func (o *unskipOptions) left(cm *corev1.ConfigMap, p skippable, zone string) (fa
 			return nil, "", err
 		}
 		if !slices.ContainsFunc(have.Slots, at.Equal) {
-			return nil, "", fmt.Errorf("the plan does not skip %s by name: its skip is %s", instant.Both(at, zone), cm.Annotations[annotations.Skip])
+			return nil, "", fmt.Errorf("the plan does not skip %s by name: its skip is %s, which %s takes back", instant.Both(at, zone), cm.Annotations[annotations.Skip], o.Suggest().Unskip(cm.Name))
 		}
 		have.Slots = slices.DeleteFunc(slices.Clone(have.Slots), at.Equal)
 		said = append(said, instant.Both(at, zone))

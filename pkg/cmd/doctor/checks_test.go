@@ -223,6 +223,12 @@ func TestDoctorOfAPlan(t *testing.T) {
 	const grant = "         grant it: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n"
 	const none = "ok       the steps need no rights in this cluster\n"
 	const good = "ok       the agent finds the plan valid and ready\n"
+	const holds = "holdOwners: true, target: " + dep
+	owned := func() *appsv1.Deployment {
+		d := cmdtest.Deployment("orders")
+		d.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
+		return d
+	}
 	unseen := seen("")
 	unseen.Annotations[annotations.StatusObserved] = "older"
 	justWritten := unseen.DeepCopy()
@@ -286,8 +292,26 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{name: "the agent has not seen this version", line: "doctor plan/orders", world: installed(unseen), code: 1, err: oneProblem, out: "PROBLEM  the agent has not looked at this version of the plan\n         it does within seconds where it runs and watches this namespace\n" + account + none},
 		{
 			name: "the agent finds it not ready", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"True"},{"type":"Ready","status":"False","message":"policy night is not there"}]`)), code: 1, err: oneProblem,
-			out: "PROBLEM  the plan is not ready: policy night is not there\n         it goes on by itself when that is there; what follows checks the rest\n" + account + none,
+			out: account + "PROBLEM  the plan is not ready: policy night is not there\n         it goes on by itself when that is there; what follows checks the rest\n" + none,
 		},
+		{
+			name: "account, target and policies are missing: each is said, and once", line: "doctor orders", code: 1, err: "error: 4 problems\n",
+			world: installed(cmdtest.Policy("night", "{strategy: Restrictive}"), seen("target: {apiVersion: apps/v1, kind: Deployment, name: gone}, policies: [{name: ghost}, {name: night}, {name: night, namespace: other}]", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"the ServiceAccount maint-runner does not exist in namespace shop"}]`))), before: func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") },
+			out: "PROBLEM  the target Deployment/gone does not exist\n         create it, or change spec.target\nPROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n" +
+				"PROBLEM  policy ghost: not ready: there is no such policy in namespace shop\n         create or fix it, or change spec.policies\nok       policy night is there\nPROBLEM  policy night: not ready: policy night is in namespace other, and only those of its own namespace and of maint-system may be named\n         create or fix it, or change spec.policies\n",
+		},
+		{
+			name: "something else that is not ready is said beside them", line: "doctor orders", code: 1, err: "error: 2 problems\n",
+			world: installed(seen("", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"configmaps are not watched"}]`))), before: func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") },
+			out: "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\nPROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is there; what follows checks the rest\n",
+		},
+		{name: "the owner in Git of what it holds may be suspended", line: "doctor orders", world: installed(seen(holds), owned()), out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       system:serviceaccount:shop:maint-runner has the rights of step hold-owners on Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n"},
+		{
+			name: "the owner in Git of what it holds may not be suspended", line: "doctor orders", world: installed(seen(holds), owned()), may: inShop, code: 1, err: oneProblem,
+			out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nPROBLEM  system:serviceaccount:shop:maint-runner may not get, list, watch, patch kustomizations.kustomize.toolkit.fluxcd.io, and step hold-owners suspends Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n" +
+				"         grant it: 'kubectl -n flux-system create role maint:shop:maint-runner --verb=get,list,watch,patch --resource=kustomizations.kustomize.toolkit.fluxcd.io' and 'kubectl -n flux-system create rolebinding maint:shop:maint-runner --role=maint:shop:maint-runner --serviceaccount=shop:maint-runner'\n",
+		},
+		{name: "nothing in Git owns what it holds", line: "doctor orders", world: installed(seen(holds)), out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       nothing that is known keeps Deployment/orders as Git has it, which step hold-owners would suspend\n"},
 		{
 			name: "the agent finds it invalid: said once", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"False","message":"no template hush"},{"type":"Ready","status":"False","message":"it is invalid"}]`)), code: 1, err: oneProblem,
 			out: "PROBLEM  the plan is not valid: no template hush\n         fix it; 'kubectl maint describe orders' tells all\n" + account + none,
@@ -458,6 +482,7 @@ func TestDoctorOfWhatSleeps(t *testing.T) {
 func TestDoctorOfAPolicy(t *testing.T) {
 	const account = "ok       ServiceAccount shop/maint-runner is there\n"
 	const ready = "ok       the policy is valid, and all that it names is there\n"
+	const has = "ok       system:serviceaccount:shop:maint-runner has the 3 rights that the gates need\n"
 	gated := func(status, message string) *corev1.ConfigMap {
 		cm := cmdtest.Policy("shut", "{strategy: Restrictive, gates: [{apiVersion: apps/v1, kind: Deployment, name: api, knob: deployment}]}")
 		if status != "" {
@@ -468,10 +493,14 @@ func TestDoctorOfAPolicy(t *testing.T) {
 	gone := func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") }
 	diagnose(t, []diagnosis{
 		{name: "without gates", line: "doctor shut", world: installed(cmdtest.Policy("shut", "{strategy: Restrictive}")), out: ready},
-		{name: "its gates hold", line: "doctor policy/shut", world: installed(gated("True", "1 objects: 1 closed, 0 open")), out: ready + "ok       its gates hold: 1 objects: 1 closed, 0 open\n" + account},
-		{name: "they do not", line: "doctor shut", world: installed(gated("False", "no right")), code: 1, err: oneProblem, out: ready + "PROBLEM  its gates do not hold, so that what they should close may be open: no right\n         it goes on by itself when that is so no more\n" + account},
-		{name: "nobody has looked at them", line: "doctor shut", world: installed(gated("", "")), code: 1, err: oneProblem, out: ready + "PROBLEM  the agent has said nothing of its gates\n         it does within seconds where it runs and watches this namespace\n" + account},
-		{name: "its account is not there", line: "doctor shut", world: installed(gated("True", "0 objects")), before: gone, code: 1, err: oneProblem, out: ready + "ok       its gates hold: 0 objects\nPROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, and grant it get, list, watch and patch of what the gates name (docs/policies.md)\n"},
+		{name: "its gates hold", line: "doctor policy/shut", world: installed(gated("True", "1 objects: 1 closed, 0 open")), out: ready + "ok       its gates hold: 1 objects: 1 closed, 0 open\n" + account + has},
+		{name: "they do not", line: "doctor shut", world: installed(gated("False", "no right")), code: 1, err: oneProblem, out: ready + "PROBLEM  its gates do not hold, so that what they should close may be open: no right\n         it goes on by itself when that is so no more\n" + account + has},
+		{name: "nobody has looked at them", line: "doctor shut", world: installed(gated("", "")), code: 1, err: oneProblem, out: ready + "PROBLEM  the agent has said nothing of its gates\n         it does within seconds where it runs and watches this namespace\n" + account + has},
+		{name: "its account is not there", line: "doctor shut", world: installed(gated("True", "0 objects")), before: gone, code: 1, err: oneProblem, out: ready + "ok       its gates hold: 0 objects\nPROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap shut -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n"},
+		{
+			name: "its account may not", line: "doctor shut", world: installed(gated("True", "0 objects")), may: func(a authorizationv1.ResourceAttributes) bool { return a.Verb != "patch" }, code: 1, err: oneProblem,
+			out: ready + "ok       its gates hold: 0 objects\n" + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: patch deployments.apps api in namespace shop (for gate Deployment/api)\n         grant it: 'kubectl get configmap shut -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n",
+		},
 		{name: "it is broken", line: "doctor odd", world: installed(cmdtest.Policy("odd", "{strategy: Sometimes}")), code: 1, err: oneProblem, out: "PROBLEM  the policy is invalid: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule\n         fix it; 'kubectl maint lint -f FILE' tells all faults\n"},
 		{name: "what it names is not there", line: "doctor odd", world: installed(cmdtest.Policy("odd", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{calendar: {name: ghost}}]}}")), code: 1, err: oneProblem, out: "PROBLEM  the policy is not ready: policy odd: not ready: maintenanceSchedule.exclude[0].calendar: \"ghost\": there is no such Calendar document\n         fix or create what it names; 'kubectl maint why policy/odd' says what follows\n"},
 	})

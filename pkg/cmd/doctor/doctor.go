@@ -45,11 +45,13 @@ func New(c *factory.Factory) *cobra.Command {
 		Long: `Check in advance what maintenance needs. Each check is a line, and each problem comes with
 what to do about it. Without a PLAN: the agent, its configuration and its key, the clocks,
 and the policies that confine the agent. With a PLAN also: whether it is valid and ready,
-whether its account exists and has the rights that the steps need, whether its sinks are
+whether its target, its account and its policies are there, whether the account has the rights
+that the steps need, also on the owner in Git that holdOwners suspends, whether its sinks are
 configured, and whether the hosts and images that its steps name are found. With a
 HibernatePlan also: its connectors with their Secrets and roles, the hosts of its functions,
 the state of each target, and whether the restore data of sleeping resources is complete.
-With a POLICY also: whether it is valid, and whether its gates hold.
+With a POLICY also: whether it is valid, whether its gates hold, and whether its account has the
+rights that they need.
 
 Nothing is written, and no cloud is asked. A check that your rights do not allow is
 shown, and does not count as a problem. The exit code is 0 without a problem, and 1 with one
@@ -407,22 +409,29 @@ func ready(cm *corev1.ConfigMap) bool {
 	return p.Observed() && !invalid && !unready
 }
 
-// standing checks how the agent sees the plan.
-func (o *options) standing(cm *corev1.ConfigMap) {
+// standing checks how the agent sees the plan, and returns what is not ready by it.
+func (o *options) standing(cm *corev1.ConfigMap) (unready string) {
 	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
 		o.amiss("the agent has not looked at this version of the plan", "it does within seconds where it runs and watches this namespace")
-		return
+		return ""
 	}
 	for _, c := range view.Conditions(cm) {
 		switch { // why sends people here for both
 		case c.Status != metav1.ConditionFalse:
 		case c.Type == "Valid":
 			o.amiss("the plan is not valid: "+instant.InText(c.Message, o.Zone), "fix it; "+o.Suggest().Describe(cm.Name)+" tells all")
-			return
+			return ""
 		case c.Type == "Ready":
-			o.amiss("the plan is not ready: "+instant.InText(c.Message, o.Zone), "it goes on by itself when that is there; what follows checks the rest")
-			return
+			return c.Message
 		}
 	}
 	o.good("the agent finds the plan valid and ready")
+	return ""
+}
+
+// unready says that a plan is not ready, and why.
+func (o *options) unready(why string) {
+	if why != "" {
+		o.amiss("the plan is not ready: "+instant.InText(why, o.Zone), "it goes on by itself when that is there; what follows checks the rest")
+	}
 }

@@ -1,10 +1,12 @@
 package doctor_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +20,11 @@ import (
 
 // installed is a cluster with the agent, confined, and the account of namespace shop.
 func installed(more ...runtime.Object) []runtime.Object {
-	out := append(more, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), cmdtest.Deployment("orders"),
+	out := append(more, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "maint-runner"}})
+	if !slices.ContainsFunc(more, func(o runtime.Object) bool { _, is := o.(*appsv1.Deployment); return is }) {
+		out = append(out, cmdtest.Deployment("orders"))
+	}
 	for _, name := range []string{"maint-agent-configmaps", "maint-agent-secrets", "maint-agent-namespaces", "maint-agent-nodes"} {
 		out = append(out, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}, binding(name, admissionv1.Deny))
 	}
@@ -31,8 +36,8 @@ func binding(policy string, actions ...admissionv1.ValidationAction) *admissionv
 	return &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy, ValidationActions: actions}}
 }
 
-func seen(spec string) *corev1.ConfigMap {
-	return cmdtest.Plan("orders", spec, func(cm *corev1.ConfigMap) { cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm) })
+func seen(spec string, edits ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	return cmdtest.Plan("orders", spec, append(edits, func(cm *corev1.ConfigMap) { cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm) })...)
 }
 
 func TestDoctor(t *testing.T) {

@@ -33,8 +33,13 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 		o.restores(ctx, k, cm, nil)
 		return
 	}
-	o.standing(cm)
-	if account := spec.Account(); o.account(ctx, k, agent, cm, account) {
+	unready, account := o.standing(cm), spec.Account()
+	there := o.account(ctx, k, agent, cm, account)
+	if there || !strings.Contains(unready, account) {
+		o.unready(unready)
+	}
+	o.policies(ctx, k, agent, cm.Namespace, spec.Policies)
+	if there {
 		used := o.sleepConnectors(ctx, k, spec, cm.Namespace)
 		for _, key := range slices.Sorted(maps.Keys(used)) {
 			o.reached(ctx, k, agent, cm.Namespace, account, key, used[key])

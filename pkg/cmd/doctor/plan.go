@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
@@ -30,32 +32,61 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 		o.amiss("the plan is invalid: "+faults[0].String()+view.AndMore(len(faults)-1), "fix it; "+o.Suggest().Lint()+" tells all faults")
 		return
 	}
-	o.standing(cm)
-	o.target(ctx, k, cm, spec)
-	name := cmp.Or(spec.ServiceAccountName, policy.DefaultServiceAccount)
-	if !o.account(ctx, k, agent, cm, name) {
-		return
+	unready := o.standing(cm)
+	targetGone := o.target(ctx, k, cm, spec)
+	account := plan.Account(spec)
+	accountThere := o.account(ctx, k, agent, cm, account)
+	if said := !accountThere && strings.Contains(unready, account) || targetGone && strings.Contains(unready, spec.Target.Name); !said {
+		o.unready(unready)
 	}
-	templates := o.templates(ctx, k, spec, cm.Namespace, agent.Namespace)
-	tree := plan.Tree{Spec: spec, Templates: templates}
-	needs, open := rights.Of(tree, cm.Namespace, o.connectors(ctx, k, tree, cm.Namespace))
-	if err := o.rights(ctx, k, cm.Name, "system:serviceaccount:"+cm.Namespace+":"+name, "steps", needs); err != nil {
-		o.unknown("the rights of "+name, err)
+	o.policies(ctx, k, agent, cm.Namespace, spec.Policies)
+	tree := plan.Tree{Spec: spec, Templates: o.templates(ctx, k, spec, cm.Namespace, agent.Namespace)}
+	if accountThere { // else all of its rights are missing with it
+		o.planRights(ctx, k, cm, tree, account)
 	}
-	o.open(open)
 	o.sinks(ctx, k, tree, cm.Namespace, agent.Namespace, config)
 	o.hosts(ctx, k, tree, outboundOf(config, agent.Namespace))
 	o.images(ctx, k, tree)
 }
 
-// target looks for the object that a plan is about: the agent looks at it again only when a run is
-// to begin.
-func (o *options) target(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, spec plan.Spec) {
-	if spec.Target == nil || spec.ConnectorRef != nil { // of one in another cluster the agent says
+// planRights checks the rights of what a plan does.
+func (o *options) planRights(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, tree plan.Tree, account string) {
+	needs, open := rights.Of(tree, cm.Namespace, o.connectors(ctx, k, tree, cm.Namespace))
+	if err := o.rights(ctx, k, cm.Name, "system:serviceaccount:"+cm.Namespace+":"+account, "steps", needs); err != nil {
+		o.unknown("the rights of "+account, err)
+	}
+	o.open(o.owners(ctx, k, tree, cm.Namespace, account, open))
+}
+
+// policies looks for the policies that have to permit a plan of a namespace: the agent reports only
+// the first thing that is missing.
+func (o *options) policies(ctx context.Context, k *factory.Cluster, agent factory.AgentState, own string, refs []policy.PolicyRef) {
+	if len(refs) == 0 {
 		return
 	}
-	if _, waits := view.Stands(view.Conditions(cm), "Ready", metav1.ConditionFalse); waits { // which was said
-		return
+	all := source.ReadResolver(ctx, k, agent.Namespace, own)
+	for _, ref := range refs {
+		namespace := cmp.Or(ref.Namespace, own)
+		verdict := all.Unpaused(namespace, ref.Name).Verdict(o.Now())
+		if namespace != own && namespace != agent.Namespace { // which the gate refuses
+			verdict = all.Gate(policy.Query{Namespace: own, Policies: []policy.PolicyRef{ref}}).Verdict(o.Now())
+		}
+		switch {
+		case verdict.Ready:
+			o.good("policy %s is there", ref.Name+view.In(ref.Namespace))
+		case verdict.Hidden():
+			o.unknown("policy "+ref.Name+view.In(ref.Namespace), errors.New(verdict.Reason))
+		default:
+			o.amiss(instant.InText(verdict.Reason, o.Zone), "create or fix it, or change spec.policies")
+		}
+	}
+}
+
+// target looks for the object that a plan is about, and says whether it is missing: the agent looks
+// at it again only when a run is to begin.
+func (o *options) target(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, spec plan.Spec) (gone bool) {
+	if spec.Target == nil || spec.ConnectorRef != nil { // of one in another cluster the agent says
+		return false
 	}
 	target, err := k.Target(ctx, cm.Namespace, *spec.Target)
 	switch {
@@ -65,7 +96,9 @@ func (o *options) target(ctx context.Context, k *factory.Cluster, cm *corev1.Con
 		o.good("the target %s is there", spec.Target)
 	default:
 		o.amiss("the target "+spec.Target.String()+" does not exist", "create it, or change spec.target")
+		return true
 	}
+	return false
 }
 
 // templates are those that the plan uses, of its namespace and the agent's. A missing one makes the

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
 )
 
 // policy tries what one policy needs: what it names, and what its gates do.
@@ -36,7 +37,7 @@ func (o *options) policy(ctx context.Context, k *factory.Cluster, agent factory.
 	}
 	account := cmp.Or(state.Spec.ServiceAccountName, policy.DefaultServiceAccount)
 	o.gates(cm, s.Zone)
-	o.gateAccount(ctx, k, agent, cm.Namespace, account)
+	o.gateAccount(ctx, k, agent, cm, state.Spec, account)
 }
 
 // gates is how the agent says that those of a policy do.
@@ -52,16 +53,14 @@ func (o *options) gates(cm *corev1.ConfigMap, zone string) {
 	}
 }
 
-// gateAccount is the account by which a policy's gates are closed and opened.
-func (o *options) gateAccount(ctx context.Context, k *factory.Cluster, agent factory.AgentState, namespace, name string) {
-	switch there, err := k.AccountThere(ctx, namespace, name); {
-	case err != nil:
-		o.unknown("ServiceAccount "+namespace+"/"+name, err)
-	case !there:
-		o.amiss("ServiceAccount "+namespace+"/"+name+" is not there", "create it, and grant it get, list, watch and patch of what the gates name (docs/policies.md)")
+// gateAccount is the account by which a policy's gates are closed and opened, and its rights.
+func (o *options) gateAccount(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, spec policy.PolicySpec, name string) {
+	if !o.account(ctx, k, agent, cm, name) {
 		return
-	default:
-		o.good("ServiceAccount %s/%s is there", namespace, name)
 	}
-	o.actsAs(ctx, k, agent, namespace, name)
+	needs, open := rights.OfGates(spec, cm.Namespace)
+	if err := o.rights(ctx, k, cm.Name, "system:serviceaccount:"+cm.Namespace+":"+name, "gates", needs); err != nil {
+		o.unknown("the rights of "+name, err)
+	}
+	o.open(open)
 }

@@ -38,10 +38,11 @@ func NewRBAC(c *factory.Factory) *cobra.Command {
 	o := &rbacOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "rbac -f FILE|FOLDER|-",
-		Short: "Print the Roles that plans need",
+		Short: "Print the Roles that plans and gates need",
 		Long: `Print the ServiceAccounts, Roles and ClusterRoles that plans in files need for their
-targets, triggers and steps, and HibernatePlans for their targets, with their bindings:
-all that they need, and nothing else. Roles and bindings are named after the plan, maint:PLAN,
+targets, triggers and steps, HibernatePlans for their targets, and policies for their gates,
+with their bindings: all that they need, and nothing else. Of a policy that is in the cluster:
+kubectl get configmap POLICY -o yaml | kubectl maint rbac -f -. Roles and bindings are named after the plan, maint:PLAN,
 and outside of its namespace maint:NAMESPACE:PLAN, so that plans with one account do not replace
 each other's. A plan that names no namespace is in that of -n, or
 of the kubeconfig's context. No cluster is asked, so resources are named by the rules of
@@ -79,8 +80,9 @@ func (o *rbacOptions) Run(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(w.Plans)+len(w.Sleepers) == 0 {
-		return errors.New("the files hold no plan")
+	gated := slices.DeleteFunc(slices.Clone(w.Policies()), func(p policy.State) bool { return len(p.Spec.Gates) == 0 })
+	if len(w.Plans)+len(w.Sleepers)+len(gated) == 0 {
+		return errors.New("the files hold no plan, and no policy with gates")
 	}
 	needs := map[account]map[string][]rights.Need{} // by the plan's name
 	add := func(kind, namespace, name, as string, found []rights.Need, open []string) {
@@ -103,6 +105,10 @@ func (o *rbacOptions) Run(context.Context) error {
 	for _, p := range w.Sleepers {
 		found, open := rights.OfSleep(p.Spec, p.Namespace, w.UseConnectors(p).Connectors)
 		add("hibernate plan", p.Namespace, p.Name, p.Spec.ServiceAccountName, found, open)
+	}
+	for _, p := range gated {
+		found, open := rights.OfGates(p.Spec, p.Namespace)
+		add("policy", p.Namespace, p.Name, p.Spec.ServiceAccountName, found, open)
 	}
 	var manifests []runtime.Object
 	for _, who := range slices.SortedFunc(maps.Keys(needs), func(a, b account) int {

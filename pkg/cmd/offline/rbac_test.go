@@ -146,7 +146,7 @@ func TestRBACTellsWhatItCannotSay(t *testing.T) {
 		err      string
 	}{
 		{name: "no files", code: 2, err: "error: -f is missing: name the files that hold the plans\n"},
-		{name: "no plan", in: "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Permissive}\n", args: []string{"-f", "-"}, code: 1, err: "error: the files hold no plan\n"},
+		{name: "no plan", in: "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Permissive}\n", args: []string{"-f", "-"}, code: 1, err: "error: the files hold no plan, and no policy with gates\n"},
 		{name: "what sleeps", in: "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: apps, type: workload}]}\n", args: []string{"-f", "-"}, err: "target apps: get, list, watch, patch on scaledobjects.keda.sh, where KEDA is installed\n"},
 		{name: "a function", in: "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: ask, type: function, properties: {endpoint: 'f:9443'}}]}\n", args: []string{"-f", "-"}, err: "step ask: get and list on what the function requires, get, create and patch on what it desires\n"},
 	} {
@@ -208,4 +208,14 @@ func rules(t *testing.T, text string) []rbacv1.PolicyRule {
 		}
 	}
 	return out
+}
+
+// A policy closes and opens its gates as its account.
+func TestRBACOfGates(t *testing.T) {
+	const in = "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Restrictive, serviceAccountName: gates, gates: [{apiVersion: apps/v1, kind: Deployment, name: web, knob: deployment}, {apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, knob: flux}]}\n"
+	got := cmdtest.Offline(t, cmd.Run, in, "rbac", "-n", "shop", "-f", "-", "-o", "custom-columns=KIND:.kind,ON:.rules[*].resources,VERBS:.rules[*].verbs")
+	got.Is(t, cmdtest.Printed{
+		Out: "KIND             ON                                                                                           VERBS\nServiceAccount   <none>                                                                                       <none>\nRole             [deployments],[deployments],[kustomizations],[buckets],[gitrepositories],[ocirepositories]   [patch],[list watch],[list patch watch],[get],[get],[get]\nRoleBinding      <none>                                                                                       <none>\n",
+		Err: "gate every Kustomization: get on its source (GitRepository, OCIRepository, Bucket), if that is in another namespace\n",
+	})
 }

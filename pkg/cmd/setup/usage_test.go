@@ -28,3 +28,8 @@ func TestACommandLineOfInstallThatIsWrong(t *testing.T) {
 		})
 	}
 }
+
+// README has the image tagged so.
+func TestAScriptLearnsTheVersion(t *testing.T) {
+	cmdtest.Offline(t, cmd.Run, "", "version", "--client", "-o", "jsonpath={.client}").Is(t, cmdtest.Printed{Out: "v0.1.0"})
+}

@@ -30,6 +30,9 @@ type Set struct {
 	connectors map[string]Document
 }
 
+// Policies are those of the set, whatever their faults.
+func (w Set) Policies() []policy.State { return w.policies }
+
 // NewSet is what documents hold, whatever their faults.
 func NewSet(c *factory.Factory, docs []Document) Set {
 	w := Set{Resolver: policy.NewResolver(c.OfflineAgent()).OfFiles(), Pauses: map[string]schedule.Pause{}, templates: map[string]*plan.Template{}, connectors: map[string]Document{}}

@@ -243,7 +243,7 @@ func (o *newOptions) askSteps(ctx context.Context) error {
 			o.flags.steps = append(slices.Clone(before), text)
 			if err := o.build(); err != nil {
 				o.flags.steps = before
-				return errors.New(strings.TrimPrefix(err.Error(), "the plan is not valid, nothing was written\n"))
+				return o.ofStep(err, len(before))
 			}
 			return nil
 		})
@@ -253,37 +253,11 @@ func (o *newOptions) askSteps(ctx context.Context) error {
 	}
 }
 
-// stepText is a step in the format of --step; for a bare type, it asks for the required fields.
-func (o *newOptions) stepText(ctx context.Context, answer string) (string, error) {
-	if strings.Contains(answer, "=") || strings.HasPrefix(answer, "{") {
-		return answer, nil
-	}
-	kind, known := plan.StepTypeNamed(answer)
-	if !known {
-		return "", errors.New(plan.UnknownType(answer))
-	}
-	text := fmt.Sprintf("%s=%s", stepName(answer, len(o.flags.steps)), answer)
-	for _, property := range kind.Required {
-		err := o.ask(ctx, "  "+property, "", func(value string) error {
-			switch {
-			case value == "":
-				return fmt.Errorf("%s needs it: see %s explain plan.spec.steps.%s", answer, o.Name, answer)
-			case value == "?":
-				return fmt.Errorf("'%s explain plan.spec.steps.%s' says what it takes", o.Name, answer)
-			case strings.Contains(value, ","):
-				return errors.New("a value with a comma needs the step as JSON: {\"name\": …, \"type\": …, \"properties\": {…}}")
-			}
-			if err := o.setField(&plan.Step{Type: answer, Properties: map[string]any{}}, property, value); err != nil {
-				return err
-			}
-			text += "," + property + "=" + value
-			return nil
-		})
-		if err != nil {
-			return "", err
-		}
-	}
-	return text, nil
+// ofStep is what is wrong with a step, without the place that it would have in the plan.
+func (o *newOptions) ofStep(err error, at int) error {
+	text := strings.TrimPrefix(err.Error(), "the plan is not valid, nothing was written\n")
+	path := fmt.Sprintf("spec.steps[%d].", at)
+	return errors.New(strings.NewReplacer("--step ", "", path+"properties.", "", path+"properties: ", "", path, "").Replace(text))
 }
 
 func stepName(kind string, before int) string {

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,6 +34,7 @@ import (
 type scheduleOptions struct {
 	*factory.Factory
 	factory.DryRun
+	factory.Consent
 	flags planFlags
 	file  string
 
@@ -60,6 +62,11 @@ func NewSchedule(c *factory.Factory) *cobra.Command {
 refused before anything is written. --dry-run=client -o yaml prints what can be
 kept in Git.
 
+A plan of that name that is there is replaced as a whole: what the command line, or
+the file, does not say is gone from it. Standard error lists what goes, also with
+--dry-run=server. Where that would let a run begin or do more than before, as
+without a policy, the target, a time zone or an approval, the command asks first.
+
 A step is NAME=TYPE,key=value,… or a step as JSON. A resource or object is
 KIND/NAME or APIVERSION/KIND/NAME; labels.KEY=VALUE adds a label, labels=KEY
 removes one; selector=KEY=VALUE picks by a label.`,
@@ -76,6 +83,7 @@ removes one; selector=KEY=VALUE picks by a label.`,
 		RunE: factory.RunE(o),
 	}
 	o.DryRun.AddFlag(cmd)
+	o.Consent.AddFlag(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.flags.cron, "cron", "", `five fields, as in "0 2 * * 6"`)
 	f.StringVar(&o.flags.rrule, "rrule", "", "an RFC 5545 rule")
@@ -223,6 +231,9 @@ func (o *scheduleOptions) resource(text string) (plan.ResourceRef, error) {
 		return ref, fmt.Errorf("%q: %w; or write its apiVersion before it, like apps/v1/Deployment/orders", text, factory.NoCluster(err))
 	}
 	gvk, err := mapper.KindFor(groupResource(ref.Kind))
+	if meta.IsNoMatchError(err) {
+		return ref, fmt.Errorf("%q: the cluster has no kind %s; write it like Deployment/orders or apps/v1/Deployment/orders", text, ref.Kind)
+	}
 	if err != nil {
 		return ref, fmt.Errorf("%q: %w; or write its apiVersion before it, like apps/v1/Deployment/orders", text, err)
 	}
@@ -301,6 +312,9 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := o.replace(ctx, have); err != nil {
+		return err
+	}
 	got, err := o.apply(ctx, k)
 	if err != nil {
 		return err
@@ -313,6 +327,19 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 		how = "unchanged"
 	}
 	return o.report(got, how)
+}
+
+// replace says what a plan that is there loses, and asks where that restricts it.
+func (o *scheduleOptions) replace(ctx context.Context, have *corev1.ConfigMap) error {
+	if have == nil {
+		return nil
+	}
+	spec, _ := annotations.Plan(have) // of an invalid one, as much as can be read
+	restricting := o.sayGone(have.Name, goes(spec, o.spec))
+	if len(restricting) == 0 || !o.Kept() {
+		return nil
+	}
+	return o.Confirm(ctx, o.Consent, fmt.Sprintf("replace plan %s, without what restricts it now (%s)", have.Name, document.Few(restricting, mostGone)))
 }
 
 // completeNamespace takes the namespace of a manifest, unless -n contradicts.
@@ -337,6 +364,9 @@ func (o *scheduleOptions) apply(ctx context.Context, k *factory.Cluster) (*corev
 	if apierrors.IsConflict(err) {
 		return nil, fmt.Errorf("plan %s is kept by somebody else (Git?): change it there: %w", cm.Name, err)
 	}
+	if apierrors.IsForbidden(err) {
+		return nil, exit.WithHelp(factory.Explain("write plan "+cm.Name, err), fmt.Sprintf("the ClusterRole edit in namespace %s would let you; 'kubectl auth can-i --list -n %s' shows what you may", k.Namespace, k.Namespace))
+	}
 	if err != nil {
 		return nil, factory.Explain("write plan "+cm.Name, err)
 	}
@@ -351,7 +381,7 @@ func notOther(ctx context.Context, k *factory.Cluster, name string) (*corev1.Con
 		return nil, nil
 	}
 	if err != nil {
-		return nil, factory.Explain("look whether "+name+" is there", err)
+		return nil, k.ReadError("look whether "+name+" is there", k.Namespace, err)
 	}
 	if have.Labels[annotations.LabelKind] != annotations.KindPlan {
 		return nil, errors.New(factory.WrongKind(have, "plan").Error() + "; choose another name")

@@ -1,0 +1,189 @@
+package write
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// gone is what a plan has, and the one that takes its place has not.
+type gone struct {
+	field, was string
+	restricts  bool // without it a run may begin, or do, what it may not with it
+}
+
+// What is printed of what goes: so many lines, and so much of a value (guesses).
+const (
+	mostGone    = 12
+	longestGone = 80
+)
+
+// goes compares a plan with the one that takes its place. A value that changes does not go: it is
+// on the command line. Nor does one that is the default. What restricts comes first.
+func goes(have, next plan.Spec) []gone {
+	was, is := fieldsOf(have), fieldsOf(next)
+	before, after := fieldsOf(have.Defaulted()), fieldsOf(next.Defaulted())
+	for field := range was {
+		if is[field] == nil && reflect.DeepEqual(before[field], after[field]) {
+			delete(was, field)
+		}
+	}
+	out := lacking("", was, is)
+	slices.SortStableFunc(out, func(a, b gone) int {
+		return cmp.Or(boolOrder(b.restricts)-boolOrder(a.restricts), strings.Compare(a.field, b.field))
+	})
+	return out
+}
+
+func boolOrder(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// fieldsOf is a spec as a document has it, without what it does not set.
+func fieldsOf(s plan.Spec) map[string]any {
+	out := map[string]any{}
+	if b, err := json.Marshal(s); err == nil {
+		_ = json.Unmarshal(b, &out) // what was marshalled is an object
+	}
+	return out
+}
+
+// lacking is what was has below a path, and is has not.
+func lacking(path string, was, is any) []gone {
+	switch was := was.(type) {
+	case map[string]any:
+		is, _ := is.(map[string]any)
+		var out []gone
+		for _, key := range slices.Sorted(maps.Keys(was)) {
+			field := strings.TrimPrefix(path+"."+key, ".")
+			if key == "timezone" && was[key] == "UTC" {
+				continue // the default
+			}
+			if _, list := was[key].([]any); is[key] != nil || list || key == "triggers" {
+				out = append(out, lacking(field, was[key], is[key])...)
+				continue
+			}
+			out = append(out, goneFrom(field, was[key]))
+		}
+		return out
+	case []any:
+		is, _ := is.([]any)
+		return lackingItems(path, was, is)
+	}
+	return nil
+}
+
+// lackingItems compares lists: those whose items have names, or are texts, by these, all others by
+// the place.
+func lackingItems(path string, was, is []any) []gone {
+	byName := map[string]any{}
+	for _, item := range is {
+		byName[nameOfItem(item)] = item
+	}
+	var out []gone
+	for i, item := range was {
+		name := nameOfItem(item)
+		other, there := byName[name]
+		at := fmt.Sprintf("%s[%s]", path, name)
+		if name == "" {
+			at = fmt.Sprintf("%s[%d]", path, i)
+			if there = i < len(is); there {
+				other = is[i]
+			}
+		}
+		switch {
+		case there:
+			out = append(out, lacking(at, item, other)...)
+		case name != "":
+			g := goneFrom(path, item)
+			g.was = name
+			out = append(out, g)
+		default:
+			out = append(out, goneFrom(at, item))
+		}
+	}
+	return out
+}
+
+// nameOfItem is what an item of a list is known by; empty: its place. A step of another type is
+// another step.
+func nameOfItem(item any) string {
+	switch item := item.(type) {
+	case string:
+		return item
+	case map[string]any:
+		name, _ := item["name"].(string)
+		if namespace, _ := item["namespace"].(string); namespace != "" && name != "" {
+			name = namespace + "/" + name
+		}
+		if kind, _ := item["type"].(string); kind != "" && name != "" {
+			name += " (" + kind + ")"
+		}
+		return name
+	}
+	return ""
+}
+
+func goneFrom(field string, was any) gone {
+	g := gone{field: field, restricts: restricting(field, was)}
+	switch value := was.(type) {
+	case string:
+		g.was = value
+	case map[string]any:
+		if kind, name := value["kind"], value["name"]; kind != nil && name != nil {
+			g.was = fmt.Sprintf("%v/%v", kind, name)
+		}
+	}
+	if b, err := json.Marshal(was); err == nil && g.was == "" {
+		g.was = string(b)
+	}
+	return g
+}
+
+// restricting says whether a field that goes may let a run begin, or do, what it may not with it.
+// Of steps it is an approval, and the conditions of a step.
+func restricting(field string, was any) bool {
+	step, _ := was.(map[string]any)
+	parts := strings.FieldsFunc(field, func(r rune) bool { return strings.ContainsRune(".[]", r) })
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(parts[1:], func(part string) bool { return slices.Contains(names, part) })
+	}
+	switch parts[0] {
+	case "policies", "target", "connectorRef", "serviceAccountName", "parameters", "requiresApproval", "approvalTimeout",
+		"startDeadline", "catchUp", "concurrencyPolicy", "maxDuration", "onWindowClose", "onDrift", "freezeTarget", "dryRun":
+		return true
+	case "triggers":
+		return has("timezone", "exdate", "selector", "fields", "events", "when")
+	}
+	return has("if", "dependsOn") || step["type"] == plan.TypeApproval
+}
+
+// sayGone prints what goes from a plan, and returns the fields that restrict it.
+func (o *scheduleOptions) sayGone(name string, all []gone) (restricting []string) {
+	if len(all) == 0 {
+		return nil
+	}
+	fmt.Fprintf(o.ErrOut, "plan/%s is replaced, and no longer has:\n", name)
+	for i, g := range all {
+		if g.restricts && !slices.Contains(restricting, g.field) {
+			restricting = append(restricting, g.field)
+		}
+		switch {
+		case i == mostGone:
+			fmt.Fprintf(o.ErrOut, "  and %d more\n", len(all)-mostGone)
+		case i < mostGone:
+			fmt.Fprintf(o.ErrOut, "  %s: %s\n", document.Cut(g.field, longestGone), document.Cut(g.was, longestGone))
+		}
+	}
+	return restricting
+}

@@ -1,0 +1,81 @@
+package write_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+)
+
+func TestScheduleSaysWhatAPlanLoses(t *testing.T) {
+	const (
+		line  = "schedule orders --cron '0 4 * * *' --step call=webhook,url=https://x"
+		ask   = "replace plan orders, without what restricts it now "
+		none  = ": give --yes, since nobody can be asked here\n"
+		head  = "plan/orders is replaced, and no longer has:\n"
+		next  = "next run Sat 2026-11-21 04:00 UTC (2026-11-21T04:00:00Z), in 4h0m\n"
+		steps = "steps: [{name: call, type: webhook, properties: {url: https://x}}]\n"
+	)
+	full := "policies: [{name: weekends}, {name: all, namespace: maint-system}]\ntarget: {apiVersion: apps/v1, kind: Deployment, name: hello}\ntriggers: {schedules: [{cron: 0 3 * * *, timezone: Europe/Berlin}], labels: [company.org/go]}\nsteps: [{name: ask, type: approval}, {name: call, type: webhook, properties: {url: https://x, method: GET}}]\n"
+	lost := head + "  policies: weekends\n  policies: maint-system/all\n  steps: ask (approval)\n  target: Deployment/hello\n  triggers.schedules[0].timezone: Europe/Berlin\n  steps[call (webhook)].properties.method: GET\n  triggers.labels: company.org/go\n"
+	question := ask + "(policies, steps, target, triggers.schedules[0].timezone)"
+	for _, c := range []struct {
+		name, was, line, typed string
+		code                   int
+		out, err               string
+		stays                  bool
+	}{
+		{name: "what restricts goes, and nobody can be asked", was: full, line: line, code: 2, err: lost + "error: " + question + none, stays: true},
+		{name: "with --yes", was: full, line: line + " --yes", out: "plan/orders changed\n", err: lost + next},
+		{name: "asked, and it is a no", was: full, line: line, typed: "n\n", code: 1, err: lost + question + "? [y/N] error: nothing was done\n", stays: true},
+		{name: "asked, and it is a yes", was: full, line: line, typed: "y\n", out: "plan/orders changed\n", err: lost + question + "? [y/N] " + next},
+		{name: "a trial says it, and does not ask", was: full, line: line + " --dry-run=server", out: "plan/orders changed (server dry run)\n", err: lost + next},
+		{name: "what goes restricts nothing", was: "description: d\nfinally: [{name: end, type: suspend}]\ntriggers: {schedules: [{cron: 0 4 * * *, timezone: UTC}, {cron: 0 5 * * *}]}\n" + steps, line: line, out: "plan/orders changed\n", err: head + "  description: d\n  finally: end (suspend)\n  triggers.schedules[1]: {\"cron\":\"0 5 * * *\"}\n" + next},
+		{name: "the same in another value, and what is the default", was: "catchUp: latest\nstartDeadline: 1h\nserviceAccountName: maint-runner\ntriggers: {schedules: [{cron: 0 3 * * *}]}\n" + steps, line: line, out: "plan/orders changed\n", err: next},
+		{name: "an approval of the whole run", was: "requiresApproval: true\ntriggers: {schedules: [{cron: 0 4 * * *}]}\n" + steps, line: line, code: 2, err: head + "  requiresApproval: true\nerror: " + ask + "(requiresApproval)" + none, stays: true},
+		{name: "very much", was: "triggers: {labels: [a, b, c, d, e, f, g, h, i, j, k, l, m, n]}\ntarget: {apiVersion: apps/v1, kind: Deployment, name: hello}\n" + steps, line: line + " --target Deployment/hello --label z", out: "plan/orders changed\n", err: head + "  triggers.labels: a\n  triggers.labels: b\n  triggers.labels: c\n  triggers.labels: d\n  triggers.labels: e\n  triggers.labels: f\n  triggers.labels: g\n  triggers.labels: h\n  triggers.labels: i\n  triggers.labels: j\n  triggers.labels: k\n  triggers.labels: l\n  and 2 more\n" + next},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmdtest.WriteFiles(t, map[string]string{"was.yaml": "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(c.was), "\n", "\n  ") + "\n"})
+			o := cmdtest.NewCluster(t, cmd.Run)
+			if got := o.Line("schedule orders -f was.yaml"); got.Code != 0 {
+				t.Fatal(got.Err)
+			}
+			text := func() string {
+				cm, err := o.Kube.CoreV1().ConfigMaps("shop").Get(t.Context(), "orders", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return cm.Data[annotations.DataPlan]
+			}
+			was := text()
+			o.Terminal, o.Stdin = c.typed != "", c.typed
+			o.Line(c.line).Is(t, cmdtest.Printed{Code: c.code, Out: c.out, Err: c.err})
+			if c.stays != (text() == was) && !strings.Contains(c.line, "dry-run") {
+				t.Errorf("the plan is\n%s", text())
+			}
+		})
+	}
+}
+
+// A pipeline that gives the same command again is asked nothing.
+func TestScheduleOfTheSamePlanLosesNothing(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run)
+	const line = "schedule nightly --cron '0 2 * * *' --timezone Europe/Berlin --target Deployment/orders --policy weekends --step ask=approval --step call=webhook,url=https://x"
+	const next = "next run Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 1h0m\n"
+	o.Line(line).Is(t, cmdtest.Printed{Out: "plan/nightly written\n", Err: next})
+	o.Line(line).Is(t, cmdtest.Printed{Out: "plan/nightly unchanged\n", Err: next})
+}
+
+func TestScheduleSaysWhichRightIsMissing(t *testing.T) {
+	const line = "schedule nightly --cron '0 2 * * *' --step call=webhook,url=https://x"
+	o := cmdtest.NewCluster(t, cmd.Run)
+	o.Forbids("patch", "configmaps", "")
+	o.Line(line).Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): write plan nightly: configmaps is forbidden: not for you; the ClusterRole edit in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"})
+	o.Forbids("get", "configmaps", "")
+	o.Line(line).Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): look whether nightly is there: configmaps is forbidden: not for you; the ClusterRole view in namespace shop would let you; 'kubectl auth can-i --list -n shop' shows what you may\n"})
+}
