@@ -15,7 +15,6 @@ func TestScheduleSaysWhatAPlanLoses(t *testing.T) {
 	const (
 		line  = "schedule orders --cron '0 4 * * *' --step call=webhook,url=https://x"
 		ask   = "replace plan orders, without what restricts it now "
-		none  = ": give --yes, since nobody can be asked here\n"
 		head  = "plan/orders is replaced, and no longer has:\n"
 		next  = "next run Sat 2026-11-21 04:00 UTC (2026-11-21T04:00:00Z), in 4h0m\n"
 		steps = "steps: [{name: call, type: webhook, properties: {url: https://x}}]\n"
@@ -29,18 +28,20 @@ func TestScheduleSaysWhatAPlanLoses(t *testing.T) {
 		out, err               string
 		stays                  bool
 	}{
-		{name: "what restricts goes, and nobody can be asked", was: full, line: line, code: 2, err: lost + "error: " + question + none, stays: true},
+		{name: "what restricts goes, and nobody can be asked: it is said", was: full, line: line, out: "plan/orders changed\n", err: lost + next},
+		{name: "a file is all of the plan", was: full, line: "schedule orders -f is.yaml", typed: "n\n", out: "plan/orders changed\n", err: lost + next},
 		{name: "with --yes", was: full, line: line + " --yes", out: "plan/orders changed\n", err: lost + next},
 		{name: "asked, and it is a no", was: full, line: line, typed: "n\n", code: 1, err: lost + question + "? [y/N] error: nothing was done\n", stays: true},
 		{name: "asked, and it is a yes", was: full, line: line, typed: "y\n", out: "plan/orders changed\n", err: lost + question + "? [y/N] " + next},
 		{name: "a trial says it, and does not ask", was: full, line: line + " --dry-run=server", out: "plan/orders changed (server dry run)\n", err: lost + next},
 		{name: "what goes restricts nothing", was: "description: d\nfinally: [{name: end, type: suspend}]\ntriggers: {schedules: [{cron: 0 4 * * *, timezone: UTC}, {cron: 0 5 * * *}]}\n" + steps, line: line, out: "plan/orders changed\n", err: head + "  description: d\n  finally: end (suspend)\n  triggers.schedules[1]: {\"cron\":\"0 5 * * *\"}\n" + next},
 		{name: "the same in another value, and what is the default", was: "catchUp: latest\nstartDeadline: 1h\nserviceAccountName: maint-runner\ntriggers: {schedules: [{cron: 0 3 * * *}]}\n" + steps, line: line, out: "plan/orders changed\n", err: next},
-		{name: "an approval of the whole run", was: "requiresApproval: true\ntriggers: {schedules: [{cron: 0 4 * * *}]}\n" + steps, line: line, code: 2, err: head + "  requiresApproval: true\nerror: " + ask + "(requiresApproval)" + none, stays: true},
+		{name: "an approval of the whole run", was: "requiresApproval: true\ntriggers: {schedules: [{cron: 0 4 * * *}]}\n" + steps, line: line, typed: "n\n", code: 1, err: head + "  requiresApproval: true\n" + ask + "(requiresApproval)? [y/N] error: nothing was done\n", stays: true},
 		{name: "very much", was: "triggers: {labels: [a, b, c, d, e, f, g, h, i, j, k, l, m, n]}\ntarget: {apiVersion: apps/v1, kind: Deployment, name: hello}\n" + steps, line: line + " --target Deployment/hello --label z", out: "plan/orders changed\n", err: head + "  triggers.labels: a\n  triggers.labels: b\n  triggers.labels: c\n  triggers.labels: d\n  triggers.labels: e\n  triggers.labels: f\n  triggers.labels: g\n  triggers.labels: h\n  triggers.labels: i\n  triggers.labels: j\n  triggers.labels: k\n  triggers.labels: l\n  and 2 more\n" + next},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cmdtest.WriteFiles(t, map[string]string{"was.yaml": "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(c.was), "\n", "\n  ") + "\n"})
+			const top = "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  "
+			cmdtest.WriteFiles(t, map[string]string{"was.yaml": top + strings.ReplaceAll(strings.TrimSpace(c.was), "\n", "\n  ") + "\n", "is.yaml": top + "triggers: {schedules: [{cron: 0 4 * * *}]}\n  " + steps})
 			o := cmdtest.NewCluster(t, cmd.Run)
 			if got := o.Line("schedule orders -f was.yaml"); got.Code != 0 {
 				t.Fatal(got.Err)

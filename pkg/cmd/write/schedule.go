@@ -329,14 +329,15 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	return o.report(got, how)
 }
 
-// replace says what a plan that is there loses, and asks where that restricts it.
+// replace says what a plan that is there loses. Where that restricts it, and a person wrote the
+// command line, it asks: a file is all of a plan, and a script has been told.
 func (o *scheduleOptions) replace(ctx context.Context, have *corev1.ConfigMap) error {
 	if have == nil {
 		return nil
 	}
 	spec, _ := annotations.Plan(have) // of an invalid one, as much as can be read
 	restricting := o.sayGone(have.Name, goes(spec, o.spec))
-	if len(restricting) == 0 || !o.Kept() {
+	if len(restricting) == 0 || !o.Kept() || o.file != "" || !o.InTerminal {
 		return nil
 	}
 	return o.Confirm(ctx, o.Consent, fmt.Sprintf("replace plan %s, without what restricts it now (%s)", have.Name, document.Few(restricting, mostGone)))
