@@ -92,7 +92,11 @@ func (o *newOptions) ask(ctx context.Context, question, otherwise string, check 
 		if err != nil {
 			return err
 		}
-		if err := check(answer); err != nil {
+		err = check(answer)
+		if ended := new(unanswered); errors.As(err, &ended) {
+			return err
+		}
+		if err != nil {
 			for part := range strings.SplitSeq(err.Error(), "\n") {
 				for _, line := range view.Filled(strings.Fields(part), answerWidth) {
 					fmt.Fprintln(o.ErrOut, "  "+line)
@@ -103,6 +107,11 @@ func (o *newOptions) ask(ctx context.Context, question, otherwise string, check 
 		return nil
 	}
 }
+
+// unanswered is a question that nobody answers any more.
+type unanswered struct{ error }
+
+func (u *unanswered) Unwrap() error { return u.error }
 
 // answerWidth is the width of a complaint, so that an ordinary terminal breaks no word.
 const answerWidth = 76
@@ -121,11 +130,11 @@ func (o *newOptions) line(ctx context.Context) (string, error) {
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(o.ErrOut)
-		return "", exit.Errorf(exit.CodeInterrupted, "interrupted: nothing was printed")
+		return "", &unanswered{exit.Errorf(exit.CodeInterrupted, "interrupted: nothing was printed")}
 	case r := <-answer:
 		if errors.Is(r.err, io.EOF) && strings.TrimSpace(r.text) == "" {
 			fmt.Fprintln(o.ErrOut)
-			return "", exit.Errorf(exit.CodeUsage, "the input ended before the plan was whole: nothing was printed")
+			return "", &unanswered{exit.Errorf(exit.CodeUsage, "the input ended before the plan was whole: nothing was printed")}
 		}
 		if !o.InTerminal { // where the answer and its line break are not echoed
 			fmt.Fprintln(o.ErrOut, strings.TrimSpace(r.text))

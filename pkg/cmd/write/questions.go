@@ -162,6 +162,9 @@ func setList(property string) func(*plan.Step, string) error {
 
 func setWords(property string) func(*plan.Step, string) error {
 	return func(s *plan.Step, answer string) error {
+		if strings.ContainsAny(answer, "\"'`\\") {
+			return errors.New("quotes are not read here: give words without them, or the whole step as JSON when its type is asked for")
+		}
 		if words := strings.Fields(answer); len(words) > 0 {
 			s.Properties[property] = words
 		}

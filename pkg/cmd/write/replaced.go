@@ -83,28 +83,32 @@ func lacking(path string, was, is any) []gone {
 	return nil
 }
 
-// lackingItems compares lists: those whose items have names, or are texts, by these, all others by
-// the place.
+// lackingItems compares lists: items that are known by something by that, all others by the place
+// among those that are left.
 func lackingItems(path string, was, is []any) []gone {
-	byName := map[string]any{}
+	byName, left := map[string]any{}, []any{}
 	for _, item := range is {
-		byName[nameOfItem(item)] = item
+		name := nameOfItem(item)
+		byName[name] = item
+		if !slices.ContainsFunc(was, func(w any) bool { return nameOfItem(w) == name }) {
+			left = append(left, item)
+		}
 	}
 	var out []gone
 	for i, item := range was {
-		name := nameOfItem(item)
+		name, named := nameOfItem(item), isNamed(item)
 		other, there := byName[name]
 		at := fmt.Sprintf("%s[%s]", path, name)
-		if name == "" {
+		if !named {
 			at = fmt.Sprintf("%s[%d]", path, i)
-			if there = i < len(is); there {
-				other = is[i]
+			if !there && len(left) > 0 {
+				other, left, there = left[0], left[1:], true
 			}
 		}
 		switch {
 		case there:
 			out = append(out, lacking(at, item, other)...)
-		case name != "":
+		case named:
 			g := goneFrom(path, item)
 			g.was = name
 			out = append(out, g)
@@ -115,8 +119,14 @@ func lackingItems(path string, was, is []any) []gone {
 	return out
 }
 
-// nameOfItem is what an item of a list is known by; empty: its place. A step of another type is
-// another step.
+// isNamed says whether an item of another name is another one, and not the same with a new value.
+func isNamed(item any) bool {
+	fields, is := item.(map[string]any)
+	return !is || fields["name"] != nil
+}
+
+// nameOfItem is what an item of a list is known by: its name, or when a schedule fires, or what a
+// watch is of. A step of another type is another step.
 func nameOfItem(item any) string {
 	switch item := item.(type) {
 	case string:
@@ -128,6 +138,11 @@ func nameOfItem(item any) string {
 		}
 		if kind, _ := item["type"].(string); kind != "" && name != "" {
 			name += " (" + kind + ")"
+		}
+		for _, key := range []string{"cron", "rrule", "at", "apiVersion", "kind"} {
+			if text, _ := item[key].(string); name == "" || key == "kind" && item["name"] == nil {
+				name += text
+			}
 		}
 		return name
 	}
@@ -150,10 +165,16 @@ func goneFrom(field string, was any) gone {
 	return g
 }
 
+// stepLimits are the fields of a step without which it may act where, when or on more than with them.
+func stepLimits() []string {
+	return []string{
+		"if", "dependsOn", "connectorRef", "timeout", "when", "until", "selector", "matchLabels", "disruptive",
+		"maxConcurrency", "maxUnavailable", "maxFailures", "batches", "soak",
+	}
+}
+
 // restricting says whether a field that goes may let a run begin, or do, what it may not with it.
-// Of steps it is an approval, and the conditions of a step.
 func restricting(field string, was any) bool {
-	step, _ := was.(map[string]any)
 	parts := strings.FieldsFunc(field, func(r rune) bool { return strings.ContainsRune(".[]", r) })
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(parts[1:], func(part string) bool { return slices.Contains(names, part) })
@@ -163,9 +184,20 @@ func restricting(field string, was any) bool {
 		"startDeadline", "catchUp", "concurrencyPolicy", "maxDuration", "onWindowClose", "onDrift", "freezeTarget", "dryRun":
 		return true
 	case "triggers":
-		return has("timezone", "exdate", "selector", "fields", "events", "when")
+		return has("timezone", "dtstart", "exdate", "selector", "fields", "events", "when")
 	}
-	return has("if", "dependsOn") || step["type"] == plan.TypeApproval
+	return has(stepLimits()...) || approves(was)
+}
+
+// approves says whether a step is, or holds, one that asks somebody.
+func approves(was any) bool {
+	switch was := was.(type) {
+	case map[string]any:
+		return was["type"] == plan.TypeApproval || slices.ContainsFunc(slices.Collect(maps.Values(was)), approves)
+	case []any:
+		return slices.ContainsFunc(was, approves)
+	}
+	return false
 }
 
 // sayGone prints what goes from a plan, and returns the fields that restrict it.
@@ -173,7 +205,7 @@ func (o *scheduleOptions) sayGone(name string, all []gone) (restricting []string
 	if len(all) == 0 {
 		return nil
 	}
-	fmt.Fprintf(o.ErrOut, "plan/%s is replaced, and no longer has:\n", name)
+	fmt.Fprintf(o.ErrOut, "replacing plan/%s takes away:\n", name)
 	for i, g := range all {
 		if g.restricts && !slices.Contains(restricting, g.field) {
 			restricting = append(restricting, g.field)

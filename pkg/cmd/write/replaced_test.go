@@ -15,7 +15,7 @@ func TestScheduleSaysWhatAPlanLoses(t *testing.T) {
 	const (
 		line  = "schedule orders --cron '0 4 * * *' --step call=webhook,url=https://x"
 		ask   = "replace plan orders, without what restricts it now "
-		head  = "plan/orders is replaced, and no longer has:\n"
+		head  = "replacing plan/orders takes away:\n"
 		next  = "next run Sat 2026-11-21 04:00 UTC (2026-11-21T04:00:00Z), in 4h0m\n"
 		steps = "steps: [{name: call, type: webhook, properties: {url: https://x}}]\n"
 	)

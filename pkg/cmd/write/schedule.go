@@ -312,7 +312,7 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.replace(ctx, have); err != nil {
+	if err := o.replace(ctx, k, have); err != nil {
 		return err
 	}
 	got, err := o.apply(ctx, k)
@@ -331,7 +331,7 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 
 // replace says what a plan that is there loses. Where that restricts it, and a person wrote the
 // command line, it asks: a file is all of a plan, and a script has been told.
-func (o *scheduleOptions) replace(ctx context.Context, have *corev1.ConfigMap) error {
+func (o *scheduleOptions) replace(ctx context.Context, k *factory.Cluster, have *corev1.ConfigMap) error {
 	if have == nil {
 		return nil
 	}
@@ -340,7 +340,14 @@ func (o *scheduleOptions) replace(ctx context.Context, have *corev1.ConfigMap) e
 	if len(restricting) == 0 || !o.Kept() || o.file != "" || !o.InTerminal {
 		return nil
 	}
-	return o.Confirm(ctx, o.Consent, fmt.Sprintf("replace plan %s, without what restricts it now (%s)", have.Name, document.Few(restricting, mostGone)))
+	if err := o.Confirm(ctx, o.Consent, fmt.Sprintf("replace plan %s, without what restricts it now (%s)", have.Name, document.Few(restricting, mostGone))); err != nil {
+		return err
+	}
+	is, err := notOther(ctx, k, have.Name)
+	if err == nil && (is == nil || is.Data[annotations.DataPlan] != have.Data[annotations.DataPlan]) {
+		return fmt.Errorf("plan %s was changed meanwhile, and is left as it is: look at it again", have.Name)
+	}
+	return err
 }
 
 // completeNamespace takes the namespace of a manifest, unless -n contradicts.
