@@ -337,6 +337,12 @@ func CauseBy(actor intent.Actor, what string) Cause {
 	return Cause{Said: actor.Said(what), Actor: actor}
 }
 
+// But is a cause with what qualifies it, which no long reason pushes out.
+func (c Cause) But(what string) Cause {
+	what = ", " + what
+	return Cause{Said: document.Cut(c.Said, maxOutcomeMessage-len(what)) + what, Actor: c.Actor}
+}
+
 // NotRun records a request without a slot that no run will answer, and why. It has the
 // name that its run would have had, so that whoever waits for that hears of it.
 func (l Ledger) NotRun(one string, r run.Request, reason, message string, now time.Time) Ledger {

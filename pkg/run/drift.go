@@ -304,7 +304,7 @@ func (j Journal) notPutBack() (out []string) {
 	for i := range j.Steps {
 		rec := &j.Steps[i]
 		switch {
-		case rec.Restored != RestoreChanged && (rec.Restored != RestoreGone || j.deleted(rec.Changed)):
+		case rec.Restored != RestoreChanged && (rec.Restored != RestoreGone || len(rec.Changed) == 0 || j.deleted(rec.Changed)):
 		case len(out) == maxCleanupTold:
 			more++
 		default:

@@ -54,7 +54,7 @@ func (j Journal) Finish(now time.Time) Journal {
 func (r Run) Finished(j Journal, now time.Time) Journal {
 	j = j.Finish(now)
 	if text := j.Meanwhile(); text != "" {
-		j.Message = document.Cut(j.Message+"; "+text, document.MaxMessage)
+		j.Message = j.withMore(j.Message, text, document.MaxMessage)
 	}
 	switch {
 	case !r.Request.DryRun:

@@ -39,7 +39,7 @@ func Reasons(result Result) []string {
 	case Ran:
 		return []string{string(BySchedule), string(ByLabel), string(ByToken), string(ByCreation), string(ByWatch)}
 	case Skipped:
-		return []string{ReasonPaused, ReasonSkip, ReasonBusy, ReasonAborted, ReasonRejected}
+		return []string{ReasonPaused, ReasonSkip, ReasonBusy, ReasonAborted, ReasonRejected, ReasonRefused}
 	case Missed:
 		return []string{
 			ReasonDeadline, ReasonSuperseded, ReasonWindow, ReasonNotReady, ReasonTarget, ReasonLock, ReasonApproval, ReasonCatchUp, ReasonEdited, ReasonClock, ReasonRefused,

@@ -200,7 +200,7 @@ func TestTablesSayWhatThereIsToSay(t *testing.T) {
 		"what others changed of a success":   {summary.Plan{Entries: []ledger.Entry{ran("02:00", 0, 0, run.Succeeded, func(o *ledger.Outcome) { o.Message = "while it ran jane changed it" })}}, 3, []string{"while it ran jane changed it", "r-02:00"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			titles := []string{"Plans", "What did not succeed", "Decisions of people", "What others did while runs succeeded"}
+			titles := []string{"Plans", "What did not succeed", "Decisions of people", "What else is to be known of runs that succeeded"}
 			for _, s := range summary.Of([]summary.Plan{c.plan}, coretest.Clock("00:00"), coretest.Clock("07:00")).Sections(func(t time.Time) string { return t.Format(time.Kitchen) }) {
 				if s.Title != titles[c.table] {
 					continue

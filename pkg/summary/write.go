@@ -92,7 +92,7 @@ func (r Report) endings(when func(time.Time) string) Section {
 }
 
 func (r Report) notes(when func(time.Time) string) Section {
-	s := Section{Title: "What others did while runs succeeded", Header: []string{"When", "Plan", "Message", "Run"}}
+	s := Section{Title: "What else is to be known of runs that succeeded", Header: []string{"When", "Plan", "Message", "Run"}}
 	for _, e := range r.Notes {
 		s.Rows = append(s.Rows, []string{when(e.At), e.Plan, e.Message, e.Run})
 	}

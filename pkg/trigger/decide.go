@@ -441,21 +441,28 @@ func (d *decider) causeOf(slot time.Time, reason string) ledger.Cause {
 // pausedBy is who paused a slot. Of one from before anybody looked, nobody knows whether a pause that
 // was found later stood at its time already.
 func (d *decider) pausedBy(slot time.Time) ledger.Cause {
-	was := d.out.Ledger.PausedBy
+	l := d.out.Ledger
+	unseen := slot.Before(d.f.LookingSince)
+	var holds []ledger.Cause
 	for i, s := range d.switches() {
 		if !s.Holds(slot) {
 			continue
 		}
 		by := d.pauseBy(i, s)
-		if slot.Before(d.f.LookingSince) && !by.Same(was) {
-			by.Said += ", as it was found later"
+		if unseen && by.Same(l.PausedBy) {
+			return by
 		}
-		return by
+		holds = append(holds, by)
 	}
-	if was == nil {
-		was = &ledger.Cause{Said: "paused"}
+	switch known := l.PausedBy != nil || l.Paused == nil || !l.Paused.Holds(slot); {
+	case len(holds) > 0 && unseen && known: // a ledger of an older agent does not say who paused
+		return holds[0].But("as it was found later")
+	case len(holds) > 0:
+		return holds[0]
+	case l.PausedBy == nil:
+		return ledger.Cause{Said: "paused, and resumed since"}
 	}
-	return ledger.Cause{Said: was.Said + ", and resumed since", Actor: was.Actor}
+	return l.PausedBy.But("and resumed since")
 }
 
 // pauseBy is who paused, of the switch that is the so many-th.

@@ -427,8 +427,11 @@ func TestPause(t *testing.T) {
 	if again.Changed {
 		t.Error("a pause is written more than once")
 	}
+	if by := d.Ledger.PausedBy; by == nil || by.Actor.Name != "" || again.Ledger.PausedBy == nil {
+		t.Errorf("paused by %v, and looked at again by %v", by, again.Ledger.PausedBy)
+	}
 	resumed := trigger.Decide(coretest.Facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.State.Ledger = &l }))
-	if resumed.Ledger.Paused != nil || !resumed.Changed {
+	if resumed.Ledger.Paused != nil || resumed.Ledger.PausedBy != nil || !resumed.Changed {
 		t.Error("a pause that is over is remembered")
 	}
 }
@@ -1168,9 +1171,14 @@ func TestASlotThatDidNotRunSaysByWhom(t *testing.T) {
 		"paused and resumed, by whom the ledger knows": {coretest.Facts("02:10", hourly, at("01:00"), was(nil), wasBy(jane)), "paused by jane: CHG-1, and resumed since", "jane"},
 		"a pause that was found later":                 {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Paused(schedule.Pause{On: true, By: " by jane: CHG-1"}), by("pause")), "paused by jane: CHG-1, as it was found later", "jane"},
 		"a pause that an agent before saw":             {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), was(nil), wasBy(jane), coretest.Paused(schedule.Pause{On: true, By: " by jane: CHG-1"}), by("pause")), "paused by jane: CHG-1", "jane"},
-		"a skip that was found later":                  {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Skip(intent.Skip{Slots: []time.Time{coretest.Clock("02:00")}}), by("skip")), "skip by jane: CHG-1", "jane"},
-		"a skip of the next that was found later":      {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Skip(intent.Skip{Next: true}), by("skip")), "skip by jane: CHG-1", "jane"},
-		"a skip until a time that was found later":     {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Skip(intent.Skip{Until: new(coretest.Clock("02:30"))}), by("skip")), "skip by jane: CHG-1", "jane"},
+		"a pause that a ledger of an older agent saw":  {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), was(nil), coretest.Paused(schedule.Pause{On: true, By: " by jane: CHG-1"}), by("pause")), "paused by jane: CHG-1", "jane"},
+		"two pauses, the longer of which an agent saw": {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), was(nil), ledgerWith(func(l *ledger.Ledger) {
+			l.PausedBy = &ledger.Cause{Said: schedule.Pause{On: true, By: " by ops"}.Said()}
+		}), coretest.Paused(schedule.Pause{On: true, By: " by jane: CHG-1"}), above(schedule.Pause{On: true, By: " by ops"}), by("pause")), "paused by ops", ""},
+		"a long reason":                            {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Paused(schedule.Pause{On: true, By: " by " + strings.Repeat("x", 400)}), by("pause")), document.Cut("paused by "+strings.Repeat("x", 400), 256-len(", as it was found later")) + ", as it was found later", "jane"},
+		"a skip that was found later":              {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Skip(intent.Skip{Slots: []time.Time{coretest.Clock("02:00")}}), by("skip")), "skip by jane: CHG-1", "jane"},
+		"a skip of the next that was found later":  {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Skip(intent.Skip{Next: true}), by("skip")), "skip by jane: CHG-1", "jane"},
+		"a skip until a time that was found later": {coretest.Facts("02:10", hourly, at("01:00"), lookingSince("02:05"), coretest.Skip(intent.Skip{Until: new(coretest.Clock("02:30"))}), by("skip")), "skip by jane: CHG-1", "jane"},
 		"too late": {coretest.Facts("04:50", hourly, at("03:00"), deadline("10m")), "", ""},
 	} {
 		recent := trigger.Decide(c.facts).Ledger.Recent

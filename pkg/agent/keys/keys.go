@@ -136,10 +136,10 @@ func (s *Store) take(ring annotations.Keyring, fault error, lost loss) bool {
 	return true
 }
 
-// replaced notes the ID of a key that signed before, where what it signed counts no longer
-// and the Secret does not say so itself. The caller holds the lock.
+// replaced notes the ID of a key that signed before, where what it signed counts no longer. The
+// caller holds the lock.
 func (s *Store) replaced(key string) {
-	if key != "" && !s.ring.Empty() && !s.ring.Knows(key) && s.lost.at == "" {
+	if key != "" && !s.ring.Empty() && !s.ring.Knows(key) {
 		s.former = key
 	}
 }
@@ -148,7 +148,9 @@ func (s *Store) replaced(key string) {
 func (s *Store) precededBy(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.replaced(key)
+	if s.lost.at == "" { // else the Secret says that it is lost
+		s.replaced(key)
+	}
 }
 
 // Usable says why nothing can be done: there is no key. One that is in force goes on
