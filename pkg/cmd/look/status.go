@@ -32,6 +32,7 @@ type statusOptions struct {
 	everywhere bool
 	selector   string
 	watch      bool
+	begun      bool                   // of a stream: what was named may be gone by now
 	seen       *watch.Cache           // nodes, while they are watched; nil: they are read each time
 	agent      *factory.AgentLiveness // while the status goes on; nil: the heartbeat is read each time
 	silent     string                 // what was said of an agent that shows itself no more
