@@ -421,6 +421,11 @@ func shortMessage(v print.Printer, p view.Plan) string {
 	if p.Decision.Status.Next == nil {
 		slices.Reverse(parts)
 	}
+	return joined(parts...)
+}
+
+// joined are the parts of a message that are not empty.
+func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
@@ -449,7 +454,7 @@ func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view
 		v := o.newPrinter(s.Zone())
 		phase, message := s.Phase()
 		about = append(about, view.SleeperResource(s))
-		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), v.Told(message)})
+		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), joined(v.Told(message), s.OnlyDry())})
 	}
 	lines := o.table([]string{"NAMESPACE", "HIBERNATEPLAN", "PHASE", "ASLEEP", "NEXT", "MESSAGE"}, rows, about, "ASLEEP", "NEXT")
 	if below && len(lines) > 0 {
