@@ -472,7 +472,7 @@ func (o *statusOptions) table(head []string, rows [][]string, about []view.Resou
 	if !o.everywhere {
 		head = head[1:]
 	}
-	t := &view.Table{}
+	t := &view.Table{Keep: slices.Index(head, "PHASE")}
 	for _, name := range spare {
 		t.Spare = append(t.Spare, slices.Index(head, name))
 	}
