@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -30,6 +31,7 @@ type resumeOptions struct {
 	*factory.Factory
 	scope
 	factory.DryRun
+	watch.Waiting
 	reason string
 	faults exit.Faults
 }
@@ -61,6 +63,7 @@ of the whole cluster; plans that were paused by name stay paused.`,
 	o.scope.addFlags(cmd)
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why")
+	o.Waiting.AddFlags(cmd, "the run that is resumed until it ends")
 	return cmd
 }
 
@@ -72,10 +75,16 @@ func (o *resumeOptions) Complete(_ *cobra.Command, args []string) error {
 func (o *resumeOptions) Validate() error {
 	o.scope.check(&o.faults, "PLAN, POLICY, NODE or RUN")
 	o.DryRun.Check(&o.faults)
+	o.Waiting.Check(&o.faults)
+	if o.Wait && len(o.names) != 1 {
+		o.faults.Add("--wait is for one RUN")
+	}
 	return o.faults.Err()
 }
 
-func (o *resumeOptions) Run(ctx context.Context) error {
+func (o *resumeOptions) Run(ctx context.Context) (err error) {
+	ctx, done := watch.WithTimeout(ctx, o.Timeout)
+	defer done(&err)
 	k, err := o.Connect()
 	if err != nil {
 		return err
@@ -88,6 +97,9 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 		found, err := o.find(ctx, k, name)
 		if err != nil {
 			return err
+		}
+		if o.Wait && !found.isRun() {
+			return exit.Errorf(exit.CodeUsage, "--wait is for a run, and %s is none: its pause ends at once", o.nameIn(found))
 		}
 		things = append(things, found)
 	}
@@ -119,6 +131,10 @@ func lookForAgent(ctx context.Context, c *factory.Factory, k *factory.Cluster) a
 type resumed struct {
 	factory.Resource
 	gone *view.Run
+}
+
+func (r resumed) isRun() bool {
+	return r.gone != nil || r.Node == nil && r.Document.Labels[annotations.LabelKind] == annotations.KindRun
 }
 
 func (o *resumeOptions) nameIn(r resumed) string {
@@ -301,7 +317,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 		return o.acknowledge(ctx, k, r)
 	}
 	if r.Journal.Phase.Ended() {
-		return fmt.Errorf("run %s has ended (%s): there is nothing to resume", cm.Name, r.Journal.Phase)
+		return exit.Errorf(exit.CodeNotNow, "run %s has ended (%s): there is nothing to resume", cm.Name, r.Journal.Phase)
 	}
 	drifting := r.Journal.OpenDrifts()
 	v := print.New(o.Env, o.Zone)
@@ -318,7 +334,13 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	if len(drifting) > 0 && ends != "" {
 		fmt.Fprintf(o.ErrOut, "and %s\n", ends)
 	}
-	return o.Report(o.IOStreams, false, "run/%s resumed%s", cm.Name, o.Mark())
+	if !o.Wait || !o.Kept() {
+		return o.Report(o.IOStreams, false, "run/%s resumed%s", cm.Name, o.Mark())
+	}
+	if err := o.Report(o.IOStreams, true, "run/%s resumed", cm.Name); err != nil {
+		return err
+	}
+	return watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, planOf(r), cm.Name)
 }
 
 // acknowledge notes that somebody knows what an ended run did not restore.

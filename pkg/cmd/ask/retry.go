@@ -2,7 +2,6 @@ package ask
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -86,7 +85,7 @@ func (o *retryOptions) Run(ctx context.Context) (err error) {
 // possible refuses what the agent would refuse.
 func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.Run) error {
 	if no := o.NoRetry(r, nil); no != "" { // whatever else runs
-		return errors.New(no)
+		return exit.Errorf(exit.CodeNotNow, "%s", no)
 	}
 	cm := planOf(r)
 	live, err := k.RunsOf(ctx, cm, factory.ActiveOnly)
@@ -101,7 +100,7 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 		return err
 	}
 	if no := o.NoRetry(r, kept.Head); no != "" {
-		return errors.New(no)
+		return exit.Errorf(exit.CodeNotNow, "%s", no)
 	}
 	if o.Client() {
 		return nil
