@@ -243,7 +243,7 @@ func TestDocumentsStandUnderTheirKeyAlone(t *testing.T) {
 		"another too": {func(cm *corev1.ConfigMap) { cm.Data["b"] = "" }, "data: holds b, plan.yaml; a ConfigMap of this kind holds plan.yaml alone"},
 		"another's account without its label": {func(cm *corev1.ConfigMap) {
 			cm.Data["plan.yaml"] = strings.Replace(text, "{steps", "{serviceAccountName: dba, steps", 1)
-		}, "metadata.labels: needs the label maint.dev/service-account: dba, since the document names that account and admission cannot read YAML"},
+		}, "metadata.labels: needs the label maint.dev/service-account: dba, since it runs as that account, and admission policies see labels only"},
 		"a long name": {func(cm *corev1.ConfigMap) { cm.Name = strings.Repeat("a", 64) }, "line 1: metadata.name: \"" + strings.Repeat("a", 64) + "\" cannot name a plan: at most 63 characters of a-z, 0-9 and '-'"},
 	} {
 		cm := annotations.NewPlan("shop", "orders", text, "")

@@ -43,5 +43,5 @@ func accountLabel(cm *corev1.ConfigMap, account string) *document.Fault {
 	if account == "" || account == policy.DefaultServiceAccount || cm.Labels[LabelServiceAccount] == account {
 		return nil
 	}
-	return &document.Fault{Path: "metadata.labels", Message: "needs the label " + LabelServiceAccount + ": " + account + ", since the document names that account and admission cannot read YAML"}
+	return &document.Fault{Path: "metadata.labels", Message: "needs the label " + LabelServiceAccount + ": " + account + ", since it runs as that account, and admission policies see labels only"}
 }

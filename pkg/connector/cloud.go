@@ -7,7 +7,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// CloudDocument is the envelope of a CloudProvider as it stands under connector.yaml.
+// CloudDocument is a CloudProvider: the text under the key connector.yaml.
 type CloudDocument struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`

@@ -6,7 +6,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// ClusterDocument is the envelope of a K8SCluster as it stands under connector.yaml.
+// ClusterDocument is a K8SCluster: the text under the key connector.yaml.
 type ClusterDocument struct {
 	APIVersion string      `json:"apiVersion"`
 	Kind       string      `json:"kind"`

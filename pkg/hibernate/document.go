@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Document is the envelope of a HibernatePlan as it stands under plan.yaml.
+// Document is a HibernatePlan: the text under the key plan.yaml.
 type Document struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

@@ -30,7 +30,7 @@ const (
 	DefaultMaxBackoff      = 5 * time.Minute
 )
 
-// Document is the envelope of a plan as it stands under the key plan.yaml.
+// Document is a plan: the text under the key plan.yaml.
 type Document struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
-// TemplateDocument is the envelope of a step template as it stands under step.yaml.
+// TemplateDocument is a step template: the text under the key step.yaml.
 type TemplateDocument struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`

@@ -20,7 +20,7 @@ type PolicyRef struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// PolicyDocument is the envelope of a policy as it stands under policy.yaml.
+// PolicyDocument is a policy: the text under the key policy.yaml.
 type PolicyDocument struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`

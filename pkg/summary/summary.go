@@ -57,6 +57,9 @@ type Row struct {
 	DryRuns      int64 `json:"dryRuns,omitempty"`
 	Skipped      int64 `json:"skipped"` // slots, and requests that never started
 	Missed       int64 `json:"missed"`
+	// Requests are those of Skipped and Missed that had no slot: somebody, or a label, asked for a run
+	// that never began.
+	Requests int64 `json:"requests,omitempty"`
 	// Reasons say why slots had no run: Missed(deadline), Skipped(paused).
 	Reasons map[string]int64 `json:"reasons,omitempty"`
 	// LateMedian and LateMost are in seconds from slot to first step.
@@ -77,8 +80,9 @@ type Row struct {
 	// LedgerFault says, after "its ledger", what is wrong with that.
 	LedgerFault string `json:"ledgerFault,omitempty"`
 
-	late    []int64
-	created time.Time // of the plan
+	late           []int64
+	created        time.Time // of the plan
+	missedRequests int64     // of Requests
 }
 
 // Ending is a run that did not succeed, or slots without a run.
@@ -191,6 +195,9 @@ func instantOf(e ledger.Entry) time.Time {
 
 func slotsOf(e ledger.Entry) int64 { return max(e.Count, 1) }
 
+// isRequest says whether an entry is of no slot: somebody, or a label, asked for it.
+func isRequest(e ledger.Entry) bool { return e.Slot == nil }
+
 func (r *Row) count(e ledger.Entry) {
 	if e.DryRun {
 		r.DryRuns++
@@ -205,10 +212,22 @@ func (r *Row) count(e ledger.Entry) {
 		r.countRun(e)
 		return
 	}
+	r.countRequest(e)
 	if r.Reasons == nil {
 		r.Reasons = map[string]int64{}
 	}
 	r.Reasons[fmt.Sprintf("%s(%s)", e.Result, e.Reason)] += slotsOf(e)
+}
+
+// countRequest counts a request that never began.
+func (r *Row) countRequest(e ledger.Entry) {
+	if !isRequest(e) {
+		return
+	}
+	r.Requests += slotsOf(e)
+	if e.Result == run.Missed {
+		r.missedRequests += slotsOf(e)
+	}
 }
 
 func (r *Row) lateBy(e ledger.Entry) {
@@ -321,6 +340,8 @@ func (r Report) Total() Row {
 		t.DryRuns += row.DryRuns
 		t.Skipped += row.Skipped
 		t.Missed += row.Missed
+		t.Requests += row.Requests
+		t.missedRequests += row.missedRequests
 		t.Seconds += row.Seconds
 		t.Nodes += row.Nodes
 		t.Windows += row.Windows
@@ -343,7 +364,10 @@ func (r Report) Sentence() string {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
 		}
 	}
-	said := strings.Join(parts, ", ") + fmt.Sprintf("; %s skipped, %d missed", Number(t.Skipped, "slot"), t.Missed)
+	said := strings.Join(parts, ", ") + fmt.Sprintf("; %s skipped, %d missed", Number(t.Skipped-(t.Requests-t.missedRequests), "slot"), t.Missed-t.missedRequests)
+	if t.Requests > 0 {
+		said += "; " + Number(t.Requests, "request") + " never began"
+	}
 	if n := r.unread(); n > 0 {
 		said += "; of " + Number(n, "plan") + " it is not known, since the ledger cannot be read"
 	}

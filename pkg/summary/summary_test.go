@@ -348,6 +348,24 @@ func TestOffHoursFromBeforeTheirPlanMakeNothingLate(t *testing.T) {
 	}
 }
 
+// What somebody asked for, and took back before it began, was no slot.
+func TestARequestThatNeverBeganIsNoSlot(t *testing.T) {
+	taken := ledger.Entry{Kind: run.ByToken, Result: run.Skipped, Reason: run.ReasonAborted, Run: "r", At: coretest.Clock("02:00")}
+	late := ledger.Entry{Kind: run.ByLabel, Result: run.Missed, Reason: run.ReasonDeadline, Run: "s", At: coretest.Clock("03:00")}
+	slot := ledger.Entry{Slot: at("04:00"), Kind: run.BySchedule, Result: run.Missed, Reason: run.ReasonWindow, At: coretest.Clock("05:00")}
+	r := summary.Of([]summary.Plan{{Namespace: "shop", Name: "orders", Entries: []ledger.Entry{taken, taken, late, slot}}}, coretest.Clock("00:00"), coretest.Clock("07:00"))
+	if got, want := r.Sentence(), "0 runs; 0 slots skipped, 1 missed; 3 requests never began"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if row := r.Rows[0]; row.Skipped != 2 || row.Missed != 2 || row.Requests != 3 || !strings.Contains(r.Markdown(), "; 3 requests never began |") {
+		t.Errorf("%+v\n%s", row, r.Markdown())
+	}
+	table, err := csv.NewReader(strings.NewReader(r.CSV())).ReadAll()
+	if err != nil || table[0][12] != "slots" || table[1][12] != "0" || table[4][12] != "1" {
+		t.Errorf("%v in %v", err, table)
+	}
+}
+
 // A decision has its own instant; in ledgers that do not have it, that of its run.
 func TestWhenSomebodyDecided(t *testing.T) {
 	entry := ledger.Entry{

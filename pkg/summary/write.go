@@ -52,6 +52,9 @@ func (r Row) note(when func(time.Time) string) string {
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 		parts = append(parts, fmt.Sprintf("%s: %d", reason, r.Reasons[reason]))
 	}
+	if r.Requests > 0 {
+		parts = append(parts, Number(r.Requests, "request")+" never began")
+	}
 	if r.DryRuns > 0 {
 		parts = append(parts, Number(r.DryRuns, "dry run")+" not counted")
 	}
@@ -177,9 +180,13 @@ func (e entryOf) cells() []string {
 	if e.entry.Slot != nil && e.entry.StartedAt != nil {
 		late = text(secondsLate(e.entry, e.created))
 	}
+	slots := slotsOf(e.entry)
+	if isRequest(e.entry) {
+		slots = 0
+	}
 	cells := []string{
 		e.plan, utc(e.entry.Slot), utc(e.entry.StartedAt), string(e.entry.Result), e.entry.Reason, phase, failure, step, message, e.entry.Run, e.entry.Actor,
-		strconv.FormatBool(e.entry.DryRun), text(slotsOf(e.entry)), late, took, nodes, strings.Join(overrides, "; "),
+		strconv.FormatBool(e.entry.DryRun), text(slots), late, took, nodes, strings.Join(overrides, "; "),
 	}
 	for i, c := range cells {
 		cells[i] = inert(c)

@@ -885,7 +885,7 @@ func TestPhases(t *testing.T) {
 		"Waiting: run x waits: lock":                                                                             coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock})),
 		"Waiting: run x waits for its window":                                                                    coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitWindow, Message: "waits for its window"})),
 		"Waiting: the trigger waits: maint.dev/trigger-options is not understood":                                coretest.Facts("01:00", token("a"), func(f *trigger.Facts) { f.Plan.Intent.Unclear = true }),
-		"Paused: paused until the annotation maint.dev/pause is removed ('kubectl maint -n shop resume orders')": coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true})),
+		"Paused: paused; 'kubectl maint -n shop resume orders' ends it": coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true})),
 		"Paused: paused until 2026-12-05T02:00:00Z":                                                              coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:00")})),
 		"Paused: namespace shop is paused by jane: CHG-1": coretest.Facts("01:00", func(f *trigger.Facts) {
 			f.Pauses = []schedule.Pause{{On: true, Of: "namespace shop", By: " by jane: CHG-1"}}

@@ -295,7 +295,7 @@ func (d *decider) pause() {
 	own := d.f.Plan.Intent.Pause
 	switch longest := schedule.LongestPause(append(slices.Clone(d.f.Pauses), own)...); {
 	case own.Holds(d.f.Now) && own.Until == nil:
-		d.out.Status.Paused = "paused until the annotation maint.dev/pause is removed (" + intent.Command(d.f.Plan.Namespace, "resume", d.f.Plan.Name) + ")" + cut(own.By)
+		d.out.Status.Paused = "paused" + cut(own.By) + "; " + intent.Command(d.f.Plan.Namespace, "resume", d.f.Plan.Name) + " ends it"
 	case longest.Holds(d.f.Now):
 		d.out.Status.Paused = cut(longest.Said())
 	}

@@ -146,16 +146,15 @@ func (o *abortOptions) Run(ctx context.Context) (err error) {
 	if err := o.Report(o.IOStreams, true, "run/%s is being aborted", r.Run.Name); err != nil {
 		return err
 	}
-	return o.waitForEnd(ctx, k, r)
+	return waitForEnd(ctx, o.BesideOutput(&o.DryRun), k, r, run.Aborted)
 }
 
-// waitForEnd shows the run until it has ended. Aborted is the expected end, unless the run left
-// something behind.
-func (o *abortOptions) waitForEnd(ctx context.Context, k *factory.Cluster, r view.Run) error {
-	cm := planOf(r)
-	err := watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, cm, r.Run.Name)
+// waitForEnd shows a run until it has ended. A phase that was asked for is the expected end, unless
+// the run left something behind.
+func waitForEnd(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.Run, asked run.Phase) error {
+	err := watch.FollowRun(ctx, c, k, planOf(r), r.Run.Name)
 	end, readErr := k.Run(ctx, r.Run.Name)
-	if readErr == nil && end.Journal.Phase == run.Aborted && !end.Journal.CleanupFailed() {
+	if readErr == nil && end.Journal.Phase == asked && !end.Journal.CleanupFailed() {
 		return nil
 	}
 	return err

@@ -32,11 +32,9 @@ type answerOptions struct {
 // NewApprove approves a run, or a step of it, that waits for approval.
 func NewApprove(c *factory.Factory) *cobra.Command {
 	o := &answerOptions{Factory: c, intent: annotations.Approve, other: annotations.Reject, word: "approved"}
-	cmd := o.command("approve", "Approve a run, or a step of it, that waits for approval", `Approve a run that waits for approval before it begins, or a step of it that asks.
+	return o.command("approve", "Approve a run, or a step of it, that waits for approval", `Approve a run that waits for approval before it begins, or a step of it that asks.
 RUN alone is enough where one thing waits. Who may do this is who may annotate
 the plan.`)
-	o.Waiting.AddFlags(cmd, "the run until it ends")
-	return cmd
 }
 
 // NewReject rejects a run, or a step of it, that waits for approval.
@@ -59,6 +57,7 @@ func (o *answerOptions) command(verb, short, long string) *cobra.Command {
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why; it is kept with the run")
+	o.Waiting.AddFlags(cmd, "the run until it ends")
 	return cmd
 }
 
@@ -106,7 +105,19 @@ func (o *answerOptions) Run(ctx context.Context) (err error) {
 	if err := o.Report(o.IOStreams, true, "run/%s %s", wanted, o.word); err != nil {
 		return err
 	}
-	return watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, planOf(r), r.Run.Name)
+	return waitForEnd(ctx, o.BesideOutput(&o.DryRun), k, r, o.askedEnd(wanted))
+}
+
+// askedEnd is how a run ends by an answer: one that is rejected is aborted, and fails where one of its
+// steps is.
+func (o *answerOptions) askedEnd(wanted string) run.Phase {
+	switch {
+	case o.intent == annotations.Approve:
+		return run.Succeeded
+	case strings.Contains(wanted, "/"):
+		return run.Failed
+	}
+	return run.Aborted
 }
 
 // asked is the question that is answered, as the annotation names it.

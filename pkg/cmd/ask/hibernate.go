@@ -299,7 +299,7 @@ func (o *holdOptions) kept(s view.Sleeper) string {
 	case !o.asleep || s.Asleep():
 		return ""
 	case s.Spec.DryRun:
-		return "it is a dry run (spec.dryRun): nothing is put to sleep"
+		return s.OnlyDry()
 	}
 	if v := s.Gate.Verdict(o.Now()); !v.Permitted {
 		until := ""

@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -31,6 +32,7 @@ type resumeOptions struct {
 	*factory.Factory
 	scope
 	factory.DryRun
+	watch.Waiting
 	reason string
 	faults exit.Faults
 }
@@ -62,6 +64,7 @@ of the whole cluster; plans that were paused by name stay paused.`,
 	o.scope.addFlags(cmd)
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why")
+	o.Waiting.AddFlags(cmd, "the run that is resumed until it ends")
 	return cmd
 }
 
@@ -73,10 +76,16 @@ func (o *resumeOptions) Complete(_ *cobra.Command, args []string) error {
 func (o *resumeOptions) Validate() error {
 	o.scope.check(&o.faults, "PLAN, POLICY, NODE or RUN")
 	o.DryRun.Check(&o.faults)
+	o.Waiting.Check(&o.faults)
+	if o.Wait && len(o.names) != 1 {
+		o.faults.Add("--wait is for one RUN")
+	}
 	return o.faults.Err()
 }
 
-func (o *resumeOptions) Run(ctx context.Context) error {
+func (o *resumeOptions) Run(ctx context.Context) (err error) {
+	ctx, done := watch.WithTimeout(ctx, o.Timeout)
+	defer done(&err)
 	k, err := o.Connect()
 	if err != nil {
 		return err
@@ -89,6 +98,9 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 		found, err := o.find(ctx, k, name)
 		if err != nil {
 			return err
+		}
+		if o.Wait && !found.isRun() {
+			return exit.Errorf(exit.CodeUsage, "--wait is for a run, and %s is none: its pause ends at once", o.nameIn(found))
 		}
 		things = append(things, found)
 	}
@@ -122,6 +134,10 @@ type resumed struct {
 	gone *view.Run
 }
 
+func (r resumed) isRun() bool {
+	return r.gone != nil || r.Node == nil && r.Document.Labels[annotations.LabelKind] == annotations.KindRun
+}
+
 func (o *resumeOptions) nameIn(r resumed) string {
 	if r.gone != nil {
 		return r.gone.Run.Name
@@ -133,7 +149,7 @@ func (o *resumeOptions) nameIn(r resumed) string {
 // name, however long ago it was pruned.
 func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name string) (resumed, error) {
 	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
-	if kind, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || slices.Contains([]string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy}, kind) {
+	if kind, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || slices.Contains([]string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, factory.KindNode}, kind) {
 		return resumed{Resource: found}, err
 	}
 	gone, readErr := k.LeftBy(ctx, factory.BareName(name))
@@ -323,7 +339,13 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	if len(drifting) > 0 && ends != "" {
 		fmt.Fprintf(o.ErrOut, "and %s\n", ends)
 	}
-	return o.Report(o.IOStreams, false, "run/%s resumed%s", cm.Name, o.Mark())
+	if !o.Wait || !o.Kept() {
+		return o.Report(o.IOStreams, false, "run/%s resumed%s", cm.Name, o.Mark())
+	}
+	if err := o.Report(o.IOStreams, true, "run/%s resumed", cm.Name); err != nil {
+		return err
+	}
+	return watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, planOf(r), cm.Name)
 }
 
 // acknowledge notes that somebody knows what an ended run did not restore.

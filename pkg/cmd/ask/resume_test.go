@@ -71,6 +71,18 @@ func TestResumeOfARun(t *testing.T) {
 		{name: "both, the suspend without an end", world: objects(live(down, hold)), line: "resume orders-a", out: said, err: accepts + "and ends step hold\n", wrote: wrote},
 		{name: "both, as a trial", world: objects(live(down, timed)), line: "resume orders-a --dry-run", out: "run/maint-run-orders-a resumed (dry run)\n", err: accepts + "and ends step hold, 29m0s before its time\n"},
 		{name: "two suspends beside each other", world: objects(live(down, timed, cmdtest.Record("also", "suspend", run.StepRunning))), line: "resume orders-a", out: said, err: accepts + "and ends step hold, 29m0s before its time, and step also\n", wrote: wrote},
+		{
+			name: "to the end of the run", world: objects(live(timed)), line: "resume orders-a --wait",
+			before: becoming(map[string]*corev1.ConfigMap{"run maint-run-orders-a: Running": ended("Failed", cmdtest.Record("hold", "suspend", run.StepFailed, cmdtest.Message("late")))}),
+			code:   4, err: said + "error: run maint-run-orders-a ended Failed\n", wrote: wrote,
+			out: "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step hold: Running\n2026-11-21T00:00:00Z step hold: Failed: late\n2026-11-21T00:00:00Z run maint-run-orders-a: Failed\n",
+		},
+		{
+			name: "a step that is rejected, to the end that this means", world: objects(live(cmdtest.Asking("ask"))), line: "reject orders-a --wait",
+			before: becoming(map[string]*corev1.ConfigMap{"run maint-run-orders-a: Running": ended("Failed", cmdtest.Record("ask", "approval", run.StepFailed, cmdtest.Message("rejected")))}),
+			err:    "run/maint-run-orders-a/ask rejected\n", wrote: signed(annotations.Reject, "maint-run-orders-a/ask", ""),
+			out: "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step ask: Running\n2026-11-21T00:00:00Z step ask: Failed: rejected\n2026-11-21T00:00:00Z run maint-run-orders-a: Failed\n",
+		},
 		{name: "neither", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "resume orders-a", code: 3, err: "error: run maint-run-orders-a is not suspended now: Running for 1h0m, 0 of 1 steps done\n"},
 	})
 }

@@ -153,7 +153,6 @@ func TestApproveAndReject(t *testing.T) {
 			out: "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step ask: Running\n2026-11-21T00:00:00Z step ask: Succeeded\n2026-11-21T00:00:00Z run maint-run-orders-a: Succeeded\n", err: "run/maint-run-orders-a/ask approved\n",
 			wrote: signed(annotations.Approve, "maint-run-orders-a/ask", ""),
 		},
-		{name: "a no does not wait", line: "reject orders-a --wait", code: 2, err: "error: unknown flag: --wait\nerror: see 'kubectl maint reject --help'\n"},
 		{name: "a timeout that nothing waits for", line: "approve orders-a --timeout 5s", code: 2, err: "error: --timeout is for --wait\n"},
 	})
 }

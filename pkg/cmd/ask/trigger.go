@@ -272,7 +272,7 @@ func (o *triggerOptions) valid(ctx context.Context, k *factory.Cluster, cm *core
 			if err := ctx.Err(); err != nil {
 				return watch.EndedEarly(ctx, "nothing was asked")
 			}
-			return exit.Errorf(exit.CodeNotNow, "plan %s is invalid, so that nothing of it begins: %s; nothing was asked: see %s", cm.Name, fault, o.Suggest().Why(cm.Name))
+			return exit.Errorf(exit.CodeNotNow, "plan %s is invalid, so it starts nothing: %s; nothing was asked: see %s", cm.Name, fault, o.Suggest().Why(cm.Name))
 		}
 	}
 }

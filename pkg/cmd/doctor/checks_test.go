@@ -100,7 +100,7 @@ func TestDoctorOfTheAgent(t *testing.T) {
 		{name: "its clock is a little ahead of ours", line: "doctor", world: append(quiet, beat(-time.Minute, "v0.1.0"))},
 		{
 			name: "who may not look at the heartbeat knows nothing of the agent", line: "doctor", world: installed(), before: func(o *cmdtest.Cluster) { o.Forbids("get", "configmaps", "maint-system") },
-			out: "unknown  the agent: could not look whether the agent runs: configmaps is forbidden: not for you\nok       the clocks of this machine and the API server agree\nunknown  the agent's configuration: read it: configmaps is forbidden: not for you\n" + after,
+			out: "unknown  the agent: could not look whether the agent runs: configmaps is forbidden: not for you\nok       the clocks of this machine and the API server agree\nunknown  the agent's configuration: it cannot be read: configmaps is forbidden: not for you\n" + after,
 		},
 		{name: "a valid configuration", line: "doctor", world: installed(cmdtest.Configured("{maxUnavailable: 2}")), out: before + "ok       the agent's configuration is valid\n" + after},
 		{
@@ -343,7 +343,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		},
 		{
 			name: "who may not look at its account may ask what it may", line: "doctor orders", world: installed(seen("target: " + dep)), before: func(o *cmdtest.Cluster) { o.Forbids("get", "serviceaccounts", "shop") },
-			out: good + target + "unknown  ServiceAccount shop/maint-runner: read it: serviceaccounts is forbidden: not for you\nok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
+			out: good + target + "unknown  ServiceAccount shop/maint-runner: it cannot be read: serviceaccounts is forbidden: not for you\nok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
 		},
 		{
 			name: "rights are there in its own namespace, and missing in the other", line: "doctor orders", may: inShop, code: 1, err: oneProblem,
@@ -393,7 +393,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{
 			name: "a Service that may not be read, and is refused by its name", line: "doctor orders", code: 1, err: oneProblem, before: func(o *cmdtest.Cluster) { o.Forbids("get", "services", "shop") },
 			world: installed(configured("outbound: {deny: ['*.svc']}"), steps("{name: one, type: webhook, properties: {url: 'http://hooks.shop.svc/x'}}")),
-			out: withConfiguration + good + account + none + "unknown  Service shop/hooks, which step one calls: read it: services is forbidden: not for you\n" +
+			out: withConfiguration + good + account + none + "unknown  Service shop/hooks, which step one calls: it cannot be read: services is forbidden: not for you\n" +
 				refused("step one", "hooks.shop.svc is refused: outbound.deny names it"),
 		},
 		{
@@ -428,7 +428,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 				})
 			},
 			world: installed(steps("{name: one, type: notification, properties: {sinks: [ops], message: hi}}")),
-			out:   "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\nunknown  the agent's configuration: read it: configmaps is forbidden: not for you\nok       admission policies confine the agent's token\n" + good + account + none,
+			out:   "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\nunknown  the agent's configuration: it cannot be read: configmaps is forbidden: not for you\nok       admission policies confine the agent's token\n" + good + account + none,
 		},
 	})
 }

@@ -214,7 +214,7 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 		o.good("no configuration: the defaults hold")
 		return &agentconfig.AgentConfig{}
 	case err != nil:
-		o.unknown("the agent's configuration", factory.Explain("read it", err))
+		o.unknown("the agent's configuration", factory.Explain("it cannot be read", err))
 		return nil
 	}
 	spec, fault := factory.Configuration(cm)
@@ -344,7 +344,7 @@ func (o *options) account(ctx context.Context, k *factory.Cluster, agent factory
 		o.amiss(fmt.Sprintf("ServiceAccount %s/%s is not there", namespace, name), "create it, with its Role: "+o.Suggest().Grant(cm.Name))
 		return false
 	case err != nil:
-		o.unknown("ServiceAccount "+namespace+"/"+name, factory.Explain("read it", err))
+		o.unknown("ServiceAccount "+namespace+"/"+name, factory.Explain("it cannot be read", err))
 	default:
 		o.good("ServiceAccount %s/%s is there", namespace, name)
 	}

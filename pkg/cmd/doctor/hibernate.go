@@ -93,7 +93,7 @@ func (o *options) secret(ctx context.Context, k *factory.Cluster, namespace, nam
 		o.amiss(fmt.Sprintf("the Secret %s/%s of %s is not there", namespace, name, of), "create it with the keys "+strings.Join(keys, ", "))
 		return
 	case err != nil:
-		o.unknown(fmt.Sprintf("the Secret %s/%s of %s", namespace, name, of), factory.Explain("read it", err))
+		o.unknown(fmt.Sprintf("the Secret %s/%s of %s", namespace, name, of), factory.Explain("it cannot be read", err))
 		return
 	}
 	var lacks []string
@@ -154,7 +154,7 @@ func (o *options) namespaces(ctx context.Context, k *factory.Cluster, spec hiber
 			case apierrors.IsNotFound(err):
 				o.amiss(fmt.Sprintf("the namespace %s of target %s is not there", name, t.Name), "create it, or take it out of the target's namespaces")
 			case err != nil:
-				o.unknown("the namespace "+name+" of target "+t.Name, factory.Explain("read it", err))
+				o.unknown("the namespace "+name+" of target "+t.Name, factory.Explain("it cannot be read", err))
 			}
 		}
 	}

@@ -208,7 +208,7 @@ func (o *options) service(ctx context.Context, k *factory.Cluster, one host, nam
 		o.amiss(fmt.Sprintf("there is no Service %s in namespace %s, which %s calls", name, namespace, one.by), "create it, or fix the address")
 		return
 	case err != nil:
-		o.unknown(fmt.Sprintf("Service %s/%s, which %s calls", namespace, name, one.by), factory.Explain("read it", err))
+		o.unknown(fmt.Sprintf("Service %s/%s, which %s calls", namespace, name, one.by), factory.Explain("it cannot be read", err))
 	default:
 		for _, ip := range service.Spec.ClusterIPs {
 			if address, err := netip.ParseAddr(ip); err == nil { // None: the addresses of its pods are not known

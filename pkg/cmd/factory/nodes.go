@@ -23,7 +23,7 @@ const KindNode = "node"
 func (k *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 	n, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no node %q%s", name, k.nodeInstead(ctx, name))
+		return nil, NotFoundError(fmt.Sprintf("there is no node %q%s", name, k.nodeInstead(ctx, name)))
 	}
 	return n, unreadNode("read node "+name, err)
 }

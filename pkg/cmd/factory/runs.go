@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -122,7 +123,7 @@ const ActiveOnly = annotations.LabelPhase + " in (Pending,Running)"
 // ActiveRuns are those of all namespaces, or of this one where the others may not be read.
 func (k *Cluster) ActiveRuns(ctx context.Context) ([]view.Run, error) {
 	runs, err := k.Runs(ctx, "", "", ActiveOnly)
-	if err == nil || k.Namespace == "" {
+	if k.Namespace == "" || !apierrors.IsForbidden(err) {
 		return runs, err
 	}
 	return k.Runs(ctx, k.Namespace, "", ActiveOnly)

@@ -75,17 +75,43 @@ func row(l view.Line, columns int) string {
 		}
 		left = slices.DeleteFunc(left, func(i int) bool { return i == spare })
 	}
+	left, name, room := squeezed(l.Table, left, columns)
 	var b strings.Builder
 	for n, i := range left {
+		cell, width := l.Cells[i], l.Table.Widths[i]
+		if i == name && room < width {
+			cell, width = ansi.Truncate(cell, room, "…"), room
+		}
 		if n > 0 {
 			b.WriteString("  ")
 		}
-		b.WriteString(l.Cells[i])
+		b.WriteString(cell)
 		if n < len(left)-1 {
-			b.WriteString(strings.Repeat(" ", max(l.Table.Widths[i]-ansi.StringWidth(l.Cells[i]), 0)))
+			b.WriteString(strings.Repeat(" ", max(width-ansi.StringWidth(cell), 0)))
 		}
 	}
 	return strings.TrimRight(b.String(), " ")
+}
+
+// leastName is how much of a name a narrow screen shows, in columns (a guess).
+const leastName = 4
+
+// squeezed are the columns of a table with the one that is to be seen whatever the width: those before
+// the name go first, then the name is cut to a width, which is returned.
+func squeezed(t *view.Table, columns []int, screen int) (left []int, name, room int) {
+	at := slices.Index(columns, t.Keep)
+	if at < 1 {
+		return columns, -1, 0
+	}
+	name, room = columns[at-1], screen-2-t.Widths[t.Keep]
+	before := 0
+	for _, i := range columns[:at-1] {
+		before += t.Widths[i] + 2
+	}
+	if before+t.Widths[name] <= room {
+		return columns, -1, 0
+	}
+	return columns[at-1:], name, max(room, leastName)
 }
 
 // wide is the width of a table; of the last column, which has the reason, only a part counts.

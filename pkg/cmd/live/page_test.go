@@ -201,3 +201,27 @@ func TestWhichColumnsANarrowScreenShows(t *testing.T) {
 		})
 	}
 }
+
+// What matters of a row is its phase: on the narrowest screen the namespace goes, then the end of the name.
+func TestThePhaseIsSeenOnTheNarrowestScreen(t *testing.T) {
+	table := &view.Table{Spare: []int{4, 3}, Keep: 2}
+	cells := []string{"production", "orders-weekly", "Running", "Sun 02:00", "Succeeded 6d ago", "short"}
+	table.Fit(cells)
+	l := view.Line{Cells: cells, Table: table}
+	for _, c := range []struct {
+		columns int
+		want    string
+	}{
+		{34, "production  orders-weekly  Running  short"}, // the end is cut
+		{33, "orders-weekly  Running  short"},
+		{22, "orders-weekly  Running  short"},
+		{18, "orders-w…  Running  short"},
+		{8, "ord…  Running  short"},
+	} {
+		t.Run(fmt.Sprint(c.columns), func(t *testing.T) {
+			if got := row(l, c.columns); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
@@ -26,6 +27,7 @@ type listOptions struct {
 	what       string
 	selector   string
 	everywhere bool
+	sleepers   map[*corev1.ConfigMap]view.Sleeper // those that are listed, with what stands around them
 	faults     exit.Faults
 }
 
@@ -97,7 +99,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if o.everywhere {
 		namespace = ""
 	}
-	list, columns, row, err := o.documents(ctx, k, namespace)
+	list, columns, row, err := o.documents(ctx, k, namespace, agent)
 	_, _ = agent() // whoever may not look for it does without
 	if err != nil {
 		return err
@@ -132,11 +134,11 @@ func (o *listOptions) shape(ctx context.Context, k *factory.Cluster) (kind strin
 		}
 	}
 	now := o.Now()
-	return print.KindDocumentList, func(cm *corev1.ConfigMap) print.Value { return print.DocumentValue(cm, now) }
+	return print.KindDocumentList, func(cm *corev1.ConfigMap) print.Value { return print.DocumentValue(cm, o.sleeper, now) }
 }
 
 // documents are those of a kind, each with its row.
-func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespace string) (list []*corev1.ConfigMap, columns []print.Column, row func(*corev1.ConfigMap) []string, err error) {
+func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespace string, agent func() (factory.AgentState, error)) (list []*corev1.ConfigMap, columns []print.Column, row func(*corev1.ConfigMap) []string, err error) {
 	switch o.what {
 	case "policies":
 		list, err = k.ListDocuments(ctx, "policies", annotations.KindPolicy, namespace, o.selector)
@@ -160,10 +162,24 @@ func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespa
 	}
 	sleepers, err := k.HibernatePlans(ctx, namespace, o.selector)
 	columns = secondary(columnsOf("Name", "Kind", "Phase", "Next", "Last", "Result", "Age", "Target"), "Last", "Target")
-	list = append(plans, sleepers...)
-	nothingBegins(list, k.Deleting(ctx, namespace))
-	return list, columns, o.listRow, err
+	nothingBegins(plans, k.Deleting(ctx, namespace))
+	o.readSleepers(ctx, k, agent, sleepers)
+	return append(plans, sleepers...), columns, o.listRow, err
 }
+
+// readSleepers reads what stands around HibernatePlans.
+func (o *listOptions) readSleepers(ctx context.Context, k *factory.Cluster, agent func() (factory.AgentState, error), objects []*corev1.ConfigMap) {
+	if len(objects) == 0 {
+		return
+	}
+	known, _ := agent() // whoever may not look for it does without
+	o.sleepers = map[*corev1.ConfigMap]view.Sleeper{}
+	for _, s := range source.ReadSleepers(ctx, o.Factory, k, known, objects) {
+		o.sleepers[s.Object] = s
+	}
+}
+
+func (o *listOptions) sleeper(cm *corev1.ConfigMap) view.Sleeper { return o.sleepers[cm] }
 
 // nothingBegins takes from what the agent published of the documents of some namespaces when they
 // begin next.
@@ -321,15 +337,13 @@ func (o *listOptions) requests(ctx context.Context, k *factory.Cluster, agent fu
 
 func (o *listOptions) listRow(cm *corev1.ConfigMap) []string {
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
-		return o.sleeperRow(view.NewSleeper(cm, nil, nil))
+		return o.sleeperRow(o.sleeper(cm))
 	}
 	spec, faults := annotations.Plan(cm)
 	p := view.Plan{Object: cm, Spec: spec, Faults: faults, Now: o.Now()}
 	phase, message := p.Phase()
 	zone := view.PlanZone(spec, o.Zone)
-	if dry := p.OnlyDry(); dry != "" {
-		message = strings.TrimPrefix(message+"; "+dry, "; ")
-	}
+	message = joined(message, p.OnlyDry())
 	return []string{cm.Name, "Plan", phase, o.coming(p.Published(annotations.StatusNextRun), zone), clock(p.Published(annotations.StatusLastRun), zone), p.Published(annotations.StatusLastResult), o.age(cm), spec.TargetSaid(), instant.InText(message, zone)}
 }
 
@@ -341,5 +355,5 @@ func (o *listOptions) sleeperRow(s view.Sleeper) []string {
 		targets = append(targets, t.Name)
 	}
 	next := instant.UTC(cmp.Or(s.WakesAt(o.Now()), s.FallsAsleepAt(o.Now())))
-	return []string{s.Name, "HibernatePlan", phase, o.coming(next, s.Zone()), clock(s.Published(annotations.StatusAsleep), s.Zone()), "", o.age(s.Object), strings.Join(targets, ","), instant.InText(message, s.Zone())}
+	return []string{s.Name, "HibernatePlan", phase, o.coming(next, s.Zone()), clock(s.Published(annotations.StatusAsleep), s.Zone()), "", o.age(s.Object), strings.Join(targets, ","), joined(instant.InText(message, s.Zone()), s.OnlyDry())}
 }

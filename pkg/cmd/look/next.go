@@ -117,7 +117,7 @@ func (o *nextOptions) slots(found agenda) error {
 	}
 	for i := range items {
 		if spec.DryRun {
-			items[i].Note = view.JoinNote(items[i].Note, "dry run")
+			items[i].Note = view.JoinNote(items[i].Note, view.DryRun)
 		}
 	}
 	if !o.out.Lines() {

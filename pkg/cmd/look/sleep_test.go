@@ -244,6 +244,37 @@ func TestListAndHistoryOfSleep(t *testing.T) {
 	}
 }
 
+// list counts the same pauses as status: the plan's own and those above it.
+func TestListCountsThePausesAboveAHibernatePlan(t *testing.T) {
+	plan := cmdtest.Sleeper("office", office, cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusSleeps, "2026-11-23T23:00:00Z"))
+	line := "list -o 'jsonpath={.items[0].status.sleepsAt}'"
+	runRows(t, []row{
+		{name: "no pause", line: line, world: objects(cmdtest.Namespace("shop"), plan), out: "2026-11-23T23:00:00Z"},
+		{name: "the namespace", line: line, world: objects(cmdtest.Namespace("shop", annotations.Pause, "true"), plan)},
+		{name: "the whole cluster", line: line, world: objects(cmdtest.Namespace("shop"), plan), before: clusterPaused},
+		{name: "as a row", line: "list --no-headers", world: objects(cmdtest.Namespace("shop", annotations.Pause, "true"), plan), out: "office   HibernatePlan   Active   <none>   <none>   <unknown>\n"},
+	})
+}
+
+// A HibernatePlan that only runs dry is called so wherever a plan is.
+func TestAHibernatePlanThatOnlyRunsDry(t *testing.T) {
+	world := objects(cmdtest.Namespace("shop"), cmdtest.Sleeper("office", office+", dryRun: true", cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusMessage, "awake")))
+	const dry = "it is a dry run (spec.dryRun): nothing is put to sleep"
+	for line, words := range map[string]string{
+		"status":                              "awake; " + dry,
+		"status office":                       "Plan:   office in namespace shop, a HibernatePlan: " + dry,
+		"describe office":                     "a HibernatePlan: " + dry,
+		"status office -o jsonpath={.dryRun}": "true",
+		"list -o wide":                        "awake; " + dry,
+		"next office --count 1 -o jsonpath={.items[0].note}":                            "dry run",
+		"calendar -o jsonpath={.items[-1:].type}/{.items[-1:].idle}/{.items[-1:].note}": "sleep/true/dry run",
+	} {
+		if got := cmdtest.NewCluster(t, cmd.Run, append(world, cmdtest.Agent())...).Line(line); got.Code != 0 || !strings.Contains(got.Out, words) {
+			t.Errorf("%s: no %q in %+v", line, words, got)
+		}
+	}
+}
+
 // clusterPaused is a pause of everything.
 func clusterPaused(o *cmdtest.Cluster) {
 	o.Stores("namespaces", cmdtest.Namespace("maint-system", paused("jane", "incident 8")...))

@@ -32,6 +32,7 @@ type statusOptions struct {
 	everywhere bool
 	selector   string
 	watch      bool
+	begun      bool                   // of a stream: what was named may be gone by now
 	seen       *watch.Cache           // nodes, while they are watched; nil: they are read each time
 	agent      *factory.AgentLiveness // while the status goes on; nil: the heartbeat is read each time
 	silent     string                 // what was said of an agent that shows itself no more
@@ -420,6 +421,11 @@ func shortMessage(v print.Printer, p view.Plan) string {
 	if p.Decision.Status.Next == nil {
 		slices.Reverse(parts)
 	}
+	return joined(parts...)
+}
+
+// joined are the parts of a message that are not empty.
+func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
@@ -448,7 +454,7 @@ func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view
 		v := o.newPrinter(s.Zone())
 		phase, message := s.Phase()
 		about = append(about, view.SleeperResource(s))
-		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), v.Told(message)})
+		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), joined(v.Told(message), s.OnlyDry())})
 	}
 	lines := o.table([]string{"NAMESPACE", "HIBERNATEPLAN", "PHASE", "ASLEEP", "NEXT", "MESSAGE"}, rows, about, "ASLEEP", "NEXT")
 	if below && len(lines) > 0 {
@@ -466,7 +472,7 @@ func (o *statusOptions) table(head []string, rows [][]string, about []view.Resou
 	if !o.everywhere {
 		head = head[1:]
 	}
-	t := &view.Table{}
+	t := &view.Table{Keep: slices.Index(head, "PHASE")}
 	for _, name := range spare {
 		t.Spare = append(t.Spare, slices.Index(head, name))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/live"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/stream"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 )
@@ -23,7 +24,7 @@ func (o *statusOptions) live(ctx context.Context, k *factory.Cluster) error {
 // watched are the kinds of the status that are watched; everything else is read again after some
 // seconds.
 func watched() []string {
-	return []string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun, annotations.KindLedger}
+	return []string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun, annotations.KindLedger}
 }
 
 // watchAll watches what the status is made of.
@@ -45,22 +46,22 @@ func (o *statusOptions) agentNow(ctx context.Context, k *factory.Cluster) (facto
 	return o.Agent(ctx, k)
 }
 
-// stream prints for scripts what has changed.
+// stream prints for scripts what has changed, and what is gone.
 func (o *statusOptions) stream(ctx context.Context, k *factory.Cluster) error {
 	w, err := o.watchAll(ctx, k)
 	if err != nil {
 		return err
 	}
-	for begun := false; ; begun = true {
-		items, err := o.values(ctx, k)
+	for changes := stream.New(o.out); ; o.begun = true {
+		items, unread, err := o.values(ctx, k)
 		switch {
 		case ctx.Err() != nil:
-		case err != nil && !begun:
+		case err != nil && !o.begun:
 			return err
 		case err != nil: // what was printed was true; the next look may succeed
 			o.Warn(err.Error())
 		default:
-			if err := o.out.Stream(o.Out, items); err != nil {
+			if err := changes.Print(o.Out, items, unread); err != nil {
 				return err
 			}
 		}

@@ -28,6 +28,7 @@ type reads struct {
 	ledgers         map[types.UID]view.Ledger // of the plans
 	around          source.Restrictions
 	nodes           []*corev1.Node
+	nodesUnread     bool             // not all was read of what the nodes are at
 	steps           []view.StepClaim // of runs that have nodes, or wait for nodes
 	views           []view.Plan      // of the plans, those that need attention first
 }
@@ -51,7 +52,7 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	if o.selector == "" {
 		ask(4, func() (err error) { r.restores, err = k.Restores(ctx, namespace, ""); return err })
 	}
-	group.Go(func() error { r.nodes, r.steps = o.nodes(ctx, k); return nil })
+	group.Go(func() error { r.nodesUnread = !o.nodes(ctx, k, &r); return nil })
 	group.Go(func() error { r.config = o.config.look(ctx, o.Now(), k, r.agent.Namespace); return nil })
 	if !o.everywhere {
 		group.Go(func() error { r.around = source.ReadRestrictions(ctx, k, r.agent.Namespace, namespace); return nil })
@@ -139,24 +140,26 @@ func (s *skips) look(ctx context.Context, now time.Time, k *factory.Cluster, pla
 	}
 }
 
-// nodes are all nodes, and the steps that have or want some; none where they cannot be read.
-func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster) ([]*corev1.Node, []view.StepClaim) {
-	var list []*corev1.Node
+// nodes reads all nodes, and the steps that have or want some; none where they cannot be read. It
+// says whether both were read.
+func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads) bool {
 	if o.seen != nil {
-		list = o.seen.Nodes()
+		r.nodes = o.seen.Nodes()
 	} else {
-		var err error
-		if list, err = k.Nodes(ctx, ""); err != nil {
+		list, err := k.Nodes(ctx, "")
+		if err != nil {
 			o.warnUnread(ctx, "what goes on on nodes is not shown", err)
-			return nil, nil
+			return false
 		}
+		r.nodes = list
 	}
 	runs, err := k.ActiveRuns(ctx)
 	if err != nil {
 		o.warnUnread(ctx, "which runs have nodes is not shown", err)
-		return list, nil
+		return false
 	}
-	return list, view.StepClaims(runs)
+	r.steps = view.StepClaims(runs)
+	return true
 }
 
 // warnUnread warns that a part is missing, unless the user may not read it.

@@ -33,7 +33,7 @@ func TestSlotsOfAPlanOfWhichNothingBegins(t *testing.T) {
 		has   []string // of both streams
 		lacks []string
 	}{
-		{"next", objects(cmdtest.Namespace("shop"), seen("orders", daily, odd...)), "next orders --count 2", []string{"warning: the plan is invalid, so that nothing of it begins: there is no step template hush", " " + invalid + "\nSun", " " + invalid + "\n"}, nil},
+		{"next", objects(cmdtest.Namespace("shop"), seen("orders", daily, odd...)), "next orders --count 2", []string{"warning: the plan is invalid, so it starts nothing: there is no step template hush", " " + invalid + "\nSun", " " + invalid + "\n"}, nil},
 		{"next for scripts", objects(cmdtest.Namespace("shop"), seen("orders", daily, odd...)), "next orders --count 2 -o jsonpath={.items[*].note}", []string{invalid + " " + invalid}, nil},
 		{"status", objects(cmdtest.Namespace("shop"), seen("orders", daily, odd...)), "status", []string{"is not Valid: there is no step template hush"}, []string{"Sat 2026"}},
 		{"status by name", objects(cmdtest.Namespace("shop"), seen("orders", daily, odd...)), "status orders", []string{"nothing runs while the plan is invalid"}, []string{"Sat 2026"}},

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/stream"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -19,7 +22,7 @@ import (
 
 // printValues prints the status for scripts: a value for one name, else a list.
 func (o *statusOptions) printValues(ctx context.Context, k *factory.Cluster) error {
-	items, err := o.values(ctx, k)
+	items, _, err := o.values(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -29,8 +32,9 @@ func (o *statusOptions) printValues(ctx context.Context, k *factory.Cluster) err
 	return o.out.PrintList(o.Out, print.KindStatusList, items)
 }
 
-// values are the content of the screen. A missing agent is reported on standard error.
-func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print.Value, error) {
+// values are the content of the screen, and what could not be read for it. A missing agent is
+// reported on standard error.
+func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print.Value, func(stream.Key) bool, error) {
 	if len(o.names) == 0 {
 		r, err := o.read(ctx, k)
 		o.warnOfAgent(r.agent, r.noAgent)
@@ -38,25 +42,58 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 			o.Warn(r.config)
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return o.allValues(k, r), nil
+		return o.allValues(k, r), r.unread, nil
 	}
 	agent, err := o.agentNow(ctx, k)
 	o.warnOfAgent(agent, err)
 	var out []print.Value
 	for _, name := range o.names {
 		found, err := o.find(ctx, k, name)
+		if o.begun && left(ctx, k, name, err) {
+			continue
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		value, err := o.valueOf(ctx, k, agent, found)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		out = append(out, value)
 	}
-	return out, nil
+	return out, nil, nil
+}
+
+// unread says of a value that is not among all values if that is because it could not be read. What
+// else could not be read is an error.
+func (r reads) unread(key stream.Key) bool {
+	switch key.Kind {
+	case print.KindNodeStatus:
+		return r.nodesUnread
+	case print.KindNamespaceStatus:
+		return r.around.Unread(strings.TrimPrefix(key.Name, "namespace/"))
+	case print.KindPolicyStatus:
+		return r.around.Unread(key.Namespace)
+	}
+	return false
+}
+
+// left says whether the error of looking for a name means that there is no such document or node any
+// more, or one that has lost the label of its kind.
+func left(ctx context.Context, k *factory.Cluster, name string, err error) bool {
+	kind, bare := factory.SplitKind(name)
+	switch {
+	case err == nil:
+		return false
+	case errors.As(err, new(factory.NotFoundError)):
+		return true
+	case kind == factory.KindNode:
+		return false
+	}
+	cm, unread := k.ConfigMaps(k.Namespace).Get(ctx, bare, metav1.GetOptions{})
+	return unread == nil && cm.Labels[annotations.LabelKind] != kind
 }
 
 func (o *statusOptions) warnOfAgent(agent factory.AgentState, err error) {

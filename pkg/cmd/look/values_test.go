@@ -126,6 +126,62 @@ func TestAStreamHasNoLineForWhatOnlyTheClockChanged(t *testing.T) {
 	}
 }
 
+// What follows a stream is told what is gone, be it deleted, without the label that made it one of
+// ours, or given back. What could not be read is not gone.
+func TestAStreamSaysWhatIsGone(t *testing.T) {
+	unlabelled := func(o *cmdtest.Cluster) {
+		o.Stores("configmaps", cmdtest.Plan("weekly", "", young, func(cm *corev1.ConfigMap) { delete(cm.Labels, annotations.LabelKind) }))
+	}
+	unclaimed := func(o *cmdtest.Cluster) { o.Become("busy", func(n *corev1.Node) { n.Annotations = nil }) }
+	gone := func(kind, metadata string) string {
+		return `{"apiVersion":"maint.dev/v1alpha1","gone":true,"kind":"` + kind + `","metadata":{` + metadata + "}}\n"
+	}
+	weekly, nights := `"creationTimestamp":"2026-11-20T23:00:00Z","name":"weekly","namespace":"shop","uid":"u-weekly"`, `"name":"nights","namespace":"shop","uid":"u-nights"`
+	for name, c := range map[string]struct {
+		line string
+		then func(*cmdtest.Cluster)
+		want string
+	}{
+		"a plan that was deleted":              {"status -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, gone("PlanStatus", weekly)},
+		"one that has lost the label":          {"status -w -o json", unlabelled, gone("PlanStatus", weekly)},
+		"a HibernatePlan":                      {"status -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "nights") }, gone("HibernatePlanStatus", nights)},
+		"a node that was given back":           {"status -w -o json", unclaimed, gone("NodeStatus", `"name":"busy","uid":"uid-busy"`)},
+		"a plan by its name":                   {"status weekly -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, gone("PlanStatus", weekly)},
+		"one of several":                       {"status weekly nights -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, gone("PlanStatus", weekly)},
+		"a name without its label":             {"status weekly -w -o json", unlabelled, gone("PlanStatus", weekly)},
+		"a run by its name":                    {"status orders-a -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "maint-run-orders-a") }, gone("RunStatus", `"name":"maint-run-orders-a","namespace":"shop"`)},
+		"a policy by its name":                 {"status policy/night -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "night") }, gone("PolicyStatus", `"name":"night","namespace":"shop"`)},
+		"as YAML":                              {"status weekly -w -o yaml", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, "gone: true\nkind: PlanStatus\n"},
+		"as a name, which is to be read again": {"status weekly -w -o name", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, "plan/weekly\nplan/weekly\n"},
+		"what may not be read is not gone": {"status -w -o json", func(o *cmdtest.Cluster) {
+			o.Forbids("list", "configmaps", "")
+			o.Become("quiet", cmdtest.Asked(cmdtest.Jane, "{}"))
+		}, ""},
+		"by its name": {"status weekly -w -o json", func(o *cmdtest.Cluster) {
+			o.Forbids("get", "configmaps", "")
+			o.Deletes("configmaps", "weekly")
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				o := scripted(t, policyWith("shop", "night"))
+				o.Ctx = ctx
+				go func() {
+					time.Sleep(2 * time.Second)
+					c.then(o)
+					time.Sleep(10 * time.Second)
+					cancel()
+				}()
+				got := o.Line(c.line)
+				if got.Code != 130 || !strings.Contains(got.Out, c.want) || strings.Contains(got.Out, "gone") != strings.Contains(c.want, "gone") {
+					t.Errorf("%+v, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
 // Whoever reads lines is told that the agent fell silent, and that it is back, each once.
 func TestAStatusThatIsFollowedTellsOfASilentAgent(t *testing.T) {
 	for line, of := range map[string]func(cmdtest.Printed) string{

@@ -291,7 +291,7 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 	if len(held) > 0 {
 		return errors.New(strings.Join(held, "\n"))
 	}
-	return fmt.Errorf("no policy applies to %s: change is permitted there already, and after this permission ends it never would be again", f)
+	return fmt.Errorf("%s has no policy, so change is permitted already; once this permission has ended it never would be again, so it is refused", f)
 }
 
 // asked says whether an object is of a kind that the agent asks by itself whether change is permitted.

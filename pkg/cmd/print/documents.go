@@ -54,13 +54,13 @@ type DocumentStatus struct {
 }
 
 // DocumentValue is a document of any kind but a run for scripts. Its name is that of the ConfigMap,
-// which kubectl accepts, too.
-func DocumentValue(cm *corev1.ConfigMap, now time.Time) Value {
+// which kubectl accepts, too. sleeper is a HibernatePlan with what stands around it.
+func DocumentValue(cm *corev1.ConfigMap, sleeper func(*corev1.ConfigMap) view.Sleeper, now time.Time) Value {
 	body := Document{
 		Metadata: DocumentMetadata{Identity: identityOf(cm.ObjectMeta), Labels: cm.Labels},
 		Status:   DocumentStatus{Message: cm.Annotations[annotations.StatusMessage], Conditions: view.Conditions(cm)},
 	}
-	kind, faults := body.read(cm, now)
+	kind, faults := body.read(cm, sleeper, now)
 	for _, f := range faults {
 		body.Faults = append(body.Faults, f.String())
 	}
@@ -74,10 +74,10 @@ func DocumentValue(cm *corev1.ConfigMap, now time.Time) Value {
 func mapName(name string) string { return "configmap/" + name }
 
 // read fills in the fields of a document's kind, and returns the kind and the faults.
-func (d *Document) read(cm *corev1.ConfigMap, now time.Time) (kind string, faults document.Faults) {
+func (d *Document) read(cm *corev1.ConfigMap, sleeper func(*corev1.ConfigMap) view.Sleeper, now time.Time) (kind string, faults document.Faults) {
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindHibernatePlan:
-		s := view.NewSleeper(cm, nil, nil)
+		s := sleeper(cm)
 		d.Status.Phase, d.Status.Message = s.Phase()
 		d.Status.AsleepSince, d.Status.SleepsAt, d.Status.WakesAt = s.Instant(annotations.StatusAsleep), s.FallsAsleepAt(now), s.WakesAt(now)
 		return "HibernatePlan", s.Faults

@@ -47,7 +47,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 	}
 	all, current := view.Conditions(p.Object), p.Conditions()
 	if len(p.Faults) > 0 {
-		add("is invalid, so that nothing of it begins: "+p.Faults[0].String()+view.AndMore(len(p.Faults)-1), v.Suggest().Describe(name))
+		add("is invalid, so it starts nothing: "+p.Faults[0].String()+view.AndMore(len(p.Faults)-1), v.Suggest().Describe(name))
 	} else if why, is := view.Stands(current, "Valid", metav1.ConditionFalse); is {
 		add("is not Valid: "+v.Told(why), v.Suggest().Describe(name))
 	} else if why, is := view.Stands(current, "Ready", metav1.ConditionFalse); is {

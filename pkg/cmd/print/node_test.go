@@ -176,7 +176,7 @@ func printed(t *testing.T, flags ...string) string {
 	AddRow(table, reports, "reports", "", "none")
 	var out bytes.Buffer
 	values := func() ([]Value, error) {
-		return []Value{DocumentValue(orders, cmdtest.Now()), DocumentValue(reports, cmdtest.Now())}, nil
+		return []Value{DocumentValue(orders, nil, cmdtest.Now()), DocumentValue(reports, nil, cmdtest.Now())}, nil
 	}
 	if err := o.Print(&out, table, KindDocumentList, values); err != nil {
 		t.Fatal(err)

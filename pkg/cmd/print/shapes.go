@@ -211,6 +211,7 @@ type HibernatePlanStatus struct {
 	Since          *time.Time               `json:"since,omitempty"`
 	SleepsAt       *time.Time               `json:"sleepsAt,omitempty"`
 	WakesAt        *time.Time               `json:"wakesAt,omitempty"`
+	DryRun         bool                     `json:"dryRun,omitempty"` // nothing is put to sleep
 	Hold           *HoldValue               `json:"hold,omitempty"`
 	Paused         *schedule.Pause          `json:"paused,omitempty"`
 	Targets        []hibernate.TargetStatus `json:"targets"`
@@ -247,7 +248,7 @@ func (v Printer) SleeperValue(s view.Sleeper) HibernatePlanStatus {
 	out := HibernatePlanStatus{
 		Metadata: identityOf(s.Object.ObjectMeta), Observed: s.Observed(), Asleep: s.Asleep(), Since: s.Instant(annotations.StatusAsleep),
 		Overall: transition.Overall(s.Targets()), LastTransition: s.Instant(annotations.StatusLastTransition),
-		SleepsAt: s.FallsAsleepAt(v.Now), WakesAt: s.WakesAt(v.Now),
+		SleepsAt: s.FallsAsleepAt(v.Now), WakesAt: s.WakesAt(v.Now), DryRun: s.Spec.DryRun,
 		Targets: append([]hibernate.TargetStatus{}, s.Targets()...), Needs: needValues(v.SleeperNeeds(s)), Conditions: view.Conditions(s.Object),
 	}
 	out.Phase, out.Message = s.Phase()

@@ -23,7 +23,7 @@ func (v Printer) SleeperLines(s view.Sleeper, all bool) []string {
 		then = v.sleepNext(s)
 	}
 	lines := v.Labelled(
-		"Plan", v.Bold(s.Name)+" in namespace "+s.Namespace+", a HibernatePlan",
+		"Plan", v.Bold(s.Name)+" in namespace "+s.Namespace+", a HibernatePlan"+view.Prefix(": ", s.OnlyDry()),
 		"Phase", v.SleepHead(s),
 		"Asleep", asleep,
 		"Next", then,

@@ -389,36 +389,11 @@ func TestValuesForScripts(t *testing.T) {
 		{"its items have their kind, and no apiVersion", "jsonpath={.apiVersion} {.kind} {.items[0].kind} {.items[0].apiVersion}{.items[0].n}", "maint.dev/v1alpha1 ThingList Thing 1", func(o *Values, out *bytes.Buffer) error {
 			return Items(o, out, "ThingList", []body{{1}}, func(body) string { return "" })
 		}},
-		{"a stream says what has changed, a line each", "json", `{"apiVersion":"maint.dev/v1alpha1","kind":"Thing","n":1}` + "\n" + `{"apiVersion":"maint.dev/v1alpha1","kind":"Thing","n":2}` + "\n", func(o *Values, out *bytes.Buffer) error {
-			for _, n := range []int{1, 1, 2} {
-				if err := o.Stream(out, []Value{{Kind: "Thing", Name: "thing/a", Body: body{n}}}); err != nil {
-					return err
-				}
-			}
-			return nil
-		}},
-		{"two of a stream are two", "jsonpath={.n}", "1\n1\n", func(o *Values, out *bytes.Buffer) error {
-			return o.Stream(out, []Value{one, {Kind: "Thing", Name: "thing/b", Body: body{1}}})
-		}},
-		{"of one name, in two namespaces", "jsonpath={.metadata.namespace} ", "a \nb \n", func(o *Values, out *bytes.Buffer) error {
-			var items []Value
-			for _, namespace := range []string{"a", "b"} {
-				items = append(items, Value{Kind: "Thing", Name: "thing/a", Body: struct {
-					Metadata Identity `json:"metadata"`
-				}{Identity{Namespace: namespace, Name: "a"}}})
-			}
-			if err := o.Stream(out, items); err != nil {
-				return err
-			}
-			return o.Stream(out, items)
-		}},
-		{"documents of a stream are parted", "yaml", "---\napiVersion: maint.dev/v1alpha1\nkind: Thing\n\"n\": 1\n", func(o *Values, out *bytes.Buffer) error { return o.Stream(out, []Value{one}) }},
-		{"names of a stream", "name", "thing/a\n", func(o *Values, out *bytes.Buffer) error { return o.Stream(out, []Value{one}) }},
-		{"a stream in columns has one line of headers", "custom-columns=N:.n", "N\n1\n1\n", func(o *Values, out *bytes.Buffer) error {
+		{"what is emitted in columns has one line of headers", "custom-columns=N:.n", "N\n1\n1\n", func(o *Values, out *bytes.Buffer) error {
 			if err := o.Emit(out, one); err != nil {
 				return err
 			}
-			return o.Stream(out, []Value{one})
+			return o.Emit(out, one)
 		}},
 		{"what is emitted is a line, be it the same again", "json", strings.Repeat(`{"apiVersion":"maint.dev/v1alpha1","kind":"Thing","n":1}`+"\n", 2), func(o *Values, out *bytes.Buffer) error {
 			if err := o.Emit(out, one); err != nil {

@@ -157,6 +157,9 @@ func loopCount(rec run.Record) string {
 		text += fmt.Sprintf(", %d failed", failed)
 	}
 	if atWork == 0 && done+failed > 0 { // between two batches it may wait for until
+		if _, rest, counted := strings.Cut(rec.Message, " are done, "); counted { // the message counts, too
+			return text + ", " + rest
+		}
 		text += view.Colon(rec.Message)
 	}
 	return text

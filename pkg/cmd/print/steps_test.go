@@ -173,3 +173,11 @@ func TestWhatStepsSayHasTheTimesOfPeople(t *testing.T) {
 		}
 	}
 }
+
+// A rollout between two nodes says once how many are done.
+func TestALoopThatWaitsCountsOnce(t *testing.T) {
+	rec := run.Record{Type: plan.TypeForEachNode, Listed: true, Message: "1 of 3 are done, 2 left; waits: the window is closed", Items: []run.Item{{Phase: run.StepSucceeded}, {Phase: run.StepPending}, {Phase: run.StepPending}}}
+	if got, want := loopCount(rec), "1 of 3 done, 2 left; waits: the window is closed"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -19,10 +18,9 @@ import (
 // Values is the -o of commands with lines for people and values for scripts. The printers are those
 // of kubectl get.
 type Values struct {
-	flags  *printFlags
-	own    []string                  // words of -o that the command prints itself
-	stream map[string]map[string]any // of a watch: the last output, by name
-	begun  bool                      // the headers of a stream are printed
+	flags *printFlags
+	own   []string // words of -o that the command prints itself
+	begun bool     // the headers of values that are emitted are printed
 }
 
 // NewValues prints lines unless -o says otherwise. own are words of -o that the command
@@ -96,8 +94,8 @@ type Value struct {
 	Plain bool
 }
 
-// object is a value with its kind and name, as decoded JSON.
-func (v Value) object() (*unstructured.Unstructured, error) {
+// Object is a value with its kind and name, as decoded JSON.
+func (v Value) Object() (*unstructured.Unstructured, error) {
 	u, err := decoded(v.Kind, v.Body)
 	if err != nil {
 		return nil, err
@@ -117,7 +115,7 @@ func (o *Values) Print(w io.Writer, v Value) error {
 		_, err := fmt.Fprintln(w, v.Name)
 		return err
 	}
-	u, err := v.object()
+	u, err := v.Object()
 	if err != nil {
 		return err
 	}
@@ -183,7 +181,7 @@ func printNames(w io.Writer, items []Value) error {
 func listOf(kind string, items []Value) (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": document.APIVersion, "kind": kind}, Items: []unstructured.Unstructured{}}
 	for _, v := range items {
-		u, err := v.object()
+		u, err := v.Object()
 		if err != nil {
 			return nil, err
 		}
@@ -192,44 +190,13 @@ func listOf(kind string, items []Value) (*unstructured.UnstructuredList, error) 
 	return list, nil
 }
 
-// Stream prints those values that have changed since the last call, other than by what counts down:
-// with -o json one line each.
-func (o *Values) Stream(w io.Writer, items []Value) error {
-	if o.stream == nil {
-		o.stream = map[string]map[string]any{}
-	}
-	for _, v := range items {
-		u, err := v.object()
-		if err != nil {
-			return err
-		}
-		is := u.DeepCopy()
-		for _, counts := range [][]string{{"permission", "nextChangeETA"}, {"permission", "permissiveRemaining"}, {"slept"}} {
-			unstructured.RemoveNestedField(is.Object, counts...)
-		}
-		key := v.Kind + "/" + is.GetNamespace() + "/" + v.Name
-		if reflect.DeepEqual(o.stream[key], is.Object) {
-			continue
-		}
-		o.stream[key] = is.Object
-		if err := o.emit(w, v, u); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Emit prints one value of a stream: with -o json on one line, with custom columns below a single
-// line of headers.
+// Emit prints one value of several that come one after the other: with -o json on one line, with
+// custom columns below a single line of headers.
 func (o *Values) Emit(w io.Writer, v Value) error {
-	u, err := v.object()
+	u, err := v.Object()
 	if err != nil {
 		return err
 	}
-	return o.emit(w, v, u)
-}
-
-func (o *Values) emit(w io.Writer, v Value, u *unstructured.Unstructured) error {
 	switch {
 	case o.Format() == "json":
 		return stdjson.NewEncoder(w).Encode(u.Object)
@@ -246,7 +213,7 @@ func (o *Values) emit(w io.Writer, v Value, u *unstructured.Unstructured) error 
 	if err := o.Print(w, v); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w)
+	_, err = fmt.Fprintln(w)
 	return err
 }
 

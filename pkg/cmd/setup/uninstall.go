@@ -105,7 +105,7 @@ func (o *uninstallOptions) nothingAsleep(ctx context.Context, k *factory.Cluster
 		notes := cm.Annotations
 		phase := hibernate.Phase(notes[annotations.StatusPhase])
 		if notes[annotations.StatusAsleep] != "" || slices.Contains([]hibernate.Phase{hibernate.Hibernated, hibernate.Hibernating, hibernate.WakingUp}, phase) {
-			return exit.Errorf(exit.CodeNotNow, "what HibernatePlan %s/%s names sleeps (%s), and nobody would wake it: wake it with %s, and uninstall once it is awake", cm.Namespace, cm.Name, phase, o.Suggest().In(cm.Namespace).WakeFor(cm.Name))
+			return exit.Errorf(exit.CodeNotNow, "HibernatePlan %s/%s is asleep (%s), and without the agent nothing wakes it: wake it with %s, and uninstall once it is awake", cm.Namespace, cm.Name, phase, o.Suggest().In(cm.Namespace).WakeFor(cm.Name))
 		}
 	}
 	return o.nothingRecorded(ctx, k)
@@ -121,7 +121,7 @@ func (o *uninstallOptions) nothingRecorded(ctx context.Context, k *factory.Clust
 	for _, r := range list {
 		if n, _ := r.Count(); n > 0 && !r.Copy {
 			sleeps := view.Counted(n, "resource") + " of target " + r.Record.Target + " of HibernatePlan " + r.Object.Namespace + "/" + r.Of()
-			return exit.Errorf(exit.CodeNotNow, "%s may sleep, and nobody would wake it: %s shows what it was", sleeps, o.Suggest().In(r.Object.Namespace).ShowRestore(r.Of()))
+			return exit.Errorf(exit.CodeNotNow, "%s may sleep, and without the agent nothing wakes it: %s shows what it was", sleeps, o.Suggest().In(r.Object.Namespace).ShowRestore(r.Of()))
 		}
 	}
 	return nil

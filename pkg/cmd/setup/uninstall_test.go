@@ -53,7 +53,7 @@ func TestUninstallLeavesNodesToTheAgentOfAnotherCluster(t *testing.T) {
 func TestUninstallRefusesWhileAnythingSleeps(t *testing.T) {
 	asleep := cmdtest.Sleeper("office", "{schedule: {timezone: UTC, offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: a, type: noop}]}", cmdtest.Noting(annotations.StatusPhase, "Hibernated", annotations.StatusAsleep, "2026-11-20T20:00:00Z"))
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), asleep)
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: what HibernatePlan shop/office names sleeps (Hibernated), and nobody would wake it: wake it with 'kubectl maint -n shop wake office --for 24h', and uninstall once it is awake\n"})
+	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: HibernatePlan shop/office is asleep (Hibernated), and without the agent nothing wakes it: wake it with 'kubectl maint -n shop wake office --for 24h', and uninstall once it is awake\n"})
 }
 
 // Restore data says what sleeps also where its plan is gone, or says that it could not be woken.
@@ -80,7 +80,7 @@ func TestUninstallRefusesWhileRestoreDataNamesWhatSleeps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, append(c.plan, cmdtest.Agent(), cmdtest.Node("a"), restore(c.edit))...)
 			got := o.Maint("uninstall", "--yes")
-			const says = "error: 1 resource of target apps of HibernatePlan shop/office may sleep, and nobody would wake it: 'kubectl maint -n shop restore show office' shows what it was\n"
+			const says = "error: 1 resource of target apps of HibernatePlan shop/office may sleep, and without the agent nothing wakes it: 'kubectl maint -n shop restore show office' shows what it was\n"
 			if (got.Code == 3 && got.Err == says) != c.refused {
 				t.Errorf("%+v", got)
 			}

@@ -396,7 +396,7 @@ func (a *Agenda) plan(p Plan) error {
 		of := outcome(slot)
 		e.Idle, e.Note = of.idle, slotNote(slot, of)
 		if p.Spec.DryRun {
-			e.Note = strings.TrimSuffix(dryRun+"; "+e.Note, "; ")
+			e.Note = strings.TrimSuffix(view.DryRun+"; "+e.Note, "; ")
 		}
 		a.add(e)
 	}

@@ -61,6 +61,9 @@ func (a *Agenda) heldAsleep(owner calendar.Owner, p HibernatePlan) (calendar.Ent
 	if p.Hold.Until != nil {
 		e.End = *p.Hold.Until
 	}
+	if p.Spec.DryRun && p.past.asleep.IsZero() {
+		e.Note, e.Idle = view.DryRun+", "+e.Note, true
+	}
 	if !p.Hold.Asleep || !p.Hold.Holds(a.Now) && !p.Hold.Holds(a.From) {
 		return e, false
 	}

@@ -64,6 +64,10 @@ func (p past) note(e *calendar.Entry) {
 		}
 		return
 	}
+	if e.Kind == calendar.Sleep && found.Result == run.Ran && found.DryRun {
+		e.Note, e.Idle = view.JoinNote(e.Note, view.DryRun), true
+		return
+	}
 	if e.Kind == calendar.Sleep && found.Result == run.Ran {
 		if text := sleptWords(found); text != "" {
 			e.Note, e.Idle = view.JoinNote(e.Note, text), len(found.Slept) == 0
@@ -74,12 +78,9 @@ func (p past) note(e *calendar.Entry) {
 	e.Idle = found.Result == run.Skipped || found.Result == run.Missed
 	e.Failed = !found.DryRun && (found.Result == run.Missed || found.Outcome != nil && found.Outcome.Phase == run.Failed)
 	if found.DryRun {
-		e.Note = dryRun + ": " + e.Note
+		e.Note = view.DryRun + ": " + e.Note
 	}
 }
-
-// dryRun marks a slot whose run changes nothing.
-const dryRun = "dry run"
 
 // unrecorded says of a slot without an entry what is known, and whether nothing began at it.
 func (p past) unrecorded(at time.Time) (idle bool, note string) {

@@ -194,6 +194,17 @@ func TestWhatTheCalendarOfAClusterTellsOfPastNights(t *testing.T) {
 	}
 }
 
+// A sleep that was a dry run is drawn as one in which nothing slept.
+func TestTheCalendarCallsASleepThatWasDrySo(t *testing.T) {
+	at := cmdtest.Now()
+	p := past{bySlot: map[int64]ledger.Entry{at.Unix(): {Slot: &at, Result: run.Ran, DryRun: true, StartedAt: &at}}}
+	got := calendar.Entry{Kind: calendar.Sleep, Start: at}
+	p.note(&got)
+	if diff := cmp.Diff(calendar.Entry{Kind: calendar.Sleep, Start: at, Note: "dry run", Idle: true}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // A dry run that failed changed nothing: it is no failed maintenance.
 func TestTheCalendarCallsADryRunSo(t *testing.T) {
 	at := cmdtest.Now()

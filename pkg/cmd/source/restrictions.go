@@ -20,6 +20,13 @@ import (
 type Restrictions struct {
 	Resolver
 	Switches
+	whole bool // of all namespaces that there are
+}
+
+// Unread says whether a namespace, or its policies, could not be read, or were not asked for.
+func (a Restrictions) Unread(namespace string) bool {
+	_, asked := a.of[namespace]
+	return !a.whole && !asked || a.namespaces[namespace] != nil || a.documents[namespace] != nil
 }
 
 // Plan is what stands around a plan.
@@ -154,7 +161,7 @@ func readEverything(ctx context.Context, k *factory.Cluster, agentNamespace stri
 	if group.Wait() != nil {
 		return Restrictions{}, false
 	}
-	out, known := Restrictions{Resolver: newResolver(agentNamespace)}, map[string]namespace{}
+	out, known := Restrictions{Resolver: newResolver(agentNamespace), whole: true}, map[string]namespace{}
 	for i := range documents.Items {
 		out.putDocument(&documents.Items[i])
 	}

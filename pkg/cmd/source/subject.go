@@ -57,7 +57,7 @@ func PolicySubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, 
 // WarnInvalid warns that nothing of an invalid plan begins, whatever is permitted.
 func WarnInvalid(c *factory.Factory, s view.Subject) {
 	if s.Invalid != "" {
-		c.Warn("the plan is invalid, so that nothing of it begins: " + s.Invalid + "; the answer is of what else decides over it")
+		c.Warn("the plan is invalid, so it starts nothing: " + s.Invalid + "; the answer is of what else decides over it")
 	}
 }
 

@@ -38,6 +38,7 @@ func (t Resource) Key() string {
 // Table is what the lines of a table share.
 type Table struct {
 	Spare  []int // columns that a narrow screen omits, in this order
+	Keep   int   // the column that the narrowest screen shows beside that before it; 0: none
 	Widths []int // of the widest cell of each column
 }
 

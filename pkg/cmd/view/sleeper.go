@@ -82,6 +82,14 @@ func holding(now time.Time, list ...schedule.Pause) schedule.Pause {
 	return schedule.Pause{}
 }
 
+// OnlyDry says that the plan only runs dry; empty: it does not.
+func (s Sleeper) OnlyDry() string {
+	if !s.Spec.DryRun {
+		return ""
+	}
+	return "it is a dry run (spec.dryRun): nothing is put to sleep"
+}
+
 // Verdict is what policies say about falling asleep, if that is relevant now: the schedule or
 // somebody wants it, and it does not sleep yet.
 func (s Sleeper) Verdict(now time.Time) (verdict schedule.Verdict, asked bool) {
@@ -203,8 +211,8 @@ func (s Sleeper) SleepWindows(now, from time.Time, clock func(time.Time) string)
 
 // sleepWindow adds what is not obvious about one. For a plan that already sleeps, pauses and
 // policies do not matter.
-func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip, clock func(time.Time) string) SleepWindow {
-	out := SleepWindow{Window: w}
+func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip, clock func(time.Time) string) (out SleepWindow) {
+	out.Window = w
 	note := func(text string) { out.Note = JoinNote(out.Note, text) }
 	if w.Why != hibernate.InOffHours {
 		note(w.Why)
@@ -217,6 +225,10 @@ func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip
 		begins = now
 	}
 	over := !w.End.IsZero() && !w.End.After(now) // whether it was held or paused then is not known
+	if s.Spec.DryRun && !(over && s.Recorded) && (!s.Asleep() || w.Start.After(now)) {
+		note(DryRun)
+		defer func() { out.Awake = true }()
+	}
 	if s.Deleting && !over && (!s.Asleep() || w.Start.After(now)) {
 		note(NamespaceGoes)
 		out.Awake = true
@@ -246,6 +258,9 @@ func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip
 	s.gated(&out, begins, clock, note)
 	return out
 }
+
+// DryRun marks a slot or a sleep that changes nothing.
+const DryRun = "dry run"
 
 // PausedSaid says what is paused, by whom and why, without its end: for a note at a time in it.
 func PausedSaid(p schedule.Pause) string {

@@ -297,7 +297,7 @@ func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan 
 		}
 		if stands != said {
 			said = stands
-			fmt.Fprintf(o.ErrOut, "waiting for %s of %s: %s\n", o.forWords(), name, stands)
+			fmt.Fprintf(o.ErrOut, "waiting %s: %s\n", o.awaited(name), stands)
 		}
 		select {
 		case <-ctx.Done():
@@ -309,6 +309,14 @@ func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan 
 			}
 		}
 	}
+}
+
+// awaited is what is waited for, in a sentence.
+func (o *options) awaited(name string) string {
+	if o.what == forPermitted {
+		return "until " + name + " permits change"
+	}
+	return "for " + o.forWords() + " of " + name
 }
 
 func (o *options) forWords() string {

@@ -67,7 +67,7 @@ func (c waits) play(t *testing.T) {
 		go beats(ctx, o)
 	}
 	if c.until == "" {
-		c.until = "waiting for"
+		c.until = "waiting "
 	}
 	switch {
 	case c.interrupts:
@@ -203,7 +203,7 @@ func TestWaitUntilChangeIsPermitted(t *testing.T) {
 	playAll(t, []waits{
 		{
 			name: "the clock opens a window: nobody writes anything", line: "wait night", world: []runtime.Object{policyWith(opens)}, out: "policy/night: change is permitted (policy night: in a window)\n",
-			err: "waiting for permitted of policy/night: change is not permitted (policy night: outside of the windows)\n",
+			err: "waiting until policy/night permits change: change is not permitted (policy night: outside of the windows)\n",
 		},
 		{
 			name: "somebody changes the policy: that is seen at once", line: "wait night --timeout 5s", world: []runtime.Object{policyWith("{strategy: Restrictive}")},
@@ -212,20 +212,20 @@ func TestWaitUntilChangeIsPermitted(t *testing.T) {
 				p.ResourceVersion = "3"
 				o.Stores("configmaps", p)
 			},
-			out: "policy/night: change is permitted (policy night: Permissive)\n", err: "waiting for permitted of policy/night: change is not permitted (policy night: Restrictive)\n",
+			out: "policy/night: change is permitted (policy night: Permissive)\n", err: "waiting until policy/night permits change: change is not permitted (policy night: Restrictive)\n",
 		},
 		{
 			name: "the cluster's pause is over, which nobody publishes on a node", line: "wait a --for=permitted", paused: true, world: []runtime.Object{cmdtest.Node("a")},
 			then: func(o *cmdtest.Cluster) { o.Stores("namespaces", cmdtest.Namespace("maint-system")) },
-			out:  "node/a: change is permitted (no strategy is set)\n", err: "waiting for permitted of node/a: change is not permitted (the whole cluster is paused)\n",
+			out:  "node/a: change is permitted (no strategy is set)\n", err: "waiting until node/a permits change: change is not permitted (the whole cluster is paused)\n",
 		},
 		{
 			name: "the time is over first", line: "wait night --timeout 5s", world: []runtime.Object{policyWith("{strategy: Restrictive}")}, code: 124,
-			err: "waiting for permitted of policy/night: change is not permitted (policy night: Restrictive)\nerror: --timeout passed: policy/night: change is not permitted (policy night: Restrictive)\n",
+			err: "waiting until policy/night permits change: change is not permitted (policy night: Restrictive)\nerror: --timeout passed: policy/night: change is not permitted (policy night: Restrictive)\n",
 		},
 		{
 			name: "it is deleted", line: "wait night", world: []runtime.Object{policyWith("{strategy: Restrictive}")}, then: func(o *cmdtest.Cluster) { o.Deletes("configmaps", "night") }, code: 3,
-			err: "waiting for permitted of policy/night: change is not permitted (policy night: Restrictive)\nerror: policy/night was deleted\n",
+			err: "waiting until policy/night permits change: change is not permitted (policy night: Restrictive)\nerror: policy/night was deleted\n",
 		},
 	})
 }
