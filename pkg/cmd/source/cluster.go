@@ -86,6 +86,9 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		w.Sleepers[i].past, w.Sleepers[i].seen = pastIn(ctx, c, ledgers, sleeping[i]), &s
 	}
 	w.policies = w.Resolver.Policies()
+	for name, said := range around.frozen {
+		w.Resolver.PutNamespace(name, said)
+	}
 	for _, p := range w.policies {
 		namespaces = append(namespaces, p.Namespace)
 		warnOf(c.ErrOut, p.Namespace, p.Name, p.Faults)
