@@ -78,7 +78,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		w.Plans[i].gate, w.Plans[i].gated = around.planGate(c, agent, cm, w.Plans[i].Spec)
 		w.Plans[i].told = around.PlanTold(c, cm)
 		invalid := view.Invalid(cm)
-		if w.Plans[i].stopped = view.Stopped(around.Deleting(cm.Namespace), invalid); invalid != "" {
+		if w.Plans[i].stopped = view.Stopped(around.DeletingOf(cm), invalid); invalid != "" {
 			c.Warn(cm.Namespace + "/" + cm.Name + ": " + invalid)
 		}
 	}

@@ -271,8 +271,30 @@ type Switches struct {
 	deleting, missing map[string]bool
 }
 
-// Deleting says whether a namespace that was read is being deleted.
+// Deleting says whether a namespace is being deleted that was read, or of a plan that DeletingOf was
+// asked about.
 func (s Switches) Deleting(namespace string) bool { return s.deleting[namespace] }
+
+// DeletingOf says whether the namespace of a plan is being deleted. Where that may not be read, the
+// agent's word on the plan counts: it stays true.
+func (s Switches) DeletingOf(cm *corev1.ConfigMap) bool {
+	if _, told := view.Stands(view.Conditions(cm), annotations.NamespaceDeleting, metav1.ConditionTrue); told && s.hidden[annotations.NamespaceNamed(cm.Namespace)] {
+		s.deleting[cm.Namespace] = true
+	}
+	return s.deleting[cm.Namespace]
+}
+
+// Goes says that the namespace of a plan is being deleted, and whose word that is; empty: it is not known
+// to be.
+func (s Switches) Goes(cm *corev1.ConfigMap) string {
+	switch {
+	case !s.DeletingOf(cm):
+		return ""
+	case s.hidden[annotations.NamespaceNamed(cm.Namespace)]:
+		return view.NamespaceGoes + saysAgent
+	}
+	return view.NamespaceGoes
+}
 
 // Missing says whether a namespace that was asked for is not there.
 func (s Switches) Missing(namespace string) bool { return s.missing[namespace] }
