@@ -12,8 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/rollout"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -29,6 +31,7 @@ type reads struct {
 	around          source.Restrictions
 	nodes           []*corev1.Node
 	steps           []view.StepClaim // of runs that have nodes, or wait for nodes
+	unseen          view.UnseenRuns  // of which steps are not known
 	views           []view.Plan      // of the plans, those that need attention first
 }
 
@@ -51,7 +54,7 @@ func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, er
 	if o.selector == "" {
 		ask(4, func() (err error) { r.restores, err = k.Restores(ctx, namespace, ""); return err })
 	}
-	group.Go(func() error { r.nodes, r.steps = o.nodes(ctx, k); return nil })
+	group.Go(func() error { o.nodes(ctx, k, &r); return nil })
 	group.Go(func() error { r.config = o.config.look(ctx, o.Now(), k, r.agent.Namespace); return nil })
 	if !o.everywhere {
 		group.Go(func() error { r.around = source.ReadRestrictions(ctx, k, r.agent.Namespace, namespace); return nil })
@@ -139,24 +142,24 @@ func (s *skips) look(ctx context.Context, now time.Time, k *factory.Cluster, pla
 	}
 }
 
-// nodes are all nodes, and the steps that have or want some; none where they cannot be read.
-func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster) ([]*corev1.Node, []view.StepClaim) {
-	var list []*corev1.Node
+// nodes reads all nodes, and the steps that have or want some; none where they cannot be read.
+func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads) {
 	if o.seen != nil {
-		list = o.seen.Nodes()
+		r.nodes = o.seen.Nodes()
 	} else {
 		var err error
-		if list, err = k.Nodes(ctx, ""); err != nil {
+		if r.nodes, err = k.Nodes(ctx, ""); err != nil {
 			o.warnUnread(ctx, "what goes on on nodes is not shown", err)
-			return nil, nil
+			return
 		}
 	}
-	runs, err := k.ActiveRuns(ctx)
+	runs, unseen, err := k.ActiveRuns(ctx)
+	r.unseen = unseen
 	if err != nil {
 		o.warnUnread(ctx, "which runs have nodes is not shown", err)
-		return list, nil
+		r.unseen.But = ""
 	}
-	return list, view.StepClaims(runs)
+	r.steps = view.StepClaims(runs)
 }
 
 // warnUnread warns that a part is missing, unless the user may not read it.
@@ -166,8 +169,8 @@ func (o *statusOptions) warnUnread(ctx context.Context, what string, err error) 
 	}
 }
 
-// needed is what does not exist of what plans need, and what their targets skip. During a live view
-// it is looked at no more often than the configuration.
+// needed is what does not exist of what plans need, what their targets skip, and which nodes their runs
+// left cordoned. During a live view it is looked at no more often than the configuration.
 type needed struct {
 	of map[types.UID]neededLook
 }
@@ -175,11 +178,13 @@ type needed struct {
 type neededLook struct {
 	gone    []string
 	skipped string
+	left    []nodes.Node
 	rested  bool
 	until   time.Time
 }
 
-func (n *needed) look(ctx context.Context, now time.Time, k *factory.Cluster, p *view.Plan) {
+// look notes on a plan what is needed, and returns the nodes that were left cordoned.
+func (n *needed) look(ctx context.Context, now time.Time, k *factory.Cluster, p *view.Plan) (left []nodes.Node) {
 	last, known := n.of[p.Object.UID]
 	switch {
 	case known && now.Before(last.until) && (last.rested || !source.Rests(*p)):
@@ -187,10 +192,12 @@ func (n *needed) look(ctx context.Context, now time.Time, k *factory.Cluster, p 
 			p.Gone = last.gone
 		}
 		p.SkipBy(last.skipped)
-		return
+		return last.left
 	case n.of == nil:
 		n.of = map[types.UID]neededLook{}
 	}
 	source.LookForNeeded(ctx, k, p)
-	n.of[p.Object.UID] = neededLook{gone: p.Gone, skipped: p.Skipped, rested: source.Rests(*p), until: now.Add(configurationFor)}
+	left = rollout.LeftCordoned(*p, func() ([]*corev1.Node, error) { return k.Nodes(ctx, "") })
+	n.of[p.Object.UID] = neededLook{gone: p.Gone, skipped: p.Skipped, left: left, rested: source.Rests(*p), until: now.Add(configurationFor)}
+	return left
 }
