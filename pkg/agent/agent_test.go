@@ -349,6 +349,29 @@ func TestAConfigurationThatGoesHearsNothing(t *testing.T) {
 	}
 }
 
+// Who may not read the namespace learns from a HibernatePlan, too, that it is being deleted.
+func TestAHibernatePlanWhoseNamespaceIsBeingDeletedSaysSo(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.withKey(w.built())
+		cm := w.document(shop, "nights", "HibernatePlan", annotations.KindHibernatePlan, "schedule: {offHours: [{start: '20:00', end: '06:00'}]}")
+		cm.Annotations = map[string]string{annotations.StatusSleeps: "2026-11-21T20:00:00Z"}
+		w.Put(cm)
+		w.holds(a, w.ConfigMap(shop, "nights"))
+		if err := a.caches.namespaces.Informer.GetStore().Add(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: shop, DeletionTimestamp: new(metav1.Now())}}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time there is nothing to write
+			if _, err := a.reconcile(w.Context(), key("nights")); err != nil {
+				t.Error(err)
+			}
+		}
+		on := w.ConfigMap(shop, "nights").Annotations
+		if len(w.Log()) != 1 || on[annotations.StatusSleeps] != "" || !strings.Contains(on[annotations.StatusConditions], annotations.NamespaceDeleting) {
+			t.Errorf("written %q, and it says %v", w.Log(), on)
+		}
+	})
+}
+
 // A ledger that is deleted is made again at once, so that the next slot is not lost; one that
 // does not count is said on its plan.
 func TestALedgerThatIsLost(t *testing.T) {

@@ -39,7 +39,7 @@ func (a *Agent) reconcile(ctx context.Context, k types.NamespacedName) (time.Tim
 		return a.controllers.policies.ReconcilePolicy(ctx, k, cm)
 	case annotations.KindHibernatePlan:
 		a.controllers.hibernation.Queue.Add(k)
-		return time.Time{}, nil
+		return time.Time{}, a.controllers.plans.PublishDeleting(ctx, cm, a.memory.plans.WrittenOf(k))
 	case annotations.KindCalendar:
 		return time.Time{}, a.controllers.policies.ReconcileCalendar(ctx, k, cm)
 	case annotations.KindStepTemplate:

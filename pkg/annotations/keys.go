@@ -129,6 +129,10 @@ const (
 	RestartedBy = "maint.dev/restarted-by" // annotation of a pod template: run/path#attempt
 )
 
+// NamespaceDeleting is the type of the condition of plans whose namespace is being deleted: nothing
+// begins in it.
+const NamespaceDeleting = "NamespaceDeleting"
+
 // Finalizer keeps a live run until its entry in the ledger is closed.
 const Finalizer = "maint.dev/run"
 

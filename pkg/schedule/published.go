@@ -33,13 +33,37 @@ func thenPermitted(is bool, whose string) explanation {
 // follows it may permit no more than it did, for a reason that nobody told.
 func saidUntil(reason string) int64 {
 	for _, strategy := range []Strategy{RestrictiveUntil, PermissiveUntil} {
-		_, after, found := strings.Cut(reason, string(strategy)+" ")
-		text, _, _ := strings.Cut(after, " ")
-		if at, err := time.Parse(time.RFC3339, text); found && err == nil {
+		_, after, _ := strings.Cut(reason, string(strategy)+" ")
+		if at, _, found := cutStamp(after); found {
 			return at.Unix()
 		}
 	}
 	return civil.Never
+}
+
+// cutStamp takes the instant from the beginning of a text, as stampOf wrote it.
+func cutStamp(text string) (at time.Time, rest string, found bool) {
+	const length = len("2006-01-02T15:04:05Z")
+	if len(text) < length {
+		return time.Time{}, text, false
+	}
+	at, err := time.Parse(time.RFC3339, text[:length])
+	return at, text[length:], err == nil
+}
+
+// FrozenNamespaceSaid reads back from a published reason that a namespace is frozen. It is false
+// where the reason speaks of something else.
+func FrozenNamespaceSaid(reason string) (Stanza, bool) {
+	text, _ := strings.CutPrefix(reason, OfNamespace)
+	if text == reason {
+		return Stanza{}, false
+	}
+	if until, is := strings.CutPrefix(text, string(RestrictiveUntil)+" "); is {
+		at, by, found := cutStamp(until)
+		return Stanza{Strategy: RestrictiveUntil, Until: &at, By: by}, found
+	}
+	by, is := strings.CutPrefix(text, string(Restrictive))
+	return Stanza{Strategy: Restrictive, By: by}, is
 }
 
 const notSaid = "not known beyond what was said"

@@ -119,6 +119,7 @@ func TestAFreezeThatIsOverIsNoReasonThatWasTold(t *testing.T) {
 		{"RestrictiveUntil 2026-03-03T00:00:00Z by jane (unverified): launch", "RestrictiveUntil 2026-03-03T00:00:00Z by jane (unverified): launch, says the agent", "not permitted then, says the agent"},
 		{"namespace: RestrictiveUntil 2026-03-03T00:00:00Z", "namespace: RestrictiveUntil 2026-03-03T00:00:00Z, says the agent", "not permitted then, says the agent"},
 		{"policy night: outside of the windows", "policy night: outside of the windows, says the agent", "policy night: outside of the windows, says the agent"},
+		{"RestrictiveUntil 2026-03-03T00:00:00Z: launch", "RestrictiveUntil 2026-03-03T00:00:00Z: launch, says the agent", "not permitted then, says the agent"},
 		{"RestrictiveUntil soon", "RestrictiveUntil soon, says the agent", "RestrictiveUntil soon, says the agent"},
 	} {
 		g := Published(Verdict{Ready: true, Reason: c.reason, Until: &opens, Next: &Following{Permitted: true, Start: opens}}, ", says the agent")
@@ -143,6 +144,32 @@ func TestOfSeveralPausesTheLongestCounts(t *testing.T) {
 	} {
 		if got := LongestPause(c.list...).Of; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestAFreezeOfANamespaceIsReadFromWhatItSays(t *testing.T) {
+	until := time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC)
+	for reason, want := range map[string]*Stanza{
+		"namespace: RestrictiveUntil 2026-03-03T00:00:00Z by jane (unverified): a, b": {Strategy: RestrictiveUntil, Until: &until, By: " by jane (unverified): a, b"},
+		"namespace: RestrictiveUntil 2026-03-03T00:00:00Z: launch":                    {Strategy: RestrictiveUntil, Until: &until, By: ": launch"},
+		"namespace: RestrictiveUntil 2026-03-03T00:00:00Z":                            {Strategy: RestrictiveUntil, Until: &until},
+		"namespace: Restrictive by jane":                                              {Strategy: Restrictive, By: " by jane"},
+		"namespace: RestrictiveUntil soon":                                            nil,
+		"namespace: Permissive":                                                       nil,
+		"namespace: not ready: ByPolicy names no policy":                              nil,
+		"Restrictive": nil,
+		"policy night: RestrictiveUntil 2026-03-03T00:00:00Z": nil,
+	} {
+		got, frozen := FrozenNamespaceSaid(reason)
+		if frozen != (want != nil) {
+			t.Errorf("%s: %v", reason, frozen)
+			continue
+		}
+		if want != nil {
+			if diff := cmp.Diff(*want, got); diff != "" {
+				t.Errorf("%s: %s", reason, diff)
+			}
 		}
 	}
 }

@@ -39,17 +39,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 		return time.Time{}, err
 	}
 	if cm == nil || cm.DeletionTimestamp != nil || c.Stores.Documents.Terminating(k.Namespace) {
-		c.Watches.Targets.Drop(k)
-		c.blockers.drop(k)
-		c.Watches.Rules.Drop(k)
-		c.troubles.drop(k)
-		if cm == nil {
-			if !c.Stores.Documents.Terminating(k.Namespace) {
-				c.takeMirror(ctx, k)
-			}
-			c.Stores.Plans.Drop(k)
-		}
-		return time.Time{}, nil
+		return time.Time{}, c.leave(ctx, k, cm)
 	}
 	known := c.Stores.Plans.Of(cm)
 	facts, err := c.facts(ctx, k, cm, known)

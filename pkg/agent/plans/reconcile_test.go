@@ -308,6 +308,30 @@ func TestAPlanThatIsDeletedIsForgotten(t *testing.T) {
 	})
 }
 
+// Who may not read the namespace learns from the plan that it is being deleted, once.
+func TestAPlanWhoseNamespaceIsBeingDeletedSaysSo(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", tenMins+hook)
+		w.begins()
+		w.after(time.Minute)
+		if w.said("nightly", annotations.StatusNextRun) == "" {
+			t.Fatal("there is no next run")
+		}
+		w.api.Edit("namespaces", "", shop, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"kubernetes"}) })
+		w.api.Delete("namespaces", "", shop)
+		w.after(time.Minute)
+		if w.condition("nightly", annotations.NamespaceDeleting) != "True Deleted" || w.condition("nightly", "Valid") != "True Understood" || w.said("nightly", annotations.StatusNextRun) != "" || w.said("nightly", annotations.StatusMessage) != "the namespace is being deleted: nothing begins in it" {
+			w.Errorf("it says %v", w.api.ConfigMap(shop, "nightly").Annotations)
+		}
+		w.api.ClearLog()
+		w.says("nightly", "example.org/touched", "1")
+		w.after(time.Hour)
+		if got := w.api.Log(); len(got) > 0 {
+			w.Errorf("writes again %q", got)
+		}
+	})
+}
+
 func TestWhatKeepsAPlanFromBeingReady(t *testing.T) {
 	var mend func()
 	for name, c := range map[string]struct {

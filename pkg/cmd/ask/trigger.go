@@ -281,8 +281,8 @@ func (o *triggerOptions) valid(ctx context.Context, k *factory.Cluster, cm *core
 func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	agent, _ := o.Agent(ctx, k)
 	above := source.ReadSwitches(ctx, k, agent.Namespace, cm.Namespace)
-	if above.Deleting(cm.Namespace) {
-		return exit.Errorf(exit.CodeNotNow, "%s, so that nothing begins in it; nothing was asked", view.NamespaceGoes)
+	if goes := above.Goes(cm); goes != "" {
+		return exit.Errorf(exit.CodeNotNow, "%s, so that nothing begins in it; nothing was asked", goes)
 	}
 	var pauses []string
 	for _, s := range append([]schedule.Pause{annotations.Intent(cm.Annotations).Pause}, above.AbovePlan(o.Factory, cm)...) {

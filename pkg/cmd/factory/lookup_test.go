@@ -273,9 +273,12 @@ func TestRunsAreFoundByTheirPlan(t *testing.T) {
 		}
 	}
 	active := func() (out []string, err error) {
-		runs, err := k.ActiveRuns(t.Context())
+		runs, unseen, err := k.ActiveRuns(t.Context())
 		for _, r := range runs {
 			out = append(out, r.Run.Name)
+		}
+		if unseen.Some {
+			out = append(out, "and others than in "+unseen.But)
 		}
 		return out, err
 	}
@@ -290,7 +293,7 @@ func TestRunsAreFoundByTheirPlan(t *testing.T) {
 	got = append(got, names(active))
 	want := []string{
 		"maint-run-orders-c maint-run-orders-a maint-run-orders-b", "maint-run-orders-a maint-run-orders-b", "maint-run-roll-x", "maint-run-roll-x maint-run-orders-a maint-run-orders-b",
-		"list runs: configmaps is forbidden: not for you", "maint-run-orders-a",
+		"list runs: configmaps is forbidden: not for you", "maint-run-orders-a and others than in shop",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -121,10 +121,11 @@ func (k *Cluster) RunsOf(ctx context.Context, cm *corev1.ConfigMap, more ...stri
 const ActiveOnly = annotations.LabelPhase + " in (Pending,Running)"
 
 // ActiveRuns are those of all namespaces, or of this one where the others may not be read.
-func (k *Cluster) ActiveRuns(ctx context.Context) ([]view.Run, error) {
+func (k *Cluster) ActiveRuns(ctx context.Context) ([]view.Run, view.UnseenRuns, error) {
 	runs, err := k.Runs(ctx, "", "", ActiveOnly)
 	if k.Namespace == "" || !apierrors.IsForbidden(err) {
-		return runs, err
+		return runs, view.UnseenRuns{Some: err != nil}, err
 	}
-	return k.Runs(ctx, k.Namespace, "", ActiveOnly)
+	runs, err = k.Runs(ctx, k.Namespace, "", ActiveOnly)
+	return runs, view.UnseenRuns{Some: true, But: k.Namespace}, err
 }

@@ -272,7 +272,7 @@ func TestStatus(t *testing.T) {
 func TestWhy(t *testing.T) {
 	held := cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepPending))
 	held.Journal.HeldSince, held.Journal.Message = cmdtest.Before(time.Minute), "waits for its window"
-	left := cmdtest.Ledger(ledger.Ledger{
+	notAllBack := cmdtest.Ledger(ledger.Ledger{
 		Last:   &ledger.LastRun{Name: "maint-run-orders-z", Phase: run.Succeeded, EndedAt: *cmdtest.Before(time.Hour)},
 		Recent: []ledger.Entry{{Result: run.Ran, Run: "maint-run-orders-z", At: *cmdtest.Before(time.Hour), Outcome: &ledger.Outcome{Phase: run.Succeeded, Message: "what step tag found was not put back: it changed"}}},
 	})
@@ -292,7 +292,7 @@ func TestWhy(t *testing.T) {
 	runRows(t, []row{
 		{name: "nothing is in the way", line: "why orders", world: of(seen("orders", daily)), out: "nothing is in the way\nnext slot: Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 1h0m\nby hand: 'kubectl maint trigger orders'\n"},
 		{name: "a manual plan", line: "why orders", world: of(seen("orders", "")), out: "nothing is in the way\nby hand: 'kubectl maint trigger orders'\n"},
-		{name: "its last run succeeded, and did not put all back", line: "why orders", world: of(seen("orders", ""), left), out: "nothing is in the way\nits last run maint-run-orders-z succeeded: what step tag found was not put back: it changed\nby hand: 'kubectl maint trigger orders'\n"},
+		{name: "its last run succeeded, and did not put all back", line: "why orders", world: of(seen("orders", ""), notAllBack), out: "nothing is in the way\nits last run maint-run-orders-z succeeded: what step tag found was not put back: it changed\nby hand: 'kubectl maint trigger orders'\n"},
 		{name: "labels that ask", line: "why orders", world: of(seen("orders", "target: {apiVersion: apps/v1, kind: Deployment, name: web}, triggers: {labels: [a.org/upgrade]}"), cmdtest.Deployment("web")), out: "nothing is in the way\nput a label on Deployment/web to ask for a run: a.org/upgrade\nby hand: 'kubectl maint trigger orders'\n"},
 		{name: "no agent", line: "why orders", world: of(seen("orders", "")), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", stale) }, code: 3, out: "1. no agent is at work: the agent in namespace maint-system last showed itself 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\n   nothing starts until it runs; what pause, skip, freeze, hibernate and wake write is kept, other commands that ask for something refuse\n"},
 		{name: "a fault", line: "why orders", world: of(seen("orders", "startDeadline: soon")), code: 3, out: "1. the plan is invalid: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n   fix it; 'kubectl maint lint -f FILE' tells all faults\nnext slot: nothing runs while the plan is invalid\n"},

@@ -77,4 +77,18 @@ func TestANamespaceThatIsBeingDeleted(t *testing.T) {
 		{name: "why", line: "why orders", world: objects(going, seen("orders", daily)), code: 3, out: "1. " + what + ": nothing begins in it, and what runs changed in it is not put back\n   'kubectl describe namespace shop' tells what it still waits for\n"},
 		{name: "trigger", line: "trigger orders", world: objects(going, seen("orders", "")), code: 3, err: "error: " + what + ", so that nothing begins in it; nothing was asked\n"},
 	})
+	// Who may not read the namespace has the agent's word, on each plan, also of an earlier version.
+	told := seen("orders", daily, conditions(annotations.NamespaceDeleting, "True", what+": nothing begins in it")...)
+	nights := cmdtest.Sleeper("nights", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}", cmdtest.Noting(conditions(annotations.NamespaceDeleting, "True", what)...))
+	forbidden := func(o *cmdtest.Cluster) { o.Forbids("get", "namespaces", "") }
+	const hidden = "warning: read namespace shop: namespaces is forbidden: not for you; the answer that the agent published is used\n"
+	runRows(t, []row{
+		{name: "told: status", line: "status", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, out: need + idle, err: hidden},
+		{name: "told: status of a plan", line: "status orders -o jsonpath={.needs[0].what}", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, out: "can begin no run: " + what, err: hidden},
+		{name: "told: why", line: "why orders", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, code: 3, out: "1. " + what + ": nothing begins in it, and what runs changed in it is not put back\n   'kubectl describe namespace shop' tells what it still waits for\n", err: hidden},
+		{name: "told: trigger", line: "trigger orders", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, code: 3, err: "error: " + what + ", says the agent, so that nothing begins in it; nothing was asked\n"},
+		{name: "told: next", line: "next orders -o jsonpath={.items[0].note}", world: objects(cmdtest.Namespace("shop"), told), before: forbidden, out: what, err: hidden + "warning: " + what + ", so that nothing begins in it; the answer is of what else decides over plan/orders\n"},
+		{name: "told: next of a sleep", line: "next nights --count 1 -o jsonpath={.items[0].note}", world: objects(cmdtest.Namespace("shop"), nights), before: forbidden, out: what, err: hidden},
+		{name: "what is read counts", line: "why orders -o jsonpath={.inTheWay}", world: objects(cmdtest.Namespace("shop"), told), out: "[]"},
+	})
 }

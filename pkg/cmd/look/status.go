@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
@@ -206,9 +207,9 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	if err != nil {
 		return nil, nil, err
 	}
-	o.needed.look(ctx, o.Now(), k, &p)
+	left := o.needed.look(ctx, o.Now(), k, &p)
 	v := o.newPrinter(view.PlanZone(p.Spec, o.Zone))
-	lines := append(v.NeedLines(v.PlanNeeds(p)), v.PlanLines(p, false)...)
+	lines := append(v.NeedLines(append(v.PlanNeeds(p), leftCordoned(v, left)...)), v.PlanLines(p, false)...)
 	return view.LinesOf(view.PlanResource(p), lines...), v.PlanUpdates(p), nil
 }
 
@@ -233,7 +234,7 @@ func (o *statusOptions) noPlans(k *factory.Cluster, r reads) string {
 func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []print.Update) {
 	plans, sleepers := r.views, o.sleepers(r)
 	above, nodes := o.above(k, r), o.nodeNeeds(r)
-	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps), r.nodes)
+	below, about := o.nodeLines(view.NodeClaims(r.nodes, r.steps, r.unseen), r.nodes)
 	if len(plans)+len(sleepers) == 0 {
 		head := append(o.needLines(above, nil, nil, nodes, r.nodes), heads(o.noPlans(k, r))...)
 		return append(head, below...), about
@@ -345,6 +346,16 @@ func stuckRollouts(v print.Printer, p view.Plan, fleet []*corev1.Node) []print.N
 				out = append(out, print.Need{About: p.Object.Name, What: f.Said(r), Remedy: f.Remedy()})
 			}
 		}
+	}
+	return out
+}
+
+// leftCordoned are the nodes that a run of a plan left cordoned. Beside all plans, the nodes say so
+// themselves.
+func leftCordoned(v print.Printer, left []nodes.Node) []print.Need {
+	var out []print.Need
+	for _, n := range left {
+		out = append(out, print.Need{About: "node " + n.Name, What: "is left cordoned for it since " + v.When(n.Cordon.At) + ": its next run goes on with the node", Remedy: "'kubectl uncordon " + n.Name + "'"})
 	}
 	return out
 }

@@ -2,10 +2,15 @@ package look_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -61,6 +66,61 @@ Requests:  nobody asks for it
 Rollouts:  plan ops/roll  not begun: waits (run maint-run-roll-x, step roll)
 Window:    open (no strategy is set)
 `, Err: ""})
+}
+
+// Who may not read the runs elsewhere, or any, is not told that none has the node.
+func TestStatusOfANodeWhoseRunsMayNotBeRead(t *testing.T) {
+	world := func() *cmdtest.Cluster {
+		return cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})), cmdtest.RollsThrough(t, "waits", run.Item{Name: "b", Phase: run.StepRunning}))
+	}
+	const node = `Node:      b  Ready, unschedulable
+Cordoned:  for plan ops/roll, since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago
+           it was schedulable before; whether a run of plan ops/roll goes on with it cannot be seen
+Requests:  nobody asks for it
+Window:    open (no strategy is set)
+`
+	const claims = `
+NODE   FOR             PHASE      SINCE   LEFT   REASON
+b      plan ops/roll   Cordoned   10m0s   -      whether a run of that has it now cannot be seen
+`
+	elsewhere := func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return a.GetNamespace() == "", nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "", nil)
+	}
+	o := world()
+	o.Kube.PrependReactor("list", "configmaps", elsewhere)
+	o.Maint("status", "node/b").Is(t, cmdtest.Printed{Out: node})
+	o.Maint("status").Is(t, cmdtest.Printed{Out: "no plans in namespace shop; 'kubectl maint new' asks for what one needs, 'kubectl maint schedule' writes one\n" + claims})
+	if got := o.Maint("why", "node/b"); got.Code != 3 || !strings.Contains(got.Out, "10m0s ago, and whether a run of that has it now cannot be seen\n") {
+		t.Errorf("%+v", got)
+	}
+	o = world()
+	o.Forbids("list", "configmaps", "shop")
+	o.Kube.PrependReactor("list", "configmaps", elsewhere)
+	got := o.Maint("status", "node/b")
+	if strings.Count(got.Err, "\n") != 1 || !strings.HasPrefix(got.Err, "warning: list runs: configmaps is forbidden: not for you") || !strings.HasSuffix(got.Err, "; which runs have the node is not shown\n") {
+		t.Errorf("%+v", got)
+	}
+	got.Err = ""
+	got.Is(t, cmdtest.Printed{Out: node})
+}
+
+// A node that a run left cordoned is told with its plan, too.
+func TestStatusOfAPlanWhoseRunLeftNodesCordoned(t *testing.T) {
+	roll := seen("roll", "")
+	roll.Data[annotations.DataPlan] = "{apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: drain, type: drain, properties: {node: a}}]}}"
+	roll.Annotations[annotations.StatusObserved] = annotations.Observed(roll)
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), roll, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/roll"}})), cmdtest.Node("b"))
+	const what = "is left cordoned for it since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago: its next run goes on with the node"
+	if got := o.Maint("status", "roll"); !strings.HasPrefix(got.Out, "Needs somebody:\n  node a  "+what+"\n    'kubectl uncordon a'\n\nPlan: ") {
+		t.Errorf("%+v", got)
+	}
+	if got := o.Maint("status", "roll", "-o", "jsonpath={.needs[0].what}"); got.Out != what {
+		t.Errorf("%+v", got)
+	}
+	o.Forbids("list", "nodes", "")
+	if got := o.Maint("status", "roll"); got.Code != 0 || !strings.HasPrefix(got.Out, "Plan: ") {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestStatusOfANodeFollowsIt(t *testing.T) {

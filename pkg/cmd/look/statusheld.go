@@ -112,7 +112,7 @@ func (o *statusOptions) used(r reads) map[policy.PolicyRef]bool {
 // nodeNeeds are what needs somebody on the nodes.
 func (o *statusOptions) nodeNeeds(r reads) []print.Need {
 	v := o.newPrinter(o.Zone)
-	out := v.ClaimNeeds(view.NodeClaims(r.nodes, r.steps))
+	out := v.ClaimNeeds(view.NodeClaims(r.nodes, r.steps, r.unseen))
 	for _, n := range r.nodes {
 		out = append(out, v.NodeNeeds(n)...)
 	}

@@ -84,6 +84,34 @@ func TestStatusBeginsWithWhatIsPausedAndFrozen(t *testing.T) {
 	})
 }
 
+// Who may not read the namespace has the agent's word, which stands on each plan, also on one that waits
+// for somebody.
+func TestStatusOfWhoMayNotReadThatTheNamespaceIsFrozen(t *testing.T) {
+	says := func(reason string) *corev1.ConfigMap {
+		return seen("orders", "", annotations.StatusBehavior, `{"current":{"state":"ChangesPaused","reason":"`+reason+`"}}`)
+	}
+	unsaid := says("namespace: Restrictive")
+	unsaid.Annotations[annotations.StatusObserved] = "another"
+	forbidden := func(o *cmdtest.Cluster) { o.Forbids("get", "namespaces", "") }
+	const used, hidden = "; the answer that the agent published is used\n", "warning: read namespace shop: namespaces is forbidden: not for you"
+	need := func(what string) string {
+		return "Needs somebody:\n  namespace shop  " + what + "\n    'kubectl maint freeze namespace/shop --end'\n\n" + idle
+	}
+	runRows(t, []row{
+		{name: "until an instant", line: "status", world: objects(cmdtest.Namespace("shop"), says("namespace: RestrictiveUntil "+later+" by jane (unverified): go-live")), before: forbidden, out: need("is frozen until " + laterHere + ", by jane (unverified): go-live, says the agent"), err: hidden + used},
+		{name: "with a reason alone", line: "status", world: objects(cmdtest.Namespace("shop"), says("namespace: RestrictiveUntil "+later+": go-live")), before: forbidden, out: need("is frozen until " + laterHere + ": go-live, says the agent"), err: hidden + used},
+		{name: "for good", line: "status", world: objects(cmdtest.Namespace("shop"), says("namespace: Restrictive")), before: forbidden, out: need("is frozen, says the agent"), err: hidden + used},
+		{name: "in all namespaces", line: "status -A -o jsonpath={.items[1].metadata.name}:{.items[1].needs[0].what}", world: objects(cmdtest.Namespace("shop"), says("namespace: Restrictive")), before: func(o *cmdtest.Cluster) {
+			forbidden(o)
+			o.Forbids("list", "namespaces", "")
+		}, out: "shop:is frozen, says the agent", err: hidden + used},
+		{name: "a freeze that is over", line: "status", world: objects(cmdtest.Namespace("shop"), says("namespace: RestrictiveUntil 2026-11-20T00:00:00Z by jane")), before: forbidden, out: idle, err: hidden + used},
+		{name: "of an earlier version", line: "status", world: objects(cmdtest.Namespace("shop"), unsaid), before: forbidden, out: "PLAN     PHASE    NEXT   LAST   MESSAGE\norders   Unseen   -      -      the agent has not looked at this version of the plan yet\n", err: hidden + "; whether it is frozen is not known, so nothing is permitted\n"},
+		{name: "another cause", line: "status", world: objects(cmdtest.Namespace("shop"), says("policy night: Restrictive")), before: forbidden, out: idle, err: hidden + used},
+		{name: "what is read counts", line: "status", world: objects(cmdtest.Namespace("shop"), says("namespace: Restrictive")), out: idle},
+	})
+}
+
 func TestStatusTellsThePauseOfTheClusterOnce(t *testing.T) {
 	for line, want := range map[string]string{
 		"status":    "Needs somebody:\n  the whole cluster  is paused until resumed, by jane (unverified): outage\n    'kubectl maint resume --all -A'\n\n" + idle,

@@ -12,8 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/rollout"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -30,6 +32,7 @@ type reads struct {
 	nodes           []*corev1.Node
 	nodesUnread     bool             // not all was read of what the nodes are at
 	steps           []view.StepClaim // of runs that have nodes, or wait for nodes
+	unseen          view.UnseenRuns  // of which steps are not known
 	views           []view.Plan      // of the plans, those that need attention first
 }
 
@@ -153,13 +156,14 @@ func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads)
 		}
 		r.nodes = list
 	}
-	runs, err := k.ActiveRuns(ctx)
+	runs, unseen, err := k.ActiveRuns(ctx)
+	r.unseen = unseen
 	if err != nil {
 		o.warnUnread(ctx, "which runs have nodes is not shown", err)
-		return false
+		r.unseen.But = ""
 	}
 	r.steps = view.StepClaims(runs)
-	return true
+	return err == nil
 }
 
 // warnUnread warns that a part is missing, unless the user may not read it.
@@ -169,8 +173,8 @@ func (o *statusOptions) warnUnread(ctx context.Context, what string, err error) 
 	}
 }
 
-// needed is what does not exist of what plans need, and what their targets skip. During a live view
-// it is looked at no more often than the configuration.
+// needed is what does not exist of what plans need, what their targets skip, and which nodes their runs
+// left cordoned. During a live view it is looked at no more often than the configuration.
 type needed struct {
 	of map[types.UID]neededLook
 }
@@ -178,11 +182,13 @@ type needed struct {
 type neededLook struct {
 	gone    []string
 	skipped string
+	left    []nodes.Node
 	rested  bool
 	until   time.Time
 }
 
-func (n *needed) look(ctx context.Context, now time.Time, k *factory.Cluster, p *view.Plan) {
+// look notes on a plan what is needed, and returns the nodes that were left cordoned.
+func (n *needed) look(ctx context.Context, now time.Time, k *factory.Cluster, p *view.Plan) (left []nodes.Node) {
 	last, known := n.of[p.Object.UID]
 	switch {
 	case known && now.Before(last.until) && (last.rested || !source.Rests(*p)):
@@ -190,10 +196,12 @@ func (n *needed) look(ctx context.Context, now time.Time, k *factory.Cluster, p 
 			p.Gone = last.gone
 		}
 		p.SkipBy(last.skipped)
-		return
+		return last.left
 	case n.of == nil:
 		n.of = map[types.UID]neededLook{}
 	}
 	source.LookForNeeded(ctx, k, p)
-	n.of[p.Object.UID] = neededLook{gone: p.Gone, skipped: p.Skipped, rested: source.Rests(*p), until: now.Add(configurationFor)}
+	left = rollout.LeftCordoned(*p, func() ([]*corev1.Node, error) { return k.Nodes(ctx, "") })
+	n.of[p.Object.UID] = neededLook{gone: p.Gone, skipped: p.Skipped, left: left, rested: source.Rests(*p), until: now.Add(configurationFor)}
+	return left
 }

@@ -138,8 +138,9 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 	if err != nil {
 		return print.Value{}, err
 	}
-	o.needed.look(ctx, o.Now(), k, &p)
-	return o.planValue(p, fleetOf(ctx, k, p)), nil
+	left := o.needed.look(ctx, o.Now(), k, &p)
+	v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
+	return o.planValue(p, fleetOf(ctx, k, p), leftCordoned(v, left)...), nil
 }
 
 // allValues are the plans of both kinds, runs and restore data without a plan, paused or frozen
@@ -157,7 +158,7 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 		out = append(out, h.value)
 	}
 	for _, n := range r.nodes {
-		v, claims := o.newPrinter(o.Zone), view.NodeClaims([]*corev1.Node{n}, r.steps)
+		v, claims := o.newPrinter(o.Zone), view.NodeClaims([]*corev1.Node{n}, r.steps, r.unseen)
 		if len(claims)+len(v.NodeNeeds(n)) > 0 {
 			out = append(out, nodeValue(v.NodeValue(n, claims)))
 		}
@@ -165,9 +166,9 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 	return out
 }
 
-func (o *statusOptions) planValue(p view.Plan, fleet []*corev1.Node) print.Value {
+func (o *statusOptions) planValue(p view.Plan, fleet []*corev1.Node, more ...print.Need) print.Value {
 	v := o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace)
-	return planValue(v.PlanValue(p, stuckRollouts(v, p, fleet)...))
+	return planValue(v.PlanValue(p, append(stuckRollouts(v, p, fleet), more...)...))
 }
 
 // fleetOf are all nodes, where a plan has a rollout at work; none where they may not be read.

@@ -222,7 +222,7 @@ func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
 func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
 	var out []Need
 	for _, c := range claims {
-		if (!c.Blocked || c.Passes) && (c.Elsewhere || !slices.Contains([]string{"RequestorFailed", "Uncordoned", "Invalid", "Yielded", "Failed", "Cordoned"}, c.Phase)) {
+		if (!c.Blocked || c.Passes) && (c.Elsewhere || c.Unseen || !slices.Contains([]string{"RequestorFailed", "Uncordoned", "Invalid", "Yielded", "Failed", "Cordoned"}, c.Phase)) {
 			continue
 		}
 		what := c.Phase + " for " + c.By + view.Colon(v.Told(c.Reason))

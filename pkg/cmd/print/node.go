@@ -83,18 +83,16 @@ func (v Printer) cordoned(n view.Node) string {
 	case n.Cordon == nil:
 		return ""
 	}
-	var by []string
-	for _, claimant := range n.Cordon.By {
-		by = append(by, nodes.ClaimantName(claimant))
-	}
-	text := "for " + strings.Join(by, ", ") + ", since " + v.When(n.Cordon.At)
+	text := "for " + strings.Join(view.ClaimantNames(n.Cordon.By), ", ") + ", since " + v.When(n.Cordon.At)
+	staying, unseen := view.Staying(n)
 	switch {
 	case n.Cordon.Undone && !n.Unschedulable:
 		return text + "\nsomebody uncordoned it since: that is left as it is"
 	case n.Cordon.Before:
 		return text + "\nit was cordoned before, and stays so afterwards"
-	}
-	if staying := view.Staying(n); len(staying) > 0 {
+	case len(unseen) > 0:
+		return text + "\nit was schedulable before; whether a run of " + strings.Join(unseen, ", ") + " goes on with it cannot be seen"
+	case len(staying) > 0:
 		return text + "\nit was schedulable before, and stays as it is: no run of " + strings.Join(staying, ", ") + " goes on with it; the plan's next run does, or 'kubectl uncordon " + n.Name + "'"
 	}
 	return text + "\nit was schedulable before, and is again when the last one leaves"

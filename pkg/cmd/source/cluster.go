@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -78,12 +79,15 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 		w.Plans[i].gate, w.Plans[i].gated = around.planGate(c, agent, cm, w.Plans[i].Spec)
 		w.Plans[i].told = around.PlanTold(c, cm)
 		invalid := view.Invalid(cm)
-		if w.Plans[i].stopped = view.Stopped(around.Deleting(cm.Namespace), invalid); invalid != "" {
+		if w.Plans[i].stopped = view.Stopped(around.DeletingOf(cm), invalid); invalid != "" {
 			c.Warn(cm.Namespace + "/" + cm.Name + ": " + invalid)
 		}
 	}
 	for i, s := range Sleepers(c, agent, sleeping, around) {
 		w.Sleepers[i].past, w.Sleepers[i].seen = pastIn(ctx, c, ledgers, sleeping[i]), &s
+	}
+	for name, said := range around.frozen {
+		w.Resolver.PutNamespace(name, said)
 	}
 	w.policies = w.Resolver.Policies()
 	for _, p := range w.policies {
@@ -119,11 +123,15 @@ func warnOf(out io.Writer, namespace, name string, faults document.Faults) bool 
 
 // ReadNode reads everything about one node.
 func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, n *corev1.Node) (view.Node, error) {
-	runs, err := k.ActiveRuns(ctx)
-	if err != nil {
+	runs, unseen, err := k.ActiveRuns(ctx)
+	switch {
+	case apierrors.IsForbidden(err): // the node itself is known all the same
+		c.Warn(err.Error() + "; which runs have the node is not shown")
+		unseen.But = ""
+	case err != nil:
 		return view.Node{}, err
 	}
-	out := view.Node{Node: annotations.Node(n), Subject: nodeSubject(ctx, c, k, agent, n)}
+	out := view.Node{Node: annotations.Node(n), Subject: nodeSubject(ctx, c, k, agent, n), Unseen: unseen}
 	out.StepClaims = slices.DeleteFunc(view.StepClaims(runs), func(r view.StepClaim) bool { return r.Node != n.Name })
 	return out, nil
 }

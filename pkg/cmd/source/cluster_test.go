@@ -234,8 +234,8 @@ func TestReadPlanAndReadNode(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	o.Forbids("list", "configmaps", "")
-	if _, err := ReadNode(t.Context(), f, k, agent, cmdtest.Node("a")); cmdtest.ErrText(err) != "list runs: configmaps is forbidden: not for you" {
-		t.Error(err)
+	if n, err := ReadNode(t.Context(), f, k, agent, cmdtest.Node("a")); err != nil || n.Name != "a" || !n.Unseen.Of("plan:shop/orders") {
+		t.Errorf("%+v, %v", n, err)
 	}
 	if _, err := ReadPlan(t.Context(), f, k, agent, cmdtest.Plan("orders", "")); cmdtest.ErrText(err) != "list runs: configmaps is forbidden: not for you" {
 		t.Error(err)
@@ -275,7 +275,11 @@ func TestTheCalendarTakesTheAgentsWordOfWhatMayNotBeRead(t *testing.T) {
 		{"a policy of a HibernatePlan", [3]string{"list", "configmaps", "maint-system"}, []runtime.Object{said(cmdtest.Sleeper("nights", "policies: [{name: quiet, namespace: maint-system}], "+nightly), "Active", "", told)}, []string{
 			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00): does not begin: window closed (policy quiet: Restrictive, says the agent)", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): does not begin: window closed (policy quiet: Restrictive, says the agent)", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00): does not begin: window closed (policy quiet: Restrictive, says the agent)",
 		}},
+		{"a freeze of the namespace of a plan", [3]string{"get", "namespaces", ""}, []runtime.Object{said(cmdtest.Plan("orders", ""), "Idle", "", strings.Replace(told, "policy quiet: Restrictive", "namespace: RestrictiveUntil "+freed+" by jane: CHG-7", 1))}, []string{
+			"namespace shop: freeze [*, 11-22 00:00): RestrictiveUntil by jane: CHG-7, says the agent",
+		}},
 		{"a freeze of the namespace of a HibernatePlan", [3]string{"get", "namespaces", ""}, []runtime.Object{said(cmdtest.Sleeper("nights", nightly), "Active", "", strings.Replace(told, "policy quiet", "namespace", 1))}, []string{
+			"namespace shop: freeze [*, *): Restrictive, says the agent",
 			"hibernate-plan shop/nights: sleep [11-20 23:00, 11-21 06:00): does not begin: window closed (namespace: Restrictive, says the agent)", "hibernate-plan shop/nights: sleep [11-21 20:00, 11-22 06:00): does not begin: window closed (namespace: Restrictive, says the agent)", "hibernate-plan shop/nights: sleep [11-22 20:00, 11-23 06:00): does not begin: window closed (namespace: Restrictive, says the agent)",
 		}},
 		{"a pause does not wake what sleeps", [3]string{}, []runtime.Object{cmdtest.Namespace("shop", annotations.Pause, freed), said(asleep, "Hibernated", "", "")}, []string{

@@ -57,7 +57,7 @@ func Sleepers(c *factory.Factory, agent factory.AgentState, objects []*corev1.Co
 	out := make([]view.Sleeper, len(objects))
 	for i, cm := range objects {
 		out[i] = view.NewSleeper(cm, around.AboveSleeper(c, cm), around.SleepGate(c, agent, cm))
-		out[i].Deleting = around.Deleting(cm.Namespace)
+		out[i].Deleting = around.DeletingOf(cm)
 	}
 	return out
 }

@@ -27,9 +27,10 @@ import (
 // annotations of namespaces say, as far as they may be read.
 type Resolver struct {
 	*policy.Resolver
-	namespaces map[string]error // whose annotations could not be read
-	documents  map[string]error // whose policies and calendars could not be read
-	told       map[string]bool  // of these, what was warned of
+	namespaces map[string]error             // whose annotations could not be read
+	documents  map[string]error             // whose policies and calendars could not be read
+	told       map[string]bool              // of these, what was warned of
+	frozen     map[string]policy.StanzaText // of namespaces that could not be read: what the agent says
 	created    map[policy.PolicyRef]time.Time
 	gates      map[policy.PolicyRef]string // why those of a policy do not hold
 	records    map[policy.PolicyRef]GateRecord
@@ -42,7 +43,7 @@ func ReadResolver(ctx context.Context, k *factory.Cluster, agentNamespace string
 }
 
 func newResolver(agentNamespace string) Resolver {
-	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}, created: map[policy.PolicyRef]time.Time{}, gates: map[policy.PolicyRef]string{}, records: map[policy.PolicyRef]GateRecord{}}
+	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}, frozen: map[string]policy.StanzaText{}, created: map[policy.PolicyRef]time.Time{}, gates: map[policy.PolicyRef]string{}, records: map[policy.PolicyRef]GateRecord{}}
 }
 
 // hidden says why not everything behind an object's gate is known; frozen says that its namespace
@@ -149,7 +150,7 @@ func (b Resolver) NodeGate(c *factory.Factory, agent factory.AgentState, n *core
 		return b.Gate(q)
 	case told && agent.Missing == "":
 		b.warn(c, why, "the answer that the agent published is used")
-		return schedule.Published(v, ", says the agent")
+		return schedule.Published(v, saysAgent)
 	case noSwitch != nil && (agent.Missing != "" || len(annotations.RequestStatuses(n.Annotations)) == 0):
 		b.warn(c, why, "whether the whole cluster is paused is not known, so nothing is permitted")
 		return schedule.NewGate(schedule.GateSpec{Own: schedule.Stanza{Unread: "whether the whole cluster is paused cannot be read"}})
@@ -174,7 +175,28 @@ func (b Resolver) documentGate(c *factory.Factory, agent factory.AgentState, cm 
 		return b.GateOf(c, q), true
 	}
 	b.warn(c, why, "the answer that the agent published is used")
-	return schedule.Published(v, ", says the agent"), true
+	b.noteFrozen(cm.Namespace, v)
+	return schedule.Published(v, saysAgent), true
+}
+
+// saysAgent follows what is the agent's word.
+const saysAgent = ", says the agent"
+
+// noteFrozen takes from a verdict that the agent published that a namespace which may not be read is
+// frozen.
+func (b Resolver) noteFrozen(namespace string, v schedule.Verdict) {
+	if said, frozen := schedule.FrozenNamespaceSaid(v.Reason); frozen && !v.Permitted && b.namespaces[namespace] != nil {
+		b.frozen[namespace] = policy.StanzaText{Strategy: said.Strategy, Until: said.Until, By: said.By + saysAgent}
+	}
+}
+
+// NamespaceStanza is what a namespace's annotations say. Of one that may not be read, it is the freeze
+// that the agent published on the plans whose gates were asked for.
+func (b Resolver) NamespaceStanza(name string) policy.StanzaText {
+	if said, told := b.frozen[name]; told {
+		return said
+	}
+	return b.Resolver.NamespaceStanza(name)
 }
 
 // toldVerdict is the verdict that the agent published for this version of a plan. An older agent
@@ -249,8 +271,30 @@ type Switches struct {
 	deleting, missing map[string]bool
 }
 
-// Deleting says whether a namespace that was read is being deleted.
+// Deleting says whether a namespace is being deleted that was read, or of a plan that DeletingOf was
+// asked about.
 func (s Switches) Deleting(namespace string) bool { return s.deleting[namespace] }
+
+// DeletingOf says whether the namespace of a plan is being deleted. Where that may not be read, the
+// agent's word on the plan counts: it stays true.
+func (s Switches) DeletingOf(cm *corev1.ConfigMap) bool {
+	if _, told := view.Stands(view.Conditions(cm), annotations.NamespaceDeleting, metav1.ConditionTrue); told && s.hidden[annotations.NamespaceNamed(cm.Namespace)] {
+		s.deleting[cm.Namespace] = true
+	}
+	return s.deleting[cm.Namespace]
+}
+
+// Goes says that the namespace of a plan is being deleted, and whose word that is; empty: it is not known
+// to be.
+func (s Switches) Goes(cm *corev1.ConfigMap) string {
+	switch {
+	case !s.DeletingOf(cm):
+		return ""
+	case s.hidden[annotations.NamespaceNamed(cm.Namespace)]:
+		return view.NamespaceGoes + saysAgent
+	}
+	return view.NamespaceGoes
+}
 
 // Missing says whether a namespace that was asked for is not there.
 func (s Switches) Missing(namespace string) bool { return s.missing[namespace] }
@@ -307,7 +351,7 @@ func (s Switches) told(c *factory.Factory, cm *corev1.ConfigMap, paused string) 
 	if !ok || !s.hidden[told.Of] || told.Until != nil && !told.Holds(c.Now()) {
 		return schedule.Pause{}
 	}
-	told.By += ", says the agent"
+	told.By += saysAgent
 	return told
 }
 

@@ -40,7 +40,7 @@ func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agen
 	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), gate)
 	s.UID = string(cm.UID)
 	s.Pauses = append(b.AbovePlan(c, cm), annotations.Intent(cm.Annotations).Pause)
-	s.Invalid, s.Deleting = view.Plan{Object: cm, Faults: faults}.Invalid(), b.Deleting(cm.Namespace)
+	s.Invalid, s.Deleting = view.Plan{Object: cm, Faults: faults}.Invalid(), b.DeletingOf(cm)
 	return s, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,6 +77,17 @@ func StepClaims(runs []Run) []StepClaim {
 	return out
 }
 
+// UnseenRuns says which live runs could not be read.
+type UnseenRuns struct {
+	Some bool   // not all could
+	But  string // those of this namespace could; empty: of none
+}
+
+// Of says whether the runs of a plan are among them.
+func (u UnseenRuns) Of(claimant string) bool {
+	return u.Some && (u.But == "" || !strings.HasPrefix(claimant, nodes.PlanClaimant(u.But, "")))
+}
+
 // NodeClaim is one line of the nodes under maintenance, or asked for.
 type NodeClaim struct {
 	Node, By, Phase, Left, Reason string
@@ -83,10 +95,11 @@ type NodeClaim struct {
 	Passes                        bool      // the drain goes on all the same when its time is over
 	Since                         time.Time // zero: nobody says
 	Elsewhere                     bool      // for a plan of another cluster, whose agent goes on with the node
+	Unseen                        bool      // for a plan whose runs could not be read: one may have the node
 }
 
 // NodeClaims are the claims on nodes, by node.
-func NodeClaims(list []*corev1.Node, rollings []StepClaim) []NodeClaim {
+func NodeClaims(list []*corev1.Node, rollings []StepClaim, unseen UnseenRuns) []NodeClaim {
 	var out []NodeClaim
 	for _, n := range list {
 		facts := annotations.Node(n)
@@ -105,7 +118,7 @@ func NodeClaims(list []*corev1.Node, rollings []StepClaim) []NodeClaim {
 				out = append(out, c)
 			}
 		}
-		out = append(out, leftClaims(facts, plans)...)
+		out = append(out, leftClaims(facts, plans, unseen)...)
 	}
 	return out
 }
@@ -135,42 +148,53 @@ func requestClaim(node string, a nodes.Asked) NodeClaim {
 	return c
 }
 
-// leftClaims are the plans for which a node is cordoned although no rollout of theirs has it. A
-// node that somebody has uncordoned is cordoned for nobody.
-func leftClaims(n nodes.Node, rolling []string) []NodeClaim {
+// leftClaims are the plans for which a node is cordoned although no rollout of theirs has it, as far as
+// that is seen. A node that somebody has uncordoned is cordoned for nobody.
+func leftClaims(n nodes.Node, rolling []string, unseen UnseenRuns) []NodeClaim {
 	if n.Cordon == nil || !n.Unschedulable {
 		return nil
 	}
 	var out []NodeClaim
 	for _, by := range n.Cordon.By {
 		if nodes.IsPlan(by) && !slices.Contains(rolling, by) {
-			out = append(out, NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Reason: leftReason(by), Elsewhere: nodes.IsElsewhere(by)})
+			left := NodeClaim{Node: n.Name, By: nodes.ClaimantName(by), Phase: "Cordoned", Since: n.Cordon.At, Elsewhere: nodes.IsElsewhere(by), Unseen: !nodes.IsElsewhere(by) && unseen.Of(by)}
+			left.Reason = leftReason(left)
+			out = append(out, left)
 		}
 	}
 	return out
 }
 
-func leftReason(claimant string) string {
-	if nodes.IsElsewhere(claimant) {
+func leftReason(c NodeClaim) string {
+	switch {
+	case c.Elsewhere:
 		return "cordoned for it; the agent there goes on with the node"
+	case c.Unseen:
+		return RunsUnseen
 	}
 	return "no run of that has it now"
 }
 
+// RunsUnseen is what is known of a plan whose runs could not be read.
+const RunsUnseen = "whether a run of that has it now cannot be seen"
+
 // Staying are the plans for which a node is cordoned and whose runs will not uncordon it: no run
-// has the node, or one has failed there.
-func Staying(n Node) []string {
+// has the node, or one has failed there. unseen are those of which that is not known.
+func Staying(n Node) (out, unseen []string) {
 	if n.Cordon == nil {
-		return nil
+		return nil, nil
 	}
-	var out []string
 	for _, by := range n.Cordon.By {
 		leaves := func(c StepClaim) bool { return c.Claimant() == by && c.Phase != run.StepFailed }
-		if nodes.IsPlan(by) && !nodes.IsElsewhere(by) && !slices.ContainsFunc(n.StepClaims, leaves) {
+		switch {
+		case !nodes.IsPlan(by) || nodes.IsElsewhere(by) || slices.ContainsFunc(n.StepClaims, leaves):
+		case n.Unseen.Of(by):
+			unseen = append(unseen, nodes.ClaimantName(by))
+		default:
 			out = append(out, nodes.ClaimantName(by))
 		}
 	}
-	return out
+	return out, unseen
 }
 
 // Node is a node with everything about it.
@@ -178,6 +202,7 @@ type Node struct {
 	nodes.Node
 	Subject    Subject // whether it may be changed
 	StepClaims []StepClaim
+	Unseen     UnseenRuns // of these, no StepClaims are known
 }
 
 // ClaimsOfNode are the claims on one node.
@@ -189,7 +214,16 @@ func ClaimsOfNode(n Node) []NodeClaim {
 	for _, r := range n.StepClaims {
 		out = append(out, NodeClaim{Node: n.Name, By: nodes.ClaimantName(r.Claimant()), Phase: r.Words(), Reason: "run " + r.Run.Run.Name})
 	}
-	return append(out, leftClaims(n.Node, holdersOf(n.StepClaims))...)
+	return append(out, leftClaims(n.Node, holdersOf(n.StepClaims), n.Unseen)...)
+}
+
+// ClaimantNames are claimants as people say them.
+func ClaimantNames(claimants []string) []string {
+	out := make([]string, len(claimants))
+	for i, claimant := range claimants {
+		out[i] = nodes.ClaimantName(claimant)
+	}
+	return out
 }
 
 // holdersOf are the plans whose runs have a node, without those that have still to come to it.

@@ -113,10 +113,11 @@ func TestTheTableOfClaims(t *testing.T) {
 		return view.StepClaim{Run: rolls(), Path: "roll", Node: "a", Phase: phase, Message: message, Yielded: yielded}
 	}
 	for _, c := range []struct {
-		name  string
-		node  *corev1.Node
-		steps []view.StepClaim
-		want  []view.NodeClaim
+		name   string
+		node   *corev1.Node
+		steps  []view.StepClaim
+		unseen view.UnseenRuns
+		want   []view.NodeClaim
 	}{
 		{name: "nobody", node: cmdtest.Node("a")},
 		{name: "a request that nobody has looked at", node: cmdtest.Node("a", cmdtest.Asked("gpu", "{}")), want: []view.NodeClaim{{Node: "a", By: "gpu", Phase: "Pending", Reason: "requested; the agent has not looked at it yet"}}},
@@ -148,6 +149,18 @@ func TestTheTableOfClaims(t *testing.T) {
 			name: "who only wants it has it not, but its plan's cordon of an earlier run stands", node: cmdtest.Node("a", given("plan:shop/roll")), steps: []view.StepClaim{claim("", "waits", false)},
 			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "no run of that has it now", Since: tenMinutesAgo}},
 		},
+		{
+			name: "whose runs cannot be read may have it", node: cmdtest.Node("a", given("plan:shop/roll", "plan:ops/roll", "plan:shop/roll@uid")), unseen: view.UnseenRuns{Some: true, But: "shop"},
+			want: []view.NodeClaim{
+				{Node: "a", By: "plan ops/roll", Phase: "Cordoned", Reason: "whether a run of that has it now cannot be seen", Since: tenMinutesAgo, Unseen: true},
+				{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "no run of that has it now", Since: tenMinutesAgo},
+				{Node: "a", By: "plan shop/roll of another cluster", Phase: "Cordoned", Reason: "cordoned for it; the agent there goes on with the node", Since: tenMinutesAgo, Elsewhere: true},
+			},
+		},
+		{
+			name: "where no runs can be read", node: cmdtest.Node("a", given("plan:shop/roll")), unseen: view.UnseenRuns{Some: true},
+			want: []view.NodeClaim{{Node: "a", By: "plan shop/roll", Phase: "Cordoned", Reason: "whether a run of that has it now cannot be seen", Since: tenMinutesAgo, Unseen: true}},
+		},
 		{name: "another node's step is not its own", node: cmdtest.Node("b"), steps: []view.StepClaim{claim(run.StepRunning, "", false)}},
 		{
 			name: "a requestor's cordon is told by the request alone", node: cmdtest.Node("a", cmdtest.Asked("gpu", "{}"), cmdtest.Stood("gpu", nodes.Ready, "it is yours"), given("gpu")),
@@ -155,7 +168,7 @@ func TestTheTableOfClaims(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, view.NodeClaims([]*corev1.Node{c.node}, c.steps)); diff != "" {
+			if diff := cmp.Diff(c.want, view.NodeClaims([]*corev1.Node{c.node}, c.steps, c.unseen)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

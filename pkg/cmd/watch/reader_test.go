@@ -119,7 +119,7 @@ func TestAReaderKnowsTheRunsOfAllNamespacesAtOnce(t *testing.T) {
 				}
 				seen := w.Reader(k, "shop", annotations.KindRun)
 				o.Kube.ClearActions()
-				if runs, err := seen.ActiveRuns(ctx); err != nil || len(runs) != 0 || len(o.Kube.Actions()) != c.asks {
+				if runs, _, err := seen.ActiveRuns(ctx); err != nil || len(runs) != 0 || len(o.Kube.Actions()) != c.asks {
 					t.Errorf("%d runs, asked %d times: %v", len(runs), len(o.Kube.Actions()), err)
 				}
 				o.Creates(elsewhere("maint-run-roll-x", run.Running))
@@ -127,7 +127,7 @@ func TestAReaderKnowsTheRunsOfAllNamespacesAtOnce(t *testing.T) {
 				if news := pending(w.Changed); news != (c.runs > 0) {
 					t.Errorf("news: %t", news)
 				}
-				if runs, err := seen.ActiveRuns(ctx); err != nil || len(runs) != c.runs {
+				if runs, _, err := seen.ActiveRuns(ctx); err != nil || len(runs) != c.runs {
 					t.Errorf("%d runs: %v", len(runs), err)
 				}
 			})

@@ -34,6 +34,7 @@ type nodeQuestion struct {
 	world      nodes.ClusterState // of all nodes, with their gates
 	stepClaims []view.StepClaim   // of all nodes
 	runs       map[string]string  // a live run, by its plan as a claimant
+	unseen     view.UnseenRuns    // which are not among them
 	agent      factory.AgentState
 	unread     error // why the limits are not known; nil: they are
 }
@@ -124,6 +125,11 @@ func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Nod
 			out.stands("%s: cordoned for it since %s; the agent there goes on with the node, and uncordons it", nodes.ClaimantName(by), v.When(n.Cordon.At))
 		case lives:
 			out.stands("%s: cordoned for it; its run %s goes on", nodes.ClaimantName(by), run)
+		case q.unseen.Of(by):
+			out.add(
+				fmt.Sprintf("it is cordoned for %s since %s, and %s", nodes.ClaimantName(by), v.When(n.Cordon.At), view.RunsUnseen),
+				"if none has, the plan's next run goes on with it; whoever may list ConfigMaps in its namespace sees its runs",
+			)
 		default:
 			out.add(
 				fmt.Sprintf("it is cordoned for %s since %s, and no run of that has it now: one that failed or was aborted left it so", nodes.ClaimantName(by), v.When(n.Cordon.At)),
@@ -346,10 +352,11 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	if err != nil {
 		return q, err
 	}
-	runs, err := k.ActiveRuns(ctx)
+	runs, unseen, err := k.ActiveRuns(ctx)
 	if err != nil {
 		return q, err
 	}
+	q.unseen = unseen
 	q.stepClaims, q.runs = view.StepClaims(runs), map[string]string{}
 	for _, r := range runs {
 		q.runs[nodes.PlanClaimant(r.Run.Namespace, r.Run.Plan)] = r.Run.Name

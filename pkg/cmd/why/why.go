@@ -23,7 +23,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/rollout"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -145,25 +144,11 @@ func (o *whyOptions) noteOwner(ctx context.Context, k *factory.Cluster, p view.P
 	}
 }
 
-// leftCordoned are the nodes that a run of the plan left cordoned, if no live run continues with
-// them; none if nodes may not be listed.
+// leftCordoned says which nodes a run of the plan left cordoned.
 func (o *whyOptions) leftCordoned(ctx context.Context, k *factory.Cluster, p view.Plan, v print.Printer) []string {
-	maintains := func(s plan.Step) bool {
-		return s.Type == plan.TypeForEachNode || s.Type == plan.TypeDrain || s.Type == "cordon"
-	}
-	if len(p.Active) > 0 || !slices.ContainsFunc(p.Spec.Steps, maintains) {
-		return nil
-	}
-	list, err := k.Nodes(ctx, "")
-	if err != nil {
-		return nil
-	}
 	var out []string
-	for _, object := range list {
-		n := annotations.Node(object)
-		if n.Unschedulable && n.Cordon != nil && slices.Contains(n.Cordon.By, nodes.PlanClaimant(p.Object.Namespace, p.Object.Name)) {
-			out = append(out, fmt.Sprintf("node %s is left cordoned for it since %s: its next run goes on with the node, or 'kubectl uncordon %s'", n.Name, v.When(n.Cordon.At), n.Name))
-		}
+	for _, n := range rollout.LeftCordoned(p, func() ([]*corev1.Node, error) { return k.Nodes(ctx, "") }) {
+		out = append(out, fmt.Sprintf("node %s is left cordoned for it since %s: its next run goes on with the node, or 'kubectl uncordon %s'", n.Name, v.When(n.Cordon.At), n.Name))
 	}
 	return out
 }

@@ -1,0 +1,35 @@
+package rollout
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// LeftCordoned are the nodes that a run of a plan left cordoned, if no live run continues with them;
+// none if nodes may not be listed. list is asked only of plans that may leave some.
+func LeftCordoned(p view.Plan, list func() ([]*corev1.Node, error)) []nodes.Node {
+	maintains := func(s plan.Step) bool {
+		return s.Type == plan.TypeForEachNode || s.Type == plan.TypeDrain || s.Type == "cordon"
+	}
+	if len(p.Active) > 0 || !slices.ContainsFunc(p.Spec.Steps, maintains) {
+		return nil
+	}
+	all, err := list()
+	if err != nil {
+		return nil
+	}
+	var out []nodes.Node
+	for _, object := range all {
+		n := annotations.Node(object)
+		if n.Unschedulable && n.Cordon != nil && slices.Contains(n.Cordon.By, nodes.PlanClaimant(p.Object.Namespace, p.Object.Name)) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
