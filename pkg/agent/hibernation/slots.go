@@ -31,6 +31,7 @@ type slotFacts struct {
 	digest  string // of when the plan sleeps
 	table   *hibernate.Timetable
 	skip    intent.Skip
+	skipBy  intent.Actor
 	begun   time.Time // when the sleep began that there is; zero: there is none
 	woken   time.Time // when all of it was awake again; zero: it is not yet
 	// seen is the off-window that the plan was last seen in, and why it did not sleep then;
@@ -104,10 +105,13 @@ func (f slotFacts) entry(l ledger.Ledger, w hibernate.Window) (ledger.Entry, boo
 // why says why nothing slept in an off-window that is over.
 func (f slotFacts) why(l ledger.Ledger, w hibernate.Window) (run.Result, string, ledger.Cause) {
 	reason, by := run.ReasonCatchUp, ledger.Cause{}
-	if f.seen.Equal(w.Start) {
+	switch {
+	case f.seen.Equal(w.Start):
 		reason, by = cmp.Or(f.reason, reason), f.cause // it was a dry run until now
-	} else if l.NextSlot != nil && l.NextSlot.Equal(w.Start) || !f.skip.Next && f.skip.Covers(w.Start) {
-		reason = run.ReasonSkip // nobody looked: those who stand there now may not have been the ones
+	case l.NextSlot != nil && l.NextSlot.Equal(w.Start): // nobody knows who that was
+		reason = run.ReasonSkip
+	case !f.skip.Next && f.skip.Covers(w.Start): // whoever wrote it when: it is what has it skipped
+		reason, by = run.ReasonSkip, ledger.CauseBy(f.skipBy, "skip")
 	}
 	if reason == run.ReasonSkip || reason == run.ReasonPaused || reason == run.ReasonHold {
 		return run.Skipped, reason, by
@@ -175,7 +179,7 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision) (slotFacts, error) {
 	f := slotFacts{
 		now: c.Clock.Now(), uid: string(cm.UID), created: cm.CreationTimestamp.Time,
-		table: known.table, skip: v.intent.Skip, seen: known.window, reason: known.reason, cause: known.cause, begun: v.began(d), woken: wokenAt(v.facts.Records),
+		table: known.table, skip: v.intent.Skip, skipBy: v.intent.Actors["skip"], seen: known.window, reason: known.reason, cause: known.cause, begun: v.began(d), woken: wokenAt(v.facts.Records),
 		dryRun: (c.Scope.DryRun || known.spec.DryRun) && len(v.facts.Records) == 0,
 	}
 	lost, err := c.Stores.Ledgers.Lost(ctx, k, f.uid)

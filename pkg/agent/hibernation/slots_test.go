@@ -121,7 +121,8 @@ func TestAnOffWindowInWhichNothingSleptSaysByWhom(t *testing.T) {
 	held := ledger.Cause{Said: "hold by joe", Actor: intent.Actor{Name: "joe"}}
 	for want, f := range map[string]slotFacts{
 		"hold by joe": {now: at(3, 6), seen: at(2, 20), reason: run.ReasonHold, cause: held},
-		"":            {now: at(3, 12), skip: intent.Skip{Slots: []time.Time{at(2, 20)}}},
+		"skip by ann": {now: at(3, 12), skip: intent.Skip{Slots: []time.Time{at(2, 20)}}, skipBy: intent.Actor{Name: "ann", Verified: true}},
+		"skip":        {now: at(3, 12), skip: intent.Skip{Slots: []time.Time{at(2, 20)}}},
 	} {
 		f.uid, f.created, f.digest, f.table = "uid", at(2, 8), "nights", nights(t)
 		l, _ := passSlots(&ledger.Ledger{PlanUID: "uid", Watermark: at(2, 8), Timetable: "nights"}, f)

@@ -117,7 +117,7 @@ func TestHowAnEntryOfThePastIsSaid(t *testing.T) {
 		note         string
 		idle, failed bool
 	}{
-		{"it succeeded", ledger.Entry{Result: run.Ran, Outcome: outcome(run.Succeeded, "dump", "done")}, "Succeeded in 1m30s", false, false},
+		{"it succeeded", ledger.Entry{Result: run.Ran, Outcome: outcome(run.Succeeded, "", "while it ran jane changed it")}, "Succeeded in 1m30s: while it ran jane changed it", false, false},
 		{"it failed at a step", ledger.Entry{Result: run.Ran, Outcome: outcome(run.Failed, "dump", "exit code 3")}, "Failed at dump: exit code 3", false, true},
 		{"it failed at none", ledger.Entry{Result: run.Ran, Outcome: outcome(run.Failed, "", "")}, "Failed", false, true},
 		{"somebody aborted it", ledger.Entry{Result: run.Ran, Outcome: outcome(run.Aborted, "", "by jane")}, "Aborted: by jane", false, false},
