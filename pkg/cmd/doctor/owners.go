@@ -99,5 +99,5 @@ func (o *options) ownerRights(ctx context.Context, k *factory.Cluster, step stri
 	}
 	parts := strings.Split(user, ":")
 	o.amiss(fmt.Sprintf("%s may not %s %s.%s, and step %s suspends %s", user, strings.Join(missing, ", "), resource, group, step, said),
-		"grant it: "+o.Suggest().GrantIn(in, parts[2], parts[3], verbs, resource+"."+group))
+		"grant it: "+o.Suggest().GrantIn(in, parts[2], parts[3], strings.Join(verbs, ","), resource+"."+group))
 }
