@@ -224,6 +224,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 	const none = "ok       the steps need no rights in this cluster\n"
 	const good = "ok       the agent finds the plan valid and ready\n"
 	const holds = "holdOwners: true, target: " + dep
+	kustomizations := serving("kustomize.toolkit.fluxcd.io/v1", "Kustomization", true)
 	owned := func() *appsv1.Deployment {
 		d := cmdtest.Deployment("orders")
 		d.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
@@ -305,9 +306,9 @@ func TestDoctorOfAPlan(t *testing.T) {
 			world: installed(seen("", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"configmaps are not watched"}]`))), before: func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") },
 			out: "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\nPROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is there; what follows checks the rest\n",
 		},
-		{name: "the owner in Git of what it holds may be suspended", line: "doctor orders", world: installed(seen(holds), owned()), out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       system:serviceaccount:shop:maint-runner has the rights of step hold-owners on Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n"},
+		{name: "the owner in Git of what it holds may be suspended", line: "doctor orders", world: installed(seen(holds), owned()), before: kustomizations, out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       system:serviceaccount:shop:maint-runner has the rights of step hold-owners on Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n"},
 		{
-			name: "the owner in Git of what it holds may not be suspended", line: "doctor orders", world: installed(seen(holds), owned()), may: inShop, code: 1, err: oneProblem,
+			name: "the owner in Git of what it holds may not be suspended", line: "doctor orders", world: installed(seen(holds), owned()), before: kustomizations, may: inShop, code: 1, err: oneProblem,
 			out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nPROBLEM  system:serviceaccount:shop:maint-runner may not get, list, watch, patch kustomizations.kustomize.toolkit.fluxcd.io, and step hold-owners suspends Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n" +
 				"         grant it: 'kubectl -n flux-system create role maint:shop:maint-runner --verb=get,list,watch,patch --resource=kustomizations.kustomize.toolkit.fluxcd.io' and 'kubectl -n flux-system create rolebinding maint:shop:maint-runner --role=maint:shop:maint-runner --serviceaccount=shop:maint-runner'\n",
 		},
