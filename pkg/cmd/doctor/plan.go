@@ -73,9 +73,9 @@ func (o *options) policies(ctx context.Context, k *factory.Cluster, agent factor
 		}
 		switch {
 		case verdict.Ready:
-			o.good("policy %s is there", ref.Name+view.In(ref.Namespace))
+			o.good("policy %s is there", ref.Name+view.In(namespace))
 		case verdict.Hidden():
-			o.unknown("policy "+ref.Name+view.In(ref.Namespace), errors.New(verdict.Reason))
+			o.unknown("policy "+ref.Name+view.In(namespace), errors.New(verdict.Reason))
 		default:
 			o.amiss(instant.InText(verdict.Reason, o.Zone), "create or fix it, or change spec.policies")
 		}

@@ -90,9 +90,9 @@ func (c Commands) Grant(plan string) string {
 }
 
 // GrantIn gives an account rights on a resource in another namespace, by a Role of its name.
-func (c Commands) GrantIn(namespace, of, account string, verbs []string, resource string) string {
+func (c Commands) GrantIn(namespace, of, account, verbs, resource string) string {
 	in, name := c.In(namespace).kubectl(), "maint:"+of+":"+account
-	return fmt.Sprintf("'%s create role %s --verb=%s --resource=%s' and '%s create rolebinding %s --role=%s --serviceaccount=%s:%s'", in, name, strings.Join(verbs, ","), resource, in, name, name, of, account)
+	return fmt.Sprintf("'%s create role %s --verb=%s --resource=%s' and '%s create rolebinding %s --role=%s --serviceaccount=%s:%s'", in, name, verbs, resource, in, name, name, of, account)
 }
 
 // DescribeNamespace shows what a namespace that is being deleted still waits for.
