@@ -352,6 +352,15 @@ func TestDoctorOfAPlan(t *testing.T) {
 			out:   good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace other (for step there); patch deployments.apps orders in namespace other (for step there); list deployments.apps in namespace other (for step there); watch deployments.apps in namespace other (for step there)\n" + grant,
 		},
 		{
+			name: "a step on a cluster-scoped kind with a plural of its own", line: "doctor orders", may: inShop, code: 1, err: oneProblem,
+			before: func(o *cmdtest.Cluster) {
+				o.Kube.Resources = append(o.Kube.Resources, &metav1.APIResourceList{GroupVersion: "example.org/v1", APIResources: []metav1.APIResource{{Name: "tenantz", Kind: "Tenant"}}})
+			},
+			world: installed(steps("{name: one, type: wait, properties: {resource: {apiVersion: example.org/v1, kind: Tenant, name: a}, condition: 'true'}}")),
+			out: good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not get, list, watch tenantz.example.org in the cluster (for step one), which the Role that rbac prints does not grant\n" +
+				"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:tenantz.example.org --verb=get,list,watch --resource=tenantz.example.org' and 'kubectl create clusterrolebinding maint:shop:maint-runner:tenantz.example.org --clusterrole=maint:shop:maint-runner:tenantz.example.org --serviceaccount=shop:maint-runner'\n",
+		},
+		{
 			name: "every right is missing once, however many steps need it", line: "doctor orders", may: func(authorizationv1.ResourceAttributes) bool { return false }, code: 1, err: oneProblem,
 			world: installed(steps("{name: one, type: wait, properties: {resource: " + dep + ", condition: 'true'}}, {name: two, type: wait, properties: {resource: " + dep + ", condition: 'true'}}")),
 			out:   good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace shop (for step one); list deployments.apps in namespace shop (for step one); watch deployments.apps in namespace shop (for step one)\n" + grant,
@@ -491,6 +500,12 @@ func TestDoctorOfAPolicy(t *testing.T) {
 		}
 		return cm
 	}
+	const crossplane = "s3.aws.upbound.io/v1beta1"
+	held := cmdtest.Policy("shut", "{strategy: Restrictive, gates: [{apiVersion: "+crossplane+", kind: Bucket, knob: crossplane}, {apiVersion: "+crossplane+", kind: Bucket, name: logs, knob: crossplane}]}")
+	held.Annotations[annotations.StatusConditions] = `[{"type":"Gates","status":"True","message":"0 objects"}]`
+	inShop := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" }
+	const everywhere = "PROBLEM  system:serviceaccount:shop:maint-runner may not list, watch, patch buckets.s3.aws.upbound.io in the cluster (for gate every Bucket, gate Bucket/logs), which the Role that rbac prints does not grant\n" +
+		"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:buckets.s3.aws.upbound.io --verb=list,watch,patch --resource=buckets.s3.aws.upbound.io' and 'kubectl create clusterrolebinding maint:shop:maint-runner:buckets.s3.aws.upbound.io --clusterrole=maint:shop:maint-runner:buckets.s3.aws.upbound.io --serviceaccount=shop:maint-runner'\n"
 	gone := func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") }
 	diagnose(t, []diagnosis{
 		{name: "without gates", line: "doctor shut", world: installed(cmdtest.Policy("shut", "{strategy: Restrictive}")), out: ready},
@@ -502,6 +517,8 @@ func TestDoctorOfAPolicy(t *testing.T) {
 			name: "its account may not", line: "doctor shut", world: installed(gated("True", "0 objects")), may: func(a authorizationv1.ResourceAttributes) bool { return a.Verb != "patch" }, code: 1, err: oneProblem,
 			out: ready + "ok       its gates hold: 0 objects\n" + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: patch deployments.apps api in namespace shop (for gate Deployment/api)\n         grant it: 'kubectl get configmap shut -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n",
 		},
+		{name: "a Role does not count for a cluster-scoped kind", line: "doctor shut", world: installed(held), before: serving(crossplane, "Bucket", false), may: inShop, code: 1, err: oneProblem, out: ready + "ok       its gates hold: 0 objects\n" + account + everywhere},
+		{name: "for one in namespaces it does", line: "doctor shut", world: installed(held), before: serving(crossplane, "Bucket", true), may: inShop, out: ready + "ok       its gates hold: 0 objects\n" + account + "ok       system:serviceaccount:shop:maint-runner has the 4 rights that the gates need\n"},
 		{name: "it is broken", line: "doctor odd", world: installed(cmdtest.Policy("odd", "{strategy: Sometimes}")), code: 1, err: oneProblem, out: "PROBLEM  the policy is invalid: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule\n         fix it; 'kubectl maint lint -f FILE' tells all faults\n"},
 		{name: "what it names is not there", line: "doctor odd", world: installed(cmdtest.Policy("odd", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{calendar: {name: ghost}}]}}")), code: 1, err: oneProblem, out: "PROBLEM  the policy is not ready: policy odd: not ready: maintenanceSchedule.exclude[0].calendar: \"ghost\": there is no such Calendar document\n         fix or create what it names; 'kubectl maint why policy/odd' says what follows\n"},
 	})

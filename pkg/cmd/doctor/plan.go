@@ -152,29 +152,41 @@ func (o *options) open(needs []string) {
 // rights asks the API server whether the account has the rights of everything that is done with it;
 // whose says what needs a right.
 func (o *options) rights(ctx context.Context, k *factory.Cluster, plan, user, whose string, needs []rights.Need) error {
-	type asked struct{ namespace, group, resource, name, verb string }
-	seen := map[asked]bool{}
+	type asked struct {
+		place
+		name, verb string
+	}
+	seen, kinds := map[asked]bool{}, servedKinds{}
 	var missing []string
+	var unusual grants
 	for _, n := range needs {
-		group, resource := source.ResourceOf(n)
+		at, usual, err := kinds.placeOf(k, n)
+		if err != nil {
+			return err
+		}
 		for _, verb := range n.Verbs {
-			one := asked{n.Namespace, group, resource, n.Name, verb}
+			one := asked{at, n.Name, verb}
 			if seen[one] {
 				continue
 			}
 			seen[one] = true
-			may, err := o.allowed(ctx, k, user, authorizationv1.ResourceAttributes{Namespace: n.Namespace, Group: group, Resource: resource, Name: n.Name, Verb: verb})
-			if err != nil {
+			may, err := o.allowed(ctx, k, user, authorizationv1.ResourceAttributes{Namespace: at.namespace, Group: at.group, Resource: at.resource, Name: n.Name, Verb: verb})
+			switch {
+			case err != nil:
 				return err
-			}
-			if !may {
-				missing = append(missing, strings.TrimSuffix(fmt.Sprintf("%s %s.%s", verb, resource, group), ".")+view.Prefix(" ", n.Name)+view.In(n.Namespace)+" (for "+n.For+")")
+			case !may && usual:
+				missing = append(missing, fmt.Sprintf("%s %s%s%s (for %s)", verb, at.kind(), view.Prefix(" ", n.Name), view.In(at.namespace), n.For))
+			case !may:
+				unusual = unusual.with(at, verb, n.For)
 			}
 		}
 	}
-	switch {
-	case len(missing) > 0:
+	if len(missing) > 0 {
 		o.amiss(user+" may not: "+strings.Join(missing, "; "), "grant it: "+o.Suggest().Grant(plan))
+	}
+	o.unusual(user, unusual)
+	switch {
+	case len(missing)+len(unusual) > 0:
 	case len(seen) > 0:
 		o.good("%s has the %s that the %s need", user, view.Counted(len(seen), "right"), whose)
 	default:
