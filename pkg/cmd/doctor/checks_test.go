@@ -266,6 +266,11 @@ func TestDoctorOfAPlan(t *testing.T) {
 		return "PROBLEM  the agent may not call what " + by + " calls: " + why + "\n         call another host, or have an admin change spec.outbound in ConfigMap maint-system/maint-agent\n"
 	}
 	inShop := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" }
+	nothing := func(authorizationv1.ResourceAttributes) bool { return false }
+	const lacks = "PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace shop (for target)\n"
+	waits := func(why, target string) *corev1.ConfigMap {
+		return seen("target: {apiVersion: apps/v1, kind: Deployment, name: "+target+"}", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"`+why+`"}]`))
+	}
 	diagnose(t, []diagnosis{
 		{name: "one that needs no rights", line: "doctor orders", world: installed(seen("")), out: good + account + none},
 		{name: "the agent sees it within the next second", line: "doctor plan/orders", world: installed(justWritten), before: func(o *cmdtest.Cluster) {
@@ -293,7 +298,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{name: "the agent has not seen this version", line: "doctor plan/orders", world: installed(unseen), code: 1, err: oneProblem, out: "PROBLEM  the agent has not looked at this version of the plan\n         it does within seconds where it runs and watches this namespace\n" + account + none},
 		{
 			name: "the agent finds it not ready", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"True"},{"type":"Ready","status":"False","message":"policy night is not there"}]`)), code: 1, err: oneProblem,
-			out: account + "PROBLEM  the plan is not ready: policy night is not there\n         it goes on by itself when that is there; what follows checks the rest\n" + none,
+			out: account + none + "PROBLEM  the plan is not ready: policy night is not there\n         it goes on by itself when that is no longer so\n",
 		},
 		{
 			name: "account, target and policies are missing: each is said, and once", line: "doctor orders", code: 1, err: "error: 4 problems\n",
@@ -304,7 +309,39 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{
 			name: "something else that is not ready is said beside them", line: "doctor orders", code: 1, err: "error: 2 problems\n",
 			world: installed(seen("", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"configmaps are not watched"}]`))), before: func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") },
-			out: "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\nPROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is there; what follows checks the rest\n",
+			out: "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\nPROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is no longer so\n",
+		},
+		{
+			name: "a right on the target is missing, and said once", line: "doctor orders", may: nothing, code: 1, err: oneProblem,
+			world: installed(waits(`the ServiceAccount maint-runner may not patch deployments.apps \"orders\" in namespace shop, so its trigger label could not be taken away: grant it that right`, "orders")),
+			out:   target + account + lacks + grant,
+		},
+		{
+			name: "the agent was refused to read the target", line: "doctor orders", may: nothing, code: 1, err: oneProblem,
+			world: installed(waits(`read the target Deployment/orders as system:serviceaccount:shop:maint-runner: deployments.apps \"orders\" is forbidden: User \"system:serviceaccount:shop:maint-runner\" cannot get resource \"deployments\"`, "orders")),
+			out:   target + account + lacks + grant,
+		},
+		{
+			name: "a right on the target is missing, and something else is not ready", line: "doctor orders", code: 1, err: "error: 2 problems\n",
+			world: installed(waits("Deployment/orders was never ready yet: 0 of 1 are there", "orders")), may: nothing,
+			out: target + account + lacks + grant + "PROBLEM  the plan is not ready: Deployment/orders was never ready yet: 0 of 1 are there\n         it goes on by itself when that is no longer so\n",
+		},
+		{
+			name: "a target with a short name hides no other message", line: "doctor orders", code: 1, err: "error: 2 problems\n",
+			world: installed(waits("configmaps are not watched", "a")),
+			out: "PROBLEM  the target Deployment/a does not exist\n         create it, or change spec.target\n" + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n" +
+				"PROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is no longer so\n",
+		},
+		{
+			name: "a target that is gone is said once", line: "doctor orders", code: 1, err: oneProblem,
+			world: installed(waits("Deployment/a does not exist", "a")),
+			out:   "PROBLEM  the target Deployment/a does not exist\n         create it, or change spec.target\n" + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
+		},
+		{
+			name: "an account that the agent may not act as is said once", line: "doctor orders", noActing: true, code: 1, err: oneProblem,
+			world: installed(waits("read the target Deployment/orders as system:serviceaccount:shop:maint-runner: the agent may not act as the ServiceAccount maint-runner; 'kubectl maint install --read-only=false --apply' lets it (forbidden)", "orders")),
+			out: target + account + "PROBLEM  the agent may not act as the ServiceAccount maint-runner\n         'kubectl maint install --apply --namespace maint-system --read-only=false' lets it\n" +
+				"ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
 		},
 		{name: "the owner in Git of what it holds may be suspended", line: "doctor orders", world: installed(seen(holds), owned()), before: kustomizations, out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       system:serviceaccount:shop:maint-runner has the rights of step hold-owners on Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n"},
 		{
