@@ -298,7 +298,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{name: "the agent has not seen this version", line: "doctor plan/orders", world: installed(unseen), code: 1, err: oneProblem, out: "PROBLEM  the agent has not looked at this version of the plan\n         it does within seconds where it runs and watches this namespace\n" + account + none},
 		{
 			name: "the agent finds it not ready", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"True"},{"type":"Ready","status":"False","message":"policy night is not there"}]`)), code: 1, err: oneProblem,
-			out: account + none + "PROBLEM  the plan is not ready: policy night is not there\n         it goes on by itself when that is no longer so\n",
+			out: account + none + "PROBLEM  the plan is not ready: policy night is not there\n         it goes on by itself when that is so no more\n",
 		},
 		{
 			name: "account, target and policies are missing: each is said, and once", line: "doctor orders", code: 1, err: "error: 4 problems\n",
@@ -309,7 +309,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{
 			name: "something else that is not ready is said beside them", line: "doctor orders", code: 1, err: "error: 2 problems\n",
 			world: installed(seen("", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"configmaps are not watched"}]`))), before: func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") },
-			out: "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\nPROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is no longer so\n",
+			out: "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\nPROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is so no more\n",
 		},
 		{
 			name: "a right on the target is missing, and said once", line: "doctor orders", may: nothing, code: 1, err: oneProblem,
@@ -324,13 +324,13 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{
 			name: "a right on the target is missing, and something else is not ready", line: "doctor orders", code: 1, err: "error: 2 problems\n",
 			world: installed(waits("Deployment/orders was never ready yet: 0 of 1 are there", "orders")), may: nothing,
-			out: target + account + lacks + grant + "PROBLEM  the plan is not ready: Deployment/orders was never ready yet: 0 of 1 are there\n         it goes on by itself when that is no longer so\n",
+			out: target + account + lacks + grant + "PROBLEM  the plan is not ready: Deployment/orders was never ready yet: 0 of 1 are there\n         it goes on by itself when that is so no more\n",
 		},
 		{
 			name: "a target with a short name hides no other message", line: "doctor orders", code: 1, err: "error: 2 problems\n",
 			world: installed(waits("configmaps are not watched", "a")),
 			out: "PROBLEM  the target Deployment/a does not exist\n         create it, or change spec.target\n" + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n" +
-				"PROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is no longer so\n",
+				"PROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is so no more\n",
 		},
 		{
 			name: "a target that is gone is said once", line: "doctor orders", code: 1, err: oneProblem,

@@ -106,9 +106,9 @@ func (o *options) ownerRights(ctx context.Context, k *factory.Cluster, n ownerNe
 			o.unknown(fmt.Sprintf("the rights of step %s on %s of namespace %s", n.step, n.Owner, in), err)
 			return
 		}
-		missing[in], blind = verbs, blind && slices.Contains(verbs, "get")
+		missing[in], blind = verbs, blind && slices.Contains(verbs, "get") && (!n.Anywhere || slices.Contains(verbs, "list"))
 	}
-	if blind && !certain { // the step does not go on before it has looked
+	if blind && !certain { // for the agent, no namespace that may be read is no answer: the step fails
 		o.amiss(fmt.Sprintf("%s in namespace %s, where step %s looks whether %s keeps %s as Git has it", n.mayNot([]string{"get"}), strings.Join(namespaces, " or "), n.step, n.Owner, n.of), o.grantOwner(n, namespaces[0]))
 		return
 	}

@@ -71,6 +71,7 @@ func TestDoctorOfAnOwnerThatMayBe(t *testing.T) {
 			out: before + "unknown  whether step hold-owners suspends Application/shop of namespace argocd, which may keep Deployment/orders as Git has it: " + user + " may not list, watch, patch applications.argoproj.io there; if it does, " + grant("argocd"),
 		},
 		{name: "a mark that does not say where", line: "doctor orders", world: tracked, before: application, may: in("argocd"), out: before + has("argocd") + hides("openshift-gitops")},
+		{name: "a mark that does not say where, and an account that may nothing", line: "doctor orders", world: tracked, before: application, may: in(), code: 1, err: oneProblem, out: before + blind},
 		{name: "and the Application is seen", line: "doctor orders", world: tracked, before: seenIn("openshift-gitops"), may: in("openshift-gitops"), out: before + "ok       " + user + " has the rights of step hold-owners on Application/shop of namespace openshift-gitops, which keeps Deployment/orders as Git has it\n"},
 		{
 			name: "where the account may nothing", line: "doctor orders", world: tracked, before: seenIn("openshift-gitops"), may: in("argocd"), code: 1, err: oneProblem,
