@@ -22,6 +22,22 @@ func OfGates(s policy.PolicySpec, namespace string) (needs []Need, open []string
 	return c.needs, c.open
 }
 
+// OpenScopes are the gates on objects of which only a cluster says whether they are in namespaces.
+// OfGates takes them to be, and those of a gate that names a namespace are.
+func OpenScopes(s policy.PolicySpec) []string {
+	var c collector
+	for _, g := range s.Gates {
+		group, _, _ := strings.Cut(g.APIVersion, "/")
+		name, named := g.Knob.(string)
+		known := named && name != knob.Crossplane || !strings.Contains(group, ".") || ClusterScoped(g.Kind)
+		if !known && g.Namespace == "" {
+			c.at = "gate " + g.String()
+			c.openly("a ClusterRole and its binding in place of the Role, if %s of %s is cluster-scoped; if it is not, the gate may name its namespace", g.Kind, g.APIVersion)
+		}
+	}
+	return c.open
+}
+
 // sources are those from which a gated object of Flux is fed.
 func (c *collector) sources(g policy.GateRule, namespace string) {
 	var kinds []string

@@ -31,3 +31,25 @@ func TestOfGates(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestOpenScopes(t *testing.T) {
+	const managed = "s3.aws.upbound.io/v1beta1"
+	field := map[string]any{"path": "/spec/paused", "closed": true, "open": false}
+	for name, c := range map[string]struct {
+		gate policy.GateRule
+		open bool
+	}{
+		"a managed resource of Crossplane":       {policy.GateRule{APIVersion: managed, Kind: "Bucket", Knob: "crossplane"}, true},
+		"one whose namespace the gate names":     {policy.GateRule{APIVersion: managed, Kind: "Bucket", Namespace: "shop", Knob: "crossplane"}, false},
+		"a kind that nobody here knows":          {policy.GateRule{APIVersion: "example.org/v1", Kind: "Tenant", Name: "a", Knob: field}, true},
+		"a kind of Kubernetes":                   {policy.GateRule{APIVersion: "batch/v1", Kind: "CronJob", Knob: field}, false},
+		"a kind that is known to have none":      {policy.GateRule{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Knob: field}, false},
+		"a kind of a controller known by a name": {policy.GateRule{APIVersion: "helm.toolkit.fluxcd.io/v2", Kind: "HelmRelease", Knob: "flux"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := OpenScopes(policy.PolicySpec{Gates: []policy.GateRule{c.gate}}); len(got) > 0 != c.open {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}

@@ -22,6 +22,12 @@ type Need struct {
 	For              string // step roll/restart
 }
 
+// What the rights are for that a plan's account needs on the target before a run.
+const (
+	ForTarget = "target"
+	ForLabels = "trigger labels"
+)
+
 // Of are the rights that a plan's account needs in the plan's namespace, in others, and in
 // the cluster; open is what can be said only when a run is there. Of the connectors that the
 // plan names those are told that are known, by connector.Reference.Key.
@@ -98,14 +104,14 @@ func ClusterScoped(kind string) bool {
 
 func (c *collector) triggers() {
 	if target, on := c.spec.Target, c.spec.ConnectorRef; target != nil && on != nil {
-		c.at = "target"
+		c.at = ForTarget
 		c.elsewhere(*on)
 	} else if target != nil {
-		c.at = "target"
+		c.at = ForTarget
 		o := object{APIVersion: target.APIVersion, Kind: target.Kind, Name: target.Name}
 		c.need(o, "", "get")
 		if len(c.spec.Triggers.Labels) > 0 {
-			c.at = "trigger labels"
+			c.at = ForLabels
 			c.need(o, "", "get", "patch", "list", "watch")
 		}
 	}

@@ -62,7 +62,9 @@ type Cluster struct {
 	Moves bool
 	// ForbidsMetadata forbids what completion reads.
 	ForbidsMetadata bool
-	heard           func(line string) // called with each write to standard output or error
+	// Others are objects of other kinds than this cluster has, of which the metadata is seen.
+	Others []runtime.Object
+	heard  func(line string) // called with each write to standard output or error
 }
 
 // NewCluster holds some objects, and the account of plans in namespace shop. Program is what Maint runs; nil where a test calls the code itself.
@@ -166,7 +168,7 @@ func Deployment(name string) *appsv1.Deployment {
 
 // metadata are the nodes, namespaces, Deployments and documents without the rest of them.
 func (o *Cluster) metadata() []runtime.Object {
-	var out []runtime.Object
+	out := slices.Clone(o.Others)
 	list, err := o.Kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
 	if err != nil {
 		o.Fatal(err)

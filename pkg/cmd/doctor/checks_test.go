@@ -224,6 +224,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 	const none = "ok       the steps need no rights in this cluster\n"
 	const good = "ok       the agent finds the plan valid and ready\n"
 	const holds = "holdOwners: true, target: " + dep
+	kustomizations := serving("kustomize.toolkit.fluxcd.io/v1", "Kustomization", true)
 	owned := func() *appsv1.Deployment {
 		d := cmdtest.Deployment("orders")
 		d.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
@@ -265,6 +266,11 @@ func TestDoctorOfAPlan(t *testing.T) {
 		return "PROBLEM  the agent may not call what " + by + " calls: " + why + "\n         call another host, or have an admin change spec.outbound in ConfigMap maint-system/maint-agent\n"
 	}
 	inShop := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" }
+	nothing := func(authorizationv1.ResourceAttributes) bool { return false }
+	const lacks = "PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace shop (for target)\n"
+	waits := func(why, target string) *corev1.ConfigMap {
+		return seen("target: {apiVersion: apps/v1, kind: Deployment, name: "+target+"}", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"`+why+`"}]`))
+	}
 	diagnose(t, []diagnosis{
 		{name: "one that needs no rights", line: "doctor orders", world: installed(seen("")), out: good + account + none},
 		{name: "the agent sees it within the next second", line: "doctor plan/orders", world: installed(justWritten), before: func(o *cmdtest.Cluster) {
@@ -292,7 +298,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{name: "the agent has not seen this version", line: "doctor plan/orders", world: installed(unseen), code: 1, err: oneProblem, out: "PROBLEM  the agent has not looked at this version of the plan\n         it does within seconds where it runs and watches this namespace\n" + account + none},
 		{
 			name: "the agent finds it not ready", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"True"},{"type":"Ready","status":"False","message":"policy night is not there"}]`)), code: 1, err: oneProblem,
-			out: account + "PROBLEM  the plan is not ready: policy night is not there\n         it goes on by itself when that is there; what follows checks the rest\n" + none,
+			out: account + none + "PROBLEM  the plan is not ready: policy night is not there\n         it goes on by itself when that is so no more\n",
 		},
 		{
 			name: "account, target and policies are missing: each is said, and once", line: "doctor orders", code: 1, err: "error: 4 problems\n",
@@ -303,11 +309,43 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{
 			name: "something else that is not ready is said beside them", line: "doctor orders", code: 1, err: "error: 2 problems\n",
 			world: installed(seen("", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"configmaps are not watched"}]`))), before: func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") },
-			out: "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\nPROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is there; what follows checks the rest\n",
+			out: "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\nPROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is so no more\n",
 		},
-		{name: "the owner in Git of what it holds may be suspended", line: "doctor orders", world: installed(seen(holds), owned()), out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       system:serviceaccount:shop:maint-runner has the rights of step hold-owners on Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n"},
 		{
-			name: "the owner in Git of what it holds may not be suspended", line: "doctor orders", world: installed(seen(holds), owned()), may: inShop, code: 1, err: oneProblem,
+			name: "a right on the target is missing, and said once", line: "doctor orders", may: nothing, code: 1, err: oneProblem,
+			world: installed(waits(`the ServiceAccount maint-runner may not patch deployments.apps \"orders\" in namespace shop, so its trigger label could not be taken away: grant it that right`, "orders")),
+			out:   target + account + lacks + grant,
+		},
+		{
+			name: "the agent was refused to read the target", line: "doctor orders", may: nothing, code: 1, err: oneProblem,
+			world: installed(waits(`read the target Deployment/orders as system:serviceaccount:shop:maint-runner: deployments.apps \"orders\" is forbidden: User \"system:serviceaccount:shop:maint-runner\" cannot get resource \"deployments\"`, "orders")),
+			out:   target + account + lacks + grant,
+		},
+		{
+			name: "a right on the target is missing, and something else is not ready", line: "doctor orders", code: 1, err: "error: 2 problems\n",
+			world: installed(waits("Deployment/orders was never ready yet: 0 of 1 are there", "orders")), may: nothing,
+			out: target + account + lacks + grant + "PROBLEM  the plan is not ready: Deployment/orders was never ready yet: 0 of 1 are there\n         it goes on by itself when that is so no more\n",
+		},
+		{
+			name: "a target with a short name hides no other message", line: "doctor orders", code: 1, err: "error: 2 problems\n",
+			world: installed(waits("configmaps are not watched", "a")),
+			out: "PROBLEM  the target Deployment/a does not exist\n         create it, or change spec.target\n" + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n" +
+				"PROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is so no more\n",
+		},
+		{
+			name: "a target that is gone is said once", line: "doctor orders", code: 1, err: oneProblem,
+			world: installed(waits("Deployment/a does not exist", "a")),
+			out:   "PROBLEM  the target Deployment/a does not exist\n         create it, or change spec.target\n" + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
+		},
+		{
+			name: "an account that the agent may not act as is said once", line: "doctor orders", noActing: true, code: 1, err: oneProblem,
+			world: installed(waits("read the target Deployment/orders as system:serviceaccount:shop:maint-runner: the agent may not act as the ServiceAccount maint-runner; 'kubectl maint install --read-only=false --apply' lets it (forbidden)", "orders")),
+			out: target + account + "PROBLEM  the agent may not act as the ServiceAccount maint-runner\n         'kubectl maint install --apply --namespace maint-system --read-only=false' lets it\n" +
+				"ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n",
+		},
+		{name: "the owner in Git of what it holds may be suspended", line: "doctor orders", world: installed(seen(holds), owned()), before: kustomizations, out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       system:serviceaccount:shop:maint-runner has the rights of step hold-owners on Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n"},
+		{
+			name: "the owner in Git of what it holds may not be suspended", line: "doctor orders", world: installed(seen(holds), owned()), before: kustomizations, may: inShop, code: 1, err: oneProblem,
 			out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nPROBLEM  system:serviceaccount:shop:maint-runner may not get, list, watch, patch kustomizations.kustomize.toolkit.fluxcd.io, and step hold-owners suspends Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n" +
 				"         grant it: 'kubectl -n flux-system create role maint:shop:maint-runner --verb=get,list,watch,patch --resource=kustomizations.kustomize.toolkit.fluxcd.io' and 'kubectl -n flux-system create rolebinding maint:shop:maint-runner --role=maint:shop:maint-runner --serviceaccount=shop:maint-runner'\n",
 		},
@@ -349,6 +387,15 @@ func TestDoctorOfAPlan(t *testing.T) {
 			name: "rights are there in its own namespace, and missing in the other", line: "doctor orders", may: inShop, code: 1, err: oneProblem,
 			world: installed(steps("{name: here, type: restart, properties: {resource: " + dep + "}}, {name: there, type: restart, properties: {resource: {apiVersion: apps/v1, kind: Deployment, namespace: other, name: orders}}}")),
 			out:   good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace other (for step there); patch deployments.apps orders in namespace other (for step there); list deployments.apps in namespace other (for step there); watch deployments.apps in namespace other (for step there)\n" + grant,
+		},
+		{
+			name: "a step on a cluster-scoped kind with a plural of its own", line: "doctor orders", may: inShop, code: 1, err: oneProblem,
+			before: func(o *cmdtest.Cluster) {
+				o.Kube.Resources = append(o.Kube.Resources, &metav1.APIResourceList{GroupVersion: "example.org/v1", APIResources: []metav1.APIResource{{Name: "tenantz", Kind: "Tenant"}}})
+			},
+			world: installed(steps("{name: one, type: wait, properties: {resource: {apiVersion: example.org/v1, kind: Tenant, name: a}, condition: 'true'}}")),
+			out: good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not get, list, watch tenantz.example.org in the cluster (for step one), which the Role that rbac prints does not grant\n" +
+				"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:tenantz.example.org --verb=get,list,watch --resource=tenantz.example.org' and 'kubectl create clusterrolebinding maint:shop:maint-runner:tenantz.example.org --clusterrole=maint:shop:maint-runner:tenantz.example.org --serviceaccount=shop:maint-runner'\n",
 		},
 		{
 			name: "every right is missing once, however many steps need it", line: "doctor orders", may: func(authorizationv1.ResourceAttributes) bool { return false }, code: 1, err: oneProblem,
@@ -490,6 +537,12 @@ func TestDoctorOfAPolicy(t *testing.T) {
 		}
 		return cm
 	}
+	const crossplane = "s3.aws.upbound.io/v1beta1"
+	held := cmdtest.Policy("shut", "{strategy: Restrictive, gates: [{apiVersion: "+crossplane+", kind: Bucket, knob: crossplane}, {apiVersion: "+crossplane+", kind: Bucket, name: logs, knob: crossplane}]}")
+	held.Annotations[annotations.StatusConditions] = `[{"type":"Gates","status":"True","message":"0 objects"}]`
+	inShop := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" }
+	const everywhere = "PROBLEM  system:serviceaccount:shop:maint-runner may not list, watch, patch buckets.s3.aws.upbound.io in the cluster (for gate every Bucket, gate Bucket/logs), which the Role that rbac prints does not grant\n" +
+		"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:buckets.s3.aws.upbound.io --verb=list,watch,patch --resource=buckets.s3.aws.upbound.io' and 'kubectl create clusterrolebinding maint:shop:maint-runner:buckets.s3.aws.upbound.io --clusterrole=maint:shop:maint-runner:buckets.s3.aws.upbound.io --serviceaccount=shop:maint-runner'\n"
 	gone := func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") }
 	diagnose(t, []diagnosis{
 		{name: "without gates", line: "doctor shut", world: installed(cmdtest.Policy("shut", "{strategy: Restrictive}")), out: ready},
@@ -501,6 +554,8 @@ func TestDoctorOfAPolicy(t *testing.T) {
 			name: "its account may not", line: "doctor shut", world: installed(gated("True", "0 objects")), may: func(a authorizationv1.ResourceAttributes) bool { return a.Verb != "patch" }, code: 1, err: oneProblem,
 			out: ready + "ok       its gates hold: 0 objects\n" + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: patch deployments.apps api in namespace shop (for gate Deployment/api)\n         grant it: 'kubectl get configmap shut -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n",
 		},
+		{name: "a Role does not count for a cluster-scoped kind", line: "doctor shut", world: installed(held), before: serving(crossplane, "Bucket", false), may: inShop, code: 1, err: oneProblem, out: ready + "ok       its gates hold: 0 objects\n" + account + everywhere},
+		{name: "for one in namespaces it does", line: "doctor shut", world: installed(held), before: serving(crossplane, "Bucket", true), may: inShop, out: ready + "ok       its gates hold: 0 objects\n" + account + "ok       system:serviceaccount:shop:maint-runner has the 4 rights that the gates need\n"},
 		{name: "it is broken", line: "doctor odd", world: installed(cmdtest.Policy("odd", "{strategy: Sometimes}")), code: 1, err: oneProblem, out: "PROBLEM  the policy is invalid: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule\n         fix it; 'kubectl maint lint -f FILE' tells all faults\n"},
 		{name: "what it names is not there", line: "doctor odd", world: installed(cmdtest.Policy("odd", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{calendar: {name: ghost}}]}}")), code: 1, err: oneProblem, out: "PROBLEM  the policy is not ready: policy odd: not ready: maintenanceSchedule.exclude[0].calendar: \"ghost\": there is no such Calendar document\n         fix or create what it names; 'kubectl maint why policy/odd' says what follows\n"},
 	})

@@ -335,34 +335,37 @@ func refusesNothing(policy string, all []admissionv1.ValidatingAdmissionPolicyBi
 	return fault
 }
 
-// account checks the plan's ServiceAccount.
-func (o *options) account(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, name string) bool {
+// account checks the plan's ServiceAccount. told are words by which the agent says what is reported.
+func (o *options) account(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, name string) (there bool, told []string) {
 	namespace := cm.Namespace
 	_, err := k.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		o.amiss(fmt.Sprintf("ServiceAccount %s/%s is not there", namespace, name), "create it, with its Role: "+o.Suggest().Grant(cm.Name))
-		return false
+		return false, []string{fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s", name, namespace)}
 	case err != nil:
 		o.unknown("ServiceAccount "+namespace+"/"+name, factory.Explain("it cannot be read", err))
 	default:
 		o.good("ServiceAccount %s/%s is there", namespace, name)
 	}
-	o.actsAs(ctx, k, agent, namespace, name)
-	return true
+	if o.actsAs(ctx, k, agent, namespace, name) {
+		return true, nil
+	}
+	return true, []string{"the agent may not act as the ServiceAccount " + name + ";"}
 }
 
 // actsAs checks whether the agent may impersonate an account. Where the user may not ask, there is
 // no finding: the agent reports it on the plan when it tries.
-func (o *options) actsAs(ctx context.Context, k *factory.Cluster, agent factory.AgentState, namespace, name string) {
+func (o *options) actsAs(ctx context.Context, k *factory.Cluster, agent factory.AgentState, namespace, name string) bool {
 	if agent.Missing != "" {
-		return
+		return true
 	}
 	may, err := reviewed(ctx, k, userOf(agent), authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "impersonate", Resource: "serviceaccounts", Name: name})
 	if err != nil || may {
-		return
+		return true
 	}
 	o.amiss("the agent may not act as the ServiceAccount "+name, o.Suggest().InstallWith(agent.Namespace, rights.ImpersonateOption(name))+" lets it")
+	return false
 }
 
 // userOf is the user name of an agent.
@@ -429,9 +432,10 @@ func (o *options) standing(cm *corev1.ConfigMap) (unready string) {
 	return ""
 }
 
-// unready says that a plan is not ready, and why.
-func (o *options) unready(why string) {
-	if why != "" {
-		o.amiss("the plan is not ready: "+instant.InText(why, o.Zone), "it goes on by itself when that is there; what follows checks the rest")
+// unready says that a plan is not ready, and why; not if the reason has the words of what was told.
+func (o *options) unready(why string, told []string) {
+	if why == "" || slices.ContainsFunc(told, func(words string) bool { return strings.Contains(why, words) }) {
+		return
 	}
+	o.amiss("the plan is not ready: "+instant.InText(why, o.Zone), "it goes on by itself when that is so no more")
 }

@@ -34,10 +34,7 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 		return
 	}
 	unready, account := o.standing(cm), spec.Account()
-	there := o.account(ctx, k, agent, cm, account)
-	if there || !strings.Contains(unready, account) {
-		o.unready(unready)
-	}
+	there, told := o.account(ctx, k, agent, cm, account)
 	o.policies(ctx, k, agent, cm.Namespace, spec.Policies)
 	if there {
 		used := o.sleepConnectors(ctx, k, spec, cm.Namespace)
@@ -45,7 +42,7 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 			o.reached(ctx, k, agent, cm.Namespace, account, key, used[key])
 		}
 		needs, open := rights.OfSleep(spec, cm.Namespace, used)
-		if err := o.rights(ctx, k, cm.Name, "system:serviceaccount:"+cm.Namespace+":"+account, "targets", needs); err != nil {
+		if _, err := o.rights(ctx, k, cm.Name, "system:serviceaccount:"+cm.Namespace+":"+account, "targets", needs); err != nil {
 			o.unknown("the rights of "+account, err)
 		}
 		o.open(open)
@@ -53,6 +50,7 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 		o.namespaces(ctx, k, spec)
 	}
 	o.restores(ctx, k, cm, o.targets(cm, spec))
+	o.unready(unready, told)
 }
 
 // sleepConnectors are those that the plan's targets name. A fault of them or of their use is amiss.

@@ -11,11 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
-	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
 )
 
 // owners checks the rights on the owners in Git that steps suspend: which object that is, the
@@ -59,45 +57,106 @@ func (o *options) ownersOf(ctx context.Context, k *factory.Cluster, step string,
 		return false
 	}
 	of := knob.Object{Group: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, Kind: ref.Kind, Namespace: object.Namespace, Name: ref.Name}
-	found := knob.Owners(of, object.Labels, object.Annotations)
-	if len(found) == 0 {
-		o.good("nothing that is known keeps %s as Git has it, which step %s would suspend", ref, step)
+	looked := false
+	for _, owner := range knob.Owners(of, object.Labels, object.Annotations) {
+		as := plan.ObjectRef{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name}
+		kind, err := k.Served(as)
+		switch {
+		case err != nil:
+			o.unknown("whether "+owner.String()+" keeps "+ref.String()+" as Git has it, which step "+step+" would suspend", err)
+		case kind == nil: // for the agent, too, this is no owner
+			continue
+		default:
+			user := "system:serviceaccount:" + namespace + ":" + account
+			o.ownerRights(ctx, k, ownerNeed{Owner: owner, step: step, of: ref, user: user, resource: kind.Name})
+		}
+		looked = true
 	}
-	for _, owner := range found {
-		o.ownerRights(ctx, k, step, ref, owner, "system:serviceaccount:"+namespace+":"+account)
+	if !looked {
+		o.good("nothing that is known keeps %s as Git has it, which step %s would suspend", ref, step)
 	}
 	return true
 }
 
-// ownerRights checks the rights on one owner, in the first namespace that it may be in.
-func (o *options) ownerRights(ctx context.Context, k *factory.Cluster, step string, of plan.ObjectRef, owner knob.Owner, user string) {
-	in := owner.Namespaces[0]
-	said := fmt.Sprintf("%s of namespace %s, which keeps %s as Git has it", owner, in, of)
-	if owner.Doubtful || owner.Anywhere {
-		said = fmt.Sprintf("%s, if it is in namespace %s and keeps %s as Git has it", owner, in, of)
+// ownerNeed is an owner that a step suspends, and who needs rights on it.
+type ownerNeed struct {
+	knob.Owner
+	step, user string
+	of         plan.ObjectRef
+	resource   string // as the API server names those of the owner's kind
+}
+
+func (n ownerNeed) group() string { return schema.FromAPIVersionAndKind(n.APIVersion, n.Kind).Group }
+
+// mayNot says what its user lacks on owners of the kind.
+func (n ownerNeed) mayNot(verbs []string) string {
+	return fmt.Sprintf("%s may not %s %s.%s", n.user, strings.Join(verbs, ", "), n.resource, n.group())
+}
+
+func ownerVerbs() []string { return []string{"get", "list", "watch", "patch"} }
+
+// ownerRights checks the rights on one owner, where it is or may be.
+func (o *options) ownerRights(ctx context.Context, k *factory.Cluster, n ownerNeed) {
+	namespaces, found := seenIn(ctx, k, n.Owner)
+	certain := !n.Doubtful && (found || !n.Anywhere)
+	missing, blind := map[string][]string{}, true
+	for _, in := range namespaces {
+		verbs, err := o.missingOn(ctx, k, n, in)
+		if err != nil {
+			o.unknown(fmt.Sprintf("the rights of step %s on %s of namespace %s", n.step, n.Owner, in), err)
+			return
+		}
+		missing[in], blind = verbs, blind && slices.Contains(verbs, "get") && (!n.Anywhere || slices.Contains(verbs, "list"))
 	}
-	group, resource := source.ResourceOf(rights.Need{APIVersion: owner.APIVersion, Kind: owner.Kind})
-	verbs := []string{"get", "list", "watch", "patch"}
-	var missing []string
-	for _, verb := range verbs {
-		name := owner.Name
+	if blind && !certain { // for the agent, no namespace that may be read is no answer: the step fails
+		o.amiss(fmt.Sprintf("%s in namespace %s, where step %s looks whether %s keeps %s as Git has it", n.mayNot([]string{"get"}), strings.Join(namespaces, " or "), n.step, n.Owner, n.of), o.grantOwner(n, namespaces[0]))
+		return
+	}
+	for _, in := range namespaces {
+		switch {
+		case len(missing[in]) == 0 && certain:
+			o.good("%s has the rights of step %s on %s of namespace %s, which keeps %s as Git has it", n.user, n.step, n.Owner, in, n.of)
+		case len(missing[in]) == 0:
+			o.good("%s has the rights of step %s on %s, if it is in namespace %s and keeps %s as Git has it", n.user, n.step, n.Owner, in, n.of)
+		case certain:
+			o.amiss(fmt.Sprintf("%s, and step %s suspends %s of namespace %s, which keeps %s as Git has it", n.mayNot(missing[in]), n.step, n.Owner, in, n.of), o.grantOwner(n, in))
+		default:
+			o.unknown(fmt.Sprintf("whether step %s suspends %s of namespace %s, which may keep %s as Git has it", n.step, n.Owner, in, n.of), fmt.Errorf("%s there; if it does, %s", n.mayNot(missing[in]), o.grantOwner(n, in)))
+		}
+	}
+}
+
+// seenIn are the namespaces in which an owner is looked for: the one in which the user sees it, as
+// far as that is known.
+func seenIn(ctx context.Context, k *factory.Cluster, owner knob.Owner) (namespaces []string, found bool) {
+	for _, in := range owner.Namespaces {
+		live, err := k.Target(ctx, in, plan.ObjectRef{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name})
+		if err == nil && live != nil {
+			return []string{in}, true
+		}
+	}
+	return owner.Namespaces, false
+}
+
+// missingOn are the verbs that a user lacks on an owner in a namespace.
+func (o *options) missingOn(ctx context.Context, k *factory.Cluster, n ownerNeed, in string) (missing []string, err error) {
+	for _, verb := range ownerVerbs() {
+		name := n.Name
 		if verb == "list" || verb == "watch" {
 			name = ""
 		}
-		may, err := o.allowed(ctx, k, user, authorizationv1.ResourceAttributes{Namespace: in, Group: group, Resource: resource, Name: name, Verb: verb})
+		may, err := o.allowed(ctx, k, n.user, authorizationv1.ResourceAttributes{Namespace: in, Group: n.group(), Resource: n.resource, Name: name, Verb: verb})
 		if err != nil {
-			o.unknown("the rights of step "+step+" on "+said, err)
-			return
+			return nil, err
 		}
 		if !may {
 			missing = append(missing, verb)
 		}
 	}
-	if len(missing) == 0 {
-		o.good("%s has the rights of step %s on %s", user, step, said)
-		return
-	}
-	parts := strings.Split(user, ":")
-	o.amiss(fmt.Sprintf("%s may not %s %s.%s, and step %s suspends %s", user, strings.Join(missing, ", "), resource, group, step, said),
-		"grant it: "+o.Suggest().GrantIn(in, parts[2], parts[3], strings.Join(verbs, ","), resource+"."+group))
+	return missing, nil
+}
+
+func (o *options) grantOwner(n ownerNeed, in string) string {
+	parts := strings.Split(n.user, ":")
+	return "grant it: " + o.Suggest().GrantIn(in, parts[2], parts[3], strings.Join(ownerVerbs(), ","), n.resource+"."+n.group())
 }

@@ -35,27 +35,35 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 	unready := o.standing(cm)
 	targetGone := o.target(ctx, k, cm, spec)
 	account := plan.Account(spec)
-	accountThere := o.account(ctx, k, agent, cm, account)
-	if said := !accountThere && strings.Contains(unready, account) || targetGone && strings.Contains(unready, spec.Target.Name); !said {
-		o.unready(unready)
+	accountThere, told := o.account(ctx, k, agent, cm, account)
+	if targetGone {
+		told = append(told, spec.Target.String()+" does not exist")
 	}
 	o.policies(ctx, k, agent, cm.Namespace, spec.Policies)
 	tree := plan.Tree{Spec: spec, Templates: o.templates(ctx, k, spec, cm.Namespace, agent.Namespace)}
 	if accountThere { // else all of its rights are missing with it
-		o.planRights(ctx, k, cm, tree, account)
+		told = append(told, o.planRights(ctx, k, cm, tree, account)...)
 	}
 	o.sinks(ctx, k, tree, cm.Namespace, agent.Namespace, config)
 	o.hosts(ctx, k, tree, outboundOf(config, agent.Namespace))
 	o.images(ctx, k, tree)
+	o.unready(unready, told)
 }
 
-// planRights checks the rights of what a plan does.
-func (o *options) planRights(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, tree plan.Tree, account string) {
+// planRights checks the rights of what a plan does. told are words by which the agent says what of
+// them is missing on the target.
+func (o *options) planRights(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, tree plan.Tree, account string) (told []string) {
 	needs, open := rights.Of(tree, cm.Namespace, o.connectors(ctx, k, tree, cm.Namespace))
-	if err := o.rights(ctx, k, cm.Name, "system:serviceaccount:"+cm.Namespace+":"+account, "steps", needs); err != nil {
+	user := "system:serviceaccount:" + cm.Namespace + ":" + account
+	lacking, err := o.rights(ctx, k, cm.Name, user, "steps", needs)
+	if err != nil {
 		o.unknown("the rights of "+account, err)
 	}
 	o.open(o.owners(ctx, k, tree, cm.Namespace, account, open))
+	if slices.Contains(lacking, rights.ForTarget) || slices.Contains(lacking, rights.ForLabels) {
+		told = []string{"the ServiceAccount " + account + " may not ", fmt.Sprintf("User %q cannot ", user)}
+	}
+	return told
 }
 
 // policies looks for the policies that have to permit a plan of a namespace: the agent reports only
@@ -150,37 +158,53 @@ func (o *options) open(needs []string) {
 }
 
 // rights asks the API server whether the account has the rights of everything that is done with it;
-// whose says what needs a right.
-func (o *options) rights(ctx context.Context, k *factory.Cluster, plan, user, whose string, needs []rights.Need) error {
-	type asked struct{ namespace, group, resource, name, verb string }
-	seen := map[asked]bool{}
+// whose says what needs a right, and lacking for what one is missing.
+func (o *options) rights(ctx context.Context, k *factory.Cluster, plan, user, whose string, needs []rights.Need) (lacking []string, err error) {
+	type asked struct {
+		place
+		name, verb string
+	}
+	seen, kinds := map[asked]bool{}, servedKinds{}
 	var missing []string
+	var unusual grants
 	for _, n := range needs {
-		group, resource := source.ResourceOf(n)
+		at, usual, err := kinds.placeOf(k, n)
+		if err != nil {
+			return nil, err
+		}
 		for _, verb := range n.Verbs {
-			one := asked{n.Namespace, group, resource, n.Name, verb}
+			one := asked{at, n.Name, verb}
 			if seen[one] {
 				continue
 			}
 			seen[one] = true
-			may, err := o.allowed(ctx, k, user, authorizationv1.ResourceAttributes{Namespace: n.Namespace, Group: group, Resource: resource, Name: n.Name, Verb: verb})
+			may, err := o.allowed(ctx, k, user, authorizationv1.ResourceAttributes{Namespace: at.namespace, Group: at.group, Resource: at.resource, Name: n.Name, Verb: verb})
 			if err != nil {
-				return err
+				return nil, err
 			}
-			if !may {
-				missing = append(missing, strings.TrimSuffix(fmt.Sprintf("%s %s.%s", verb, resource, group), ".")+view.Prefix(" ", n.Name)+view.In(n.Namespace)+" (for "+n.For+")")
+			if may {
+				continue
+			}
+			lacking = append(lacking, n.For)
+			if usual {
+				missing = append(missing, fmt.Sprintf("%s %s%s%s (for %s)", verb, at.kind(), view.Prefix(" ", n.Name), view.In(at.namespace), n.For))
+			} else {
+				unusual = unusual.with(at, verb, n.For)
 			}
 		}
 	}
-	switch {
-	case len(missing) > 0:
+	if len(missing) > 0 {
 		o.amiss(user+" may not: "+strings.Join(missing, "; "), "grant it: "+o.Suggest().Grant(plan))
+	}
+	o.unusual(user, unusual)
+	switch {
+	case len(lacking) > 0:
 	case len(seen) > 0:
 		o.good("%s has the %s that the %s need", user, view.Counted(len(seen), "right"), whose)
 	default:
 		o.good("the %s need no rights in this cluster", whose)
 	}
-	return nil
+	return lacking, nil
 }
 
 // allowed asks while impersonating the account, or with a SubjectAccessReview where that is

@@ -55,11 +55,11 @@ func (o *options) gates(cm *corev1.ConfigMap, zone string) {
 
 // gateAccount is the account by which a policy's gates are closed and opened, and its rights.
 func (o *options) gateAccount(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, spec policy.PolicySpec, name string) {
-	if !o.account(ctx, k, agent, cm, name) {
+	if there, _ := o.account(ctx, k, agent, cm, name); !there {
 		return
 	}
 	needs, open := rights.OfGates(spec, cm.Namespace)
-	if err := o.rights(ctx, k, cm.Name, "system:serviceaccount:"+cm.Namespace+":"+name, "gates", needs); err != nil {
+	if _, err := o.rights(ctx, k, cm.Name, "system:serviceaccount:"+cm.Namespace+":"+name, "gates", needs); err != nil {
 		o.unknown("the rights of "+name, err)
 	}
 	o.open(open)

@@ -25,7 +25,7 @@ import (
 // OwnerOf is the GitOps tool that reconciles a plan's target, by the marks on the target; empty:
 // none is known. namespace is the plan's. It makes two requests.
 func (k *Cluster) OwnerOf(ctx context.Context, namespace string, ref plan.ObjectRef) (string, error) {
-	kind, err := k.served(ref)
+	kind, err := k.Served(ref)
 	if err != nil || kind == nil {
 		return "", err
 	}
@@ -36,8 +36,8 @@ func (k *Cluster) OwnerOf(ctx context.Context, namespace string, ref plan.Object
 	return ownerSaid(knob.Object{Group: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, Kind: ref.Kind, Namespace: target.Namespace, Name: ref.Name}, target), nil
 }
 
-// served is how the API server serves the kind of an object; nil: it does not.
-func (k *Cluster) served(ref plan.ObjectRef) (*metav1.APIResource, error) {
+// Served is how the API server serves the kind of an object; nil: it does not.
+func (k *Cluster) Served(ref plan.ObjectRef) (*metav1.APIResource, error) {
 	served, err := k.Kube.Discovery().ServerResourcesForGroupVersion(ref.APIVersion)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -109,7 +109,7 @@ func (k *Cluster) AccountThere(ctx context.Context, namespace, name string) (boo
 // Target is the object that a plan of a namespace is about, without its content; nil: it does not
 // exist.
 func (k *Cluster) Target(ctx context.Context, namespace string, ref plan.ObjectRef) (*metav1.PartialObjectMetadata, error) {
-	kind, err := k.served(ref)
+	kind, err := k.Served(ref)
 	switch {
 	case err != nil:
 		return nil, Explain("look for the target", err)
@@ -219,7 +219,7 @@ func (r *targetReader) read(ctx context.Context, kind schema.GroupVersionKind, w
 	if few && r.each(ctx, metav1.APIResource{Name: guess.Resource, Namespaced: true}, wanted) {
 		return
 	}
-	served, err := r.served(wanted[0].ObjectRef)
+	served, err := r.Served(wanted[0].ObjectRef)
 	switch {
 	case err != nil || served == nil:
 	case !few:

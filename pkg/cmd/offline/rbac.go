@@ -46,9 +46,11 @@ kubectl get configmap POLICY -o yaml | kubectl maint rbac -f -. Roles and bindin
 and outside of its namespace maint:NAMESPACE:PLAN, so that plans with one account do not replace
 each other's. A plan that names no namespace is in that of -n, or
 of the kubeconfig's context. No cluster is asked, so resources are named by the rules of
-English: review them if a kind has another plural. Standard error lists the rights that
-cannot be known from the files: for objects that an expression names, for what a function
-asks for, for the owner of a target, in another cluster, or in an account of AWS.`,
+English, and kinds that are not well known are taken to be in namespaces: review them if a
+kind has another plural, or is cluster-scoped. Standard error lists the rights that cannot be
+known from the files: for objects that an expression names, for what a function asks for, for
+the owner of a target, for a gate on a kind that may be cluster-scoped, in another cluster, or
+in an account of AWS.`,
 		Example: "  kubectl maint rbac -f plan.yaml > rbac.yaml\n  kubectl maint rbac -f maintenance/ | kubectl apply -f -",
 		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
@@ -108,7 +110,7 @@ func (o *rbacOptions) Run(context.Context) error {
 	}
 	for _, p := range gated {
 		found, open := rights.OfGates(p.Spec, p.Namespace)
-		add("policy", p.Namespace, p.Name, p.Spec.ServiceAccountName, found, open)
+		add("policy", p.Namespace, p.Name, p.Spec.ServiceAccountName, found, append(open, rights.OpenScopes(p.Spec)...))
 	}
 	var manifests []runtime.Object
 	for _, who := range slices.SortedFunc(maps.Keys(needs), func(a, b account) int {

@@ -149,6 +149,11 @@ func TestRBACTellsWhatItCannotSay(t *testing.T) {
 		{name: "no plan", in: "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Permissive}\n", args: []string{"-f", "-"}, code: 1, err: "error: the files hold no plan, and no policy with gates\n"},
 		{name: "what sleeps", in: "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: apps, type: workload}]}\n", args: []string{"-f", "-"}, err: "target apps: get, list, watch, patch on scaledobjects.keda.sh, where KEDA is installed\n"},
 		{name: "a function", in: "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: ask, type: function, properties: {endpoint: 'f:9443'}}]}\n", args: []string{"-f", "-"}, err: "step ask: get and list on what the function requires, get, create and patch on what it desires\n"},
+		{
+			name: "gates on kinds that may be cluster-scoped", args: []string{"-f", "-"},
+			in:  "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Permissive, gates: [{apiVersion: s3.aws.upbound.io/v1beta1, kind: Bucket, knob: crossplane}, {apiVersion: batch/v1, kind: CronJob, knob: {path: /spec/suspend, closed: true, open: false}}]}\n",
+			err: "gate every Bucket: a ClusterRole and its binding in place of the Role, if Bucket of s3.aws.upbound.io/v1beta1 is cluster-scoped; if it is not, the gate may name its namespace\n",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := cmdtest.Offline(t, cmd.Run, c.in, append([]string{"rbac"}, c.args...)...)

@@ -95,6 +95,13 @@ func (c Commands) GrantIn(namespace, of, account, verbs, resource string) string
 	return fmt.Sprintf("'%s create role %s --verb=%s --resource=%s' and '%s create rolebinding %s --role=%s --serviceaccount=%s:%s'", in, name, verbs, resource, in, name, name, of, account)
 }
 
+// GrantEverywhere gives an account rights on a resource in the whole cluster, by a ClusterRole of the
+// names of both.
+func (c Commands) GrantEverywhere(of, account, verbs, resource string) string {
+	in, name := c.In("").kubectl(), "maint:"+of+":"+account+":"+strings.ReplaceAll(resource, "/", ".")
+	return fmt.Sprintf("'%s create clusterrole %s --verb=%s --resource=%s' and '%s create clusterrolebinding %s --clusterrole=%s --serviceaccount=%s:%s'", in, name, verbs, resource, in, name, name, of, account)
+}
+
 // DescribeNamespace shows what a namespace that is being deleted still waits for.
 func (c Commands) DescribeNamespace(name string) string {
 	return fmt.Sprintf("'%s describe namespace %s'", c.In("").kubectl(), name)

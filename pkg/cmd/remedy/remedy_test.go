@@ -26,6 +26,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"ResumeCluster":     "'kubectl maint resume --all -A'",
 		"PauseCluster":      "'kubectl maint pause --all -A'",
 		"GrantIn":           "'kubectl -n x create role maint:x:x --verb=x --resource=x' and 'kubectl -n x create rolebinding maint:x:x --role=maint:x:x --serviceaccount=x:x'",
+		"GrantEverywhere":   "'kubectl create clusterrole maint:x:x:x --verb=x --resource=x' and 'kubectl create clusterrolebinding maint:x:x:x --clusterrole=maint:x:x:x --serviceaccount=x:x'",
 		"InstallIn":         "'kubectl maint install --apply --namespace x'",
 		"InstallWith":       "'kubectl maint install --apply --namespace x x'",
 		"Uninstall":         "'kubectl maint uninstall --namespace x'",

@@ -1,0 +1,87 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
+)
+
+// place is what a right is on: a resource of a namespace, or of the cluster.
+type place struct{ namespace, group, resource string }
+
+// kind is the resource as kubectl takes it: deployments.apps/scale.
+func (p place) kind() string {
+	resource, subresource, _ := strings.Cut(p.resource, "/")
+	return resource + view.Prefix(".", p.group) + view.Prefix("/", subresource)
+}
+
+// servedKinds are the kinds that were looked up; nil: the API server does not have it.
+type servedKinds map[plan.ObjectRef]*metav1.APIResource
+
+// placeOf is what a need is on. usual: rbac, which asks no cluster, takes it for the same.
+func (s servedKinds) placeOf(k *factory.Cluster, n rights.Need) (at place, usual bool, err error) {
+	ref := plan.ObjectRef{APIVersion: n.APIVersion, Kind: n.Kind}
+	kind, known := s[ref]
+	if !known {
+		if kind, err = k.Served(ref); err != nil {
+			return place{}, false, err
+		}
+		s[ref] = kind
+	}
+	at.namespace = n.Namespace
+	at.group, at.resource = source.ResourceOf(n)
+	if kind == nil {
+		return at, true, nil
+	}
+	taken := at
+	at.resource = kind.Name + view.Prefix("/", n.Subresource)
+	if !kind.Namespaced {
+		at.namespace = ""
+	}
+	return at, at == taken, nil
+}
+
+// grant is what is to be granted on one resource.
+type grant struct {
+	place
+	verbs, whys []string
+}
+
+type grants []*grant
+
+// with has a right more, which somebody needs.
+func (g grants) with(at place, verb, why string) grants {
+	i := slices.IndexFunc(g, func(one *grant) bool { return one.place == at })
+	if i < 0 {
+		i, g = len(g), append(g, &grant{place: at})
+	}
+	one := g[i]
+	if !slices.Contains(one.verbs, verb) {
+		one.verbs = append(one.verbs, verb)
+	}
+	if !slices.Contains(one.whys, why) {
+		one.whys = append(one.whys, why)
+	}
+	return g
+}
+
+// unusual says which rights are missing that the Roles of rbac do not grant.
+func (o *options) unusual(user string, missing grants) {
+	parts := strings.Split(user, ":")
+	for _, g := range missing {
+		verbs := strings.Join(g.verbs, ",")
+		command := o.Suggest().GrantIn(g.namespace, parts[2], parts[3], verbs, g.kind())
+		if g.namespace == "" {
+			command = o.Suggest().GrantEverywhere(parts[2], parts[3], verbs, g.kind())
+		}
+		o.amiss(fmt.Sprintf("%s may not %s %s%s (for %s), which the Role that rbac prints does not grant", user, strings.Join(g.verbs, ", "), g.kind(), view.In(g.namespace), strings.Join(g.whys, ", ")), "grant it: "+command)
+	}
+}
