@@ -68,10 +68,10 @@ func (m liveMapper) find(kind schema.GroupKind, versions []string, mayReset func
 			return nil, asked
 		case !served:
 			continue
-		case !mayReset():
-			return nil, fmt.Errorf("kind %s: %w", kind, errKinds)
+		case mayReset():
+			m.Reset()
 		}
-		m.Reset()
+		// where somebody else has had them asked for just now, they may be known
 		found, err = m.ResettableRESTMapper.RESTMapping(kind, versions...)
 		if meta.IsNoMatchError(err) {
 			return nil, fmt.Errorf("kind %s: %w", kind, errKinds)

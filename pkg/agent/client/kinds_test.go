@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,6 +93,33 @@ func TestAKindIsFoundOnceTheAPIServerTellsOfIt(t *testing.T) {
 	}
 	up.Store(true)
 	if mapping, err := a.Mapping(app, "v1"); err != nil || mapping.Resource.Resource != "apps" {
+		t.Fatalf("%v, %v", mapping, err)
+	}
+}
+
+// A kind that is looked up while somebody else has all kinds asked for anew is found with them.
+func TestAKindIsFoundThatSomebodyElseHadAskedFor(t *testing.T) {
+	var up atomic.Bool
+	var a *Impersonator
+	var again sync.Once
+	a = accountsOf(t, func(w http.ResponseWriter, path string) {
+		switch {
+		case path == "/apis" && up.Load():
+			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"example.org","versions":[{"groupVersion":"example.org/v1","version":"v1"}],"preferredVersion":{"groupVersion":"example.org/v1","version":"v1"}}]}`)
+		case path == "/apis":
+			fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+		case path == "/apis/example.org/v1":
+			again.Do(func() { // the other is faster
+				a.kinds.asked = time.Now()
+				up.Store(true)
+				a.ResetKinds()
+			})
+			fmt.Fprint(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"example.org/v1","resources":[{"name":"apps","namespaced":true,"kind":"App","verbs":["get"]}]}`)
+		default:
+			fmt.Fprint(w, `{"kind":"APIVersions","versions":[]}`)
+		}
+	})
+	if mapping, err := a.Mapping(schema.GroupKind{Group: "example.org", Kind: "App"}, "v1"); err != nil || mapping.Resource.Resource != "apps" {
 		t.Fatalf("%v, %v", mapping, err)
 	}
 }

@@ -38,11 +38,12 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 			annotations.StatusPhase: string(phase), annotations.StatusMessage: document.Cut(message, document.MaxMessage),
 			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusTargets: annotations.Targets(list),
 			annotations.StatusOverall: string(transition.Overall(list)), annotations.StatusLastTransition: transition.Plan(was, phase, have[annotations.StatusLastTransition], c.Clock.Now()),
-			annotations.StatusAsleep: asleepSince(v.facts.Records, d), annotations.StatusWakes: "", annotations.StatusSleeps: "",
-			annotations.StatusConditions: conditions(have[annotations.StatusConditions], v, phase, message, c.Clock.Now()),
+			annotations.StatusAsleep: asleepSince(v.facts.Records, d), annotations.StatusWakes: "", annotations.StatusSleeps: "", annotations.StatusBehavior: have[annotations.StatusBehavior], annotations.StatusHold: annotations.FormatHold(v.hold), annotations.StatusConditions: conditions(have[annotations.StatusConditions], v, phase, message, c.Clock.Now()),
 		}
-		want[annotations.StatusHold] = annotations.FormatHold(v.hold)
-		if v.policy.verdict != nil {
+		switch {
+		case v.policy.none: // nothing stands before it any more
+			want[annotations.StatusBehavior] = ""
+		case v.policy.verdict != nil:
 			want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *v.policy.verdict, v.policy.strategy, c.Clock.Now())
 		}
 		if v.token != "" {

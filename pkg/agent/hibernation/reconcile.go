@@ -253,7 +253,8 @@ type view struct {
 
 // policyVerdict is what policies say of falling asleep now.
 type policyVerdict struct {
-	verdict  *schedule.Verdict // nil: nothing stands before it
+	none     bool              // nothing stands before it
+	verdict  *schedule.Verdict // nil: there is none, or it was not asked for
 	strategy schedule.Strategy
 }
 
@@ -412,7 +413,7 @@ func (v *view) take(want hibernate.DesiredState) {
 func (c *Controller) ask(k types.NamespacedName, v *view, known *cachedPlan) {
 	q := v.intent.Query(k.Namespace, known.spec.Policies)
 	gate := c.Stores.Gates.Ask(q)
-	if gate == nil {
+	if v.policy.none = gate == nil; v.policy.none {
 		return
 	}
 	now := c.Clock.Now()

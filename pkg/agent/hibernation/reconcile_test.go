@@ -649,6 +649,11 @@ func TestWhatPoliciesSayOfSleepIsPublished(t *testing.T) {
 			w.Errorf("in the window it says %s", got)
 		}
 		w.sleeps()
+		w.plan(oneToThree + apps)
+		w.until("02:40")
+		if got := w.said(annotations.StatusBehavior); got != "" {
+			w.Errorf("nothing stands before it any more, and it says %s", got)
+		}
 	})
 }
 

@@ -146,15 +146,15 @@ func (o *abortOptions) Run(ctx context.Context) (err error) {
 	if err := o.Report(o.IOStreams, true, "run/%s is being aborted", r.Run.Name); err != nil {
 		return err
 	}
-	return waitForEnd(ctx, o.BesideOutput(&o.DryRun), k, r, run.Aborted)
+	return waitForEnd(ctx, o.BesideOutput(&o.DryRun), k, r, func(j run.Journal) bool { return j.Phase == run.Aborted })
 }
 
-// waitForEnd shows a run until it has ended. A phase that was asked for is the expected end, unless
+// waitForEnd shows a run until it has ended. An end that was asked for is the expected one, unless
 // the run left something behind.
-func waitForEnd(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.Run, asked run.Phase) error {
+func waitForEnd(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.Run, asked func(run.Journal) bool) error {
 	err := watch.FollowRun(ctx, c, k, planOf(r), r.Run.Name)
 	end, readErr := k.Run(ctx, r.Run.Name)
-	if readErr == nil && end.Journal.Phase == asked && !end.Journal.CleanupFailed() {
+	if readErr == nil && asked(end.Journal) && !end.Journal.CleanupFailed() {
 		return nil
 	}
 	return err

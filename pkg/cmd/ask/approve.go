@@ -105,19 +105,19 @@ func (o *answerOptions) Run(ctx context.Context) (err error) {
 	if err := o.Report(o.IOStreams, true, "run/%s %s", wanted, o.word); err != nil {
 		return err
 	}
-	return waitForEnd(ctx, o.BesideOutput(&o.DryRun), k, r, o.askedEnd(wanted))
+	return waitForEnd(ctx, o.BesideOutput(&o.DryRun), k, r, func(j run.Journal) bool { return o.endedBy(wanted, j) })
 }
 
-// askedEnd is how a run ends by an answer: one that is rejected is aborted, and fails where one of its
-// steps is.
-func (o *answerOptions) askedEnd(wanted string) run.Phase {
-	switch {
-	case o.intent == annotations.Approve:
-		return run.Succeeded
-	case strings.Contains(wanted, "/"):
-		return run.Failed
+// endedBy says whether it is by a rejection that a run ended: of the run, or of a step of it.
+func (o *answerOptions) endedBy(wanted string, j run.Journal) bool {
+	if o.intent == annotations.Approve {
+		return false
 	}
-	return run.Aborted
+	if _, path, isStep := strings.Cut(wanted, "/"); isStep {
+		rec := j.Record(path)
+		return j.Phase == run.Failed && rec != nil && rec.Approval != nil && !rec.Approval.Approved
+	}
+	return j.End != nil && j.End.Reason == run.ReasonRejected
 }
 
 // asked is the question that is answered, as the annotation names it.

@@ -79,9 +79,15 @@ func TestResumeOfARun(t *testing.T) {
 		},
 		{
 			name: "a step that is rejected, to the end that this means", world: objects(live(cmdtest.Asking("ask"))), line: "reject orders-a --wait",
-			before: becoming(map[string]*corev1.ConfigMap{"run maint-run-orders-a: Running": ended("Failed", cmdtest.Record("ask", "approval", run.StepFailed, cmdtest.Message("rejected")))}),
+			before: becoming(map[string]*corev1.ConfigMap{"run maint-run-orders-a: Running": ended("Failed", cmdtest.Record("ask", "approval", run.StepFailed, cmdtest.Message("rejected"), func(rec *run.Record) { rec.Approval = &run.Approval{} }))}),
 			err:    "run/maint-run-orders-a/ask rejected\n", wrote: signed(annotations.Reject, "maint-run-orders-a/ask", ""),
 			out: "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step ask: Running\n2026-11-21T00:00:00Z step ask: Failed: rejected\n2026-11-21T00:00:00Z run maint-run-orders-a: Failed\n",
+		},
+		{
+			name: "a step that somebody else had approved", world: objects(live(cmdtest.Asking("ask"))), line: "reject orders-a --wait",
+			before: becoming(map[string]*corev1.ConfigMap{"run maint-run-orders-a: Running": ended("Failed", cmdtest.Record("ask", "approval", run.StepSucceeded, func(rec *run.Record) { rec.Approval = &run.Approval{Approved: true} }))}),
+			code:   4, err: "run/maint-run-orders-a/ask rejected\nerror: run maint-run-orders-a ended Failed\n", wrote: signed(annotations.Reject, "maint-run-orders-a/ask", ""),
+			out: "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step ask: Running\n2026-11-21T00:00:00Z step ask: Succeeded\n2026-11-21T00:00:00Z run maint-run-orders-a: Failed\n",
 		},
 		{name: "neither", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "resume orders-a", code: 3, err: "error: run maint-run-orders-a is not suspended now: Running for 1h0m, 0 of 1 steps done\n"},
 	})

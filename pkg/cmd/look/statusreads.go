@@ -196,6 +196,9 @@ func (n *needed) look(ctx context.Context, now time.Time, k *factory.Cluster, p 
 			p.Gone = last.gone
 		}
 		p.SkipBy(last.skipped)
+		if len(p.Active) > 0 { // a run that goes on may have them now
+			return nil
+		}
 		return last.left
 	case n.of == nil:
 		n.of = map[types.UID]neededLook{}

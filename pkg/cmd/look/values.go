@@ -73,9 +73,10 @@ func (r reads) unread(key stream.Key) bool {
 	case print.KindNodeStatus:
 		return r.nodesUnread
 	case print.KindNamespaceStatus:
-		return r.around.Unread(strings.TrimPrefix(key.Name, "namespace/"))
+		name := strings.TrimPrefix(key.Name, "namespace/")
+		return r.around.Unread(name) && !r.around.ToldByAgent(name)
 	case print.KindPolicyStatus:
-		return r.around.Unread(key.Namespace)
+		return r.nodesUnread || r.around.Unread(key.Namespace)
 	}
 	return false
 }

@@ -90,12 +90,19 @@ func (v Printer) cordoned(n view.Node) string {
 		return text + "\nsomebody uncordoned it since: that is left as it is"
 	case n.Cordon.Before:
 		return text + "\nit was cordoned before, and stays so afterwards"
-	case len(unseen) > 0:
-		return text + "\nit was schedulable before; whether a run of " + strings.Join(unseen, ", ") + " goes on with it cannot be seen"
+	case len(unseen) > 0 && len(staying) == 0:
+		return text + "\nit was schedulable before" + unseenRuns(unseen)
 	case len(staying) > 0:
-		return text + "\nit was schedulable before, and stays as it is: no run of " + strings.Join(staying, ", ") + " goes on with it; the plan's next run does, or 'kubectl uncordon " + n.Name + "'"
+		return text + "\nit was schedulable before, and stays as it is: no run of " + strings.Join(staying, ", ") + " goes on with it; the plan's next run does, or 'kubectl uncordon " + n.Name + "'" + unseenRuns(unseen)
 	}
 	return text + "\nit was schedulable before, and is again when the last one leaves"
+}
+
+func unseenRuns(of []string) string {
+	if len(of) == 0 {
+		return ""
+	}
+	return "; whether a run of " + strings.Join(of, ", ") + " goes on with it cannot be seen"
 }
 
 func (v Printer) windowOf(s view.Subject) string {

@@ -31,6 +31,7 @@ type Resolver struct {
 	documents  map[string]error             // whose policies and calendars could not be read
 	told       map[string]bool              // of these, what was warned of
 	frozen     map[string]policy.StanzaText // of namespaces that could not be read: what the agent says
+	asked      map[string]bool              // of which namespaces the agent's word was taken
 	created    map[policy.PolicyRef]time.Time
 	gates      map[policy.PolicyRef]string // why those of a policy do not hold
 	records    map[policy.PolicyRef]GateRecord
@@ -43,7 +44,7 @@ func ReadResolver(ctx context.Context, k *factory.Cluster, agentNamespace string
 }
 
 func newResolver(agentNamespace string) Resolver {
-	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}, frozen: map[string]policy.StanzaText{}, created: map[policy.PolicyRef]time.Time{}, gates: map[policy.PolicyRef]string{}, records: map[policy.PolicyRef]GateRecord{}}
+	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}, told: map[string]bool{}, frozen: map[string]policy.StanzaText{}, asked: map[string]bool{}, created: map[policy.PolicyRef]time.Time{}, gates: map[policy.PolicyRef]string{}, records: map[policy.PolicyRef]GateRecord{}}
 }
 
 // hidden says why not everything behind an object's gate is known; frozen says that its namespace
@@ -175,6 +176,7 @@ func (b Resolver) documentGate(c *factory.Factory, agent factory.AgentState, cm 
 		return b.GateOf(c, q), true
 	}
 	b.warn(c, why, "the answer that the agent published is used")
+	b.asked[cm.Namespace] = true
 	b.noteFrozen(cm.Namespace, v)
 	return schedule.Published(v, saysAgent), true
 }
@@ -189,6 +191,9 @@ func (b Resolver) noteFrozen(namespace string, v schedule.Verdict) {
 		b.frozen[namespace] = policy.StanzaText{Strategy: said.Strategy, Until: said.Until, By: said.By + saysAgent}
 	}
 }
+
+// ToldByAgent says whether the agent's word on a namespace that could not be read was asked for.
+func (b Resolver) ToldByAgent(namespace string) bool { return b.asked[namespace] }
 
 // NamespaceStanza is what a namespace's annotations say. Of one that may not be read, it is the freeze
 // that the agent published on the plans whose gates were asked for.

@@ -225,7 +225,7 @@ func (s Sleeper) sleepWindow(now time.Time, w hibernate.Window, skip intent.Skip
 		begins = now
 	}
 	over := !w.End.IsZero() && !w.End.After(now) // whether it was held or paused then is not known
-	if s.Spec.DryRun && !(over && s.Recorded) && (!s.Asleep() || w.Start.After(now)) {
+	if s.Spec.DryRun && (!over || !s.Recorded) && (!s.Asleep() || w.Start.After(now)) {
 		note(DryRun)
 		defer func() { out.Awake = true }()
 	}
