@@ -95,7 +95,7 @@ func TestDoctorOfTheAgent(t *testing.T) {
 		{name: "half a minute ago is fresh", line: "doctor", world: append(quiet, beat(30*time.Second, "v0.1.0")), out: "ok       agent v0.1.0 in namespace maint-system, seen 30s ago\n" + heartbeat},
 		{
 			name: "longer ago is silence", line: "doctor", world: append(quiet, beat(31*time.Second, "v0.1.0")), code: 1, err: oneProblem,
-			out: "PROBLEM  the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 00:59:29 CET): see 'kubectl -n maint-system get pods'\n         nothing starts until it runs; what pause, skip, freeze, hibernate and wake write is kept, other commands that ask for something refuse\n" + heartbeat,
+			out: "PROBLEM  the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 00:59:29 CET): see 'kubectl -n maint-system get pods'\n         nothing starts until it runs; what pause, skip, freeze, hibernate and wake write is kept; trigger, approve, reject, abort, retry, rollback and drain refuse\n" + heartbeat,
 		},
 		{name: "its clock is a little ahead of ours", line: "doctor", world: append(quiet, beat(-time.Minute, "v0.1.0"))},
 		{
@@ -298,7 +298,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{name: "the agent has not seen this version", line: "doctor plan/orders", world: installed(unseen), code: 1, err: oneProblem, out: "PROBLEM  the agent has not looked at this version of the plan\n         it does within seconds where it runs and watches this namespace\n" + account + none},
 		{
 			name: "the agent finds it not ready", line: "doctor orders", world: installed(conditions(`[{"type":"Valid","status":"True"},{"type":"Ready","status":"False","message":"policy night is not there"}]`)), code: 1, err: oneProblem,
-			out: account + none + "PROBLEM  the plan is not ready: policy night is not there\n         it goes on by itself when that is so no more\n",
+			out: account + none + "PROBLEM  the plan is not ready: policy night is not there\n         it goes on by itself once that is mended\n",
 		},
 		{
 			name: "account, target and policies are missing: each is said, and once", line: "doctor orders", code: 1, err: "error: 4 problems\n",
@@ -309,7 +309,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{
 			name: "something else that is not ready is said beside them", line: "doctor orders", code: 1, err: "error: 2 problems\n",
 			world: installed(seen("", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"configmaps are not watched"}]`))), before: func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") },
-			out: "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\nPROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is so no more\n",
+			out: "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\nPROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself once that is mended\n",
 		},
 		{
 			name: "a right on the target is missing, and said once", line: "doctor orders", may: nothing, code: 1, err: oneProblem,
@@ -324,13 +324,13 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{
 			name: "a right on the target is missing, and something else is not ready", line: "doctor orders", code: 1, err: "error: 2 problems\n",
 			world: installed(waits("Deployment/orders was never ready yet: 0 of 1 are there", "orders")), may: nothing,
-			out: target + account + lacks + grant + "PROBLEM  the plan is not ready: Deployment/orders was never ready yet: 0 of 1 are there\n         it goes on by itself when that is so no more\n",
+			out: target + account + lacks + grant + "PROBLEM  the plan is not ready: Deployment/orders was never ready yet: 0 of 1 are there\n         it goes on by itself once that is mended\n",
 		},
 		{
 			name: "a target with a short name hides no other message", line: "doctor orders", code: 1, err: "error: 2 problems\n",
 			world: installed(waits("configmaps are not watched", "a")),
 			out: "PROBLEM  the target Deployment/a does not exist\n         create it, or change spec.target\n" + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n" +
-				"PROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself when that is so no more\n",
+				"PROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself once that is mended\n",
 		},
 		{
 			name: "a target that is gone is said once", line: "doctor orders", code: 1, err: oneProblem,
@@ -347,7 +347,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{
 			name: "the owner in Git of what it holds may not be suspended", line: "doctor orders", world: installed(seen(holds), owned()), before: kustomizations, may: inShop, code: 1, err: oneProblem,
 			out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nPROBLEM  system:serviceaccount:shop:maint-runner may not get, list, watch, patch kustomizations.kustomize.toolkit.fluxcd.io, and step hold-owners suspends Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n" +
-				"         grant it: 'kubectl -n flux-system create role maint:shop:maint-runner --verb=get,list,watch,patch --resource=kustomizations.kustomize.toolkit.fluxcd.io' and 'kubectl -n flux-system create rolebinding maint:shop:maint-runner --role=maint:shop:maint-runner --serviceaccount=shop:maint-runner'\n",
+				"         grant it: 'kubectl -n flux-system create role maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --verb=get,list,watch,patch --resource=kustomizations.kustomize.toolkit.fluxcd.io' and 'kubectl -n flux-system create rolebinding maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --role=maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --serviceaccount=shop:maint-runner'\n",
 		},
 		{name: "nothing in Git owns what it holds", line: "doctor orders", world: installed(seen(holds)), out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       nothing that is known keeps Deployment/orders as Git has it, which step hold-owners would suspend\n"},
 		{
@@ -389,13 +389,15 @@ func TestDoctorOfAPlan(t *testing.T) {
 			out:   good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace other (for step there); patch deployments.apps orders in namespace other (for step there); list deployments.apps in namespace other (for step there); watch deployments.apps in namespace other (for step there)\n" + grant,
 		},
 		{
-			name: "a step on a cluster-scoped kind with a plural of its own", line: "doctor orders", may: inShop, code: 1, err: oneProblem,
+			name: "a step on a cluster-scoped kind with a plural of its own", line: "doctor orders", may: inShop, code: 1, err: "error: 2 problems\n",
 			before: func(o *cmdtest.Cluster) {
 				o.Kube.Resources = append(o.Kube.Resources, &metav1.APIResourceList{GroupVersion: "example.org/v1", APIResources: []metav1.APIResource{{Name: "tenantz", Kind: "Tenant"}}})
 			},
 			world: installed(steps("{name: one, type: wait, properties: {resource: {apiVersion: example.org/v1, kind: Tenant, name: a}, condition: 'true'}}")),
-			out: good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not get, list, watch tenantz.example.org in the cluster (for step one), which the Role that rbac prints does not grant\n" +
-				"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:tenantz.example.org --verb=get,list,watch --resource=tenantz.example.org' and 'kubectl create clusterrolebinding maint:shop:maint-runner:tenantz.example.org --clusterrole=maint:shop:maint-runner:tenantz.example.org --serviceaccount=shop:maint-runner'\n",
+			out: good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not get tenantz.example.org a in the cluster (for step one), which the Role that rbac prints does not grant\n" +
+				"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:tenantz.example.org:a --verb=get --resource=tenantz.example.org --resource-name=a' and 'kubectl create clusterrolebinding maint:shop:maint-runner:tenantz.example.org:a --clusterrole=maint:shop:maint-runner:tenantz.example.org:a --serviceaccount=shop:maint-runner'\n" +
+				"PROBLEM  system:serviceaccount:shop:maint-runner may not list, watch tenantz.example.org in the cluster (for step one), which the Role that rbac prints does not grant\n" +
+				"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:tenantz.example.org --verb=list,watch --resource=tenantz.example.org' and 'kubectl create clusterrolebinding maint:shop:maint-runner:tenantz.example.org --clusterrole=maint:shop:maint-runner:tenantz.example.org --serviceaccount=shop:maint-runner'\n",
 		},
 		{
 			name: "every right is missing once, however many steps need it", line: "doctor orders", may: func(authorizationv1.ResourceAttributes) bool { return false }, code: 1, err: oneProblem,
@@ -547,7 +549,7 @@ func TestDoctorOfAPolicy(t *testing.T) {
 	diagnose(t, []diagnosis{
 		{name: "without gates", line: "doctor shut", world: installed(cmdtest.Policy("shut", "{strategy: Restrictive}")), out: ready},
 		{name: "its gates hold", line: "doctor policy/shut", world: installed(gated("True", "1 objects: 1 closed, 0 open")), out: ready + "ok       its gates hold: 1 objects: 1 closed, 0 open\n" + account + has},
-		{name: "they do not", line: "doctor shut", world: installed(gated("False", "no right")), code: 1, err: oneProblem, out: ready + "PROBLEM  its gates do not hold, so that what they should close may be open: no right\n         it goes on by itself when that is so no more\n" + account + has},
+		{name: "they do not", line: "doctor shut", world: installed(gated("False", "no right")), code: 1, err: oneProblem, out: ready + "PROBLEM  its gates do not hold, so that what they should close may be open: no right\n         it goes on by itself once that is mended\n" + account + has},
 		{name: "nobody has looked at them", line: "doctor shut", world: installed(gated("", "")), code: 1, err: oneProblem, out: ready + "PROBLEM  the agent has said nothing of its gates\n         it does within seconds where it runs and watches this namespace\n" + account + has},
 		{name: "its account is not there", line: "doctor shut", world: installed(gated("True", "0 objects")), before: gone, code: 1, err: oneProblem, out: ready + "ok       its gates hold: 0 objects\nPROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap shut -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\n"},
 		{

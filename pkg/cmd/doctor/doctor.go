@@ -437,5 +437,5 @@ func (o *options) unready(why string, told []string) {
 	if why == "" || slices.ContainsFunc(told, func(words string) bool { return strings.Contains(why, words) }) {
 		return
 	}
-	o.amiss("the plan is not ready: "+instant.InText(why, o.Zone), "it goes on by itself when that is so no more")
+	o.amiss("the plan is not ready: "+instant.InText(why, o.Zone), "it goes on by itself once that is mended")
 }

@@ -158,5 +158,5 @@ func (o *options) missingOn(ctx context.Context, k *factory.Cluster, n ownerNeed
 
 func (o *options) grantOwner(n ownerNeed, in string) string {
 	parts := strings.Split(n.user, ":")
-	return "grant it: " + o.Suggest().GrantIn(in, parts[2], parts[3], strings.Join(ownerVerbs(), ","), n.resource+"."+n.group())
+	return "grant it: " + o.Suggest().GrantIn(in, parts[2], parts[3], strings.Join(ownerVerbs(), ","), n.resource+"."+n.group(), "")
 }

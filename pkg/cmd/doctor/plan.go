@@ -169,8 +169,8 @@ func (o *options) rights(ctx context.Context, k *factory.Cluster, plan, user, wh
 	var unusual grants
 	for _, n := range needs {
 		at, usual, err := kinds.placeOf(k, n)
-		if err != nil {
-			return nil, err
+		if err != nil { // one API group that does not answer hides nothing of the others
+			o.unknown("how "+n.Kind+" of "+n.APIVersion+" is served, which "+n.For+" needs", err)
 		}
 		for _, verb := range n.Verbs {
 			one := asked{at, n.Name, verb}
@@ -189,7 +189,7 @@ func (o *options) rights(ctx context.Context, k *factory.Cluster, plan, user, wh
 			if usual {
 				missing = append(missing, fmt.Sprintf("%s %s%s%s (for %s)", verb, at.kind(), view.Prefix(" ", n.Name), view.In(at.namespace), n.For))
 			} else {
-				unusual = unusual.with(at, verb, n.For)
+				unusual = unusual.with(at, n.Name, verb, n.For)
 			}
 		}
 	}

@@ -31,15 +31,13 @@ func (s servedKinds) placeOf(k *factory.Cluster, n rights.Need) (at place, usual
 	ref := plan.ObjectRef{APIVersion: n.APIVersion, Kind: n.Kind}
 	kind, known := s[ref]
 	if !known {
-		if kind, err = k.Served(ref); err != nil {
-			return place{}, false, err
-		}
+		kind, err = k.Served(ref)
 		s[ref] = kind
 	}
 	at.namespace = n.Namespace
 	at.group, at.resource = source.ResourceOf(n)
 	if kind == nil {
-		return at, true, nil
+		return at, true, err
 	}
 	taken := at
 	at.resource = kind.Name + view.Prefix("/", n.Subresource)
@@ -49,19 +47,20 @@ func (s servedKinds) placeOf(k *factory.Cluster, n rights.Need) (at place, usual
 	return at, at == taken, nil
 }
 
-// grant is what is to be granted on one resource.
+// grant is what is to be granted on one resource, or on one object of it.
 type grant struct {
 	place
+	name        string
 	verbs, whys []string
 }
 
 type grants []*grant
 
-// with has a right more, which somebody needs.
-func (g grants) with(at place, verb, why string) grants {
-	i := slices.IndexFunc(g, func(one *grant) bool { return one.place == at })
+// with has a right more, which somebody needs. What is to be granted on all objects is granted on each.
+func (g grants) with(at place, name, verb, why string) grants {
+	i := slices.IndexFunc(g, func(one *grant) bool { return one.place == at && (one.name == name || one.name == "" && slices.Contains(one.verbs, verb)) })
 	if i < 0 {
-		i, g = len(g), append(g, &grant{place: at})
+		i, g = len(g), append(g, &grant{place: at, name: name})
 	}
 	one := g[i]
 	if !slices.Contains(one.verbs, verb) {
@@ -78,10 +77,10 @@ func (o *options) unusual(user string, missing grants) {
 	parts := strings.Split(user, ":")
 	for _, g := range missing {
 		verbs := strings.Join(g.verbs, ",")
-		command := o.Suggest().GrantIn(g.namespace, parts[2], parts[3], verbs, g.kind())
+		command := o.Suggest().GrantIn(g.namespace, parts[2], parts[3], verbs, g.kind(), g.name)
 		if g.namespace == "" {
-			command = o.Suggest().GrantEverywhere(parts[2], parts[3], verbs, g.kind())
+			command = o.Suggest().GrantEverywhere(parts[2], parts[3], verbs, g.kind(), g.name)
 		}
-		o.amiss(fmt.Sprintf("%s may not %s %s%s (for %s), which the Role that rbac prints does not grant", user, strings.Join(g.verbs, ", "), g.kind(), view.In(g.namespace), strings.Join(g.whys, ", ")), "grant it: "+command)
+		o.amiss(fmt.Sprintf("%s may not %s %s%s%s (for %s), which the Role that rbac prints does not grant", user, strings.Join(g.verbs, ", "), g.kind(), view.Prefix(" ", g.name), view.In(g.namespace), strings.Join(g.whys, ", ")), "grant it: "+command)
 	}
 }

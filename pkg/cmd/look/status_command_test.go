@@ -102,6 +102,9 @@ b      plan ops/roll   Cordoned   10m0s   -      whether a run of that has it no
 	}
 	got.Err = ""
 	got.Is(t, cmdtest.Printed{Out: node})
+	if got := o.Maint("why", "node/b"); got.Code != 3 || !strings.Contains(got.Out, "10m0s ago, and whether a run of that has it now cannot be seen\n") {
+		t.Errorf("%+v", got)
+	}
 }
 
 // A node that a run left cordoned is told with its plan, too.

@@ -46,8 +46,7 @@ func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 	}
 	used := o.used(r)
 	for _, p := range r.around.Policies() {
-		known := o.selector == "" && (o.everywhere || p.Namespace == k.Namespace)
-		if !known && !used[policy.PolicyRef{Name: p.Name, Namespace: p.Namespace}] {
+		if !o.listsPolicies(k, p.Namespace) && !used[policy.PolicyRef{Name: p.Name, Namespace: p.Namespace}] {
 			continue
 		}
 		v, about := o.newPrinter(view.PolicyZone(p.Spec, o.Zone)), "policy "+p.Name
@@ -57,6 +56,11 @@ func (o *statusOptions) held(k *factory.Cluster, r reads) []held {
 		all = append(all, heldPolicy(p.Namespace, p.Name, v.PolicyNeeds(about, p, r.around.NotReady(p, o.Now()), r.around.GatesWrong(p))...))
 	}
 	return slices.DeleteFunc(all, func(h held) bool { return len(h.needs) == 0 })
+}
+
+// listsPolicies says whether the policies of a namespace are listed whoever uses them.
+func (o *statusOptions) listsPolicies(k *factory.Cluster, namespace string) bool {
+	return o.selector == "" && (o.everywhere || namespace == k.Namespace)
 }
 
 // namespacesOf are those of the plans that were read, the present one, and the agent's, which stands

@@ -44,7 +44,7 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 		if err != nil {
 			return nil, nil, err
 		}
-		return o.allValues(k, r), r.unread, nil
+		return o.allValues(k, r), func(key stream.Key) bool { return o.unread(k, r, key) }, nil
 	}
 	agent, err := o.agentNow(ctx, k)
 	o.warnOfAgent(agent, err)
@@ -68,7 +68,7 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 
 // unread says of a value that is not among all values if that is because it could not be read. What
 // else could not be read is an error.
-func (r reads) unread(key stream.Key) bool {
+func (o *statusOptions) unread(k *factory.Cluster, r reads, key stream.Key) bool {
 	switch key.Kind {
 	case print.KindNodeStatus:
 		return r.nodesUnread
@@ -76,7 +76,7 @@ func (r reads) unread(key stream.Key) bool {
 		name := strings.TrimPrefix(key.Name, "namespace/")
 		return r.around.Unread(name) && !r.around.ToldByAgent(name)
 	case print.KindPolicyStatus:
-		return r.nodesUnread || r.around.Unread(key.Namespace)
+		return r.around.Unread(key.Namespace) || r.nodesUnread && !o.listsPolicies(k, key.Namespace)
 	}
 	return false
 }

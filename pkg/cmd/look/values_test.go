@@ -142,15 +142,19 @@ func TestAStreamSaysWhatIsGone(t *testing.T) {
 		then func(*cmdtest.Cluster)
 		want string
 	}{
-		"a plan that was deleted":              {"status -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, gone("PlanStatus", weekly)},
-		"one that has lost the label":          {"status -w -o json", unlabelled, gone("PlanStatus", weekly)},
-		"a HibernatePlan":                      {"status -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "nights") }, gone("HibernatePlanStatus", nights)},
-		"a node that was given back":           {"status -w -o json", unclaimed, gone("NodeStatus", `"name":"busy","uid":"uid-busy"`)},
-		"a plan by its name":                   {"status weekly -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, gone("PlanStatus", weekly)},
-		"one of several":                       {"status weekly nights -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, gone("PlanStatus", weekly)},
-		"a name without its label":             {"status weekly -w -o json", unlabelled, gone("PlanStatus", weekly)},
-		"a run by its name":                    {"status orders-a -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "maint-run-orders-a") }, gone("RunStatus", `"name":"maint-run-orders-a","namespace":"shop"`)},
-		"a policy by its name":                 {"status policy/night -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "night") }, gone("PolicyStatus", `"name":"night","namespace":"shop"`)},
+		"a plan that was deleted":     {"status -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, gone("PlanStatus", weekly)},
+		"one that has lost the label": {"status -w -o json", unlabelled, gone("PlanStatus", weekly)},
+		"a HibernatePlan":             {"status -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "nights") }, gone("HibernatePlanStatus", nights)},
+		"a node that was given back":  {"status -w -o json", unclaimed, gone("NodeStatus", `"name":"busy","uid":"uid-busy"`)},
+		"a plan by its name":          {"status weekly -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, gone("PlanStatus", weekly)},
+		"one of several":              {"status weekly nights -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, gone("PlanStatus", weekly)},
+		"a name without its label":    {"status weekly -w -o json", unlabelled, gone("PlanStatus", weekly)},
+		"a run by its name":           {"status orders-a -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "maint-run-orders-a") }, gone("RunStatus", `"name":"maint-run-orders-a","namespace":"shop"`)},
+		"a policy by its name":        {"status policy/night -w -o json", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "night") }, gone("PolicyStatus", `"name":"night","namespace":"shop"`)},
+		"a policy that is let go, for whoever may not list nodes": {"status -w -o json", func(o *cmdtest.Cluster) {
+			o.Forbids("list", "nodes", "")
+			o.Stores("configmaps", policyWith("shop", "shut"))
+		}, gone("PolicyStatus", `"name":"shut","namespace":"shop"`)},
 		"as YAML":                              {"status weekly -w -o yaml", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, "gone: true\nkind: PlanStatus\n"},
 		"as a name, which is to be read again": {"status weekly -w -o name", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "weekly") }, "plan/weekly\nplan/weekly\n"},
 		"what may not be read is not gone": {"status -w -o json", func(o *cmdtest.Cluster) {
@@ -165,7 +169,7 @@ func TestAStreamSaysWhatIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				o := scripted(t, policyWith("shop", "night"))
+				o := scripted(t, policyWith("shop", "night"), policyWith("shop", "shut", annotations.Pause, "true"))
 				o.Ctx = ctx
 				go func() {
 					time.Sleep(2 * time.Second)

@@ -89,17 +89,26 @@ func (c Commands) Grant(plan string) string {
 	return fmt.Sprintf("'%s get configmap %s -o yaml | %s rbac -f - | %s apply -f -'", c.kubectl(), plan, c.Name, c.In("").kubectl())
 }
 
-// GrantIn gives an account rights on a resource in another namespace, by a Role of its name.
-func (c Commands) GrantIn(namespace, of, account, verbs, resource string) string {
-	in, name := c.In(namespace).kubectl(), "maint:"+of+":"+account
-	return fmt.Sprintf("'%s create role %s --verb=%s --resource=%s' and '%s create rolebinding %s --role=%s --serviceaccount=%s:%s'", in, name, verbs, resource, in, name, name, of, account)
+// GrantIn gives an account rights on a resource in another namespace, or on one object of it, by a Role
+// that is named after all of these.
+func (c Commands) GrantIn(namespace, of, account, verbs, resource, object string) string {
+	return c.In(namespace).grant("role", of, account, verbs, resource, object)
 }
 
-// GrantEverywhere gives an account rights on a resource in the whole cluster, by a ClusterRole of the
-// names of both.
-func (c Commands) GrantEverywhere(of, account, verbs, resource string) string {
-	in, name := c.In("").kubectl(), "maint:"+of+":"+account+":"+strings.ReplaceAll(resource, "/", ".")
-	return fmt.Sprintf("'%s create clusterrole %s --verb=%s --resource=%s' and '%s create clusterrolebinding %s --clusterrole=%s --serviceaccount=%s:%s'", in, name, verbs, resource, in, name, name, of, account)
+// GrantEverywhere gives an account rights on a resource in the whole cluster, or on one object of it, by
+// a ClusterRole that is named after all of these.
+func (c Commands) GrantEverywhere(of, account, verbs, resource, object string) string {
+	return c.In("").grant("clusterrole", of, account, verbs, resource, object)
+}
+
+func (c Commands) grant(kind, of, account, verbs, resource, object string) string {
+	role := "maint:" + of + ":" + account + ":" + strings.ReplaceAll(resource, "/", ".")
+	only := ""
+	if object != "" {
+		role, only = role+":"+object, " --resource-name="+object
+	}
+	in := c.kubectl()
+	return fmt.Sprintf("'%s create %s %s --verb=%s --resource=%s%s' and '%s create %sbinding %s --%s=%s --serviceaccount=%s:%s'", in, kind, role, verbs, resource, only, in, kind, role, kind, role, of, account)
 }
 
 // DescribeNamespace shows what a namespace that is being deleted still waits for.

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,13 +12,18 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
+// mayCordon says whether a run of a plan may cordon nodes. What a template holds is not known here.
+func mayCordon(spec plan.Spec) (may bool) {
+	plan.Tree{Spec: spec}.Walk(func(s plan.Step) {
+		may = may || s.Type == plan.TypeForEachNode || s.Type == plan.TypeDrain || s.Type == "cordon" || strings.HasPrefix(s.Type, plan.TemplatePrefix)
+	})
+	return may
+}
+
 // LeftCordoned are the nodes that a run of a plan left cordoned, if no live run continues with them;
 // none if nodes may not be listed. list is asked only of plans that may leave some.
 func LeftCordoned(p view.Plan, list func() ([]*corev1.Node, error)) []nodes.Node {
-	maintains := func(s plan.Step) bool {
-		return s.Type == plan.TypeForEachNode || s.Type == plan.TypeDrain || s.Type == "cordon"
-	}
-	if len(p.Active) > 0 || !slices.ContainsFunc(p.Spec.Steps, maintains) {
+	if len(p.Active) > 0 || !mayCordon(p.Spec) {
 		return nil
 	}
 	all, err := list()

@@ -100,3 +100,27 @@ func TestARolloutWhosePlacesAreTakenNeedsSomebody(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Nodes are looked at where a run of the plan may have cordoned some, wherever in it the step stands.
+func TestWhichPlansMayLeaveNodesCordoned(t *testing.T) {
+	drain := plan.Step{Name: "out", Type: plan.TypeDrain, Properties: map[string]any{"node": "a"}}
+	group := plan.Step{Name: "both", Type: "step-group", Properties: map[string]any{"steps": []any{map[string]any{"name": "out", "type": "drain", "properties": map[string]any{"node": "a"}}}}}
+	for name, c := range map[string]struct {
+		spec plan.Spec
+		may  bool
+	}{
+		"a drain":       {plan.Spec{Steps: []plan.Step{drain}}, true},
+		"in a group":    {plan.Spec{Steps: []plan.Step{group}}, true},
+		"in its end":    {plan.Spec{Steps: []plan.Step{{Name: "call", Type: "webhook"}}, Finally: []plan.Step{drain}}, true},
+		"in a template": {plan.Spec{Steps: []plan.Step{{Name: "call", Type: plan.TemplatePrefix + "out"}}}, true},
+		"nowhere":       {plan.Spec{Steps: []plan.Step{{Name: "call", Type: "webhook"}}}, false},
+	} {
+		object := cmdtest.Plan("p", "")
+		left := rollout.LeftCordoned(view.Plan{Object: object, Spec: c.spec}, func() ([]*corev1.Node, error) {
+			return []*corev1.Node{cmdtest.Node("a", unschedulable, cordoned(claimant)), cmdtest.Node("b", unschedulable, cordoned("somebody"))}, nil
+		})
+		if got := len(left) == 1 && left[0].Name == "a"; got != c.may {
+			t.Errorf("%s: %v", name, left)
+		}
+	}
+}

@@ -353,7 +353,11 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 		return q, err
 	}
 	runs, unseen, err := k.ActiveRuns(ctx)
-	if err != nil {
+	switch {
+	case apierrors.IsForbidden(err): // the node itself is known all the same
+		c.Warn(err.Error() + "; which runs have the node is not shown")
+		unseen.But = ""
+	case err != nil:
 		return q, err
 	}
 	q.unseen = unseen

@@ -83,32 +83,21 @@ func lacking(path string, was, is any) []gone {
 	return nil
 }
 
-// lackingItems compares lists: items that are known by something by that, all others by the place
-// among those that are left.
+// lackingItems compares lists. An item goes with its equal, else with the one of its name where each
+// list has one of that name, else, without a name, with the next that is left.
 func lackingItems(path string, was, is []any) []gone {
-	byName, left := map[string]any{}, []any{}
-	for _, item := range is {
-		name := nameOfItem(item)
-		byName[name] = item
-		if !slices.ContainsFunc(was, func(w any) bool { return nameOfItem(w) == name }) {
-			left = append(left, item)
-		}
-	}
+	partners := partnersOf(was, is)
 	var out []gone
 	for i, item := range was {
-		name, named := nameOfItem(item), isNamed(item)
-		other, there := byName[name]
+		name := nameOfItem(item)
 		at := fmt.Sprintf("%s[%s]", path, name)
-		if !named {
+		if !isNamed(item) {
 			at = fmt.Sprintf("%s[%d]", path, i)
-			if !there && len(left) > 0 {
-				other, left, there = left[0], left[1:], true
-			}
 		}
-		switch {
+		switch other, there := partners[i]; {
 		case there:
 			out = append(out, lacking(at, item, other)...)
-		case named:
+		case isNamed(item):
 			g := goneFrom(path, item)
 			g.was = name
 			out = append(out, g)
@@ -119,10 +108,48 @@ func lackingItems(path string, was, is []any) []gone {
 	return out
 }
 
+// partnersOf are the items of a list that stand for those of the list before, by their places there.
+func partnersOf(was, is []any) map[int]any {
+	out, taken := map[int]any{}, map[int]bool{}
+	pair := func(fits func(i, j int) bool) {
+		for i := range was {
+			if _, done := out[i]; done {
+				continue
+			}
+			for j := range is {
+				if !taken[j] && fits(i, j) {
+					out[i], taken[j] = is[j], true
+					break
+				}
+			}
+		}
+	}
+	names := func(list []any) map[string]int {
+		count := map[string]int{}
+		for _, item := range list {
+			count[nameOfItem(item)]++
+		}
+		return count
+	}
+	before, after := names(was), names(is)
+	pair(func(i, j int) bool { return reflect.DeepEqual(was[i], is[j]) })
+	pair(func(i, j int) bool {
+		name := nameOfItem(was[i])
+		return name != "" && name == nameOfItem(is[j]) && before[name] == 1 && after[name] == 1
+	})
+	pair(func(i, _ int) bool { return !isNamed(was[i]) })
+	return out
+}
+
 // isNamed says whether an item of another name is another one, and not the same with a new value.
 func isNamed(item any) bool {
-	fields, is := item.(map[string]any)
-	return !is || fields["name"] != nil
+	switch item := item.(type) {
+	case string:
+		return true
+	case map[string]any:
+		return item["name"] != nil
+	}
+	return false
 }
 
 // nameOfItem is what an item of a list is known by: its name, or when a schedule fires, or what a

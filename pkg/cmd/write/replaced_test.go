@@ -9,6 +9,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 func TestScheduleSaysWhatAPlanLoses(t *testing.T) {
@@ -58,6 +59,37 @@ func TestScheduleSaysWhatAPlanLoses(t *testing.T) {
 			o.Line(c.line).Is(t, cmdtest.Printed{Code: c.code, Out: c.out, Err: c.err})
 			if c.stays != (text() == was) && !strings.Contains(c.line, "dry-run") {
 				t.Errorf("the plan is\n%s", text())
+			}
+		})
+	}
+}
+
+// Items of a list that nothing tells apart are compared as they are: one that goes is told, and the
+// same list loses nothing.
+func TestScheduleComparesItemsThatNothingTellsApart(t *testing.T) {
+	const top = "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  triggers: {watch: ["
+	pods := func(role string) string {
+		return "{apiVersion: v1, kind: Pod, when: 'object.metadata.name == \"" + role + "\"', selector: {matchExpressions: [{key: role, operator: In, values: [" + role + "]}, {key: tier, operator: Exists}]}}"
+	}
+	rolls := func(batches string) string {
+		return "]}\n  steps: [{name: roll, type: for-each, properties: {apiVersion: v1, kind: Pod, selector: {}, batches: " + batches + ", steps: [{name: call, type: webhook, properties: {url: https://x}}]}}]\n"
+	}
+	was := top + pods("a") + ", " + pods("b") + rolls("[1, 10, 50]")
+	const said = "replacing plan/orders takes away:\n"
+	for name, c := range map[string]struct{ is, err string }{
+		"the same":         {was, ""},
+		"in another order": {top + pods("b") + ", " + pods("a") + rolls("[1, 10, 50]"), ""},
+		"a watch goes":     {top + pods("b") + rolls("[1, 10, 50]"), said + "  triggers.watch[0]: " + document.Cut(`{"apiVersion":"v1","kind":"Pod","selector":{"matchExpressions":[{"key":"role","operator":"In","values":["a"]},{"key":"tier","operator":"Exists"}]},"when":"object.metadata.name == \"a\""}`, 80) + "\n"},
+		"a batch goes":     {top + pods("a") + ", " + pods("b") + rolls("[10, 50]"), said + "  steps[roll (for-each)].properties.batches[0]: 1\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmdtest.WriteFiles(t, map[string]string{"was.yaml": was, "is.yaml": c.is})
+			o := cmdtest.NewCluster(t, cmd.Run)
+			if got := o.Line("schedule orders -f was.yaml"); got.Code != 0 {
+				t.Fatal(got.Err)
+			}
+			if got := o.Line("schedule orders -f is.yaml"); got.Code != 0 || !strings.HasPrefix(got.Err, c.err) || c.err == "" && strings.Contains(got.Err, said) {
+				t.Errorf("%d, %s", got.Code, got.Err)
 			}
 		})
 	}
