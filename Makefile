@@ -96,13 +96,15 @@ publish: tools-helm ## Publish dist/: the release, the image and the chart (gh, 
 
 # They begin first, so that no processor idles at the end.
 LONGEST := ./test/agent ./test/nodes
-# Tests on an API server wait for most of their time: four packages at once, or as many as there
+# Tests on an API server wait for much of their time: three packages at once, or as many as there
 # are processors.
-AT_ONCE := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? 4 : n)))
+AT_ONCE := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? 3 : n)))
+# Those that run under the race detector run there alone.
+UNRACED = $$(go list ./... | grep -vxF "$$(tools/race.sh --packages)")
 
 .PHONY: test
 test: tools-kube tools-flux tools-helm ## Everything: unit tests, a real API server, the import walls, the race detector
-	go test -p $(AT_ONCE) -timeout 60m $(LONGEST) ./...
+	go test -p $(AT_ONCE) -timeout 60m $(LONGEST) $(UNRACED)
 	$(MAKE) --no-print-directory test-tools walls race
 
 .PHONY: test-unit

@@ -5,6 +5,15 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
+packages=$(go list ./pkg/... | grep -E '/pkg/(agent|executors|informer)(/|$)' || true)
+if [[ -z $packages ]]; then
+	echo "race: no package under pkg/agent or pkg/executors" >&2
+	exit 1
+fi
+if [[ ${1:-} == --packages ]]; then
+	echo "$packages"
+	exit 0
+fi
 cc=$(go env CC)
 if ! printf '#include <pthread.h>\n#include <stdlib.h>\nint main(void) { return 0; }\n' |
 	"${cc%% *}" -x c - -o /dev/null 2>/dev/null; then
@@ -15,16 +24,12 @@ if ! printf '#include <pthread.h>\n#include <stdlib.h>\nint main(void) { return 
 	echo "# install gcc libc6-dev, and run 'make race'.               " >&2
 	echo "############################################################" >&2
 	if [[ ${CI:-} == true ]]; then exit 1; fi
-	exit 0
+	# shellcheck disable=SC2086 # one word per package
+	exec go test -timeout 20m $packages
 fi
 
-packages=$(go list ./pkg/... | grep -E '/pkg/(agent|executors|informer)(/|$)' || true)
-if [[ -z $packages ]]; then
-	echo "race: no package under pkg/agent or pkg/executors" >&2
-	exit 1
-fi
 # What measures the heap, or decodes tens of megabytes by one goroutine, is left out: the
-# detector makes that ten times slower and sees nothing in it. `go test` runs it without.
+# detector makes that ten times slower and sees nothing in it. It runs without, afterwards.
 large='TakeTheMemory|GatesKeepSoMuch|WhatGatesLeftIsTakenIn|TakesTheMemory|FullLedgersPushOut|TooLargeForAPage|PageThatIsTooLarge|ObjectThatGrowsTooLarge'
 # Nights that are played again and again differ in where the agent dies, not in what its
 # goroutines share: TestWhereverAnAgentDiesAllWakesAsItWas stands for them.
@@ -32,4 +37,7 @@ nights='DiesHoursAreCounted|DiesBetweenTwoSleeps|DiesOnWaking|DiesDeletedRestore
 # The tables of documents that cannot be differ in the documents alone.
 bad='TestATargetThatCannotBeIsSaid|TestAPlanThatCannotBeIsSaid'
 # shellcheck disable=SC2086 # one word per package
-CGO_ENABLED=1 go test -race -timeout 20m -skip "$large|$nights|$bad" $packages
+{
+	CGO_ENABLED=1 go test -race -timeout 20m -skip "$large|$nights|$bad" $packages
+	go test -timeout 20m -run "$large|$nights|$bad" $packages
+}

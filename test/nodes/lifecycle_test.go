@@ -98,12 +98,12 @@ func TestTheConditionsOfANodeSayWhatIsDoneToIt(t *testing.T) {
 		_, there, _ := b.now()
 		return slices.Equal(there, []string{"node-1"}), fmt.Sprint(there)
 	})
-	l.lifecycleIs("node-1", "DrainInProgress False DrainCompleted", "Drained True DrainCompleted: "+plan+"pods have left", "MaintenanceInProgress True RolloutAtWork: "+plan+"works on the node", "MaintenancePlanned False MaintenanceStarted")
+	l.lifecycleIs("node-1", "Drained True DrainCompleted: "+plan+"pods have left", "MaintenanceInProgress True RolloutAtWork: "+plan+"works on the node", "MaintenancePlanned False MaintenanceStarted")
 	l.agent.Kill()
 	l.start() // which finds what the one before had written
 	b.letGo()
 	l.ends("kernel", 1)
-	l.lifecycleIs("node-1", "DrainInProgress False DrainCompleted", "Drained False NodeReleased", "MaintenanceInProgress False NodeReleased", "MaintenancePlanned False MaintenanceStarted")
+	l.lifecycleIs("node-1", "Drained False NodeReleased", "MaintenanceInProgress False NodeReleased", "MaintenancePlanned False MaintenanceStarted")
 }
 
 // setCondition is what another controller writes.

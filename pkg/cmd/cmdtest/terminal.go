@@ -87,9 +87,8 @@ func (d *Terminal) Sees(words ...string) {
 // Reads waits until the words are on the screen, wherever its lines break.
 func (d *Terminal) Reads(words string) {
 	d.Helper()
-	d.until(words, func(text string, _ bool) bool {
-		return strings.Contains(strings.Join(strings.Fields(text), " "), words)
-	})
+	whole := func(text string) string { return strings.Join(strings.Fields(text), "") } // a line may end after the hyphen of a name
+	d.until(words, func(text string, _ bool) bool { return strings.Contains(whole(text), whole(words)) })
 }
 
 // IsBack waits until the normal screen is shown, with the words on it.
