@@ -58,7 +58,9 @@ type grants []*grant
 
 // with has a right more, which somebody needs. What is to be granted on all objects is granted on each.
 func (g grants) with(at place, name, verb, why string) grants {
-	i := slices.IndexFunc(g, func(one *grant) bool { return one.place == at && (one.name == name || one.name == "" && slices.Contains(one.verbs, verb)) })
+	i := slices.IndexFunc(g, func(one *grant) bool {
+		return one.place == at && (one.name == name || one.name == "" && slices.Contains(one.verbs, verb))
+	})
 	if i < 0 {
 		i, g = len(g), append(g, &grant{place: at, name: name})
 	}
