@@ -157,6 +157,6 @@ func (o *options) missingOn(ctx context.Context, k *factory.Cluster, n ownerNeed
 }
 
 func (o *options) grantOwner(n ownerNeed, in string) string {
-	parts := strings.Split(n.user, ":")
-	return "grant it: " + o.Suggest().GrantIn(in, parts[2], parts[3], strings.Join(ownerVerbs(), ","), n.resource+"."+n.group(), "")
+	of, account := accountOf(n.user)
+	return "grant it: " + o.Suggest().GrantIn(in, of, account, strings.Join(ownerVerbs(), ","), n.resource+"."+n.group(), "")
 }

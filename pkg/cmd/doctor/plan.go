@@ -230,7 +230,7 @@ func (o *options) allowed(ctx context.Context, k *factory.Cluster, user string, 
 
 // reviewed asks with a SubjectAccessReview what an account may do.
 func reviewed(ctx context.Context, k *factory.Cluster, user string, a authorizationv1.ResourceAttributes) (bool, error) {
-	namespace := strings.Split(user, ":")[2]
+	namespace, _ := accountOf(user)
 	review, err := k.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}, ResourceAttributes: &a,
 	}}, metav1.CreateOptions{})

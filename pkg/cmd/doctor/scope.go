@@ -74,14 +74,20 @@ func (g grants) with(at place, name, verb, why string) grants {
 	return g
 }
 
+// accountOf is the ServiceAccount that a user name stands for.
+func accountOf(user string) (namespace, name string) {
+	namespace, name, _ = strings.Cut(strings.TrimPrefix(user, "system:serviceaccount:"), ":")
+	return namespace, name
+}
+
 // unusual says which rights are missing that the Roles of rbac do not grant.
 func (o *options) unusual(user string, missing grants) {
-	parts := strings.Split(user, ":")
+	of, account := accountOf(user)
 	for _, g := range missing {
 		verbs := strings.Join(g.verbs, ",")
-		command := o.Suggest().GrantIn(g.namespace, parts[2], parts[3], verbs, g.kind(), g.name)
+		command := o.Suggest().GrantIn(g.namespace, of, account, verbs, g.kind(), g.name)
 		if g.namespace == "" {
-			command = o.Suggest().GrantEverywhere(parts[2], parts[3], verbs, g.kind(), g.name)
+			command = o.Suggest().GrantEverywhere(of, account, verbs, g.kind(), g.name)
 		}
 		o.amiss(fmt.Sprintf("%s may not %s %s%s%s (for %s), which the Role that rbac prints does not grant", user, strings.Join(g.verbs, ", "), g.kind(), view.Prefix(" ", g.name), view.In(g.namespace), strings.Join(g.whys, ", ")), "grant it: "+command)
 	}

@@ -126,6 +126,8 @@ func (k *Cluster) ActiveRuns(ctx context.Context) ([]view.Run, view.UnseenRuns, 
 	if k.Namespace == "" || !apierrors.IsForbidden(err) {
 		return runs, view.UnseenRuns{Some: err != nil}, err
 	}
-	runs, err = k.Runs(ctx, k.Namespace, "", ActiveOnly)
-	return runs, view.UnseenRuns{Some: true, But: k.Namespace}, err
+	if runs, err = k.Runs(ctx, k.Namespace, "", ActiveOnly); err != nil {
+		return nil, view.UnseenRuns{Some: true}, err
+	}
+	return runs, view.UnseenRuns{Some: true, But: k.Namespace}, nil
 }

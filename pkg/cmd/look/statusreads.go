@@ -160,7 +160,6 @@ func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster, r *reads)
 	r.unseen = unseen
 	if err != nil {
 		o.warnUnread(ctx, "which runs have nodes is not shown", err)
-		r.unseen.But = ""
 	}
 	r.steps = view.StepClaims(runs)
 	return err == nil

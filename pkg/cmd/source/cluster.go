@@ -121,14 +121,21 @@ func warnOf(out io.Writer, namespace, name string, faults document.Faults) bool 
 	return len(faults) > 0
 }
 
+// RunsOfNode are the live runs that may have a node. Whoever may read none is warned: the node itself
+// is known all the same.
+func RunsOfNode(ctx context.Context, c *factory.Factory, k *factory.Cluster) ([]view.Run, view.UnseenRuns, error) {
+	runs, unseen, err := k.ActiveRuns(ctx)
+	if apierrors.IsForbidden(err) {
+		c.Warn(err.Error() + "; which runs have the node is not shown")
+		err = nil
+	}
+	return runs, unseen, err
+}
+
 // ReadNode reads everything about one node.
 func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, n *corev1.Node) (view.Node, error) {
-	runs, unseen, err := k.ActiveRuns(ctx)
-	switch {
-	case apierrors.IsForbidden(err): // the node itself is known all the same
-		c.Warn(err.Error() + "; which runs have the node is not shown")
-		unseen.But = ""
-	case err != nil:
+	runs, unseen, err := RunsOfNode(ctx, c, k)
+	if err != nil {
 		return view.Node{}, err
 	}
 	out := view.Node{Node: annotations.Node(n), Subject: nodeSubject(ctx, c, k, agent, n), Unseen: unseen}

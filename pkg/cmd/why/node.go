@@ -352,12 +352,8 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	if err != nil {
 		return q, err
 	}
-	runs, unseen, err := k.ActiveRuns(ctx)
-	switch {
-	case apierrors.IsForbidden(err): // the node itself is known all the same
-		c.Warn(err.Error() + "; which runs have the node is not shown")
-		unseen.But = ""
-	case err != nil:
+	runs, unseen, err := source.RunsOfNode(ctx, c, k)
+	if err != nil {
 		return q, err
 	}
 	q.unseen = unseen

@@ -1,7 +1,6 @@
 package write
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -37,16 +36,15 @@ func goes(have, next plan.Spec) []gone {
 	}
 	out := lacking("", was, is)
 	slices.SortStableFunc(out, func(a, b gone) int {
-		return cmp.Or(boolOrder(b.restricts)-boolOrder(a.restricts), strings.Compare(a.field, b.field))
+		switch {
+		case a.restricts == b.restricts:
+			return strings.Compare(a.field, b.field)
+		case a.restricts:
+			return -1
+		}
+		return 1
 	})
 	return out
-}
-
-func boolOrder(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // fieldsOf is a spec as a document has it, without what it does not set.
