@@ -347,7 +347,7 @@ func TestDoctorOfAPlan(t *testing.T) {
 		{
 			name: "the owner in Git of what it holds may not be suspended", line: "doctor orders", world: installed(seen(holds), owned()), before: kustomizations, may: inShop, code: 1, err: oneProblem,
 			out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nPROBLEM  system:serviceaccount:shop:maint-runner may not get, list, watch, patch kustomizations.kustomize.toolkit.fluxcd.io, and step hold-owners suspends Kustomization/apps of namespace flux-system, which keeps Deployment/orders as Git has it\n" +
-				"         grant it: 'kubectl -n flux-system create role maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --verb=get,list,watch,patch --resource=kustomizations.kustomize.toolkit.fluxcd.io' and 'kubectl -n flux-system create rolebinding maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --role=maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --serviceaccount=shop:maint-runner'\n",
+				"         grant it: 'kubectl -n flux-system create role maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --verb=get,list,watch,patch --resource=kustomizations.kustomize.toolkit.fluxcd.io --dry-run=client -o yaml | kubectl -n flux-system auth reconcile -f -' and 'kubectl -n flux-system create rolebinding maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --role=maint:shop:maint-runner:kustomizations.kustomize.toolkit.fluxcd.io --serviceaccount=shop:maint-runner --dry-run=client -o yaml | kubectl -n flux-system auth reconcile -f -'\n",
 		},
 		{name: "nothing in Git owns what it holds", line: "doctor orders", world: installed(seen(holds)), out: good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nok       nothing that is known keeps Deployment/orders as Git has it, which step hold-owners would suspend\n"},
 		{
@@ -395,9 +395,9 @@ func TestDoctorOfAPlan(t *testing.T) {
 			},
 			world: installed(steps("{name: one, type: wait, properties: {resource: {apiVersion: example.org/v1, kind: Tenant, name: a}, condition: 'true'}}")),
 			out: good + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not get tenantz.example.org a in the cluster (for step one), which the Role that rbac prints does not grant\n" +
-				"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:tenantz.example.org:a --verb=get --resource=tenantz.example.org --resource-name=a' and 'kubectl create clusterrolebinding maint:shop:maint-runner:tenantz.example.org:a --clusterrole=maint:shop:maint-runner:tenantz.example.org:a --serviceaccount=shop:maint-runner'\n" +
+				"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:tenantz.example.org:a --verb=get --resource=tenantz.example.org --resource-name=a --dry-run=client -o yaml | kubectl auth reconcile -f -' and 'kubectl create clusterrolebinding maint:shop:maint-runner:tenantz.example.org:a --clusterrole=maint:shop:maint-runner:tenantz.example.org:a --serviceaccount=shop:maint-runner --dry-run=client -o yaml | kubectl auth reconcile -f -'\n" +
 				"PROBLEM  system:serviceaccount:shop:maint-runner may not list, watch tenantz.example.org in the cluster (for step one), which the Role that rbac prints does not grant\n" +
-				"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:tenantz.example.org --verb=list,watch --resource=tenantz.example.org' and 'kubectl create clusterrolebinding maint:shop:maint-runner:tenantz.example.org --clusterrole=maint:shop:maint-runner:tenantz.example.org --serviceaccount=shop:maint-runner'\n",
+				"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:tenantz.example.org --verb=list,watch --resource=tenantz.example.org --dry-run=client -o yaml | kubectl auth reconcile -f -' and 'kubectl create clusterrolebinding maint:shop:maint-runner:tenantz.example.org --clusterrole=maint:shop:maint-runner:tenantz.example.org --serviceaccount=shop:maint-runner --dry-run=client -o yaml | kubectl auth reconcile -f -'\n",
 		},
 		{
 			name: "every right is missing once, however many steps need it", line: "doctor orders", may: func(authorizationv1.ResourceAttributes) bool { return false }, code: 1, err: oneProblem,
@@ -544,7 +544,7 @@ func TestDoctorOfAPolicy(t *testing.T) {
 	held.Annotations[annotations.StatusConditions] = `[{"type":"Gates","status":"True","message":"0 objects"}]`
 	inShop := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" }
 	const everywhere = "PROBLEM  system:serviceaccount:shop:maint-runner may not list, watch, patch buckets.s3.aws.upbound.io in the cluster (for gate every Bucket, gate Bucket/logs), which the Role that rbac prints does not grant\n" +
-		"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:buckets.s3.aws.upbound.io --verb=list,watch,patch --resource=buckets.s3.aws.upbound.io' and 'kubectl create clusterrolebinding maint:shop:maint-runner:buckets.s3.aws.upbound.io --clusterrole=maint:shop:maint-runner:buckets.s3.aws.upbound.io --serviceaccount=shop:maint-runner'\n"
+		"         grant it: 'kubectl create clusterrole maint:shop:maint-runner:buckets.s3.aws.upbound.io --verb=list,watch,patch --resource=buckets.s3.aws.upbound.io --dry-run=client -o yaml | kubectl auth reconcile -f -' and 'kubectl create clusterrolebinding maint:shop:maint-runner:buckets.s3.aws.upbound.io --clusterrole=maint:shop:maint-runner:buckets.s3.aws.upbound.io --serviceaccount=shop:maint-runner --dry-run=client -o yaml | kubectl auth reconcile -f -'\n"
 	gone := func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") }
 	diagnose(t, []diagnosis{
 		{name: "without gates", line: "doctor shut", world: installed(cmdtest.Policy("shut", "{strategy: Restrictive}")), out: ready},

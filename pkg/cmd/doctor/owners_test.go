@@ -50,7 +50,7 @@ func TestDoctorOfAnOwnerThatMayBe(t *testing.T) {
 		}
 	}
 	grant := func(namespace string) string {
-		return "grant it: 'kubectl -n " + namespace + " create role maint:shop:maint-runner:applications.argoproj.io --verb=get,list,watch,patch --resource=applications.argoproj.io' and 'kubectl -n " + namespace + " create rolebinding maint:shop:maint-runner:applications.argoproj.io --role=maint:shop:maint-runner:applications.argoproj.io --serviceaccount=shop:maint-runner'\n"
+		return "grant it: 'kubectl -n " + namespace + " create role maint:shop:maint-runner:applications.argoproj.io --verb=get,list,watch,patch --resource=applications.argoproj.io --dry-run=client -o yaml | kubectl -n " + namespace + " auth reconcile -f -' and 'kubectl -n " + namespace + " create rolebinding maint:shop:maint-runner:applications.argoproj.io --role=maint:shop:maint-runner:applications.argoproj.io --serviceaccount=shop:maint-runner --dry-run=client -o yaml | kubectl -n " + namespace + " auth reconcile -f -'\n"
 	}
 	has := func(namespace string) string {
 		return "ok       " + user + " has the rights of step hold-owners on Application/shop, if it is in namespace " + namespace + " and keeps Deployment/orders as Git has it\n"

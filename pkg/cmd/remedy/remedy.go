@@ -107,8 +107,14 @@ func (c Commands) grant(kind, of, account, verbs, resource, object string) strin
 	if object != "" {
 		role, only = role+":"+object, " --resource-name="+object
 	}
+	return c.reconcile("%s %s --verb=%s --resource=%s%s", kind, role, verbs, resource, only) + " and " +
+		c.reconcile("%sbinding %s --%s=%s --serviceaccount=%s:%s", kind, role, kind, role, of, account)
+}
+
+// reconcile creates an object of RBAC, or adds what is missing where one of that name is there.
+func (c Commands) reconcile(format string, args ...any) string {
 	in := c.kubectl()
-	return fmt.Sprintf("'%s create %s %s --verb=%s --resource=%s%s' and '%s create %sbinding %s --%s=%s --serviceaccount=%s:%s'", in, kind, role, verbs, resource, only, in, kind, role, kind, role, of, account)
+	return fmt.Sprintf("'%s create %s --dry-run=client -o yaml | %s auth reconcile -f -'", in, fmt.Sprintf(format, args...), in)
 }
 
 // DescribeNamespace shows what a namespace that is being deleted still waits for.
