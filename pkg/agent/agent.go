@@ -241,7 +241,7 @@ func New(o Options) (*Agent, error) {
 	a.metrics.CountWatches(func() int {
 		return a.controllers.targets.Count() + a.controllers.rules.Count() + a.controllers.hibernation.Watching()
 	}, a.controllers.runs.WatchCount, a.controllers.gates.Count)
-	a.metrics.CountDocuments(a.memory.plans.Count, func(phase run.Phase) int {
+	a.metrics.CountDocuments(a.countDocuments, func(phase run.Phase) int {
 		return len(a.memory.runs.Filter(func(l *store.LiveRun) bool { return l.Journal.Phase == phase }))
 	})
 	a.exportTroubles()

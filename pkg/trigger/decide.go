@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -202,6 +203,9 @@ func Decide(f Facts) Decision {
 	}
 	if f.ClockDoubt != "" {
 		d.out.Status.Phase, d.out.Status.Message, d.out.Wake = PhaseWaiting, f.ClockDoubt, f.Now.Add(30*time.Second)
+		if f.State.Ledger == nil && !f.State.LedgerLost { // by the API server's clock alone; later it would seem to be lost
+			d.begin()
+		}
 		return d.out
 	}
 	set, err := plan.ParseSchedules(f.Plan.Spec.Triggers.Schedules)
@@ -740,7 +744,20 @@ func (d *decider) retry() {
 }
 
 // retryToken stands in a ledger for the retry of a run.
-func retryToken(name string) string { return "retry/" + name }
+func retryToken(name string) string { return retryPrefix + name }
+
+const retryPrefix = "retry/"
+
+// HandledToken is the last token of a plan's trigger that a ledger knows; empty: none. Of its
+// tokens those that stand for retries are none that anybody wrote, unless now is one of them.
+func HandledToken(l ledger.Ledger, now string) string {
+	for _, token := range slices.Backward(l.Tokens) {
+		if token == now || !strings.HasPrefix(token, retryPrefix) {
+			return token
+		}
+	}
+	return ""
+}
 
 // RetryHandled says whether a retry intent needs no more looking at: it was
 // claimed, or there is nothing that it could mean.

@@ -493,6 +493,39 @@ func TestALostLedgerStartsNothing(t *testing.T) {
 	}
 }
 
+// A plan that is first seen while the clock is in doubt has its ledger from then on: later, what was
+// published of it would call the ledger lost, and its token be taken for a new one.
+func TestAPlanFirstSeenInDoubtHasItsLedger(t *testing.T) {
+	doubt := func(f *trigger.Facts) { f.ClockDoubt = "clocks differ" }
+	d := trigger.Decide(coretest.Facts("05:30", scheduled("0 * * * *"), first, token("t"), doubt))
+	if !d.Changed || !d.Ledger.KnowsToken("t") || !d.Ledger.Watermark.Equal(coretest.Facts("05:30", first).Plan.CreatedAt) || len(d.Claims) > 0 || d.Status.Phase != trigger.PhaseWaiting {
+		t.Errorf("%+v", d)
+	}
+	lost := func(f *trigger.Facts) { f.State.Ledger, f.State.LedgerLost = nil, true }
+	if d := trigger.Decide(coretest.Facts("05:30", lost, doubt)); d.Changed {
+		t.Errorf("a lost ledger begins at an instant that is in doubt: %+v", d.Ledger)
+	}
+}
+
+// What a plan is said to have handled is a token that somebody wrote, no retry.
+func TestTheTokenThatWasHandledLast(t *testing.T) {
+	for name, c := range map[string]struct {
+		tokens    []string
+		now, want string
+	}{
+		"none":                                 {},
+		"the last":                             {tokens: []string{"a", "b"}, now: "b", want: "b"},
+		"not the one that is not handled":      {tokens: []string{"a", "b"}, now: "c", want: "b"},
+		"no retry":                             {tokens: []string{"a", "retry/maint-run-x"}, now: "a", want: "a"},
+		"retries alone":                        {tokens: []string{"retry/maint-run-x"}},
+		"a token that reads like a retry's is": {tokens: []string{"a", "retry/me"}, now: "retry/me", want: "retry/me"},
+	} {
+		if got := trigger.HandledToken(ledger.Ledger{Tokens: c.tokens}, c.now); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // over is a run whose wait ended without a start; it is about to be closed.
 func over(r run.Request) edit {
 	j := run.Journal{Phase: run.Pending, Waiting: run.WaitWindow}.EndUnstarted(run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonDeadline}, coretest.Clock("02:00"))

@@ -26,6 +26,7 @@ import (
 // force; an agent that starts with a broken one does nothing.
 type Store struct {
 	config Config
+	level  slog.Level // of the log where the configuration names none: the flag's
 
 	mu      sync.Mutex
 	inForce agentconfig.AgentConfig
@@ -54,16 +55,23 @@ type Config struct {
 // New has nothing but the defaults in force.
 func New(settings Config) *Store {
 	c := &Store{config: settings}
+	if settings.Level != nil {
+		c.level = settings.Level.Level()
+	}
 	c.use(agentconfig.AgentConfig{})
 	return c
 }
 
 func (c *Store) use(spec agentconfig.AgentConfig) {
 	c.inForce, c.http = spec, c.config.Fence.Client(c.config.HTTP(spec.Outbound))
-	var level slog.Level
-	if spec.LogLevel != "" && level.UnmarshalText([]byte(spec.LogLevel)) == nil && c.config.Level != nil {
-		c.config.Level.Set(level)
+	if c.config.Level == nil {
+		return
 	}
+	level := c.level
+	if spec.LogLevel == "" || level.UnmarshalText([]byte(spec.LogLevel)) != nil {
+		level = c.level
+	}
+	c.config.Level.Set(level)
 }
 
 func (c *Store) ours(cm *corev1.ConfigMap) bool {
@@ -102,10 +110,7 @@ func (c *Store) Observe(cm *corev1.ConfigMap) {
 		c.config.Log.Error("the agent's configuration is invalid; the previous one stays in force", "faults", faults.Error())
 		return
 	}
-	if len(c.broken) > 0 {
-		close(c.mended)
-	}
-	c.broken = nil
+	c.mend()
 	c.use(spec)
 	c.config.Log.Info("took up the agent's configuration", "version", cm.ResourceVersion)
 }
@@ -119,12 +124,28 @@ func (c *Store) news(observed string) bool {
 	return was != observed
 }
 
-// Removed hears that a configuration is gone.
-func (c *Store) Removed(cm *corev1.ConfigMap) {
-	if c.ours(cm) {
-		c.news("")
-		c.config.Log.Warn("the agent's configuration was deleted; the previous one stays in force")
+// mend forgets what was wrong with a configuration that no longer is.
+func (c *Store) mend() {
+	if len(c.broken) > 0 {
+		close(c.mended)
 	}
+	c.broken = nil
+}
+
+// Removed hears that a configuration is gone. What was in force stays so: the defaults, where an
+// agent found a broken one when it began.
+func (c *Store) Removed(cm *corev1.ConfigMap) {
+	if !c.ours(cm) {
+		return
+	}
+	c.news("")
+	c.config.Log.Warn("the agent's configuration was deleted; the previous one stays in force")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.broken) > 0 {
+		c.config.OnRead(true)
+	}
+	c.mend()
 }
 
 // Broken says why there is nothing to begin with, and what to wait for.

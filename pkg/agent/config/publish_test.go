@@ -79,6 +79,7 @@ func TestWhichConfigurationIsInForce(t *testing.T) {
 		"the last that was understood":  {seen: []*corev1.ConfigMap{ours("{logLevel: debug}"), ours("{logLevel: loud}")}, level: slog.LevelDebug, broken: true, read: []bool{true, false}},
 		"one that was mended":           {seen: []*corev1.ConfigMap{ours("{logLevel: loud}"), ours("{unheard: 1}"), ours("{logLevel: debug}")}, level: slog.LevelDebug, read: []bool{false, false, true}},
 		"one that is shown again, once": {seen: []*corev1.ConfigMap{ours("{logLevel: debug}"), ours("{logLevel: debug}")}, level: slog.LevelDebug, read: []bool{true}},
+		"one that names no level":       {seen: []*corev1.ConfigMap{ours("{logLevel: debug}"), ours("{}")}, read: []bool{true, true}},
 		"not one without a text":        {seen: []*corev1.ConfigMap{{ObjectMeta: ours("").ObjectMeta, Data: map[string]string{"a": "b"}}}, broken: true, read: []bool{false}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,6 +127,24 @@ func TestAConfigurationThatIsGoneStaysInForce(t *testing.T) {
 	h.Observe(ours("{logLevel: debug}"))
 	if len(h.read) != 2 {
 		t.Errorf("it was read %d times", len(h.read))
+	}
+}
+
+// Where a broken one is deleted, nothing is broken any more: an agent that found it begins with the
+// defaults, as it would without any.
+func TestABrokenConfigurationMayBeDeleted(t *testing.T) {
+	h := newHeld(t)
+	h.Observe(ours("{logLevel: loud}"))
+	mended, _ := h.Broken()
+	h.Removed(ours("{logLevel: loud}"))
+	<-mended
+	if _, err := h.Broken(); err != nil || h.level.Level() != slog.LevelInfo || !slices.Equal(h.read, []bool{false, true}) {
+		t.Errorf("it says %v, at level %s, and it was told %v", err, h.level.Level(), h.read)
+	}
+	h.Removed(ours("{logLevel: loud}"))
+	h.Observe(ours("{logLevel: loud}"))
+	if _, err := h.Broken(); err == nil {
+		t.Error("the same one made anew is broken again")
 	}
 }
 

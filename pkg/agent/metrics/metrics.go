@@ -123,19 +123,33 @@ func (m *Metrics) CountWatches(targets, steps, gates func() int) {
 	}
 }
 
-// CountDocuments exports how many plans are known, and how many runs live in each phase.
-func (m *Metrics) CountDocuments(plans func() (valid, broken int), runs func(run.Phase) int) {
-	for _, valid := range []bool{true, false} {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "maint_documents", Help: "Documents, valid or not.", ConstLabels: prometheus.Labels{"kind": "plan", "valid": strconv.FormatBool(valid)},
-		}, func() float64 {
-			good, bad := plans()
-			if valid {
-				return float64(good)
-			}
-			return float64(bad)
-		}))
+// Documents are how many documents of a kind are known.
+type Documents struct {
+	Kind          string // as in the label maint.dev/kind
+	Valid, Broken int
+}
+
+// documents exports how many documents there are, counted once for each scrape.
+type documents struct {
+	count func() []Documents
+	desc  *prometheus.Desc
+}
+
+// Describe says what is exported.
+func (d documents) Describe(out chan<- *prometheus.Desc) { out <- d.desc }
+
+// Collect exports it.
+func (d documents) Collect(out chan<- prometheus.Metric) {
+	for _, of := range d.count() {
+		for valid, n := range map[bool]int{true: of.Valid, false: of.Broken} {
+			out <- prometheus.MustNewConstMetric(d.desc, prometheus.GaugeValue, float64(n), of.Kind, strconv.FormatBool(valid))
+		}
 	}
+}
+
+// CountDocuments exports how many documents are known, and how many runs live in each phase.
+func (m *Metrics) CountDocuments(count func() []Documents, runs func(run.Phase) int) {
+	m.registry.MustRegister(documents{count, prometheus.NewDesc("maint_documents", "Documents, valid or not.", []string{"kind", "valid"}, nil)})
 	for _, phase := range []run.Phase{run.Pending, run.Running} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "maint_runs", Help: "Live runs by phase.", ConstLabels: prometheus.Labels{"phase": string(phase)},

@@ -62,7 +62,7 @@ func everything() *Metrics {
 	m.DrainsBlocked([]BlockedDrain{{Node: "n1"}, {Namespace: "shop", Plan: "nightly", Node: "n2"}})
 	m.CertificateSeen(executors.Certificate{Namespace: "shop", Endpoint: "fn:9443", Side: executors.ServerSide}, *later(time.Hour))
 	m.CountWatches(func() int { return 3 }, func() int { return 2 }, func() int { return 1 })
-	m.CountDocuments(func() (int, int) { return 5, 1 }, func(p run.Phase) int { return map[run.Phase]int{run.Pending: 4, run.Running: 2}[p] })
+	m.CountDocuments(func() []Documents { return []Documents{{"plan", 5, 1}, {"policy", 2, 0}} }, func(p run.Phase) int { return map[run.Phase]int{run.Pending: 4, run.Running: 2}[p] })
 	return m
 }
 
@@ -86,6 +86,8 @@ func TestWhatIsCounted(t *testing.T) {
 		`maint_watches{for="gates"}`:                                                                             "1",
 		`maint_documents{kind="plan",valid="true"}`:                                                              "5",
 		`maint_documents{kind="plan",valid="false"}`:                                                             "1",
+		`maint_documents{kind="policy",valid="true"}`:                                                            "2",
+		`maint_documents{kind="policy",valid="false"}`:                                                           "0",
 		`maint_runs{phase="Pending"}`:                                                                            "4",
 		`maint_runs{phase="Running"}`:                                                                            "2",
 		`maint_config_valid`:                                                                                     "1",

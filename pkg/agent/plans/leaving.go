@@ -26,6 +26,7 @@ func (c *Controller) leave(ctx context.Context, k types.NamespacedName, cm *core
 		c.takeMirror(ctx, k)
 	}
 	c.Stores.Plans.Drop(k)
+	c.lookAgainAtSharing(k)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,6 +43,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 		return time.Time{}, c.leave(ctx, k, cm)
 	}
 	known := c.Stores.Plans.Of(cm)
+	c.lookAgainAtSharing(k)
 	facts, err := c.facts(ctx, k, cm, known)
 	if err != nil {
 		return c.cannotDecide(ctx, cm, known, err)
@@ -104,6 +106,15 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	return queue.Soonest(decision.Wake, known.Mirror.Again, leftAgain, c.notifyAhead(ctx, cm, known, facts, decision)), c.prune(ctx, k, string(cm.UID), known.Spec)
 }
 
+// lookAgainAtSharing has the other plans say whether they share their target.
+func (c *Controller) lookAgainAtSharing(k types.NamespacedName) {
+	for _, other := range c.Stores.Plans.SharingChanged() {
+		if other != k {
+			c.Queue.Add(other)
+		}
+	}
+}
+
 // errLedger is a ledger that the API server does not take: somebody made it immutable, or a quota is full.
 var errLedger = errors.New("nothing of this plan starts or ends")
 
@@ -157,7 +168,9 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 			return f, err
 		}
 	}
-	f.State.Handled = cm.Annotations[annotations.StatusTrigger]
+	if f.State.Handled = cm.Annotations[annotations.StatusTrigger]; f.State.LedgerLost && broughtAlong(cm) {
+		f.State.Handled = f.Plan.Intent.Token
+	}
 	if len(f.Plan.Faults) == 0 {
 		c.labelTarget(ctx, k, known, &f)
 		return f, c.Watches.Rules.Observe(ctx, cm, known, &f)
@@ -173,6 +186,16 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 func wasDecided(cm *corev1.ConfigMap) bool {
 	said := cm.Annotations[annotations.StatusNextRun] + cm.Annotations[annotations.StatusLastRun] + cm.Annotations[annotations.StatusTrigger]
 	return said != "" || cm.Annotations[annotations.StatusObserved] != "" && cm.Annotations[annotations.StatusPhase] != string(trigger.PhaseInvalid)
+}
+
+// broughtAlong says whether all that a plan's status says is older than the plan: it was copied with
+// it, or came back from a backup. Its token was never seen on this plan, then.
+func broughtAlong(cm *corev1.ConfigMap) bool {
+	var said []metav1.Condition
+	_ = json.Unmarshal([]byte(cm.Annotations[annotations.StatusConditions]), &said) // what cannot be read says nothing
+	return len(said) > 0 && !slices.ContainsFunc(said, func(c metav1.Condition) bool {
+		return !c.LastTransitionTime.Time.Before(cm.CreationTimestamp.Time)
+	})
 }
 
 // noteGate tells metrics of the plan.

@@ -211,6 +211,65 @@ func TestATokenThatAPlanBearsWhenItIsFirstSeenIsNoRequest(t *testing.T) {
 	})
 }
 
+// The same holds of a plan that was copied with all that the agent had said of the first one, or that came
+// back from a backup: its token was never seen on it, whether the first one had handled it or not.
+func TestATokenThatCameWithACopyIsNoRequest(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", hook)
+		w.begins()
+		w.after(time.Minute)
+		w.after(time.Hour)
+		first := w.api.ConfigMap(shop, "nightly")
+		duplicate := annotations.NewPlan(shop, "copy", first.Data[annotations.DataPlan], "")
+		duplicate.UID, duplicate.Annotations = "uid-copy", maps.Clone(first.Annotations)
+		duplicate.Annotations[annotations.Trigger] = "not-handled-yet"
+		w.api.Put(duplicate)
+		w.after(time.Minute)
+		if got := w.runs("copy"); len(got) > 0 || w.said("copy", annotations.StatusTrigger) != "not-handled-yet" {
+			w.Errorf("runs %q, handled %q", got, w.said("copy", annotations.StatusTrigger))
+		}
+		w.says("copy", annotations.Trigger, "new")
+		w.after(time.Minute)
+		if got := w.runs("copy"); len(got) != 1 {
+			w.Errorf("a new token makes %q", got)
+		}
+	})
+}
+
+// Plans with one target say so as long as there are two.
+func TestPlansWithOneTargetSaySo(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", orders+hook)
+		w.plan("alone", hook)
+		w.begins()
+		w.after(time.Minute)
+		says := func(when string, want map[string]string) {
+			w.Helper()
+			for name, condition := range want {
+				if got := w.condition(name, "SharedTarget"); got != condition {
+					w.Errorf("%s: %s says %q, want %q", when, name, got, condition)
+				}
+			}
+		}
+		says("one plan", map[string]string{"nightly": "", "alone": ""})
+		w.plan("weekly", orders+hook)
+		w.after(time.Minute)
+		says("two plans", map[string]string{"nightly": "True AnotherPlan", "weekly": "True AnotherPlan", "alone": ""})
+		w.api.ClearLog()
+		w.plan("yearly", orders+hook)
+		w.after(time.Minute)
+		for _, line := range w.api.Log() {
+			if strings.Contains(line, "nightly") || strings.Contains(line, "weekly") {
+				w.Errorf("the third plan has another written: %s", line)
+			}
+		}
+		w.api.Delete("configmaps", shop, "weekly")
+		w.api.Delete("configmaps", shop, "yearly")
+		w.after(time.Minute)
+		says("one again", map[string]string{"nightly": ""})
+	})
+}
+
 // A run is made once, wherever the agent or its connection breaks.
 func TestARunIsMadeOnce(t *testing.T) {
 	create, ledgers := agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.When{Verb: "update", Resource: "configmaps", Name: "maint-ledger"}

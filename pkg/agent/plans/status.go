@@ -44,9 +44,7 @@ func (c *Controller) planStatus(have map[string]string, known *store.CachedPlan,
 		annotations.StatusObserved: known.Observed,
 		annotations.StatusNextRun:  nextRun(d),
 	}
-	if n := len(d.Ledger.Tokens); n > 0 {
-		want[annotations.StatusTrigger] = d.Ledger.Tokens[n-1]
-	}
+	want[annotations.StatusTrigger] = trigger.HandledToken(d.Ledger, f.Plan.Intent.Token)
 	want[annotations.StatusBehavior] = have[annotations.StatusBehavior]
 	switch {
 	case d.Status.Window != nil:
@@ -254,6 +252,12 @@ func (c *Controller) conditions(known *store.CachedPlan, f trigger.Facts, d trig
 	}
 	if f.ClockDoubt != "" {
 		out = append(out, status.ClockDoubt(f.ClockDoubt))
+	}
+	if other := c.Stores.Plans.SharesTarget(types.NamespacedName{Namespace: f.Plan.Namespace, Name: f.Plan.Name}); other != "" {
+		out = append(out, metav1.Condition{
+			Type: "SharedTarget", Status: metav1.ConditionTrue, Reason: "AnotherPlan",
+			Message: fmt.Sprintf("%s is the target of plan %s, too: of runs that may change it one works at a time", known.Spec.TargetSaid(), other),
+		})
 	}
 	if len(f.Plan.Intent.Faults) > 0 {
 		out = append(out, metav1.Condition{Type: "IntentUnderstood", Status: metav1.ConditionFalse, Reason: "NotUnderstood", Message: f.Plan.Intent.Faults.Error()})

@@ -115,17 +115,17 @@ func writeLabel(w *bufio.Writer, name, value string) {
 // rows are the objects that the metrics tell of.
 func (c *Changes) rows() []changeRow {
 	now := c.now()
-	pending := map[types.NamespacedName]int{}
+	pending, started := map[types.NamespacedName]int{}, map[types.NamespacedName]time.Time{}
 	objects := c.gates.Subjects()
 	for k, o := range objects {
 		if o.Kind != "Plan" && o.Kind != "Node" {
 			continue
 		}
-		p := c.pendingOf(k, o)
-		pending[k] = p
-		for _, ref := range o.Uses { // a policy has pending what its plans and nodes have
+		p, last := c.pendingOf(k, o), later(o.LastStart, lastStart(c.runs.OfPlan(k)))
+		pending[k], started[k] = p, last
+		for _, ref := range o.Uses { // a policy has pending, and began, what its plans and nodes have
 			policy := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-			pending[policy] = max(pending[policy], p)
+			pending[policy], started[policy] = max(pending[policy], p), later(started[policy], last)
 		}
 	}
 	held := c.held()
@@ -137,12 +137,12 @@ func (c *Changes) rows() []changeRow {
 	}
 	out := make([]changeRow, 0, len(objects)+len(held))
 	for k, o := range objects {
-		out = append(out, c.row(k, o, pending[k], now))
+		out = append(out, c.row(k, o, pending[k], started[k], now))
 	}
 	for _, h := range held {
 		k := types.NamespacedName{Namespace: h.Namespace, Name: h.Name}
 		if o := objects[k]; o == nil || o.Kind != h.Kind { // a gated object may be called Plan, too
-			out = append(out, c.row(k, &h.Subject, h.Pending(), now))
+			out = append(out, c.row(k, &h.Subject, h.Pending(), h.LastStart, now))
 		}
 	}
 	return out
@@ -158,11 +158,11 @@ func (c *Changes) pendingOf(k types.NamespacedName, o *store.Subject) int {
 	return pendingOf(c.runs.OfPlan(k))
 }
 
-func (c *Changes) row(k types.NamespacedName, o *store.Subject, pending int, now time.Time) changeRow {
+func (c *Changes) row(k types.NamespacedName, o *store.Subject, pending int, started, now time.Time) changeRow {
 	v := o.Verdict(now)
 	return changeRow{
 		kind: o.Kind, namespace: k.Namespace, object: k.Name, system: o.System, pending: pending, verdict: v,
-		last: lastChange(v, o.LastStart, now), strategy: c.gates.StrategyOf(o, now),
+		last: lastChange(v, started, now), strategy: c.gates.StrategyOf(o, now),
 	}
 }
 
@@ -180,6 +180,24 @@ func lastChange(v schedule.Verdict, lastStart, now time.Time) float64 {
 		return -1
 	}
 	return max(float64(int64(now.Sub(last).Seconds())), 1)
+}
+
+// lastStart is when the last of a plan's live runs began; a dry run changes nothing.
+func lastStart(live []*store.LiveRun) time.Time {
+	var out time.Time
+	for _, l := range live {
+		if l.Broken == nil && !l.Head.Request.DryRun && l.Journal.StartedAt != nil {
+			out = later(out, *l.Journal.StartedAt)
+		}
+	}
+	return out
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // pendingOf is what a plan's live runs say of change: one that waits is blocked,

@@ -24,6 +24,7 @@ type Plans struct {
 	parsed     *Parsed[*ParsedPlan]
 	namespaces map[string]string                        // pause annotation and deletion, as last seen
 	others     map[types.NamespacedName]*status.Written // statuses of documents that are no plans
+	targets    sharedTargets
 }
 
 // CachedPlan is what is known about a plan in one look at it.
@@ -75,7 +76,7 @@ func (k *CachedPlan) NoteResume(text string, now time.Time) {
 
 // NewPlans knows of none.
 func NewPlans() *Plans {
-	return &Plans{byKey: map[types.NamespacedName]*PlanMemory{}, parsed: newParsedPlans(maxParsed, maxParsedWeight), namespaces: map[string]string{}, others: map[types.NamespacedName]*status.Written{}}
+	return &Plans{byKey: map[types.NamespacedName]*PlanMemory{}, parsed: newParsedPlans(maxParsed, maxParsedWeight), namespaces: map[string]string{}, others: map[types.NamespacedName]*status.Written{}, targets: newSharedTargets()}
 }
 
 // Of is what is known about a plan, read anew when its text or identity changed.
@@ -105,8 +106,18 @@ func (p *Plans) Of(cm *corev1.ConfigMap) *CachedPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.byKey[k] = memory
+	p.targets.put(k, targetOf(k.Namespace, parsed.Spec))
 	p.parsed.Keep(k, weight, parsed)
 	return &CachedPlan{PlanMemory: memory, ParsedPlan: parsed}
+}
+
+// targetOf names a plan's target among those of all plans; empty: it has none.
+func targetOf(namespace string, s plan.Spec) string {
+	if s.Target == nil {
+		return ""
+	}
+	group, _, _ := strings.Cut(s.Target.APIVersion, "/")
+	return namespace + "/" + group + "/" + s.TargetSaid()
 }
 
 // isOf says whether the memory is of this very plan, apart from its text.
@@ -171,6 +182,7 @@ func (p *Plans) Drop(k types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.byKey, k)
+	p.targets.put(k, "")
 	p.parsed.Remove(k)
 }
 
