@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/steppool"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -188,7 +189,7 @@ func (w *world) begins(identity string) *agent {
 		},
 		Telemetry: notify.Telemetry{Events: w.events, Notify: told, Metrics: w.metrics, Log: log},
 		Scope:     Scope{Identity: identity, DryRun: w.dryRun, LookingSince: func() time.Time { return since }},
-		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: NewStepPool(runQueue.Add), Nodes: w.nodes,
+		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: steppool.New(runQueue.Add), Nodes: w.nodes,
 		Queue: runQueue, Plans: a.plans, Now: time.Now,
 	})
 	ctx, cancel := context.WithCancel(w.Context())
@@ -245,6 +246,15 @@ func (w *world) says(key, value string) {
 	w.Helper()
 	w.cluster.Annotate(shop, nightly, key, value)
 	synctest.Wait()
+}
+
+// stepsInMemory are the steps that are under way or rest.
+func (w *world) stepsInMemory() (all []store.StepKey) {
+	w.agent.Steps.WakeAll(func(s store.StepKey) bool {
+		all = append(all, s)
+		return false
+	})
+	return all
 }
 
 // journalOf is the journal of a run as it is stored.
