@@ -230,6 +230,26 @@ func (l Ledger) LabelTaken(r run.Request) Ledger {
 	return l
 }
 
+// OpenFor are the open claims for the same value of a label on the same object as a request of
+// another plan.
+func (l Ledger) OpenFor(r run.Request) (out []Entry) {
+	for _, e := range l.Open {
+		if e.Request != nil && e.Request.SameLabel(r) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// NumberOf is the number that such a request has here; 0: none.
+func (l Ledger) NumberOf(r run.Request) int64 {
+	state := l.Labels[r.Label]
+	if r.Kind != run.ByLabel || state.TargetUID != r.TargetUID || state.Value != r.Value {
+		return 0
+	}
+	return state.Claimed
+}
+
 // OpenEntry is the claim that the named run rests on.
 func (l Ledger) OpenEntry(run string) (Entry, bool) {
 	i := slices.IndexFunc(l.Open, func(e Entry) bool { return e.Run == run })

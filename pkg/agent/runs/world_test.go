@@ -108,7 +108,7 @@ func newWorld(t *testing.T) *world {
 // its ledger, and a pending run.
 func (w *world) asked(spec string, edit func(*run.Run)) run.Run {
 	w.Helper()
-	text := "apiVersion: " + document.APIVersion + "\nkind: Plan\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
+	text := planOf(spec)
 	parsed, faults := plan.Parse([]byte(text), nightly)
 	if len(faults) > 0 {
 		w.Fatal(faults)
@@ -126,6 +126,11 @@ func (w *world) asked(spec string, edit func(*run.Run)) run.Run {
 	return r
 }
 
+// planOf is the text of a plan with a spec.
+func planOf(spec string) string {
+	return "apiVersion: " + document.APIVersion + "\nkind: Plan\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
+}
+
 // claim opens an entry for a run in its plan's ledger.
 func (w *world) claim(r run.Run) {
 	w.Helper()
@@ -133,7 +138,12 @@ func (w *world) claim(r run.Run) {
 	if have := w.cluster.ConfigMap(r.Namespace, annotations.LedgerName(r.Plan, r.PlanUID)); have != nil {
 		led = w.must(annotations.ReadLedger(have, r.PlanUID))
 	}
-	cm, err := annotations.LedgerObject(r.Namespace, r.Plan, led.Claim(r.Name, r.Request, r.TargetUID))
+	w.putLedger(r.Plan, led.Claim(r.Name, r.Request, r.TargetUID))
+}
+
+func (w *world) putLedger(of string, led ledger.Ledger) {
+	w.Helper()
+	cm, err := annotations.LedgerObject(shop, of, led)
 	if err != nil {
 		w.Fatal(err)
 	}
