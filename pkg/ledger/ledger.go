@@ -84,6 +84,9 @@ type Ledger struct {
 	// EditedUntil is an edit that was made before the plan was first seen, as long as slots up to
 	// then have no entry: they end as Missed(edited), not all in one look.
 	EditedUntil *time.Time `json:"editedUntil,omitempty"`
+	// Looks are when somebody looked at slots that wait: those that fell due then keep their turn,
+	// whoever looks later.
+	Looks []Look `json:"looks,omitempty"`
 	// Paused is the pause that stood when the plan was last looked at: while
 	// nobody looks it may end, and resuming starts nothing retroactively.
 	Paused *schedule.Pause `json:"paused,omitempty"`

@@ -196,7 +196,7 @@ func ledgerKey(b *strings.Builder, l *ledger.Ledger) {
 	if l == nil {
 		return
 	}
-	fmt.Fprintf(b, "%d %v %v", l.Watermark.Unix(), l.Tokens, l.Labels)
+	fmt.Fprintf(b, "%d %v %v %v", l.Watermark.Unix(), l.Tokens, l.Labels, l.Looks)
 	for _, e := range l.Open {
 		b.WriteString(e.Run + e.Request.Value + ",")
 	}
