@@ -34,6 +34,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/runs"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/steppool"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/watchrules"
@@ -180,7 +181,7 @@ type controllers struct {
 	targets     *targets.Watches
 	nodes       *nodemaintenance.Controller
 	runs        *runs.Controller
-	steps       *runs.StepPool
+	steps       *steppool.Pool
 }
 
 // New prepares an agent. Nothing is read or written before Run.
@@ -229,7 +230,7 @@ func New(o Options) (*Agent, error) {
 		Accounts: a.accounts, Plans: a.queues.plans,
 		Changed: func(k types.NamespacedName) { a.controllers.plans.TargetChanged(k) }, Outdate: func(k types.NamespacedName) { a.controllers.plans.TargetOutdated(k) },
 	})
-	a.controllers.steps = runs.NewStepPool(a.enqueueRun)
+	a.controllers.steps = steppool.New(a.enqueueRun)
 	a.controllers.rules = watchrules.New(watchrules.Config{Accounts: a.accounts, Ledgers: a.memory.ledgers, Runs: a.memory.runs, Plans: a.queues.plans, Events: a.events.recorder, Log: a.options.Log, Now: o.Now})
 	a.controllers.nodes = nodemaintenance.New(a.nodeConfig())
 	a.controllers.runs = runs.New(a.runsConfig())

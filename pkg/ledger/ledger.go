@@ -84,6 +84,9 @@ type Ledger struct {
 	// EditedUntil is an edit that was made before the plan was first seen, as long as slots up to
 	// then have no entry: they end as Missed(edited), not all in one look.
 	EditedUntil *time.Time `json:"editedUntil,omitempty"`
+	// Looks are when somebody looked at slots that wait: those that fell due then keep their turn,
+	// whoever looks later.
+	Looks []Look `json:"looks,omitempty"`
 	// Paused is the pause that stood when the plan was last looked at: while
 	// nobody looks it may end, and resuming starts nothing retroactively.
 	Paused *schedule.Pause `json:"paused,omitempty"`
@@ -228,6 +231,26 @@ func (l Ledger) LabelTaken(r run.Request) Ledger {
 	labels[key] = state
 	l.Labels = labels
 	return l
+}
+
+// OpenFor are the open claims for the same value of a label on the same object as a request of
+// another plan.
+func (l Ledger) OpenFor(r run.Request) (out []Entry) {
+	for _, e := range l.Open {
+		if e.Request != nil && e.Request.SameLabel(r) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// NumberOf is the number that such a request has here; 0: none.
+func (l Ledger) NumberOf(r run.Request) int64 {
+	state := l.Labels[r.Label]
+	if r.Kind != run.ByLabel || state.TargetUID != r.TargetUID || state.Value != r.Value {
+		return 0
+	}
+	return state.Claimed
 }
 
 // OpenEntry is the claim that the named run rests on.

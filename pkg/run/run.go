@@ -97,6 +97,12 @@ func (r Request) Identity(planUID string) string {
 	}
 }
 
+// SameLabel says whether two requests, of one plan or of two, are for the same value of a label on
+// the same object.
+func (r Request) SameLabel(o Request) bool {
+	return r.Kind == ByLabel && o.Kind == ByLabel && r.Label == o.Label && r.TargetUID == o.TargetUID && r.Value == o.Value
+}
+
 // Why is the reason as the ledger and ${run.reason} spell it.
 func (r Request) Why() string {
 	switch {

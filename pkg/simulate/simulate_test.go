@@ -58,6 +58,7 @@ func TestAfterAnOutage(t *testing.T) {
 		{"all: but not past its deadline", span("01:00", "02:20"), nightly(every20, catchUp(plan.CatchUpAll), deadline("45m")), outage("01:10", "02:10"), []string{"01:00 Ran", "01:20 Missed(deadline)", "01:40 Ran at 02:10", "02:00 Ran at 02:10"}},
 		{"none", span("01:00", "02:25"), nightly(every20, catchUp(plan.CatchUpNone)), outage("01:10", "02:10"), []string{"01:00 Ran", "01:20 Missed(catch-up)", "01:40 Missed(catch-up)", "02:00 Missed(catch-up)", "02:20 Ran"}},
 		{"a slot at the end of the outage is on time", span("01:00", "02:20"), nightly(every20, catchUp(plan.CatchUpNone)), outage("01:10", "02:00"), []string{"01:00 Ran", "01:20 Missed(catch-up)", "01:40 Missed(catch-up)", "02:00 Ran"}},
+		{"Queue: what waited before it keeps its turn, and what fell due in it does not", span("01:00", "03:40"), nightly(cron("0 * * * *", "30 2 * * *"), holds("150m"), longest("3h"), withPolicy(plan.Queue), deadline("20h")), outage("02:10", "02:40"), []string{"01:00 Ran", "02:00 Ran at 03:30", "02:30 Missed(superseded)", "03:00 Ran at 06:00"}},
 		{"a slot at its beginning is not", span("02:00", "02:20"), nightly(every20), outage("02:00", "02:15"), []string{"02:00 Ran at 02:15"}},
 		{"too late by then", span("01:00", "03:00"), nightly(deadline("10m")), outage("01:30", "02:11"), []string{"02:00 Missed(deadline)"}},
 		{"just in time", span("01:00", "03:00"), nightly(deadline("10m")), outage("01:30", "02:10"), []string{"02:00 Ran at 02:10"}},

@@ -230,11 +230,18 @@ type LabelEnd struct {
 	Number int64
 }
 
-// EndLabel decides it. shared says that another plan's run still needs the
-// label: the last one removes it. A label whose value changed since is a new
-// request and stays.
-func EndLabel(r run.Run, target *Target, shared bool) LabelEnd {
-	if r.Request.Kind != run.ByLabel || target == nil || target.UID != r.Request.TargetUID || shared {
+// LabelSharers are other plans that answer the same request by a label: the same value of the key
+// on the same object. Each plan counts its own requests, so they may know it by other numbers.
+type LabelSharers struct {
+	Need    bool  // a run of one still needs the label
+	Highest int64 // the highest number by which one knows the request; 0: none does
+}
+
+// EndLabel decides it. Of several plans the last one removes the label, and writes the highest
+// number: to a plan that had a higher one the next label would not be a new request. A label whose
+// value changed since is a new request and stays.
+func EndLabel(r run.Run, target *Target, others LabelSharers) LabelEnd {
+	if r.Request.Kind != run.ByLabel || target == nil || target.UID != r.Request.TargetUID || others.Need {
 		return LabelEnd{}
 	}
 	if target.Handled[r.Request.Label] >= r.Request.Ordinal {
@@ -244,5 +251,5 @@ func EndLabel(r run.Run, target *Target, shared bool) LabelEnd {
 	if present && have.Value != r.Request.Value {
 		return LabelEnd{} // another plan may have claimed it under the same number
 	}
-	return LabelEnd{Write: true, Remove: present, Number: r.Request.Ordinal}
+	return LabelEnd{Write: true, Remove: present, Number: max(r.Request.Ordinal, others.Highest)}
 }

@@ -145,23 +145,25 @@ func TestEndLabel(t *testing.T) {
 	run := pending(labelRequest())
 	for name, c := range map[string]struct {
 		target *trigger.Target
-		shared bool
+		others trigger.LabelSharers
 		want   trigger.LabelEnd
 	}{
-		"as it was":                     {targetWith("t", 2, "k", "v"), false, trigger.LabelEnd{Write: true, Remove: true, Number: 3}},
-		"with another value: it stays":  {targetWith("t", 2, "k", "w"), false, trigger.LabelEnd{}},
-		"taken away: the number counts": {targetWith("t", 2), false, trigger.LabelEnd{Write: true, Number: 3}},
-		"numbered before a crash":       {targetWith("t", 3, "k", "v"), false, trigger.LabelEnd{}},
-		"a later request was handled":   {targetWith("t", 4, "k", "v"), false, trigger.LabelEnd{}},
-		"another plan still needs it":   {targetWith("t", 2, "k", "v"), true, trigger.LabelEnd{}},
-		"another object of that name":   {targetWith("t2", 2, "k", "v"), false, trigger.LabelEnd{}},
-		"no target":                     {nil, false, trigger.LabelEnd{}},
+		"as it was":                                              {targetWith("t", 2, "k", "v"), trigger.LabelSharers{}, trigger.LabelEnd{Write: true, Remove: true, Number: 3}},
+		"with another value: it stays":                           {targetWith("t", 2, "k", "w"), trigger.LabelSharers{}, trigger.LabelEnd{}},
+		"taken away: the number counts":                          {targetWith("t", 2), trigger.LabelSharers{}, trigger.LabelEnd{Write: true, Number: 3}},
+		"numbered before a crash":                                {targetWith("t", 3, "k", "v"), trigger.LabelSharers{}, trigger.LabelEnd{}},
+		"a later request was handled":                            {targetWith("t", 4, "k", "v"), trigger.LabelSharers{}, trigger.LabelEnd{}},
+		"another plan still needs it":                            {targetWith("t", 2, "k", "v"), trigger.LabelSharers{Need: true, Highest: 5}, trigger.LabelEnd{}},
+		"the last of two plans, whose number was the lower one":  {targetWith("t", 2, "k", "v"), trigger.LabelSharers{Highest: 5}, trigger.LabelEnd{Write: true, Remove: true, Number: 5}},
+		"the last of two plans, whose number was the higher one": {targetWith("t", 2, "k", "v"), trigger.LabelSharers{Highest: 1}, trigger.LabelEnd{Write: true, Remove: true, Number: 3}},
+		"another object of that name":                            {targetWith("t2", 2, "k", "v"), trigger.LabelSharers{}, trigger.LabelEnd{}},
+		"no target":                                              {nil, trigger.LabelSharers{}, trigger.LabelEnd{}},
 	} {
-		if diff := cmp.Diff(c.want, trigger.EndLabel(run, c.target, c.shared)); diff != "" {
+		if diff := cmp.Diff(c.want, trigger.EndLabel(run, c.target, c.others)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if got := trigger.EndLabel(pending(coretest.SlotAt("02:00")), targetWith("t", 0, "k", "v"), false); got != (trigger.LabelEnd{}) {
+	if got := trigger.EndLabel(pending(coretest.SlotAt("02:00")), targetWith("t", 0, "k", "v"), trigger.LabelSharers{}); got != (trigger.LabelEnd{}) {
 		t.Errorf("a run without a label touches one: %+v", got)
 	}
 }

@@ -365,6 +365,62 @@ func TestCatchUpAfterAnOutage(t *testing.T) {
 	})
 }
 
+// What was seen to fall due keeps its turn, whoever looks when it comes.
+func TestASlotThatWaitsOutlivesTheAgent(t *testing.T) {
+	type look struct{ now, since string }
+	tens := []edit{scheduled("*/10 * * * *"), at("01:00"), deadline("3h")}
+	queue, busy := policy(plan.Queue), running("01:00")
+	for name, c := range map[string]struct {
+		given  []edit
+		looks  []look // before the one that counts
+		writes int    // of the ledger, in these
+		then   look   // when nothing is at work any more
+		passed string // up to which slot all have ended by then; empty: none
+		want   []string
+	}{
+		"Queue: an agent that comes between two slots":             {[]edit{queue, busy}, []look{{"01:10", "00:00"}, {"01:20", "00:00"}}, 2, look{"01:26", "01:25"}, "", []string{"claim slot 01:10"}},
+		"Queue: one that comes after an outage":                    {[]edit{queue, busy}, []look{{"01:10", "00:00"}}, 1, look{"01:45", "01:35"}, "", []string{"claim slot 01:10", "01:20 Missed(superseded) ×2 to 01:30"}},
+		"Queue: what fell due in the outage is superseded":         {[]edit{queue, busy}, []look{{"01:10", "00:00"}, {"01:40", "01:35"}}, 2, look{"01:45", "01:42"}, "01:10", []string{"claim slot 01:40", "01:20 Missed(superseded) ×2 to 01:30"}},
+		"Queue: an agent in between saw nothing new":               {[]edit{queue, busy}, []look{{"01:10", "00:00"}, {"01:15", "01:14"}, {"01:20", "01:18"}}, 2, look{"01:26", "01:25"}, "01:10", []string{"claim slot 01:20"}},
+		"Queue: each slot is written once":                         {[]edit{queue, busy}, []look{{"01:10", "00:00"}, {"01:11", "00:00"}, {"01:12", "01:12"}, {"01:20", "01:12"}, {"01:21", "01:12"}}, 2, look{"01:29", "01:28"}, "01:10", []string{"claim slot 01:20"}},
+		"Queue, all: nothing has to be known":                      {[]edit{queue, busy, catchUp(plan.CatchUpAll)}, []look{{"01:10", "00:00"}}, 0, look{"01:26", "01:25"}, "", []string{"claim slot 01:10"}},
+		"Queue, none: it runs":                                     {[]edit{queue, busy, catchUp(plan.CatchUpNone)}, []look{{"01:10", "00:00"}}, 1, look{"01:35", "01:25"}, "", []string{"claim slot 01:10", "01:20 Missed(catch-up)"}},
+		"Queue, none: what nobody saw is missed":                   {[]edit{queue, busy, catchUp(plan.CatchUpNone)}, []look{{"01:10", "00:00"}}, 1, look{"01:29", "01:25"}, "01:10", []string{"01:20 Missed(catch-up)"}},
+		"none: one that waits for its plan to be ready":            {[]edit{catchUp(plan.CatchUpNone), coretest.NotReady("target")}, []look{{"01:10", "00:00"}}, 1, look{"01:15", "01:14"}, "", []string{"claim slot 01:10"}},
+		"latest: one that waits for its plan needs nothing noted":  {[]edit{coretest.NotReady("target")}, []look{{"01:10", "00:00"}}, 0, look{"01:15", "01:14"}, "", []string{"claim slot 01:10"}},
+		"Forbid, latest: the newest of what nobody saw":            {nil, nil, 0, look{"01:35", "01:35"}, "", []string{"claim slot 01:30", "01:10 Missed(superseded) ×2 to 01:20"}},
+		"Queue: a ledger in which an older agent noted nothing of": {[]edit{queue}, nil, 0, look{"01:35", "01:35"}, "", []string{"claim slot 01:30", "01:10 Missed(superseded) ×2 to 01:20"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := coretest.Facts("01:00", append(slices.Clone(tens), c.given...)...)
+			writes := 0
+			for _, o := range c.looks {
+				f.Now, f.LookingSince = coretest.Clock(o.now), coretest.Clock(o.since)
+				d := trigger.Decide(f)
+				if f.State.Ledger = &d.Ledger; d.Changed {
+					writes++
+				}
+			}
+			if writes != c.writes {
+				t.Errorf("%d writes of the ledger, want %d", writes, c.writes)
+			}
+			f.Now, f.LookingSince, f.Ready, f.Live = coretest.Clock(c.then.now), coretest.Clock(c.then.since), trigger.Readiness{OK: true}, nil
+			l := f.State.Ledger.Close(coretest.NameOf(coretest.SlotAt("01:00")), run.Ran, "", coretest.On("01:00"), coretest.Clock("01:05"))
+			if c.passed != "" {
+				l = l.Passed(coretest.Clock(c.passed))
+			}
+			f.State.Ledger = &l
+			if diff := cmp.Diff(c.want, told(f, trigger.Decide(f))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	passed := ledger.Ledger{}.WithLook(coretest.Clock("01:00"), coretest.Clock("01:10"), false).WithLook(coretest.Clock("02:00"), coretest.Clock("02:10"), false)
+	if l := passed.Passed(coretest.Clock("01:10")); len(l.Looks) != 1 || l.Passed(coretest.Clock("02:10")).Looks != nil || len(passed.Looks) != 2 {
+		t.Errorf("kept %v", l.Looks)
+	}
+}
+
 func TestSkipAndWhatIsLeftOfIt(t *testing.T) {
 	hourly := scheduled("0 * * * *")
 	used := ledgerWith(func(l *ledger.Ledger) { l.NextUsed = true })

@@ -32,6 +32,7 @@ func (d *decider) slots() {
 		end, reason, claim, wait := d.verdict(slot, slot.At.Before(newest))
 		if wait {
 			d.behind = true
+			d.rememberLook()
 			d.wakeAt(d.tooLateAt(slot))
 			d.out.Status.Due = &DueSlot{Slot: slot, Missed: d.tooLateAt(slot)}
 			if !d.f.Ready.OK {
@@ -45,9 +46,7 @@ func (d *decider) slots() {
 			}
 			return
 		}
-		l := d.out.Ledger
-		l.Watermark = slot.At.UTC()
-		d.write(l)
+		d.write(d.out.Ledger.Passed(slot.At))
 		if claim {
 			d.supersedePending()
 			d.supersedeRefused()
@@ -77,7 +76,7 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 	case d.skips(slot.At):
 		d.useNext()
 		return run.Skipped, run.ReasonSkip, false, false
-	case d.f.Plan.Spec.CatchUp == plan.CatchUpNone && slot.At.Before(d.f.LookingSince):
+	case d.f.Plan.Spec.CatchUp == plan.CatchUpNone && !d.seen(slot.At):
 		return run.Missed, run.ReasonCatchUp, false, false
 	case d.f.Plan.Spec.CatchUp != plan.CatchUpAll && older && !d.queued(slot):
 		return run.Missed, run.ReasonSuperseded, false, false
@@ -177,7 +176,30 @@ func (d *decider) busyAt(slot time.Time) bool {
 // queued says whether a slot fell due before our eyes under Queue: then it waits
 // its turn, and no newer one takes its place.
 func (d *decider) queued(slot schedule.Slot) bool {
-	return d.f.Plan.Spec.ConcurrencyPolicy == plan.Queue && !slot.At.Before(d.f.LookingSince)
+	return d.f.Plan.Spec.ConcurrencyPolicy == plan.Queue && d.seen(slot.At)
+}
+
+// seen says whether a slot fell due before our eyes, or those of an agent before us.
+func (d *decider) seen(slot time.Time) bool {
+	return !slot.Before(d.f.LookingSince) || d.out.Ledger.Saw(slot)
+}
+
+// rememberLook notes that the slots that wait fell due before our eyes, where that decides what
+// becomes of them after a restart: one write for each slot, which one that does not wait costs, too.
+func (d *decider) rememberLook() {
+	queues := d.f.Plan.Spec.ConcurrencyPolicy == plan.Queue && d.f.Plan.Spec.CatchUp != plan.CatchUpAll
+	if !queues && d.f.Plan.Spec.CatchUp != plan.CatchUpNone {
+		return
+	}
+	l := d.out.Ledger
+	newest, due := d.set.Last(d.f.Now)
+	if !due || newest.At.Before(d.f.LookingSince) || l.Saw(newest.At) {
+		return
+	}
+	to, looked := l.LookedTo()
+	next, more := d.set.Next(to)
+	joins := looked && (!more || !next.At.Before(d.f.LookingSince))
+	d.write(l.WithLook(d.f.LookingSince.UTC(), newest.At.UTC(), joins))
 }
 
 // mustQueue says whether an overdue slot has to wait for the run before it. What

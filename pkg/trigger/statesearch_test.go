@@ -196,7 +196,7 @@ func ledgerKey(b *strings.Builder, l *ledger.Ledger) {
 	if l == nil {
 		return
 	}
-	fmt.Fprintf(b, "%d %v %v", l.Watermark.Unix(), l.Tokens, l.Labels)
+	fmt.Fprintf(b, "%d %v %v %v", l.Watermark.Unix(), l.Tokens, l.Labels, l.Looks)
 	for _, e := range l.Open {
 		b.WriteString(e.Run + e.Request.Value + ",")
 	}
@@ -804,7 +804,12 @@ func (x *searcher) move(s *state, r *sRun, j run.Journal, act int) {
 func (x *searcher) close(s *state, r *sRun, t *thread) {
 	if t.at == "" || t.at == "label" {
 		if r.run.Request.Kind == run.ByLabel {
-			end := trigger.EndLabel(r.run, s.target.facts(), x.shared(s, r))
+			for p := range x.scene.plans {
+				if p != r.plan && s.agent.ledgerBusy(p) {
+					return
+				}
+			}
+			end := trigger.EndLabel(r.run, s.target.facts(), x.sharers(s, r))
 			if end.Write {
 				t.at = "label"
 				t.sent = &request{kind: "label", name: r.run.Name, rv: s.target.rv, remove: end.Remove, number: end.Number}
@@ -815,7 +820,7 @@ func (x *searcher) close(s *state, r *sRun, t *thread) {
 			}
 		}
 		t.at = "ledger"
-		if r.run.Request.Kind == run.ByLabel && x.shared(s, r) {
+		if r.run.Request.Kind == run.ByLabel && x.sharers(s, r).Need {
 			t.at = "ledger, label stays"
 		}
 	}
@@ -834,13 +839,22 @@ func (x *searcher) close(s *state, r *sRun, t *thread) {
 	t.sent = &request{kind: "update", name: r.run.Name, rv: r.rv, journal: r.j.Finish(hour(s.now))}
 }
 
-func (x *searcher) shared(s *state, r *sRun) bool {
+func (x *searcher) sharers(s *state, r *sRun) (out trigger.LabelSharers) {
 	for _, o := range s.agent.runs {
-		if o.plan != r.plan && o.run.Request.Kind == run.ByLabel && o.j.Section != plan.SectionClosing && !o.ended() && o.run.Request.Ordinal == r.run.Request.Ordinal {
-			return true
+		if o.plan != r.plan && o.run.Request.SameLabel(r.run.Request) && !o.ended() {
+			out.Need = out.Need || o.j.Section != plan.SectionClosing
+			out.Highest = max(out.Highest, o.run.Request.Ordinal)
 		}
 	}
-	return false
+	for p := range x.scene.plans {
+		if p == r.plan {
+			continue
+		}
+		led := s.held(p).l
+		out.Highest = max(out.Highest, led.NumberOf(r.run.Request))
+		out.Need = out.Need || slices.ContainsFunc(led.OpenFor(r.run.Request), func(e ledger.Entry) bool { return s.agent.runs[e.Run] == nil })
+	}
+	return out
 }
 
 func (x *searcher) runnerReply(s *state, name string, yield happens) {
@@ -1070,6 +1084,7 @@ func scenes() map[string]scene {
 		"slots and a label":                 {plans: 1, policy: plan.Forbid, schedule: true, ticks: 2, sets: []string{"v"}, deletes: 1, crashes: 1},
 		"two plans on one label":            {plans: 2, policy: plan.Forbid, sets: []string{"v"}, crashes: 1},
 		"two plans on one label, set again": {plans: 2, policy: plan.Forbid, sets: []string{"v", "w"}, removes: 1},
+		"two plans on one label, set to another value": {plans: 2, policy: plan.Forbid, sets: []string{"v", "w", "w"}, crashes: 1},
 	}
 }
 

@@ -29,7 +29,8 @@ func agentRooms() map[string][]string {
 		"hibernation":     {"client", "keys", "notify", "queue", "sleepwatches", "status", "store"},
 		"nodemaintenance": {"client", "metrics", "notify", "queue", "store"},
 		"stepwatches":     {"client", "store"},
-		"runs":            {"client", "keys", "metrics", "notify", "queue", "status", "stepwatches", "store", "targets"},
+		"steppool":        {"client", "queue", "store"},
+		"runs":            {"client", "keys", "metrics", "notify", "queue", "status", "steppool", "stepwatches", "store", "targets"},
 		"policies":        {"gates", "notify", "queue", "status", "store"},
 		"plans":           {"client", "keys", "metrics", "notify", "queue", "status", "store", "targets", "watchrules"},
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/steppool"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -22,9 +23,9 @@ import (
 )
 
 // act does one act on a step and says what came of it.
-func (c *Controller) act(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+func (c *Controller) act(ctx context.Context, l *store.CachedRun, m workflow.Action) (steppool.Outcome, error) {
 	if err := c.Clients.Fence.Check(); err != nil {
-		return outcome{}, err
+		return steppool.Outcome{}, err
 	}
 	switch m.Act {
 	case workflow.ActPass:
@@ -40,7 +41,7 @@ func (c *Controller) act(ctx context.Context, l *store.CachedRun, m workflow.Act
 	case workflow.ActLook:
 		return c.look(ctx, l, m)
 	}
-	return outcome{}, fmt.Errorf("run %s: unknown act %d", l.Key(), m.Act)
+	return steppool.Outcome{}, fmt.Errorf("run %s: unknown act %d", l.Key(), m.Act)
 }
 
 // passed is what a pass came to.
@@ -51,11 +52,11 @@ type passed struct {
 }
 
 // pass calls the executor of a step for one bounded piece.
-func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Action) (steppool.Outcome, error) {
 	began := c.Now()
 	out, err := c.call(ctx, l, m)
 	if err != nil {
-		return outcome{}, err
+		return steppool.Outcome{}, err
 	}
 	out.Outcome = c.judge(l, m.Path, out.Outcome)
 	c.Telemetry.Metrics.StepPass(m.Step.Type, out.Outcome.State, c.Now().Sub(began))
@@ -67,7 +68,7 @@ func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		c.watches.Drop(s)
 	}
 	rep := c.report(l, m, out)
-	return outcome{note: func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, c.Now()) }}, nil
+	return steppool.Outcome{Note: func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, c.Now()) }}, nil
 }
 
 func (c *Controller) report(l *store.CachedRun, m workflow.Action, o passed) workflow.StepResult {
@@ -94,19 +95,19 @@ func (c *Controller) report(l *store.CachedRun, m workflow.Action, o passed) wor
 
 // notYet lets the step rest, and keeps the watch it asked for. A message or a
 // memory is worth a write only when it is new.
-func (c *Controller) notYet(l *store.CachedRun, m workflow.Action, out passed) outcome {
+func (c *Controller) notYet(l *store.CachedRun, m workflow.Action, out passed) steppool.Outcome {
 	rec := l.Journal.Record(m.Path)
 	rep := c.report(l, m, out)
 	after := workflow.Note(l.Run, l.Journal, m.Path, rep, c.Now())
-	o := outcome{wait: &stepWait{record: *after.Record(m.Path), wake: out.Outcome.WakeAt}, watch: out.Outcome.Watch, clients: out.clients}
+	o := steppool.Outcome{Wait: &steppool.Wait{Record: *after.Record(m.Path), Wake: out.Outcome.WakeAt}, Watch: out.Outcome.Watch, Clients: out.clients}
 	if out.Outcome.Watch != nil && out.Outcome.Watch.Every > 0 {
-		o.wait.least = c.Now().Add(out.Outcome.Watch.Every)
+		o.Wait.Least = c.Now().Add(out.Outcome.Watch.Every)
 	}
 	if m.Step.Type == plan.TypeDrain {
 		c.DrainBlocked(l, m.Path, run.NewlyBlocked(rec.Memory, out.Outcome.Memory), out.Outcome.Message)
 	}
 	if !reflect.DeepEqual(*after.Record(m.Path), *rec) {
-		o.note = func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, c.Now()) }
+		o.Note = func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, c.Now()) }
 	}
 	return o
 }
@@ -191,10 +192,10 @@ func (c *Controller) bounded(ctx context.Context, m workflow.Action, pass func(c
 
 // stop ends what an abandoned step left working. After a minute of trying it is
 // said and left.
-func (c *Controller) stop(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+func (c *Controller) stop(ctx context.Context, l *store.CachedRun, m workflow.Action) (steppool.Outcome, error) {
 	c.watches.Drop(store.StepKey{Run: l.Key(), Path: m.Path})
-	stopped := func(err error) outcome {
-		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteStop(j, m.Path, err) }}
+	stopped := func(err error) steppool.Outcome {
+		return steppool.Outcome{Note: func(j run.Journal) run.Journal { return workflow.NoteStop(j, m.Path, err) }}
 	}
 	executor, _ := c.Executor(m.Step.Type)
 	stopper, ok := executor.(executors.Stopper)
@@ -203,7 +204,7 @@ func (c *Controller) stop(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	}
 	call, failed, err := c.prepared(ctx, l, m)
 	if err != nil {
-		return outcome{}, err
+		return steppool.Outcome{}, err
 	}
 	rec := l.Journal.Record(m.Path)
 	within := func(limit time.Duration) bool {
@@ -233,8 +234,8 @@ func (c *Controller) stop(ctx context.Context, l *store.CachedRun, m workflow.Ac
 
 // later is an act that could not be done now, and is tried again: not before the
 // instant that somebody asked for.
-func (c *Controller) later(rec *run.Record, notBefore time.Time) outcome {
-	return outcome{wait: &stepWait{record: *rec, wake: queue.Latest(notBefore, c.Now().Add(retryDelay))}}
+func (c *Controller) later(rec *run.Record, notBefore time.Time) steppool.Outcome {
+	return steppool.Outcome{Wait: &steppool.Wait{Record: *rec, Wake: queue.Latest(notBefore, c.Now().Add(retryDelay))}}
 }
 
 // prepared is a call of a step with clients of its own, for what cleans up after
@@ -256,15 +257,15 @@ func (c *Controller) prepared(ctx context.Context, l *store.CachedRun, m workflo
 }
 
 // keep renews the lease that a step left.
-func (c *Controller) keep(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+func (c *Controller) keep(ctx context.Context, l *store.CachedRun, m workflow.Action) (steppool.Outcome, error) {
 	executor, _ := c.Executor(m.Step.Type)
 	keeper, ok := executor.(executors.Keeper)
 	if !ok {
-		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRelease(j, m.Path, "") }}, nil
+		return steppool.Outcome{Note: func(j run.Journal) run.Journal { return workflow.NoteRelease(j, m.Path, "") }}, nil
 	}
 	call, failed, err := c.prepared(ctx, l, m)
 	if err != nil {
-		return outcome{}, err
+		return steppool.Outcome{}, err
 	}
 	out := executors.Outcome{State: executors.Failed, Message: "cannot be renewed"}
 	if failed == nil {
@@ -276,13 +277,13 @@ func (c *Controller) keep(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	if out.State != executors.Done || next.IsZero() {
 		next = queue.Latest(next, c.Now().Add(15*time.Second)) // a guess: well within any lease
 	}
-	return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteKeep(j, m.Path, out.Memory, next, out.Message) }}, nil
+	return steppool.Outcome{Note: func(j run.Journal) run.Journal { return workflow.NoteKeep(j, m.Path, out.Memory, next, out.Message) }}, nil
 }
 
 // releaseLease ends the lease that a step left.
-func (c *Controller) releaseLease(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
-	released := func(message string) outcome {
-		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRelease(j, m.Path, message) }}
+func (c *Controller) releaseLease(ctx context.Context, l *store.CachedRun, m workflow.Action) (steppool.Outcome, error) {
+	released := func(message string) steppool.Outcome {
+		return steppool.Outcome{Note: func(j run.Journal) run.Journal { return workflow.NoteRelease(j, m.Path, message) }}
 	}
 	executor, _ := c.Executor(m.Step.Type)
 	keeper, ok := executor.(executors.Keeper)
@@ -291,7 +292,7 @@ func (c *Controller) releaseLease(ctx context.Context, l *store.CachedRun, m wor
 	}
 	call, failed, err := c.prepared(ctx, l, m)
 	if err != nil {
-		return outcome{}, err
+		return steppool.Outcome{}, err
 	}
 	var out executors.Outcome
 	if failed != nil {
@@ -309,11 +310,11 @@ func (c *Controller) releaseLease(ctx context.Context, l *store.CachedRun, m wor
 }
 
 // restore puts back what a step with restoreAfter found.
-func (c *Controller) restore(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+func (c *Controller) restore(ctx context.Context, l *store.CachedRun, m workflow.Action) (steppool.Outcome, error) {
 	rec := l.Journal.Record(m.Path)
-	ended := func(how, message string, changed []run.Change) outcome {
+	ended := func(how, message string, changed []run.Change) steppool.Outcome {
 		c.Stores.Runs.Holds.Release(l.Key(), m.Path, c.Now())
-		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRestore(j, m.Path, how, message, changed) }}
+		return steppool.Outcome{Note: func(j run.Journal) run.Journal { return workflow.NoteRestore(j, m.Path, how, message, changed) }}
 	}
 	defer c.Stores.Runs.Holds.LockRestore(store.ObjectIDOf(rec.Before))()
 	executor, _ := c.Executor(m.Step.Type)
@@ -323,7 +324,7 @@ func (c *Controller) restore(ctx context.Context, l *store.CachedRun, m workflow
 	}
 	call, failed, err := c.prepared(ctx, l, m)
 	if err != nil {
-		return outcome{}, err
+		return steppool.Outcome{}, err
 	}
 	var out executors.Outcome
 	if failed != nil {
@@ -332,7 +333,7 @@ func (c *Controller) restore(ctx context.Context, l *store.CachedRun, m workflow
 		out = placed(c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return restorer.Restore(ctx, call) }), call.Clients)
 	}
 	if ctx.Err() != nil {
-		return outcome{}, ctx.Err()
+		return steppool.Outcome{}, ctx.Err()
 	}
 	how := run.RestoreDone
 	if out.State != executors.Done {
@@ -358,7 +359,7 @@ func (c *Controller) restore(ctx context.Context, l *store.CachedRun, m workflow
 // restoreLater is a restore that could not be done now. Why is written down: who
 // looks at the run wants to know, and others go ahead of it then. A text that changes
 // is written with pauses, for errors may hold what is new each time.
-func (c *Controller) restoreLater(l *store.CachedRun, m workflow.Action, out executors.Outcome) outcome {
+func (c *Controller) restoreLater(l *store.CachedRun, m workflow.Action, out executors.Outcome) steppool.Outcome {
 	const pause = 15 * time.Second // a guess
 	rec := l.Journal.Record(m.Path)
 	o := c.later(rec, out.WakeAt)
@@ -366,9 +367,9 @@ func (c *Controller) restoreLater(l *store.CachedRun, m workflow.Action, out exe
 	if waits == "" || waits == rec.Waits || out.Reason == executors.ReasonConflict {
 		return o
 	}
-	o.note = func(j run.Journal) run.Journal { return workflow.NoteWaits(j, m.Path, waits) }
+	o.Note = func(j run.Journal) run.Journal { return workflow.NoteWaits(j, m.Path, waits) }
 	if rec.Waits != "" {
-		o.wait.wake = queue.Latest(o.wait.wake, c.Now().Add(pause))
+		o.Wait.Wake = queue.Latest(o.Wait.Wake, c.Now().Add(pause))
 	}
 	return o
 }

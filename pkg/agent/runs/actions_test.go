@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/steppool"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -497,7 +498,7 @@ func TestStepsSideBySideDoNotWaitForEachOther(t *testing.T) {
 
 // A namespace has a few of the places for passes beside the workers.
 func TestPassesBesideTheWorkersAreBounded(t *testing.T) {
-	const places = maxOwn
+	const places = steppool.MaxOwn
 	inWorld(t, parallel(places+4), func(w *world) {
 		for i := range places + 4 {
 			w.steps.does(at("pass both/s%d", i), hangs)

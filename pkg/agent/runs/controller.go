@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/steppool"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/stepwatches"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -46,7 +47,7 @@ type Config struct {
 	// Denied are the types of steps that the configuration does not allow in a namespace.
 	Denied  func(namespace string) []string
 	Status  *status.Writer
-	Steps   *StepPool
+	Steps   *steppool.Pool
 	Nodes   Nodes
 	Freezes Freezes
 	Queue   *queue.Queue // of runs
@@ -127,7 +128,7 @@ func (c *Controller) WatchCount() int { return c.watches.Count() }
 // Run moves runs until ctx ends, and waits for the acts that are under way.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	c.Queue.WorkInShares(ctx, workers, queue.Share(workers), c.reconcile)
-	c.Steps.group.Wait()
+	c.Steps.WaitAll()
 }
 
 // PlanChanged has the runs of a plan looked at that its change may concern.

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/steppool"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -15,10 +16,12 @@ import (
 const unwatchedLook = time.Minute
 
 // look sees whether what a step did is as it left it, and watches it until the next look.
-func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Action) (steppool.Outcome, error) {
 	s := stepKey(l, m)
 	rec := l.Journal.Record(m.Path)
-	rests := func(until time.Time) outcome { return outcome{wait: &stepWait{record: *rec, wake: until}} }
+	rests := func(until time.Time) steppool.Outcome {
+		return steppool.Outcome{Wait: &steppool.Wait{Record: *rec, Wake: until}}
+	}
 	executor, _ := c.Executor(m.Step.Type)
 	drifter, ok := executor.(executors.Drifter)
 	if !ok || c.Scope.DryRun {
@@ -26,7 +29,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	}
 	call, failed, err := c.prepared(ctx, l, m)
 	if err != nil {
-		return outcome{}, err
+		return steppool.Outcome{}, err
 	}
 	if failed != nil {
 		return unchecked(l.Journal, rec, failed.Reason != executors.ReasonUnavailable, failed.Message, c.Now().Add(unwatchedLook)), nil
@@ -53,28 +56,28 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return workflow.NoteUnwatched(j, m.Path, refused != nil)
 	}
 	after := note(l.Journal).Record(m.Path)
-	o := outcome{wait: &stepWait{record: *after}, watch: watch, clients: call.Clients}
+	o := steppool.Outcome{Wait: &steppool.Wait{Record: *after}, Watch: watch, Clients: call.Clients}
 	if watch != nil {
-		o.wait.least = c.Now().Add(watch.Every)
+		o.Wait.Least = c.Now().Add(watch.Every)
 	}
 	if refused != nil {
 		c.watches.Drop(s)
-		o.watch, o.wait.wake = nil, c.Now().Add(unwatchedLook)
+		o.Watch, o.Wait.Wake = nil, c.Now().Add(unwatchedLook)
 	}
 	if !reflect.DeepEqual(after, rec) {
-		o.note = note
+		o.Note = note
 	}
 	return o, nil
 }
 
 // unchecked is the outcome of a look that failed; what passes by itself is not noted.
-func unchecked(j run.Journal, rec *run.Record, refused bool, why string, again time.Time) outcome {
+func unchecked(j run.Journal, rec *run.Record, refused bool, why string, again time.Time) steppool.Outcome {
 	if !refused || rec.Unchecked != "" {
-		return outcome{wait: &stepWait{record: *rec, wake: again}}
+		return steppool.Outcome{Wait: &steppool.Wait{Record: *rec, Wake: again}}
 	}
 	path := rec.Path
 	note := func(j run.Journal) run.Journal { return workflow.NoteUnchecked(j, path, why) }
-	return outcome{wait: &stepWait{record: *note(j).Record(path), wake: again}, note: note}
+	return steppool.Outcome{Wait: &steppool.Wait{Record: *note(j).Record(path), Wake: again}, Note: note}
 }
 
 // recordDrift sends an Event of each step whose effect somebody changed, or put right again,

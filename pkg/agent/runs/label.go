@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -39,10 +41,13 @@ func (c *Controller) endLabel(ctx context.Context, l *store.CachedRun) (bool, er
 		if err != nil {
 			return false, fmt.Errorf("take the label %s away: %w", l.Run.Request.Label, err)
 		}
-		shared := c.sharesLabel(l)
-		end := trigger.EndLabel(l.Run, object.Facts([]string{l.Run.Request.Label}), shared)
+		others, err := c.labelSharers(ctx, l)
+		if err != nil {
+			return false, err
+		}
+		end := trigger.EndLabel(l.Run, object.Facts([]string{l.Run.Request.Label}), others)
 		if !end.Write {
-			return !shared, nil
+			return !others.Need, nil
 		}
 		err = c.patchLabel(ctx, l, object, end)
 		if !apierrors.IsConflict(err) {
@@ -75,12 +80,41 @@ func (c *Controller) labelStays(ctx context.Context, l *store.CachedRun, refusal
 	return refusal
 }
 
-// sharesLabel says whether another plan's live run answers the same request.
-func (c *Controller) sharesLabel(l *store.CachedRun) bool {
-	return len(c.Stores.Runs.Filter(func(o *store.LiveRun) bool {
-		return o.Head.PlanUID != l.Run.PlanUID && o.Head.Request.Kind == run.ByLabel && o.Head.Request.Label == l.Run.Request.Label &&
-			o.Head.Request.TargetUID == l.Run.Request.TargetUID && o.Head.Request.Ordinal == l.Run.Request.Ordinal && o.Journal.Section != plan.SectionClosing
-	})) > 0
+// labelSharers says what other plans have to do with a run's request: by their live runs, and by
+// their ledgers, which know a claim whose run is still to be made, and the number of one whose run
+// has ended.
+func (c *Controller) labelSharers(ctx context.Context, l *store.CachedRun) (trigger.LabelSharers, error) {
+	var out trigger.LabelSharers
+	request := l.Run.Request
+	for _, o := range c.Stores.Runs.Filter(func(o *store.LiveRun) bool {
+		return o.Head.PlanUID != l.Run.PlanUID && o.Head.Request.SameLabel(request)
+	}) {
+		out.Need = out.Need || o.Journal.Section != plan.SectionClosing
+		out.Highest = max(out.Highest, o.Head.Request.Ordinal)
+	}
+	for _, cm := range c.Stores.Documents.LabelPlans(request.Label, *l.Run.Spec.Target) {
+		k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+		if string(cm.UID) == l.Run.PlanUID {
+			continue
+		}
+		led, err := c.Stores.Ledgers.Get(ctx, k, string(cm.UID))
+		if errors.Is(err, annotations.ErrForeign) || errors.Is(err, annotations.ErrNewer) { // its plan decides nothing
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		if led == nil {
+			continue
+		}
+		unmade := func(e ledger.Entry) bool {
+			one := types.NamespacedName{Namespace: k.Namespace, Name: e.Run}
+			return e.Refused == "" && c.Stores.Runs.Live(one) == nil && !c.Stores.Runs.IsOrphan(one)
+		}
+		out.Need = out.Need || slices.ContainsFunc(led.OpenFor(request), unmade)
+		out.Highest = max(out.Highest, led.NumberOf(request))
+	}
+	return out, nil
 }
 
 func (c *Controller) patchLabel(ctx context.Context, l *store.CachedRun, object *targets.Object, end trigger.LabelEnd) error {

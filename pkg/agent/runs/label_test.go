@@ -1,7 +1,9 @@
 package runs
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -131,35 +134,118 @@ func TestALabelThatMayNotBeTakenAwayHoldsTheRunUp(t *testing.T) {
 	})
 }
 
+// other plays a run of another plan that the same label asks for, and that waits at a suspend.
+func (w *world) otherByLabel(ordinal int64) run.Run {
+	w.Helper()
+	other := run.Run{
+		APIVersion: "maint.dev/v1alpha1", Kind: "Run", Name: otherRun, Namespace: shop, Plan: "other", PlanUID: "other-uid", TargetUID: "target-uid",
+		Spec:    plan.Spec{Target: &plan.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "orders"}, Steps: []plan.Step{{Name: "hold", Type: "suspend"}}}.Defaulted(),
+		Request: run.Request{Kind: run.ByLabel, Label: restartKey, Value: "now", TargetUID: "target-uid", Ordinal: ordinal, At: time.Now().UTC().Add(time.Second)},
+	}
+	cm := annotations.NewPlan(shop, "other", planOf(target+"triggers: {labels: ["+restartKey+"]}\n"+oneHook), "")
+	cm.UID = types.UID("other-uid")
+	w.cluster.Put(cm)
+	w.claim(other)
+	return other
+}
+
+const otherRun = "maint-run-other-0"
+
+// Each plan counts its own requests, so the same one may have another number with each.
 func TestTheLabelOfTwoPlansGoesWithTheLastRun(t *testing.T) {
+	for name, ordinal := range map[string]int64{"of one number": 3, "the last has a lower one": 1, "the last has a higher one": 7} {
+		t.Run(name, func(t *testing.T) {
+			byLabel(t, func(w *world) {
+				w.knowsLabel()
+				other := w.otherByLabel(ordinal)
+				w.put(other, workflow.NewJournal(other))
+				w.plays()
+				w.ends(run.Succeeded, "")
+				if _, stays := w.cluster.ConfigMap(shop, "orders").Labels[restartKey]; !stays {
+					t.Error("the label went with the first run")
+				}
+				if w.cluster.ConfigMap(shop, "orders").Annotations[annotations.Handled(restartKey)] != "" {
+					t.Error("it is called handled")
+				}
+				if j := w.journalOf(otherRun); j.Phase != run.Running {
+					t.Fatalf("the other run is %s: %s", j.Phase, j.Message)
+				}
+				w.cluster.Annotate(shop, "other", annotations.Resume, otherRun)
+				w.after(time.Minute)
+				cm := w.cluster.ConfigMap(shop, "orders")
+				if _, stays := cm.Labels[restartKey]; stays {
+					t.Error("the label stays")
+				}
+				if got, want := cm.Annotations[annotations.Handled(restartKey)], strconv.FormatInt(max(3, ordinal), 10); got != want {
+					t.Errorf("handled is %q, want %q: to a plan with a higher number the next label would not be news", got, want)
+				}
+			})
+		})
+	}
+}
+
+// A claim whose run is still to be made needs the label as much as a run does.
+func TestTheLabelStaysForAClaimOfAnotherPlan(t *testing.T) {
 	byLabel(t, func(w *world) {
-		other := run.Run{
-			APIVersion: "maint.dev/v1alpha1", Kind: "Run", Name: "maint-run-other-0", Namespace: shop, Plan: "other", PlanUID: "other-uid", TargetUID: "target-uid",
-			Spec:    plan.Spec{Target: &plan.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "orders"}, Steps: []plan.Step{{Name: "hold", Type: "suspend"}}}.Defaulted(),
-			Request: run.Request{Kind: run.ByLabel, Label: restartKey, Value: "now", TargetUID: "target-uid", Ordinal: 3, At: time.Now().UTC().Add(time.Second)},
-		}
-		cm := annotations.NewPlan(shop, "other", "", "")
-		cm.UID = types.UID("other-uid")
-		w.cluster.Put(cm)
-		w.claim(other)
-		w.put(other, workflow.NewJournal(other))
+		other := w.otherByLabel(1)
 		w.plays()
 		w.ends(run.Succeeded, "")
 		if _, stays := w.cluster.ConfigMap(shop, "orders").Labels[restartKey]; !stays {
-			t.Error("the label went with the first run")
+			t.Fatal("the label went, and the other plan's run would be void")
 		}
-		if w.cluster.ConfigMap(shop, "orders").Annotations[annotations.Handled(restartKey)] != "" {
-			t.Error("it is called handled")
-		}
-		if j := w.journalOf("maint-run-other-0"); j.Phase != run.Running {
-			t.Fatalf("the other run is %s", j.Phase)
-		}
-		w.cluster.Annotate(shop, "other", annotations.Resume, "maint-run-other-0")
+		w.put(other, workflow.NewJournal(other))
 		w.after(time.Minute)
-		if _, stays := w.cluster.ConfigMap(shop, "orders").Labels[restartKey]; stays {
-			t.Error("the label stays")
+		w.cluster.Annotate(shop, "other", annotations.Resume, otherRun)
+		w.after(time.Minute)
+		w.endsElsewhere(otherRun, run.Succeeded)
+		if cm := w.cluster.ConfigMap(shop, "orders"); cm.Labels[restartKey] != "" || cm.Annotations[annotations.Handled(restartKey)] != "1" {
+			t.Errorf("it has labels %v and annotations %v", cm.Labels, cm.Annotations)
 		}
 	})
+}
+
+// Wherever the agent dies, both runs begin, and the last takes the label away.
+func TestTwoPlansOnOneLabelSurviveTheAgent(t *testing.T) {
+	for _, arrives := range []bool{false, true} {
+		for at := range 14 {
+			t.Run(fmt.Sprintf("write %d, which arrives: %t", at, arrives), func(t *testing.T) {
+				byLabel(t, func(w *world) {
+					w.knowsLabel()
+					other := w.otherByLabel(1)
+					w.put(other, workflow.NewJournal(other))
+					w.cluster.DieAt(at, arrives)
+					w.begins("a")
+					w.after(time.Minute)
+					w.cluster.Reconnect()
+					w.begins("b")
+					w.after(time.Minute)
+					w.cluster.Annotate(shop, "other", annotations.Resume, otherRun)
+					w.after(time.Minute)
+					w.ends(run.Succeeded, "")
+					w.endsElsewhere(otherRun, run.Succeeded)
+					if cm := w.cluster.ConfigMap(shop, "orders"); cm.Labels[restartKey] != "" || cm.Annotations[annotations.Handled(restartKey)] != "3" {
+						t.Errorf("it has labels %v and annotations %v", cm.Labels, cm.Annotations)
+					}
+				})
+			})
+		}
+	}
+}
+
+// knowsLabel has the plan's ledger know the request by its label, as its claim left it.
+func (w *world) knowsLabel() {
+	w.Helper()
+	led := w.ledger()
+	led.Labels = map[string]ledger.LabelState{restartKey: {TargetUID: "target-uid", Claimed: 3, Value: "now"}}
+	w.putLedger(nightly, led)
+}
+
+// endsElsewhere fails unless a run of another plan has ended so.
+func (w *world) endsElsewhere(name string, phase run.Phase) {
+	w.Helper()
+	if j := w.journalOf(name); j.Phase != phase {
+		w.Errorf("run %s is %s: %q", name, j.Phase, j.Message)
+	}
 }
 
 func node(name string, unschedulable bool) *unstructured.Unstructured {

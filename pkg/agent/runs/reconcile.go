@@ -121,7 +121,7 @@ func (c *Controller) claimed(ctx context.Context, l *store.CachedRun) (again tim
 func (c *Controller) release(k types.NamespacedName) {
 	c.Stores.Runs.Holds.Drop(k, c.Now())
 	c.watches.DropRun(k)
-	c.Steps.forget(k)
+	c.Steps.Forget(k)
 	c.refusals.Forget(func(s store.StepKey) bool { return s.Run == k })
 	c.Nodes.Want(k, nil)
 	c.Nodes.Enqueue()
@@ -399,8 +399,8 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 				return time.Time{}, err
 			}
 		}
-		c.Steps.noted(l.Key(), outcomes)
-		c.Steps.cancelStale(l.Key(), l.Journal)
+		c.Steps.Noted(l.Key(), outcomes)
+		c.Steps.CancelStale(l.Key(), l.Journal)
 		c.Nodes.Want(l.Key(), next.Wants)
 		if next.Act == workflow.ActClose {
 			return time.Time{}, c.close(ctx, l)

@@ -187,7 +187,7 @@ func TestHowARunEnds(t *testing.T) {
 				if c.acts != nil {
 					w.did(c.acts...)
 				}
-				if len(w.agent.Stores.Runs.Filter(all)) > 0 || w.agent.WatchCount() > 0 || len(w.agent.Steps.waiting)+len(w.agent.Steps.executing) > 0 {
+				if len(w.agent.Stores.Runs.Filter(all)) > 0 || w.agent.WatchCount() > 0 || len(w.stepsInMemory()) > 0 {
 					t.Error("something is kept of it in memory")
 				}
 			})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/steppool"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -62,13 +63,13 @@ func (c *Controller) cleanupWaits(l *store.CachedRun, path string) string {
 
 // waitsFor is an act of cleanup that is refused: it is tried again, more and more
 // rarely, and the run says for what it waits.
-func (c *Controller) waitsFor(l *store.CachedRun, path string, out executors.Outcome) outcome {
+func (c *Controller) waitsFor(l *store.CachedRun, path string, out executors.Outcome) steppool.Outcome {
 	now := c.Now()
 	r, _ := c.refusals.Record(store.StepKey{Run: l.Key(), Path: path}, now)
 	waits := document.Cut(out.Message+c.cleanupWaits(l, path), document.MaxMessage)
-	o := outcome{wait: &stepWait{record: *l.Journal.Record(path), wake: queue.Latest(out.WakeAt, r.RetryAt(now))}}
+	o := steppool.Outcome{Wait: &steppool.Wait{Record: *l.Journal.Record(path), Wake: queue.Latest(out.WakeAt, r.RetryAt(now))}}
 	if l.Journal.Record(path).Waits != waits {
-		o.note = func(j run.Journal) run.Journal { return workflow.NoteWaits(j, path, waits) }
+		o.Note = func(j run.Journal) run.Journal { return workflow.NoteWaits(j, path, waits) }
 	}
 	return o
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/steppool"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -108,9 +109,9 @@ func TestWhatIsNotWatchedIsLookedAtNowAndThen(t *testing.T) {
 				}
 				s := stepOf("look")
 				s.Look = c.look
-				wait := &stepWait{record: *l.Journal.Record("look")}
+				wait := &steppool.Wait{Record: *l.Journal.Record("look")}
 				if c.wake > 0 {
-					wait.wake = time.Now().Add(c.wake)
+					wait.Wake = time.Now().Add(c.wake)
 				}
 				what := executors.Watch{Resource: configMaps, Namespace: shop, Name: "ready"}
 				if c.full {
@@ -119,11 +120,11 @@ func TestWhatIsNotWatchedIsLookedAtNowAndThen(t *testing.T) {
 					t.Fatal("the watch is refused")
 				}
 				synctest.Wait() // a watch that has come to stand wakes its step
-				if !w.agent.complete(w.Context(), l, outcome{step: s, wait: wait, watch: &what, clients: clients}) {
+				if !w.agent.complete(w.Context(), l, steppool.Outcome{Step: s, Wait: wait, Watch: &what, Clients: clients}) {
 					t.Fatal("the run is gone")
 				}
 				var got time.Duration
-				if until, _ := w.agent.Steps.waits(s, l.Journal.Record("look"), time.Now()); !until.IsZero() {
+				if until, _ := w.agent.Steps.Waits(s, l.Journal.Record("look"), time.Now()); !until.IsZero() {
 					got = time.Until(until)
 				}
 				if got != c.want {

@@ -26,6 +26,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/steppool"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -107,7 +108,7 @@ func newWorld(t *testing.T) *world {
 // its ledger, and a pending run.
 func (w *world) asked(spec string, edit func(*run.Run)) run.Run {
 	w.Helper()
-	text := "apiVersion: " + document.APIVersion + "\nkind: Plan\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
+	text := planOf(spec)
 	parsed, faults := plan.Parse([]byte(text), nightly)
 	if len(faults) > 0 {
 		w.Fatal(faults)
@@ -125,6 +126,11 @@ func (w *world) asked(spec string, edit func(*run.Run)) run.Run {
 	return r
 }
 
+// planOf is the text of a plan with a spec.
+func planOf(spec string) string {
+	return "apiVersion: " + document.APIVersion + "\nkind: Plan\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
+}
+
 // claim opens an entry for a run in its plan's ledger.
 func (w *world) claim(r run.Run) {
 	w.Helper()
@@ -132,7 +138,12 @@ func (w *world) claim(r run.Run) {
 	if have := w.cluster.ConfigMap(r.Namespace, annotations.LedgerName(r.Plan, r.PlanUID)); have != nil {
 		led = w.must(annotations.ReadLedger(have, r.PlanUID))
 	}
-	cm, err := annotations.LedgerObject(r.Namespace, r.Plan, led.Claim(r.Name, r.Request, r.TargetUID))
+	w.putLedger(r.Plan, led.Claim(r.Name, r.Request, r.TargetUID))
+}
+
+func (w *world) putLedger(of string, led ledger.Ledger) {
+	w.Helper()
+	cm, err := annotations.LedgerObject(shop, of, led)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -188,7 +199,7 @@ func (w *world) begins(identity string) *agent {
 		},
 		Telemetry: notify.Telemetry{Events: w.events, Notify: told, Metrics: w.metrics, Log: log},
 		Scope:     Scope{Identity: identity, DryRun: w.dryRun, LookingSince: func() time.Time { return since }},
-		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: NewStepPool(runQueue.Add), Nodes: w.nodes,
+		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube, w.events), Steps: steppool.New(runQueue.Add), Nodes: w.nodes,
 		Queue: runQueue, Plans: a.plans, Now: time.Now,
 	})
 	ctx, cancel := context.WithCancel(w.Context())
@@ -245,6 +256,15 @@ func (w *world) says(key, value string) {
 	w.Helper()
 	w.cluster.Annotate(shop, nightly, key, value)
 	synctest.Wait()
+}
+
+// stepsInMemory are the steps that are under way or rest.
+func (w *world) stepsInMemory() (all []store.StepKey) {
+	w.agent.Steps.WakeAll(func(s store.StepKey) bool {
+		all = append(all, s)
+		return false
+	})
+	return all
 }
 
 // journalOf is the journal of a run as it is stored.

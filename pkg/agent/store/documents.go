@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +39,20 @@ func (d *Documents) All() []*corev1.ConfigMap {
 	out := make([]*corev1.ConfigMap, len(list))
 	for i, o := range list {
 		out[i] = o.(*corev1.ConfigMap)
+	}
+	return out
+}
+
+// LabelPlans are the plans that a label on an object of a kind and name triggers.
+func (d *Documents) LabelPlans(key string, target plan.ObjectRef) (out []*corev1.ConfigMap) {
+	for _, cm := range d.All() {
+		if cm.Labels[annotations.LabelKind] != annotations.KindPlan || !strings.Contains(cm.Data[annotations.DataPlan], key) {
+			continue // so that few are parsed
+		}
+		spec, _ := annotations.Plan(cm)
+		if spec.Target != nil && spec.Target.Kind == target.Kind && spec.Target.Name == target.Name && slices.Contains(spec.Triggers.Labels, key) {
+			out = append(out, cm)
+		}
 	}
 	return out
 }

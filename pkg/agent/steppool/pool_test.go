@@ -1,4 +1,4 @@
-package runs
+package steppool
 
 import (
 	"context"
@@ -30,26 +30,26 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rung := 0
-			p := NewStepPool(func(types.NamespacedName) { rung++ })
+			p := New(func(types.NamespacedName) { rung++ })
 			moves := func(now string) {
 				if now == c.at {
 					p.Wake(s)
 				}
 			}
 			moves("before")
-			_, end := p.begin(context.Background(), s, workflow.ActPass, 1)
+			_, end := p.Begin(context.Background(), s, workflow.ActPass, 1)
 			moves("during")
 			end()
 			moves("after")
-			p.complete(outcome{step: s, wait: &stepWait{record: *rec}})
+			p.Complete(Outcome{Step: s, Wait: &Wait{Record: *rec}})
 			moves("resting")
-			if _, rests := p.waits(s, rec, time.Now()); rests != c.want {
+			if _, rests := p.Waits(s, rec, time.Now()); rests != c.want {
 				t.Errorf("rests: %t, want %t", rests, c.want)
 			}
 			if told := c.at != ""; told != (rung == 1) {
 				t.Errorf("the run was rung %d times", rung)
 			}
-			p.forget(s.Run)
+			p.Forget(s.Run)
 			if len(p.waiting)+len(p.woken) > 0 {
 				t.Errorf("keeps %v %v of a run that is over", p.waiting, p.woken)
 			}
@@ -61,23 +61,23 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 // together, and not lost.
 func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
 	s, rec := store.StepKey{Run: types.NamespacedName{Namespace: "shop", Name: "run"}, Path: "until"}, &run.Record{Path: "until", Phase: run.StepRunning, Attempt: 1}
-	p, now := NewStepPool(func(types.NamespacedName) {}), time.Now()
+	p, now := New(func(types.NamespacedName) {}), time.Now()
 	least := now.Add(time.Second)
-	p.complete(outcome{step: s, wait: &stepWait{record: *rec, wake: now.Add(time.Minute), least: least}})
+	p.Complete(Outcome{Step: s, Wait: &Wait{Record: *rec, Wake: now.Add(time.Minute), Least: least}})
 	for _, at := range []time.Duration{0, 300 * time.Millisecond, 999 * time.Millisecond} {
 		p.Wake(s)
-		if until, rests := p.waits(s, rec, now.Add(at)); !rests || !until.Equal(least) {
+		if until, rests := p.Waits(s, rec, now.Add(at)); !rests || !until.Equal(least) {
 			t.Errorf("after %s: rests %t until %s", at, rests, until)
 		}
 	}
-	if _, rests := p.waits(s, rec, least); rests {
+	if _, rests := p.Waits(s, rec, least); rests {
 		t.Error("what moved is lost")
 	}
-	p.complete(outcome{step: s, wait: &stepWait{record: *rec, least: least}})
+	p.Complete(Outcome{Step: s, Wait: &Wait{Record: *rec, Least: least}})
 	p.Wake(s)
 	changed := *rec
 	changed.Attempt = 2
-	if _, rests := p.waits(s, &changed, now); rests {
+	if _, rests := p.Waits(s, &changed, now); rests {
 		t.Error("another attempt waits for the pause of the one before")
 	}
 }
@@ -86,13 +86,13 @@ func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
 // that comes free is nobody's.
 func TestAPassThatIsCutOffTakesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, k := NewStepPool(func(types.NamespacedName) {}), types.NamespacedName{Namespace: "shop", Name: "run"}
+		p, k := New(func(types.NamespacedName) {}), types.NamespacedName{Namespace: "shop", Name: "run"}
 		var began atomic.Int64
-		for i := range 16 * maxOwn {
-			ctx, end := p.begin(t.Context(), store.StepKey{Run: k, Path: strconv.Itoa(i)}, workflow.ActPass, 1)
+		for i := range 16 * MaxOwn {
+			ctx, end := p.Begin(t.Context(), store.StepKey{Run: k, Path: strconv.Itoa(i)}, workflow.ActPass, 1)
 			go func() {
 				defer end()
-				if leave, ok := p.acquire(ctx, "shop", workflow.ActPass); ok {
+				if leave, ok := p.Acquire(ctx, "shop", workflow.ActPass); ok {
 					defer leave()
 					began.Add(1)
 					<-ctx.Done()
@@ -100,12 +100,12 @@ func TestAPassThatIsCutOffTakesNoPlace(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		p.cancelStale(k, run.Journal{})
+		p.CancelStale(k, run.Journal{})
 		synctest.Wait()
-		if n := began.Load(); n != maxOwn {
-			t.Errorf("%d passes began, want %d", n, maxOwn)
+		if n := began.Load(); n != MaxOwn {
+			t.Errorf("%d passes began, want %d", n, MaxOwn)
 		}
-		if _, ok := p.acquire(t.Context(), "shop", workflow.ActPass); !ok || p.count(k) > 0 {
+		if _, ok := p.Acquire(t.Context(), "shop", workflow.ActPass); !ok || p.Count(k) > 0 {
 			t.Error("a place or a pass is kept")
 		}
 	})
