@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -199,7 +200,7 @@ func readRun(cm *corev1.ConfigMap) (run.Run, error) {
 	case r.Plan != cm.Labels[LabelPlan]:
 		return r, fmt.Errorf("run %s/%s is of plan %q, and its label %s says %q", cm.Namespace, cm.Name, document.Cut(r.Plan, 100), LabelPlan, cm.Labels[LabelPlan])
 	}
-	if faults := plan.CheckTree(r.Spec, r.Templates); len(faults) > 0 {
+	if faults := reference.CheckTree(r.Spec, r.Templates); len(faults) > 0 {
 		return r, fmt.Errorf("run %s/%s is not valid: %s", cm.Namespace, cm.Name, faults[0])
 	}
 	return r, nil

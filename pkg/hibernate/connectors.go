@@ -5,13 +5,13 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 )
 
 // UseConnectors finds the connectors that the targets of a valid plan name, and the accounts
 // that clusters of EKS are in, by Reference.Key, and says what is wrong with their use. find
 // looks one up in the plan's namespace.
-func UseConnectors(s Spec, find plan.FindConnector) (used map[string]connector.Connector, faults document.Faults) {
+func UseConnectors(s Spec, find reference.FindConnector) (used map[string]connector.Connector, faults document.Faults) {
 	used = map[string]connector.Connector{}
 	for i, t := range s.Targets {
 		if t.ConnectorRef == nil {
@@ -25,7 +25,7 @@ func UseConnectors(s Spec, find plan.FindConnector) (used map[string]connector.C
 }
 
 // reaches says why a target is not reached by a connector; empty: it may be.
-func reaches(t Target, ref connector.Reference, find plan.FindConnector, used map[string]connector.Connector) (why string) {
+func reaches(t Target, ref connector.Reference, find reference.FindConnector, used map[string]connector.Connector) (why string) {
 	one, why := find(ref)
 	switch {
 	case why != "":

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 )
 
 func TestWhatIsWrongWithTheConnectorsOfAPlan(t *testing.T) {
@@ -22,7 +22,7 @@ func TestWhatIsWrongWithTheConnectorsOfAPlan(t *testing.T) {
 		if one, is := there[ref.Name]; is {
 			return one, ""
 		}
-		return connector.Connector{}, plan.NoConnector(ref)
+		return connector.Connector{}, reference.NoConnector(ref)
 	}
 	target := func(kind, ref string) Target {
 		out := Target{Name: kind, Type: kind}

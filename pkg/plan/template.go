@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -46,7 +45,7 @@ func (t Tree) Params(s Step, given map[string]any) (map[string]any, error) {
 		if !have {
 			continue
 		}
-		if word := p.fits(value); word != "" {
+		if word := p.Fits(value); word != "" {
 			return nil, fmt.Errorf("parameter %s of template %s must be %s, is %T", p.Name, name, word, value)
 		}
 		out[p.Name] = value
@@ -54,8 +53,8 @@ func (t Tree) Params(s Step, given map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// fits is empty when a value has the parameter's type, and else the type's word.
-func (p TemplateParameter) fits(v any) string {
+// Fits is empty when a value has the parameter's type, and else the type's word.
+func (p TemplateParameter) Fits(v any) string {
 	ok, word := false, p.Type
 	switch p.Type {
 	case "", "string":
@@ -129,7 +128,7 @@ func (v *validator) templateParameters(ps []TemplateParameter) {
 			continue
 		}
 		if p.Default != nil {
-			if word := p.fits(expr.Whole(p.Default)); word != "" {
+			if word := p.Fits(expr.Whole(p.Default)); word != "" {
 				v.Fault(path+".default", "must be %s", word)
 			}
 		}
@@ -155,99 +154,4 @@ type Template struct {
 	Spec     TemplateSpec
 	Faults   document.Faults
 	Contexts []string // where it is permitted; none said: interactive
-}
-
-// UseTemplates finds the templates that a spec's steps name, those in templates
-// too, and says what is wrong with their use. find gives nil for one that is not
-// there.
-func UseTemplates(s Spec, find func(name string) *Template) (map[string]TemplateSpec, document.Faults) {
-	u := templateUse{context: s.Context(), find: find, used: map[string]TemplateSpec{}}
-	for _, section := range Sections(s) {
-		u.steps("spec."+string(section.Name), section.Steps, nil)
-	}
-	if n := u.count; n > MaxSteps*2 && len(u.faults) == 0 {
-		u.faults = append(u.faults, document.Fault{Path: "spec.steps", Message: fmt.Sprintf("with their templates they are %d; at most %d are run", n, MaxSteps*2)})
-	}
-	return u.used, u.faults
-}
-
-type templateUse struct {
-	context string
-	find    func(name string) *Template
-	used    map[string]TemplateSpec
-	faults  document.Faults
-	count   int
-}
-
-func (u *templateUse) fault(path, format string, args ...any) {
-	u.faults = append(u.faults, document.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
-}
-
-func (u *templateUse) steps(list string, steps []Step, within []string) {
-	for i, s := range steps {
-		path := fmt.Sprintf("%s[%d]", list, i)
-		if u.count++; u.count > MaxSteps*2 {
-			return
-		}
-		name, is := strings.CutPrefix(s.Type, TemplatePrefix)
-		if !is {
-			u.steps(path+".properties.steps", s.inner(), within)
-			continue
-		}
-		u.template(path, name, s, within)
-	}
-}
-
-func (u *templateUse) template(path, name string, s Step, within []string) {
-	if slices.Contains(within, name) {
-		u.fault(path+".type", "template %q stands for itself through %s", name, strings.Join(within, ", "))
-		return
-	}
-	t := u.find(name)
-	switch {
-	case t == nil:
-		u.fault(path+".type", "there is no step template %q", document.Cut(name, 100))
-		return
-	case len(t.Faults) > 0:
-		u.fault(path+".type", "step template %q is not valid: %s", name, t.Faults[0])
-		return
-	}
-	contexts := t.Contexts
-	if len(contexts) == 0 {
-		contexts = []string{ContextInteractive}
-	}
-	if !slices.Contains(contexts, u.context) {
-		u.fault(path+".type", "step template %q is permitted in %s plans, not in %s ones", name, strings.Join(contexts, ", "), u.context)
-	}
-	u.parameters(path, name, s, t.Spec)
-	u.used[name] = t.Spec
-	if len(within) < MaxDepth {
-		u.steps(path+"("+name+").steps", t.Spec.Steps, append(slices.Clone(within), name))
-		return
-	}
-	u.fault(path+".type", "is too deep: steps may hold steps %d times", MaxDepth)
-}
-
-// parameters checks what a step gives a template. A value that holds an
-// expression is checked when it has been evaluated.
-func (u *templateUse) parameters(path, name string, s Step, t TemplateSpec) {
-	known := map[string]TemplateParameter{}
-	for _, p := range t.Parameters {
-		known[p.Name] = p
-		if _, given := s.Properties[p.Name]; !given && p.Required && p.Default == nil {
-			u.fault(path+".properties."+p.Name, "is missing: template %q needs it", name)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(s.Properties)) {
-		p, ok := known[key]
-		switch text, is := s.Properties[key].(string); {
-		case !ok:
-			u.fault(path+".properties."+key, "template %q has no such parameter; it has %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-		case is && expr.IsTemplate(text):
-		default:
-			if word := p.fits(s.Properties[key]); word != "" {
-				u.fault(path+".properties."+key, "must be %s", word)
-			}
-		}
-	}
 }

@@ -17,9 +17,9 @@ type Tree struct {
 	Templates map[string]TemplateSpec
 }
 
-// maxWalked is how many steps a walk of a tree visits at most, whatever the tree was made
+// MaxWalked is how many steps a walk of a tree visits at most, whatever the tree was made
 // of: a template that stands for itself has no end. One that is run has 2*MaxSteps at most.
-const maxWalked = 10 * MaxSteps
+const MaxWalked = 10 * MaxSteps
 
 // Children are the steps that a step of the tree holds.
 func (t Tree) Children(s Step) []Step {
@@ -132,7 +132,7 @@ func (t Tree) disruptive(s Step, walked *int) bool {
 	switch *walked++; {
 	case s.Disruptive != nil:
 		return *s.Disruptive
-	case *walked > maxWalked:
+	case *walked > MaxWalked:
 		return true
 	}
 	children := t.Children(s)
@@ -171,7 +171,7 @@ func (t Tree) WalkClusters(visit func(s Step, at *connector.Reference)) {
 
 func (t Tree) walk(steps []Step, outer *connector.Reference, walked *int, visit func(Step, *connector.Reference)) {
 	for _, s := range steps {
-		if *walked++; *walked > maxWalked {
+		if *walked++; *walked > MaxWalked {
 			return
 		}
 		at := outer
@@ -211,7 +211,7 @@ func (t Tree) RollsOut() bool {
 func (t Tree) Keeps(s Step) int { return t.keeps(s, new(int)) }
 
 func (t Tree) keeps(s Step, walked *int) int {
-	if *walked++; *walked > maxWalked {
+	if *walked++; *walked > MaxWalked {
 		return 0
 	}
 	n := 0

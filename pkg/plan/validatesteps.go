@@ -294,7 +294,7 @@ func (v *validator) properties(path string, t StepType, s Step, p place) {
 			v.Fault(full, format, args...)
 		}
 	})
-	if s.Type != TypeForEachNode && nodeStep(t.Name) && s.Properties["node"] == nil && s.Properties["selector"] == nil && !p.node && !p.template {
+	if s.Type != TypeForEachNode && IsNodeStep(t.Name) && s.Properties["node"] == nil && s.Properties["selector"] == nil && !p.node && !p.template {
 		v.Fault(path, "needs node or selector: outside of a for-each-node it has no node to default to")
 	}
 	if s.Properties["object"] == nil && needsTarget(props) && p.spec.Target == nil && !p.template {
@@ -302,8 +302,8 @@ func (v *validator) properties(path string, t StepType, s Step, p place) {
 	}
 }
 
-// nodeStep says whether a step type is about nodes.
-func nodeStep(name string) bool {
+// IsNodeStep says whether a step type is about nodes.
+func IsNodeStep(name string) bool {
 	return name == TypeCordon || name == TypeDrain || name == TypeUncordon
 }
 

@@ -34,6 +34,7 @@ func core() [][]room {
 			{"nodes", "requests to maintain a node, and whose turn it is"},
 		},
 		{{"plan", "Plan, StepTemplate, the types of steps, the tree of steps"}},
+		{{"reference", "the step templates and connectors that a plan names"}},
 		{
 			{"run", "one execution: what asked for it, its journal"},
 			{"agentconfig", "the agent's configuration"},

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
@@ -58,7 +59,7 @@ func (c *Controller) earlier(ctx context.Context, k types.NamespacedName, f trig
 	if out.Refused = c.deniedSteps(k.Namespace, r); out.Refused != "" {
 		return out, nil
 	}
-	connectors, faults := plan.UseConnectors(r.Tree(), func(ref connector.Reference) (connector.Connector, string) {
+	connectors, faults := reference.UseConnectors(r.Tree(), func(ref connector.Reference) (connector.Connector, string) {
 		return c.Stores.Documents.Connector(k.Namespace, ref)
 	})
 	if len(faults) > 0 {

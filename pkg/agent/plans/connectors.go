@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 )
 
 // connectorField stands in the text of every document whose steps name a connector.
@@ -27,7 +28,7 @@ func (c *Controller) connectorFaults(namespace string, known *store.CachedPlan) 
 		return nil
 	}
 	tree := plan.Tree{Spec: known.Spec, Templates: known.Templates}
-	used, faults := plan.UseConnectors(tree, func(ref connector.Reference) (connector.Connector, string) {
+	used, faults := reference.UseConnectors(tree, func(ref connector.Reference) (connector.Connector, string) {
 		return c.Stores.Documents.Connector(namespace, ref)
 	})
 	known.Connectors = used

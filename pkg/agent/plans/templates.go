@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 )
 
 // templateFaults finds what a plan's steps stand for, and what is wrong with it.
@@ -18,7 +19,7 @@ func (c *Controller) templateFaults(namespace string, known *store.CachedPlan) d
 	if !strings.Contains(known.Text, plan.TemplatePrefix) {
 		return nil
 	}
-	used, faults := plan.UseTemplates(known.Spec, func(name string) *plan.Template { return c.Stores.Documents.Template(namespace, name) })
+	used, faults := reference.UseTemplates(known.Spec, func(name string) *plan.Template { return c.Stores.Documents.Template(namespace, name) })
 	known.Templates = used
 	if len(faults) > 0 {
 		known.Templates = nil // they may stand for themselves

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -102,7 +103,7 @@ func (d *Documents) Template(namespace, name string) *plan.Template {
 func (d *Documents) Connector(namespace string, ref connector.Reference) (one connector.Connector, why string) {
 	cm := d.Any(types.NamespacedName{Namespace: namespace, Name: ref.Name})
 	if cm == nil || cm.Labels[annotations.LabelKind] != annotations.KindConnector || cm.DeletionTimestamp != nil {
-		return one, plan.NoConnector(ref) + " in namespace " + namespace
+		return one, reference.NoConnector(ref) + " in namespace " + namespace
 	}
 	one, faults := annotations.Connector(cm)
 	if len(faults) > 0 {

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
@@ -264,7 +265,7 @@ func (r *Runs) Read(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
 	if faults := plan.CheckSnapshot(got.Spec, got.Templates); len(faults) > 0 {
 		return run.Run{}, run.Journal{}, fmt.Errorf("the plan in run %s/%s is not valid: %s", cm.Namespace, cm.Name, faults[0])
 	}
-	if faults := plan.CheckConnectors(got.Tree(), got.Connectors); len(faults) > 0 {
+	if faults := reference.CheckConnectors(got.Tree(), got.Connectors); len(faults) > 0 {
 		return run.Run{}, run.Journal{}, fmt.Errorf("run %s/%s cannot reach where it works: %s", cm.Namespace, cm.Name, faults[0])
 	}
 	return got, j, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
 )
 
@@ -112,7 +113,7 @@ func (o *options) target(ctx context.Context, k *factory.Cluster, cm *corev1.Con
 // templates are those that the plan uses, of its namespace and the agent's. A missing one makes the
 // plan invalid, which the agent has reported.
 func (o *options) templates(ctx context.Context, k *factory.Cluster, spec plan.Spec, namespaces ...string) map[string]plan.TemplateSpec {
-	used, _ := plan.UseTemplates(spec, func(name string) *plan.Template {
+	used, _ := reference.UseTemplates(spec, func(name string) *plan.Template {
 		for _, namespace := range namespaces {
 			cm, err := k.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err == nil && cm.Labels[annotations.LabelKind] == annotations.KindStepTemplate {
@@ -128,19 +129,19 @@ func (o *options) templates(ctx context.Context, k *factory.Cluster, spec plan.S
 // connectors are those that the plan names, as far as they can be read. A fault of them makes the
 // plan invalid, which the agent has reported.
 func (o *options) connectors(ctx context.Context, k *factory.Cluster, tree plan.Tree, namespace string) map[string]connector.Connector {
-	used, _ := plan.UseConnectors(tree, o.findConnector(ctx, k, namespace))
+	used, _ := reference.UseConnectors(tree, o.findConnector(ctx, k, namespace))
 	return used
 }
 
 // findConnector looks connectors up in a namespace.
-func (o *options) findConnector(ctx context.Context, k *factory.Cluster, namespace string) plan.FindConnector {
+func (o *options) findConnector(ctx context.Context, k *factory.Cluster, namespace string) reference.FindConnector {
 	return func(ref connector.Reference) (connector.Connector, string) {
 		cm, err := k.ConfigMaps(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 		switch {
 		case err != nil && !apierrors.IsNotFound(err):
 			return connector.Connector{}, factory.Explain("read the connector "+ref.Name, err).Error()
 		case err != nil || cm.Labels[annotations.LabelKind] != annotations.KindConnector:
-			return connector.Connector{}, plan.NoConnector(ref)
+			return connector.Connector{}, reference.NoConnector(ref)
 		}
 		one, faults := annotations.Connector(cm)
 		if len(faults) > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 )
 
 // template reads a step template with its annotations.
@@ -48,7 +49,7 @@ func (w Set) Use(p Plan, agentNamespace string) Used {
 	absent := map[string]bool{} // by the fault that each causes
 	out, faults := Used{}, document.Faults{}
 	if strings.Contains(p.Source.Text, plan.TemplatePrefix) {
-		out.Templates, faults = plan.UseTemplates(p.Spec, func(name string) *plan.Template {
+		out.Templates, faults = reference.UseTemplates(p.Spec, func(name string) *plan.Template {
 			for _, namespace := range []string{p.Namespace, agentNamespace} {
 				if t := w.templates[namespace+"/"+name]; t != nil {
 					return t
@@ -60,7 +61,7 @@ func (w Set) Use(p Plan, agentNamespace string) Used {
 	}
 	if !slices.ContainsFunc(faults, func(f document.Fault) bool { return !absent[f.Message] }) { // else they may stand for themselves
 		var connected document.Faults
-		out.Connectors, connected = plan.UseConnectors(plan.Tree{Spec: p.Spec, Templates: out.Templates}, w.findConnector(p.Namespace, absent))
+		out.Connectors, connected = reference.UseConnectors(plan.Tree{Spec: p.Spec, Templates: out.Templates}, w.findConnector(p.Namespace, absent))
 		faults = append(faults, connected...)
 	}
 	lines, _ := document.Decode([]byte(p.Source.Text), &plan.Document{})
@@ -95,12 +96,12 @@ func sortFaults(d Document, lines document.Positions, all document.Faults, absen
 }
 
 // findConnector looks for a connector among the files, and notes the faults of missing ones.
-func (w Set) findConnector(namespace string, absent map[string]bool) plan.FindConnector {
+func (w Set) findConnector(namespace string, absent map[string]bool) reference.FindConnector {
 	return func(ref connector.Reference) (connector.Connector, string) {
 		d, there := w.connectors[namespace+"/"+ref.Name]
 		if !there {
-			absent[plan.NoConnector(ref)] = true
-			return connector.Connector{}, plan.NoConnector(ref)
+			absent[reference.NoConnector(ref)] = true
+			return connector.Connector{}, reference.NoConnector(ref)
 		}
 		one, faults := connector.Parse([]byte(d.Text))
 		if len(faults) > 0 {
@@ -110,7 +111,7 @@ func (w Set) findConnector(namespace string, absent map[string]bool) plan.FindCo
 	}
 }
 
-// noTemplate is the text of plan.UseTemplates for a missing template.
+// noTemplate is the text of reference.UseTemplates for a missing template.
 func noTemplate(name string) string {
 	return fmt.Sprintf("there is no step template %q", document.Cut(name, 100))
 }

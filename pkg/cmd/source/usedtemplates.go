@@ -9,6 +9,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/reference"
 )
 
 // TemplatesOf are the step templates of a plan in the cluster: from its namespace, else from the
@@ -31,7 +32,7 @@ func TemplatesOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, na
 			found[cm.Name] = cm
 		}
 	}
-	used, faults := plan.UseTemplates(spec, func(name string) *plan.Template {
+	used, faults := reference.UseTemplates(spec, func(name string) *plan.Template {
 		cm := found[name]
 		if cm == nil {
 			return nil
