@@ -1,8 +1,6 @@
 package annotations
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
@@ -20,8 +18,5 @@ func Connector(cm *corev1.ConfigMap) (connector.Connector, document.Faults) {
 		return connector.Connector{}, document.Faults{*fault}
 	}
 	one, faults := connector.Parse([]byte(text))
-	if !document.DNSLabel(cm.Name) {
-		faults = append(faults, document.Fault{Path: "metadata.name", Message: fmt.Sprintf("%q cannot name a connector: at most %d characters of a-z, 0-9 and '-'", document.Cut(cm.Name, 100), document.MaxNameLength)})
-	}
-	return one, faults
+	return one, append(faults, NameFaults(cm, "a connector")...)
 }

@@ -46,9 +46,7 @@ func HibernatePlan(cm *corev1.ConfigMap) (hibernate.Spec, document.Faults) {
 		return hibernate.Spec{}, document.Faults{*fault}
 	}
 	spec, faults := hibernate.Parse([]byte(text))
-	if !document.DNSLabel(cm.Name) {
-		faults = append(faults, document.Fault{Path: "metadata.name", Message: fmt.Sprintf("%q cannot name a plan: at most %d characters of a-z, 0-9 and '-'", document.Cut(cm.Name, 100), document.MaxNameLength)})
-	}
+	faults = append(faults, NameFaults(cm, "a plan")...)
 	if fault := accountLabel(cm, spec.Account()); fault != nil && len(faults) == 0 {
 		faults = append(faults, *fault)
 	}

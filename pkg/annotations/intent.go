@@ -61,6 +61,7 @@ func actedOn() []string {
 func IntentBy(a map[string]string, verified func(what string, stamp Stamp) bool) intent.Intent {
 	in := intent.Intent{Token: token(a[Trigger]), Actors: map[string]intent.Actor{}}
 	in.Pause, in.Faults = readSwitch(Pause, a[Pause], in.Faults)
+	misread := len(in.Faults) > 0
 	in.Skip, in.Faults = readSkip(a[Skip], in.Faults)
 	before := len(in.Faults)
 	in.Asked, in.Faults = readOptions(a[TriggerOptions], in.Faults)
@@ -77,6 +78,9 @@ func IntentBy(a map[string]string, verified func(what string, stamp Stamp) bool)
 		}
 	}
 	in.Pause.By = in.Actors["pause"].Said("")
+	if misread { // of a node, a namespace or a policy only the pause is shown, and no fault
+		in.Pause.By += fmt.Sprintf(" (%s: %q is not understood)", Pause, document.Cut(a[Pause], 80))
+	}
 	if in.Bypass.Reason != "" { // it stands in the value itself
 		by := in.Actors["bypass"]
 		by.Reason = in.Bypass.Reason

@@ -41,13 +41,20 @@ func dataKey(kind string) string {
 	return ""
 }
 
+// textKey is the data key under which the document in a ConfigMap stands: a calendar
+// may have either of two.
+func textKey(cm *corev1.ConfigMap) string {
+	key := dataKey(cm.Labels[LabelKind])
+	if _, yaml := cm.Data[DataDates]; yaml && key == DataICS {
+		return DataDates
+	}
+	return key
+}
+
 // DocumentText is the document in a ConfigMap of ours, or the fault of having
 // none: a wrong or missing data key, or more than one.
 func DocumentText(cm *corev1.ConfigMap) (string, *document.Fault) {
-	want := dataKey(cm.Labels[LabelKind])
-	if _, yaml := cm.Data[DataDates]; yaml && want == DataICS {
-		want = DataDates
-	}
+	want := textKey(cm)
 	text, ok := cm.Data[want]
 	switch {
 	case !ok && len(cm.Data) == 0:
@@ -321,7 +328,7 @@ func Observed(cm *corev1.ConfigMap) string {
 	if mark, shortened := cm.BinaryData[shortenedKey]; shortened {
 		return string(mark)
 	}
-	return Hash10(cm.Data[dataKey(cm.Labels[LabelKind])])
+	return Hash10(cm.Data[textKey(cm)])
 }
 
 // SizeOf is how many bytes an object holds, its metadata aside.

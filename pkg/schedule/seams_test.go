@@ -134,7 +134,7 @@ func TestWhatPeopleAreToldOfAnInterval(t *testing.T) {
 		from string
 		want []string
 	}{
-		"between exclusions":                    {frozen, "2026-02-01T00:00Z", []string{"", "excluded: freeze; excluded: audit", "clock change; excluded: audit", ""}},
+		"between exclusions":                    {frozen, "2026-02-01T00:00Z", []string{"excluded: freeze", "excluded: freeze; excluded: audit", "clock change; excluded: audit", "excluded: audit"}},
 		"up to the instant that clocks change":  {sundays, "2026-03-28T12:00Z", []string{"", ""}},
 		"over the instant that clocks change":   {longer, "2026-03-28T12:00Z", []string{"clock change", ""}},
 		"over the hour that clocks show twice":  {longer, "2026-10-24T12:00Z", []string{"clock change", ""}},
@@ -143,6 +143,50 @@ func TestWhatPeopleAreToldOfAnInterval(t *testing.T) {
 	} {
 		var got []string
 		for interval := range mustTimeline(t, c.spec).Intervals(instant(t, c.from)) {
+			if got = append(got, interval.Note); len(got) == len(c.want) {
+				break
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// A window keeps its notes below what holds until an instant, and beside other policies.
+func TestWhatPeopleAreToldOfAnIntervalBelowOthers(t *testing.T) {
+	sundays := schedule.MaintenanceSchedule{Timezone: "Europe/Berlin", Windows: []schedule.Window{{Days: []string{"Sun"}, Start: "00:00", End: "04:00"}}, Exclude: []schedule.Exclusion{{FromDate: "2026-04-12", Reason: "audit"}}}
+	holidays := schedule.MaintenanceSchedule{Exclude: []schedule.Exclusion{{FromDate: "2026-12-20", UntilDate: "2027-01-03", Reason: "holidays"}}}
+	until := func(text string) *time.Time { return new(instant(t, text)) }
+	stanza := func(s schedule.Strategy, text string) func(*schedule.Policy) *schedule.Policy {
+		return func(p *schedule.Policy) *schedule.Policy {
+			return p.Overridden(schedule.Stanza{Strategy: s, Until: until(text)})
+		}
+	}
+	for name, c := range map[string]struct {
+		spec schedule.MaintenanceSchedule
+		by   func(*schedule.Policy) *schedule.Policy
+		from string
+		want []string
+	}{
+		"excluded and else always permitted":          {holidays, nil, "2026-02-01T00:00Z", []string{"policy p: excluded: holidays", "policy p: excluded: holidays"}},
+		"an allowance that was over":                  {sundays, stanza(schedule.PermissiveUntil, "2026-03-01T00:00Z"), "2026-03-28T00:00Z", []string{"clock change", ""}},
+		"a freeze that was over":                      {sundays, stanza(schedule.RestrictiveUntil, "2026-03-01T00:00Z"), "2026-03-28T00:00Z", []string{"clock change", ""}},
+		"a freeze that ends inside, after the change": {sundays, stanza(schedule.RestrictiveUntil, "2026-03-29T01:30Z"), "2026-03-28T00:00Z", []string{"", ""}},
+		"a pause that ends with the exclusion": {holidays, func(p *schedule.Policy) *schedule.Policy {
+			return p.Paused(schedule.Pause{On: true, Until: until("2027-01-03T00:00Z")})
+		}, "2026-12-01T00:00Z", []string{"policy p: excluded: holidays"}},
+		"permitted until an exclusion begins": {holidays, stanza(schedule.PermissiveUntil, "2026-12-20T00:00Z"), "2026-12-01T00:00Z", []string{"policy p: excluded: holidays", "policy p: excluded: holidays"}},
+		"beside another policy": {sundays, func(p *schedule.Policy) *schedule.Policy {
+			return p.Overridden(schedule.Stanza{Policies: []*schedule.Policy{p, mustPolicy(t, "other", schedule.PolicySpec{Strategy: schedule.MaintenanceScheduled, MaintenanceSchedule: &holidays})}})
+		}, "2026-03-28T00:00Z", []string{"clock change", ""}},
+	} {
+		p := mustPolicy(t, "p", schedule.PolicySpec{Strategy: schedule.MaintenanceScheduled, MaintenanceSchedule: &c.spec})
+		if c.by != nil {
+			p = c.by(p)
+		}
+		var got []string
+		for interval := range p.Intervals(instant(t, c.from)) {
 			if got = append(got, interval.Note); len(got) == len(c.want) {
 				break
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -203,11 +204,7 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 		}
 		for t != civil.Never && c.open(t) { // what is not known permits nothing
 			start, end := sinceOf(c, t), changeOf(c, t)
-			interval := Interval{Start: instantOf(start), End: instantOf(end)}
-			if noted, ok := c.(*Timeline); ok {
-				noted.note(&interval, start, end)
-			}
-			if !yield(interval) || end == civil.Never {
+			if !yield(intervalOf(c, start, end)) || end == civil.Never {
 				return
 			}
 			t = changeOf(c, end)
@@ -215,15 +212,20 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 	}
 }
 
-func (tl *Timeline) note(i *Interval, start, end int64) {
-	if start == civil.Beginning || end == civil.Never {
-		return
+// intervalOf is a stretch with its notes. A side without a bound has none.
+func intervalOf(c course, start, end int64) Interval {
+	i := Interval{Start: instantOf(start), End: instantOf(end)}
+	if i.Start != nil {
+		i.Before = excluded(c, start-1)
 	}
+	if i.End != nil {
+		i.After = excluded(c, end)
+	}
+	i.ClockChange = i.Start != nil && i.End != nil && clocksChange(c, start, end)
 	var notes []string
-	if i.ClockChange = tl.zone.at(start).offset != tl.zone.at(end-1).offset; i.ClockChange {
+	if i.ClockChange {
 		notes = append(notes, "clock change")
 	}
-	i.Before, i.After = tl.exclude.reason(start-1), tl.exclude.reason(end)
 	if i.Before != "" {
 		notes = append(notes, i.Before)
 	}
@@ -231,6 +233,39 @@ func (tl *Timeline) note(i *Interval, start, end int64) {
 		notes = append(notes, i.After)
 	}
 	i.Note = strings.Join(notes, "; ")
+	return i
+}
+
+// excluded is which exclusion takes an instant out, also where something else holds it closed,
+// too; empty: none does.
+func excluded(c course, t int64) string {
+	switch c := c.(type) {
+	case *Timeline:
+		return c.exclude.reason(t)
+	case *prefix:
+		return excluded(c.then, t)
+	case every:
+		for _, one := range c {
+			if why := excluded(one, t); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// clocksChange says whether the clocks by which a course goes change in a stretch. They do not count
+// in what a course says before it goes by any.
+func clocksChange(c course, start, end int64) bool {
+	switch c := c.(type) {
+	case *Timeline:
+		return c.zone.at(start).offset != c.zone.at(end-1).offset
+	case *prefix:
+		return end > c.until && clocksChange(c.then, max(start, c.until), end)
+	case every:
+		return slices.ContainsFunc(c, func(one course) bool { return clocksChange(one, start, end) })
+	}
+	return false
 }
 
 // instantOf is a time, or nothing where a stretch has no bound.

@@ -66,6 +66,10 @@ func schemas(root string) (map[string]*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	money, err := readRooms(filepath.Join(root, "pkg"), "savings")
+	if err != nil {
+		return nil, err
+	}
 	plans, errPlan := planSchema(source)
 	templates, errTemplate := templateSchema(source)
 	config, errConfig := agentConfigSchema(source)
@@ -74,6 +78,7 @@ func schemas(root string) (map[string]*jsonschema.Schema, error) {
 	hibernates, errHibernate := hibernateSchema(sleep.with(time))
 	clouds, errCloud := cloudProviderSchema(connectors)
 	clusters, errCluster := clusterSchema(connectors)
+	prices, errPrices := pricesSchema(money)
 	return map[string]*jsonschema.Schema{
 		"plan.schema.json":        plans,
 		"template.schema.json":    templates,
@@ -84,5 +89,6 @@ func schemas(root string) (map[string]*jsonschema.Schema, error) {
 		"hibernateplan.schema.json": hibernates,
 		"cloudprovider.schema.json": clouds,
 		"k8scluster.schema.json":    clusters,
-	}, errors.Join(errPlan, errTemplate, errConfig, errPolicy, errCalendar, errHibernate, errCloud, errCluster)
+		"prices.schema.json":        prices,
+	}, errors.Join(errPlan, errTemplate, errConfig, errPolicy, errCalendar, errHibernate, errCloud, errCluster, errPrices)
 }

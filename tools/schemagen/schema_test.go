@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
 // compiled is a schema as somebody else's validator reads it.
@@ -267,6 +268,31 @@ func TestTheAgentConfigurationsSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		if (len(faults) > 0) != broken || (err != nil) != broken {
 			t.Errorf("%s: the validator says %v, the schema says %v", spec, faults, err)
 		}
+	}
+}
+
+func TestThePricesSchemaSaysWhatTheValidatorSays(t *testing.T) {
+	s := compiled(t, "prices.schema.json")
+	for name, c := range map[string]struct {
+		text   string
+		broken bool
+	}{
+		"two types":           {text: "{currency: USD, hourly: {ec2: {m5.large: 0.096, '*': 0}, workload: {cpu: 0.03}}}"},
+		"no currency":         {text: "{hourly: {ec2: {m5.large: 0.096}}}", broken: true},
+		"an unknown currency": {text: "{currency: dollar, hourly: {ec2: {m5.large: 0.096}}}", broken: true},
+		"no prices":           {text: "{currency: USD, hourly: {}}", broken: true},
+		"a price below zero":  {text: "{currency: USD, hourly: {ec2: {m5.large: -1}}}", broken: true},
+		"a price in words":    {text: "{currency: USD, hourly: {ec2: {m5.large: cheap}}}", broken: true},
+		"an unknown field":    {text: "{currency: USD, hourly: {ec2: {a: 1}}, monthly: {}}", broken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, faults := savings.ParsePrices([]byte(c.text)); (len(faults) > 0) != c.broken {
+				t.Fatalf("the validator says %v", faults)
+			}
+			if err := s.Validate(value(t, c.text)); (err != nil) != c.broken {
+				t.Errorf("the schema says %v", err)
+			}
+		})
 	}
 }
 

@@ -47,7 +47,8 @@ func (d *Documents) All() []*corev1.ConfigMap {
 // LabelPlans are the plans that a label on an object of a kind and name triggers.
 func (d *Documents) LabelPlans(key string, target plan.ObjectRef) (out []*corev1.ConfigMap) {
 	for _, cm := range d.All() {
-		if cm.Labels[annotations.LabelKind] != annotations.KindPlan || !strings.Contains(cm.Data[annotations.DataPlan], key) {
+		text := cm.Data[annotations.DataPlan]
+		if cm.Labels[annotations.LabelKind] != annotations.KindPlan || !strings.Contains(text, key) || !strings.Contains(text, target.Name) {
 			continue // so that few are parsed
 		}
 		spec, _ := annotations.Plan(cm)

@@ -23,7 +23,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
@@ -57,9 +56,9 @@ of the whole cluster; plans that were paused by name stay paused.`,
 		Example: `  kubectl maint resume orders-weekly
   kubectl maint resume maint-run-orders-weekly-k2x7a`,
 		RunE: factory.RunE(o),
-		ValidArgsFunction: completion.Both(completion.Documents(c, annotations.LabelKind+" in (plan,hibernate-plan,policy,run)", func(m metav1.ObjectMeta) bool {
-			return !notPaused(m) || m.Labels[annotations.LabelPhase] == string(run.Running)
-		}), completion.Nodes(c, func(m metav1.ObjectMeta) bool { return !notPaused(m) })),
+		ValidArgsFunction: completion.Both(completion.Both(
+			completion.Documents(c, annotations.LabelKind+" in (plan,hibernate-plan,policy)", func(m metav1.ObjectMeta) bool { return !notPaused(m) }),
+			completion.Nodes(c, func(m metav1.ObjectMeta) bool { return !notPaused(m) })), completion.Resumable(c)),
 	}
 	o.scope.addFlags(cmd)
 	o.DryRun.AddFlag(cmd)

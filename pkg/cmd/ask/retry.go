@@ -12,7 +12,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 type retryOptions struct {
@@ -35,7 +34,7 @@ the plan as it is now; the retry of a rollback goes back to the same run. The fa
 has to be the newest of its plan, and no run of the plan may be active.`,
 		Example:           `  kubectl maint retry maint-run-orders-weekly-k2x7a --wait`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: completion.Runs(c, run.Failed, run.Aborted),
+		ValidArgsFunction: completion.Retryable(c),
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why")

@@ -213,11 +213,11 @@ func TestCompletionOffersWhatAVerbCanActOn(t *testing.T) {
 		{"pause: nodes alone after node/", []string{"pause", "node/"}, "node/worker-1\n"},
 		{"trigger: what begins with what was typed", []string{"trigger", "or"}, "orders\n"},
 		{"trigger: nothing begins so", []string{"trigger", "x"}, ""},
-		{"resume: plans, policies and nodes that are paused, and runs at work", []string{"resume", ""}, "closed\nmaint-run-orders-a\nmaint-run-orders-b\npaused\nworker-2\n"},
+		{"resume: plans, policies and nodes that are paused, and no run that is neither suspended nor held", []string{"resume", ""}, "closed\npaused\nworker-2\n"},
 		{"approve: what asks", []string{"approve", ""}, "maint-run-orders-b/ask\n"},
 		{"reject: one at a time", []string{"reject", "maint-run-orders-b/ask", ""}, ""},
 		{"abort: runs that live", []string{"abort", ""}, "maint-run-orders-a\nmaint-run-orders-b\n"},
-		{"retry: runs that failed", []string{"retry", ""}, "maint-run-orders-c\n"},
+		{"retry: no run of a plan with one that lives", []string{"retry", ""}, ""},
 		{"allow: policies and plans", []string{"allow", ""}, "closed\nnight\norders\npaused\nskipping\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

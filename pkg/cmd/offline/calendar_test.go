@@ -107,7 +107,7 @@ func TestCalendarOf(t *testing.T) {
 		{
 			"an exclusion that is opened by an override",
 			cmdtest.PolicyOf("p", "maint.dev/change-strategy: PermissiveUntil, maint.dev/permissive-until: '2026-11-22T12:00:00Z'", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{fromDate: '2026-11-20', untilDate: '2026-11-23', reason: sale}]}}"),
-			"… – Sun 2026-11-22 12:00 UTC window p PermissiveUntil 2026-11-22T12:00:00Z\nSun 2026-11-22 12:00 – Mon 2026-11-23 00:00 UTC freeze p sale",
+			"… – Sun 2026-11-22 12:00 UTC window p cut short by sale, PermissiveUntil 2026-11-22T12:00:00Z\nSun 2026-11-22 12:00 – Mon 2026-11-23 00:00 UTC freeze p sale",
 		},
 		{
 			"days of a calendar that touch, each with its reason",
@@ -125,7 +125,7 @@ func TestCalendarOf(t *testing.T) {
 		{
 			"a namespace that is closed and paused",
 			"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {maint.dev/change-strategy: Restrictive, maint.dev/pause: '2026-11-22T00:00:00Z'}}\n" + cmdtest.PlanOf("a", "", day),
-			"… – Sun 2026-11-22 00:00 UTC freeze namespace shop paused\n- freeze namespace shop Restrictive\nSat 2026-11-21 12:00 UTC slot a its namespace is paused\nSun 2026-11-22 12:00 UTC slot a not permitted then: namespace: Restrictive",
+			"… – Sun 2026-11-22 00:00 UTC freeze namespace shop paused\n- freeze namespace shop Restrictive\nSat 2026-11-21 12:00 UTC slot a namespace shop is paused\nSun 2026-11-22 12:00 UTC slot a not permitted then: namespace: Restrictive",
 		},
 		{
 			"a plan that is frozen",
@@ -140,7 +140,7 @@ func TestCalendarOf(t *testing.T) {
 		{
 			"sleep that somebody holds, and a namespace that is paused",
 			"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {maint.dev/pause: '2026-11-22T12:00:00Z'}}\n" + cmdtest.SleeperOf("s", "maint.dev/hold-state: asleep, maint.dev/hold-until: '2026-11-21T12:00:00Z'", sleepsAtNight),
-			"… – Sun 2026-11-22 12:00 UTC freeze namespace shop paused\n… – Sat 2026-11-21 12:00 UTC sleep s somebody holds it asleep\nSat 2026-11-21 23:00 – Sun 2026-11-22 11:00 UTC sleep s paused\nSun 2026-11-22 23:00 – Mon 2026-11-23 11:00 UTC sleep s -",
+			"… – Sun 2026-11-22 12:00 UTC freeze namespace shop paused\n… – Sat 2026-11-21 12:00 UTC sleep s somebody holds it asleep\nSat 2026-11-21 23:00 – Sun 2026-11-22 11:00 UTC sleep s namespace shop is paused\nSun 2026-11-22 23:00 – Mon 2026-11-23 11:00 UTC sleep s -",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 type explainOptions struct {
@@ -75,7 +76,11 @@ func (o *explainOptions) Run(context.Context) error {
 	if !o.out.Lines() {
 		return o.out.Print(o.Out, print.Value{Kind: "Field", Name: strings.Join(o.path, "."), Body: o.explained(s, field)})
 	}
-	fmt.Fprintf(o.Out, "KIND:   %s, maint.dev/v1alpha1, under the key %s\n", s.kind, s.key)
+	version := ""
+	if s.enveloped {
+		version = document.APIVersion + ", "
+	}
+	fmt.Fprintf(o.Out, "KIND:   %s, %sunder the key %s\n", s.kind, version, s.key)
 	if len(o.path) > 1 {
 		fmt.Fprintf(o.Out, "FIELD:  %s <%s>\n", strings.Join(o.path[1:], "."), s.typeOf(field))
 	}

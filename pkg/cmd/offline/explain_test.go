@@ -23,6 +23,7 @@ func TestExplain(t *testing.T) {
 		{path: "policy.spec.maintenanceSchedule.windows", says: []string{"<[]Window>", "timezone <string>"}},
 		{path: "agentconfig.spec.notifications.before", says: []string{"so long ahead"}},
 		{path: "template.spec", says: []string{"StepTemplate"}},
+		{path: "prices", says: []string{"KIND:   Prices, under the key prices.yaml\n", "  currency <string>  -required-\n", "  hourly <map[string]map[string]number>  -required-\n"}},
 		{path: "plan.spec.stepz", code: 2, says: []string{`plan.spec has no field "stepz": it has `, `; did you mean "steps"?`}},
 		{path: "plan.spec.onDrift.x", code: 2, says: []string{"plan.spec.onDrift is a string, and has no fields"}},
 		{path: "plan.spec", says: []string{"  holdOwners <boolean>\n      suspend the Flux or Argo CD object that manages the target"}},

@@ -18,12 +18,13 @@ type node map[string]any
 // kindSchema is the schema of one kind of document.
 type kindSchema struct {
 	kind, key string // Plan, plan.yaml
+	enveloped bool   // it begins with apiVersion and kind
 	root      node
 }
 
 // kinds are those that have a schema, as people write them.
 func kinds() []string {
-	return []string{"plan", "hibernateplan", "policy", "calendar", "steptemplate", "agentconfig", "cloudprovider", "k8scluster"}
+	return []string{"plan", "hibernateplan", "policy", "calendar", "steptemplate", "agentconfig", "cloudprovider", "k8scluster", "prices"}
 }
 
 // schemaOf reads the schema of a kind, as plan, Plan, plans or hibernate-plan.
@@ -45,7 +46,9 @@ func schemaOf(kind string) (kindSchema, error) {
 	}
 	title, _ := s.root["title"].(string)
 	_, s.key, _ = strings.Cut(strings.TrimSuffix(title, ")"), "(")
-	s.kind, _ = s.resolved(s.root).children("properties")["kind"]["const"].(string)
+	if s.kind, s.enveloped = s.resolved(s.root).children("properties")["kind"]["const"].(string); !s.enveloped {
+		s.kind, _, _ = strings.Cut(title, " ")
+	}
 	return s, nil
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/simulate"
 )
 
@@ -160,13 +159,8 @@ func play(ctx context.Context, s simulate.Scenario) (out simulate.Outcome, err e
 	}
 }
 
-// plans are the plans of files, with the pauses above them: those of their namespace, and of the
-// cluster, which is on the agent's namespace.
+// plans are the plans of files, with the pauses above them.
 func (o *simulateOptions) plans(w source.Set) ([]simulate.Plan, error) {
-	agent := o.AgentNamespace
-	if agent == "" {
-		agent = annotations.DefaultNamespace
-	}
 	first := map[string]string{}
 	var out []simulate.Plan
 	for _, p := range w.Plans {
@@ -176,7 +170,7 @@ func (o *simulateOptions) plans(w source.Set) ([]simulate.Plan, error) {
 		}
 		first[key] = p.Source.File
 		out = append(out, simulate.Plan{
-			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Pauses: []schedule.Pause{w.Pauses[p.Namespace], w.Pauses[agent]}, Templates: p.Used.Templates,
+			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Pauses: w.PausesAbove(p.Namespace), Templates: p.Used.Templates,
 		})
 		for _, f := range p.Used.Missing {
 			fmt.Fprintf(o.ErrOut, "warning: %s; its steps count as done at once\n", f)
@@ -206,7 +200,7 @@ func (o *simulateOptions) sleepers(w source.Set) ([]simulate.Sleeper, error) {
 			continue
 		}
 		out = append(out, simulate.Sleeper{
-			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Hold: p.Hold, Pauses: []schedule.Pause{p.Intent.Pause, w.Pauses[p.Namespace], w.Pauses[o.OfflineAgent()]},
+			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Hold: p.Hold, Pauses: append(w.PausesAbove(p.Namespace), p.Intent.Pause),
 		})
 	}
 	return out, nil

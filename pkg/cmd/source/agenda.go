@@ -113,7 +113,7 @@ func (a *Agenda) namespace(name string) {
 		}
 		a.add(a.stretch(owner, s, note))
 	}
-	a.paused(owner, a.World.Pauses[name])
+	a.paused(owner, schedule.LongestPause(a.World.PausesAbove(name)...))
 	if len(a.Entries) > before {
 		a.Owners = append(a.Owners, owner)
 	}
@@ -466,7 +466,7 @@ func (a *Agenda) withoutRun(p Plan, set schedule.Set) func(time.Time) string {
 		case p.Intent.Pause.Holds(at):
 			return "the plan is paused" + p.Intent.Pause.By
 		case above.Holds(at):
-			return cmp.Or(above.Of, "its namespace") + " is paused" + above.By
+			return above.Of + " is paused" + above.By
 		case skip.Covers(at):
 			return "skipped" + p.Intent.Actors["skip"].Said("")
 		case p.skipped != "":

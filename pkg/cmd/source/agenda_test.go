@@ -135,7 +135,10 @@ func TestAgendaIsWhatTheDocumentsComeTo(t *testing.T) {
 			"plan shop/orders: freeze [*, *): Restrictive", "plan shop/orders: slot 11-21 01:00 idle: not permitted then: Restrictive",
 		}},
 		{"a paused namespace stands above its plans", []string{namespaceOf("maint.dev/pause: 'true'"), cmdtest.PlanOf("orders", "", "triggers: {schedules: [{cron: '0 1 21 * *'}]}")}, []string{
-			"namespace shop: freeze [*, *): paused", "plan shop/orders: slot 11-21 01:00 idle: its namespace is paused",
+			"namespace shop: freeze [*, *): paused", "plan shop/orders: slot 11-21 01:00 idle: namespace shop is paused",
+		}},
+		{"the paused namespace of the agent stands above all plans", []string{strings.Replace(namespaceOf("maint.dev/pause: 'true', actor.maint.dev/pause: jane"), "shop", "maint-system", 1), cmdtest.PlanOf("orders", "", "triggers: {schedules: [{cron: '0 1 21 * *'}]}")}, []string{
+			"namespace maint-system: freeze [*, *): the whole cluster is paused by jane (unverified)", "namespace shop: freeze [*, *): the whole cluster is paused by jane (unverified)", "plan shop/orders: slot 11-21 01:00 idle: the whole cluster is paused by jane (unverified)",
 		}},
 		{"who closed a policy, a plan and their namespace, and why", []string{
 			namespaceOf("maint.dev/pause: 'true', actor.maint.dev/pause: jane, reason.maint.dev/pause: audit, maint.dev/change-strategy: RestrictiveUntil, maint.dev/restrictive-until: '2026-11-21T06:00:00Z', actor.maint.dev/change-strategy: joe, reason.maint.dev/change-strategy: go-live"),

@@ -28,6 +28,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	if err != nil || agent.Namespace == "" {
 		agent.Namespace = annotations.DefaultNamespace
 	}
+	w.agent = agent.Namespace
 	c.WarnSilent(agent)
 	list, err := k.Plans(ctx, k.Namespace, selector)
 	if err != nil {

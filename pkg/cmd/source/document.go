@@ -140,11 +140,8 @@ func Split(file string, text []byte) ([]Document, []Fault) {
 	}
 	line := 1
 	for _, part := range SplitYAML(text) {
-		d, fault := readPart(file, line, part)
-		docs = append(docs, d...)
-		if fault != nil {
-			faults = append(faults, *fault)
-		}
+		d, found := readPart(file, line, part)
+		docs, faults = append(docs, d...), append(faults, found...)
 		line += bytes.Count(part, []byte("\n"))
 	}
 	return docs, faults
@@ -165,11 +162,11 @@ func SplitYAML(text []byte) [][]byte {
 }
 
 // readPart reads one document of a stream; line is its first line in the file.
-func readPart(file string, line int, text []byte) ([]Document, *Fault) {
+func readPart(file string, line int, text []byte) ([]Document, []Fault) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		f := document.YAMLFault(err, text)
-		return nil, &Fault{File: file, Line: line + max(f.Line-1, 0), Message: f.Message}
+		return nil, []Fault{{File: file, Line: line + max(f.Line-1, 0), Message: f.Message}}
 	}
 	if len(root.Content) == 0 || root.Content[0].Kind != yaml.MappingNode {
 		return nil, nil // only comments, or somebody's list
@@ -177,7 +174,7 @@ func readPart(file string, line int, text []byte) ([]Document, *Fault) {
 	return readNode(file, line, text, root.Content[0])
 }
 
-func readNode(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fault) {
+func readNode(file string, line int, text []byte, n *yaml.Node) ([]Document, []Fault) {
 	version, kind := ScalarIn(n, "apiVersion"), ScalarIn(n, "kind")
 	switch {
 	case kind == "List" || kind == "ConfigMapList":
@@ -204,29 +201,25 @@ func documentKind(kind string) string {
 	return annotations.KindPlan // which reports the wrong word
 }
 
-func readList(file string, line int, n *yaml.Node) ([]Document, *Fault) {
+func readList(file string, line int, n *yaml.Node) (docs []Document, faults []Fault) {
 	items := ValueOf(n, "items")
 	if items == nil {
 		return nil, nil
 	}
-	var out []Document
 	for _, item := range items.Content {
 		text, err := yaml.Marshal(item)
 		if err != nil || item.Kind != yaml.MappingNode {
 			continue
 		}
-		docs, fault := readNode(file, line, text, item)
-		if fault != nil {
-			return out, fault
-		}
-		out = append(out, docs...)
+		d, found := readNode(file, line, text, item)
+		docs, faults = append(docs, d...), append(faults, found...)
 	}
-	return out, nil
+	return docs, faults
 }
 
 // readManifest reads a ConfigMap of ours. It reports faults of the manifest that kubectl apply
 // would not find.
-func readManifest(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fault) {
+func readManifest(file string, line int, text []byte, n *yaml.Node) ([]Document, []Fault) {
 	d := Document{File: file, Object: &corev1.ConfigMap{}, Lines: manifestLines(line, n)}
 	err := sigsyaml.UnmarshalStrict(text, d.Object)
 	labels := ValueOf(ValueOf(n, "metadata"), "labels")
@@ -237,7 +230,7 @@ func readManifest(file string, line int, text []byte, n *yaml.Node) ([]Document,
 	}
 	d.ics = ValueOf(data, annotations.DataICS) != nil
 	if err != nil {
-		return nil, &Fault{File: file, Line: d.Lines[""], Message: "this is no ConfigMap: " + strings.ReplaceAll(err.Error(), "\n", " ")}
+		return nil, []Fault{{File: file, Line: d.Lines[""], Message: "this is no ConfigMap: " + strings.ReplaceAll(err.Error(), "\n", " ")}}
 	}
 	d.Name, d.line = d.Object.Name, d.Lines.Line("data")
 	if data != nil && len(data.Content) == 2 {
@@ -261,7 +254,7 @@ func looksLikeOurs(data *yaml.Node) bool {
 const KindNamespace = "namespace"
 
 // readNamespace reads a Namespace that has annotations of ours.
-func readNamespace(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fault) {
+func readNamespace(file string, line int, text []byte, n *yaml.Node) ([]Document, []Fault) {
 	d := Document{File: file, Kind: KindNamespace, Object: &corev1.ConfigMap{}, Lines: manifestLines(line, n), line: line}
 	var whole struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -345,11 +338,15 @@ func (d Document) Check() []Fault {
 	case KindNamespace:
 		faults = append(faults, d.intentFaults()...)
 	case annotations.KindAgentConfig:
-		_, own := agentconfig.Parse([]byte(d.Text))
-		faults = append(faults, own...)
+		faults = append(faults, d.textFaults(func(text []byte) document.Faults {
+			_, own := agentconfig.Parse(text)
+			return own
+		})...)
 	case annotations.KindPrices:
-		_, own := savings.ParsePrices([]byte(d.Text))
-		faults = append(faults, own...)
+		faults = append(faults, d.textFaults(func(text []byte) document.Faults {
+			_, own := savings.ParsePrices(text)
+			return own
+		})...)
 	}
 	out := make([]Fault, len(faults))
 	for i, f := range faults {
@@ -357,6 +354,19 @@ func (d Document) Check() []Fault {
 	}
 	slices.SortStableFunc(out, func(a, b Fault) int { return a.Line - b.Line })
 	return out
+}
+
+// textFaults are the faults of a document that is its text alone, under the key and the name that it
+// must have.
+func (d Document) textFaults(parse func([]byte) document.Faults) document.Faults {
+	if d.Object == nil {
+		return parse([]byte(d.Text))
+	}
+	text, fault := annotations.DocumentText(d.Object)
+	if fault != nil {
+		return append(annotations.NameFaults(d.Object, "a document"), *fault)
+	}
+	return append(annotations.NameFaults(d.Object, "a document"), parse([]byte(text))...)
 }
 
 // LineOf is the line of a fault in the file.
@@ -387,7 +397,7 @@ func (d Document) manifestFaults() document.Faults {
 	case annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindAgentConfig, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindConnector, annotations.KindPrices, KindNamespace:
 	case "":
 		faults = append(faults, document.Fault{Path: "metadata.labels", Message: fmt.Sprintf("lacks %s: %s, without which no agent looks at it", annotations.LabelKind, d.kindOfData())})
-	case annotations.KindRun, annotations.KindLedger, annotations.KindRestore, annotations.KindHeartbeat:
+	case annotations.KindRun, annotations.KindLedger, annotations.KindRestore, annotations.KindGate, annotations.KindHeartbeat:
 		faults = append(faults, document.Fault{Path: label, Message: fmt.Sprintf("a %s is written by the agent alone", d.Kind)})
 	default:
 		faults = append(faults, document.Fault{Path: label, Message: fmt.Sprintf("%q is no kind of document; available are %s, %s, %s, %s, %s, %s, %s and %s", d.Kind, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindConnector, annotations.KindPrices, annotations.KindAgentConfig)})

@@ -121,6 +121,32 @@ func TestAConnectorBesideATemplate(t *testing.T) {
 	}
 }
 
+// elsewhere is a manifest of namespace shop in namespace ops.
+func elsewhere(manifest string) string {
+	return strings.Replace(manifest, "namespace: shop", "namespace: ops", 1)
+}
+
+// Of one name in several namespaces -n chooses, for each kind; what stands in one namespace alone is
+// found whatever -n says.
+func TestTheNamespaceChoosesAmongDocumentsOfOneName(t *testing.T) {
+	plan, policy, sleeper := cmdtest.PlanOf("orders", "", ""), cmdtest.PolicyOf("night", "", window), cmdtest.SleeperOf("office", "", nightly)
+	docs, broken, err := ReadDocuments([]string{"-"}, strings.NewReader(strings.Join([]string{plan, elsewhere(plan), policy, elsewhere(policy), sleeper, elsewhere(sleeper), cmdtest.PlanOf("reports", "", "")}, "---\n")))
+	if err != nil || len(broken) > 0 {
+		t.Fatal(broken, err)
+	}
+	f, _ := reader("")
+	*f.Config.Namespace = "ops"
+	w := NewSet(f, docs)
+	for name, want := range map[string]string{"orders": "ops/orders", "policy/night": "ops/night", "reports": "shop/reports"} {
+		if s, err := w.Subject(name, "UTC"); err != nil || s.Namespace+"/"+s.Name != want {
+			t.Errorf("%s: %s/%s, %v", name, s.Namespace, s.Name, err)
+		}
+	}
+	if s, err := w.Sleeper("office"); err != nil || s == nil || s.Namespace != "ops" {
+		t.Errorf("office: %+v, %v", s, err)
+	}
+}
+
 func TestWhichDocumentOfTheFilesIsMeant(t *testing.T) {
 	orders, reports := cmdtest.PlanOf("orders", "", "triggers: {schedules: [{cron: '0 2 * * *', timezone: America/New_York}]}"), cmdtest.PlanOf("reports", "", "")
 	night, day := cmdtest.PolicyOf("night", "", window), cmdtest.PolicyOf("day", "", "{strategy: Permissive}")
@@ -136,6 +162,10 @@ func TestWhichDocumentOfTheFilesIsMeant(t *testing.T) {
 		{name: "by name", files: []string{orders, reports}, arg: "reports", want: "plan/reports Europe/Berlin"},
 		{name: "by kind and name", files: []string{orders, reports}, arg: "plan/orders", want: "plan/orders America/New_York"},
 		{name: "a policy beside a plan", files: []string{orders, night, day}, arg: "policy/day", want: "policy/day Europe/Berlin"},
+		{name: "a policy of the name of a plan elsewhere", files: []string{orders, elsewhere(cmdtest.PolicyOf("orders", "", window))}, arg: "policy/orders", want: "policy/orders UTC"},
+		{name: "a plan of the name of a policy elsewhere", files: []string{orders, elsewhere(cmdtest.PolicyOf("orders", "", window))}, arg: "plan/orders", want: "plan/orders America/New_York"},
+		{name: "a kind that is none of the files", files: []string{orders}, arg: "run/orders", err: `the files hold no plan or policy "run/orders"`, code: exit.CodeError},
+		{name: "one name in two namespaces", files: []string{orders, elsewhere(reports), reports}, arg: "reports", err: "the files hold 2 plans: name one, and its namespace with -n (ops/reports, shop/reports)", code: exit.CodeUsage},
 		{name: "two plans", files: []string{orders, reports}, err: "the files hold 2 plans: name one (orders, reports)", code: exit.CodeUsage},
 		{name: "two policies", files: []string{night, day}, err: "the files hold 2 policies: name one (night, day)", code: exit.CodeUsage},
 		{name: "none of that name", files: []string{orders}, arg: "ghost", err: `the files hold no plan or policy "ghost"`, code: exit.CodeError},
@@ -156,18 +186,19 @@ func TestWhichDocumentOfTheFilesIsMeant(t *testing.T) {
 	}
 }
 
-// The pause of a plan and the one of its namespace both count.
+// The pauses of a plan, its namespace and the whole cluster all count.
 func TestASubjectInFilesIsHeldByThePausesAboveIt(t *testing.T) {
 	for _, c := range []struct {
-		name, notes, above, want string
+		name, notes, above, cluster, want string
 	}{
-		{"none", "", "", ""},
-		{"its own", "maint.dev/pause: 'true'", "", "paused"},
-		{"its namespace's", "", "maint.dev/pause: '2026-11-22T00:00:00Z'", "paused until 2026-11-22T00:00:00Z"},
-		{"the longer of both", "maint.dev/pause: '2026-11-21T12:00:00Z'", "maint.dev/pause: '2026-11-22T00:00:00Z'", "paused until 2026-11-22T00:00:00Z"},
+		{"none", "", "", "", ""},
+		{"its own", "maint.dev/pause: 'true'", "", "", "paused"},
+		{"its namespace's", "", "maint.dev/pause: '2026-11-22T00:00:00Z'", "", "namespace shop is paused until 2026-11-22T00:00:00Z"},
+		{"the longer of both", "maint.dev/pause: '2026-11-21T12:00:00Z'", "maint.dev/pause: '2026-11-22T00:00:00Z'", "", "namespace shop is paused until 2026-11-22T00:00:00Z"},
+		{"the whole cluster's", "", "maint.dev/pause: '2026-11-21T12:00:00Z'", "maint.dev/pause: '2026-11-22T00:00:00Z'", "the whole cluster is paused until 2026-11-22T00:00:00Z"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w, _ := in(t, namespaceOf(c.above), cmdtest.PlanOf("orders", c.notes, ""))
+			w, _ := in(t, namespaceOf(c.above), strings.Replace(namespaceOf(c.cluster), "shop", "maint-system", 1), cmdtest.PlanOf("orders", c.notes, ""))
 			s, err := w.Subject("orders", "UTC")
 			if err != nil {
 				t.Fatal(err)

@@ -2,12 +2,10 @@ package source
 
 import (
 	"context"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -68,7 +66,7 @@ func (w Set) sleeper(p HibernatePlan) view.Sleeper {
 		return *p.seen
 	}
 	s := view.SleeperOf(p.Namespace, p.Name, p.Spec, p.Intent, p.Hold, w.Resolver)
-	s.Pauses = append(s.Pauses, w.Pauses[p.Namespace])
+	s.Pauses = append(s.Pauses, w.PausesAbove(p.Namespace)...)
 	return s
 }
 
@@ -77,22 +75,14 @@ func (w Set) sleeper(p HibernatePlan) view.Sleeper {
 func (w Set) Sleeper(name string) (*view.Sleeper, error) {
 	var found []view.Sleeper
 	for _, p := range w.Sleepers {
-		if name != "" && p.Name != factory.BareName(name) {
-			continue
+		if means(name, annotations.KindHibernatePlan, p.Name) {
+			found = append(found, w.sleeper(p))
 		}
-		found = append(found, w.sleeper(p))
 	}
-	switch {
-	case len(found) == 0, name == "" && len(w.Plans) > 0:
+	if name == "" && len(w.Plans) > 0 {
 		return nil, nil
-	case len(found) > 1:
-		var names []string
-		for _, s := range found {
-			names = append(names, s.Name)
-		}
-		return nil, exit.Errorf(exit.CodeUsage, "the files hold %s: name one (%s)", view.Counted(len(found), "hibernate plan"), strings.Join(names, ", "))
 	}
-	return &found[0], nil
+	return only(w, annotations.KindHibernatePlan, found, func(s view.Sleeper) (string, string) { return s.Namespace, s.Name })
 }
 
 // hibernatePlan reads a HibernatePlan, with or without faults.

@@ -23,7 +23,9 @@ type Set struct {
 	policies   []policy.State
 	created    map[policy.PolicyRef]time.Time // creation times of policies in a cluster
 	Resolver   *policy.Resolver
-	Pauses     map[string]schedule.Pause // of namespaces
+	Pauses     map[string]schedule.Pause // of namespaces; that of the agent's is of the whole cluster
+	agent      string                    // the agent's namespace
+	chosen     string                    // the namespace that -n names; empty: it is not given
 	// templates are step templates, by namespace/name.
 	templates map[string]*plan.Template
 	// connectors are documents, by namespace/name.
@@ -35,7 +37,7 @@ func (w Set) Policies() []policy.State { return w.policies }
 
 // NewSet is what documents hold, whatever their faults.
 func NewSet(c *factory.Factory, docs []Document) Set {
-	w := Set{Resolver: policy.NewResolver(c.OfflineAgent()).OfFiles(), Pauses: map[string]schedule.Pause{}, templates: map[string]*plan.Template{}, connectors: map[string]Document{}}
+	w := Set{Resolver: policy.NewResolver(c.OfflineAgent()).OfFiles(), agent: c.OfflineAgent(), chosen: *c.Config.Namespace, Pauses: map[string]schedule.Pause{}, templates: map[string]*plan.Template{}, connectors: map[string]Document{}}
 	namespace := c.OfflineNamespace()
 	for _, d := range docs {
 		w.take(d, namespace)
@@ -59,9 +61,18 @@ type Plan struct {
 	told    schedule.Pause // what the agent says of the pauses above it that may not be read
 }
 
+// PausesAbove are the pauses above the documents of a namespace: its own, and that of the whole
+// cluster.
+func (w Set) PausesAbove(namespace string) []schedule.Pause {
+	if namespace == w.agent {
+		return []schedule.Pause{w.Pauses[namespace]}
+	}
+	return []schedule.Pause{w.Pauses[namespace], w.Pauses[w.agent]}
+}
+
 // above is the longest pause above a plan.
 func (w Set) above(p Plan) schedule.Pause {
-	return schedule.LongestPause(w.Pauses[p.Namespace], p.told)
+	return schedule.LongestPause(append(w.PausesAbove(p.Namespace), p.told)...)
 }
 
 // GateOf is the gate of a plan.
@@ -156,8 +167,11 @@ func (w *Set) take(d Document, namespace string) {
 	case annotations.KindConnector:
 		w.connectors[namespace+"/"+d.Name] = d
 	case KindNamespace:
-		in := annotations.Intent(notes)
-		w.Resolver.PutNamespace(d.Name, in.Stanza)
-		w.Pauses[d.Name] = in.Pause
+		w.Resolver.PutNamespace(d.Name, annotations.Stanza(notes))
+		of := annotations.NamespaceNamed(d.Name)
+		if d.Name == w.agent {
+			of = annotations.WholeCluster
+		}
+		w.Pauses[d.Name] = annotations.PauseOf(of, notes)
 	}
 }

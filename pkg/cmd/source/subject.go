@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,23 +93,26 @@ func nodeSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, ag
 func (w Set) Subject(name, user string) (view.Subject, error) {
 	var plans, policies []view.Subject
 	for _, p := range w.Plans {
-		if s := view.NewSubject(annotations.KindPlan, p.Namespace, p.Name, view.PlanZone(p.Spec, user), w.GateOf(p)); name == "" || p.Name == factory.BareName(name) {
-			s.Pauses = []schedule.Pause{p.Intent.Pause, w.Pauses[p.Namespace]}
+		if means(name, annotations.KindPlan, p.Name) {
+			s := view.NewSubject(annotations.KindPlan, p.Namespace, p.Name, view.PlanZone(p.Spec, user), w.GateOf(p))
+			s.Pauses = append(w.PausesAbove(p.Namespace), p.Intent.Pause)
 			plans = append(plans, s)
 		}
 	}
 	for _, p := range w.policies {
-		if name == "" || p.Name == strings.TrimPrefix(name, "policy/") {
+		if means(name, annotations.KindPolicy, p.Name) {
 			policies = append(policies, view.PolicySubject(p.Namespace, p.Name, view.PolicyZone(p.Spec, user), w.Resolver))
 		}
 	}
 	for _, found := range [][]view.Subject{plans, policies} {
-		if len(found) == 1 {
-			return found[0], nil
+		if len(found) == 0 {
+			continue
 		}
-		if len(found) > 1 {
-			return view.Subject{}, exit.Errorf(exit.CodeUsage, "the files hold %s: name one (%s)", view.Counted(len(found), found[0].Kind), names(found))
+		s, err := only(w, found[0].Kind, found, func(s view.Subject) (string, string) { return s.Namespace, s.Name })
+		if err != nil {
+			return view.Subject{}, err
 		}
+		return *s, nil
 	}
 	if name != "" {
 		return view.Subject{}, fmt.Errorf("the files hold no plan or policy %q", name)
@@ -116,10 +120,54 @@ func (w Set) Subject(name, user string) (view.Subject, error) {
 	return view.Subject{}, fmt.Errorf("the files hold neither a plan nor a policy")
 }
 
-func names(list []view.Subject) string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = s.Name
+// means says whether a name on the command line, which may have a kind before it, can mean a
+// document of a kind and a name. No name means any.
+func means(given, kind, name string) bool {
+	if given == "" {
+		return true
 	}
-	return strings.Join(out, ", ")
+	before, bare := factory.SplitKind(given)
+	var kinds []string
+	switch strings.ToLower(before) {
+	case "", "configmap", "configmaps", "cm":
+		kinds = []string{kind}
+	case "plan", "plans":
+		kinds = []string{annotations.KindPlan, annotations.KindHibernatePlan}
+	case "hibernate-plan", "hibernateplan":
+		kinds = []string{annotations.KindHibernatePlan}
+	case "policy", "policies":
+		kinds = []string{annotations.KindPolicy}
+	}
+	return bare == name && slices.Contains(kinds, kind)
+}
+
+// only is the one of some documents of a kind that is meant: the only one, or else the only one in
+// the namespace that -n names. nil: there are none.
+func only[T any](w Set, kind string, found []T, key func(T) (namespace, name string)) (*T, error) {
+	var chosen []T
+	for _, one := range found {
+		if namespace, _ := key(one); namespace == w.chosen {
+			chosen = append(chosen, one)
+		}
+	}
+	if len(chosen) > 0 {
+		found = chosen
+	}
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &found[0], nil
+	}
+	names, full, twice := make([]string, len(found)), make([]string, len(found)), false
+	for i, one := range found {
+		namespace, name := key(one)
+		twice = twice || slices.Contains(names, name)
+		names[i], full[i] = name, namespace+"/"+name
+	}
+	what := view.Counted(len(found), strings.ReplaceAll(kind, "-", " "))
+	if twice {
+		return nil, exit.Errorf(exit.CodeUsage, "the files hold %s: name one, and its namespace with -n (%s)", what, strings.Join(full, ", "))
+	}
+	return nil, exit.Errorf(exit.CodeUsage, "the files hold %s: name one (%s)", what, strings.Join(names, ", "))
 }

@@ -1,6 +1,7 @@
 package write
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -176,9 +177,13 @@ func warnings(d source.Document) []source.Fault {
 			return
 		}
 		if what := leaves(s); what != "" {
+			help := "add restoreAfter: true, or a step in finally"
+			if s.Type == "apply-object" { // which has no restoreAfter
+				help = "add a step in finally"
+			}
 			out = append(out, source.Fault{
 				File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(path)}), Path: path,
-				Message: fmt.Sprintf("step %s %s, and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally", s.Name, what),
+				Message: fmt.Sprintf("step %s %s, and nothing undoes it when a later step fails: %s", s.Name, what, help),
 			})
 		}
 	})
@@ -194,21 +199,34 @@ func leaves(s plan.Step) string {
 		}
 	case "patch-object":
 		return patchLeaves(s.Properties["patch"])
+	case "apply-object":
+		return patchLeaves(s.Properties["object"])
 	case "label", "annotate":
-		added, _ := document.StringMap(s.Properties[map[string]string{"label": "labels", "annotate": "annotations"}[s.Type]])
-		for key, value := range added {
-			if name := key[strings.LastIndex(key, "/")+1:]; strings.Contains(name, "pause") && value != "false" {
-				return "pauses its object"
-			}
+		return marksPaused(s.Properties[map[string]string{"label": "labels", "annotate": "annotations"}[s.Type]])
+	}
+	return ""
+}
+
+// marksPaused looks for a pause among labels or annotations.
+func marksPaused(added any) string {
+	values, _ := added.(map[string]any)
+	for key, value := range values {
+		text, set := value.(string) // a patch removes by null
+		if name := key[strings.LastIndex(key, "/")+1:]; set && strings.Contains(name, "pause") && text != "false" {
+			return "pauses its object"
 		}
 	}
 	return ""
 }
 
-// patchLeaves looks for a pause or a scale to zero in a patch of any type.
+// patchLeaves looks for a pause or a scale to zero in a patch of any type, or in an object.
 func patchLeaves(patch any) string {
 	switch p := patch.(type) {
 	case map[string]any:
+		metadata, _ := p["metadata"].(map[string]any)
+		if what := cmp.Or(marksPaused(metadata["annotations"]), marksPaused(metadata["labels"])); what != "" {
+			return what
+		}
 		spec, _ := p["spec"].(map[string]any)
 		if fmt.Sprint(spec["replicas"]) == "0" {
 			return "scales to zero"

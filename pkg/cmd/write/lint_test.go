@@ -48,6 +48,13 @@ func TestLintNamesEachFaultWhereItStands(t *testing.T) {
 		{"many documents", cmdtest.Manifest() + "---\n# a comment\n---\n" + cmdtest.Manifest("nightly", "second", "suspend", "suspnd"), "f.yaml:31: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?\n"},
 		{"one name twice", cmdtest.Manifest() + "---\n" + cmdtest.Manifest(), "f.yaml:19: metadata.name: nightly is the name of another document, in f.yaml on line 4\n"},
 		{"a list", "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(cmdtest.Manifest("suspend", "suspnd"), "\n", "\n  "), "f.yaml:17: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?\n"},
+		{"a list with a fault before others", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, date: {}, metadata: {name: a, labels: {maint.dev/kind: plan}}}\n- {apiVersion: v1, kind: ConfigMap, date: {}, metadata: {name: b, labels: {maint.dev/kind: plan}}}\n- " + strings.ReplaceAll(cmdtest.Manifest("suspend", "suspnd"), "\n", "\n  "), "f.yaml:4: this is no ConfigMap: error unmarshaling JSON: while decoding JSON: json: unknown field \"date\"\nf.yaml:5: this is no ConfigMap: error unmarshaling JSON: while decoding JSON: json: unknown field \"date\"\nf.yaml:19: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?\n"},
+		{"the name of a policy", cmdtest.PolicyOf("prod.weekends", "", "{strategy: Permissive}"), "f.yaml:4: metadata.name: \"prod.weekends\" cannot name a policy: at most 63 characters of a-z, 0-9 and '-'\n"},
+		{"the name of a calendar", documentOf("calendar", "all.holidays", "calendar.yaml", "[]"), "f.yaml:3: metadata.name: \"all.holidays\" cannot name a calendar: at most 63 characters of a-z, 0-9 and '-'\n"},
+		{"the name of prices", documentOf("prices", "list.prices", "prices.yaml", "{currency: USD, hourly: {ec2: {m5.large: 0.1}}}"), "f.yaml:3: metadata.name: \"list.prices\" cannot name a document: at most 63 characters of a-z, 0-9 and '-'\n"},
+		{"prices under another key", documentOf("prices", "prices", "price.yaml", "{currency: USD, hourly: {ec2: {m5.large: 0.1}}}"), "f.yaml:4: data: the key prices.yaml is missing; found price.yaml\n"},
+		{"the agent's configuration under another key", documentOf("agent-config", "maint-agent", "agent.yaml", "{apiVersion: maint.dev/v1alpha1, kind: AgentConfig, spec: {}}"), "f.yaml:4: data: the key config.yaml is missing; found agent.yaml\n"},
+		{"a gate record", cmdtest.Manifest("kind: plan", "kind: gate"), "f.yaml:6: metadata.labels[maint.dev/kind]: a gate is written by the agent alone\n"},
 		{"a document in quotes", cmdtest.Manifest("|\n    apiVersion: maint.dev/v1alpha1\n    kind: Plan\n    spec:\n      steps:\n      - name: hold\n        type: suspend\n", `"apiVersion: maint.dev/v1alpha1\nkind: Plann\nspec: {steps: [{name: hold, type: suspend}]}"`+"\n"), "f.yaml:8: kind: must be Plan, is \"Plann\"\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,6 +68,11 @@ func TestLintNamesEachFaultWhereItStands(t *testing.T) {
 			}
 		})
 	}
+}
+
+// documentOf is the manifest of a document of a kind, of one line under a key.
+func documentOf(kind, name, key, text string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", labels: {maint.dev/kind: " + kind + "}}\ndata: {" + key + ": '" + text + "'}\n"
 }
 
 // Each example is a file that people take alone.
@@ -112,14 +124,21 @@ func TestLintWarnsOfWhatNothingUndoes(t *testing.T) {
 		{"a JSON patch to zero", "{name: s, type: patch-object, properties: {" + deployment + ", patchType: json, patch: [{op: replace, path: /spec/replicas, value: 0}]}}", "", "scales to zero"},
 		{"a pause by patch", "{name: s, type: patch-object, properties: {" + deployment + ", patch: {spec: {paused: true}}}}", "", "pauses its object"},
 		{"the end of a pause", "{name: s, type: patch-object, properties: {" + deployment + ", patch: {spec: {paused: false}}}}", "", ""},
+		{"a pause by a patch of annotations", "{name: s, type: patch-object, properties: {" + deployment + ", patch: {metadata: {annotations: {company.org/paused: \"true\", other: null}}}}}", "", "pauses its object"},
+		{"an object that is suspended", "{name: s, type: apply-object, properties: {object: {apiVersion: batch/v1, kind: CronJob, metadata: {name: x}, spec: {suspend: true}}}}", "", "pauses its object"},
+		{"an object of no replicas", "{name: s, type: apply-object, properties: {object: {apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {replicas: 0}}}}", "", "scales to zero"},
+		{"an object at work", "{name: s, type: apply-object, properties: {object: {apiVersion: apps/v1, kind: Deployment, metadata: {name: x}, spec: {replicas: 2}}}}", "", ""},
 		{"a pause label", "{name: s, type: label, properties: {operation: add, labels: {company.org/paused: \"true\"}, object: {apiVersion: apps/v1, kind: Deployment, name: orders}}}", "", "pauses its object"},
 		{"another label", "{name: s, type: label, properties: {operation: add, labels: {company.org/team: x}, object: {apiVersion: apps/v1, kind: Deployment, name: orders}}}", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := cmdtest.Offline(t, cmd.Run, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: first, type: suspend}\n  - "+c.step+"\n"+c.finally, "lint", "-f", "-")
-			want := "1 document without faults\n"
+			want, help := "1 document without faults\n", "add restoreAfter: true, or a step in finally"
+			if strings.Contains(c.step, "apply-object") {
+				help = "add a step in finally"
+			}
 			if c.want != "" {
-				want = "warning: -:6: spec.steps[1]: step s " + c.want + ", and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally\n" + want
+				want = "warning: -:6: spec.steps[1]: step s " + c.want + ", and nothing undoes it when a later step fails: " + help + "\n" + want
 			}
 			got.Is(t, cmdtest.Printed{Code: 0, Out: "", Err: want})
 		})
