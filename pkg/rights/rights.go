@@ -32,7 +32,7 @@ const (
 // the cluster; open is what can be said only when a run is there. Of the connectors that the
 // plan names those are told that are known, by connector.Reference.Key.
 func Of(t plan.Tree, namespace string, known map[string]connector.Connector) (needs []Need, open []string) {
-	c := collector{namespace: namespace, spec: t.Spec.Defaulted(), connectors: known, watched: t.Spec.OnDrift != plan.DriftIgnore}
+	c := collector{namespace: namespace, spec: t.Spec.Defaulted(), connectors: known}
 	c.triggers()
 	t.Spec = c.spec
 	t.WalkClusters(c.step)
@@ -43,7 +43,6 @@ type collector struct {
 	namespace  string
 	spec       plan.Spec
 	connectors map[string]connector.Connector
-	watched    bool // what steps hold is watched while a run lives
 	at         string
 	needs      []Need
 	open       []string
@@ -244,7 +243,7 @@ func (c *collector) step(s plan.Step, on *connector.Reference) {
 
 // write is a step that changes an object, and may put it back.
 func (c *collector) write(s plan.Step, o object, verbs ...string) {
-	if c.watched && plan.Restores(s) {
+	if plan.Restores(s) { // it is watched while a run lives
 		verbs = append(verbs, "list", "watch")
 	}
 	c.need(o, "", verbs...)
@@ -265,17 +264,14 @@ func (c *collector) apply(s plan.Step) {
 		Kind       string `json:"kind"`
 		Metadata   object `json:"metadata"`
 	}](s, "object")
-	verbs := []string{"get", "create", "patch"}
-	if c.watched {
-		verbs = append(verbs, "list", "watch")
-	}
+	verbs := []string{"get", "create", "patch", "list", "watch"}
 	c.need(object{APIVersion: applied.APIVersion, Kind: applied.Kind, Name: applied.Metadata.Name, Namespace: applied.Metadata.Namespace}, "", verbs...)
 }
 
 func (c *collector) scale(s plan.Step) {
 	o := as[object](s, "resource")
 	c.need(o, "scale", "get", "patch")
-	if c.watched && plan.Restores(s) {
+	if plan.Restores(s) {
 		c.need(o, "", "get", "list", "watch")
 	}
 }

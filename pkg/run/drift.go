@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // Drift is a change of what a step left, by somebody else, while the run lives.
@@ -144,6 +145,12 @@ func (d Drift) also() string {
 		return ""
 	}
 	return " (and " + strings.Join(names, ", ") + ")"
+}
+
+// HeldByDrift says whether somebody changed the effect of a step of the run, and it is not only to be
+// told: then whoever resumes the run accepts that.
+func (r Run) HeldByDrift(rec Record) bool {
+	return rec.Drift.IsOpen() && r.Spec.OnDrift != plan.DriftIgnore
 }
 
 // OpenDrifts are the steps whose effect somebody changed, while that stands.

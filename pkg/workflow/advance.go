@@ -16,11 +16,11 @@ import (
 
 // Signals are what has been asked of a run since it began.
 type Signals struct {
-	Abort   *run.End      // by a person, a deletion, or the plan's end
-	Replace bool          // a newer run wants its place
-	Resume  *intent.Actor // somebody resumed the present suspend
-	Approve *Answer       // somebody approved a step
-	Reject  *Answer       // somebody rejected one
+	Abort   *run.End // by a person, a deletion, or the plan's end
+	Replace bool     // a newer run wants its place
+	Resume  *Answer  // somebody resumed the present suspend, or that of one step
+	Approve *Answer  // somebody approved a step
+	Reject  *Answer  // somebody rejected one
 	// Held says why no new step may begin now; empty when it may.
 	Held string
 	// Hold is the closed gate, for a run that looks at it before each step.
@@ -55,6 +55,9 @@ type Answer struct {
 func (a *Answer) To(path string) bool {
 	return a != nil && (a.Step == path || a.Step == path[strings.LastIndex(path, "/")+1:])
 }
+
+// Covers says whether the answer is for the step at a path, or for the run as a whole.
+func (a *Answer) Covers(path string) bool { return a != nil && (a.Step == "" || a.To(path)) }
 
 // Act is what the one who runs a run has to do next.
 type Act int

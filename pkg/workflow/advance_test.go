@@ -506,7 +506,7 @@ func TestSuspend(t *testing.T) {
 		return j
 	}
 	begun := at("b", workflow.NewJournal(r).Start(coretest.Clock("02:00")))
-	resume := workflow.Signals{Resume: &intent.Actor{Name: "jane"}}
+	resume := workflow.Signals{Resume: &workflow.Answer{Actor: intent.Actor{Name: "jane"}}}
 
 	// Resume ends the present suspend, not one to come.
 	j, m := workflow.Advance(r, begun, coretest.Clock("02:01"), resume)

@@ -25,20 +25,16 @@ func Holding(step plan.Step, rec run.Record) bool {
 	return rec.Before != nil && plan.Restores(step)
 }
 
-// drift holds or ends a run whose effects somebody changed. Who resumes it accepts what was seen, and
-// nothing else.
+// drift holds or ends a run whose effects somebody changed, unless that is only to be told. Who
+// resumes it accepts what was seen, and nothing else.
 func (a *advance) drift() {
-	drifting := a.j.OpenDrifts()
-	if len(drifting) == 0 {
-		return
-	}
-	if a.sig.Resume != nil {
-		for _, rec := range drifting {
-			a.accept(rec.Path, *a.sig.Resume)
+	for _, rec := range a.j.OpenDrifts() {
+		if a.run.HeldByDrift(rec) && a.sig.Resume.Covers(rec.Path) {
+			a.accept(rec.Path, a.sig.Resume.Actor)
 		}
-		return
 	}
-	if a.run.Spec.OnDrift == plan.DriftIgnore {
+	drifting := a.j.OpenDrifts()
+	if len(drifting) == 0 || a.run.Spec.OnDrift == plan.DriftIgnore {
 		return
 	}
 	said := a.j.DriftMessage()
@@ -64,7 +60,7 @@ func (a *advance) accept(path string, by intent.Actor) {
 // looks adds the looks at what steps did to a move: whoever moves the run makes one when
 // there is something new to see.
 func (a *advance) looks(m Action) Action {
-	if a.j.End != nil || a.j.Section != plan.SectionSteps && a.j.Section != "" || a.run.Spec.OnDrift == plan.DriftIgnore || a.run.Request.DryRun || m.Act == ActClose {
+	if a.j.End != nil || a.j.Section != plan.SectionSteps && a.j.Section != "" || a.run.Request.DryRun || m.Act == ActClose {
 		return m
 	}
 	n := 0

@@ -49,7 +49,7 @@ func TestWhatAStepDidIsLookedAtWhileTheRunLives(t *testing.T) {
 	}{
 		"after it succeeded":             {want: "down"},
 		"also where drift fails the run": {on: plan.DriftFail, want: "down"},
-		"not where it is ignored":        {on: plan.DriftIgnore},
+		"and where it is only told":      {on: plan.DriftIgnore, want: "down"},
 		"not in a dry run":               {edit: func(r *run.Run, _ *run.Journal) { r.Request.DryRun = true }},
 		"not where it failed":            {edit: func(_ *run.Run, j *run.Journal) { j.Steps[0].Phase = run.StepFailed }},
 		"not when the steps are over": {edit: func(_ *run.Run, j *run.Journal) {
@@ -114,11 +114,43 @@ func TestWhoeverResumesAcceptsADrift(t *testing.T) {
 	}
 }
 
+// Where drift is ignored, it is told like any other, and nothing waits for it.
+func TestADriftThatIsIgnoredIsToldAndHoldsNothing(t *testing.T) {
+	r, j, now := driftRun(plan.DriftIgnore)
+	seen := workflow.NoteDrift(j, "down", drifted(now), now)
+	if events := seen.DriftEvents(j, "runner"); len(events) != 1 || events[0].Reason != "Drift" || events[0].Type != "Warning" {
+		t.Errorf("Events %+v", events)
+	}
+	in := intent.Intent{Resume: intent.RunRef{Run: "r"}}
+	sig := workflow.SignalsOf(in, r, seen, nil, now)
+	if sig.Resume != nil {
+		t.Error("a resume counts, though nothing waits for it")
+	}
+	on, m := workflow.Advance(r, seen, now, sig)
+	const says = "after step down kustomize-controller changed spec.replicas of Deployment/orders from 0 to 3 at 2026-01-01T02:00:00Z"
+	if m.Act != workflow.ActPass || m.Path != "migrate" || on.HeldSince != nil || on.Notice() != says {
+		t.Errorf("act %d on %q, held since %v; it says %q", m.Act, m.Path, on.HeldSince, on.Notice())
+	}
+}
+
+// A resume of one step accepts what was changed after that step alone.
+func TestAResumeOfAStepAcceptsNoOtherDrift(t *testing.T) {
+	r, j, now := driftRun(plan.DriftHold)
+	j = workflow.NoteDrift(j, "down", drifted(now), now)
+	for step, accepted := range map[string]bool{"": true, "down": true, "migrate": false, "nonsense": false} {
+		sig := workflow.SignalsOf(intent.Intent{Resume: intent.RunRef{Run: "r", Step: step}}, r, j, nil, now)
+		got, m := workflow.Advance(r, j, now, sig)
+		if len(got.OpenDrifts()) == 0 != accepted || (m.Path == "migrate") != accepted {
+			t.Errorf("r/%s: %d drifts are open, act on %q", step, len(got.OpenDrifts()), m.Path)
+		}
+	}
+}
+
 // Who resumes a run accepts what it said, and nothing that is changed later by somebody else.
 func TestAnotherChangeAfterAResumeIsDriftAgain(t *testing.T) {
 	r, j, now := driftRun(plan.DriftHold)
 	j = workflow.NoteDrift(j, "down", drifted(now), now)
-	j, _ = workflow.Advance(r, j, now, workflow.Signals{Resume: &intent.Actor{Name: "jane"}, Held: "paused by joe"})
+	j, _ = workflow.Advance(r, j, now, workflow.Signals{Resume: &workflow.Answer{Actor: intent.Actor{Name: "jane"}}, Held: "paused by joe"})
 	change := func(edit func(*run.Drift)) *run.Drift {
 		d := drifted(now)
 		edit(d)
@@ -148,7 +180,7 @@ func TestAnotherChangeAfterAResumeIsDriftAgain(t *testing.T) {
 	if _, m := workflow.Advance(r, second, now.Add(time.Minute), workflow.Signals{}); m.Path == "migrate" {
 		t.Error("a step begins after the second change")
 	}
-	second, _ = workflow.Advance(r, second, now.Add(time.Minute), workflow.Signals{Resume: &intent.Actor{Name: "joe"}})
+	second, _ = workflow.Advance(r, second, now.Add(time.Minute), workflow.Signals{Resume: &workflow.Answer{Actor: intent.Actor{Name: "joe"}}})
 	if rec := second.Record("down"); !rec.Drift.Accepts(*drifted(now)) || len(second.OpenDrifts()) != 0 {
 		t.Errorf("after the second resume: %+v", rec.Drift)
 	}

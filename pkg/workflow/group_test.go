@@ -434,7 +434,7 @@ func TestTheFirstWhoResumesASuspendIsWrittenDown(t *testing.T) {
 	for _, name := range []string{"", "jane", "ann"} {
 		sig := workflow.Signals{}
 		if name != "" {
-			sig.Resume = &intent.Actor{Name: name}
+			sig.Resume = &workflow.Answer{Actor: intent.Actor{Name: name}}
 		}
 		j, _ = workflow.Advance(r, j, coretest.Clock("02:00"), sig)
 	}

@@ -24,8 +24,8 @@ func SignalsOf(in intent.Intent, r run.Run, j run.Journal, above []schedule.Paus
 		actor := said("abort")
 		sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted"), By: &actor}
 	}
-	if in.Resume.For(r.Name) && (suspended(j) || len(j.OpenDrifts()) > 0) {
-		sig.Resume = new(said("resume"))
+	if resume := (&Answer{Step: in.Resume.Step, Actor: said("resume")}); in.Resume.For(r.Name) && resumes(r, j, resume) {
+		sig.Resume = resume
 	}
 	if in.Approve.For(r.Name) {
 		sig.Approve = &Answer{Step: in.Approve.Step, Actor: said("approve")}
@@ -47,7 +47,10 @@ func (a *Answer) OfRun() *intent.Actor {
 	return &a.Actor
 }
 
-// suspended says whether a run waits at a suspend.
-func suspended(j run.Journal) bool {
-	return slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Type == "suspend" && r.Phase == run.StepRunning })
+// resumes says whether something waits for a resume: a suspend at work, or what somebody changed.
+func resumes(r run.Run, j run.Journal, resume *Answer) bool {
+	return slices.ContainsFunc(j.Steps, func(rec run.Record) bool {
+		suspended := rec.Type == "suspend" && rec.Phase == run.StepRunning
+		return resume.Covers(rec.Path) && (suspended || r.HeldByDrift(rec))
+	})
 }

@@ -13,10 +13,12 @@ import (
 
 // held says whether a step may not begin yet: its gate is closed, or the plan is
 // paused. The gate comes first, for the time behind it counts nowhere. A step that is only
-// skipped, because of another that failed, asks no gate: cleanup comes after it.
+// skipped, because of another that failed or by its condition, asks no gate: nothing of it begins.
 func (a *advance) held(s scope, step plan.Step, failed string) bool {
-	if failed != "" && step.If == "" {
-		return a.stopped(s, nil)
+	if gated := a.sig.Hold != nil || a.sig.Namespace != nil; gated && !s.cleanup() {
+		if ok, err := a.wanted(s.path(step.Name), step, failed, false); err != nil || !ok {
+			return a.stopped(s, nil)
+		}
 	}
 	return a.stopped(s, a.closed(s, step, false))
 }

@@ -76,6 +76,43 @@ func TestAWindowThatClosesEndsARunThatSaysSo(t *testing.T) {
 	}
 }
 
+// A step whose condition is false begins nothing: no gate is asked for it.
+func TestAStepWhoseConditionIsFalseAsksNoGate(t *testing.T) {
+	closed := &run.ClosedGate{Reason: "closed", Until: coretest.Clock("05:00")}
+	for name, c := range map[string]struct {
+		on   plan.OnWindowClose
+		sig  workflow.Signals
+		cond string
+		want run.StepPhase // of the step, b
+		end  string
+	}{
+		"under wait it is skipped":                  {on: plan.CloseWait, sig: workflow.Signals{Hold: closed}, cond: "false", want: run.StepSkipped},
+		"under abort, too":                          {on: plan.CloseAbort, sig: workflow.Signals{Hold: closed}, cond: "false", want: run.StepSkipped},
+		"also where the namespace restricts change": {on: plan.CloseFinish, sig: workflow.Signals{Namespace: closed}, cond: "false", want: run.StepSkipped},
+		"not while the plan is paused":              {on: plan.CloseWait, sig: workflow.Signals{Hold: closed, Held: "paused"}, cond: "false", want: run.StepPending},
+		"one that is to begin waits":                {on: plan.CloseWait, sig: workflow.Signals{Hold: closed}, cond: "true", want: run.StepPending},
+		"and ends the run under abort":              {on: plan.CloseAbort, sig: workflow.Signals{Hold: closed}, cond: "true", want: run.StepSkipped, end: "WindowClosed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := coretest.NewRun(when1(1, c.cond), func(s *plan.Spec) { s.OnWindowClose, s.Steps = c.on, s.Steps[:2] })
+			j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+			j = workflow.Note(r, j, "a", workflow.StepResult{Done: true}, coretest.Clock("02:01"))
+			j, _ = workflow.Advance(r, j, coretest.Clock("02:02"), c.sig)
+			if got := coretest.Record(j, "b").Phase; got != c.want {
+				t.Errorf("the step is %s, not %s", got, c.want)
+			}
+			switch {
+			case c.end == "" && c.want == run.StepPending && j.End != nil:
+				t.Errorf("it ends: %+v", j.End)
+			case c.end == "" && c.want == run.StepSkipped && (j.End == nil || j.End.Phase != run.Succeeded):
+				t.Errorf("it ends: %+v", j.End)
+			case c.end != "" && (j.End == nil || j.End.Reason != c.end):
+				t.Errorf("it ends: %+v", j.End)
+			}
+		})
+	}
+}
+
 func TestTheTimeBehindAGateCountsNowhereWhoeverWasLooking(t *testing.T) {
 	since := coretest.Clock("02:05")
 	hold := &run.ClosedGate{Reason: "closed", Since: &since, Until: coretest.Clock("08:00")}

@@ -302,8 +302,8 @@ func (a *advance) leaf(s scope, step plan.Step, path string) {
 // stand, it is rejected.
 func (a *advance) answered(rec *run.Record, step plan.Step) {
 	switch {
-	case step.Type == "suspend" && rec.Resumed == nil && a.sig.Resume != nil:
-		rec.Resumed = a.sig.Resume
+	case step.Type == "suspend" && rec.Resumed == nil && a.sig.Resume.Covers(rec.Path):
+		rec.Resumed = &a.sig.Resume.Actor
 	case step.Type != plan.TypeApproval || rec.Approval != nil:
 	case a.sig.Reject.To(rec.Path):
 		rec.Approval = &run.Approval{Actor: a.sig.Reject.Actor}

@@ -65,7 +65,7 @@ func (w *walk) live() bool {
 			sig.Held = "paused"
 		}
 		if w.resume {
-			sig.Resume = &intent.Actor{Name: "jane"}
+			sig.Resume = &workflow.Answer{Actor: intent.Actor{Name: "jane"}}
 		}
 		next, m := workflow.Advance(w.run, j, w.now, sig)
 		if !same(next, w.durable) {

@@ -127,7 +127,7 @@ func (w *ranger) signals() workflow.Signals {
 		sig.Held = "paused"
 	}
 	if w.resume {
-		sig.Resume = &intent.Actor{Name: "jane"}
+		sig.Resume = &workflow.Answer{Actor: intent.Actor{Name: "jane"}}
 	}
 	return sig
 }

@@ -31,7 +31,7 @@ func (c *Controller) consumeAnswers(ctx context.Context, l *store.CachedRun, ask
 	if in.Resume.For(l.Run.Name) {
 		gone[annotations.Resume] = cm.Annotations[annotations.Resume]
 		if sig.Resume == nil {
-			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", l.Run.Name)
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", document.Cut(gone[annotations.Resume], 512))
 		}
 	}
 	for key, ask := range map[string]intent.RunRef{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {

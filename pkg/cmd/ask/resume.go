@@ -323,7 +323,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	if r.Journal.Phase.Ended() {
 		return fmt.Errorf("run %s has ended (%s): there is nothing to resume", cm.Name, r.Journal.Phase)
 	}
-	drifting := r.Journal.OpenDrifts()
+	drifting := slices.DeleteFunc(r.Journal.OpenDrifts(), func(rec run.Record) bool { return !r.Run.HeldByDrift(rec) })
 	v := print.New(o.Env, o.Zone)
 	ends := v.EndsSuspend(r)
 	if ends == "" && len(drifting) == 0 {

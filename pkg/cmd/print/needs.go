@@ -154,7 +154,7 @@ func (v Printer) runNeeds(r view.Run) []Need {
 		return []Need{{What: named + " " + v.Told(view.ApprovalWords(r.Run, "", j.Message)), Remedy: v.Suggest().Answer(name)}}
 	}
 	var out []Need
-	if said := j.DriftMessage(); said != "" && j.End == nil && r.Said("resumed") == nil {
+	if said := j.DriftMessage(); said != "" && j.End == nil && r.Said("resumed") == nil && r.Run.Spec.OnDrift != plan.DriftIgnore {
 		what := named + " is held: " + v.Told(said)
 		if ends := v.EndsSuspend(r); ends != "" {
 			what = named + " begins no step after its suspend: " + v.Told(said) + "; whoever resumes it accepts that, and " + ends

@@ -704,7 +704,7 @@ func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 func (o *whyOptions) suspendObstacles(l view.Run, v print.Printer) []obstacle {
 	var out []obstacle
 	resume, j := o.Suggest().Resume(l.Run.Name), l.Journal
-	if said := j.DriftMessage(); said != "" && j.HeldSince == nil && j.End == nil { // else its message says so
+	if said := j.DriftMessage(); said != "" && j.HeldSince == nil && j.End == nil && l.Run.Spec.OnDrift != plan.DriftIgnore { // else its message says so
 		hand := "it goes on when that is as the step left it; " + resume + " accepts the change" + view.Prefix(", and ", v.EndsSuspend(l)) + "; " + o.Suggest().Abort(l.Run.Name) + " ends it"
 		out = append(out, obstacle{l.Named() + " begins no further step: " + v.Told(said), hand})
 	}
