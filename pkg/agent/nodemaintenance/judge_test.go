@@ -119,6 +119,9 @@ func TestWhatALookAtPodsFoundIsKeptOrLookedForAgain(t *testing.T) {
 		"a budget that is not computed yet says what it said before": {
 			was: preview{block: blocked, budgets: []string{"shop/web"}}, found: preview{unsettled: true}, block: blocked,
 		},
+		"a budget that is not computed yet, and blocks whatever comes of that": {
+			was: preview{block: nodes.Block{Permanent: true, Text: "before"}}, found: preview{unsettled: true, block: blocked}, block: blocked,
+		},
 		"a budget that is not computed yet, and nothing was in the way": {was: preview{}, found: preview{unsettled: true}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -330,7 +330,7 @@ func (p *nodePods) storePreview(k previewKey, found *preview, began time.Time) {
 	if was == nil {
 		return
 	}
-	if found.unsettled && was.block.Permanent {
+	if found.unsettled && !found.block.Permanent && was.block.Permanent {
 		found.block, found.budgets = was.block, was.budgets // until the budget is computed, which moves it
 	}
 	missed := began.Before(p.watched) || slices.ContainsFunc(was.moved, func(name string) bool { return slices.Contains(found.budgets, name) })
