@@ -293,7 +293,8 @@ func (a *advance) says(path string, c counts, why string) {
 
 // firstDrain is the drain with which the work on a node begins. What stands in its
 // way can be seen before the node is taken; behind a step that may move pods itself
-// it cannot. Nor does it count where the drain would leave such pods.
+// it cannot. Nor does it count where the drain would leave such pods, or be given up in time: else
+// its time would never begin.
 func (a *advance) firstDrain(step plan.Step) *drain.Options {
 	for _, s := range a.tree.Children(step) {
 		switch s.Type {
@@ -302,6 +303,9 @@ func (a *advance) firstDrain(step plan.Step) *drain.Options {
 		case plan.TypeDrain:
 			var p plan.DrainProperties
 			if faults := document.DecodeValue(s.Own(), "", nil, false, &p); len(faults) > 0 || s.If != "" || p.Node != "" || p.Selector != nil || a.run.Request.DryRun {
+				return nil
+			}
+			if limit := p.Timeout.Or(drain.DefaultDrainTimeout); p.OnTimeout == drain.TimeoutAbort && limit > 0 {
 				return nil
 			}
 			return p.ToPreview()
