@@ -103,8 +103,10 @@ func (a *advance) rollout(s scope, step plan.Step, path string) {
 		a.says(path, c, "nodes at work finish, then the run ends: "+a.heldBecause())
 		return
 	}
+	a.record(path).Window = nil
 	if a.heldItem(s, step) {
 		a.says(path, c, "the rest waits: "+a.heldBecause())
+		a.record(path).Window = a.window()
 		return
 	}
 	if most := a.mayBegin(props, path, c); most > 0 {
@@ -117,6 +119,20 @@ func (a *advance) heldBecause() string {
 		return by.Message()
 	}
 	return a.sig.Held
+}
+
+// window is what keeps other nodes of a rollout from their turn, and when that ends, for whoever looks
+// at the nodes.
+func (a *advance) window() *run.WindowWait {
+	by := cmp.Or(a.found.shut, a.sig.Hold)
+	if by == nil {
+		return &run.WindowWait{Why: a.sig.Held}
+	}
+	w := &run.WindowWait{Why: by.Reason}
+	if by.Opens != nil {
+		w.Opens = new(by.Opens.UTC())
+	}
+	return w
 }
 
 // nodesAtWork moves the steps of the nodes at work.
