@@ -101,13 +101,15 @@ func budgetCause(p Pod, b Budget, now time.Time) (cause, bool) {
 		return cause{}, false
 	}
 	c := cause{budgets: b.Key()}
-	switch {
+	switch { // first what the specification alone decides: no computation of it changes that
+	case b.MaxUnavailable == "0" || b.MaxUnavailable == "0%":
+		c.permanent, c.why, c.remedy = true, "maxUnavailable is "+b.MaxUnavailable, "raise maxUnavailable to at least 1"
+	case !b.Current && b.MinAvailable == "100%":
+		c.permanent, c.why, c.remedy = true, "minAvailable is 100%", "lower it, or write maxUnavailable: 1 instead"
 	case !b.Current:
 		c.why, c.remedy = "the budget was changed and not computed again yet", "wait; if it lasts, look whether the controller manager runs"
 	case b.SyncFailed != "":
 		c.why, c.remedy = "the budget cannot be computed: "+b.SyncFailed, "fix what the budget selects"
-	case b.MaxUnavailable == "0" || b.MaxUnavailable == "0%":
-		c.permanent, c.why, c.remedy = true, "maxUnavailable is "+b.MaxUnavailable, "raise maxUnavailable to at least 1"
 	case b.ExpectedPods > 0 && b.DesiredHealthy >= b.ExpectedPods:
 		c.permanent = true
 		c.why = fmt.Sprintf("%s, and there are %d pods", b.written(), b.ExpectedPods)

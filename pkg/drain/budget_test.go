@@ -94,6 +94,9 @@ func TestRoomIsWhatIsFreeLessWhatTheStatusDoesNotShowYet(t *testing.T) {
 }
 
 func TestBlocksSayWhatHoldsAndForHowLong(t *testing.T) {
+	behind := func(b *drain.Budget) {
+		b.Current, b.Allowed, b.CurrentHealthy, b.DesiredHealthy, b.ExpectedPods = false, 0, 0, 0, 0
+	}
 	other := budget(func(b *drain.Budget) { b.Name = "all"; b.Selector = &selector.LabelSelector{} })
 	few := func(b *drain.Budget) { b.Allowed, b.CurrentHealthy = 0, 3 }
 	for name, c := range map[string]struct {
@@ -120,6 +123,9 @@ func TestBlocksSayWhatHoldsAndForHowLong(t *testing.T) {
 		"an eviction elsewhere is under way":      {web(), []drain.Budget{budget(full, func(b *drain.Budget) { b.Disrupted = map[string]time.Time{"web-7": now()} })}, "a rollout is in progress", false, 1},
 		"a replica elsewhere is not Ready":        {web(), []drain.Budget{budget(full)}, "4 of 5 pods are healthy, and 4 must be", false, 1},
 		"a budget that is behind":                 {web(), []drain.Budget{budget(func(b *drain.Budget) { b.Current = false })}, "not computed", false, 1},
+		"maxUnavailable 0, not computed yet":      {web(), []drain.Budget{budget(behind, func(b *drain.Budget) { b.MinAvailable, b.MaxUnavailable = "", "0" })}, "maxUnavailable is 0", true, 1},
+		"minAvailable 100%, not computed yet":     {web(), []drain.Budget{budget(behind, func(b *drain.Budget) { b.MinAvailable = "100%" })}, "minAvailable is 100%", true, 1},
+		"maxUnavailable 0, and it has a fault":    {web(), []drain.Budget{budget(full, func(b *drain.Budget) { b.MinAvailable, b.MaxUnavailable, b.SyncFailed = "", "0", "x" })}, "maxUnavailable is 0", true, 1},
 		"a budget that cannot be computed":        {web(), []drain.Budget{budget(full, func(b *drain.Budget) { b.SyncFailed = "found no controllers" })}, "found no controllers", false, 1},
 		"a pod that does not end":                 {web(func(p *drain.Pod) { p.Deleting, p.DeleteBy = true, now().Add(-time.Hour) }), nil, "should have ended", true, 0},
 		"a pod that is ending":                    {web(func(p *drain.Pod) { p.Deleting, p.DeleteBy = true, now().Add(time.Second) }), []drain.Budget{budget(full)}, "", false, 0},

@@ -252,14 +252,33 @@ func (f Facts) planned() []claim {
 		}
 		c := claim{reason: ReasonRequested, name: a.Request.Requestor}
 		if gate := f.Node.Gate; !gate.Permitted {
-			c.reason, c.text = ReasonWindow, gate.Reason
-			if gate.Opens != nil {
-				c.text = fmt.Sprintf("not before %s: %s", gate.Opens.UTC().Format(time.RFC3339), gate.Reason)
-			}
+			c.reason, c.text = ReasonWindow, notBefore(gate.Opens, gate.Reason)
 		}
 		out = append(out, c)
 	}
-	return append(out, f.works(func(w Work) (claim, bool) { return claim{reason: ReasonRollout}, w.Planned })...)
+	return append(out, f.works(func(w Work) (claim, bool) { return f.plannedBy(w), w.Planned })...)
+}
+
+// plannedBy is what is planned for a run: its own window and that of the node have to be open.
+func (f Facts) plannedBy(w Work) claim {
+	closed, opens, why := w.Closed != "", w.Opens, w.Closed
+	if gate := f.Node.Gate; !gate.Permitted && (!closed || later(gate.Opens, opens)) {
+		closed, opens, why = true, gate.Opens, gate.Reason
+	}
+	if !closed || w.Begun {
+		return claim{reason: ReasonRollout}
+	}
+	return claim{reason: ReasonWindow, text: notBefore(opens, why)}
+}
+
+// later says whether an instant is after another, as far as they are known.
+func later(a, b *time.Time) bool { return a != nil && (b == nil || a.After(*b)) }
+
+func notBefore(opens *time.Time, why string) string {
+	if opens == nil {
+		return why
+	}
+	return fmt.Sprintf("not before %s: %s", opens.UTC().Format(time.RFC3339), why)
 }
 
 // draining are those for whom pods leave the node.
@@ -328,14 +347,8 @@ func (f Facts) drained(have []Condition) (c Condition, ok bool) {
 	for i, by := range record.By {
 		names[i] = nodes.ClaimantName(by)
 	}
-	c = Condition{Type: Drained, True: true, Reason: ReasonCompleted, Message: messageOf(names, textOf(ReasonCompleted))}
-	whole := slices.ContainsFunc(record.Drained, func(d nodes.Drained) bool { return !d.Left })
-	switch {
-	case whole || slices.ContainsFunc(f.Works, func(w Work) bool { return w.Drained && w.of(record) }):
-		return c, true
-	case len(record.Drained) > 0 || slices.ContainsFunc(f.Works, func(w Work) bool { return w.Incomplete && w.of(record) }):
-		c.True, c.Reason, c.Message = false, ReasonIncomplete, messageOf(names, textOf(ReasonIncomplete))
-		return c, true
+	if left, known := f.left(record); known {
+		return drainedFor(names, left), true
 	}
 	for _, h := range have {
 		if h.Type == Drained && !f.foreign(h) && h.True {
@@ -345,12 +358,66 @@ func (f Facts) drained(have []Condition) (c Condition, ok bool) {
 	return Condition{}, false
 }
 
-// drainedOpen is the drain of a request that has the node without a cordon.
-func (f Facts) drainedOpen() (Condition, bool) {
+func drainedFor(names []string, left bool) Condition {
+	if left {
+		return Condition{Type: Drained, Reason: ReasonIncomplete, Message: messageOf(names, textOf(ReasonIncomplete))}
+	}
+	return Condition{Type: Drained, True: true, Reason: ReasonCompleted, Message: messageOf(names, textOf(ReasonCompleted))}
+}
+
+// left says whether a drain left pods for those who have the node now. Drains for others, who
+// had it before, do not count.
+func (f Facts) left(record *nodes.Cordon) (left, known bool) {
 	for _, a := range f.Node.Asked {
-		if !a.Gone && !a.Request.Cordon && a.Status != nil && a.Status.Phase == nodes.Ready && a.Status.Drained != "" {
-			return Condition{Type: Drained, True: true, Reason: ReasonCompleted, Message: messageOf([]string{a.Request.Requestor}, textOf(ReasonCompleted))}, true
+		of, is := leftFor(a, record.Drained)
+		left, known = left || of, known || is
+	}
+	for _, by := range record.By {
+		var last *Work
+		for i, w := range f.Works {
+			if w.Claimant == by && (w.Drained || w.Incomplete) && w.of(record) && (last == nil || !w.Since.Before(last.Since)) {
+				last = &f.Works[i]
+			}
+		}
+		if last != nil {
+			left, known = left || last.Incomplete, true
 		}
 	}
-	return Condition{}, false
+	if !known && len(record.Drained) > 0 { // of those who have it nothing is known: what has left has left
+		return !slices.ContainsFunc(record.Drained, func(p nodes.Drained) bool { return !p.Left }), true
+	}
+	return left, known
+}
+
+// leftFor says whether the drain for a request that has its node left pods; where passes on record are
+// about its pods they say so, else its status.
+func leftFor(a nodes.Asked, passes []nodes.Drained) (left, known bool) {
+	if a.Gone || a.Request.Drain == nil || a.Status == nil || a.Status.Phase != nodes.Ready && a.Status.Phase != nodes.RequestorFailed {
+		return false, false
+	}
+	for _, p := range passes {
+		switch {
+		case !p.Includes(*a.Request.Drain):
+		case !p.Left:
+			return false, true
+		default:
+			left = true
+		}
+	}
+	return left || a.Status.Left, left || a.Status.Drained != ""
+}
+
+// drainedOpen is the drain of requests that have the node without a cordon.
+func (f Facts) drainedOpen() (Condition, bool) {
+	var names []string
+	left := false
+	for _, a := range f.Node.Asked {
+		if of, known := leftFor(a, nil); known && !a.Request.Cordon {
+			names, left = append(names, a.Request.Requestor), left || of
+		}
+	}
+	if len(names) == 0 {
+		return Condition{}, false
+	}
+	return drainedFor(names, left), true
 }

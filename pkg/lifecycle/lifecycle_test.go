@@ -52,7 +52,23 @@ func unknown(c lifecycle.Condition) lifecycle.Condition { c.Unknown = true; retu
 const shop = "plan:shop/kernel"
 
 func TestWhichConditionsANodeHas(t *testing.T) {
-	opens := noon().Add(time.Hour)
+	opens, later := noon().Add(time.Hour), noon().Add(2*time.Hour)
+	open := func(a *nodes.Asked) { a.Request.Cordon = false }
+	of := func(pods string) func(*nodes.Asked) {
+		return func(a *nodes.Asked) {
+			a.Request.Drain = &drain.Options{PodSelector: pods, OnTimeout: drain.TimeoutSkip}
+		}
+	}
+	byStatus := func(left bool) func(*nodes.Asked) {
+		return func(a *nodes.Asked) { a.Status.Drained, a.Status.Left = "x", left }
+	}
+	one := func(pods string, left bool) nodes.Drained {
+		return nodes.Drained{Options: drain.Options{PodSelector: pods}, Left: left}
+	}
+	passes := func(all ...nodes.Drained) cordonEdit { return func(c *nodes.Cordon) { c.Drained = all } }
+	incomplete := func(names string) lifecycle.Condition {
+		return lifecycle.Condition{Type: lifecycle.Drained, Reason: "DrainIncomplete", Message: names + ": pods that were to leave are still there"}
+	}
 	closed := func(n nodes.Node, opens *time.Time) nodes.Node {
 		n.Gate = nodes.Gate{Reason: "outside of the windows", Opens: opens}
 		return n
@@ -75,6 +91,12 @@ func TestWhichConditionsANodeHas(t *testing.T) {
 		"its window is closed":                {node: closed(node(nil, asked("gpu", nodes.Pending)), &opens), change: list{is(lifecycle.Planned, "MaintenanceWindow", "gpu: not before 2026-11-20T13:00:00Z: outside of the windows")}},
 		"nobody knows when it opens":          {node: closed(node(nil, asked("gpu", nodes.Pending)), nil), change: list{is(lifecycle.Planned, "MaintenanceWindow", "gpu: outside of the windows")}},
 		"a rollout lists it":                  {node: node(nil), works: []lifecycle.Work{{Claimant: shop, Planned: true}}, change: list{is(lifecycle.Planned, "RolloutPlanned", "plan shop/kernel: waits for the node")}},
+		"the window of its run is closed":     {node: node(nil), works: []lifecycle.Work{{Claimant: shop, Planned: true, Opens: &opens, Closed: "outside of the windows"}}, change: list{is(lifecycle.Planned, "MaintenanceWindow", "plan shop/kernel: not before 2026-11-20T13:00:00Z: outside of the windows")}},
+		"and that of the node opens later":    {node: closed(node(nil), &later), works: []lifecycle.Work{{Claimant: shop, Planned: true, Opens: &opens, Closed: "the run's"}}, change: list{is(lifecycle.Planned, "MaintenanceWindow", "plan shop/kernel: not before 2026-11-20T14:00:00Z: outside of the windows")}},
+		"and that of the node opens earlier":  {node: closed(node(nil), &opens), works: []lifecycle.Work{{Claimant: shop, Planned: true, Opens: &later, Closed: "the run's"}}, change: list{is(lifecycle.Planned, "MaintenanceWindow", "plan shop/kernel: not before 2026-11-20T14:00:00Z: the run's")}},
+		"only that of the node is closed":     {node: closed(node(nil), &opens), works: []lifecycle.Work{{Claimant: shop, Planned: true}}, change: list{is(lifecycle.Planned, "MaintenanceWindow", "plan shop/kernel: not before 2026-11-20T13:00:00Z: outside of the windows")}},
+		"nobody knows when the run's opens":   {node: node(nil), works: []lifecycle.Work{{Claimant: shop, Planned: true, Closed: "the plan is paused"}}, change: list{is(lifecycle.Planned, "MaintenanceWindow", "plan shop/kernel: the plan is paused")}},
+		"its turn in the rollout has come":    {node: closed(node(nil), &opens), works: []lifecycle.Work{{Claimant: shop, Planned: true, Begun: true}}, change: list{is(lifecycle.Planned, "RolloutPlanned", "plan shop/kernel: waits for the node")}},
 		"one that was written":                {node: node(nil, asked("gpu", nodes.Pending)), have: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}},
 		"it was withdrawn":                    {node: node(nil), have: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}, change: list{not(lifecycle.Planned, "MaintenanceCanceled")}},
 		"it is gone, with a status":           {node: node(nil, asked("gpu", nodes.Pending, gone)), have: list{is(lifecycle.Planned, "MaintenanceRequested", "gpu: waits for the node")}, change: list{not(lifecycle.Planned, "MaintenanceCanceled")}},
@@ -88,6 +110,15 @@ func TestWhichConditionsANodeHas(t *testing.T) {
 		"it is Ready":                         {node: node(drained(false).on(cordon("gpu")), asked("gpu", nodes.Ready)), have: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}, change: list{not(lifecycle.Draining, "DrainCompleted"), is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
 		"skip left pods":                      {node: node(drained(true).on(cordon("gpu")), asked("gpu", nodes.Ready)), have: list{is(lifecycle.Draining, "DrainStarted", "gpu: pods are leaving")}, change: list{not(lifecycle.Draining, "DrainIncomplete"), {Type: lifecycle.Drained, Reason: "DrainIncomplete", Message: "gpu: pods that were to leave are still there"}, is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
 		"skip, and one that left all":         {node: node(drained(false).on(drained(true).on(cordon("gpu", "os"))), asked("gpu", nodes.Ready)), change: list{is(lifecycle.Drained, "DrainCompleted", "gpu, os: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
+		"another left all, and is released":   {node: node(passes(one("app=a", false), one("app=b", true)).on(cordon("os")), asked("os", nodes.Ready, of("app=b"))), change: list{incomplete("os"), is(lifecycle.Maintenance, "HandedOver", "os: has the node")}},
+		"one of two left some":                {node: node(passes(one("app=a", false), one("app=b", true)).on(cordon("gpu", "os")), asked("gpu", nodes.Ready, of("app=a")), asked("os", nodes.Ready, of("app=b"))), change: list{incomplete("gpu, os"), is(lifecycle.Maintenance, "HandedOver", "gpu, os: has the node")}},
+		"another left some, and is released":  {node: node(passes(one("app=a", false), one("app=b", true)).on(cordon("gpu")), asked("gpu", nodes.Ready, of("app=a"))), change: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
+		"its status alone says some are left": {node: node(cordon("gpu"), asked("gpu", nodes.Ready, byStatus(true))), change: list{incomplete("gpu"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
+		"one without a drain has it now":      {node: node(drained(false).on(cordon("gpu")), asked("gpu", nodes.Ready, func(a *nodes.Asked) { a.Request.Drain = nil })), change: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
+		"a later drain of the run left some":  {node: node(cordon(shop)), works: []lifecycle.Work{{Claimant: shop, Drained: true, Since: noon()}, {Claimant: shop, Incomplete: true, Since: noon().Add(time.Minute)}}, change: list{incomplete("plan shop/kernel")}},
+		"open, and some are left":             {node: node(nil, asked("gpu", nodes.Ready, open, byStatus(true))), change: list{incomplete("gpu"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
+		"open, and its requestor failed":      {node: node(nil, asked("gpu", nodes.RequestorFailed, open, byStatus(false))), have: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left")}, change: list{is(lifecycle.Maintenance, "RequestorFailed", "gpu: failed, and keeps the node")}},
+		"open for two":                        {node: node(nil, asked("gpu", nodes.Ready, open, byStatus(false)), asked("os", nodes.Ready, open, byStatus(false))), change: list{is(lifecycle.Drained, "DrainCompleted", "gpu, os: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu, os: has the node")}},
 		"Ready without a cordon":              {node: node(nil, asked("gpu", nodes.Ready, func(a *nodes.Asked) { a.Request.Cordon, a.Status.Drained = false, "x" })), change: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}},
 		"its requestor failed":                {node: node(drained(false).on(cordon("gpu")), asked("gpu", nodes.RequestorFailed)), have: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left")}, change: list{is(lifecycle.Maintenance, "RequestorFailed", "gpu: failed, and keeps the node")}},
 		"somebody uncordoned it":              {node: node(nil, asked("gpu", nodes.Uncordoned)), have: list{is(lifecycle.Drained, "DrainCompleted", "gpu: pods have left"), is(lifecycle.Maintenance, "HandedOver", "gpu: has the node")}, change: list{not(lifecycle.Drained, "NodeReleased")}},

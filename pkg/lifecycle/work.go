@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -13,11 +14,14 @@ import (
 // Work is what a run has to do with a node.
 type Work struct {
 	Node, Claimant string
-	Planned        bool // a rollout lists it, or a drain is to take it
-	AtWork         bool // steps of a rollout are at work on it, other than a drain alone
+	Planned        bool       // a rollout lists it, or a drain is to take it
+	Begun          bool       // of a planned one: its turn in the rollout has come, and no window keeps it from its cordon
+	Opens          *time.Time // of a planned one: when the window of the run opens; nil: not known, or it is open
+	Closed         string     // of a planned one: why the run may not begin with it yet; empty: it may
+	AtWork         bool       // steps of a rollout are at work on it
 	Draining       bool
-	Blocked        bool // its drain could not end
-	Why            string
+	Blocked        bool      // something is in the way of its drain
+	Why            string    // what that is
 	Drained        bool      // its drain has ended, and its pods have left
 	Incomplete     bool      // its drain has ended, and left pods
 	Since          time.Time // when its drain had the node
@@ -33,10 +37,18 @@ func (w Work) of(record *nodes.Cordon) bool {
 func OfRun(claimant string, j run.Journal, holds []nodes.Hold, wants []nodes.Candidate) []Work {
 	var out []Work
 	for _, w := range wants {
-		out = append(out, Work{Node: w.Node, Claimant: claimant, Planned: true})
+		one := Work{Node: w.Node, Claimant: claimant, Planned: true}
+		if rec := j.Record(w.Path); rec != nil && rec.Window != nil {
+			one.Opens, one.Closed = rec.Window.Opens, rec.Window.Why
+		}
+		out = append(out, one)
 	}
 	for _, h := range holds {
-		if !h.Failed && h.Drain == "" {
+		switch {
+		case h.Failed || h.Drain != "" && h.Drain == h.Path: // a drain outside of a rollout
+		case h.Drain != "" && waits(j, h):
+			out = append(out, Work{Node: h.Node, Claimant: claimant, Planned: true, Begun: true})
+		default:
 			out = append(out, Work{Node: h.Node, Claimant: claimant, AtWork: true})
 		}
 	}
@@ -44,6 +56,24 @@ func OfRun(claimant string, j run.Journal, holds []nodes.Hold, wants []nodes.Can
 		out = append(out, ofDrain(&j.Steps[i], claimant)...)
 	}
 	return out
+}
+
+// waits says whether nothing of a rollout has been at work on its node but a drain that is still to
+// cordon it.
+func waits(j run.Journal, h nodes.Hold) bool {
+	segment, _, _ := strings.Cut(strings.TrimPrefix(h.Drain, h.Path+"/"), "/")
+	for i := range j.Steps {
+		switch rec := &j.Steps[i]; {
+		case rec.Path == h.Drain:
+			if slices.ContainsFunc(rec.Drains(), func(t run.DrainTarget) bool { return t.Name == h.Node && t.Cordoned }) {
+				return false
+			}
+		case rec.Holds() || rec.Phase == run.StepPending || rec.Phase == run.StepSkipped:
+		case plan.Below(rec.Path, h.Path+"/"+segment):
+			return false
+		}
+	}
+	return true
 }
 
 // ofDrain are the works of a drain that is at work, or has ended well.
@@ -62,7 +92,7 @@ func ofDrain(rec *run.Record, claimant string) []Work {
 		case t.Drained:
 			w.Drained, w.Incomplete = !t.Left, t.Left
 		case working:
-			w.Draining, w.Blocked, w.Why = true, t.Blocked || t.Yielded, t.Why
+			w.Draining, w.Blocked, w.Why = true, t.Blocked || t.Yielded || t.Why != "", t.Why
 		default:
 			continue
 		}

@@ -32,7 +32,8 @@ import (
 // drain that begins anew. An uncordon and a
 // cordon between two looks are seen by the field managers that the node names.
 //
-// A drain that is out of time and aborts gives up the requests that said so, and
+// A drain that is out of time and aborts gives up the requests that said so, also where
+// something kept it from its cordon all that time, and
 // releaseExpired those that are not Ready past maxNodeMaintenanceTime: phase
 // Pending, with the reason, the slot freed and our cordon undone, and not tried
 // again until the value of the annotation is another one. A value that cannot be
@@ -48,6 +49,7 @@ func Advance(n Node, turns Turns, limits Limits, now time.Time) Step {
 	w.expire()
 	w.endSlots()
 	w.readDrain()
+	w.abortBlocked()
 	w.yieldOrResume()
 	w.start()
 	w.move()
@@ -90,7 +92,7 @@ func (s *requestState) to(p Phase, now time.Time) {
 // leave gives the node back. Its age stays, and with it its rank.
 func (s *requestState) leave(now time.Time) {
 	s.to(Pending, now)
-	s.next.Started, s.next.Yielded, s.next.Drained, s.next.Note, s.next.Overdue, s.next.SlotOver = nil, nil, "", "", false, false
+	s.next.Started, s.next.Yielded, s.next.Drained, s.next.Left, s.next.Note, s.next.Overdue, s.next.SlotOver = nil, nil, "", false, "", false, false
 }
 
 func (s *requestState) end(why, reason string, now time.Time) {
@@ -296,16 +298,21 @@ func (w *work) readDrain() {
 	}
 }
 
+// drained notes what has left. A drain ends without pods that come back again and again, whatever its
+// onTimeout: who asked for it is not drained again because of them.
 func (w *work) drained(p pass) {
-	done := passOf(p.options, w.node.Drain.Left > 0 && p.options.OnTimeout == drain.TimeoutSkip)
+	done := drain.PassOf(p.options, w.node.Drain.Left > 0)
+	through := func(o drain.Options) bool {
+		return done.Covers(o) || p.options.OnTimeout != drain.TimeoutSkip && done.Includes(o)
+	}
 	if w.record != nil && !w.record.Undone && w.node.Unschedulable {
-		w.record.Drained = remember(w.record.Drained, done)
+		w.record.Drained = drain.Remember(w.record.Drained, done)
 	}
 	for _, s := range w.states {
 		switch {
 		case !p.has(s.Asked):
-		case done.covers(*s.Request.Drain):
-			s.next.Drained, s.next.Progress, s.next.Note = drainIdentity(s.Request.Drain), nil, document.Cut(w.node.Drain.Note, maxBlock)
+		case through(*s.Request.Drain):
+			s.next.Drained, s.next.Left, s.next.Progress, s.next.Note = drainIdentity(s.Request.Drain), done.Left, nil, document.Cut(w.node.Drain.Note, maxBlock)
 			w.say(s.name(), false, "Drained", cmp.Or(w.node.Drain.Text, "the pods have left"))
 		default:
 			s.again(w.now) // it does not leave what another one left
@@ -318,16 +325,20 @@ func (w *work) aborted(p pass) {
 		switch {
 		case !p.has(s.Asked):
 		case s.Request.Drain.OnTimeout == drain.TimeoutAbort:
-			reason := "the drain was aborted after " + p.options.Timeout.String()
-			if text := cmp.Or(w.node.Drain.Text, w.node.Drain.Block.Text, s.Preview.Text); text != "" {
-				reason += ": " + text
-			}
-			w.say(s.name(), true, "Aborted", reason)
-			s.end(EndAborted, reason, w.now)
+			w.abort(s, p.options.Timeout, cmp.Or(w.node.Drain.Text, w.node.Drain.Block.Text, s.Preview.Text))
 		default:
 			s.again(w.now)
 		}
 	}
+}
+
+func (w *work) abort(s *requestState, after *document.Duration, why string) {
+	reason := "the drain was aborted after " + after.String()
+	if why != "" {
+		reason += ": " + why
+	}
+	w.say(s.name(), true, "Aborted", reason)
+	s.end(EndAborted, reason, w.now)
 }
 
 // again begins another pass. Since always moves, so that the order has a new key.

@@ -626,6 +626,76 @@ func TestADrainThatTakesTooLong(t *testing.T) {
 		d.run("gpu").is("gpu Pending")
 		d.says("gpu", "Blocked: budget web allows none")
 	})
+	t.Run("a drain ends without pods that come back, whatever onTimeout says, and remembers it", func(t *testing.T) {
+		d := start(t, "retry").session(nodes.SessionDone, 1).run()
+		d.is("gpu Ready | cordoned for gpu | unschedulable")
+		if !d.status("gpu").Left || !strings.Contains(d.cordoned, `"left":true`) {
+			t.Errorf("status %+v, record %s", d.status("gpu"), d.cordoned)
+		}
+		d.run().is("gpu Ready | cordoned for gpu | unschedulable")
+		d.ask("net")
+		delete(d.requests, "gpu")
+		d.run("net").is("net Draining | cordoned for net | unschedulable | drains for net")
+	})
+}
+
+func TestADrainThatAbortsIsBlockedBeforeItsCordonForNoLongerThanItsTimeout(t *testing.T) {
+	const abort = `gpu {"drain":{"timeout":"5m","onTimeout":"abort"}}`
+	blocked := func(d *desk) *desk {
+		d.node.Drain.Block = nodes.Block{Permanent: true, Text: "budget web allows none"} // the preview, too
+		return d.run("gpu")
+	}
+	t.Run("it is given up then, and nothing was cordoned", func(t *testing.T) {
+		d := blocked(newDesk(t, abort))
+		d.is("gpu Pending")
+		d.says("gpu", "Blocked: budget web allows none; the node is not cordoned, and others have their turn; given up at 2026-03-01T12:05:00Z")
+		if want := noon.Add(5 * time.Minute); d.next == nil || !d.next.Equal(want) {
+			t.Errorf("next look at %v, want %v", d.next, want)
+		}
+		d.after(5*time.Minute - time.Second).run("gpu").is("gpu Pending")
+		d.after(time.Second).run("gpu").is("gpu Pending aborted")
+		d.says("gpu", "the drain was aborted after 5m0s: budget web allows none; not tried again until the request changes")
+		if diff := cmp.Diff([]string{"gpu DrainBlocked", "gpu Aborted"}, d.said); diff != "" {
+			t.Errorf("events, -want +got:\n%s", diff)
+		}
+		d.after(time.Hour).run("gpu").is("gpu Pending aborted")
+	})
+	t.Run("what the status remembers goes on after a restart", func(t *testing.T) {
+		d := blocked(newDesk(t, abort)).after(5 * time.Minute)
+		d.node.Drain.Block = nodes.Block{}
+		n := d.view()
+		n.Asked[0].Preview = n.Asked[0].Remembered()
+		if got := nodes.Advance(n, nil, d.limits, d.now).Statuses["gpu"]; got.Ended == nil {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("its time ends with the block", func(t *testing.T) {
+		d := blocked(newDesk(t, abort)).after(4 * time.Minute)
+		d.node.Drain.Block = nodes.Block{}
+		d.run().is("gpu Pending")
+		blocked(d).after(4 * time.Minute).run("gpu").is("gpu Pending")
+	})
+	t.Run("no time passes while its window is closed", func(t *testing.T) {
+		d := newDesk(t, abort)
+		d.node.Gate = nodes.Gate{Reason: "window closed"}
+		blocked(d).after(time.Hour).run("gpu").is("gpu Pending")
+		d.node.Gate = nodes.Gate{Permitted: true}
+		d.run("gpu").is("gpu Pending")
+		d.node.Gate = nodes.Gate{Reason: "window closed"} // it goes on as a drain would that has begun
+		d.after(5 * time.Minute).run("gpu").is("gpu Pending aborted")
+	})
+	t.Run("no time passes while another has the node", func(t *testing.T) {
+		d := newDesk(t, "net").run("net").drained()
+		d.ask(abort)
+		d.node.Drain = nodes.Session{}
+		blocked(d).after(time.Hour).run("gpu").is("gpu Pending, net Ready | cordoned for net | unschedulable")
+	})
+	for name, value := range map[string]string{
+		"without a limit it waits without end": `gpu {"drain":{"timeout":"0s","onTimeout":"abort"}}`,
+		"retry waits without end":              `gpu {"drain":{"timeout":"5m"}}`,
+	} {
+		t.Run(name, func(t *testing.T) { blocked(newDesk(t, value)).after(time.Hour).run("gpu").is("gpu Pending") })
+	}
 }
 
 func TestMaxNodeMaintenanceTime(t *testing.T) {

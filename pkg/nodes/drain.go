@@ -9,42 +9,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
-// covers says whether a pass that is done was about all pods that o asks to
-// leave: "no more than was drained". How long each may take and what happens then
-// does not count, as the pods are gone; where some were left by onTimeout skip, it
-// covers only those who would have left them too.
-func (d Drained) covers(o drain.Options) bool {
-	if d.Left && o.OnTimeout != drain.TimeoutSkip {
-		return false
-	}
-	return d.Includes(o)
-}
-
 // fulfills says whether what a request asks to leave has left: nothing, the pods of a drain
 // that its status names as done, or those of passes on record.
 func (c *Cordon) fulfills(o *drain.Options, drained string) bool {
 	return o == nil || drained == drainIdentity(o) || c.covers(*o)
-}
-
-// passOf is what a pass over such options was about, without its rules for time.
-func passOf(o drain.Options, left bool) Drained {
-	o.Timeout, o.GracePeriod, o.PodTimeout, o.OnTimeout = nil, nil, nil, ""
-	return Drained{Options: o, Left: left}
-}
-
-// maxPasses bounds the record of what has left a node. Passes that another covers
-// are not kept, so more than this need that many requests with different pods; one
-// that is forgotten is drained again, which finds nothing.
-const maxPasses = 10
-
-// remember adds a pass to those that are done.
-func remember(passes []Drained, d Drained) []Drained {
-	if slices.ContainsFunc(passes, func(p Drained) bool { return p.Includes(d.Options) && (!p.Left || d.Left) }) {
-		return passes
-	}
-	kept := slices.DeleteFunc(slices.Clone(passes), func(p Drained) bool { return d.Includes(p.Options) && (!d.Left || p.Left) })
-	kept = append(kept, d)
-	return kept[max(len(kept)-maxPasses, 0):]
 }
 
 // drainIdentity names the pods that a drain is about; empty: no drain.
@@ -52,7 +20,7 @@ func drainIdentity(o *drain.Options) string {
 	if o == nil {
 		return ""
 	}
-	d := passOf(*o, false)
+	d := drain.PassOf(*o, false)
 	d.EvictionFilters = drain.SortedFilters(d.EvictionFilters)
 	return shortHash([]byte(compact(d)))
 }

@@ -65,7 +65,9 @@ func (w *work) setReason(s *requestState, said word) {
 	}
 	s.next.Reason, s.next.Progress, s.next.Blocked = said.reason, said.progress, nil
 	if said.blocked != (Block{}) {
-		s.next.Blocked = &Block{Permanent: said.blocked.Permanent, Refused: said.blocked.Refused, Text: document.Cut(said.blocked.Text, maxBlock)}
+		blocked := said.blocked
+		blocked.Text = document.Cut(blocked.Text, maxBlock)
+		s.next.Blocked = &blocked
 	}
 	if stuck {
 		w.say(s.name(), true, EventBlocked, "the drain is blocked "+cmp.Or(said.howLong, "for good")+": "+said.blocked.Text)
@@ -83,7 +85,7 @@ func (w *work) reason(s *requestState, order *Drain) word {
 	case s.Fault != "":
 		return word{reason: oneLine(s.Fault)}
 	case phase == Pending && w.node.blocked(s.Asked):
-		return word{reason: w.node.blockedText(s.Asked), blocked: s.Preview}
+		return w.blockedReason(s)
 	case phase == Pending:
 		return word{reason: w.pendingReason(s)}
 	case phase == RequestorFailed:

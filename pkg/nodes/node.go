@@ -102,6 +102,9 @@ type Block struct {
 	Permanent bool   `json:"permanent"`         // no waiting helps: somebody must change something
 	Refused   bool   `json:"refused,omitempty"` // pods may not be evicted at all: force does not delete them either
 	Text      string `json:"text"`              // which budget, which pods, what to change; empty: nothing is in the way
+	// Since is when a drain that aborts could have begun, and was blocked for good: its timeout counts
+	// from there. Zero: it does not count.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // holds says whether a block holds a drain up for good, also past its timeout.

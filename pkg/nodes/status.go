@@ -56,6 +56,7 @@ type Status struct {
 	Started  *time.Time `json:"started,omitempty"`  // when it got the node
 	Yielded  *time.Time `json:"yielded,omitempty"`  // since when others have its slot, while its drain is blocked for good
 	Drained  string     `json:"drained,omitempty"`  // identity of the drain that is done for it
+	Left     bool       `json:"left,omitempty"`     // that drain left pods
 	Overdue  bool       `json:"overdue,omitempty"`  // past maxNodeMaintenanceTime, and said
 	SlotOver bool       `json:"slotOver,omitempty"` // others have its slot: it does not drain, and had one for maxTimeWithoutDrain
 	Ended    *End       `json:"ended,omitempty"`    // given up, until the value changes
@@ -111,10 +112,7 @@ type Cordon struct {
 }
 
 // Drained is one pass that is done: which pods it was about.
-type Drained struct {
-	drain.Options
-	Left bool `json:"left,omitempty"` // onTimeout skip left some
-}
+type Drained = drain.Pass
 
 // ParseCordon reads what String wrote; a record that cannot be read is none.
 func ParseCordon(value string) (*Cordon, bool) {
@@ -161,7 +159,7 @@ func (c *Cordon) Without(claimant string) (next *Cordon, uncordon bool) {
 
 // covers says whether what has left the node is all that a drain asks.
 func (c *Cordon) covers(o drain.Options) bool {
-	return c != nil && !c.Undone && slices.ContainsFunc(c.Drained, func(d Drained) bool { return d.covers(o) })
+	return c != nil && !c.Undone && slices.ContainsFunc(c.Drained, func(d Drained) bool { return d.Covers(o) })
 }
 
 const planPrefix = "plan:"

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -36,8 +37,29 @@ type DrainTarget struct {
 	Left     bool      `json:"left,omitempty"`     // it has, and pods that should have left did not
 	Blocked  bool      `json:"blocked,omitempty"`  // something stands in its way for good
 	Yielded  bool      `json:"yielded,omitempty"`  // others have its slot meanwhile; it stays cordoned, and nothing is evicted
-	Why      string    `json:"why,omitempty"`      // what was in its way when it yielded, or before its cordon
+	Why      string    `json:"why,omitempty"`      // what is in its way, for good or for now; of one that yielded, what was
 	Since    time.Time `json:"since,omitzero"`     // when its turn came
+	// BlockedAt is since when something stands in its way for good before its cordon: of a drain that
+	// aborts, the timeout counts from there.
+	BlockedAt time.Time `json:"blockedAt,omitzero"`
+}
+
+// GivenUpAt is when a drain that something keeps from its cordon is given up; false: it waits without
+// end.
+func (t DrainTarget) GivenUpAt(o drain.Options) (time.Time, bool) {
+	at, ends := drain.Deadline(o, t.BlockedAt)
+	return at, ends && o.OnTimeout == drain.TimeoutAbort && !t.BlockedAt.IsZero()
+}
+
+// GivenUpBefore is an instant, or an earlier one at which the drain of a node is given up before its
+// cordon.
+func (m DrainMemory) GivenUpBefore(by time.Time, o drain.Options) time.Time {
+	for _, t := range m.Nodes {
+		if at, ends := t.GivenUpAt(o); ends && at.Before(by) {
+			by = at
+		}
+	}
+	return by
 }
 
 // NewlyBlocked are the nodes whose drain is blocked for good by what a drain step

@@ -304,6 +304,7 @@ type Record struct {
 	ItemKind       string          `json:"itemKind,omitempty"`       // for-each
 	Batch          int             `json:"batch,omitempty"`          // for-each: batches that are through
 	ItemBase       int             `json:"itemBase,omitempty"`       // for-each: attempts of its items' steps before they were listed
+	Window         *WindowWait     `json:"window,omitempty"`         // for-each-node: what its other nodes wait for
 	HeldBefore     int64           `json:"heldBefore,omitempty"`     // of a step that holds others: heldSeconds when it began
 	NodeSeen       int             `json:"nodeSeen,omitempty"`       // in a rollout: the attempt whose first pass found the node closed
 	Stopping       bool            `json:"stopping,omitempty"`       // its work in the cluster is still to be ended
@@ -311,6 +312,12 @@ type Record struct {
 	Unwatched      bool            `json:"unwatched,omitempty"`      // the account may not watch what the step left
 	Unchecked      string          `json:"unchecked,omitempty"`      // why what the step left cannot be read
 	Changed        []Change        `json:"changed,omitempty"`
+}
+
+// WindowWait is a closed gate, or a pause, that keeps a for-each-node from its next node.
+type WindowWait struct {
+	Why   string     `json:"why"`
+	Opens *time.Time `json:"opens,omitempty"` // nil: that is not known
 }
 
 // Holds says whether the step holds other steps.

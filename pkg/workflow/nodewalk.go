@@ -103,8 +103,10 @@ func (a *advance) rollout(s scope, step plan.Step, path string) {
 		a.says(path, c, "nodes at work finish, then the run ends: "+a.heldBecause())
 		return
 	}
+	a.record(path).Window = nil
 	if a.heldItem(s, step) {
 		a.says(path, c, "the rest waits: "+a.heldBecause())
+		a.record(path).Window = a.window()
 		return
 	}
 	if most := a.mayBegin(props, path, c); most > 0 {
@@ -117,6 +119,20 @@ func (a *advance) heldBecause() string {
 		return by.Message()
 	}
 	return a.sig.Held
+}
+
+// window is what keeps other nodes of a rollout from their turn, and when that ends, for whoever looks
+// at the nodes.
+func (a *advance) window() *run.WindowWait {
+	by := cmp.Or(a.found.shut, a.sig.Hold)
+	if by == nil {
+		return &run.WindowWait{Why: a.sig.Held}
+	}
+	w := &run.WindowWait{Why: by.Reason}
+	if by.Opens != nil {
+		w.Opens = new(by.Opens.UTC())
+	}
+	return w
 }
 
 // nodesAtWork moves the steps of the nodes at work.
@@ -293,7 +309,8 @@ func (a *advance) says(path string, c counts, why string) {
 
 // firstDrain is the drain with which the work on a node begins. What stands in its
 // way can be seen before the node is taken; behind a step that may move pods itself
-// it cannot. Nor does it count where the drain would leave such pods.
+// it cannot. Nor does it count where the drain would leave such pods, or be given up in time: else
+// its time would never begin.
 func (a *advance) firstDrain(step plan.Step) *drain.Options {
 	for _, s := range a.tree.Children(step) {
 		switch s.Type {
@@ -302,6 +319,9 @@ func (a *advance) firstDrain(step plan.Step) *drain.Options {
 		case plan.TypeDrain:
 			var p plan.DrainProperties
 			if faults := document.DecodeValue(s.Own(), "", nil, false, &p); len(faults) > 0 || s.If != "" || p.Node != "" || p.Selector != nil || a.run.Request.DryRun {
+				return nil
+			}
+			if limit := p.Timeout.Or(drain.DefaultDrainTimeout); p.OnTimeout == drain.TimeoutAbort && limit > 0 {
 				return nil
 			}
 			return p.ToPreview()

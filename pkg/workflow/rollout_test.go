@@ -477,6 +477,8 @@ func TestWhichDrainIsLookedAtBeforeANodeIsTaken(t *testing.T) {
 		"{name: leave, type: drain, properties: {node: other}}":                     false,
 		"{name: leave, type: drain, properties: {selector: {matchLabels: {a: b}}}}": false,
 		"{name: leave, type: drain, properties: {onTimeout: skip}}":                 false,
+		"{name: leave, type: drain, properties: {onTimeout: abort}}":                false, // it begins, and is given up in time
+		"{name: leave, type: drain, properties: {onTimeout: abort, timeout: 0s}}":   true,
 		coretest.Hook("work"): false,
 	} {
 		t.Run(steps, func(t *testing.T) {

@@ -87,9 +87,10 @@ func TestARolloutIsSeenInTheConditionsOfItsNodes(t *testing.T) {
 		working := run.Item{Name: "a", Phase: run.StepRunning}
 		at(rollout("roll", working, run.Item{Name: "b"}), drainStep("roll/a/drain", run.DrainTarget{Name: "a"}))
 		w.conditionsAre("whose turn has not come", "b", "MaintenancePlanned True RolloutPlanned")
+		w.conditionsAre("whose drain is to cordon it", "a", "MaintenancePlanned True RolloutPlanned")
 		w.edit("a", func(n *corev1.Node) { cordoned(n); recorded(ours)(n) })
-		at(rollout("roll", working, run.Item{Name: "b"}), drainStep("roll/a/drain", run.DrainTarget{Name: "a", Cordoned: true, Blocked: true}))
-		w.conditionsAre("while its drain is blocked", "a", "DrainInProgress True DrainBlocked", "MaintenancePlanned False MaintenanceStarted")
+		at(rollout("roll", working, run.Item{Name: "b"}), drainStep("roll/a/drain", run.DrainTarget{Name: "a", Cordoned: true, Why: "shop/web cannot leave for now"}))
+		w.conditionsAre("while its drain is blocked", "a", "DrainInProgress True DrainBlocked", "MaintenanceInProgress True RolloutAtWork", "MaintenancePlanned False MaintenanceStarted")
 		drained := drainStep("roll/a/drain", run.DrainTarget{Name: "a", Cordoned: true, Drained: true, Since: time.Now().UTC()})
 		drained.Phase = run.StepSucceeded
 		at(rollout("roll", working, run.Item{Name: "b"}), drained, run.Record{Path: "roll/a/reboot", Type: "job", Phase: run.StepRunning})
@@ -102,6 +103,36 @@ func TestARolloutIsSeenInTheConditionsOfItsNodes(t *testing.T) {
 		w.edit("a", func(n *corev1.Node) { n.Spec.Unschedulable = false; delete(n.Annotations, annotations.StatusCordoned) })
 		w.pass(time.Second)
 		w.conditionsAre("that somebody released", "a", "DrainInProgress False DrainCompleted", "Drained False NodeReleased", "MaintenanceInProgress False MaintenanceEnded", "MaintenancePlanned False MaintenanceStarted")
+	})
+}
+
+// What a rollout is to do is not before the windows of its run and of the node are open.
+func TestTheConditionOfANodeSaysWhenARolloutMayBegin(t *testing.T) {
+	play(t, func(w *world) {
+		run1, own := time.Now().Add(time.Hour).UTC(), time.Now().Add(2*time.Hour).UTC()
+		w.api.Put(node("a"), node("b", annotated(annotations.Pause, own.Format(time.RFC3339))))
+		a := w.lead()
+		at := func(window *run.WindowWait) {
+			roll := rollout("roll", run.Item{Name: "a"}, run.Item{Name: "b"})
+			roll.Window = window
+			w.live("kernel", roll)
+			a.Enqueue()
+			w.pass(time.Second)
+		}
+		says := func(when, name, want string) {
+			for _, c := range w.node(name).Status.Conditions {
+				if got := c.Reason + " " + c.Message; c.Type == "MaintenancePlanned" && got != want {
+					w.Errorf("%s, %s: %s\nwant %s", when, name, got, want)
+				}
+			}
+		}
+		at(&run.WindowWait{Why: "outside of the windows", Opens: &run1})
+		says("closed", "a", "MaintenanceWindow plan shop/kernel: not before "+run1.Format(time.RFC3339)+": outside of the windows")
+		says("closed", "b", "MaintenanceWindow plan shop/kernel: not before "+own.Format(time.RFC3339)+": the node is paused")
+		at(nil)
+		says("when that of the run is open", "a", "RolloutPlanned plan shop/kernel: waits for the node")
+		w.pass(2 * time.Hour)
+		says("when the pause is over", "b", "RolloutPlanned plan shop/kernel: waits for the node")
 	})
 }
 

@@ -317,6 +317,26 @@ func TestAPlansDrainIsLookedAtBeforeItsCordon(t *testing.T) {
 	})
 }
 
+// What an agent before us found in the way of a drain holds until somebody has looked again.
+func TestWhatBlockedADrainIsRememberedUntilTheNextLook(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a"))
+		a := w.lead()
+		s := w.live("roll", drainStep("drain", run.DrainTarget{Name: "a", Blocked: true, Why: "shop/web cannot leave"}))
+		o := &drain.Options{OnTimeout: drain.TimeoutAbort}
+		if got := a.BlockedBy(s, "a", o); got != "shop/web cannot leave" {
+			w.Errorf("before any look: blocked by %q", got)
+		}
+		if ok, _ := a.Preflight(w.Context(), s, "a", o); ok || a.BlockedBy(s, "a", o) == "" {
+			w.Errorf("during the look: %t, blocked by %q", ok, a.BlockedBy(s, "a", o))
+		}
+		w.pass(time.Second)
+		if ok, why := a.Preflight(w.Context(), s, "a", o); !ok || a.BlockedBy(s, "a", o) != "" {
+			w.Errorf("after the look: %t, %q", ok, why)
+		}
+	})
+}
+
 func TestAPreflightWaitsForItsLook(t *testing.T) {
 	play(t, func(w *world) {
 		w.api.Put(node("a"))

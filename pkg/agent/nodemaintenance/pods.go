@@ -97,7 +97,7 @@ func (p *nodePods) sessions() []string {
 // noteSession takes in how a drain stands; where that is news, its node is looked
 // at again.
 func (p *nodePods) noteSession(node string, order *nodes.Drain, status executors.DrainStatus) {
-	now := sessionOf(order.Key, status)
+	now := status.Session(order.Key)
 	p.mu.Lock()
 	news := p.drains[node] != now
 	ends := news && status.Done && p.drains[node].State != nodes.SessionDone
@@ -114,52 +114,6 @@ func (p *nodePods) noteSession(node string, order *nodes.Drain, status executors
 	if news {
 		p.enqueue()
 	}
-}
-
-func sessionOf(key string, s executors.DrainStatus) nodes.Session {
-	out := nodes.Session{State: nodes.SessionRunning, Key: key, Left: s.Left, Total: s.Total, Text: s.Message}
-	out.Uncounted = !s.Done && s.Total == 0 && slices.Contains([]string{executors.DrainListing, executors.DrainUnavailable, executors.DrainForbidden}, s.Reason)
-	switch {
-	case s.Done:
-		out.State, out.Text = nodes.SessionDone, s.Outcome.String()
-		out.Note = noteOf(s.Outcome)
-	case s.Aborted:
-		out.State = nodes.SessionAborted
-	}
-	for _, p := range s.Pods {
-		switch {
-		case p.Pod == drain.Volumes:
-			out.Waits = p.Why
-		case p.State == drain.Waiting && p.Why != "" && out.Waits == "" && len(s.Blocks) == 0:
-			out.Waits = p.Pod + " waits: " + p.Why
-		}
-	}
-	var texts []string
-	for _, b := range s.Blocks {
-		out.Block.Permanent, out.Block.Refused = out.Block.Permanent || b.Permanent, out.Block.Refused || b.Refused
-		texts = append(texts, b.String())
-	}
-	if len(texts) == 0 && (s.Reason == executors.DrainForbidden || s.Reason == executors.DrainUnavailable) {
-		texts = append(texts, s.Message)
-	}
-	out.Block.Text = strings.Join(texts, "; ")
-	return out
-}
-
-// noteOf is what a requestor has to know of the pods that stay on its node.
-func noteOf(o drain.Outcome) string {
-	var notes []string
-	if o.Agent != nil {
-		notes = append(notes, o.Agent.Pod+": "+o.Agent.Why)
-	}
-	for i, s := range o.LeftPods {
-		before := ""
-		if i == 0 {
-			before = "left: "
-		}
-		notes = append(notes, before+s.Pod+" ("+s.Why+")")
-	}
-	return strings.Join(notes, "; ")
 }
 
 func (p *nodePods) dropSession(node string) {

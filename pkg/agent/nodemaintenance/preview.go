@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // previewPause is the least time between two looks at the pods of a node whose budgets
@@ -159,7 +160,8 @@ func (k *Controller) Preflight(ctx context.Context, s store.StepKey, node string
 	return true, ""
 }
 
-// BlockedBy is what keeps a step's drain of a node from its cordon for good.
+// BlockedBy is what keeps a step's drain of a node from its cordon for good. As long as nobody has
+// looked, that is what an agent before us found.
 func (k *Controller) BlockedBy(s store.StepKey, node string, ahead *drain.Options) string {
 	l := k.Rollouts.Runs.Live(s.Run)
 	if ahead == nil || l == nil {
@@ -167,7 +169,12 @@ func (k *Controller) BlockedBy(s store.StepKey, node string, ahead *drain.Option
 	}
 	k.pods.mu.Lock()
 	defer k.pods.mu.Unlock()
-	if seen := k.pods.previews[k.planDrain(l, node, *ahead).previewKey]; seen != nil && seen.block.Permanent {
+	seen := k.pods.previews[k.planDrain(l, node, *ahead).previewKey]
+	if seen == nil || seen.at.IsZero() {
+		_, found := workflow.DrainWait(l.Journal, s.Path, node)
+		return found.Text
+	}
+	if seen.block.Permanent {
 		return seen.block.Text
 	}
 	return ""
@@ -330,7 +337,7 @@ func (p *nodePods) storePreview(k previewKey, found *preview, began time.Time) {
 	if was == nil {
 		return
 	}
-	if found.unsettled && was.block.Permanent {
+	if found.unsettled && !found.block.Permanent && was.block.Permanent {
 		found.block, found.budgets = was.block, was.budgets // until the budget is computed, which moves it
 	}
 	missed := began.Before(p.watched) || slices.ContainsFunc(was.moved, func(name string) bool { return slices.Contains(found.budgets, name) })

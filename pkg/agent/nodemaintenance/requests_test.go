@@ -896,3 +896,29 @@ func TestWhoWaitsForAHeldNode(t *testing.T) {
 		})
 	}
 }
+
+// A drain that aborts is given up in time also where it never had its cordon, whoever leads then.
+func TestARequestThatIsBlockedBeforeItsCordonIsAbortedInTime(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a", asked("gpu", `{"drain":{"timeout":"5m","onTimeout":"abort"}}`)), pod("web-1", "a"), budget("web", false))
+		first := w.lead()
+		w.pass(4 * time.Minute)
+		if got := w.status("a", "gpu"); got.Phase != nodes.Pending || got.Blocked == nil || got.Ended != nil || !strings.Contains(got.Reason, "given up at") {
+			w.Errorf("before: %s", got)
+		}
+		first.stop()
+		w.lead()
+		w.pass(59 * time.Second)
+		if got := w.status("a", "gpu"); got.Ended != nil {
+			w.Errorf("too early: %s", got)
+		}
+		w.pass(3 * time.Second)
+		w.expect("then", "a open, gpu Pending")
+		if got := w.status("a", "gpu"); got.Ended == nil || got.Ended.Why != nodes.EndAborted {
+			w.Errorf("then: %s", got)
+		}
+		if got := w.times("a", "Aborted") + w.times("a", "Cordoned"); got != 1 {
+			w.Errorf("said %q", w.said("a"))
+		}
+	})
+}

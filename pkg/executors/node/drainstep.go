@@ -63,6 +63,9 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 		}
 		m.Nodes[i].Drained, m.Nodes[i].Left = st.Done, st.Done && st.Outcome.Left > 0
 		m.Nodes[i].Blocked = blockedForGood(st)
+		if t := &m.Nodes[i]; t.Cordoned && !t.Yielded {
+			t.Why = document.Cut(blockOf(st.Blocks).Text, 500)
+		}
 		all.add(m.Nodes[i].Name, st)
 	}
 	return e.conclude(ctx, call, p, m, all)
@@ -142,13 +145,13 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 	}
 	if !t.Cordoned { // else it has had its turn, maybe under an earlier agent
 		if granted, why := turn(call, m, t.Name); !granted {
-			return notBegun(call, t, why), nil, nil
+			return notBegun(call, p, t, why), nil, nil
 		}
 	}
 	if _, err := claim(ctx, call, n, by, call.Now); err != nil {
 		return executors.DrainStatus{}, nil, err
 	}
-	t.Cordoned = !call.DryRun
+	t.Cordoned, t.BlockedAt = !call.DryRun, time.Time{}
 	if t.Since.IsZero() { // the wait for a turn does not count against its timeout
 		t.Since = call.Now.UTC()
 	}
@@ -209,10 +212,11 @@ func resume(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget) (e
 	}
 	switch {
 	case text != "" && !t.Cordoned:
-		return notCordoned(text), false
+		return notCordoned(call, p, t, text), false
 	case text != "":
 		return yielded(nodes.Block{Permanent: true, Text: text}), false
 	}
+	t.BlockedAt = time.Time{}
 	st := yielded(nodes.Block{})
 	st.Message = "yielded its slot while it was blocked; goes on first"
 	if why != "" {
@@ -242,15 +246,16 @@ func blockOf(lasting []drain.Block) nodes.Block {
 // notBegun is the status of a drain that has not begun: it waits for its turn, or pods that never
 // leave block it, and the node is not cordoned for that. The node of a rollout has a slot already,
 // which others may have meanwhile.
-func notBegun(call executors.Call, t *run.DrainTarget, why string) executors.DrainStatus {
+func notBegun(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, why string) executors.DrainStatus {
 	text := inTheWay(call, t.Name)
 	t.Why = document.Cut(text, 500)
 	if t.Name == call.Nodes.Current && call.Nodes.Yield != nil {
 		t.Yielded = call.Nodes.Yield(t.Name, text != "")
 	}
 	if text != "" {
-		return notCordoned(text)
+		return notCordoned(call, p, t, text)
 	}
+	t.BlockedAt = time.Time{}
 	return executors.DrainStatus{Reason: executors.DrainWorking, Message: cmp.Or(why, "waits for its turn")}
 }
 
@@ -262,9 +267,20 @@ func inTheWay(call executors.Call, node string) string {
 	return call.Nodes.Blocked(node)
 }
 
-// notCordoned is the status of a drain that is blocked before its cordon.
-func notCordoned(text string) executors.DrainStatus {
+// notCordoned is the status of a drain that is blocked before its cordon. The timeout of one that aborts
+// counts from when that was first found.
+func notCordoned(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, text string) executors.DrainStatus {
+	if t.BlockedAt.IsZero() && p.OnTimeout == drain.TimeoutAbort {
+		t.BlockedAt = call.Now.UTC()
+	}
+	at, aborts := t.GivenUpAt(p.Options)
+	if aborts && !call.Now.Before(at) {
+		return executors.DrainStatus{Aborted: true, Reason: executors.DrainTimedOut, Message: "the drain was blocked for good before its cordon, and its time is over: " + text}
+	}
 	text = nodes.BlockedText(nodes.Block{Permanent: true, Text: text})
+	if aborts {
+		text += "; given up at " + at.UTC().Format(time.RFC3339)
+	}
 	return executors.DrainStatus{Reason: executors.DrainBlocked, Message: text, Blocks: []drain.Block{{Permanent: true, Why: text}}}
 }
 
@@ -310,7 +326,7 @@ func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.Drain
 		return e.giveUp(call, m, all), nil
 	case all.done < len(all.statuses):
 		return executors.Outcome{
-			State: executors.NotYet, Reason: "Draining", Memory: memory(call, m), WakeAt: call.Now.Add(relook),
+			State: executors.NotYet, Reason: "Draining", Memory: memory(call, m), WakeAt: m.GivenUpBefore(call.Now.Add(relook), p.Options),
 			Message: document.Cut(joined(all.said), document.MaxMessage),
 		}, nil
 	}
@@ -368,7 +384,11 @@ func (e Drains) giveUp(call executors.Call, m run.DrainMemory, all summary) exec
 // abort undoes our cordons.
 func (e Drains) abort(ctx context.Context, call executors.Call, m run.DrainMemory) (executors.Outcome, error) {
 	e.stop(call, m)
+	undone := "nothing was cordoned"
 	for i, t := range m.Nodes {
+		if t.Cordoned {
+			undone = "our cordon is undone"
+		}
 		m.Nodes[i].Cordoned = false
 		n, err := readNode(ctx, call.Clients, t.Name)
 		if apierrors.IsNotFound(err) {
@@ -381,7 +401,7 @@ func (e Drains) abort(ctx context.Context, call executors.Call, m run.DrainMemor
 			return executors.Outcome{}, err
 		}
 	}
-	out := executors.Refuse(executors.DrainTimedOut, "%s; our cordon is undone", document.Cut(m.Aborting.Message, document.MaxMessage-100))
+	out := executors.Refuse(executors.DrainTimedOut, "%s; %s", document.Cut(m.Aborting.Message, document.MaxMessage-100), undone)
 	out.Outputs = map[string]any{"nodes": len(m.Nodes)}
 	var each map[string]drain.Outcome
 	if json.Unmarshal(m.Aborting.Nodes, &each) == nil {

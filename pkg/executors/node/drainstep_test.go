@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -560,6 +561,94 @@ func TestTheTimeOfADrainThatYieldedIsOver(t *testing.T) {
 				t.Errorf("it is %s", got)
 			}
 		})
+	}
+}
+
+// A drain that aborts does so in time also where something keeps it from its cordon for good.
+func TestADrainThatIsBlockedBeforeItsCordonAbortsInTime(t *testing.T) {
+	const told = "not yet Draining: Node/a: Blocked: shop/job cannot leave; the node is not cordoned, and others have their turn; given up at 2026-11-21T00:05:00Z"
+	start := func(t *testing.T, o drain.Options) (*draining, *string) {
+		s := newDraining(t, ofNode("a", o), nodeNamed("a"))
+		s.begin()
+		inTheWay := "shop/job cannot leave"
+		s.call.Nodes.Turn = func(string) (bool, string) { return false, "behind b" }
+		s.call.Nodes.Blocked = func(string) string { return inTheWay }
+		return s, &inTheWay
+	}
+	abort := drain.Options{OnTimeout: drain.TimeoutAbort}
+	t.Run("its step fails then, and nothing was cordoned", func(t *testing.T) {
+		s, _ := start(t, abort)
+		if got := outcome(s.pass()); got != told {
+			t.Errorf("%s\nwant %s", got, told)
+		}
+		s.call.Now = s.call.Now.Add(5*time.Minute - time.Second)
+		out := s.pass()
+		if got := outcome(out); got != told || !out.WakeAt.Equal(s.call.Now.Add(time.Second)) {
+			t.Errorf("%s, looks again at %s", got, out.WakeAt)
+		}
+		s.call.Now = s.call.Now.Add(time.Second)
+		const want = "failed for good TimedOut: Node/a: the drain was blocked for good before its cordon, and its time is over: shop/job cannot leave; nothing was cordoned"
+		if got := outcome(s.end()); got != want || s.is("a") != "open" || s.writes != 0 {
+			t.Errorf("%s\nwant %s\nit is %s, %d writes", got, want, s.is("a"), s.writes)
+		}
+	})
+	t.Run("a rollout's node whose slot others have", func(t *testing.T) {
+		s, _ := start(t, abort)
+		s.call.Nodes.Current, s.call.Nodes.Yield = "a", func(_ string, blocked bool) bool { return blocked }
+		s.call.Nodes.Resume = func(string) (bool, string) { return false, "behind b" }
+		s.pass()
+		s.call.Now = s.call.Now.Add(time.Minute)
+		if got := outcome(s.pass()); got != told || !s.remembers().Nodes[0].Yielded {
+			t.Errorf("%s\nwant %s", got, told)
+		}
+		s.call.Now = s.call.Now.Add(4 * time.Minute)
+		if got := outcome(s.end()); !strings.HasPrefix(got, "failed for good TimedOut: ") {
+			t.Error(got)
+		}
+	})
+	t.Run("its time ends with the block", func(t *testing.T) {
+		s, inTheWay := start(t, abort)
+		s.pass()
+		*inTheWay, s.call.Now = "", s.call.Now.Add(4*time.Minute)
+		s.pass()
+		*inTheWay, s.call.Now = "shop/job cannot leave", s.call.Now.Add(4*time.Minute)
+		if got := outcome(s.pass()); !strings.HasPrefix(got, "not yet Draining: ") {
+			t.Error(got)
+		}
+	})
+	for name, o := range map[string]drain.Options{"no limit": {OnTimeout: drain.TimeoutAbort, Timeout: &document.Duration{}}, "retry": {}} {
+		t.Run(name+" waits without end", func(t *testing.T) {
+			s, _ := start(t, o)
+			s.pass()
+			s.call.Now = s.call.Now.Add(time.Hour)
+			if got := outcome(s.pass()); got != strings.TrimSuffix(told, "; given up at 2026-11-21T00:05:00Z") {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// What a budget forbids for now is remembered with its text, too: the node says that its drain is blocked.
+func TestADrainRemembersWhatIsInItsWay(t *testing.T) {
+	s := newDraining(t, ofNode("a", drain.Options{}), nodeNamed("a"))
+	s.begin()
+	now := drain.Block{Pods: []string{"shop/web"}, Count: 1, Budgets: []string{"shop/web"}, Why: "a replica is not Ready", Remedy: "wait"}
+	lasting := drain.Block{Pods: []string{"shop/db"}, Count: 1, Permanent: true, Why: "two budgets", Remedy: "change one"}
+	for _, c := range []struct {
+		blocks []drain.Block
+		want   run.DrainTarget
+	}{
+		{nil, run.DrainTarget{}},
+		{[]drain.Block{now}, run.DrainTarget{Why: now.String()}},
+		{[]drain.Block{lasting, now}, run.DrainTarget{Blocked: true, Why: lasting.String() + "; " + now.String()}},
+		{nil, run.DrainTarget{}},
+	} {
+		s.drains.says["a"] = executors.DrainStatus{Reason: executors.DrainWorking, Blocks: c.blocks}
+		s.pass()
+		c.want.Name, c.want.UID, c.want.Cordoned, c.want.Since = "a", "uid-a", true, s.call.Now.UTC()
+		if diff := cmp.Diff(c.want, s.remembers().Nodes[0]); diff != "" {
+			t.Errorf("remembered (-want +got):\n%s", diff)
+		}
 	}
 }
 

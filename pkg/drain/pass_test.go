@@ -1,4 +1,4 @@
-package nodes
+package drain_test
 
 import (
 	"testing"
@@ -26,7 +26,7 @@ func TestWhatWasDrainedCoversNoMore(t *testing.T) {
 		"some were left of pods that do not count": {some, true, drain.Options{OnTimeout: drain.TimeoutSkip}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := passOf(c.done, c.left).covers(c.asks); got != c.want {
+			if got := drain.PassOf(c.done, c.left).Covers(c.asks); got != c.want {
 				t.Errorf("it covers it: %t", got)
 			}
 		})
