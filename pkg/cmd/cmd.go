@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/doctor"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/logs"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/look"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/node"
@@ -43,6 +45,11 @@ func Run(ctx context.Context, c *factory.Factory, args []string) int {
 		return exit.CodeDone
 	}
 	root := rootOf(c)
+	paint := root.PersistentPreRunE
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		warnOfZone(c, cmd)
+		return paint(cmd, args)
+	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
@@ -51,6 +58,19 @@ func Run(ctx context.Context, c *factory.Factory, args []string) int {
 		}
 	}
 	return exit.CodeOf(err)
+}
+
+// warnOfZone warns where the user's own zone is unknown: what a command shows is in UTC then. A shell
+// that completes, or reads its script, is told nothing, and neither is who asked for an exit code alone.
+func warnOfZone(c *factory.Factory, cmd *cobra.Command) {
+	quiet := cmd.Flags().Lookup("quiet")
+	timeless := []string{cobra.ShellCompRequestCmd, "completion", "explain", "help", "options"}
+	if quiet != nil && quiet.Changed || slices.Contains(timeless, cmd.Name()) {
+		return
+	}
+	if wrong := instant.UnknownZone(c.Zone); wrong != "" {
+		c.Warn(wrong)
+	}
 }
 
 // unknownCommand turns cobra's paragraph about a mistyped command into one line with advice. cobra

@@ -42,7 +42,7 @@ func otherOutput() map[string]string {
 	return map[string]string{
 		"drain":     "its -o is that of --plan, which reads",
 		"install":   "prints manifests in YAML, to be applied",
-		"uninstall": "names what it deletes, a line each; the objects are gone then",
+		"uninstall": "prints what it would delete; names what it deletes, a line each",
 	}
 }
 

@@ -77,7 +77,14 @@ func TestThePoliciesComeByAFlagStayAndGoByTheFlag(t *testing.T) {
 		}
 		l.there(true, "after a dry run of uninstall")
 	}
-	if p := l.maint(nextVersion, "uninstall", "--yes"); p.code != 0 {
+	if p := l.maint(nextVersion, "uninstall", "--read-only"); p.code != 0 || !strings.Contains(p.out, "kind: ValidatingAdmissionPolicy\n") || !strings.Contains(p.err, "nothing was removed: ") {
+		t.Errorf("uninstall exits %d: %s%s", p.code, p.out, p.err)
+	}
+	if p := l.maint(nextVersion, "uninstall", "--apply"); p.code != 2 || p.out != "" {
+		t.Errorf("uninstall --apply, which nobody can be asked about, exits %d: %s%s", p.code, p.out, p.err)
+	}
+	l.there(true, "after uninstall has printed what it would remove")
+	if p := l.maint(nextVersion, "uninstall", "--apply", "--yes"); p.code != 0 {
 		t.Fatalf("uninstall exits %d: %s%s", p.code, p.out, p.err)
 	}
 	l.there(false, "after uninstall")

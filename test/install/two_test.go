@@ -68,6 +68,10 @@ func (l *lab) goes(namespace string) printed {
 	if dry.code != 0 {
 		l.Fatalf("uninstall --dry-run=client --namespace %s exits %d: %s%s", namespace, dry.code, dry.out, dry.err)
 	}
+	shown := l.maint(thisVersion, "uninstall", "-o", "name", "--namespace", namespace)
+	if shown.code != 0 || strings.Count(shown.out, "\n") != strings.Count(dry.out, " deleted (dry run)\n") {
+		l.Errorf("uninstall -o name --namespace %s exits %d: %s%s", namespace, shown.code, shown.out, shown.err)
+	}
 	if diff := cmp.Diff(before, l.ours()); diff != "" {
 		l.Errorf("a dry run changed (-before +after):\n%s", diff)
 	}

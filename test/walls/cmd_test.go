@@ -13,7 +13,7 @@ func cmdRooms() map[string][]string {
 	return map[string][]string{
 		"exit":       nil,
 		"terminal":   nil,
-		"instant":    nil,
+		"instant":    {"exit"},
 		"remedy":     nil,
 		"view":       {"instant"},
 		"factory":    {"exit", "instant", "remedy", "terminal", "view"},

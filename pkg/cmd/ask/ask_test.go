@@ -1,10 +1,13 @@
 package ask_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -81,6 +84,17 @@ func signed(intent, value, reason string) map[string]string {
 	return out
 }
 
+const noZone = "error: --timezone: timezone: \"Europe/Berln\": is not a time zone of the IANA database 2025c; did you mean Europe/Berlin?\n"
+
+// days are the slots at half past two in Berlin of some days of November 2026, a line each.
+func days(from, to int) string {
+	var out strings.Builder
+	for d := from; d <= to; d++ {
+		fmt.Fprintf(&out, "  %s 02:30 CET (2026-11-%02dT01:30:00Z)\n", time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC).Format("Mon 2006-01-02"), d)
+	}
+	return out.String()
+}
+
 func TestSkip(t *testing.T) {
 	const one, two = "2026-11-21T07:00:00Z", "2026-11-28T07:00:00Z"
 	runRows(t, []row{
@@ -91,7 +105,13 @@ func TestSkip(t *testing.T) {
 		{name: "until a time before the next one, which comes after the pause", spec: weekly, notes: []string{annotations.Skip, "next", annotations.Pause, "2026-11-25T00:00:00Z"}, line: "skip orders --until 2026-11-24", code: 3, err: "error: the slot Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z), later than --until, is skipped already; 'kubectl maint unskip orders' takes that back first\n"},
 		{name: "beside a next after a pause without an end", spec: weekly, notes: []string{annotations.Skip, "next", annotations.Pause, "true"}, line: "skip orders --until 2026-12-24", code: 3, err: "error: plan orders skips the first slot after its pause already; 'kubectl maint unskip orders' takes that back first\n"},
 		{name: "a slot by its time in another zone", spec: weekly, line: "skip orders --slot 'sat 08:00' --timezone Europe/Berlin", out: "plan/orders skips Sat 2026-11-21 08:00 CET (2026-11-21T07:00:00Z)\n", wrote: signed(annotations.Skip, one, "")},
-		{name: "all before a time", spec: weekly, line: "skip orders --until 2026-12-10", out: "plan/orders skips 3 slots before Thu 2026-12-10 00:00 EST (2026-12-10T05:00:00Z)\n", wrote: signed(annotations.Skip, "until:2026-12-10T05:00:00Z", "")},
+		{name: "all before a time", spec: weekly, line: "skip orders --until 2026-12-10", out: "plan/orders skips 3 slots before Thu 2026-12-10 00:00 EST (2026-12-10T05:00:00Z)\n  Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n  Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z)\n  Sat 2026-12-05 02:00 EST (2026-12-05T07:00:00Z)\n", wrote: signed(annotations.Skip, "until:2026-12-10T05:00:00Z", "")},
+		{name: "many before a time: the first ten are named", spec: "triggers: {schedules: [{cron: '30 2 * * *', timezone: Europe/Berlin}]}", line: "skip orders --until 2027-04-02 --dry-run", out: "plan/orders skips 132 slots before Fri 2027-04-02 00:00 CEST (2027-04-01T22:00:00Z) (dry run)\n" + days(21, 30) + "  and 122 more\n"},
+		{name: "before a time: a slot that a clock change moves says so", spec: "triggers: {schedules: [{cron: '30 2 28 3 *', timezone: Europe/Berlin}]}", line: "skip orders --until 2027-04-02", out: "plan/orders skips 1 slot before Fri 2027-04-02 00:00 CEST (2027-04-01T22:00:00Z)\n  Sun 2027-03-28 03:00 CEST (2027-03-28T01:00:00Z), clocks go forward over it: the first instant after the gap\n", wrote: signed(annotations.Skip, "until:2027-04-01T22:00:00Z", "")},
+		{name: "none before a time", spec: weekly, line: "skip orders --until 1h", out: "plan/orders skips 0 slots before Fri 2026-11-20 20:00 EST (2026-11-21T01:00:00Z)\n", wrote: signed(annotations.Skip, "until:2026-11-21T01:00:00Z", "")},
+		{name: "the next, told in a zone that there is not", spec: weekly, line: "skip orders --next 1 --timezone Europe/Berln", code: 2, err: noZone},
+		{name: "all, in a zone that there is not", spec: weekly, line: "skip orders --all --timezone Europe/Berln", code: 2, err: noZone},
+		{name: "a time with its zone, and another one that there is not", spec: weekly, line: "skip orders --slot 2026-11-21T07:00:00Z --timezone Europe/Berln", code: 2, err: noZone},
 		{name: "all", spec: weekly, line: "skip orders --all", out: "plan/orders skips all slots until 'kubectl maint unskip orders'\n", wrote: signed(annotations.Skip, "true", "")},
 		{name: "all of a plan without slots: its labels wait", line: "skip orders --all", out: "plan/orders skips all slots until 'kubectl maint unskip orders'\n", wrote: signed(annotations.Skip, "true", "")},
 		{name: "a trial on the client writes nothing", spec: weekly, line: "skip orders --all --dry-run", out: "plan/orders skips all slots until 'kubectl maint unskip orders' (dry run)\n"},
@@ -105,9 +125,9 @@ func TestSkip(t *testing.T) {
 		{name: "until a time that has passed", spec: weekly, line: "skip orders --until 2026-11-01", code: 2, err: "error: --until: Sun 2026-11-01 00:00 EDT (2026-11-01T04:00:00Z) has passed\n"},
 		{name: "until a time before a slot that is skipped", spec: weekly, notes: []string{annotations.Skip, two}, line: "skip orders --until 2026-11-25", code: 3, err: "error: the slot Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z), later than --until, is skipped already; 'kubectl maint unskip orders' takes that back first\n"},
 		{name: "until a time before the next slot, which stands there as next", spec: weekly, notes: []string{annotations.Skip, "next", annotations.Actor(annotations.Skip), "joe", annotations.Reason(annotations.Skip), "release week"}, line: "skip orders --until tomorrow", code: 3, err: "error: the slot Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z), later than --until, is skipped already, by joe (unverified): release week; 'kubectl maint unskip orders' takes that back first\n"},
-		{name: "until a time after the next slot, which stands there as next", spec: weekly, notes: []string{annotations.Skip, "next"}, line: "skip orders --until 2026-11-25", out: "plan/orders skips 1 slot before Wed 2026-11-25 00:00 EST (2026-11-25T05:00:00Z)\n", wrote: signed(annotations.Skip, "until:2026-11-25T05:00:00Z", "")},
+		{name: "until a time after the next slot, which stands there as next", spec: weekly, notes: []string{annotations.Skip, "next"}, line: "skip orders --until 2026-11-25", out: "plan/orders skips 1 slot before Wed 2026-11-25 00:00 EST (2026-11-25T05:00:00Z)\n  Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n", wrote: signed(annotations.Skip, "until:2026-11-25T05:00:00Z", "")},
 		{name: "until a time before the one until which all are skipped", spec: weekly, notes: []string{annotations.Skip, "until:2027-01-04T00:00:00Z", annotations.Actor(annotations.Skip), "joe"}, line: "skip orders --until 2026-11-25", code: 3, err: "error: all slots before Sun 2027-01-03 19:00 EST (2027-01-04T00:00:00Z), later than --until, are skipped already, by joe (unverified); 'kubectl maint unskip orders' takes that back first\n"},
-		{name: "until a time after the one until which all are skipped", spec: weekly, notes: []string{annotations.Skip, "until:2026-11-25T05:00:00Z"}, line: "skip orders --until 2026-12-10", out: "plan/orders skips 3 slots before Thu 2026-12-10 00:00 EST (2026-12-10T05:00:00Z)\n", wrote: signed(annotations.Skip, "until:2026-12-10T05:00:00Z", "")},
+		{name: "until a time after the one until which all are skipped", spec: weekly, notes: []string{annotations.Skip, "until:2026-11-25T05:00:00Z"}, line: "skip orders --until 2026-12-10", out: "plan/orders skips 3 slots before Thu 2026-12-10 00:00 EST (2026-12-10T05:00:00Z)\n  Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n  Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z)\n  Sat 2026-12-05 02:00 EST (2026-12-05T07:00:00Z)\n", wrote: signed(annotations.Skip, "until:2026-12-10T05:00:00Z", "")},
 		{name: "one more beside all before a time", spec: weekly, notes: []string{annotations.Skip, "until:2026-12-10T05:00:00Z"}, line: "skip orders --next 1", code: 3, err: "error: plan orders skips all slots before Thu 2026-12-10 00:00 EST (2026-12-10T05:00:00Z) already; 'kubectl maint unskip orders' takes that back first\n"},
 		{name: "one more beside all", spec: weekly, notes: []string{annotations.Skip, "all"}, line: "skip orders --next 1", code: 3, err: "error: plan orders skips all slots already; 'kubectl maint unskip orders' takes that back first\n"},
 		{name: "a plan without a schedule", line: "skip orders --next 1", code: 1, err: "error: plan orders has no schedule, so that there are no slots to skip; --all makes its labels wait\n"},
@@ -125,6 +145,7 @@ func TestUnskip(t *testing.T) {
 	}
 	gone := map[string]string{annotations.Skip: "", annotations.Actor(annotations.Skip): "", annotations.Reason(annotations.Skip): ""}
 	runRows(t, []row{
+		{name: "told in a zone that there is not", spec: weekly, notes: skipping(one), line: "unskip orders --timezone Europe/Berln", code: 2, err: noZone},
 		{name: "all slots", spec: weekly, notes: skipping("all"), line: "unskip orders", out: "plan/orders no longer skips all slots\n", wrote: gone},
 		{name: "named slots", spec: weekly, notes: skipping(one + "," + two), line: "unskip orders", out: "plan/orders no longer skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z), Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z)\n", wrote: gone},
 		{name: "one of two slots: the other stays, with who skipped it", spec: weekly, notes: skipping(one + "," + two), line: "unskip orders --slot 'sat 02:00'", out: "plan/orders no longer skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n", wrote: map[string]string{annotations.Skip: two}},

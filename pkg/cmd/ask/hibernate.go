@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -130,10 +131,13 @@ func (o *holdOptions) Validate() error {
 		f.Add("give one of --for, --until and --release")
 	case o.ends.release && o.reason != "":
 		f.Add("--reason is for a hold, and --release ends the hold")
-	case !o.ends.release:
+	case o.ends.untilText != "": // whether it has passed depends on the zone of each plan
+		f.Check(instant.Understood("--until", o.ends.untilText, o.Now()))
+	default:
 		_, err := o.until(o.Zone)
 		f.Check(err)
 	}
+	f.Check(instant.KnownZone(o.ends.timezone))
 	if o.Wait && o.Mode != "none" {
 		f.Add("--wait: a dry run changes nothing that could be waited for")
 	}
@@ -144,9 +148,6 @@ func (o *holdOptions) Validate() error {
 
 // until is the end of the hold; nil: it has none.
 func (o *holdOptions) until(zone string) (*time.Time, error) {
-	if o.ends.timezone != "" {
-		zone = o.ends.timezone
-	}
 	switch {
 	case o.ends.forText != "":
 		d, err := document.ParseDuration(o.ends.forText)
@@ -158,7 +159,7 @@ func (o *holdOptions) until(zone string) (*time.Time, error) {
 		}
 		return new(o.Now().Add(d.Duration).UTC().Truncate(time.Second)), nil
 	case o.ends.untilText != "":
-		at, err := instant.Future("--until", o.ends.untilText, o.Now(), zone)
+		at, err := instant.Future("--until", o.ends.untilText, o.Now(), cmp.Or(o.ends.timezone, zone))
 		if err != nil {
 			return nil, err
 		}
@@ -267,6 +268,9 @@ func (o *holdOptions) checkOne(s view.Sleeper) error {
 	if o.ends.release {
 		return nil
 	}
+	if _, err := o.hold(s); err != nil { // before anything is written on another plan
+		return err
+	}
 	why := o.kept(s)
 	switch {
 	case why == "":
@@ -356,7 +360,7 @@ func (o *holdOptions) change(cm *corev1.ConfigMap, hold hibernate.Hold, actor st
 }
 
 func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) error {
-	v := print.New(o.Env, s.Zone())
+	v := print.New(o.Env, cmp.Or(o.ends.timezone, s.Zone()))
 	words := v.HoldWords(s.Name, s.Hold)
 	switch {
 	case o.ends.release && unchanged:

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -196,31 +197,22 @@ func (o *pauseOptions) Complete(_ *cobra.Command, args []string) error {
 func (o *pauseOptions) Validate() error {
 	o.scope.check(&o.faults, "PLAN, POLICY or NODE")
 	o.DryRun.Check(&o.faults)
-	if o.untilText != "" {
-		_, err := o.until(o.Zone)
-		o.faults.Check(err)
+	o.faults.Check(instant.KnownZone(o.timezone))
+	if o.untilText != "" { // whether it has passed depends on the zone of what is paused
+		o.faults.Check(instant.Understood("--until", o.untilText, o.Now()))
 	}
 	return o.faults.Err()
 }
 
-// until is the end of the pause; zero: it has none.
-func (o *pauseOptions) until(zone string) (time.Time, error) {
-	if o.untilText == "" {
-		return time.Time{}, nil
-	}
-	if o.timezone != "" {
-		zone = o.timezone
-	}
-	return instant.Future("--until", o.untilText, o.Now(), zone)
-}
-
+// value is the pause of an object whose times are in a zone, and its end in words.
 func (o *pauseOptions) value(zone string) (*string, string, error) {
-	at, err := o.until(zone)
-	if err != nil || at.IsZero() {
-		return factory.Value("true"), "until resumed", err
+	if o.untilText == "" {
+		return factory.Value("true"), "until resumed", nil
 	}
-	if o.timezone != "" {
-		zone = o.timezone
+	zone = cmp.Or(o.timezone, zone)
+	at, err := instant.Future("--until", o.untilText, o.Now(), zone)
+	if err != nil {
+		return nil, "", err
 	}
 	return factory.Value(at.UTC().Format(time.RFC3339)), "until " + instant.Both(at, zone), nil
 }
@@ -251,7 +243,8 @@ func (o *pauseOptions) Run(ctx context.Context) error {
 	})
 }
 
-// find finds all that is meant, before anything is written.
+// find finds all that is meant, before anything is written: of none that is named may the end have
+// passed in its zone.
 func (o *pauseOptions) find(ctx context.Context, k *factory.Cluster) ([]factory.Resource, error) {
 	things, err := o.selected(ctx, o.Factory, k)
 	if err != nil {
@@ -260,6 +253,9 @@ func (o *pauseOptions) find(ctx context.Context, k *factory.Cluster) ([]factory.
 	for _, name := range o.names {
 		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy)
 		if err != nil {
+			return nil, err
+		}
+		if _, _, err := o.value(o.zoneOf(found)); err != nil {
 			return nil, err
 		}
 		things = append(things, found)
@@ -285,7 +281,7 @@ func (o *pauseOptions) pauseNode(ctx context.Context, k *factory.Cluster, found 
 
 func (o *pauseOptions) pauseOne(ctx context.Context, k *factory.Cluster, found factory.Resource, actor string) error {
 	cm := found.Document
-	zone := o.zoneOf(cm)
+	zone := o.zoneOf(found)
 	to, words, err := o.value(zone) // an invalid plan can be paused, too
 	if err != nil {
 		return err
@@ -311,8 +307,12 @@ func (o *pauseOptions) replaced(object metav1.Object, zone string) string {
 	return "; before it was " + strings.TrimPrefix(print.New(o.Env, zone).Paused(pause), "is ")
 }
 
-// zoneOf is the zone of a document's times.
-func (o *pauseOptions) zoneOf(cm *corev1.ConfigMap) string {
+// zoneOf is the zone of a document's times; of a node, the user's.
+func (o *pauseOptions) zoneOf(found factory.Resource) string {
+	cm := found.Document
+	if cm == nil {
+		return o.Zone
+	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		return view.NewSleeper(cm, nil, nil).Zone()
 	}

@@ -14,6 +14,9 @@ import (
 
 func objects(list ...runtime.Object) []runtime.Object { return list }
 
+// east is a HibernatePlan on whose clocks it is Saturday morning already.
+const east = "schedule: {timezone: Asia/Tokyo, offHours: [{start: '22:00', end: '06:00'}]}"
+
 func TestPause(t *testing.T) {
 	runRows(t, []row{
 		{name: "a plan, until it is resumed", line: "pause orders --reason 'release week'", out: "plan/orders paused until resumed\n", wrote: signed(annotations.Pause, "true", "release week")},
@@ -29,6 +32,10 @@ func TestPause(t *testing.T) {
 		{name: "a trial", line: "pause orders --dry-run", out: "plan/orders paused until resumed (dry run)\n"},
 		{name: "who may not write", line: "pause orders", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you\n"},
 		{name: "who may not write on nodes", world: objects(cmdtest.Node("worker-1")), line: "pause worker-1", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "nodes", "") }, code: 1, err: "Error from server (Forbidden): write to node worker-1: nodes is forbidden: not for you\n"},
+		{name: "until a time that has passed on the user's clocks and not on the plan's", spec: weekly, line: "pause orders --until '2026-11-21 00:30'", out: "plan/orders paused until Sat 2026-11-21 00:30 EST (2026-11-21T05:30:00Z)\n", wrote: signed(annotations.Pause, "2026-11-21T05:30:00Z", "")},
+		{name: "until a time that has passed on the clocks of one of two: nothing is written on the other", world: objects(cmdtest.Sleeper("east", east)), line: "pause orders east --until '2026-11-21 08:00'", code: 2, err: "error: --until: Sat 2026-11-21 08:00 JST (2026-11-20T23:00:00Z) has passed\n"},
+		{name: "until a time that has passed", line: "pause orders --until 2026-11-20T00:00:00Z", code: 2, err: "error: --until: Fri 2026-11-20 01:00 CET (2026-11-20T00:00:00Z) has passed\n"},
+		{name: "for a while, in a zone that there is not", line: "pause orders --until 2h --timezone Europe/Berln", code: 2, err: noZone},
 		{name: "an end that is no time", line: "pause orders --until soon", code: 2, err: "error: --until: \"soon\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\n"},
 		{name: "the plan was deleted and created again meanwhile", line: "pause orders", before: func(o *cmdtest.Cluster) {
 			o.Conflicts("configmaps", func() {

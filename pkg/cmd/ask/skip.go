@@ -89,8 +89,8 @@ func NewSkip(c *factory.Factory) *cobra.Command {
 		Short: "Leave out coming slots of a plan",
 		Long: `Leave out coming slots of a plan: the next ones, named ones, all before a time,
 or all until 'unskip'. Each is recorded as Skipped. The command shows
-each slot in the plan's zone and in UTC; with --until, how many they are and the time
-before which they lie. A manual trigger still runs. The slots of a
+each slot in the plan's zone and in UTC; with --until, how many they are and the first
+ten of them. A manual trigger still runs. The slots of a
 HibernatePlan are its off-windows, named by their start. If you skip one that has
 begun, its targets wake.`,
 		Example: `  kubectl maint skip orders-weekly --next 1 --reason "release week"
@@ -153,10 +153,11 @@ func (o *skipOptions) Validate() error {
 	}
 	for _, text := range append(slices.Clone(o.asked.slots), o.asked.until) {
 		if text != "" {
-			_, err := instant.Parse(text, o.Now(), o.zone(o.Zone))
+			_, err := instant.Parse(text, o.Now(), time.UTC.String()) // the zone is that of the plan
 			o.faults.Check(err)
 		}
 	}
+	o.faults.Check(instant.KnownZone(o.timezone))
 	o.DryRun.Check(&o.faults)
 	return o.faults.Err()
 }
@@ -196,7 +197,8 @@ func (o *skipOptions) skipOne(ctx context.Context, k *factory.Cluster, cm *corev
 		return err
 	}
 	for _, line := range said {
-		if err := o.Report(o.IOStreams, false, "%s/%s skips %s%s", p.kind, cm.Name, line, o.Mark()); err != nil {
+		line, below, _ := strings.Cut(line, "\n")
+		if err := o.Report(o.IOStreams, false, "%s/%s skips %s%s%s", p.kind, cm.Name, line, o.Mark(), view.Prefix("\n", below)); err != nil {
 			return err
 		}
 	}
@@ -245,12 +247,9 @@ func (p skippable) byName(have intent.Skip) []time.Time {
 }
 
 func (o *skipOptions) wantedUntil(cm *corev1.ConfigMap, have intent.Skip, p skippable, zone string) (intent.Skip, []string, error) {
-	until, err := instant.Parse(o.asked.until, o.Now(), zone)
+	until, err := instant.Future("--until", o.asked.until, o.Now(), zone)
 	if err != nil {
 		return have, nil, err
-	}
-	if !until.After(o.Now()) {
-		return have, nil, exit.Errorf(exit.CodeUsage, "--until: %s has passed", instant.Both(until, zone))
 	}
 	for _, s := range p.byName(have) {
 		if !s.Before(until) {
@@ -260,15 +259,32 @@ func (o *skipOptions) wantedUntil(cm *corev1.ConfigMap, have intent.Skip, p skip
 	if u := have.Until; u != nil && u.After(until) {
 		return have, nil, o.already(cm, "all %ss before %s, later than --until, are skipped already", p.what, instant.Both(*u, zone))
 	}
-	count, from := 0, p.begins
+	count, from, named := 0, p.begins, ""
 	for count < 10000 {
 		slot, ok := p.slots.Next(from)
 		if !ok || !slot.At.Before(until) {
 			break
 		}
-		count, from = count+1, slot.At
+		if count, from = count+1, slot.At; count <= slotsNamed {
+			named += "\n  " + o.named(p, slot, zone)
+		}
 	}
-	return intent.Skip{Until: &until}, []string{fmt.Sprintf("%s before %s", view.Counted(count, p.what), instant.Both(until, zone))}, nil
+	if more := count - slotsNamed; more > 0 {
+		named += fmt.Sprintf("\n  and %d more", more)
+	}
+	return intent.Skip{Until: &until}, []string{fmt.Sprintf("%s before %s", view.Counted(count, p.what), instant.Both(until, zone)) + named}, nil
+}
+
+// slotsNamed is how many of the slots before --until are named (a guess at what people read).
+const slotsNamed = 10
+
+// named is a slot that is skipped, with what is to be known of it.
+func (o *skipOptions) named(p skippable, s schedule.Slot, zone string) string {
+	note := p.begun(s, o.Now())
+	if s.Note != "" {
+		note += ", " + instant.NoteWords(s.Note)
+	}
+	return instant.Both(s.At, zone) + note
 }
 
 func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, p skippable, zone string) (intent.Skip, []string, error) {
@@ -285,11 +301,7 @@ func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, p skip
 		if !slices.ContainsFunc(want.Slots, s.At.Equal) {
 			want.Slots = append(slices.Clone(want.Slots), s.At)
 		}
-		note := p.begun(s, o.Now())
-		if s.Note != "" {
-			note += ", " + instant.NoteWords(s.Note)
-		}
-		said = append(said, instant.Both(s.At, zone)+note)
+		said = append(said, o.named(p, s, zone))
 	}
 	if len(want.Slots) > maxSkip {
 		return have, nil, fmt.Errorf("%d %ss cannot be named one by one: use --until", len(want.Slots), p.what)
@@ -386,9 +398,10 @@ func (o *unskipOptions) Complete(_ *cobra.Command, args []string) error {
 func (o *unskipOptions) Validate() error {
 	o.DryRun.Check(&o.faults)
 	for _, text := range o.slots {
-		_, err := instant.Parse(text, o.Now(), o.Zone)
+		_, err := instant.Parse(text, o.Now(), time.UTC.String()) // the zone is that of the plan
 		o.faults.Check(err)
 	}
+	o.faults.Check(instant.KnownZone(o.timezone))
 	return o.faults.Err()
 }
 

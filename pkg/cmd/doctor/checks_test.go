@@ -161,9 +161,9 @@ func TestDoctorOfTwoInstallations(t *testing.T) {
 	diagnose(t, []diagnosis{
 		{name: "the policies name this agent", line: "doctor", world: policies("maint-system")},
 		{name: "a policy names another", line: "doctor", world: policies("ops"), code: 1, err: oneProblem, out: before + "PROBLEM  these policies confine another agent's token, and not that of namespace maint-system: maint-agent-nodes\n" +
-			"         'kubectl maint uninstall --namespace NS' removes the installation that is too much; then 'kubectl maint install --apply --namespace maint-system' has the policies name this one\n"},
+			"         'kubectl maint uninstall --apply --namespace NS' removes the installation that is too much; then 'kubectl maint install --apply --namespace maint-system' has the policies name this one\n"},
 		{name: "a second Deployment", line: "doctor", world: append(policies("maint-system"), second), code: 1, err: oneProblem, out: before + "PROBLEM  another agent is installed in namespace ops: there can be one in a cluster\n" +
-			"         remove the one that is too much: 'kubectl maint uninstall --namespace ops', or 'kubectl maint uninstall --namespace maint-system'\nok       admission policies confine the agent's token\n"},
+			"         remove the one that is too much: 'kubectl maint uninstall --apply --namespace ops', or 'kubectl maint uninstall --apply --namespace maint-system'\nok       admission policies confine the agent's token\n"},
 	})
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), second)
 	if got := o.Maint("version"); !strings.HasSuffix(got.Out, "agent:     another one is installed in namespace ops; there can be one in a cluster\n") {

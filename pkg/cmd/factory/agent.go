@@ -28,6 +28,7 @@ type AgentState struct {
 	Heartbeat time.Time `json:"heartbeat"`
 	Key       string    `json:"-"` // id of the key that it signs with; empty: not known yet
 	Missing   string    `json:"-"` // why no agent can be counted on
+	Absent    bool      `json:"-"` // nothing shows that one was ever installed
 }
 
 // VersionText is the agent's version, which is known after its first heartbeat.
@@ -68,7 +69,7 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 		case len(beats) == 1:
 			return c.readBeat(ctx, k, &beats[0]), nil
 		case len(beats) > 1: // the user has to choose
-			state.Missing = fmt.Sprintf("agents show themselves in namespaces %s: name yours with --agent-namespace", namespacesOf(beats))
+			state.Absent, state.Missing = false, fmt.Sprintf("agents show themselves in namespaces %s: name yours with --agent-namespace", namespacesOf(beats))
 		}
 	}
 	return state, err
@@ -138,11 +139,11 @@ func (c *Factory) agentIn(ctx context.Context, k *Cluster, namespace string) (Ag
 	cm, err := k.ConfigMaps(namespace).Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		missing := fmt.Sprintf("no agent runs in namespace %s: install it with %s", namespace, c.Suggest().Install())
+		s := AgentState{Namespace: namespace, Absent: true, Missing: fmt.Sprintf("no agent runs in namespace %s: install it with %s", namespace, c.Suggest().Install())}
 		if why, installed := k.silentAgent(ctx, namespace); installed {
-			missing = fmt.Sprintf("the agent in namespace %s is installed, but does not show itself: %s", namespace, why)
+			s.Absent, s.Missing = false, fmt.Sprintf("the agent in namespace %s is installed, but does not show itself: %s", namespace, why)
 		}
-		return c.byLease(ctx, k, AgentState{Namespace: namespace, Missing: missing}), nil
+		return c.byLease(ctx, k, s), nil
 	case err != nil:
 		return AgentState{Namespace: namespace}, fmt.Errorf("%w: %w", errUnknownAgent, err)
 	}
@@ -302,15 +303,15 @@ func (a *AgentLiveness) IsLate(ctx context.Context) bool {
 	return err == nil && !s.Heartbeat.IsZero() && min(a.c.Now().Add(a.k.Skew()).Sub(s.Heartbeat), a.k.answering()) > staleAfter/2
 }
 
-// WarnSilent warns of an agent that has become silent.
+// WarnSilent warns of an agent that has become silent, or shows itself in no way that counts.
 func (c *Factory) WarnSilent(s AgentState) {
-	if s.Missing != "" && !s.Heartbeat.IsZero() {
+	if s.Missing != "" && !s.Absent {
 		c.Warn(s.Missing)
 	}
 }
 
 // AgentBeside reads the state of the agent while its caller makes other requests. What it returns
-// waits for that, and warns once of an agent that has become silent.
+// waits for that, and warns once of a silent agent.
 func (c *Factory) AgentBeside(ctx context.Context, k *Cluster) func() (AgentState, error) {
 	var state AgentState
 	var err error

@@ -23,6 +23,7 @@ const beginsWithin = time.Minute
 // works before its first heartbeat; one that only holds the Lease does not.
 func (c *Factory) byLease(ctx context.Context, k *Cluster, s AgentState) AgentState {
 	lease, err := k.Kube.CoordinationV1().Leases(s.Namespace).Get(ctx, annotations.LeaseName, metav1.GetOptions{})
+	s.Absent = s.Absent && err != nil // uninstall deletes it
 	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil || lease.Spec.AcquireTime == nil {
 		return s
 	}

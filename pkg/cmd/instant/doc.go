@@ -1,3 +1,3 @@
 // Package instant parses times as people write them, and formats them for a zone and for UTC. It
-// imports plan and schedule.
+// imports document, exit and schedule.
 package instant

@@ -1,6 +1,7 @@
 package instant
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -19,6 +21,24 @@ const Forms = `write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, "tomorrow 08:
 // skips is the first instant after it, one that occurs twice is the first of the two. A weekday or
 // a bare time of day is the next one to come.
 func Parse(text string, now time.Time, zone string) (time.Time, error) {
+	return parse(text, now, zone, firstAfter)
+}
+
+// Past is Parse where only what was makes sense: a duration is before now, and a weekday or a bare
+// time of day is the last one that has come. What is given with its date, or as tomorrow, may be in
+// the future all the same.
+func Past(text string, now time.Time, zone string) (time.Time, error) {
+	if d, err := document.ParseDuration(text); err == nil {
+		return now.Add(-d.Abs()), nil
+	}
+	return parse(text, now, zone, lastUntil)
+}
+
+// nearest is one of the times of day that recur after some days: date has the first that may be to
+// come.
+type nearest func(now, date time.Time, days int, on func(date time.Time) (time.Time, error)) (time.Time, error)
+
+func parse(text string, now time.Time, zone string, near nearest) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -42,19 +62,45 @@ func Parse(text string, now time.Time, zone string) (time.Time, error) {
 	if !ok {
 		return time.Time{}, notUnderstood(text)
 	}
-	return parseDay(text, day, now, loc, func(date time.Time) (time.Time, error) { return wallTime(date, hour, minute, zone) })
+	return parseDay(text, day, now.In(loc), near, func(date time.Time) (time.Time, error) { return wallTime(date, hour, minute, zone) })
 }
 
-// Future parses the time of a flag that must not be over.
+// Future parses the time of a flag that must not be over. Its error is one of the command line.
 func Future(flag, text string, now time.Time, zone string) (time.Time, error) {
 	at, err := Parse(text, now, zone)
 	if err != nil {
-		return at, fmt.Errorf("%s: %w", flag, err)
+		return at, exit.Errorf(exit.CodeUsage, "%s: %w", flag, err)
 	}
 	if !at.After(now) {
-		return at, fmt.Errorf("%s: %s has passed", flag, Both(at, zone))
+		return at, exit.Errorf(exit.CodeUsage, "%s: %s has passed", flag, Both(at, zone))
 	}
 	return at, nil
+}
+
+// Understood checks the time of a flag where the zone in which it counts is not known yet: that of
+// an object that has not been read.
+func Understood(flag, text string, now time.Time) error {
+	if _, err := Parse(text, now, time.UTC.String()); err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
+}
+
+// KnownZone checks the zone of the flag --timezone; empty: it was not given.
+func KnownZone(name string) error {
+	if _, err := schedule.LoadZone(name); err != nil {
+		return fmt.Errorf("--timezone: %w", err)
+	}
+	return nil
+}
+
+// UnknownZone says what is wrong with the user's own zone, which shows times in UTC; empty: nothing.
+func UnknownZone(name string) string {
+	_, err := schedule.LoadZone(name)
+	if unknown := (*schedule.FieldError)(nil); errors.As(err, &unknown) {
+		return fmt.Sprintf("times are shown in UTC: your time zone %q %s", unknown.Value, unknown.Message)
+	}
+	return ""
 }
 
 func notUnderstood(text string) error {
@@ -85,9 +131,9 @@ func parseClock(s string) (hour, minute int, ok bool) {
 	return hour, minute, hour < 24 && minute < 60
 }
 
-// parseDay finds the date of a word and adds the time of day.
-func parseDay(text, day string, now time.Time, loc *time.Location, on func(date time.Time) (time.Time, error)) (time.Time, error) {
-	y, m, d := now.In(loc).Date()
+// parseDay finds the date of a word and adds the time of day; now is in the zone of both.
+func parseDay(text, day string, now time.Time, near nearest, on func(date time.Time) (time.Time, error)) (time.Time, error) {
+	y, m, d := now.Date()
 	today := time.Date(y, m, d, 0, 0, 0, 0, time.UTC) // a date, not an instant
 	switch day {
 	case "today":
@@ -95,7 +141,7 @@ func parseDay(text, day string, now time.Time, loc *time.Location, on func(date 
 	case "tomorrow":
 		return on(today.AddDate(0, 0, 1))
 	case "":
-		return firstAfter(now, today, 1, on)
+		return near(now, today, 1, on)
 	}
 	if date, err := time.Parse(time.DateOnly, day); err == nil {
 		return on(date)
@@ -104,7 +150,7 @@ func parseDay(text, day string, now time.Time, loc *time.Location, on func(date 
 	if !ok {
 		return time.Time{}, notUnderstood(text)
 	}
-	return firstAfter(now, today.AddDate(0, 0, (weekday-int(today.Weekday())+7)%7), 7, on)
+	return near(now, today.AddDate(0, 0, (weekday-int(today.Weekday())+7)%7), 7, on)
 }
 
 // firstAfter is the time of day on a date, or some days later if that is over.
@@ -114,6 +160,15 @@ func firstAfter(now, date time.Time, days int, on func(time.Time) (time.Time, er
 		return at, err
 	}
 	return on(date.AddDate(0, 0, days))
+}
+
+// lastUntil is the time of day on a date, or some days earlier if that is to come.
+func lastUntil(now, date time.Time, days int, on func(time.Time) (time.Time, error)) (time.Time, error) {
+	at, err := on(date)
+	if err != nil || !at.After(now) {
+		return at, err
+	}
+	return on(date.AddDate(0, 0, -days))
 }
 
 func parseWeekday(s string) (int, bool) {

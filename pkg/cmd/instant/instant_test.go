@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
 // A Saturday in Berlin, an hour after midnight; in New York it is still Friday.
@@ -40,6 +42,61 @@ func TestTimesAsPeopleWriteThem(t *testing.T) {
 		}
 		if got.UTC().Format(time.RFC3339) != c.want {
 			t.Errorf("%q in %s is %s, want %s", c.text, c.zone, got.UTC().Format(time.RFC3339), c.want)
+		}
+	}
+}
+
+// What asks for the past gets the last one of what recurs, and not the next.
+func TestTimesThatLieInThePast(t *testing.T) {
+	for _, c := range []struct{ text, zone, want string }{
+		{"2h", "UTC", "2026-11-20T22:00:00Z"},
+		{"30d", "UTC", "2026-10-22T00:00:00Z"},
+		{"now", "UTC", "2026-11-21T00:00:00Z"},
+		{"sat 01:00", "Europe/Berlin", "2026-11-21T00:00:00Z"}, // that is now
+		{"sat 02:00", "Europe/Berlin", "2026-11-14T01:00:00Z"},
+		{"sat 02:00", "America/New_York", "2026-11-14T07:00:00Z"},
+		{"fri 22:00", "America/New_York", "2026-11-14T03:00:00Z"},
+		{"friday", "America/New_York", "2026-11-20T05:00:00Z"},
+		{"sun", "UTC", "2026-11-15T00:00:00Z"},
+		{"08:00", "Europe/Berlin", "2026-11-20T07:00:00Z"},
+		{"0:30", "Europe/Berlin", "2026-11-20T23:30:00Z"},
+		{"2026-11-14T02:00:00Z", "Europe/Berlin", "2026-11-14T02:00:00Z"},
+		{"2026-11-14 02:00", "Europe/Berlin", "2026-11-14T01:00:00Z"},
+		{"tomorrow", "UTC", "2026-11-22T00:00:00Z"}, // who asks refuses it
+	} {
+		got, err := Past(c.text, aSaturday(), c.zone)
+		if err != nil || got.UTC().Format(time.RFC3339) != c.want {
+			t.Errorf("%q in %s is %s, %v, want %s", c.text, c.zone, got.UTC().Format(time.RFC3339), err, c.want)
+		}
+	}
+}
+
+func TestWhatIsWrongWithATimeIsWrongWithTheCommandLine(t *testing.T) {
+	for _, text := range []string{"soon", "today 00:30"} {
+		if _, err := Future("--until", text, aSaturday(), "Europe/Berlin"); exit.CodeOf(err) != exit.CodeUsage || !strings.HasPrefix(err.Error(), "--until: ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if err := Understood("--until", "today 00:30", aSaturday()); err != nil {
+		t.Errorf("whether it has passed is not known yet: %v", err)
+	}
+	if err := Understood("--until", "soon", aSaturday()); err == nil || !strings.HasPrefix(err.Error(), `--until: "soon" is no time: `) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnUnknownZoneIsNamedWithTheNearest(t *testing.T) {
+	const want = `--timezone: timezone: "Europe/Berln": is not a time zone of the IANA database`
+	if err := KnownZone("Europe/Berln"); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "did you mean Europe/Berlin?") {
+		t.Errorf("%v", err)
+	}
+	const warns = `times are shown in UTC: your time zone "Mars/Base" is not a time zone of the IANA database`
+	if got := UnknownZone("Mars/Base"); !strings.HasPrefix(got, warns) {
+		t.Errorf("%q", got)
+	}
+	for _, known := range []string{"", "UTC", "Europe/Berlin"} {
+		if err := KnownZone(known); err != nil || UnknownZone(known) != "" {
+			t.Errorf("%q: %v, %q", known, err, UnknownZone(known))
 		}
 	}
 }

@@ -89,6 +89,9 @@ func (o *logsOptions) Run(ctx context.Context) error {
 	if !o.out.Lines() {
 		t.out.entries = &entries{out: o.out, run: r, stream: o.follow}
 	}
+	if !o.follow || r.Journal.Phase.Ended() { // else its silence ends the command
+		_, _ = o.AgentBeside(ctx, k)() // whoever may not look for it does without
+	}
 	if o.follow {
 		return o.followLogs(ctx, k, r, t)
 	}

@@ -69,8 +69,8 @@ func (o *checkOptions) Complete(_ *cobra.Command, args []string) error {
 // Validate checks the flags.
 func (o *checkOptions) Validate() error {
 	o.out.Check(&o.faults)
-	if _, err := o.at(o.Zone); err != nil {
-		o.faults.Check(err)
+	if o.atText != "" {
+		o.faults.Check(instant.Understood("--at", o.atText, o.Now()))
 	}
 	return o.faults.Err()
 }
@@ -81,7 +81,7 @@ func (o *checkOptions) at(zone string) (time.Time, error) {
 	}
 	at, err := instant.Parse(o.atText, o.Now(), zone)
 	if err != nil {
-		return at, fmt.Errorf("--at: %w", err)
+		return at, exit.Errorf(exit.CodeUsage, "--at: %w", err)
 	}
 	return at, nil
 }
@@ -115,7 +115,7 @@ func (o *checkOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.atText != "" && o.out.Lines() && !o.quiet {
+	if o.atText != "" && !o.quiet {
 		fmt.Fprintf(o.ErrOut, "at %s\n", instant.Both(at, s.Zone))
 	}
 	if !o.quiet {

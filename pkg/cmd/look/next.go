@@ -52,12 +52,12 @@ window is closed. A window that is open comes first, with its true start.`,
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
 	cmd.Flags().IntVar(&o.count, "count", 5, "how many")
-	cmd.Flags().StringVar(&o.from, "from", "", "the first instant that counts; default now")
+	cmd.Flags().StringVar(&o.from, "from", "", "the first instant that counts, on the clocks of what is shown; default now")
 	o.out.AddFlags(cmd)
 	return cmd
 }
 
-// Complete takes the plan's name and resolves the time.
+// Complete takes the plan's name.
 func (o *nextOptions) Complete(_ *cobra.Command, args []string) error {
 	switch {
 	case len(o.files) == 0:
@@ -68,16 +68,14 @@ func (o *nextOptions) Complete(_ *cobra.Command, args []string) error {
 		o.name = args[0]
 	}
 	o.start = o.Now()
-	if o.from != "" {
-		at, err := instant.Parse(o.from, o.Now(), o.Zone)
-		o.faults.Check(err)
-		o.start = at
-	}
 	return nil
 }
 
 // Validate checks the flags.
 func (o *nextOptions) Validate() error {
+	if o.from != "" {
+		o.faults.Check(instant.Understood("--from", o.from, o.Now()))
+	}
 	if o.count < 1 || o.count > 10000 {
 		o.faults.Add("--count must be from 1 to 10000, is %d", o.count)
 	}
@@ -85,9 +83,30 @@ func (o *nextOptions) Validate() error {
 	return o.faults.Err()
 }
 
+// begin resolves --from in the zone of what is shown, and says what was understood.
+func (o *nextOptions) begin(found agenda) error {
+	if o.from == "" {
+		return nil
+	}
+	zone := found.subject.Zone
+	if found.sleeper != nil {
+		zone = found.sleeper.Zone()
+	}
+	at, err := instant.Parse(o.from, o.Now(), zone)
+	if err != nil {
+		return exit.Errorf(exit.CodeUsage, "--from: %w", err)
+	}
+	o.start = at
+	fmt.Fprintf(o.ErrOut, "from %s\n", instant.Both(at, zone))
+	return nil
+}
+
 // Run prints the slots, or the windows.
 func (o *nextOptions) Run(ctx context.Context) error {
 	found, err := o.find(ctx)
+	if err == nil {
+		err = o.begin(found)
+	}
 	switch {
 	case err != nil:
 		return err

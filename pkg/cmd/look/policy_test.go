@@ -59,7 +59,7 @@ func TestAPolicyThatIsGoneWhileItsGatesAreNotOpen(t *testing.T) {
 		{name: "a policy that is there", line: "status", world: objects(shop, orders, gates("shut", "True", "1 object"), gateRecord("shut")), out: idle},
 		{name: "why", line: "why shut", world: objects(shop, gateRecord("shut")), code: 3, err: "error: policy shut " + opens + "\n"},
 		{name: "why, with its kind", line: "why policy/shut", world: objects(shop, gateRecord("shut")), code: 3, err: "error: policy shut " + opens + "\n"},
-		{name: "why, without an agent", line: "why shut", world: objects(shop, gateRecord("shut")), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", stale) }, code: 3, err: "error: policy shut " + opens + "; no agent is at work: the agent in namespace maint-system last showed itself 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\n"},
+		{name: "why, without an agent", line: "why shut", world: objects(shop, gateRecord("shut")), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", stale) }, code: 3, err: "warning: the agent in namespace maint-system last showed itself 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\nerror: policy shut " + opens + "; no agent is at work: the agent in namespace maint-system last showed itself 1h0m0s ago (Sat 2026-11-21 00:00 CET): see 'kubectl -n maint-system get pods'\n"},
 		{name: "why, where its record does not count", line: "why shut", world: objects(shop, gateRecord("shut", unsigned)), code: 3, err: "error: policy shut " + stays + "; if it is the agent's own, sign it with " + sign + "\n"},
 	})
 }

@@ -1,16 +1,24 @@
 package look_test
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 const silence = "warning: the agent in namespace maint-system last showed itself 48h0m0s ago"
@@ -30,9 +38,83 @@ func TestReadsWarnOfASilentAgent(t *testing.T) {
 			t.Errorf("%s: exit code %d, standard error %q, standard output %q", line, got.Code, got.Err, got.Out)
 		}
 	}
+	for _, line := range []string{"status", "status orders", "status maint-run-orders-a", "why orders", "why a", "why maint-run-orders-a", "why orders -o json"} { // whose answer says so, too
+		o := cmdtest.NewCluster(t, cmd.Run, world...)
+		if got := o.Line(line); strings.Count(got.Err, silence) != 1 || strings.Count(got.Out, "last showed itself") != 1 {
+			t.Errorf("%s: exit code %d, standard error %q, standard output %q", line, got.Code, got.Err, got.Out)
+		}
+	}
+	for _, line := range []string{"logs maint-run-orders-a", "restore list", "restore list -o name", "restore show night", "drain a --plan", "drain a --plan -o json"} {
+		o := cmdtest.NewCluster(t, cmd.Run, world...)
+		if got := o.Line(line); strings.Count(got.Err, silence) != 1 || strings.Contains(got.Out, "last showed itself") {
+			t.Errorf("%s: exit code %d, standard error %q, standard output %q", line, got.Code, got.Err, got.Out)
+		}
+	}
 	o := cmdtest.NewCluster(t, cmd.Run, world...)
 	if got := o.Line("check orders -q"); got.Out+got.Err != "" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// On a terminal standard output and standard error are one place to a person.
+func TestStatusOnATerminalWarnsOnTheScreenAlone(t *testing.T) {
+	silent := cmdtest.Agent()
+	silent.Data["heartbeat"] = "2026-11-19T00:00:00Z"
+	o := cmdtest.NewCluster(t, cmd.Run, silent, cmdtest.Namespace("shop"), cmdtest.Plan("orders", daily))
+	var out, errOut bytes.Buffer
+	env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "Europe/Berlin", OutTerminal: true}
+	code := cmd.Run(t.Context(), factory.NewFor(env, o.Connected()), []string{"status"})
+	if code != 0 || errOut.Len() > 0 || strings.Count(out.String(), "last showed itself") != 1 {
+		t.Errorf("exit code %d, standard error %q, standard output %q", code, errOut.String(), out.String())
+	}
+}
+
+// Reads end as they would with an agent that lives.
+func TestTheSilenceOfTheAgentChangesNoExitCode(t *testing.T) {
+	for _, line := range []string{"status", "list", "list runs", "next orders", "check orders", "check night", "history orders", "describe orders", "why orders", "why orders -o json", "why a", "why a -o name", "why office", "why office -o yaml", "why night", "why shut", "calendar", "logs maint-run-orders-a", "restore list"} {
+		code := map[bool]int{}
+		for _, silent := range []bool{false, true} {
+			agent := cmdtest.Agent()
+			if silent {
+				agent.Data["heartbeat"] = "2026-11-19T00:00:00Z"
+			}
+			office := cmdtest.Sleeper("office", "schedule: {timezone: UTC, offHours: [{start: '20:00', end: '21:00'}]}")
+			shut := seen("shut", daily+", policies: [{name: night}]")
+			o := cmdtest.NewCluster(t, cmd.Run, objects(agent, cmdtest.Namespace("shop"), cmdtest.Node("a"), seen("orders", daily), shut, office, policed("night", "{strategy: Restrictive}"), ended("maint-run-orders-a", run.Succeeded, time.Hour))...)
+			code[silent] = o.Line(line).Code
+		}
+		if code[true] != code[false] {
+			t.Errorf("%s: exit code %d with a silent agent, %d with one that lives", line, code[true], code[false])
+		}
+	}
+}
+
+// An agent that was there and shows itself in no way that counts is silent, too.
+func TestReadsWarnOfAnAgentThatShowsItselfInNoWay(t *testing.T) {
+	beating := func(beat string) runtime.Object {
+		cm := cmdtest.Agent()
+		cm.Data["heartbeat"] = beat
+		return cm
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: annotations.LeaseName}}
+	deployed := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
+	for name, c := range map[string]struct {
+		there []runtime.Object
+		warns string
+	}{
+		"a heartbeat that cannot be read":    {objects(beating("never")), "warning: the heartbeat of the agent in namespace maint-system cannot be read\n"},
+		"a heartbeat of a time to come":      {objects(beating("2026-11-21T00:02:00Z")), "warning: the heartbeat of the agent in namespace maint-system is in the future ("},
+		"a heartbeat that was deleted":       {objects(deployed), "warning: the agent in namespace maint-system is installed, but does not show itself: "},
+		"nothing but the Lease that it held": {objects(lease), "warning: no agent runs in namespace maint-system: "},
+		"nothing: there never was one":       {nil, ""},
+	} {
+		for _, line := range []string{"list", "next orders", "check orders", "history orders", "describe orders", "why orders", "status", "status orders", "logs maint-run-orders-a", "logs maint-run-orders-a -f", "restore list", "report", "calendar"} {
+			world := append(objects(cmdtest.Namespace("shop"), seen("orders", daily), ended("maint-run-orders-a", run.Succeeded, time.Hour)), c.there...)
+			got := cmdtest.NewCluster(t, cmd.Run, world...).Line(line)
+			if n := strings.Count(got.Err, "warning: "); c.warns == "" && n > 0 || c.warns != "" && (n != 1 || !strings.Contains(got.Err, c.warns)) {
+				t.Errorf("%s: %s: standard error is %q", name, line, got.Err)
+			}
+		}
 	}
 }
 

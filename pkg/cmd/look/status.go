@@ -145,12 +145,15 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view
 	return append(head, lines...), said, nil
 }
 
-// agentLines warn where no agent acts.
+// agentLines warn where no agent acts; standard error does, too, unless a person sees both.
 func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
 	switch {
 	case err != nil:
 		return []string{o.newPrinter(o.Zone).Warn(err.Error()), ""}
 	case s.Missing != "":
+		if !o.watch && !o.OutTerminal {
+			o.WarnSilent(s)
+		}
 		return []string{o.newPrinter(o.Zone).Bad(s.Missing), ""}
 	}
 	return nil

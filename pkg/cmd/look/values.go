@@ -217,11 +217,11 @@ func (o *describeOptions) printValues(ctx context.Context, k *factory.Cluster) e
 	var items []print.Value
 	for _, name := range o.names {
 		cm, err := o.find(ctx, k, name)
+		agent, _ := o.agent()
 		if gone := (*factory.GoneRunError)(nil); errors.As(err, &gone) {
 			items = append(items, o.goneValue(gone))
 			continue
 		}
-		agent, _ := o.agent()
 		if err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ func (o *drainOptions) preview(ctx context.Context, k *factory.Cluster, targets 
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
 	}
+	o.WarnSilent(agent)
 	world := &podReader{k: k, agent: agent, budgets: map[string][]drain.Budget{}, daemonSets: map[string]bool{}}
 	var all []view.Forecast
 	blocked := false

@@ -135,6 +135,8 @@ func (o *calendarOptions) show(w source.Set) error {
 		if o.out.Lines() || o.out.Format() == "table" {
 			return nil
 		}
+	} else if o.from != "" || o.to != "" {
+		fmt.Fprintf(o.ErrOut, "from %s to %s\n", instant.Both(o.start, o.timezone), instant.Both(o.end, o.timezone))
 	}
 	if !o.out.Lines() && !o.out.Own() {
 		return o.out.PrintList(o.Out, "CalendarEntryList", valuesOf(page))

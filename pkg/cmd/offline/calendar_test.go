@@ -26,7 +26,7 @@ func TestCalendarDrawsWhatTheDocumentsSay(t *testing.T) {
 	for _, format := range []string{"table", "ics", "svg"} {
 		t.Run(format, func(t *testing.T) {
 			got := cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", "testdata/calendar/shop.yaml", "--from", "2026-03-27T11:00:00Z", "--to", "2026-04-08T22:00:00Z", "-o", format)
-			if got.Code != 0 || got.Err != "" {
+			if got.Code != 0 || got.Err != "from Fri 2026-03-27 12:00 CET (2026-03-27T11:00:00Z) to Thu 2026-04-09 00:00 CEST (2026-04-08T22:00:00Z)\n" {
 				t.Fatalf("exit code %d\n%s", got.Code, got.Err)
 			}
 			golden := filepath.Join("testdata", "calendar", "want."+format)
@@ -146,7 +146,7 @@ func TestCalendarOf(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cmdtest.WriteFiles(t, map[string]string{"f.yaml": c.text})
 			got := cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-23T00:00:00Z")
-			if got.Code != 0 || got.Err != "" {
+			if got.Code != 0 || got.Err != "from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Mon 2026-11-23 01:00 CET (2026-11-23T00:00:00Z)\n" {
 				t.Fatalf("%+v", got)
 			}
 			if diff := cmp.Diff(c.want, withoutLocal(got.Out)); diff != "" {

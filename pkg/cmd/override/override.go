@@ -1,6 +1,7 @@
 package override
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,7 +70,7 @@ window between its steps (onWindowClose); what waits goes on waiting.`, `  kubec
 func (o *overrideOptions) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " POLICY|PLAN|KIND/NAME --for D|--until T --reason R", DisableFlagsInUseLine: true, Short: short, Long: long, Example: example,
-		RunE: factory.RunE(o), ValidArgsFunction: completion.Kinds(o.Factory, annotations.KindPolicy, annotations.KindPlan),
+		RunE: factory.RunE(o), ValidArgsFunction: completion.Kinds(o.Factory, annotations.KindPolicy, annotations.KindPlan, annotations.KindHibernatePlan),
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.forText, "for", "", "how long, like 2h or 3d")
@@ -100,10 +101,13 @@ func (o *overrideOptions) Validate() error {
 		o.faults.Add("--for or --until is missing: it must end by itself")
 	case given > 1:
 		o.faults.Add("give one of --for, --until and --end")
+	case o.untilText != "": // whether it has passed depends on the zone of the object
+		o.faults.Check(instant.Understood("--until", o.untilText, o.Now()))
 	case !o.end:
 		_, err := o.until(o.Zone)
 		o.faults.Check(err)
 	}
+	o.faults.Check(instant.KnownZone(o.timezone))
 	if !o.end && strings.TrimSpace(o.reason) == "" {
 		o.faults.Add("--reason is missing: everybody who asks why sees it")
 	}
@@ -111,9 +115,6 @@ func (o *overrideOptions) Validate() error {
 }
 
 func (o *overrideOptions) until(zone string) (time.Time, error) {
-	if o.timezone != "" {
-		zone = o.timezone
-	}
 	if o.forText != "" {
 		d, err := document.ParseDuration(o.forText)
 		if err != nil {
@@ -140,16 +141,13 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if err := o.check(ctx, k, target); err != nil {
 		return err
 	}
-	zone := target.zone
-	if o.timezone != "" {
-		zone = o.timezone
-	}
+	zone := cmp.Or(o.timezone, target.zone)
 	c, words := o.clear(), "was not frozen or allowed"
 	if was := o.inForce(target); was != "" {
 		words = "no longer frozen or allowed: " + was
 	}
 	if !o.end {
-		at, err := o.until(target.zone)
+		at, err := o.until(zone)
 		if err != nil {
 			return err
 		}
@@ -427,12 +425,13 @@ type found struct {
 // String names the object as the lists print it.
 func (f found) String() string { return f.kind + "/" + f.meta.GetName() }
 
-// find resolves a policy or plan by its name, and everything else by KIND/NAME as kubectl does.
+// find resolves a policy or a plan of either kind by its name, and everything else by KIND/NAME as
+// kubectl does.
 func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, error) {
 	kind, _ := factory.SplitKind(o.object)
 	text, zone := o.object, o.Zone
-	if kind == "" || kind == "plan" || kind == "policy" {
-		cm, err := k.Document(ctx, strings.TrimPrefix(o.object, "policy/"), annotations.KindPolicy, annotations.KindPlan)
+	if kind == "" || documentKind(kind) {
+		cm, err := k.Document(ctx, o.object, annotations.KindPolicy, annotations.KindPlan, annotations.KindHibernatePlan)
 		if err != nil && kind == "" {
 			err = k.NodeMeant(ctx, o.object, err)
 		}
@@ -456,6 +455,12 @@ func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, 
 		return found{}, fmt.Errorf("%s cannot carry annotations", o.object)
 	}
 	return found{kind: kind, zone: zone, info: infos[0], meta: meta}, nil
+}
+
+// documentKind says whether a kind before a name is one of our documents. Others are asked of the API:
+// a ConfigMap may be any, and there are policies of other projects.
+func documentKind(kind string) bool {
+	return slices.Contains([]string{"plan", "plans", "hibernate-plan", "hibernateplan", "policy"}, strings.ToLower(kind))
 }
 
 func (o *overrideOptions) write(ctx context.Context, f found, c factory.Change) error {

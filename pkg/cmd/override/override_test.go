@@ -73,6 +73,7 @@ func TestAllowAndFreeze(t *testing.T) {
 	const butPaused = "but the whole cluster is paused until resumed, by joe (unverified): disks; 'allow' does not end that: see 'kubectl maint resume --all -A'\n"
 	namespaceFrozen := func(o *cmdtest.Cluster) { o.Stores("namespaces", cmdtest.Namespace("shop", stands...)) }
 	const binds = "namespace/shop is RestrictiveUntil Tue 2026-12-01 01:00 CET by joe (unverified): go-live, which binds everything in it; 'allow' does not end that: see 'kubectl maint freeze namespace/shop --end'\n"
+	office := func(o *cmdtest.Cluster) { o.Creates(cmdtest.Sleeper("office", "policies: [{name: night}]")) }
 	none := map[string]string{}
 	for _, key := range []string{annotations.ChangeStrategy, annotations.RestrictiveUntil, annotations.Actor(annotations.ChangeStrategy), annotations.Reason(annotations.ChangeStrategy)} {
 		none[key] = ""
@@ -145,7 +146,13 @@ func TestAllowAndFreeze(t *testing.T) {
 		{object: "settings", row: row{name: "one of which it is hidden whether a gate means it", before: func(o *cmdtest.Cluster) { settings(o); o.Forbids("list", "configmaps", "") }, line: "freeze configmap/settings --for 2h --reason CHG-1", out: "configmap/settings frozen until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", err: "warning: whether a policy's gate means configmap/settings cannot be read, since you may not list ConfigMaps of all namespaces; if none does, this has no effect\n", wrote: frozen}},
 		{object: "night", row: row{name: "for no time", line: "allow night --for 0s --reason x", code: 2, err: "error: --for: must be more than nothing, is 0s\n"}},
 		{object: "night", row: row{name: "for something else", line: "allow night --for soon --reason x", code: 2, err: "error: --for: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"}},
-		{object: "night", row: row{name: "until a time that has passed", line: "allow night --until 2026-11-20 --reason x", code: 2, err: "error: --until: Fri 2026-11-20 00:00 CET (2026-11-19T23:00:00Z) has passed\n"}},
+		{object: "night", row: row{name: "until a time that has passed", line: "allow night --until 2026-11-20 --reason x", code: 2, err: "error: --until: Fri 2026-11-20 00:00 EST (2026-11-20T05:00:00Z) has passed\n"}},
+		{object: "night", row: row{name: "until a time that has passed on the user's clocks and not on the policy's", line: "freeze night --until '2026-11-21 00:30' --reason CHG-1", out: "policy/night frozen until Sat 2026-11-21 00:30 EST (2026-11-21T05:30:00Z)\n", wrote: override("RestrictiveUntil", annotations.RestrictiveUntil, "2026-11-21T05:30:00Z", "CHG-1")}},
+		{object: "night", row: row{name: "for a while, in a zone that there is not", line: "freeze night --for 2h --timezone Europe/Berln --reason CHG-1", code: 2, err: "error: --timezone: timezone: \"Europe/Berln\": is not a time zone of the IANA database 2025c; did you mean Europe/Berlin?\n"}},
+		{object: "office", row: row{name: "a HibernatePlan by its name alone", before: office, line: "freeze office --for 2h --reason CHG-1", out: "hibernate-plan/office frozen until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: frozen}},
+		{object: "office", row: row{name: "a HibernatePlan by its kind", before: office, line: "freeze hibernate-plan/office --for 2h --reason CHG-1", out: "hibernate-plan/office frozen until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: frozen}},
+		{object: "office", row: row{name: "a HibernatePlan as a plan", before: office, line: "allow plan/office --for 2h --reason CHG-1", out: "hibernate-plan/office allowed until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: allowed}},
+		{object: "office", row: row{name: "a HibernatePlan by its name, behind which none stands", before: func(o *cmdtest.Cluster) { o.Creates(cmdtest.Sleeper("office", "")) }, line: "allow office --for 2h --reason CHG-1", code: 1, err: "error: hibernate-plan/office has no policy, so change is permitted already; once this permission has ended it never would be again, so it is refused\n"}},
 	} {
 		t.Run(c.row.name, func(t *testing.T) {
 			night, node, ns := cmdtest.Policy("night", nights), cmdtest.Node("worker-1"), cmdtest.Namespace("shop")

@@ -215,7 +215,7 @@ func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
 	if why := s.NotReady(); why != "" {
 		out = append(out, Need{About: s.Name, What: "is not Ready: " + v.Told(why), Remedy: v.Suggest().Doctor(s.Name)})
 	}
-	return append(out, v.held(s.Name, s.Intent, v.Suggest().Resume(s.Name), v.Suggest().Unfreeze("configmap/"+s.Name))...)
+	return append(out, v.held(s.Name, s.Intent, v.Suggest().Resume(s.Name), v.Suggest().Unfreeze(s.Name))...)
 }
 
 // ClaimNeeds are the nodes that nobody goes on with by himself.

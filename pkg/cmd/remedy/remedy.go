@@ -227,7 +227,7 @@ func (c Commands) WakeFor(plan string) string { return c.line("wake %s --for 24h
 
 // Uninstall removes the agent of a namespace.
 func (c Commands) Uninstall(namespace string) string {
-	return c.plain("uninstall --namespace %s", namespace)
+	return c.plain("uninstall --apply --namespace %s", namespace)
 }
 
 // Why says why nothing happens to a plan or a node.

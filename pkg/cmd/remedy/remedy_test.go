@@ -29,7 +29,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"GrantEverywhere":   "'kubectl create clusterrole maint:x:x:x:x --verb=x --resource=x --resource-name=x --dry-run=client -o yaml | kubectl auth reconcile -f -' and 'kubectl create clusterrolebinding maint:x:x:x:x --clusterrole=maint:x:x:x:x --serviceaccount=x:x --dry-run=client -o yaml | kubectl auth reconcile -f -'",
 		"InstallIn":         "'kubectl maint install --apply --namespace x'",
 		"InstallWith":       "'kubectl maint install --apply --namespace x x'",
-		"Uninstall":         "'kubectl maint uninstall --namespace x'",
+		"Uninstall":         "'kubectl maint uninstall --apply --namespace x'",
 		"WhyNode":           "'kubectl maint why NODE'",
 	}
 	inNamespace := map[string]string{

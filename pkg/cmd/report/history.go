@@ -55,7 +55,7 @@ all plans of the namespace, or with -A of the cluster.`,
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	flags.StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
-	flags.StringVar(&o.since, "since", "", "show nothing older: a duration back from now, like 24h or 30d, or an instant")
+	flags.StringVar(&o.since, "since", "", "show nothing older: a duration back from now, like 24h or 30d, or an instant; \"sat 02:00\" is the last one")
 	flags.StringSliceVar(&o.results, "result", nil, "only these: "+strings.Join(results(), ", "))
 	flags.IntVar(&o.limit, "limit", 0, "how many of the newest to show; 0 means all")
 	_ = cmd.RegisterFlagCompletionFunc("result", cobra.FixedCompletions(results(), cobra.ShellCompDirectiveNoFileComp))
@@ -84,9 +84,9 @@ func (o *historyOptions) Complete(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// ago is an instant in the past: a duration before now, or a time.
+// ago is an instant in the past: a duration before now, or the last one of that time.
 func (o *historyOptions) ago(flag, text string) time.Time {
-	at, err := past(text, o.Now(), o.Zone)
+	at, err := instant.Past(text, o.Now(), o.Zone)
 	switch {
 	case err != nil:
 		o.faults.Add("%s: %v", flag, err)
@@ -94,14 +94,6 @@ func (o *historyOptions) ago(flag, text string) time.Time {
 		o.faults.Add("%s %s is in the future", flag, instant.Both(at, o.Zone))
 	}
 	return at
-}
-
-// past parses a duration before now, or an instant.
-func past(text string, now time.Time, zone string) (time.Time, error) {
-	if d, err := document.ParseDuration(text); err == nil {
-		return now.Add(-d.Abs()), nil
-	}
-	return instant.Parse(text, now, zone)
 }
 
 // Validate checks the flags.
@@ -135,6 +127,9 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	k, err := o.Connect()
 	if err != nil {
 		return err
+	}
+	if o.since != "" {
+		fmt.Fprintf(o.ErrOut, "since %s\n", instant.Both(o.from, o.Zone))
 	}
 	agent := o.AgentBeside(ctx, k)
 	all, runs, err := o.read(ctx, k)

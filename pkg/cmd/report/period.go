@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -16,8 +17,15 @@ type period struct{ last, from, to string }
 
 func (p *period) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.last, "last", "30d", "how far back from its end")
-	flags.StringVar(&p.from, "from", "", "the first instant, in place of --last; a duration like 7d is before now")
+	flags.StringVar(&p.from, "from", "", "the first instant, in place of --last; a duration like 7d is before now, \"sat 02:00\" the last one")
 	flags.StringVar(&p.to, "to", "", "the instant at which it ends; default now")
+}
+
+// echo says which period was understood, for output that does not say it.
+func (p *period) echo(env factory.Env, start, end time.Time) {
+	if p.from != "" || p.to != "" {
+		fmt.Fprintf(env.ErrOut, "from %s to %s\n", instant.Both(start, env.Zone), instant.Both(end, env.Zone))
+	}
 }
 
 // span is the period from when to when; lastGiven: somebody gave --last.
@@ -25,7 +33,7 @@ func (p period) span(env factory.Env, lastGiven bool, f *exit.Faults) (start, en
 	now := env.Now()
 	end = now
 	if p.to != "" {
-		at, err := past(p.to, now, env.Zone)
+		at, err := instant.Past(p.to, now, env.Zone)
 		f.Check(err)
 		end = at
 	}
@@ -40,7 +48,7 @@ func (p period) span(env factory.Env, lastGiven bool, f *exit.Faults) (start, en
 	}
 	start = end.Add(-back.Duration)
 	if p.from != "" {
-		at, err := past(p.from, now, env.Zone)
+		at, err := instant.Past(p.from, now, env.Zone)
 		f.Check(err)
 		start = at
 	}

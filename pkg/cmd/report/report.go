@@ -95,6 +95,9 @@ func (o *reportOptions) Run(ctx context.Context) error {
 		return err
 	}
 	r := summary.Of(o.plans(o.policies(ctx, k, seen, unknown, all), all), o.start, o.end)
+	if o.out.Format() != "" && o.out.Format() != formatTable {
+		o.asked.echo(o.Env, o.start, o.end)
+	}
 	switch o.out.Format() {
 	case formatMarkdown:
 		_, err = fmt.Fprint(o.Out, r.Markdown())

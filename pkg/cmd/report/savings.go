@@ -83,6 +83,9 @@ func (o *savingsOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !o.out.Table() {
+		o.asked.echo(o.Env, o.start, o.end)
+	}
 	rows := savings.Sum(sleeps, o.start, o.end, prices)
 	if o.out.Own() {
 		_, err := fmt.Fprint(o.Out, savings.Report{From: o.start, To: o.end, Rows: rows}.HTML())

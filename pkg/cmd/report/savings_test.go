@@ -104,7 +104,7 @@ func TestSavings(t *testing.T) {
 			err: "34.0 hours, 34.00 USD from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n",
 		},
 		{
-			name: "in a range, half of a sleep", line: "savings --from 2026-11-20T01:00:00Z --to 2026-11-20T20:00:00Z -o 'jsonpath={.kind} {.items[0].kind} {.items[0].hours} {.items[0].saved} {.items[0].unpriced[0]}'", world: objects(nightly(), slept, restored(t), prices),
+			name: "in a range, half of a sleep", line: "savings --from 2026-11-20T01:00:00Z --to 2026-11-20T20:00:00Z -o 'jsonpath={.kind} {.items[0].kind} {.items[0].hours} {.items[0].saved} {.items[0].unpriced[0]}'", world: objects(nightly(), slept, restored(t), prices), err: "from Fri 2026-11-20 02:00 CET (2026-11-20T01:00:00Z) to Fri 2026-11-20 21:00 CET (2026-11-20T20:00:00Z)\n",
 			out: "SavingsList Deployment 15 15 gpu",
 		},
 		{
@@ -119,7 +119,7 @@ func TestSavings(t *testing.T) {
 			name: "prices that nobody can read", line: "savings", world: objects(nightly(), slept, wrong), out: "PLAN     TARGET   KIND         RESOURCES   SLEEPS   HOURS   SAVED\norders   apps     Deployment   3           1        30.0    <none>\n",
 			err: "warning: prices shop/prices: line 2: hourly.workload.cpu: must be zero or more, is -1; they do not count\n30.0 hours from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n" + hint,
 		},
-		{name: "a range that is none", line: "savings --from 02:00", world: objects(nightly()), code: 2, err: "error: --from Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z) is not before now\n"},
+		{name: "a range that is none", line: "savings --from 2026-11-21T01:00:00Z", world: objects(nightly()), code: 2, err: "error: --from Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z) is not before now\n"},
 		{name: "the plans by name, each once", line: "savings -o name", world: objects(nightly(), slept, restored(t), prices), out: "configmap/orders\n"},
 	})
 	page := cmdtest.NewCluster(t, cmd.Run, objects(cmdtest.Agent(), cmdtest.Namespace("maint-system"), nightly(), slept, prices)...).Maint("savings", "-o", "html")

@@ -153,7 +153,9 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if o.everywhere {
 		namespace = ""
 	}
+	agent := o.AgentBeside(ctx, k)
 	list, err := k.Restores(ctx, namespace, o.selector)
+	_, _ = agent() // whoever may not look for it does without
 	if err != nil {
 		return err
 	}
@@ -230,7 +232,9 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	agent := o.AgentBeside(ctx, k)
 	list, err := find(ctx, k, o.names)
+	_, _ = agent() // whoever may not look for it does without
 	if err != nil {
 		copies := rescued(ctx, k, o.names)
 		if len(copies) == 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/lifecycle"
@@ -33,6 +34,8 @@ type uninstallOptions struct {
 	*factory.Factory
 	factory.Consent
 	factory.DryRun
+	out       *print.Values // of what would be removed; without a format it is removed
+	apply     bool
 	namespace string
 	removed   int
 	faults    exit.Faults
@@ -40,33 +43,47 @@ type uninstallOptions struct {
 
 // NewUninstall removes the agent.
 func NewUninstall(c *factory.Factory) *cobra.Command {
-	o := &uninstallOptions{Factory: c}
+	o := &uninstallOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove the agent; refused while it still holds something",
-		Long: `Remove what install applied. The agent's namespace stays, and so do plans with their
-ledgers and history. Lifecycle conditions that the agent set on nodes are ended.
+		Short: "Print or remove the agent; refused while it holds something",
+		Long: `Print what install applied and the agent keeps for itself, as it is in the cluster.
+--apply removes it, after a question; --yes removes it without one. The agent's
+namespace stays, and so do plans with their ledgers and history. Lifecycle conditions
+that the agent set on nodes are ended.
 
 uninstall is refused while a run is active (its steps under finally would not run, and
 its finalizer would keep it from being deleted), while gates hold an object, while nodes
 are cordoned by the agent, and while anything sleeps.
 
 --dry-run=client lists what would be deleted, --dry-run=server has the API server try it;
-both are refused when uninstall is.`,
-		Example: "  kubectl maint uninstall --dry-run=client\n  kubectl maint uninstall --yes",
+both are refused when uninstall is, and so is printing.`,
+		Example: "  kubectl maint uninstall -o name\n  kubectl maint uninstall --dry-run=client\n  kubectl maint uninstall --apply",
 		Args:    factory.NoNames,
 		RunE:    factory.RunE(o),
 	}
 	o.Consent.AddFlag(cmd)
 	o.AddMode(cmd)
+	o.out.AddFlags(cmd)
+	cmd.Flags().BoolVar(&o.apply, "apply", false, "remove, instead of printing")
+	cmd.Flags().Bool(flagReadOnly, false, "as given to install: an agent that may act as nobody is removed in the same way")
 	return cmd
 }
 
-// Complete takes the namespace.
+// Complete takes the namespace, and prints YAML where nothing says that something is to be removed.
 func (o *uninstallOptions) Complete(cmd *cobra.Command, _ []string) error {
 	o.namespace = annotations.DefaultNamespace
 	if f := cmd.Flag("namespace"); f != nil && f.Changed {
 		o.namespace = f.Value.String()
+	}
+	yes, err := cmd.Flags().GetBool("yes")
+	switch o.apply = o.apply || yes; {
+	case err != nil:
+		return err
+	case o.apply && !o.out.Lines():
+		o.faults.Add("-o prints what would be removed, and --apply and --yes remove it: give one of them")
+	case !o.apply && o.Kept() && o.out.Lines():
+		return cmd.Flags().Set("output", "yaml")
 	}
 	return nil
 }
@@ -74,6 +91,7 @@ func (o *uninstallOptions) Complete(cmd *cobra.Command, _ []string) error {
 // Validate checks the flags.
 func (o *uninstallOptions) Validate() error {
 	o.DryRun.Check(&o.faults)
+	o.out.Check(&o.faults)
 	return o.faults.Err()
 }
 
@@ -162,6 +180,9 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	}
 	if err := o.warnOfBroken(ctx, k); err != nil {
 		return err
+	}
+	if !o.out.Lines() {
+		return o.print(ctx, others)
 	}
 	if o.Kept() {
 		if err := o.Confirm(ctx, o.Consent, "remove the agent from namespace "+o.namespace); err != nil {
@@ -274,11 +295,10 @@ func (o *uninstallOptions) nothingLeft(ctx context.Context, k *factory.Cluster) 
 	return o.nothingHeld(ctx, k)
 }
 
-// remove deletes everything that any install may have applied, except the namespace; also the
-// PodDisruptionBudget of kustomize's component ha, which would have no pods. Cluster-scoped objects
-// stay if an agent of another namespace needs them.
+// remove deletes everything that is removable, except the namespace. Cluster-scoped objects stay if
+// an agent of another namespace needs them.
 func (o *uninstallOptions) remove(ctx context.Context, others []string) error {
-	objects, err := Manifests{Version: o.Version, Namespace: o.namespace, Image: defaultRepository}.all()
+	objects, err := o.removable()
 	if err != nil {
 		return err
 	}
@@ -286,10 +306,6 @@ func (o *uninstallOptions) remove(ctx context.Context, others []string) error {
 	if err != nil {
 		return err
 	}
-	budget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}}
-	budget.SetNamespace(o.namespace)
-	budget.SetName(annotations.AgentName)
-	objects = append(objects, budget)
 	var live objectsByKey
 	if len(others) > 0 {
 		if live, err = a.read(ctx, slices.DeleteFunc(slices.Clone(objects), func(u *unstructured.Unstructured) bool { return u.GetNamespace() != "" || u.GetKind() == "Namespace" })); err != nil {

@@ -27,7 +27,7 @@ func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
 func TestUninstallRefusesWhereTheAgentIsInAnotherNamespace(t *testing.T) {
 	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent)
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no agent in namespace maint-system, and one in namespace ops: 'kubectl maint uninstall --namespace ops' removes it\n"})
+	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no agent in namespace maint-system, and one in namespace ops: 'kubectl maint uninstall --apply --namespace ops' removes it\n"})
 	if got := o.Maint("uninstall", "-n", "ops"); strings.Contains(got.Err, "there is no agent in namespace") {
 		t.Errorf("%+v", got)
 	}
@@ -110,4 +110,20 @@ func TestUninstallNeedsTheRightsOfAnAdmin(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent())
 	o.Forbids("list", "configmaps", "")
 	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): list runs: configmaps is forbidden: not for you; uninstall has to look at all namespaces and nodes: ask an admin of the cluster to run it\n"})
+}
+
+// A command line that says both, or neither.
+func TestUninstallPrintsOrRemoves(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		want cmdtest.Printed
+	}{
+		{"uninstall -o yaml --yes", cmdtest.Printed{Code: 2, Err: "error: -o prints what would be removed, and --apply and --yes remove it: give one of them\n"}},
+		{"uninstall -o name --apply --read-only", cmdtest.Printed{Code: 2, Err: "error: -o prints what would be removed, and --apply and --yes remove it: give one of them\n"}},
+		{"uninstall -o xml", cmdtest.Printed{Code: 2, Err: "error: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\"\n"}},
+		{"uninstall --apply", cmdtest.Printed{Code: 2, Err: "error: remove the agent from namespace maint-system: give --yes, since nobody can be asked here\n"}},
+		{"uninstall --apply --read-only", cmdtest.Printed{Code: 2, Err: "error: remove the agent from namespace maint-system: give --yes, since nobody can be asked here\n"}},
+	} {
+		cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent()).Line(c.line).Is(t, c.want)
+	}
 }

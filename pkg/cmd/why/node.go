@@ -488,10 +488,10 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 	default:
 		fmt.Fprintf(o.Out, "nobody asks for it: %s does\n", o.Suggest().Drain(s.Name))
 	}
-	if !verdict.Permitted || len(answer.obstacles) > 0 {
+	if !verdict.Permitted {
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
-	return nil
+	return ended(answer.obstacles)
 }
 
 // opens is the command that permits change; while there is a pause above, it is another one.
@@ -539,8 +539,5 @@ func (o *whyOptions) reportNodeValue(s view.Subject, answer nodeAnswer) error {
 	if err := o.printWhy(s.Kind, s.Namespace, s.Name, answer.standing, found); err != nil {
 		return err
 	}
-	if len(found) > 0 {
-		return exit.Errorf(exit.CodeNotNow, "")
-	}
-	return nil
+	return ended(found)
 }

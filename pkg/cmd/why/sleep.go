@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
@@ -179,10 +178,7 @@ func (w *whySleeper) report() error {
 	if w.sleeper.Table != nil {
 		w.next()
 	}
-	if len(w.found) > 0 {
-		return exit.Errorf(exit.CodeNotNow, "")
-	}
-	return nil
+	return ended(w.found)
 }
 
 // standing is its state, the state that it should have, and the targets that differ.
@@ -211,10 +207,7 @@ func (w *whySleeper) reportValue() error {
 	if err := w.printWhy(annotations.KindHibernatePlan, w.sleeper.Namespace, w.sleeper.Name, w.standing(), w.found, next...); err != nil {
 		return err
 	}
-	if len(w.found) > 0 {
-		return exit.Errorf(exit.CodeNotNow, "")
-	}
-	return nil
+	return ended(w.found)
 }
 
 // next is when it changes by itself, and the command that changes it now.

@@ -49,7 +49,8 @@ what would change each. For a run, its plan is explained. For a HibernatePlan: w
 sleeps or is awake, and what would change that. For a node: why its requestors do not
 have it yet, by which rule and with which numbers. The agent decides by the same code.
 Where a plan and a node have one name, write plan/NAME or node/NAME.
-Exit code 0 where nothing is in the way, 3 where something is.`,
+Exit code 0 where nothing is in the way, 3 where something is. A silent agent, of which
+standard error warns, does not count for it.`,
 		Example:           "  kubectl maint why orders-weekly\n  kubectl maint why worker-3",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: completion.Both(completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy), completion.Nodes(c, func(m metav1.ObjectMeta) bool { return completion.Maintained(m) || completion.Governed(m) })),
@@ -80,6 +81,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	agent, unknown := o.Agent(ctx, k)
+	o.WarnSilent(agent)
 	sleeper, err := o.sleeper(ctx, k, agent)
 	if err != nil {
 		return err
@@ -94,7 +96,6 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	}
 	switch s.Kind {
 	case annotations.KindPolicy:
-		o.WarnSilent(agent)
 		return o.permission(s)
 	case factory.KindNode:
 		return o.whyNode(ctx, k, s)
@@ -247,7 +248,13 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	for _, line := range whatNext(p, v, a.ask) {
 		fmt.Fprintln(o.Out, line)
 	}
-	if len(a.list) > 0 {
+	return ended(a.list)
+}
+
+// ended is the exit code for what is in the way. The silence of the agent decides none: it is told,
+// and standard error warns of it, as with every command that reads.
+func ended(found []obstacle) error {
+	if slices.ContainsFunc(found, func(o obstacle) bool { return o.remedy != view.NothingStarts }) {
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
 	return nil
@@ -320,10 +327,7 @@ func (o *whyOptions) reportValue(p view.Plan, v print.Printer, a answer) error {
 	if err := o.printWhy(annotations.KindPlan, p.Object.Namespace, p.Object.Name, standing, a.list, whatNext(p, v, a.ask)...); err != nil {
 		return err
 	}
-	if len(a.list) > 0 {
-		return exit.Errorf(exit.CodeNotNow, "")
-	}
-	return nil
+	return ended(a.list)
 }
 
 // refusedRollback says why the last request for a rollback was refused.
