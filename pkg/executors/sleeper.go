@@ -49,6 +49,7 @@ type SleepCall struct {
 	Params    any                  // a pointer to the parameters of the target's type
 	Recorded  []hibernate.Resource // of this cycle
 	Failures  int                  // attempts of the operation that have failed
+	Before    int                  // those that had failed before somebody had it tried at once; Failures are without them
 	StartedAt time.Time            // of the operation; zero in Validate and Observe before it begins
 	DryRun    bool
 	Now       time.Time

@@ -83,12 +83,14 @@ func TestTheOrderOfKinds(t *testing.T) {
 		p    WorkloadParameters
 		want []string
 	}{
-		"by default": {WorkloadParameters{}, []string{"CronJob", "Deployment", "ReplicaSet", "StatefulSet", "ScaledObject"}},
-		"some first": {WorkloadParameters{Order: []string{"StatefulSet", "Deployment"}}, []string{"StatefulSet", "Deployment", "CronJob", "ReplicaSet", "ScaledObject"}},
-		"some kinds": {WorkloadParameters{Kinds: []any{"Deployment", "StatefulSet", "CronJob"}, Order: []string{"CronJob"}}, []string{"CronJob", "Deployment", "StatefulSet"}},
+		"by default":             {WorkloadParameters{}, []string{"CronJob", "Deployment", "ReplicaSet", "StatefulSet", "ScaledObject"}},
+		"some first":             {WorkloadParameters{Order: []string{"StatefulSet", "Deployment"}}, []string{"StatefulSet", "Deployment", "CronJob", "ReplicaSet", "ScaledObject"}},
+		"some kinds":             {WorkloadParameters{Kinds: []any{"Deployment", "StatefulSet", "CronJob"}, Order: []string{"CronJob"}}, []string{"CronJob", "Deployment", "StatefulSet", "ScaledObject"}},
+		"none that KEDA scales":  {WorkloadParameters{Kinds: []any{"CronJob", "DaemonSet"}}, []string{"CronJob", "DaemonSet"}},
+		"KEDA's, which is named": {WorkloadParameters{Kinds: []any{"ScaledObject", "Deployment"}}, []string{"ScaledObject", "Deployment"}},
 		"one of another group": {
 			WorkloadParameters{Kinds: []any{map[string]any{"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}, "Deployment"}, Order: []string{"Deployment"}},
-			[]string{"Deployment", "Rollout"},
+			[]string{"Deployment", "Rollout", "ScaledObject"},
 		},
 		"what names no kind": {WorkloadParameters{Kinds: []any{"Rollout", 7, map[string]any{"kind": "x"}, map[string]any{"apiVersion": "v1", "kind": 7}, map[string]any{"apiVersion": "v1", "kind": "x", "name": "y"}}}, nil},
 	} {

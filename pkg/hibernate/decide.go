@@ -160,8 +160,12 @@ func sameInstant(a, b *time.Time) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Equal(*b)
 }
 
-// turn has a target begin with another operation.
+// turn has a target begin with another operation, or anew with the one that it has.
 func (r *Record) turn(to Operation) {
+	r.Before += r.Attempts
+	if to != r.Operation {
+		r.Before = 0
+	}
 	r.Operation, r.State, r.Attempts, r.StartedAt, r.FinishedAt, r.NotBefore, r.Message = to, Pending, 0, nil, nil, nil, ""
 }
 

@@ -72,6 +72,8 @@ func TestWhatIsWrongWithAPlan(t *testing.T) {
 		"namespaces twice":                         {text: sleeps + "  targets: [{name: a, type: workload, parameters: {namespaces: [x], namespaceSelector: {matchLabels: {a: b}}}}]\n", want: []string{"write one of them"}},
 		"an order of what does not sleep":          {text: sleeps + "  targets: [{name: a, type: workload, parameters: {kinds: [Deployment], order: [CronJob]}}]\n", want: []string{"order[0]"}},
 		"a ring":                                   {text: dag("dependencies: [{from: a, to: b}, {from: b, to: c}, {from: c, to: a}]"), want: []string{"wait for each other: a → b → c → a"}},
+		"a ring beside other faults":               {text: dag("dependencies: [{from: a, to: b}, {from: b, to: a}, {from: a, to: ghost}, {from: c, to: c}]"), want: []string{`"ghost" is no target`, "c waits for itself", "wait for each other: a → b → a"}},
+		"two rings, and one of the edges twice":    {text: dag("dependencies: [{from: a, to: b}, {from: a, to: b}, {from: b, to: a}, {from: a, to: c}, {from: c, to: a}]"), want: []string{"wait for each other: a → b → a; a → c → a"}},
 		"a target waits for itself":                {text: dag("dependencies: [{from: a, to: a}]"), want: []string{"waits for itself"}},
 		"unknown in a dependency":                  {text: dag("dependencies: [{from: x, to: b}]"), want: []string{`"x" is no target`}},
 		"dependencies of another strategy":         {text: sleeps + abc + "  execution: {strategy: {dependencies: [{from: a, to: b}]}}\n", want: []string{"are for the strategy DAG"}},

@@ -148,22 +148,36 @@ func positive(v *validator, path string, n *int) {
 
 func (v *validator) dependencies(list []Dependency, known map[string]bool) {
 	const at = "spec.execution.strategy.dependencies"
-	faulty := false
+	var edges []Dependency // that can be part of a ring
 	for i, d := range list {
 		for _, end := range []struct{ field, name string }{{"from", d.From}, {"to", d.To}} {
 			if !known[end.name] {
-				faulty = true
 				v.Fault(fmt.Sprintf("%s[%d].%s", at, i, end.field), "%q is no target of this plan", document.Cut(end.name, 100))
 			}
 		}
-		if d.From == d.To && known[d.From] {
-			faulty = true
+		switch {
+		case !known[d.From] || !known[d.To]:
+		case d.From == d.To:
 			v.Fault(fmt.Sprintf("%s[%d]", at, i), "%s waits for itself", d.From)
+		default:
+			edges = append(edges, d)
 		}
 	}
-	if ring := cycle(list); !faulty && len(ring) > 0 {
-		v.Fault(at, "wait for each other: %s", strings.Join(ring, " → "))
+	if rings := cycles(edges); len(rings) > 0 {
+		v.Fault(at, "wait for each other: %s", strings.Join(rings, "; "))
 	}
+}
+
+// cycles are the rings of dependencies, no two of which have one in common: a → b → a.
+func cycles(list []Dependency) (rings []string) {
+	for ring := cycle(list); ring != nil; ring = cycle(list) {
+		rings = append(rings, strings.Join(ring, " → "))
+		list = slices.DeleteFunc(slices.Clone(list), func(d Dependency) bool {
+			i := slices.Index(ring[:len(ring)-1], d.From)
+			return i >= 0 && ring[i+1] == d.To
+		})
+	}
+	return rings
 }
 
 // cycle is a ring of dependencies, its first name again at its end; nil: there is none.

@@ -47,7 +47,8 @@ type Record struct {
 	Executor   string     `json:"executor"`
 	Operation  Operation  `json:"operation"`
 	State      State      `json:"state"`
-	Attempts   int        `json:"attempts,omitempty"` // of the operation that have failed
+	Attempts   int        `json:"attempts,omitempty"`       // of the operation that have failed
+	Before     int        `json:"attemptsBefore,omitempty"` // of it that had failed when somebody last had it tried at once
 	StartedAt  *time.Time `json:"startedAt,omitempty"`
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	NotBefore  *time.Time `json:"notBefore,omitempty"` // the next attempt

@@ -104,25 +104,43 @@ type Kind struct {
 // KnownKinds are those that are named without their version.
 func KnownKinds() []Kind {
 	return []Kind{
-		{"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"apps/v1", "ReplicaSet"}, {"apps/v1", "DaemonSet"}, {"batch/v1", "CronJob"}, {"keda.sh/v1alpha1", "ScaledObject"},
+		{"apps/v1", "Deployment"}, {"apps/v1", "StatefulSet"}, {"apps/v1", "ReplicaSet"}, {"apps/v1", "DaemonSet"}, {"batch/v1", "CronJob"}, ScaledObject(),
 	}
 }
 
 // Of are the kinds that sleep, in the order in which they fall asleep: the jobs that would
 // wait for a Deployment go before it, and what keeps data last. DaemonSets sleep only if
-// asked, and ScaledObjects with what they scale, where KEDA is installed.
+// asked, and ScaledObjects with what they scale, whatever kinds are named, where KEDA is installed.
 func (p WorkloadParameters) Of() []Kind {
 	if len(p.Kinds) == 0 {
-		return p.ordered([]Kind{{"batch/v1", "CronJob"}, {"apps/v1", "Deployment"}, {"apps/v1", "ReplicaSet"}, {"apps/v1", "StatefulSet"}, {"keda.sh/v1alpha1", "ScaledObject"}})
+		return p.ordered([]Kind{{"batch/v1", "CronJob"}, {"apps/v1", "Deployment"}, {"apps/v1", "ReplicaSet"}, {"apps/v1", "StatefulSet"}, ScaledObject()})
 	}
-	out := make([]Kind, 0, len(p.Kinds))
+	out := p.named()
+	scaled := slices.ContainsFunc(out, func(k Kind) bool {
+		return k.Kind != "CronJob" && k.Kind != "DaemonSet" && k != ScaledObject()
+	})
+	if scaled && !slices.Contains(out, ScaledObject()) { // it would scale up what sleeps
+		out = append(out, ScaledObject())
+	}
+	return p.ordered(out)
+}
+
+// named are the kinds that the plan names.
+func (p WorkloadParameters) named() []Kind {
+	out := make([]Kind, 0, len(p.Kinds)+1)
 	for _, one := range p.Kinds {
 		if k, err := kindOf(one); err == "" {
 			out = append(out, k)
 		}
 	}
-	return p.ordered(out)
+	return out
 }
+
+// Names says whether the plan names a kind: others of those that sleep need not be installed.
+func (p WorkloadParameters) Names(k Kind) bool { return slices.Contains(p.named(), k) }
+
+// ScaledObject is KEDA's kind of autoscaler.
+func ScaledObject() Kind { return Kind{"keda.sh/v1alpha1", "ScaledObject"} }
 
 func (p WorkloadParameters) ordered(kinds []Kind) []Kind {
 	at := func(k Kind) int {

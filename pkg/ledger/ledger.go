@@ -113,6 +113,9 @@ type Ledger struct {
 	NextSlot  *time.Time `json:"nextSlot,omitempty"`
 	// LastSleep is the newest sleep of a HibernatePlan; nil: it had none, or an older agent wrote this.
 	LastSleep *LastSleep `json:"lastSleep,omitempty"`
+	// Awake is why nothing slept in the off-window that a HibernatePlan was seen in last; nil: it slept,
+	// or an older agent wrote this.
+	Awake *Awake `json:"awake,omitempty"`
 }
 
 // LastRun is the newest run that ended after it had started.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -96,4 +97,26 @@ func (l Ledger) RecordSlept(began time.Time, slept []Slept, now time.Time) Ledge
 		}
 	}
 	return l.add(Entry{Kind: run.ByToken, Result: run.Ran, StartedAt: &began, At: now.UTC(), Slept: slept, EndedAt: new(now.UTC())})
+}
+
+// Awake is the off-window in which a HibernatePlan was seen last, and why nothing slept then.
+type Awake struct {
+	Slot   time.Time `json:"slot"`
+	Reason string    `json:"reason,omitempty"` // empty: it was a dry run, and would have slept
+	By     Cause     `json:"by,omitzero"`
+}
+
+// In says whether it is of the off-window that begins at an instant.
+func (a *Awake) In(slot time.Time) bool { return a != nil && a.Slot.Equal(slot) }
+
+// StaysAwake notes why nothing sleeps in an off-window, as long as that has no entry: it may end
+// while nobody looks. False: it is noted already, or there is nothing to note. Words alone that
+// change are not written.
+func (l Ledger) StaysAwake(a *Awake) (Ledger, bool) {
+	if a == nil || l.HasSlot(a.Slot) || l.Awake.In(a.Slot) && l.Awake.Reason == a.Reason && l.Awake.By.Actor.Name == a.By.Actor.Name {
+		return l, false
+	}
+	by := Cause{Said: document.Cut(a.By.Said, maxOutcomeMessage), Actor: a.By.Actor}
+	l.Awake = &Awake{Slot: a.Slot.UTC(), Reason: a.Reason, By: by}
+	return l, true
 }

@@ -115,7 +115,7 @@ func (c *collector) workloads(p *hibernate.WorkloadParameters) {
 	}
 	for _, namespace := range in {
 		for _, kind := range p.Of() {
-			c.workload(kind, namespace, len(p.Kinds) > 0)
+			c.workload(kind, namespace, p.Names(kind))
 		}
 		if p.Floor != nil && *p.Floor > 0 {
 			c.need(object{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler", Namespace: namespace}, "", "list")
@@ -127,7 +127,7 @@ func (c *collector) workloads(p *hibernate.WorkloadParameters) {
 func (c *collector) workload(kind hibernate.Kind, namespace string, asked bool) {
 	o := object{APIVersion: kind.APIVersion, Kind: kind.Kind, Namespace: namespace}
 	switch {
-	case kind.APIVersion == keda && !asked: // where KEDA is installed; else there is nothing to grant
+	case kind == hibernate.ScaledObject() && !asked: // where KEDA is installed; else there is nothing to grant
 		c.openly("get, list, watch, patch on scaledobjects.keda.sh, where KEDA is installed")
 	case slices.Contains([]string{"CronJob", "DaemonSet"}, kind.Kind), kind.APIVersion == keda:
 		c.need(o, "", "get", "list", "watch", "patch")

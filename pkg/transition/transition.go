@@ -1,8 +1,9 @@
-// Package transition says how the targets of a HibernatePlan are all together, and since when
-// each of them, and the plan, is as it is.
+// Package transition says how the targets of a HibernatePlan are all together, how far they have
+// come, and since when each of them, and the plan, is as it is.
 package transition
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -35,6 +36,47 @@ func Overall(list []hibernate.TargetStatus) hibernate.State {
 		return ""
 	}
 	return hibernate.Skipped
+}
+
+// Progress is how many of a plan's targets are where their operation leads.
+type Progress struct {
+	Operation hibernate.Operation `json:"operation"`
+	Done      int                 `json:"done"`  // asleep, or awake
+	Total     int                 `json:"total"` // those that were skipped do not count
+	Percent   int                 `json:"percent"`
+}
+
+// ProgressOf counts targets. They wake once none is to sleep.
+func ProgressOf(list []hibernate.TargetStatus) Progress {
+	p, there := Progress{Operation: hibernate.Wake}, hibernate.Awake
+	counts := func(t hibernate.TargetStatus) bool { return t.State != hibernate.Skipped }
+	if slices.ContainsFunc(list, func(t hibernate.TargetStatus) bool {
+		older := t.Operation == "" && t.State == hibernate.Asleep // an older agent wrote it
+		return counts(t) && (t.Operation == hibernate.Shutdown || older)
+	}) {
+		p.Operation, there = hibernate.Shutdown, hibernate.Asleep
+	}
+	for _, t := range list {
+		if counts(t) {
+			p.Total++
+		}
+		if t.State == there {
+			p.Done++
+		}
+	}
+	if p.Total > 0 {
+		p.Percent = 100 * p.Done / p.Total
+	}
+	return p
+}
+
+// String is the progress as status.maint.dev/progress holds it; empty where there are no targets.
+func (p Progress) String() string {
+	text, err := json.Marshal(p)
+	if err != nil || p.Total == 0 {
+		return ""
+	}
+	return string(text)
 }
 
 // Targets are the states of targets, each with the instant since which it has its state; was

@@ -39,6 +39,28 @@ func TestTheStateOfAllTargets(t *testing.T) {
 	}
 }
 
+func TestHowFarTargetsHaveCome(t *testing.T) {
+	target := func(op hibernate.Operation, s hibernate.State) hibernate.TargetStatus {
+		return hibernate.TargetStatus{Operation: op, State: s}
+	}
+	for name, c := range map[string]struct {
+		list []hibernate.TargetStatus
+		want string
+	}{
+		"no target was ever asked":   {nil, ""},
+		"one of three sleeps":        {[]hibernate.TargetStatus{target(hibernate.Shutdown, hibernate.Asleep), target(hibernate.Shutdown, hibernate.Running), target(hibernate.Shutdown, hibernate.Pending)}, `{"operation":"shutdown","done":1,"total":3,"percent":33}`},
+		"one of two is awake":        {[]hibernate.TargetStatus{target(hibernate.Wake, hibernate.Awake), target(hibernate.Wake, hibernate.Running)}, `{"operation":"wake","done":1,"total":2,"percent":50}`},
+		"all are awake":              {[]hibernate.TargetStatus{target(hibernate.Wake, hibernate.Awake)}, `{"operation":"wake","done":1,"total":1,"percent":100}`},
+		"one was not asked to sleep": {[]hibernate.TargetStatus{target(hibernate.Wake, hibernate.Awake), target(hibernate.Shutdown, hibernate.Asleep)}, `{"operation":"shutdown","done":1,"total":2,"percent":50}`},
+		"one was taken out":          {[]hibernate.TargetStatus{target(hibernate.Shutdown, hibernate.Skipped), target(hibernate.Wake, hibernate.Awake)}, `{"operation":"wake","done":1,"total":1,"percent":100}`},
+		"an older agent wrote them":  {[]hibernate.TargetStatus{target("", hibernate.Asleep), target("", hibernate.Asleep)}, `{"operation":"shutdown","done":2,"total":2,"percent":100}`},
+	} {
+		if got := transition.ProgressOf(c.list).String(); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 func TestSinceWhenATargetIsAsItIs(t *testing.T) {
 	at := func(minute int) *time.Time {
 		return new(time.Date(2026, 3, 2, 20, minute, 0, 0, time.UTC))

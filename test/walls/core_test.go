@@ -52,6 +52,7 @@ func core() [][]room {
 			{"trigger", "when a plan runs, and which run may start"},
 			{"calendar", "slots and windows over weeks"},
 			{"savings", "what slept, for how long, and what that saved"},
+			{"offwindow", "how each off-window of a HibernatePlan ended, and which skips are used up"},
 			{"transition", "how the targets of a HibernatePlan are together, and since when"},
 			{"amendment", "which edits of restore data can be taken"},
 			{"rights", "what an account needs for what its plans do"},

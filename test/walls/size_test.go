@@ -113,6 +113,7 @@ func shapes() map[string]string {
 	return map[string]string{
 		"drain.Pod":                     "a Pod of Kubernetes, as far as a drain looks at it",
 		"hibernate.Observation":         "a resource as its executor sees it; hibernate.Resource is the same one in restore data",
+		"hibernate.Record":              "JSON in restore data",
 		"hibernate.Resource":            "JSON in restore data",
 		"ledger.Entry":                  "JSON in a ledger",
 		"ledger.Ledger":                 "JSON in a ledger",

@@ -37,7 +37,7 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 		want := map[string]string{
 			annotations.StatusPhase: string(phase), annotations.StatusMessage: document.Cut(message, document.MaxMessage),
 			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusTargets: annotations.Targets(list),
-			annotations.StatusOverall: string(transition.Overall(list)), annotations.StatusLastTransition: transition.Plan(was, phase, have[annotations.StatusLastTransition], c.Clock.Now()),
+			annotations.StatusOverall: string(transition.Overall(list)), annotations.StatusProgress: transition.ProgressOf(list).String(), annotations.StatusLastTransition: transition.Plan(was, phase, have[annotations.StatusLastTransition], c.Clock.Now()),
 			annotations.StatusAsleep: asleepSince(v.facts.Records, d), annotations.StatusWakes: "", annotations.StatusSleeps: "", annotations.StatusBehavior: have[annotations.StatusBehavior], annotations.StatusHold: annotations.FormatHold(v.hold), annotations.StatusConditions: conditions(have[annotations.StatusConditions], v, phase, message, c.Clock.Now()),
 		}
 		switch {
@@ -46,8 +46,8 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 		case v.policy.verdict != nil:
 			want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *v.policy.verdict, v.policy.strategy, c.Clock.Now())
 		}
-		if v.token != "" {
-			want[annotations.StatusTrigger] = v.token
+		if v.intent.Token != "" {
+			want[annotations.StatusTrigger] = v.intent.Token
 		}
 		if v.facts.Sleep && v.wakes != nil && (phase == hibernate.Hibernated || phase == hibernate.Hibernating) {
 			want[annotations.StatusWakes] = v.wakes.UTC().Format(time.RFC3339)
@@ -70,8 +70,10 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 		return hibernate.Invalid, v.newer
 	case v.newer != "":
 		d.Message += "; " + v.newer
-	case len(v.faults) > 0 && len(v.facts.Records) == 0:
+	case len(v.faults) > 0 && len(v.facts.Records) == 0 && d.Phase != hibernate.InError:
 		return hibernate.Invalid, v.faults[0].String()
+	case len(v.faults) > 0 && len(v.facts.Records) == 0:
+		d.Message += "; " + v.faults[0].String()
 	case d.Phase == hibernate.Active && v.paused != "":
 		return hibernate.Suspended, v.paused
 	case d.Phase == hibernate.Active && v.want.By == hibernate.BySchedule && v.want.Level.Suspended:
@@ -113,7 +115,7 @@ func (c *Controller) targets(k types.NamespacedName, standing []hibernate.Target
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		if v.recorded(name) || slices.Contains(v.facts.Missing, name) {
+		if v.recorded(name) || slices.Contains(v.facts.Missing, name) || v.facts.Blocked[name] != "" {
 			out = append(out, list[name])
 		}
 	}
@@ -138,7 +140,7 @@ func asleepSince(records []hibernate.Record, d hibernate.Decision) string {
 	return first.UTC().Format(time.RFC3339)
 }
 
-// conditions are Valid and Ready, as they stand on every document.
+// conditions are Valid and Ready, as they stand on every document, and what else is to be known.
 func conditions(have string, v view, phase hibernate.Phase, message string, now time.Time) string {
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the plan is valid"}
 	if len(v.faults) > 0 {
@@ -155,7 +157,15 @@ func conditions(have string, v view, phase hibernate.Phase, message string, now 
 	if v.doubt != "" {
 		all = append(all, status.ClockDoubt(v.doubt))
 	}
+	if faults := v.misunderstood(); len(faults) > 0 {
+		all = append(all, metav1.Condition{Type: "IntentUnderstood", Status: metav1.ConditionFalse, Reason: "NotUnderstood", Message: document.Cut(faults.Error(), document.MaxMessage)})
+	}
 	return status.Conditions(have, all, now)
+}
+
+// misunderstood is what of people's intents was not understood; options of a trigger are for plans.
+func (v view) misunderstood() document.Faults {
+	return slices.DeleteFunc(slices.Clone(v.intent.Faults), func(f document.Fault) bool { return f.Path == annotations.TriggerOptions })
 }
 
 // reportPhase has an Event say what became of a plan.

@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
 
 // cachedPlan is what is known about a plan in one look at it.
@@ -55,11 +56,7 @@ func textOfPlan(cm *corev1.ConfigMap) textOf {
 type planMemory struct {
 	uid     types.UID
 	written status.Written
-	// window is the off-window in which the plan was seen last, and reason why nothing slept.
-	window time.Time
-	reason string
-	cause  ledger.Cause
-	health health
+	health  health
 	// unready is why nothing of it could be put to sleep or woken, as it was last known.
 	unready string
 }
@@ -87,7 +84,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		stored = c.records.of(k)
 	}
 	known := c.known(k, cm)
-	slots, err := c.ledger(ctx, k, cm, known, len(stored) > 0)
+	slots, err := c.ledger(ctx, k, cm, known, len(stored) > 0 || cm != nil && cm.Annotations[annotations.Trigger] != "")
 	newer := errors.Is(err, annotations.ErrNewer)
 	if err != nil && !newer && len(stored) == 0 {
 		return time.Time{}, err
@@ -123,7 +120,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if fresh, err := c.confirm(ctx, cm, v, d); err != nil || !fresh {
 		return c.Clock.Now().Add(time.Second), err
 	}
-	c.troubles.note(k, v.facts.Trouble(v.want, d))
+	c.troubles.note(k, transition.TroubleOf(v.facts, v.want, d))
 	if err := c.apply(ctx, k, stored, d); err != nil {
 		return c.requeueSoon(c.sayUnwritten(ctx, k, cm, known, v, d, err))
 	}
@@ -242,8 +239,9 @@ type view struct {
 	faults document.Faults
 	again  time.Time
 	wakes  *time.Time // when what sleeps is to wake; nil: that is not known
-	token  string
-	doubt  string // why the clock is not to be trusted; empty: it is
+	// handled is the trigger's token that the plan's status names as handled.
+	handled string
+	doubt   string // why the clock is not to be trusted; empty: it is
 	// unready is why nothing could be put to sleep or woken; empty: it can be, as far as known.
 	unready string
 	ledger  *ledger.Ledger // nil: there is none yet
@@ -262,13 +260,16 @@ type policyVerdict struct {
 func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, stored []*stored, slots *ledger.Ledger) view {
 	now := c.Clock.Now()
 	v := view{ledger: slots, facts: hibernate.Facts{Now: now.UTC(), Namespace: k.Namespace, Plan: k.Name, Spec: known.spec, Blocked: map[string]string{}}, faults: known.faults}
-	spec := known.spec
+	spec, standing := known.spec, map[string]string{}
 	if cm == nil {
 		spec = snapshotOf(stored)
+	} else {
+		standing = status.Current(cm, &known.written)
 	}
+	listed := annotations.ReadTargets(standing[annotations.StatusTargets])
 	for _, s := range stored {
 		if s.broken != nil {
-			v.facts.Blocked[targetName(k, spec, s)] = whyBroken(k, s)
+			v.facts.Blocked[targetName(k, spec, listed, s)] = whyBroken(k, s)
 			continue
 		}
 		v.facts.Records = append(v.facts.Records, s.record)
@@ -287,9 +288,9 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 	v.hold, faults = annotations.ReadHold(cm.Annotations)
 	v.faults = append(slices.Clone(v.faults), faults...)
 	v.pause(now, append(c.Stores.Documents.Pauses(k.Namespace), v.intent.Pause))
-	v.token = v.intent.Token
-	v.facts.Retry = v.token != "" && status.Current(cm, &known.written)[annotations.StatusTrigger] != v.token
+	v.facts.Retry = v.asks(standing)
 	other := c.otherClock(&v, now)
+	v.missing(k, stored, listed)
 	if known.table == nil {
 		v.unreadable(now, other)
 		return v
@@ -305,7 +306,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 	if v.doubt != "" {
 		v.doubtful(known.table.DesiredState(other, wishes))
 	}
-	v.missing(status.Current(cm, &known.written)[annotations.StatusTargets])
+	v.facts.Keep = v.facts.Keep || known.spec.DryRun && v.facts.Sleep // what slept before sleeps on, and nothing else falls asleep
 	return v
 }
 
@@ -388,6 +389,9 @@ func (v *view) pause(now time.Time, all []schedule.Pause) {
 			v.again = queue.Soonest(v.again, *p.Until)
 		}
 	}
+	if until := v.intent.Skip.Until; until != nil && until.After(now) { // it is taken away then
+		v.again = queue.Soonest(v.again, *until)
+	}
 	v.facts.Keep = v.paused != ""
 }
 
@@ -435,15 +439,22 @@ func (v *view) forbidden() string {
 	return ""
 }
 
-// missing are targets of which something slept and whose records are gone. Who triggers the plan says
-// that they were seen to.
-func (v *view) missing(targets string) {
+// asks says whether a trigger asks for what failed to be tried at once: with another token than the
+// last that were handled, and than the one that the plan came with.
+func (v *view) asks(standing map[string]string) bool {
+	v.handled = standing[annotations.StatusTrigger]
+	token, first := v.intent.Token, v.ledger == nil && standing[annotations.StatusPhase] == ""
+	return token != "" && !first && token != v.handled && (v.ledger == nil || !v.ledger.KnowsToken(token))
+}
+
+// missing are targets of which something slept and whose records are gone: neither do they count, nor
+// is there one that does not. Who triggers the plan says that they were seen to.
+func (v *view) missing(k types.NamespacedName, stored []*stored, listed []hibernate.TargetStatus) {
 	if v.facts.Retry {
 		return
 	}
-	for _, t := range annotations.ReadTargets(targets) {
-		there := slices.ContainsFunc(v.facts.Records, func(r hibernate.Record) bool { return r.Target == t.Target })
-		if t.MaySleep() && !there && len(v.facts.Blocked) == 0 {
+	for _, t := range listed {
+		if t.MaySleep() && among(stored, annotations.RestoreName(k.Name, t.Target)) == nil {
 			v.facts.Missing = append(v.facts.Missing, document.Cut(t.Target, document.MaxNameLength))
 		}
 	}

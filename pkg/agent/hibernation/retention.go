@@ -19,11 +19,18 @@ import (
 )
 
 // targetName is the target of restore data that does not count: by its name, as nothing in
-// it is believed.
-func targetName(k types.NamespacedName, spec hibernate.Spec, s *stored) string {
+// it is believed. The status names targets that the document does not, or cannot.
+func targetName(k types.NamespacedName, spec hibernate.Spec, listed []hibernate.TargetStatus, s *stored) string {
+	var names []string
 	for _, t := range spec.Targets {
-		if annotations.RestoreName(k.Name, t.Name) == s.object.Name {
-			return t.Name
+		names = append(names, t.Name)
+	}
+	for _, t := range listed {
+		names = append(names, t.Target)
+	}
+	for _, name := range names {
+		if annotations.RestoreName(k.Name, name) == s.object.Name {
+			return name
 		}
 	}
 	return s.object.Name

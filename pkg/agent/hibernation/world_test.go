@@ -32,6 +32,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
@@ -309,14 +310,14 @@ func (w *world) record(target string) *hibernate.Record {
 	return &r
 }
 
-// ledger fails unless the plan's says this of its off-windows, as entries has it.
+// ledger fails unless the plan's says this of its off-windows, as coretest.Entries has it.
 func (w *world) ledger(want ...string) {
 	w.Helper()
 	l, err := w.agent.Stores.Ledgers.Get(w.Context(), types.NamespacedName{Namespace: shop, Name: "nights"}, string(w.api.ConfigMap(shop, "nights").UID))
 	if err != nil || l == nil {
 		w.Fatal(err, l)
 	}
-	if got := entries(*l); !slices.Equal(got, want) {
+	if got := coretest.Entries(*l); !slices.Equal(got, want) {
 		w.Errorf("at %s the ledger says %q, want %q", time.Now().UTC().Format("15:04"), got, want)
 	}
 }

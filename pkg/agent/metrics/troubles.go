@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
+	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
 
 // Troubles are what alerts are about, each by the object that has it. They are states
@@ -22,7 +22,7 @@ type Troubles struct {
 	// Leading: those who wait for the lease would tell the same again.
 	Leading      func() bool
 	Plans        func() map[types.NamespacedName]ledger.Trouble // those that have any
-	Hibernations func() map[types.NamespacedName]hibernate.Trouble
+	Hibernations func() map[types.NamespacedName]transition.Trouble
 	Slept        func() []savings.Sleep               // those that there are now
 	Drains       func() []BlockedDrain                // of steps of runs
 	Gates        func() map[types.NamespacedName]bool // of each policy with gates, whether they do what they should

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
+	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
 
 func seconds(at *time.Time) string {
@@ -28,8 +28,8 @@ func troubled(leads bool) Troubles {
 		Plans: func() map[types.NamespacedName]ledger.Trouble {
 			return map[types.NamespacedName]ledger.Trouble{shop("nightly"): {Missed: instant(), Failed: *later(time.Minute), NotBack: 2}}
 		},
-		Hibernations: func() map[types.NamespacedName]hibernate.Trouble {
-			return map[types.NamespacedName]hibernate.Trouble{shop("nights"): {Overdue: instant(), NotBack: 1}}
+		Hibernations: func() map[types.NamespacedName]transition.Trouble {
+			return map[types.NamespacedName]transition.Trouble{shop("nights"): {Overdue: instant(), NotBack: 1}}
 		},
 		Slept: func() []savings.Sleep {
 			return []savings.Sleep{{Namespace: "shop", Plan: "nights", Slept: []ledger.Slept{{Target: "apps", Executor: "workload", Kind: "Deployment", Hours: 1}}}}
@@ -55,7 +55,7 @@ func TestWhatIsMendedIsToldNoMore(t *testing.T) {
 	m := New("v1")
 	well := troubled(true)
 	well.Plans = func() map[types.NamespacedName]ledger.Trouble { return nil }
-	well.Hibernations = func() map[types.NamespacedName]hibernate.Trouble { return nil }
+	well.Hibernations = func() map[types.NamespacedName]transition.Trouble { return nil }
 	well.Slept = func() []savings.Sleep { return nil }
 	well.Drains = func() []BlockedDrain { return nil }
 	well.Gates = func() map[types.NamespacedName]bool {

@@ -129,6 +129,7 @@ func TestHowANoopIs(t *testing.T) {
 		op       hibernate.Operation
 		after    time.Duration // since it began; below zero: it did not
 		failures int
+		before   int // those before somebody had it tried at once
 		recorded []hibernate.Resource
 		asleep   bool
 		awake    bool
@@ -141,6 +142,9 @@ func TestHowANoopIs(t *testing.T) {
 		"at its end it does":                                  {params: slow, op: hibernate.Shutdown, after: time.Minute, recorded: recorded, asleep: true},
 		"not before it has failed twice":                      {params: fails, op: hibernate.Shutdown, failures: 1, recorded: recorded, awake: true},
 		"then it does":                                        {params: fails, op: hibernate.Shutdown, failures: 2, recorded: recorded, asleep: true},
+		"then it does, also where it was tried at once since": {params: fails, op: hibernate.Shutdown, before: 2, recorded: recorded, asleep: true},
+		"not before it has failed twice in all":               {params: fails, op: hibernate.Shutdown, failures: 1, recorded: recorded, awake: true},
+		"both count":                                          {params: fails, op: hibernate.Shutdown, failures: 1, before: 1, recorded: recorded, asleep: true},
 		"before the wake begins it sleeps":                    {op: hibernate.Wake, after: -1, recorded: recorded, asleep: true},
 		"before it is asked to wake it sleeps":                {op: hibernate.Wake, recorded: recorded, asleep: true},
 		"it wakes":                                            {op: hibernate.Wake, recorded: woken, awake: true, ready: true},
@@ -149,7 +153,7 @@ func TestHowANoopIs(t *testing.T) {
 		"then it wakes":                                       {params: fails, op: hibernate.Wake, failures: 1, recorded: woken, awake: true, ready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call := executors.SleepCall{Params: &c.params, Operation: c.op, Failures: c.failures, Recorded: c.recorded, Now: began.Add(c.after), StartedAt: began}
+			call := executors.SleepCall{Params: &c.params, Operation: c.op, Failures: c.failures, Before: c.before, Recorded: c.recorded, Now: began.Add(c.after), StartedAt: began}
 			if c.after < 0 {
 				call.Now, call.StartedAt = began, time.Time{}
 			}

@@ -32,7 +32,7 @@ func (Noop) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.
 	if call.Operation == hibernate.Wake {
 		fails = p.FailWakeUp
 	}
-	done := !call.StartedAt.IsZero() && call.Failures >= fails && !call.Now.Before(call.StartedAt.Add(p.Delay.Or(0)))
+	done := !call.StartedAt.IsZero() && failed(call) >= fails && !call.Now.Before(call.StartedAt.Add(p.Delay.Or(0)))
 	o := hibernate.Observation{ID: noopResource, UID: noopResource, Before: json.RawMessage(`{}`)}
 	known := len(call.Recorded) > 0
 	if call.Operation == hibernate.Wake {
@@ -48,14 +48,17 @@ func (Noop) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.
 // Shutdown fails as often as the target asks for.
 func (Noop) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, _ := call.Params.(*hibernate.NoopParameters)
-	return pretend(ctx, due, p != nil && call.Failures < p.FailShutdown)
+	return pretend(ctx, due, p != nil && failed(call) < p.FailShutdown)
 }
 
 // Wake fails as often as the target asks for.
 func (Noop) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	p, _ := call.Params.(*hibernate.NoopParameters)
-	return pretend(ctx, due, p != nil && call.Failures < p.FailWakeUp)
+	return pretend(ctx, due, p != nil && failed(call) < p.FailWakeUp)
 }
+
+// failed is how many passes of the operation have failed, also before somebody had it tried at once.
+func failed(call executors.SleepCall) int { return call.Before + call.Failures }
 
 func pretend(ctx context.Context, due []hibernate.Due, fails bool) []executors.SleepResult {
 	var out []executors.SleepResult

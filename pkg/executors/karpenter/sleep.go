@@ -164,7 +164,7 @@ func machinesOf(claims []*unstructured.Unstructured) []string {
 func observed(pool *unstructured.Unstructured, nodes int, recorded bool) (hibernate.Observation, error) {
 	o := hibernate.Observation{
 		ID: of + pool.GetName(), UID: string(pool.GetUID()), Version: pool.GetResourceVersion(), Gone: pool.GetDeletionTimestamp() != nil, Kind: "NodePool",
-		RevivedBy: api.GitOpsOwner(pool, "limits"), Units: map[string]float64{"nodes": float64(nodes)},
+		RevivedBy: api.GitOpsOwner(pool, "limits", "cpu"), Units: map[string]float64{"nodes": float64(nodes)},
 	}
 	was := before{}
 	was.Limits, _, _ = unstructured.NestedMap(pool.Object, "spec", "limits")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -45,6 +46,17 @@ func TestHowANodePoolIs(t *testing.T) {
 		}
 		if !strings.HasPrefix(o.LeftOut, c.leftOut) || (c.leftOut == "") != (o.LeftOut == "") {
 			t.Errorf("%s: left out for %q", name, o.LeftOut)
+		}
+	}
+}
+
+// Who takes the limit of the cpu off is no GitOps controller because that owns the limit of memory.
+func TestWhoPutsBackALimitOfTheCPU(t *testing.T) {
+	for fields, want := range map[string]string{`{"f:spec":{"f:limits":{"f:memory":{}}}}`: "", `{"f:spec":{"f:limits":{"f:cpu":{},"f:memory":{}}}}`: "kustomize-controller"} {
+		pool := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"limits": map[string]any{"cpu": "8", "memory": "1Gi"}}}}
+		pool.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kustomize-controller", FieldsV1: metav1.NewFieldsV1(fields)}})
+		if o, err := observed(pool, 1, true); err != nil || o.RevivedBy != want {
+			t.Errorf("%s: %q (%v)", fields, o.RevivedBy, err)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 		return errors.New("parameters.namespaceSelector selects no namespace")
 	}
 	for _, k := range s.kinds {
-		if _, err := s.call.Clients.Dynamic.Resource(k.resource).Namespace(namespaces[0]).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: s.selector}); err != nil {
+		if _, err := s.call.Clients.Dynamic.Resource(k.resource).Namespace(namespaces[0]).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: s.selector}); err != nil && !k.mayLack(err) {
 			return fmt.Errorf("list %s in namespace %s: %w", k.resource.GroupResource(), namespaces[0], err)
 		}
 	}
@@ -91,7 +91,11 @@ func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernat
 			selector = ""
 		}
 		for _, ns := range namespaces {
-			if err := s.list(ctx, k, ns, selector, func(u *unstructured.Unstructured) error { return s.see(ctx, k, u, seen) }); err != nil {
+			err := s.list(ctx, k, ns, selector, func(u *unstructured.Unstructured) error { return s.see(ctx, k, u, seen) })
+			switch {
+			case k.mayLack(err):
+				seen.add(hibernate.Observation{ID: k.resource.GroupResource().String() + "/" + ns, LeftOut: "they are not paused: " + err.Error()})
+			case err != nil:
 				return nil, err
 			}
 		}
@@ -120,10 +124,10 @@ type sleep struct {
 	kinds    []sleepKind // in the order in which they are read: autoscalers come last
 	selector string
 	floor    int64
-	scaled   map[string]string             // with a floor: the autoscaler of a workload, by its id
-	known    map[[2]string]json.RawMessage // records by id and uid; nil until they are needed
-	unknown  map[string]error              // on waking: why a kind of an API group could not be looked up
-	kept     int                           // what was noted from lists
+	scaled   map[string]string                // with a floor: the autoscaler of a workload, by its id
+	known    map[[2]string]hibernate.Resource // records by id and uid; nil until they are needed
+	unknown  map[string]error                 // on waking: why a kind of an API group could not be looked up
+	kept     int                              // what was noted from lists
 }
 
 func newSleep(call executors.SleepCall) (*sleep, error) {
@@ -141,7 +145,7 @@ func newSleep(call executors.SleepCall) (*sleep, error) {
 	}
 	for _, k := range params.Of() {
 		found, err := s.served(k)
-		if meta.IsNoMatchError(err) && (k == scaledObject() && len(params.Kinds) == 0 || call.Operation == hibernate.Wake) {
+		if meta.IsNoMatchError(err) && (k == hibernate.ScaledObject() && !params.Names(k) || call.Operation == hibernate.Wake) {
 			continue // not installed, or no longer: it keeps nothing else asleep
 		}
 		if err != nil && call.Operation == hibernate.Wake { // it keeps nothing else asleep
@@ -151,6 +155,7 @@ func newSleep(call executors.SleepCall) (*sleep, error) {
 		if err != nil {
 			return nil, err
 		}
+		found.unasked = len(params.Kinds) > 0 && !params.Names(k)
 		s.kinds = append(s.kinds, found)
 	}
 	slices.SortStableFunc(s.kinds, func(a, b sleepKind) int { return btoi(a.form == byPause) - btoi(b.form == byPause) })
@@ -264,15 +269,21 @@ func (s *sleep) keep() error {
 }
 
 // recorded is the record of a workload; false: there is none.
-func (s *sleep) recorded(id, uid string) (json.RawMessage, bool) {
+func (s *sleep) recorded(id, uid string) (hibernate.Resource, bool) {
 	if s.known == nil {
-		s.known = make(map[[2]string]json.RawMessage, len(s.call.Recorded))
+		s.known = make(map[[2]string]hibernate.Resource, len(s.call.Recorded))
 		for _, r := range s.call.Recorded {
-			s.known[[2]string{r.ID, r.UID}] = r.Before
+			s.known[[2]string{r.ID, r.UID}] = r
 		}
 	}
-	before, known := s.known[[2]string{id, uid}]
-	return before, known
+	r, known := s.known[[2]string{id, uid}]
+	return r, known
+}
+
+// belowFloor says whether somebody scaled a workload down while it slept at its floor.
+func (s *sleep) belowFloor(o hibernate.Observation, replicas int64) bool {
+	r, known := s.recorded(o.ID, o.UID)
+	return known && replicas < s.floor && r.AsleepAt != nil && r.WokenAt == nil
 }
 
 // staysAsleep says whether somebody edited the restore data of a workload so that it does not wake.
@@ -280,7 +291,7 @@ func (s *sleep) recorded(id, uid string) (json.RawMessage, bool) {
 func (s *sleep) staysAsleep(o hibernate.Observation) bool {
 	want, known := s.recorded(o.ID, o.UID)
 	var a, b before
-	return known && s.call.Operation == hibernate.Wake && o.Asleep && json.Unmarshal(want, &a) == nil && json.Unmarshal(o.Before, &b) == nil && reflect.DeepEqual(a, b)
+	return known && s.call.Operation == hibernate.Wake && o.Asleep && json.Unmarshal(want.Before, &a) == nil && json.Unmarshal(o.Before, &b) == nil && reflect.DeepEqual(a, b)
 }
 
 // idOf names a workload: deployments.apps/shop/web.
@@ -462,10 +473,14 @@ func (s *sleep) formed(ctx context.Context, k sleepKind, u *unstructured.Unstruc
 	if err != nil {
 		return o, err
 	}
-	o.Asleep, o.Awake, o.Ready, o.Before = replicas <= s.floor && is <= s.floor, replicas > s.floor, ready >= replicas, must(before{Replicas: &replicas})
+	o.Awake = replicas > s.floor || s.belowFloor(o, replicas)
+	o.Asleep, o.Ready, o.Before = !o.Awake && is <= s.floor, ready >= replicas, must(before{Replicas: &replicas})
 	o.RevivedBy, o.LeftOut = api.GitOpsOwner(u, "replicas"), s.scaled[o.ID]
+	if own := s.ownAgent(u); own != "" {
+		o.LeftOut = own
+	}
 	if o.Awake {
-		o.Units = units(u, replicas-s.floor)
+		o.Units = units(u, max(0, replicas-s.floor))
 	}
 	return o, nil
 }

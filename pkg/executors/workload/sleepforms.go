@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +20,12 @@ type sleepKind struct {
 	resource schema.GroupVersionResource
 	kind     string
 	form     form
+	unasked  bool // the plan names kinds, and not this one, which goes with them
 }
+
+// mayLack says whether an account lacks a right on a kind that its plan does not name: what sleeps
+// without it goes on doing so.
+func (k sleepKind) mayLack(err error) bool { return k.unasked && apierrors.IsForbidden(err) }
 
 // form is how workloads of a kind are put to sleep.
 type form int
@@ -46,10 +52,6 @@ func formOf(of schema.GroupResource) form {
 	return byScale
 }
 
-func scaledObject() hibernate.Kind {
-	return hibernate.Kind{APIVersion: "keda.sh/v1alpha1", Kind: "ScaledObject"}
-}
-
 // pausedReplicas makes KEDA keep its target at a number of replicas, until the annotation is
 // removed.
 const pausedReplicas = "autoscaling.keda.sh/paused-replicas"
@@ -69,7 +71,18 @@ func (s *sleep) pausing(u *unstructured.Unstructured, o hibernate.Observation) h
 	}
 	o.Asleep = was.Value != nil && *was.Value == strconv.FormatInt(s.floor, 10)
 	o.Awake, o.Ready, o.Before = !o.Asleep, !o.Asleep, must(before{Paused: &was})
+	o.RevivedBy = api.GitOpsOwner(u, pausedReplicas)
 	return o
+}
+
+// ownAgent says of the agent's own Deployment why it is left out; empty: it is another. Of another
+// cluster's agent this one still wakes it.
+func (s *sleep) ownAgent(u *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(u.Object, "spec", "template", "metadata", "labels", annotations.AgentLabel)
+	if name != annotations.AgentName || s.call.Clients.Connection != "" {
+		return ""
+	}
+	return "it is the agent itself: nobody would wake what sleeps"
 }
 
 // banishment says how a DaemonSet is: with our node selector it has no pods.
@@ -143,7 +156,7 @@ func (s *sleep) floors(ctx context.Context, namespaces []string) error {
 	for _, ns := range namespaces {
 		err := s.list(ctx, autoscalers, ns, "", func(u *unstructured.Unstructured) error {
 			owner := metav1.GetControllerOf(u)
-			if id := s.scaledBy(u, ""); id != "" && (owner == nil || owner.Kind != scaledObject().Kind) {
+			if id := s.scaledBy(u, ""); id != "" && (owner == nil || owner.Kind != hibernate.ScaledObject().Kind) {
 				s.scaled[id] = fmt.Sprintf("HorizontalPodAutoscaler %s scales it, and would do so at a floor of %d: only at 0 it lets go", u.GetName(), s.floor)
 				return s.keep()
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
@@ -102,6 +103,17 @@ func TestHowAScaledObjectIs(t *testing.T) {
 		s := &sleep{floor: c.floor}
 		if got := looks(s.pausing(agenttest.Object(t, head+c.annotations+"}}"), hibernate.Observation{})); got != c.want {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// What Git says of a ScaledObject is put back by its controller, and by nobody else.
+func TestWhoPausesAScaledObject(t *testing.T) {
+	for manager, want := range map[string]string{"kustomize-controller": "kustomize-controller", "kubectl-annotate": ""} {
+		u := agenttest.Object(t, `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web, annotations: {autoscaling.keda.sh/paused-replicas: "4"}}}`)
+		u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:autoscaling.keda.sh/paused-replicas":{}}}}`)}})
+		if o := (&sleep{}).pausing(u, hibernate.Observation{}); o.RevivedBy != want {
+			t.Errorf("%s: %q", manager, o.RevivedBy)
 		}
 	}
 }

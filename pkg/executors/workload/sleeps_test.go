@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -379,6 +380,7 @@ func TestKindsThatTheClusterDoesNotServe(t *testing.T) {
 		want   string
 	}{
 		{"KEDA's, which nobody names", hibernate.WorkloadParameters{}, "scaledobjects", hibernate.Shutdown, ""},
+		{"KEDA's, beside kinds that the plan names", only("Deployment"), "scaledobjects", hibernate.Shutdown, ""},
 		{"KEDA's, which the plan names", only("ScaledObject"), "scaledobjects", hibernate.Shutdown, "the cluster does not serve ScaledObject of keda.sh/v1alpha1: "},
 		{"another, which nobody names", hibernate.WorkloadParameters{}, "statefulsets", hibernate.Shutdown, "the cluster does not serve StatefulSet of apps/v1: "},
 		{"another, on waking", hibernate.WorkloadParameters{}, "statefulsets", hibernate.Wake, ""},
@@ -392,6 +394,79 @@ func TestKindsThatTheClusterDoesNotServe(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// KEDA is paused also where the plan names the kinds that sleep. An account that lacks the right puts
+// the rest to sleep as before, and that is said.
+func TestKEDAIsPausedBesideKindsThatAPlanNames(t *testing.T) {
+	const scaled = `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {namespace: shop, name: web}, spec: {scaleTargetRef: {name: web}}}`
+	n := newNight(t, only("Deployment"), deploymentOf("web", 3, ""), scaled)
+	n.sleep()
+	if got := n.Get("scaledobjects", "shop", "web").GetAnnotations()[pausedReplicas]; got != "0" {
+		t.Errorf("it is paused at %q", got)
+	}
+	n = newNight(t, only("Deployment"), deploymentOf("web", 3, ""), scaled)
+	n.Deny("", "list", "scaledobjects")
+	if err := (Sleeps{}).Validate(t.Context(), n.call); err != nil {
+		t.Error(err)
+	}
+	seen := n.observe()
+	if len(seen) != 2 || seen[0].ID != "deployments.apps/shop/web" || !strings.HasPrefix(seen[1].LeftOut, "they are not paused: list scaledobjects.keda.sh in namespace shop: ") {
+		t.Errorf("seen %+v", seen)
+	}
+	for name, params := range map[string]hibernate.WorkloadParameters{"named": only("Deployment", "ScaledObject"), "of all kinds": {}} {
+		n.call.Params = &params
+		if _, err := (Sleeps{}).Observe(t.Context(), n.call); err == nil || !strings.HasPrefix(err.Error(), "list scaledobjects.keda.sh in namespace shop: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Who scales a workload down below the floor at which it sleeps has changed it; one that is below it
+// from the start is none of the target's.
+func TestWhatSomebodyScalesBelowTheFloorIsChanged(t *testing.T) {
+	at := time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
+	slept := hibernate.Resource{AsleepAt: &at}
+	for _, c := range []struct {
+		name     string
+		replicas int
+		record   *hibernate.Resource
+		want     string
+	}{
+		{"at the floor", 2, &slept, "asleep true, awake false"},
+		{"below it since it sleeps", 0, &slept, "asleep false, awake true"},
+		{"below it before it was seen asleep", 0, &hibernate.Resource{}, "asleep true, awake false"},
+		{"on its way up", 1, &hibernate.Resource{AsleepAt: &at, WokenAt: &at}, "asleep true, awake false"},
+		{"never recorded", 1, nil, "asleep true, awake false"},
+	} {
+		params := only("Deployment")
+		params.Floor = new(int32(2))
+		n := newNight(t, params, deploymentOf("web", c.replicas, ""))
+		if c.record != nil {
+			c.record.ID, c.record.UID, c.record.Before = "deployments.apps/shop/web", "uid-web", json.RawMessage(`{"replicas":5}`)
+			n.call.Recorded = []hibernate.Resource{*c.record}
+		}
+		seen := n.observe()
+		if got := looks(seen[0]); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %s", c.name, got)
+		}
+	}
+}
+
+// An agent that puts itself to sleep wakes nobody.
+func TestTheAgentItselfIsLeftOut(t *testing.T) {
+	const agent = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: maint-agent, uid: u}, spec: {replicas: 2, template: {metadata: {labels: {app.kubernetes.io/name: %s}}}}}`
+	for name, c := range map[string]struct{ label, connection, want string }{
+		"its own":            {"maint-agent", "", "it is the agent itself: nobody would wake what sleeps"},
+		"another cluster's":  {"maint-agent", "far", ""},
+		"another Deployment": {"web", "", ""},
+	} {
+		n := newNight(t, only("Deployment"), fmt.Sprintf(agent, c.label))
+		n.call.Clients.Connection = c.connection
+		if seen := n.observe(); seen[0].LeftOut != c.want {
+			t.Errorf("%s: %q", name, seen[0].LeftOut)
+		}
 	}
 }
 
@@ -619,10 +694,11 @@ func TestWhatIsWatchedOfATarget(t *testing.T) {
 		want   []string
 		all    bool
 	}{
-		{"of one namespace", only("Deployment"), []string{"deployments in shop "}, true},
-		{"of two", hibernate.WorkloadParameters{Kinds: []any{"Deployment"}, Namespaces: []string{"a", "b"}, Selector: &selector.LabelSelector{MatchLabels: map[string]string{"t": "w"}}}, []string{"deployments in a t=w", "deployments in b t=w"}, true},
+		{"of one namespace", only("Deployment"), []string{"deployments in shop ", "scaledobjects in shop "}, true},
+		{"of a kind that KEDA does not scale", only("CronJob"), []string{"cronjobs in shop "}, true},
+		{"of two", hibernate.WorkloadParameters{Kinds: []any{"Deployment"}, Namespaces: []string{"a", "b"}, Selector: &selector.LabelSelector{MatchLabels: map[string]string{"t": "w"}}}, []string{"deployments in a t=w", "deployments in b t=w", "scaledobjects in a ", "scaledobjects in b "}, true},
 		{"ScaledObjects go with what they scale, whatever their labels", hibernate.WorkloadParameters{Kinds: []any{"ScaledObject", "Deployment"}, Selector: &selector.LabelSelector{MatchLabels: map[string]string{"t": "w"}}}, []string{"deployments in shop t=w", "scaledobjects in shop "}, true},
-		{"of those that are picked there may be others later", hibernate.WorkloadParameters{Kinds: []any{"Deployment"}, NamespaceSelector: &selector.LabelSelector{}}, []string{"deployments in shop "}, false},
+		{"of those that are picked there may be others later", hibernate.WorkloadParameters{Kinds: []any{"Deployment"}, NamespaceSelector: &selector.LabelSelector{}}, []string{"deployments in shop ", "scaledobjects in shop "}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := newNight(t, c.params, `{apiVersion: v1, kind: Namespace, metadata: {name: shop}}`)

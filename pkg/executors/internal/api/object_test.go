@@ -309,6 +309,22 @@ func TestWhichGitOpsControllerOwnsAField(t *testing.T) {
 	}
 }
 
+// A controller that owns a neighbour of a field puts back nothing of that field.
+func TestWhichGitOpsControllerOwnsAFieldBelowAnother(t *testing.T) {
+	for _, c := range []struct{ name, fields, want string }{
+		{"it owns it", `{"f:spec":{"f:limits":{".":{},"f:cpu":{},"f:memory":{}}}}`, "flux"},
+		{"it owns the one beside it", `{"f:spec":{"f:limits":{".":{},"f:memory":{}}}}`, ""},
+		{"it owns all of it", `{"f:spec":{"f:limits":{}}}`, "flux"},
+		{"it owns one of that name elsewhere", `{"f:spec":{"f:cpu":{},"f:limits":{"f:memory":{}}}}`, ""},
+		{"it owns another", `{"f:spec":{"f:weight":{}}}`, ""},
+	} {
+		o := &metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "flux", FieldsV1: metav1.NewFieldsV1(c.fields)}}}
+		if got := api.GitOpsOwner(o, "limits", "cpu"); got != c.want {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}
+
 // Who owns the fields that an apply may not change, in the API server's own words.
 func TestWhoOwnsWhatAnApplyMayNotChange(t *testing.T) {
 	conflict := func(causes ...metav1.StatusCause) error {
