@@ -11,9 +11,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule/internal/civil"
 )
 
-// MaintenanceSchedule says when a policy is permissive: in the windows of
-// Permit and Windows, less what Exclude takes out. With neither Permit nor
-// Windows it is always but for Exclude, and without that never.
+// MaintenanceSchedule says when a policy is permissive: in the windows of Permit and Windows, less what
+// Exclude takes out. With neither Permit nor Windows it is always but for Exclude, and without that never.
 type MaintenanceSchedule struct {
 	Timezone string      `json:"timezone,omitempty"` // IANA, default UTC
 	Permit   *Permit     `json:"permit,omitempty"`
@@ -182,9 +181,8 @@ func (tl *Timeline) Next(after time.Time) (at time.Time, open bool, ok bool) {
 	return time.Unix(change, 0).UTC(), tl.open(change), true
 }
 
-// Interval is a merged stretch in which a timeline is open. Start is nil where
-// it always was, End where it does not close. Note says what people should
-// know of a timeline: that clocks change inside, or what cuts it short.
+// Interval is a merged stretch in which a timeline is open. Start is nil where it always was, End where it
+// does not close. Note says what people should know of it: that clocks change inside, or what cuts it short.
 type Interval struct {
 	Start, End    *time.Time
 	Note          string
@@ -214,58 +212,36 @@ func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 
 // intervalOf is a stretch with its notes. A side without a bound has none.
 func intervalOf(c course, start, end int64) Interval {
-	i := Interval{Start: instantOf(start), End: instantOf(end)}
-	if i.Start != nil {
-		i.Before = excluded(c, start-1)
+	i, clocks := Interval{Start: instantOf(start), End: instantOf(end)}, ""
+	for _, tl := range timelinesIn(c) {
+		if i.Start != nil && i.Before == "" {
+			i.Before = tl.exclude.reason(start - 1)
+		}
+		if i.End != nil && i.After == "" {
+			i.After = tl.exclude.reason(end)
+		}
+		if i.Start != nil && i.End != nil && tl.zone.at(start).offset != tl.zone.at(end-1).offset {
+			i.ClockChange, clocks = true, "clock change"
+		}
 	}
-	if i.End != nil {
-		i.After = excluded(c, end)
-	}
-	i.ClockChange = i.Start != nil && i.End != nil && clocksChange(c, start, end)
-	var notes []string
-	if i.ClockChange {
-		notes = append(notes, "clock change")
-	}
-	if i.Before != "" {
-		notes = append(notes, i.Before)
-	}
-	if i.After != "" && i.After != i.Before {
-		notes = append(notes, i.After)
-	}
-	i.Note = strings.Join(notes, "; ")
+	notes := slices.DeleteFunc([]string{clocks, i.Before, i.After}, func(note string) bool { return note == "" })
+	i.Note = strings.Join(slices.Compact(notes), "; ")
 	return i
 }
 
-// excluded is which exclusion takes an instant out, also where something else holds it closed,
-// too; empty: none does.
-func excluded(c course, t int64) string {
+// timelinesIn are those that have a say in a course, also where something else holds it until an instant.
+func timelinesIn(c course) (list []*Timeline) {
 	switch c := c.(type) {
 	case *Timeline:
-		return c.exclude.reason(t)
+		list = append(list, c)
 	case *prefix:
-		return excluded(c.then, t)
+		return timelinesIn(c.then)
 	case every:
 		for _, one := range c {
-			if why := excluded(one, t); why != "" {
-				return why
-			}
+			list = append(list, timelinesIn(one)...)
 		}
 	}
-	return ""
-}
-
-// clocksChange says whether the clocks by which a course goes change in a stretch. They do not count
-// in what a course says before it goes by any.
-func clocksChange(c course, start, end int64) bool {
-	switch c := c.(type) {
-	case *Timeline:
-		return c.zone.at(start).offset != c.zone.at(end-1).offset
-	case *prefix:
-		return end > c.until && clocksChange(c.then, max(start, c.until), end)
-	case every:
-		return slices.ContainsFunc(c, func(one course) bool { return clocksChange(one, start, end) })
-	}
-	return false
+	return list
 }
 
 // instantOf is a time, or nothing where a stretch has no bound.

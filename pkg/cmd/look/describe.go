@@ -41,8 +41,10 @@ type describeOptions struct {
 func NewDescribe(c *factory.Factory) *cobra.Command {
 	o := &describeOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
-		Use:               "describe RUN|PLAN|POLICY...",
-		Short:             "Show everything about a run, a plan or a policy",
+		Use:   "describe RUN|PLAN|POLICY...",
+		Short: "Show everything about a run, a plan or a policy",
+		Long: `Show everything about a run, a plan or a policy. Of a plan, that includes its newest run
+that was no dry run, with its steps.`,
 		Example:           "  kubectl maint describe maint-run-orders-weekly-k2x7abcdef",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: completion.Kinds(c, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun),
@@ -133,7 +135,29 @@ func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, agent f
 	lines := append(v.PlanLines(p, true), faultLines(p.Faults)...)
 	lines = append(lines, o.recent(p.Object.Name, p.Ledger, v)...)
 	lines = append(lines, eventLines(ctx, k, cm, v)...)
-	return append(lines, "", "Document:", print.IndentText(cm.Data[annotations.DataPlan])), nil
+	lines = append(lines, "", "Document:", print.IndentText(cm.Data[annotations.DataPlan]))
+	newest, err := newestRun(ctx, k, cm)
+	if err != nil || newest == nil || !newest.Journal.Phase.Ended() { // one that lives is shown with the plan
+		return lines, err
+	}
+	return append(append(lines, ""), o.runLines(*newest)...), nil
+}
+
+// newestRun is the run that a plan stands for: its newest that was no dry run, or else its newest;
+// nil: none is kept.
+func newestRun(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (*view.Run, error) {
+	runs, err := k.RunsOf(ctx, cm)
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
+	newest := runs[len(runs)-1]
+	for _, r := range slices.Backward(runs) {
+		if !r.Run.Request.DryRun {
+			newest = r
+			break
+		}
+	}
+	return new(k.Answered(ctx, newest)), nil
 }
 
 // sleeperLines are everything about a HibernatePlan.

@@ -282,6 +282,13 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, agent
 	if p.Ledger != nil {
 		body.History = p.Ledger.Recent
 	}
+	newest, err := newestRun(ctx, k, cm)
+	if err != nil {
+		return print.Value{}, err
+	}
+	if newest != nil {
+		body.NewestRun = new(print.RunInFull(*newest))
+	}
 	return planValue(body), nil
 }
 

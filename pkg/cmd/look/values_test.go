@@ -222,6 +222,7 @@ func TestDescribeForScripts(t *testing.T) {
 	for name, c := range map[string]struct{ line, want string }{
 		"a plan with its document": {"describe orders -o jsonpath={.spec.steps[0].type}", "suspend"},
 		"and how it ended before":  {"describe orders -o jsonpath={.history[0].run}/{.totals.Ran}", "maint-run-orders-0/3"},
+		"with its newest run":      {"describe orders -o jsonpath={.newestRun.metadata.name}:{.newestRun.steps[0].path}", "maint-run-orders-a:ask"},
 		"a run":                    {"describe orders-a -o name", "run/maint-run-orders-a\n"},
 		"a HibernatePlan":          {"describe nights -o jsonpath={.kind}/{.spec.targets[0].type}", "HibernatePlanStatus/noop"},
 		"several":                  {"describe orders orders-a -o jsonpath={.items[*].kind}", "PlanStatus RunStatus"},

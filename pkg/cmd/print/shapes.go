@@ -57,7 +57,7 @@ func needValues(needs []Need) []NeedValue {
 	return out
 }
 
-// PlanStatus is the status of a plan. Its last three fields are only for describe.
+// PlanStatus is the status of a plan. Its last four fields are only for describe.
 type PlanStatus struct {
 	Metadata   Identity             `json:"metadata"`
 	Phase      string               `json:"phase"`
@@ -80,6 +80,7 @@ type PlanStatus struct {
 	Spec       *plan.Spec           `json:"spec,omitempty"`
 	History    []ledger.Entry       `json:"history,omitempty"`
 	Events     []EventValue         `json:"events,omitempty"`
+	NewestRun  *RunStatus           `json:"newestRun,omitempty"` // in full; only for describe
 }
 
 // EventValue is an Event about an object.
