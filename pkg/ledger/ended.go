@@ -20,6 +20,9 @@ func (l Ledger) EndedSince(was *Ledger) []Entry {
 		n := max(e.Count, 1)
 		if i < len(known) { // the last of them may have taken in others since
 			n -= max(known[i].Count, 1)
+			if e.Run == known[i].Run { // the run of an earlier one
+				e.Run, e.Outcome = "", nil
+			}
 		}
 		if n <= 0 || e.DryRun || e.Result == run.Ran {
 			continue

@@ -75,4 +75,9 @@ func TestRunsAreNotAmongWhatEndedWithoutOne(t *testing.T) {
 	if got := is.EndedSince(&was); len(got) != 1 || got[0].Run != "q" || got[0].Count != 1 {
 		t.Errorf("got %+v", got)
 	}
+	// A slot without a run that folds into one that had a run is told all the same.
+	more := is.End(coretest.SlotAt("03:00"), run.Missed, run.ReasonRefused, ledger.Cause{}, now)
+	if got := more.EndedSince(&is); len(more.Recent) != len(is.Recent) || len(got) != 1 || got[0].Run != "" || got[0].Count != 1 {
+		t.Errorf("got %+v", got)
+	}
 }

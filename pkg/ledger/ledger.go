@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -20,10 +21,19 @@ const (
 	ArchiveBatch     = 20  // entries that go to the archive at once
 	MaxOpen          = 50  // claims that stand at once (a guess); what asks beyond them waits
 	MaxLedgerEntries = 200 // closed entries kept in all
+	// MaxArchived are the closed entries of the archive: with those that the head keeps after it
+	// has grown too large, which are more than a batch, at least as many as are kept in all.
+	MaxArchived = MaxLedgerEntries - ArchiveBatch
 )
 
+// maxArchiveBytes is what the entries of an archive may take as JSON, well below what an object can
+// hold. Entries of some hundred bytes come nowhere near it; a ledger that the API server refuses
+// would hold its plan up for good.
+const maxArchiveBytes = 900 << 10
+
 // Entry is one slot, or one run without a slot, and its end. Adjacent entries
-// of equal result, reason and cause fold into one with First, Last and Count.
+// of equal result, reason and cause fold into one with First, Last and Count; Run and Outcome are
+// then those of the newest that had a run, which never started.
 type Entry struct {
 	Slot      *time.Time      `json:"slot,omitempty"`
 	Local     string          `json:"local,omitempty"`
@@ -390,7 +400,7 @@ func (l Ledger) add(e Entry) Ledger {
 		}
 	}
 	l.Recent = slices.Clone(l.Recent)
-	if n := len(l.Recent); n > 0 && folds(l.Recent[n-1], e) {
+	if n := len(l.Recent); n > 0 && folds(l.Recent[n-1], e) && !l.hasBetween(l.Recent[n-1].due(), *e.Slot) {
 		l.Recent[n-1] = fold(l.Recent[n-1], e)
 		return l
 	}
@@ -406,10 +416,20 @@ func counted[K comparable](counts map[K]int64, key K) map[K]int64 {
 	return out
 }
 
-// folds says whether two neighbours say the same of two slots. What ran, or had
-// a run of its own, always stands alone.
+// folds says whether two neighbours say the same of two slots, the later one second. What ran
+// always stands alone, and so does what somebody decided.
 func folds(a, b Entry) bool {
-	return alike(a, b) && a.Result != run.Ran && a.Run == "" && b.Run == "" && a.Slot != nil && b.Slot != nil && a.DryRun == b.DryRun
+	return alike(a, b) && a.Result != run.Ran && !a.decided() && !b.decided() && a.Slot != nil && b.Slot != nil && b.Slot.After(a.due()) && a.DryRun == b.DryRun
+}
+
+// decided says whether people had a part in how the run of an entry ended.
+func (e Entry) decided() bool { return e.Outcome != nil && len(e.Outcome.Overrides) > 0 }
+
+// hasBetween says whether a slot between two others is still open, or has ended: runs end in
+// another order than their slots.
+func (l Ledger) hasBetween(from, to time.Time) bool {
+	between := func(e Entry) bool { return e.Slot != nil && e.Slot.After(from) && e.Slot.Before(to) }
+	return slices.ContainsFunc(l.Open, between) || slices.ContainsFunc(l.Recent, between)
 }
 
 // alike says whether two entries ended in the same way, for the same cause.
@@ -428,6 +448,9 @@ func fold(a, b Entry) Entry {
 	last := *b.Slot
 	a.Last, a.At = &last, b.At
 	a.Count++
+	if b.Run != "" {
+		a.Run, a.Outcome = b.Run, b.Outcome
+	}
 	return a
 }
 
@@ -443,16 +466,36 @@ func (l Ledger) Overflow() (Ledger, []Entry) {
 	return l, batch
 }
 
-// AppendArchive adds a batch to archived entries, without those that a crash
-// between two writes left there already, and drops the oldest beyond the cap.
+// AppendArchive adds a batch to archived entries, and drops the oldest beyond what an archive holds.
 func AppendArchive(old, batch []Entry) []Entry {
+	out := joined(old, batch)
+	out = out[max(len(out)-MaxArchived, 0):]
+	size := 0
+	for i, e := range slices.Backward(out) {
+		b, err := json.Marshal(e)
+		if size += len(b) + 1; err != nil || size > maxArchiveBytes {
+			return out[i+1:]
+		}
+	}
+	return out
+}
+
+// Kept are the closed entries of a plan: the newest of those in its archive and its head.
+func Kept(archive, head []Entry) []Entry {
+	out := joined(archive, head)
+	return out[max(len(out)-MaxLedgerEntries, 0):]
+}
+
+// joined are entries after older ones, without those that a crash between two writes left among
+// the older ones, too.
+func joined(old, batch []Entry) []Entry {
 	out := slices.Clone(old)
 	for _, e := range batch {
 		if !slices.ContainsFunc(old, func(o Entry) bool { return o.At.Equal(e.At) && o.Run == e.Run && schedule.SameInstant(o.Slot, e.Slot) }) {
 			out = append(out, e)
 		}
 	}
-	return out[max(len(out)-(MaxLedgerEntries-MaxRecent), 0):]
+	return out
 }
 
 // maxRefused bounds what a ledger keeps of the API server's words.

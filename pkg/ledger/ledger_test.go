@@ -1,7 +1,9 @@
 package ledger_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +41,7 @@ func TestAdjacentEntriesOfOneReasonFold(t *testing.T) {
 	for _, e := range l.Recent {
 		got = append(got, fmt.Sprintf("%s %s(%s) ×%d %s", e.Slot.Format("15:04"), e.Result, e.Reason, e.Count, e.Run))
 	}
-	want := []string{"00:00 Missed(deadline) ×5 ", "00:05 Missed(superseded) ×0 ", "00:06 Skipped(paused) ×0 ", "00:07 Skipped(paused) ×0 ", "00:08 Missed(deadline) ×0 ", "00:09 Missed(deadline) ×0 a", "00:10 Missed(deadline) ×0 b"}
+	want := []string{"00:00 Missed(deadline) ×5 ", "00:05 Missed(superseded) ×0 ", "00:06 Skipped(paused) ×0 ", "00:07 Skipped(paused) ×0 ", "00:08 Missed(deadline) ×3 b"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -75,6 +77,76 @@ func TestASlotSaysWhoKeptItFromRunning(t *testing.T) {
 	if len(long.Said) > 256 || len(long.Actor) > 128 {
 		t.Errorf("it keeps %d and %d bytes", len(long.Said), len(long.Actor))
 	}
+}
+
+// What had a run that never started folds as what had none, but for what people decided and where
+// another slot is between.
+func TestEntriesOfRunsThatNeverStartedFold(t *testing.T) {
+	now := coretest.Clock("12:00")
+	unstarted := func(l ledger.Ledger, slot int, result run.Result, reason string, by *intent.Actor) ledger.Ledger {
+		r := run.Run{Name: fmt.Sprint("run-", slot), Request: slotOf(slot)}
+		if _, open := l.OpenEntry(r.Name); !open {
+			l = l.Claim(r.Name, r.Request, "")
+		}
+		j := run.Journal{End: &run.End{Phase: run.Aborted, Result: result, Reason: reason, Message: r.Name, By: by}, FinishedAt: &now}
+		return l.CloseRun(r, j, now)
+	}
+	missed := func(l ledger.Ledger, slot int) ledger.Ledger {
+		return unstarted(l, slot, run.Missed, run.ReasonWindow, nil)
+	}
+	for name, c := range map[string]struct {
+		ends func(l ledger.Ledger) ledger.Ledger
+		want []string
+	}{
+		"one after the other": {func(l ledger.Ledger) ledger.Ledger { return missed(missed(missed(l, 1), 2), 3) }, []string{"Missed(window) run-3 ×3 from 1 to 3"}},
+		"with one that had none after them": {func(l ledger.Ledger) ledger.Ledger {
+			return missed(missed(l, 1), 2).End(slotOf(3), run.Missed, run.ReasonWindow, ledger.Cause{}, now)
+		}, []string{"Missed(window) run-2 ×3 from 1 to 3"}},
+		"with one that had none before them": {func(l ledger.Ledger) ledger.Ledger {
+			return missed(l.End(slotOf(1), run.Missed, run.ReasonWindow, ledger.Cause{}, now), 2)
+		}, []string{"Missed(window) run-2 ×2 from 1 to 2"}},
+		"another reason": {func(l ledger.Ledger) ledger.Ledger {
+			return unstarted(missed(l, 1), 2, run.Missed, run.ReasonSuperseded, nil)
+		}, []string{"Missed(window) run-1", "Missed(superseded) run-2"}},
+		"what people decided": {func(l ledger.Ledger) ledger.Ledger {
+			jane := &intent.Actor{Name: "jane"}
+			return unstarted(unstarted(l, 1, run.Skipped, run.ReasonRejected, jane), 2, run.Skipped, run.ReasonRejected, jane)
+		}, []string{"Skipped(rejected) run-1", "Skipped(rejected) run-2"}},
+		"a slot between is open": {func(l ledger.Ledger) ledger.Ledger {
+			return missed(missed(l.Claim("open", slotOf(2), ""), 1), 3)
+		}, []string{"Missed(window) run-1", "Missed(window) run-3"}},
+		"a slot between has ended before": {func(l ledger.Ledger) ledger.Ledger {
+			return missed(missed(l.End(slotOf(2), run.Skipped, run.ReasonSkip, ledger.Cause{}, now), 1), 3)
+		}, []string{"Skipped(skip) ", "Missed(window) run-1", "Missed(window) run-3"}},
+		"the earlier one ends later": {func(l ledger.Ledger) ledger.Ledger { return missed(missed(l, 2), 1) }, []string{"Missed(window) run-2", "Missed(window) run-1"}},
+		"requests without a slot": {func(l ledger.Ledger) ledger.Ledger {
+			return l.NotRun("a", run.Request{Kind: run.ByToken}, run.ReasonRefused, "no", now).NotRun("b", run.Request{Kind: run.ByToken}, run.ReasonRefused, "no", now)
+		}, []string{"Skipped(refused) a", "Skipped(refused) b"}},
+	} {
+		var got []string
+		for _, e := range c.ends(ledger.Ledger{}).Recent {
+			line := fmt.Sprintf("%s(%s) %s", e.Result, e.Reason, e.Run)
+			if e.Count > 0 {
+				line += fmt.Sprintf(" ×%d from %s to %s", e.Count, number(e.First), number(e.Last))
+			}
+			if got = append(got, line); e.Outcome != nil && e.Slot != nil && e.Outcome.Message != e.Run {
+				t.Errorf("%s: the outcome of %s says %q", name, e.Run, e.Outcome.Message)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// number is the slot that an instant is.
+func number(at *time.Time) string {
+	for i := range 10 {
+		if slotOf(i).Slot.Equal(*at) {
+			return fmt.Sprint(i)
+		}
+	}
+	return at.String()
 }
 
 func TestAClaimIsOneHoweverOftenItIsMadeOrClosed(t *testing.T) {
@@ -202,10 +274,10 @@ func TestArchiveLosesAndDoublesNothing(t *testing.T) {
 		for _, e := range append(append([]ledger.Entry(nil), s.archive...), s.head.Recent...) {
 			all = ledger.AppendArchive(all, []ledger.Entry{e}) // entries that stand in both after a crash are one
 		}
-		if len(s.archive) > ledger.MaxLedgerEntries-ledger.MaxRecent {
+		if len(s.archive) > ledger.MaxArchived {
 			t.Fatalf("the archive holds %d entries", len(s.archive))
 		}
-		if len(s.archive) == ledger.MaxLedgerEntries-ledger.MaxRecent {
+		if len(s.archive) == ledger.MaxArchived {
 			return // the oldest have gone
 		}
 		counted, last := int64(0), time.Time{}
@@ -234,11 +306,43 @@ func TestABurstOfEntriesGoesToTheArchiveAtOnce(t *testing.T) {
 	if len(head.Recent) > ledger.MaxRecent || len(head.Recent)+len(batch) != 500 {
 		t.Errorf("%d stay, %d go", len(head.Recent), len(batch))
 	}
-	if got := ledger.AppendArchive(nil, batch); len(got) != ledger.MaxLedgerEntries-ledger.MaxRecent || !got[len(got)-1].Slot.Equal(*batch[len(batch)-1].Slot) {
+	if got := ledger.AppendArchive(nil, batch); len(got) != ledger.MaxArchived || !got[len(got)-1].Slot.Equal(*batch[len(batch)-1].Slot) {
 		t.Errorf("%d are kept", len(got))
 	}
 	if again, none := head.Overflow(); none != nil || cmp.Diff(head, again, cmpopts.EquateEmpty()) != "" {
 		t.Error("what fits overflows again")
+	}
+}
+
+// However many ended, the newest 200 can be read, with those that stand in both objects once.
+func TestTheNewestEntriesAreKept(t *testing.T) {
+	var s store
+	for i := range 400 {
+		s.put(s.head.End(slotOf(i), run.Skipped, []string{"a", "b"}[i%2], ledger.Cause{}, slotOf(i).At), false)
+		kept := ledger.Kept(s.archive, s.head.Recent)
+		if want := min(i+1, 200); len(kept) != want || !kept[len(kept)-1].Slot.Equal(*slotOf(i).Slot) || !kept[0].Slot.Equal(*slotOf(i + 1 - want).Slot) {
+			t.Fatalf("of %d entries %d are kept, want %d", i+1, len(kept), want)
+		}
+	}
+	twice := append(slices.Clone(s.archive), s.head.Recent[:3]...)
+	if kept := ledger.Kept(twice, s.head.Recent); len(kept) != 200 {
+		t.Errorf("%d are kept", len(kept))
+	}
+}
+
+// An archive that the API server would refuse would hold its plan up.
+func TestAnArchiveFitsIntoAnObject(t *testing.T) {
+	var archive []ledger.Entry
+	for i := range 300 {
+		many := make([]ledger.Slept, 40)
+		for j := range many {
+			many[j] = ledger.Slept{Target: strings.Repeat("t", 63), Executor: "workload", Kind: "Deployment", Resources: i, UnitHours: map[string]float64{"cpu": 1.5, "memoryGiB": 2.5}}
+		}
+		archive = ledger.AppendArchive(archive, []ledger.Entry{{Slot: slotOf(i).Slot, At: slotOf(i).At, Result: run.Ran, Slept: many}})
+	}
+	b, err := json.Marshal(archive)
+	if err != nil || len(b) > 900<<10 || len(b) < 800<<10 || !archive[len(archive)-1].Slot.Equal(*slotOf(299).Slot) {
+		t.Errorf("%d entries of %d bytes, %v", len(archive), len(b), err)
 	}
 }
 

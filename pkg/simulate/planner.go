@@ -113,7 +113,7 @@ func added(was, is []ledger.Entry) []ledger.Entry {
 	if n := len(was); n > 0 {
 		if grown := max(is[n-1].Count, 1) - max(was[n-1].Count, 1); grown > 0 {
 			e := is[n-1]
-			e.Count = grown
+			e.Count, e.Run = grown, "" // that was of another slot
 			out = append(out, e)
 		}
 	}

@@ -258,7 +258,7 @@ func (c *cluster) close(r *runState) {
 	p := r.plan
 	ledger := p.ledger.CloseRun(r.run, r.journal, c.now)
 	e := ledger.Recent[len(ledger.Recent)-1]
-	c.entries = append(c.entries, p.entry(e, e.Slot, p.zone(r.run.Request)))
+	c.entries = append(c.entries, p.entry(e, r.run.Request.Slot, p.zone(r.run.Request)))
 	ledger, _ = ledger.Overflow()
 	p.ledger = &ledger
 	without := func(list []*runState) []*runState {

@@ -109,6 +109,7 @@ func TestWindows(t *testing.T) {
 		{"opens within the deadline", span("00:00", "03:00"), nightly(inWindow), nil, []string{"02:00 Ran at 02:30"}},
 		{"opens as the deadline ends", span("00:00", "03:00"), nightly(inWindow, deadline("30m")), nil, []string{"02:00 Ran at 02:30"}},
 		{"a newer slot takes its place", span("01:00", "04:00"), nightly(hourly, inWindow, deadline("3h")), nil, []string{"01:00 Missed(superseded)", "02:00 Ran at 02:30", "03:00 Ran"}},
+		{"newer slots take their places, one after another", span("00:00", "03:00"), nightly(hourly, inWindow, deadline("3h")), nil, []string{"00:00 Missed(superseded)", "01:00 Missed(superseded)", "02:00 Ran at 02:30"}},
 		{"the span ends while it waits", span("01:00", "02:10"), nightly(inWindow), nil, []string{"02:00 Ran at 02:30"}},
 		{"its end is not in it", span("00:00", "23:00"), nightly(cron("30 4 * * *"), inWindow), nil, []string{"04:30 Missed(window)"}},
 		{"a run that waits for its window is not busy", span("01:00", "03:00"), nightly(cron("0 2 * * *", "15 2 * * *"), inWindow, withPolicy(plan.Forbid)), nil, []string{"02:00 Missed(superseded)", "02:15 Ran at 02:30"}},

@@ -93,7 +93,7 @@ func (l Ledgers) Of(ctx context.Context, cm *corev1.ConfigMap) view.Ledger {
 		out.Closed = parts[1].Recent
 	}
 	if out.Head != nil {
-		out.Closed = ledger.AppendArchive(out.Closed, out.Head.Recent)
+		out.Closed = ledger.Kept(out.Closed, out.Head.Recent)
 	}
 	return out
 }
