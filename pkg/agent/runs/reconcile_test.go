@@ -317,6 +317,14 @@ func TestWhetherAPendingRunMayStart(t *testing.T) {
 			spec: "requiresApproval: true\n" + oneHook, waiting: run.WaitApproval, said: "approve",
 			then: func(w *world) { w.says(annotations.Approve, runName) }, phase: run.Succeeded, closed: "Ran manual",
 		},
+		"a newer slot of its plan waits for approval, too, and takes its place": {
+			spec: "concurrencyPolicy: Replace\nrequiresApproval: true\n" + oneHook, edit: slot, given: func(w *world) {
+				w.another(run.Pending, func(r *run.Run) {
+					slot(r)
+					r.Spec.RequiresApproval, r.Request.Slot = true, new(r.Request.Slot.Add(time.Second))
+				})
+			}, phase: run.Aborted, closed: "Missed superseded",
+		},
 		"somebody rejects it": {
 			spec: "requiresApproval: true\n" + oneHook, waiting: run.WaitApproval,
 			then: func(w *world) { w.says(annotations.Reject, runName) }, phase: run.Aborted, closed: "Skipped rejected",
