@@ -344,7 +344,7 @@ func (a *Agent) nodeConfig() nodemaintenance.Config {
 func (a *Agent) runsConfig() runs.Config {
 	o := a.options
 	return runs.Config{
-		Clients:   runs.Clients{Kube: a.conn.Kube, Accounts: a.accounts, Fence: a.conn.Fence, ClockDoubt: a.conn.Clock.SkewReason},
+		Clients:   runs.Clients{Kube: a.conn.Kube, Accounts: a.accounts, Fence: a.conn.Fence, ClockDoubt: a.conn.Clock.SkewReason, Doubted: a.conn.Clock.Doubted},
 		Stores:    runs.Stores{Documents: a.memory.documents, Runs: a.memory.runs, Ledgers: a.memory.ledgers, Locks: a.memory.locks, Gates: a.memory.gates, Keys: a.keys, Expected: a.controllers.targets.Expectations()},
 		Telemetry: a.telemetry(),
 		Scope:     runs.Scope{Identity: o.LeaderElection.Identity, DryRun: o.DryRun, LookingSince: a.lookingSince},
@@ -355,7 +355,7 @@ func (a *Agent) runsConfig() runs.Config {
 func (a *Agent) plansConfig() plans.Config {
 	o := a.options
 	return plans.Config{
-		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason},
+		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason, Doubted: a.conn.Clock.Doubted},
 		Stores:    plans.Stores{Documents: a.memory.documents, Plans: a.memory.plans, Runs: a.memory.runs, History: a.memory.history, Ledgers: a.memory.ledgers, Gates: a.memory.gates, Keys: a.keys},
 		Telemetry: a.telemetry(),
 		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LookingSince: a.lookingSince},

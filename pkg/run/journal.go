@@ -17,6 +17,8 @@ const (
 	WaitLock     = "lock"
 	WaitJitter   = "jitter"
 	WaitPause    = "pause"
+	WaitClock    = "clock"     // its clock is in doubt; an earlier version wrote queue
+	WaitNotReady = "not-ready" // what it needs cannot be read; an earlier version wrote queue
 )
 
 // Start is the journal of a run that begins now.

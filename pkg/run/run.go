@@ -203,7 +203,7 @@ func (r Run) Head() Run {
 // Journal is the part of a run that changes; it stands in journal.json.
 type Journal struct {
 	Phase       Phase         `json:"phase"`
-	Waiting     string        `json:"waiting,omitempty"` // Pending: window, approval, queue, lock, jitter
+	Waiting     string        `json:"waiting,omitempty"` // Pending: window, approval, queue, lock, jitter, pause, clock, not-ready
 	Message     string        `json:"message,omitempty"`
 	Section     plan.Section  `json:"section,omitempty"`
 	StartedAt   *time.Time    `json:"startedAt,omitempty"`   // of the first step

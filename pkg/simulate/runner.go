@@ -53,7 +53,7 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 	case verdict.Approve != nil:
 		return c.admit(r)
 	case verdict.Start:
-		if r.run.TargetUID != "" {
+		if r.run.TargetUID != "" && !r.run.Request.DryRun {
 			c.holders[r.run.TargetUID] = r
 		}
 		c.enqueue(r.plan.item)
@@ -61,7 +61,7 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 	}
 	if was.Waiting != verdict.Waiting || was.Message != verdict.Message {
 		c.enqueue(r.plan.item)
-		if verdict.Waiting == run.WaitQueue { // under Replace, the one at work gives way now
+		if verdict.Waiting != run.WaitJitter { // under Replace, the one at work gives way now, and what waits
 			for _, other := range r.plan.live {
 				c.enqueue(other.item)
 			}
@@ -79,7 +79,7 @@ func (c *cluster) standing(r *runState) trigger.AdmissionFacts {
 	}
 	_, s.EntryOpen = p.ledger.OpenEntry(r.run.Name)
 	for _, other := range p.live {
-		if other.journal.Phase == run.Running && r.run.Spec.ConcurrencyPolicy != plan.Allow {
+		if other.journal.Phase == run.Running && r.run.Spec.ConcurrencyPolicy != plan.Allow && !trigger.Passes(r.run.Request, other.run.Request) {
 			s.PlanBusy = other.run.Name
 		}
 	}

@@ -201,6 +201,11 @@ func TestPlansThatMeet(t *testing.T) {
 	if diff := cmp.Diff([]string{"a 02:00 Ran", "b 02:00 Ran at 02:20", "c 02:00 Ran"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	replaces := nightly(named("b"), target, cron("2,5,8 2 * * *"), withPolicy(plan.Replace))
+	got = said(t, simulate.Scenario{Plans: []simulate.Plan{first, replaces}, Span: span("01:00", "03:00")})
+	if diff := cmp.Diff([]string{"a 02:00 Ran", "b 02:02 Missed(superseded)", "b 02:05 Missed(superseded)", "b 02:08 Ran at 02:20"}, got); diff != "" {
+		t.Errorf("under Replace (-want +got):\n%s", diff)
+	}
 	second = nightly(named("b"), target, deadline("10m"))
 	got = said(t, simulate.Scenario{Plans: []simulate.Plan{first, second}, Span: span("01:00", "03:00")})
 	if diff := cmp.Diff([]string{"a 02:00 Ran", "b 02:00 Missed(lock)"}, got); diff != "" {

@@ -28,7 +28,7 @@ type AdmissionFacts struct {
 	Approved   bool            // somebody approved it, and that is written down
 	Approve    *intent.Actor   // somebody approves it now
 	Reject     *intent.Actor   // somebody rejects it now
-	ClockDoubt string
+	Doubt      Doubt           // the last one
 }
 
 // Admission says whether a pending run starts, waits or ends without a start.
@@ -55,8 +55,8 @@ func Admit(r run.Run, s AdmissionFacts) Admission {
 	if s.Abort != nil {
 		return Admission{Result: run.Skipped, Reason: run.ReasonAborted, Message: s.Abort.Message, By: s.Abort.By}
 	}
-	if s.ClockDoubt != "" { // nothing starts and nothing is recorded
-		return Admission{Waiting: run.WaitQueue, Message: s.ClockDoubt, Until: s.Now.Add(30 * time.Second)}
+	if s.Doubt.Why != "" { // nothing starts and nothing is recorded
+		return Admission{Waiting: run.WaitClock, Message: s.Doubt.Why, Until: s.Now.Add(30 * time.Second)}
 	}
 	if s.Superseded {
 		return Admission{Result: run.Missed, Reason: run.ReasonSuperseded, Message: "a newer slot takes its place"}
@@ -68,7 +68,7 @@ func Admit(r run.Run, s AdmissionFacts) Admission {
 		return a
 	}
 	waiting, message, until := waits(r, s)
-	if waiting == run.WaitQueue && s.NotReady == "" && forbids(r) {
+	if waiting == run.WaitQueue && forbids(r) {
 		return Admission{Result: run.Skipped, Reason: run.ReasonBusy, Message: "run " + s.PlanBusy + " of this plan was at work when its time came"}
 	}
 	if a, over := tooLate(r, s, waiting); over {
@@ -88,7 +88,7 @@ func Admit(r run.Run, s AdmissionFacts) Admission {
 // need not stay awake until the window opens. A dry run asks nobody. An approved
 // run has met its deadline.
 func admitApproval(r run.Run, s AdmissionFacts) (Admission, bool) {
-	if !r.Spec.RequiresApproval || r.Request.DryRun || s.Approved {
+	if !unapproved(r, s.Approved) {
 		return Admission{}, false
 	}
 	limit := r.Request.At.Add(r.Spec.ApprovalTimeout.Or(plan.DefaultApprovalTimeout))
@@ -102,6 +102,11 @@ func admitApproval(r run.Run, s AdmissionFacts) (Admission, bool) {
 	}
 	message := fmt.Sprintf("waits for approval until %s (%s)", limit.UTC().Format(time.RFC3339), intent.Command(r.Namespace, "approve", r.Name))
 	return Admission{Waiting: run.WaitApproval, Message: message, Until: limit}, true
+}
+
+// unapproved says whether a run waits for an approval that it does not have.
+func unapproved(r run.Run, approved bool) bool {
+	return r.Spec.RequiresApproval && !r.Request.DryRun && !approved
 }
 
 // admitLabel ends a label run whose label was taken away, or was already
@@ -147,7 +152,7 @@ func waits(r run.Run, s AdmissionFacts) (waiting, message string, until time.Tim
 		return run.WaitPause, "paused", time.Time{}
 	}
 	if s.NotReady != "" {
-		return run.WaitQueue, s.NotReady, s.Now.Add(30 * time.Second)
+		return run.WaitNotReady, s.NotReady, s.Now.Add(30 * time.Second)
 	}
 	if start := startOf(r); s.Now.Before(start) {
 		return run.WaitJitter, "starts at " + start.UTC().Format(time.RFC3339), start
@@ -183,7 +188,7 @@ func deadlineOf(r run.Run) time.Time {
 }
 
 // tooLate ends a slot's run whose deadline passed, with what it waited for as
-// the reason.
+// the reason. Where the clock was in doubt at the deadline, that kept it from starting in time.
 func tooLate(r run.Run, s AdmissionFacts, waiting string) (Admission, bool) {
 	deadline := deadlineOf(r)
 	if s.Approved || deadline.IsZero() || s.Now.Before(deadline) {
@@ -194,13 +199,15 @@ func tooLate(r run.Run, s AdmissionFacts, waiting string) (Admission, bool) {
 		a.Message += ": run " + s.LockedBy + " held the same target"
 	}
 	switch {
+	case s.Doubt.Covers(deadline):
+		a.Reason, a.Message = run.ReasonClock, a.Message+": the clock was in doubt then"
 	case waiting == run.WaitWindow && s.Hold.NotReady:
 		a.Reason = run.ReasonNotReady
 	case waiting == run.WaitPause:
 		a.Result, a.Reason = run.Skipped, run.ReasonPaused
 	case slices.Contains([]string{run.WaitWindow, run.WaitLock, run.WaitApproval}, waiting):
 		a.Reason = waiting
-	case s.NotReady != "":
+	case waiting == run.WaitNotReady:
 		a.Reason = run.ReasonNotReady
 	}
 	return a, true
@@ -208,20 +215,29 @@ func tooLate(r run.Run, s AdmissionFacts, waiting string) (Admission, bool) {
 
 // Yields says whether, under Replace, a later run of the plan waits for this one
 // and for nothing else: one that waits for its window or its jitter could not take
-// the place yet.
+// the place yet. A dry run takes none from a run that changes something.
 func Yields(r run.Run, others []ActiveRun) bool {
 	return r.Spec.ConcurrencyPolicy == plan.Replace && slices.ContainsFunc(others, func(o ActiveRun) bool {
-		return o.Name != r.Name && o.Phase == run.Pending && o.Waiting == run.WaitQueue && !o.Request.At.Before(r.Request.At)
+		return o.Name != r.Name && o.Phase == run.Pending && o.Waiting == run.WaitQueue && !o.Request.At.Before(r.Request.At) && givesWay(r.Request, o.Request)
 	})
 }
 
 // Superseded says whether a newer slot of the plan was claimed while this slot's
-// run still waits for its window.
+// run still waits for its window, or, under Replace, for whatever else than its jitter.
 func Superseded(r run.Run, waiting string, others []ActiveRun) bool {
-	return r.Request.Slot != nil && waiting == run.WaitWindow && slices.ContainsFunc(others, func(o ActiveRun) bool {
-		return o.Request.Slot != nil && o.Request.Slot.After(*r.Request.Slot)
+	if r.Request.Slot == nil {
+		return false
+	}
+	replaced := r.Spec.ConcurrencyPolicy == plan.Replace && !jittered(waiting)
+	return slices.ContainsFunc(others, func(o ActiveRun) bool {
+		newer := o.Request.Slot != nil && o.Request.Slot.After(*r.Request.Slot) && givesWay(r.Request, o.Request)
+		return newer && (waiting == run.WaitWindow || replaced && (o.Phase != run.Pending || !jittered(o.Waiting)))
 	})
 }
+
+// jittered says whether a pending run may still wait for its jitter. Where that is longer than the
+// time between two slots, each would give way to the next before it could begin.
+func jittered(waiting string) bool { return waiting == "" || waiting == run.WaitJitter }
 
 // LabelEnd says what the end of a run does to its trigger label.
 type LabelEnd struct {

@@ -67,7 +67,12 @@ func TestAdmit(t *testing.T) {
 	busy := func(s *trigger.AdmissionFacts) { s.PlanBusy = "other" }
 	locked := func(s *trigger.AdmissionFacts) { s.LockedBy = "other" }
 	paused := func(s *trigger.AdmissionFacts) { s.Paused = true }
-	doubt := func(s *trigger.AdmissionFacts) { s.ClockDoubt = "clocks differ" }
+	doubt := func(s *trigger.AdmissionFacts) { s.Doubt.Why = "clocks differ" }
+	doubted := func(from, until string) set {
+		return func(s *trigger.AdmissionFacts) {
+			s.Doubt.From, s.Doubt.Until = coretest.Clock(from), coretest.Clock(until)
+		}
+	}
 	notReady := func(s *trigger.AdmissionFacts) { s.NotReady = "no account" }
 	closed := func(s *trigger.AdmissionFacts) { s.EntryOpen = false }
 	abort := func(s *trigger.AdmissionFacts) { s.Abort = &run.End{Phase: run.Aborted, Message: "aborted by jane"} }
@@ -86,13 +91,18 @@ func TestAdmit(t *testing.T) {
 		{"its entry is not open", slot, standing("02:00", closed, abort), "void"},
 		{"aborted", slot, standing("02:00", abort), "Skipped(aborted)"},
 		{"aborted in doubt of the clock", slot, standing("02:00", abort, doubt), "Skipped(aborted)"},
-		{"in doubt of the clock", slot, standing("02:00", doubt), "wait queue until 02:00:30"},
-		{"in doubt of the clock nothing is recorded, not even a deadline", slot, standing("09:00", doubt), "wait queue until 09:00:30"},
-		{"nor that another takes its place", slot, standing("02:00", doubt, superseded), "wait queue until 02:00:30"},
+		{"in doubt of the clock", slot, standing("02:00", doubt), "wait clock until 02:00:30"},
+		{"in doubt of the clock nothing is recorded, not even a deadline", slot, standing("09:00", doubt), "wait clock until 09:00:30"},
+		{"its deadline passed while the clock was in doubt", slot, standing("04:00", doubted("02:30", "03:30")), "Missed(clock)"},
+		{"the same, whatever it waits for now", slot, standing("04:00", doubted("02:30", "03:30"), busy), "Missed(clock)"},
+		{"its deadline passed before the clock was in doubt", slot, standing("04:00", doubted("03:30", "03:40")), "Missed(deadline)"},
+		{"its deadline passed after the clock was in doubt", slot, standing("04:00", doubted("02:10", "02:20")), "Missed(deadline)"},
+		{"the clock was in doubt, and it is in time", slot, standing("03:00", doubted("02:10", "02:50")), "start"},
+		{"nor that another takes its place", slot, standing("02:00", doubt, superseded), "wait clock until 02:00:30"},
 		{"superseded", slot, standing("02:00", superseded), "Missed(superseded)"},
 		{"paused", slot, standing("02:00", paused), "wait pause until 03:00:00"},
 		{"paused beyond its deadline", slot, standing("03:00:01", paused), "Skipped(paused)"},
-		{"not ready", slot, standing("02:00", notReady), "wait queue until 02:00:30"},
+		{"not ready", slot, standing("02:00", notReady), "wait not-ready until 02:00:30"},
 		{"not ready beyond its deadline", slot, standing("03:00:01", notReady), "Missed(not-ready)"},
 		{"another run of the plan is at work", slot, standing("02:00", busy), "wait queue until 03:00:00"},
 		{"for too long", slot, standing("03:00:01", busy), "Missed(deadline)"},
@@ -112,7 +122,7 @@ func TestAdmit(t *testing.T) {
 		{"a higher number is handled", label, standing("02:00", target(targetWith("t", 9, "k", "v"))), "Skipped(aborted)"},
 		{"another object of that name", label, standing("02:00", target(targetWith("t2", 0, "k", "v"))), "Skipped(aborted)"},
 		{"its target is gone", label, standing("02:00", func(s *trigger.AdmissionFacts) { s.TargetGone = true }), "Skipped(aborted)"},
-		{"its target may not be read", label, standing("02:00", notReady), "wait queue until 02:00:30"},
+		{"its target may not be read", label, standing("02:00", notReady), "wait not-ready until 02:00:30"},
 		{"a label run waits without end", label, standing("+1 02:00", target(targetWith("t", 2, "k", "v")), busy), "wait queue"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -173,7 +183,7 @@ func TestARunGivesWayOnlyToOneThatWaitsForNothingElse(t *testing.T) {
 	newer := func(waiting string) []trigger.ActiveRun {
 		return []trigger.ActiveRun{{Name: old.Name, Phase: run.Running, Request: old.Request}, {Name: "new", Phase: run.Pending, Waiting: waiting, Request: coretest.SlotAt("03:00")}}
 	}
-	for waiting, want := range map[string]bool{run.WaitQueue: true, run.WaitWindow: false, run.WaitJitter: false, run.WaitPause: false, "": false} {
+	for waiting, want := range map[string]bool{run.WaitQueue: true, run.WaitWindow: false, run.WaitJitter: false, run.WaitPause: false, run.WaitClock: false, run.WaitNotReady: false, "": false} {
 		if got := trigger.Yields(old, newer(waiting)); got != want {
 			t.Errorf("to one that waits for %q: %t", waiting, got)
 		}
@@ -198,8 +208,58 @@ func TestARunGivesWayOnlyToOneThatWaitsForNothingElse(t *testing.T) {
 	if trigger.Yields(old, []trigger.ActiveRun{{Name: "earlier", Phase: run.Pending, Waiting: run.WaitQueue, Request: coretest.SlotAt("01:00")}}) {
 		t.Error("to an earlier one it gives way")
 	}
-	if !trigger.Superseded(old, run.WaitWindow, newer("")) || trigger.Superseded(old, run.WaitQueue, newer("")) {
+	if !trigger.Superseded(old, run.WaitWindow, newer("")) || trigger.Superseded(old, run.WaitQueue, newer(run.WaitQueue)) {
 		t.Error("only a slot that waits for its window is overtaken")
+	}
+}
+
+// A dry run has no effect on a run that changes something.
+func TestADryRunTakesNoPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, newer, yields, superseded bool // the runs are dry; and what becomes of the old one
+	}{
+		"a run gives way to another":          {yields: true, superseded: true},
+		"not to a dry run":                    {newer: true},
+		"a dry run gives way to another":      {old: true, newer: true, yields: true, superseded: true},
+		"and to a run that changes something": {old: true, yields: true, superseded: true},
+	} {
+		old, slot := coretest.NewRun(func(s *plan.Spec) { s.ConcurrencyPolicy = plan.Replace }), coretest.SlotAt("03:00")
+		old.Request.DryRun, slot.DryRun = c.old, c.newer
+		others := []trigger.ActiveRun{{Name: "new", Phase: run.Pending, Waiting: run.WaitQueue, Request: slot}}
+		if got := trigger.Yields(old, others); got != c.yields {
+			t.Errorf("%s: at work, %t", name, got)
+		}
+		if got := trigger.Superseded(old, run.WaitWindow, others); got != c.superseded {
+			t.Errorf("%s: before its window, %t", name, got)
+		}
+	}
+}
+
+// Under Replace a slot that has not begun is done by the newer one. One that waits for its jitter is
+// not: where that is longer than the time between two slots, none would ever begin.
+func TestUnderReplaceANewerSlotTakesThePlaceOfOneThatWaits(t *testing.T) {
+	old := coretest.NewRun(func(s *plan.Spec) { s.ConcurrencyPolicy = plan.Replace })
+	newer := func(phase run.Phase, waiting string) []trigger.ActiveRun {
+		return []trigger.ActiveRun{{Name: "new", Phase: phase, Waiting: waiting, Request: coretest.SlotAt("03:00")}}
+	}
+	for waiting, want := range map[string]bool{run.WaitApproval: true, run.WaitLock: true, run.WaitQueue: true, run.WaitWindow: true, run.WaitJitter: false, "": false} {
+		if got := trigger.Superseded(old, waiting, newer(run.Pending, run.WaitApproval)); got != want {
+			t.Errorf("it waits for %q: superseded %t", waiting, got)
+		}
+	}
+	for name, c := range map[string]struct {
+		others []trigger.ActiveRun
+		want   bool
+	}{
+		"a newer one that runs":                 {newer(run.Running, ""), true},
+		"a newer one that waits for its jitter": {newer(run.Pending, run.WaitJitter), false},
+		"a newer one that nobody has looked at": {newer(run.Pending, ""), false},
+		"an older one":                          {[]trigger.ActiveRun{{Name: "older", Phase: run.Pending, Waiting: run.WaitApproval, Request: coretest.SlotAt("01:00")}}, false},
+		"a newer request that is no slot":       {[]trigger.ActiveRun{{Name: "asked", Phase: run.Pending, Waiting: run.WaitQueue, Request: run.Request{Kind: run.ByToken, At: coretest.Clock("03:00")}}}, false},
+	} {
+		if got := trigger.Superseded(old, run.WaitApproval, c.others); got != c.want {
+			t.Errorf("%s: superseded %t", name, got)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package trigger
 import (
 	"fmt"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -21,7 +22,7 @@ func (f Facts) AsOf() string {
 	if o := f.Plan.Intent.Asked; o.AsOf != "" && o.Token == f.Plan.Intent.Token && (f.State.Ledger == nil || !f.State.Ledger.KnowsToken(o.Token)) {
 		return o.AsOf
 	}
-	if f.State.Ledger == nil || f.State.Ledger.Last == nil || !f.Plan.Intent.Retry.For(f.State.Ledger.Last.Name) || f.State.Ledger.KnowsToken(retryToken(f.State.Ledger.Last.Name)) {
+	if f.State.Ledger == nil || f.State.Ledger.Last == nil || f.Plan.Intent.Retry != (intent.RunRef{Run: f.State.Ledger.Last.Name}) || f.State.Ledger.KnowsToken(retryToken(f.State.Ledger.Last.Name)) {
 		return ""
 	}
 	return f.State.Ledger.Last.Request.AsOf

@@ -30,8 +30,10 @@ type Facts struct {
 	// Gate says when change is permitted; nil: always.
 	Gate       *schedule.Gate
 	ClockDoubt string // why the clock is not to be trusted; empty: it is
-	Target     *Target
-	Live       []ActiveRun
+	// Doubted is when the clock was in doubt the last time.
+	Doubted Doubt
+	Target  *Target
+	Live    []ActiveRun
 	// Watched are the changes that ask for a run by a watch rule, in order.
 	Watched []watchrule.Observed
 	// Unwatched says why a watch rule sees nothing; the other triggers go on.
@@ -107,6 +109,9 @@ type ActiveRun struct {
 // ActiveRunOf is a run as Decide looks at it.
 func ActiveRunOf(r run.Run, j run.Journal) ActiveRun {
 	step := ""
+	if j.Waiting == run.WaitClock && unapproved(r, j.Approved != nil) {
+		j.Waiting = run.WaitApproval
+	}
 	if r.Spec.Target != nil { // it is told there
 		step = run.ProgressOf(j).AtWork()
 	}
@@ -138,6 +143,14 @@ func (l ActiveRun) since() time.Time {
 func (l ActiveRun) busy() bool {
 	return !l.Over && (l.Phase != run.Pending || l.Waiting != run.WaitWindow && l.Waiting != run.WaitJitter)
 }
+
+// givesWay says whether a run may have to make room for a request: a dry run has no effect on
+// one that changes something.
+func givesWay(r, to run.Request) bool { return r.DryRun || !to.DryRun }
+
+// Passes says whether a request need not wait for a run: what changes something does not wait for a
+// dry run.
+func Passes(r, other run.Request) bool { return other.DryRun && !r.DryRun }
 
 // Phase is a plan's phase.
 type Phase string
@@ -214,6 +227,7 @@ func Decide(f Facts) Decision {
 		return d.out
 	}
 	d.set = set
+	d.f.Live = d.behindTheirGate()
 	d.gate()
 	d.begin()
 	d.edited()
@@ -260,6 +274,22 @@ func (d *decider) gate() {
 		d.f.Ready = Readiness{Reason: run.ReasonNotReady, Message: v.Reason, ByPolicy: true}
 		d.out.Status.Ready = d.f.Ready
 	}
+}
+
+// behindTheirGate are the live runs, where what a pause or a doubt of the clock held back waits for
+// its jitter or its window: nobody may have looked at it since that is over.
+func (d *decider) behindTheirGate() []ActiveRun {
+	out := slices.Clone(d.f.Live)
+	for i, l := range out {
+		switch {
+		case l.Phase != run.Pending || l.Waiting != run.WaitPause && l.Waiting != run.WaitClock:
+		case l.Request.Slot != nil && d.f.Now.Before(StartsAt(d.f.Plan.Spec, d.f.Plan.Namespace, d.f.Plan.Name, *l.Request.Slot, l.Request.Schedule)):
+			out[i].Waiting = run.WaitJitter
+		case !l.Request.OutsideWindow && run.ClosedFor(d.f.Gate, l.Name, d.f.Plan.Intent.Bypass, d.f.Now) != nil:
+			out[i].Waiting = run.WaitWindow
+		}
+	}
+	return out
 }
 
 func (d *decider) write(l ledger.Ledger) { d.out.Ledger, d.out.Changed = l, true }
@@ -525,7 +555,7 @@ func (d *decider) mayClaim(what string) bool {
 	if d.f.Plan.Spec.ConcurrencyPolicy == plan.Allow || d.f.Plan.Spec.ConcurrencyPolicy == plan.Replace {
 		return true
 	}
-	if by, busy := d.busyWith(time.Time{}); busy {
+	if by, busy := d.busyWith(time.Time{}, func(bool) bool { return false }); busy {
 		d.waitFor(what, by)
 		return false
 	}
@@ -538,15 +568,16 @@ func (d *decider) waitFor(what string, by ActiveRun) {
 }
 
 // busyWith is a live or claimed run that occupies the plan, and that began to after an instant. Of
-// one that is claimed no more is known than its name, and whether it is a dry run.
-func (d *decider) busyWith(after time.Time) (ActiveRun, bool) {
+// one that is claimed no more is known than its name, and whether it is a dry run. passed are runs
+// that are in nobody's way.
+func (d *decider) busyWith(after time.Time, passed func(dry bool) bool) (ActiveRun, bool) {
 	for _, l := range d.f.Live {
-		if l.busy() && l.since().After(after) {
+		if l.busy() && l.since().After(after) && !passed(l.Request.DryRun) {
 			return l, true
 		}
 	}
 	for _, e := range d.out.Ledger.Open {
-		if e.Refused == "" && e.At.After(after) && !slices.ContainsFunc(d.f.Live, func(l ActiveRun) bool { return l.Name == e.Run }) {
+		if e.Refused == "" && e.At.After(after) && !passed(e.DryRun) && !slices.ContainsFunc(d.f.Live, func(l ActiveRun) bool { return l.Name == e.Run }) {
 			return ActiveRun{Name: e.Run, Request: run.Request{DryRun: e.DryRun}}, true
 		}
 	}
@@ -554,14 +585,15 @@ func (d *decider) busyWith(after time.Time) (ActiveRun, bool) {
 }
 
 // claim writes a request's open entry. Under Replace, whoever is live gives way:
-// what runs, and the slots that wait. Other requests wait their turn.
+// what runs, and to a slot the earlier slots that wait. Other requests wait their turn.
 func (d *decider) claim(r run.Request) {
 	if d.f.Plan.Spec.ConcurrencyPolicy == plan.Replace {
 		for _, l := range d.f.Live {
 			switch {
+			case !givesWay(l.Request, r):
 			case l.Phase == run.Running:
 				d.out.Replace = including(d.out.Replace, l.Name)
-			case l.Request.Kind == run.BySchedule:
+			case r.Slot != nil && l.Request.Slot != nil:
 				d.out.Supersede = including(d.out.Supersede, l.Name)
 			}
 		}
@@ -721,7 +753,7 @@ func (d *decider) token() {
 // steps run anew from the first: what the failed run had done it has undone.
 func (d *decider) retry() {
 	name, last := d.f.Plan.Intent.Retry.Run, d.out.Ledger.Last
-	if name == "" || last == nil || last.Name != name || last.Phase != run.Failed && last.Phase != run.Aborted {
+	if name == "" || d.f.Plan.Intent.Retry.Step != "" || last == nil || last.Name != name || last.Phase != run.Failed && last.Phase != run.Aborted {
 		return
 	}
 	token := retryToken(name)
@@ -760,8 +792,8 @@ func HandledToken(l ledger.Ledger, now string) string {
 }
 
 // RetryHandled says whether a retry intent needs no more looking at: it was
-// claimed, or there is nothing that it could mean.
+// claimed, or there is nothing that it could mean: no step is tried again by itself.
 func RetryHandled(l ledger.Ledger, ask intent.RunRef) bool {
-	return ask.Run != "" && (l.KnowsToken(retryToken(ask.Run)) || l.Last == nil || l.Last.Name != ask.Run ||
+	return ask.Run != "" && (ask.Step != "" || l.KnowsToken(retryToken(ask.Run)) || l.Last == nil || l.Last.Name != ask.Run ||
 		l.Last.Phase != run.Failed && l.Last.Phase != run.Aborted)
 }

@@ -313,6 +313,21 @@ func TestConcurrency(t *testing.T) {
 			*l = l.Claim("old", run.Request{Kind: run.ByToken, At: coretest.Clock(from)}, "").Close("old", run.Ran, "", coretest.On(from), coretest.Clock(to))
 		})
 	}
+	dry := func(f *trigger.Facts) { f.Plan.Spec.DryRun = true }
+	dryOption := func(token string) edit {
+		return func(f *trigger.Facts) { f.Plan.Intent.Asked = intent.TriggerOptions{Token: token, DryRun: true} }
+	}
+	dryRun := func(from, waiting string) trigger.ActiveRun {
+		return trigger.ActiveRun{Name: "dry", Phase: run.Running, Waiting: waiting, StartedAt: coretest.On(from), Request: run.Request{Kind: run.ByToken, Token: "dry", At: coretest.Clock(from), DryRun: true}}
+	}
+	claimedDry := func(f *trigger.Facts) {
+		*f.State.Ledger = f.State.Ledger.Claim("dry", dryRun("01:30", "").Request, "")
+	}
+	endedDry := func(from, to string) edit {
+		return ledgerWith(func(l *ledger.Ledger) {
+			*l = l.Claim("dry", dryRun(from, "").Request, "").Close("dry", run.Ran, "", coretest.On(from), coretest.Clock(to))
+		})
+	}
 	check(t, []decideCase{
 		{"Forbid: a slot that falls due while a run lives is skipped, at its time", coretest.Facts("02:00", hourly, known, running("01:00")), []string{"02:00 Skipped(busy)"}},
 		{"Forbid: also while that run only waits", coretest.Facts("02:00", hourly, known, byToken(run.Pending, run.WaitLock)), []string{"02:00 Skipped(busy)"}},
@@ -336,6 +351,15 @@ func TestConcurrency(t *testing.T) {
 		},
 		{"Replace: a request without a slot is never dropped", coretest.Facts("02:00", hourly, known, policy(plan.Replace), byToken(run.Pending, run.WaitLock)), []string{"claim slot 02:00"}},
 		{"Replace: an overdue slot does not replace what began after it", coretest.Facts("02:30", hourly, known, policy(plan.Replace), live(trigger.ActiveRun{Name: "new", Phase: run.Running, StartedAt: coretest.On("02:10"), Request: run.Request{Kind: run.ByToken, At: coretest.Clock("02:10")}})), nil},
+		{"Replace: a dry run ends nothing", coretest.Facts("01:30", policy(plan.Replace), token("t"), dryOption("t"), running("01:00")), []string{"claim token t"}},
+		{"Replace: but another dry run", coretest.Facts("01:30", policy(plan.Replace), token("t"), dryOption("t"), live(dryRun("01:00", ""))), []string{"claim token t", "replace dry"}},
+		{"Replace: nor a slot that waits", coretest.Facts("02:00", hourly, known, policy(plan.Replace), dry, live(trigger.ActiveRun{Request: coretest.SlotAt("01:00"), Phase: run.Pending, Waiting: run.WaitLock})), []string{"claim slot 02:00"}},
+		{"Replace: a request without a slot takes no slot's place", coretest.Facts("01:30", policy(plan.Replace), token("t"), live(trigger.ActiveRun{Request: coretest.SlotAt("01:00"), Phase: run.Pending, Waiting: run.WaitLock})), []string{"claim token t"}},
+		{"Forbid: a dry run keeps no slot busy", coretest.Facts("02:00", hourly, known, live(dryRun("01:00", ""))), []string{"claim slot 02:00"}},
+		{"Forbid: nor does one that has ended since", coretest.Facts("02:30", hourly, known, endedDry("01:30", "02:10")), []string{"claim slot 02:00"}},
+		{"Forbid: nor one that is claimed", coretest.Facts("02:00", hourly, known, claimedDry), []string{"claim slot 02:00"}},
+		{"Forbid: of a plan that only runs dry it does", coretest.Facts("02:00", hourly, known, dry, live(dryRun("01:00", ""))), []string{"02:00 Skipped(busy)"}},
+		{"Queue: a slot does not wait for a dry run", coretest.Facts("02:00", hourly, known, policy(plan.Queue), live(dryRun("01:00", ""))), []string{"claim slot 02:00"}},
 		{"Queue: waits", coretest.Facts("02:00", hourly, known, policy(plan.Queue), running("01:00")), nil},
 		{"Queue: after the run, one after the other, not the newest alone", coretest.Facts("03:10", hourly, known, policy(plan.Queue), deadline("3h"), ended("01:00", "03:05")), []string{"claim slot 02:00"}},
 		{"Queue: too late in the queue", coretest.Facts("03:01", hourly, known, policy(plan.Queue), running("01:00"), catchUp(plan.CatchUpAll)), []string{"02:00 Missed(deadline)"}},
@@ -634,6 +658,7 @@ func TestAClaimWhoseRunIsRefusedWaitsWithoutThePlan(t *testing.T) {
 	check(t, []decideCase{
 		{"a slot falls due beside it", coretest.Facts("02:00", hourly, at("01:00"), claimed(asked)), []string{"claim slot 02:00"}},
 		{"and under Queue", coretest.Facts("02:00", hourly, policy(plan.Queue), at("01:00"), claimed(asked)), []string{"claim slot 02:00"}},
+		{"a slot that only runs dry takes no slot's place", coretest.Facts("02:00", hourly, at("01:00"), claimed(coretest.SlotAt("01:00")), deadline("2h"), func(f *trigger.Facts) { f.Plan.Spec.DryRun = true }), []string{"claim slot 02:00"}},
 		{"another token asks beside it", coretest.Facts("02:00", claimed(asked), token("b")), []string{"claim token b"}},
 		{"a slot waits until its deadline", coretest.Facts("02:04", hourly, deadline("5m"), at("02:00"), claimed(coretest.SlotAt("02:00"))), nil},
 		{"and is then Missed", coretest.Facts("02:06", hourly, deadline("5m"), at("02:00"), claimed(coretest.SlotAt("02:00"))), []string{"02:00 Missed(refused)"}},
@@ -1026,6 +1051,14 @@ func TestClaimsAreBounded(t *testing.T) {
 	again := trigger.Decide(f)
 	if len(again.Claims) != 0 || again.Ledger.KnowsToken("t2") {
 		t.Errorf("%d more", len(again.Claims))
+	}
+	policy(plan.Replace)(&f)
+	f.Live, f.Now = nil, f.Now.Add(time.Minute)
+	for _, e := range d.Ledger.Open { // none gives way to the next
+		f.Live = append(f.Live, trigger.ActiveRun{Name: e.Run, Phase: run.Pending, Waiting: run.WaitJitter, Request: *e.Request})
+	}
+	if again := trigger.Decide(f); len(again.Claims) != 0 {
+		t.Errorf("under Replace %d more", len(again.Claims))
 	}
 }
 

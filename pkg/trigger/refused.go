@@ -54,9 +54,9 @@ func (d *decider) labelWithdrawn(r run.Request) bool {
 
 // supersedeRefused gives up the slots whose runs are refused when a newer one falls
 // due.
-func (d *decider) supersedeRefused() {
+func (d *decider) supersedeRefused(newer run.Request) {
 	for _, e := range d.refused() {
-		if e.Slot != nil {
+		if e.Slot != nil && givesWay(*e.Request, newer) {
 			d.write(d.out.Ledger.Close(e.Run, run.Missed, run.ReasonSuperseded, nil, d.f.Now))
 		}
 	}

@@ -49,7 +49,7 @@ func (d *decider) slots() {
 		d.write(d.out.Ledger.Passed(slot.At))
 		if claim {
 			d.supersedePending()
-			d.supersedeRefused()
+			d.supersedeRefused(d.request(slot))
 			d.claim(d.request(slot))
 			continue
 		}
@@ -62,7 +62,10 @@ func (d *decider) slots() {
 // the contract's.
 func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reason string, claim, wait bool) {
 	late := !d.f.Now.Before(d.tooLateAt(slot))
+	doubted := d.f.Doubted.Covers(d.tooLateAt(slot))
 	switch {
+	case !d.f.Ready.OK && late && doubted:
+		return run.Missed, run.ReasonClock, false, false
 	case !d.f.Ready.OK && late:
 		return run.Missed, d.f.Ready.Reason, false, false
 	case !d.f.Ready.OK && older && d.f.Plan.Spec.CatchUp == plan.CatchUpLatest:
@@ -80,6 +83,8 @@ func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reaso
 		return run.Missed, run.ReasonCatchUp, false, false
 	case d.f.Plan.Spec.CatchUp != plan.CatchUpAll && older && !d.queued(slot):
 		return run.Missed, run.ReasonSuperseded, false, false
+	case late && doubted:
+		return run.Missed, run.ReasonClock, false, false
 	case late:
 		return run.Missed, run.ReasonDeadline, false, false
 	case d.mustQueue(slot):
@@ -150,23 +155,27 @@ func (d *decider) useNext() {
 }
 
 // busySince says whether, under Forbid, a run lived when the slot fell due, one that still
-// does or one that has ended since, and since when it did.
+// does or one that has ended since, and since when it did. A dry run keeps no slot from changing
+// something.
 func (d *decider) busySince(slot time.Time) (since time.Time, busy bool) {
 	if d.f.Plan.Spec.ConcurrencyPolicy != plan.Forbid && d.f.Plan.Spec.ConcurrencyPolicy != "" {
 		return time.Time{}, false
 	}
 	for _, l := range d.f.Live {
-		if l.busy() && !l.since().After(slot) {
+		if l.busy() && !l.since().After(slot) && !d.passes(l.Request.DryRun) {
 			return l.since(), true
 		}
 	}
 	for _, e := range d.out.Ledger.Recent {
-		if e.Result == run.Ran && e.StartedAt != nil && !e.StartedAt.After(slot) && slot.Before(e.At) {
+		if e.Result == run.Ran && e.StartedAt != nil && !e.StartedAt.After(slot) && slot.Before(e.At) && !d.passes(e.DryRun) {
 			return *e.StartedAt, true
 		}
 	}
 	return time.Time{}, false
 }
+
+// passes says whether the plan's slots pass a run: one that is dry, where they are not.
+func (d *decider) passes(dry bool) bool { return dry && !d.f.Plan.Spec.DryRun }
 
 func (d *decider) busyAt(slot time.Time) bool {
 	_, busy := d.busySince(slot)
@@ -211,9 +220,12 @@ func (d *decider) mustQueue(slot schedule.Slot) bool {
 	case plan.Allow:
 		return d.occupying() >= ledger.MaxOpen
 	case plan.Replace:
+		if d.occupying() >= ledger.MaxOpen { // those that wait for their jitter give way to none
+			return true
+		}
 		after = slot.At
 	}
-	by, busy := d.busyWith(after)
+	by, busy := d.busyWith(after, d.passes)
 	if busy {
 		d.waitFor("the next slot", by)
 	}

@@ -192,6 +192,30 @@ func TestReplaceEndsTheOldRunThroughItsFinally(t *testing.T) {
 	}
 }
 
+func TestADryRunEndsNoRunUnderReplace(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.plan("replaces", "concurrencyPolicy: Replace"+holding)
+	l.seen("replaces")
+	l.trigger("replaces", "one")
+	first := l.running("replaces", "hold")
+	l.expect(l.maint("trigger", "replaces", "--dry-run"), 0)
+	l.eventually("the dry run waits for the other", func() (bool, string) {
+		for _, r := range l.runs("replaces") {
+			if r.run.Request.DryRun {
+				return r.journal.Waiting == run.WaitQueue, r.journal.Message
+			}
+		}
+		return false, "there is none"
+	})
+	l.expect(l.maint("resume", first.run.Name), 0, "resumed")
+	for _, r := range l.ended("replaces", 2) {
+		if r.journal.Phase != run.Succeeded {
+			t.Errorf("run %s (dry: %t) ended %s: %s", r.run.Name, r.run.Request.DryRun, r.journal.Phase, r.journal.Message)
+		}
+	}
+}
+
 func TestTwoPlansOnOneTargetRunOneAfterTheOtherAndTheLastTakesTheLabel(t *testing.T) {
 	l := newLab(t)
 	l.runner()

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -24,6 +25,10 @@ func RecoveredAt(made, began time.Time) time.Time {
 type Clock struct {
 	now  func() time.Time
 	skew atomic.Int64 // nanoseconds that the API server is ahead
+
+	mu           sync.Mutex
+	doubted      bool      // the last answer left doubt
+	since, until time.Time // the last time in which there was doubt
 }
 
 // wrap reads the Date header of each answer.
@@ -34,10 +39,37 @@ func (c *Clock) wrap(next http.RoundTripper) http.RoundTripper {
 			return resp, err
 		}
 		if date, parseErr := http.ParseTime(resp.Header.Get("Date")); parseErr == nil {
-			c.skew.Store(int64(date.Sub(c.now())))
+			c.compare(date, c.now())
 		}
 		return resp, nil
 	})
+}
+
+// compare takes in what the API server's clock said when the local one said something. Nobody knows
+// which of them was wrong: the time of doubt is what was in doubt by either.
+func (c *Clock) compare(server, local time.Time) {
+	skew := server.Sub(local)
+	c.skew.Store(int64(skew))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, last := server, local
+	if skew > 0 {
+		first, last = local, server
+	}
+	switch doubt := skew.Abs() > maxSkew; {
+	case doubt && !c.doubted:
+		c.doubted, c.since, c.until = true, first, time.Time{}
+	case !doubt && c.doubted:
+		c.doubted, c.until = false, last
+	}
+}
+
+// Doubted is the last time in which the clock was in doubt, as far as this process knows: until is
+// not a part of it, and zero while it lasts. Without a doubt both are zero.
+func (c *Clock) Doubted() (from, until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.since, c.until
 }
 
 // Ahead is how far the API server's clock is ahead of the local one; less than zero: behind.

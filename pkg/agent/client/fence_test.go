@@ -159,3 +159,30 @@ func TestAClockThatIsMinutesApartIsDoubted(t *testing.T) {
 		}
 	}
 }
+
+// The time of a doubt is all that was in doubt by either clock: nobody knows which of them was wrong.
+func TestWhenTheClockWasInDoubt(t *testing.T) {
+	at := func(minutes int) time.Time {
+		return time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC).Add(time.Duration(minutes) * time.Minute)
+	}
+	type look struct{ server, local int } // minutes
+	for name, c := range map[string]struct {
+		looks       []look
+		from, until time.Time
+	}{
+		"never":                                {looks: []look{{0, 0}, {4, 0}}},
+		"the local clock was behind":           {[]look{{0, 0}, {60, 0}, {70, 10}, {71, 71}, {90, 90}}, at(0), at(71)},
+		"the local clock was ahead":            {[]look{{0, 60}, {10, 70}, {11, 11}}, at(0), at(11)},
+		"it lasts":                             {[]look{{60, 0}, {70, 10}}, at(0), time.Time{}},
+		"the last one counts":                  {[]look{{60, 0}, {61, 61}, {120, 100}, {121, 121}}, at(100), at(121)},
+		"an answer that was late ends nothing": {[]look{{60, 0}, {60, 1}, {61, 61}}, at(0), at(61)},
+	} {
+		clock := &Clock{}
+		for _, l := range c.looks {
+			clock.compare(at(l.server), at(l.local))
+		}
+		if from, until := clock.Doubted(); !from.Equal(c.from) || !until.Equal(c.until) {
+			t.Errorf("%s: from %s to %s", name, from, until)
+		}
+	}
+}

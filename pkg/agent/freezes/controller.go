@@ -145,7 +145,7 @@ func (c *Controller) RunSeen(k types.NamespacedName) {
 
 // freezes says whether a run has its target frozen, now or when it begins.
 func freezes(l *store.LiveRun) bool {
-	return l.Broken == nil && l.Head.Spec.FreezeTarget && l.Head.Spec.Target != nil
+	return l.Broken == nil && l.Head.Spec.FreezeTarget && l.Head.Spec.Target != nil && !l.Head.Request.DryRun
 }
 
 // Holds says whether a run's target is frozen for others. Where it never will be, why

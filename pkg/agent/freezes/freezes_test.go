@@ -245,6 +245,19 @@ func TestARunsTargetIsHeldWhileItLives(t *testing.T) {
 	})
 }
 
+func TestADryRunFreezesNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.policy("shop", "year-end", "{strategy: Permissive}")
+		w.begins()
+		l := w.runOf("Deployment", "Running")
+		l.Run.Request.DryRun = true
+		w.runs.Put(l)
+		w.freezes.RunSeen(l.Key())
+		w.after(0)
+		w.says("deployments.apps/web=open")
+	})
+}
+
 // What the API server cannot be asked about is not opened meanwhile.
 func TestARunsTargetStaysHeldWhileNobodyAnswers(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -54,6 +54,8 @@ type Clients struct {
 	Kube       kube.Interface // the agent's own
 	Accounts   *client.Impersonator
 	ClockDoubt func() string
+	// Doubted is when the clock was in doubt the last time.
+	Doubted func() (from, until time.Time)
 }
 
 // Stores are what is held in memory.

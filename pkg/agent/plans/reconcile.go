@@ -147,6 +147,7 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	if denied := c.deniedSteps(k.Namespace, run.Run{Spec: known.Spec, Templates: known.Templates}); denied != "" {
 		f.Plan.Faults = append(slices.Clone(f.Plan.Faults), document.Fault{Path: "spec.steps", Message: denied})
 	}
+	f.Doubted.From, f.Doubted.Until = c.Clients.Doubted()
 	f.Plan.Spec.DryRun = f.Plan.Spec.DryRun || c.Scope.DryRun
 	for _, l := range c.Stores.Runs.OfPlan(k) {
 		if l.Broken == nil && l.Head.PlanUID == uid {

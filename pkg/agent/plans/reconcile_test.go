@@ -1182,6 +1182,24 @@ func TestAClaimWaitsWhileTheClockIsDoubted(t *testing.T) {
 	})
 }
 
+// A slot that could not begin in time since the clock was doubted has that as its reason.
+func TestASlotIsMissedByTheClock(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", "triggers: {schedules: [{cron: '0 * * * *'}]}\nstartDeadline: 5m\n"+hook)
+		w.begins()
+		w.after(time.Second)
+		from := time.Now()
+		w.doubt.Store("the clocks are apart")
+		w.after(70 * time.Minute)
+		w.doubted = [2]time.Time{from, time.Now()}
+		w.doubt.Store("")
+		w.after(time.Minute)
+		if got := w.ledger("nightly").Recent; len(got) != 1 || got[0].Result != run.Missed || got[0].Reason != run.ReasonClock {
+			w.Errorf("the slot ended as %+v", got)
+		}
+	})
+}
+
 func TestMetricsSayThatSomethingWaitsForAPlan(t *testing.T) {
 	play(t, func(w *world) {
 		w.api.Delete("serviceaccounts", shop, "maint-runner")

@@ -168,6 +168,9 @@ func (c *Controller) consume(ctx context.Context, cm *corev1.ConfigMap, f trigge
 	}
 	if trigger.RetryHandled(d.Ledger, f.Plan.Intent.Retry) && len(f.Plan.Faults) == 0 {
 		gone[annotations.Retry] = cm.Annotations[annotations.Retry]
+		if f.Plan.Intent.Retry.Step != "" {
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s is ignored: a run is tried again, and none of its steps alone", annotations.Retry, document.Cut(gone[annotations.Retry], 200))
+		}
 	}
 	for in, ask := range map[string]intent.RunRef{annotations.Abort: f.Plan.Intent.Abort, annotations.Resume: f.Plan.Intent.Resume, annotations.Approve: f.Plan.Intent.Approve, annotations.Reject: f.Plan.Intent.Reject} {
 		if ask.Run != "" && !lives(f, d, ask.Run) {

@@ -54,7 +54,8 @@ type world struct {
 	events   *agenttest.Events
 	settings agentconfig.AgentConfig
 	doubt    atomic.Value
-	asItWas  atomic.Bool // what runs left
+	doubted  [2]time.Time // from, until
+	asItWas  atomic.Bool  // what runs left
 	agent    *agent
 	ticks    atomic.Int64
 
@@ -139,7 +140,7 @@ func (w *world) begins() *agent {
 		Plans: store.NewPlans(), Runs: store.NewRuns(signed), History: store.NewHistory(), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Gates: store.NewGates(annotations.DefaultNamespace), Keys: signed,
 	}
 	a.Controller = New(Config{
-		Clients: Clients{Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }}, Stores: stores,
+		Clients: Clients{Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }, Doubted: func() (from, until time.Time) { return w.doubted[0], w.doubted[1] }}, Stores: stores,
 		Telemetry: notify.Telemetry{
 			Events: w.events, Metrics: counts, Log: log,
 			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),

@@ -64,6 +64,7 @@ type Clients struct {
 	Accounts   *client.Impersonator
 	Fence      *client.Fence
 	ClockDoubt func() string
+	Doubted    func() (from, until time.Time) // when the clock was in doubt the last time
 }
 
 // Stores are what is held in memory.

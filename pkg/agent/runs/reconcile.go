@@ -265,25 +265,27 @@ func (c *Controller) wait(ctx context.Context, l *store.CachedRun, v trigger.Adm
 		c.recordQuestion(l, v.Message)
 	}
 	c.Plans.Add(l.PlanKey())
-	if v.Waiting == run.WaitQueue && l.Run.Spec.ConcurrencyPolicy == plan.Replace {
-		for _, other := range c.Stores.Runs.OfPlan(l.PlanKey()) { // the one at work gives way now
+	if v.Waiting != run.WaitJitter && l.Run.Spec.ConcurrencyPolicy == plan.Replace {
+		for _, other := range c.Stores.Runs.OfPlan(l.PlanKey()) { // the one at work gives way now, and what waits
 			c.Queue.Add(other.Key())
 		}
 	}
 	return err
 }
 
-func planLock(l *store.CachedRun) string { return "plan/" + l.Run.PlanUID }
+func planLock(l *store.CachedRun) string {
+	return fmt.Sprintf("plan/%s dryRun=%t", l.Run.PlanUID, l.Run.Request.DryRun)
+}
 
 // claims are the names that a run holds while it works: its plan, unless runs
-// may overlap, and its target. Whoever may only read that holds up no run of another namespace
+// may overlap, and its target, unless it runs dry. Whoever may only read that holds up no run of another namespace
 // that may change it.
 func (c *Controller) claims(ctx context.Context, l *store.CachedRun) []string {
 	var names []string
 	if l.Run.Spec.ConcurrencyPolicy != plan.Allow {
 		names = append(names, planLock(l))
 	}
-	if l.Run.TargetUID == "" {
+	if l.Run.TargetUID == "" || l.Run.Request.DryRun {
 		return names
 	}
 	names = append(names, store.TargetLockIn(l.Object.Namespace, l.Run.TargetUID))
@@ -305,14 +307,13 @@ func (c *Controller) mayChange(ctx context.Context, l *store.CachedRun) bool {
 // standing gathers what surrounds a pending run.
 func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
 	sig := c.signals(l)
-	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: c.Clients.ClockDoubt(), Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
+	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Held != "", Doubt: trigger.Doubt{Why: c.Clients.ClockDoubt()}, Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
+	s.Doubt.From, s.Doubt.Until = c.Clients.Doubted()
 	ledger, err := c.Stores.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
 	if err != nil {
 		return s, err
 	}
-	if ledger != nil {
-		_, s.EntryOpen = ledger.OpenEntry(l.Run.Name)
-	}
+	s.EntryOpen = ledger.IsOpen(l.Run.Name)
 	switch cm := c.Stores.Documents.Plan(l.PlanKey()); {
 	case cm == nil || string(cm.UID) != l.Run.PlanUID:
 		s.EntryOpen = true // its ledger went with its plan: it is aborted, not void
@@ -346,7 +347,7 @@ func (c *Controller) heldBy(ctx context.Context, l *store.CachedRun, s *trigger.
 	}
 	sameTarget := func(o *store.LiveRun) bool { return l.Run.TargetUID != "" && o.Head.TargetUID == l.Run.TargetUID }
 	holds := func(o *store.LiveRun) bool {
-		return o.Journal.Phase == run.Running && o.Head.Name != l.Run.Name && (samePlan(o) || sameTarget(o))
+		return o.Journal.Phase == run.Running && o.Head.Name != l.Run.Name && (samePlan(o) || sameTarget(o)) && !trigger.Passes(l.Run.Request, o.Head.Request)
 	}
 	for _, other := range c.Stores.Runs.Filter(holds) {
 		if samePlan(other) {
@@ -442,7 +443,7 @@ const freezeDelay = 50 * time.Millisecond
 // untilFrozen is when to look again where a run's target is to be frozen and is not yet.
 // Where it cannot be, that is said, and the run goes on.
 func (c *Controller) untilFrozen(ctx context.Context, l *store.CachedRun) time.Time {
-	if !l.Run.Spec.FreezeTarget || l.Run.Spec.Target == nil || l.Journal.Phase != run.Running || l.Journal.Section != plan.SectionSteps {
+	if !l.Run.Spec.FreezeTarget || l.Run.Spec.Target == nil || l.Run.Request.DryRun || l.Journal.Phase != run.Running || l.Journal.Section != plan.SectionSteps {
 		return time.Time{}
 	}
 	held, why := c.Freezes.Holds(ctx, l)

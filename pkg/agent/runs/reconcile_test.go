@@ -310,12 +310,20 @@ func TestWhetherAPendingRunMayStart(t *testing.T) {
 			given: func(w *world) { w.cluster.Annotate(shop, nightly, annotations.ChangeStrategy, "Restrictive") }, phase: run.Succeeded, closed: "Ran manual",
 		},
 		"the clock is doubted": {
-			spec: oneHook, given: func(w *world) { w.doubt.Store("the clock is an hour behind") }, waiting: run.WaitQueue, said: "an hour behind",
+			spec: oneHook, given: func(w *world) { w.doubt.Store("the clock is an hour behind") }, waiting: run.WaitClock, said: "an hour behind",
 			then: func(w *world) { w.doubt.Store("") }, phase: run.Succeeded, closed: "Ran manual",
 		},
 		"somebody has to approve it": {
 			spec: "requiresApproval: true\n" + oneHook, waiting: run.WaitApproval, said: "approve",
 			then: func(w *world) { w.says(annotations.Approve, runName) }, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"a newer slot of its plan waits for approval, too, and takes its place": {
+			spec: "concurrencyPolicy: Replace\nrequiresApproval: true\n" + oneHook, edit: slot, given: func(w *world) {
+				w.another(run.Pending, func(r *run.Run) {
+					slot(r)
+					r.Spec.RequiresApproval, r.Request.Slot = true, new(r.Request.Slot.Add(time.Second))
+				})
+			}, phase: run.Aborted, closed: "Missed superseded",
 		},
 		"somebody rejects it": {
 			spec: "requiresApproval: true\n" + oneHook, waiting: run.WaitApproval,
@@ -342,6 +350,21 @@ func TestWhetherAPendingRunMayStart(t *testing.T) {
 		},
 		"another run of its plan is at work, and gives way": {
 			spec: "concurrencyPolicy: Replace\n" + oneHook, given: func(w *world) { w.another(run.Running, func(*run.Run) {}) }, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"a dry run of its plan is at work": {
+			spec: "concurrencyPolicy: Forbid\n" + oneHook, given: func(w *world) { w.another(run.Running, isDry) }, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"a dry run of another plan holds its target": {
+			spec: oneHook, edit: func(r *run.Run) { r.TargetUID = "target" }, given: func(w *world) {
+				w.another(run.Running, func(r *run.Run) {
+					isDry(r)
+					r.Plan, r.PlanUID, r.TargetUID = "other", "other-uid", "target"
+				})
+			}, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"it is dry, and a run of its plan that would give way to another is at work": {
+			spec: "concurrencyPolicy: Replace\n" + oneHook, edit: isDry, given: func(w *world) { w.another(run.Running, func(*run.Run) {}) }, waiting: run.WaitQueue, said: "maint-run-nightly-0",
+			then: func(w *world) { w.says(annotations.Resume, "maint-run-nightly-0") }, phase: run.Succeeded, closed: "Ran manual",
 		},
 		"another plan's run holds its target": {
 			spec: oneHook, edit: func(r *run.Run) { r.TargetUID = "target" }, waiting: run.WaitLock, said: "maint-run-nightly-0",
@@ -484,6 +507,8 @@ func (w *world) namespaceSays(name, key, value string) {
 }
 
 // another puts an older run beside the one of the story, at a suspend.
+func isDry(r *run.Run) { r.Request.DryRun = true }
+
 func (w *world) another(phase run.Phase, edit func(*run.Run)) run.Run {
 	w.Helper()
 	r := run.Run{
@@ -564,6 +589,8 @@ func TestWhatIsSaidToARunIsTakenAwayOnceItIsHeard(t *testing.T) {
 	}{
 		"an abort":                          {"steps:\n- " + hold + "\n", annotations.Abort, runName, false, "Normal RunAborted"},
 		"a resume":                          {"steps:\n- " + hold + "\n", annotations.Resume, runName, false, "Normal RunSucceeded"},
+		"a resume of the step":              {"steps:\n- " + hold + "\n", annotations.Resume, runName + "/hold", false, "Normal RunSucceeded"},
+		"a resume of another step":          {"steps:\n- " + hold + "\n", annotations.Resume, runName + "/nonsense", true, ""},
 		"a resume of what is not suspended": {"steps:\n- " + hook + ", timeout: 5m}\n", annotations.Resume, runName, false, "Warning ResumeIgnored nightly: Run maint-run-nightly-1 was not suspended"},
 		"an approval of a step":             {"steps:\n- {name: ask, type: approval}\n", annotations.Approve, runName + "/ask", false, "Normal RunSucceeded"},
 		"a rejection of a step":             {"steps:\n- {name: ask, type: approval}\n", annotations.Reject, runName + "/ask", false, "Warning RunFailed"},

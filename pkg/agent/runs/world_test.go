@@ -69,6 +69,7 @@ type world struct {
 	agent   *agent
 	leads   atomic.Pointer[agent] // the same, for who looks from aside
 	doubt   atomic.Value          // of the clock
+	doubted [2]time.Time          // from, until
 	dryRun  bool
 	silent  bool // the plans' status does not show what runs
 	told    []string
@@ -190,7 +191,7 @@ func (w *world) begins(identity string) *agent {
 		Executor: func(string) (executors.Executor, bool) { return sink{w}, true },
 	})
 	a.Controller = New(Config{
-		Clients: Clients{Kube: conn.Kube, Accounts: accounts, Fence: conn.Fence, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }},
+		Clients: Clients{Kube: conn.Kube, Accounts: accounts, Fence: conn.Fence, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }, Doubted: func() (from, until time.Time) { return w.doubted[0], w.doubted[1] }},
 		Stores: Stores{
 			Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{
 				Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },

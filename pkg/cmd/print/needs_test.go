@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -99,7 +100,8 @@ func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
 		"a drift in a suspend": {standing(daily, nil, nil, live(as, drift, hold)), []string{
 			"orders run maint-run-p-x begins no step after its suspend: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at Sat 2026-11-21 01:00 CET; whoever resumes it accepts that, and ends step hold, 29m0s before its time → 'kubectl maint resume maint-run-p-x'",
 		}},
-		"a drift": {standing(daily, nil, nil, live(as, drift)), []string{"orders run maint-run-p-x is held: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at Sat 2026-11-21 01:00 CET → 'kubectl maint resume maint-run-p-x'"}},
+		"a drift that is only told": {standing(daily, nil, nil, live(func(r *view.Run) { r.Run.Spec.OnDrift = plan.DriftIgnore }, drift)), nil},
+		"a drift":                   {standing(daily, nil, nil, live(as, drift)), []string{"orders run maint-run-p-x is held: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at Sat 2026-11-21 01:00 CET → 'kubectl maint resume maint-run-p-x'"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := offlineView()

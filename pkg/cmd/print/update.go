@@ -56,6 +56,9 @@ func waitingWords(j run.Journal) string {
 		if strings.HasPrefix(j.Message, "waits for ") { // the message says so
 			return j.Message
 		}
+		if j.Waiting == run.WaitClock || j.Waiting == run.WaitNotReady {
+			return "waits: " + j.Message
+		}
 		return "waits for " + j.Waiting + view.Colon(j.Message)
 	}
 	if j.RetryAt != nil {

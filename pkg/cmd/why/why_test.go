@@ -39,6 +39,8 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 		rec.Drift = &run.Drift{Object: "Deployment/web", Field: "spec.replicas", Want: "1", Value: "2", SeenAt: cmdtest.Now()}
 	}
 	down, hold := cmdtest.Record("down", "scale", run.StepSucceeded, drifts), cmdtest.Record("hold", "suspend", run.StepRunning, ends)
+	told := cmdtest.RunOf(down, cmdtest.Record("call", "webhook", run.StepRunning))
+	told.Run.Spec.OnDrift = plan.DriftIgnore
 	over := cmdtest.Record("hold", "suspend", run.StepRunning, func(rec *run.Record) { rec.ResumeAt = new(cmdtest.Now()) })
 	resumed := cmdtest.Record("hold", "suspend", run.StepRunning, ends, func(rec *run.Record) { rec.Resumed = &intent.Actor{Name: "jane"} })
 	const changed = "after step down somebody changed spec.replicas of Deployment/web from 1 to 2 at Sat 2026-11-21 01:00 CET"
@@ -56,6 +58,7 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 		{"a suspend whose time is over", "", cmdtest.RunOf(over)},
 		{"a suspend that somebody has resumed", "", cmdtest.RunOf(resumed)},
 		{"a drift while a step is at work", "run maint-run-p-x begins no further step: " + changed + " → it goes on when that is as the step left it; 'kubectl maint resume maint-run-p-x' accepts the change; 'kubectl maint abort maint-run-p-x' ends it", cmdtest.RunOf(down, cmdtest.Record("call", "webhook", run.StepRunning))},
+		{"a drift that is only told", "", told},
 		{"a drift in a suspend", "run maint-run-p-x begins no further step: " + changed + " → it goes on when that is as the step left it; 'kubectl maint resume maint-run-p-x' accepts the change, and ends step hold, 29m0s before its time; 'kubectl maint abort maint-run-p-x' ends it\n" +
 			"run maint-run-p-x is suspended at step hold until Sat 2026-11-21 01:29 CET (2026-11-21T00:29:00Z), in 29m0s → it goes on by itself then; 'kubectl maint resume maint-run-p-x' ends the step before", cmdtest.RunOf(down, hold)},
 		{"a rollout that waits for nodes", "step roll of run maint-run-p-x: 1 of 4 are done, 3 left; waits: enough of its nodes are away already: n3 → it goes on by itself when a node is free; 'kubectl maint why NODE' says what keeps one", cmdtest.RunOf(waiting)},
