@@ -150,6 +150,13 @@ func TestStepsThatHoldSteps(t *testing.T) {
 			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
 		},
 		{
+			name:  "in batches of which a later one would be smaller",
+			spec:  "steps: [" + loopOf(", batches: [2, 50%, 100%], maxConcurrency: 9", coretest.Hook("x")) + "]",
+			edits: []func(*stage){script("roll", picks("a", "b", "c")), script("roll/a/x", failed("Broken"))},
+			acts:  []string{"roll #1", "roll/a/x #1", "roll/b/x #1"},
+			ends:  map[string]string{"roll": "Failed", "END": "Failed StepFailed"},
+		},
+		{
 			name:  "a loop over nothing is done",
 			spec:  "steps: [" + loopOf(", until: 'false'", coretest.Hook("x")) + "]",
 			edits: []func(*stage){script("roll", picks())},

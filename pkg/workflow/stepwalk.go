@@ -452,7 +452,7 @@ func (a *advance) batch(s scope, step plan.Step, path string, from, to int) (ove
 	if failed && step.Properties["onError"] != "continue" {
 		return running == 0, failed
 	}
-	for i := from; i < to && running < step.Whole("maxConcurrency", 1); i++ {
+	for i := from; i < to && running < step.Concurrency(1); i++ {
 		if list[i].Phase != "" {
 			continue
 		}
@@ -633,6 +633,8 @@ func (a *advance) loopSays(step plan.Step, items []run.Item, done int) string {
 	switch {
 	case len(items) == 0 && rolls:
 		return run.NoNodesMessage
+	case len(items) == 0 && step.Properties["when"] != nil:
+		return "its selector and its when pick nothing: nothing was done"
 	case len(items) == 0:
 		return "its selector picks nothing: nothing was done"
 	case rolls && idle == len(items):
