@@ -493,3 +493,20 @@ func TestARunWakesWhenTheFirstOfItsStepsIsOutOfTime(t *testing.T) {
 		})
 	}
 }
+
+func TestAStepInATemplateBeginsByTheParametersOfIt(t *testing.T) {
+	r := coretest.RunOf(t, "steps: [{name: t, type: template/t, properties: {mode: '${run.name}'}}]")
+	r.Templates = map[string]plan.TemplateSpec{"t": {Parameters: []plan.TemplateParameter{{Name: "mode"}}, Steps: []plan.Step{
+		{Name: "yes", Type: "suspend", If: "params.mode == 'r'"}, {Name: "no", Type: "suspend", If: "params.mode == 'x'"},
+	}}}
+	now := coretest.Clock("02:00")
+	j, m := workflow.Advance(r, workflow.NewJournal(r).Start(now), now, workflow.Signals{})
+	if m.Path != "t/yes" {
+		t.Fatalf("%+v", m)
+	}
+	j = workflow.Note(r, j, "t/yes", workflow.StepResult{Done: true}, now)
+	j, _ = workflow.Advance(r, j, now, workflow.Signals{})
+	if got := j.Record("t/no"); got.Phase != run.StepSkipped || got.Reason != "Condition" || j.End == nil || j.End.Phase != run.Succeeded {
+		t.Errorf("%+v, end %+v", got, j.End)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -268,7 +267,7 @@ func (a *advance) wanted(path string, step plan.Step, failed string, cleanup boo
 	case plan.IfAlways:
 		return true, nil
 	}
-	return expr.Bool(step.If, run.VarsAt(a.run, *a.j, path, run.Inputs{}))
+	return a.run.Condition(*a.j, path, step.If)
 }
 
 // leaf looks at the clock, and at what people said, before another pass of a
