@@ -197,7 +197,7 @@ func New(o Options) (*Agent, error) {
 		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.Outbound.HTTPClient, Dialer: o.Outbound.Dialer,
 		Fence: a.conn.Fence, Kube: a.conn.Kube, OnRead: a.metrics.ConfigRead,
 	})
-	a.accounts = a.conn.Impersonate(client.External{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.Outbound.AWSEndpoint, EKS: o.Outbound.EKS, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
+	a.accounts = a.conn.Impersonate(client.External{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, DefaultSink: a.config.DefaultSink, AWSEndpoint: o.Outbound.AWSEndpoint, EKS: o.Outbound.EKS, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
 	a.queues.plans, a.queues.runs = a.newQueue("plans"), a.newQueue("runs")
 	a.events = newEvents(o.Log)
 	a.notifier = notify.New(notify.Config{

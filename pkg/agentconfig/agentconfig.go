@@ -118,6 +118,30 @@ func (n Notifications) Sink(namespace, name string) (Sink, error) {
 	return Sink{}, &SinkError{Name: name, Why: "not among spec.notifications.sinks of the AgentConfig, " + there}
 }
 
+// Default is the sink of a step that names none: the one named default, else the only one to which
+// a namespace may send. Where there is neither it is a *SinkError.
+func (n Notifications) Default(namespace string) (Sink, error) {
+	const name = "default"
+	var may []Sink
+	var names []string
+	for _, s := range n.Sinks {
+		switch {
+		case !s.Takes(namespace):
+		case s.Name == name:
+			return s, nil
+		default:
+			may, names = append(may, s), append(names, s.Name)
+		}
+	}
+	switch len(may) {
+	case 1:
+		return may[0], nil
+	case 0:
+		return Sink{}, &SinkError{Name: name, Why: "a step names no sink, and spec.notifications.sinks of the AgentConfig names none"}
+	}
+	return Sink{}, &SinkError{Name: name, Why: "a step names no sink, and spec.notifications.sinks of the AgentConfig has none of this name, but several others: " + strings.Join(names, ", ")}
+}
+
 // Retention says how long ended runs are kept beside the plans' own limits.
 type Retention struct {
 	Runs *document.Duration `json:"runs,omitempty"` // default 30d

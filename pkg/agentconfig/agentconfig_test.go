@@ -81,3 +81,28 @@ func TestSinks(t *testing.T) {
 		}
 	}
 }
+
+func TestWhereStepsSendThatNameNoSink(t *testing.T) {
+	sink := func(name string, namespaces ...string) agentconfig.Sink {
+		return agentconfig.Sink{Name: name, Namespaces: namespaces}
+	}
+	for name, c := range map[string]struct {
+		sinks []agentconfig.Sink
+		want  string
+		fault string
+	}{
+		"to the one of that name":                         {sinks: []agentconfig.Sink{sink("ops"), sink("default"), sink("dba")}, want: "default"},
+		"else to the only one":                            {sinks: []agentconfig.Sink{sink("ops")}, want: "ops"},
+		"to the only one that the namespace may use":      {sinks: []agentconfig.Sink{sink("ops", "other"), sink("dba", "sh*"), sink("default", "other")}, want: "dba"},
+		"to none of several":                              {sinks: []agentconfig.Sink{sink("ops"), sink("secret", "other"), sink("dba")}, fault: `"default": a step names no sink, and spec.notifications.sinks of the AgentConfig has none of this name, but several others: ops, dba`},
+		"to none of those that the namespace may not use": {sinks: []agentconfig.Sink{sink("ops", "other")}, fault: `"default": a step names no sink, and spec.notifications.sinks of the AgentConfig names none`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := agentconfig.Notifications{Sinks: c.sinks}.Default("shop")
+			var fault *agentconfig.SinkError
+			if got.Name != c.want || errors.As(err, &fault) != (c.fault != "") || err != nil && err.Error() != c.fault {
+				t.Errorf("%q, %v", got.Name, err)
+			}
+		})
+	}
+}

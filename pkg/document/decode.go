@@ -166,8 +166,11 @@ func (d *decoder) value(n *yaml.Node, path string, out reflect.Value) {
 	d.depth++
 	defer func() { d.depth-- }()
 	if d.leave(n, path, out.Type()) {
-		if out.Kind() == reflect.Map { // given, if not yet known
+		switch { // given, if not yet known
+		case out.Kind() == reflect.Map:
 			out.Set(reflect.MakeMap(out.Type()))
+		case out.Kind() == reflect.Pointer && out.Type().Elem().Kind() == reflect.Struct && !readsText(out.Type()):
+			out.Set(reflect.New(out.Type().Elem()))
 		}
 		return
 	}
@@ -231,6 +234,9 @@ func (d *decoder) leave(n *yaml.Node, path string, t reflect.Type) bool {
 	d.left[path] = true
 	return t.Kind() != reflect.String && t.Kind() != reflect.Interface
 }
+
+// readsText says whether a type reads a string itself.
+func readsText(t reflect.Type) bool { return t.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) }
 
 // hasLongForm says whether an object stands where a type reads a string too.
 func hasLongForm(n *yaml.Node, out reflect.Value) bool {

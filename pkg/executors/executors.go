@@ -88,6 +88,8 @@ type Recorded struct {
 	Listed   bool            // for-each: its items are known
 	Drift    *run.Drift      // what somebody changed of its effect, and which changes were accepted
 	Items    []run.Item      // for-each: those that its batches have completed so far
+	// ItemVersion and ItemKind are of the objects that a for-each has listed.
+	ItemVersion, ItemKind string
 	// RecoveredAt is when the run was restored from a backup, with objects that have other uids.
 	// Zero: it was not.
 	RecoveredAt time.Time
@@ -189,6 +191,8 @@ type Clients struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Sink is the URL of a sink of the agent's configuration. It is a secret.
 	Sink func(ctx context.Context, name string) (string, error)
+	// DefaultSink is the name of the sink for steps that name none.
+	DefaultSink func() (string, error)
 	// Fence is called right before an effect that bypasses the clients above, such as requests
 	// that a library makes: it is an error where another agent may lead by now. The clients check
 	// by themselves. Nil is no fence.

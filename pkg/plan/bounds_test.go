@@ -92,6 +92,14 @@ func TestABoundIsWhereItSaysItIs(t *testing.T) {
 		{"a silence of one alert", step("silence", "alertmanager: https://example.org, matchers: [{name: a, value: b}]"), ""},
 		{"a matcher without a value", step("silence", "alertmanager: https://example.org, matchers: [{name: a}]"), p + "matchers: each needs a name and a value"},
 		{"a matcher without a name", step("silence", "alertmanager: https://example.org, matchers: [{value: a}]"), p + "matchers: each needs a name and a value"},
+		{"the health of what an expression names", step("health-check", "resource: '${required.x[0]}'"), ""},
+		{"the health of all, and of what an expression names", step("health-check", "all: true, resource: '${required.x[0]}'"), "spec.steps[0].properties: needs exactly one of resource, selector and all"},
+		{"a backup of what an expression picks", step("backup", "method: volume-snapshot, selector: '${required.x[0].spec.selector}'"), ""},
+		{"a message to the default sink", step("notification", "message: hello"), ""},
+		{"a message to nobody", step("notification", "message: hello, sinks: []"), p + "sinks: is empty: name sinks of the agent's configuration, or leave it out for its default"},
+		{"keys to remove that an expression names", step("label", "operation: remove, labels: [a, '${run.parameters.key}'], object: {apiVersion: v1, kind: A, name: b}"), ""},
+		{"annotations to remove that an expression names", step("annotate", "operation: remove, annotations: ['${run.parameters.key}'], object: {apiVersion: v1, kind: A, name: b}"), ""},
+		{"a key of ours beside one that an expression names", step("label", "operation: remove, labels: ['${run.parameters.key}', maint.dev/kind], object: {apiVersion: v1, kind: A, name: b}"), p + `labels: "maint.dev/kind" belongs to kubectl maint`},
 		{"a function", step("function", "endpoint: 'fn:9443', credentials: [{name: a, secretName: b}, {name: c, secretName: b}], tls: {secretName: s, serverName: n}"), ""},
 		{"a function in plaintext", step("function", "endpoint: 'fn:9443', tls: {insecure: true}"), ""},
 		{"plaintext and a Secret", step("function", "endpoint: 'fn:9443', tls: {insecure: true, secretName: s}"), p + "tls: insecure is plaintext"},
@@ -109,12 +117,28 @@ func TestABoundIsWhereItSaysItIs(t *testing.T) {
 		{"objects of a group that is none", planText("", each("", "apiVersion: a/b/c, kind: A")), p + `apiVersion: "a/b/c" is no apiVersion`},
 		{"objects of all namespaces", planText("", each("namespace: '*'")), ""},
 		{"objects of a namespace", planText("", each("namespace: shop")), ""},
-		{"objects of a namespace that an expression names", planText("", each("namespace: '${plan.namespace}'")), p + "namespace: cannot be an expression: only properties are"},
+		{"objects of a namespace that an expression names", planText("", each("namespace: '${plan.namespace}'")), ""},
+		{"objects of a kind that an expression names", planText("", each("", "apiVersion: '${run.parameters.v}', kind: '${run.parameters.k}'")), ""},
+		{"objects with labels that an expression names", planText("", each("selector: {matchLabels: {app: '${run.parameters.app}'}, matchExpressions: [{key: tier, operator: In, values: ['${run.parameters.tier}']}]}")), ""},
+		{"objects with a selector that an expression names", planText("", each("selector: '${required.x[0].spec.selector}'")), ""},
+		{"objects in an order that an expression names", planText("", each("order: '${run.parameters.order}'")), ""},
+		{"what an expression of a loop may not speak of", planText("", each("namespace: '${each.metadata.namespace}'")), p + "namespace: "},
+		{"what a failure does, by an expression", planText("", each("onError: '${run.parameters.x}'")), p + "onError: cannot be an expression: it says how the steps run, and is taken as it stands; of a for-each, apiVersion, kind, namespace, selector, when, until, order can be"},
+		{"a batch by an expression", planText("", each("batches: ['${run.parameters.x}']")), p + "batches[0]: cannot be an expression: it says how the steps run"},
+		{"objects for which a condition holds", planText("", each(`when: "each.spec.version in ['1.2', '1.3']"`)), ""},
+		{"a condition in which an expression stands", planText("", each(`when: "each.spec.version == '${run.parameters.from}'"`)), ""},
+		{"a condition on something else", planText("", each("when: 'object.spec.x'")), p + `when: "object.spec.x" does not compile`},
+		{"a condition that is none", planText("", each("when: '1 + 1'")), p + "when: "},
 		{"objects of a namespace that is none", planText("", each("namespace: Shop")), p + `namespace: "Shop" is no namespace`},
 		{"batches up to all", planText("", each("batches: [1, 10%, 100%]")), ""},
-		{"a batch of more than all", planText("", each("batches: [101%]")), p + `batches: "101%" is no batch`},
+		{"a batch of more than all", planText("", each("batches: [101%]")), p + `batches[0]: "101%" is no batch`},
 		{"batches that are as large as the one before", planText("", each("batches: [10%, 10%]")), p + "batches: each must be larger than the one before: 10% comes after 10%"},
 		{"numbers that are smaller than the one before", planText("", each("batches: [7, 5]")), p + "batches: each must be larger than the one before: 5 comes after 7"},
+		{"numbers and shares, which only the objects tell apart", planText("", each("batches: [1, 150, 10%, 200, 100%]")), ""},
+		{"a share that is smaller than the share before, with a number between", planText("", each("batches: [20%, 5, 10%]")), p + "batches: each must be larger than the one before: 10% comes after 20%"},
+		{"none at once", planText("", each("maxConcurrency: 0")), p + "maxConcurrency: must be from 1 to 100, is 0"},
+		{"none of a group at once", planText("", "- {name: g, type: step-group, properties: {mode: parallel, maxConcurrency: 0, steps: [{name: b, type: suspend}]}}"), p + "maxConcurrency: must be from 1 to 100, is 0"},
+		{"fewer than none at once", planText("", each("maxConcurrency: -1")), p + "maxConcurrency: must be from 1 to 100, is -1"},
 		{"as many at once as a plan has steps", planText("", each("maxConcurrency: 100")), ""},
 		{"one more at once", planText("", each("maxConcurrency: 101")), p + "maxConcurrency: must be from 1 to 100, is 101"},
 	} {
@@ -172,8 +196,12 @@ func TestWhatNodesAStepMayName(t *testing.T) {
 		{"as many canaries as nodes", rollout(fmt.Sprintf("canary: %d", plan.MaxItems)), ""},
 		{"one canary more", rollout(fmt.Sprintf("canary: %d", plan.MaxItems+1)), p + ".canary: must be from 0 to 2000, is 2001"},
 		{"fewer canaries than none", rollout("canary: -1"), p + ".canary: must be from 0 to 2000, is -1"},
-		{"no node at once", rollout("maxUnavailable: 0"), p + ".maxUnavailable: is 0: no node would ever be taken"},
-		{"no share of them", rollout("maxUnavailable: 0%"), p + ".maxUnavailable: is 0: no node would ever be taken"},
+		{"none away, which is one at least", rollout("maxUnavailable: 0"), ""},
+		{"no share of them, which is one at least", rollout("maxUnavailable: 0%"), ""},
+		{"fewer than none", rollout("maxUnavailable: -1"), p + ".maxUnavailable: "},
+		{"nodes by expressions", rollout("selector: {matchLabels: {pool: '${run.parameters.pool}'}}, order: '${run.parameters.order}', when: '${run.parameters.when}'"), ""},
+		{"a limit by an expression", rollout("maxUnavailable: '${run.parameters.n}'"), p + ".maxUnavailable: cannot be an expression: it says how the steps run, and is taken as it stands; of a for-each-node, selector, when, order can be"},
+		{"a soak by an expression", rollout("soak: '${run.parameters.n}'"), p + ".soak: cannot be an expression"},
 		{"a share that is none", rollout("maxUnavailable: many"), p + `.maxUnavailable: "many" is neither a number nor a share`},
 		{"a condition on nodes that is none", rollout("when: 'object.x'"), p + `.when: "object.x" does not compile`},
 		{"an order that is none", rollout("order: newest"), p + `.order: must be oldest-first or name, is "newest"`},
@@ -225,5 +253,22 @@ func TestWhatAWatchMayAskFor(t *testing.T) {
 		{"the same rule twice", planText("triggers: {watch: [{apiVersion: v1, kind: A}, {apiVersion: v1, kind: B}, {apiVersion: v1, kind: A}]}"), "spec.triggers.watch[2]: is the same as watch[0]"},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantOneFault(t, c.text, c.want) })
+	}
+}
+
+// A run that an earlier version made goes on: what that took is taken.
+func TestASnapshotMayHoldWhatAnEarlierVersionTook(t *testing.T) {
+	for name, step := range map[string]plan.Step{
+		"a loop":  {Type: "for-each", Properties: map[string]any{"apiVersion": "v1", "kind": "Pod"}},
+		"a group": {Type: "step-group", Properties: map[string]any{"mode": "parallel"}},
+	} {
+		step.Name = "holds"
+		step.Properties["maxConcurrency"], step.Properties["steps"] = int64(0), []any{map[string]any{"name": "in", "type": "suspend"}}
+		if faults := plan.CheckSnapshot(plan.Spec{Steps: []plan.Step{step}}, nil); len(faults) > 0 {
+			t.Errorf("%s that says maxConcurrency: 0 is not read any more: %v", name, faults)
+		}
+		if got := step.Concurrency(3); got != 3 {
+			t.Errorf("of %s %d are at work at once", name, got)
+		}
 	}
 }

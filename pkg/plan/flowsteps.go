@@ -36,7 +36,7 @@ type GroupProperties struct {
 	Steps          []Step `json:"steps"`
 }
 
-// ForEachProperties run steps for each object that a selector picks, in batches.
+// ForEachProperties run steps for each object that selector and when pick, in batches.
 // Batches are how many objects are done when each of them is through, as a number
 // or a share rounded up; what is left after the last is a batch of its own.
 type ForEachProperties struct {
@@ -44,8 +44,9 @@ type ForEachProperties struct {
 	Kind           string                  `json:"kind"`
 	Namespace      string                  `json:"namespace,omitempty"` // default: the plan's; "*" for all
 	Selector       *selector.LabelSelector `json:"selector,omitempty"`
+	When           string                  `json:"when,omitempty"` // CEL over each, asked once, when the objects are listed; those for which it is false are left out
 	Batches        []any                   `json:"batches,omitempty"`
-	Until          string                  `json:"until,omitempty"`          // CEL over object, for each one done so far, after each batch
+	Until          string                  `json:"until,omitempty"`          // CEL over object, for each one done so far, after each batch; the last one, too
 	Order          string                  `json:"order,omitempty"`          // name (default), oldest, newest
 	MaxConcurrency int                     `json:"maxConcurrency,omitempty"` // objects at once, default 1
 	OnError        string                  `json:"onError,omitempty"`        // stop (default), continue
@@ -89,9 +90,12 @@ func checkForEach(p any, at document.Reporter) {
 	if props.Selector != nil {
 		props.Selector.Check("selector", at)
 	}
-	if _, err := BatchEnds(props.Batches, 100); err != nil {
-		at("batches", "%s", err)
+	if props.When != "" {
+		if err := expr.CheckBool(props.When, "each"); err != nil {
+			at("when", "%s", err)
+		}
 	}
+	checkBatches(props.Batches, at)
 	if props.Until != "" {
 		if err := expr.CheckBool(props.Until, "object"); err != nil {
 			at("until", "%s", err)
@@ -106,37 +110,69 @@ func checkForEach(p any, at document.Reporter) {
 	checkConcurrency(props.MaxConcurrency, at)
 }
 
-// BatchEnds are how many of n items are done when each batch is through.
-func BatchEnds(batches []any, n int) ([]int, error) {
-	var out []int
-	last := 0
-	for i, b := range batches {
-		end, err := batchEnd(b, n)
+// checkBatches compares numbers with numbers and shares with shares: which of a number and a
+// share is larger is known only with the objects.
+func checkBatches(batches []any, at document.Reporter) {
+	last := map[bool]batch{}
+	for i, value := range batches {
+		b, err := batchOf(value)
 		if err != nil {
-			return nil, err
+			at(document.Index("batches", i), "%s", err)
+			return
 		}
-		if end < last || i > 0 && end == last && n == 100 {
-			return nil, fmt.Errorf("each must be larger than the one before: %v comes after %v", b, batches[i-1])
+		if before := last[b.share]; b.count <= before.count {
+			at("batches", "each must be larger than the one before: %v comes after %v", b, before)
+			return
 		}
-		if end > last && end < n {
-			out = append(out, end)
-		}
-		last = end
+		last[b.share] = b
 	}
-	return append(out, n), nil
 }
 
-func batchEnd(b any, n int) (int, error) {
-	text := fmt.Sprint(b)
-	share, percent := strings.CutSuffix(text, "%")
-	count, err := strconv.Atoi(share)
-	switch {
-	case err != nil || count < 1 || percent && count > 100:
-		return 0, fmt.Errorf("%q is no batch: write a number of objects, or a share like 10%%", document.Cut(text, 50))
-	case percent:
-		return (n*count + 99) / 100, nil
+// BatchEnds are how many of n items are done when each batch is through. One that would end no
+// later than the one before is no batch.
+func BatchEnds(batches []any, n int) []int {
+	var out []int
+	last := 0
+	for _, value := range batches {
+		b, err := batchOf(value)
+		if err != nil { // the validator refused it
+			continue
+		}
+		if end := b.end(n); end > last && end < n {
+			out, last = append(out, end), end
+		}
 	}
-	return count, nil
+	return append(out, n)
+}
+
+// batch is how many items are done when it is through: a number, or a share of all in percent.
+type batch struct {
+	count int
+	share bool
+}
+
+func batchOf(value any) (batch, error) {
+	text := fmt.Sprint(value)
+	digits, share := strings.CutSuffix(text, "%")
+	count, err := strconv.Atoi(digits)
+	if err != nil || count < 1 || share && count > 100 {
+		return batch{}, fmt.Errorf("%q is no batch: write a number of objects, or a share like 10%%", document.Cut(text, 50))
+	}
+	return batch{count: count, share: share}, nil
+}
+
+func (b batch) end(n int) int {
+	if b.share {
+		return (n*b.count + 99) / 100
+	}
+	return b.count
+}
+
+func (b batch) String() string {
+	if b.share {
+		return fmt.Sprintf("%d%%", b.count)
+	}
+	return strconv.Itoa(b.count)
 }
 
 // IsLoop says whether a step type runs its steps for each of several objects.
@@ -153,7 +189,16 @@ func (s Step) Parallel() (bool, int) {
 	if s.Type != TypeGroup || s.Properties["mode"] != "parallel" {
 		return false, 0
 	}
-	return true, s.Whole("maxConcurrency", MaxSteps)
+	return true, s.Concurrency(MaxSteps)
+}
+
+// Concurrency is how many of what a step holds are at work at once; def where the step does not
+// say. Earlier versions took a 0, by which nothing would ever begin.
+func (s Step) Concurrency(def int) int {
+	if n := s.Whole("maxConcurrency", def); n > 0 {
+		return n
+	}
+	return def
 }
 
 // Whole is a whole number of a step's properties.

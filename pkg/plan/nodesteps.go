@@ -82,10 +82,8 @@ func checkForEachNode(p any, at document.Reporter) {
 		props.Selector.Check("selector", at)
 	}
 	if props.MaxUnavailable != nil {
-		if s, err := document.ParseShare(props.MaxUnavailable); err != nil {
+		if _, err := document.ParseShare(props.MaxUnavailable); err != nil {
 			at("maxUnavailable", "%s", err)
-		} else if s.N == 0 {
-			at("maxUnavailable", "is 0: no node would ever be taken")
 		}
 	}
 	if props.When != "" {

@@ -46,7 +46,7 @@ type SilenceMatcher struct {
 type NotificationProperties struct {
 	Message string   `json:"message"`
 	Title   string   `json:"title,omitempty"`
-	Sinks   []string `json:"sinks"`
+	Sinks   []string `json:"sinks,omitempty"` // names; default: the sink named default, else the only one that the namespace may use
 }
 
 // FunctionProperties call a function of Crossplane's protocol v1.
@@ -115,8 +115,8 @@ func checkNotification(p any, at document.Reporter) {
 	if props.Message == "" {
 		at("message", "is empty")
 	}
-	if len(props.Sinks) == 0 {
-		at("sinks", "is empty: name sinks of the agent's configuration")
+	if props.Sinks != nil && len(props.Sinks) == 0 {
+		at("sinks", "is empty: name sinks of the agent's configuration, or leave it out for its default")
 	}
 }
 

@@ -13,11 +13,11 @@ import (
 // templates and its name. Where a template may be used was judged when the snapshot was
 // taken.
 func CheckSnapshot(s Spec, templates map[string]TemplateSpec) document.Faults {
-	v := &validator{document.NewChecker()}
+	v := &validator{Checker: document.NewChecker(), snapshot: true}
 	v.spec(s)
 	faults := v.Faults()
 	for _, name := range slices.Sorted(maps.Keys(templates)) {
-		t := &validator{document.NewChecker()}
+		t := &validator{Checker: document.NewChecker(), snapshot: true}
 		t.template(templates[name])
 		for _, f := range t.Faults() {
 			f.Path = "templates." + name + "." + f.Path

@@ -204,9 +204,8 @@ const (
 	CloseAbort  OnWindowClose = "abort"
 )
 
-// Defaulted is the spec with every default of the contract filled in. Runs
-// snapshot this form, so that a later version's defaults cannot change a run
-// in flight.
+// Defaulted is the spec with every default of the contract filled in, but for the
+// maxDuration of one that names templates: Tree.Defaulted has that.
 func (s Spec) Defaulted() Spec {
 	s.ServiceAccountName = cmp.Or(s.ServiceAccountName, policy.DefaultServiceAccount)
 	s.CatchUp = cmp.Or(s.CatchUp, CatchUpLatest)
@@ -215,7 +214,7 @@ func (s Spec) Defaulted() Spec {
 	s.OnDrift = cmp.Or(s.OnDrift, DriftHold)
 	s.MirrorPrefix = cmp.Or(s.MirrorPrefix, DefaultMirrorPrefix)
 	s.StartDeadline = orDuration(s.StartDeadline, DefaultStartDeadline)
-	if !(Tree{Spec: s}).RollsOut() { // nodes take the windows that they take
+	if t := (Tree{Spec: s}); !t.RollsOut() && !t.usesTemplates() { // a template may roll out: Tree.Defaulted
 		s.MaxDuration = orDuration(s.MaxDuration, DefaultMaxDuration)
 	}
 	s.ApprovalTimeout = orDuration(s.ApprovalTimeout, DefaultApprovalTimeout)

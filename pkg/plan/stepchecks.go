@@ -58,7 +58,9 @@ func checkKeys(operation string, keys any, field string, at document.Reporter) {
 			at(field, "must be a list of keys to remove, like [maintenance]")
 		}
 		for _, key := range removed {
-			checkKey(field, key, at)
+			if !expr.IsTemplate(key) {
+				checkKey(field, key, at)
+			}
 		}
 	default:
 		at("operation", "must be add or remove, is %q", operation)

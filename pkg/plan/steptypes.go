@@ -43,7 +43,7 @@ func StepTypes() []StepType {
 		{Name: "restart", Where: Anywhere, Required: []string{"resource"}, New: func() any { return &RestartProperties{} }, Check: checkRestart},
 		{Name: "health-check", Where: Anywhere, New: func() any { return &HealthProperties{} }, Check: checkHealth},
 		{Name: "prometheus", Required: []string{"url", "query", "condition"}, New: func() any { return &PrometheusProperties{} }, Check: checkPrometheus},
-		{Name: "notification", Required: []string{"message", "sinks"}, New: func() any { return &NotificationProperties{} }, Check: checkNotification},
+		{Name: "notification", Required: []string{"message"}, New: func() any { return &NotificationProperties{} }, Check: checkNotification},
 		{Name: "silence", Required: []string{"alertmanager", "matchers"}, New: func() any { return &SilenceProperties{} }, Check: checkSilence},
 		{Name: "exec", Where: Home, Required: []string{"pod", "command"}, New: func() any { return &ExecProperties{} }, Check: checkExec},
 		{Name: TypeBackup, Where: Anywhere, Required: []string{"method"}, New: func() any { return &BackupProperties{} }, Check: checkBackup},

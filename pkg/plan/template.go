@@ -86,7 +86,7 @@ func ParseTemplate(text []byte, name string) (TemplateSpec, document.Faults) {
 	if !ok {
 		return doc.Spec, c.Faults()
 	}
-	v := &validator{c}
+	v := &validator{Checker: c}
 	v.Envelope(doc.APIVersion, doc.Kind, "StepTemplate")
 	if name != "" && !document.DNSLabel(name) {
 		v.Fault("metadata.name", "%q cannot name a template: at most %d characters of a-z, 0-9 and '-'", document.Cut(name, 100), document.MaxNameLength)

@@ -207,6 +207,23 @@ func (t Tree) RollsOut() bool {
 	return found
 }
 
+func (t Tree) usesTemplates() bool {
+	found := false
+	t.Walk(func(s Step) { found = found || strings.HasPrefix(s.Type, TemplatePrefix) })
+	return found
+}
+
+// Defaulted is the spec with every default of the contract filled in. Runs snapshot this
+// form, so that a later version's defaults cannot change a run in flight. What rolls out
+// has no maxDuration by default: nodes take the windows that they take.
+func (t Tree) Defaulted() Spec {
+	s := t.Spec.Defaulted()
+	if !t.RollsOut() {
+		s.MaxDuration = orDuration(s.MaxDuration, DefaultMaxDuration)
+	}
+	return s
+}
+
 // Keeps is how many steps below a step leave something to be restored.
 func (t Tree) Keeps(s Step) int { return t.keeps(s, new(int)) }
 

@@ -18,7 +18,7 @@ func Parse(text []byte, name string) (Spec, document.Faults) {
 	if !ok {
 		return doc.Spec, c.Faults()
 	}
-	(&validator{c}).document(doc, name)
+	(&validator{Checker: c}).document(doc, name)
 	doc.Spec.Steps, doc.Spec.OnFailure, doc.Spec.Finally = opened(doc.Spec.Steps), opened(doc.Spec.OnFailure), opened(doc.Spec.Finally)
 	return doc.Spec, c.Faults()
 }
@@ -45,7 +45,10 @@ func (s Schedule) pure() schedule.Spec {
 }
 
 // validator checks a plan or a template.
-type validator struct{ *document.Checker }
+type validator struct {
+	*document.Checker
+	snapshot bool // held by a run, which an earlier version may have made: what that took is taken
+}
 
 func (v *validator) document(doc Document, name string) {
 	v.Envelope(doc.APIVersion, doc.Kind, "Plan")

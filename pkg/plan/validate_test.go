@@ -146,7 +146,7 @@ func TestParseRefuses(t *testing.T) {
 		// steps that hold steps
 		{planText("", group("both", "{name: b, type: suspend}")), `spec.steps[0].properties.mode: must be sequential or parallel, is "both"`},
 		{planText("", "- {name: g, type: step-group, properties: {mode: sequential, maxConcurrency: 2, steps: [{name: b, type: suspend}]}}"), "spec.steps[0].properties.maxConcurrency: is for mode: parallel"},
-		{planText("", "- {name: g, type: step-group, properties: {mode: parallel, maxConcurrency: '${1}', steps: [{name: b, type: suspend}]}}"), "spec.steps[0].properties.maxConcurrency: cannot be an expression: only properties are"},
+		{planText("", "- {name: g, type: step-group, properties: {mode: parallel, maxConcurrency: '${1}', steps: [{name: b, type: suspend}]}}"), "spec.steps[0].properties.maxConcurrency: cannot be an expression: it says how the steps run, and is taken as it stands"},
 		{planText("", "- {name: g, type: step-group, properties: {steps: []}}"), inGroup + ": is empty: a step-group needs a step"},
 		{planText("", "- {name: g, type: step-group, properties: {}}"), inGroup + ": is missing: a step of type step-group needs it"},
 		{planText("", group("parallel", "{name: g, type: suspend}")), inGroup + `[0].name: "g" is already the name of spec.steps[0]`},
@@ -160,8 +160,8 @@ func TestParseRefuses(t *testing.T) {
 		// for-each
 		{planText("", each("", "kind: Pod")), "spec.steps[0].properties.apiVersion: is missing: a step of type for-each needs it"},
 		{planText("", each("batches: [10%, 5%]")), p + "batches: each must be larger than the one before: 5% comes after 10%"},
-		{planText("", each("batches: [0]")), p + `batches: "0" is no batch: write a number of objects, or a share like 10%`},
-		{planText("", each("batches: [120%]")), p + `batches: "120%" is no batch: write a number of objects, or a share like 10%`},
+		{planText("", each("batches: [0]")), p + `batches[0]: "0" is no batch: write a number of objects, or a share like 10%`},
+		{planText("", each("batches: [120%]")), p + `batches[0]: "120%" is no batch: write a number of objects, or a share like 10%`},
 		{planText("", each("until: each.x == 1")), p + "until: \"each.x == 1\" does not compile: "},
 		{planText("", each("order: random")), p + `order: must be name, oldest or newest, is "random"`},
 		{planText("", each("onError: ignore")), p + `onError: must be stop or continue, is "ignore"`},

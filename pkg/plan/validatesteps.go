@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -269,11 +270,7 @@ func (v *validator) properties(path string, t StepType, s Step, p place) {
 	}
 	props := t.New()
 	faults, left := v.Value(raw, path, props)
-	for at := range left {
-		if s.Holds() && !inProperties(at, path) {
-			v.Fault(at, "cannot be an expression: only properties are")
-		}
-	}
+	v.holder(path, s, left)
 	for _, key := range t.Required {
 		if s.Properties[key] == nil && !p.defaultsToNode(t.Name, key) {
 			v.Fault(path+"."+key, "is missing: a step of type %s needs it", t.Name)
@@ -300,6 +297,42 @@ func (v *validator) properties(path string, t StepType, s Step, p place) {
 	if s.Properties["object"] == nil && needsTarget(props) && p.spec.Target == nil && !p.template {
 		v.Fault(path+".object", "is missing, and the plan has no target to default to")
 	}
+}
+
+// holder checks what is said of a step that holds others beyond its properties' types. left are
+// the paths at which an expression stands.
+func (v *validator) holder(path string, s Step, left map[string]bool) {
+	if !s.Holds() {
+		return
+	}
+	for _, at := range slices.Sorted(maps.Keys(left)) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(at, path+"."), ".")
+		name, _, _ = strings.Cut(name, "[")
+		switch picks := picking(s.Type); {
+		case inProperties(at, path) || slices.Contains(picks, name):
+		case name == "steps":
+			v.Fault(at, "cannot be an expression: only properties are")
+		case len(picks) > 0:
+			v.Fault(at, "cannot be an expression: it says how the steps run, and is taken as it stands; of a %s, %s can be", s.Type, strings.Join(picks, ", "))
+		default:
+			v.Fault(at, "cannot be an expression: it says how the steps run, and is taken as it stands")
+		}
+	}
+	if n, given := s.Properties["maxConcurrency"]; given && !v.snapshot && n != nil && s.Whole("maxConcurrency", 1) == 0 {
+		v.Fault(path+".maxConcurrency", "must be from 1 to %d, is 0", MaxSteps)
+	}
+}
+
+// picking are the properties of a loop that are evaluated when its objects are looked at. All
+// others are read again and again while it runs, from the plan alone.
+func picking(stepType string) []string {
+	switch stepType {
+	case TypeForEach:
+		return []string{"apiVersion", "kind", "namespace", "selector", "when", "until", "order"}
+	case TypeForEachNode:
+		return []string{"selector", "when", "order"}
+	}
+	return nil
 }
 
 // IsNodeStep says whether a step type is about nodes.

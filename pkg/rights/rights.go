@@ -5,6 +5,7 @@ package rights
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -292,7 +293,9 @@ func (c *collector) health(s plan.Step) {
 }
 
 func (c *collector) loop(s plan.Step) {
-	b, _ := json.Marshal(s.Properties) //nolint:errchkjson // it was read from JSON
+	inner := maps.Clone(s.Properties)
+	delete(inner, "when")       // asked of what is listed
+	b, _ := json.Marshal(inner) //nolint:errchkjson // it was read from JSON
 	o := object{Namespace: text(s, "namespace"), APIVersion: text(s, "apiVersion"), Kind: text(s, "kind")}
 	verbs := []string{"list"}
 	if text(s, "until") != "" {

@@ -57,11 +57,7 @@ func (j Journal) Record(path string) *Record {
 // LoopBatches are the ends of the batches in which a loop takes its items.
 func LoopBatches(step plan.Step, n int) []int {
 	list, _ := step.Properties["batches"].([]any)
-	ends, err := plan.BatchEnds(list, n)
-	if err != nil { // the validator refused it
-		return []int{n}
-	}
-	return ends
+	return plan.BatchEnds(list, n)
 }
 
 // SegmentIn is the item of a loop that a path lies in; empty when it lies in none.

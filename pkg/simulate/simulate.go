@@ -8,6 +8,7 @@ package simulate
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -147,8 +148,10 @@ func notes(plans []Plan) []string {
 // lasts is the limit that ends a step: its own, that of a step around it, or the
 // run's, whichever is shortest.
 func lasts(r run.Run, path string) string {
-	shortest := r.Spec.MaxDuration.Or(plan.DefaultMaxDuration)
-	what := "maxDuration " + shortest.String()
+	shortest, what := time.Duration(math.MaxInt64), "the simulation ends"
+	if most := r.Tree().Defaulted().MaxDuration; most != nil {
+		shortest, what = most.Duration, "maxDuration "+most.Duration.String()
+	}
 	for at := path; ; at = at[:strings.LastIndex(at, "/")] {
 		if step, ok := r.Tree().Find(at); ok && step.Timeout != nil && step.Timeout.Duration < shortest {
 			shortest, what = step.Timeout.Duration, "its timeout "+step.Timeout.String()

@@ -27,7 +27,7 @@ func Unstarted(l ledger.Ledger, live []ActiveRun) []ledger.Entry {
 func (f Facts) NewRun(e ledger.Entry, templates map[string]plan.TemplateSpec) run.Run {
 	r := run.Run{
 		APIVersion: document.APIVersion, Kind: "Run", Name: e.Run, Namespace: f.Plan.Namespace, Plan: f.Plan.Name, PlanUID: f.Plan.UID,
-		Request: *e.Request, TargetUID: e.TargetUID, Spec: f.Plan.Spec, Templates: templates,
+		Request: *e.Request, TargetUID: e.TargetUID, Spec: plan.Tree{Spec: f.Plan.Spec, Templates: templates}.Defaulted(), Templates: templates,
 	}
 	r.Request.Body = nil // it stands in Watched
 	return r

@@ -50,6 +50,34 @@ func TestANewRunIsThePlanAsItIsNow(t *testing.T) {
 	}
 }
 
+// Nodes take the windows that they take, also where a template rolls out.
+func TestTheTimeLimitOfANewRun(t *testing.T) {
+	f := coretest.Facts("02:00")
+	rollout := plan.TemplateSpec{Steps: []plan.Step{{Name: "r", Type: plan.TypeForEachNode}}}
+	for name, c := range map[string]struct {
+		template plan.TemplateSpec
+		says     string
+		want     string
+	}{
+		"an hour":                   {template: plan.TemplateSpec{Steps: []plan.Step{{Name: "a", Type: "suspend"}}}, want: "1h0m0s"},
+		"none of a rollout":         {template: rollout},
+		"what it says, of one, too": {template: rollout, says: "2h", want: "2h0m0s"},
+		"what it says without one":  {says: "2h", want: "2h0m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := plan.Spec{Steps: []plan.Step{{Name: "t", Type: "template/t"}}}
+			if c.says != "" {
+				spec.MaxDuration = coretest.Duration(c.says)
+			}
+			f.Plan.Spec = spec.Defaulted()
+			got := f.NewRun(ledger.Entry{Run: "r", Request: &run.Request{}}, map[string]plan.TemplateSpec{"t": c.template}).Spec.MaxDuration
+			if got == nil != (c.want == "") || got != nil && got.Duration.String() != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
 func TestAnAdmissionIsWrittenIntoTheJournal(t *testing.T) {
 	now := coretest.Clock("02:00")
 	jane := &intent.Actor{Name: "jane", Reason: "fine"}

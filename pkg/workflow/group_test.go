@@ -150,6 +150,13 @@ func TestStepsThatHoldSteps(t *testing.T) {
 			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
 		},
 		{
+			name:  "in batches of which a later one would be smaller",
+			spec:  "steps: [" + loopOf(", batches: [2, 50%, 100%], maxConcurrency: 9", coretest.Hook("x")) + "]",
+			edits: []func(*stage){script("roll", picks("a", "b", "c")), script("roll/a/x", failed("Broken"))},
+			acts:  []string{"roll #1", "roll/a/x #1", "roll/b/x #1"},
+			ends:  map[string]string{"roll": "Failed", "END": "Failed StepFailed"},
+		},
+		{
 			name:  "a loop over nothing is done",
 			spec:  "steps: [" + loopOf(", until: 'false'", coretest.Hook("x")) + "]",
 			edits: []func(*stage){script("roll", picks())},
@@ -484,5 +491,22 @@ func TestARunWakesWhenTheFirstOfItsStepsIsOutOfTime(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAStepInATemplateBeginsByTheParametersOfIt(t *testing.T) {
+	r := coretest.RunOf(t, "steps: [{name: t, type: template/t, properties: {mode: '${run.name}'}}]")
+	r.Templates = map[string]plan.TemplateSpec{"t": {Parameters: []plan.TemplateParameter{{Name: "mode"}}, Steps: []plan.Step{
+		{Name: "yes", Type: "suspend", If: "params.mode == 'r'"}, {Name: "no", Type: "suspend", If: "params.mode == 'x'"},
+	}}}
+	now := coretest.Clock("02:00")
+	j, m := workflow.Advance(r, workflow.NewJournal(r).Start(now), now, workflow.Signals{})
+	if m.Path != "t/yes" {
+		t.Fatalf("%+v", m)
+	}
+	j = workflow.Note(r, j, "t/yes", workflow.StepResult{Done: true}, now)
+	j, _ = workflow.Advance(r, j, now, workflow.Signals{})
+	if got := j.Record("t/no"); got.Phase != run.StepSkipped || got.Reason != "Condition" || j.End == nil || j.End.Phase != run.Succeeded {
+		t.Errorf("%+v, end %+v", got, j.End)
 	}
 }

@@ -200,7 +200,7 @@ func (a *advance) lastItems(u *undo) (ready []int) {
 	}
 	kids := slices.Clone(u.kids)
 	slices.SortStableFunc(kids, func(x, y *undo) int { return place[y.name] - place[x.name] })
-	ends, most := run.LoopBatches(u.step, len(rec.Items)), u.step.Whole("maxConcurrency", 1)
+	ends, most := run.LoopBatches(u.step, len(rec.Items)), u.step.Concurrency(1)
 	last := batchOf(ends, place[kids[0].name])
 	for _, k := range kids {
 		if most <= 0 || batchOf(ends, place[k.name]) != last {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -268,7 +267,7 @@ func (a *advance) wanted(path string, step plan.Step, failed string, cleanup boo
 	case plan.IfAlways:
 		return true, nil
 	}
-	return expr.Bool(step.If, run.VarsAt(a.run, *a.j, path, run.Inputs{}))
+	return a.run.Condition(*a.j, path, step.If)
 }
 
 // leaf looks at the clock, and at what people said, before another pass of a
@@ -452,7 +451,7 @@ func (a *advance) batch(s scope, step plan.Step, path string, from, to int) (ove
 	if failed && step.Properties["onError"] != "continue" {
 		return running == 0, failed
 	}
-	for i := from; i < to && running < step.Whole("maxConcurrency", 1); i++ {
+	for i := from; i < to && running < step.Concurrency(1); i++ {
 		if list[i].Phase != "" {
 			continue
 		}
@@ -639,6 +638,8 @@ func (a *advance) loopSays(step plan.Step, items []run.Item, done int) string {
 	switch {
 	case len(items) == 0 && rolls:
 		return run.NoNodesMessage
+	case len(items) == 0 && step.Properties["when"] != nil:
+		return "its selector and its when pick nothing: nothing was done"
 	case len(items) == 0:
 		return "its selector picks nothing: nothing was done"
 	case rolls && idle == len(items):

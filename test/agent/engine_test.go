@@ -146,14 +146,18 @@ func TestALoopGoesThroughBatchesAndWaitsBetweenThem(t *testing.T) {
 	for i := range 5 {
 		l.configMap(fmt.Sprintf("cell-%d", i), map[string]string{"tier": "cell"}, map[string]string{"weight": fmt.Sprint(i)})
 	}
+	l.configMap("cell-done", map[string]string{"tier": "cell"}, map[string]string{"weight": "9"})
 	l.plan("roll", `
+parameters: [{name: tier, default: cell}]
 steps:
 - name: cells
   type: for-each
   properties:
     apiVersion: v1
     kind: ConfigMap
-    selector: {matchLabels: {tier: cell}}
+    namespace: "${plan.namespace}"
+    selector: {matchLabels: {tier: "${run.parameters.tier}"}}
+    when: "each.data.weight in ['0', '1', '2', '3', '4']"
     batches: [1, 60%]
     until: "'healthy' in object.data"
     maxConcurrency: 2

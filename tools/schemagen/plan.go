@@ -98,20 +98,17 @@ func (e *editor) nodes() {
 	for _, name := range []string{"CordonProperties", "DrainProperties"} {
 		e.at(name).Not = &jsonschema.Schema{Required: []string{"node", "selector"}}
 	}
-	e.share("ForEachNodeProperties.maxUnavailable", 1)
+	e.share("ForEachNodeProperties.maxUnavailable")
 	e.span("ForEachNodeProperties.canary", 0, plan.MaxItems)
 	e.words("ForEachNodeProperties.order", "oldest-first", "name")
 	e.words("ForEachNodeProperties.onError", "stop", "continue")
 }
 
-// share is a number of things, or a share of them, from 0 or from 1.
-func (e *editor) share(path string, least int) {
-	digits := "([0-9]{1,9}|([0-9]|[1-9][0-9]|100)%)"
-	if least > 0 {
-		digits = "([1-9][0-9]{0,8}|([1-9]|[1-9][0-9]|100)%)"
-	}
+// share is a number of things, or a share of them.
+func (e *editor) share(path string) {
+	const digits = "([0-9]{1,9}|([0-9]|[1-9][0-9]|100)%)"
 	e.replace(path, &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
-		{Type: "integer", Minimum: number(least), Maximum: number(math.MaxInt32)}, {Type: "string", Pattern: "^" + digits + "$"},
+		{Type: "integer", Minimum: number(0), Maximum: number(math.MaxInt32)}, {Type: "string", Pattern: "^" + digits + "$"},
 	}})
 }
 

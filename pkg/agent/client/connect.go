@@ -85,6 +85,8 @@ type External struct {
 	HTTP func() *http.Client
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Sink func(ctx context.Context, namespace, name string) (string, error)
+	// DefaultSink is the name of the sink to which steps of a namespace send that name none.
+	DefaultSink func(namespace string) (string, error)
 	// Certificate hears of certificates by which functions are reached; nil: nobody listens.
 	Certificate func(c executors.Certificate, ends time.Time)
 	// Rules is a text that changes when the outbound rules do; nil: they never do.

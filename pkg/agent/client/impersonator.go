@@ -124,7 +124,11 @@ func (a *Impersonator) build(w Account, run string) (executors.Clients, error) {
 	if a.external.Sink != nil {
 		sink = func(ctx context.Context, name string) (string, error) { return a.external.Sink(ctx, w.Namespace, name) }
 	}
-	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.external.HTTP(), Dial: a.external.Dial, Sink: sink, Fence: a.fence, Config: a.acting(as), Certificate: a.external.Certificate}, nil
+	var defaultSink func() (string, error)
+	if a.external.DefaultSink != nil {
+		defaultSink = func() (string, error) { return a.external.DefaultSink(w.Namespace) }
+	}
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.external.HTTP(), Dial: a.external.Dial, Sink: sink, DefaultSink: defaultSink, Fence: a.fence, Config: a.acting(as), Certificate: a.external.Certificate}, nil
 }
 
 // OnWrite has somebody listen to what is written for plans, before the first client is

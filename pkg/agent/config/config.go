@@ -186,6 +186,13 @@ func (c *Store) Sink(ctx context.Context, namespace, name string) (string, error
 	return url, nil
 }
 
+// DefaultSink is the name of the sink of the configuration in force to which steps of a namespace
+// send that name none. Where there is none it is a *agentconfig.SinkError.
+func (c *Store) DefaultSink(namespace string) (string, error) {
+	s, err := c.Spec().Notifications.Default(namespace)
+	return s.Name, err
+}
+
 // Dial dials outside by the rules in force.
 func (c *Store) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c.mu.Lock()

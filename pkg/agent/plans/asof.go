@@ -56,7 +56,8 @@ func (c *Controller) earlier(ctx context.Context, k types.NamespacedName, f trig
 	if out.Refused = f.CheckEarlier(r, journal); out.Refused != "" {
 		return out, nil
 	}
-	if out.Refused = c.deniedSteps(k.Namespace, r); out.Refused != "" {
+	if denied := c.deniedSteps(k.Namespace, r); len(denied) > 0 {
+		out.Refused = denied[0]
 		return out, nil
 	}
 	connectors, faults := reference.UseConnectors(r.Tree(), func(ref connector.Reference) (connector.Connector, string) {

@@ -144,7 +144,7 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	if len(f.Plan.Faults) == 0 {
 		f.Plan.Faults = c.connectorFaults(k.Namespace, known)
 	}
-	if denied := c.deniedSteps(k.Namespace, run.Run{Spec: known.Spec, Templates: known.Templates}); denied != "" {
+	for _, denied := range c.deniedSteps(k.Namespace, run.Run{Spec: known.Spec, Templates: known.Templates}) {
 		f.Plan.Faults = append(slices.Clone(f.Plan.Faults), document.Fault{Path: "spec.steps", Message: denied})
 	}
 	f.Doubted.From, f.Doubted.Until = c.Clients.Doubted()
@@ -217,17 +217,17 @@ func (c *Controller) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, know
 	c.Stores.Gates.Note(k, o)
 }
 
-// deniedSteps says which step the agent's configuration does not allow in a
-// namespace, also among those that other steps and templates hold.
-func (c *Controller) deniedSteps(namespace string, r run.Run) string {
+// deniedSteps says of each step that the agent's configuration does not allow it in a
+// namespace, also of those that other steps and templates hold.
+func (c *Controller) deniedSteps(namespace string, r run.Run) (found []string) {
 	denied := c.Settings().Denied(namespace)
 	if len(denied) == 0 {
-		return ""
+		return nil
 	}
-	found := ""
 	r.Tree().Walk(func(s plan.Step) {
-		if found == "" && slices.Contains(denied, s.Type) {
-			found = fmt.Sprintf("step %s is of type %s, which the agent's configuration does not allow in namespace %s", s.Name, s.Type, namespace)
+		why := fmt.Sprintf("step %s is of type %s, which the agent's configuration does not allow in namespace %s", s.Name, s.Type, namespace)
+		if slices.Contains(denied, s.Type) && !slices.Contains(found, why) { // a template may be used twice
+			found = append(found, why)
 		}
 	})
 	return found

@@ -1011,11 +1011,16 @@ func TestStepTemplates(t *testing.T) {
 func TestAStepThatTheConfigurationDenies(t *testing.T) {
 	play(t, func(w *world) {
 		w.settings.Steps = []agentconfig.StepUse{{Namespaces: []string{"sh*"}, Deny: []string{"webhook"}}}
-		w.plan("nightly", "steps:\n- name: both\n  type: step-group\n  properties:\n    steps:\n    - {name: hook, type: webhook, properties: {url: 'https://hooks.test'}}\n")
+		w.plan("nightly", "steps:\n- name: both\n  type: step-group\n  properties:\n    steps:\n    - {name: hook, type: webhook, properties: {url: 'https://hooks.test'}}\n- {name: again, type: webhook, properties: {url: 'https://hooks.test'}}\n")
 		w.begins()
 		w.after(2 * time.Second)
 		if got := w.said("nightly", annotations.StatusMessage); !strings.Contains(got, "does not allow in namespace shop") {
 			w.Errorf("it says %q", got)
+		}
+		for _, step := range []string{"hook", "again"} {
+			if got := w.said("nightly", annotations.StatusConditions); !strings.Contains(got, "step "+step+" is of type webhook") {
+				w.Errorf("of step %s its condition does not speak: %q", step, got)
+			}
 		}
 	})
 }

@@ -154,7 +154,8 @@ type snapshot struct {
 
 // showDifference shows the difference between the present plan and the rollback.
 func (o *rollbackOptions) showDifference(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, spec plan.Spec, earlier run.Run) error {
-	now := snapshot{Spec: spec.Defaulted(), Templates: source.TemplatesOf(ctx, o.Factory, k, cm.Namespace, spec)}
+	now := snapshot{Templates: source.TemplatesOf(ctx, o.Factory, k, cm.Namespace, spec)}
+	now.Spec = plan.Tree{Spec: spec, Templates: now.Templates}.Defaulted()
 	then := snapshot{Parameters: earlier.Request.Parameters, Spec: trigger.SpecAsOf(now.Spec, earlier.Spec), Templates: earlier.Templates}
 	before, err := yaml.Marshal(now)
 	if err != nil {

@@ -468,6 +468,18 @@ func TestDoctorOfAPlan(t *testing.T) {
 				"ok       the sink lost is configured\nPROBLEM  the Secret maint-system/gone of the sink lost is not there\n         create it with the keys url\n",
 		},
 		{
+			name: "the sink of a step that names none", line: "doctor orders",
+			world: installed(configured("notifications: {sinks: [{name: ops, urlSecretRef: {name: chat, key: url}}, {name: others, namespaces: [other], urlSecretRef: {name: chat, key: url}}]}"),
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: "chat"}, Data: map[string][]byte{"url": []byte("slack://x")}},
+				steps("{name: one, type: notification, properties: {message: hi}}")),
+			out: withConfiguration + good + account + none + "ok       the sink ops is configured\nok       the sink ops has its Secret maint-system/chat\n",
+		},
+		{
+			name: "a step that names no sink, where there is none", line: "doctor orders", code: 1, err: oneProblem,
+			world: installed(steps("{name: one, type: notification, properties: {message: hi}}")),
+			out:   good + account + none + "PROBLEM  the sink \"default\": a step names no sink, and spec.notifications.sinks of the AgentConfig names none\n         add it to the agent's configuration (docs/operations.md, Notifications), or name another\n",
+		},
+		{
 			name: "of sinks nothing is known where the configuration may not be read", line: "doctor orders", before: func(o *cmdtest.Cluster) {
 				o.Kube.PrependReactor("get", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
 					if a.(clienttesting.GetAction).GetName() != annotations.AgentConfigName {

@@ -255,27 +255,39 @@ func (o *options) speaksAs(k *factory.Cluster, user string) (*factory.Cluster, e
 
 // sinks checks whether the sinks that the plan names are configured and accept its messages.
 func (o *options) sinks(ctx context.Context, k *factory.Cluster, t plan.Tree, namespace, agent string, config *agentconfig.AgentConfig) {
-	var names []string
-	t.Walk(func(s plan.Step) {
-		if s.Type == "notification" {
-			list, _ := s.Properties["sinks"].([]any)
-			for _, one := range list {
-				if name, ok := one.(string); ok && !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-		}
-	})
-	if len(names) == 0 || config == nil {
+	if config == nil {
 		return
 	}
-	for _, name := range names {
+	for _, name := range sinksOf(t) {
 		sink, err := config.Notifications.Sink(namespace, name)
+		if name == "" {
+			sink, err = config.Notifications.Default(namespace)
+		}
 		if err != nil {
 			o.amiss("the sink "+err.Error(), "add it to the agent's configuration (docs/operations.md, Notifications), or name another")
 			continue
 		}
-		o.good("the sink %s is configured", name)
-		o.secret(ctx, k, agent, sink.URLSecretRef.Name, "the sink "+name, sink.URLSecretRef.Key)
+		o.good("the sink %s is configured", sink.Name)
+		o.secret(ctx, k, agent, sink.URLSecretRef.Name, "the sink "+sink.Name, sink.URLSecretRef.Key)
 	}
+}
+
+// sinksOf are the sinks that the steps of a plan name, each once; empty is that of steps that name
+// none.
+func sinksOf(t plan.Tree) (names []string) {
+	t.Walk(func(s plan.Step) {
+		if s.Type != "notification" {
+			return
+		}
+		list, _ := s.Properties["sinks"].([]any)
+		if s.Properties["sinks"] == nil {
+			list = []any{""}
+		}
+		for _, one := range list {
+			if name, ok := one.(string); ok && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	})
+	return names
 }

@@ -41,6 +41,7 @@ func UnknownFields(d source.Document) []source.Fault {
 		case plan.TypeForEachNode:
 			report(path+".properties.when", text("when"), "node", "v1", "Node", "node")
 		case plan.TypeForEach:
+			report(path+".properties.when", text("when"), "each", text("apiVersion"), text("kind"), "each")
 			report(path+".properties.until", text("until"), "object", text("apiVersion"), text("kind"), "object")
 		}
 	}

@@ -157,7 +157,7 @@ func (o *lintOptions) print(found []source.Fault) error {
 }
 
 // warnings are about what is valid and probably not meant: a pause or a scale to zero that nothing
-// undoes, and off-hours that end otherwise than they read.
+// undoes, a limit that is none, and off-hours that end otherwise than they read.
 func warnings(d source.Document) []source.Fault {
 	switch d.Kind {
 	case annotations.KindPlan:
@@ -168,12 +168,15 @@ func warnings(d source.Document) []source.Fault {
 	}
 	spec, _ := plan.Parse([]byte(d.Text), d.Name)
 	lines, _ := document.Decode([]byte(d.Text), &plan.Document{})
-	if len(spec.Finally) > 0 { // it may undo anything
-		return nil
-	}
 	var out []source.Fault
+	warn := func(path, format string, args ...any) {
+		out = append(out, source.Fault{File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(path)}), Path: path, Message: fmt.Sprintf(format, args...)})
+	}
 	source.WalkSteps("spec.steps", spec.Steps, func(path string, s plan.Step) {
-		if restore, _ := s.Properties["restoreAfter"].(bool); restore {
+		if most := fmt.Sprint(s.Properties["maxUnavailable"]); s.Type == plan.TypeForEachNode && (most == "0" || most == "0%") {
+			warn(path+".properties.maxUnavailable", "is %s, and one node may be away all the same: a rollout has at least one", most)
+		}
+		if restore, _ := s.Properties["restoreAfter"].(bool); restore || len(spec.Finally) > 0 { // finally may undo anything
 			return
 		}
 		if what := leaves(s); what != "" {
@@ -181,10 +184,7 @@ func warnings(d source.Document) []source.Fault {
 			if s.Type == "apply-object" { // which has no restoreAfter
 				help = "add a step in finally"
 			}
-			out = append(out, source.Fault{
-				File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(path)}), Path: path,
-				Message: fmt.Sprintf("step %s %s, and nothing undoes it when a later step fails: %s", s.Name, what, help),
-			})
+			warn(path, "step %s %s, and nothing undoes it when a later step fails: %s", s.Name, what, help)
 		}
 	})
 	return out

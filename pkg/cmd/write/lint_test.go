@@ -145,6 +145,17 @@ func TestLintWarnsOfWhatNothingUndoes(t *testing.T) {
 	}
 }
 
+func TestLintWarnsOfALimitThatIsNone(t *testing.T) {
+	for most, want := range map[string]string{
+		"1":  "",
+		"0":  "warning: -:7: spec.steps[0].properties.maxUnavailable: is 0, and one node may be away all the same: a rollout has at least one\n",
+		"0%": "warning: -:7: spec.steps[0].properties.maxUnavailable: is 0%, and one node may be away all the same: a rollout has at least one\n",
+	} {
+		got := cmdtest.Offline(t, cmd.Run, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - name: roll\n    type: for-each-node\n    properties: {maxUnavailable: "+most+", steps: [{name: c, type: cordon}]}\n  finally: [{name: f, type: suspend, properties: {duration: 1s}}]\n", "lint", "-f", "-")
+		got.Is(t, cmdtest.Printed{Code: 0, Out: "", Err: want + "1 document without faults\n"})
+	}
+}
+
 func TestLintReadsFoldersAndSpeaksToMachines(t *testing.T) {
 	cmdtest.WriteFiles(t, map[string]string{"dir/a.yaml": cmdtest.Manifest("suspend", "suspnd"), "dir/deep/b.yml": cmdtest.Manifest("nightly", "b", "hold", "B"), "dir/README.md": "a: [", "dir/c.json": `{"apiVersion":"v1","kind":"Service"}`})
 	if got := cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "dir", "-o", "name"); got.Out != "dir/a.yaml:14\ndir/deep/b.yml:13\n" || got.Code != 1 {

@@ -33,6 +33,11 @@ func (Lister) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
+	if call.Recorded.ItemKind != "" { // an expression may yield another by now
+		p.APIVersion, p.Kind = call.Recorded.ItemVersion, call.Recorded.ItemKind
+	} else if out, is := invalid(plan.TypeForEach, p); is {
+		return out
+	}
 	from, err := selectionOf(call, p)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
@@ -40,17 +45,63 @@ func (Lister) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	if call.Recorded.Listed {
 		return from.holds(ctx, call, p)
 	}
-	var list []metav1.ObjectMeta
-	if _, err := from.Each(ctx, from.selector, plan.MaxItems, func(u *unstructured.Unstructured) error {
-		list = append(list, identity(u))
-		return nil
-	}); err != nil {
-		return api.Outcome(ctx, call, err)
+	most := plan.MaxItems
+	if p.When != "" {
+		most = mostAsked
 	}
-	return from.take(call, p, list)
+	var list []metav1.ObjectMeta
+	n, err := from.Each(ctx, from.selector, most, func(u *unstructured.Unstructured) error {
+		is, err := wanted(call, p.When, u)
+		if err != nil {
+			return err
+		}
+		if is {
+			list = append(list, identity(u))
+		}
+		return ctx.Err()
+	})
+	switch {
+	case err != nil:
+		return api.Outcome(ctx, call, err)
+	case n > most:
+		return executors.Refuse("TooMany", "there are more than %d objects to look at: narrow the selector", most)
+	}
+	out := from.take(call, p, list)
+	if p.When != "" && out.Listing.Listed {
+		out.Message = fmt.Sprintf("takes %d of %d of kind %s", len(list), n, from.Kind.Kind)
+	}
+	return out
 }
 
-// identity is what a loop keeps of an object.
+// mostAsked is how many objects a for-each asks its when about (a guess: five times as many as it
+// takes).
+const mostAsked = 5 * plan.MaxItems
+
+// invalid is the outcome of properties that an expression made so; lint has seen all others.
+func invalid(stepType string, p any) (out executors.Outcome, is bool) {
+	kind, _ := plan.StepTypeNamed(stepType)
+	kind.Check(p, func(at, format string, args ...any) {
+		if !is {
+			out, is = executors.Refuse("BadProperties", "%s: %s", at, fmt.Sprintf(format, args...)), true
+		}
+	})
+	return out, is
+}
+
+// wanted says whether when holds for an object. An expression that cannot be evaluated is an error:
+// whether such an object is meant is not known.
+func wanted(call executors.Call, when string, u *unstructured.Unstructured) (bool, error) {
+	if when == "" {
+		return true, nil
+	}
+	is, err := expr.Bool(when, map[string]any{"each": run.WithoutSecrets(u.Object)})
+	if err != nil {
+		return false, api.Refuse("BadCondition", "when, for %s: %s", itemOf(call, identity(u)).Segment(), err)
+	}
+	return is, nil
+}
+
+// identity is what a loop needs of an object to put it in order.
 func identity(u *unstructured.Unstructured) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), CreationTimestamp: u.GetCreationTimestamp()}
 }
@@ -88,16 +139,22 @@ func (s selection) take(call executors.Call, p *plan.ForEachProperties, list []m
 	}
 	size := 0
 	for i, o := range list {
-		out.Listing.Items[i] = run.Item{Name: o.GetName(), UID: string(o.GetUID())}
-		if o.GetNamespace() != call.Plan.Namespace {
-			out.Listing.Items[i].Namespace = o.GetNamespace()
-		}
+		out.Listing.Items[i] = itemOf(call, o)
 		size += len(out.Listing.Items[i].Segment())
 	}
 	if size > maxItemBytes {
 		return executors.Refuse("TooMany", "the names of the %d objects have %d bytes; a run keeps %d: narrow the selector", len(list), size, maxItemBytes)
 	}
 	return out
+}
+
+// itemOf is what a run keeps of an object.
+func itemOf(call executors.Call, o metav1.ObjectMeta) run.Item {
+	item := run.Item{Name: o.Name, UID: string(o.UID)}
+	if o.Namespace != call.Plan.Namespace {
+		item.Namespace = o.Namespace
+	}
+	return item
 }
 
 // asListed keeps the order of the list.

@@ -28,6 +28,9 @@ func (NodeLister) Pass(ctx context.Context, call executors.Call) executors.Outco
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
+	if out, is := invalid(plan.TypeForEachNode, p); is {
+		return out
+	}
 	from, err := selectionOf(call, &plan.ForEachProperties{APIVersion: "v1", Kind: "Node", Selector: p.Selector})
 	if err != nil {
 		return api.Outcome(ctx, call, err)

@@ -52,11 +52,15 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	if call.DryRun {
-		return executors.Outcome{State: executors.Done, Message: "dry run: would tell " + strings.Join(p.Sinks, ", ") + "; nothing was sent"}
-	}
 	m := recall(call)
-	left := m.left(p.Sinks)
+	names, err := m.meant(call, p.Sinks)
+	if err != nil {
+		return sinkless(ctx, call, err)
+	}
+	if call.DryRun {
+		return executors.Outcome{State: executors.Done, Message: "dry run: would tell " + strings.Join(names, ", ") + "; nothing was sent"}
+	}
+	left := m.left(names)
 	if len(left) == 0 {
 		return m.end(nil)
 	}
@@ -100,6 +104,22 @@ func recall(call executors.Call) memory {
 		m.Attempt, m.Failed = call.Attempt, map[string]string{}
 	}
 	return m
+}
+
+// meant are the sinks of a step. One that names none keeps to the sink that it has tried, whatever
+// the configuration says by then: nobody is told twice.
+func (m memory) meant(call executors.Call, names []string) ([]string, error) {
+	if tried := append(slices.Clone(m.Told), slices.Sorted(maps.Keys(m.Failed))...); len(names) == 0 && len(tried) > 0 {
+		return tried, nil
+	}
+	if len(names) > 0 {
+		return names, nil
+	}
+	if call.Clients.DefaultSink == nil {
+		return nil, errNoSinks
+	}
+	name, err := call.Clients.DefaultSink()
+	return []string{name}, err
 }
 
 // left are the sinks that this attempt has not tried, without duplicates.

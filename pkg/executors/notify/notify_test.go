@@ -118,6 +118,30 @@ func TestEachSinkIsToldOnce(t *testing.T) {
 	}
 }
 
+// The configuration may change between two passes.
+func TestAStepThatNamesNoSinkTellsTheDefaultOnce(t *testing.T) {
+	d := newDesk(t, nil)
+	call := callFor(&plan.NotificationProperties{Message: "hello"}, map[string]string{"ops": d.sink("/ops"), "dba": d.sink("/dba")})
+	if out := New().Pass(t.Context(), call); out.Reason != "NoSinks" || !out.Permanent {
+		t.Errorf("without any sink: %+v", out)
+	}
+	name, fault := "ops", error(nil)
+	call.Clients.DefaultSink = func() (string, error) { return name, fault }
+	for range 2 {
+		if out := run(t, New(), &call); out.State != executors.Done || out.Message != "told ops" {
+			t.Fatalf("%+v", out)
+		}
+		name = "dba"
+	}
+	call.Recorded.Memory, fault = nil, &agentconfig.SinkError{Name: "default", Why: "several others: ops, dba"}
+	if out := run(t, New(), &call); out.Reason != "Sink" || !out.Permanent || out.Message != `sinks: "default": several others: ops, dba` {
+		t.Errorf("without a default: %+v", out)
+	}
+	if diff := cmp.Diff([]string{"/ops plan shop/orders\nhello"}, d.received()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatIsSent(t *testing.T) {
 	d := newDesk(t, nil)
 	for name, c := range map[string]struct {

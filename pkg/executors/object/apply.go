@@ -46,6 +46,9 @@ func applyPass(ctx context.Context, call executors.Call) (executors.Outcome, err
 	if err != nil {
 		return executors.Outcome{}, err
 	}
+	if err := fieldsAlone(want.Object, a.remove); err != nil {
+		return executors.Outcome{}, err
+	}
 	if call.DryRun {
 		return a.rehearse(ctx, want)
 	}

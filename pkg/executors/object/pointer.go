@@ -44,23 +44,37 @@ func kept(keys []string) bool {
 	return slices.ContainsFunc(identity, func(field []string) bool { return slices.Equal(field, keys) })
 }
 
-// in finds the map that holds the field. List items are refused: once one is removed, its index
-// means another item, so that a repetition would remove that, too.
+// in finds the map that holds the field.
 func (p pointer) in(node any) (map[string]any, bool) {
-	last := len(p.keys) - 1
-	for _, key := range p.keys[:last] {
+	holder, _ := p.holder(node).(map[string]any)
+	_, found := holder[p.keys[len(p.keys)-1]]
+	return holder, found
+}
+
+// holder is what the field, or the item, stands in; nil where that is not there.
+func (p pointer) holder(node any) any {
+	for _, key := range p.keys[:len(p.keys)-1] {
 		switch holder := node.(type) {
 		case map[string]any:
 			node = holder[key]
 		case []any:
 			node = itemAt(holder, key)
 		default:
-			return nil, false
+			return nil
 		}
 	}
-	holder, _ := node.(map[string]any)
-	_, found := holder[p.keys[last]]
-	return holder, found
+	return node
+}
+
+// fieldsAlone refuses pointers to items of lists: once one is removed, its index means another item,
+// so that a repetition, after a crash say, would remove that, too.
+func fieldsAlone(object map[string]any, remove []pointer) error {
+	for _, p := range remove {
+		if _, list := p.holder(object).([]any); list {
+			return api.Refuse(executors.ReasonInvalid, "remove: %s is an item of a list, and the next one takes its place: apply the list without it, or use patch-object with patchType: json and a test of the item", p.text)
+		}
+	}
+	return nil
 }
 
 func itemAt(list []any, index string) any {
