@@ -122,7 +122,7 @@ func UsedUp(l ledger.Ledger, f Facts) (left intent.Skip, used bool) {
 	case left.Next:
 		left.Next = l.NextSlot == nil || within(*l.NextSlot)
 		return left, !left.Next
-	case left.Until != nil && !f.Now.Before(*left.Until) && !(level.Asleep && level.Since.Before(*left.Until)):
+	case left.Until != nil && !f.Now.Before(*left.Until) && (!level.Asleep || !level.Since.Before(*left.Until)):
 		left.Until, used = nil, true
 	}
 	left.Slots = slices.DeleteFunc(slices.Clone(left.Slots), func(slot time.Time) bool { return !slot.After(f.Now) && !within(slot) })

@@ -1,10 +1,13 @@
 package agenttest
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -66,6 +69,14 @@ func (c *Cluster) Refuse(when When, times, code int, message string) (mend func(
 	if code == http.StatusUnprocessableEntity {
 		status.ErrStatus.Reason = "Invalid"
 	}
+	return c.add(&fault{when: when, left: times, refusal: status})
+}
+
+// RefuseTerminating answers the next requests as an API server does that is asked to create something
+// in a namespace that is being deleted.
+func (c *Cluster) RefuseTerminating(when When, times int) (mend func()) {
+	status := apierrors.NewForbidden(schema.GroupResource{Resource: when.Resource}, when.Name, errors.New("the namespace is being terminated"))
+	status.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	return c.add(&fault{when: when, left: times, refusal: status})
 }
 

@@ -2,11 +2,28 @@ package hibernation
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
+
+// An agent that may not watch namespaces knows by the API server's refusal that one is being deleted.
+func TestRestoreDataLeavesANamespaceThatNobodySeesBeingDeleted(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("01:30")
+		name := annotations.RestoreName("nights", "apps")
+		w.api.RefuseTerminating(agenttest.When{Verb: "create", Resource: "configmaps"}, 1)
+		w.api.Delete("configmaps", shop, name)
+		w.after(time.Minute)
+		if w.api.ConfigMap(shop, name) != nil {
+			t.Errorf("%s stays, and so does its namespace", name)
+		}
+		w.wantEvent("Warning RestoreDataCopied shop: The namespace is being deleted while target apps of plan nights sleeps")
+	})
+}
 
 // Beside another fault restore data that is gone is said as loudly, also when that is mended.
 func TestRestoreDataThatIsGoneIsSaidBesideOtherFaults(t *testing.T) {

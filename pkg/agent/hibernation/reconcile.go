@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -78,7 +79,11 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	}
 	var notRenewed error
 	if !c.Scope.DryRun {
-		if notRenewed = c.renew(ctx, k, cm); notRenewed != nil && (errors.Is(notRenewed, queue.ErrConflict) || c.records.onlyCopied(k)) {
+		notRenewed = c.renew(ctx, k, cm)
+		if apierrors.HasStatusCause(notRenewed, corev1.NamespaceTerminatingCause) { // with Roles alone no namespace is watched
+			return time.Time{}, c.rescue(ctx, k, append(c.records.of(k), c.records.copies(k)...))
+		}
+		if notRenewed != nil && (errors.Is(notRenewed, queue.ErrConflict) || c.records.onlyCopied(k)) {
 			return c.requeueSoon(notRenewed)
 		}
 		stored = c.records.of(k)
