@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -189,6 +190,10 @@ type Clients struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Sink is the URL of a sink of the agent's configuration. It is a secret.
 	Sink func(ctx context.Context, name string) (string, error)
+	// FunctionTLS is the Secret with the client certificate of the agent's configuration, for
+	// installed functions and nobody else; nil: the configuration names none. An error of
+	// *agentconfig.SecretError has to be mended there.
+	FunctionTLS func(ctx context.Context) (*corev1.Secret, error)
 	// Fence is called right before an effect that bypasses the clients above, such as requests
 	// that a library makes: it is an error where another agent may lead by now. The clients check
 	// by themselves. Nil is no fence.

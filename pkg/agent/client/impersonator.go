@@ -124,7 +124,7 @@ func (a *Impersonator) build(w Account, run string) (executors.Clients, error) {
 	if a.external.Sink != nil {
 		sink = func(ctx context.Context, name string) (string, error) { return a.external.Sink(ctx, w.Namespace, name) }
 	}
-	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.external.HTTP(), Dial: a.external.Dial, Sink: sink, Fence: a.fence, Config: a.acting(as), Certificate: a.external.Certificate}, nil
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.external.HTTP(), Dial: a.external.Dial, Sink: sink, FunctionTLS: a.external.FunctionTLS, Fence: a.fence, Config: a.acting(as), Certificate: a.external.Certificate}, nil
 }
 
 // OnWrite has somebody listen to what is written for plans, before the first client is
