@@ -312,7 +312,8 @@ func (v *configChecker) destinations(path string, list []string) {
 	}
 }
 
-// Denied are the step types that plans of a namespace may not use.
+// Denied are the step types that plans of a namespace may not use. Who may call no function may not
+// call several by a pipeline.
 func (c AgentConfig) Denied(namespace string) []string {
 	var out []string
 	for _, use := range c.Steps {
@@ -321,6 +322,9 @@ func (c AgentConfig) Denied(namespace string) []string {
 				out = append(out, use.Deny...)
 			}
 		}
+	}
+	if slices.Contains(out, plan.TypeFunction) && !slices.Contains(out, plan.TypePipeline) {
+		out = append(out, plan.TypePipeline)
 	}
 	return out
 }

@@ -123,3 +123,18 @@ func TestWhetherLifecycleConditionsAreWritten(t *testing.T) {
 		}
 	}
 }
+
+// Who may call no function does not call it as the only one of a pipeline.
+func TestAPipelineIsDeniedWithItsFunctions(t *testing.T) {
+	for text, want := range map[string][]string{
+		"[function]":           {"function", "pipeline"},
+		"[pipeline]":           {"pipeline"},
+		"[pipeline, function]": {"pipeline", "function"},
+		"[exec]":               {"exec"},
+	} {
+		got, faults := agentconfig.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec: {steps: [{namespaces: [shop], deny: " + text + "}]}\n"))
+		if diff := cmp.Diff(want, got.Denied("shop")); diff != "" || len(faults) > 0 {
+			t.Errorf("%s: %v %s", text, faults, diff)
+		}
+	}
+}

@@ -6,6 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 // conditionShort is the type of the condition of a policy that permits less than minimumWindow.
@@ -22,7 +24,7 @@ func (p *Controller) minimum(k types.NamespacedName, now time.Time) ([]metav1.Co
 	}
 	const day = 24 * time.Hour
 	today := now.UTC().Truncate(day)
-	permitted, known := document.PermittedWithin(today, least.Per.Duration, least.Enough())
+	permitted, known := policy.PermittedWithin(document, today, least.Per.Duration, least.Enough())
 	if !known || permitted >= least.Enough() {
 		return nil, today.Add(day)
 	}

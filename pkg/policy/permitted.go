@@ -1,6 +1,10 @@
-package schedule
+package policy
 
-import "time"
+import (
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
 
 // mostStretches bounds how many windows PermittedWithin adds up (a guess: five thousand, in a month
 // one every nine minutes, take some milliseconds).
@@ -8,7 +12,7 @@ const mostStretches = 5000
 
 // PermittedWithin is how much time a policy permits within a span from an instant on. It adds up no
 // more than enough, and known is false where there are too many windows to add up.
-func (p *Policy) PermittedWithin(from time.Time, span, enough time.Duration) (sum time.Duration, known bool) {
+func PermittedWithin(p *schedule.Policy, from time.Time, span, enough time.Duration) (sum time.Duration, known bool) {
 	end, n := from.Add(span), 0
 	for stretch := range p.Intervals(from) {
 		opens, closes := from, end

@@ -1,9 +1,10 @@
-package schedule_test
+package policy_test
 
 import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -36,7 +37,7 @@ func TestHowMuchTimeAPolicyPermits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, known := p.PermittedWithin(from, c.span, c.enough); got != c.want || known != c.known {
+			if got, known := policy.PermittedWithin(p, from, c.span, c.enough); got != c.want || known != c.known {
 				t.Errorf("%s, known %t; want %s, %t", got, known, c.want, c.known)
 			}
 		})
