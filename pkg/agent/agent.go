@@ -197,7 +197,7 @@ func New(o Options) (*Agent, error) {
 		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.Outbound.HTTPClient, Dialer: o.Outbound.Dialer,
 		Fence: a.conn.Fence, Kube: a.conn.Kube, OnRead: a.metrics.ConfigRead,
 	})
-	a.accounts = a.conn.Impersonate(client.External{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, DefaultSink: a.config.DefaultSink, AWSEndpoint: o.Outbound.AWSEndpoint, EKS: o.Outbound.EKS, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
+	a.accounts = a.conn.Impersonate(client.External{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, DefaultSink: a.config.DefaultSink, FunctionTLS: a.config.FunctionTLS, AWSEndpoint: o.Outbound.AWSEndpoint, EKS: o.Outbound.EKS, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
 	a.queues.plans, a.queues.runs = a.newQueue("plans"), a.newQueue("runs")
 	a.events = newEvents(o.Log)
 	a.notifier = notify.New(notify.Config{
@@ -237,6 +237,7 @@ func New(o Options) (*Agent, error) {
 	a.controllers.plans = plans.New(a.plansConfig())
 	a.controllers.policies = policies.New(policies.Config{
 		Documents: a.memory.documents, Plans: a.memory.plans, Store: a.memory.gates, Gates: a.controllers.gates, Status: a.status, Notify: a.notifier, Enqueue: a.enqueuePlan, Changed: a.enqueueGated, Now: o.Now,
+		MinimumWindow: func() *agentconfig.MinimumWindow { return a.config.Spec().MinimumWindow },
 	})
 	a.accounts.OnWrite(a.controllers.rules.Listen)
 	a.metrics.CountWatches(func() int {
@@ -321,7 +322,7 @@ func (a *Agent) nodeConfig() nodemaintenance.Config {
 			},
 		},
 		Settings: nodemaintenance.Settings{
-			Limits: func() nodes.NodeLimits { return a.config.Spec().Nodes },
+			Limits: func() nodes.NodeLimits { return a.config.Spec().Nodes }, Lifecycle: func() bool { return a.config.Spec().WritesLifecycle() },
 			Held: func(found []metav1.Condition) {
 				if a.config.SetLimits(found) {
 					a.enqueuePlan(types.NamespacedName{Namespace: o.Namespace, Name: annotations.AgentConfigName})

@@ -343,7 +343,8 @@ func (a *Agent) enqueueDocuments() {
 // enqueueConfigured has looked at again what a change of the agent's configuration is about.
 func (a *Agent) enqueueConfigured(was, is agentconfig.AgentConfig) {
 	steps := !reflect.DeepEqual(was.Steps, is.Steps)
-	if steps || is.Notifications.Before.Or(0) != was.Notifications.Before.Or(0) {
+	window := !reflect.DeepEqual(was.MinimumWindow, is.MinimumWindow)
+	if steps || window || is.Notifications.Before.Or(0) != was.Notifications.Before.Or(0) {
 		a.enqueueDocuments()
 	}
 	if !steps {

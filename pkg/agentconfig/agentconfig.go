@@ -27,6 +27,68 @@ type AgentConfig struct {
 	Outbound      Outbound         `json:"outbound,omitzero"`
 	Notifications Notifications    `json:"notifications,omitzero"`
 	Retention     Retention        `json:"retention,omitzero"`
+	Functions     Functions        `json:"functions,omitzero"`
+	// MinimumWindow is how much change a policy has to permit: one that permits less has a condition.
+	MinimumWindow *MinimumWindow `json:"minimumWindow,omitempty"`
+	// LifecycleConditions says whether Kubernetes' lifecycle conditions are written on nodes, default
+	// true. With false those that the agent wrote end.
+	LifecycleConditions *bool `json:"lifecycleConditions,omitempty"`
+}
+
+// Functions say how installed Crossplane functions are called.
+type Functions struct {
+	// TLSSecretRef names the Secret of the agent's own namespace that holds the client certificate
+	// for them: tls.crt and tls.key, and in ca.crt the authority of their certificates.
+	TLSSecretRef *SecretRef `json:"tlsSecretRef,omitempty"`
+}
+
+// SecretRef names a Secret of the agent's own namespace.
+type SecretRef struct {
+	Name string `json:"name"`
+}
+
+// MinimumWindow is a share of time: so many hours in each span of Per.
+type MinimumWindow struct {
+	Hours float64            `json:"hours"`
+	Per   *document.Duration `json:"per"`
+}
+
+// Enough is the time that a policy has to permit within Per.
+func (m MinimumWindow) Enough() time.Duration { return time.Duration(m.Hours * float64(time.Hour)) }
+
+// WritesLifecycle says whether lifecycle conditions are written on nodes.
+func (c AgentConfig) WritesLifecycle() bool {
+	return c.LifecycleConditions == nil || *c.LifecycleConditions
+}
+
+// SecretError says why a Secret of the configuration is of no use, which the agent's admin has to
+// mend.
+type SecretError struct {
+	Why string
+	Err error // what the API server said, if it was that
+}
+
+// Unwrap gives the API server's own answer.
+func (e *SecretError) Unwrap() error { return e.Err }
+
+func (e *SecretError) Error() string { return e.Why }
+
+// Secrets are the names of the Secrets of its own namespace that the agent has to read, in the
+// order of the configuration. What is no name is left out.
+func (c AgentConfig) Secrets() []string {
+	var names []string
+	add := func(name string) {
+		if document.DNSSubdomain(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, sink := range c.Notifications.Sinks {
+		add(sink.URLSecretRef.Name)
+	}
+	if ref := c.Functions.TLSSecretRef; ref != nil {
+		add(ref.Name)
+	}
+	return names
 }
 
 // StepUse narrows the step types that plans of some namespaces may use.
@@ -166,6 +228,8 @@ func Parse(text []byte) (AgentConfig, document.Faults) {
 	v.notifications("spec.notifications", doc.Spec.Notifications)
 	v.destinations("spec.outbound.allow", doc.Spec.Outbound.Allow)
 	v.destinations("spec.outbound.deny", doc.Spec.Outbound.Deny)
+	v.functions("spec.functions", doc.Spec.Functions)
+	v.minimumWindow("spec.minimumWindow", doc.Spec.MinimumWindow)
 	return doc.Spec, c.Faults()
 }
 
@@ -232,6 +296,36 @@ func (v *configChecker) notifications(path string, n Notifications) {
 	}
 }
 
+func (v *configChecker) functions(path string, f Functions) {
+	if ref := f.TLSSecretRef; ref != nil && !document.DNSSubdomain(ref.Name) {
+		v.Fault(path+".tlsSecretRef.name", "%q is no name of a Secret; it stands in the agent's own namespace", document.Cut(ref.Name, 100))
+	}
+}
+
+// The bounds of minimumWindow.per (guesses: the windows of a shorter time are of no use to anybody
+// who plans, and those of a longer one nobody has written yet).
+const (
+	MinPer = time.Hour
+	MaxPer = 366 * 24 * time.Hour
+)
+
+func (v *configChecker) minimumWindow(path string, m *MinimumWindow) {
+	if m == nil {
+		return
+	}
+	if m.Per == nil {
+		v.Fault(path+".per", "is missing; write it like 30d")
+		return
+	}
+	if m.Per.Duration < MinPer || m.Per.Duration > MaxPer {
+		v.Fault(path+".per", "must be from 1h to 366d, is %s", m.Per)
+		return
+	}
+	if m.Hours <= 0 || m.Hours > m.Per.Hours() {
+		v.Fault(path+".hours", "must be more than 0 and at most the hours of per, %g, is %g", m.Per.Hours(), m.Hours)
+	}
+}
+
 func (v *configChecker) destinations(path string, list []string) {
 	for i, d := range list {
 		_, addrErr := netip.ParseAddr(d)
@@ -242,7 +336,8 @@ func (v *configChecker) destinations(path string, list []string) {
 	}
 }
 
-// Denied are the step types that plans of a namespace may not use.
+// Denied are the step types that plans of a namespace may not use. Who may call no function may not
+// call several by a pipeline.
 func (c AgentConfig) Denied(namespace string) []string {
 	var out []string
 	for _, use := range c.Steps {
@@ -251,6 +346,9 @@ func (c AgentConfig) Denied(namespace string) []string {
 				out = append(out, use.Deny...)
 			}
 		}
+	}
+	if slices.Contains(out, plan.TypeFunction) && !slices.Contains(out, plan.TypePipeline) {
+		out = append(out, plan.TypePipeline)
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -30,13 +31,19 @@ func TestAgentConfig(t *testing.T) {
 		"  steps: [{namespaces: [\"*-a\"], deny: [job]}]\n": "spec.steps[0].namespaces[0]: \"*-a\" is no namespace: write its name, or a beginning and *, like team-*",
 		"  outbound: {deny: [\"http://a\"]}\n":              "spec.outbound.deny[0]: \"http://a\" is no host name, *.domain, address or CIDR",
 		"  retention: {runs: 0d}\n":                         "spec.retention.runs: must be longer than 0s, is 0s",
-		"  colour: red\n":                                   "spec.colour: unknown field; known are logLevel, nodes, notifications, outbound, retention, steps",
+		"  colour: red\n":                                   "spec.colour: unknown field; known are functions, lifecycleConditions, logLevel, minimumWindow, nodes, notifications, outbound, retention, steps",
 		sinks + "{name: ops, urlSecretRef: {name: a, key: b}}, {name: ops, urlSecretRef: {name: a, key: b}}]}\n": "spec.notifications.sinks[1].name: \"ops\" appears twice",
-		"  notifications: {before: 30s}\n":                         "spec.notifications.before: must be from 1m to 7d, is 30s",
-		sinks + "{name: Ops, urlSecretRef: {name: a, key: b}}]}\n": "spec.notifications.sinks[0].name: \"Ops\" is no name: write lower case letters, digits and dashes, at most 63",
-		sinks + "{name: ops, urlSecretRef: {key: b}}]}\n":          "spec.notifications.sinks[0].urlSecretRef.name: \"\" is no name of a Secret; it stands in the agent's own namespace",
-		sinks + "{name: ops, urlSecretRef: {name: a}}]}\n":         "spec.notifications.sinks[0].urlSecretRef.key: is missing: name the key that holds the URL",
-		"  notifications: {on: [RunFailed, Runfailed]}\n":          "spec.notifications.on[1]: must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is \"Runfailed\"",
+		"  functions: {tlsSecretRef: {name: A_B}}\n":                                                             "spec.functions.tlsSecretRef.name: \"A_B\" is no name of a Secret; it stands in the agent's own namespace",
+		"  minimumWindow: {hours: 8}\n":                                                                          "spec.minimumWindow.per: is missing; write it like 30d",
+		"  minimumWindow: {hours: 8, per: 30m}\n":                                                                "spec.minimumWindow.per: must be from 1h to 366d, is 30m0s",
+		"  minimumWindow: {hours: 0, per: 30d}\n":                                                                "spec.minimumWindow.hours: must be more than 0 and at most the hours of per, 720, is 0",
+		"  minimumWindow: {hours: 25, per: 1d}\n":                                                                "spec.minimumWindow.hours: must be more than 0 and at most the hours of per, 24, is 25",
+		"  lifecycleConditions: maybe\n":                                                                         "spec.lifecycleConditions: must be true or false, is \"maybe\"",
+		"  notifications: {before: 30s}\n":                                                                       "spec.notifications.before: must be from 1m to 7d, is 30s",
+		sinks + "{name: Ops, urlSecretRef: {name: a, key: b}}]}\n":                                               "spec.notifications.sinks[0].name: \"Ops\" is no name: write lower case letters, digits and dashes, at most 63",
+		sinks + "{name: ops, urlSecretRef: {key: b}}]}\n":                                                        "spec.notifications.sinks[0].urlSecretRef.name: \"\" is no name of a Secret; it stands in the agent's own namespace",
+		sinks + "{name: ops, urlSecretRef: {name: a}}]}\n":                                                       "spec.notifications.sinks[0].urlSecretRef.key: is missing: name the key that holds the URL",
+		"  notifications: {on: [RunFailed, Runfailed]}\n":                                                        "spec.notifications.on[1]: must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is \"Runfailed\"",
 	} {
 		_, faults := agentconfig.Parse([]byte(head + text))
 		if len(faults) != 1 || !strings.HasSuffix(faults[0].String(), want) {
@@ -104,5 +111,55 @@ func TestWhereStepsSendThatNameNoSink(t *testing.T) {
 				t.Errorf("%q, %v", got.Name, err)
 			}
 		})
+	}
+}
+
+// An agent that starts with the example of the documentation is ready.
+func TestTheExampleOfTheContractIsRead(t *testing.T) {
+	got, faults := agentconfig.Parse([]byte(`apiVersion: maint.dev/v1alpha1
+kind: AgentConfig
+spec:
+  logLevel: info
+  nodes: {maxParallelOperations: 1, maxUnavailable: 20%, zoneLimit: 1, maxNodeMaintenanceTime: 0s, pauseMachineConfigPool: true}
+  steps: [{namespaces: ["tenant-*"], deny: [exec]}]
+  outbound: {allow: ["*.example.org"], deny: []}
+  notifications: {sinks: [{name: ops, urlSecretRef: {name: maint-sinks, key: ops}}], on: [RunFailed, WindowOpening, DrainBlocked]}
+  retention: {runs: 30d}
+  functions: {tlsSecretRef: {name: maint-function-tls}}
+  minimumWindow: {hours: 8, per: 30d}
+  lifecycleConditions: true
+`))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	if diff := cmp.Diff([]string{"maint-sinks", "maint-function-tls"}, got.Secrets()); diff != "" {
+		t.Error(diff)
+	}
+	if m := got.MinimumWindow; m == nil || m.Enough() != 8*time.Hour || m.Per.Duration != 30*24*time.Hour || !got.WritesLifecycle() {
+		t.Errorf("read as %+v", got)
+	}
+}
+
+func TestWhetherLifecycleConditionsAreWritten(t *testing.T) {
+	for text, want := range map[string]bool{"{}": true, "{lifecycleConditions: true}": true, "{lifecycleConditions: false}": false} {
+		got, faults := agentconfig.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec: " + text + "\n"))
+		if len(faults) > 0 || got.WritesLifecycle() != want {
+			t.Errorf("%s: %t, %v", text, got.WritesLifecycle(), faults)
+		}
+	}
+}
+
+// Who may call no function does not call it as the only one of a pipeline.
+func TestAPipelineIsDeniedWithItsFunctions(t *testing.T) {
+	for text, want := range map[string][]string{
+		"[function]":           {"function", "pipeline"},
+		"[pipeline]":           {"pipeline"},
+		"[pipeline, function]": {"pipeline", "function"},
+		"[exec]":               {"exec"},
+	} {
+		got, faults := agentconfig.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec: {steps: [{namespaces: [shop], deny: " + text + "}]}\n"))
+		if diff := cmp.Diff(want, got.Denied("shop")); diff != "" || len(faults) > 0 {
+			t.Errorf("%s: %v %s", text, faults, diff)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -193,6 +194,10 @@ type Clients struct {
 	Sink func(ctx context.Context, name string) (string, error)
 	// DefaultSink is the name of the sink for steps that name none.
 	DefaultSink func() (string, error)
+	// FunctionTLS is the Secret with the client certificate of the agent's configuration, for
+	// installed functions and nobody else; nil: the configuration names none. An error of
+	// *agentconfig.SecretError has to be mended there.
+	FunctionTLS func(ctx context.Context) (*corev1.Secret, error)
 	// Fence is called right before an effect that bypasses the clients above, such as requests
 	// that a library makes: it is an error where another agent may lead by now. The clients check
 	// by themselves. Nil is no fence.

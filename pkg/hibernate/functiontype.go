@@ -26,8 +26,8 @@ func OwnInput() []string { return []string{"operation", "hibernation"} }
 
 func checkFunction(params any, at document.Reporter) {
 	p := params.(*FunctionParameters)
-	step, _ := plan.StepTypeNamed("function")
-	step.Check(&plan.FunctionProperties{Endpoint: p.Endpoint, Credentials: p.Credentials, TLS: p.TLS}, at)
+	plan.CheckEndpoint(p.Endpoint, at)
+	plan.CheckFunction(p.Credentials, p.TLS, at)
 	if expr.IsTemplate(p.Endpoint) {
 		at("endpoint", "is taken as it stands: there is no ${…} in a HibernatePlan")
 	}

@@ -61,16 +61,13 @@ type NodeLimits struct {
 	YieldWhenBlocked      *bool              `json:"yieldWhenBlocked,omitempty"`       // a drain that is blocked for good gives its slot to others; default true
 	MaxWithoutDrain       *document.Duration `json:"maxTimeWithoutDrain,omitempty"`    // how long a request that does not drain keeps its slot; default 4h; 0s: without end
 	ReleaseExpired        bool               `json:"releaseExpired,omitempty"`         // past maxNodeMaintenanceTime, and its requestor does not work
-	PauseMachineConfig    bool               `json:"pauseMachineConfigPool,omitempty"` // of OpenShift, while its nodes are in maintenance
+	PauseMachineConfig    bool               `json:"pauseMachineConfigPool,omitempty"` // of OpenShift, while its nodes are in maintenance; not built yet: a condition says so
 }
 
 // Check reports what is wrong with the limits; at takes the field's name.
 func (l NodeLimits) Check(at document.Reporter) {
 	checkShare("maxParallelOperations", l.MaxParallelOperations, at)
 	checkShare("maxUnavailable", l.MaxUnavailable, at)
-	if l.PauseMachineConfig {
-		at("pauseMachineConfigPool", "is not available in this version")
-	}
 	if l.ZoneLimit < 0 {
 		at("zoneLimit", "must be a number of nodes, is %d", l.ZoneLimit)
 	}

@@ -29,6 +29,9 @@ func TestABoundIsWhereItSaysItIs(t *testing.T) {
 			return fmt.Sprintf("{name: r%d, apiVersion: v1, kind: Pod, objectName: x}", i)
 		}, n), ", ")+"]}")
 	}
+	functions := func(n int) string {
+		return strings.Join(coretest.Repeat(func(i int) string { return fmt.Sprintf("{name: f%d, endpoint: 'fn:9443'}", i) }, n), ", ")
+	}
 	for _, c := range []struct{ name, text, want string }{
 		{"no jitter", jitter("0s"), ""},
 		{"a jitter of a day", jitter("24h"), ""},
@@ -102,6 +105,19 @@ func TestABoundIsWhereItSaysItIs(t *testing.T) {
 		{"a key of ours beside one that an expression names", step("label", "operation: remove, labels: ['${run.parameters.key}', maint.dev/kind], object: {apiVersion: v1, kind: A, name: b}"), p + `labels: "maint.dev/kind" belongs to kubectl maint`},
 		{"a function", step("function", "endpoint: 'fn:9443', credentials: [{name: a, secretName: b}, {name: c, secretName: b}], tls: {secretName: s, serverName: n}"), ""},
 		{"a function in plaintext", step("function", "endpoint: 'fn:9443', tls: {insecure: true}"), ""},
+		{"an installed function", step("function", "functionRef: {name: resize}"), ""},
+		{"an installed function with a certificate of its own", step("function", "functionRef: {name: resize}, tls: {secretName: s}"), ""},
+		{"an installed function and an endpoint", step("function", "functionRef: {name: resize}, endpoint: 'fn:9443'"), "spec.steps[0].properties: needs exactly one of endpoint (host:port) and functionRef (an installed function)"},
+		{"no function at all", step("function", "input: {}"), "spec.steps[0].properties: needs exactly one of endpoint (host:port) and functionRef (an installed function)"},
+		{"an installed function without a name", step("function", "functionRef: {name: ''}"), p + `functionRef.name: "" is no name of an installed function`},
+		{"a pipeline", step("pipeline", "functions: [{name: a, endpoint: 'fn:9443'}, {name: b, functionRef: {name: resize}, input: {a: 1}, timeout: 5s}], force: true"), ""},
+		{"as many functions as allowed", step("pipeline", "functions: ["+functions(plan.MaxFunctions)+"]"), ""},
+		{"one function more", step("pipeline", "functions: ["+functions(plan.MaxFunctions+1)+"]"), p + "functions: must be from 1 to 20, are 21"},
+		{"a pipeline without a function", step("pipeline", "functions: []"), p + "functions: must be from 1 to 20, are 0"},
+		{"two functions of one name", step("pipeline", "functions: [{name: a, endpoint: 'fn:9443'}, {name: a, endpoint: 'fn:9443'}]"), p + `functions[1].name: "a" appears twice`},
+		{"a function of a pipeline without a name", step("pipeline", "functions: [{endpoint: 'fn:9443'}]"), p + `functions[0].name: "" is no name`},
+		{"a function of a pipeline that is nowhere", step("pipeline", "functions: [{name: a}]"), p + "functions[0]: needs exactly one of endpoint"},
+		{"a function of a pipeline at no port", step("pipeline", "functions: [{name: a, endpoint: fn}]"), p + `functions[0].endpoint: "fn" is no host and port`},
 		{"plaintext and a Secret", step("function", "endpoint: 'fn:9443', tls: {insecure: true, secretName: s}"), p + "tls: insecure is plaintext"},
 		{"plaintext and a name of a server", step("function", "endpoint: 'fn:9443', tls: {insecure: true, serverName: s}"), p + "tls: insecure is plaintext"},
 		{"an endpoint without a port", step("function", "endpoint: fn"), p + `endpoint: "fn" is no host and port`},

@@ -161,7 +161,7 @@ func TestDecodeRefuses(t *testing.T) {
 		}},
 		"an empty step": {planText("", "-"), []string{
 			"line 5: spec.steps[0].name: \"\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'",
-			"line 5: spec.steps[0].type: is missing; known are label, annotate, patch-object, scale, hold-owners, suspend, wait, webhook, job, apply-object, delete-object, restart, health-check, prometheus, notification, silence, exec, backup, function, approval, step-group, for-each, cordon, drain, uncordon, hibernate, wake, for-each-node",
+			"line 5: spec.steps[0].type: is missing; known are label, annotate, patch-object, scale, hold-owners, suspend, wait, webhook, job, apply-object, delete-object, restart, health-check, prometheus, notification, silence, exec, backup, function, pipeline, approval, step-group, for-each, cordon, drain, uncordon, hibernate, wake, for-each-node",
 		}},
 		"a boolean for a text": {planText("description: true"), []string{`line 4: spec.description: must be a string, is the boolean true: write it in quotes, "true"`}},
 		"an empty text":        {planText("description:"), []string{"line 4: spec.description: must be a string, is empty"}},

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"net"
 	"strings"
 	"time"
 
@@ -49,30 +48,6 @@ type NotificationProperties struct {
 	Sinks   []string `json:"sinks,omitempty"` // names; default: the sink named default, else the only one that the namespace may use
 }
 
-// FunctionProperties call a function of Crossplane's protocol v1.
-type FunctionProperties struct {
-	Endpoint    string               `json:"endpoint"` // host:port
-	Input       map[string]any       `json:"input,omitempty"`
-	Credentials []FunctionCredential `json:"credentials,omitempty"`
-	TLS         *FunctionTLS         `json:"tls,omitempty"`     // default: verified by the system's authorities
-	Force       bool                 `json:"force,omitempty"`   // take fields of desired objects from their owners
-	Timeout     *document.Duration   `json:"timeout,omitempty"` // of one call, default 20s
-}
-
-// FunctionCredential hands a function the data of a Secret of the plan's namespace.
-type FunctionCredential struct {
-	Name       string `json:"name"`
-	SecretName string `json:"secretName"`
-}
-
-// FunctionTLS says how to speak with a function: with the ca.crt, tls.crt and
-// tls.key of a Secret of the plan's namespace, or in plaintext.
-type FunctionTLS struct {
-	SecretName string `json:"secretName,omitempty"`
-	ServerName string `json:"serverName,omitempty"` // default: the endpoint's host
-	Insecure   bool   `json:"insecure,omitempty"`   // plaintext
-}
-
 // PrometheusCondition is a condition as CEL: ">= 3" is "value >= 3".
 func PrometheusCondition(text string) string {
 	text = strings.TrimSpace(text)
@@ -118,27 +93,4 @@ func checkNotification(p any, at document.Reporter) {
 	if props.Sinks != nil && len(props.Sinks) == 0 {
 		at("sinks", "is empty: name sinks of the agent's configuration, or leave it out for its default")
 	}
-}
-
-func checkFunction(p any, at document.Reporter) {
-	props := p.(*FunctionProperties)
-	if e := props.Endpoint; !expr.IsTemplate(e) {
-		if host, port, err := net.SplitHostPort(e); err != nil || host == "" || port == "" {
-			at("endpoint", "%q is no host and port; write it like fn.example.org:9443", document.Cut(e, 200))
-		}
-	}
-	seen := map[string]bool{}
-	for _, c := range props.Credentials {
-		if c.Name == "" || c.SecretName == "" {
-			at("credentials", "each needs a name and a secretName")
-		}
-		if seen[c.Name] {
-			at("credentials", "%q appears twice", document.Cut(c.Name, 100))
-		}
-		seen[c.Name] = true
-	}
-	if t := props.TLS; t != nil && t.Insecure && (t.SecretName != "" || t.ServerName != "") {
-		at("tls", "insecure is plaintext: it goes with neither secretName nor serverName")
-	}
-	document.CheckSpan("timeout", props.Timeout, time.Second, 10*time.Minute, at)
 }

@@ -263,6 +263,16 @@ func (b *Resolver) Unpaused(namespace, name string) *schedule.Policy {
 	return p
 }
 
+// Plain is a policy by its document alone, without its pause and its stanza; nil: it is not there.
+func (b *Resolver) Plain(namespace, name string) *schedule.Policy {
+	ref := PolicyRef{Name: name, Namespace: namespace}
+	state, there := b.policies[ref]
+	if !there {
+		return nil
+	}
+	return b.read(ref, state)
+}
+
 // resolve is a policy with the stanza on it. The policies that such a stanza names
 // are judged by their documents and pauses alone: so no stanza leads back to
 // itself, and none makes others expensive.

@@ -98,7 +98,7 @@ func (c *collector) need(o object, subresource string, verbs ...string) {
 func ClusterScoped(kind string) bool {
 	return slices.Contains([]string{
 		"Node", "Namespace", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "StorageClass", "PriorityClass",
-		"MachineConfigPool", "MachineConfig", "NodePool", "EC2NodeClass", "ClusterPolicy", "VolumeSnapshotClass", "APIService",
+		"MachineConfigPool", "MachineConfig", "NodePool", "EC2NodeClass", "ClusterPolicy", "VolumeSnapshotClass", "APIService", "FunctionRevision",
 	}, kind)
 }
 

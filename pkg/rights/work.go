@@ -20,8 +20,12 @@ func (c *collector) work(s plan.Step) {
 		c.backup(s)
 	case "webhook", "prometheus", "silence":
 		c.headers(s)
-	case "function":
-		c.function(s)
+	case plan.TypeFunction:
+		c.function(called{FunctionRef: as[*plan.FunctionRef](s, "functionRef"), Credentials: as[[]plan.FunctionCredential](s, "credentials"), TLS: as[plan.FunctionTLS](s, "tls")}, "")
+	case plan.TypePipeline:
+		for _, f := range as[[]called](s, "functions") {
+			c.function(f, ", function "+f.Name)
+		}
 	case plan.TypeHibernate, plan.TypeWake:
 		c.need(object{APIVersion: core, Kind: "ConfigMap", Name: text(s, "plan")}, "", "get", "patch", "list", "watch")
 	case "cordon", "uncordon", "drain", plan.TypeForEachNode:
@@ -78,13 +82,24 @@ func (c *collector) headers(s plan.Step) {
 	}
 }
 
-func (c *collector) function(s plan.Step) {
-	for _, credential := range as[[]plan.FunctionCredential](s, "credentials") {
+// called is what rights depend on of a function that a step calls.
+type called struct {
+	Name        string                    `json:"name"`
+	FunctionRef *plan.FunctionRef         `json:"functionRef"`
+	Credentials []plan.FunctionCredential `json:"credentials"`
+	TLS         plan.FunctionTLS          `json:"tls"`
+}
+
+// function is one function that a step calls; which tells it from others of the step.
+func (c *collector) function(f called, which string) {
+	for _, credential := range f.Credentials {
 		c.need(object{APIVersion: core, Kind: "Secret", Name: credential.SecretName}, "", "get")
 	}
-	if tls := as[map[string]any](s, "tls"); tls["secretName"] != nil {
-		name, _ := tls["secretName"].(string)
-		c.need(object{APIVersion: core, Kind: "Secret", Name: name}, "", "get")
+	if f.TLS.SecretName != "" {
+		c.need(object{APIVersion: core, Kind: "Secret", Name: f.TLS.SecretName}, "", "get")
 	}
-	c.open = append(c.open, c.at+": get and list on what the function requires, get, create and patch on what it desires")
+	if f.FunctionRef != nil {
+		c.need(object{APIVersion: "pkg.crossplane.io/v1", Kind: "FunctionRevision"}, "", "list")
+	}
+	c.open = append(c.open, c.at+which+": get and list on what the function requires, get, create and patch on what it desires")
 }

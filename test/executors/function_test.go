@@ -103,6 +103,36 @@ func TestFunctionConforms(t *testing.T) {
 	})
 }
 
+// What a pipeline does is done once, wherever it is cut off.
+func TestPipelineConforms(t *testing.T) {
+	h := newHouse(t)
+	granted := rights("apps", "deployments", "get", "list")
+	granted = append(granted, rights("", "secrets", "get")...)
+	granted = append(granted, rights("", "configmaps", "get", "patch", "create")...)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, StringData: map[string]string{"token": "s3cret"}}
+	if _, err := h.kube.CoreV1().Secrets(h.ns).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	passes := func(_ context.Context, r *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+		return &fnv1.RunFunctionResponse{Desired: r.GetDesired(), Context: r.GetContext()}, nil
+	}
+	conformance.Run(t, conformance.Case{
+		Executor: executor(t, "pipeline"), Rights: granted, Repeats: true,
+		New: func(t *testing.T) conformance.Backend {
+			d := h.deployment(t)
+			settled := &atomic.Int64{}
+			call := h.call(&plan.PipelineProperties{Functions: []plan.PipelineFunction{
+				{Name: "count", TLS: &plan.FunctionTLS{Insecure: true}, Credentials: []plan.FunctionCredential{{Name: "cloud", SecretName: "cloud"}}, Endpoint: functiontest.Serve(t, counting(t, d.name, settled))},
+				{Name: "pass", TLS: &plan.FunctionTLS{Insecure: true}, Endpoint: functiontest.Serve(t, passes)},
+			}})
+			return conformance.Backend{
+				Call: call, Connect: h.dialing, Effects: func(*testing.T) int { return int(settled.Load()) },
+				State: func(t *testing.T) string { return h.configMap(t, d.name) },
+			}
+		},
+	})
+}
+
 // counting is a function that looks at a Deployment, by name and by label, and
 // wants its replicas written into a ConfigMap.
 func counting(t *testing.T, name string, settled *atomic.Int64) functiontest.Function {

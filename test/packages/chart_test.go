@@ -119,7 +119,7 @@ func ownConfig(t *testing.T, got objects) {
 func TestAConfigurationInTheValuesIsThatOfTheRelease(t *testing.T) {
 	text, said, err := templated(t, map[string]any{"config": map[string]any{"logLevel": "debug", "notifications": map[string]any{
 		"sinks": []any{map[string]any{"name": "ops", "urlSecretRef": map[string]any{"name": "pager", "key": "url"}}},
-	}}})
+	}, "functions": map[string]any{"tlsSecretRef": map[string]any{"name": "maint-function-tls"}}}})
 	if err != nil {
 		t.Fatal(said)
 	}
@@ -132,7 +132,7 @@ func TestAConfigurationInTheValuesIsThatOfTheRelease(t *testing.T) {
 	if annotations["helm.sh/hook"] != nil || annotations["helm.sh/resource-policy"] != "keep" {
 		t.Errorf("its annotations are %v: the release does not hold it, or takes it away with the value", annotations)
 	}
-	if role := at(t, got["Role/maint-agent"], "rules"); !strings.Contains(mustJSON(t, role), `["maint-sinks","pager"]`) {
+	if role := at(t, got["Role/maint-agent"], "rules"); !strings.Contains(mustJSON(t, role), `["maint-sinks","pager","maint-function-tls"]`) {
 		t.Errorf("the Secret that the configuration names cannot be read: %v", role)
 	}
 }

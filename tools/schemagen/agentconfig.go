@@ -13,6 +13,6 @@ func agentConfigSchema(s source) (*jsonschema.Schema, error) {
 	e.share("NodeLimits.maxParallelOperations")
 	e.share("NodeLimits.maxUnavailable")
 	e.at("NodeLimits.zoneLimit").Minimum = number(0)
-	e.replace("NodeLimits.pauseMachineConfigPool", &jsonschema.Schema{Const: false, Description: "Not available in this version."})
+	e.at("MinimumWindow.hours").ExclusiveMinimum = number(0)
 	return e.done()
 }

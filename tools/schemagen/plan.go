@@ -54,6 +54,9 @@ func (e *editor) allSteps() {
 	e.oneOf("WaitProperties", "condition", "until")
 	e.oneOf("JobProperties", "template", "image")
 	e.oneOf("HealthProperties", "resource", "selector", "all")
+	e.oneOf("FunctionProperties", "endpoint", "functionRef")
+	e.oneOf("PipelineFunction", "endpoint", "functionRef")
+	e.dnsLabel("PipelineFunction.name")
 	e.oneOf("Requirement", "objectName", "matchLabels")
 	e.words("WebhookProperties.method", "GET", "POST", "PUT", "PATCH", "DELETE")
 	e.words("DeleteProperties.propagationPolicy", "Background", "Foreground", "Orphan")
@@ -77,6 +80,8 @@ func (e *editor) allSteps() {
 	for _, list := range []string{"GroupProperties.steps", "ForEachProperties.steps", "ForEachNodeProperties.steps", "SilenceProperties.matchers", "NotificationProperties.sinks", "ExecProperties.command"} {
 		e.at(list).MinItems = &some
 	}
+	most := uint64(plan.MaxFunctions)
+	e.at("PipelineProperties.functions").MinItems, e.at("PipelineProperties.functions").MaxItems = &some, &most
 	for _, t := range plan.StepTypes() {
 		if !holdsSteps(t.Name) { // the engine itself reads theirs
 			e.templates(nameOf(t.New()))
@@ -151,7 +156,7 @@ func (e *editor) steps() {
 		e.at(name).Required = t.Required
 		then := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
 		then.Properties.Set("properties", &jsonschema.Schema{Ref: "#/$defs/" + name})
-		if len(t.Required) > 0 || slices.Contains([]string{"job", "health-check"}, t.Name) {
+		if len(t.Required) > 0 || slices.Contains([]string{"job", "health-check", plan.TypeFunction}, t.Name) {
 			then.Required = []string{"properties"}
 		}
 		step.AllOf = append(step.AllOf, &jsonschema.Schema{If: typeIs(t.Name), Then: then})

@@ -229,6 +229,13 @@ func TestTheSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		"a claim's backup in an account":        {steps: "[{name: a, type: backup, connectorRef: {kind: CloudProvider, name: aws}, properties: {method: velero}}]", broken: true},
 		"a plan in an account":                  {spec: "connectorRef: {kind: CloudProvider, name: aws}", broken: true},
 		"a backup of an odd kind":               {steps: "[{name: a, type: backup, properties: {method: tape}}]", broken: true},
+		"an installed function":                 {steps: "[{name: a, type: function, properties: {functionRef: {name: resize}}}]"},
+		"a function that is nowhere":            {steps: "[{name: a, type: function, properties: {}}]", broken: true},
+		"a function that is in two places":      {steps: "[{name: a, type: function, properties: {endpoint: 'fn.example.org:9443', functionRef: {name: resize}}}]", broken: true},
+		"a function without properties":         {steps: "[{name: a, type: function}]", broken: true},
+		"a pipeline":                            {steps: "[{name: a, type: pipeline, properties: {functions: [{name: b, endpoint: 'fn.example.org:9443'}, {name: c, functionRef: {name: resize}, credentials: [{name: c, secretName: s}]}], force: true}}]"},
+		"a pipeline without functions":          {steps: "[{name: a, type: pipeline, properties: {functions: []}}]", broken: true},
+		"a pipeline of a function that is none": {steps: "[{name: a, type: pipeline, properties: {functions: [{name: b}]}}]", broken: true},
 		"a function":                            {steps: "[{name: a, type: function, properties: {endpoint: 'fn.example.org:9443', input: {a: 1}, credentials: [{name: c, secretName: s}], tls: {insecure: true}}}]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -257,10 +264,17 @@ func TestTheAgentConfigurationsSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		"{nodes: {maxUnavailable: 101%}}":                                                 true,
 		"{nodes: {maxParallelOperations: -1}}":                                            true,
 		"{nodes: {zoneLimit: -1}}":                                                        true,
-		"{nodes: {pauseMachineConfigPool: true}}":                                         true,
-		"{logLevel: loud}":        true,
-		"{retention: {runs: 30}}": true,
-		"{outbond: {}}":           true,
+		"{nodes: {pauseMachineConfigPool: true}}":                                         false,
+		"{functions: {tlsSecretRef: {name: maint-function-tls}}}":                         false,
+		"{functions: {tlsSecretRef: {}}}":                                                 true,
+		"{minimumWindow: {hours: 8, per: 30d}}":                                           false,
+		"{minimumWindow: {hours: 0, per: 30d}}":                                           true,
+		"{minimumWindow: {hours: 8}}":                                                     true,
+		"{lifecycleConditions: false}":                                                    false,
+		"{lifecycleConditions: maybe}":                                                    true,
+		"{logLevel: loud}":                                                                true,
+		"{retention: {runs: 30}}":                                                         true,
+		"{outbond: {}}":                                                                   true,
 	} {
 		text := "apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec: " + spec + "\n"
 		_, faults := agentconfig.Parse([]byte(text))

@@ -138,7 +138,7 @@ had instead of it, else it refuses.
 {{- toJson $accounts -}}
 {{- end -}}
 
-{{- /* The Secrets with URLs of sinks that the agent may read. */ -}}
+{{- /* The Secrets with URLs of sinks and the certificate for functions that the agent may read. */ -}}
 {{- define "maint.sinks" -}}
 {{- $secrets := list "maint-sinks" -}}
 {{- $config := .Values.config -}}
@@ -150,6 +150,7 @@ had instead of it, else it refuses.
 {{- range ($config.notifications | default dict).sinks -}}
 {{- with (.urlSecretRef | default dict).name }}{{ $secrets = append $secrets . }}{{ end -}}
 {{- end -}}
+{{- with (($config.functions | default dict).tlsSecretRef | default dict).name }}{{ $secrets = append $secrets . }}{{ end -}}
 {{- end -}}
 {{- if not (kindIs "invalid" .Values.sinkSecrets) -}}
 {{- $secrets = concat $secrets .Values.sinkSecrets -}}

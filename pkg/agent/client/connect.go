@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
@@ -87,6 +88,8 @@ type External struct {
 	Sink func(ctx context.Context, namespace, name string) (string, error)
 	// DefaultSink is the name of the sink to which steps of a namespace send that name none.
 	DefaultSink func(namespace string) (string, error)
+	// FunctionTLS is the Secret with the client certificate for installed functions; nil without one.
+	FunctionTLS func(ctx context.Context) (*corev1.Secret, error)
 	// Certificate hears of certificates by which functions are reached; nil: nobody listens.
 	Certificate func(c executors.Certificate, ends time.Time)
 	// Rules is a text that changes when the outbound rules do; nil: they never do.

@@ -128,7 +128,7 @@ func (a *Impersonator) build(w Account, run string) (executors.Clients, error) {
 	if a.external.DefaultSink != nil {
 		defaultSink = func() (string, error) { return a.external.DefaultSink(w.Namespace) }
 	}
-	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.external.HTTP(), Dial: a.external.Dial, Sink: sink, DefaultSink: defaultSink, Fence: a.fence, Config: a.acting(as), Certificate: a.external.Certificate}, nil
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.external.HTTP(), Dial: a.external.Dial, Sink: sink, DefaultSink: defaultSink, FunctionTLS: a.external.FunctionTLS, Fence: a.fence, Config: a.acting(as), Certificate: a.external.Certificate}, nil
 }
 
 // OnWrite has somebody listen to what is written for plans, before the first client is

@@ -170,14 +170,13 @@ func (c *Store) Sink(ctx context.Context, namespace, name string) (string, error
 		return "", err
 	}
 	ref, at := s.URLSecretRef, c.config.Namespace+"/"+s.URLSecretRef.Name
-	secret, err := c.config.Kube.CoreV1().Secrets(c.config.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	secret, err := c.secret(ctx, ref.Name)
+	var fault *agentconfig.SecretError
 	switch {
-	case apierrors.IsNotFound(err):
-		return "", &agentconfig.SinkError{Name: name, Why: "its Secret " + at + " is not there"}
-	case apierrors.IsForbidden(err):
-		return "", &agentconfig.SinkError{Name: name, Why: "the agent may not read its Secret " + at + ": 'kubectl maint install --apply' lets it read what the configuration names", Err: err}
+	case errors.As(err, &fault):
+		return "", &agentconfig.SinkError{Name: name, Why: "its " + fault.Why, Err: fault.Err}
 	case err != nil:
-		return "", fmt.Errorf("read Secret %s: %w", at, err)
+		return "", err
 	}
 	url := strings.TrimSpace(string(secret.Data[ref.Key]))
 	if url == "" {
@@ -191,6 +190,35 @@ func (c *Store) Sink(ctx context.Context, namespace, name string) (string, error
 func (c *Store) DefaultSink(namespace string) (string, error) {
 	s, err := c.Spec().Notifications.Default(namespace)
 	return s.Name, err
+}
+
+// secret reads a Secret of the agent's own namespace that the configuration names.
+func (c *Store) secret(ctx context.Context, name string) (*corev1.Secret, error) {
+	at := c.config.Namespace + "/" + name
+	secret, err := c.config.Kube.CoreV1().Secrets(c.config.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, &agentconfig.SecretError{Why: "Secret " + at + " is not there"}
+	case apierrors.IsForbidden(err):
+		return nil, &agentconfig.SecretError{Why: "Secret " + at + " may not be read by the agent: 'kubectl maint install --apply' lets it read what the configuration names", Err: err}
+	case err != nil:
+		return nil, fmt.Errorf("read Secret %s: %w", at, err)
+	}
+	return secret, nil
+}
+
+// FunctionTLS is the Secret with the client certificate for installed functions, read anew each time
+// as those of sinks are; nil where the configuration in force names none. What an admin has to mend
+// is a *agentconfig.SecretError.
+func (c *Store) FunctionTLS(ctx context.Context) (*corev1.Secret, error) {
+	if err := c.config.Fence.Check(); err != nil {
+		return nil, err
+	}
+	ref := c.Spec().Functions.TLSSecretRef
+	if ref == nil {
+		return nil, nil
+	}
+	return c.secret(ctx, ref.Name)
 }
 
 // Dial dials outside by the rules in force.

@@ -68,3 +68,38 @@ func TestWhereASinkHasItsURL(t *testing.T) {
 		})
 	}
 }
+
+// The client certificate for installed functions stands in the agent's namespace, as the admin says.
+func TestWhereTheCertificateForFunctionsIs(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: "fn-tls"}, Data: map[string][]byte{"tls.crt": []byte("c")}}
+	for name, c := range map[string]struct {
+		spec   string
+		answer error // of the API server
+		found  bool
+		fault  string // of the admin's
+		fails  bool
+	}{
+		"it is there":                {spec: "{functions: {tlsSecretRef: {name: fn-tls}}}", found: true},
+		"none is named":              {spec: "{}"},
+		"it is not there":            {spec: "{functions: {tlsSecretRef: {name: gone}}}", fault: "Secret maint-system/gone is not there"},
+		"no right":                   {spec: "{functions: {tlsSecretRef: {name: fn-tls}}}", answer: apierrors.NewForbidden(corev1.Resource("secrets"), "fn-tls", nil), fault: "lets it read what the configuration names"},
+		"an API server that is away": {spec: "{functions: {tlsSecretRef: {name: fn-tls}}}", answer: errors.New("connection refused"), fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kube := fake.NewClientset(secret)
+			if c.answer != nil {
+				kube.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
+			}
+			held := New(Config{
+				Namespace: "maint-system", Log: slog.New(slog.DiscardHandler), HTTP: func(agentconfig.Outbound) *http.Client { return nil },
+				Fence: client.NewFence(time.Minute, time.Now), Kube: kube, OnRead: func(bool) {},
+			})
+			held.Observe(ours(c.spec))
+			got, err := held.FunctionTLS(t.Context())
+			var fault *agentconfig.SecretError
+			if (got != nil) != c.found || (err != nil) != (c.fault != "" || c.fails) || errors.As(err, &fault) != (c.fault != "") || err != nil && !strings.Contains(err.Error(), c.fault) {
+				t.Errorf("%v, %v", got, err)
+			}
+		})
+	}
+}

@@ -154,6 +154,8 @@ type Rollouts struct {
 type Settings struct {
 	Limits func() nodes.NodeLimits
 	Held   func(conditions []metav1.Condition) // hears what holds maintenance back
+	// Lifecycle says whether lifecycle conditions are written on nodes; nil: they are.
+	Lifecycle func() bool
 }
 
 // Scope is what an agent looks after, and where it runs itself.

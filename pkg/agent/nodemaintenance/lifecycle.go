@@ -60,7 +60,7 @@ func (k *Controller) conditions(ctx context.Context, objects map[string]*nodeObj
 	}
 	var left []string
 	var urgent, planned []nodeConditions
-	wanted := false
+	wanted, off := false, k.Settings.Lifecycle != nil && !k.Settings.Lifecycle()
 	for _, n := range world.Nodes {
 		object, works := objects[n.Name], engaged[n.Name].works
 		if len(n.Asked) == 0 && n.Cordon == nil && len(works) == 0 && len(object.lifecycle) == 0 {
@@ -70,7 +70,11 @@ func (k *Controller) conditions(ctx context.Context, objects map[string]*nodeObj
 			n.Gate = k.Gates.node(object, k.look.shut, world.Now)
 			k.look.by(n.Gate.Next)
 		}
-		change, kept := lifecycle.Facts{Node: n, Works: works}.Changes(object.lifecycle)
+		facts := lifecycle.Facts{Node: n, Works: works}
+		change, kept := facts.Changes(object.lifecycle)
+		if off {
+			change, kept = facts.Ends(object.lifecycle), nil
+		}
 		for _, c := range kept {
 			left = append(left, fmt.Sprintf("%s of %s", c.Type, n.Name))
 		}

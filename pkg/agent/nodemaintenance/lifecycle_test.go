@@ -3,6 +3,7 @@ package nodemaintenance
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -283,6 +284,51 @@ func TestARefusalOfConditionsOutlastsAnotherWriteOfTheNode(t *testing.T) {
 		w.pass(time.Second)
 		if got := w.conditions(); !slices.Equal(got, []string{conditionsForbidden}) {
 			t.Errorf("conditions %q", got)
+		}
+	})
+}
+
+// An admin who does not want them has those of ours ended, and no other written.
+func TestLifecycleConditionsThatAreSwitchedOff(t *testing.T) {
+	play(t, func(w *world) {
+		theirs := func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "MaintenanceInProgress", Status: corev1.ConditionTrue, Reason: "Theirs"})
+		}
+		w.api.Put(node("a", asked("gpu", noDrain)), node("b"), node("c", theirs))
+		var off atomic.Bool
+		a := w.lead(func(c *Config) { c.Settings.Lifecycle = func() bool { return !off.Load() } })
+		w.pass(time.Second)
+		w.conditionsAre("while they are wanted", "a", "MaintenanceInProgress True HandedOver")
+		off.Store(true)
+		a.Enqueue()
+		w.pass(time.Second)
+		w.conditionsAre("when they are not", "a", "MaintenanceInProgress False NodeReleased")
+		w.conditionsAre("that somebody else set", "c", "MaintenanceInProgress True Theirs")
+		w.edit("b", asked("os", noDrain))
+		w.pass(time.Minute)
+		w.conditionsAre("of another request", "b")
+		writes := w.statusWrites("a")
+		w.pass(5 * time.Minute)
+		if got := w.statusWrites("a"); got != writes {
+			w.Errorf("%d writes while nothing happened", got-writes)
+		}
+		off.Store(false)
+		a.Enqueue()
+		w.pass(time.Second)
+		w.conditionsAre("when they are wanted again", "a", "MaintenanceInProgress True HandedOver")
+	})
+}
+
+// What is asked for and not built is said, and breaks nothing.
+func TestPoolsThatAreNotPausedAreSaid(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a", asked("gpu", noDrain)))
+		w.limits.PauseMachineConfig = true
+		w.lead()
+		w.pass(time.Second)
+		w.expect("the node is handed over all the same", "a cordoned for gpu, gpu Ready")
+		if got := w.conditions(); !slices.Equal(got, []string{conditionPools}) {
+			w.Errorf("the configuration says %q", got)
 		}
 	})
 }

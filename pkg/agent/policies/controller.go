@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 )
 
 // Controller publishes what policies and calendars say, and has their gates kept.
@@ -26,6 +27,8 @@ type Config struct {
 	Enqueue   func(document types.NamespacedName)
 	Changed   func(namespace string) // what reads its policies and calendars may be gated otherwise now
 	Now       func() time.Time
+	// MinimumWindow is how much change a policy has to permit by the agent's configuration; nil: any.
+	MinimumWindow func() *agentconfig.MinimumWindow
 }
 
 // New has looked at nothing yet.

@@ -34,10 +34,12 @@ func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName
 	v := policy.Verdict(now)
 	p.Store.Note(k, &store.Subject{Kind: "Policy", System: cm.Labels[annotations.LabelSystem], Verdict: policy.Verdict, Strategy: state.StrategyOf, Uses: state.Stanza.Policies})
 	wake, gateErr := p.Gates.Reconcile(ctx, k, &state)
+	short, tomorrow := p.minimum(k, now)
+	wake = queue.Soonest(wake, tomorrow)
 	opens := false
 	wrote, err := p.Status.Write(ctx, cm, p.Plans.WrittenOf(k), func(have map[string]string) map[string]string {
 		opens = v.Permitted && have[annotations.StatusPermitted] == "false"
-		return policyStatus(have, cm, state, v, p.Gates.Condition(k), now)
+		return policyStatus(have, cm, state, v, append(p.Gates.Condition(k), short...), now)
 	})
 	if wrote && opens {
 		p.Notify.WindowOpens(k, status.VerdictSentence(v))
@@ -78,7 +80,7 @@ func policyWake(state policy.State, v schedule.Verdict, now time.Time) time.Time
 	return wake
 }
 
-func policyStatus(have map[string]string, cm *corev1.ConfigMap, state policy.State, v schedule.Verdict, gates []metav1.Condition, now time.Time) map[string]string {
+func policyStatus(have map[string]string, cm *corev1.ConfigMap, state policy.State, v schedule.Verdict, more []metav1.Condition, now time.Time) map[string]string {
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the policy is valid"}
 	if len(state.Faults) > 0 {
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(state.Faults.Error(), 4*document.MaxMessage)
@@ -98,7 +100,7 @@ func policyStatus(have map[string]string, cm *corev1.ConfigMap, state policy.Sta
 	return map[string]string{
 		annotations.StatusMessage: document.Cut(message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
 		annotations.StatusPermitted: fmt.Sprint(v.Permitted), annotations.StatusBehavior: status.Behavior(have[annotations.StatusBehavior], v, state.StrategyOf(now), now),
-		annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], append([]metav1.Condition{valid, ready, restricted}, gates...), now),
+		annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], append([]metav1.Condition{valid, ready, restricted}, more...), now),
 	}
 }
 

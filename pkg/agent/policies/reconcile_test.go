@@ -49,6 +49,7 @@ type world struct {
 	changed int
 	sent    []string
 	before  *document.Duration // how long ahead sinks are told
+	least   *agentconfig.MinimumWindow
 }
 
 const shop = "shop"
@@ -88,6 +89,11 @@ func (w *world) begins() (stop func()) {
 			Queue: gated, Policies: w.queue, Events: &agenttest.Events{}, Log: log, Now: time.Now,
 		}),
 		Changed: func(string) { w.mu.Lock(); defer w.mu.Unlock(); w.changed++ }, Now: time.Now,
+		MinimumWindow: func() *agentconfig.MinimumWindow {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.least
+		},
 	})
 	docs.Handle(func(o any) {
 		if cm := o.(*corev1.ConfigMap); cm.Labels[annotations.LabelKind] == annotations.KindGate {
@@ -237,6 +243,67 @@ func TestWhatAPolicySays(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A policy that permits less than the admin demands says so, as long as it is so.
+func TestAPolicyThatPermitsTooLittle(t *testing.T) {
+	month := &document.Duration{Duration: 30 * 24 * time.Hour}
+	const frozen = "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{days: [Mon], start: '01:00', end: '05:00'}], exclude: [{fromDate: 2000-01-01, untilDate: 2000-01-26}]}}"
+	for name, c := range map[string]struct {
+		spec   string
+		on     map[string]string
+		demand float64 // hours; 0: nothing is demanded
+		want   []bool  // whether it says so, day by day from the first
+	}{
+		"five hours where eight are demanded":  {spec: nights, demand: 8, want: []bool{true}},
+		"five hours where five are demanded":   {spec: nights, demand: 5, want: []bool{false}},
+		"nothing is demanded":                  {spec: nights, want: []bool{false}},
+		"one that permits nothing":             {spec: "{strategy: Restrictive}", demand: 1, want: []bool{true}},
+		"one that permits all":                 {spec: "{strategy: Permissive}", demand: 720, want: []bool{false}},
+		"a pause changes nothing":              {spec: "{strategy: Permissive}", on: map[string]string{annotations.Pause: "true"}, demand: 8, want: []bool{false}},
+		"one that cannot be read says that":    {spec: "{strategy: Sometimes}", demand: 8, want: []bool{false}},
+		"more on the next day, after a freeze": {spec: frozen, demand: 4, want: []bool{true, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				if c.demand > 0 {
+					w.least = &agentconfig.MinimumWindow{Hours: c.demand, Per: month}
+				}
+				w.policy("nights", c.spec, c.on)
+				for day, want := range c.want {
+					if day > 0 {
+						w.after(24*time.Hour - time.Minute - 2*time.Second)
+					}
+					w.after(2 * time.Second)
+					if got := slices.Contains(w.conditions("nights"), conditionShort+" True TooLittleTime"); got != want {
+						w.Errorf("on day %d it says %q", day, w.conditions("nights"))
+					}
+					w.api.ClearLog()
+					w.queue.Add(types.NamespacedName{Namespace: shop, Name: "nights"})
+					w.after(time.Minute)
+					if got := w.api.Log(); len(got) > 0 {
+						w.Errorf("writes although nothing changed: %q", got)
+					}
+				}
+			})
+		})
+	}
+	play(t, func(w *world) {
+		w.least = &agentconfig.MinimumWindow{Hours: 8, Per: month}
+		w.policy("nights", nights, nil)
+		w.after(2 * time.Second)
+		if got := w.said("nights", annotations.StatusConditions); !strings.Contains(got, "permits change for 5 hours in the 30 days from 2000-01-01, and minimumWindow of the agent's configuration demands 8 hours") {
+			w.Errorf("it says %s", got)
+		}
+		w.mu.Lock()
+		w.least = nil
+		w.mu.Unlock()
+		w.queue.Add(types.NamespacedName{Namespace: shop, Name: "nights"})
+		w.after(2 * time.Second)
+		if got := w.conditions("nights"); len(got) != 3 {
+			w.Errorf("when nothing is demanded any more: %q", got)
+		}
+	})
 }
 
 func TestAWindowIsToldWhenItOpensAndNotWhenItCloses(t *testing.T) {

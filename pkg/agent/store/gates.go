@@ -210,6 +210,13 @@ func (g *Gates) Policy(k types.NamespacedName) (policy.State, *schedule.Policy) 
 	return state, g.resolver.Policy(k.Namespace, k.Name)
 }
 
+// Plain is a policy by its document alone, without its pause and its stanza; nil: it is not known.
+func (g *Gates) Plain(k types.NamespacedName) *schedule.Policy {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.resolver.Plain(k.Namespace, k.Name)
+}
+
 // Strategy is the strategy in force for a question.
 func (g *Gates) Strategy(q policy.Query, now time.Time) schedule.Strategy {
 	g.mu.Lock()

@@ -455,6 +455,20 @@ func TestDoctorOfAPlan(t *testing.T) {
 				"unknown  whether the image ghcr.io/shop/tool@sha256:0000000000000000000000000000000000000000000000000000000000000000 of step three can be pulled: not reported by the 1 node looked at, so this is seen when the pod starts\n",
 		},
 		{
+			name: "an installed function without a certificate for it", line: "doctor orders", code: 1, err: oneProblem,
+			world: installed(configured(""), steps("{name: one, type: function, properties: {functionRef: {name: resize}}}, {name: two, type: pipeline, properties: {functions: [{name: a, functionRef: {name: resize}}, {name: b, endpoint: 'nowhere.invalid:9443'}]}}, {name: three, type: function, properties: {functionRef: {name: resize}, tls: {secretName: own}}}")),
+			out: withConfiguration + good + account + "ok       system:serviceaccount:shop:maint-runner has the 2 rights that the steps need\n" +
+				"unknown  step one: get and list on what the function requires, get, create and patch on what it desires\nunknown  step two, function a: get and list on what the function requires, get, create and patch on what it desires\nunknown  step two, function b: get and list on what the function requires, get, create and patch on what it desires\nunknown  step three: get and list on what the function requires, get, create and patch on what it desires\n" +
+				"PROBLEM  the agent has no client certificate for the installed functions of steps one, two\n         name its Secret in spec.functions.tlsSecretRef of the agent's configuration (docs/operations.md, Functions), or one of the plan's namespace in tls of the step\n" +
+				"unknown  whether the agent finds the host nowhere.invalid, which step two calls: this machine does not find it\n",
+		},
+		{
+			name: "an installed function and the certificate for it", line: "doctor orders",
+			world: installed(configured("functions: {tlsSecretRef: {name: fn}}"), steps("{name: one, type: function, properties: {functionRef: {name: resize}}}"),
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: "fn"}, Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")}}),
+			out: withConfiguration + good + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\nunknown  step one: get and list on what the function requires, get, create and patch on what it desires\nok       the certificate for the installed functions of step one has its Secret maint-system/fn\n",
+		},
+		{
 			name: "a sink that nobody configured, and one that is named twice", line: "doctor orders", code: 1, err: oneProblem,
 			world: installed(steps("{name: one, type: notification, properties: {sinks: [ops], message: hi}}, {name: two, type: notification, properties: {sinks: [ops], message: hi}}")),
 			out:   good + account + none + "PROBLEM  the sink \"ops\": not among spec.notifications.sinks of the AgentConfig, which names none\n         add it to the agent's configuration (docs/operations.md, Notifications), or name another\n",

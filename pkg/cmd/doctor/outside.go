@@ -76,6 +76,11 @@ func (o *options) hosts(ctx context.Context, k *factory.Cluster, t plan.Tree, ru
 		for _, key := range []string{"url", "alertmanager", "endpoint"} {
 			calls.add(hostIn(s.Properties[key]), s.Name)
 		}
+		functions, _ := s.Properties["functions"].([]any) // of a pipeline
+		for _, f := range functions {
+			function, _ := f.(map[string]any)
+			calls.add(hostIn(function["endpoint"]), s.Name)
+		}
 	})
 	o.lookUp(ctx, k, calls, "step", rules)
 }

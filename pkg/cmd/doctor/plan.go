@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,6 +47,7 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 		told = append(told, o.planRights(ctx, k, cm, tree, account)...)
 	}
 	o.sinks(ctx, k, tree, cm.Namespace, agent.Namespace, config)
+	o.certificate(ctx, k, tree, agent.Namespace, config)
 	o.hosts(ctx, k, tree, outboundOf(config, agent.Namespace))
 	o.images(ctx, k, tree)
 	o.unready(unready, told)
@@ -290,4 +292,40 @@ func sinksOf(t plan.Tree) (names []string) {
 		}
 	})
 	return names
+}
+
+// certificate checks whether the agent has a client certificate for installed functions, where the
+// plan calls one with it.
+func (o *options) certificate(ctx context.Context, k *factory.Cluster, t plan.Tree, agent string, config *agentconfig.AgentConfig) {
+	type called struct {
+		FunctionRef *plan.FunctionRef `json:"functionRef"`
+		TLS         plan.FunctionTLS  `json:"tls"`
+	}
+	uses := usedBy{}
+	note := func(step string, f called) {
+		if f.FunctionRef != nil && f.TLS.SecretName == "" && !f.TLS.Insecure {
+			uses.add(plan.TypeFunction, step)
+		}
+	}
+	t.Walk(func(s plan.Step) {
+		var one called
+		var all struct{ Functions []called }
+		text, err := json.Marshal(s.Properties)
+		if err != nil || s.Type != plan.TypeFunction && s.Type != plan.TypePipeline {
+			return
+		}
+		_, _ = json.Unmarshal(text, &one), json.Unmarshal(text, &all) // the validator has refused what does not fit
+		for _, f := range append(all.Functions, one) {
+			note(s.Name, f)
+		}
+	})
+	if len(uses) == 0 || config == nil {
+		return
+	}
+	ref := config.Functions.TLSSecretRef
+	if ref == nil {
+		o.amiss("the agent has no client certificate for the installed functions of "+uses.of("step", plan.TypeFunction), "name its Secret in spec.functions.tlsSecretRef of the agent's configuration (docs/operations.md, Functions), or one of the plan's namespace in tls of the step")
+		return
+	}
+	o.secret(ctx, k, agent, ref.Name, "the certificate for the installed functions of "+uses.of("step", plan.TypeFunction), corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 }

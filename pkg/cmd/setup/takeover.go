@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // Flags whose values an installation remembers.
@@ -34,7 +33,7 @@ func (m *Manifests) adopt(live objectsByKey, given func(flag string) bool) {
 	if !given(flagCloud) {
 		m.Cloud = m.Cloud || live[objectKey{"ClusterRoleBinding", cloudRole}] != nil
 	}
-	m.Secrets = append(m.Secrets, namedSinks(live[objectKey{"ConfigMap", annotations.AgentConfigName}])...)
+	m.Secrets = append(m.Secrets, namedSecrets(live[objectKey{"ConfigMap", annotations.AgentConfigName}])...)
 	deployment := live[objectKey{"Deployment", annotations.AgentName}]
 	if deployment == nil {
 		return
@@ -56,21 +55,15 @@ func (m *Manifests) adopt(live objectsByKey, given func(flag string) bool) {
 	}
 }
 
-// namedSinks are the Secrets that a configuration names: what an earlier version could read stays
+// namedSecrets are the Secrets that a configuration names: what an earlier version could read stays
 // readable. A broken configuration names none, and its agent sends nothing.
-func namedSinks(config *unstructured.Unstructured) []string {
+func namedSecrets(config *unstructured.Unstructured) []string {
 	if config == nil {
 		return nil
 	}
 	text, _, _ := unstructured.NestedString(config.Object, "data", annotations.DataConfig)
 	spec, _ := agentconfig.Parse([]byte(text))
-	var names []string
-	for _, sink := range spec.Notifications.Sinks {
-		if document.DNSSubdomain(sink.URLSecretRef.Name) {
-			names = append(names, sink.URLSecretRef.Name)
-		}
-	}
-	return names
+	return spec.Secrets()
 }
 
 // leftOut are the parts that are not wanted. A part that the earlier version did not know is

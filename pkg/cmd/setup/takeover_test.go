@@ -18,11 +18,12 @@ func TestTheSecretsOfSinksAreReadOn(t *testing.T) {
 		live objectsByKey
 		want []string
 	}{
-		"nothing is there":           {objectsByKey{}, []string{"maint-sinks", "given"}},
-		"a configuration names none": {config(head + "{}"), []string{"maint-sinks", "given"}},
-		"a configuration names two":  {config(head + "{notifications: {sinks: [{name: a, urlSecretRef: {name: dba, key: x}}, {name: b, urlSecretRef: {name: given, key: x}}]}}"), []string{"maint-sinks", "given", "dba"}},
-		"it names what is no name":   {config(head + "{notifications: {sinks: [{name: a, urlSecretRef: {name: 'a, b', key: x}}]}}"), []string{"maint-sinks", "given"}},
-		"it cannot be read":          {config("{"), []string{"maint-sinks", "given"}},
+		"nothing is there":               {objectsByKey{}, []string{"maint-sinks", "given"}},
+		"a configuration names none":     {config(head + "{}"), []string{"maint-sinks", "given"}},
+		"a configuration names two":      {config(head + "{notifications: {sinks: [{name: a, urlSecretRef: {name: dba, key: x}}, {name: b, urlSecretRef: {name: given, key: x}}]}}"), []string{"maint-sinks", "given", "dba"}},
+		"it names the one for functions": {config(head + "{functions: {tlsSecretRef: {name: fn-tls}}}"), []string{"maint-sinks", "given", "fn-tls"}},
+		"it names what is no name":       {config(head + "{notifications: {sinks: [{name: a, urlSecretRef: {name: 'a, b', key: x}}]}}"), []string{"maint-sinks", "given"}},
+		"it cannot be read":              {config("{"), []string{"maint-sinks", "given"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := next()

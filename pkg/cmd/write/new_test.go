@@ -64,7 +64,7 @@ func TestNewKnowsTheFormsOfEachStep(t *testing.T) {
 		"suspend": {"10m"}, "wait": {"Deployment/orders", "object.status.readyReplicas > 1"}, "webhook": {"https://example.org/hook"}, "job": {"busybox:1.37", "sh -c date"},
 		"apply-object": {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`}, "delete-object": {"Deployment/orders"}, "restart": {"Deployment/orders"},
 		"health-check": {"app=orders"}, "prometheus": {"http://prometheus:9090", "sum(rate(errors[5m]))", "< 0.01"}, "notification": {"it begins, soon", "ops,chat"},
-		"silence": {"http://alertmanager:9093", "alertname=Down,team=web"}, "exec": {"app=db", "pg_dump orders"}, "backup": {"volume-snapshot", "db"}, "function": {"fn.example.org:9443"},
+		"silence": {"http://alertmanager:9093", "alertname=Down,team=web"}, "exec": {"app=db", "pg_dump orders"}, "backup": {"volume-snapshot", "db"}, "function": {"fn.example.org:9443"}, "pipeline": {"resize, check=fn.example.org:9443"},
 		"approval": {"switch?"}, "step-group": {steps}, "for-each": {"apps/v1", "Deployment", steps}, "for-each-node": {steps},
 		"cordon": {"node-1"}, "drain": {"pool=blue"}, "uncordon": {"node-1"}, "hibernate": {"dev-nights"}, "wake": {"dev-nights"},
 	}

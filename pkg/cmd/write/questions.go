@@ -47,6 +47,13 @@ func (o *newOptions) questions(kind plan.StepType) []question {
 		return []question{{what: "pod", form: "its name, or a label KEY=VALUE", set: setPod}, {what: "command", form: "words, like pg_dump orders", set: setWords("command")}}
 	case plan.TypeBackup:
 		return []question{o.property("method", "volume-snapshot or velero"), {what: "what", form: "a label KEY=VALUE; for volume-snapshot also the name of a StatefulSet, Deployment or claim", set: setBackup}}
+	case plan.TypeFunction:
+		return []question{{what: "function", form: functionForm, set: func(s *plan.Step, answer string) error {
+			maps.Copy(s.Properties, functionOf(answer))
+			return nil
+		}}}
+	case plan.TypePipeline:
+		return []question{{what: "functions", form: "in their order, each " + functionForm + ": resize,check=fn.example.org:9443", set: setFunctions}}
 	case plan.TypeApproval:
 		return []question{o.optional("message", "what is asked", "nothing in particular")}
 	case plan.TypeCordon, plan.TypeDrain, plan.TypeUncordon:
@@ -81,7 +88,7 @@ func propertyForms() map[string]string {
 		"replicas": "a number", "url": "like https://example.org/hook", "alertmanager": "its URL, like http://alertmanager.monitoring:9093",
 		"patch": `JSON, like {"spec":{"paused":true}}`, "object": `a manifest in JSON, like {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`,
 		"query": "of PromQL, like sum(rate(errors[5m]))", "condition": "like < 0.01", "message": "a text", "sinks": "names of the agent's configuration, like ops,chat",
-		"matchers": "labels of alerts, like alertname=Down,team=web", "endpoint": "HOST:PORT, like fn.example.org:9443", "plan": "the name of a HibernatePlan",
+		"matchers": "labels of alerts, like alertname=Down,team=web", "plan": "the name of a HibernatePlan",
 		"apiVersion": "like apps/v1", "kind": "like Deployment", "steps": `JSON, like [{"name":"hold","type":"suspend"}]`,
 	}
 }
@@ -218,6 +225,35 @@ func setBackup(s *plan.Step, answer string) error {
 	labels, err := labelsOf(answer)
 	s.Properties["selector"] = map[string]any{"matchLabels": labels}
 	return err
+}
+
+// functionForm is how a function is given: one with a port is an endpoint.
+const functionForm = "HOST:PORT, like fn.example.org:9443, or the name of an installed Crossplane function"
+
+// functionOf are the properties that say which function is called.
+func functionOf(answer string) map[string]any {
+	if strings.Contains(answer, ":") {
+		return map[string]any{"endpoint": answer}
+	}
+	return map[string]any{"functionRef": map[string]any{"name": answer}}
+}
+
+// setFunctions reads NAME=FUNCTION,…; a function without a name has that of its host, or its own.
+func setFunctions(s *plan.Step, answer string) error {
+	list := []any{}
+	for one := range strings.SplitSeq(answer, ",") {
+		name, where, named := strings.Cut(strings.TrimSpace(one), "=")
+		if !named {
+			where = name
+			name, _, _ = strings.Cut(name, ":")
+			name, _, _ = strings.Cut(name, ".")
+		}
+		function := functionOf(where)
+		function["name"] = name
+		list = append(list, function)
+	}
+	s.Properties["functions"] = list
+	return nil
 }
 
 func setMatchers(s *plan.Step, answer string) error {

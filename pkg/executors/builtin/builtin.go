@@ -47,6 +47,7 @@ func Executors() executors.Set {
 		"silence":       http.Silence{},
 		"notification":  notify.New(),
 		"function":      function.Runner{},
+		"pipeline":      function.Pipeline{},
 		"job":           workload.Jobs{},
 		"restart":       workload.Restarter{},
 		"health-check":  workload.HealthChecker{},

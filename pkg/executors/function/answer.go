@@ -16,6 +16,7 @@ type answer struct {
 	fatal   string // the message of its fatal result
 	notes   []string
 	outputs map[string]any
+	results []any
 }
 
 func fatal(r *fnv1.RunFunctionResponse) bool {
@@ -28,13 +29,7 @@ func fatal(r *fnv1.RunFunctionResponse) bool {
 // no field of that name.
 func (c *conversation) read(r *fnv1.RunFunctionResponse) answer {
 	var a answer
-	if output := r.GetOutput(); output != nil {
-		a.outputs, _ = c.mask.Value(expr.Whole(output.AsMap())).(map[string]any)
-	}
-	if r.GetDesired().GetComposite().GetResource() != nil {
-		a.notes = append(a.notes, "its desired.composite was ignored: an operation has no composite resource")
-	}
-	var results []any
+	a.outputs = c.output(r)
 	for _, result := range r.GetResults() {
 		severity := severityOf(result)
 		message := document.Cut(c.mask.Text(result.GetMessage()), document.MaxMessage)
@@ -44,7 +39,7 @@ func (c *conversation) read(r *fnv1.RunFunctionResponse) answer {
 				a.fatal = "it does not say why"
 			}
 		}
-		if len(results) == maxResults {
+		if len(a.results) == maxResults {
 			continue
 		}
 		a.notes = append(a.notes, severity+": "+message)
@@ -52,15 +47,24 @@ func (c *conversation) read(r *fnv1.RunFunctionResponse) answer {
 		if result.Reason != nil {
 			kept["reason"] = document.Cut(c.mask.Text(result.GetReason()), document.MaxMessage)
 		}
-		results = append(results, kept)
+		a.results = append(a.results, kept)
 	}
-	if _, taken := a.outputs["results"]; len(results) > 0 && !taken {
+	if _, taken := a.outputs["results"]; len(a.results) > 0 && !taken {
 		if a.outputs == nil {
 			a.outputs = map[string]any{}
 		}
-		a.outputs["results"] = results
+		a.outputs["results"] = a.results
 	}
 	return a
+}
+
+// output is a function's output; nil: it has none.
+func (c *conversation) output(r *fnv1.RunFunctionResponse) map[string]any {
+	if r.GetOutput() == nil {
+		return nil
+	}
+	out, _ := c.mask.Value(expr.Whole(r.GetOutput().AsMap())).(map[string]any)
+	return out
 }
 
 // severityOf is the word for a severity. An unknown one counts as a warning, so that somebody looks

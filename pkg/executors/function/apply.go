@@ -64,11 +64,11 @@ func (c *conversation) wantedObject(name string, r *fnv1.Resource) (desired, err
 
 // apply writes the desired objects and lists the changes. The list counts even when apply fails
 // half-way: the next pass finds those objects unchanged, and does not list them again.
-func (c *conversation) apply(ctx context.Context, wanted []desired, a answer) executors.Outcome {
+func (l chain) apply(ctx context.Context, c *conversation, wanted []desired, a answer) executors.Outcome {
 	out := executors.Outcome{State: executors.Done}
 	var changed, unchanged []string
 	for _, d := range wanted {
-		what, err := c.applyOne(ctx, d)
+		what, err := c.applyOne(ctx, d, l.force)
 		if err != nil {
 			failed := api.Outcome(ctx, c.call, err)
 			failed.Changed, failed.Outputs = out.Changed, a.outputs
@@ -82,12 +82,12 @@ func (c *conversation) apply(ctx context.Context, wanted []desired, a answer) ex
 		out.Changed = append(out.Changed, d.object.Change(what))
 	}
 	out.Outputs = a.outputs
-	out.Message = c.told(changed, unchanged, a)
+	out.Message = l.told(changed, unchanged, a)
 	return out
 }
 
-func (c *conversation) told(changed, unchanged []string, a answer) string {
-	message := c.String() + " succeeded"
+func (l chain) told(changed, unchanged []string, a answer) string {
+	message := l.String() + " succeeded"
 	if len(changed) > 0 {
 		message += "; " + strings.Join(changed, ", ")
 	}
@@ -102,7 +102,7 @@ func (c *conversation) told(changed, unchanged []string, a answer) string {
 
 // applyOne applies one object and describes the change: none when the resourceVersion stays the
 // same.
-func (c *conversation) applyOne(ctx context.Context, d desired) (string, error) {
+func (c *conversation) applyOne(ctx context.Context, d desired, force bool) (string, error) {
 	before, err := d.object.Get(ctx, "")
 	absent := api.IsMissing(err)
 	if err != nil && !absent {
@@ -110,7 +110,7 @@ func (c *conversation) applyOne(ctx context.Context, d desired) (string, error) 
 	}
 	// Without the version that was read: with a controller at work on the object, each conflict
 	// would mean another call of the function.
-	after, err := d.object.Apply(ctx, nil, api.Apply{Body: d.fields.Object, Force: c.props.Force})
+	after, err := d.object.Apply(ctx, nil, api.Apply{Body: d.fields.Object, Force: force})
 	switch {
 	case err != nil:
 		return "", c.notApplied(ctx, d, absent, err)

@@ -34,12 +34,17 @@ const DefaultTimeout = 20 * time.Second
 // for no step of another namespace.
 const heavyTimeout = 30 * time.Second
 
-const method = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
+// methods are what is called: that of v1, and that of older functions, whose messages are the same on
+// the wire.
+func methods() []string {
+	return []string{"/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction", "/apiextensions.fn.proto.v1beta1.FunctionRunnerService/RunFunction"}
+}
 
 // line is a connection to the function.
 type line struct {
 	conn    *grpc.ClientConn
 	trouble *trouble
+	method  string // the one that it serves; empty: not known yet
 }
 
 func (l *line) close() { _ = l.conn.Close() }
@@ -90,15 +95,24 @@ func (c *conversation) security(ctx context.Context) (credentials.TransportCrede
 		c.seen(executors.ServerSide, s.PeerCertificates)
 		return nil
 	}}
-	if t.SecretName == "" {
-		return credentials.NewTLS(config), t.ServerName != "", nil
-	}
-	secret, err := api.ReadSecret(ctx, c.call, t.SecretName)
-	if err != nil {
-		return nil, false, err
-	}
-	if problem := useSecret(config, secret); problem != "" {
-		return nil, false, api.Refuse(executors.ReasonInvalid, "tls.secretName: secret %s/%s %s", c.call.Plan.Namespace, t.SecretName, problem)
+	switch {
+	case t.SecretName != "":
+		secret, err := api.ReadSecret(ctx, c.call, t.SecretName)
+		if err != nil {
+			return nil, false, err
+		}
+		if problem := useSecret(config, secret.Data); problem != "" {
+			return nil, false, api.Refuse(executors.ReasonInvalid, "tls.secretName: secret %s/%s %s", c.call.Plan.Namespace, t.SecretName, problem)
+		}
+	case c.props.FunctionRef != nil:
+		data, err := c.installedTLS(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		if problem := useSecret(config, data); problem != "" {
+			problem, _, _ = strings.Cut(problem, "; its keys are") // the agent's Secret is none of the plan's business
+			return nil, false, api.Refuse("NoCertificate", "%s: the Secret of spec.functions.tlsSecretRef %s", c, problem)
+		}
 	}
 	for _, pair := range config.Certificates {
 		c.seen(executors.ClientSide, []*x509.Certificate{pair.Leaf})
@@ -118,13 +132,13 @@ func (c *conversation) seen(side string, chain []*x509.Certificate) {
 
 // useSecret takes the CAs and the client certificate from a Secret, or reports what is wrong with
 // them.
-func useSecret(config *tls.Config, secret *corev1.Secret) string {
-	authorities, hasCA := secret.Data["ca.crt"]
-	certificate, hasCertificate := secret.Data[corev1.TLSCertKey]
-	key, hasKey := secret.Data[corev1.TLSPrivateKeyKey]
+func useSecret(config *tls.Config, data map[string][]byte) string {
+	authorities, hasCA := data["ca.crt"]
+	certificate, hasCertificate := data[corev1.TLSCertKey]
+	key, hasKey := data[corev1.TLSPrivateKeyKey]
 	switch {
 	case !hasCA && !hasCertificate && !hasKey:
-		return "has none of ca.crt, tls.crt and tls.key; its keys are: " + strings.Join(slices.Sorted(maps.Keys(secret.Data)), ", ")
+		return "has none of ca.crt, tls.crt and tls.key; its keys are: " + strings.Join(slices.Sorted(maps.Keys(data)), ", ")
 	case hasCertificate != hasKey:
 		return "has only one of tls.crt and tls.key; a client's certificate needs both"
 	}
@@ -185,12 +199,13 @@ func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResp
 	if err := c.seal(); err != nil {
 		return nil, err
 	}
+	if exhausted(ctx) {
+		return nil, &api.Refused{Outcome: executors.Fail("Timeout", "%s: no time is left to call it: the calls before took all that a step may take at once", c)}
+	}
 	limit := c.patience(ctx)
 	one, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	var header metadata.MD
-	response := &fnv1.RunFunctionResponse{}
-	err := l.conn.Invoke(one, method, c.request, response, grpc.Header(&header), grpc.MaxCallRecvMsgSize(MaxSize), grpc.ForceCodec(boundedCodec{}))
+	header, response, err := c.invoke(one, l)
 	if err == nil {
 		return response, nil
 	}
@@ -198,6 +213,27 @@ func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResp
 		return nil, &api.Refused{Outcome: api.Again(c.call, "Interrupted", "%s: interrupted before its answer", c)}
 	}
 	return nil, &api.Refused{Outcome: c.failed(l, err, len(header) > 0, limit)}
+}
+
+// invoke sends the request once, or twice to a function that does not serve v1. What it serves is
+// remembered for this connection alone: another version may answer tomorrow.
+func (c *conversation) invoke(ctx context.Context, l *line) (header metadata.MD, response *fnv1.RunFunctionResponse, err error) {
+	for _, method := range methods() {
+		if l.method != "" && l.method != method {
+			continue
+		}
+		var head metadata.MD
+		answer := &fnv1.RunFunctionResponse{}
+		said := l.conn.Invoke(ctx, method, c.request, answer, grpc.Header(&head), grpc.MaxCallRecvMsgSize(MaxSize), grpc.ForceCodec(boundedCodec{}))
+		if status.Code(said) != codes.Unimplemented {
+			l.method = method
+			return head, answer, said
+		}
+		if err == nil { // what v1 says is the better reason
+			header, err = head, said
+		}
+	}
+	return header, nil, err
 }
 
 // patience is the limit for one call. It ends a moment before the pass does: a function that is too
@@ -237,7 +273,7 @@ func (c *conversation) failed(l *line, err error, begun bool, limit time.Duratio
 	case code == codes.Internal && strings.Contains(text, errManyFields.Error()):
 		return executors.Refuse("TooLarge", "%s: %s; let it answer with less", c, errManyFields)
 	case code == codes.Unimplemented:
-		return executors.Refuse(code.String(), "%s: serves no FunctionRunnerService v1: %s", c, text)
+		return executors.Refuse(code.String(), "%s: serves no FunctionRunnerService, neither v1 nor v1beta1: %s", c, text)
 	case slices.Contains(final(), code):
 		return executors.Refuse(code.String(), "%s: %s", c, text)
 	}
@@ -260,6 +296,9 @@ func (c *conversation) adviceOnTLS(err error) string {
 	}
 	if c.props.TLS != nil && c.props.TLS.SecretName != "" {
 		return "; ca.crt in secret " + c.call.Plan.Namespace + "/" + c.props.TLS.SecretName + " has to hold the authority of that certificate"
+	}
+	if c.props.FunctionRef != nil {
+		return "; ca.crt in the Secret of spec.functions.tlsSecretRef has to hold the authority of that certificate"
 	}
 	return "; put the authority of that certificate as ca.crt into a secret and name it in tls.secretName"
 }

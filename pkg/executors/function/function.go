@@ -1,12 +1,12 @@
-// Package function executes the step type function: it is a client of Crossplane's
-// FunctionRunnerService v1, and runs functions as operations do. A function sees what it requires
-// and returns desired objects, which are applied with the rights of the plan's account and no
-// others.
+// Package function executes the step types function and pipeline: it is a client of Crossplane's
+// FunctionRunnerService v1, and of v1beta1 where only that is served. It runs functions as operations
+// do, and those of a pipeline one after another as a Composition does. A function sees what it
+// requires and returns desired objects, which are applied with the rights of the plan's account and
+// no others.
 package function
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -25,8 +25,8 @@ import (
 const MaxRounds = 5
 
 // Runner executes the step type function. As the plan's account it needs get on the Secrets of
-// credentials and tls, get or list on what the function requires, and get, patch and create on what
-// it desires.
+// credentials and tls, list on FunctionRevisions for a functionRef, get or list on what the function
+// requires, and get, patch and create on what it desires.
 //
 // A call itself leaves no trace in the cluster. After a crash before its outcome was journaled, and
 // after a pass that the API server cut short, the function is called again from the beginning, with
@@ -42,52 +42,42 @@ func (Runner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	if call.DryRun {
-		return executors.Outcome{State: executors.Done, Message: fmt.Sprintf("dry run: would call function at %s; it was not called", p.Endpoint)}
-	}
-	c, err := newConversation(ctx, call, p)
-	if err != nil {
-		return api.Outcome(ctx, call, err)
-	}
-	out := c.hold(ctx)
-	out.Message = document.Cut(c.mask.Text(out.Message), document.MaxMessage)
-	return out
+	return chain{functions: []*conversation{{call: call, props: p}}, force: p.Force}.pass(ctx, call)
 }
 
 // conversation is the exchange with one function.
 type conversation struct {
 	call    executors.Call
+	name    string // in a pipeline
 	props   *plan.FunctionProperties
 	mask    mask.Mask
+	secrets []string // that the mask is made of
 	request *fnv1.RunFunctionRequest
 	given   map[string]*fnv1.Resources // what it sees without asking
 }
 
-// hold runs the whole conversation and returns its outcome.
-func (c *conversation) hold(ctx context.Context) executors.Outcome {
+// answered runs the whole conversation.
+func (c *conversation) answered(ctx context.Context) (*fnv1.RunFunctionResponse, error) {
 	line, err := c.connect(ctx)
 	if err != nil {
-		return api.Outcome(ctx, c.call, err)
+		return nil, err
 	}
 	defer line.close()
-	response, err := c.ask(ctx, line)
-	if err != nil {
-		return api.Outcome(ctx, c.call, err)
-	}
-	a := c.read(response)
-	if a.fatal != "" {
-		out := executors.Fail("FunctionFatal", "%s failed: %s", c, a.fatal)
-		out.Outputs = a.outputs
-		return out
-	}
-	wanted, err := c.wanted(response.GetDesired())
-	if err != nil {
-		return api.Outcome(ctx, c.call, err)
-	}
-	return c.apply(ctx, wanted, a)
+	return c.ask(ctx, line)
 }
 
-func (c *conversation) String() string { return "function at " + c.props.Endpoint }
+func (c *conversation) String() string {
+	out := "function"
+	if c.name != "" {
+		out += " " + c.name
+	} else if ref := c.props.FunctionRef; ref != nil {
+		out += " " + ref.Name
+	}
+	if c.props.Endpoint != "" {
+		out += " at " + c.props.Endpoint
+	}
+	return out
+}
 
 // ask calls the function until it fails, or requires nothing that it has not seen.
 func (c *conversation) ask(ctx context.Context, line *line) (*fnv1.RunFunctionResponse, error) {

@@ -391,6 +391,25 @@ func TestWhatAnErrorMeans(t *testing.T) {
 	}
 }
 
+// A function that serves v1beta1 alone is called by that, in each round of its requirements.
+func TestAFunctionOfTheOlderVersion(t *testing.T) {
+	var rounds atomic.Int32
+	endpoint := functiontest.ServeOld(t, func(_ context.Context, r *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+		rounds.Add(1)
+		return &fnv1.RunFunctionResponse{
+			Output: fields(t, fmt.Sprintf(`{"saw": %d}`, len(r.GetExtraResources()))),
+			Requirements: &fnv1.Requirements{ExtraResources: map[string]*fnv1.ResourceSelector{
+				"b": {ApiVersion: "v1", Kind: "ConfigMap", Match: &fnv1.ResourceSelector_MatchName{MatchName: "b"}},
+			}},
+		}, nil
+	})
+	out := pass(t, callOf(endpoint))
+	ends(t, out, executors.Done, false, "")
+	if diff := cmp.Diff(map[string]any{"saw": int64(1)}, out.Outputs); diff != "" || rounds.Load() != 2 {
+		t.Errorf("called %d times %s", rounds.Load(), diff)
+	}
+}
+
 func TestWhatIsTooLarge(t *testing.T) {
 	big := strings.Repeat("x", function.MaxSize)
 	var calls atomic.Int32

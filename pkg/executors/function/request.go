@@ -14,7 +14,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/mask"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // watchedName is the name under which operations pass the object whose change triggered them.
@@ -23,28 +22,32 @@ const watchedName = "ops.crossplane.io/watched-resource"
 // MaxSize limits requests and answers: gRPC servers accept this much by default.
 const MaxSize = 4 << 20
 
-func newConversation(ctx context.Context, call executors.Call, p *plan.FunctionProperties) (*conversation, error) {
-	c := &conversation{call: call, props: p, given: map[string]*fnv1.Resources{}}
+// prepare makes the request, reads the credentials, and finds out where the function is.
+func (c *conversation) prepare(ctx context.Context) error {
+	c.given = map[string]*fnv1.Resources{}
 	c.request = &fnv1.RunFunctionRequest{Observed: &fnv1.State{}, Desired: &fnv1.State{}}
-	if p.Input != nil {
-		input, err := structpb.NewStruct(p.Input)
+	if c.props.Input != nil {
+		input, err := structpb.NewStruct(c.props.Input)
 		if err != nil {
-			return nil, api.Refuse(executors.ReasonInvalid, "input: %s", err)
+			return api.Refuse(executors.ReasonInvalid, "input: %s", err)
 		}
 		c.request.Input = input
 	}
-	for name, objects := range call.Objects.Required {
+	for name, objects := range c.call.Objects.Required {
 		if err := c.give(name, objects...); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if call.Objects.Watched != nil {
-		if err := c.give(watchedName, call.Objects.Watched); err != nil {
-			return nil, err
+	if c.call.Objects.Watched != nil {
+		if err := c.give(watchedName, c.call.Objects.Watched); err != nil {
+			return err
 		}
 	}
 	c.show(nil)
-	return c, c.addCredentials(ctx)
+	if err := c.addCredentials(ctx); err != nil {
+		return err
+	}
+	return c.locate(ctx)
 }
 
 func (c *conversation) give(name string, objects ...map[string]any) error {
@@ -79,7 +82,6 @@ func (c *conversation) show(found map[string]*fnv1.Resources) {
 // addCredentials reads the Secrets, and remembers what must not be shown.
 func (c *conversation) addCredentials(ctx context.Context) error {
 	c.request.Credentials = map[string]*fnv1.Credentials{}
-	var secrets []string
 	for _, credential := range c.props.Credentials {
 		secret, err := api.ReadSecret(ctx, c.call, credential.SecretName)
 		if err != nil {
@@ -89,10 +91,10 @@ func (c *conversation) addCredentials(ctx context.Context) error {
 			Source: &fnv1.Credentials_CredentialData{CredentialData: &fnv1.CredentialData{Data: secret.Data}},
 		}
 		for _, value := range secret.Data {
-			secrets = append(secrets, string(value), strings.TrimSpace(string(value)))
+			c.secrets = append(c.secrets, string(value), strings.TrimSpace(string(value)))
 		}
 	}
-	c.mask = mask.New(secrets)
+	c.mask = mask.New(c.secrets)
 	return nil
 }
 
@@ -106,10 +108,13 @@ func (c *conversation) seal() error {
 		return api.Refuse(executors.ReasonInvalid, "%s cannot be asked: %s", c, err)
 	}
 	if len(b) > MaxSize {
-		return api.Refuse("TooLarge", "%s cannot be asked: input, credentials and required objects are %d bytes together, and %d are the most; require fewer objects", c, len(b), MaxSize)
+		return api.Refuse("TooLarge", "%s cannot be asked: input, credentials, required objects and what is desired so far are %d bytes together, and %d are the most; require fewer objects", c, len(b), MaxSize)
 	}
 	tag := sha256.New()
 	tag.Write([]byte(c.call.Plan.Namespace + "/" + c.call.IdempotencyKey() + "\n"))
+	if c.name != "" { // the same function may stand in a pipeline twice
+		tag.Write([]byte(c.name + "\n"))
+	}
 	tag.Write(b)
 	c.request.Meta = &fnv1.RequestMeta{Tag: hex.EncodeToString(tag.Sum(nil)), Capabilities: capabilities()}
 	return nil

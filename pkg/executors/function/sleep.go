@@ -122,28 +122,23 @@ func ask(ctx context.Context, call executors.SleepCall, operation string, about 
 	}
 	input["operation"], input["hibernation"] = operation, about
 	props := &plan.FunctionProperties{Endpoint: p.Endpoint, Input: input, Credentials: p.Credentials, TLS: p.TLS}
-	c, err := newConversation(ctx, executors.Call{
+	c := &conversation{props: props, call: executors.Call{
 		Run: call.Cycle, Plan: call.Plan, Path: call.Target + "/" + operation, Attempt: call.Failures + 1,
 		Properties: props, Now: call.Now, Clients: call.Clients,
-	}, props)
-	if err != nil {
+	}}
+	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
-	said, err := c.answered(ctx)
+	said, err := c.aboutSleep(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", operation, document.Cut(c.mask.Text(err.Error()), document.MaxMessage))
 	}
 	return said, nil
 }
 
-// answered runs the whole conversation.
-func (c *conversation) answered(ctx context.Context) (*sleepAnswer, error) {
-	line, err := c.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer line.close()
-	response, err := c.ask(ctx, line)
+// aboutSleep runs the whole conversation, and reads the answer.
+func (c *conversation) aboutSleep(ctx context.Context) (*sleepAnswer, error) {
+	response, err := c.answered(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package function_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,8 +9,10 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,8 +20,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/functiontest"
@@ -179,5 +185,57 @@ func TestCertificatesAreTold(t *testing.T) {
 		if left := time.Until(at); left < 50*time.Minute || left > time.Hour { // signs says an hour
 			t.Errorf("the certificate of the %s is told to end in %s; told were %v", side, left, told)
 		}
+	}
+}
+
+// The agent's certificate is for installed functions: a step that names an endpoint never shows it.
+func TestWhoIsShownTheAgentsCertificate(t *testing.T) {
+	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
+	endpoint := ours.serve(t)
+	certificate, key := ours.signs(t)
+	strange, strangeKey := theirs.signs(t)
+	good := map[string][]byte{"ca.crt": ours.pem, "tls.crt": certificate, "tls.key": key}
+	there := revision("pkg.crossplane.io/v1", "resize", "resize-1", "Active", "dns:///"+endpoint, 1)
+	tls := func(data map[string][]byte, err error) func(context.Context) (*corev1.Secret, error) {
+		return func(context.Context) (*corev1.Secret, error) {
+			if data == nil {
+				return nil, err
+			}
+			return &corev1.Secret{Data: data}, err
+		}
+	}
+	for name, c := range map[string]struct {
+		agent  func(context.Context) (*corev1.Secret, error)
+		own    *plan.FunctionTLS
+		direct bool // by its endpoint
+		state  executors.State
+		final  bool
+		reason string
+		words  []string
+	}{
+		"an installed function":            {agent: tls(good, nil), state: executors.Done},
+		"with a certificate of the plan's": {agent: tls(nil, nil), own: &plan.FunctionTLS{SecretName: "tls"}, state: executors.Done},
+		"one that is named by its address": {agent: tls(good, nil), direct: true, own: &plan.FunctionTLS{}, state: executors.Failed, reason: "TLS"},
+		"the configuration names none":     {agent: tls(nil, nil), state: executors.Failed, final: true, reason: "NoCertificate", words: []string{"spec.functions.tlsSecretRef"}},
+		"this agent has none to give":      {state: executors.Failed, final: true, reason: "NoCertificate", words: []string{"spec.functions.tlsSecretRef"}},
+		"its Secret is not there":          {agent: tls(nil, &agentconfig.SecretError{Why: "Secret maint-system/fn is not there"}), state: executors.Failed, final: true, reason: "NoCertificate", words: []string{"Secret maint-system/fn is not there"}},
+		"it may not be read yet":           {agent: tls(nil, &agentconfig.SecretError{Why: "Secret maint-system/fn may not be read", Err: apierrors.NewForbidden(corev1.Resource("secrets"), "fn", nil)}), state: executors.NotYet, reason: executors.ReasonForbidden},
+		"the API server is away":           {agent: tls(nil, errors.New("connection refused")), state: executors.NotYet, reason: executors.ReasonUnavailable},
+		"its Secret holds nothing of use":  {agent: tls(map[string][]byte{"password": nil}, nil), state: executors.Failed, final: true, reason: "NoCertificate", words: []string{"has none of ca.crt, tls.crt and tls.key"}},
+		"the function is signed by others": {agent: tls(map[string][]byte{"ca.crt": theirs.pem, "tls.crt": strange, "tls.key": strangeKey}, nil), state: executors.Failed, reason: "TLS", words: []string{"spec.functions.tlsSecretRef"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			call := installed("resize", "pkg.crossplane.io/v1", c.own, there)
+			if c.direct {
+				props(call).Endpoint, props(call).FunctionRef = endpoint, nil
+			}
+			call.Clients.Kube = fake.NewSimpleClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tls"}, Data: good})
+			call.Clients.FunctionTLS = c.agent
+			out := pass(t, call)
+			ends(t, out, c.state, c.final, c.reason, c.words...)
+			if strings.Contains(out.Message, "password") {
+				t.Errorf("%q tells what the agent's Secret holds", out.Message)
+			}
+		})
 	}
 }

@@ -18,13 +18,24 @@ type Function func(ctx context.Context, r *fnv1.RunFunctionRequest) (*fnv1.RunFu
 // Serve serves a function until the test ends, and gives its endpoint.
 func Serve(t testing.TB, f Function, options ...grpc.ServerOption) string {
 	t.Helper()
+	return serve(t, "v1", f, options...)
+}
+
+// ServeOld serves a function by the older v1beta1 alone.
+func ServeOld(t testing.TB, f Function, options ...grpc.ServerOption) string {
+	t.Helper()
+	return serve(t, "v1beta1", f, options...)
+}
+
+func serve(t testing.TB, version string, f Function, options ...grpc.ServerOption) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer(options...)
 	server.RegisterService(&grpc.ServiceDesc{
-		ServiceName: "apiextensions.fn.proto.v1.FunctionRunnerService",
+		ServiceName: "apiextensions.fn.proto." + version + ".FunctionRunnerService",
 		HandlerType: (*any)(nil),
 		Methods:     []grpc.MethodDesc{{MethodName: "RunFunction", Handler: handle}},
 	}, f)
