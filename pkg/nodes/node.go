@@ -81,6 +81,16 @@ func GateWith(own schedule.Pause, verdict func(time.Time) schedule.Verdict, now 
 	return GateOf(verdict(now))
 }
 
+// GateForRun is the gate of a node for a run, and whether that passes it only as a bypass on the
+// node names it: what the stanza says, and no pause.
+func GateForRun(own schedule.Pause, named bool, verdict func(time.Time) schedule.Verdict, now time.Time) (gate Gate, passes bool) {
+	gate = GateWith(own, verdict, now)
+	if passes = named && !gate.Permitted && !own.Holds(now); passes {
+		gate = Gate{Permitted: true, Next: gate.Next}
+	}
+	return gate, passes
+}
+
 // GateOf is the gate as a stanza's verdict says it.
 func GateOf(v schedule.Verdict) Gate {
 	gate := Gate{Permitted: v.Permitted && v.Ready, Reason: v.Why(), Next: v.Until, Cause: v.Cause}

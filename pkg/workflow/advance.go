@@ -128,6 +128,7 @@ func pending(t plan.Tree, records []run.Record, s scope) []run.Record {
 func Advance(r run.Run, j run.Journal, now time.Time, sig Signals) (run.Journal, Action) {
 	j.Steps = append([]run.Record(nil), j.Steps...)
 	a := advance{run: r, tree: r.Tree(), j: &j, now: now, sig: sig}
+	a.notePassed()
 	for {
 		if m, ok := a.step(); ok {
 			m = a.kept(m)

@@ -3,12 +3,15 @@ package workflow
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -16,11 +19,12 @@ import (
 
 // NodeState is what a rollout needs to know of a node before it takes it.
 type NodeState struct {
-	Granted     bool   // the limits over all maintenance of nodes let it be taken now
-	Why         string // why not
-	Unavailable bool   // it takes no pods now: unschedulable or not ready
-	Abandoned   bool   // an earlier run of the plan cordoned it and did not open it again
-	Gone        bool   // there is no such node any more
+	Granted     bool          // the limits over all maintenance of nodes let it be taken now
+	Why         string        // why not
+	Unavailable bool          // it takes no pods now: unschedulable or not ready
+	Abandoned   bool          // an earlier run of the plan cordoned it and did not open it again
+	Gone        bool          // there is no such node any more
+	Passed      *intent.Actor // of a granted one: who lets the run have it although its gate is closed
 }
 
 // NodeDemand are the nodes that one for-each-node of a run would take next, in its
@@ -30,6 +34,19 @@ type NodeDemand struct {
 	Nodes []string
 	Most  int
 	Drain *drain.Options // with which the work on each begins; nil: with something else, or not known yet
+	Needs time.Duration  // about the time for one node; 0: not known
+}
+
+// FitsNode is the gate of a node for work that takes about so long: it begins only where it would be
+// through before the node's own window closes.
+func FitsNode(gate nodes.Gate, needs time.Duration, now time.Time) nodes.Gate {
+	if !gate.Permitted || needs <= 0 || gate.Next == nil || !now.Add(needs).After(*gate.Next) {
+		return gate
+	}
+	return nodes.Gate{
+		Reason: fmt.Sprintf("it would take about %s, and the node's window closes at %s", needs, gate.Next.UTC().Format(time.RFC3339)),
+		Next:   gate.Next, Cause: gate.Cause,
+	}
 }
 
 // counts counts the nodes of a rollout by how they stand.
@@ -40,6 +57,17 @@ type counts struct {
 	abandoned                                      int       // of them, left by an earlier run and not begun in this one
 	real                                           int       // succeeded, and had something to do
 	soaked                                         time.Time // when the next soak is over
+}
+
+// notePassed notes who let the run have a node whose gate is closed, before anything is done there.
+func (a *advance) notePassed() {
+	for _, path := range slices.Sorted(maps.Keys(a.sig.Nodes)) {
+		for _, name := range slices.Sorted(maps.Keys(a.sig.Nodes[path])) {
+			if by := a.sig.Nodes[path][name].Passed; by != nil && a.j.Passed == nil && !a.j.Phase.Ended() {
+				a.j.Passed = by
+			}
+		}
+	}
 }
 
 func (a *advance) countsOf(path string, list []run.Item, soak time.Duration) counts {
@@ -110,7 +138,7 @@ func (a *advance) rollout(s scope, step plan.Step, path string) {
 		return
 	}
 	if most := a.mayBegin(props, path, c); most > 0 {
-		a.beginNodes(s, step, path, list, c, most)
+		a.beginNodes(s, step, path, list, c, most, props.Estimate.Or(0))
 	}
 }
 
@@ -210,7 +238,7 @@ func (c counts) room(limit int) int {
 
 // beginNodes begins those of the nodes that wait which are granted. Those that are
 // away already fit where the limit is used up.
-func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.Item, c counts, most int) {
+func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.Item, c counts, most int, needs time.Duration) {
 	room := c.room(mostUnavailableOf(step, c.total))
 	var wanted []string
 	why := ""
@@ -240,7 +268,7 @@ func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.It
 		}
 	}
 	if len(wanted) > 0 {
-		a.found.wants = append(a.found.wants, NodeDemand{Path: path, Nodes: wanted, Most: most, Drain: a.firstDrain(step)})
+		a.found.wants = append(a.found.wants, NodeDemand{Path: path, Nodes: wanted, Most: most, Drain: a.firstDrain(step), Needs: needs})
 	}
 	if why != "" && !a.found.moved {
 		a.says(path, c, "waits: "+why)

@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -112,8 +113,10 @@ type nodeWant struct {
 	nodes []string
 	most  int
 	given map[string]bool
-	drain *drain.Options // what is looked at before a node is given; nil: nothing
-	bare  bool           // of a drain: outside of any for-each-node, or one that yielded its slot
+	drain *drain.Options           // what is looked at before a node is given; nil: nothing
+	needs time.Duration            // about the time for one node; 0: not known
+	by    map[string]*intent.Actor // who let the run pass the closed gates of nodes that it was given
+	bare  bool                     // of a drain: outside of any for-each-node, or one that yielded its slot
 }
 
 // wish is a step that waits for a node.
@@ -402,11 +405,12 @@ type claims struct {
 	drains  map[wish]nodeDrain
 	steps   map[string]store.StepKey // steps that want nodes, by their names in the ranking
 	unknown []wish                   // nodes that the agent does not see
+	passed  map[wish]*intent.Actor   // who lets a step have a node whose gate is closed; nil: it is open
 	engaged map[string]engagement    // by node
 }
 
 func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
-	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]nodeDrain{}, engaged: map[string]engagement{}}
+	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]nodeDrain{}, engaged: map[string]engagement{}, passed: map[wish]*intent.Actor{}}
 	k.state.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.state.demand.wants)
 	k.state.mu.Unlock()
@@ -449,7 +453,8 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 			if k.state.demand.since[w].IsZero() {
 				k.state.demand.since[w] = now
 			}
-			gate := k.Gates.node(objects[name], k.look.shut, now)
+			gate, by := k.Gates.forRun(objects[name], l.Head.Name, k.look.shut, now)
+			gate, c.passed[w] = workflow.FitsNode(gate, want.needs, now), by
 			k.look.by(gate.Next)
 			since, found := workflow.DrainWait(l.Journal, s.Path, name)
 			if !want.bare {
@@ -541,6 +546,14 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 			}
 			given[g.Node] = true
 			want.given = given
+			if by := c.passed[wish{g.Node, s}]; by != nil {
+				want.by = maps.Clone(want.by)
+				if want.by == nil {
+					want.by = map[string]*intent.Actor{}
+				}
+				want.by[g.Node] = by
+				k.notePassed(g.Node, s, by)
+			}
 			k.state.demand.wants[s] = want
 		}
 	}
@@ -635,6 +648,18 @@ func (k *Controller) States(run types.NamespacedName) map[string]map[string]work
 			out[s.Path][name] = sight
 		}
 	}
+	for s, want := range k.state.demand.wants {
+		for name, by := range want.by {
+			if s.Run == run && want.given[name] {
+				if out[s.Path] == nil {
+					out[s.Path] = map[string]workflow.NodeState{}
+				}
+				sight := out[s.Path][name]
+				sight.Passed = by
+				out[s.Path][name] = sight
+			}
+		}
+	}
 	return out
 }
 
@@ -657,7 +682,7 @@ func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand)
 				given[name] = true
 			}
 		}
-		k.state.demand.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain}
+		k.state.demand.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain, needs: w.Needs, by: was.by}
 		news = true
 	}
 	for s := range k.state.demand.wants {

@@ -1,15 +1,20 @@
 package nodemaintenance
 
 import (
+	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -89,4 +94,24 @@ func (g Gates) node(n *nodeObject, everywhere *nodes.Gate, now time.Time) nodes.
 	}
 	in := annotations.Intent(n.Annotations)
 	return nodes.GateWith(in.Pause, g.verdict(in.Query("", nil), in.Pause), now)
+}
+
+// forRun is the gate of a node for a run, and who lets that pass it although it is closed: somebody
+// whose bypass on the node names the run.
+func (g Gates) forRun(n *nodeObject, name string, everywhere *nodes.Gate, now time.Time) (nodes.Gate, *intent.Actor) {
+	in := annotations.Intent(n.Annotations)
+	if everywhere != nil || in.Bypass.Run != name {
+		return g.node(n, everywhere, now), nil
+	}
+	q := in.Query("", nil)
+	gate, passes := nodes.GateForRun(in.Pause, true, g.verdict(q, in.Pause), now)
+	if !passes {
+		return gate, nil
+	}
+	return gate, run.BypassedBy(g.Store.Ask(q), run.Request{}, in, now)
+}
+
+// notePassed says on a node that a run has it although change is not permitted there.
+func (k *Controller) notePassed(node string, s store.StepKey, by *intent.Actor) {
+	k.Telemetry.Events.Event(nodeReference(node), corev1.EventTypeWarning, "GateBypassed", document.Cut(fmt.Sprintf("Run %s has the node although change is not permitted: %s", s.Run.Name, by.SaidOrUnknown("let through")), document.MaxMessage))
 }

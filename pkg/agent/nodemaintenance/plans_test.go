@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
@@ -333,6 +334,85 @@ func TestWhatBlockedADrainIsRememberedUntilTheNextLook(t *testing.T) {
 		w.pass(time.Second)
 		if ok, why := a.Preflight(w.Context(), s, "a", o); !ok || a.BlockedBy(s, "a", o) != "" {
 			w.Errorf("after the look: %t, %q", ok, why)
+		}
+	})
+}
+
+// A bypass on a node lets the run that it names have it, and nobody else; that is written down.
+func TestABypassOnANodeLetsOneRunPass(t *testing.T) {
+	const name = "maint-run-roll-1"
+	restrictive := annotated(annotations.ChangeStrategy, "Restrictive")
+	for what, c := range map[string]struct {
+		node              []func(*corev1.Node)
+		everywhere        bool // a pause of the whole cluster
+		bare              bool // a drain outside of a rollout
+		granted, recorded bool
+	}{
+		"no bypass":                 {node: []func(*corev1.Node){restrictive}},
+		"it names the run":          {node: []func(*corev1.Node){restrictive, annotated(annotations.Bypass, name+": urgent"), annotated(annotations.Actor(annotations.Bypass), "jane")}, granted: true, recorded: true},
+		"a drain of the run":        {node: []func(*corev1.Node){restrictive, annotated(annotations.Bypass, name+": urgent"), annotated(annotations.Actor(annotations.Bypass), "jane")}, bare: true, granted: true, recorded: true},
+		"it names another run":      {node: []func(*corev1.Node){restrictive, annotated(annotations.Bypass, "maint-run-roll-2: urgent")}},
+		"it needs none":             {node: []func(*corev1.Node){annotated(annotations.Bypass, name+": urgent")}, granted: true},
+		"a pause of the node holds": {node: []func(*corev1.Node){restrictive, annotated(annotations.Pause, "true"), annotated(annotations.Bypass, name+": urgent")}},
+		"a pause of all holds":      {node: []func(*corev1.Node){restrictive, annotated(annotations.Bypass, name+": urgent")}, everywhere: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(node("a", c.node...))
+				if c.everywhere {
+					w.paused(schedule.Pause{On: true})
+				}
+				a := w.lead()
+				step := rollout("roll", run.Item{Name: "a"})
+				if c.bare {
+					step = drainStep("roll", run.DrainTarget{Name: "a"})
+				}
+				l := &store.CachedRun{
+					Object:  &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: "1", Labels: map[string]string{annotations.LabelPlan: "roll"}}},
+					Run:     run.Run{Name: name, Namespace: "shop", Plan: "roll", PlanUID: "plan-uid"},
+					Journal: run.Journal{Phase: run.Running, Steps: []run.Record{step}},
+				}
+				w.runs.Put(l)
+				s := store.StepKey{Run: l.Key(), Path: "roll"}
+				if c.bare {
+					a.Turn(s, "a", nil)
+				} else {
+					a.Want(s.Run, []workflow.NodeDemand{{Path: "roll", Nodes: []string{"a"}, Most: 1}})
+				}
+				w.pass(2 * time.Second)
+				state := a.States(s.Run)["roll"]["a"]
+				granted := state.Granted
+				if c.bare {
+					granted, _ = a.Turn(s, "a", nil)
+				}
+				if granted != c.granted || (state.Passed != nil) != c.recorded || w.times("a", "GateBypassed") != len(w.said("a")) || (w.times("a", "GateBypassed") == 1) != c.recorded {
+					w.Errorf("granted %t, recorded %+v, said %q", granted, state.Passed, w.said("a"))
+				}
+				if c.recorded && (state.Passed.Name != "jane" || state.Passed.Reason != "urgent") {
+					w.Errorf("recorded %+v", state.Passed)
+				}
+			})
+		})
+	}
+}
+
+// A node whose own window closes before the work on it would be through is not given.
+func TestARolloutDoesNotBeginWhatWouldNotFitTheWindowOfItsNode(t *testing.T) {
+	play(t, func(w *world) {
+		closes := time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)
+		w.api.Put(node("a", annotated(annotations.ChangeStrategy, "PermissiveUntil"), annotated(annotations.PermissiveUntil, closes)))
+		a := w.lead()
+		s := w.live("kernel", rollout("roll", run.Item{Name: "a"}))
+		a.Want(s.Run, []workflow.NodeDemand{{Path: "roll", Nodes: []string{"a"}, Most: 1, Needs: 20 * time.Minute}})
+		w.pass(2 * time.Second)
+		if state := a.States(s.Run)["roll"]["a"]; state.Granted || !strings.Contains(state.Why, "it would take about 20m0s, and the node's window closes at "+closes) {
+			w.Errorf("it is told %+v", state)
+		}
+		fits := w.live("other", rollout("roll", run.Item{Name: "a"}))
+		a.Want(fits.Run, []workflow.NodeDemand{{Path: "roll", Nodes: []string{"a"}, Most: 1, Needs: 5 * time.Minute}})
+		w.pass(2 * time.Second)
+		if state := a.States(fits.Run)["roll"]["a"]; !state.Granted {
+			w.Errorf("what fits is told %+v", state)
 		}
 	})
 }

@@ -36,7 +36,8 @@ type nodeQuestion struct {
 	runs       map[string]string  // a live run, by its plan as a claimant
 	unseen     view.UnseenRuns    // which are not among them
 	agent      factory.AgentState
-	unread     error // why the limits are not known; nil: they are
+	lets       map[string]string // a run that a bypass lets pass the closed gate of a node, by the node
+	unread     error             // why the limits are not known; nil: they are
 }
 
 // nodeAnswer is how a node stands, and what is in the way of whom.
@@ -164,7 +165,7 @@ func (q *nodeQuestion) addClaims() {
 		case r.Phase != "":
 			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Failed: r.Phase == run.StepFailed, Yielded: r.Yielded, Cordoned: r.Cordoned})
 		case r.Node == q.node || r.Next && !asked[r.Step()]:
-			q.world.Wants = append(q.world.Wants, nodes.Candidate{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Order: r.Order, Since: r.Since, Blocked: r.Blocked, Permitted: gates[r.Node].Permitted, Reason: gates[r.Node].Reason})
+			q.world.Wants = append(q.world.Wants, nodes.Candidate{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Order: r.Order, Since: r.Since, Blocked: r.Blocked, Permitted: gates[r.Node].Permitted || q.lets[r.Node] == r.Run.Run.Name, Reason: gates[r.Node].Reason})
 		}
 	}
 }
@@ -336,18 +337,23 @@ func mendRequest(node, requestor string) string {
 	return fmt.Sprintf("fix the annotation %s%s on node %s", annotations.RequestPrefix, requestor, node)
 }
 
-// nodeGate says whether change of a node may start now, by its status.
-func nodeGate(c *factory.Factory, b source.Restrictions, agent factory.AgentState, everywhere []schedule.Pause, n *corev1.Node) nodes.Gate {
+// nodeGate says whether change of a node may start now, by its status, and which run a bypass lets
+// pass all the same; empty: none.
+func nodeGate(c *factory.Factory, b source.Restrictions, agent factory.AgentState, everywhere []schedule.Pause, n *corev1.Node) (gate nodes.Gate, lets string) {
 	now := c.Now()
 	if closed := nodes.ClosedBy(everywhere, now); closed != nil {
-		return *closed
+		return *closed, ""
 	}
-	return nodes.GateWith(annotations.Intent(n.Annotations).Pause, b.NodeGate(c, agent, n).Verdict, now)
+	in, verdict := annotations.Intent(n.Annotations), b.NodeGate(c, agent, n).Verdict
+	if _, passes := nodes.GateForRun(in.Pause, in.Bypass.Run != "", verdict, now); passes {
+		lets = in.Bypass.Run
+	}
+	return nodes.GateWith(in.Pause, verdict, now), lets
 }
 
 // questionOf reads what decides over a node.
 func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, name string) (nodeQuestion, error) {
-	q := nodeQuestion{node: name, agent: agent, world: nodes.ClusterState{Now: c.Now()}}
+	q := nodeQuestion{node: name, agent: agent, world: nodes.ClusterState{Now: c.Now()}, lets: map[string]string{}}
 	list, err := k.Nodes(ctx, "")
 	if err != nil {
 		return q, err
@@ -369,7 +375,7 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 		if n.Name == name {
 			q.bears = n.Annotations
 		}
-		facts.Gate = nodeGate(c, around, agent, everywhere, n)
+		facts.Gate, q.lets[n.Name] = nodeGate(c, around, agent, everywhere, n)
 		for i := range facts.Asked {
 			facts.Asked[i].Preview = facts.Asked[i].Remembered()
 		}

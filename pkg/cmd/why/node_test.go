@@ -48,6 +48,11 @@ func closedBy(reason string, next *time.Time) func(*nodeQuestion) {
 	return gate(nodes.Gate{Reason: reason, Next: next})
 }
 
+// lets has a bypass on a node name a run.
+func lets(node, name string) func(*nodeQuestion) {
+	return func(q *nodeQuestion) { q.lets = map[string]string{node: name} }
+}
+
 func gate(g nodes.Gate) func(*nodeQuestion) {
 	return func(q *nodeQuestion) { q.world.Nodes[0].Gate = g }
 }
@@ -184,6 +189,10 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		{
 			"a rollout waits for a window", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", Held("gpu", nodes.Ready, "")...)).with(rolls(run.Item{Name: "a"})).with(closedBy("policy night: outside of the windows", cmdtest.After(2*time.Hour))),
 			"1. plan shop/p: policy night: outside of the windows (run maint-run-p-x, step roll) → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
+		},
+		{
+			"a bypass on the node lets the rollout pass", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(closedBy("policy night: outside of the windows", cmdtest.After(2*time.Hour))).with(lets("a", "maint-run-p-x")),
+			"1. plan shop/p has not begun it: 1 of 3 are done, 1 left; soaks until noon (run maint-run-p-x, step roll) → it comes when its rollout gets to it",
 		},
 		{
 			"a rollout waits for the end of a freeze", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(gate(nodes.Gate{Reason: "RestrictiveUntil 2026-11-21T02:00:00Z by jane: audit", Next: cmdtest.After(2 * time.Hour), Cause: schedule.Cause{Kind: schedule.CauseFreeze}})),
