@@ -69,11 +69,8 @@ func (a *advance) looks(m Action) Action {
 	}
 	n := 0
 	for _, rec := range a.j.Steps {
-		if rec.Phase != run.StepSucceeded || rec.Before == nil && rec.Type != plan.TypeScale && rec.Type != plan.TypeApply {
-			continue
-		}
-		if step := a.find(rec.Path); Holding(step, rec) && n < maxLooks {
-			m.Besides = append(m.Besides, Action{Act: ActLook, Path: rec.Path, Step: step})
+		if n < maxLooks && a.isLookedAfter(&rec) {
+			m.Besides = append(m.Besides, Action{Act: ActLook, Path: rec.Path, Step: a.find(rec.Path)})
 			n++
 		}
 	}
@@ -95,15 +92,24 @@ func SetByRun(r run.Run, j run.Journal, path, kind, name, field string) bool {
 		if other.Path == path || !begun || before || !run.Writes(other.Type) || len(other.Changed) > 0 {
 			continue
 		}
-		if step, _ := tree.Find(other.Path); mayWrite(step, r.Spec.Target, kind, name) {
+		item, _, _ := r.ItemOf(j, other.Path)
+		if step, _ := tree.Find(other.Path); mayWrite(step, r.Spec.Target, kind, name, item.Name) {
 			return true
 		}
 	}
 	return false
 }
 
-// mayWrite says whether a step may be about an object: where a template names it, it may.
-func mayWrite(step plan.Step, target *plan.ObjectRef, kind, name string) bool {
+// mayWrite says whether a step may be about an object: where a template names it, it may, unless it
+// is the name of the step's own item.
+func mayWrite(step plan.Step, target *plan.ObjectRef, kind, name, item string) bool {
+	means := func(text any, value string) bool {
+		s, is := text.(string)
+		if item != "" {
+			s = strings.ReplaceAll(s, "${each.metadata.name}", item)
+		}
+		return !is || s == value || strings.Contains(s, "${")
+	}
 	for _, key := range []string{"object", "resource"} {
 		given, is := step.Properties[key].(map[string]any)
 		if !is {
@@ -115,11 +121,6 @@ func mayWrite(step plan.Step, target *plan.ObjectRef, kind, name string) bool {
 		return means(given["kind"], kind) && means(given["name"], name)
 	}
 	return target != nil && target.Kind == kind && target.Name == name
-}
-
-func means(text any, value string) bool {
-	s, is := text.(string)
-	return !is || s == value || strings.Contains(s, "${")
 }
 
 // NoteDrift writes down whether what a step did is as it left it; nil: it is.

@@ -380,3 +380,98 @@ func TestAllThatStandsIsNamed(t *testing.T) {
 		t.Errorf("%q does not name all fields", got)
 	}
 }
+
+// loopRun has a for-each whose items are through, but for the last, after which another step comes.
+func loopRun(t *testing.T, items int, steps ...plan.Step) (run.Run, run.Journal, time.Time) {
+	t.Helper()
+	now := time.Date(2026, 1, 1, 2, 0, 0, 0, time.UTC)
+	inner := make([]any, len(steps))
+	for i, s := range steps {
+		inner[i] = map[string]any{"name": s.Name, "type": s.Type, "properties": s.Properties}
+	}
+	r := run.Run{Name: "r", Namespace: "shop", Spec: plan.Spec{Steps: []plan.Step{
+		{Name: "roll", Type: plan.TypeForEach, Properties: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "steps": inner}}, {Name: "migrate", Type: "webhook"},
+	}}.Defaulted()}
+	j := workflow.NewJournal(r).Start(now)
+	for {
+		now = now.Add(time.Second)
+		next, m := workflow.Advance(r, j, now, workflow.Signals{})
+		j = next
+		switch path := m.Path; {
+		case m.Act != workflow.ActPass:
+			t.Fatalf("act %d on %q: %s", m.Act, m.Path, j.Message)
+		case path == "migrate":
+			return r, j, now
+		case path == "roll":
+			list := make([]run.Item, items)
+			for i := range list {
+				list[i] = run.Item{Name: fmt.Sprintf("d%03d", i), UID: fmt.Sprint(i)}
+			}
+			j = workflow.Note(r, j, path, workflow.StepResult{Items: workflow.ItemList{Listed: true, List: list, APIVersion: "apps/v1", Kind: "Deployment"}}, now)
+		default:
+			rep := workflow.StepResult{Done: true, Message: "it is done", Outputs: map[string]any{"said": strings.Repeat("x", 1000*len(steps))}}
+			if kind := j.Record(path).Type; kind == plan.TypeScale || kind == plan.TypeApply || kind == "label" {
+				rep.Changed = []run.Change{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: run.SegmentIn("roll", path), What: "spec.replicas"}}
+			}
+			j = workflow.Note(r, j, path, rep, now)
+		}
+	}
+}
+
+// What the steps of items did is looked after as what other steps did, up to the same bound.
+func TestWhatTheStepsOfFinishedItemsDidIsLookedAt(t *testing.T) {
+	scale := func(replicas any) plan.Step {
+		return plan.Step{Name: "down", Type: plan.TypeScale, Properties: map[string]any{"resource": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "${each.metadata.name}"}, "replicas": replicas}}
+	}
+	ask := plan.Step{Name: "ask", Type: "webhook"}
+	for name, c := range map[string]struct {
+		items int
+		steps []plan.Step
+		edit  func(*run.Run)
+		looks int
+		keeps int // records of items
+	}{
+		"each of them":                    {items: 2, steps: []plan.Step{scale(0.0)}, looks: 2, keeps: 2},
+		"beside a step that is forgotten": {items: 2, steps: []plan.Step{ask, scale(0.0)}, looks: 2, keeps: 2},
+		"with a step that it speaks of":   {items: 2, steps: []plan.Step{ask, scale("${steps.ask.outputs.replicas}")}, looks: 2, keeps: 4},
+		"not where that put out too much": {items: 2, steps: []plan.Step{ask, {Name: "more", Type: "webhook"}, scale("${steps.ask.outputs.replicas}")}},
+		"of the first fifty":              {items: 60, steps: []plan.Step{scale(0.0)}, looks: 50, keeps: 50},
+		"not what others may change":      {items: 2, steps: []plan.Step{{Name: "mark", Type: "label"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, j, now := loopRun(t, c.items, c.steps...)
+			_, m := workflow.Advance(r, j, now, workflow.Signals{})
+			if got := looksAt(m); len(got) != c.looks {
+				t.Errorf("it looks at %q, want %d", got, c.looks)
+			}
+			if kept := len(j.Steps) - 2; kept != c.keeps {
+				t.Errorf("%d records of items are kept, want %d", kept, c.keeps)
+			}
+			if c.looks == 0 {
+				return
+			}
+			path := "roll/d000/down"
+			if rec := j.Record(path); rec == nil || rec.Message != "" || rec.Memory != nil {
+				t.Fatalf("kept is %+v", rec)
+			}
+			if workflow.SetByRun(r, j, path, "Deployment", "d000", "spec.replicas") {
+				t.Error("the change of the step itself counts as one of another step")
+			}
+			if held := workflow.NoteDrift(j, path, drifted(now), now); !strings.HasPrefix(held.DriftMessage(), "after step "+path+" ") {
+				t.Errorf("it says %q", held.DriftMessage())
+			}
+		})
+	}
+}
+
+// Steps of other items that changed nothing are about their own objects.
+func TestAStepOfAnotherItemIsAboutItsOwnObject(t *testing.T) {
+	r, j, _ := loopRun(t, 2, plan.Step{Name: "down", Type: plan.TypeScale, Properties: map[string]any{"resource": map[string]any{"kind": "Deployment", "name": "${each.metadata.name}"}, "replicas": 0.0}})
+	j.Record("roll/d001/down").Changed = nil
+	if workflow.SetByRun(r, j, "roll/d000/down", "Deployment", "d000", "spec.replicas") {
+		t.Error("that of d001 counts for d000")
+	}
+	if !workflow.SetByRun(r, j, "roll/d000/down", "Deployment", "d001", "spec.replicas") {
+		t.Error("that of d001 does not count for d001")
+	}
+}

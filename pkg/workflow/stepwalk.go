@@ -550,14 +550,16 @@ func (a *advance) attemptsBelow(path string) int {
 	return last
 }
 
-// shrink drops the records of items that are through, but for those that hold
-// something. What the run needs to know of them stands with them and their loop.
+// shrink drops the records of items that are through, but for those that hold something or are
+// looked after. What the run needs to know of the others stands with the items and their loop; what
+// a step changed whose record stays, only there: whoever looks after it asks who changed it since.
 func (a *advance) shrink(loop string, through map[string]*run.Item) {
 	if len(through) == 0 {
 		return
 	}
 	holder := a.record(loop)
 	changes, approval := holder.Changed, holder.Approval
+	stay := a.staying(func(path string) bool { return through[run.SegmentIn(loop, path)] != nil })
 	kept := make([]run.Record, 0, len(a.j.Steps))
 	for i := range a.j.Steps {
 		rec := &a.j.Steps[i]
@@ -568,12 +570,16 @@ func (a *advance) shrink(loop string, through map[string]*run.Item) {
 		}
 		a.worked(rec.FinishedAt)
 		item.Attempts = max(item.Attempts, rec.Attempts())
-		changes = mergeChanges(changes, rec.Changed)
 		if no := rec.Approval; no != nil && !no.Approved {
 			approval = no
 		}
-		if a.keeps(rec) {
+		switch {
+		case a.keeps(rec):
 			kept = append(kept, *rec)
+		case stay[rec.Path]:
+			kept = append(kept, slim(*rec))
+		default:
+			changes = mergeChanges(changes, rec.Changed)
 		}
 	}
 	a.records(kept)
@@ -749,6 +755,7 @@ func (a *advance) againBelow(s scope, step plan.Step, path string) {
 // holds something.
 func (a *advance) anew(path string) {
 	kept := make([]run.Record, 0, len(a.j.Steps))
+	stay := a.staying(func(p string) bool { return plan.Below(p, path) && a.inItem(p, path) })
 	for i := range a.j.Steps {
 		rec := &a.j.Steps[i]
 		at := rec.Path == path || plan.Below(rec.Path, path)
@@ -756,7 +763,7 @@ func (a *advance) anew(path string) {
 		if inItem {
 			a.worked(rec.FinishedAt)
 		}
-		if !inItem || a.keeps(rec) {
+		if !inItem || stay[rec.Path] {
 			kept = append(kept, *rec)
 		}
 		if at && !inItem {
