@@ -91,6 +91,35 @@ func TestARunIsHeldWhereSomebodyChangesWhatItHolds(t *testing.T) {
 	}
 }
 
+// The records of an object's steps go when they are through, but for what is looked after.
+func TestWhatAStepInALoopDidIsWatchedAsAnyOther(t *testing.T) {
+	for name, more := range map[string]string{"that stays": "", "that is put back": ", restoreAfter: true"} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.runner(watchedScaleRights("list", "watch"))
+			l.deployment("orders", 3)
+			l.plan("upgrade", `
+steps:
+- {name: all, type: for-each, properties: {apiVersion: apps/v1, kind: Deployment, steps: [
+    {name: down, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: "${each.metadata.name}"}, replicas: 0`+more+`}}]}}
+- {name: hold, type: suspend}
+- {name: migrate, type: webhook, properties: {url: "HOOK/migrate"}}
+`)
+			l.seen("upgrade")
+			l.trigger("upgrade", "one")
+			l.running("upgrade", "hold")
+			l.pushes(3)
+			l.eventually("the run says who changed what", func() (bool, string) {
+				out := l.runs("upgrade")[0].journal.DriftMessage()
+				return strings.Contains(out, "after step all/orders/down kustomize-controller changed spec.replicas of Deployment/orders from 0 to 3 at "), out
+			})
+			if l.migrated() != 0 {
+				t.Error("the step after the drift began")
+			}
+		})
+	}
+}
+
 func TestNoStepBeginsAfterADrift(t *testing.T) {
 	l := newLab(t)
 	l.runner(watchedScaleRights("list", "watch"))

@@ -55,6 +55,24 @@ func TestSlots(t *testing.T) {
 			story: func(w *world) { w.seen(); w.after(35 * time.Minute); w.begins(); w.after(time.Second) },
 			want:  []string{"00:10 Missed catch-up x3"},
 		},
+		"those in a queue keep their turn when another agent leads": {
+			spec:  "concurrencyPolicy: Queue\nstartDeadline: 2h\n",
+			story: func(w *world) { w.begins(); w.after(35 * time.Minute); w.begins(); w.after(time.Second) },
+			want:  []string{"00:10 open schedule"},
+		},
+		"those that wait for their plan keep it where none of an outage runs": {
+			spec: "catchUp: none\n",
+			story: func(w *world) {
+				w.api.Delete("serviceaccounts", shop, "maint-runner")
+				w.begins()
+				w.after(12 * time.Minute)
+				w.begins()
+				w.after(time.Minute)
+				w.api.Put(account())
+				w.after(2 * time.Minute)
+			},
+			want: []string{"00:10 open schedule"},
+		},
 		"those that fell in a pause are skipped, and resuming starts none": {
 			story: func(w *world) {
 				w.begins()
