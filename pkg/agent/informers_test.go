@@ -273,6 +273,7 @@ func TestWhoHearsOfADocument(t *testing.T) {
 		{"a configuration that says when to tell of runs", home, annotations.AgentConfigName, "AgentConfig", annotations.KindAgentConfig, "notifications: {before: 1h}", []string{home + "/" + annotations.AgentConfigName, "shop/orders"}, []string{"shop/sleep"}},
 		{"a configuration that denies steps", home, annotations.AgentConfigName, "AgentConfig", annotations.KindAgentConfig, "steps: [{namespaces: ['*'], deny: [webhook]}]", []string{home + "/" + annotations.AgentConfigName, "shop/orders"}, []string{"shop/sleep"}},
 		{"a configuration that does not", home, annotations.AgentConfigName, "AgentConfig", annotations.KindAgentConfig, "logLevel: info", []string{home + "/" + annotations.AgentConfigName}, []string{}},
+		{"a configuration that demands windows", home, annotations.AgentConfigName, "AgentConfig", annotations.KindAgentConfig, "minimumWindow: {hours: 8, per: 30d}", []string{home + "/" + annotations.AgentConfigName, "shop/orders"}, []string{"shop/sleep"}},
 		{"a configuration that is not the agent's", shop, annotations.AgentConfigName, "AgentConfig", annotations.KindAgentConfig, "notifications: {before: 1h}", []string{shop + "/" + annotations.AgentConfigName}, []string{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -62,6 +62,12 @@ func TestTheConfigurationSaysWhatOfItHoldsMaintenanceBack(t *testing.T) {
 	l.configure(`{nodes: {maxParallelOperations: 1}}`)
 	l.configured("Valid", metav1.ConditionTrue, "in force")
 	l.configured("NoParallelOperations", "", "")
+
+	l.configure(`{nodes: {maxParallelOperations: 1, pauseMachineConfigPool: true}, minimumWindow: {hours: 8, per: 30d}, lifecycleConditions: false}`)
+	l.configured("MachineConfigPoolsNotPaused", metav1.ConditionTrue, "not available in this version")
+	l.configured("Valid", metav1.ConditionTrue, "in force")
+	l.configure(`{nodes: {maxParallelOperations: 1}}`)
+	l.configured("MachineConfigPoolsNotPaused", "", "")
 }
 
 func TestAMissingRightOverNodesStandsOnTheConfiguration(t *testing.T) {

@@ -221,7 +221,7 @@ func bounded(kept map[string]any) map[string]any {
 	return out
 }
 
-// exhausted is the outcome of a call for which no time is left.
+// exhausted says whether a pass has no time left for another call.
 func exhausted(ctx context.Context) bool {
 	end, is := ctx.Deadline()
 	return is && time.Until(end) <= time.Second
