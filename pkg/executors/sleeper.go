@@ -49,13 +49,14 @@ type SleepCall struct {
 	Params    any                  // a pointer to the parameters of the target's type
 	Recorded  []hibernate.Resource // of this cycle
 	Failures  int                  // attempts of the operation that have failed
-	Before    int                  // those that had failed before somebody had it tried at once; Failures are without them
 	StartedAt time.Time            // of the operation; zero in Validate and Observe before it begins
 	DryRun    bool
 	Now       time.Time
 	Clients   Clients
 	Cloud     *Cloud // of the target's connector; nil: it has none
 	Snapshots int    // to keep, where the target takes snapshots
+	// AttemptsBefore are those that failed before somebody had it tried at once: Failures are without them.
+	AttemptsBefore int
 }
 
 // SleepResult is the result for one resource, or, without an ID, for all that were due. No error

@@ -162,9 +162,9 @@ func sameInstant(a, b *time.Time) bool {
 
 // turn has a target begin with another operation, or anew with the one that it has.
 func (r *Record) turn(to Operation) {
-	r.Before += r.Attempts
+	r.AttemptsBefore += r.Attempts
 	if to != r.Operation {
-		r.Before = 0
+		r.AttemptsBefore = 0
 	}
 	r.Operation, r.State, r.Attempts, r.StartedAt, r.FinishedAt, r.NotBefore, r.Message = to, Pending, 0, nil, nil, nil, ""
 }

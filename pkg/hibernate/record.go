@@ -47,8 +47,7 @@ type Record struct {
 	Executor   string     `json:"executor"`
 	Operation  Operation  `json:"operation"`
 	State      State      `json:"state"`
-	Attempts   int        `json:"attempts,omitempty"`       // of the operation that have failed
-	Before     int        `json:"attemptsBefore,omitempty"` // of it that had failed when somebody last had it tried at once
+	Attempts   int        `json:"attempts,omitempty"` // of the operation that have failed
 	StartedAt  *time.Time `json:"startedAt,omitempty"`
 	FinishedAt *time.Time `json:"finishedAt,omitempty"`
 	NotBefore  *time.Time `json:"notBefore,omitempty"` // the next attempt
@@ -58,6 +57,8 @@ type Record struct {
 	// LeftOut are the first resources that are not put to sleep although they were asked
 	// for, each with the reason, and those of which somebody started a part.
 	LeftOut []string `json:"leftOut,omitempty"`
+	// AttemptsBefore are those of the operation that failed before somebody had it tried at once.
+	AttemptsBefore int `json:"attemptsBefore,omitempty"`
 }
 
 // Snapshot is the plan as it was when the cycle began: what was taken out of it meanwhile

@@ -135,7 +135,7 @@ func TestATokenAsksOnce(t *testing.T) {
 		w.until("01:10")
 		tried := func(want int, when string) {
 			t.Helper()
-			if r := w.record("apps"); r == nil || r.Before+r.Attempts != want {
+			if r := w.record("apps"); r == nil || r.AttemptsBefore+r.Attempts != want {
 				t.Errorf("%s: %+v, want %d attempts; the plan says %s", when, r, want, w.phase())
 			}
 		}

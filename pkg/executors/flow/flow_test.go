@@ -153,7 +153,7 @@ func TestHowANoopIs(t *testing.T) {
 		"then it wakes":                                       {params: fails, op: hibernate.Wake, failures: 1, recorded: woken, awake: true, ready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			call := executors.SleepCall{Params: &c.params, Operation: c.op, Failures: c.failures, Before: c.before, Recorded: c.recorded, Now: began.Add(c.after), StartedAt: began}
+			call := executors.SleepCall{Params: &c.params, Operation: c.op, Failures: c.failures, AttemptsBefore: c.before, Recorded: c.recorded, Now: began.Add(c.after), StartedAt: began}
 			if c.after < 0 {
 				call.Now, call.StartedAt = began, time.Time{}
 			}

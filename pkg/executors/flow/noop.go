@@ -58,7 +58,7 @@ func (Noop) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.
 }
 
 // failed is how many passes of the operation have failed, also before somebody had it tried at once.
-func failed(call executors.SleepCall) int { return call.Before + call.Failures }
+func failed(call executors.SleepCall) int { return call.AttemptsBefore + call.Failures }
 
 func pretend(ctx context.Context, due []hibernate.Due, fails bool) []executors.SleepResult {
 	var out []executors.SleepResult
