@@ -19,7 +19,7 @@ func (w *work) blockedSince(s *requestState) time.Time {
 	if b := s.next.Blocked; b != nil && !b.Since.IsZero() {
 		return b.Since
 	}
-	if !w.node.Gate.Permitted || len(w.holding()) > 0 { // it could not have begun
+	if !w.node.Gate.Permitted || len(w.holding()) > 0 || w.turns[s.name()].Held { // it could not have begun
 		return time.Time{}
 	}
 	return w.now

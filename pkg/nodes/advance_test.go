@@ -690,6 +690,16 @@ func TestADrainThatAbortsIsBlockedBeforeItsCordonForNoLongerThanItsTimeout(t *te
 		d.node.Drain = nodes.Session{}
 		blocked(d).after(time.Hour).run("gpu").is("gpu Pending, net Ready | cordoned for net | unschedulable")
 	})
+	t.Run("no time passes while a run has the node", func(t *testing.T) {
+		d := newDesk(t, abort)
+		d.node.Drain.Block = nodes.Block{Permanent: true, Text: "budget web allows none"}
+		n := d.view()
+		turns := nodes.Rank(nodes.ClusterState{Now: d.now, Nodes: []nodes.Node{n}, Holds: []nodes.Hold{{Node: n.Name, Claimant: thePlan}}}).Turns(n.Name)
+		got := nodes.Advance(n, turns, d.limits, d.now).Statuses["gpu"]
+		if got.Blocked == nil || !got.Blocked.Since.IsZero() || strings.Contains(got.Reason, "given up at") {
+			t.Errorf("%s", got)
+		}
+	})
 	for name, value := range map[string]string{
 		"without a limit it waits without end": `gpu {"drain":{"timeout":"0s","onTimeout":"abort"}}`,
 		"retry waits without end":              `gpu {"drain":{"timeout":"5m"}}`,

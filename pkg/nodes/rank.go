@@ -232,6 +232,7 @@ func (r *ranker) request(s *site, a *Asked) *entry {
 	}
 	if wait, stuck := r.stuck(s, a); stuck {
 		r.fix(s.Name, claimant, "", wait)
+		r.turns(s.Name)[claimant] = Turn{Wait: wait.Lasting, Held: len(s.holds) > 0}
 		return nil
 	}
 	since := a.since(r.world.Now)

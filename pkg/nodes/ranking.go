@@ -107,6 +107,7 @@ type Turn struct {
 	Yield   bool   // others wait for the slot of its drain, which is blocked
 	Resume  bool   // the drain that yielded its slot goes on
 	Wait    string // Wait.Lasting of the one that waits
+	Held    bool   // of a request that could not get the node, whoever else asks: a run has it
 }
 
 // Turns are the turns of a node's claimants.

@@ -23,17 +23,37 @@ type NodeTurn struct {
 	UID     string `json:"u,omitempty"` // how the node's uid begins
 	Last    int64  `json:"t"`           // whatever came of it
 	Success int64  `json:"s,omitempty"` // its last success; 0: none yet
+	Failed  int64  `json:"f,omitempty"` // the first turn since then that was no success; 0: none, or written by an agent that did not note it
 }
 
 // Of says whether the turn was this very node's, and not that of one that was
 // there under its name before.
 func (t NodeTurn) Of(uid string) bool { return t.UID == "" || uid == "" || t.UID == shortUID(uid) }
 
-// Compare is the order of turns: the older first. A node that never had one, the
-// zero turn, comes before all. What came of a turn does not count, so that a node
-// that always fails keeps nobody from theirs.
+// Compare is the order of turns: the older success first. A node that never had a turn, the zero
+// turn, comes before all. A node whose last turn failed keeps its place, and so is tried again early;
+// where that fails too, it goes behind all that had their turn before it. So a node that always fails
+// has at most one turn more than others between two of theirs, and keeps nobody from it.
 func (t NodeTurn) Compare(o NodeTurn) int {
-	return cmp.Or(cmp.Compare(t.Last, o.Last), cmp.Compare(t.Success, o.Success))
+	return cmp.Or(cmp.Compare(t.place(), o.place()), cmp.Compare(t.Last, o.Last))
+}
+
+func (t NodeTurn) place() int64 {
+	if failed := t.failed(); failed > 0 && t.Last > failed {
+		return t.Last
+	}
+	return t.Success
+}
+
+// failed is the first turn since the last success that was none, as far as is known; 0: there is none.
+func (t NodeTurn) failed() int64 {
+	switch {
+	case t.Last <= t.Success:
+		return 0
+	case t.Failed > t.Success:
+		return t.Failed
+	}
+	return t.Last
 }
 
 func shortUID(uid string) string { return uid[:min(len(uid), uidPrefix)] }
@@ -63,6 +83,8 @@ func (j Journal) Turns(now time.Time) NodeTurns {
 			}
 			if item.Phase == StepSucceeded {
 				turn.Success = turn.Last
+			} else {
+				turn.Failed = turn.Last
 			}
 			out.add(item.Name, turn)
 		}
@@ -74,7 +96,13 @@ func (j Journal) Turns(now time.Time) NodeTurns {
 func (t NodeTurns) add(name string, turn NodeTurn) {
 	was, known := t[name]
 	if known && was.Of(turn.UID) {
-		turn = NodeTurn{UID: cmp.Or(turn.UID, was.UID), Last: max(was.Last, turn.Last), Success: max(was.Success, turn.Success)}
+		both := NodeTurn{UID: cmp.Or(turn.UID, was.UID), Last: max(was.Last, turn.Last), Success: max(was.Success, turn.Success)}
+		for _, failed := range []int64{was.failed(), turn.failed()} {
+			if failed > both.Success && (both.Failed == 0 || failed < both.Failed) {
+				both.Failed = failed
+			}
+		}
+		turn = both
 	}
 	t[name] = turn
 }
@@ -99,7 +127,7 @@ func (t NodeTurns) Newest(most int) NodeTurns {
 		return t
 	}
 	names := slices.SortedFunc(maps.Keys(t), func(a, b string) int {
-		return cmp.Or(t[b].Compare(t[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(t[b].Last, t[a].Last), cmp.Compare(a, b))
 	})
 	out := NodeTurns{}
 	for _, name := range names[:most] {

@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func TestTurnsOfARun(t *testing.T) {
 		{Path: "each", Type: plan.TypeForEach, Items: []run.Item{{Name: "no-node", Phase: run.StepSucceeded, At: &through}}},
 	}}
 	want := run.NodeTurns{
-		"done": {UID: "12345678", Last: 1000, Success: 1000}, "failed": {Last: 1000}, "cut-off": {Last: 2000}, "tried-again": {Last: 1000},
+		"done": {UID: "12345678", Last: 1000, Success: 1000}, "failed": {Last: 1000, Failed: 1000}, "cut-off": {Last: 2000, Failed: 2000}, "tried-again": {Last: 1000, Failed: 1000},
 	}
 	if diff := cmp.Diff(want, j.Turns(now)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -41,9 +42,12 @@ func TestTurnsAreRemembered(t *testing.T) {
 		want      run.NodeTurns
 	}{
 		"the first turn":               {nil, run.NodeTurns{"a": {Last: 5, Success: 5}}, "", run.NodeTurns{"a": {Last: 5, Success: 5}}},
-		"a failure keeps the success":  {run.NodeTurns{"a": {Last: 5, Success: 5}}, run.NodeTurns{"a": {Last: 9}}, "", run.NodeTurns{"a": {Last: 9, Success: 5}}},
-		"the same twice":               {run.NodeTurns{"a": {Last: 9, Success: 5}}, run.NodeTurns{"a": {Last: 9}}, "", run.NodeTurns{"a": {Last: 9, Success: 5}}},
-		"an older run ends later":      {run.NodeTurns{"a": {Last: 9}}, run.NodeTurns{"a": {Last: 5, Success: 5}}, "", run.NodeTurns{"a": {Last: 9, Success: 5}}},
+		"a failure keeps the success":  {run.NodeTurns{"a": {Last: 5, Success: 5}}, run.NodeTurns{"a": {Last: 9, Failed: 9}}, "", run.NodeTurns{"a": {Last: 9, Success: 5, Failed: 9}}},
+		"the same twice":               {run.NodeTurns{"a": {Last: 9, Success: 5, Failed: 9}}, run.NodeTurns{"a": {Last: 9, Failed: 9}}, "", run.NodeTurns{"a": {Last: 9, Success: 5, Failed: 9}}},
+		"the first failure is kept":    {run.NodeTurns{"a": {Last: 7, Success: 5, Failed: 7}}, run.NodeTurns{"a": {Last: 9, Failed: 9}}, "", run.NodeTurns{"a": {Last: 9, Success: 5, Failed: 7}}},
+		"a success ends the failures":  {run.NodeTurns{"a": {Last: 7, Success: 5, Failed: 6}}, run.NodeTurns{"a": {Last: 9, Success: 9}}, "", run.NodeTurns{"a": {Last: 9, Success: 9}}},
+		"an older run ends later":      {run.NodeTurns{"a": {Last: 9, Failed: 9}}, run.NodeTurns{"a": {Last: 5, Success: 5}}, "", run.NodeTurns{"a": {Last: 9, Success: 5, Failed: 9}}},
+		"an older agent's failure":     {run.NodeTurns{"a": {Last: 7, Success: 5}}, run.NodeTurns{"a": {Last: 9, Failed: 9}}, "", run.NodeTurns{"a": {Last: 9, Success: 5, Failed: 7}}},
 		"another node under the name":  {run.NodeTurns{"a": {UID: "1", Last: 9, Success: 9}}, run.NodeTurns{"a": {UID: "2", Last: 8}}, "", run.NodeTurns{"a": {UID: "2", Last: 8}}},
 		"a node that is gone is not":   {run.NodeTurns{"a": {Last: 9}, "b": {Last: 9}}, run.NodeTurns{"c": {Last: 9}}, "b", run.NodeTurns{"a": {Last: 9}, "c": {Last: 9}}},
 		"what others had stays theirs": {run.NodeTurns{"b": {Last: 3}}, run.NodeTurns{"a": {Last: 9}}, "", run.NodeTurns{"a": {Last: 9}, "b": {Last: 3}}},
@@ -68,37 +72,58 @@ func TestTurnsAreBounded(t *testing.T) {
 	}
 }
 
-// Whatever fails, and however many a run gets through before it stops: no node has
-// a turn more than another has.
+func TestWhoseTurnIsOldest(t *testing.T) {
+	for name, c := range map[string]struct{ first, second run.NodeTurn }{
+		"who never had one comes first":                       {run.NodeTurn{}, run.NodeTurn{Last: 5, Success: 5}},
+		"the older success":                                   {run.NodeTurn{Last: 4, Success: 4}, run.NodeTurn{Last: 5, Success: 5}},
+		"one that never succeeded, though its turn was later": {run.NodeTurn{Last: 9, Failed: 9}, run.NodeTurn{Last: 5, Success: 5}},
+		"one that failed since keeps its place":               {run.NodeTurn{Last: 9, Success: 4, Failed: 9}, run.NodeTurn{Last: 5, Success: 5}},
+		"so says an older agent's record":                     {run.NodeTurn{Last: 9, Success: 4}, run.NodeTurn{Last: 5, Success: 5}},
+		"who never had one, before who failed":                {run.NodeTurn{}, run.NodeTurn{Last: 1, Failed: 1}},
+		"one that failed twice is behind its second failure":  {run.NodeTurn{Last: 5, Success: 5}, run.NodeTurn{Last: 9, Success: 4, Failed: 7}},
+		"and before who had a turn after that":                {run.NodeTurn{Last: 9, Success: 4, Failed: 7}, run.NodeTurn{Last: 10, Success: 10}},
+	} {
+		if c.first.Compare(c.second) >= 0 || c.second.Compare(c.first) <= 0 {
+			t.Errorf("%s: %+v is not before %+v", name, c.first, c.second)
+		}
+	}
+}
+
+// Whatever fails, and however many a run gets through before it stops: those that succeed have as many
+// turns as each other, and one that fails has no more than one beside each of theirs.
 func TestEveryNodeHasItsTurn(t *testing.T) {
-	for _, failing := range []string{"", "n0", "n1", "n3"} {
+	for _, failing := range [][]string{{}, {"n0"}, {"n1"}, {"n3"}, {"n0", "n1"}, {"n0", "n2", "n3"}} {
 		turns, had, now := run.NodeTurns{}, map[string]int{}, time.Unix(0, 0)
-		for range 40 { // runs, each of which ends at its first failure, or after two nodes
+		for range 60 { // runs, each of which ends at its first failure, or after two nodes
 			order := []string{"n0", "n1", "n2", "n3"}
-			for i := range order {
-				for k := i + 1; k < len(order); k++ {
-					if turns[order[k]].Compare(turns[order[i]]) < 0 {
-						order[i], order[k] = order[k], order[i]
-					}
-				}
-			}
+			slices.SortStableFunc(order, func(a, b string) int { return turns[a].Compare(turns[b]) })
 			for _, name := range order[:2] {
 				now = now.Add(time.Minute)
 				had[name]++
 				turn := run.NodeTurn{Last: now.Unix(), Success: now.Unix()}
-				if name == failing {
-					turn.Success = 0
+				fails := slices.Contains(failing, name)
+				if fails {
+					turn = run.NodeTurn{Last: now.Unix(), Failed: now.Unix()}
 				}
 				turns = turns.With(run.NodeTurns{name: turn}, stays)
-				if name == failing {
+				if fails {
 					break
 				}
 			}
 		}
-		for name, n := range had {
-			if n < had["n2"]-1 || n > had["n2"]+1 || had["n2"] == 0 {
+		least, most := 1000, 0
+		for _, name := range []string{"n0", "n1", "n2", "n3"} {
+			if !slices.Contains(failing, name) {
+				least, most = min(least, had[name]), max(most, had[name])
+			}
+		}
+		for _, name := range failing {
+			if had[name] < least-1 || had[name] > 2*least+2 {
 				t.Errorf("with %q failing, turns: %v (%s)", failing, had, name)
 			}
+		}
+		if most-least > 1 || least < 10 {
+			t.Errorf("with %q failing, turns: %v", failing, had)
 		}
 	}
 }

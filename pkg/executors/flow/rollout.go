@@ -83,9 +83,8 @@ func needs(when string, node *unstructured.Unstructured) need {
 	return need{is: is, err: err}
 }
 
-// oldestFirst puts those nodes first that no earlier run of the plan has come to, then those that a
-// run finished with longest ago, whatever the result: a node that always fails does not keep the
-// others from their turn.
+// oldestFirst puts those nodes first that no earlier run of the plan has come to, then those whose last
+// success is longest ago; a node that fails again and again does not keep the others from their turn.
 func oldestFirst(list []metav1.ObjectMeta, call executors.Call, by string) {
 	slices.SortStableFunc(list, func(a, b metav1.ObjectMeta) int {
 		if last := turnOf(call, a).Compare(turnOf(call, b)); last != 0 && by != "name" {
