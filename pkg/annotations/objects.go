@@ -153,7 +153,7 @@ func WithJournal(cm *corev1.ConfigMap, j run.Journal) (*corev1.ConfigMap, error)
 		return nil, fmt.Errorf("write progress of %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
 	out.Annotations[StatusProgress] = string(progress)
-	conditions, err := runConditions(cm.CreationTimestamp, j)
+	conditions, err := runConditions(cm.CreationTimestamp.Time, j)
 	if err != nil {
 		return nil, fmt.Errorf("%s/%s: %w", cm.Namespace, cm.Name, err)
 	}

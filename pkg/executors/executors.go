@@ -166,6 +166,14 @@ func (c Clients) TooMany(n int, what string) error {
 	return fmt.Errorf("K8SCluster %s shows more than %d %s", c.Cluster, mostAbroad, what)
 }
 
+// Sinks are those of the agent's configuration, as a namespace may use them.
+type Sinks struct {
+	// URL is that of a sink by its name. It is a secret.
+	URL func(ctx context.Context, name string) (string, error)
+	// Default is the name of the sink for steps that name none.
+	Default func() (string, error)
+}
+
 // Clients are what a step can reach, each acting as the plan's ServiceAccount. An executor has no
 // other access to the cluster.
 type Clients struct {
@@ -190,10 +198,7 @@ type Clients struct {
 	// HTTP and Dial obey the outbound rules of the agent's configuration.
 	HTTP *http.Client
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Sink is the URL of a sink of the agent's configuration. It is a secret.
-	Sink func(ctx context.Context, name string) (string, error)
-	// DefaultSink is the name of the sink for steps that name none.
-	DefaultSink func() (string, error)
+	Sinks Sinks
 	// FunctionTLS is the Secret with the client certificate of the agent's configuration, for
 	// installed functions and nobody else; nil: the configuration names none. An error of
 	// *agentconfig.SecretError has to be mended there.

@@ -120,15 +120,14 @@ func (a *Impersonator) build(w Account, run string) (executors.Clients, error) {
 		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.User(), err)
 	}
 	mapper := liveMapper{a.kinds.mapper, a.kube}
-	var sink func(ctx context.Context, name string) (string, error)
+	var sinks executors.Sinks
 	if a.external.Sink != nil {
-		sink = func(ctx context.Context, name string) (string, error) { return a.external.Sink(ctx, w.Namespace, name) }
+		sinks.URL = func(ctx context.Context, name string) (string, error) { return a.external.Sink(ctx, w.Namespace, name) }
 	}
-	var defaultSink func() (string, error)
 	if a.external.DefaultSink != nil {
-		defaultSink = func() (string, error) { return a.external.DefaultSink(w.Namespace) }
+		sinks.Default = func() (string, error) { return a.external.DefaultSink(w.Namespace) }
 	}
-	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.external.HTTP(), Dial: a.external.Dial, Sink: sink, DefaultSink: defaultSink, FunctionTLS: a.external.FunctionTLS, Fence: a.fence, Config: a.acting(as), Certificate: a.external.Certificate}, nil
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.external.HTTP(), Dial: a.external.Dial, Sinks: sinks, FunctionTLS: a.external.FunctionTLS, Fence: a.fence, Config: a.acting(as), Certificate: a.external.Certificate}, nil
 }
 
 // OnWrite has somebody listen to what is written for plans, before the first client is

@@ -226,7 +226,7 @@ func (a *Impersonator) connect(home executors.Clients, config *rest.Config, w Ac
 	}
 	clients := executors.Clients{
 		Cluster: c.Name, Address: digestOf(config.Host, string(config.CAData)), Server: digestOf(config.Host)[:20], Kube: kube, Dynamic: dyn, Metadata: meta, Mapper: newRemoteKinds(kube.Discovery()),
-		HTTP: home.HTTP, Dial: home.Dial, Sink: home.Sink, DefaultSink: home.DefaultSink, Fence: home.Fence, Certificate: home.Certificate,
+		HTTP: home.HTTP, Dial: home.Dial, Sinks: home.Sinks, Fence: home.Fence, Certificate: home.Certificate,
 	}
 	return &remote{clients: clients, used: a.now(), close: func() { utilnet.CloseIdleConnectionsFor(base) }}, nil
 }

@@ -192,7 +192,7 @@ func (h *Notifier) send(ctx context.Context, n message, sink string) {
 	out := executor.Pass(ctx, executors.Call{
 		Run: n.run, Plan: executors.PlanRef{Name: n.about.Name, Namespace: n.about.Namespace}, Path: string(n.on), Attempt: 1, Now: h.Now(), Own: true,
 		Properties: &plan.NotificationProperties{Title: n.title, Message: n.text, Sinks: []string{sink}},
-		Clients:    executors.Clients{Sink: func(ctx context.Context, name string) (string, error) { return h.Sink(ctx, n.about.Namespace, name) }, Fence: h.Fence},
+		Clients:    executors.Clients{Sinks: executors.Sinks{URL: func(ctx context.Context, name string) (string, error) { return h.Sink(ctx, n.about.Namespace, name) }}, Fence: h.Fence},
 	})
 	if out.State == executors.Done {
 		h.results.WithLabelValues("sent").Inc()

@@ -115,10 +115,10 @@ func (m memory) meant(call executors.Call, names []string) ([]string, error) {
 	if len(names) > 0 {
 		return names, nil
 	}
-	if call.Clients.DefaultSink == nil {
+	if call.Clients.Sinks.Default == nil {
 		return nil, errNoSinks
 	}
-	name, err := call.Clients.DefaultSink()
+	name, err := call.Clients.Sinks.Default()
 	return []string{name}, err
 }
 
@@ -153,12 +153,12 @@ var errNoSinks = errors.New("no sinks are configured") //nolint:gochecknoglobals
 // sinks looks up all sinks before the first message: a misspelled name or a missing Secret is
 // reported before anything is sent.
 func sinks(ctx context.Context, call executors.Call, names []string) (map[string]string, error) {
-	if call.Clients.Sink == nil {
+	if call.Clients.Sinks.URL == nil {
 		return nil, errNoSinks
 	}
 	out := map[string]string{}
 	for _, name := range names {
-		u, err := call.Clients.Sink(ctx, name)
+		u, err := call.Clients.Sinks.URL(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("sink %s: %w", name, err)
 		}

@@ -60,12 +60,12 @@ func callFor(p *plan.NotificationProperties, urls map[string]string) executors.C
 	return executors.Call{
 		Run: "maint-run-orders-abc", Plan: executors.PlanRef{Name: "orders", Namespace: "shop"}, Path: "tell", Attempt: 1, Properties: p,
 		Now: time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC),
-		Clients: executors.Clients{Sink: func(_ context.Context, name string) (string, error) {
+		Clients: executors.Clients{Sinks: executors.Sinks{URL: func(_ context.Context, name string) (string, error) {
 			if u, ok := urls[name]; ok {
 				return u, nil
 			}
 			return "", &agentconfig.SinkError{Name: name, Why: "not among spec.notifications.sinks of the AgentConfig, which names ops"}
-		}},
+		}}},
 	}
 }
 
@@ -126,7 +126,7 @@ func TestAStepThatNamesNoSinkTellsTheDefaultOnce(t *testing.T) {
 		t.Errorf("without any sink: %+v", out)
 	}
 	name, fault := "ops", error(nil)
-	call.Clients.DefaultSink = func() (string, error) { return name, fault }
+	call.Clients.Sinks.Default = func() (string, error) { return name, fault }
 	for range 2 {
 		if out := run(t, New(), &call); out.State != executors.Done || out.Message != "told ops" {
 			t.Fatalf("%+v", out)
@@ -183,13 +183,13 @@ func TestWhatIsSaidBeforeAnybodyIsTold(t *testing.T) {
 		says   string
 	}{
 		"no sinks at all":               {sinks: []string{"ops"}, want: executors.Failed, reason: "NoSinks", says: "no sinks are configured"},
-		"a sink that nobody configured": {sinks: []string{"ops", "opps"}, lookup: callFor(nil, map[string]string{"ops": d.sink("/")}).Clients.Sink, want: executors.Failed, reason: "Sink", says: `"opps": not among spec.notifications.sinks of the AgentConfig, which names ops`},
+		"a sink that nobody configured": {sinks: []string{"ops", "opps"}, lookup: callFor(nil, map[string]string{"ops": d.sink("/")}).Clients.Sinks.URL, want: executors.Failed, reason: "Sink", says: `"opps": not among spec.notifications.sinks of the AgentConfig, which names ops`},
 		"an API server that is away":    {sinks: []string{"ops"}, lookup: func(context.Context, string) (string, error) { return "", away }, want: executors.NotYet, reason: "Unavailable", says: "connection refused"},
 		"a rehearsal":                   {sinks: []string{"ops", "opps"}, dryRun: true, want: executors.Done, says: "dry run: would tell ops, opps"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			call := callFor(&plan.NotificationProperties{Message: "hello", Sinks: c.sinks}, nil)
-			call.Clients.Sink, call.DryRun = c.lookup, c.dryRun
+			call.Clients.Sinks.URL, call.DryRun = c.lookup, c.dryRun
 			out := New().Pass(t.Context(), call)
 			if out.State != c.want || out.Permanent != (c.want == executors.Failed) || out.Reason != c.reason || !strings.Contains(out.Message, c.says) || len(d.received()) > 0 {
 				t.Errorf("%+v, want %q", out, c.says)
