@@ -19,6 +19,9 @@ func runText(r run.Run) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if bytes.Contains(text, []byte(`"\u003c\u003c":`)) { // "<<": YAML would be written without the quotes, and read as a merge
+		return text, nil
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	var tree any

@@ -127,7 +127,7 @@ func (h *house) desk(t *testing.T, answer nethttp.HandlerFunc) (*atomic.Int64, f
 	t.Cleanup(server.Close)
 	return told, func(t *testing.T, rights []conformance.Right, wrap conformance.Wrap) (executors.Clients, string) {
 		clients, account := h.connect(t, rights, wrap)
-		clients.Sink = func(_ context.Context, name string) (string, error) {
+		clients.Sinks.URL = func(_ context.Context, name string) (string, error) {
 			if name == "nobody" {
 				return "", &agentconfig.SinkError{Name: name, Why: "not among spec.notifications.sinks of the AgentConfig, which names ops, dba"}
 			}

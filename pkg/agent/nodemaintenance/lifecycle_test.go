@@ -327,7 +327,7 @@ func TestPoolsThatAreNotPausedAreSaid(t *testing.T) {
 		w.lead()
 		w.pass(time.Second)
 		w.expect("the node is handed over all the same", "a cordoned for gpu, gpu Ready")
-		if got := w.conditions(); !slices.Equal(got, []string{conditionPools}) {
+		if got := w.conditions(); !slices.Equal(got, []string{"MachineConfigPoolsNotPaused"}) {
 			w.Errorf("the configuration says %q", got)
 		}
 	})

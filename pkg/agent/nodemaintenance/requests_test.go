@@ -553,7 +553,7 @@ func TestARefusalIsBelievedAfterHalfAMinute(t *testing.T) {
 			w.Errorf("after twenty seconds: conditions %q", got)
 		}
 		w.pass(25 * time.Second)
-		if got := w.conditions(); !slices.Equal(got, []string{conditionForbidden}) {
+		if got := w.conditions(); !slices.Equal(got, []string{"NodesForbidden"}) {
 			w.Errorf("after 45 seconds: conditions %q", got)
 		}
 		w.api.Allow("", "patch", "nodes")
