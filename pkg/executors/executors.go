@@ -196,8 +196,8 @@ type Clients struct {
 	// Metadata reads the metadata of objects, and nothing else of them. Only for another cluster.
 	Metadata metadata.Interface
 	// HTTP and Dial obey the outbound rules of the agent's configuration.
-	HTTP *http.Client
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	HTTP  *http.Client
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Sinks Sinks
 	// FunctionTLS is the Secret with the client certificate of the agent's configuration, for
 	// installed functions and nobody else; nil: the configuration names none. An error of
