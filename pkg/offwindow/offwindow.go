@@ -114,6 +114,9 @@ func (f Facts) why(l ledger.Ledger, w hibernate.Window) (run.Result, string, led
 // nothing of it is used up. Of one that an off-window began under, that one is skipped to its end.
 func UsedUp(l ledger.Ledger, f Facts) (left intent.Skip, used bool) {
 	left = f.Skip
+	if !left.Next && left.Until == nil && len(left.Slots) == 0 {
+		return left, false
+	}
 	level := f.Table.At(f.Now)
 	within := func(start time.Time) bool { return level.Asleep && level.Since.Equal(start) }
 	switch {

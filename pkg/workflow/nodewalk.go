@@ -3,7 +3,6 @@ package workflow
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -61,10 +60,14 @@ type counts struct {
 
 // notePassed notes who let the run have a node whose gate is closed, before anything is done there.
 func (a *advance) notePassed() {
-	for _, path := range slices.Sorted(maps.Keys(a.sig.Nodes)) {
-		for _, name := range slices.Sorted(maps.Keys(a.sig.Nodes[path])) {
-			if by := a.sig.Nodes[path][name].Passed; by != nil && a.j.Passed == nil && !a.j.Phase.Ended() {
-				a.j.Passed = by
+	if a.j.Passed != nil || a.j.Phase.Ended() {
+		return
+	}
+	first := ""
+	for path, nodes := range a.sig.Nodes {
+		for name, state := range nodes {
+			if at := path + "/" + name; state.Passed != nil && (first == "" || at < first) {
+				first, a.j.Passed = at, state.Passed
 			}
 		}
 	}
@@ -121,6 +124,7 @@ func (a *advance) rollout(s scope, step plan.Step, path string) {
 		return
 	}
 	c := a.countsOf(path, list, props.Soak.Or(0))
+	a.record(path).Window = nil
 	if stop := a.stopsRollout(props, c); stop || c.pending == 0 {
 		if c.running == 0 {
 			a.endLoop(s, step, path)
@@ -131,7 +135,6 @@ func (a *advance) rollout(s scope, step plan.Step, path string) {
 		a.says(path, c, "nodes at work finish, then the run ends: "+a.heldBecause())
 		return
 	}
-	a.record(path).Window = nil
 	if a.heldItem(s, step) {
 		a.says(path, c, "the rest waits: "+a.heldBecause())
 		a.record(path).Window = a.window()

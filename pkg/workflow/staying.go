@@ -18,7 +18,7 @@ const maxSpokenOf = 2 << 10
 // item.
 func (a *advance) staying(in func(path string) bool) map[string]bool {
 	stay, watched := map[string]bool{}, 0
-	watches := a.run.Spec.OnDrift != plan.DriftIgnore && !a.run.Request.DryRun
+	watches := !a.run.Request.DryRun
 	for i := range a.j.Steps {
 		rec := &a.j.Steps[i]
 		looked := watches && watched < maxLooks && a.isLookedAfter(rec)

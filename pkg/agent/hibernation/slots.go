@@ -92,9 +92,14 @@ func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *
 	return f, err
 }
 
-// withTokens is a ledger that knows the tokens which ask for nothing any more.
+// withTokens is a ledger that knows the tokens which ask for nothing any more. One that asks now is
+// among them once the status names it: until then what it acknowledges may not have been written.
 func (v view) withTokens(l ledger.Ledger, changed bool) (ledger.Ledger, bool) {
-	for _, token := range []string{v.handled, v.intent.Token} {
+	tokens := []string{v.handled}
+	if !v.facts.Retry {
+		tokens = append(tokens, v.intent.Token)
+	}
+	for _, token := range tokens {
 		if token != "" && !l.KnowsToken(token) {
 			l, changed = l.WithToken(token), true
 		}

@@ -454,7 +454,10 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 				k.state.demand.since[w] = now
 			}
 			gate, by := k.Gates.forRun(objects[name], l.Head.Name, k.look.shut, now)
-			gate, c.passed[w] = workflow.FitsNode(gate, want.needs, now), by
+			if by == nil { // who is let through needs no window
+				gate = workflow.FitsNode(gate, want.needs, now)
+			}
+			c.passed[w] = by
 			k.look.by(gate.Next)
 			since, found := workflow.DrainWait(l.Journal, s.Path, name)
 			if !want.bare {

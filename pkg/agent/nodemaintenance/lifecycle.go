@@ -66,7 +66,7 @@ func (k *Controller) conditions(ctx context.Context, objects map[string]*nodeObj
 		if len(n.Asked) == 0 && n.Cordon == nil && len(works) == 0 && len(object.lifecycle) == 0 {
 			continue
 		}
-		if len(works) > 0 && len(n.Asked) == 0 && n.Cordon == nil { // else it is known already
+		if !off && len(works) > 0 && len(n.Asked) == 0 && n.Cordon == nil { // else it is known already
 			n.Gate = k.Gates.node(object, k.look.shut, world.Now)
 			k.look.by(n.Gate.Next)
 		}

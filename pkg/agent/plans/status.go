@@ -44,7 +44,9 @@ func (c *Controller) planStatus(have map[string]string, known *store.CachedPlan,
 		annotations.StatusObserved: known.Observed,
 		annotations.StatusNextRun:  nextRun(d),
 	}
-	want[annotations.StatusTrigger] = trigger.HandledToken(d.Ledger, f.Plan.Intent.Token)
+	if want[annotations.StatusTrigger] = trigger.HandledToken(d.Ledger, f.Plan.Intent.Token); f.State.Ledger == nil && !d.Changed {
+		want[annotations.StatusTrigger] = have[annotations.StatusTrigger] // while there is no ledger, it alone knows
+	}
 	want[annotations.StatusBehavior] = have[annotations.StatusBehavior]
 	switch {
 	case d.Status.Window != nil:

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,14 @@ func (p *Controller) minimum(k types.NamespacedName, now time.Time) ([]metav1.Co
 	}
 	return []metav1.Condition{{
 		Type: conditionShort, Status: metav1.ConditionTrue, Reason: "TooLittleTime",
-		Message: fmt.Sprintf("permits change for %.3g hours in the %.3g days from %s, and minimumWindow of the agent's configuration demands %g hours", permitted.Hours(), least.Per.Hours()/24, today.Format(time.DateOnly), least.Hours),
+		Message: fmt.Sprintf("permits change for %g hours in the %s from %s, and minimumWindow of the agent's configuration demands %g hours", math.Round(permitted.Hours()*10)/10, lengthOf(least.Per.Duration), today.Format(time.DateOnly), least.Hours),
 	}}, today.Add(day)
+}
+
+// lengthOf is a time in days where it is a number of them, else in hours.
+func lengthOf(d time.Duration) string {
+	if days := d.Hours() / 24; days == math.Trunc(days) {
+		return fmt.Sprintf("%g days", days)
+	}
+	return fmt.Sprintf("%g hours", math.Round(d.Hours()*10)/10)
 }

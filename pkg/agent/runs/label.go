@@ -41,7 +41,7 @@ func (c *Controller) endLabel(ctx context.Context, l *store.CachedRun) (bool, er
 		if err != nil {
 			return false, fmt.Errorf("take the label %s away: %w", l.Run.Request.Label, err)
 		}
-		others, err := c.labelSharers(ctx, l)
+		others, err := c.labelSharers(ctx, l, object.Namespace)
 		if err != nil {
 			return false, err
 		}
@@ -80,10 +80,10 @@ func (c *Controller) labelStays(ctx context.Context, l *store.CachedRun, refusal
 	return refusal
 }
 
-// labelSharers says what other plans have to do with a run's request: by their live runs, and by
-// their ledgers, which know a claim whose run is still to be made, and the number of one whose run
-// has ended.
-func (c *Controller) labelSharers(ctx context.Context, l *store.CachedRun) (trigger.LabelSharers, error) {
+// labelSharers says what other plans have to do with a run's request, about an object of a namespace
+// (empty: of none): by their live runs, and by their ledgers, which know a claim whose run is still to
+// be made, and the number of one whose run has ended.
+func (c *Controller) labelSharers(ctx context.Context, l *store.CachedRun, namespace string) (trigger.LabelSharers, error) {
 	var out trigger.LabelSharers
 	request := l.Run.Request
 	for _, o := range c.Stores.Runs.Filter(func(o *store.LiveRun) bool {
@@ -92,12 +92,9 @@ func (c *Controller) labelSharers(ctx context.Context, l *store.CachedRun) (trig
 		out.Need = out.Need || o.Journal.Section != plan.SectionClosing
 		out.Highest = max(out.Highest, o.Head.Request.Ordinal)
 	}
-	for _, cm := range c.Stores.Documents.LabelPlans(request.Label, *l.Run.Spec.Target) {
-		k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
-		if string(cm.UID) == l.Run.PlanUID {
-			continue
-		}
-		led, err := c.Stores.Ledgers.Get(ctx, k, string(cm.UID))
+	for _, other := range c.Stores.Documents.LabelPlans(namespace, request.Label, *l.Run.Spec.Target, l.Run.PlanUID) {
+		k := types.NamespacedName{Namespace: other.Object.Namespace, Name: other.Object.Name}
+		led, err := c.Stores.Ledgers.Get(ctx, k, string(other.Object.UID))
 		if errors.Is(err, annotations.ErrForeign) || errors.Is(err, annotations.ErrNewer) { // its plan decides nothing
 			continue
 		}
@@ -111,7 +108,7 @@ func (c *Controller) labelSharers(ctx context.Context, l *store.CachedRun) (trig
 			one := types.NamespacedName{Namespace: k.Namespace, Name: e.Run}
 			return e.Refused == "" && c.Stores.Runs.Live(one) == nil && !c.Stores.Runs.IsOrphan(one)
 		}
-		out.Need = out.Need || slices.ContainsFunc(led.OpenFor(request), unmade)
+		out.Need = out.Need || other.Valid && slices.ContainsFunc(led.OpenFor(request), unmade)
 		out.Highest = max(out.Highest, led.NumberOf(request))
 	}
 	return out, nil

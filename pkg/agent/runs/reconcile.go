@@ -241,17 +241,17 @@ func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Ad
 	if err == nil {
 		c.Telemetry.Metrics.RunStarted(l.Run, now)
 		c.recordStart(l)
-		c.recordBypass(l, started.Journal.Passed)
+		c.recordBypass(l, started.Journal.Passed, "started")
 		c.Telemetry.Log.Info("run started", "plan", l.PlanKey().String(), "run", l.Run.Name, "reason", l.Run.Request.Why(), "version", l.Object.ResourceVersion)
 		c.Plans.AddAfter(l.PlanKey(), status.Delay)
 	}
 	return wake, err
 }
 
-// recordBypass sends an Event where a run started through a closed gate.
-func (c *Controller) recordBypass(l *store.CachedRun, by *intent.Actor) {
+// recordBypass sends an Event where a run started, or goes on, through a closed gate.
+func (c *Controller) recordBypass(l *store.CachedRun, by *intent.Actor, how string) {
 	if cm := c.Stores.Documents.Plan(l.PlanKey()); cm != nil && by != nil {
-		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although change is not permitted: %s", l.Run.Name, by.SaidOrUnknown("let through"))
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s %s although change is not permitted: %s", l.Run.Name, how, by.SaidOrUnknown("let through"))
 	}
 }
 
@@ -388,7 +388,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 				return time.Time{}, err
 			}
 			if l.Journal.Passed == nil && journal.Passed != nil {
-				c.recordBypass(l, journal.Passed)
+				c.recordBypass(l, journal.Passed, "goes on")
 			}
 			c.recordQuestions(l, l.Journal, journal)
 			c.recordDrift(l, written.Journal, journal)

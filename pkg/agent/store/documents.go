@@ -44,16 +44,28 @@ func (d *Documents) All() []*corev1.ConfigMap {
 	return out
 }
 
-// LabelPlans are the plans that a label on an object of a kind and name triggers.
-func (d *Documents) LabelPlans(key string, target plan.ObjectRef) (out []*corev1.ConfigMap) {
+// LabelPlan is a plan that a label triggers.
+type LabelPlan struct {
+	Object *corev1.ConfigMap
+	Valid  bool
+}
+
+// LabelPlans are the plans beside the one of a UID that a label on an object triggers, in a namespace
+// (empty: in all). Those that are being deleted begin nothing any more, and are left out.
+func (d *Documents) LabelPlans(namespace, key string, target plan.ObjectRef, but string) (out []LabelPlan) {
 	for _, cm := range d.All() {
 		text := cm.Data[annotations.DataPlan]
-		if cm.Labels[annotations.LabelKind] != annotations.KindPlan || !strings.Contains(text, key) || !strings.Contains(text, target.Name) {
-			continue // so that few are parsed
+		switch {
+		case cm.Labels[annotations.LabelKind] != annotations.KindPlan, namespace != "" && cm.Namespace != namespace, string(cm.UID) == but:
+			continue
+		case !strings.Contains(text, key) || !strings.Contains(text, target.Name): // so that few are parsed
+			continue
+		case cm.DeletionTimestamp != nil || d.Terminating(cm.Namespace):
+			continue
 		}
-		spec, _ := annotations.Plan(cm)
+		spec, faults := annotations.Plan(cm)
 		if spec.Target != nil && spec.Target.Kind == target.Kind && spec.Target.Name == target.Name && slices.Contains(spec.Triggers.Labels, key) {
-			out = append(out, cm)
+			out = append(out, LabelPlan{cm, len(faults) == 0})
 		}
 	}
 	return out

@@ -67,7 +67,7 @@ func Resumable(c *factory.Factory) Func {
 		}
 		var out []string
 		for _, r := range live {
-			if len(view.Suspends(r)) > 0 || len(r.Journal.OpenDrifts()) > 0 {
+			if len(view.Suspends(r)) > 0 || slices.ContainsFunc(r.Journal.Steps, r.Run.HeldByDrift) {
 				out = append(out, r.Run.Name)
 			}
 		}

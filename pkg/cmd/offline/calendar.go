@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 type calendarOptions struct {
@@ -64,12 +63,15 @@ shown from the start of the calendar.`,
 // Complete resolves the times.
 func (o *calendarOptions) Complete(*cobra.Command, []string) error {
 	o.now = o.Now()
+	if err := instant.KnownZone(o.timezone); err != nil {
+		o.faults.Check(err)
+		return nil
+	}
 	if o.timezone == "" {
 		o.timezone = o.Zone
 	}
-	if _, err := schedule.LoadZone(o.timezone); err != nil {
-		o.faults.Add("--timezone: %v", err)
-		return nil
+	if instant.UnknownZone(o.timezone) != "" { // your own, of which you were warned
+		o.timezone = "UTC"
 	}
 	o.start, o.end = calendar.ThisWeek(o.now, o.timezone, weeksShown)
 	if o.from != "" {

@@ -28,7 +28,7 @@ const (
 // on the command line. Nor does one that is the default. What restricts comes first.
 func goes(have, next plan.Spec) []gone {
 	was, is := fieldsOf(have), fieldsOf(next)
-	before, after := fieldsOf(have.Defaulted()), fieldsOf(next.Defaulted())
+	before, after := fieldsOf(plan.Tree{Spec: have}.Defaulted()), fieldsOf(plan.Tree{Spec: next}.Defaulted())
 	for field := range was {
 		if is[field] == nil && reflect.DeepEqual(before[field], after[field]) {
 			delete(was, field)

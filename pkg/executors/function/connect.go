@@ -200,7 +200,7 @@ func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResp
 		return nil, err
 	}
 	if exhausted(ctx) {
-		return nil, &api.Refused{Outcome: executors.Fail("Timeout", "%s: no time is left to call it: the calls before took all that a step may take at once", c)}
+		return nil, &api.Refused{Outcome: executors.Fail("Timeout", "%s: no time is left to call it: what came before took all that a step may take at once", c)}
 	}
 	limit := c.patience(ctx)
 	one, cancel := context.WithTimeout(ctx, limit)

@@ -216,7 +216,7 @@ func bounded(kept map[string]any) map[string]any {
 			break
 		}
 		out[name] = map[string]any{"truncated": true}
-		total -= sizes[name]
+		total -= sizes[name] - len(name) - len(`"":{"truncated":true},`)
 	}
 	return out
 }

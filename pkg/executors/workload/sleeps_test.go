@@ -694,11 +694,11 @@ func TestWhatIsWatchedOfATarget(t *testing.T) {
 		want   []string
 		all    bool
 	}{
-		{"of one namespace", only("Deployment"), []string{"deployments in shop ", "scaledobjects in shop "}, true},
+		{"of one namespace, without what goes with its kinds", only("Deployment"), []string{"deployments in shop "}, true},
 		{"of a kind that KEDA does not scale", only("CronJob"), []string{"cronjobs in shop "}, true},
-		{"of two", hibernate.WorkloadParameters{Kinds: []any{"Deployment"}, Namespaces: []string{"a", "b"}, Selector: &selector.LabelSelector{MatchLabels: map[string]string{"t": "w"}}}, []string{"deployments in a t=w", "deployments in b t=w", "scaledobjects in a ", "scaledobjects in b "}, true},
+		{"of two", hibernate.WorkloadParameters{Kinds: []any{"Deployment"}, Namespaces: []string{"a", "b"}, Selector: &selector.LabelSelector{MatchLabels: map[string]string{"t": "w"}}}, []string{"deployments in a t=w", "deployments in b t=w"}, true},
 		{"ScaledObjects go with what they scale, whatever their labels", hibernate.WorkloadParameters{Kinds: []any{"ScaledObject", "Deployment"}, Selector: &selector.LabelSelector{MatchLabels: map[string]string{"t": "w"}}}, []string{"deployments in shop t=w", "scaledobjects in shop "}, true},
-		{"of those that are picked there may be others later", hibernate.WorkloadParameters{Kinds: []any{"Deployment"}, NamespaceSelector: &selector.LabelSelector{}}, []string{"deployments in shop ", "scaledobjects in shop "}, false},
+		{"of those that are picked there may be others later", hibernate.WorkloadParameters{Kinds: []any{"Deployment"}, NamespaceSelector: &selector.LabelSelector{}}, []string{"deployments in shop "}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := newNight(t, c.params, `{apiVersion: v1, kind: Namespace, metadata: {name: shop}}`)
