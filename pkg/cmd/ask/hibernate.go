@@ -132,7 +132,7 @@ func (o *holdOptions) Validate() error {
 	case o.ends.release && o.reason != "":
 		f.Add("--reason is for a hold, and --release ends the hold")
 	case o.ends.untilText != "": // whether it has passed depends on the zone of each plan
-		f.Check(instant.Understood("--until", o.ends.untilText, o.Now()))
+		f.Check(instant.NotPassed("--until", o.ends.untilText, o.Now(), o.Zone))
 	default:
 		_, err := o.until(o.Zone)
 		f.Check(err)

@@ -199,7 +199,7 @@ func (o *pauseOptions) Validate() error {
 	o.DryRun.Check(&o.faults)
 	o.faults.Check(instant.KnownZone(o.timezone))
 	if o.untilText != "" { // whether it has passed depends on the zone of what is paused
-		o.faults.Check(instant.Understood("--until", o.untilText, o.Now()))
+		o.faults.Check(instant.NotPassed("--until", o.untilText, o.Now(), o.Zone))
 	}
 	return o.faults.Err()
 }

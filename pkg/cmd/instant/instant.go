@@ -86,6 +86,16 @@ func Understood(flag, text string, now time.Time) error {
 	return nil
 }
 
+// NotPassed is the same for a time that has to lie ahead: whether it does is known of one that is the
+// same in all zones, and told as in a zone.
+func NotPassed(flag, text string, now time.Time, zone string) error {
+	if _, err := time.Parse(time.RFC3339, text); err == nil {
+		_, err := Future(flag, text, now, zone)
+		return err
+	}
+	return Understood(flag, text, now)
+}
+
 // KnownZone checks the zone of the flag --timezone; empty: it was not given.
 func KnownZone(name string) error {
 	if _, err := schedule.LoadZone(name); err != nil {

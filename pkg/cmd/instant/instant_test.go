@@ -80,6 +80,12 @@ func TestWhatIsWrongWithATimeIsWrongWithTheCommandLine(t *testing.T) {
 	if err := Understood("--until", "today 00:30", aSaturday()); err != nil {
 		t.Errorf("whether it has passed is not known yet: %v", err)
 	}
+	if err := NotPassed("--until", "today 00:30", aSaturday(), "Europe/Berlin"); err != nil {
+		t.Errorf("nor of one that must lie ahead: %v", err)
+	}
+	if err := NotPassed("--until", "2020-01-01T00:00:00Z", aSaturday(), "Europe/Berlin"); err == nil || !strings.HasSuffix(err.Error(), "has passed") {
+		t.Errorf("an instant that is the same in all zones: %v", err)
+	}
 	if err := Understood("--until", "soon", aSaturday()); err == nil || !strings.HasPrefix(err.Error(), `--until: "soon" is no time: `) {
 		t.Errorf("%v", err)
 	}

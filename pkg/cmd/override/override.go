@@ -102,7 +102,7 @@ func (o *overrideOptions) Validate() error {
 	case given > 1:
 		o.faults.Add("give one of --for, --until and --end")
 	case o.untilText != "": // whether it has passed depends on the zone of the object
-		o.faults.Check(instant.Understood("--until", o.untilText, o.Now()))
+		o.faults.Check(instant.NotPassed("--until", o.untilText, o.Now(), o.Zone))
 	case !o.end:
 		_, err := o.until(o.Zone)
 		o.faults.Check(err)
