@@ -454,10 +454,9 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 				k.state.demand.since[w] = now
 			}
 			gate, by := k.Gates.forRun(objects[name], l.Head.Name, k.look.shut, now)
-			if by == nil { // who is let through needs no window
+			if c.passed[w] = by; by == nil { // who is let through needs no window
 				gate = workflow.FitsNode(gate, want.needs, now)
 			}
-			c.passed[w] = by
 			k.look.by(gate.Next)
 			since, found := workflow.DrainWait(l.Journal, s.Path, name)
 			if !want.bare {

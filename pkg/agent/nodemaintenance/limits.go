@@ -8,8 +8,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// reportLimits says on the agent's configuration what of it, and of the agent's
-// rights, holds maintenance of nodes back.
+// reportLimits says on the agent's configuration what holds maintenance of nodes back.
 func (k *Controller) reportLimits(found []nodes.Condition, now time.Time) {
 	var list []metav1.Condition
 	say := func(kind, reason, message string) {

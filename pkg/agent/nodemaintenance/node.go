@@ -102,8 +102,7 @@ func claimantOf(l *store.LiveRun) string {
 	return nodes.PlanClaimant(l.Head.Namespace, l.Head.Plan)
 }
 
-// maxGoneChecks bounds how many nodes are asked for at one run's end, whether they
-// are gone (a guess): the rest is asked for at the next.
+// maxGoneChecks bounds the nodes that one run's end asks for (a guess); the next asks for the rest.
 const maxGoneChecks = 50
 
 // Gone are those of the nodes that are not there any more: asked for live, as
