@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -113,18 +112,18 @@ func checkForEach(p any, at document.Reporter) {
 // checkBatches compares numbers with numbers and shares with shares: which of a number and a
 // share is larger is known only with the objects.
 func checkBatches(batches []any, at document.Reporter) {
-	last := map[bool]batch{}
+	last := map[bool]document.Share{}
 	for i, value := range batches {
 		b, err := batchOf(value)
 		if err != nil {
 			at(document.Index("batches", i), "%s", err)
 			return
 		}
-		if before := last[b.share]; b.count <= before.count {
+		if before := last[b.Percent]; b.N <= before.N {
 			at("batches", "each must be larger than the one before: %v comes after %v", b, before)
 			return
 		}
-		last[b.share] = b
+		last[b.Percent] = b
 	}
 }
 
@@ -138,41 +137,20 @@ func BatchEnds(batches []any, n int) []int {
 		if err != nil { // the validator refused it
 			continue
 		}
-		if end := b.end(n); end > last && end < n {
+		if end := b.Up(n); end > last && end < n {
 			out, last = append(out, end), end
 		}
 	}
 	return append(out, n)
 }
 
-// batch is how many items are done when it is through: a number, or a share of all in percent.
-type batch struct {
-	count int
-	share bool
-}
-
-func batchOf(value any) (batch, error) {
-	text := fmt.Sprint(value)
-	digits, share := strings.CutSuffix(text, "%")
-	count, err := strconv.Atoi(digits)
-	if err != nil || count < 1 || share && count > 100 {
-		return batch{}, fmt.Errorf("%q is no batch: write a number of objects, or a share like 10%%", document.Cut(text, 50))
+// batchOf is how many items are done when a batch is through, or what share of all.
+func batchOf(value any) (document.Share, error) {
+	b, err := document.ParseShare(value)
+	if err != nil || b.N < 1 {
+		return b, fmt.Errorf("%q is no batch: write a number of objects, or a share like 10%%", document.Cut(fmt.Sprint(value), 50))
 	}
-	return batch{count: count, share: share}, nil
-}
-
-func (b batch) end(n int) int {
-	if b.share {
-		return (n*b.count + 99) / 100
-	}
-	return b.count
-}
-
-func (b batch) String() string {
-	if b.share {
-		return fmt.Sprintf("%d%%", b.count)
-	}
-	return strconv.Itoa(b.count)
+	return b, nil
 }
 
 // IsLoop says whether a step type runs its steps for each of several objects.
