@@ -1,12 +1,10 @@
 package agent
 
 import (
-	"encoding/json"
-
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
@@ -21,7 +19,7 @@ func (a *Agent) countDocuments() []metrics.Documents {
 			of := &out[1+i]
 			switch {
 			case cm.Labels[annotations.LabelKind] != of.Kind:
-			case publishedInvalid(cm.Annotations[annotations.StatusConditions]):
+			case meta.IsStatusConditionFalse(status.Read(cm.Annotations[annotations.StatusConditions]), "Valid"):
 				of.Broken++
 			default:
 				of.Valid++
@@ -29,10 +27,4 @@ func (a *Agent) countDocuments() []metrics.Documents {
 		}
 	}
 	return out
-}
-
-// publishedInvalid says whether the conditions of a document call it invalid.
-func publishedInvalid(conditions string) bool {
-	var list []metav1.Condition
-	return json.Unmarshal([]byte(conditions), &list) == nil && meta.IsStatusConditionFalse(list, "Valid")
 }

@@ -163,15 +163,9 @@ func (e *SinkError) Error() string { return fmt.Sprintf("%q: %s", document.Cut(e
 // Sink is the one of that name, where a namespace may send to it, or a *SinkError that
 // names those to which it may.
 func (n Notifications) Sink(namespace, name string) (Sink, error) {
-	var names []string
-	for _, s := range n.Sinks {
-		switch {
-		case !s.Takes(namespace):
-		case s.Name == name:
-			return s, nil
-		default:
-			names = append(names, s.Name)
-		}
+	may, names := n.sinksFor(namespace)
+	if i := slices.Index(names, name); i >= 0 {
+		return may[i], nil
 	}
 	there := "which names none"
 	if len(names) > 0 {
@@ -184,16 +178,9 @@ func (n Notifications) Sink(namespace, name string) (Sink, error) {
 // a namespace may send. Where there is neither it is a *SinkError.
 func (n Notifications) Default(namespace string) (Sink, error) {
 	const name = "default"
-	var may []Sink
-	var names []string
-	for _, s := range n.Sinks {
-		switch {
-		case !s.Takes(namespace):
-		case s.Name == name:
-			return s, nil
-		default:
-			may, names = append(may, s), append(names, s.Name)
-		}
+	may, names := n.sinksFor(namespace)
+	if i := slices.Index(names, name); i >= 0 {
+		return may[i], nil
 	}
 	switch len(may) {
 	case 1:
@@ -202,6 +189,16 @@ func (n Notifications) Default(namespace string) (Sink, error) {
 		return Sink{}, &SinkError{Name: name, Why: "a step names no sink, and spec.notifications.sinks of the AgentConfig names none"}
 	}
 	return Sink{}, &SinkError{Name: name, Why: "a step names no sink, and spec.notifications.sinks of the AgentConfig has none of this name, but several others: " + strings.Join(names, ", ")}
+}
+
+// sinksFor are the sinks to which a namespace may send, and their names.
+func (n Notifications) sinksFor(namespace string) (may []Sink, names []string) {
+	for _, s := range n.Sinks {
+		if s.Takes(namespace) {
+			may, names = append(may, s), append(names, s.Name)
+		}
+	}
+	return may, names
 }
 
 // Retention says how long ended runs are kept beside the plans' own limits.

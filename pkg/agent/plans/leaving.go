@@ -2,7 +2,6 @@ package plans
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,9 +37,7 @@ func (c *Controller) PublishDeleting(ctx context.Context, cm *corev1.ConfigMap, 
 	}
 	deleting := metav1.Condition{Type: annotations.NamespaceDeleting, Status: metav1.ConditionTrue, Reason: "Deleted", Message: "the namespace is being deleted: nothing begins in it"}
 	_, err := c.Status.Write(ctx, cm, last, func(have map[string]string) map[string]string {
-		var conditions []metav1.Condition
-		_ = json.Unmarshal([]byte(have[annotations.StatusConditions]), &conditions) // what cannot be read is written anew
-		conditions = slices.DeleteFunc(conditions, func(c metav1.Condition) bool { return c.Type == deleting.Type })
+		conditions := slices.DeleteFunc(status.Read(have[annotations.StatusConditions]), func(c metav1.Condition) bool { return c.Type == deleting.Type })
 		return map[string]string{
 			annotations.StatusMessage: deleting.Message, annotations.StatusNextRun: "", annotations.StatusSleeps: "",
 			annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], append(conditions, deleting), c.Now()),

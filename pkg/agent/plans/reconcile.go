@@ -2,7 +2,6 @@ package plans
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -192,8 +191,7 @@ func wasDecided(cm *corev1.ConfigMap) bool {
 // broughtAlong says whether all that a plan's status says is older than the plan: it was copied with
 // it, or came back from a backup. Its token was never seen on this plan, then.
 func broughtAlong(cm *corev1.ConfigMap) bool {
-	var said []metav1.Condition
-	_ = json.Unmarshal([]byte(cm.Annotations[annotations.StatusConditions]), &said) // what cannot be read says nothing
+	said := status.Read(cm.Annotations[annotations.StatusConditions])
 	return len(said) > 0 && !slices.ContainsFunc(said, func(c metav1.Condition) bool {
 		return !c.LastTransitionTime.Time.Before(cm.CreationTimestamp.Time)
 	})

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/gates"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -121,11 +122,11 @@ func (c *Changes) rows() []changeRow {
 		if o.Kind != "Plan" && o.Kind != "Node" {
 			continue
 		}
-		p, last := c.pendingOf(k, o), later(o.LastStart, lastStart(c.runs.OfPlan(k)))
+		p, last := c.pendingOf(k, o), queue.Latest(o.LastStart, lastStart(c.runs.OfPlan(k)))
 		pending[k], started[k] = p, last
 		for _, ref := range o.Uses { // a policy has pending, and began, what its plans and nodes have
 			policy := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-			pending[policy], started[policy] = max(pending[policy], p), later(started[policy], last)
+			pending[policy], started[policy] = max(pending[policy], p), queue.Latest(started[policy], last)
 		}
 	}
 	held := c.held()
@@ -187,17 +188,10 @@ func lastStart(live []*store.LiveRun) time.Time {
 	var out time.Time
 	for _, l := range live {
 		if l.Broken == nil && !l.Head.Request.DryRun && l.Journal.StartedAt != nil {
-			out = later(out, *l.Journal.StartedAt)
+			out = queue.Latest(out, *l.Journal.StartedAt)
 		}
 	}
 	return out
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // pendingOf is what a plan's live runs say of change: one that waits is blocked,

@@ -11,10 +11,18 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
+// Read are the conditions of an annotation; what cannot be read says nothing.
+func Read(text string) []metav1.Condition {
+	var list []metav1.Condition
+	if json.Unmarshal([]byte(text), &list) != nil {
+		return nil
+	}
+	return list
+}
+
 // Conditions writes a list, keeping the transition times of what did not change.
 func Conditions(have string, want []metav1.Condition, now time.Time) string {
-	var old []metav1.Condition
-	_ = json.Unmarshal([]byte(have), &old) // what cannot be read is written anew
+	old := Read(have)
 	for i := range want {
 		want[i].LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
 		for _, o := range old {
