@@ -168,8 +168,15 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 			return f, err
 		}
 	}
-	if f.State.Handled = cm.Annotations[annotations.StatusTrigger]; f.State.LedgerLost && broughtAlong(cm) {
-		f.State.Handled = f.Plan.Intent.Token
+	f.State.Handled = cm.Annotations[annotations.StatusTrigger]
+	if token := f.Plan.Intent.Token; f.State.LedgerLost && token != "" && token != f.State.Handled {
+		answered, err := c.answered(ctx, k, cm, f.NameOf(run.Request{Kind: run.ByToken, Token: token}))
+		if err != nil {
+			return f, err
+		}
+		if answered {
+			f.State.Handled = token
+		}
 	}
 	if len(f.Plan.Faults) == 0 {
 		c.labelTarget(ctx, k, known, &f)
@@ -186,6 +193,22 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 func wasDecided(cm *corev1.ConfigMap) bool {
 	said := cm.Annotations[annotations.StatusNextRun] + cm.Annotations[annotations.StatusLastRun] + cm.Annotations[annotations.StatusTrigger]
 	return said != "" || cm.Annotations[annotations.StatusObserved] != "" && cm.Annotations[annotations.StatusPhase] != string(trigger.PhaseInvalid)
+}
+
+// answered says whether the token of a plan whose ledger is lost asks for nothing any more: its
+// status came with the plan, or the run that it asked for is there, of which an agent that died
+// had not said so in the status yet.
+func (c *Controller) answered(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, name string) (bool, error) {
+	if broughtAlong(cm) {
+		return true, nil
+	}
+	switch _, err := c.Clients.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{}); {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read run %s, that a lost ledger may have known: %w", name, err)
+	}
+	return true, nil
 }
 
 // broughtAlong says whether all that a plan's status says is older than the plan: it was copied with

@@ -612,6 +612,49 @@ func TestALedgerThatIsLostIsMadeAnew(t *testing.T) {
 	})
 }
 
+// A token whose run is there asks for nothing any more, although the agent that made it died before
+// it said so on the plan; one that came after is new.
+func TestATokenOfALostLedgerWhoseRunIsThereIsNotClaimedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		unread bool   // its run does not count any more
+		later  string // another token
+		want   []string
+	}{
+		"its run goes on":              {want: []string{"00:00 open manual"}},
+		"its run cannot be read":       {unread: true},
+		"another one came meanwhile":   {unread: true, later: "again", want: []string{"00:00 open manual"}},
+		"the same one is written anew": {unread: true, later: "now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.plan("nightly", hook)
+				w.begins()
+				w.after(2 * time.Second)
+				mend := w.api.Refuse(agenttest.When{Verb: "patch", Resource: "configmaps", Name: "nightly"}, agenttest.Always, 500, "not now")
+				w.says("nightly", annotations.Trigger, "now")
+				w.agent.stop()
+				mend()
+				if said := w.said("nightly", annotations.StatusTrigger); said != "" || w.api.ConfigMap(shop, nameOf("nightly", "now")) == nil {
+					w.Fatalf("the status names %q, and its run is there: %v", said, w.runs("nightly"))
+				}
+				w.api.Delete("configmaps", shop, annotations.LedgerName("nightly", "uid-nightly"))
+				if c.unread {
+					w.api.Annotate(shop, nameOf("nightly", "now"), annotations.StatusSignature, "of another key")
+				}
+				if c.later != "" {
+					w.says("nightly", annotations.Trigger, c.later)
+				}
+				w.begins()
+				w.after(3 * time.Second)
+				w.expect("under the next agent", "nightly", c.want...)
+				if !w.ledger("nightly").KnowsToken("now") && c.later != "again" {
+					w.Errorf("its token is not known: %v", w.ledger("nightly").Tokens)
+				}
+			})
+		})
+	}
+}
+
 func TestARunThatTheAPIServerDoesNotTake(t *testing.T) {
 	create := agenttest.When{Verb: "create", Resource: "configmaps"}
 	for name, c := range map[string]struct {
