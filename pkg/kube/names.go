@@ -10,6 +10,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// Cached lists little of many objects of the core group, as words at a prompt need it: of one
+// namespace or, where it is empty, of all.
+type Cached struct {
+	Names    func(ctx context.Context, resource, namespace, selector string) ([]string, error)
+	Metadata func(ctx context.Context, resource, namespace, selector string) ([]metav1.ObjectMeta, error)
+}
+
+// NewCached asks through a client of the core group.
+func NewCached(core rest.Interface) *Cached {
+	return &Cached{Names: names(core), Metadata: someMetadata(core)}
+}
+
 // asTable asks the API server for the columns that kubectl prints.
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -24,19 +36,11 @@ type table struct {
 	} `json:"rows"`
 }
 
-// Names lists the names of objects of the core group, of one namespace or, where it is empty, of
-// all, from the API server's cache. Names without the rest of the metadata are a small answer: of
-// plans with a status a twelfth.
-func Names(core rest.Interface) func(ctx context.Context, resource, namespace, selector string) ([]string, error) {
+// names lists names, from the API server's cache. Names without the rest of the metadata are a small
+// answer: of plans with a status a twelfth.
+func names(core rest.Interface) func(ctx context.Context, resource, namespace, selector string) ([]string, error) {
 	return func(ctx context.Context, resource, namespace, selector string) ([]string, error) {
-		request := core.Get().Resource(resource).SetHeader("Accept", asTable).
-			Param("includeObject", string(metav1.IncludeNone)).Param("resourceVersion", "0")
-		if namespace != "" {
-			request = request.Namespace(namespace)
-		}
-		if selector != "" {
-			request = request.Param("labelSelector", selector)
-		}
+		request := fromCache(core, asTable, resource, namespace, selector).Param("includeObject", string(metav1.IncludeNone))
 		answer := request.Do(ctx)
 		if err := answer.Error(); err != nil { // with what the API server says of it
 			return nil, err
@@ -51,6 +55,19 @@ func Names(core rest.Interface) func(ctx context.Context, resource, namespace, s
 		}
 		return out, nil
 	}
+}
+
+// fromCache is a request for objects as the API server's cache has them, which is recent enough for
+// words at a prompt.
+func fromCache(core rest.Interface, accept, resource, namespace, selector string) *rest.Request {
+	request := core.Get().Resource(resource).SetHeader("Accept", accept).Param("resourceVersion", "0")
+	if namespace != "" {
+		request = request.Namespace(namespace)
+	}
+	if selector != "" {
+		request = request.Param("labelSelector", selector)
+	}
+	return request
 }
 
 func namesIn(body []byte) ([]string, error) {

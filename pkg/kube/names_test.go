@@ -40,7 +40,7 @@ func TestNamesOfATable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Names(k.CoreV1().RESTClient())(t.Context(), "configmaps", "shop", "maint.dev/kind=plan")
+			got, err := NewCached(k.CoreV1().RESTClient()).Names(t.Context(), "configmaps", "shop", "maint.dev/kind=plan")
 			if !slices.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%q, %v", got, err)
 			}

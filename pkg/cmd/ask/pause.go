@@ -187,7 +187,9 @@ goes on.
 	return cmd
 }
 
-func notPaused(m metav1.ObjectMeta) bool { return m.Annotations[annotations.Pause] == "" }
+func notPaused(m metav1.ObjectMeta) bool { return !isPaused(m) }
+
+func isPaused(m metav1.ObjectMeta) bool { return m.Annotations[annotations.Pause] != "" }
 
 func (o *pauseOptions) Complete(_ *cobra.Command, args []string) error {
 	o.names = args

@@ -56,10 +56,8 @@ and its plan no longer reports it. --all ends the pause of the namespace, with -
 of the whole cluster; plans that were paused by name stay paused.`,
 		Example: `  kubectl maint resume orders-weekly
   kubectl maint resume maint-run-orders-weekly-k2x7a`,
-		RunE: factory.RunE(o),
-		ValidArgsFunction: completion.Both(completion.Both(
-			completion.Documents(c, annotations.LabelKind+" in (plan,hibernate-plan,policy)", func(m metav1.ObjectMeta) bool { return !notPaused(m) }),
-			completion.Nodes(c, func(m metav1.ObjectMeta) bool { return !notPaused(m) })), completion.Resumable(c)),
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: completion.Both(completion.Resumable(c, isPaused), completion.Nodes(c, isPaused)),
 	}
 	o.scope.addFlags(cmd)
 	o.DryRun.AddFlag(cmd)

@@ -50,18 +50,34 @@ func offer(c *factory.Factory, directive cobra.ShellCompDirective, words func(ct
 // names are those of the objects that keep accepts, from the API server's cache, which is recent
 // enough. Names alone are a twelfth of the metadata of a plan with a status.
 func names(ctx context.Context, k *factory.Cluster, resource, namespace, selector string, keep Keep) ([]string, error) {
-	if keep == nil && k.Names != nil {
-		return k.Names(ctx, resource, namespace, selector)
+	if keep == nil && k.Cached != nil {
+		return k.Cached.Names(ctx, resource, namespace, selector)
+	}
+	list, err := metadataOf(ctx, k, resource, namespace, selector)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, m := range list {
+		if keep == nil || keep(m) {
+			out = append(out, m.Name)
+		}
+	}
+	return out, nil
+}
+
+// metadataOf is the metadata of objects, from the API server's cache.
+func metadataOf(ctx context.Context, k *factory.Cluster, resource, namespace, selector string) ([]metav1.ObjectMeta, error) {
+	if k.Cached != nil {
+		return k.Cached.Metadata(ctx, resource, namespace, selector)
 	}
 	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for _, item := range list.Items {
-		if keep == nil || keep(item.ObjectMeta) {
-			out = append(out, item.Name)
-		}
+	out := make([]metav1.ObjectMeta, len(list.Items))
+	for i := range list.Items {
+		out[i] = list.Items[i].ObjectMeta
 	}
 	return out, nil
 }
@@ -83,13 +99,7 @@ func Documents(c *factory.Factory, selector string, keep Keep) Func {
 			}
 		}
 		list, err := names(ctx, k, "configmaps", k.Namespace, of, keep)
-		var out []string
-		for _, name := range list {
-			if !slices.Contains(given, name) && !slices.Contains(given, before+name) {
-				out = append(out, before+name)
-			}
-		}
-		return out, err
+		return written(list, before, given), err
 	})
 }
 

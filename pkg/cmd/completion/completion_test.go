@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -57,7 +58,8 @@ func TestCompletionOffersNames(t *testing.T) {
 		{name: "steps of a run", completer: completion.Steps(f), given: []string{"orders-a"}, want: []string{"call", "check"}},
 		{name: "steps of the newest run of a plan", completer: completion.Steps(f), given: []string{"plan/orders"}, word: "a", want: []string{"ask"}},
 		{name: "names from a table", completer: completion.Plans(tables(f, nil), nil), given: []string{"b"}, want: []string{"a", "configmaps shop maint.dev/kind=plan"}},
-		{name: "what is kept needs the metadata", completer: completion.Plans(tables(f, nil), func(metav1.ObjectMeta) bool { return true }), want: []string{"orders", "reports"}},
+		{name: "what is kept needs the metadata", completer: completion.Plans(tables(f, nil), func(metav1.ObjectMeta) bool { return true }), want: []string{"c", "configmaps shop maint.dev/kind=plan"}},
+		{name: "metadata that is refused: nothing", completer: completion.Plans(tables(f, errors.New("no")), func(metav1.ObjectMeta) bool { return true })},
 		{name: "a table that is refused: nothing", completer: completion.Plans(tables(f, errors.New("no")), nil)},
 		{name: "both", completer: completion.Both(completion.Plans(f, nil), completion.Nodes(f, nil)), want: []string{"orders", "reports", "a", "b"}},
 		{name: "without a cluster: nothing", completer: completion.Plans(broken(t), nil)},
@@ -102,15 +104,17 @@ func TestNodesThatSomethingIsSaidOf(t *testing.T) {
 	}
 }
 
-// tables answers with the names a, b, and what was asked for.
+// tables answers with the names a, b, metadata of c, and what was asked for.
 func tables(f *factory.Factory, err error) *factory.Factory {
 	k, _ := f.Connect()
 	other := *k
-	other.Names = func(_ context.Context, resource, namespace, selector string) ([]string, error) {
-		if err != nil {
-			return nil, err
-		}
-		return []string{"a", "b", resource + " " + namespace + " " + selector}, nil
+	other.Cached = &kube.Cached{
+		Names: func(_ context.Context, resource, namespace, selector string) ([]string, error) {
+			return []string{"a", "b", resource + " " + namespace + " " + selector}, err
+		},
+		Metadata: func(_ context.Context, resource, namespace, selector string) ([]metav1.ObjectMeta, error) {
+			return []metav1.ObjectMeta{{Name: "c"}, {Name: resource + " " + namespace + " " + selector}}, err
+		},
 	}
 	return factory.NewFor(f.Env, &other)
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -20,7 +20,7 @@ import (
 // failed or was aborted, and no other run of the plan lives.
 func Retryable(c *factory.Factory) Func {
 	return runNames(c, func(ctx context.Context, k *factory.Cluster) ([]string, error) {
-		list, err := metadataOf(ctx, k, annotations.LabelKind+" in ("+annotations.KindPlan+","+annotations.KindRun+")")
+		list, err := metadataOf(ctx, k, "configmaps", k.Namespace, annotations.LabelKind+" in ("+annotations.KindPlan+","+annotations.KindRun+")")
 		return retryable(list), err
 	})
 }
@@ -52,32 +52,66 @@ func retryable(list []metav1.ObjectMeta) []string {
 	return out
 }
 
-// Resumable offers the runs that a resume does something for: those that are suspended or held by
-// drift, and those that have ended and left what nobody has acknowledged, as their plans say. It reads
-// whole runs, since only their journals say the former; there are few live ones.
-func Resumable(c *factory.Factory) Func {
-	return runNames(c, func(ctx context.Context, k *factory.Cluster) ([]string, error) {
-		plans, err := metadataOf(ctx, k, annotations.LabelKind+"="+annotations.KindPlan)
-		if err != nil {
-			return nil, err
-		}
-		live, err := k.Runs(ctx, k.Namespace, "", factory.ActiveOnly)
-		if err != nil {
+// Resumable offers what a resume does something for: the documents that are paused, and the runs that
+// are suspended or held by drift, or have ended and left what nobody has acknowledged, as their plans
+// say. It reads whole runs, since only their journals say the former; there are few live ones.
+func Resumable(c *factory.Factory, paused Keep) Func {
+	return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, given []string, word string) ([]string, error) {
+		before := strings.TrimSuffix(word, factory.BareName(word))
+		kind := kindOf(strings.TrimSuffix(before, "/"))
+		var documents []metav1.ObjectMeta
+		var live []view.Run
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() (err error) {
+			kinds := strings.Join([]string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy}, ",")
+			documents, err = metadataOf(ctx, k, "configmaps", k.Namespace, annotations.LabelKind+" in ("+kinds+")")
+			return err
+		})
+		group.Go(func() (err error) {
+			live, err = k.Runs(ctx, k.Namespace, "", factory.ActiveOnly)
+			return err
+		})
+		if err := group.Wait(); err != nil {
 			return nil, err
 		}
 		var out []string
-		for _, r := range live {
-			if len(view.Suspends(r)) > 0 || slices.ContainsFunc(r.Journal.Steps, r.Run.HeldByDrift) {
-				out = append(out, r.Run.Name)
+		for _, m := range documents {
+			if paused(m) && (kind == "" || kind == m.Labels[annotations.LabelKind]) {
+				out = append(out, m.Name)
 			}
 		}
-		for _, m := range plans {
-			if name := leftBy(m); name != "" && !slices.Contains(out, name) {
-				out = append(out, name)
-			}
+		if before == "" || kind == annotations.KindRun {
+			out = append(out, resumable(live, documents)...)
 		}
-		return out, nil
+		return written(out, before, given), nil
 	})
+}
+
+// resumable are the names of the runs that a resume does something for.
+func resumable(live []view.Run, documents []metav1.ObjectMeta) (out []string) {
+	for _, r := range live {
+		if len(view.Suspends(r)) > 0 || slices.ContainsFunc(r.Journal.Steps, r.Run.HeldByDrift) {
+			out = append(out, r.Run.Name)
+		}
+	}
+	for _, m := range documents {
+		if name := leftBy(m); m.Labels[annotations.LabelKind] == annotations.KindPlan && name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// written are names as somebody writes them, with what was typed before them, but for those that are
+// given already.
+func written(names []string, before string, given []string) []string {
+	var out []string
+	for _, name := range names {
+		if !slices.Contains(given, name) && !slices.Contains(given, before+name) {
+			out = append(out, before+name)
+		}
+	}
+	return out
 }
 
 // leftBy is the run that a plan says left something, which its condition tells how to acknowledge;
@@ -99,25 +133,6 @@ func runNames(c *factory.Factory, list func(ctx context.Context, k *factory.Clus
 			return nil, nil
 		}
 		names, err := list(ctx, k)
-		var out []string
-		for _, name := range names {
-			if !slices.Contains(given, name) && !slices.Contains(given, before+name) {
-				out = append(out, before+name)
-			}
-		}
-		return out, err
+		return written(names, before, given), err
 	})
-}
-
-// metadataOf is the metadata of documents, from the API server's cache.
-func metadataOf(ctx context.Context, k *factory.Cluster, selector string) ([]metav1.ObjectMeta, error) {
-	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
-	if err != nil {
-		return nil, err
-	}
-	out := make([]metav1.ObjectMeta, len(list.Items))
-	for i := range list.Items {
-		out[i] = list.Items[i].ObjectMeta
-	}
-	return out, nil
 }

@@ -67,19 +67,33 @@ func TestRunsThatCanBeRetriedAreOffered(t *testing.T) {
 func TestRunsThatAResumeDoesSomethingForAreOffered(t *testing.T) {
 	drifted := func(rec *run.Record) { rec.Drift = &run.Drift{Field: "spec.replicas"} }
 	left := `[{"type":"Restored","status":"False","reason":"NotPutBack","message":"run maint-run-orders-l did not put back step s: gone; restore it by hand, or acknowledge it: 'kubectl maint -n shop resume maint-run-orders-l'"}]`
+	resumable := func(f *factory.Factory) completion.Func {
+		return completion.Resumable(f, func(m metav1.ObjectMeta) bool { return m.Annotations[annotations.Pause] != "" })
+	}
+	paused := cmdtest.Noting(annotations.Pause, "true")
+	night := cmdtest.Policy("night", "{}")
+	paused(night)
+	both := []runtime.Object{
+		cmdtest.Plan("orders", "", paused), cmdtest.Plan("reports", ""), night,
+		cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning)), "maint-run-orders-a"),
+	}
 	for _, c := range []struct {
-		name  string
-		world []runtime.Object
-		want  []string
+		name, word string
+		world      []runtime.Object
+		want       []string
 	}{
-		{"one at work", []runtime.Object{cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepRunning)), "maint-run-orders-a")}, nil},
-		{"one that is suspended", []runtime.Object{cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning)), "maint-run-orders-a")}, []string{"maint-run-orders-a"}},
-		{"one that is held by drift", []runtime.Object{cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("patch", "patch-object", run.StepSucceeded, drifted), cmdtest.Record("call", "webhook", run.StepPending)), "maint-run-orders-a")}, []string{"maint-run-orders-a"}},
-		{"one that ended", []runtime.Object{cmdtest.Plan("orders", ""), endedAs("maint-run-orders-a", run.Failed, 1)}, nil},
-		{"one that left something, by the word of its plan", []runtime.Object{cmdtest.Plan("orders", "", cmdtest.Noting(annotations.StatusConditions, left))}, []string{"maint-run-orders-l"}},
-		{"a plan that left nothing", []runtime.Object{cmdtest.Plan("orders", "", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"True","message":"it is ready to resume x'"}]`))}, nil},
+		{"what is paused, and a run", "", both, []string{"night", "orders", "maint-run-orders-a"}},
+		{"of one kind", "plan/", both, []string{"plan/orders"}},
+		{"runs alone", "run/", both, []string{"run/maint-run-orders-a"}},
+		{"documents of any kind", "cm/", both, []string{"cm/night", "cm/orders"}},
+		{"one at work", "", []runtime.Object{cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepRunning)), "maint-run-orders-a")}, nil},
+		{"one that is suspended", "", []runtime.Object{cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning)), "maint-run-orders-a")}, []string{"maint-run-orders-a"}},
+		{"one that is held by drift", "", []runtime.Object{cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("patch", "patch-object", run.StepSucceeded, drifted), cmdtest.Record("call", "webhook", run.StepPending)), "maint-run-orders-a")}, []string{"maint-run-orders-a"}},
+		{"one that ended", "", []runtime.Object{cmdtest.Plan("orders", ""), endedAs("maint-run-orders-a", run.Failed, 1)}, nil},
+		{"one that left something, by the word of its plan", "", []runtime.Object{cmdtest.Plan("orders", "", cmdtest.Noting(annotations.StatusConditions, left))}, []string{"maint-run-orders-l"}},
+		{"a plan that left nothing", "", []runtime.Object{cmdtest.Plan("orders", "", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"True","message":"it is ready to resume x'"}]`))}, nil},
 	} {
-		if diff := cmp.Diff(c.want, offered(t, completion.Resumable, "", c.world...)); diff != "" {
+		if diff := cmp.Diff(c.want, offered(t, resumable, c.word, c.world...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}

@@ -32,9 +32,8 @@ type Cluster struct {
 	actors    *actorsOf
 	Warn      func(string)    // prints a warning; nil: nobody listens
 	seen      *seenNamespaces // nil: they are read each time
+	Cached    *kube.Cached    // nil: Metadata has all of it
 
-	// Names lists the names of objects of the core group, of a namespace or of all; nil: metadata has them.
-	Names func(ctx context.Context, resource, namespace, selector string) ([]string, error)
 	// As makes clients that impersonate somebody; nil: they are made from the kubeconfig.
 	As func(user string) *Cluster
 	// Broken is told why a watch is interrupted; nil: nobody listens.

@@ -135,7 +135,7 @@ func (c *Factory) Connect() (*Cluster, error) {
 	}
 	c.note(c.elsewhere(namespace), c.chosen())
 	return &Cluster{
-		Kube: clients, Metadata: meta, Names: kube.Names(clients.CoreV1().RESTClient()), Namespace: namespace,
+		Kube: clients, Metadata: meta, Cached: kube.NewCached(clients.CoreV1().RESTClient()), Namespace: namespace,
 		clock: clock, suggest: c.Suggest(), actors: &actorsOf{agent: c.AgentNamespace}, Warn: c.Warn, seen: &seenNamespaces{},
 	}, nil
 }
