@@ -207,9 +207,10 @@ func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]st
 	if err != nil {
 		return nil, factory.Explain("look where the agent is", err)
 	}
-	others := slices.DeleteFunc(slices.Clone(all), func(namespace string) bool { return namespace == o.namespace })
-	if len(others) < len(all) || len(others) == 0 {
-		return others, nil
+	elsewhere := slices.DeleteFunc(slices.Clone(all), func(namespace string) bool { return namespace == o.namespace })
+	others, err := o.proved(ctx, elsewhere)
+	if err != nil || len(elsewhere) < len(all) || len(others) == 0 {
+		return others, err
 	}
 	_, err = k.Kube.CoreV1().ServiceAccounts(o.namespace).Get(ctx, annotations.AgentName, metav1.GetOptions{}) // of an interrupted removal
 	switch {
@@ -219,6 +220,41 @@ func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]st
 		return nil, factory.Explain("look whether the agent was in namespace "+o.namespace, err)
 	}
 	return others, nil
+}
+
+// proved are those of some namespaces with a Deployment of the agent's name that a binding or a
+// policy of ours in the cluster names. The rest is told alone: whoever may create Deployments in a
+// namespace could otherwise have the removal leave what it takes away, and ask for rights for it.
+func (o *uninstallOptions) proved(ctx context.Context, namespaces []string) (agents []string, err error) {
+	if len(namespaces) == 0 {
+		return nil, nil
+	}
+	objects, err := o.removable()
+	if err != nil {
+		return nil, err
+	}
+	a, err := connect(o.Factory)
+	if err != nil {
+		return nil, err
+	}
+	live, err := a.read(ctx, slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() != "ClusterRoleBinding" && !policyKind(u.GetKind())
+	}))
+	if err != nil {
+		return nil, err
+	}
+	var named []string
+	for _, u := range live {
+		named = append(named, agentsIn(u)...)
+	}
+	for _, namespace := range namespaces {
+		if slices.Contains(named, namespace) {
+			agents = append(agents, namespace)
+		} else {
+			fmt.Fprintf(o.ErrOut, "warning: Deployment %s in namespace %s does not count as an agent: no binding or policy of the cluster names its ServiceAccount, and whoever may create Deployments there may have made it\n", annotations.AgentName, namespace)
+		}
+	}
+	return agents, nil
 }
 
 // warnOfBroken names the runs that no agent continues: anybody may have written them, so they do

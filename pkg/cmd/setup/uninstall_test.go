@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -26,18 +27,36 @@ func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
 // Without its rights in the cluster an agent in another namespace would go on, and do nothing.
 func TestUninstallRefusesWhereTheAgentIsInAnotherNamespace(t *testing.T) {
 	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
-	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent)
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no agent in namespace maint-system, and one in namespace ops: 'kubectl maint uninstall --apply --namespace ops' removes it\n"})
-	if got := o.Maint("uninstall", "-n", "ops"); strings.Contains(got.Err, "there is no agent in namespace") {
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: annotations.AgentName}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: annotations.AgentName, Namespace: "ops"}}}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent, binding)
+	server := o.Served()
+	uninstall := func(args ...string) cmdtest.Printed {
+		return o.Maint(append(append([]string{"uninstall"}, args...), server...)...)
+	}
+	uninstall("--yes").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no agent in namespace maint-system, and one in namespace ops: 'kubectl maint uninstall --apply --namespace ops' removes it\n"})
+	if got := uninstall("-n", "ops"); strings.Contains(got.Err, "there is no agent in namespace") {
 		t.Errorf("%+v", got)
 	}
 	second := agent.DeepCopy()
 	second.Namespace = annotations.DefaultNamespace
-	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent, second)
+	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent, second, binding)
+	server = o.Served()
 	for _, namespace := range []string{"ops", annotations.DefaultNamespace} { // of two, each can go
-		if got := o.Maint("uninstall", "-n", namespace); strings.Contains(got.Err, "there is no agent in namespace") {
+		if got := uninstall("-n", namespace); strings.Contains(got.Err, "there is no agent in namespace") {
 			t.Errorf("%s: %+v", namespace, got)
 		}
+	}
+}
+
+// Whoever may create Deployments in a namespace steers nothing by one: it is told, and no command of
+// an admin's is proposed for its namespace.
+func TestUninstallDoesNotTakeADeploymentForAnAgent(t *testing.T) {
+	tenant := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), tenant, cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})))
+	got := o.Maint(append([]string{"uninstall", "--yes"}, o.Served()...)...)
+	const warning = "warning: Deployment maint-agent in namespace tenant does not count as an agent: no binding or policy of the cluster names its ServiceAccount, and whoever may create Deployments there may have made it\n"
+	if !strings.HasPrefix(got.Err, warning+"error: node b is cordoned for plan ops/roll") || strings.Contains(got.Err, "--namespace tenant") {
+		t.Errorf("%+v", got)
 	}
 }
 
