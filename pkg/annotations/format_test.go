@@ -47,6 +47,22 @@ func TestANewerFormatIsRefused(t *testing.T) {
 	}
 }
 
+// A run is read by its journal alone where the rest is known already.
+func TestANewerFormatOfARunThatIsKnownIsRefused(t *testing.T) {
+	cm := ofTheAgent(t)[annotations.KindRun]
+	r, _, err := annotations.ReadRun(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := annotations.WithRun(cm, r); err != nil {
+		t.Errorf("as this version writes it: %v", err)
+	}
+	cm.Data[annotations.DataFormat] = "2"
+	if got, _, err := annotations.WithRun(cm, r); !errors.Is(err, annotations.ErrNewer) || got.Name != "" {
+		t.Errorf("of format 2: %q, %v", got.Name, err)
+	}
+}
+
 // ofTheAgent is one object of each kind as this version writes it.
 func ofTheAgent(t *testing.T) map[string]*corev1.ConfigMap {
 	t.Helper()

@@ -181,8 +181,11 @@ func ReadRun(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
 	return WithRun(cm, r)
 }
 
-// WithRun reads the journal of a run whose fixed part is known.
+// WithRun reads the journal of a run whose fixed part is known. Its format may be newer by now.
 func WithRun(cm *corev1.ConfigMap, r run.Run) (run.Run, run.Journal, error) {
+	if err := understood(cm); err != nil {
+		return run.Run{}, run.Journal{}, err
+	}
 	j, err := journalOf(cm)
 	if err != nil {
 		return run.Run{}, run.Journal{}, fmt.Errorf("read journal of %s/%s: %w", cm.Namespace, cm.Name, err)

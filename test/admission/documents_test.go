@@ -14,6 +14,7 @@ func TestWhoWritesDocuments(t *testing.T) {
 	l := newLab(t)
 	orders := l.given(document(annotations.KindPlan, "orders"))
 	l.given(document(annotations.KindCalendar, "holidays"))
+	l.given(document(annotations.KindAgentConfig, "maint-agent"))
 	l.given(plain("app"))
 	l.role(person{name: "will"}, rule("", "configmaps", nil, "*"), rule("maint.dev", "plans", []string{"orders"}, "write"))
 	l.must(world.may(l.ctx, person{name: "will"}, l.ns, "write", "maint.dev", "plans", "orders"))
@@ -52,6 +53,11 @@ func TestWhoWritesDocuments(t *testing.T) {
 		{name: "deletes them", who: editor(), asks: deletes("orders")},
 		{name: "writes policies, calendars and templates", who: editor(), asks: creates(document(annotations.KindPolicy, "new"))},
 		{name: "a calendar acts as nobody, and takes write on policies alone", who: editor(), asks: patches("holidays", `{"data":{"calendar.ics":"x"}}`)},
+		{name: "but not the agent's own configuration, which limits them", who: editor(), asks: patches("maint-agent", `{"data":{"config.yaml":"x"}}`), denied: "verb override on plans.maint.dev"},
+		{name: "nor takes it away", who: editor(), asks: deletes("maint-agent"), denied: "verb override on plans.maint.dev"},
+		{name: "nor makes a plan of it", who: editor(), asks: patches("maint-agent", `{"metadata":{"labels":{"maint.dev/kind":"plan"}}}`), denied: "verb override on plans.maint.dev"},
+		{name: "nor makes another", who: editor(), asks: creates(document(annotations.KindAgentConfig, "new")), denied: "verb override on plans.maint.dev"},
+		{name: "who is bound to admin edits it", who: nsAdmin(), asks: patches("maint-agent", `{"data":{"config.yaml":"x"}}`)},
 		{name: "an approver does not edit what may be patched for an approval", who: approver(), asks: patches("orders", `{"data":{"plan.yaml":"x"}}`), denied: noWrite},
 		{name: "an admin does all of it", who: admin(), asks: puts(document(annotations.KindPlan, "orders", func(cm *corev1.ConfigMap) { cm.UID = orders.UID }))},
 		{name: "these policies are not in the agent's way", who: withMasters(agent()), asks: annotates("orders", annotations.StatusPhase, "Idle", annotations.Skip, "")},

@@ -25,6 +25,7 @@ type Store struct {
 	ring    annotations.Keyring
 	fault   error // why the Secret as it stands is of no use; nil: it is
 	lost    loss
+	unkept  string        // the ID of a key that signs what an agent left that signed nothing, and has no Secret until that is done; of Begin alone
 	former  string        // the ID of a key that signed before this one and is not in the Secret; empty: there is none
 	changed chan struct{} // closed when the Secret is another
 }

@@ -143,6 +143,7 @@ func TestWhatAnAgentFromBeforeSignaturesLeftIsSigned(t *testing.T) {
 		signs bool
 	}{
 		"its heartbeat names no key":          {beat: func(w *world) { w.heartbeat("") }, signs: true},
+		"somebody took the key out of it":     {beat: func(w *world) { w.heartbeat(""); w.secret(map[string][]byte{annotations.DataKey: key("n")}) }},
 		"no agent ran before":                 {beat: func(*world) {}},
 		"the agent before signed, with a key": {beat: func(w *world) { w.heartbeat("abc") }},
 	} {
@@ -188,6 +189,36 @@ func TestSigningThatWasCutOffGoesOn(t *testing.T) {
 			if err := s.Check(w.stored(name)); err != nil {
 				w.Error(err)
 			}
+		}
+	})
+}
+
+// The leader dies before all is signed: there is no Secret yet, and the next signs all of it.
+func TestSigningThatEndsWithTheLeaderBeginsAnew(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.heartbeat("")
+		w.cluster.Put(w.ledger("a"), w.ledger("b"), w.ledger("c"))
+		mend := w.cluster.Refuse(agenttest.When{Verb: "update", Resource: "configmaps", Name: w.stored("b").Name}, 1000, 500, "etcd is away")
+		if _, waited := w.leads(w.agent()); len(waited) == 0 {
+			t.Fatal("it did not wait")
+		}
+		if names := w.cluster.Names("secrets"); len(names) > 0 {
+			t.Errorf("there is %v although not all is signed", names)
+		}
+		mend()
+		next := w.agent()
+		if signed, waited := w.leads(next); !signed || len(waited) > 0 {
+			t.Errorf("signed %t, waited for %q", signed, waited)
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			if err := next.Check(w.stored(name)); err != nil {
+				w.Error(err)
+			}
+		}
+		w.heartbeat("") // somebody takes its key out, and writes a ledger
+		w.cluster.Put(w.ledger("forged"))
+		if signed, _ := w.leads(w.agent()); signed || next.Check(w.stored("forged")) == nil {
+			t.Error("what somebody wrote was signed")
 		}
 	})
 }

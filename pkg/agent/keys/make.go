@@ -87,8 +87,8 @@ func (s *Store) create(ctx context.Context) (_ *corev1.Secret, err error) {
 }
 
 // before says whether an agent ran before this one, and which key it signed with: none,
-// if it is of a version that signed nothing. The heartbeat knows: the agent's namespace
-// is not a tenant's.
+// if it is of a version that signed nothing. The heartbeat says so, and with an agent of one
+// namespace others may write it: nothing is signed by its word alone.
 func (s *Store) before(ctx context.Context) (ran bool, key string, err error) {
 	beat, err := s.Kube.CoreV1().ConfigMaps(s.Namespace).Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -159,7 +159,7 @@ func (s *signatures) String() string {
 }
 
 // Begin returns when there is a key, and, where the agent before was of a version that
-// signed nothing, all that it left is signed: its heartbeat says so until this one's first.
+// signed nothing, all that it left is signed: its heartbeat names no key, and there is no Secret.
 // waits hears of each attempt that failed. Signed says whether anything had to be looked at.
 func (s *Store) Begin(ctx context.Context, waits func(error)) (signed bool) {
 	for failed := 1; ctx.Err() == nil; failed++ {
@@ -179,13 +179,37 @@ func (s *Store) Begin(ctx context.Context, waits func(error)) (signed bool) {
 }
 
 func (s *Store) begin(ctx context.Context) (signed bool, err error) {
-	if err := s.ensure(ctx); err != nil {
+	ran, key, err := s.before(ctx)
+	if err == nil && ran && key == "" {
+		signed, err = s.signFormer(ctx)
+	}
+	if err == nil {
+		err = s.ensure(ctx)
+	}
+	if err != nil {
+		return signed, err
+	}
+	s.unkept = ""
+	s.precededBy(key)
+	return signed, nil
+}
+
+// signFormer signs what an agent left that signed nothing, with a key that is not in its Secret yet:
+// the Secret says from then on that this is done. Whoever takes the key out of the heartbeat later
+// has nothing signed; and if we die on the way, the next leader begins anew with another key.
+func (s *Store) signFormer(ctx context.Context) (signed bool, err error) {
+	if _, err := s.get(ctx); err == nil {
+		s.Log.Warn("the heartbeat of the agent before names no key, but there is one: what is not signed with it does not count. If an earlier version was at work meanwhile, sign what it left with 'kubectl maint adopt --all'")
+		return false, nil
+	} else if !apierrors.IsNotFound(err) {
 		return false, err
 	}
-	ran, key, err := s.before(ctx)
-	if err != nil || !ran || key != "" {
-		s.precededBy(key)
-		return false, err
+	if s.keyring().Empty() {
+		s.Observe(&corev1.Secret{Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}})
+		s.unkept = s.ID()
+	}
+	if s.unkept == "" || s.unkept != s.ID() { // a key that was in its Secret before
+		return false, nil
 	}
 	_, err = s.signAll(ctx, s.unsigned)
 	return true, err

@@ -10,19 +10,31 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // Served are the flags by which a command line reaches the cluster over HTTP, as commands do that
-// look up objects of any kind. It serves ConfigMaps, nodes and namespaces.
+// look up objects of any kind. It serves ConfigMaps, nodes and namespaces, and bindings of the cluster
+// to read.
 func (o *Cluster) Served() []string {
 	o.Helper()
 	o.Setenv("KUBECONFIG", filepath.Join(o.TempDir(), "none"))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api", answer(func(*http.Request) (any, error) { return metav1.APIVersions{Versions: []string{"v1"}}, nil }))
-	mux.HandleFunc("GET /apis", answer(func(*http.Request) (any, error) { return metav1.APIGroupList{}, nil }))
+	mux.HandleFunc("GET /apis", answer(func(*http.Request) (any, error) {
+		version := metav1.GroupVersionForDiscovery{GroupVersion: rbac, Version: "v1"}
+		return metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: rbacv1.GroupName, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version}}}, nil
+	}))
+	mux.HandleFunc("GET /apis/"+rbac, answer(func(*http.Request) (any, error) {
+		return metav1.APIResourceList{GroupVersion: rbac, APIResources: []metav1.APIResource{{Name: "clusterrolebindings", SingularName: "clusterrolebinding", Kind: "ClusterRoleBinding", Verbs: metav1.Verbs{"get"}}}}, nil
+	}))
+	mux.HandleFunc("GET /apis/"+rbac+"/clusterrolebindings/{name}", answer(func(r *http.Request) (any, error) {
+		b, err := o.Kube.RbacV1().ClusterRoleBindings().Get(r.Context(), r.PathValue("name"), metav1.GetOptions{})
+		return typed("ClusterRoleBinding", b, err)
+	}))
 	mux.HandleFunc("GET /api/v1", answer(func(*http.Request) (any, error) { return served(), nil }))
 	for _, path := range []string{"/api/v1/{resource}/{name}", "/api/v1/namespaces/{namespace}/{resource}/{name}"} {
 		mux.HandleFunc("GET "+path, answer(o.get))
@@ -32,6 +44,8 @@ func (o *Cluster) Served() []string {
 	o.Cleanup(server.Close)
 	return []string{"--server", server.URL, "--cache-dir", o.TempDir()}
 }
+
+const rbac = rbacv1.GroupName + "/v1"
 
 func served() metav1.APIResourceList {
 	all := metav1.Verbs{"get", "list", "patch"}
@@ -111,6 +125,10 @@ func typed(kind string, object metav1.Object, err error) (any, error) {
 	case *corev1.ConfigMap:
 		o = o.DeepCopy()
 		o.TypeMeta = meta
+		return o, nil
+	case *rbacv1.ClusterRoleBinding:
+		o = o.DeepCopy()
+		o.TypeMeta = metav1.TypeMeta{APIVersion: rbac, Kind: kind}
 		return o, nil
 	}
 	return object, nil

@@ -150,22 +150,26 @@ func TestDoctorTellsWhatAnotherKeySigned(t *testing.T) {
 
 // The policies name one token: an agent of another namespace is not confined by them.
 func TestDoctorOfTwoInstallations(t *testing.T) {
-	of := func(namespace string) runtime.Object {
-		return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "maint-agent-nodes"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{MatchConditions: []admissionv1.MatchCondition{{Name: "agent", Expression: "request.userInfo.username == 'system:serviceaccount:" + namespace + ":maint-agent'"}}}}
+	of := func(name, namespace string) runtime.Object {
+		return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionv1.ValidatingAdmissionPolicySpec{MatchConditions: []admissionv1.MatchCondition{{Name: "agent", Expression: "request.userInfo.username == 'system:serviceaccount:" + namespace + ":maint-agent'"}}}}
 	}
 	second := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
 	policies := func(namespace string) []runtime.Object {
-		return append(without("maint-agent-nodes", installed()), of(namespace), binding("maint-agent-nodes", admissionv1.Deny))
+		return append(without("maint-agent-nodes", installed()), of("maint-agent-nodes", namespace), binding("maint-agent-nodes", admissionv1.Deny))
 	}
 	const before = "ok       agent v0.1.0 in namespace maint-system, seen 0s ago\nok       the clocks of this machine and the API server agree\nok       no configuration: the defaults hold\n"
 	diagnose(t, []diagnosis{
 		{name: "the policies name this agent", line: "doctor", world: policies("maint-system")},
 		{name: "a policy names another", line: "doctor", world: policies("ops"), code: 1, err: oneProblem, out: before + "PROBLEM  these policies confine another agent's token, and not that of namespace maint-system: maint-agent-nodes\n" +
 			"         'kubectl maint uninstall --apply --namespace NS' removes the installation that is too much; then 'kubectl maint install --apply --namespace maint-system' has the policies name this one\n"},
-		{name: "a second Deployment", line: "doctor", world: append(policies("maint-system"), second), code: 1, err: oneProblem, out: before + "PROBLEM  another agent is installed in namespace ops: there can be one in a cluster\n" +
+		{name: "a Deployment of its name that anybody may have made", line: "doctor", world: append(policies("maint-system"), second)},
+		{name: "a second Deployment, which another policy names", line: "doctor", world: append(policies("maint-system"), second, of("maint-status", "ops")), code: 1, err: oneProblem, out: before + "PROBLEM  another agent is installed in namespace ops: there can be one in a cluster\n" +
 			"         remove the one that is too much: 'kubectl maint uninstall --apply --namespace ops', or 'kubectl maint uninstall --apply --namespace maint-system'\nok       admission policies confine the agent's token\n"},
 	})
-	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), second)
+	if got := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), second).Maint("version"); strings.Contains(got.Out, "another one") {
+		t.Errorf("%+v", got)
+	}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), second, of("maint-status", "ops"))
 	if got := o.Maint("version"); !strings.HasSuffix(got.Out, "agent:     another one is installed in namespace ops; there can be one in a cluster\n") {
 		t.Errorf("%+v", got)
 	}

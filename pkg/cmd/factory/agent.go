@@ -59,10 +59,11 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 		if listErr != nil { // forbidden: then only the default namespace counts
 			return state, err
 		}
-		beats := k.ofAgents(ctx, slices.DeleteFunc(found.Items, func(cm corev1.ConfigMap) bool { return cm.Name != annotations.HeartbeatName }))
+		isAgent := k.confined(ctx)
+		beats := slices.DeleteFunc(found.Items, func(cm corev1.ConfigMap) bool { return cm.Name != annotations.HeartbeatName || !isAgent(cm.Namespace) })
 		switch {
 		case len(beats) == 0:
-			if elsewhere := k.podsIn(ctx); elsewhere != "" && elsewhere != state.Namespace {
+			if elsewhere := k.podsIn(ctx, isAgent); elsewhere != "" && elsewhere != state.Namespace {
 				why, _ := k.silentAgent(ctx, elsewhere)
 				return AgentState{Namespace: elsewhere, Missing: fmt.Sprintf("the agent that is installed in namespace %s has not run yet: %s", elsewhere, why)}, nil
 			}
@@ -75,19 +76,19 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 	return state, err
 }
 
-// ofAgents leaves out the heartbeats of namespaces whose agent the policy that confines agents does
-// not name: anybody who may write ConfigMaps in a namespace may write one. Where that policy is not
-// there, or may not be read, nothing is left out.
-func (k *Cluster) ofAgents(ctx context.Context, beats []corev1.ConfigMap) []corev1.ConfigMap {
+// confined says of a namespace whether the policy that confines agents names its agent: anybody may
+// make a heartbeat or a pod who may write in a namespace. Where that policy is not there, or may not
+// be read, each may have one.
+func (k *Cluster) confined(ctx context.Context) func(namespace string) bool {
 	confines, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, annotations.AgentPolicy, metav1.GetOptions{})
 	if err != nil {
-		return beats
+		return func(string) bool { return true }
 	}
 	agents := annotations.AgentsNamed(confines.Spec)
-	return slices.DeleteFunc(beats, func(cm corev1.ConfigMap) bool { return !slices.Contains(agents, cm.Namespace) })
+	return func(namespace string) bool { return slices.Contains(agents, namespace) }
 }
 
-// Agents are the namespaces with an agent's Deployment.
+// Agents are the namespaces with a Deployment of the agent's name, which anybody may have made there.
 func (k *Cluster) Agents(ctx context.Context) ([]string, error) {
 	list, err := k.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods})
 	if err != nil {
@@ -102,28 +103,29 @@ func (k *Cluster) Agents(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// OtherAgents are the other namespaces with an agent's Deployment; none where they may not be
-// listed.
+// OtherAgents are the other namespaces with such a Deployment whose agent a policy of the cluster
+// names; none where that may not be read.
 func (k *Cluster) OtherAgents(ctx context.Context, namespace string) []string {
 	all, err := k.Agents(ctx)
-	if err != nil {
+	policies, unread := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+	if err != nil || unread != nil {
 		return nil
 	}
-	return slices.DeleteFunc(all, func(other string) bool { return other == namespace })
+	named := annotations.AgentsNamed(policies.Items)
+	return slices.DeleteFunc(all, func(other string) bool { return other == namespace || !slices.Contains(named, other) })
 }
 
-// podsIn is the only namespace with pods of an agent; empty where there are none, or in several, or
-// where they may not be read.
-func (k *Cluster) podsIn(ctx context.Context) string {
-	list, err := k.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods, Limit: 10})
-	if err != nil || len(list.Items) == 0 {
+// podsIn is the only namespace with pods of an agent; empty: there are none, or in several.
+func (k *Cluster) podsIn(ctx context.Context, isAgent func(namespace string) bool) string {
+	list, err := k.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods, Limit: 500})
+	if err != nil {
 		return ""
 	}
-	namespace := list.Items[0].Namespace
-	if slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return p.Namespace != namespace }) {
+	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !isAgent(p.Namespace) })
+	if len(pods) == 0 || slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Namespace != pods[0].Namespace }) {
 		return ""
 	}
-	return namespace
+	return pods[0].Namespace
 }
 
 func namespacesOf(beats []corev1.ConfigMap) string {

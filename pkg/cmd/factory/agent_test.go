@@ -5,11 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,6 +36,27 @@ func TestAnAgentThatNeverRanIsFoundWhereItIsInstalled(t *testing.T) {
 	want := "the agent that is installed in namespace ops has not run yet: see 'kubectl -n ops get pods'; pod maint-agent-1: ImagePullBackOff"
 	if err != nil || s.Namespace != "ops" || s.Missing != want {
 		t.Errorf("it says %q of namespace %q, %v", s.Missing, s.Namespace, err)
+	}
+}
+
+// Anybody may make such pods and Deployments in a namespace of their own.
+func TestAnAgentThatNoPolicyNamesIsNotFound(t *testing.T) {
+	label := map[string]string{"app.kubernetes.io/name": "maint-agent"}
+	named := func(policy, namespace string) *admissionv1.ValidatingAdmissionPolicy {
+		return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}, Spec: admissionv1.ValidatingAdmissionPolicySpec{MatchConditions: []admissionv1.MatchCondition{{Name: "agent", Expression: "request.userInfo.username == 'system:serviceaccount:" + namespace + ":maint-agent'"}}}}
+	}
+	objects := []runtime.Object{named(annotations.AgentPolicy, annotations.DefaultNamespace), named("maint-intents", "ops")}
+	for _, namespace := range []string{"tenant", "ops"} {
+		objects = append(objects,
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "maint-agent-1", Labels: label}},
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "maint-agent", Labels: label}})
+	}
+	f, k := &Factory{Env: Env{Now: time.Now}}, &Cluster{Kube: fake.NewClientset(objects...)}
+	if s, err := f.Agent(t.Context(), k); err != nil || s.Namespace != annotations.DefaultNamespace || !s.Absent {
+		t.Errorf("it says %q of namespace %q, %v", s.Missing, s.Namespace, err)
+	}
+	if got := k.OtherAgents(t.Context(), annotations.DefaultNamespace); !slices.Equal(got, []string{"ops"}) {
+		t.Errorf("others are in %v", got)
 	}
 }
 

@@ -25,9 +25,10 @@ type adoptOptions struct {
 	*factory.Factory
 	factory.DryRun
 	factory.Consent
-	names  []string
-	all    bool
-	faults exit.Faults
+	names   []string
+	all     bool
+	skipped int // with all: those that are not signed
+	faults  exit.Faults
 }
 
 // NewAdopt signs objects of the agent that do not count.
@@ -42,7 +43,10 @@ after the key was lost.
 
 OBJECT is the name of a ConfigMap in the namespace. Its content is shown first:
 the agent will act on it, as the account that it names. Restore data of an earlier sleep that
-you name counts for the present sleep from then on. You need the right to read the Secret.`,
+you name counts for the present sleep from then on. You need the right to read the Secret.
+
+--all leaves out copies of restore data from deleted namespaces, by which nothing wakes. What
+it cannot sign it names; it signs the rest, and exits with 1.`,
 		Example: `  kubectl maint adopt -n shop maint-gate-weekends-k2x7a4b9qd
   kubectl maint adopt -n shop --all --dry-run=client`,
 		RunE: factory.RunE(o),
@@ -83,33 +87,61 @@ func (o *adoptOptions) Run(ctx context.Context) error {
 		return err
 	}
 	due, err := o.due(ctx, k, ring, found)
+	if err == nil {
+		due, err = o.show(due)
+	}
 	if err != nil {
 		return err
 	}
-	if len(due) == 0 {
+	if len(due) == 0 && o.skipped == 0 {
 		if o.Format() == "" { // else what is printed is read by a program
 			fmt.Fprintln(o.Out, "nothing is to be signed: everything counts")
 		}
 		return nil
 	}
-	for _, cm := range due {
-		what, err := contents(cm)
-		if err != nil {
-			return fmt.Errorf("configmap/%s is not signed: %w", cm.Name, err)
-		}
-		fmt.Fprintf(o.ErrOut, "%s: %s\n", cm.Name, what)
-	}
-	if o.Kept() {
+	if o.Kept() && len(due) > 0 {
 		if err := o.Confirm(ctx, o.Consent, fmt.Sprintf("sign %s in namespace %s, so that the agent acts on it", view.Counted(len(due), "object"), k.Namespace)); err != nil {
 			return err
 		}
 	}
 	for _, cm := range due {
-		if err := o.sign(ctx, k, ring, cm); err != nil {
+		if err := o.sign(ctx, k, ring, cm); err != nil && (!o.all || ctx.Err() != nil) {
 			return err
+		} else if err != nil {
+			o.skip(err)
 		}
 	}
+	if o.skipped > 0 {
+		return exit.Errorf(exit.CodeError, "%s not signed", view.Counted(o.skipped, "object"))
+	}
 	return nil
+}
+
+// show says what objects make the agent do. Those that cannot be read are left out, if nobody named
+// them: one tenant's must not keep the others from being signed.
+func (o *adoptOptions) show(due []*corev1.ConfigMap) ([]*corev1.ConfigMap, error) {
+	var out []*corev1.ConfigMap
+	for _, cm := range due {
+		what, err := contents(cm)
+		if err != nil {
+			err = fmt.Errorf("configmap/%s is not signed: %w", cm.Name, err)
+		}
+		switch {
+		case err == nil:
+			fmt.Fprintf(o.ErrOut, "%s: %s\n", cm.Name, what)
+			out = append(out, cm)
+		case !o.all:
+			return nil, err
+		default:
+			o.skip(err)
+		}
+	}
+	return out, nil
+}
+
+func (o *adoptOptions) skip(err error) {
+	o.skipped++
+	fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
 }
 
 // due are the objects that do not count: those without a valid signature, and restore data of an
@@ -163,7 +195,9 @@ func (o *adoptOptions) find(ctx context.Context, k *factory.Cluster) ([]*corev1.
 			return nil, factory.Explain("list what the agent wrote", err)
 		}
 		for i := range list.Items {
-			out = append(out, &list.Items[i])
+			if _, err := annotations.ReadRescued(&list.Items[i]); err != nil {
+				out = append(out, &list.Items[i])
+			}
 		}
 		return out, nil
 	}

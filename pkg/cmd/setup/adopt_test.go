@@ -49,6 +49,37 @@ func TestRestoreDataIsAdopted(t *testing.T) {
 	}
 }
 
+// What one tenant wrote keeps nobody else's records from being signed; copies from deleted namespaces
+// wake nothing, and are signed by the agent where they count.
+func TestAllAreAdoptedButThoseThatCannotBeRead(t *testing.T) {
+	secret, ring, cm := toAdopt(t)
+	copied := cm.DeepCopy()
+	copied.Name = annotations.RescuedName("gone", cmdtest.Slept("office", "apps"))
+	delete(copied.Labels, annotations.LabelPlan)
+	broken := cmdtest.Map(annotations.KindGate, "maint-gate-broken", "gate.json", "{")
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, cm, copied)
+	if got := o.Maint("adopt", "--all", "--yes"); got.Code != 0 || got.Out != "configmap/"+cm.Name+" signed\n" {
+		t.Errorf("beside a copy: %+v", got)
+	}
+	o.Maint("adopt", "--all").Is(t, cmdtest.Printed{Out: "nothing is to be signed: everything counts\n"})
+
+	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, cm, broken)
+	got := o.Maint("adopt", "--all", "--yes")
+	if got.Code != 1 || got.Out != "configmap/"+cm.Name+" signed\n" || !strings.HasPrefix(got.Err, "warning: configmap/maint-gate-broken is not signed: ") || !strings.HasSuffix(got.Err, "error: 1 object not signed\n") {
+		t.Errorf("beside one that cannot be read: %+v", got)
+	}
+	signed, err := o.Kube.CoreV1().ConfigMaps("shop").Get(t.Context(), cm.Name, metav1.GetOptions{})
+	if err != nil || ring.Check(signed) != nil {
+		t.Errorf("%v: %v", err, ring.Check(signed))
+	}
+	if got := o.Maint("adopt", "--all"); got.Code != 1 || got.Out != "" || !strings.HasSuffix(got.Err, "error: 1 object not signed\n") {
+		t.Errorf("again: %+v", got)
+	}
+	if got := o.Maint("adopt", cm.Name, broken.Name, "--yes"); got.Code != 1 || got.Out != "" {
+		t.Errorf("by their names: %+v", got)
+	}
+}
+
 // Restore data of an earlier sleep is signed already, and counts for the present one once somebody
 // has named it.
 func TestRestoreDataOfAnEarlierSleepIsAdoptedByItsName(t *testing.T) {

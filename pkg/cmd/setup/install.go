@@ -188,12 +188,20 @@ func (o *installOptions) Run(ctx context.Context) error {
 	if o.apply || o.diff {
 		return o.bring(ctx)
 	}
+	o.warn()
 	text, err := o.manifests.Render()
 	if err != nil {
 		return err
 	}
 	_, err = io.WriteString(o.Out, text)
 	return err
+}
+
+// warn says what --outbound strict does not hold.
+func (o *installOptions) warn() {
+	if m := o.manifests; m.SingleNamespace && m.Outbound == outboundStrict && !m.Admission {
+		fmt.Fprintf(o.ErrOut, "warning: --outbound strict stands in ConfigMap %s/%s, where whoever may edit ConfigMaps of the namespace can take it out: --%s leaves that to those who hold the verb override on plans.maint.dev\n", m.Namespace, annotations.AgentConfigName, flagAdmission)
+	}
 }
 
 // bring applies what this version and its admin want, object by object.
@@ -223,6 +231,7 @@ func (o *installOptions) bring(ctx context.Context) error {
 	if err := o.faults.Err(); err != nil {
 		return err
 	}
+	o.warn()
 	acts, err := actsAs(live)
 	if err != nil {
 		return err

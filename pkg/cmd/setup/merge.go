@@ -338,7 +338,7 @@ func (s *fieldMerger) ours(path string) bool {
 		return path == ".rules"
 	case "RoleBinding", "ClusterRoleBinding":
 		return path == ".subjects" || path == ".roleRef"
-	case "ValidatingAdmissionPolicy":
+	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
 		return path == ".spec"
 	case "Deployment":
 		return slices.Contains([]string{

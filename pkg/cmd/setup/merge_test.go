@@ -219,6 +219,8 @@ func TestAnUpgradeOfTheDeployment(t *testing.T) {
 func TestAnUpgradeOfWhatIsNotTheDeployment(t *testing.T) {
 	agent := map[string]any{"kind": "ServiceAccount", "name": "maint-agent", "namespace": "maint-system"}
 	other := map[string]any{"kind": "ServiceAccount", "name": "auditor", "namespace": "ops"}
+	was, guarded := released(), next()
+	was.Admission, guarded.Admission = true, true
 	for _, c := range []struct {
 		name, kind, object string
 		admin              func(u *unstructured.Unstructured)
@@ -263,11 +265,18 @@ func TestAnUpgradeOfWhatIsNotTheDeployment(t *testing.T) {
 			},
 			path: []string{"spec", "failurePolicy"}, want: "Fail",
 		},
+		{
+			name: "and what one says that changes requests", kind: "MutatingAdmissionPolicy", object: "maint-actor",
+			admin: func(u *unstructured.Unstructured) {
+				_ = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"name": "never", "expression": "false"}}, "spec", "matchConditions")
+			},
+			path: []string{"spec", "matchConditions"}, want: at(t, object(t, guarded, "MutatingAdmissionPolicy", "maint-actor"), "spec", "matchConditions"),
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			live := object(t, released(), c.kind, c.object).DeepCopy()
+			live := object(t, was, c.kind, c.object).DeepCopy()
 			c.admin(live)
-			got, kept, err := merger{manifests: next(), given: never}.merge(object(t, next(), c.kind, c.object), live)
+			got, kept, err := merger{manifests: guarded, given: never}.merge(object(t, guarded, c.kind, c.object), live)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -361,6 +370,58 @@ func TestEveryPolicyContinuesOneOrIsNew(t *testing.T) {
 	}
 	if got := BindingsBefore("maint-nodes-of-another-kind"); len(got) != 1 {
 		t.Errorf("a policy continues %v by its name alone", got[1:])
+	}
+}
+
+// older is what an earlier version had of an object: other texts, and lists that are shorter and in
+// another order.
+func older(value any) any {
+	switch was := value.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, inner := range was {
+			out[key] = older(inner)
+		}
+		return out
+	case []any:
+		out := []any{}
+		for _, inner := range slices.Backward(was) {
+			out = append(out, older(inner))
+		}
+		return out[:max(1, len(out)-1)]
+	case string:
+		return was + " of before"
+	}
+	return value
+}
+
+// A version replaces its policies as a whole, of whatever kind they are: half of one and half of
+// another is none that anybody has tried.
+func TestAnUpgradeReplacesEveryPolicy(t *testing.T) {
+	m := next()
+	m.Admission, m.Cloud = true, true
+	all, err := m.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for _, want := range all {
+		if !policyKind(want.GetKind()) || strings.HasSuffix(want.GetKind(), "Binding") {
+			continue
+		}
+		kinds[want.GetKind()]++
+		live := want.DeepCopy()
+		live.Object["spec"] = older(want.Object["spec"])
+		got, kept, err := merger{manifests: m, given: never}.merge(want, live)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.Object["spec"], got.Object["spec"]); diff != "" || len(kept) > 0 {
+			t.Errorf("%s keeps %q (-want +applied):\n%s", named(want), kept, diff)
+		}
+	}
+	if kinds["ValidatingAdmissionPolicy"] == 0 || kinds["MutatingAdmissionPolicy"] == 0 {
+		t.Errorf("there were %v", kinds)
 	}
 }
 

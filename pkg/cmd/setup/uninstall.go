@@ -38,6 +38,8 @@ type uninstallOptions struct {
 	apply     bool
 	namespace string
 	removed   int
+	keys      view.Keys // by which the agent's records count
+	uncounted []string  // what does not count, and holds nothing up
 	faults    exit.Faults
 }
 
@@ -54,7 +56,8 @@ that the agent set on nodes are ended.
 
 uninstall is refused while a run is active (its steps under finally would not run, and
 its finalizer would keep it from being deleted), while gates hold an object, while nodes
-are cordoned by the agent, and while anything sleeps.
+are cordoned by the agent, and while anything sleeps. Runs and gate records that the
+agent's key has not signed are named, and refuse nothing.
 
 --dry-run=client lists what would be deleted, --dry-run=server has the API server try it;
 both are refused when uninstall is, and so is printing.`,
@@ -137,10 +140,15 @@ func (o *uninstallOptions) nothingRecorded(ctx context.Context, k *factory.Clust
 		return err
 	}
 	for _, r := range list {
-		if n, _ := r.Count(); n > 0 && !r.Copy {
-			sleeps := view.Counted(n, "resource") + " of target " + r.Record.Target + " of HibernatePlan " + r.Object.Namespace + "/" + r.Of()
-			return exit.Errorf(exit.CodeNotNow, "%s may sleep, and without the agent nothing wakes it: %s shows what it was", sleeps, o.Suggest().In(r.Object.Namespace).ShowRestore(r.Of()))
+		n, _ := r.Count()
+		if n == 0 || r.Copy {
+			continue
 		}
+		sleeps := view.Counted(n, "resource") + " of target " + r.Record.Target + " of HibernatePlan " + r.Object.Namespace + "/" + r.Of()
+		if err := o.keys.Check(r.Object); err != nil {
+			return exit.Errorf(exit.CodeNotNow, "%s may sleep: %s", sleeps, o.notOurs(r.Object, err))
+		}
+		return exit.Errorf(exit.CodeNotNow, "%s may sleep, and without the agent nothing wakes it: %s shows what it was%s", sleeps, o.Suggest().In(r.Object.Namespace).ShowRestore(r.Of()), o.keys.Doubt())
 	}
 	return nil
 }
@@ -151,15 +159,27 @@ func (o *uninstallOptions) nothingHeld(ctx context.Context, k *factory.Cluster) 
 	if err != nil {
 		return factory.Explain("look whether gates hold anything", err)
 	}
-	if len(list.Items) == 0 {
+	held := slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool {
+		err := o.keys.Check(&cm)
+		if err != nil {
+			o.uncounted = append(o.uncounted, o.notOurs(&cm, err))
+		}
+		return err != nil
+	})
+	if len(held) == 0 {
 		return errors.Join(o.nothingCordoned(ctx, k), o.nothingAsleep(ctx, k))
 	}
-	cm := &list.Items[0]
+	cm := &held[0]
 	policy := cm.Name
 	if record, err := annotations.ReadGates(cm); err == nil {
 		policy = record.Policy
 	}
-	return exit.Errorf(exit.CodeNotNow, "the gates of policy %s/%s%s may hold objects that nobody would open: take them out of the policy, or delete it, and wait until the agent has opened them", cm.Namespace, policy, view.AndMore(len(list.Items)-1))
+	return exit.Errorf(exit.CodeNotNow, "the gates of policy %s/%s%s may hold objects that nobody would open: take them out of the policy, or delete it, and wait until the agent has opened them%s", cm.Namespace, policy, view.AndMore(len(held)-1), o.keys.Doubt())
+}
+
+// notOurs says of a record that does not count what becomes of it: anybody may have written it.
+func (o *uninstallOptions) notOurs(cm *corev1.ConfigMap, why error) string {
+	return fmt.Sprintf("%v: delete it, or, if it is the agent's own, sign it with %s", why, o.Suggest().In(cm.Namespace).Adopt(cm.Name))
 }
 
 // Run deletes the objects in reverse order, once nothing is alive.
@@ -170,6 +190,7 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	}
 	others, err := o.others(ctx, k)
 	if err == nil {
+		o.keys = readKeys(ctx, k, append([]string{o.namespace}, others...))
 		err = o.nothingLeft(ctx, k)
 	}
 	switch {
@@ -178,8 +199,8 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	if err := o.warnOfBroken(ctx, k); err != nil {
-		return err
+	for _, what := range o.uncounted {
+		fmt.Fprintf(o.ErrOut, "warning: %s\n", what)
 	}
 	if !o.out.Lines() {
 		return o.print(ctx, others)
@@ -207,9 +228,10 @@ func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]st
 	if err != nil {
 		return nil, factory.Explain("look where the agent is", err)
 	}
-	others := slices.DeleteFunc(slices.Clone(all), func(namespace string) bool { return namespace == o.namespace })
-	if len(others) < len(all) || len(others) == 0 {
-		return others, nil
+	elsewhere := slices.DeleteFunc(slices.Clone(all), func(namespace string) bool { return namespace == o.namespace })
+	others, err := o.proved(ctx, elsewhere)
+	if err != nil || len(elsewhere) < len(all) || len(others) == 0 {
+		return others, err
 	}
 	_, err = k.Kube.CoreV1().ServiceAccounts(o.namespace).Get(ctx, annotations.AgentName, metav1.GetOptions{}) // of an interrupted removal
 	switch {
@@ -221,20 +243,48 @@ func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]st
 	return others, nil
 }
 
-// warnOfBroken names the runs that no agent continues: anybody may have written them, so they do
-// not hold up the removal, and their finalizer keeps them.
-func (o *uninstallOptions) warnOfBroken(ctx context.Context, k *factory.Cluster) error {
-	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun + "," + factory.ActiveOnly})
-	if err != nil {
-		return factory.Explain("list runs", err)
+// proved are those of some namespaces with a Deployment of the agent's name that a binding or a
+// policy of ours in the cluster names. The rest is told alone: whoever may create Deployments in a
+// namespace could otherwise have the removal leave what it takes away, and ask for rights for it.
+func (o *uninstallOptions) proved(ctx context.Context, namespaces []string) (agents []string, err error) {
+	if len(namespaces) == 0 {
+		return nil, nil
 	}
-	for i := range list.Items {
-		cm := &list.Items[i]
-		if _, err := view.ReadRun(cm); err != nil && len(cm.Finalizers) > 0 {
-			fmt.Fprintf(o.ErrOut, "warning: run %s/%s stays: %v; once it is deleted, take its finalizer off: kubectl -n %s patch configmap %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'\n", cm.Namespace, cm.Name, err, cm.Namespace, cm.Name)
+	objects, err := o.removable()
+	if err != nil {
+		return nil, err
+	}
+	a, err := connect(o.Factory)
+	if err != nil {
+		return nil, err
+	}
+	live, err := a.read(ctx, slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() != "ClusterRoleBinding" && !policyKind(u.GetKind())
+	}))
+	if err != nil {
+		return nil, err
+	}
+	var named []string
+	for _, u := range live {
+		named = append(named, agentsIn(u)...)
+	}
+	for _, namespace := range namespaces {
+		if slices.Contains(named, namespace) {
+			agents = append(agents, namespace)
+		} else {
+			fmt.Fprintf(o.ErrOut, "warning: Deployment %s in namespace %s does not count as an agent: no binding or policy of the cluster names its ServiceAccount, and whoever may create Deployments there may have made it\n", annotations.AgentName, namespace)
 		}
 	}
-	return nil
+	return agents, nil
+}
+
+// readKeys reads the keys of the agents in some namespaces.
+func readKeys(ctx context.Context, k *factory.Cluster, namespaces []string) (keys view.Keys) {
+	for _, namespace := range namespaces {
+		secret, err := k.Kube.CoreV1().Secrets(namespace).Get(ctx, annotations.KeyName, metav1.GetOptions{})
+		keys.Add(secret, factory.Explain("read the key in namespace "+namespace, err))
+	}
+	return keys
 }
 
 // conditions ends the lifecycle conditions that the agent left on nodes, such as those of waiting
@@ -285,12 +335,27 @@ func (o *uninstallOptions) conditionsOf(ctx context.Context, k *factory.Cluster,
 
 // nothingLeft refuses while anything remains that only the agent can end.
 func (o *uninstallOptions) nothingLeft(ctx context.Context, k *factory.Cluster) error {
-	live, err := k.Runs(ctx, "", "", factory.ActiveOnly)
+	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun + "," + factory.ActiveOnly})
 	if err != nil {
-		return err
+		return factory.Explain("list runs", err)
+	}
+	var live []view.Run
+	for i := range list.Items {
+		cm := &list.Items[i]
+		r, err := view.ReadRun(cm)
+		if err == nil {
+			err = o.keys.Check(cm)
+		}
+		switch {
+		case err == nil:
+			live = append(live, r)
+		case len(cm.Finalizers) > 0: // else nothing keeps it
+			o.uncounted = append(o.uncounted, fmt.Sprintf("run %s/%s stays: %s; once it is deleted, take its finalizer off: kubectl -n %[1]s patch configmap %[2]s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", cm.Namespace, cm.Name, o.notOurs(cm, err)))
+		}
 	}
 	if len(live) > 0 {
-		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s is active%s: wait for it or abort it first; %s keeps others from beginning meanwhile", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1), o.Suggest().PauseCluster())
+		view.SortRuns(live)
+		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s is active%s: wait for it or abort it first; %s keeps others from beginning meanwhile%s", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1), o.Suggest().PauseCluster(), o.keys.Doubt())
 	}
 	return o.nothingHeld(ctx, k)
 }

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 // Without an agent nobody would uncordon a node that is cordoned for somebody.
@@ -26,18 +28,36 @@ func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
 // Without its rights in the cluster an agent in another namespace would go on, and do nothing.
 func TestUninstallRefusesWhereTheAgentIsInAnotherNamespace(t *testing.T) {
 	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
-	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent)
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no agent in namespace maint-system, and one in namespace ops: 'kubectl maint uninstall --apply --namespace ops' removes it\n"})
-	if got := o.Maint("uninstall", "-n", "ops"); strings.Contains(got.Err, "there is no agent in namespace") {
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: annotations.AgentName}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: annotations.AgentName, Namespace: "ops"}}}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent, binding)
+	server := o.Served()
+	uninstall := func(args ...string) cmdtest.Printed {
+		return o.Maint(append(append([]string{"uninstall"}, args...), server...)...)
+	}
+	uninstall("--yes").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no agent in namespace maint-system, and one in namespace ops: 'kubectl maint uninstall --apply --namespace ops' removes it\n"})
+	if got := uninstall("-n", "ops"); strings.Contains(got.Err, "there is no agent in namespace") {
 		t.Errorf("%+v", got)
 	}
 	second := agent.DeepCopy()
 	second.Namespace = annotations.DefaultNamespace
-	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent, second)
+	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent, second, binding)
+	server = o.Served()
 	for _, namespace := range []string{"ops", annotations.DefaultNamespace} { // of two, each can go
-		if got := o.Maint("uninstall", "-n", namespace); strings.Contains(got.Err, "there is no agent in namespace") {
+		if got := uninstall("-n", namespace); strings.Contains(got.Err, "there is no agent in namespace") {
 			t.Errorf("%s: %+v", namespace, got)
 		}
+	}
+}
+
+// Whoever may create Deployments in a namespace steers nothing by one: it is told, and no command of
+// an admin's is proposed for its namespace.
+func TestUninstallDoesNotTakeADeploymentForAnAgent(t *testing.T) {
+	tenant := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), tenant, cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})))
+	got := o.Maint(append([]string{"uninstall", "--yes"}, o.Served()...)...)
+	const warning = "warning: Deployment maint-agent in namespace tenant does not count as an agent: no binding or policy of the cluster names its ServiceAccount, and whoever may create Deployments there may have made it\n"
+	if !strings.HasPrefix(got.Err, warning+"error: node b is cordoned for plan ops/roll") || strings.Contains(got.Err, "--namespace tenant") {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -80,8 +100,69 @@ func TestUninstallRefusesWhileRestoreDataNamesWhatSleeps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, append(c.plan, cmdtest.Agent(), cmdtest.Node("a"), restore(c.edit))...)
 			got := o.Maint("uninstall", "--yes")
-			const says = "error: 1 resource of target apps of HibernatePlan shop/office may sleep, and without the agent nothing wakes it: 'kubectl maint -n shop restore show office' shows what it was\n"
+			const says = "error: 1 resource of target apps of HibernatePlan shop/office may sleep, and without the agent nothing wakes it: 'kubectl maint -n shop restore show office' shows what it was" + unchecked + "\n"
 			if (got.Code == 3 && got.Err == says) != c.refused {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// unchecked is what is said of a record where the key is not there.
+const unchecked = "; whether the agent wrote that cannot be checked (read the key in namespace maint-system: secrets \"maint-agent-key\" not found): delete it if it did not"
+
+// A signature that has the right form was made up as well as any other.
+func TestUninstallTakesNoRecordsThatTheAgentHasNotSigned(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.KeyName}, Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}}
+	ring, err := annotations.ReadKeyring(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, err := annotations.GateObject("shop", policy.GateRecord{Policy: "hours"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore, err := annotations.RestoreObject("shop", cmdtest.Slept("office", "apps", hibernate.Resource{ID: "deployments.apps/shop/web", UID: "u", Before: []byte(`{"replicas":3}`), CapturedAt: *cmdtest.Before(time.Hour), AsleepAt: cmdtest.Before(time.Hour)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		notOurs = " does not count: it was signed with another key than the agent's: delete it, or, if it is the agent's own, sign it with 'kubectl maint -n shop adopt "
+		asleep  = "error: 1 resource of target apps of HibernatePlan shop/office may sleep"
+	)
+	for name, c := range map[string]struct {
+		record *corev1.ConfigMap
+		ours   string // what is said of it where it counts
+		forged string // and where another key has signed it
+		holds  bool   // also then
+	}{
+		"a run": {
+			record: cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a"),
+			ours:   "error: run shop/maint-run-orders-a of plan orders is active: wait for it or abort it first; 'kubectl maint pause --all -A' keeps others from beginning meanwhile",
+			forged: "warning: run shop/maint-run-orders-a stays: the run shop/maint-run-orders-a" + notOurs + "maint-run-orders-a'; once it is deleted, take its finalizer off: kubectl -n shop patch configmap maint-run-orders-a --type=merge -p '{\"metadata\":{\"finalizers\":null}}'\n",
+		},
+		"a gate record": {
+			record: gate,
+			ours:   "error: the gates of policy shop/hours may hold objects that nobody would open: take them out of the policy, or delete it, and wait until the agent has opened them",
+			forged: "warning: the gate shop/" + gate.Name + notOurs + gate.Name + "'\n",
+		},
+		"restore data": {
+			record: restore, holds: true,
+			ours:   asleep + ", and without the agent nothing wakes it: 'kubectl maint -n shop restore show office' shows what it was",
+			forged: asleep + ": the restore shop/" + restore.Name + notOurs + restore.Name + "'\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forged, ours := cmdtest.Signed(c.record.DeepCopy()), c.record.DeepCopy()
+			if err := ring.Sign(ours); err != nil {
+				t.Fatal(err)
+			}
+			got := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, cmdtest.Node("a"), ours).Maint("uninstall", "--yes")
+			got.Is(t, cmdtest.Printed{Code: 3, Err: c.ours + "\n"})
+			got = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), forged).Maint("uninstall", "--yes")
+			got.Is(t, cmdtest.Printed{Code: 3, Err: c.ours + unchecked + "\n"})
+			got = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, cmdtest.Node("a"), forged).Maint("uninstall", "--yes")
+			if !strings.HasPrefix(got.Err, c.forged) || (got.Code == 3) != c.holds {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -94,13 +175,13 @@ func TestUninstallNamesRunsThatNoAgentGoesOnWith(t *testing.T) {
 	delete(forged.Annotations, annotations.StatusSignature)
 	held := cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}}))
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b"), forged)
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Err: "error: run shop/maint-run-orders-b of plan orders is active: wait for it or abort it first; 'kubectl maint pause --all -A' keeps others from beginning meanwhile\n"})
+	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Err: "error: run shop/maint-run-orders-b of plan orders is active: wait for it or abort it first; 'kubectl maint pause --all -A' keeps others from beginning meanwhile" + unchecked + "\n"})
 	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), held, forged)
 	if got := o.Maint("uninstall", "--yes"); got.Code != 3 || strings.Contains(got.Err, "maint-run-orders-a of plan orders is active") {
 		t.Errorf("%+v", got)
 	}
 	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), forged)
-	if got := o.Maint("uninstall"); !strings.HasPrefix(got.Err, "warning: run shop/maint-run-orders-a stays: the run shop/maint-run-orders-a does not count: it carries no signature of the agent's; once it is deleted, take its finalizer off: kubectl -n shop patch configmap maint-run-orders-a --type=merge -p '{\"metadata\":{\"finalizers\":null}}'\n") {
+	if got := o.Maint("uninstall"); !strings.HasPrefix(got.Err, "warning: run shop/maint-run-orders-a stays: the run shop/maint-run-orders-a does not count: it carries no signature of the agent's: delete it, or, if it is the agent's own, sign it with 'kubectl maint -n shop adopt maint-run-orders-a'; once it is deleted, take its finalizer off: kubectl -n shop patch configmap maint-run-orders-a --type=merge -p '{\"metadata\":{\"finalizers\":null}}'\n") {
 		t.Errorf("%+v", got)
 	}
 }

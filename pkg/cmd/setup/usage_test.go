@@ -29,6 +29,21 @@ func TestACommandLineOfInstallThatIsWrong(t *testing.T) {
 	}
 }
 
+// Whoever may edit ConfigMaps where the agent runs is its admin, but for the admission policies.
+func TestInstallSaysWhatATeamCanTakeOut(t *testing.T) {
+	const warning = "warning: --outbound strict stands in ConfigMap shop/maint-agent, where whoever may edit ConfigMaps of the namespace can take it out: --with-admission leaves that to those who hold the verb override on plans.maint.dev\n"
+	for line, want := range map[string]string{
+		"install -n shop --single-namespace --outbound strict":                  warning,
+		"install -n shop --single-namespace --outbound strict --with-admission": "",
+		"install -n shop --single-namespace":                                    "",
+		"install -n shop --outbound strict":                                     "",
+	} {
+		if got := cmdtest.NewCluster(t, cmd.Run).Line(line); got.Code != 0 || got.Err != want || got.Out == "" {
+			t.Errorf("%s: exit code %d, %q", line, got.Code, got.Err)
+		}
+	}
+}
+
 // README has the image tagged so.
 func TestAScriptLearnsTheVersion(t *testing.T) {
 	cmdtest.Offline(t, cmd.Run, "", "version", "--client", "-o", "jsonpath={.client}").Is(t, cmdtest.Printed{Out: "v0.1.0"})
