@@ -720,6 +720,15 @@ func cameBack(was ledger.LabelState, have TargetLabel) bool {
 	return was.Owner != "" && was.Owner == have.Owner && was.Value == have.Value
 }
 
+// AsksByLabel says whether a label of a target asks a plan with a ledger for a run that it has still
+// to claim.
+func AsksByLabel(l ledger.Ledger, key string, t *Target) bool {
+	have, present := t.Labels[key]
+	state, known := knownLabel(l, key, t)
+	_, asked := nextRequest(state, known, have.Value, t.Handled[key])
+	return present && asked && (!known || !cameBack(state, have))
+}
+
 // pacedLabel says whether the label may have a run now, by the bounds of changes that are
 // watched: what sets it and what takes it away may answer each other for ever.
 func (d *decider) pacedLabel(key string, state ledger.LabelState) (earned int64, may bool) {

@@ -634,6 +634,38 @@ func TestALostLedgerMakesUpNoRequestByALabel(t *testing.T) {
 	}
 }
 
+func TestWhetherALabelStillAsksForARun(t *testing.T) {
+	for name, c := range map[string]struct {
+		state  *ledger.LabelState // nil: the ledger knows nothing
+		absent bool
+		owner  string
+		want   bool
+	}{
+		"nothing is known":                        {want: true},
+		"it is not there":                         {absent: true},
+		"it was claimed, and is still there":      {state: &ledger.LabelState{TargetUID: "t", Claimed: 3, Value: "v"}},
+		"another value was claimed":               {state: &ledger.LabelState{TargetUID: "t", Claimed: 3, Value: "u"}, want: true},
+		"it was taken away, and is set again":     {state: &ledger.LabelState{TargetUID: "t", Claimed: 3, Value: "v", Removed: true}, want: true},
+		"it was taken away, and its tool has it":  {state: &ledger.LabelState{TargetUID: "t", Claimed: 2, Value: "v", Owner: "argocd", Removed: true}, owner: "argocd"},
+		"it was claimed on another object":        {state: &ledger.LabelState{TargetUID: "t2", Claimed: 3, Value: "v"}, want: true},
+		"a lost ledger may have known it":         {state: &ledger.LabelState{Lost: true}, owner: "argocd"},
+		"a lost ledger, and a person has set it":  {state: &ledger.LabelState{Lost: true}, want: true},
+		"it was handled under a number from here": {state: &ledger.LabelState{TargetUID: "t", Claimed: 2, Value: "v"}, want: true},
+	} {
+		led := ledger.Ledger{}
+		if c.state != nil {
+			led.Labels = map[string]ledger.LabelState{"k": *c.state}
+		}
+		target := &trigger.Target{UID: "t", Handled: map[string]int64{"k": 2}, Labels: map[string]trigger.TargetLabel{"k": {Value: "v", Owner: c.owner}}}
+		if c.absent {
+			target.Labels = nil
+		}
+		if got := trigger.AsksByLabel(led, "k", target); got != c.want {
+			t.Errorf("%s: it asks: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
 // A plan that is first seen while the clock is in doubt has its ledger from then on: later, what was
 // published of it would call the ledger lost, and its token be taken for a new one.
 func TestAPlanFirstSeenInDoubtHasItsLedger(t *testing.T) {
