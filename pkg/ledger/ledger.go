@@ -74,6 +74,7 @@ type LabelState struct {
 	Removed   bool   `json:"removed,omitempty"` // handled: the label was taken away, or given up
 	Version   uint64 `json:"version,omitempty"` // of the target on which this was seen
 	Earned    int64  `json:"earned,omitempty"`  // the second by which the runs are earned that the label had
+	Lost      bool   `json:"lost,omitempty"`    // an earlier ledger is lost, and nobody has looked at the target since
 }
 
 // Ledger is the durable memory of a plan: which slots have ended and how, what
@@ -243,6 +244,20 @@ func (l Ledger) LabelTaken(r run.Request) Ledger {
 	state.Removed = true
 	labels[key] = state
 	l.Labels = labels
+	return l
+}
+
+// TakeBack takes back a claim by a label under a number that another value of it had before an earlier
+// ledger was lost: had is that request, which is done with.
+func (l Ledger) TakeBack(one string, had run.Request) Ledger {
+	l.Open = slices.DeleteFunc(slices.Clone(l.Open), func(e Entry) bool { return e.Run == one })
+	l.Labels = maps.Clone(l.Labels)
+	if l.Labels == nil {
+		l.Labels = map[string]LabelState{}
+	}
+	state := l.Labels[had.Label]
+	state.TargetUID, state.Claimed, state.Value, state.Owner, state.Removed = had.TargetUID, had.Ordinal, had.Value, had.Owner, true
+	l.Labels[had.Label] = state
 	return l
 }
 

@@ -403,3 +403,22 @@ func TestTheHeadOverflowsInBatches(t *testing.T) {
 		}
 	}
 }
+
+// Before an earlier ledger was lost a run had the number that a claim has taken again.
+func TestAClaimOfANumberThatAnotherValueHadIsTakenBack(t *testing.T) {
+	had := run.Request{Kind: run.ByLabel, Label: "k", Value: "v", Owner: "argocd", TargetUID: "t", Ordinal: 3}
+	now := had
+	now.Value = "w"
+	l := ledger.Ledger{Labels: map[string]ledger.LabelState{"k": {TargetUID: "t", Claimed: 3, Value: "w", Earned: 7}, "j": {TargetUID: "t", Claimed: 1}}}.Claim("run", now, "t")
+	got := l.TakeBack("run", had)
+	want := map[string]ledger.LabelState{"k": {TargetUID: "t", Claimed: 3, Value: "v", Owner: "argocd", Removed: true, Earned: 7}, "j": {TargetUID: "t", Claimed: 1}}
+	if diff := cmp.Diff(want, got.Labels); diff != "" || len(got.Open) > 0 || len(got.Recent) > 0 {
+		t.Errorf("(-want +got) %s, open %v, closed %v", diff, got.Open, got.Recent)
+	}
+	if len(l.Open) != 1 || l.Labels["k"].Value != "w" {
+		t.Errorf("the ledger that was given has changed: %+v", l)
+	}
+	if got := (ledger.Ledger{}).TakeBack("run", had).Labels["k"].Claimed; got != 3 {
+		t.Errorf("without labels it knows number %d", got)
+	}
+}

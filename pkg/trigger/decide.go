@@ -322,10 +322,34 @@ func (d *decider) begin() {
 	for _, live := range d.f.Live { // they were claimed in the ledger that is lost
 		l = l.Claim(live.Name, live.Request, live.TargetUID)
 	}
+	l.Labels = d.labelsBefore()
 	if edit := d.lastEdit().UTC(); edit.After(l.Watermark) {
 		l.EditedUntil = &edit
 	}
 	d.write(l)
+}
+
+// labelsBefore is what is known of requests by labels where an earlier ledger is lost: those of live
+// runs, and of the other keys that they have yet to be looked at.
+func (d *decider) labelsBefore() map[string]ledger.LabelState {
+	var out map[string]ledger.LabelState
+	note := func(key string, s ledger.LabelState) {
+		if out == nil {
+			out = map[string]ledger.LabelState{}
+		}
+		out[key] = s
+	}
+	if d.f.State.LedgerLost {
+		for _, key := range d.f.Plan.Spec.Triggers.Labels {
+			note(key, ledger.LabelState{Lost: true})
+		}
+	}
+	for _, live := range d.f.Live {
+		if r := live.Request; r.Kind == run.ByLabel && r.Ordinal > out[r.Label].Claimed {
+			note(r.Label, ledger.LabelState{TargetUID: r.TargetUID, Claimed: r.Ordinal, Value: r.Value, Owner: r.Owner})
+		}
+	}
+	return out
 }
 
 // notBeforeCreation keeps a ledger that somebody wrote from making up for slots that
@@ -641,9 +665,9 @@ func (d *decider) labels() {
 
 func (d *decider) label(key string) {
 	have, present := d.f.Target.Labels[key]
-	state, known := d.out.Ledger.Labels[key]
-	if known && state.TargetUID != d.f.Target.UID { // another object under the same name begins anew
-		state, known = ledger.LabelState{TargetUID: d.f.Target.UID, Earned: state.Earned}, false
+	state, known := knownLabel(d.out.Ledger, key, d.f.Target)
+	if d.out.Ledger.Labels[key].Lost {
+		d.setLabel(key, state)
 	}
 	if known && d.f.Target.Version != 0 && d.f.Target.Version < state.Version {
 		return // the watch lags behind what an earlier agent has seen: it will catch up
@@ -656,7 +680,7 @@ func (d *decider) label(key string) {
 	if !asked || d.openLabel(key) {
 		return
 	}
-	if known && state.Owner != "" && state.Owner == have.Owner && state.Value == have.Value {
+	if known && cameBack(state, have) {
 		d.out.Returned = append(d.out.Returned, key)
 		return
 	}
@@ -674,6 +698,35 @@ func (d *decider) label(key string) {
 	r := run.Request{Kind: run.ByLabel, Label: key, Value: have.Value, Owner: have.Owner, TargetUID: d.f.Target.UID, Ordinal: number, At: d.f.Now.UTC(), DryRun: d.f.Plan.Spec.DryRun}
 	d.setLabel(key, ledger.LabelState{TargetUID: r.TargetUID, Claimed: number, Value: have.Value, Owner: have.Owner, Version: d.f.Target.Version, Earned: earned})
 	d.claim(r)
+}
+
+// knownLabel is what a ledger knows of a label of a target. Where an earlier ledger is lost, a label
+// whose requests were handled before, and that a manager applies, has come back, for all that is known.
+func knownLabel(l ledger.Ledger, key string, t *Target) (state ledger.LabelState, known bool) {
+	state, known = l.Labels[key]
+	switch have, n := t.Labels[key], t.Handled[key]; {
+	case state.Lost && have.Owner != "" && n > 0:
+		state = ledger.LabelState{TargetUID: t.UID, Claimed: n, Value: have.Value, Owner: have.Owner, Removed: true, Version: t.Version}
+	case state.Lost:
+		state = ledger.LabelState{TargetUID: t.UID, Version: t.Version}
+	case known && state.TargetUID != t.UID: // another object under the same name begins anew
+		return ledger.LabelState{TargetUID: t.UID, Earned: state.Earned}, false
+	}
+	return state, known
+}
+
+// cameBack says whether a label is the one that was handled, applied again by the same manager.
+func cameBack(was ledger.LabelState, have TargetLabel) bool {
+	return was.Owner != "" && was.Owner == have.Owner && was.Value == have.Value
+}
+
+// AsksByLabel says whether a label of a target asks a plan with a ledger for a run that it has still
+// to claim.
+func AsksByLabel(l ledger.Ledger, key string, t *Target) bool {
+	have, present := t.Labels[key]
+	state, known := knownLabel(l, key, t)
+	_, asked := nextRequest(state, known, have.Value, t.Handled[key])
+	return present && asked && (!known || !cameBack(state, have))
 }
 
 // pacedLabel says whether the label may have a run now, by the bounds of changes that are

@@ -573,6 +573,99 @@ func TestALostLedgerStartsNothing(t *testing.T) {
 	}
 }
 
+// With a ledger what it knew of labels is lost, but for what live runs and the target say.
+func TestALostLedgerMakesUpNoRequestByALabel(t *testing.T) {
+	lost := func(f *trigger.Facts) { f.State.Ledger, f.State.LedgerLost = nil, true }
+	target := func(value, owner string, handled int64) edit {
+		return func(f *trigger.Facts) {
+			labelled("k", value)(f)
+			f.Target.Labels["k"] = trigger.TargetLabel{Value: value, Owner: owner}
+			if f.Target.Handled["k"] = handled; handled == 0 {
+				delete(f.Target.Handled, "k")
+			}
+		}
+	}
+	lives := func(value string) edit {
+		return func(f *trigger.Facts) {
+			r := run.Request{Kind: run.ByLabel, Label: "k", Value: value, Owner: "argocd", TargetUID: "t", Ordinal: 3, At: coretest.Clock("00:30")}
+			f.Live = append(f.Live, trigger.ActiveRun{Name: coretest.NameOf(r), Phase: run.Running, Request: r, TargetUID: "t"})
+		}
+	}
+	const argo = "argocd"
+	check(t, []decideCase{
+		{"what a tool declares and was handled before has come back", coretest.Facts("05:30", lost, target("v", argo, 2)), []string{"returned k"}},
+		{"what a tool declares and was never handled is a request", coretest.Facts("05:30", lost, target("v", argo, 0)), []string{"claim label k=v #1"}},
+		{"what a person set is one", coretest.Facts("05:30", lost, target("v", "", 2)), []string{"claim label k=v #3"}},
+		{"where none is lost, and the plan is new, it is one", coretest.Facts("05:30", first, target("v", argo, 2)), []string{"claim label k=v #3"}},
+		{"what a live run answers is none", coretest.Facts("05:30", lost, target("v", argo, 2), policy(plan.Allow), lives("v")), nil},
+		{"nor is another value before that has ended", coretest.Facts("05:30", lost, target("w", "", 2), policy(plan.Allow), lives("v")), nil},
+	})
+	unseen := func(f *trigger.Facts) {
+		target("v", argo, 2)(f)
+		f.Target = nil
+		coretest.NotReady("target")(f)
+	}
+	gone := func(f *trigger.Facts) { f.Target.Labels = nil }
+	for name, c := range map[string]struct {
+		first []edit // what is seen when the ledger is lost
+		then  []edit // and what later
+		ends  bool   // the run that lives has ended meanwhile
+		want  []string
+	}{
+		"its target is seen later, and what a tool declares has come back": {first: []edit{unseen}, then: []edit{target("v", argo, 2)}, want: []string{"returned k"}},
+		"its target is seen later, with what a person set":                 {first: []edit{unseen}, then: []edit{target("v", "", 2)}, want: []string{"claim label k=v #3"}},
+		"its target is seen later, without the label":                      {first: []edit{unseen}, then: []edit{target("v", argo, 2), gone}},
+		"it comes back again":                                            {first: []edit{target("v", argo, 2)}, then: []edit{target("v", argo, 2)}, want: []string{"returned k"}},
+		"the tool declares another value":                                {first: []edit{target("v", argo, 2)}, then: []edit{target("w", argo, 2)}, want: []string{"claim label k=w #3"}},
+		"a value that came while a run was live has a number of its own": {first: []edit{target("v", argo, 2), lives("v")}, then: []edit{target("w", argo, 2)}, ends: true, want: []string{"claim label k=w #4"}},
+		"what that run answered has come back":                           {first: []edit{target("v", argo, 2), lives("v")}, then: []edit{target("v", argo, 3)}, ends: true, want: []string{"returned k"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			led := trigger.Decide(coretest.Facts("05:30", append([]edit{lost}, c.first...)...)).Ledger
+			if c.ends {
+				r := *led.Open[0].Request
+				led = led.Close(led.Open[0].Run, run.Ran, "", nil, coretest.Clock("05:31")).LabelTaken(r)
+			}
+			f := coretest.Facts("05:31", append([]edit{func(f *trigger.Facts) { f.State.Ledger = &led }}, c.then...)...)
+			if diff := cmp.Diff(c.want, told(f, trigger.Decide(f)), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhetherALabelStillAsksForARun(t *testing.T) {
+	for name, c := range map[string]struct {
+		state  *ledger.LabelState // nil: the ledger knows nothing
+		absent bool
+		owner  string
+		want   bool
+	}{
+		"nothing is known":                        {want: true},
+		"it is not there":                         {absent: true},
+		"it was claimed, and is still there":      {state: &ledger.LabelState{TargetUID: "t", Claimed: 3, Value: "v"}},
+		"another value was claimed":               {state: &ledger.LabelState{TargetUID: "t", Claimed: 3, Value: "u"}, want: true},
+		"it was taken away, and is set again":     {state: &ledger.LabelState{TargetUID: "t", Claimed: 3, Value: "v", Removed: true}, want: true},
+		"it was taken away, and its tool has it":  {state: &ledger.LabelState{TargetUID: "t", Claimed: 2, Value: "v", Owner: "argocd", Removed: true}, owner: "argocd"},
+		"it was claimed on another object":        {state: &ledger.LabelState{TargetUID: "t2", Claimed: 3, Value: "v"}, want: true},
+		"a lost ledger may have known it":         {state: &ledger.LabelState{Lost: true}, owner: "argocd"},
+		"a lost ledger, and a person has set it":  {state: &ledger.LabelState{Lost: true}, want: true},
+		"it was handled under a number from here": {state: &ledger.LabelState{TargetUID: "t", Claimed: 2, Value: "v"}, want: true},
+	} {
+		led := ledger.Ledger{}
+		if c.state != nil {
+			led.Labels = map[string]ledger.LabelState{"k": *c.state}
+		}
+		target := &trigger.Target{UID: "t", Handled: map[string]int64{"k": 2}, Labels: map[string]trigger.TargetLabel{"k": {Value: "v", Owner: c.owner}}}
+		if c.absent {
+			target.Labels = nil
+		}
+		if got := trigger.AsksByLabel(led, "k", target); got != c.want {
+			t.Errorf("%s: it asks: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
 // A plan that is first seen while the clock is in doubt has its ledger from then on: later, what was
 // published of it would call the ledger lost, and its token be taken for a new one.
 func TestAPlanFirstSeenInDoubtHasItsLedger(t *testing.T) {

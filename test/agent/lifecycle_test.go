@@ -252,6 +252,30 @@ func TestTwoPlansOnOneTargetRunOneAfterTheOtherAndTheLastTakesTheLabel(t *testin
 	l.ended("two", 1)
 }
 
+func TestALabelWaitsForThePlanThatIsPaused(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.deployment("orders", 1)
+	l.plan("one", story)
+	l.plan("two", story)
+	l.seen("one")
+	l.seen("two")
+	l.annotate("two", map[string]string{annotations.Pause: "true"})
+	l.setLabel("orders", `"go"`)
+	first := l.running("one", "hold")
+	l.annotate("one", map[string]string{annotations.Resume: first.run.Name})
+	l.ended("one", 1)
+	if n := len(l.runs("two")); n > 0 {
+		t.Fatalf("the paused plan has %d runs", n)
+	}
+	l.annotate("two", map[string]string{annotations.Pause: ""})
+	second := l.running("two", "hold")
+	l.annotate("two", map[string]string{annotations.Resume: second.run.Name})
+	l.ended("two", 1)
+	l.asBefore("orders", 1)
+	l.ended("one", 1)
+}
+
 func TestARunThatCannotBeReadIsLeftAloneAndItsEventCounted(t *testing.T) {
 	l := newLab(t)
 	cm := &corev1.ConfigMap{

@@ -336,5 +336,9 @@ func (c *Controller) adopt(ctx context.Context, k types.NamespacedName, e ledger
 		c.EnqueueRun(l.Key())
 		return nil
 	}
+	if e.Request != nil && run.Request.Label != "" && !run.Request.SameLabel(*e.Request) { // before an earlier ledger was lost
+		c.Queue.Add(k)
+		return c.Stores.Ledgers.Edit(ctx, k, run.PlanUID, func(l ledger.Ledger) ledger.Ledger { return l.TakeBack(run.Name, run.Request) })
+	}
 	return c.Stores.Ledgers.Edit(ctx, k, run.PlanUID, func(l ledger.Ledger) ledger.Ledger { return l.CloseRun(run, journal, c.Now()) })
 }

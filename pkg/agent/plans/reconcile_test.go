@@ -655,6 +655,41 @@ func TestATokenOfALostLedgerWhoseRunIsThereIsNotClaimedAgain(t *testing.T) {
 	}
 }
 
+// A run ends without a number on its target where the value was changed meanwhile. Whoever counts anew
+// after its ledger is lost comes to that run again: it answered another value.
+func TestALabelOfALostLedgerIsNotAnsweredByTheRunOfAnotherValue(t *testing.T) {
+	for name, c := range map[string]struct {
+		value string // that stands now
+		want  []string
+	}{
+		"another value":  {"again", []string{"00:00 open label:example.org/go"}},
+		"the same value": {"now", []string{"00:00 Ran label:example.org/go"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(deployment(true, map[string]string{"example.org/go": "now"}))
+				w.plan("nightly", orders+"triggers: {labels: [example.org/go]}\n"+hook)
+				w.begins()
+				w.after(2 * time.Second)
+				runs := w.runs("nightly")
+				if len(runs) != 1 {
+					w.Fatalf("runs %q", runs)
+				}
+				w.progress(runs[0], run.Succeeded)
+				w.agent.stop()
+				w.api.Edit("deployments", shop, "orders", func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"example.org/go": c.value}) })
+				w.api.Delete("configmaps", shop, annotations.LedgerName("nightly", "uid-nightly"))
+				w.begins()
+				w.after(5 * time.Second)
+				w.expect("under the next agent", "nightly", c.want...)
+				if state := w.ledger("nightly").Labels["example.org/go"]; state.Value != c.value || state.Claimed != int64(len(w.runs("nightly"))) {
+					w.Errorf("it knows %+v, of runs %q", state, w.runs("nightly"))
+				}
+			})
+		})
+	}
+}
+
 func TestARunThatTheAPIServerDoesNotTake(t *testing.T) {
 	create := agenttest.When{Verb: "create", Resource: "configmaps"}
 	for name, c := range map[string]struct {

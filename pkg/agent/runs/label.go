@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
@@ -41,7 +42,7 @@ func (c *Controller) endLabel(ctx context.Context, l *store.CachedRun) (bool, er
 		if err != nil {
 			return false, fmt.Errorf("take the label %s away: %w", l.Run.Request.Label, err)
 		}
-		others, err := c.labelSharers(ctx, l, object.Namespace)
+		others, err := c.labelSharers(ctx, l, object)
 		if err != nil {
 			return false, err
 		}
@@ -80,19 +81,21 @@ func (c *Controller) labelStays(ctx context.Context, l *store.CachedRun, refusal
 	return refusal
 }
 
-// labelSharers says what other plans have to do with a run's request, about an object of a namespace
-// (empty: of none): by their live runs, and by their ledgers, which know a claim whose run is still to
-// be made, and the number of one whose run has ended.
-func (c *Controller) labelSharers(ctx context.Context, l *store.CachedRun, namespace string) (trigger.LabelSharers, error) {
+// labelSharers says what other plans have to do with a run's request, about its target: by their live
+// runs, and by their ledgers, which know a claim whose run is still to be made, the number of one whose
+// run has ended, and whether the label still asks for one.
+func (c *Controller) labelSharers(ctx context.Context, l *store.CachedRun, object *targets.Object) (trigger.LabelSharers, error) {
 	var out trigger.LabelSharers
 	request := l.Run.Request
+	target := object.Facts([]string{request.Label})
+	stands := target.UID == request.TargetUID && target.Labels[request.Label].Value == request.Value
 	for _, o := range c.Stores.Runs.Filter(func(o *store.LiveRun) bool {
 		return o.Head.PlanUID != l.Run.PlanUID && o.Head.Request.SameLabel(request)
 	}) {
 		out.Need = out.Need || o.Journal.Section != plan.SectionClosing
 		out.Highest = max(out.Highest, o.Head.Request.Ordinal)
 	}
-	for _, other := range c.Stores.Documents.LabelPlans(namespace, request.Label, *l.Run.Spec.Target, l.Run.PlanUID) {
+	for _, other := range c.Stores.Documents.LabelPlans(object.Namespace, request.Label, *l.Run.Spec.Target, l.Run.PlanUID) {
 		k := types.NamespacedName{Namespace: other.Object.Namespace, Name: other.Object.Name}
 		led, err := c.Stores.Ledgers.Get(ctx, k, string(other.Object.UID))
 		if errors.Is(err, annotations.ErrForeign) || errors.Is(err, annotations.ErrNewer) { // its plan decides nothing
@@ -108,10 +111,25 @@ func (c *Controller) labelSharers(ctx context.Context, l *store.CachedRun, names
 			one := types.NamespacedName{Namespace: k.Namespace, Name: e.Run}
 			return e.Refused == "" && c.Stores.Runs.Live(one) == nil && !c.Stores.Runs.IsOrphan(one)
 		}
-		out.Need = out.Need || other.Valid && slices.ContainsFunc(led.OpenFor(request), unmade)
+		asks := stands && meets(other, *led, l.Run) && trigger.AsksByLabel(*led, request.Label, target)
+		out.Need = out.Need || other.Valid && (asks || slices.ContainsFunc(led.OpenFor(request), unmade))
 		out.Highest = max(out.Highest, led.NumberOf(request))
 	}
 	return out, nil
+}
+
+// meets says whether another plan comes to claim what a label on the target of a run asks for, sooner or
+// later: it was ready with that object, or, where that was made anew, with the one of its name. One that
+// never was may never be, and the label would stay for ever; so may one that the agent calls invalid.
+func meets(other store.LabelPlan, led ledger.Ledger, r run.Run) bool {
+	group := func(o *plan.ObjectRef) string { return schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group }
+	switch {
+	case led.TargetReady == "", other.Object.Annotations[annotations.StatusPhase] == string(trigger.PhaseInvalid):
+		return false
+	case led.TargetReady == r.Request.TargetUID:
+		return true
+	}
+	return other.Spec.ConnectorRef == nil && r.Spec.ConnectorRef == nil && group(other.Spec.Target) == group(r.Spec.Target)
 }
 
 func (c *Controller) patchLabel(ctx context.Context, l *store.CachedRun, object *targets.Object, end trigger.LabelEnd) error {

@@ -204,6 +204,53 @@ func TestTheLabelStaysForAClaimOfAnotherPlan(t *testing.T) {
 	})
 }
 
+// What another plan has still to claim, because it is paused, say, it claims once it may: the label
+// stays for it, but for no plan that never comes to it.
+func TestTheLabelStaysForAPlanThatHasStillToClaimIt(t *testing.T) {
+	const onTheSame = target + "triggers: {labels: [" + restartKey + "]}\n" + oneHook
+	knows := func(s ledger.LabelState) map[string]ledger.LabelState {
+		return map[string]ledger.LabelState{restartKey: s}
+	}
+	for name, c := range map[string]struct {
+		spec   string
+		ready  string // the target that it was ready with
+		labels map[string]ledger.LabelState
+		phase  string // that the agent published
+		gone   bool   // it has no ledger
+		stays  bool
+	}{
+		"it has claimed nothing yet":                   {spec: onTheSame, ready: "target-uid", stays: true},
+		"it was ready before its target was made anew": {spec: onTheSame, ready: "before", stays: true},
+		"it has answered an earlier label":             {spec: onTheSame, ready: "target-uid", labels: knows(ledger.LabelState{TargetUID: "target-uid", Claimed: 2, Value: "now", Removed: true}), stays: true},
+		"it has answered another value":                {spec: onTheSame, ready: "target-uid", labels: knows(ledger.LabelState{TargetUID: "target-uid", Claimed: 3, Value: "then"}), stays: true},
+		"it has answered this one":                     {spec: onTheSame, ready: "target-uid", labels: knows(ledger.LabelState{TargetUID: "target-uid", Claimed: 3, Value: "now"})},
+		"it never was ready":                           {spec: onTheSame},
+		"it was never seen":                            {spec: onTheSame, gone: true},
+		"it is not valid":                              {spec: onTheSame + "steps: []\n", ready: "target-uid"},
+		"the agent says that it is not valid":          {spec: onTheSame, ready: "target-uid", phase: "Invalid"},
+		"no label asks it":                             {spec: target + "triggers: {labels: [ops/other]}\n" + oneHook, ready: "target-uid"},
+		"it is about an object of another cluster":     {spec: "connectorRef: {kind: K8SCluster, name: stg}\n" + onTheSame, ready: "elsewhere"},
+		"it is about an object of another group":       {spec: strings.Replace(onTheSame, "apiVersion: v1", "apiVersion: example.org/v1", 1), ready: "elsewhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			byLabel(t, func(w *world) {
+				w.knowsLabel()
+				cm := annotations.NewPlan(shop, "other", planOf(c.spec), "")
+				cm.UID, cm.Annotations = types.UID("other-uid"), map[string]string{annotations.StatusPhase: c.phase}
+				w.cluster.Put(cm)
+				if !c.gone {
+					w.putLedger("other", ledger.Ledger{PlanUID: "other-uid", TargetReady: c.ready, Labels: c.labels})
+				}
+				w.plays()
+				w.ends(run.Succeeded, "")
+				if _, stays := w.cluster.ConfigMap(shop, "orders").Labels[restartKey]; stays != c.stays {
+					t.Errorf("the label stays: %t, want %t", stays, c.stays)
+				}
+			})
+		})
+	}
+}
+
 // Wherever the agent dies, both runs begin, and the last takes the label away.
 func TestTwoPlansOnOneLabelSurviveTheAgent(t *testing.T) {
 	for _, arrives := range []bool{false, true} {

@@ -21,6 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -38,7 +39,10 @@ const maxActs = 64
 func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
 	wake, err := c.advance(ctx, k)
 	stuck, unclaimed := "", errors.Is(err, errUnclaimed)
+	var held heldError
 	switch {
+	case errors.As(err, &held):
+		stuck, wake, err = held.Error(), c.Now().Add(heldDelay), nil
 	case unclaimed: // whoever ends it wakes it
 		abort := intent.Command(k.Namespace, "abort", k.Name)
 		stuck, wake, err = err.Error()+"; "+abort+" puts back what it changed and ends it", c.Now().Add(queue.ResyncPeriod), nil
@@ -186,7 +190,7 @@ func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, 
 	if err != nil {
 		return time.Time{}, err
 	}
-	verdict := trigger.Admit(l.Run, standing)
+	verdict, inDoubt := trigger.Admit(l.Run, standing), false // whether an earlier start may have been written
 	if verdict.Start {
 		if unchanged, err := c.Stores.Documents.Confirm(ctx, l.PlanKey(), on); err != nil || !unchanged {
 			c.Queue.Add(l.Key())
@@ -194,14 +198,9 @@ func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, 
 		}
 	}
 	if verdict.Start {
-		names := c.claims(ctx, l)
-		if held, by := c.Stores.Locks.Acquire(l.Key().String(), names); by != "" {
-			by = nameFrom(l.Object.Namespace, by)
-			if held == planLock(l) {
-				standing.PlanBusy = by
-			} else {
-				standing.LockedBy = by
-			}
+		inDoubt = c.Stores.Locks.Holds(l.Key().String())
+		if held := new(heldError); errors.As(c.acquire(ctx, l), held) {
+			standing.PlanBusy, standing.LockedBy = held.plan, held.target
 			verdict = trigger.Admit(l.Run, standing)
 		}
 	}
@@ -214,7 +213,7 @@ func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, 
 	case verdict.Approve != nil:
 		return time.Time{}, c.approve(ctx, l, verdict)
 	case verdict.Start:
-		return c.start(ctx, l, verdict, standing.Now)
+		return c.start(ctx, l, verdict, standing.Now, inDoubt)
 	}
 	return verdict.Until, c.wait(ctx, l, verdict)
 }
@@ -231,12 +230,12 @@ func (c *Controller) approve(ctx context.Context, l *store.CachedRun, v trigger.
 	return c.consumeAnswers(ctx, fresh, asked, workflow.Signals{})
 }
 
-func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Admission, now time.Time) (time.Time, error) {
+func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Admission, now time.Time, inDoubt bool) (time.Time, error) {
 	started := &store.CachedRun{Object: l.Object, Run: l.Run, Journal: trigger.Admitted(l.Journal, v, now)}
 	started.Journal.Passed = c.passedBy(l, now)
 	wake, err := c.reconcileLive(ctx, started)
-	if held := c.Stores.Runs.Live(l.Key()); held != nil && held.Journal.Phase == run.Pending {
-		c.Stores.Locks.Release(l.Key().String()) // the start was not written: somebody else may be first
+	if c.isUnwritten(ctx, l, err, inDoubt) {
+		c.Stores.Locks.Release(l.Key().String()) // somebody else may be first
 	}
 	if err == nil {
 		c.Telemetry.Metrics.RunStarted(l.Run, now)
@@ -248,6 +247,21 @@ func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Ad
 	return wake, err
 }
 
+// isUnwritten says whether the start of a run was certainly not written. A reply that is lost says
+// nothing of it; after that a refusal of the next try says nothing of the first one, and the run is read
+// again, as it is after a conflict.
+func (c *Controller) isUnwritten(ctx context.Context, l *store.CachedRun, err error, inDoubt bool) bool {
+	conflict := errors.Is(err, queue.ErrConflict)
+	switch {
+	case err != nil && !conflict && executors.Unanswered(err):
+		return false
+	case inDoubt && !conflict && !errors.Is(c.reread(ctx, l), queue.ErrConflict):
+		return false
+	}
+	held := c.Stores.Runs.Live(l.Key())
+	return held != nil && held.Journal.Phase == run.Pending
+}
+
 // recordBypass sends an Event where a run started, or goes on, through a closed gate.
 func (c *Controller) recordBypass(l *store.CachedRun, by *intent.Actor, how string) {
 	if cm := c.Stores.Documents.Plan(l.PlanKey()); cm != nil && by != nil {
@@ -255,12 +269,18 @@ func (c *Controller) recordBypass(l *store.CachedRun, by *intent.Actor, how stri
 	}
 }
 
-// wait writes down what a pending run waits for, if that is new.
+// wait writes down what a pending run waits for, if that is new. What it holds since a start that
+// may have been lost on its way it gives back: where that comes to be written after all, the run
+// takes it again before it acts.
 func (c *Controller) wait(ctx context.Context, l *store.CachedRun, v trigger.Admission) error {
 	if l.Journal.Waiting == v.Waiting && l.Journal.Message == v.Message {
+		c.giveBack(l)
 		return nil
 	}
 	_, err := c.write(ctx, l, trigger.Admitted(l.Journal, v, c.Now()))
+	if err == nil {
+		c.giveBack(l)
+	}
 	if err == nil && v.Waiting == run.WaitApproval {
 		c.recordQuestion(l, v.Message)
 	}
@@ -271,6 +291,41 @@ func (c *Controller) wait(ctx context.Context, l *store.CachedRun, v trigger.Adm
 		}
 	}
 	return err
+}
+
+// giveBack frees what a pending run holds for those that wait for it.
+func (c *Controller) giveBack(l *store.CachedRun) {
+	if k := l.Key(); c.Stores.Locks.Holds(k.String()) {
+		c.Stores.Locks.Release(k.String())
+		c.enqueueWaiting(k.Namespace)
+	}
+}
+
+// heldError says which run holds what another needs: its plan, or its target.
+type heldError struct{ plan, target string }
+
+// Error is error's.
+func (e heldError) Error() string {
+	if e.plan != "" {
+		return fmt.Sprintf("it waits for run %s of this plan", e.plan)
+	}
+	return fmt.Sprintf("it waits for run %s, which holds the same target", e.target)
+}
+
+// heldDelay is how soon a run at work looks again for what another one holds (a guess: it comes
+// only of a start that was lost on its way).
+const heldDelay = 10 * time.Second
+
+// acquire gives a run what it holds while it works; heldError where another one has it.
+func (c *Controller) acquire(ctx context.Context, l *store.CachedRun) error {
+	held, by := c.Stores.Locks.Acquire(l.Key().String(), c.claims(ctx, l))
+	switch by = nameFrom(l.Object.Namespace, by); {
+	case by == "":
+		return nil
+	case held == planLock(l):
+		return heldError{plan: by}
+	}
+	return heldError{target: by}
 }
 
 func planLock(l *store.CachedRun) string {
@@ -340,7 +395,7 @@ func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.
 }
 
 // heldBy finds started runs in the way. The locks say it too, but only after
-// each started run was looked at once since this agent began.
+// each started run was looked at once since this agent began: then it takes its own.
 func (c *Controller) heldBy(ctx context.Context, l *store.CachedRun, s *trigger.AdmissionFacts) {
 	samePlan := func(o *store.LiveRun) bool {
 		return o.Head.PlanUID == l.Run.PlanUID && l.Run.Spec.ConcurrencyPolicy != plan.Allow
@@ -410,11 +465,8 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 			c.Plans.Add(l.PlanKey()) // its status comes first, and then the run again
 			return time.Time{}, nil
 		}
-		if again, err := c.claimed(ctx, l); err != nil || !again.IsZero() {
+		if again, err := c.mayAct(ctx, l); err != nil || !again.IsZero() {
 			return again, err
-		}
-		if again := c.untilFrozen(ctx, l); !again.IsZero() {
-			return again, nil
 		}
 		wake, more, err := c.dispatch(ctx, l, next)
 		if err != nil || !more {
@@ -423,6 +475,20 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 	}
 	c.Queue.Add(l.Key())
 	return time.Time{}, nil
+}
+
+// mayAct says what keeps a run from its next act: its entry is not open, another run holds its target
+// or its plan, or its target is still to be frozen. again is when to look then.
+func (c *Controller) mayAct(ctx context.Context, l *store.CachedRun) (again time.Time, err error) {
+	if again, err = c.claimed(ctx, l); err != nil || !again.IsZero() {
+		return again, err
+	}
+	if l.Journal.Phase == run.Running {
+		if err := c.acquire(ctx, l); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return c.untilFrozen(ctx, l), nil
 }
 
 // current is a run as it is held: nil where it lives no more, and ErrConflict where it has

@@ -47,6 +47,7 @@ func (d *Documents) All() []*corev1.ConfigMap {
 // LabelPlan is a plan that a label triggers.
 type LabelPlan struct {
 	Object *corev1.ConfigMap
+	Spec   plan.Spec
 	Valid  bool
 }
 
@@ -65,7 +66,7 @@ func (d *Documents) LabelPlans(namespace, key string, target plan.ObjectRef, but
 		}
 		spec, faults := annotations.Plan(cm)
 		if spec.Target != nil && spec.Target.Kind == target.Kind && spec.Target.Name == target.Name && slices.Contains(spec.Triggers.Labels, key) {
-			out = append(out, LabelPlan{cm, len(faults) == 0})
+			out = append(out, LabelPlan{cm, spec, len(faults) == 0})
 		}
 	}
 	return out

@@ -62,7 +62,19 @@ func (l *Locks) Acquire(run string, names []string) (held, by string) {
 	return "", ""
 }
 
-// Release gives back all that a run holds, and says what it was.
+// Holds says whether a run holds anything.
+func (l *Locks) Holds(run string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range l.holder {
+		if h == run {
+			return true
+		}
+	}
+	return false
+}
+
+// Release gives back all that a run holds.
 func (l *Locks) Release(run string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

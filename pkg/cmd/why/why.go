@@ -434,8 +434,11 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	}
 	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is {
 		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
-		if strings.Contains(stuck, " adopt run/") {
+		switch {
+		case strings.Contains(stuck, " adopt run/"):
 			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
+		case strings.Contains(stuck, " cannot go on: it waits for run "):
+			hand = "it goes on by itself when that run has ended"
 		}
 		out = append(out, obstacle{v.Told(stuck), hand})
 	}
