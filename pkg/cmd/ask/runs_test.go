@@ -186,6 +186,11 @@ func TestRetry(t *testing.T) {
 				o.Creates(endedAs(next, "Succeeded", cmdtest.Record("call", "webhook", run.StepSucceeded)))
 			})})
 		}, out: "2026-11-21T00:00:00Z waiting for run " + next + "\n2026-11-21T00:00:00Z step call: Succeeded\n2026-11-21T00:00:00Z run " + next + ": Succeeded\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
+		{name: "a plan that the agent calls invalid", world: objects(ended("Failed", failed)), notes: saidInvalid("there is no step template hush"), line: "retry orders-a", code: 3, err: "error: plan orders is invalid, so it starts nothing: there is no step template hush; nothing was asked: see 'kubectl maint why orders'\n"},
+		{name: "a plan with a fault", world: objects(ended("Failed", failed)), spec: "startDeadline: soon", line: "retry orders-a --dry-run", code: 1, err: "error: plan orders is not valid, so that nothing would run:\nerror: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"},
+		{name: "a paused plan", world: objects(ended("Failed", failed)), notes: []string{annotations.Pause, "true"}, line: "retry orders-a", out: "run/" + next + " requested\n", err: "plan orders is paused until somebody resumes it; the run begins when the pause ends\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
+		{name: "a paused plan, for who would wait", world: objects(ended("Failed", failed)), notes: []string{annotations.Pause, "true"}, line: "retry orders-a --wait", code: 3, err: "error: plan orders is paused until somebody resumes it; nothing was asked (without --wait the run begins when the pause ends)\n"},
+		{name: "a plan that is frozen", world: objects(ended("Failed", failed)), notes: []string{annotations.ChangeStrategy, "Restrictive"}, line: "retry orders-a", out: "run/" + next + " requested\n", err: "the run waits for its window, which does not open by itself (Restrictive); 'kubectl maint trigger orders --outside-window --reason …' asks for one that does not\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
 		{name: "a timeout that nothing waits for", line: "retry orders-a --timeout 5s", code: 2, err: "error: --timeout is for --wait\n"},
 	})
 }
