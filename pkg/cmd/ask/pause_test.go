@@ -27,6 +27,7 @@ func TestPause(t *testing.T) {
 		{name: "a plan and a policy", world: objects(cmdtest.Policy("night", "{}")), line: "pause orders policy/night", out: "plan/orders paused until resumed\npolicy/night paused until resumed\n", wrote: signed(annotations.Pause, "true", "")},
 		{name: "a plan and a node", world: objects(cmdtest.Node("worker-1")), line: "pause orders worker-1 --until 2h", out: "plan/orders paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\nnode/worker-1 paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: signed(annotations.Pause, "2026-11-21T02:00:00Z", "")},
 		{name: "of two names one means nothing: nothing is written", line: "pause orders ghost", code: 1, err: "error: there is no plan or policy \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
+		{name: "a plan that is named as a policy", line: "pause policy/orders", code: 1, err: "error: shop/orders is a plan and no policy; see 'kubectl maint list policies'\n"},
 		{name: "a name that is a plan and a node", world: objects(cmdtest.Node("orders")), line: "pause orders", code: 2, err: "error: orders is a plan in namespace shop, and a node: write plan/orders or node/orders\n"},
 		{name: "no node of that name", line: "pause node/ghost", code: 1, err: "error: there is no node \"ghost\"; 'kubectl get nodes' shows which there are\n"},
 		{name: "a trial", line: "pause orders --dry-run", out: "plan/orders paused until resumed (dry run)\n"},

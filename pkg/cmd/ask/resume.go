@@ -147,7 +147,7 @@ func (o *resumeOptions) nameIn(r resumed) string {
 // name, however long ago it was pruned.
 func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name string) (resumed, error) {
 	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
-	if kind, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || slices.Contains([]string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, factory.KindNode}, kind) {
+	if before, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || !view.MayMean(before, annotations.KindRun) {
 		return resumed{Resource: found}, err
 	}
 	gone, readErr := k.LeftBy(ctx, factory.BareName(name))

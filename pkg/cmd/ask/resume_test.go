@@ -34,7 +34,7 @@ func TestResumeAcknowledgesForARunThatIsGone(t *testing.T) {
 		{name: "with its kind", arg: "run/maint-run-orders-x", said: said, want: intent},
 		{name: "a trial", arg: "orders-x", flags: []string{"--dry-run"}, said: strings.Replace(said, ";", " (dry run);", 1)},
 		{name: "a run that left nothing", arg: "maint-run-orders-y", err: `there is no plan or policy or run "maint-run-orders-y"`},
-		{name: "a plan of that name", arg: "plan/maint-run-orders-x", err: `there is no plan or policy or run "maint-run-orders-x"`},
+		{name: "a plan of that name", arg: "plan/maint-run-orders-x", err: `there is no plan "maint-run-orders-x"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, append(cmdtest.Leaving(t), cmdtest.Agent())...)

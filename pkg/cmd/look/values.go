@@ -94,7 +94,7 @@ func left(ctx context.Context, k *factory.Cluster, name string, err error) bool 
 		return false
 	}
 	cm, unread := k.ConfigMaps(k.Namespace).Get(ctx, bare, metav1.GetOptions{})
-	return unread == nil && cm.Labels[annotations.LabelKind] != kind
+	return unread == nil && !view.MayMean(kind, cm.Labels[annotations.LabelKind])
 }
 
 func (o *statusOptions) warnOfAgent(agent factory.AgentState, err error) {

@@ -129,18 +129,7 @@ func means(given, kind, name string) bool {
 		return true
 	}
 	before, bare := factory.SplitKind(given)
-	var kinds []string
-	switch strings.ToLower(before) {
-	case "", "configmap", "configmaps", "cm":
-		kinds = []string{kind}
-	case "plan", "plans":
-		kinds = []string{annotations.KindPlan, annotations.KindHibernatePlan}
-	case "hibernate-plan", "hibernateplan":
-		kinds = []string{annotations.KindHibernatePlan}
-	case "policy", "policies":
-		kinds = []string{annotations.KindPolicy}
-	}
-	return bare == name && slices.Contains(kinds, kind)
+	return bare == name && view.MayMean(before, kind)
 }
 
 // only is the one of some documents of a kind that is meant: the only one, or else the only one in
