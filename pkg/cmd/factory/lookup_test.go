@@ -37,6 +37,21 @@ func factoryOf() *factory.Factory {
 	return factory.New(factory.Env{Name: "kubectl maint", Now: cmdtest.Now, Zone: "Europe/Berlin"})
 }
 
+// Whether a node might have the name does not change what is known of a run that is gone.
+func TestARunThatIsGoneIsKnown(t *testing.T) {
+	kept := cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: "maint-run-orders-x", Result: run.Ran, Outcome: &ledger.Outcome{Phase: run.Succeeded}}}})
+	for name, forbids := range map[string]string{"nodes are read": "", "nodes may not be read": "nodes"} {
+		o, k := clusterOf(t, cmdtest.Node("maint-run-orders-y"), cmdtest.Plan("orders", ""), kept)
+		if forbids != "" {
+			o.Forbids("get", forbids, "")
+		}
+		_, err := k.Find(t.Context(), "maint-run-orders-x", annotations.KindPlan, annotations.KindRun)
+		if gone := (*factory.GoneRunError)(nil); !errors.As(err, &gone) || gone.Entry.Outcome.Phase != run.Succeeded || strings.Contains(err.Error(), "node") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestWhatANameFinds(t *testing.T) {
 	world := []runtime.Object{cmdtest.Plan("orders", ""), cmdtest.Plan("both", ""), cmdtest.Policy("night", "{}"), cmdtest.Node("worker-1"), cmdtest.Node("both"), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")}
 	for _, c := range []struct {
