@@ -24,12 +24,9 @@ import (
 // the same kind that the agent has not handled is not overwritten, and an intent is not written
 // beside its opposite for the same run.
 func askRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.Run, intent, wanted, reason string, dry *factory.DryRun, opposites ...string) error {
-	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && string(cm.UID) != r.Run.PlanUID {
-		return fmt.Errorf("the plan of run %s is gone: the agent is ending the run; if it does not, delete the ConfigMap %s", r.Run.Name, r.Run.Name)
-	}
+	cm, err := livePlan(ctx, k, r)
 	if err != nil {
-		return factory.Explain("read plan "+r.Run.Plan, err)
+		return err
 	}
 	actor := k.Actor(ctx)
 	return k.Annotate(ctx, cm, dry, func(cm *corev1.ConfigMap) (factory.Change, error) {
@@ -43,6 +40,15 @@ func askRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.
 		}
 		return factory.Change{intent: factory.Value(wanted)}.Signed(intent, actor, reason), nil
 	})
+}
+
+// livePlan is the plan of a run, which may be gone.
+func livePlan(ctx context.Context, k *factory.Cluster, r view.Run) (*corev1.ConfigMap, error) {
+	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && string(cm.UID) != r.Run.PlanUID {
+		return nil, fmt.Errorf("the plan of run %s is gone: the agent is ending the run; if it does not, delete the ConfigMap %s", r.Run.Name, r.Run.Name)
+	}
+	return cm, factory.Explain("read plan "+r.Run.Plan, err)
 }
 
 // planOf is the minimal description of a run's plan.

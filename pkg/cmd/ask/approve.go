@@ -64,7 +64,9 @@ func (o *answerOptions) command(verb, short, long string) *cobra.Command {
 // Complete splits RUN/STEP.
 func (o *answerOptions) Complete(_ *cobra.Command, args []string) error {
 	name := factory.OneName(args, "RUN", &o.faults)
-	o.name, o.step, _ = strings.Cut(factory.BareName(name), "/")
+	bare := factory.BareName(name)
+	o.name, o.step, _ = strings.Cut(bare, "/")
+	o.name = strings.TrimSuffix(name, bare) + o.name // with its kind
 	return nil
 }
 

@@ -63,7 +63,7 @@ func TestWhatAnAnswerIsFor(t *testing.T) {
 
 func TestARunsNameIsTakenApartFromAStepsPath(t *testing.T) {
 	o := answerOptions{Factory: &factory.Factory{}}
-	if err := o.Complete(nil, []string{"run/maint-run-p-x/g/b"}); err != nil || o.name != "maint-run-p-x" || o.step != "g/b" {
+	if err := o.Complete(nil, []string{"run/maint-run-p-x/g/b"}); err != nil || o.name != "run/maint-run-p-x" || o.step != "g/b" {
 		t.Errorf("%q, %q, %v", o.name, o.step, err)
 	}
 }

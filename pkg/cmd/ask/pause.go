@@ -323,10 +323,7 @@ func (o *pauseOptions) zoneOf(found factory.Resource) string {
 }
 
 func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
-	var agent agentSeen
-	if o.everywhere {
-		agent = lookForAgent(ctx, o.Factory, k)
-	}
+	agent := lookForAgent(ctx, o.Factory, k)
 	namespace, err := o.namespace(o.Factory, k, agent)
 	if err != nil {
 		return err
@@ -336,7 +333,7 @@ func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
 		return err
 	}
 	what := "all plans in namespace " + namespace
-	if o.everywhere {
+	if namespace == agent.Namespace { // its pause is that of the cluster, however it was named
 		what = "all maintenance in the cluster"
 		if o.Kept() {
 			if err := o.Confirm(ctx, o.Consent, "pause "+what); err != nil {

@@ -109,7 +109,7 @@ func (o *resumeOptions) Run(ctx context.Context) (err error) {
 	for _, found := range plans {
 		things = append(things, resumed{Resource: found})
 	}
-	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k) }) // a run does not need the agent
+	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k) }) // of several, only the first asks
 	return o.forEach(ctx, len(things), func(i int) (string, error) {
 		return o.nameIn(things[i]), o.resumeOne(ctx, k, things[i], agent)
 	})
@@ -147,7 +147,7 @@ func (o *resumeOptions) nameIn(r resumed) string {
 // name, however long ago it was pruned.
 func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name string) (resumed, error) {
 	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
-	if kind, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || slices.Contains([]string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, factory.KindNode}, kind) {
+	if before, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || !view.MayMean(before, annotations.KindRun) {
 		return resumed{Resource: found}, err
 	}
 	gone, readErr := k.LeftBy(ctx, factory.BareName(name))
@@ -328,7 +328,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	if ends == "" && len(drifting) == 0 {
 		return exit.Errorf(exit.CodeNotNow, "run %s is not suspended now%s", cm.Name, view.Colon(v.RunHead(r)))
 	}
-	if err := askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun); err != nil {
+	if err := o.askRun(ctx, k, r); err != nil {
 		return err
 	}
 	for _, rec := range drifting {
@@ -346,9 +346,19 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	return watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, planOf(r), cm.Name)
 }
 
+// askRun asks the agent to resume a run, or to take note of what it left. Where there is none, neither happens.
+func (o *resumeOptions) askRun(ctx context.Context, k *factory.Cluster, r view.Run) error {
+	if !o.Client() {
+		if err := o.NeedAgent(ctx, k); err != nil {
+			return err
+		}
+	}
+	return askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun)
+}
+
 // acknowledge notes that somebody knows what an ended run did not restore.
 func (o *resumeOptions) acknowledge(ctx context.Context, k *factory.Cluster, r view.Run) error {
-	if err := askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun); err != nil {
+	if err := o.askRun(ctx, k, r); err != nil {
 		return err
 	}
 	return o.Report(o.IOStreams, false, "run/%s: what it did not put back or clean up is acknowledged%s; it stays as it is", r.Run.Name, o.Mark())

@@ -34,10 +34,10 @@ func TestResumeAcknowledgesForARunThatIsGone(t *testing.T) {
 		{name: "with its kind", arg: "run/maint-run-orders-x", said: said, want: intent},
 		{name: "a trial", arg: "orders-x", flags: []string{"--dry-run"}, said: strings.Replace(said, ";", " (dry run);", 1)},
 		{name: "a run that left nothing", arg: "maint-run-orders-y", err: `there is no plan or policy or run "maint-run-orders-y"`},
-		{name: "a plan of that name", arg: "plan/maint-run-orders-x", err: `there is no plan or policy or run "maint-run-orders-x"`},
+		{name: "a plan of that name", arg: "plan/maint-run-orders-x", err: `there is no plan "maint-run-orders-x"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Leaving(t)...)
+			o := cmdtest.NewCluster(t, cmd.Run, append(cmdtest.Leaving(t), cmdtest.Agent())...)
 			got := o.Maint(append([]string{"resume", c.arg, "--reason", "known"}, c.flags...)...)
 			if !strings.Contains(got.Err, c.err) || got.Out != c.said || (got.Code == 0) != (c.err == "") {
 				t.Errorf("%+v", got)
@@ -89,6 +89,10 @@ func TestResumeOfARun(t *testing.T) {
 			code:   4, err: "run/maint-run-orders-a/ask rejected\nerror: run maint-run-orders-a ended Failed\n", wrote: signed(annotations.Reject, "maint-run-orders-a/ask", ""),
 			out: "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step ask: Running\n2026-11-21T00:00:00Z step ask: Succeeded\n2026-11-21T00:00:00Z run maint-run-orders-a: Failed\n",
 		},
+		{name: "no agent", world: objects(live(timed), noAgent()), line: "resume orders-a", code: 5, err: missing},
+		{name: "no agent, as a trial on the server", world: objects(live(timed), noAgent()), line: "resume orders-a --dry-run=server", code: 5, err: missing},
+		{name: "no agent, as a trial", world: objects(live(timed), noAgent()), line: "resume orders-a --dry-run", out: "run/maint-run-orders-a resumed (dry run)\n"},
+		{name: "no agent that would take note of what a run left", world: objects(ended("Failed", cmdtest.Record("down", "scale", "Succeeded", left)), noAgent()), line: "resume orders-a", code: 5, err: missing},
 		{name: "neither", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "resume orders-a", code: 3, err: "error: run maint-run-orders-a is not suspended now: Running for 1h0m, 0 of 1 steps done\n"},
 	})
 }

@@ -102,8 +102,13 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 	if no := o.NoRetry(r, kept.Head); no != "" {
 		return errors.New(no)
 	}
-	if o.Client() {
-		return nil
+	is, err := livePlan(ctx, k, r)
+	if err != nil {
+		return err
 	}
-	return o.NeedAgent(ctx, k)
+	if _, err := validSpec(is); err != nil || o.Client() {
+		return err
+	}
+	request := triggerOptions{Factory: o.Factory, Waiting: o.Waiting} // the agent takes it up as a trigger
+	return request.willBeSeen(ctx, k, is)
 }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
@@ -73,9 +72,9 @@ func (o *rollbackOptions) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	spec, found := annotations.Plan(cm)
-	if len(found) > 0 {
-		return fmt.Errorf("plan %s is not valid, so that nothing would run:\n%w", cm.Name, found)
+	spec, err := validSpec(cm)
+	if err != nil {
+		return err
 	}
 	earlier, err := o.earlier(ctx, k, cm)
 	if err != nil {
@@ -132,17 +131,6 @@ func (o *rollbackOptions) mayRunAgain(cm *corev1.ConfigMap, spec plan.Spec, earl
 		return fmt.Errorf("what run %s did is not valid by the rules of this version:\n%w", earlier.Run.Name, faults)
 	}
 	return nil
-}
-
-// willBeSeen refuses where nobody would handle the request, or not now.
-func (o *rollbackOptions) willBeSeen(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
-	if err := o.NeedAgent(ctx, k); err != nil {
-		return err
-	}
-	if err := o.notPaused(ctx, k, cm); err != nil {
-		return err
-	}
-	return o.sayGate(ctx, k)
 }
 
 // snapshot is what a run does, in the form in which it is compared.

@@ -128,6 +128,7 @@ func TestRollbackRefuses(t *testing.T) {
 		{name: "a plan with a fault", spec: "startDeadline: soon", line: to, code: 1, err: "error: plan orders is not valid, so that nothing would run:\nerror: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"},
 		{name: "no agent", world: append(history(), noAgent()), line: to, code: 5, err: missing},
 		{name: "a paused plan, for who would wait", world: history(), notes: []string{annotations.Pause, "true"}, line: to + " --wait", code: 3, err: "error: plan orders is paused until somebody resumes it; nothing was asked (without --wait the run begins when the pause ends)\n"},
+		{name: "a plan that the agent calls invalid", world: history(), notes: saidInvalid("there is no step template hush"), line: to, code: 3, err: "error: plan orders is invalid, so it starts nothing: there is no step template hush; nothing was asked: see 'kubectl maint why orders'\n"},
 		{name: "a way out of the window without a reason", line: to + " --outside-window", code: 2, err: "error: --outside-window needs a --reason\n"},
 		{name: "an unknown dry run", line: to + " --dry-run=maybe", code: 2, err: "error: --dry-run: \"maybe\" is not one of none, run, client, server\n"},
 		{name: "an unknown format", line: to + " -o xml", code: 2, err: "error: -o xml: what was written is printed as json, yaml, name, jsonpath=… or go-template=…\n"},

@@ -74,6 +74,8 @@ func TestAbort(t *testing.T) {
 		{name: "a trial on the client asks neither the person nor for the agent", world: objects(live(step), noAgent()), line: "abort orders-a --dry-run", out: "run/maint-run-orders-a is being aborted (dry run)\n"},
 		{name: "no agent that would do it", world: objects(live(step), noAgent()), line: "abort orders-a --yes", code: 5, err: missing},
 		{name: "a run that has ended", world: objects(ended("Failed")), line: "abort orders-a --yes", code: 1, err: "error: run maint-run-orders-a has ended already: Failed\n"},
+		{name: "a plan that is named as a run", world: objects(live(step)), line: "abort run/orders --yes", code: 1, err: "error: shop/orders is a plan and no run; see 'kubectl maint list runs'\n"},
+		{name: "by its plan, with the kind of that", world: objects(live(step)), line: "abort plan/orders --yes", out: "run/maint-run-orders-a is being aborted\n", err: "run maint-run-orders-a is the newest of plan orders\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
 		{name: "no run of that name", world: objects(live(step)), line: "abort orders-x --yes", code: 1, err: "error: there is no run or plan \"orders-x\" in namespace shop; did you mean \"orders\"?\n"},
 		{name: "by its plan, of which a newer run has ended", world: objects(pending(), cmdtest.RunObject(over, "maint-run-orders-b")), line: "abort orders --yes", out: "run/maint-run-orders-a is being aborted\n", err: "run maint-run-orders-a is the newest of plan orders that has not ended\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
 		{name: "a trigger that waits is taken back", notes: triggered, line: "abort orders --yes", out: "the trigger of plan/orders is taken back\n", wrote: untriggered},
@@ -146,6 +148,8 @@ func TestApproveAndReject(t *testing.T) {
 		{name: "a trial on the server needs an agent as the real one", world: objects(pending(), noAgent()), line: "approve orders-a --dry-run=server", code: 5, err: missing},
 		{name: "no agent", world: objects(pending(), noAgent()), line: "approve orders-a", code: 5, err: missing},
 		{name: "beside a no", notes: []string{annotations.Reject, "maint-run-orders-a"}, world: objects(pending()), line: "approve orders-a", code: 3, err: "error: plan orders still has maint.dev/reject: maint-run-orders-a, which the agent has not handled: try again in a moment, or remove that annotation\n"},
+		{name: "a step of a run, with the kind of that", world: objects(asks()), line: "approve run/maint-run-orders-a/ask", out: "run/maint-run-orders-a/ask approved\n", wrote: signed(annotations.Approve, "maint-run-orders-a/ask", "")},
+		{name: "a plan that is named as a run", world: objects(asks()), line: "approve run/orders", code: 1, err: "error: shop/orders is a plan and no run; see 'kubectl maint list runs'\n"},
 		{name: "nothing waits", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "approve orders-a", code: 3, err: "error: run maint-run-orders-a does not wait for approval: it is Running for 1h0m, 0 of 1 steps done\n"},
 		{name: "no run", line: "approve orders-a", code: 1, err: "error: there is no run or plan \"orders-a\" in namespace shop; did you mean \"orders\"?\n"},
 		{
@@ -186,6 +190,11 @@ func TestRetry(t *testing.T) {
 				o.Creates(endedAs(next, "Succeeded", cmdtest.Record("call", "webhook", run.StepSucceeded)))
 			})})
 		}, out: "2026-11-21T00:00:00Z waiting for run " + next + "\n2026-11-21T00:00:00Z step call: Succeeded\n2026-11-21T00:00:00Z run " + next + ": Succeeded\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
+		{name: "a plan that the agent calls invalid", world: objects(ended("Failed", failed)), notes: saidInvalid("there is no step template hush"), line: "retry orders-a", code: 3, err: "error: plan orders is invalid, so it starts nothing: there is no step template hush; nothing was asked: see 'kubectl maint why orders'\n"},
+		{name: "a plan with a fault", world: objects(ended("Failed", failed)), spec: "startDeadline: soon", line: "retry orders-a --dry-run", code: 1, err: "error: plan orders is not valid, so that nothing would run:\nerror: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"},
+		{name: "a paused plan", world: objects(ended("Failed", failed)), notes: []string{annotations.Pause, "true"}, line: "retry orders-a", out: "run/" + next + " requested\n", err: "plan orders is paused until somebody resumes it; the run begins when the pause ends\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
+		{name: "a paused plan, for who would wait", world: objects(ended("Failed", failed)), notes: []string{annotations.Pause, "true"}, line: "retry orders-a --wait", code: 3, err: "error: plan orders is paused until somebody resumes it; nothing was asked (without --wait the run begins when the pause ends)\n"},
+		{name: "a plan that is frozen", world: objects(ended("Failed", failed)), notes: []string{annotations.ChangeStrategy, "Restrictive"}, line: "retry orders-a", out: "run/" + next + " requested\n", err: "the run waits for its window, which does not open by itself (Restrictive); 'kubectl maint trigger orders --outside-window --reason …' asks for one that does not\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
 		{name: "a timeout that nothing waits for", line: "retry orders-a --timeout 5s", code: 2, err: "error: --timeout is for --wait\n"},
 	})
 }

@@ -144,9 +144,9 @@ func (o *triggerOptions) ask(ctx context.Context, k *factory.Cluster, cm *corev1
 
 // check refuses what the agent would refuse, before anything is written.
 func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
-	spec, found := annotations.Plan(cm)
-	if len(found) > 0 {
-		return fmt.Errorf("plan %s is not valid, so that nothing would run:\n%w", cm.Name, found)
+	spec, err := validSpec(cm)
+	if err != nil {
+		return err
 	}
 	var f exit.Faults
 	checkParameters(spec, o.parameters.values, &f)
@@ -156,6 +156,21 @@ func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *core
 	if o.Client() {
 		return nil
 	}
+	return o.willBeSeen(ctx, k, cm)
+}
+
+// validSpec is what a plan says, if its document has no fault.
+func validSpec(cm *corev1.ConfigMap) (plan.Spec, error) {
+	spec, found := annotations.Plan(cm)
+	if len(found) > 0 {
+		return plan.Spec{}, fmt.Errorf("plan %s is not valid, so that nothing would run:\n%w", cm.Name, found)
+	}
+	return spec, nil
+}
+
+// willBeSeen refuses where nobody would handle a request for a run, or where it would come to nothing, and
+// says what the run will wait for.
+func (o *triggerOptions) willBeSeen(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	if err := o.NeedAgent(ctx, k); err != nil {
 		return err
 	}
@@ -166,7 +181,7 @@ func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *core
 		return err
 	}
 	o.sayBusy(ctx, k, cm)
-	return o.sayGate(ctx, k)
+	return o.sayGate(ctx, k, cm)
 }
 
 // sayBusy names the run that has to end before the agent handles the request. It says nothing where
@@ -195,8 +210,8 @@ func (o *triggerOptions) sayBusy(ctx context.Context, k *factory.Cluster, cm *co
 }
 
 // sayGate says what the run will wait for while its gate is closed.
-func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster) error {
-	s, err := source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+factory.BareName(o.name))
+func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+	s, err := source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+cm.Name)
 	if err != nil {
 		return err
 	}
@@ -210,7 +225,7 @@ func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster) error 
 	if v.Next != nil && v.Next.Permitted {
 		opens = "which opens " + instant.Both(v.Next.Start, s.Zone)
 	}
-	waits, hand := "the run waits for its window", "; "+o.Suggest().TriggerOutside(factory.BareName(o.name))+" asks for one that does not"
+	waits, hand := "the run waits for its window", "; "+o.Suggest().TriggerOutside(cm.Name)+" asks for one that does not"
 	if ofNamespace {
 		hand = "; the annotation maint.dev/bypass on the plan lets one run start all the same"
 	}

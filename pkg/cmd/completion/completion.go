@@ -94,28 +94,13 @@ func Documents(c *factory.Factory, selector string, keep Keep) Func {
 		before, of := "", selector
 		if bare := factory.BareName(word); bare != word { // plan/or
 			before = strings.TrimSuffix(word, bare)
-			if kind := kindOf(strings.TrimSuffix(before, "/")); kind != "" {
-				of += "," + annotations.LabelKind + "=" + kind
+			if kinds, _ := view.KindsBefore(strings.TrimSuffix(before, "/")); kinds != nil {
+				of += "," + annotations.LabelKind + " in (" + strings.Join(kinds, ",") + ")"
 			}
 		}
 		list, err := names(ctx, k, "configmaps", k.Namespace, of, keep)
 		return written(list, before, given), err
 	})
-}
-
-// kindOf is the kind that a word before a name means; empty: any.
-func kindOf(word string) string {
-	switch strings.ToLower(word) {
-	case "plan", "plans":
-		return annotations.KindPlan
-	case "hibernate-plan", "hibernateplan":
-		return annotations.KindHibernatePlan
-	case "policy", "policies":
-		return annotations.KindPolicy
-	case "run", "runs":
-		return annotations.KindRun
-	}
-	return ""
 }
 
 // Plans offers plans for which keep is true.

@@ -58,7 +58,7 @@ func retryable(list []metav1.ObjectMeta) []string {
 func Resumable(c *factory.Factory, paused Keep) Func {
 	return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, given []string, word string) ([]string, error) {
 		before := strings.TrimSuffix(word, factory.BareName(word))
-		kind := kindOf(strings.TrimSuffix(before, "/"))
+		kind := strings.TrimSuffix(before, "/")
 		var documents []metav1.ObjectMeta
 		var live []view.Run
 		group, ctx := errgroup.WithContext(ctx)
@@ -76,11 +76,11 @@ func Resumable(c *factory.Factory, paused Keep) Func {
 		}
 		var out []string
 		for _, m := range documents {
-			if paused(m) && (kind == "" || kind == m.Labels[annotations.LabelKind]) {
+			if paused(m) && view.MayMean(kind, m.Labels[annotations.LabelKind]) {
 				out = append(out, m.Name)
 			}
 		}
-		if before == "" || kind == annotations.KindRun {
+		if view.MayMean(kind, annotations.KindRun) {
 			out = append(out, resumable(live, documents)...)
 		}
 		return written(out, before, given), nil
@@ -129,7 +129,7 @@ func leftBy(m metav1.ObjectMeta) string {
 func runNames(c *factory.Factory, list func(ctx context.Context, k *factory.Cluster) ([]string, error)) Func {
 	return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, given []string, word string) ([]string, error) {
 		before := strings.TrimSuffix(word, factory.BareName(word))
-		if before != "" && kindOf(strings.TrimSuffix(before, "/")) != annotations.KindRun {
+		if !view.MayMean(strings.TrimSuffix(before, "/"), annotations.KindRun) {
 			return nil, nil
 		}
 		names, err := list(ctx, k)

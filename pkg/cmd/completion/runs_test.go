@@ -1,6 +1,7 @@
 package completion_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -85,7 +86,8 @@ func TestRunsThatAResumeDoesSomethingForAreOffered(t *testing.T) {
 		{"what is paused, and a run", "", both, []string{"night", "orders", "maint-run-orders-a"}},
 		{"of one kind", "plan/", both, []string{"plan/orders"}},
 		{"runs alone", "run/", both, []string{"run/maint-run-orders-a"}},
-		{"documents of any kind", "cm/", both, []string{"cm/night", "cm/orders"}},
+		{"plans of both kinds", "plan/", append(slices.Clone(both), cmdtest.Sleeper("nights", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}", cmdtest.Noting(annotations.Pause, "true"))), []string{"plan/nights", "plan/orders"}},
+		{"documents of any kind", "cm/", both, []string{"cm/night", "cm/orders", "cm/maint-run-orders-a"}},
 		{"one at work", "", []runtime.Object{cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepRunning)), "maint-run-orders-a")}, nil},
 		{"one that is suspended", "", []runtime.Object{cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning)), "maint-run-orders-a")}, []string{"maint-run-orders-a"}},
 		{"one that is held by drift", "", []runtime.Object{cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("patch", "patch-object", run.StepSucceeded, drifted), cmdtest.Record("call", "webhook", run.StepPending)), "maint-run-orders-a")}, []string{"maint-run-orders-a"}},

@@ -15,20 +15,20 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// Document finds what a name on the command line means: a plan, or a run, also
-// without the first letters of its name. PLAN may be written plan/PLAN and
-// configmap/PLAN, as the lists print it.
+// Document finds what a name on the command line means: a plan, or a run, also without the first letters of
+// its name. A kind before it, as in plan/NAME, decides which of the kinds; configmap/NAME, as the lists print
+// it, may be any.
 func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*corev1.ConfigMap, error) {
 	if err := k.noKind(name); err != nil {
 		return nil, err
 	}
-	bare := BareName(name)
-	what := strings.Join(words(kinds), " or ")
+	before, _ := SplitKind(name)
+	bare, meant := BareName(name), view.KindsMeant(before, kinds)
+	what, mayRun := strings.Join(words(meant), " or "), slices.Contains(meant, annotations.KindRun)
 	for _, candidate := range []string{bare, runPrefix + bare} {
-		if candidate != bare && !slices.Contains(kinds, annotations.KindRun) {
+		if candidate != bare && !mayRun {
 			break
 		}
 		cm, err := k.ConfigMaps(k.Namespace).Get(ctx, candidate, metav1.GetOptions{})
@@ -38,13 +38,16 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 		if err != nil {
 			return nil, k.ReadError("read "+what+" "+bare, k.Namespace, err)
 		}
-		if !slices.Contains(kinds, cm.Labels[annotations.LabelKind]) {
-			return nil, fmt.Errorf("%w; see %s", WrongKind(cm, what), k.listOf(kinds))
+		if slices.Contains(meant, cm.Labels[annotations.LabelKind]) { // what the command may not take
+			meant = kinds
+		}
+		if !slices.Contains(meant, cm.Labels[annotations.LabelKind]) {
+			return nil, fmt.Errorf("%w; see %s", WrongKind(cm, strings.Join(words(meant), " or ")), k.listOf(meant))
 		}
 		return cm, nil
 	}
 	var unread []string
-	if slices.Contains(kinds, annotations.KindRun) {
+	if mayRun {
 		if asked := k.askedRun(ctx, bare); asked != nil {
 			return nil, asked
 		}
@@ -54,7 +57,7 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 		}
 		unread = hidden
 	}
-	return nil, NotFoundError(fmt.Sprintf("there is no %s %q in namespace %s%s", what, bare, k.Namespace, view.PrefixList("; ledgers that may know it cannot be read, of plan ", unread)+k.instead(ctx, bare, kinds)))
+	return nil, NotFoundError(fmt.Sprintf("there is no %s %q in namespace %s%s", what, bare, k.Namespace, view.PrefixList("; ledgers that may know it cannot be read, of plan ", unread)+k.instead(ctx, bare, meant)))
 }
 
 // NotFoundError says that no object has the name.
@@ -65,23 +68,19 @@ func (e NotFoundError) Error() string { return string(e) }
 
 // BareName is a name without the kind before it.
 func BareName(name string) string {
-	kind, bare, found := strings.Cut(name, "/")
-	if found && slices.Contains(kindsBefore(), strings.ToLower(kind)) {
+	kind, bare := SplitKind(name)
+	if _, known := view.KindsBefore(kind); known && kind != "" {
 		return bare
 	}
 	return name
 }
 
-// kindsBefore are the kinds that may be written before a name.
-func kindsBefore() []string {
-	return []string{"plan", "plans", "hibernate-plan", "hibernateplan", "policy", "policies", "run", "runs", "configmap", "configmaps", "cm"}
-}
-
 // noKind is the error where a kind is written before a name that is no document's.
 func (k *Cluster) noKind(name string) error {
 	kind, bare := SplitKind(name)
+	_, known := view.KindsBefore(kind)
 	switch {
-	case kind == "" || slices.Contains(kindsBefore(), strings.ToLower(kind)):
+	case known:
 		return nil
 	case kind == KindNode:
 		return exit.Errorf(exit.CodeUsage, "%s: this command takes no node; %s shows it, and %s why nothing happens to it", name, k.commands().In("").StatusOf("node/"+bare), k.commands().In("").Why("node/"+bare))
@@ -126,7 +125,7 @@ func (k *Cluster) instead(ctx context.Context, name string, kinds []string) stri
 		}
 		return "; the namespace has none: choose another with -n, or see all with " + k.commands().ListAll()
 	}
-	if near, ok := nearest(name, names); ok {
+	if near, ok := view.NearestName(name, names); ok {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return "; see " + k.listOf(kinds)
@@ -173,30 +172,6 @@ func (k *Cluster) listOf(kinds []string) string {
 	return k.commands().List()
 }
 
-// nearest is the candidate that the word is a misspelling of, that contains it, or that begins
-// alike.
-func nearest(word string, names []string) (string, bool) {
-	if near, ok := document.Nearest(word, names); ok && word != "" && word[:1] == near[:1] { // a misspelling rarely is the beginning of a name
-		return near, true
-	}
-	for _, n := range names {
-		if word != "" && strings.HasPrefix(n, word) { // a run's name contains that of its plan
-			return n, true
-		}
-	}
-	for _, n := range names {
-		if word != "" && (strings.Contains(n, word) || strings.Contains(word, n)) {
-			return n, true
-		}
-	}
-	for _, n := range names {
-		if len(word) > 3 && len(n) > 3 && n[:3] == word[:3] {
-			return n, true
-		}
-	}
-	return "", false
-}
-
 // Plan finds a plan.
 func (k *Cluster) Plan(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	return k.Document(ctx, name, annotations.KindPlan)
@@ -205,11 +180,12 @@ func (k *Cluster) Plan(ctx context.Context, name string) (*corev1.ConfigMap, err
 // HibernatePlan is the HibernatePlan that a name means; nil where it means something else, or
 // nothing.
 func (k *Cluster) HibernatePlan(ctx context.Context, name string) (*corev1.ConfigMap, error) {
-	if kind, _ := SplitKind(name); kind == KindNode || kind == annotations.KindPolicy || kind == annotations.KindRun {
-		return nil, nil
-	}
-	if err := k.noKind(name); err != nil {
+	before, _ := SplitKind(name)
+	if err := k.noKind(name); before != KindNode && err != nil {
 		return nil, err
+	}
+	if !view.MayMean(before, annotations.KindHibernatePlan) {
+		return nil, nil
 	}
 	cm, err := k.ConfigMaps(k.Namespace).Get(ctx, BareName(name), metav1.GetOptions{})
 	switch {

@@ -58,17 +58,23 @@ func unknown(err error) bool {
 
 // unseenNode adds to a not-found error that nodes could not be read. Other errors stay as they are.
 func unseenNode(err error) error {
-	if none := NotFoundError(""); errors.As(err, &none) {
+	if none, is := nothing(err); is {
 		return none + " (you may not read nodes: whether it is one is not known)"
 	}
 	return err
 }
 
+// nothing is the error of a name that nothing has or had: a run that is gone is known.
+func nothing(err error) (none NotFoundError, is bool) {
+	is = errors.As(err, &none) && !errors.As(err, new(*GoneRunError))
+	return none, is
+}
+
 // NodeMeant adds to a not-found error the node that was probably meant. Other errors stay as they
 // are.
 func (k *Cluster) NodeMeant(ctx context.Context, name string, err error) error {
-	none := NotFoundError("")
-	if !errors.As(err, &none) {
+	none, is := nothing(err)
+	if !is {
 		return err
 	}
 	if near, ok := k.nearNode(ctx, name); ok {

@@ -6,8 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // GoneRunError says that a run is no longer kept, and that the ledger of its plan knows it.
@@ -29,6 +33,19 @@ func (e *GoneRunError) Error() string {
 
 // Unwrap is errors.As's: there is no such run.
 func (e *GoneRunError) Unwrap() error { return NotFoundError(e.Error()) }
+
+// lastRun is the last run of a plan, which is gone: by its entry, or, where that is no longer kept either, by
+// what the head of the ledger says of it.
+func (k *Cluster) lastRun(cm *corev1.ConfigMap, kept view.Ledger) *GoneRunError {
+	last := kept.Head.Last
+	entry := ledger.Entry{Run: last.Name, Result: run.Ran, Outcome: &ledger.Outcome{Phase: last.Phase}}
+	for _, e := range kept.Closed {
+		if e.Run == last.Name {
+			entry = e
+		}
+	}
+	return &GoneRunError{Namespace: cm.Namespace, Plan: cm.Name, Entry: entry, Doubt: kept.Doubt, see: k.commands().History(cm.Name)}
+}
 
 // goneRun finds a run in the ledgers of the namespace; nil: none knows it, or that cannot be seen.
 // unread are the plans whose ledgers may know it and cannot be read.

@@ -37,8 +37,23 @@ func factoryOf() *factory.Factory {
 	return factory.New(factory.Env{Name: "kubectl maint", Now: cmdtest.Now, Zone: "Europe/Berlin"})
 }
 
+// Whether a node might have the name does not change what is known of a run that is gone.
+func TestARunThatIsGoneIsKnown(t *testing.T) {
+	kept := cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: "maint-run-orders-x", Result: run.Ran, Outcome: &ledger.Outcome{Phase: run.Succeeded}}}})
+	for name, forbids := range map[string]string{"nodes are read": "", "nodes may not be read": "nodes"} {
+		o, k := clusterOf(t, cmdtest.Node("maint-run-orders-y"), cmdtest.Plan("orders", ""), kept)
+		if forbids != "" {
+			o.Forbids("get", forbids, "")
+		}
+		_, err := k.Find(t.Context(), "maint-run-orders-x", annotations.KindPlan, annotations.KindRun)
+		if gone := (*factory.GoneRunError)(nil); !errors.As(err, &gone) || gone.Entry.Outcome.Phase != run.Succeeded || strings.Contains(err.Error(), "node") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestWhatANameFinds(t *testing.T) {
-	world := []runtime.Object{cmdtest.Plan("orders", ""), cmdtest.Plan("both", ""), cmdtest.Policy("night", "{}"), cmdtest.Node("worker-1"), cmdtest.Node("both")}
+	world := []runtime.Object{cmdtest.Plan("orders", ""), cmdtest.Plan("both", ""), cmdtest.Policy("night", "{}"), cmdtest.Node("worker-1"), cmdtest.Node("both"), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")}
 	for _, c := range []struct {
 		name, arg string
 		forbids   string // getting
@@ -55,7 +70,13 @@ func TestWhatANameFinds(t *testing.T) {
 		{name: "nodes, as people write it", arg: "nodes/worker-1", want: "node worker-1"},
 		{name: "no, as kubectl abbreviates it", arg: "no/worker-1", want: "node worker-1"},
 		{name: "two of one name", arg: "both", code: 2, err: "both is a plan in namespace shop, and a node: write plan/both or node/both"},
-		{name: "a plan that is no node", arg: "plan/worker-1", code: 1, err: `there is no plan or policy "worker-1" in namespace shop; see 'kubectl maint list'`},
+		{name: "a plan that is no node", arg: "plan/worker-1", code: 1, err: `there is no plan "worker-1" in namespace shop; see 'kubectl maint list'`},
+		{name: "a policy by the kind of all documents", arg: "cm/night", want: "configmap night"},
+		{name: "a plan that is no policy", arg: "policy/orders", code: 1, err: "shop/orders is a plan and no policy; see 'kubectl maint list policies'"},
+		{name: "a policy that is no plan", arg: "Plans/night", code: 1, err: "shop/night is a policy and no plan; see 'kubectl maint list'"},
+		{name: "a plan that is of the other kind", arg: "hibernate-plan/orders", code: 1, err: "shop/orders is a plan and no hibernate plan; see 'kubectl maint list'"},
+		{name: "a run, which is not asked for", arg: "run/orders-a", code: 1, err: "shop/maint-run-orders-a is a run and no plan or policy; see 'kubectl maint list'"},
+		{name: "no policy of that name", arg: "policy/nigh", code: 1, err: `there is no policy "nigh" in namespace shop; did you mean "night"?`},
 		{name: "nothing", arg: "ghost", code: 1, err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'`},
 		{name: "what begins alike is suggested", arg: "nightly", code: 1, err: `there is no plan or policy "nightly" in namespace shop; did you mean "night"?`},
 		{name: "what shares three letters is suggested", arg: "ordinal", code: 1, err: `there is no plan or policy "ordinal" in namespace shop; did you mean "orders"?`},
@@ -65,7 +86,7 @@ func TestWhatANameFinds(t *testing.T) {
 		{name: "who may not read nodes, and names nothing else", arg: "worker-1", forbids: "nodes", code: 1, err: `there is no plan or policy "worker-1" in namespace shop; see 'kubectl maint list' (you may not read nodes: whether it is one is not known)`},
 		{name: "who may not read nodes means a plan", arg: "both", forbids: "nodes", want: "configmap both"},
 		{name: "who may not read nodes, and names one", arg: "node/worker-1", forbids: "nodes", code: 1, err: "read node worker-1: nodes is forbidden: not for you"},
-		{name: "who may not read plans", arg: "plan/orders", forbids: "configmaps", code: 1, err: "read plan or policy orders: configmaps is forbidden: not for you"},
+		{name: "who may not read plans", arg: "plan/orders", forbids: "configmaps", code: 1, err: "read plan orders: configmaps is forbidden: not for you"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, k := clusterOf(t, world...)

@@ -86,6 +86,8 @@ func (c *Factory) noRun(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) e
 		return NotFoundError(fmt.Sprintf("plan %s has no run yet: run %s is about to be made; see %s", cm.Name, head.Open[0].Run, c.Suggest().Why(cm.Name)))
 	case view.TokenPending(cm, head):
 		return NotFoundError(fmt.Sprintf("plan %s has no run yet: its trigger waits, see %s; %s takes it back", cm.Name, c.Suggest().Why(cm.Name), c.Suggest().Abort(cm.Name)))
+	case head != nil && head.Last != nil && head.Last.Phase.Ended():
+		return k.lastRun(cm, kept)
 	}
 	return NotFoundError(fmt.Sprintf("plan %s has no run: %s asks for one", cm.Name, c.Suggest().Trigger(cm.Name)))
 }

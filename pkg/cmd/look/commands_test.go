@@ -115,6 +115,7 @@ func TestCheck(t *testing.T) {
 		{name: "a policy in its window", line: "check night", world: world, out: "policy/night: change is permitted (in a window)\nsince Fri 2026-11-20 22:00 UTC (2026-11-20T22:00:00Z)\nuntil Sat 2026-11-21 02:00 UTC (2026-11-21T02:00:00Z), in 2h0m\nthen not permitted until Sat 2026-11-21 22:00 UTC (2026-11-21T22:00:00Z)\n"},
 		{name: "a policy outside of it", line: "check night --at 'sat 12:00'", world: world, code: 3, err: "at Sat 2026-11-21 12:00 UTC (2026-11-21T12:00:00Z)\n", out: "policy/night: change is not permitted (outside of the windows)\nsince Sat 2026-11-21 02:00 UTC (2026-11-21T02:00:00Z)\nuntil Sat 2026-11-21 22:00 UTC (2026-11-21T22:00:00Z), in 10h0m\nthen permitted until Sun 2026-11-22 02:00 UTC (2026-11-22T02:00:00Z)\n"},
 		{name: "for a script that wants no words", line: "check night -q", world: world},
+		{name: "a policy that is named as a plan", line: "check plan/night", world: world, code: 1, err: "error: shop/night is a policy and no plan; see 'kubectl maint list'\n"},
 		{name: "for a script that wants no words, and no", line: "check shut -q", world: world, code: 3},
 		{name: "for a machine", line: "check shut -o json", world: world, code: 3, out: cmdtest.JSON(`{"apiVersion":"maint.dev/v1alpha1","kind":"Verdict","permitted":false,"reason":"policy shut: Restrictive","nextChangeETA":-1,"permissiveRemaining":0}`)},
 		{name: "for a machine, at a time", line: "check night --at 'sat 12:00' -o name", world: world, code: 3, err: "at Sat 2026-11-21 12:00 UTC (2026-11-21T12:00:00Z)\n", out: "policy/night\n"},

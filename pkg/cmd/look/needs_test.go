@@ -32,6 +32,27 @@ func full() []runtime.Object {
 
 const needed = "{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}:{range .needs[*]} {.what}: {.remedy}{end}\n{end}"
 
+// What needs somebody on one node is said of that node as of all.
+func TestStatusOfANodeBeginsWithWhatNeedsSomebody(t *testing.T) {
+	const failed = "Failed for plan shop/orders: run maint-run-orders-a, step roll: no disk"
+	held := cmdtest.Node("held", cmdtest.Noted(annotations.Pause, "true"))
+	o := cmdtest.NewCluster(t, cmd.Run, append(full(), cmdtest.Agent(), cmdtest.Namespace("shop"), seen("orders", ""), held)...)
+	for name, want := range map[string]string{
+		"a":    "  node a  " + failed + "\n    'kubectl maint why node/a'\n",
+		"held": "  node held  is paused until resumed\n    'kubectl maint resume node/held'\n",
+	} {
+		if text := o.Maint("status", name).Out; !strings.HasPrefix(text, "Needs somebody:\n"+want+"\nNode: ") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+		what, remedy, _ := strings.Cut(strings.TrimSuffix(want, "\n"), "\n    ")
+		_, what, _ = strings.Cut(strings.TrimPrefix(what, "  "), "  ")
+		o.Line("status "+name+" -o 'jsonpath={.needs[*].what}: {.needs[*].remedy}'").Is(t, cmdtest.Printed{Out: what + ": " + remedy})
+	}
+	if text := o.Maint("status", "c").Out; !strings.HasPrefix(text, "Node: ") {
+		t.Errorf("a node that needs nobody:\n%s", text)
+	}
+}
+
 // What needs somebody is one list, for people and for scripts.
 func TestStatusForScriptsHasWhatNeedsSomebody(t *testing.T) {
 	again := seen("orders", "")

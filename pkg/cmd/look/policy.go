@@ -36,7 +36,10 @@ func (p shownPolicy) lines(all bool) []string {
 	verdict := print.VerdictLines(p.subject, p.verdict, p.v.Now)
 	verdict[0] = strings.TrimPrefix(verdict[0], p.subject.String()+": ")
 	paused := ""
-	if pause := p.subject.PauseAt(p.v.Now); pause.On {
+	switch pause := p.subject.PauseAt(p.v.Now); {
+	case pause.Of != "":
+		paused = p.v.PauseAbove(pause)
+	case pause.On:
 		paused = strings.TrimPrefix(p.v.Paused(pause), "is paused ")
 	}
 	var conditions []string

@@ -30,11 +30,20 @@ func gateRecord(name string, edits ...func(*corev1.ConfigMap)) *corev1.ConfigMap
 func TestAPolicyIsShown(t *testing.T) {
 	const refused = "the ServiceAccount maint-runner may not list deployments.apps"
 	const document = "\nDocument:\n  {apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: Restrictive}}\n"
-	shop := cmdtest.Namespace("shop")
+	shop, open := cmdtest.Namespace("shop"), cmdtest.Policy("open", "{strategy: Permissive}")
+	const odd = "line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule"
+	const storm = "the whole cluster is paused by jane (unverified): storm"
+	stopped := func(o *cmdtest.Cluster) {
+		o.Stores("namespaces", cmdtest.Namespace("maint-system", paused("jane", "storm")...))
+	}
 	runRows(t, []row{
 		{name: "its gates hold", line: "status shut", world: objects(shop, gates("shut", "True", "2 objects: 1 closed, 1 open (closed: Deployment shop/api)")), out: "Policy:  shut in namespace shop\nChange:  change is not permitted (Restrictive)\n         until somebody changes it\nGates:   hold: 2 objects: 1 closed, 1 open (closed: Deployment shop/api)\n"},
-		{name: "they do not", line: "status policy/shut", world: objects(shop, gates("shut", "False", refused)), out: "Policy:  shut in namespace shop\nChange:  change is not permitted (Restrictive)\n         until somebody changes it\nGates:   do not hold: " + refused + "\n"},
-		{name: "it is paused", line: "status shut", world: objects(shop, noted(cmdtest.Policy("shut", "{strategy: Permissive}"), paused("jane", "audit")...)), out: "Policy:  shut in namespace shop\nChange:  change is not permitted (paused by jane (unverified): audit)\n         until somebody changes it\nPause:   until resumed, by jane (unverified): audit\n"},
+		{name: "they do not", line: "status policy/shut", world: objects(shop, gates("shut", "False", refused)), out: "Needs somebody:\n  policy shut  has gates that do not hold, so that what they should close may be open: " + refused + "\n    'kubectl maint why policy/shut'\n\nPolicy:  shut in namespace shop\nChange:  change is not permitted (Restrictive)\n         until somebody changes it\nGates:   do not hold: " + refused + "\n"},
+		{name: "it is paused", line: "status shut", world: objects(shop, noted(cmdtest.Policy("shut", "{strategy: Permissive}"), paused("jane", "audit")...)), out: "Needs somebody:\n  policy shut  is paused until resumed, by jane (unverified): audit\n    'kubectl maint resume policy/shut'\n\nPolicy:  shut in namespace shop\nChange:  change is not permitted (paused by jane (unverified): audit)\n         until somebody changes it\nPause:   until resumed, by jane (unverified): audit\n"},
+		{name: "it is not ready", line: "status odd", world: objects(shop, cmdtest.Policy("odd", "{strategy: Sometimes}")), out: "Needs somebody:\n  policy odd  is not ready, so that nothing begins that waits for it: " + odd + "\n    'kubectl maint why policy/odd'\n\nPolicy:  odd in namespace shop\nChange:  change is not permitted (not ready: " + odd + ")\n         until that is mended\n"},
+		{name: "the whole cluster is paused", line: "status open", world: objects(shop, open), before: stopped, out: "Policy:  open in namespace shop\nChange:  change is not permitted (" + storm + ")\n         until somebody changes it\nPause:   the whole cluster is paused until resumed, by jane (unverified): storm\n"},
+		{name: "the whole cluster is paused: check", line: "check open", world: objects(shop, open), before: stopped, code: 3, out: "policy/open: change is not permitted (" + storm + ")\nuntil somebody changes it\n"},
+		{name: "the whole cluster is paused: why", line: "why open", world: objects(shop, open), before: stopped, code: 3, out: "policy/open: change is not permitted (" + storm + ")\nuntil somebody changes it\nto end the pause: 'kubectl maint resume --all -A'\n"},
 		{name: "for scripts", line: "status shut -o jsonpath={.kind}:{.permission.permitted}:{.needs[0].what}", world: objects(shop, gates("shut", "False", refused)), out: "PolicyStatus:false:has gates that do not hold, so that what they should close may be open: " + refused},
 		{name: "all of it", line: "describe shut", world: objects(shop, gates("shut", "False", refused)), out: "Policy:      shut in namespace shop\nChange:      change is not permitted (Restrictive)\n             until somebody changes it\nGates:       do not hold: " + refused + "\nConditions:  Gates=False " + refused + "\n" + document},
 		{name: "all of it, for scripts", line: "describe shut -o jsonpath={.spec.strategy}", world: objects(shop, gates("shut", "False", refused)), out: "Restrictive"},

@@ -78,7 +78,7 @@ func TestNextOfSleep(t *testing.T) {
 		},
 		{name: "no sleep is to come", line: "next never", world: world, err: "no sleep is to come: the off-hours are excluded or suspended for good\n"},
 		{name: "a plan with a fault", line: "next broken", world: world, code: 1, err: "error: line 1: spec.schedule.offHours: is empty; write for instance [{start: \"20:00\", end: \"06:00\"}]\n"},
-		{name: "its name as that of a policy", line: "next policy/office", world: world, code: 1, err: "error: shop/office is a hibernate-plan and no plan or policy; see 'kubectl maint list'\n"},
+		{name: "its name as that of a policy", line: "next policy/office", world: world, code: 1, err: "error: shop/office is a hibernate-plan and no policy; see 'kubectl maint list policies'\n"},
 	})
 }
 

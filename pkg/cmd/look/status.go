@@ -182,7 +182,9 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		if err != nil {
 			return nil, nil, err
 		}
-		return view.LinesOf(view.NodeResource(n.Name, found.Node), o.newPrinter(o.Zone).NodeLines(n)...), print.NodeUpdates(n), nil
+		v := o.newPrinter(o.Zone)
+		lines := append(v.NeedLines(needsOn(v, found.Node, n)), v.NodeLines(n)...)
+		return view.LinesOf(view.NodeResource(n.Name, found.Node), lines...), print.NodeUpdates(n), nil
 	}
 	cm := found.Document
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
@@ -204,7 +206,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		p := showPolicy(ctx, o.Factory, k, agent, cm)
 		verdict := p.lines(false)
-		return heads(verdict...), []print.Update{{Of: p.subject.String(), Text: strings.Join(verdict[1:], "; ")}}, nil
+		return heads(append(p.v.NeedLines(p.needs()), verdict...)...), []print.Update{{Of: p.subject.String(), Text: strings.Join(verdict[1:], "; ")}}, nil
 	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {

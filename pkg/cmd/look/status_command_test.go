@@ -55,6 +55,10 @@ Requests:  nobody asks for it
 Rollouts:  plan ops/roll  at work (run maint-run-roll-x, step roll)
 Window:    open (no strategy is set)
 
+Needs somebody:
+  node c  is left cordoned for plan ops/roll, and no run of that has it now
+    'kubectl maint why node/c'
+
 Node:      c  Ready, unschedulable
 Cordoned:  for plan ops/roll, since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago
            it was cordoned before, and stays so afterwards

@@ -3,6 +3,8 @@ package look
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
@@ -121,4 +123,9 @@ func (o *statusOptions) nodeNeeds(r reads) []print.Need {
 		out = append(out, v.NodeNeeds(n)...)
 	}
 	return out
+}
+
+// needsOn are what needs somebody on one node, as beside all others.
+func needsOn(v print.Printer, object *corev1.Node, n view.Node) []print.Need {
+	return append(v.ClaimNeeds(view.NodeClaims([]*corev1.Node{object}, n.StepClaims, n.Unseen)), v.NodeNeeds(object)...)
 }

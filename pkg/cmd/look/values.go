@@ -94,7 +94,7 @@ func left(ctx context.Context, k *factory.Cluster, name string, err error) bool 
 		return false
 	}
 	cm, unread := k.ConfigMaps(k.Namespace).Get(ctx, bare, metav1.GetOptions{})
-	return unread == nil && cm.Labels[annotations.LabelKind] != kind
+	return unread == nil && !view.MayMean(kind, cm.Labels[annotations.LabelKind])
 }
 
 func (o *statusOptions) warnOfAgent(agent factory.AgentState, err error) {
@@ -112,7 +112,8 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 		if err != nil {
 			return print.Value{}, err
 		}
-		body := o.newPrinter(o.Zone).NodeValue(found.Node, view.ClaimsOfNode(n))
+		v := o.newPrinter(o.Zone)
+		body := v.NodeValue(found.Node, view.ClaimsOfNode(n), needsOn(v, found.Node, n))
 		verdict := n.Subject.Verdict(o.Now())
 		body.Permission = &verdict
 		return nodeValue(body), nil
@@ -160,8 +161,8 @@ func (o *statusOptions) allValues(k *factory.Cluster, r reads) []print.Value {
 	}
 	for _, n := range r.nodes {
 		v, claims := o.newPrinter(o.Zone), view.NodeClaims([]*corev1.Node{n}, r.steps, r.unseen)
-		if len(claims)+len(v.NodeNeeds(n)) > 0 {
-			out = append(out, nodeValue(v.NodeValue(n, claims)))
+		if needs := append(v.ClaimNeeds(claims), v.NodeNeeds(n)...); len(claims)+len(needs) > 0 {
+			out = append(out, nodeValue(v.NodeValue(n, claims, needs)))
 		}
 	}
 	return out

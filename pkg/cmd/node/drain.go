@@ -310,7 +310,7 @@ func (o *drainOptions) givenUp(n *corev1.Node) string {
 	if a == nil || !view.GivenUp(*a) {
 		return ""
 	}
-	return fmt.Sprintf(", and it was given up: %s (%s, then ask again)", a.Status.Reason, o.Suggest().Release(n.Name))
+	return fmt.Sprintf(", and it was given up: %s (%s, then ask again)", a.Status.Reason, releases(o.Suggest(), n.Name, o.request.requestor))
 }
 
 // waitForNodes shows the nodes until all are ready.

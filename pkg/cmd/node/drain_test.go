@@ -102,6 +102,8 @@ func TestDrainSaysThatTheSameWasGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := func(s *nodes.Status) { s.Ended = &nodes.End{Why: nodes.EndAborted, Value: request.Identity} }
+	other := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a", cmdtest.Asked("gpu", "{}"), cmdtest.Stood("gpu", nodes.Pending, "the drain was aborted after 5m0s", end)))
+	other.Maint("drain", "a", "--requestor", "gpu").Is(t, cmdtest.Printed{Out: "node/a unchanged: gpu asks for it already, and it was given up: the drain was aborted after 5m0s ('kubectl maint release a --requestor gpu', then ask again)\n"})
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Stood(cmdtest.Jane, nodes.Pending, "the drain was aborted after 5m0s", end)))
 	o.Maint("drain", "a").Is(t, cmdtest.Printed{Code: 0, Out: "node/a unchanged: " + cmdtest.Jane + " asks for it already, and it was given up: the drain was aborted after 5m0s ('kubectl maint release a', then ask again)\n", Err: ""})
 	o.Maint("drain", "a", "--wait").Is(t, cmdtest.Printed{

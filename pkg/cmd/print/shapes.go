@@ -285,8 +285,8 @@ type NodeStatus struct {
 }
 
 // NodeValue is a node for scripts, with who has it or asks for it.
-func (v Printer) NodeValue(n *corev1.Node, claims []view.NodeClaim) NodeStatus {
-	out := NodeStatus{Metadata: identityOf(n.ObjectMeta), Unschedulable: n.Spec.Unschedulable, Claims: []ClaimValue{}, Needs: needValues(append(v.ClaimNeeds(claims), v.NodeNeeds(n)...))}
+func (v Printer) NodeValue(n *corev1.Node, claims []view.NodeClaim, needs []Need) NodeStatus {
+	out := NodeStatus{Metadata: identityOf(n.ObjectMeta), Unschedulable: n.Spec.Unschedulable, Claims: []ClaimValue{}, Needs: needValues(needs)}
 	for _, c := range claims {
 		out.Claims = append(out.Claims, claimValue(c))
 	}

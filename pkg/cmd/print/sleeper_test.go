@@ -282,12 +282,13 @@ func TestARunForScripts(t *testing.T) {
 
 func TestANodeForScripts(t *testing.T) {
 	node := cmdtest.Node("a", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	got := atNow().NodeValue(node, []view.NodeClaim{{Node: "a", By: "gpu", Phase: "Draining", Left: "1/2", Reason: "blocked", Blocked: true, Since: *cmdtest.Before(time.Hour)}, {Node: "a", By: "plan shop/roll", Phase: "Running"}})
+	claims := []view.NodeClaim{{Node: "a", By: "gpu", Phase: "Draining", Left: "1/2", Reason: "blocked", Blocked: true, Since: *cmdtest.Before(time.Hour)}, {Node: "a", By: "plan shop/roll", Phase: "Running"}}
+	got := atNow().NodeValue(node, claims, atNow().ClaimNeeds(claims))
 	want := []ClaimValue{{For: "gpu", Phase: "Draining", Since: cmdtest.Before(time.Hour), Left: "1/2", Reason: "blocked", Blocked: true}, {For: "plan shop/roll", Phase: "Running"}}
 	if diff := cmp.Diff(want, got.Claims); diff != "" || !got.Unschedulable || len(got.Needs) != 1 {
 		t.Errorf("%+v (-want +got):\n%s", got, diff)
 	}
-	if got := atNow().NodeValue(cmdtest.Node("a"), nil); got.Claims == nil || got.Needs == nil || got.Unschedulable {
+	if got := atNow().NodeValue(cmdtest.Node("a"), nil, nil); got.Claims == nil || got.Needs == nil || got.Unschedulable {
 		t.Errorf("%+v", got)
 	}
 }

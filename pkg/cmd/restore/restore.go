@@ -298,13 +298,17 @@ func stateOf(r hibernate.Resource) string {
 
 // find finds the restore data of a plan, or of one of its targets; the plan itself may be gone.
 func find(ctx context.Context, k *factory.Cluster, names []string) ([]view.Restore, error) {
-	name := factory.BareName(names[0])
-	list, err := k.RestoresOf(ctx, k.Namespace, name)
+	before, name := factory.SplitKind(names[0])
+	var list []view.Restore
+	var err error
+	if view.MayMean(before, annotations.KindHibernatePlan) {
+		list, err = k.RestoresOf(ctx, k.Namespace, name)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
-		_, err := k.Document(ctx, name, annotations.KindHibernatePlan)
+		_, err := k.Document(ctx, names[0], annotations.KindHibernatePlan)
 		if err != nil {
 			return nil, err
 		}
@@ -325,12 +329,13 @@ func find(ctx context.Context, k *factory.Cluster, names []string) ([]view.Resto
 
 // rescued are copies of a plan's restore data, or of a target's, from a deleted namespace.
 func rescued(ctx context.Context, k *factory.Cluster, names []string) []view.Restore {
+	before, name := factory.SplitKind(names[0])
 	list, err := k.Restores(ctx, k.Namespace, "!"+annotations.LabelPlan)
-	if err != nil {
+	if err != nil || !view.MayMean(before, annotations.KindHibernatePlan) {
 		return nil // that the plan has none is reported
 	}
 	return slices.DeleteFunc(list, func(r view.Restore) bool {
-		return r.Of() != factory.BareName(names[0]) || len(names) > 1 && r.Record.Target != names[1]
+		return r.Of() != name || len(names) > 1 && r.Record.Target != names[1]
 	})
 }
 

@@ -79,7 +79,7 @@ func TestACopyOutOfADeletedNamespaceIsShown(t *testing.T) {
 	for _, line := range []string{"restore show office", "restore show office apps"} {
 		cmdtest.NewCluster(t, cmd.Run, world...).Maint(strings.Fields(line)...).Is(t, cmdtest.Printed{Out: shown, Err: "warning: restore data " + slept.Name + " does not count: " + gone + "\n"})
 	}
-	for _, line := range []string{"restore show office db", "restore show nights", "restore edit office apps"} {
+	for _, line := range []string{"restore show office db", "restore show nights", "restore show policy/office", "restore edit office apps"} {
 		if got := cmdtest.NewCluster(t, cmd.Run, world...).Maint(strings.Fields(line)...); got.Code != 1 {
 			t.Errorf("%s: %+v", line, got)
 		}

@@ -110,7 +110,11 @@ func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Clust
 			continue
 		}
 		if ours := slices.DeleteFunc(slices.Clone(c.By), nodes.IsElsewhere); len(ours) > 0 {
-			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; let their plans end, or take back what asks for them: %s", n.Name, nodes.ClaimantName(ours[0]), o.Suggest().Status(), o.Suggest().Release(n.Name))
+			hand := "take back what asks for them: " + o.Suggest().ReleaseFor(n.Name, ours[0])
+			if nodes.IsPlan(ours[0]) {
+				hand = "uncordon them: 'kubectl uncordon " + n.Name + "'"
+			}
+			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; let their plans end, or %s", n.Name, nodes.ClaimantName(ours[0]), o.Suggest().Status(), hand)
 		}
 	}
 	return nil

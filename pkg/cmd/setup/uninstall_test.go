@@ -21,8 +21,13 @@ import (
 
 // Without an agent nobody would uncordon a node that is cordoned for somebody.
 func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
-	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})))
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: node b is cordoned for plan ops/roll, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; let their plans end, or take back what asks for them: 'kubectl maint release b'\n"})
+	for by, want := range map[string]string{
+		"plan:ops/roll": "plan ops/roll, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; let their plans end, or uncordon them: 'kubectl uncordon b'",
+		"firmware":      "firmware, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; let their plans end, or take back what asks for them: 'kubectl maint release b --requestor firmware'",
+	} {
+		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{by}})))
+		o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Err: "error: node b is cordoned for " + want + "\n"})
+	}
 }
 
 // Without its rights in the cluster an agent in another namespace would go on, and do nothing.

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -213,6 +214,41 @@ func TestWhatOfTheClusterIsMeant(t *testing.T) {
 			}
 			if v := s.Verdict(noon); s.String() != c.want || s.Zone != c.zone || v.Permitted != (c.why == "") || !strings.Contains(v.Reason, c.why) {
 				t.Errorf("%s in %s: %+v", s, s.Zone, v)
+			}
+		})
+	}
+}
+
+// A policy permits nothing while the whole cluster is paused. The pause of its namespace is of the plans there.
+func TestAPolicyIsHeldByThePauseOfTheCluster(t *testing.T) {
+	for _, c := range []struct {
+		name, own, above, cluster, want string
+	}{
+		{name: "none"},
+		{name: "its own", own: "true", want: "paused"},
+		{name: "its namespace's", above: "true"},
+		{name: "the whole cluster's", cluster: "true", want: "the whole cluster is paused"},
+		{name: "the longer of both", own: "2026-11-21T12:00:00Z", cluster: "2026-11-22T00:00:00Z", want: "the whole cluster is paused until 2026-11-22T00:00:00Z"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			open := cmdtest.Policy("open", "{strategy: Permissive}")
+			cmdtest.Noting(annotations.Pause, c.own)(open)
+			_, k := clusterOf(t, "shop", cmdtest.Agent(), open, cmdtest.Namespace("shop", annotations.Pause, c.above), cmdtest.Namespace("maint-system", annotations.Pause, c.cluster))
+			f, _ := reader("")
+			there, err := FindSubject(t.Context(), f, k, "open")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pause := func(value string) string { return annotations.Pause + ": '" + value + "'" }
+			w, _ := in(t, namespaceOf(pause(c.above)), strings.Replace(namespaceOf(pause(c.cluster)), "shop", "maint-system", 1), cmdtest.PolicyOf("open", pause(c.own), "{strategy: Permissive}"))
+			filed, err := w.Subject("open", "UTC")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for where, s := range map[string]view.Subject{"in the cluster": there, "in files": filed} {
+				if v := s.Verdict(cmdtest.Now()); v.Permitted != (c.want == "") || c.want != "" && v.Reason != c.want {
+					t.Errorf("%s: %+v", where, v)
+				}
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
 // GateRecord is what the agent wrote down of a policy's gates, which outlives the policy until
@@ -73,6 +74,9 @@ func (b Resolver) GatesWithoutPolicy() []GateRecord {
 
 // GatesOf is the record of a policy's gates; nil: there is none, or it may not be read.
 func GatesOf(ctx context.Context, k *factory.Cluster, name string) *GateRecord {
+	if before, _ := factory.SplitKind(name); !view.MayMean(before, annotations.KindPolicy) {
+		return nil
+	}
 	cm, err := k.ConfigMaps(k.Namespace).Get(ctx, annotations.GateName(factory.BareName(name)), metav1.GetOptions{})
 	if err != nil || cm.Labels[annotations.LabelKind] != annotations.KindGate {
 		return nil

@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // FindSubject finds a plan, policy or node of the cluster by its name.
@@ -45,12 +44,13 @@ func SubjectOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agen
 	return s, nil
 }
 
-// PolicySubject is a policy with what stands behind it.
+// PolicySubject is a policy with what stands behind it. The pause of the whole cluster holds it, too; that
+// of its namespace is of the plans there, and plans of other namespaces may name the policy.
 func PolicySubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) view.Subject {
 	b := ReadRestrictions(ctx, k, agent.Namespace, cm.Namespace)
 	b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
 	s := view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver)
-	s.Pauses = []schedule.Pause{annotations.Intent(cm.Annotations).Pause}
+	s.Pauses = append(b.Above(agent.Namespace), annotations.Intent(cm.Annotations).Pause)
 	s.Gates, s.Deleting = gatesSaid(cm), b.Deleting(cm.Namespace)
 	return s
 }
@@ -101,7 +101,9 @@ func (w Set) Subject(name, user string) (view.Subject, error) {
 	}
 	for _, p := range w.policies {
 		if means(name, annotations.KindPolicy, p.Name) {
-			policies = append(policies, view.PolicySubject(p.Namespace, p.Name, view.PolicyZone(p.Spec, user), w.Resolver))
+			s := view.PolicySubject(p.Namespace, p.Name, view.PolicyZone(p.Spec, user), w.Resolver)
+			s.Pauses = append(w.PausesAbove(w.agent), p.Pause)
+			policies = append(policies, s)
 		}
 	}
 	for _, found := range [][]view.Subject{plans, policies} {
@@ -127,18 +129,7 @@ func means(given, kind, name string) bool {
 		return true
 	}
 	before, bare := factory.SplitKind(given)
-	var kinds []string
-	switch strings.ToLower(before) {
-	case "", "configmap", "configmaps", "cm":
-		kinds = []string{kind}
-	case "plan", "plans":
-		kinds = []string{annotations.KindPlan, annotations.KindHibernatePlan}
-	case "hibernate-plan", "hibernateplan":
-		kinds = []string{annotations.KindHibernatePlan}
-	case "policy", "policies":
-		kinds = []string{annotations.KindPolicy}
-	}
-	return bare == name && slices.Contains(kinds, kind)
+	return bare == name && view.MayMean(before, kind)
 }
 
 // only is the one of some documents of a kind that is meant: the only one, or else the only one in

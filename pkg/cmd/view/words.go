@@ -108,3 +108,27 @@ func PrintableJSON(text string) string {
 	}
 	return b.String()
 }
+
+// NearestName is the candidate that the word is a misspelling of, that contains it, or that begins
+// alike.
+func NearestName(word string, names []string) (string, bool) {
+	if near, ok := document.Nearest(word, names); ok && word != "" && word[:1] == near[:1] { // a misspelling rarely is the beginning of a name
+		return near, true
+	}
+	for _, n := range names {
+		if word != "" && strings.HasPrefix(n, word) { // a run's name contains that of its plan
+			return n, true
+		}
+	}
+	for _, n := range names {
+		if word != "" && (strings.Contains(n, word) || strings.Contains(word, n)) {
+			return n, true
+		}
+	}
+	for _, n := range names {
+		if len(word) > 3 && len(n) > 3 && n[:3] == word[:3] {
+			return n, true
+		}
+	}
+	return "", false
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 )
 
@@ -111,9 +112,12 @@ func (o *options) Run(ctx context.Context) (err error) {
 	}
 	found, err := k.Find(ctx, o.name, kinds()...)
 	var asked *factory.AskedRunError
-	switch {
-	case errors.As(err, &asked) && (o.what == "" || o.what == forEnded):
-		return o.begun(ctx, k, asked)
+	var gone *factory.GoneRunError
+	switch toEnd := o.what == "" || o.what == forEnded; {
+	case errors.As(err, &asked) && toEnd:
+		return o.finish(annotations.KindRun, found, o.begun(ctx, k, asked))
+	case errors.As(err, &gone) && toEnd:
+		return o.finish(annotations.KindRun, found, o.gone(gone))
 	case err != nil:
 		return err
 	}
@@ -124,7 +128,11 @@ func (o *options) Run(ctx context.Context) (err error) {
 	if !slices.Contains(takes()[kind], o.what) {
 		return exit.Errorf(exit.CodeUsage, "a %s is not waited for with --for=%s: it takes %s", strings.ReplaceAll(kind, "-", " "), o.what, strings.Join(takes()[kind], ", "))
 	}
-	err = o.await(ctx, k, kind, found)
+	return o.finish(kind, found, o.await(ctx, k, kind, found))
+}
+
+// finish adds the result for scripts to how the wait ended.
+func (o *options) finish(kind string, found factory.Resource, err error) error {
 	if o.out.Lines() {
 		return err
 	}
@@ -134,18 +142,25 @@ func (o *options) Run(ctx context.Context) (err error) {
 // begun waits for the end of a run that the agent has not created yet.
 func (o *options) begun(ctx context.Context, k *factory.Cluster, asked *factory.AskedRunError) error {
 	o.what, o.ran = forEnded, &metav1.ObjectMeta{Namespace: asked.Plan.Namespace, Name: asked.Name}
-	shown := o.Factory
-	if !o.out.Lines() {
-		shown = o.ToErrOut()
-	}
-	err := o.NeedAgent(ctx, k)
-	if err == nil {
-		err = watch.FollowRun(ctx, shown, k, asked.Plan, asked.Name)
-	}
-	if o.out.Lines() {
+	if err := o.NeedAgent(ctx, k); err != nil {
 		return err
 	}
-	return errors.Join(o.printResult(annotations.KindRun, factory.Resource{}, err), err)
+	return watch.FollowRun(ctx, o.shown(), k, asked.Plan, asked.Name)
+}
+
+// gone is how a run ended that is no longer kept, by the ledger of its plan.
+func (o *options) gone(gone *factory.GoneRunError) error {
+	o.what, o.ran = forEnded, &metav1.ObjectMeta{Namespace: gone.Namespace, Name: gone.Entry.Run}
+	o.WarnOfLedger(gone.Namespace, gone.Plan, view.Ledger{Doubt: gone.Doubt})
+	return watch.Remembered(o.shown().Env, gone.Plan, gone.Entry)
+}
+
+// shown is where a run is shown: beside what is printed for scripts.
+func (o *options) shown() *factory.Factory {
+	if o.out.Lines() {
+		return o.Factory
+	}
+	return o.ToErrOut()
 }
 
 func (o *options) await(ctx context.Context, k *factory.Cluster, kind string, found factory.Resource) error {
@@ -246,7 +261,11 @@ func takes() map[string][]string {
 // ended waits for the end of a run, or of a plan's newest.
 func (o *options) ended(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	r, err := o.RunOf(ctx, k, cm.Name)
-	if err != nil {
+	var gone *factory.GoneRunError
+	switch {
+	case errors.As(err, &gone):
+		return o.gone(gone)
+	case err != nil:
 		return err
 	}
 	if !r.Journal.Phase.Ended() {
@@ -263,11 +282,7 @@ func (o *options) ended(ctx context.Context, k *factory.Cluster, cm *corev1.Conf
 		}
 	}
 	o.ran = &metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Name}
-	shown := o.Factory
-	if !o.out.Lines() {
-		shown = o.ToErrOut()
-	}
-	return watch.FollowRun(ctx, shown, k, owner, r.Run.Name)
+	return watch.FollowRun(ctx, o.shown(), k, owner, r.Run.Name)
 }
 
 // look says whether the state is reached, and describes the present one; an error means that it

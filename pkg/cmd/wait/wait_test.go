@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -36,6 +37,15 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 	world := func(list ...runtime.Object) []runtime.Object {
 		return append(list, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))
 	}
+	remembered := cmdtest.Ledger(ledger.Ledger{
+		Recent: []ledger.Entry{
+			{Run: "maint-run-orders-x", Result: run.Ran, Outcome: &ledger.Outcome{Phase: run.Succeeded}},
+			{Run: "maint-run-orders-y", Result: run.Ran, Outcome: &ledger.Outcome{Phase: run.Failed, Step: "call", Message: "503"}},
+			{Run: "maint-run-orders-z", Result: run.Skipped, Reason: run.ReasonBusy},
+		},
+		Last: &ledger.LastRun{Name: "maint-run-orders-y", Phase: run.Failed},
+	})
+	const left = "error: run maint-run-orders-y ended Failed in step call: 503\n"
 	for _, c := range []struct {
 		name, line string
 		world      []runtime.Object
@@ -48,6 +58,13 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 		{name: "a run, for a script", line: "wait orders-a -o 'jsonpath={.kind} {.subject}/{.metadata.name} {.for} {.met}'", world: world(seen(), ended(run.Succeeded, "done")), out: "WaitResult run/maint-run-orders-a ended true", err: "2026-11-21T00:00:00Z run maint-run-orders-a: Succeeded: done\n"},
 		{name: "the newest of a plan, which failed, for a script", line: "wait plan/orders -o name", world: world(seen(), ended(run.Failed, "no disk")), code: 4, out: "run/maint-run-orders-a\n", err: "run maint-run-orders-a is the newest of plan orders\n2026-11-21T00:00:00Z run maint-run-orders-a: Failed: no disk\nerror: run maint-run-orders-a ended Failed: no disk\n"},
 		{name: "what never will be, for a script", line: "wait orders-a --for=phase=Running -o 'jsonpath={.met} {.message}'", world: world(seen(), ended(run.Succeeded, "")), code: 3, out: "false run maint-run-orders-a ended, and will never be Running: phase Succeeded", err: "error: run maint-run-orders-a ended, and will never be Running: phase Succeeded\n"},
+		{name: "a run that succeeded and is no longer kept", line: "wait maint-run-orders-x", world: world(seen(), remembered), out: "run maint-run-orders-x: Succeeded\n"},
+		{name: "a run that is no longer kept, for a script", line: "wait run/maint-run-orders-x -o 'jsonpath={.kind} {.subject}/{.metadata.name} {.for} {.met}'", world: world(seen(), remembered), out: "WaitResult run/maint-run-orders-x ended true", err: "run maint-run-orders-x: Succeeded\n"},
+		{name: "a run that failed and is no longer kept", line: "wait maint-run-orders-y", world: world(seen(), remembered), code: 4, err: left},
+		{name: "a run that never began", line: "wait maint-run-orders-z", world: world(seen(), remembered), code: 3, err: "error: run maint-run-orders-z did not start: Skipped (busy)\n"},
+		{name: "a plan whose newest run is no longer kept", line: "wait orders -o name", world: world(seen(), remembered), code: 4, out: "run/maint-run-orders-y\n", err: left},
+		{name: "a plan whose newest run is in its ledger's head alone", line: "wait orders", world: world(seen(), cmdtest.Ledger(ledger.Ledger{Last: &ledger.LastRun{Name: "maint-run-orders-x", Phase: run.Succeeded}})), out: "run maint-run-orders-x: Succeeded\n"},
+		{name: "another phase of a run that is no longer kept", line: "wait maint-run-orders-x --for=phase=Failed", world: world(seen(), remembered), code: 1, err: "error: run maint-run-orders-x of plan orders ended Succeeded, and is no longer kept: see 'kubectl maint history orders'\n"},
 		{name: "a policy that permits, for a script", line: "wait open -o 'jsonpath={.subject} {.for} {.met} {.message}'", world: world(cmdtest.Policy("open", "{strategy: Permissive}")), out: "policy permitted true change is permitted (policy open: Permissive)"},
 		{name: "a format that is none", line: "wait open -o xml", code: 2, err: "error: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\"\n"},
 		{name: "a plan that never ran", line: "wait orders", world: world(seen()), code: 1, err: "error: plan orders has no run: 'kubectl maint trigger orders' asks for one\n"},

@@ -173,29 +173,28 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 		if e.Run != f.name {
 			continue
 		}
-		return true, f.remembered(e)
+		return true, Remembered(f.env, f.plan.Name, e)
 	}
 	return false, nil
 }
 
-// remembered is the end of a run that is gone, by its ledger.
-func (f *follower) remembered(e ledger.Entry) error {
+// Remembered is the end of a run that is gone, by the ledger of its plan: as an exit code, and as a line where
+// it succeeded.
+func Remembered(env factory.Env, plan string, e ledger.Entry) error {
+	v := print.New(env, env.Zone)
 	switch {
 	case e.AsOf != "" && e.Reason == run.ReasonRefused && e.Outcome != nil:
-		return exit.Errorf(exit.CodeNotNow, "the rollback was refused, and run %s not started: %s", f.name, f.told(e.Outcome.Message))
+		return exit.Errorf(exit.CodeNotNow, "the rollback was refused, and run %s not started: %s", e.Run, v.Told(e.Outcome.Message))
 	case e.Result != run.Ran:
-		return exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", f.name, e.Result, e.Reason)
+		return exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", e.Run, e.Result, e.Reason)
 	case e.Outcome == nil:
-		return exit.Errorf(exit.CodeError, "run %s has ended and is no longer kept: see %s", f.name, f.env.Suggest().History(f.plan.Name))
+		return exit.Errorf(exit.CodeError, "run %s has ended and is no longer kept: see %s", e.Run, env.Suggest().History(plan))
 	case e.Outcome.Phase == run.Succeeded:
-		fmt.Fprintf(f.env.Out, "run %s: Succeeded\n", f.name)
+		fmt.Fprintf(env.Out, "run %s: Succeeded\n", e.Run)
 		return nil
 	}
-	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s%s", f.name, e.Outcome.Phase, view.Prefix(" in step ", e.Outcome.Step), view.Colon(f.told(e.Outcome.Message)))
+	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s%s", e.Run, e.Outcome.Phase, view.Prefix(" in step ", e.Outcome.Step), view.Colon(v.Told(e.Outcome.Message)))
 }
-
-// told is a message of the agent with its instants for people.
-func (f *follower) told(message string) string { return print.New(f.env, f.env.Zone).Told(message) }
 
 // RunEnd is a run's end as an exit code.
 func RunEnd(v print.Printer, r view.Run) error {

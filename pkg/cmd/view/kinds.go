@@ -1,0 +1,43 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// KindsBefore are the kinds of documents that a word before a name stands for, as in plan/NAME; none where
+// there is no word or that of ConfigMaps, which may be any. It is false of a word that is no kind of document.
+func KindsBefore(word string) (kinds []string, known bool) {
+	switch strings.ToLower(word) {
+	case "", "configmap", "configmaps", "cm":
+		return nil, true
+	case "plan", "plans":
+		return []string{annotations.KindPlan, annotations.KindHibernatePlan}, true
+	case "hibernate-plan", "hibernate-plans", "hibernateplan", "hibernateplans":
+		return []string{annotations.KindHibernatePlan}, true
+	case "policy", "policies":
+		return []string{annotations.KindPolicy}, true
+	case "run", "runs":
+		return []string{annotations.KindRun}, true
+	}
+	return nil, false
+}
+
+// MayMean says whether a name with a word before it can mean a document of a kind.
+func MayMean(word, kind string) bool {
+	kinds, known := KindsBefore(word)
+	return known && kind != "" && (kinds == nil || slices.Contains(kinds, kind))
+}
+
+// KindsMeant are those of some kinds that a name with a word before it can mean, or, if it can mean none of
+// them, what the word stands for.
+func KindsMeant(word string, among []string) []string {
+	kinds, _ := KindsBefore(word)
+	meant := slices.DeleteFunc(slices.Clone(among), func(kind string) bool { return kinds != nil && !slices.Contains(kinds, kind) })
+	if len(meant) == 0 {
+		return kinds
+	}
+	return meant
+}
