@@ -38,7 +38,7 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 			annotations.StatusPhase: string(phase), annotations.StatusMessage: document.Cut(message, document.MaxMessage),
 			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusTargets: annotations.Targets(list),
 			annotations.StatusOverall: string(transition.Overall(list)), annotations.StatusProgress: transition.ProgressOf(list).String(), annotations.StatusLastTransition: transition.Plan(was, phase, have[annotations.StatusLastTransition], c.Clock.Now()),
-			annotations.StatusAsleep: asleepSince(v.facts.Records, d), annotations.StatusWakes: "", annotations.StatusSleeps: "", annotations.StatusBehavior: have[annotations.StatusBehavior], annotations.StatusHold: annotations.FormatHold(v.hold), annotations.StatusConditions: conditions(have[annotations.StatusConditions], v, phase, message, c.Clock.Now()),
+			annotations.StatusAsleep: asleepSince(v.facts.Records, d), annotations.StatusWakes: "", annotations.StatusSleeps: "", annotations.StatusBehavior: have[annotations.StatusBehavior], annotations.StatusHold: annotations.FormatHold(v.hold), annotations.StatusConditions: conditions(ownConditions(cm, have), v, phase, message, c.Clock.Now()),
 		}
 		switch {
 		case v.policy.none: // nothing stands before it any more
@@ -138,6 +138,15 @@ func asleepSince(records []hibernate.Record, d hibernate.Decision) string {
 		return ""
 	}
 	return first.UTC().Format(time.RFC3339)
+}
+
+// ownConditions are those that an agent gave this very plan: what a copy brought along is of another.
+func ownConditions(cm *corev1.ConfigMap, have map[string]string) string {
+	text := have[annotations.StatusConditions]
+	if status.BroughtAlong(text, cm.CreationTimestamp.Time) {
+		return ""
+	}
+	return text
 }
 
 // conditions are Valid and Ready, as they stand on every document, and what else is to be known.
