@@ -33,7 +33,7 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 	phase, message := phaseOf(v, d)
 	standing := status.Current(cm, &known.written)
 	list, was := c.targets(k, annotations.ReadTargets(standing[annotations.StatusTargets]), v, d), hibernate.Phase(standing[annotations.StatusPhase])
-	_, err := c.Status.Write(ctx, cm, &known.written, func(have map[string]string) map[string]string {
+	_, err := c.Status.WriteOver(ctx, cm, &known.written, func(have map[string]string) map[string]string {
 		want := map[string]string{
 			annotations.StatusPhase: string(phase), annotations.StatusMessage: document.Cut(message, document.MaxMessage),
 			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusTargets: annotations.Targets(list),
