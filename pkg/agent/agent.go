@@ -330,7 +330,7 @@ func (a *Agent) nodeConfig() nodemaintenance.Config {
 			},
 		},
 		Nodes:     a.caches.nodes.Informer.GetStore(),
-		Gates:     nodemaintenance.Gates{Store: a.memory.gates, Pauses: func() []schedule.Pause { return a.memory.documents.Pauses(o.Namespace) }, ClockDoubt: a.conn.Clock.SkewReason},
+		Gates:     nodemaintenance.Gates{Store: a.memory.gates, Pauses: func() []schedule.Pause { return a.memory.documents.Pauses(o.Namespace) }, Check: a.memory.documents.GateCheck, ClockDoubt: a.conn.Clock.SkewReason},
 		Telemetry: a.telemetry(),
 		Scope:     nodemaintenance.Scope{Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Pod: a.ownPod(), DryRun: o.DryRun}, Now: o.Now,
 	}

@@ -57,6 +57,7 @@ type SleepCall struct {
 	Snapshots int    // to keep, where the target takes snapshots
 	// AttemptsBefore are those that failed before somebody had it tried at once: Failures are without them.
 	AttemptsBefore int
+	AgentNamespace string // where the agent itself runs
 }
 
 // SleepResult is the result for one resource, or, without an ID, for all that were due. No error

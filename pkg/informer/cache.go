@@ -61,8 +61,8 @@ func (c *Cache) Handle(saw, lost func(any)) {
 	c.Synced = heard.HasSynced
 }
 
-// ChangesBut grows with each object taken in, or gone, that is not of a kind.
-func (c *Cache) ChangesBut(kind string) uint64 { return c.handled.changesBut(kind) }
+// ChangesBut grows with each object taken in, or gone, that is of none of some kinds.
+func (c *Cache) ChangesBut(kinds ...string) uint64 { return c.handled.changesBut(kinds) }
 
 // Version is that of an object as the handler took it in; 0: it is not there.
 func (c *Cache) Version(k types.NamespacedName) uint64 { return c.handled.version(k) }
@@ -122,12 +122,12 @@ func (h *handledVersions) kindOf(o any) string {
 	return m.GetLabels()[h.label]
 }
 
-func (h *handledVersions) changesBut(kind string) uint64 {
+func (h *handledVersions) changesBut(kinds []string) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var n uint64
 	for of, times := range h.changes {
-		if of != kind {
+		if !slices.Contains(kinds, of) {
 			n += times
 		}
 	}

@@ -472,10 +472,13 @@ func fold(a, b Entry) Entry {
 // Overflow cuts the batches of oldest closed entries that should go to the
 // archive, if the head has grown too large.
 func (l Ledger) Overflow() (Ledger, []Entry) {
-	if len(l.Recent) <= MaxRecent {
+	n := l.beyondHours()
+	if len(l.Recent) > MaxRecent {
+		n = max(n, (len(l.Recent)-MaxRecent+ArchiveBatch-1)/ArchiveBatch*ArchiveBatch)
+	}
+	if n == 0 {
 		return l, nil
 	}
-	n := (len(l.Recent) - MaxRecent + ArchiveBatch - 1) / ArchiveBatch * ArchiveBatch
 	batch := slices.Clone(l.Recent[:n])
 	l.Recent = slices.Clone(l.Recent[n:])
 	return l, batch

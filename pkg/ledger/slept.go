@@ -20,6 +20,28 @@ type Slept struct {
 	UnitHours map[string]float64 `json:"unitHours,omitempty"`
 }
 
+// maxHoursBytes is about what the hours of sleeps take in a head as JSON, well below what an object
+// can hold: a plan may have a thousand targets. The newest entries stay whatever they take: the sleep
+// that ends is noted on one of them.
+const (
+	maxHoursBytes = 400 << 10
+	newestKept    = 2
+)
+
+// beyondHours is how many of the oldest closed entries do not fit beside the newer ones.
+func (l Ledger) beyondHours() int {
+	size := 0
+	for i, e := range slices.Backward(l.Recent) {
+		for _, s := range e.Slept {
+			size += 100 + len(s.Target) + len(s.Executor) + len(s.Kind) + 40*len(s.UnitHours)
+		}
+		if size > maxHoursBytes && i < len(l.Recent)-newestKept {
+			return i + 1
+		}
+	}
+	return 0
+}
+
 // HasSlot says whether a slot has its entry among those that the head holds.
 func (l Ledger) HasSlot(slot time.Time) bool {
 	return slices.ContainsFunc(l.Recent, func(e Entry) bool {

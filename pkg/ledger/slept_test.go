@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -34,6 +36,38 @@ func TestWhatSleptStandsWithItsSlot(t *testing.T) {
 	for slot, want := range map[int]bool{1: true, 5: true, 7: true, 8: true, 9: true, 2: false, 12: false} { // between the first and the last of a fold
 		if got.HasSlot(at(slot)) != want {
 			t.Errorf("slot %d: %t", slot, !want)
+		}
+	}
+}
+
+// A plan may have a thousand targets, and its head holds forty nights: it stays within what an object
+// can hold, and the sleep that has just begun stays in it.
+func TestTheHoursOfManyTargetsFillNoHead(t *testing.T) {
+	night := func(n int) time.Time { return time.Date(2026, 3, 1, 20, 0, 0, 0, time.UTC).AddDate(0, 0, n) }
+	var slept []Slept
+	for i := range 1000 {
+		slept = append(slept, Slept{Target: fmt.Sprint("t", i), Executor: "ec2", Kind: "m5.large", Resources: 3, Hours: 30.123456789, UnitHours: map[string]float64{"m5.large": 30.123456789}})
+	}
+	var l Ledger
+	archived := 0
+	for n := range 12 {
+		at := night(n)
+		var batch []Entry
+		l, batch = l.Record(Entry{Kind: run.BySchedule, Slot: &at, Result: run.Ran, StartedAt: &at, At: at}).Overflow()
+		archived += len(batch)
+		if newest := l.Recent[len(l.Recent)-1]; !newest.Slot.Equal(at) {
+			t.Fatalf("the newest is of %s", newest.Slot)
+		}
+		l, batch = l.RecordSlept(at, slept, at.Add(10*time.Hour)).Overflow()
+		archived += len(batch)
+		if text, err := json.Marshal(l); err != nil || len(text) > 900<<10 {
+			t.Fatalf("after %d nights the head has %d KiB: %v", n+1, len(text)>>10, err)
+		}
+		if again, none := l.Overflow(); none != nil || len(again.Recent) != len(l.Recent) {
+			t.Fatalf("%d more go", len(none))
+		}
+		if len(l.Recent)+archived != n+1 {
+			t.Fatalf("of %d nights %d stay and %d went", n+1, len(l.Recent), archived)
 		}
 	}
 }

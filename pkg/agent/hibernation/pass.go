@@ -308,7 +308,7 @@ func (c *Controller) call(ctx context.Context, k types.NamespacedName, r *hibern
 	call = executors.SleepCall{
 		Plan: executors.PlanRef{Name: k.Name, Namespace: k.Namespace, Account: w.Name, Manager: annotations.PlanManager(k.Namespace, k.Name)}, Cycle: r.Cycle, Target: r.Target, Operation: r.Operation,
 		Params: target.Params(), Recorded: r.Resources, Failures: r.Attempts, AttemptsBefore: r.AttemptsBefore, Now: c.Clock.Now(), Clients: clients,
-		Cloud: cloud, Snapshots: r.Snapshot.Spec.Snapshots(),
+		Cloud: cloud, Snapshots: r.Snapshot.Spec.Snapshots(), AgentNamespace: c.Scope.Namespace,
 	}
 	if r.StartedAt != nil {
 		call.StartedAt = *r.StartedAt

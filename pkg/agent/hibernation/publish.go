@@ -33,12 +33,12 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 	phase, message := phaseOf(v, d)
 	standing := status.Current(cm, &known.written)
 	list, was := c.targets(k, annotations.ReadTargets(standing[annotations.StatusTargets]), v, d), hibernate.Phase(standing[annotations.StatusPhase])
-	_, err := c.Status.Write(ctx, cm, &known.written, func(have map[string]string) map[string]string {
+	_, err := c.Status.WriteOver(ctx, cm, &known.written, func(have map[string]string) map[string]string {
 		want := map[string]string{
 			annotations.StatusPhase: string(phase), annotations.StatusMessage: document.Cut(message, document.MaxMessage),
 			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusTargets: annotations.Targets(list),
 			annotations.StatusOverall: string(transition.Overall(list)), annotations.StatusProgress: transition.ProgressOf(list).String(), annotations.StatusLastTransition: transition.Plan(was, phase, have[annotations.StatusLastTransition], c.Clock.Now()),
-			annotations.StatusAsleep: asleepSince(v.facts.Records, d), annotations.StatusWakes: "", annotations.StatusSleeps: "", annotations.StatusBehavior: have[annotations.StatusBehavior], annotations.StatusHold: annotations.FormatHold(v.hold), annotations.StatusConditions: conditions(have[annotations.StatusConditions], v, phase, message, c.Clock.Now()),
+			annotations.StatusAsleep: asleepSince(v.facts.Records, d), annotations.StatusWakes: "", annotations.StatusSleeps: "", annotations.StatusBehavior: have[annotations.StatusBehavior], annotations.StatusHold: annotations.FormatHold(v.hold), annotations.StatusConditions: conditions(ownConditions(cm, have), v, phase, message, c.Clock.Now()),
 		}
 		switch {
 		case v.policy.none: // nothing stands before it any more
@@ -138,6 +138,15 @@ func asleepSince(records []hibernate.Record, d hibernate.Decision) string {
 		return ""
 	}
 	return first.UTC().Format(time.RFC3339)
+}
+
+// ownConditions are those that an agent gave this very plan: what a copy brought along is of another.
+func ownConditions(cm *corev1.ConfigMap, have map[string]string) string {
+	text := have[annotations.StatusConditions]
+	if status.BroughtAlong(text, cm.CreationTimestamp.Time) {
+		return ""
+	}
+	return text
 }
 
 // conditions are Valid and Ready, as they stand on every document, and what else is to be known.

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
@@ -64,8 +63,8 @@ type planMemory struct {
 
 // reconcile looks at one plan: records first, then what follows for each target.
 func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	cm := c.Stores.Documents.Any(k)
-	if cm != nil && cm.Labels[annotations.LabelKind] != annotations.KindHibernatePlan || cm != nil && cm.DeletionTimestamp != nil {
+	on, cm := c.Stores.Documents.Basis(k), c.Stores.Documents.HibernatePlan(k)
+	if cm != nil && cm.DeletionTimestamp != nil {
 		cm = nil
 	}
 	stored, copies := c.records.of(k), c.records.copies(k)
@@ -122,8 +121,10 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		d = hibernate.Decide(v.facts)
 	}
 	c.beginAfter(k, v, d)
-	if fresh, err := c.confirm(ctx, cm, v, d); err != nil || !fresh {
-		return c.Clock.Now().Add(time.Second), err
+	if slices.ContainsFunc(d.Write, v.begins) { // waking waits for nothing
+		if err := c.Stores.Documents.ConfirmSoon(ctx, k, on); err != nil {
+			return c.unconfirmed(k, v.again, err), nil
+		}
 	}
 	c.troubles.note(k, transition.TroubleOf(v.facts, v.want, d))
 	if err := c.apply(ctx, k, stored, d); err != nil {
@@ -465,20 +466,25 @@ func (v *view) missing(k types.NamespacedName, stored []*stored, listed []hibern
 	}
 }
 
-// confirm makes sure, before a sleep begins, that the plan is still what it was decided on.
-func (c *Controller) confirm(ctx context.Context, cm *corev1.ConfigMap, v view, d hibernate.Decision) (bool, error) {
-	if cm == nil || len(v.facts.Records) > 0 || len(d.Write) == 0 {
-		return true, nil
+// unconfirmed is when to look again at a plan of which nothing may begin yet: soon, after no pauses
+// that grow, since what sleeps of it has its time to wake.
+func (c *Controller) unconfirmed(k types.NamespacedName, again time.Time, why error) time.Time {
+	pause := 100 * time.Millisecond
+	if !errors.Is(why, queue.ErrConflict) {
+		c.Telemetry.Log.Warn("nothing falls asleep yet", "plan", k.String(), "error", why.Error())
+		pause = 5 * time.Second
 	}
-	live, err := c.Clients.Kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
-	if err != nil {
-		return false, fmt.Errorf("look whether plan %s/%s is as it was seen: %w", cm.Namespace, cm.Name, err)
+	return queue.Soonest(again, c.Clock.Now().Add(pause))
+}
+
+// begins says whether a record that is to be written has its target begin to sleep, or come to its
+// turn.
+func (v view) begins(is hibernate.Record) bool {
+	if is.Operation != hibernate.Shutdown || is.State == hibernate.Skipped {
+		return false
 	}
-	same := live.UID == cm.UID && annotations.Observed(live) == annotations.Observed(cm)
-	for _, key := range []string{annotations.Pause, annotations.Skip, annotations.HoldState, annotations.HoldUntil} {
-		same = same && live.Annotations[key] == cm.Annotations[key]
-	}
-	return same, nil
+	at := slices.IndexFunc(v.facts.Records, func(was hibernate.Record) bool { return was.Target == is.Target })
+	return at < 0 || v.facts.Records[at].Operation != is.Operation || is.State == hibernate.Running && v.facts.Records[at].State != hibernate.Running
 }
 
 // apply writes what was decided on, before anything of it is done.

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -83,13 +85,22 @@ func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *
 	if err != nil {
 		return f, err
 	}
-	if lost { // nothing from before is made up
+	if lost || v.ledger == nil && wasDecided(cm) { // nothing from before is made up
 		f.Created = f.Now
 	}
 	if f.Table != nil {
 		f.Timetable, err = digestOf(known.spec)
 	}
 	return f, err
+}
+
+// wasDecided says whether an agent has decided over a plan before, and so gave it a ledger. Without
+// one it speaks of a plan that cannot be read, or while the clock is in doubt.
+func wasDecided(cm *corev1.ConfigMap) bool {
+	phase, conditions := cm.Annotations[annotations.StatusPhase], cm.Annotations[annotations.StatusConditions]
+	doubted := meta.IsStatusConditionTrue(status.Read(conditions), status.ConditionClockDoubt)
+	said := phase != "" && phase != string(hibernate.Invalid) && !doubted
+	return (said || cm.Annotations[annotations.StatusTargets] != "") && !status.BroughtAlong(conditions, cm.CreationTimestamp.Time)
 }
 
 // withTokens is a ledger that knows the tokens which ask for nothing any more. One that asks now is

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
@@ -30,4 +31,34 @@ func TestWhichOffWindowIsSkipped(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+}
+
+// Of a ledger that somebody deleted nothing is made up: neither that nobody was there, nor what slept.
+func TestADeletedLedgerInventsNoNights(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		deleted := func() {
+			w.agent.stop()
+			w.api.Delete("configmaps", shop, ledgerOfNights(w))
+			w.begins()
+			w.after(time.Minute)
+		}
+		w.until("52:00")
+		deleted()
+		w.ledger()
+		w.until("76:00")
+		w.ledger("4 01:00 Ran since 4 01:00")
+		w.agent.stop()
+		was := w.api.ConfigMap(shop, "nights")
+		w.api.DeleteAtOnce("configmaps", shop, "nights")
+		w.until("77:00")
+		again := annotations.NewHibernatePlan(shop, "nights", planText(oneToThree+apps), "")
+		again.Annotations = was.Annotations
+		w.api.Put(again)
+		w.until("100:00")
+		w.begins()
+		w.after(time.Minute)
+		w.ledger("5 01:00 Missed catch-up") // it was made with what the first one had said, and nobody was there
+		deleted()
+		w.ledger()
+	})
 }

@@ -71,9 +71,21 @@ type demand struct {
 
 // look is what holds for one look at the nodes.
 type look struct {
-	again time.Time       // the latest instant of the next
-	shut  *nodes.Gate     // what keeps change from all nodes
-	gone  map[string]bool // nodes of rollouts that are known not to be there; kept from look to look
+	again time.Time                   // the latest instant of the next
+	shut  *nodes.Gate                 // what keeps change from all nodes
+	gone  map[string]bool             // nodes of rollouts that are known not to be there; kept from look to look
+	check func(context.Context) error // that what the gates rest on is as this look saw it
+}
+
+// sure says whether nodes may be handed out in this look, as what their gates rest on is as it was
+// seen. Else they are looked at again soon.
+func (k *Controller) sure(ctx context.Context) bool {
+	err := k.look.check(ctx)
+	if err != nil {
+		k.Telemetry.Log.Info("no node is handed out in this look", "why", err.Error())
+		k.look.by(new(k.Now().Add(time.Second)))
+	}
+	return err == nil
 }
 
 // by notes an instant at which to look again.
@@ -269,7 +281,7 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 		k.Telemetry.Log.Error("limits of nodes", "error", err.Error())
 		return now.Add(queue.ResyncPeriod)
 	}
-	k.look = look{again: now.Add(queue.ResyncPeriod), shut: k.Gates.cluster(now), gone: k.look.gone}
+	k.look = look{again: now.Add(queue.ResyncPeriod), check: k.Gates.Check(), shut: k.Gates.cluster(now), gone: k.look.gone}
 	writing := k.writer.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
 	k.writer.forgetRefusal(objects)
@@ -483,6 +495,14 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 	return c
 }
 
+// with is a copy of a map with one more entry.
+func with[V any](all map[string]V, name string, one V) map[string]V {
+	out := map[string]V{}
+	maps.Copy(out, all)
+	out[name] = one
+	return out
+}
+
 func compareSpots(a, b store.StepKey) int {
 	if a.Run == b.Run {
 		return strings.Compare(a.Path, b.Path)
@@ -542,18 +562,9 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 	for _, g := range ranking.Grants {
 		s, wanted := c.steps[g.Step]
 		if want, there := k.state.demand.wants[s]; wanted && there {
-			given := maps.Clone(want.given)
-			if given == nil {
-				given = map[string]bool{}
-			}
-			given[g.Node] = true
-			want.given = given
+			want.given = with(want.given, g.Node, true)
 			if by := c.passed[wish{g.Node, s}]; by != nil {
-				want.by = maps.Clone(want.by)
-				if want.by == nil {
-					want.by = map[string]*intent.Actor{}
-				}
-				want.by[g.Node] = by
+				want.by = with(want.by, g.Node, by)
 				k.notePassed(g.Node, s, by)
 			}
 			k.state.demand.wants[s] = want
@@ -653,12 +664,9 @@ func (k *Controller) States(run types.NamespacedName) map[string]map[string]work
 	for s, want := range k.state.demand.wants {
 		for name, by := range want.by {
 			if s.Run == run && want.given[name] {
-				if out[s.Path] == nil {
-					out[s.Path] = map[string]workflow.NodeState{}
-				}
 				sight := out[s.Path][name]
 				sight.Passed = by
-				out[s.Path][name] = sight
+				out[s.Path] = with(out[s.Path], name, sight)
 			}
 		}
 	}
@@ -678,12 +686,8 @@ func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand)
 		if was.most == w.Most && slices.Equal(was.nodes, w.Nodes) {
 			continue
 		}
-		given := map[string]bool{}
-		for name := range was.given {
-			if slices.Contains(w.Nodes, name) {
-				given[name] = true
-			}
-		}
+		given := maps.Clone(was.given)
+		maps.DeleteFunc(given, func(name string, _ bool) bool { return !slices.Contains(w.Nodes, name) })
 		k.state.demand.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain, needs: w.Needs, by: was.by}
 		news = true
 	}

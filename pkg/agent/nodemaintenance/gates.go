@@ -1,6 +1,7 @@
 package nodemaintenance
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -21,7 +22,8 @@ import (
 // Gates say when nodes may be changed.
 type Gates struct {
 	Store      *store.Gates
-	Pauses     func() []schedule.Pause // of the whole cluster
+	Pauses     func() []schedule.Pause            // of the whole cluster
+	Check      func() func(context.Context) error // as store.Documents.GateCheck
 	ClockDoubt func() string
 }
 

@@ -3,6 +3,7 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -87,11 +88,7 @@ func (p *nodePods) session(node string) nodes.Session {
 func (p *nodePods) sessions() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var out []string
-	for name := range p.drains {
-		out = append(out, name)
-	}
-	return out
+	return slices.Collect(maps.Keys(p.drains))
 }
 
 // noteSession takes in how a drain stands; where that is news, its node is looked

@@ -128,8 +128,8 @@ func (f *preview) due() time.Time {
 	return f.at.Add(previewTTL)
 }
 
-// previewedGrants takes back the grants to plans whose drains have not been looked
-// at yet: a look is under way then.
+// previewedGrants takes back the grants to plans whose drains have not been looked at yet, as a
+// look is under way then, and all where it is not sure that they may be given.
 func (k *Controller) previewedGrants(ctx context.Context, c claims, ranking nodes.Ranking, now time.Time) nodes.Ranking {
 	ranking.Grants = slices.DeleteFunc(slices.Clone(ranking.Grants), func(g nodes.Grant) bool {
 		d, looked := c.drains[wish{g.Node, c.steps[g.Step]}]
@@ -139,6 +139,9 @@ func (k *Controller) previewedGrants(ctx context.Context, c claims, ranking node
 		block, known, _ := k.pods.previewPlan(ctx, d, now)
 		return !known || block.Permanent
 	})
+	if slices.ContainsFunc(ranking.Grants, func(g nodes.Grant) bool { return g.Step != "" }) && !k.sure(ctx) {
+		ranking.Grants = nil
+	}
 	return ranking
 }
 

@@ -119,16 +119,7 @@ func (k *Controller) drainsFor(node, by string) bool {
 		k.state.mu.Lock()
 		n := k.state.shown.last[node]
 		k.state.mu.Unlock()
-		if n == nil {
-			return false
-		}
-		facts := annotations.Node(&n.Node)
-		for _, a := range facts.Asked {
-			if !a.Gone && a.Status != nil && a.Status.Phase == nodes.Draining {
-				return true
-			}
-		}
-		return false
+		return n != nil && slices.ContainsFunc(annotations.Node(&n.Node).Asked, func(a nodes.Asked) bool { return !a.Gone && a.Status != nil && a.Status.Phase == nodes.Draining })
 	}
 	return len(k.Rollouts.Runs.Filter(func(l *store.LiveRun) bool {
 		if l.Broken != nil || l.Journal.Phase != run.Running || claimantOf(l) != by {

@@ -56,6 +56,25 @@ type world struct {
 	rung    []types.NamespacedName
 	blocked []string
 	plans   map[types.NamespacedName]client.Account
+	unsure  error // why what gates rest on is not as it was seen; nil: it is
+	checks  int   // how often that was asked
+}
+
+// check is Gates'.
+func (w *world) check() func(context.Context) error {
+	return func(context.Context) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.checks++
+		return w.unsure
+	}
+}
+
+// doubtsGates has what gates rest on be another than what was seen, or unknown.
+func (w *world) doubtsGates(why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unsure = why
 }
 
 // play has a story happen in a world of its own.
@@ -100,7 +119,7 @@ func (w *world) lead(change ...func(*Config)) *agent {
 			Held:   func(list []metav1.Condition) { w.mu.Lock(); defer w.mu.Unlock(); w.held = list },
 		},
 		Nodes: shown.Informer.GetStore(),
-		Gates: Gates{Store: store.NewGates("maint-system"), Pauses: func() []schedule.Pause { w.mu.Lock(); defer w.mu.Unlock(); return w.pauses }, ClockDoubt: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.doubt }},
+		Gates: Gates{Check: w.check, Store: store.NewGates("maint-system"), Pauses: func() []schedule.Pause { w.mu.Lock(); defer w.mu.Unlock(); return w.pauses }, ClockDoubt: func() string { w.mu.Lock(); defer w.mu.Unlock(); return w.doubt }},
 		Telemetry: notify.Telemetry{
 			Events: w.events, Metrics: metrics.New("test"), Log: slog.New(slog.DiscardHandler),
 			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),

@@ -2,6 +2,7 @@ package nodemaintenance
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -79,6 +80,7 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 	k.endDrains(drains)
 	later := k.writer.postponed(world.Now)
 	status := newStatusBudget(writing, k.writer.gateWrites(world.Now))
+	sure := sync.OnceValue(func() bool { return k.sure(ctx) })
 	var group sync.WaitGroup
 	for _, n := range world.Nodes {
 		step, there := steps[n.Name]
@@ -86,7 +88,7 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 			continue
 		}
 		switch {
-		case step.Writes() && !k.Scope.DryRun && later[n.Name].IsZero() && status.allows(step):
+		case step.Writes() && !k.Scope.DryRun && later[n.Name].IsZero() && status.allows(step) && (!begins(step) || sure()):
 			busy[n.Name] = true
 			k.writer.startWrite(ctx, &group, objects[n.Name], step)
 		case step.Writes() && !step.OnlyGateStatus(): // it comes first
@@ -95,12 +97,20 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 		}
 	}
 	await(ctx, &group)
-	k.requeueLater()
+	for _, until := range k.writer.next() { // when the nodes that could not be written may be tried again
+		k.look.by(&until)
+	}
 	k.pods.keepOnly(ctx, func(name string) bool {
 		n := objects[name]
 		return n != nil && len(annotations.Requests(n.Annotations)) > 0
 	})
 	return busy
+}
+
+// begins says whether a step gives a node to somebody, or cordons it.
+func begins(step nodes.Step) bool {
+	scheduled := func(s nodes.Status) bool { return s.Phase == nodes.Scheduled }
+	return step.Unschedulable != nil && *step.Unschedulable || slices.ContainsFunc(slices.Collect(maps.Values(step.Statuses)), scheduled)
 }
 
 // leftOver says whether the record of a cordon speaks of plans alone that have not
@@ -175,12 +185,4 @@ func shows(n *nodeObject, step nodes.Step) bool {
 		(step.Progress == nil || n.Annotations[annotations.StatusProgress] == *step.Progress) &&
 		(step.Behavior == nil || n.Annotations[annotations.StatusBehavior] == *step.Behavior) &&
 		(step.Conditions == nil || n.Annotations[annotations.StatusConditions] == *step.Conditions)
-}
-
-// requeueLater has the nodes looked at again when the nodes that could not be written
-// may be tried again.
-func (k *Controller) requeueLater() {
-	for _, until := range k.writer.next() {
-		k.look.by(&until)
-	}
 }

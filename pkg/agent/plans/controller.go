@@ -108,11 +108,11 @@ func (c *Controller) TargetChanged(k types.NamespacedName) { c.blockers.changed(
 // TargetOutdated has the next look at a plan be a live one.
 func (c *Controller) TargetOutdated(k types.NamespacedName) { c.blockers.outdate(k) }
 
-// LedgerLost hears that a ledger, or a part of one, is gone. A plan that is gone
-// takes its ledger along.
+// LedgerLost hears that a ledger, or a part of one, is gone, also of a HibernatePlan. A plan that is
+// gone takes its ledger along.
 func (c *Controller) LedgerLost(m metav1.Object) {
 	k := types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetLabels()[annotations.LabelPlan]}
-	cm := c.Stores.Documents.Plan(k)
+	cm := c.Stores.Documents.Any(k)
 	if cm == nil || m.GetName() != annotations.LedgerName(k.Name, string(cm.UID)) {
 		return
 	}

@@ -199,7 +199,7 @@ func wasDecided(cm *corev1.ConfigMap) bool {
 // status came with the plan, or the run that it asked for is there, of which an agent that died
 // had not said so in the status yet.
 func (c *Controller) answered(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, name string) (bool, error) {
-	if broughtAlong(cm) {
+	if status.BroughtAlong(cm.Annotations[annotations.StatusConditions], cm.CreationTimestamp.Time) { // the token was never seen on this plan
 		return true, nil
 	}
 	switch _, err := c.Clients.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{}); {
@@ -209,15 +209,6 @@ func (c *Controller) answered(ctx context.Context, k types.NamespacedName, cm *c
 		return false, fmt.Errorf("read run %s, that a lost ledger may have known: %w", name, err)
 	}
 	return true, nil
-}
-
-// broughtAlong says whether all that a plan's status says is older than the plan: it was copied with
-// it, or came back from a backup. Its token was never seen on this plan, then.
-func broughtAlong(cm *corev1.ConfigMap) bool {
-	said := status.Read(cm.Annotations[annotations.StatusConditions])
-	return len(said) > 0 && !slices.ContainsFunc(said, func(c metav1.Condition) bool {
-		return !c.LastTransitionTime.Time.Before(cm.CreationTimestamp.Time)
-	})
 }
 
 // noteGate tells metrics of the plan.

@@ -612,6 +612,26 @@ func TestALedgerThatIsLostIsMadeAnew(t *testing.T) {
 	})
 }
 
+// A HibernatePlan's ledger that is deleted is not believed any longer either.
+func TestTheLedgerOfAHibernatePlanIsReadAnewOnceItIsLost(t *testing.T) {
+	play(t, func(w *world) {
+		nights := annotations.NewHibernatePlan(shop, "nights", "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\n", "")
+		nights.UID = "uid-nights"
+		w.api.Put(nights)
+		a := w.begins()
+		k := types.NamespacedName{Namespace: shop, Name: "nights"}
+		if err := a.Stores.Ledgers.Put(w.Context(), k, "uid-nights", nil, ledger.Ledger{PlanUID: "uid-nights"}); err != nil {
+			w.Fatal(err)
+		}
+		lost := w.api.ConfigMap(shop, annotations.LedgerName("nights", "uid-nights"))
+		w.api.Delete("configmaps", shop, lost.Name)
+		a.LedgerLost(&lost.ObjectMeta)
+		if got, err := a.Stores.Ledgers.Get(w.Context(), k, "uid-nights"); got != nil || err != nil {
+			w.Errorf("it is still %v, %v", got, err)
+		}
+	})
+}
+
 // A token whose run is there asks for nothing any more, although the agent that made it died before
 // it said so on the plan; one that came after is new.
 func TestATokenOfALostLedgerWhoseRunIsThereIsNotClaimedAgain(t *testing.T) {

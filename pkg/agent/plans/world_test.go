@@ -122,7 +122,7 @@ func (w *world) begins() *agent {
 	}
 	conn, accounts := w.api.Connect()
 	log, counts, since, signed := slog.New(slog.DiscardHandler), metrics.New("test"), time.Now(), agenttest.Keys()
-	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindStepTemplate + "," + annotations.KindConnector + ")"
+	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindHibernatePlan + "," + annotations.KindStepTemplate + "," + annotations.KindConnector + ")"
 	const phases = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in "
 	docs := agenttest.ConfigMaps(conn, documents, store.Strip)
 	live := agenttest.ConfigMaps(conn, phases+"(Pending,Running)", store.Strip)

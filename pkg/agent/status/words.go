@@ -2,6 +2,7 @@ package status
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,13 @@ func Read(text string) []metav1.Condition {
 		return nil
 	}
 	return list
+}
+
+// BroughtAlong says whether all that a status says, by its conditions, is older than the object on
+// which it stands: it was copied with that, or came back from a backup.
+func BroughtAlong(conditions string, created time.Time) bool {
+	said := Read(conditions)
+	return len(said) > 0 && !slices.ContainsFunc(said, func(c metav1.Condition) bool { return !c.LastTransitionTime.Time.Before(created) })
 }
 
 // Conditions writes a list, keeping the transition times of what did not change.

@@ -49,6 +49,18 @@ type Written struct {
 // Write writes the status keys that differ from what stands there, and says
 // whether any did.
 func (w *Writer) Write(ctx context.Context, cm *corev1.ConfigMap, last *Written, status func(have map[string]string) map[string]string) (bool, error) {
+	return w.write(ctx, cm, last, "", status)
+}
+
+// WriteOver is Write for a status that is believed when it is read back. Where somebody has written
+// since, it changes nothing and fails with queue.ErrConflict: an agent that led before may have begun
+// the write, which was long on its way.
+func (w *Writer) WriteOver(ctx context.Context, cm *corev1.ConfigMap, last *Written, status func(have map[string]string) map[string]string) (bool, error) {
+	return w.write(ctx, cm, last, newest(cm, last), status)
+}
+
+// write writes onto one version of an object, or, with an empty one, onto whatever stands there.
+func (w *Writer) write(ctx context.Context, cm *corev1.ConfigMap, last *Written, version string, status func(have map[string]string) map[string]string) (bool, error) {
 	have := Current(cm, last)
 	want := status(have)
 	diff := map[string]any{}
@@ -64,7 +76,7 @@ func (w *Writer) Write(ctx context.Context, cm *corev1.ConfigMap, last *Written,
 	if len(diff) == 0 {
 		return false, nil
 	}
-	patched, err := w.patch(ctx, cm, diff)
+	patched, err := w.patch(ctx, cm, version, diff)
 	if err != nil || patched == nil {
 		return false, err
 	}
@@ -82,14 +94,29 @@ func Current(cm *corev1.ConfigMap, last *Written) map[string]string {
 	return all(cm.Annotations)
 }
 
+// newest is the version of an object as the watch shows it, or as our last write left it.
+func newest(cm *corev1.ConfigMap, last *Written) string {
+	if Current(cm, last); last.status != nil {
+		return strconv.FormatUint(last.Version, 10)
+	}
+	return cm.ResourceVersion
+}
+
 // patch merges annotations into a plan's ConfigMap, by its uid: a plan that
 // was deleted, or made anew, is not touched.
-func (w *Writer) patch(ctx context.Context, cm *corev1.ConfigMap, diff map[string]any) (*corev1.ConfigMap, error) {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "annotations": diff}})
+func (w *Writer) patch(ctx context.Context, cm *corev1.ConfigMap, version string, diff map[string]any) (*corev1.ConfigMap, error) {
+	metadata := map[string]any{"uid": cm.UID, "annotations": diff}
+	if version != "" {
+		metadata["resourceVersion"] = version
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return nil, err
 	}
 	got, err := w.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
+	if version != "" && apierrors.IsConflict(err) {
+		return nil, queue.ErrConflict
+	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
 		w.warnOfFull(cm, err)
 		return nil, nil // it is gone, another or full: the watch will say so
@@ -116,11 +143,7 @@ func AnnouncedAhead(cm *corev1.ConfigMap, last *Written) string {
 // Claim writes one status key before what it stands for is done, so that nobody does it
 // twice: who looks at an older state than the newest gets ErrConflict, and is to look again.
 func (w *Writer) Claim(ctx context.Context, cm *corev1.ConfigMap, last *Written, key, value string) error {
-	version := cm.ResourceVersion
-	if Current(cm, last); last.status != nil {
-		version = strconv.FormatUint(last.Version, 10)
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "resourceVersion": version, "annotations": map[string]any{key: value}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "resourceVersion": newest(cm, last), "annotations": map[string]any{key: value}}})
 	if err != nil {
 		return err
 	}

@@ -97,6 +97,51 @@ func TestAStatusIsWrittenWhereItDiffers(t *testing.T) {
 	}
 }
 
+// What is believed when it is read back is written onto what was seen, or not at all.
+func TestAStatusThatIsBelievedIsNotWrittenOverANewerOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		given func(*agenttest.Cluster)
+		then  string
+		err   error
+	}{
+		"nobody wrote":                     {func(*agenttest.Cluster) {}, "Idle", nil},
+		"somebody wrote after it was seen": {func(c *agenttest.Cluster) { c.Annotate("shop", "nightly", annotations.StatusPhase, "Running") }, "Running", queue.ErrConflict},
+		"somebody writes meanwhile": {func(c *agenttest.Cluster) {
+			c.Before(onPlan("patch"), func() { c.Annotate("shop", "nightly", annotations.StatusPhase, "Running") })
+		}, "Running", queue.ErrConflict},
+		"the plan was made anew meanwhile": {func(c *agenttest.Cluster) {
+			c.Before(onPlan("patch"), func() {
+				c.Delete("configmaps", "shop", "nightly")
+				c.Put(planOf(nil))
+			})
+		}, "", queue.ErrConflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := agenttest.New(t)
+			cluster.Put(planOf(nil))
+			conn, _ := cluster.Connect()
+			seen, last := cluster.ConfigMap("shop", "nightly"), Written{}
+			c.given(cluster)
+			w := NewWriter(conn.Kube, &agenttest.Events{})
+			says := func(phase string) error {
+				_, err := w.WriteOver(context.Background(), seen, &last, func(map[string]string) map[string]string {
+					return map[string]string{annotations.StatusPhase: phase}
+				})
+				return err
+			}
+			if err := says("Idle"); !errors.Is(err, c.err) {
+				t.Errorf("%v, want %v", err, c.err)
+			}
+			if got := written(cluster)[annotations.StatusPhase]; got != c.then {
+				t.Errorf("it says %s, want %s", got, c.then)
+			}
+			if err := says("Waiting"); c.err == nil && (err != nil || written(cluster)[annotations.StatusPhase] != "Waiting") {
+				t.Errorf("what it wrote itself is in its way: %v", err)
+			}
+		})
+	}
+}
+
 // Somebody has filled the annotations of a document: its status stays as it was, and an Event says so.
 func TestADocumentWithoutRoomForItsStatusIsSaid(t *testing.T) {
 	cluster, events := agenttest.New(t), &agenttest.Events{}

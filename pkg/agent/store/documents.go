@@ -78,14 +78,24 @@ func (d *Documents) Forget(k types.NamespacedName) { d.fresh.forget(k) }
 // Plan is a plan's ConfigMap as the watch last showed it, or as it was read live
 // since.
 func (d *Documents) Plan(k types.NamespacedName) *corev1.ConfigMap {
-	var cm *corev1.ConfigMap
-	if o, found, err := d.cache.Informer.GetStore().GetByKey(k.String()); err == nil && found {
-		cm = o.(*corev1.ConfigMap)
+	return ofKind(d.newest(k), annotations.KindPlan)
+}
+
+// HibernatePlan is the same of a HibernatePlan.
+func (d *Documents) HibernatePlan(k types.NamespacedName) *corev1.ConfigMap {
+	return ofKind(d.newest(k), annotations.KindHibernatePlan)
+}
+
+// newest is what stands under a name, of whatever kind.
+func (d *Documents) newest(k types.NamespacedName) *corev1.ConfigMap {
+	return d.fresh.document(k, d.Any(k))
+}
+
+func ofKind(cm *corev1.ConfigMap, kind string) *corev1.ConfigMap {
+	if cm == nil || cm.Labels[annotations.LabelKind] != kind {
+		return nil
 	}
-	if cm = d.fresh.document(k, cm); cm != nil && cm.Labels[annotations.LabelKind] == annotations.KindPlan {
-		return cm
-	}
-	return nil
+	return cm
 }
 
 // Any is a ConfigMap of ours of any kind, as the watch last showed it.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
@@ -118,6 +120,67 @@ func TestADecisionIsMadeAnewWhereWhatItWasMadeOnHasChanged(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A HibernatePlan is confirmed as a plan is, with all that gates it. What agents say on other
+// HibernatePlans, of which many fall asleep together, gates nothing.
+func TestASleepBeginsOnWhatStandsInTheCluster(t *testing.T) {
+	nights := types.NamespacedName{Namespace: "shop", Name: "nights"}
+	for name, c := range map[string]struct {
+		changes func(w *world)
+		sure    bool
+		plan    string // its strategy, as it is seen then
+	}{
+		"nothing changed": {changes: func(*world) {}, sure: true},
+		"another one says something": {changes: func(w *world) {
+			w.cluster.Annotate("shop", "others", annotations.StatusPhase, "Active")
+			synctest.Wait()
+		}, sure: true},
+		"its own stanza changed":      {changes: func(w *world) { w.cluster.Annotate("shop", "nights", annotations.ChangeStrategy, "Restrictive") }, plan: "Restrictive"},
+		"a policy was edited":         {changes: func(w *world) { w.cluster.Annotate("shop", "hours", annotations.Pause, "true") }},
+		"the namespace was paused":    {changes: func(w *world) { w.paused("shop") }},
+		"the whole cluster is paused": {changes: func(w *world) { w.paused("maint-system") }},
+	} {
+		for what, hangs := range map[string]bool{"": false, ", and the watches hang": true} {
+			t.Run(name+what, func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					w.cluster.Put(documentOf(annotations.KindHibernatePlan, "shop", "nights"), documentOf(annotations.KindHibernatePlan, "shop", "others"))
+					w.after(time.Second)
+					if hangs {
+						w.cluster.StallWatches("configmaps")
+						w.cluster.StallWatches("namespaces")
+					}
+					on, gates := w.docs.Basis(nights), w.docs.GateCheck()
+					c.changes(w)
+					err := w.docs.ConfirmSoon(w.Context(), nights, on)
+					if sure := err == nil; sure != c.sure || !sure && !errors.Is(err, queue.ErrConflict) {
+						t.Errorf("sure: %t, want %t: %v", sure, c.sure, err)
+					}
+					if err, own := gates(w.Context()), c.plan != ""; (err == nil) != (c.sure || own) {
+						t.Errorf("of the gates alone: %v", err)
+					}
+					if got := w.docs.HibernatePlan(nights).Annotations[annotations.ChangeStrategy]; got != c.plan {
+						t.Errorf("its strategy is seen as %q, want %q", got, c.plan)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Who has other work does not wait for a cluster that does not answer.
+func TestAnAnswerIsNotAwaitedForLong(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.cluster.Hold(agenttest.When{Verb: "list"}, agenttest.Always)
+		began := time.Now()
+		if err := w.docs.GateCheck()(w.Context()); err == nil || errors.Is(err, queue.ErrConflict) || time.Since(began) != confirmPatience {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	})
+}
+
+func (w *world) paused(namespace string) {
+	w.cluster.Edit("namespaces", "", namespace, func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{annotations.Pause: "true"}) })
 }
 
 // What was read live is seen before the watch shows it, and gives way to what is newer.

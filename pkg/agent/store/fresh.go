@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
@@ -33,9 +34,12 @@ const (
 	// lists about as many in the time between two such looks as are claimed then).
 	manyWaiting = 64
 	fewPlans    = 2000
+	// confirmPatience is how long somebody waits for an answer who has other work that must not
+	// wait, as to wake what sleeps (a guess: ten times what a list of all takes).
+	confirmPatience = 10 * time.Second
 )
 
-// freshness knows of which plans, and of what gates them, it is certain that the
+// freshness knows of which plans and HibernatePlans, and of what gates them, it is certain that the
 // caches show them as they are: by asking, at the moment when something is claimed or
 // begins. A watch that has died says nothing of it.
 type freshness struct {
@@ -141,7 +145,7 @@ func (f *freshness) recent(k types.NamespacedName, now time.Time) bool {
 	f.mu.Lock()
 	at := f.plans[k]
 	f.mu.Unlock()
-	return now.Sub(at).Abs() < freshTTL && f.gates.recent(now) && (f.config.WatchNamespace != "" || f.above.recent(now))
+	return (k.Name == "" || now.Sub(at).Abs() < freshTTL) && f.gates.recent(now) && (f.config.WatchNamespace != "" || f.above.recent(now))
 }
 
 // Basis is what a decision over a plan was made on.
@@ -151,10 +155,11 @@ type Basis struct {
 	version uint64 // of the plan
 }
 
-// Basis is to be taken before the caches are read.
+// Basis is to be taken before the caches are read. An empty name is for what begins without a
+// plan: it rests on policies and pauses alone.
 func (d *Documents) Basis(k types.NamespacedName) Basis {
-	b := Basis{found: d.fresh.found.Load(), taken: d.cache.ChangesBut(annotations.KindPlan) + d.namespaces.ChangesBut(annotations.KindPlan)}
-	if cm := d.Plan(k); cm != nil {
+	b := Basis{found: d.fresh.found.Load(), taken: d.cache.ChangesBut(annotations.KindPlan, annotations.KindHibernatePlan) + d.namespaces.ChangesBut()}
+	if cm := d.newest(k); cm != nil {
 		b.version = informer.VersionOf(cm)
 	}
 	return b
@@ -171,6 +176,25 @@ func (d *Documents) Confirm(ctx context.Context, k types.NamespacedName, b Basis
 	return d.Basis(k) == b, nil
 }
 
+// ConfirmSoon is Confirm for those who have other work that must not wait. queue.ErrConflict says
+// that it is to be decided anew.
+func (d *Documents) ConfirmSoon(ctx context.Context, k types.NamespacedName, b Basis) error {
+	ctx, cancel := context.WithTimeout(ctx, confirmPatience)
+	defer cancel()
+	unchanged, err := d.Confirm(ctx, k, b)
+	if err == nil && !unchanged {
+		return queue.ErrConflict
+	}
+	return err
+}
+
+// GateCheck is to be taken before the caches are read, by a look that begins things without a plan:
+// it confirms that what gates them is as it was seen.
+func (d *Documents) GateCheck() func(context.Context) error {
+	on := d.Basis(types.NamespacedName{})
+	return func(ctx context.Context) error { return d.ConfirmSoon(ctx, types.NamespacedName{}, on) }
+}
+
 // confirm looks live at a plan and at all that gates it.
 func (f *freshness) confirm(ctx context.Context, k types.NamespacedName) error {
 	if err := f.gates.do(ctx, f.config.Now, func() error { return f.confirmGates(ctx) }); err != nil {
@@ -181,7 +205,10 @@ func (f *freshness) confirm(ctx context.Context, k types.NamespacedName) error {
 			return fmt.Errorf("look whether the namespaces are as they were seen: %w", err)
 		}
 	}
-	if f.config.Backlog() > manyWaiting {
+	if k.Name == "" {
+		return nil
+	}
+	if f.config.Backlog() > manyWaiting && f.docs.Plan(k) != nil {
 		if n := f.config.Plans(); n <= fewPlans && f.config.Backlog() > n/20 {
 			if err := f.all.do(ctx, f.config.Now, func() error { return f.confirmPlans(ctx) }); err != nil {
 				return fmt.Errorf("look whether the plans are as they were seen: %w", err)
@@ -208,7 +235,7 @@ func (f *freshness) confirmPlan(ctx context.Context, k types.NamespacedName) err
 	if err != nil && there {
 		return err
 	}
-	have := f.docs.Plan(k)
+	have := f.docs.newest(k)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.plans) > 50_000 { // bounded by forgetting

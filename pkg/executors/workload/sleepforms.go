@@ -75,11 +75,11 @@ func (s *sleep) pausing(u *unstructured.Unstructured, o hibernate.Observation) h
 	return o
 }
 
-// ownAgent says of the agent's own Deployment why it is left out; empty: it is another. Of another
-// cluster's agent this one still wakes it.
+// ownAgent says of the agent's own Deployment why it is left out; empty: it is another. What bears
+// the agent's label in another namespace, or in another cluster, this one still wakes.
 func (s *sleep) ownAgent(u *unstructured.Unstructured) string {
 	name, _, _ := unstructured.NestedString(u.Object, "spec", "template", "metadata", "labels", annotations.AgentLabel)
-	if name != annotations.AgentName || s.call.Clients.Connection != "" {
+	if name != annotations.AgentName || u.GetNamespace() != s.call.AgentNamespace || s.call.Clients.Connection != "" {
 		return ""
 	}
 	return "it is the agent itself: nobody would wake what sleeps"

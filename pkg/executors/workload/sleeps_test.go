@@ -457,13 +457,14 @@ func TestWhatSomebodyScalesBelowTheFloorIsChanged(t *testing.T) {
 // An agent that puts itself to sleep wakes nobody.
 func TestTheAgentItselfIsLeftOut(t *testing.T) {
 	const agent = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: shop, name: maint-agent, uid: u}, spec: {replicas: 2, template: {metadata: {labels: {app.kubernetes.io/name: %s}}}}}`
-	for name, c := range map[string]struct{ label, connection, want string }{
-		"its own":            {"maint-agent", "", "it is the agent itself: nobody would wake what sleeps"},
-		"another cluster's":  {"maint-agent", "far", ""},
-		"another Deployment": {"web", "", ""},
+	for name, c := range map[string]struct{ label, namespace, connection, want string }{
+		"its own":             {"maint-agent", "shop", "", "it is the agent itself: nobody would wake what sleeps"},
+		"another namespace's": {"maint-agent", "maint-system", "", ""},
+		"another cluster's":   {"maint-agent", "shop", "far", ""},
+		"another Deployment":  {"web", "shop", "", ""},
 	} {
 		n := newNight(t, only("Deployment"), fmt.Sprintf(agent, c.label))
-		n.call.Clients.Connection = c.connection
+		n.call.Clients.Connection, n.call.AgentNamespace = c.connection, c.namespace
 		if seen := n.observe(); seen[0].LeftOut != c.want {
 			t.Errorf("%s: %q", name, seen[0].LeftOut)
 		}
