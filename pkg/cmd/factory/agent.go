@@ -76,9 +76,8 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 	return state, err
 }
 
-// confined says of a namespace whether the policy that confines agents names its agent: anybody may
-// make a heartbeat or a pod who may write in a namespace. Where that policy is not there, or may not
-// be read, each may have one.
+// confined says of a namespace whether the policy that confines agents names its agent: whoever may write
+// in a namespace can make a heartbeat or a pod. Where that policy cannot be read, each may have one.
 func (k *Cluster) confined(ctx context.Context) func(namespace string) bool {
 	confines, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, annotations.AgentPolicy, metav1.GetOptions{})
 	if err != nil {
