@@ -49,9 +49,13 @@ type overrideOptions struct {
 func NewAllow(c *factory.Factory) *cobra.Command {
 	o := &overrideOptions{Factory: c, strategy: schedule.PermissiveUntil, past: "allowed"}
 	return o.command("allow", "Permit change until a time, whatever the windows say", `Permit change of a policy's objects, or of one object, until a time, whatever the
-windows say. It ends by itself; after it, the policy holds as before. On a
-policy it overrides the policy for everything that it governs. A namespace's
-Restrictive binds all the same.`, `  kubectl maint allow weekends --for 2h --reason "CHG-1234: urgent fix"
+windows say. It ends by itself; after it, the policy decides again. On a
+policy it overrides the policy for everything that it governs. A namespace's Restrictive binds
+all the same.
+
+An object has one override at a time: allow ends a freeze of the same object, which
+does not come back afterwards. What was replaced is printed, with the command that
+brings it back.`, `  kubectl maint allow weekends --for 2h --reason "CHG-1234: urgent fix"
   kubectl maint allow node/worker-3 --until "tomorrow 08:00" --reason "disks"
   kubectl maint allow weekends --end`)
 }
@@ -61,8 +65,12 @@ func NewFreeze(c *factory.Factory) *cobra.Command {
 	o := &overrideOptions{Factory: c, strategy: schedule.RestrictiveUntil, past: "frozen"}
 	return o.command("freeze", "Permit no change until a time, whatever the windows say", `Permit no change of a policy's objects, of one object, or of everything in a
 namespace, until a time, whatever the windows say. It ends by itself; after it,
-the policy holds as before. What runs goes on, unless its plan looks at the
-window between its steps (onWindowClose); what waits goes on waiting.`, `  kubectl maint freeze weekends --until "mon 08:00" --reason "go-live"
+the policy decides again. What runs goes on, unless its plan looks at the window between
+its steps (onWindowClose); what waits goes on waiting.
+
+An object has one override at a time: freeze replaces an earlier freeze of the same
+object, even a longer one, and ends what was allowed. What was replaced is printed,
+with the command that brings it back.`, `  kubectl maint freeze weekends --until "mon 08:00" --reason "go-live"
   kubectl maint freeze namespace/shop --for 3d --reason "stocktaking"
   kubectl maint freeze weekends --end`)
 }
@@ -164,6 +172,7 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if err := o.Report(o.IOStreams, false, "%s %s%s", target.String(), words, o.Mark()); err != nil {
 		return err
 	}
+	o.sayReplaced(target)
 	for _, held := range o.heldAllTheSame(ctx, k, target) {
 		fmt.Fprintf(o.ErrOut, "but %s\n", held)
 	}

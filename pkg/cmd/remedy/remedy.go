@@ -238,6 +238,16 @@ func (c Commands) FreezeNamespace(name string) string {
 	return c.plain("freeze namespace/%s --for D --reason R", name)
 }
 
+// AllowUntil permits change of an object until an instant; the reason is quoted as a shell needs it.
+func (c Commands) AllowUntil(object, until, reason string) string {
+	return c.line("allow %s --until %s --reason %s", object, until, reason)
+}
+
+// FreezeUntil is AllowUntil for a freeze.
+func (c Commands) FreezeUntil(object, until, reason string) string {
+	return c.line("freeze %s --until %s --reason %s", object, until, reason)
+}
+
 // Unfreeze ends a freeze of a plan or a policy.
 func (c Commands) Unfreeze(object string) string { return c.line("freeze %s --end", object) }
 

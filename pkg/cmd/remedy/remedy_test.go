@@ -50,6 +50,8 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"Resume":         "'kubectl maint resume x'",
 		"ResumeAll":      "'kubectl maint resume --all'",
 		"RestoreShow":    "'kubectl maint restore show x'",
+		"AllowUntil":     "'kubectl maint allow x --until x --reason x'",
+		"FreezeUntil":    "'kubectl maint freeze x --until x --reason x'",
 		"Retry":          "'kubectl maint retry x'",
 		"RollbackTo":     "'kubectl maint rollback x --to RUN'",
 		"Schedule":       "'kubectl maint schedule'",
