@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
@@ -53,7 +53,7 @@ func (o *answerOptions) command(verb, short, long string) *cobra.Command {
 		Example: fmt.Sprintf(`  kubectl maint %[1]s maint-run-orders-weekly-k2x7a --reason "CHG-1234"
   kubectl maint %[1]s maint-run-orders-weekly-k2x7a/before-switch`, verb),
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: o.completeQuestions,
+		ValidArgsFunction: completion.Questions(o.Factory),
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why; it is kept with the run")
@@ -63,10 +63,7 @@ func (o *answerOptions) command(verb, short, long string) *cobra.Command {
 
 // Complete splits RUN/STEP.
 func (o *answerOptions) Complete(_ *cobra.Command, args []string) error {
-	name := factory.OneName(args, "RUN", &o.faults)
-	bare := factory.BareName(name)
-	o.name, o.step, _ = strings.Cut(bare, "/")
-	o.name = strings.TrimSuffix(name, bare) + o.name // with its kind
+	o.name, o.step = view.SplitStep(factory.OneName(args, "RUN", &o.faults))
 	return nil
 }
 
@@ -137,38 +134,25 @@ func (o *answerOptions) asked(r view.Run) (string, error) {
 	}
 }
 
-// askedStep finds the step by its path, or by its name if that is unique.
-func (o *answerOptions) askedStep(r view.Run) (string, error) {
-	paths := view.StepsNamed(r, o.step)
+// stepOf finds a step by its path, or by its name if that is unique.
+func stepOf(r view.Run, step string) (*run.Record, error) {
+	paths := view.StepsNamed(r, step)
 	switch {
 	case len(paths) == 0:
-		return "", fmt.Errorf("run %s has no step %q; it has %s", r.Run.Name, o.step, strings.Join(view.Paths(r), ", "))
+		return nil, fmt.Errorf("run %s has no step %q; it has %s", r.Run.Name, step, strings.Join(view.Paths(r), ", "))
 	case len(paths) > 1:
-		return "", exit.Errorf(exit.CodeUsage, "run %s has %d steps %q: name one of %s", r.Run.Name, len(paths), o.step, strings.Join(paths, ", "))
+		return nil, exit.Errorf(exit.CodeUsage, "run %s has %d steps %q: name one of %s", r.Run.Name, len(paths), step, strings.Join(paths, ", "))
 	}
-	rec := r.Journal.Record(paths[0])
+	return r.Journal.Record(paths[0]), nil
+}
+
+func (o *answerOptions) askedStep(r view.Run) (string, error) {
+	rec, err := stepOf(r, o.step)
+	if err != nil {
+		return "", err
+	}
 	if !view.WaitsForAnswer(*rec) || r.Journal.Phase != run.Running {
 		return "", exit.Errorf(exit.CodeNotNow, "step %s of run %s does not wait for approval: it is %s (type %s)", rec.Path, r.Run.Name, rec.Phase, rec.Type)
 	}
 	return r.Run.Name + "/" + rec.Path, nil
-}
-
-// completeQuestions offers what waits for approval. It reads whole runs, since only their journals
-// say so; there are few live ones.
-func (o *answerOptions) completeQuestions(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-	defer cancel()
-	k, err := o.Connect()
-	if err != nil || len(given) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	runs, err := k.Runs(ctx, k.Namespace, "", factory.ActiveOnly)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var out []string
-	for _, r := range runs {
-		out = append(out, view.Questions(r)...)
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
 }

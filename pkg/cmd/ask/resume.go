@@ -23,7 +23,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
@@ -41,11 +40,14 @@ type resumeOptions struct {
 func NewResume(c *factory.Factory) *cobra.Command {
 	o := &resumeOptions{Factory: c}
 	cmd := &cobra.Command{
-		Use:   "resume PLAN|POLICY|NODE|RUN... | -l SELECTOR | --all",
-		Short: "End a plan's pause, or a run's suspend",
+		Use:   "resume PLAN|POLICY|NODE|RUN[/STEP]... | -l SELECTOR | --all",
+		Short: "End a plan's pause, or a run's suspend", DisableFlagsInUseLine: true,
 		Long: `End the pause of plans or nodes, or the suspend step that a run waits in. Slots that
 passed during a pause do not run later. A HibernatePlan sleeps or wakes as its schedule
-says for the present time.
+says for the present time. A pause of a plan and a suspend of its run are two things:
+where only the run waits, resume of the plan says so, with the command for the run, and
+ends with exit code 3. RUN/STEP ends the suspend of one step, or accepts what was changed
+after it.
 
 A run that is held because somebody changed what one of its steps did goes on, and the
 change is accepted. If the run is in a suspend step at that time, the same command ends
@@ -130,6 +132,7 @@ func lookForAgent(ctx context.Context, c *factory.Factory, k *factory.Cluster) a
 type resumed struct {
 	factory.Resource
 	gone *view.Run
+	step string // of the run, which alone is meant; empty: the whole run
 }
 
 func (r resumed) isRun() bool {
@@ -143,9 +146,15 @@ func (o *resumeOptions) nameIn(r resumed) string {
 	return o.named(r.Resource)
 }
 
-// find looks in the ledgers for a run that is gone: what it left behind can be acknowledged by its
+// find takes RUN/STEP apart where no kind stands before the slash, and looks in the ledgers for a run that is gone: what it left behind can be acknowledged by its
 // name, however long ago it was pruned.
 func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name string) (resumed, error) {
+	if of, step := view.SplitStep(name); step != "" && !strings.HasPrefix(name, factory.KindNode+"/") {
+		cm, err := k.Document(ctx, of, annotations.KindRun)
+		if bare := factory.BareName(of); err == nil || bare != of || strings.HasPrefix(bare, factory.RunPrefix) || !errors.As(err, new(factory.NotFoundError)) {
+			return resumed{Resource: factory.Resource{Document: cm}, step: step}, err
+		}
+	}
 	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
 	if before, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || !view.MayMean(before, annotations.KindRun) {
 		return resumed{Resource: found}, err
@@ -164,7 +173,7 @@ func (o *resumeOptions) resumeOne(ctx context.Context, k *factory.Cluster, found
 	case found.Node != nil:
 		return o.resumeNode(ctx, k, found.Node, agent())
 	case found.Document.Labels[annotations.LabelKind] == annotations.KindRun:
-		return o.resumeRun(ctx, k, found.Document)
+		return o.resumeRun(ctx, k, found.Document, found.step)
 	}
 	return o.resumePlan(ctx, k, found.Document, agent())
 }
@@ -211,6 +220,10 @@ func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *
 	if err != nil {
 		return err
 	}
+	waits := o.runWaits(ctx, k, cm)
+	if waits != "" && !paused(was) && o.selector == "" {
+		return exit.Errorf(exit.CodeNotNow, "plan/%s was not paused; %s", cm.Name, waits)
+	}
 	if unseen {
 		o.sayEnded(was)
 	}
@@ -220,8 +233,26 @@ func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *
 	if paused(was) && o.Format() == "" {
 		o.sayLevel(ctx, k, agent, cm)
 	}
+	if waits != "" {
+		fmt.Fprintf(o.ErrOut, "but %s\n", waits)
+	}
 	o.stillPaused(ctx, k, agent.Namespace, cm.Namespace)
 	return nil
+}
+
+// runWaits says that a run of a plan waits to be resumed, which the end of the plan's pause does not
+// do; empty: none does, or that cannot be seen.
+func (o *resumeOptions) runWaits(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) string {
+	if cm.Labels[annotations.LabelKind] != annotations.KindPlan {
+		return ""
+	}
+	runs, _ := k.RunsOf(ctx, cm, factory.ActiveOnly)
+	for _, r := range runs {
+		if held := view.ResumeHelps(view.Answered(r, cm)); held != "" {
+			return fmt.Sprintf("its run %s %s: see %s", r.Run.Name, held, o.Suggest().Resume(r.Run.Name))
+		}
+	}
+	return ""
 }
 
 // paused says whether the annotation of a pause is a switch that is on, over or not.
@@ -311,24 +342,31 @@ func (o *resumeOptions) sayPauses(v print.Printer, pauses []schedule.Pause) {
 	}
 }
 
-func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, step string) error {
 	r, err := view.ReadRun(cm)
 	if err != nil {
 		return err
 	}
-	if r.Journal.Phase.Ended() && r.Journal.CleanupFailed() {
+	if r.Journal.Phase.Ended() && r.Journal.CleanupFailed() && step == "" {
 		return o.acknowledge(ctx, k, r)
 	}
 	if r.Journal.Phase.Ended() {
 		return fmt.Errorf("run %s has ended (%s): there is nothing to resume", cm.Name, r.Journal.Phase)
 	}
-	drifting := slices.DeleteFunc(r.Journal.OpenDrifts(), func(rec run.Record) bool { return !r.Run.HeldByDrift(rec) })
-	v := print.New(o.Env, o.Zone)
-	ends := v.EndsSuspend(r)
-	if ends == "" && len(drifting) == 0 {
-		return exit.Errorf(exit.CodeNotNow, "run %s is not suspended now%s", cm.Name, view.Colon(v.RunHead(r)))
+	about, wanted, not := r, cm.Name, "run "+cm.Name+" is not suspended now"+view.Colon(print.New(o.Env, o.Zone).RunHead(r))
+	if step != "" {
+		rec, err := stepOf(r, step)
+		if err != nil {
+			return err
+		}
+		about, wanted = r.OfStep(*rec), cm.Name+"/"+rec.Path
+		not = fmt.Sprintf("step %s of run %s is not suspended now: it is %s (type %s)", rec.Path, cm.Name, rec.Phase, rec.Type)
 	}
-	if err := o.askRun(ctx, k, r); err != nil {
+	drifting, ends := view.Drifted(about), print.New(o.Env, o.Zone).EndsSuspend(about)
+	if ends == "" && len(drifting) == 0 {
+		return exit.Errorf(exit.CodeNotNow, "%s", not)
+	}
+	if err := o.askRun(ctx, k, r, wanted); err != nil {
 		return err
 	}
 	for _, rec := range drifting {
@@ -338,27 +376,27 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 		fmt.Fprintf(o.ErrOut, "and %s\n", ends)
 	}
 	if !o.Wait || !o.Kept() {
-		return o.Report(o.IOStreams, false, "run/%s resumed%s", cm.Name, o.Mark())
+		return o.Report(o.IOStreams, false, "run/%s resumed%s", wanted, o.Mark())
 	}
-	if err := o.Report(o.IOStreams, true, "run/%s resumed", cm.Name); err != nil {
+	if err := o.Report(o.IOStreams, true, "run/%s resumed", wanted); err != nil {
 		return err
 	}
 	return watch.FollowRun(ctx, o.BesideOutput(&o.DryRun), k, planOf(r), cm.Name)
 }
 
 // askRun asks the agent to resume a run, or to take note of what it left. Where there is none, neither happens.
-func (o *resumeOptions) askRun(ctx context.Context, k *factory.Cluster, r view.Run) error {
+func (o *resumeOptions) askRun(ctx context.Context, k *factory.Cluster, r view.Run, wanted string) error {
 	if !o.Client() {
 		if err := o.NeedAgent(ctx, k); err != nil {
 			return err
 		}
 	}
-	return askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun)
+	return askRun(ctx, o.Factory, k, r, annotations.Resume, wanted, o.reason, &o.DryRun)
 }
 
 // acknowledge notes that somebody knows what an ended run did not restore.
 func (o *resumeOptions) acknowledge(ctx context.Context, k *factory.Cluster, r view.Run) error {
-	if err := o.askRun(ctx, k, r); err != nil {
+	if err := o.askRun(ctx, k, r, r.Run.Name); err != nil {
 		return err
 	}
 	return o.Report(o.IOStreams, false, "run/%s: what it did not put back or clean up is acknowledged%s; it stays as it is", r.Run.Name, o.Mark())
@@ -403,7 +441,7 @@ func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error
 // stillHeld names what is paused besides what was resumed: namespaces, or the whole cluster, and
 // what has a pause of its own. An empty namespace stands for all. What may not be read is left out.
 func (o *resumeOptions) stillHeld(ctx context.Context, k *factory.Cluster, agentNamespace, namespace, resumed string) {
-	names, namespaces := o.pausedThemselves(ctx, k, namespace)
+	names, namespaces := source.PausedThemselves(ctx, k, namespace, o.Now())
 	v := print.New(o.Env, o.Zone)
 	if namespace != "" {
 		o.sayPauses(v, except(resumed, source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace)))
@@ -422,36 +460,4 @@ func (o *resumeOptions) stillHeld(ctx context.Context, k *factory.Cluster, agent
 // it still stands.
 func except(resumed string, pauses []schedule.Pause) []schedule.Pause {
 	return slices.DeleteFunc(pauses, func(p schedule.Pause) bool { return p.Of == resumed })
-}
-
-// pausedThemselves are the plans and policies of a namespace with a pause of their own, of all
-// namespaces nodes, too; and the namespaces of all plans and policies.
-func (o *resumeOptions) pausedThemselves(ctx context.Context, k *factory.Cluster, namespace string) (names, namespaces []string) {
-	held := func(m metav1.ObjectMeta) bool { return annotations.Intent(m.Annotations).Pause.Holds(o.Now()) }
-	kinds := annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindHibernatePlan + "," + annotations.KindPolicy + ")"
-	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: kinds})
-	if err != nil {
-		list = &corev1.ConfigMapList{}
-	}
-	for _, cm := range list.Items {
-		namespaces = append(namespaces, cm.Namespace)
-		if !held(cm.ObjectMeta) {
-			continue
-		}
-		kind := ""
-		if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
-			kind = "policy "
-		}
-		names = append(names, kind+cm.Namespace+"/"+cm.Name)
-	}
-	if namespace != "" {
-		return names, namespaces
-	}
-	nodes, _ := k.Nodes(ctx, "") // none where they may not be read
-	for _, n := range nodes {
-		if held(n.ObjectMeta) {
-			names = append(names, "node "+n.Name)
-		}
-	}
-	return names, namespaces
 }

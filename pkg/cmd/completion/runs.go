@@ -87,10 +87,25 @@ func Resumable(c *factory.Factory, paused Keep) Func {
 	})
 }
 
+// Questions offers what waits for approval, RUN or RUN/STEP. It reads whole runs, since only their
+// journals say so; there are few live ones.
+func Questions(c *factory.Factory) Func {
+	return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, given []string, _ string) (out []string, err error) {
+		if len(given) > 0 {
+			return nil, nil
+		}
+		runs, err := k.Runs(ctx, k.Namespace, "", factory.ActiveOnly)
+		for _, r := range runs {
+			out = append(out, view.Questions(r)...)
+		}
+		return out, err
+	})
+}
+
 // resumable are the names of the runs that a resume does something for.
 func resumable(live []view.Run, documents []metav1.ObjectMeta) (out []string) {
 	for _, r := range live {
-		if len(view.Suspends(r)) > 0 || slices.ContainsFunc(r.Journal.Steps, r.Run.HeldByDrift) {
+		if view.ResumeHelps(r) != "" {
 			out = append(out, r.Run.Name)
 		}
 	}

@@ -27,7 +27,7 @@ func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*
 	before, _ := SplitKind(name)
 	bare, meant := BareName(name), view.KindsMeant(before, kinds)
 	what, mayRun := strings.Join(words(meant), " or "), slices.Contains(meant, annotations.KindRun)
-	for _, candidate := range []string{bare, runPrefix + bare} {
+	for _, candidate := range []string{bare, RunPrefix + bare} {
 		if candidate != bare && !mayRun {
 			break
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// runPrefix is the prefix of every run's name; people may omit it.
-const runPrefix = "maint-run-"
+// RunPrefix is the prefix of every run's name; people may omit it.
+const RunPrefix = "maint-run-"
 
 // Run finds a run.
 func (k *Cluster) Run(ctx context.Context, name string) (view.Run, error) {

@@ -49,7 +49,7 @@ func Answered(r Run, cm *corev1.ConfigMap) Run {
 		}
 	}
 	if sig.Resume != nil && (len(Suspends(r)) > 0 || r.Journal.DriftMessage() != "") {
-		out = append(out, Answer{"resumed", "", in.Actors["resume"]})
+		out = append(out, Answer{"resumed", sig.Resume.Step, in.Actors["resume"]})
 	}
 	if sig.Abort != nil && r.Journal.End == nil {
 		out = append(out, Answer{"aborted", "", in.Actors["abort"]})

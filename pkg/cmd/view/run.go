@@ -40,16 +40,54 @@ func WaitsForAnswer(rec run.Record) bool {
 
 // Suspends are the suspend steps that a run is at, and that nobody has resumed yet.
 func Suspends(r Run) []run.Record {
-	if r.Said("resumed") != nil || r.Said("aborted") != nil {
-		return nil
-	}
-	var out []run.Record
+	return r.unresumed(func(rec run.Record) bool {
+		return rec.Type == "suspend" && rec.Phase == run.StepRunning && rec.Resumed == nil
+	})
+}
+
+// Drifted are the steps whose effect somebody changed, by which the run is held, and that nobody has
+// accepted yet.
+func Drifted(r Run) []run.Record { return r.unresumed(r.Run.HeldByDrift) }
+
+// unresumed are the steps of some kind that nobody resumed, or aborted the run instead.
+func (r Run) unresumed(of func(run.Record) bool) (out []run.Record) {
+	said := r.Said("resumed")
 	for _, rec := range r.Journal.Steps {
-		if rec.Type == "suspend" && rec.Phase == run.StepRunning && rec.Resumed == nil {
+		if of(rec) && r.Said("aborted") == nil && (said == nil || said.Path != "" && said.Path != rec.Path) {
 			out = append(out, rec)
 		}
 	}
 	return out
+}
+
+// ResumeHelps says what of a run that has not ended a resume would end; empty: nothing.
+func ResumeHelps(r Run) string {
+	var held []string
+	for _, rec := range Suspends(r) {
+		held = append(held, "is suspended in step "+rec.Path)
+	}
+	for _, rec := range Drifted(r) {
+		held = append(held, "is held by what somebody changed after step "+rec.Path)
+	}
+	return strings.Join(held, " and ")
+}
+
+// OfStep is a run with one of its steps alone.
+func (r Run) OfStep(rec run.Record) Run {
+	r.Journal.Steps = []run.Record{rec}
+	return r
+}
+
+// SplitStep splits [KIND/]RUN[/STEP]; the kind stays with the name.
+func SplitStep(text string) (name, step string) {
+	before, rest := "", text
+	if kind, bare, found := strings.Cut(text, "/"); found {
+		if _, known := KindsBefore(kind); known && kind != "" {
+			before, rest = kind+"/", bare
+		}
+	}
+	name, step, _ = strings.Cut(rest, "/")
+	return before + name, step
 }
 
 // Questions are what a run waits for somebody to approve, as RUN or RUN/STEP. A
