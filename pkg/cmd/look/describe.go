@@ -255,7 +255,7 @@ func (o *describeOptions) runLines(r view.Run) []string {
 		pairs = append(pairs, "Approved", v.Both(by.At)+by.Said(""))
 	}
 	if by := r.Journal.Passed; by != nil {
-		pairs = append(pairs, "Gate", by.SaidOrUnknown("let through although it was closed"))
+		pairs = append(pairs, "Gate", by.SaidOrUnknown("closed; let through"))
 	}
 	if r.Journal.StartedAt != nil {
 		pairs = append(pairs, "Started", v.Both(*r.Journal.StartedAt))

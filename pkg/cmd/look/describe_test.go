@@ -33,7 +33,7 @@ Asked for:   Fri 2026-11-20 23:00 CET (2026-11-20T22:00:00Z)
 Runs as:     ServiceAccount maint-runner
 Parameters:  mode=fast, size=2
 Approved:    Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z) by jane (unverified): CHG-1
-Gate:        let through although it was closed by ops (unverified): urgent
+Gate:        closed; let through by ops (unverified): urgent
 Started:     Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z)
 Retries:     1 of 3
 Dry run:     nothing outside the run itself was changed
