@@ -133,29 +133,35 @@ func phasesOf(kind string) []string {
 	return []string{string(trigger.PhaseIdle), string(trigger.PhaseWaiting), string(trigger.PhaseRunning), string(trigger.PhasePaused), string(trigger.PhaseInvalid)}
 }
 
-// phase says whether a document has the phase. A run that has ended with another phase never will.
+// phase says whether a document has the phase.
 func (o *options) phase(cm *corev1.ConfigMap) (bool, string, error) {
-	got, message := cm.Annotations[annotations.StatusPhase], cm.Annotations[annotations.StatusMessage]
-	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
+	kind, got, message := cm.Labels[annotations.LabelKind], cm.Annotations[annotations.StatusPhase], cm.Annotations[annotations.StatusMessage]
+	if kind == annotations.KindRun {
 		r, err := view.ReadRun(cm)
 		if err != nil {
 			return false, "", err
 		}
 		got, message = string(r.Journal.Phase), r.Journal.Message
 	}
+	return o.reached(kind, cm.Name, got, message)
+}
+
+// reached says whether the phase that somebody has is the one that is waited for. A run that has ended
+// with another phase never will have it.
+func (o *options) reached(kind, name, got, message string) (bool, string, error) {
 	stands := "phase " + got + view.Colon(print.New(o.Env, o.Zone).Told(message))
-	if known := phasesOf(cm.Labels[annotations.LabelKind]); !slices.ContainsFunc(known, func(p string) bool { return strings.EqualFold(p, o.value) }) {
+	if known := phasesOf(kind); !slices.ContainsFunc(known, func(p string) bool { return strings.EqualFold(p, o.value) }) {
 		return false, "", exit.Errorf(exit.CodeUsage, "--for=phase=%s: %s never has that phase; its phases are %s", o.value, o.name, strings.Join(known, ", "))
 	}
 	switch {
 	case strings.EqualFold(got, o.value):
 		return true, stands, nil
-	case run.Phase(got).Ended() && cm.Labels[annotations.LabelKind] == annotations.KindRun:
+	case run.Phase(got).Ended() && kind == annotations.KindRun:
 		code := exit.CodeNotNow
 		if got == string(run.Failed) {
 			code = exit.CodeRunFailed
 		}
-		return false, "", exit.Errorf(code, "run %s ended, and will never be %s: %s", cm.Name, o.value, stands)
+		return false, "", exit.Errorf(code, "run %s ended, and will never be %s: %s", name, o.value, stands)
 	}
 	return false, stands, nil
 }

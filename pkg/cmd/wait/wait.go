@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // What can be waited for.
@@ -116,7 +117,7 @@ func (o *options) Run(ctx context.Context) (err error) {
 	switch toEnd := o.what == "" || o.what == forEnded; {
 	case errors.As(err, &asked) && toEnd:
 		return o.finish(annotations.KindRun, found, o.begun(ctx, k, asked))
-	case errors.As(err, &gone) && toEnd:
+	case errors.As(err, &gone) && (toEnd || o.what == forPhase):
 		return o.finish(annotations.KindRun, found, o.gone(gone))
 	case err != nil:
 		return err
@@ -148,10 +149,22 @@ func (o *options) begun(ctx context.Context, k *factory.Cluster, asked *factory.
 	return watch.FollowRun(ctx, o.shown(), k, asked.Plan, asked.Name)
 }
 
-// gone is how a run ended that is no longer kept, by the ledger of its plan.
+// gone is how a run ended that is no longer kept, by the ledger of its plan: whether that is the phase
+// that is waited for, if one is.
 func (o *options) gone(gone *factory.GoneRunError) error {
-	o.what, o.ran = forEnded, &metav1.ObjectMeta{Namespace: gone.Namespace, Name: gone.Entry.Run}
+	o.ran = &metav1.ObjectMeta{Namespace: gone.Namespace, Name: gone.Entry.Run}
 	o.WarnOfLedger(gone.Namespace, gone.Plan, view.Ledger{Doubt: gone.Doubt})
+	if end := gone.Entry.Outcome; o.what == forPhase && gone.Entry.Result == run.Ran && end != nil && end.Phase != "" {
+		so, stands, err := o.reached(annotations.KindRun, gone.Entry.Run, string(end.Phase), end.Message)
+		o.stands = stands
+		if so && o.out.Lines() {
+			fmt.Fprintf(o.Out, "run/%s: %s\n", gone.Entry.Run, stands)
+		}
+		return err
+	}
+	if o.what == "" {
+		o.what = forEnded
+	}
 	return watch.Remembered(o.shown().Env, gone.Plan, gone.Entry)
 }
 
