@@ -311,7 +311,14 @@ func changedLines(r view.Run) []string {
 	return append([]string{"", "Changed:"}, lines...)
 }
 
-// find is what a name means: a policy, too.
+// find is what a name means: a policy, too. Of the name of a node it says what shows that.
 func (o *describeOptions) find(ctx context.Context, k *factory.Cluster, name string) (*corev1.ConfigMap, error) {
-	return k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
+	cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
+	if !errors.As(err, new(factory.NotFoundError)) || errors.As(err, new(*factory.GoneRunError)) || strings.Contains(name, "/") {
+		return cm, err
+	}
+	if _, noNode := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}); noNode != nil {
+		return nil, err
+	}
+	return k.Document(ctx, factory.KindNode+"/"+name) // which refuses it, with the commands for nodes
 }
