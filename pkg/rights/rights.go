@@ -23,10 +23,12 @@ type Need struct {
 	For              string // step roll/restart
 }
 
-// What the rights are for that a plan's account needs on the target before a run.
+// What the rights are for that a plan's account needs on the target before a run, and for its mirror,
+// which only a plan that names a prefix asks for.
 const (
 	ForTarget = "target"
 	ForLabels = "trigger labels"
+	ForMirror = "mirror"
 )
 
 // Of are the rights that a plan's account needs in the plan's namespace, in others, and in
@@ -34,7 +36,7 @@ const (
 // plan names those are told that are known, by connector.Reference.Key.
 func Of(t plan.Tree, namespace string, known map[string]connector.Connector) (needs []Need, open []string) {
 	c := collector{namespace: namespace, spec: t.Spec.Defaulted(), connectors: known}
-	c.triggers()
+	c.triggers(t.Spec.MirrorPrefix != "")
 	t.Spec = c.spec
 	t.WalkClusters(c.step)
 	return c.needs, c.open
@@ -102,7 +104,7 @@ func ClusterScoped(kind string) bool {
 	}, kind)
 }
 
-func (c *collector) triggers() {
+func (c *collector) triggers(mirror bool) {
 	if target, on := c.spec.Target, c.spec.ConnectorRef; target != nil && on != nil {
 		c.at = ForTarget
 		c.elsewhere(*on)
@@ -113,6 +115,10 @@ func (c *collector) triggers() {
 		if len(c.spec.Triggers.Labels) > 0 {
 			c.at = ForLabels
 			c.need(o, "", "get", "patch", "list", "watch")
+		}
+		if mirror {
+			c.at = ForMirror
+			c.need(o, "", "patch")
 		}
 	}
 	for _, w := range c.spec.Triggers.Watch {

@@ -271,6 +271,8 @@ func TestDoctorOfAPlan(t *testing.T) {
 	}
 	inShop := func(a authorizationv1.ResourceAttributes) bool { return a.Namespace == "shop" }
 	nothing := func(authorizationv1.ResourceAttributes) bool { return false }
+	reads := func(a authorizationv1.ResourceAttributes) bool { return a.Verb == "get" }
+	const unmirrored = "ok       system:serviceaccount:shop:maint-runner may not patch Deployment/orders in namespace shop, so nothing there shows how the plan stands (condition Mirrored); runs do not need that. To grant it: 'kubectl -n shop create role maint:shop:maint-runner:deployments.apps:orders --verb=patch --resource=deployments.apps --resource-name=orders --dry-run=client -o yaml | kubectl -n shop auth reconcile -f -' and 'kubectl -n shop create rolebinding maint:shop:maint-runner:deployments.apps:orders --role=maint:shop:maint-runner:deployments.apps:orders --serviceaccount=shop:maint-runner --dry-run=client -o yaml | kubectl -n shop auth reconcile -f -'\n"
 	const lacks = "PROBLEM  system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace shop (for target)\n"
 	waits := func(why, target string) *corev1.ConfigMap {
 		return seen("target: {apiVersion: apps/v1, kind: Deployment, name: "+target+"}", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"`+why+`"}]`))
@@ -314,6 +316,16 @@ func TestDoctorOfAPlan(t *testing.T) {
 			name: "something else that is not ready is said beside them", line: "doctor orders", code: 1, err: "error: 2 problems\n",
 			world: installed(seen("", cmdtest.Noting(annotations.StatusConditions, `[{"type":"Ready","status":"False","message":"configmaps are not watched"}]`))), before: func(o *cmdtest.Cluster) { o.Deletes("serviceaccounts", "maint-runner") },
 			out: "PROBLEM  ServiceAccount shop/maint-runner is not there\n         create it, with its Role: 'kubectl get configmap orders -o yaml | kubectl maint rbac -f - | kubectl apply -f -'\nPROBLEM  the plan is not ready: configmaps are not watched\n         it goes on by itself once that is mended\n",
+		},
+		{
+			name: "the right to show on the target how the plan stands is optional", line: "doctor orders", may: reads,
+			world: installed(seen("target: {apiVersion: apps/v1, kind: Deployment, name: orders}")),
+			out:   good + target + account + "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n" + unmirrored,
+		},
+		{
+			name: "a plan that names a prefix for its mirror needs that right", line: "doctor orders", may: reads, code: 1, err: oneProblem,
+			world: installed(seen("mirrorPrefix: workflow-activity.oam.dev, target: {apiVersion: apps/v1, kind: Deployment, name: orders}")),
+			out:   good + target + account + "PROBLEM  system:serviceaccount:shop:maint-runner may not: patch deployments.apps orders in namespace shop (for mirror)\n" + grant,
 		},
 		{
 			name: "a right on the target is missing, and said once", line: "doctor orders", may: nothing, code: 1, err: oneProblem,

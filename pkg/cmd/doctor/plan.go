@@ -63,6 +63,9 @@ func (o *options) planRights(ctx context.Context, k *factory.Cluster, cm *corev1
 		o.unknown("the rights of "+account, err)
 	}
 	o.open(o.owners(ctx, k, tree, cm.Namespace, account, open))
+	if err == nil && len(lacking) == 0 {
+		o.mirror(ctx, k, tree.Spec, cm.Namespace, account)
+	}
 	if slices.Contains(lacking, rights.ForTarget) || slices.Contains(lacking, rights.ForLabels) {
 		told = []string{"the ServiceAccount " + account + " may not ", fmt.Sprintf("User %q cannot ", user)}
 	}

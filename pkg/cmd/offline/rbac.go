@@ -41,7 +41,8 @@ func NewRBAC(c *factory.Factory) *cobra.Command {
 		Short: "Print the Roles that plans and gates need",
 		Long: `Print the ServiceAccounts, Roles and ClusterRoles that plans in files need for their
 targets, triggers and steps, HibernatePlans for their targets, and policies for their gates,
-with their bindings: all that they need, and nothing else. Of a policy that is in the cluster:
+with their bindings: all that they need, and nothing else. The right to patch a target so
+that it shows how its plan stands is among them where the plan names a mirrorPrefix. Of a policy that is in the cluster:
 kubectl get configmap POLICY -o yaml | kubectl maint rbac -f -. Roles and bindings are named after the plan, maint:PLAN,
 and outside of its namespace maint:NAMESPACE:PLAN, so that plans with one account do not replace
 each other's. A plan that names no namespace is in that of -n, or

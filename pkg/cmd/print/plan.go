@@ -180,6 +180,9 @@ func (v Printer) conditions(p view.Plan, all bool) []string {
 		if c.Message != "" {
 			text += fmt.Sprintf(" (%s) %s", c.Reason, v.Told(c.Message))
 		}
+		if c.Type == "Mirrored" && c.Status == metav1.ConditionFalse { // what is missing is optional
+			text += "; runs go on without it: see " + v.Suggest().Doctor(p.Object.Name)
+		}
 		out = append(out, text)
 	}
 	return out

@@ -85,6 +85,9 @@ func TestThePictureOfAPlan(t *testing.T) {
 		{"status shows the conditions that need eyes", standing("", []string{annotations.StatusConditions, conditions}, nil), false, []string{
 			"Plan:        orders in namespace shop", "Phase:       Idle", "Conditions:  Ready=False (Policy) policy night is not ready",
 		}},
+		{"a mirror that is not written: runs go on, and doctor says what is missing", standing("", []string{annotations.StatusConditions, `[{"type":"Mirrored","status":"False","reason":"Refused","message":"the mirror on Deployment/web cannot be written: forbidden"}]`}, nil), false, []string{
+			"Plan:        orders in namespace shop", "Phase:       Idle", "Conditions:  Mirrored=False (Refused) the mirror on Deployment/web cannot be written: forbidden; runs go on without it: see 'kubectl maint doctor orders'",
+		}},
 		{"describe shows all", standing("", []string{annotations.StatusConditions, conditions}, nil), true, []string{
 			"Plan:        orders in namespace shop", "Phase:       Idle", "Conditions:  Valid=True", "             Ready=False (Policy) policy night is not ready",
 		}},
