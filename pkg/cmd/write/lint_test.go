@@ -1,6 +1,7 @@
 package write_test
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,6 +154,24 @@ func TestLintWarnsOfALimitThatIsNone(t *testing.T) {
 	} {
 		got := cmdtest.Offline(t, cmd.Run, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - name: roll\n    type: for-each-node\n    properties: {maxUnavailable: "+most+", steps: [{name: c, type: cordon}]}\n  finally: [{name: f, type: suspend, properties: {duration: 1s}}]\n", "lint", "-f", "-")
 		got.Is(t, cmdtest.Printed{Code: 0, Out: "", Err: want + "1 document without faults\n"})
+	}
+}
+
+// updatedReplicas and availableReplicas are as wanted while a Deployment still has old pods: readers
+// copy what examples wait for.
+func TestExamplesWaitForOldPodsToo(t *testing.T) {
+	files, err := filepath.Glob("../../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "status.updatedReplicas") && !strings.Contains(string(text), "status.replicas ==") {
+			t.Errorf("%s waits for updated pods, and not for old ones to be gone: use a step of type restart or health-check", file)
+		}
 	}
 }
 
