@@ -200,7 +200,7 @@ func warnings(d source.Document) []source.Fault {
 			return
 		}
 		if what := leaves(s); what != "" {
-			help := "add restoreAfter: true, or a step in finally"
+			help := "add properties.restoreAfter: true, or a step in finally"
 			if s.Type == "apply-object" { // which has no restoreAfter
 				help = "add a step in finally"
 			}

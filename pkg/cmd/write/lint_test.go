@@ -134,7 +134,7 @@ func TestLintWarnsOfWhatNothingUndoes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := cmdtest.Offline(t, cmd.Run, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: first, type: suspend}\n  - "+c.step+"\n"+c.finally, "lint", "-f", "-")
-			want, help := bareNote+"1 document without faults\n", "add restoreAfter: true, or a step in finally"
+			want, help := bareNote+"1 document without faults\n", "add properties.restoreAfter: true, or a step in finally"
 			if strings.Contains(c.step, "apply-object") {
 				help = "add a step in finally"
 			}
