@@ -280,18 +280,22 @@ func (d *decoder) object(n *yaml.Node, path string, out reflect.Value) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		d.unfit(n, path, "must be an object, is %s", describe(n))
+		d.unfit(n, path, "must be an object, is %s%s", describe(n), formHint(n, path, out.Type()))
 		return
 	}
 	fields := fieldsOf(out.Type())
+	var unknown []*yaml.Node
 	d.pairs(n, path, func(key, value *yaml.Node) {
 		index, known := fields[key.Value]
 		if !known {
-			d.fault(key, join(path, key.Value), "unknown field%s", suggestion(key.Value, fields))
+			unknown = append(unknown, key)
 			return
 		}
 		d.value(value, join(path, key.Value), out.FieldByIndex(index))
 	})
+	for _, key := range unknown { // the known ones may say where these belong
+		d.fault(key, join(path, key.Value), "unknown field%s", cmp.Or(misplaced(key.Value, out), suggestion(key.Value, fields)))
+	}
 }
 
 func (d *decoder) mapping(n *yaml.Node, path string, out reflect.Value) {
@@ -315,7 +319,7 @@ func (d *decoder) sequence(n *yaml.Node, path string, out reflect.Value) {
 		return
 	}
 	if n.Kind != yaml.SequenceNode {
-		d.unfit(n, path, "must be a list, is %s", describe(n))
+		d.unfit(n, path, "must be a list, is %s%s", describe(n), formHint(n, path, out.Type()))
 		return
 	}
 	out.Set(reflect.MakeSlice(out.Type(), len(n.Content), len(n.Content)))
@@ -471,6 +475,68 @@ func suggestion(word string, fields map[string][]int) string {
 	}
 	sort.Strings(names)
 	return cmp.Or(DidYouMean(word, names), "; known are "+strings.Join(names, ", "))
+}
+
+// misplaced suggests where an unknown field belongs, if the object that it stands in knows.
+func misplaced(field string, in reflect.Value) string {
+	o, knows := in.Addr().Interface().(interface{ Misplaced(field string) string })
+	if !knows {
+		return ""
+	}
+	if at := o.Misplaced(field); at != "" {
+		return fmt.Sprintf("; did you mean %q?", at)
+	}
+	return ""
+}
+
+// formHint says how a value is written in the form that is wanted: with the fields that it needs. A
+// document itself gets no hint.
+func formHint(n *yaml.Node, path string, t reflect.Type) string {
+	if form := formOf(n, t); path != "" && form != "" {
+		return ": write " + form
+	}
+	return ""
+}
+
+func formOf(n *yaml.Node, t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	scalar := n.Kind == yaml.ScalarNode && n.Value != "" && len(n.Value) <= MaxNameLength
+	switch {
+	case t.Kind() == reflect.Slice:
+		if form := formOf(n, t.Elem()); form != "" {
+			return "[" + form + "]"
+		}
+	case t.Kind() == reflect.String && scalar:
+		return n.Value
+	case t.Kind() == reflect.Struct && !readsText(reflect.PointerTo(t)):
+		needs := neededFields(t)
+		if len(needs) == 1 && scalar {
+			return "{" + needs[0] + ": " + n.Value + "}"
+		}
+		if len(needs) > 0 {
+			return "{" + strings.Join(needs, ": "+Ellipsis+", ") + ": " + Ellipsis + "}"
+		}
+	}
+	return ""
+}
+
+// neededFields are the fields of an object that may not be left out.
+func neededFields(t reflect.Type) []string {
+	var out []string
+	for _, f := range reflect.VisibleFields(t) {
+		if name, options, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" && !strings.Contains(options, "omitempty") {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// HasField says whether a document's object, a pointer to a struct with json tags, has a field.
+func HasField(object any, name string) bool {
+	_, has := fieldsOf(reflect.TypeOf(object).Elem())[name]
+	return has
 }
 
 func fieldsOf(t reflect.Type) map[string][]int {

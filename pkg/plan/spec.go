@@ -145,6 +145,16 @@ type Step struct {
 	Inner []Step `json:"-"`
 }
 
+// Misplaced is where a field belongs that a step does not have: among its properties, where its type has
+// one of that name.
+func (s *Step) Misplaced(field string) string {
+	t, known := StepTypeNamed(s.Type)
+	if !known || !document.HasField(t.New(), field) {
+		return ""
+	}
+	return "properties." + field
+}
+
 // Retry says how often a step is tried again after its first attempt.
 type Retry struct {
 	Limit      int                `json:"limit,omitempty"`      // attempts after the first

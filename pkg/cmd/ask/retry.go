@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 )
@@ -19,6 +20,7 @@ type retryOptions struct {
 	factory.DryRun
 	watch.Waiting
 	name   string
+	given  string // as for trigger
 	reason string
 	faults exit.Faults
 }
@@ -42,8 +44,8 @@ has to be the newest of its plan, and no run of the plan may be active.`,
 	return cmd
 }
 
-func (o *retryOptions) Complete(_ *cobra.Command, args []string) error {
-	o.name = factory.OneName(args, "RUN", &o.faults)
+func (o *retryOptions) Complete(cmd *cobra.Command, args []string) error {
+	o.name, o.given = factory.OneName(args, "RUN", &o.faults), remedy.Given(cmd.LocalNonPersistentFlags(), "reason")
 	return nil
 }
 
@@ -109,6 +111,7 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 	if _, err := validSpec(is); err != nil || o.Client() {
 		return err
 	}
-	request := triggerOptions{Factory: o.Factory, Waiting: o.Waiting} // the agent takes it up as a trigger
+	asked := r.Run.Request
+	request := triggerOptions{Factory: o.Factory, Waiting: o.Waiting, reason: o.reason, asOf: asked.AsOf, given: o.given + remedy.AsAsked(asked.AsOf, asked.Parameters, asked.DryRun)} // the agent takes it up as a trigger
 	return request.willBeSeen(ctx, k, is)
 }

@@ -94,6 +94,18 @@ func TestRollbackAsksForTheEarlierRun(t *testing.T) {
 	}
 }
 
+func TestRollbackProposesTheSameRollbackOutsideOfTheWindow(t *testing.T) {
+	for line, want := range map[string]string{
+		"rollback orders": "'kubectl maint rollback orders --to maint-run-orders-b --outside-window --reason …'",
+		"rollback orders --to orders-a --dry-run=run": "'kubectl maint rollback orders --to maint-run-orders-a --dry-run=run --outside-window --reason …'",
+	} {
+		o := cmdtest.NewCluster(t, cmd.Run, append(history(), cmdtest.Plan("orders", "", cmdtest.Noting(annotations.ChangeStrategy, "Restrictive")), cmdtest.Agent())...)
+		if got := o.Line(line); !strings.HasSuffix(got.Err, "; "+want+" asks for one that does not\n") {
+			t.Errorf("%s: %q does not propose %s", line, got.Err, want)
+		}
+	}
+}
+
 func TestRollbackShowsWhatWouldDiffer(t *testing.T) {
 	for _, mode := range []string{"--dry-run", "--dry-run=client", "--dry-run=server"} {
 		o := cmdtest.NewCluster(t, cmd.Run, append(history(), cmdtest.Plan("orders", ""), cmdtest.Agent())...)

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
@@ -36,6 +37,7 @@ type triggerOptions struct {
 	reason        string
 	outsideWindow bool
 	asOf          string // the earlier run that a rollback goes back to
+	given         string // the other flags, as a suggested command repeats them
 	parameters    parameters
 	faults        exit.Faults
 }
@@ -80,8 +82,8 @@ to sleep and wake it, whatever its schedule says.`,
 	return cmd
 }
 
-func (o *triggerOptions) Complete(_ *cobra.Command, args []string) error {
-	o.name = factory.OneName(args, "PLAN", &o.faults)
+func (o *triggerOptions) Complete(cmd *cobra.Command, args []string) error {
+	o.name, o.given = factory.OneName(args, "PLAN", &o.faults), remedy.Given(cmd.LocalNonPersistentFlags(), "reason", "outside-window", "to")
 	o.parameters.values = map[string]string{}
 	for _, p := range o.parameters.flags {
 		key, val, ok := strings.Cut(p, "=")
@@ -225,7 +227,7 @@ func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster, cm *co
 	if v.Next != nil && v.Next.Permitted {
 		opens = "which opens " + instant.Both(v.Next.Start, s.Zone)
 	}
-	waits, hand := "the run waits for its window", "; "+o.Suggest().TriggerOutside(cm.Name)+" asks for one that does not"
+	waits, hand := "the run waits for its window", "; "+o.Suggest().AskOutside(cm.Name, o.asOf, o.given, o.reason)+" asks for one that does not"
 	if ofNamespace {
 		hand = "; the annotation maint.dev/bypass on the plan lets one run start all the same"
 	}

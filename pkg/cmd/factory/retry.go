@@ -3,6 +3,7 @@ package factory
 import (
 	"fmt"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -11,13 +12,15 @@ import (
 // NoRetry says why a run cannot be retried, whatever else of its plan is active; empty: it can. l is
 // its plan's ledger, nil if there is none. The agent goes by the same rule.
 func (e Env) NoRetry(r view.Run, l *ledger.Ledger) string {
+	asked := r.Run.Request
+	anew := e.Suggest().Ask(r.Run.Plan, asked.AsOf, remedy.AsAsked(asked.AsOf, asked.Parameters, asked.DryRun))
 	switch p := r.Journal.Phase; {
 	case p != run.Failed && p != run.Aborted:
 		return fmt.Sprintf("run %s is %s: only a Failed or Aborted run can be retried", r.Run.Name, p)
 	case r.Journal.StartedAt == nil:
-		return fmt.Sprintf("run %s never started: ask for a new one with %s", r.Run.Name, e.Suggest().Trigger(r.Run.Plan))
+		return fmt.Sprintf("run %s never started: ask for a new one with %s", r.Run.Name, anew)
 	case r.Run.Request.DryRun:
-		return fmt.Sprintf("run %s was a dry run, which changed nothing that a retry could repeat: ask for a new one with %s", r.Run.Name, e.Suggest().Trigger(r.Run.Plan))
+		return fmt.Sprintf("run %s was a dry run, which changed nothing that a retry could repeat: ask for a new one with %s", r.Run.Name, anew)
 	case l != nil && l.Last != nil && l.Last.Name != r.Run.Name:
 		return fmt.Sprintf("run %s is not the newest of its plan: that is %s (%s)", r.Run.Name, l.Last.Name, l.Last.Phase)
 	}

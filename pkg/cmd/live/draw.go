@@ -39,7 +39,7 @@ func (f frame) wrapped(p page, l view.Line) []string {
 		return []string{text}
 	}
 	indent := hanging(text, columns)
-	rows := strings.Split(ansi.Wrap(text, columns-len(indent), ""), "\n")
+	rows := wrap(text, columns-len(indent))
 	for i := 1; i < len(rows); i++ {
 		rows[i] = indent + strings.TrimLeft(rows[i], " ")
 	}
@@ -47,6 +47,14 @@ func (f frame) wrapped(p page, l view.Line) []string {
 		rows = append(rows[:most-1], ansi.Truncate(rows[most-1], columns-1, "")+"…")
 	}
 	return rows
+}
+
+// wrap breaks a text at spaces alone, so that names, dates and commands can be copied; a word that is
+// longer than the width is cut.
+func wrap(text string, width int) []string {
+	const hyphen, kept = "-", "\u2011" // ansi.Wrap breaks at each hyphen, and not at one that does not break
+	rows := ansi.Wrap(strings.ReplaceAll(text, hyphen, kept), width, "")
+	return strings.Split(strings.ReplaceAll(rows, kept, hyphen), "\n")
 }
 
 // clean removes what must not reach the terminal: line breaks, and sequences that are not ours.
@@ -170,7 +178,7 @@ func (m model) below() []string {
 	var out []string
 	say := func(text string) {
 		text = frame{mark: m.mark}.clean(text)
-		out = append(out, strings.Split(ansi.Wrap(text, max(m.width, 1), ""), "\n")...)
+		out = append(out, wrap(text, max(m.width, 1))...)
 	}
 	if m.footer.trouble != "" {
 		say(m.footer.trouble)

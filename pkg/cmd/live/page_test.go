@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -223,5 +224,16 @@ func TestThePhaseIsSeenOnTheNarrowestScreen(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestLinesBreakAtSpacesAlone(t *testing.T) {
+	l := view.Line{Text: "waits until 2026-11-30 for somebody ('kubectl maint approve maint-run-ap-ssrabeh5i3')"}
+	want := []string{"waits until 2026-11-30 for somebody", "    ('kubectl maint approve", "    maint-run-ap-ssrabeh5i3')"}
+	if diff := cmp.Diff(want, frame{columns: 45, rows: 9}.wrapped(page{}, l)); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if got := wrap("nightly-restart-of-orders", 8); len(got) < 3 || strings.Join(got, "") != "nightly-restart-of-orders" {
+		t.Errorf("a word that is longer than the width: %q", got)
 	}
 }

@@ -18,6 +18,7 @@ func TestExplain(t *testing.T) {
 		{path: "plan", says: []string{"KIND:   Plan, maint.dev/v1alpha1, under the key plan.yaml", "  spec <Spec>  -required-"}},
 		{path: "Plans.spec.steps", says: []string{"FIELD:  spec.steps <[]Step>", "  name <string>  -required-", "BY TYPE, as kubectl maint explain Plans.spec.steps.annotate:", "  for-each-node\n"}},
 		{path: "plan.spec.steps.retry.limit", says: []string{"FIELD:  spec.steps.retry.limit <"}},
+		{path: "plan.spec.steps.scale", says: []string{"  resource <ResourceRef|${…}>  -required-", "  replicas <integer|${…}>"}},
 		{path: "plan.spec.steps.drain", says: []string{"podSelector"}},
 		{path: "hibernate-plan.spec.targets", says: []string{"under the key plan.yaml", "  workload\n"}},
 		{path: "policy.spec.maintenanceSchedule.windows", says: []string{"<[]Window>", "timezone <string>"}},

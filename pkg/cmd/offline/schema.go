@@ -176,6 +176,9 @@ func (s kindSchema) byType(object node) map[string]node {
 	return out
 }
 
+// expressionPattern is that of texts with an expression, which may stand for a value of any type.
+const expressionPattern = `\$\{`
+
 // typeOf is a field's type in words: string, []Step, map[string]string.
 func (s kindSchema) typeOf(n node) string {
 	if ref, _ := n["$ref"].(string); ref != "" {
@@ -187,6 +190,8 @@ func (s kindSchema) typeOf(n node) string {
 	forms := slices.Concat(n.list("anyOf"), n.list("oneOf"))
 	kind, _ := n["type"].(string)
 	switch {
+	case kind == "string" && n["pattern"] == expressionPattern:
+		return "${…}"
 	case kind == "array":
 		return "[]" + s.typeOf(n.child("items"))
 	case kind == "object" && len(n.child("additionalProperties")) > 0:

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/simulate"
 )
@@ -172,6 +173,7 @@ func (o *simulateOptions) plans(w source.Set) ([]simulate.Plan, error) {
 		out = append(out, simulate.Plan{
 			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Pauses: w.PausesAbove(p.Namespace), Templates: p.Used.Templates,
 		})
+		o.sayUnready(w, key, p.Query())
 		for _, f := range p.Used.Missing {
 			fmt.Fprintf(o.ErrOut, "warning: %s; its steps count as done at once\n", f)
 		}
@@ -199,11 +201,22 @@ func (o *simulateOptions) sleepers(w source.Set) ([]simulate.Sleeper, error) {
 			fmt.Fprintf(o.ErrOut, "note: plan %s is a dry run (spec.dryRun): nothing is put to sleep\n", key)
 			continue
 		}
+		o.sayUnready(w, key, p.Intent.Query(p.Namespace, p.Spec.Policies))
 		out = append(out, simulate.Sleeper{
 			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Hold: p.Hold, Pauses: append(w.PausesAbove(p.Namespace), p.Intent.Pause),
 		})
 	}
 	return out, nil
+}
+
+// sayUnready names the policies of a plan that permit nothing, since they are not ready: the entries
+// have only not-ready as their reason.
+func (o *simulateOptions) sayUnready(w source.Set, plan string, q policy.Query) {
+	for _, ref := range w.Resolver.Uses(q) {
+		if v := w.Resolver.Policy(ref.Namespace, ref.Name).Verdict(o.span.From); !v.Ready {
+			fmt.Fprintf(o.ErrOut, "warning: plan %s: %s\n", plan, instant.InText(v.Why(), o.Zone))
+		}
+	}
 }
 
 // simulated is one entry in the machine's shape, see docs/cli.md.

@@ -119,3 +119,13 @@ func TestSimulateOfSleep(t *testing.T) {
 		cmdtest.Offline(t, cmd.Run, "", append(c.args, span...)...).Is(t, c.want)
 	}
 }
+
+func TestSimulateNamesAPolicyThatIsNotReady(t *testing.T) {
+	cmdtest.WriteFiles(t, map[string]string{"plan.yaml": cmdtest.PlanOf("orders", "", "triggers: {schedules: [{cron: '0 2 * * *'}]}, policies: [{name: weekends}]")})
+	for _, format := range [][]string{nil, {"-o", "json"}} {
+		got := cmdtest.Offline(t, cmd.Run, "", append([]string{"simulate", "-f", "plan.yaml", "--to", "2d"}, format...)...)
+		if want := "warning: plan shop/orders: policy weekends: not ready: no file that was given holds it; give that, too, with -f\n"; got.Code != 0 || !strings.Contains(got.Err, want) {
+			t.Errorf("%v: standard error lacks %q: %+v", format, want, got)
+		}
+	}
+}

@@ -4,8 +4,14 @@
 package remedy
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"unicode"
+
+	"github.com/spf13/pflag"
 )
 
 // Commands are quoted command lines that can be pasted.
@@ -216,6 +222,20 @@ func (c Commands) TriggerOutside(plan string) string {
 	return c.line("trigger %s --outside-window --reason …", plan)
 }
 
+// Ask asks for a run of a plan with flags, each with a space before it: for a rollback to the run asOf
+// where that is one.
+func (c Commands) Ask(plan, asOf, flags string) string {
+	if asOf != "" {
+		return c.line("rollback %s --to %s%s", plan, asOf, flags)
+	}
+	return c.line("trigger %s%s", plan, flags)
+}
+
+// AskOutside is Ask for a run that does not wait for a window.
+func (c Commands) AskOutside(plan, asOf, flags, reason string) string {
+	return c.Ask(plan, asOf, flags+" --outside-window --reason "+cmp.Or(Word(reason), "…"))
+}
+
 // Unskip takes back the skips of a plan.
 func (c Commands) Unskip(plan string) string { return c.line("unskip %s", plan) }
 
@@ -253,6 +273,57 @@ func (c Commands) Unfreeze(object string) string { return c.line("freeze %s --en
 
 // WhyNode says why the node of a message is not given.
 func (c Commands) WhyNode() string { return c.plain("why NODE") }
+
+// Given are the flags that a command was called with, as one that it suggests repeats them: each with
+// a space before it. Those of every command are left to ClusterFlags.
+func Given(flags *pflag.FlagSet, without ...string) string {
+	var b strings.Builder
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed || slices.Contains(without, f.Name) {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, several := f.Value.(pflag.SliceValue); several {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			switch {
+			case value == f.NoOptDefVal:
+				b.WriteString(" --" + f.Name)
+			case f.NoOptDefVal != "":
+				b.WriteString(" --" + f.Name + "=" + Word(value))
+			default:
+				b.WriteString(" --" + f.Name + " " + Word(value))
+			}
+		}
+	})
+	return b.String()
+}
+
+// AsAsked are the flags of Ask for another run like one that was asked for: dry or not, with its
+// parameters, which a rollback takes from the run asOf.
+func AsAsked(asOf string, parameters map[string]string, dry bool) string {
+	var b strings.Builder
+	if dry {
+		b.WriteString(" --dry-run=run")
+	}
+	if asOf != "" {
+		return b.String()
+	}
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		b.WriteString(" --param " + Word(name+"="+parameters[name]))
+	}
+	return b.String()
+}
+
+// Word is a word as a shell reads it. Messages put commands between single quotes, so others are used.
+func Word(s string) string {
+	special := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`'"\$&;|<>()*?[]{}~#!`+"`", r) }
+	if !strings.ContainsFunc(s, special) {
+		return s
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s) + `"`
+}
 
 // CommandIn is the last quoted command of ours in a message; empty: none.
 func CommandIn(message string) string {

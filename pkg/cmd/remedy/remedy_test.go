@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 )
 
@@ -37,6 +39,8 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"Adopt":          "'kubectl maint adopt x'",
 		"ShowRestore":    "'kubectl maint restore show x'",
 		"Allow":          "'kubectl maint allow x --for 2h --reason …'",
+		"Ask":            "'kubectl maint rollback x --to xx'",
+		"AskOutside":     "'kubectl maint rollback x --to xx --outside-window --reason x'",
 		"Answer":         "'kubectl maint approve x' or 'kubectl maint reject x'",
 		"Approve":        "'kubectl maint approve x'",
 		"Describe":       "'kubectl maint describe x'",
@@ -108,6 +112,32 @@ func TestARemedyNamesTheClusterThatWasAsked(t *testing.T) {
 	}
 	if there.Namespace != "shop" {
 		t.Error("In changed the commands it was asked on")
+	}
+}
+
+// What a command suggests in its own place does what it was asked to do: a dry run stays one.
+func TestARequestIsRepeatedWithItsFlags(t *testing.T) {
+	c := remedy.Commands{Name: "kubectl maint"}
+	for _, row := range []struct{ line, want string }{
+		{"", "'kubectl maint trigger p --outside-window --reason …'"},
+		{"--wait --param b=1 --param a=x,$y --dry-run", `'kubectl maint trigger p --dry-run --param b=1 --param "a=x,\$y" --wait --outside-window --reason …'`},
+		{"--dry-run=server --reason CHG-1", "'kubectl maint trigger p --dry-run=server --outside-window --reason CHG-1'"},
+	} {
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		flags.String("reason", "", "")
+		flags.StringArray("param", nil, "")
+		flags.Bool("wait", false, "")
+		flags.String("dry-run", "none", "")
+		flags.Lookup("dry-run").NoOptDefVal = "run"
+		if err := flags.Parse(strings.Fields(row.line)); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.AskOutside("p", "", remedy.Given(flags, "reason"), flags.Lookup("reason").Value.String()); got != row.want {
+			t.Errorf("%s: %s, want %s", row.line, got, row.want)
+		}
+	}
+	if got, want := c.Ask("p", "", remedy.AsAsked("", map[string]string{"mode": "full", "a": "b c"}, true)), `'kubectl maint trigger p --dry-run=run --param "a=b c" --param mode=full'`; got != want {
+		t.Errorf("as it was asked for: %s, want %s", got, want)
 	}
 }
 

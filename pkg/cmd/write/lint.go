@@ -85,35 +85,55 @@ func (o *lintOptions) Run(context.Context) error {
 	if err := o.print(found); err != nil {
 		return err
 	}
+	o.sayBare(docs, found)
 	if len(found) > 0 {
 		return exit.Errorf(exit.CodeError, "%s in %s", view.Counted(len(found), "fault"), view.Counted(len(docs), "document"))
 	}
 	if len(docs) == 0 {
 		fmt.Fprintln(o.ErrOut, "warning: "+source.NothingIn(o.files))
 	}
-	for _, d := range docs {
-		if key := keyOfBare(d); key != "" {
-			fmt.Fprintf(o.ErrOut, "note: %s is no manifest: kubectl apply takes it as the text under %s in a ConfigMap with the label %s: %s\n", d.File, key, annotations.LabelKind, d.Kind)
-		}
-	}
 	fmt.Fprintf(o.ErrOut, "%s without faults\n", view.Counted(len(docs), "document"))
 	return nil
 }
 
-// keyOfBare is the ConfigMap key for a file's bare document; empty: it is in a ConfigMap, or tools
-// put its kind into one.
-func keyOfBare(d source.Document) string {
-	if d.Object != nil || d.File == "-" {
-		return ""
+// sayBare says how documents without a manifest are applied: also those that have a fault, since
+// metadata may be the fault.
+func (o *lintOptions) sayBare(docs []source.Document, found []source.Fault) {
+	for _, d := range docs {
+		key := keyOfBare(d, slices.ContainsFunc(found, func(f source.Fault) bool { return f.File == d.File && f.Path == "metadata" }))
+		if key == "" {
+			continue
+		}
+		name := d.File
+		if name == "-" {
+			name = "what standard input holds"
+		}
+		fmt.Fprintf(o.ErrOut, "note: %s is no manifest: kubectl apply takes it as the text under %s in a ConfigMap with the label %s: %s\n", name, key, annotations.LabelKind, d.Kind)
 	}
-	switch d.Kind {
-	case annotations.KindPlan, annotations.KindHibernatePlan:
+}
+
+// keyOfBare is the ConfigMap key for a file's bare document; empty: it is in a ConfigMap, or it is of a
+// kind that only tools put into one, and has no metadata.
+func keyOfBare(d source.Document, metadata bool) string {
+	switch {
+	case d.Object != nil:
+		return ""
+	case d.Kind == annotations.KindPlan, d.Kind == annotations.KindHibernatePlan:
 		return annotations.DataPlan
-	case annotations.KindPolicy:
+	case d.Kind == annotations.KindPolicy:
 		return annotations.DataPolicy
-	default:
+	case !metadata:
 		return ""
+	case d.Kind == annotations.KindStepTemplate:
+		return annotations.DataTemplate
+	case d.Kind == annotations.KindConnector:
+		return annotations.DataConnector
+	case d.Kind == annotations.KindAgentConfig:
+		return annotations.DataConfig
+	case d.Kind == annotations.KindCalendar:
+		return annotations.DataDates
 	}
+	return ""
 }
 
 // faultsOf are all faults of one document. Unknown names are only reported in valid expressions.
@@ -180,7 +200,7 @@ func warnings(d source.Document) []source.Fault {
 			return
 		}
 		if what := leaves(s); what != "" {
-			help := "add restoreAfter: true, or a step in finally"
+			help := "add properties.restoreAfter: true, or a step in finally"
 			if s.Type == "apply-object" { // which has no restoreAfter
 				help = "add a step in finally"
 			}

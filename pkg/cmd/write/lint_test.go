@@ -1,6 +1,7 @@
 package write_test
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ spec:
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "f.yaml").Is(t, cmdtest.Printed{Code: 1, Out: `f.yaml:7: spec.steps[2].if: "steps.scale-down.phase == 'Succeeded'" does not compile: 13: undeclared reference to 'down' (in container ''); a step whose name has a dash is written steps['scale-down']
 f.yaml:8: spec.steps[3].if: a step whose name has a dash is written steps['wait-run']
 f.yaml:10: spec.steps[5].properties.body.said: "steps.scale-down.message" does not compile: 13: undeclared reference to 'down' (in container ''); a step whose name has a dash is written steps['scale-down']
-`, Err: "error: 3 faults in 1 document\n"})
+`, Err: "note: f.yaml is no manifest: kubectl apply takes it as the text under plan.yaml in a ConfigMap with the label maint.dev/kind: plan\nerror: 3 faults in 1 document\n"})
 }
 
 func TestLintWarnsOfWhatNothingUndoes(t *testing.T) {
@@ -133,7 +134,7 @@ func TestLintWarnsOfWhatNothingUndoes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := cmdtest.Offline(t, cmd.Run, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: first, type: suspend}\n  - "+c.step+"\n"+c.finally, "lint", "-f", "-")
-			want, help := "1 document without faults\n", "add restoreAfter: true, or a step in finally"
+			want, help := bareNote+"1 document without faults\n", "add properties.restoreAfter: true, or a step in finally"
 			if strings.Contains(c.step, "apply-object") {
 				help = "add a step in finally"
 			}
@@ -152,7 +153,25 @@ func TestLintWarnsOfALimitThatIsNone(t *testing.T) {
 		"0%": "warning: -:7: spec.steps[0].properties.maxUnavailable: is 0%, and one node may be away all the same: a rollout has at least one\n",
 	} {
 		got := cmdtest.Offline(t, cmd.Run, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - name: roll\n    type: for-each-node\n    properties: {maxUnavailable: "+most+", steps: [{name: c, type: cordon}]}\n  finally: [{name: f, type: suspend, properties: {duration: 1s}}]\n", "lint", "-f", "-")
-		got.Is(t, cmdtest.Printed{Code: 0, Out: "", Err: want + "1 document without faults\n"})
+		got.Is(t, cmdtest.Printed{Code: 0, Out: "", Err: want + bareNote + "1 document without faults\n"})
+	}
+}
+
+// updatedReplicas and availableReplicas are as wanted while a Deployment still has old pods: readers
+// copy what examples wait for.
+func TestExamplesWaitForOldPodsToo(t *testing.T) {
+	files, err := filepath.Glob("../../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "status.updatedReplicas") && !strings.Contains(string(text), "status.replicas ==") {
+			t.Errorf("%s waits for updated pods, and not for old ones to be gone: use a step of type restart or health-check", file)
+		}
 	}
 }
 
@@ -171,6 +190,9 @@ func TestLintReadsFoldersAndSpeaksToMachines(t *testing.T) {
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "-").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "warning: no document was found in -: one is a ConfigMap with the label maint.dev/kind; 'kubectl maint new' prints a plan\n0 documents without faults\n"})
 }
 
+// bareNote is what lint says of a plan on standard input that is in no manifest.
+const bareNote = "note: what standard input holds is no manifest: kubectl apply takes it as the text under plan.yaml in a ConfigMap with the label maint.dev/kind: plan\n"
+
 func TestLintSaysHowABareDocumentIsApplied(t *testing.T) {
 	plan := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: hold, type: suspend}]}\n"
 	policy := "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{days: [Sat], start: '02:00', end: '06:00'}]}}\n"
@@ -187,7 +209,13 @@ func TestLintSaysHowABareDocumentIsApplied(t *testing.T) {
 			cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "f.yaml").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: c.err + "1 document without faults\n"})
 		})
 	}
-	cmdtest.Offline(t, cmd.Run, plan, "lint", "-f", "-").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "1 document without faults\n"})
+	cmdtest.Offline(t, cmd.Run, plan, "lint", "-f", "-").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: bareNote + "1 document without faults\n"})
+	for kind, under := range map[string]string{"Plan": "plan.yaml in a ConfigMap with the label maint.dev/kind: plan", "StepTemplate": "step.yaml in a ConfigMap with the label maint.dev/kind: step-template"} {
+		cmdtest.WriteFiles(t, map[string]string{"f.yaml": "apiVersion: maint.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: nightly}\nspec: {steps: [{name: hold, type: suspend}]}\n"})
+		cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "f.yaml").Is(t, cmdtest.Printed{
+			Code: 1, Out: "f.yaml:3: metadata: unknown field; known are apiVersion, kind, spec\n", Err: note + under + "\nerror: 1 fault in 1 document\n",
+		})
+	}
 }
 
 func TestLintLooksAtDocumentsTogether(t *testing.T) {

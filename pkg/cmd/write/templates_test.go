@@ -85,7 +85,7 @@ spec:
 `})
 	cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "f.yaml").Is(t, cmdtest.Printed{
 		Code: 1, Out: "f.yaml:17: spec.steps[1].properties.steps[1].properties.steps[0].if: \"steps.scale-down.phase == 'Succeeded'\" does not compile: 13: undeclared reference to 'down' (in container ''); a step whose name has a dash is written steps['scale-down']\n",
-		Err: "warning: f.yaml:10: spec.steps[1].properties.steps[0]: step zero scales to zero, and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally\nerror: 1 fault in 1 document\n",
+		Err: "warning: f.yaml:10: spec.steps[1].properties.steps[0]: step zero scales to zero, and nothing undoes it when a later step fails: add properties.restoreAfter: true, or a step in finally\nnote: f.yaml is no manifest: kubectl apply takes it as the text under plan.yaml in a ConfigMap with the label maint.dev/kind: plan\nerror: 1 fault in 1 document\n",
 	})
 }
 
