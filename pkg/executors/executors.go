@@ -113,7 +113,7 @@ type Nodes struct {
 	// Earlier says when an earlier run of the plan was finished with a node.
 	Earlier run.NodeTurns
 	// Closed are the nodes that earlier steps of the run cordoned by the selector of an uncordon
-	// step, also those that the selector no longer picks.
+	// step, also those that the selector no longer picks, or by the name that it opens.
 	Closed []run.DrainTarget
 	// Drainer drains nodes between passes, and wakes the step.
 	Drainer Drainer

@@ -14,6 +14,7 @@ const (
 	TypeCordon      = "cordon"
 	TypeDrain       = "drain"
 	TypeUncordon    = "uncordon"
+	TypeDelete      = "delete-object"
 	TypeForEachNode = "for-each-node"
 )
 

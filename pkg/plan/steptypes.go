@@ -39,7 +39,7 @@ func StepTypes() []StepType {
 		{Name: "webhook", Required: []string{"url"}, New: func() any { return &WebhookProperties{} }, Check: checkWebhook},
 		{Name: "job", Where: Anywhere, New: func() any { return &JobProperties{} }, Check: checkJob},
 		{Name: TypeApply, Where: Anywhere, Required: []string{"object"}, New: func() any { return &ApplyProperties{} }, Check: checkApply},
-		{Name: "delete-object", Where: Anywhere, Required: []string{"resource"}, New: func() any { return &DeleteProperties{} }, Check: checkDelete},
+		{Name: TypeDelete, Where: Anywhere, Required: []string{"resource"}, New: func() any { return &DeleteProperties{} }, Check: checkDelete},
 		{Name: "restart", Where: Anywhere, Required: []string{"resource"}, New: func() any { return &RestartProperties{} }, Check: checkRestart},
 		{Name: "health-check", Where: Anywhere, New: func() any { return &HealthProperties{} }, Check: checkHealth},
 		{Name: "prometheus", Required: []string{"url", "query", "condition"}, New: func() any { return &PrometheusProperties{} }, Check: checkPrometheus},

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -21,8 +22,8 @@ func (r Run) ClosedNodes(j Journal, path string) []ClosedNode {
 		return nil
 	}
 	var out []ClosedNode
-	if item, closed := r.closedItem(j, path); closed {
-		out = append(out, ClosedNode{Name: item.Name, UID: item.UID})
+	if n, closed := r.closedItem(j, path); closed {
+		out = append(out, n)
 	}
 	if plan.SectionOf(path) == plan.SectionSteps && !r.afterFailure(j, path) {
 		out = append(out, r.closedBefore(j, rec)...)
@@ -32,13 +33,13 @@ func (r Run) ClosedNodes(j Journal, path string) []ClosedNode {
 
 // ClosedNode is a node that a step relies on to be closed.
 type ClosedNode struct {
-	Name, UID string
+	Name, UID string // the UID of the node that was closed; empty: not known
 	Elsewhere string // path of the step that closed it, where that works on another cluster
 }
 
 // closedItem is the node of the rollout's item that a step lies in, where an earlier
-// step of the item closed it.
-func (r Run) closedItem(j Journal, path string) (Item, bool) {
+// step of the item closed it. It may be another one than was listed, made anew since.
+func (r Run) closedItem(j Journal, path string) (ClosedNode, bool) {
 	for _, l := range r.Tree().Chain(path) {
 		if l.Item == "" || l.Step.Type != plan.TypeForEachNode {
 			continue
@@ -46,16 +47,18 @@ func (r Run) closedItem(j Journal, path string) (Item, bool) {
 		if loop := j.Record(l.Path); loop != nil {
 			for _, item := range loop.Items {
 				if item.Segment() == l.Item {
-					return item, r.closed(j, l.Path+"/"+l.Item, item.Name)
+					uid, closed := r.closed(j, l.Path+"/"+l.Item, item.Name)
+					return ClosedNode{Name: item.Name, UID: cmp.Or(uid, item.UID)}, closed
 				}
 			}
 		}
 	}
-	return Item{}, false
+	return ClosedNode{}, false
 }
 
-// closed says whether the last step below a path that was about a node closed it.
-func (r Run) closed(j Journal, under, node string) bool {
+// closed says whether the last step below a path that was about a node closed it, and the
+// UID of the node that it closed, as far as it wrote that down.
+func (r Run) closed(j Journal, under, node string) (uid string, closed bool) {
 	var last *Record
 	for i := range j.Steps {
 		rec := &j.Steps[i]
@@ -66,18 +69,29 @@ func (r Run) closed(j Journal, under, node string) bool {
 			last = rec
 		}
 	}
-	return last != nil && last.Type != plan.TypeUncordon
+	if last == nil || last.Type != plan.TypeCordon && last.Type != plan.TypeDrain {
+		return "", false
+	}
+	for _, t := range last.nodes() {
+		if t.Name == node {
+			uid = t.UID
+		}
+	}
+	return uid, true
 }
 
-// about says whether a step cordons, drains or uncordons the node of its item: one
+// about says whether a step cordons, drains, uncordons or deletes the node of its item: one
 // that names none means it, and a template may.
 func (r Run) about(rec *Record, node string) bool {
-	if rec.Type != plan.TypeCordon && rec.Type != plan.TypeDrain && rec.Type != plan.TypeUncordon {
+	if !slices.Contains([]string{plan.TypeCordon, plan.TypeDrain, plan.TypeUncordon, plan.TypeDelete}, rec.Type) {
 		return false
 	}
 	step, found := r.Tree().Find(rec.Path)
 	if !found || r.cluster(rec.Path) != "" {
 		return false
+	}
+	if rec.Type == plan.TypeDelete {
+		return mayOpen(step, node)
 	}
 	name, _ := step.Own()["node"].(string)
 	return name == node || expr.IsTemplate(name) || name == "" && step.Own()["selector"] == nil
@@ -91,25 +105,38 @@ func (r Run) afterFailure(j Journal, path string) bool {
 }
 
 // closedBefore are the nodes that cordons and drains outside of rollouts closed
-// before an attempt of a step began.
+// before an attempt of a step began. Of a node that several closed the last one counts: it may
+// have been made anew between them.
 func (r Run) closedBefore(j Journal, step *Record) []ClosedNode {
 	var out []ClosedNode
-	for i := range j.Steps {
-		rec := &j.Steps[i]
-		if rec.Type != plan.TypeCordon && rec.Type != plan.TypeDrain || rec.Phase != StepSucceeded || rec.FinishedAt == nil || !r.earlier(rec, step) {
-			continue
-		}
-		elsewhere := ""
-		if r.cluster(rec.Path) != "" {
+	for _, rec := range r.closers(j, step) {
+		cluster, elsewhere := r.cluster(rec.Path), ""
+		if cluster != "" {
 			elsewhere = rec.Path
 		}
 		for _, t := range rec.nodes() {
-			known := slices.ContainsFunc(out, func(n ClosedNode) bool { return n.Name == t.Name && n.UID == t.UID })
-			if !known && !r.opened(j, *rec, t.Name) {
+			same := func(n ClosedNode) bool {
+				return n.Name == t.Name && (n.Elsewhere == "" && cluster == "" || n.Elsewhere != "" && r.cluster(n.Elsewhere) == cluster)
+			}
+			out = slices.DeleteFunc(out, same)
+			if !r.opened(j, *rec, t.Name) {
 				out = append(out, ClosedNode{Name: t.Name, UID: t.UID, Elsewhere: elsewhere})
 			}
 		}
 	}
+	return out
+}
+
+// closers are the cordons and drains that a step relies on, in the order in which they ended.
+func (r Run) closers(j Journal, step *Record) []*Record {
+	var out []*Record
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		if (rec.Type == plan.TypeCordon || rec.Type == plan.TypeDrain) && rec.Phase == StepSucceeded && rec.FinishedAt != nil && r.earlier(rec, step) {
+			out = append(out, rec)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *Record) int { return a.FinishedAt.Compare(*b.FinishedAt) })
 	return out
 }
 
@@ -127,14 +154,15 @@ func (r Run) earlier(closes, step *Record) bool {
 	return plan.SectionOf(closes.Path) == plan.SectionSteps
 }
 
-// ClosedBySelector are the nodes that steps of the run cordoned or drained by the selector by which
-// another is to open them now: their labels may have changed since. Of loops only the steps
-// of the same item count.
-func (r Run) ClosedBySelector(j Journal, path string) []DrainTarget {
+// ClosedFor are the nodes that steps of the run cordoned or drained, and that another is to open now:
+// by the same selector, as their labels may have changed since, or by their name, as they may be gone.
+// Of loops only the steps of the same item count.
+func (r Run) ClosedFor(j Journal, path string) []DrainTarget {
 	opens, found := r.Tree().Find(path)
-	if !found || opens.Own()["selector"] == nil {
+	if !found {
 		return nil
 	}
+	selector := opens.Own()["selector"]
 	var out []DrainTarget
 	for i := range j.Steps {
 		rec := &j.Steps[i]
@@ -142,11 +170,11 @@ func (r Run) ClosedBySelector(j Journal, path string) []DrainTarget {
 			continue
 		}
 		closes, found := r.Tree().Find(rec.Path)
-		if !found || !reflect.DeepEqual(closes.Own()["selector"], opens.Own()["selector"]) {
+		if !found || selector != nil && !reflect.DeepEqual(closes.Own()["selector"], selector) {
 			continue
 		}
 		for _, t := range rec.nodes() {
-			if !slices.ContainsFunc(out, func(o DrainTarget) bool { return o.Name == t.Name && o.UID == t.UID }) {
+			if (selector != nil || means(opens.Own()["node"], t.Name)) && !slices.ContainsFunc(out, func(o DrainTarget) bool { return o.Name == t.Name && o.UID == t.UID }) {
 				out = append(out, DrainTarget{Name: t.Name, UID: t.UID})
 			}
 		}
@@ -215,6 +243,9 @@ func mayOpen(step plan.Step, node string) bool {
 	switch step.Type {
 	case plan.TypeUncordon:
 		return means(step.Own()["node"], node)
+	case plan.TypeDelete: // what comes after it knows that the node is gone
+		resource, _ := step.Properties["resource"].(map[string]any)
+		return isNode(resource["kind"]) && means(resource["name"], node)
 	case "patch-object":
 		patch, err := json.Marshal(step.Properties["patch"])
 		speaks := err != nil || strings.Contains(string(patch), "unschedulable") || strings.Contains(string(patch), "${")

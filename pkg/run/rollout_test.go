@@ -16,7 +16,8 @@ import (
 func TestWhichStepsRelyOnAClosedNode(t *testing.T) {
 	r := coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {steps: ["+
 		"{name: first, type: webhook, properties: {url: 'https://example.org'}}, {name: drain, type: drain}, {name: reboot, type: webhook, properties: {url: 'https://example.org'}},"+
-		" {name: uncordon, type: uncordon}, {name: last, type: webhook, properties: {url: 'https://example.org'}}, {name: other, type: drain, properties: {node: another}}]}}]")
+		" {name: uncordon, type: uncordon}, {name: last, type: webhook, properties: {url: 'https://example.org'}}, {name: other, type: drain, properties: {node: another}},"+
+		" {name: delete, type: delete-object, properties: {resource: {apiVersion: v1, kind: Node, name: '${node.metadata.name}'}}}, {name: tidy, type: delete-object, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: n0}}}]}}]")
 	at := func(minute int) *time.Time {
 		out := time.Date(2026, 5, 1, 2, minute, 0, 0, time.UTC)
 		return &out
@@ -43,6 +44,9 @@ func TestWhichStepsRelyOnAClosedNode(t *testing.T) {
 		"a drain that failed closed nothing":   {steps: []run.Record{{Path: "roll/n0/drain", Type: "drain", Phase: run.StepFailed, FinishedAt: at(1)}, works("reboot", "webhook", 1, 0)}},
 		"nor does the drain of another item":   {steps: []run.Record{{Path: "roll/n1/drain", Type: "drain", Phase: run.StepSucceeded, FinishedAt: at(1)}, works("reboot", "webhook", 1, 0)}},
 		"nor one that is only rehearsed":       {steps: []run.Record{done("drain", "drain", 1), works("reboot", "webhook", 1, 0)}, dryRun: true},
+		"after its deletion by the run":        {steps: []run.Record{done("drain", "drain", 1), done("delete", "delete-object", 2), works("last", "webhook", 1, 0)}},
+		"after the deletion of something else": {steps: []run.Record{done("drain", "drain", 1), done("tidy", "delete-object", 2), works("last", "webhook", 1, 0)}, want: true},
+		"the deletion itself":                  {steps: []run.Record{done("drain", "drain", 1), works("delete", "delete-object", 1, 0)}, want: true},
 		"the last of drain and uncordon tells": {steps: []run.Record{done("drain", "drain", 3), done("uncordon", "uncordon", 2), works("reboot", "webhook", 1, 0)}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,6 +61,27 @@ func TestWhichStepsRelyOnAClosedNode(t *testing.T) {
 	}
 }
 
+// A node may have been made anew after it was listed, and before it was drained.
+func TestAStepReliesOnTheNodeThatWasDrained(t *testing.T) {
+	r := coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {steps: [{name: drain, type: drain}, {name: reboot, type: webhook, properties: {url: 'https://example.org'}}]}}]")
+	for memory, want := range map[string]string{
+		`{"nodes": [{"name": "n0", "uid": "u0-anew"}]}`: "u0-anew",
+		`{"nodes": [{"name": "n0"}]}`:                   "u0",
+		`{"nodes": [{"name": "n1", "uid": "u1"}]}`:      "u0",
+		``: "u0",
+	} {
+		at := time.Date(2026, 5, 1, 2, 0, 0, 0, time.UTC)
+		j := run.Journal{Steps: []run.Record{
+			{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepRunning, Listed: true, Items: []run.Item{{Name: "n0", UID: "u0", Phase: run.StepRunning}}},
+			{Path: "roll/n0/drain", Type: plan.TypeDrain, Phase: run.StepSucceeded, Attempt: 1, FinishedAt: &at, Memory: []byte(memory)},
+			{Path: "roll/n0/reboot", Type: "webhook", Phase: run.StepRunning, Attempt: 1},
+		}}
+		if diff := cmp.Diff([]run.ClosedNode{{Name: "n0", UID: want}}, r.ClosedNodes(j, "roll/n0/reboot")); diff != "" {
+			t.Errorf("%s: %s", memory, diff)
+		}
+	}
+}
+
 func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 	const hook, toStg = "type: webhook, properties: {url: 'https://example.org'}", "connectorRef: {kind: K8SCluster, name: stg}"
 	spec := "steps: [{name: side, " + hook + "}, {name: close, type: cordon, properties: {node: n0}}, {name: drain, type: drain, properties: {selector: {matchLabels: {pool: gpu}}}}," +
@@ -64,6 +89,7 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 		" {name: patch, type: patch-object, properties: {resource: {apiVersion: v1, kind: Node, name: n0}, patch: {spec: {unschedulable: false}}}}," +
 		" {name: note, type: patch-object, properties: {resource: {apiVersion: v1, kind: Node, name: n0}, patch: {metadata: {annotations: {a: b}}}}}," +
 		" {name: apply, type: apply-object, properties: {object: {apiVersion: v1, kind: Node, metadata: {name: n0}}}}," +
+		" {name: delete, type: delete-object, properties: {resource: {apiVersion: v1, kind: Node, name: n0}}}," +
 		" {name: open, type: uncordon, properties: {node: n0}}, {name: all, type: uncordon, properties: {selector: {matchLabels: {pool: gpu}}}}," +
 		" {name: roll, type: for-each-node, properties: {steps: [{name: empty, type: drain}, {name: free, type: uncordon}]}}," +
 		" {name: each, type: for-each, properties: {apiVersion: v1, kind: Node, steps: [{name: shut, type: cordon, properties: {node: '${each.metadata.name}'}}, {name: toil, " + hook + "}]}}," +
@@ -73,7 +99,7 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 		out := time.Date(2026, 5, 1, 2, minute, 0, 0, time.UTC)
 		return &out
 	}
-	kinds := map[string]string{"far": "drain", "freed": "uncordon", "close": "cordon", "shut": "cordon", "drain": "drain", "empty": "drain", "open": "uncordon", "all": "uncordon", "patch": "patch-object", "note": "patch-object", "apply": "apply-object"}
+	kinds := map[string]string{"far": "drain", "freed": "uncordon", "close": "cordon", "shut": "cordon", "drain": "drain", "empty": "drain", "open": "uncordon", "all": "uncordon", "delete": "delete-object", "patch": "patch-object", "note": "patch-object", "apply": "apply-object"}
 	ended := func(path string, phase run.StepPhase, minute int, nodes ...string) run.Record {
 		var m run.DrainMemory
 		for _, n := range nodes {
@@ -102,42 +128,46 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 	loop := run.Record{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepSucceeded, FinishedAt: at(4), Listed: true}
 	n0, n1 := run.ClosedNode{Name: "n0", UID: "u0"}, run.ClosedNode{Name: "n1", UID: "u1"}
 	far := run.ClosedNode{Name: "n0", UID: "u9", Elsewhere: "far"}
+	anew := done("drain", 2)
+	anew.Memory = []byte(`{"attempt": 1, "nodes": [{"name": "n0", "uid": "u0-anew"}]}`)
 	for name, c := range map[string]struct {
 		steps  []run.Record
 		dryRun bool
 		want   []run.ClosedNode
 	}{
-		"after a cordon":                     {steps: []run.Record{done("close", 1, "n0"), works("work", 5)}, want: []run.ClosedNode{n0}},
-		"after a drain of several":           {steps: []run.Record{done("drain", 1, "n0", "n1"), works("work", 5)}, want: []run.ClosedNode{n0, n1}},
-		"both name a node once":              {steps: []run.Record{done("close", 1, "n0"), done("drain", 2, "n0"), works("work", 5)}, want: []run.ClosedNode{n0}},
-		"once it has begun":                  {steps: []run.Record{done("close", 1, "n0"), {Path: "work", Type: "webhook", Phase: run.StepRunning, Attempt: 1, NodeSeen: 1}}},
-		"a rehearsal":                        {steps: []run.Record{done("close", 1, "n0"), works("work", 5)}, dryRun: true},
-		"a drain that failed closed nothing": {steps: []run.Record{ended("drain", run.StepFailed, 1, "n0"), works("work", 5)}},
+		"after a cordon":                                           {steps: []run.Record{done("close", 1, "n0"), works("work", 5)}, want: []run.ClosedNode{n0}},
+		"after a drain of several":                                 {steps: []run.Record{done("drain", 1, "n0", "n1"), works("work", 5)}, want: []run.ClosedNode{n0, n1}},
+		"both name a node once":                                    {steps: []run.Record{done("close", 1, "n0"), done("drain", 2, "n0"), works("work", 5)}, want: []run.ClosedNode{n0}},
+		"the last tells which node it was":                         {steps: []run.Record{anew, done("close", 1, "n0"), works("work", 5)}, want: []run.ClosedNode{{Name: "n0", UID: "u0-anew"}}},
+		"after its deletion by the run":                            {steps: []run.Record{done("close", 1, "n0"), done("delete", 2), works("work", 5)}},
+		"once it has begun":                                        {steps: []run.Record{done("close", 1, "n0"), {Path: "work", Type: "webhook", Phase: run.StepRunning, Attempt: 1, NodeSeen: 1}}},
+		"a rehearsal":                                              {steps: []run.Record{done("close", 1, "n0"), works("work", 5)}, dryRun: true},
+		"a drain that failed closed nothing":                       {steps: []run.Record{ended("drain", run.StepFailed, 1, "n0"), works("work", 5)}},
 		"a drain that undid its cordon opened what another closed": {steps: []run.Record{done("close", 1, "n0"), ended("drain", run.StepFailed, 2, "n0"), works("work", 5)}},
 		"one beside the drain began before its end":                {steps: []run.Record{done("drain", 3, "n0"), works("side", 2)}},
-		"after its uncordon":                                 {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), works("work", 5)}},
-		"after the uncordon of one of two":                   {steps: []run.Record{done("drain", 1, "n0", "n1"), done("open", 2, "n0"), works("work", 5)}, want: []run.ClosedNode{n1}},
-		"after an uncordon by a selector":                    {steps: []run.Record{done("drain", 1, "n0", "n1"), done("all", 2, "n1"), works("work", 5)}, want: []run.ClosedNode{n0}},
-		"beside an uncordon that has not said its nodes yet": {steps: []run.Record{done("drain", 1, "n0", "n1"), opens("all"), works("work", 5)}},
-		"closed again after its uncordon":                    {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), done("drain", 3, "n0"), works("work", 5)}, want: []run.ClosedNode{n0}},
-		"after a patch that opens it":                        {steps: []run.Record{done("close", 1, "n0"), done("patch", 2), works("work", 5)}},
-		"the patch that opens it":                            {steps: []run.Record{done("close", 1, "n0"), opens("patch")}},
-		"after a patch of something else of it":              {steps: []run.Record{done("close", 1, "n0"), done("note", 2), works("work", 5)}, want: []run.ClosedNode{n0}},
-		"after an apply of the node":                         {steps: []run.Record{done("close", 1, "n0"), done("apply", 2), works("work", 5)}},
-		"after a rollout that may have opened it":            {steps: []run.Record{done("close", 1, "n0"), loop, works("work", 5)}},
-		"after a rollout that left a node closed":            {steps: []run.Record{loop, done("roll/n0/empty", 1, "n0"), works("work", 5)}},
-		"in the same item of a loop":                         {steps: []run.Record{done("each/n0/shut", 1, "n0"), works("each/n0/toil", 5)}, want: []run.ClosedNode{n0}},
-		"in another item of a loop":                          {steps: []run.Record{done("each/n1/shut", 1, "n1"), works("each/n0/toil", 5)}},
-		"one that runs always":                               {steps: []run.Record{done("close", 1, "n0"), works("told", 5)}},
-		"one by a condition":                                 {steps: []run.Record{done("close", 1, "n0"), works("mended", 5)}, want: []run.ClosedNode{n0}},
-		"one by a condition after a failure":                 {steps: []run.Record{done("close", 1, "n0"), ended("work", run.StepFailed, 2), works("mended", 5)}},
-		"after a drain on another cluster":                   {steps: []run.Record{away("far", 1), works("work", 5)}, want: []run.ClosedNode{far}},
-		"after its uncordon there":                           {steps: []run.Record{away("far", 1), away("freed", 2), works("work", 5)}},
-		"an uncordon of a node of that name here":            {steps: []run.Record{away("far", 1), done("open", 2, "n0"), works("work", 5)}, want: []run.ClosedNode{far}},
-		"an uncordon there opens no node of that name here":  {steps: []run.Record{done("close", 1, "n0"), away("freed", 2), works("work", 5)}, want: []run.ClosedNode{n0}},
-		"nodes of one name, one of each cluster":             {steps: []run.Record{done("close", 1, "n0"), away("far", 2), works("work", 5)}, want: []run.ClosedNode{n0, far}},
-		"a patch that opens a node of that name here":        {steps: []run.Record{away("far", 1), done("patch", 2), works("work", 5)}, want: []run.ClosedNode{far}},
-		"what cleans up":                                     {steps: []run.Record{done("close", 1, "n0"), works("finally/last", 5)}},
+		"after its uncordon":                                       {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), works("work", 5)}},
+		"after the uncordon of one of two":                         {steps: []run.Record{done("drain", 1, "n0", "n1"), done("open", 2, "n0"), works("work", 5)}, want: []run.ClosedNode{n1}},
+		"after an uncordon by a selector":                          {steps: []run.Record{done("drain", 1, "n0", "n1"), done("all", 2, "n1"), works("work", 5)}, want: []run.ClosedNode{n0}},
+		"beside an uncordon that has not said its nodes yet":       {steps: []run.Record{done("drain", 1, "n0", "n1"), opens("all"), works("work", 5)}},
+		"closed again after its uncordon":                          {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), done("drain", 3, "n0"), works("work", 5)}, want: []run.ClosedNode{n0}},
+		"after a patch that opens it":                              {steps: []run.Record{done("close", 1, "n0"), done("patch", 2), works("work", 5)}},
+		"the patch that opens it":                                  {steps: []run.Record{done("close", 1, "n0"), opens("patch")}},
+		"after a patch of something else of it":                    {steps: []run.Record{done("close", 1, "n0"), done("note", 2), works("work", 5)}, want: []run.ClosedNode{n0}},
+		"after an apply of the node":                               {steps: []run.Record{done("close", 1, "n0"), done("apply", 2), works("work", 5)}},
+		"after a rollout that may have opened it":                  {steps: []run.Record{done("close", 1, "n0"), loop, works("work", 5)}},
+		"after a rollout that left a node closed":                  {steps: []run.Record{loop, done("roll/n0/empty", 1, "n0"), works("work", 5)}},
+		"in the same item of a loop":                               {steps: []run.Record{done("each/n0/shut", 1, "n0"), works("each/n0/toil", 5)}, want: []run.ClosedNode{n0}},
+		"in another item of a loop":                                {steps: []run.Record{done("each/n1/shut", 1, "n1"), works("each/n0/toil", 5)}},
+		"one that runs always":                                     {steps: []run.Record{done("close", 1, "n0"), works("told", 5)}},
+		"one by a condition":                                       {steps: []run.Record{done("close", 1, "n0"), works("mended", 5)}, want: []run.ClosedNode{n0}},
+		"one by a condition after a failure":                       {steps: []run.Record{done("close", 1, "n0"), ended("work", run.StepFailed, 2), works("mended", 5)}},
+		"after a drain on another cluster":                         {steps: []run.Record{away("far", 1), works("work", 5)}, want: []run.ClosedNode{far}},
+		"after its uncordon there":                                 {steps: []run.Record{away("far", 1), away("freed", 2), works("work", 5)}},
+		"an uncordon of a node of that name here":                  {steps: []run.Record{away("far", 1), done("open", 2, "n0"), works("work", 5)}, want: []run.ClosedNode{far}},
+		"an uncordon there opens no node of that name here":        {steps: []run.Record{done("close", 1, "n0"), away("freed", 2), works("work", 5)}, want: []run.ClosedNode{n0}},
+		"nodes of one name, one of each cluster":                   {steps: []run.Record{done("close", 1, "n0"), away("far", 2), works("work", 5)}, want: []run.ClosedNode{n0, far}},
+		"a patch that opens a node of that name here":              {steps: []run.Record{away("far", 1), done("patch", 2), works("work", 5)}, want: []run.ClosedNode{far}},
+		"what cleans up":                                           {steps: []run.Record{done("close", 1, "n0"), works("finally/last", 5)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := coretest.RunOf(t, spec)
@@ -150,8 +180,8 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 }
 
 // An uncordon by a selector opens what steps of the run closed by the same one, and nothing that
-// another selector, or another item of a loop, closed.
-func TestWhatAnUncordonBySelectorOpensBeside(t *testing.T) {
+// another selector, or another item of a loop, closed. One by a name knows whether the run closed it.
+func TestWhatAnUncordonOpensBeside(t *testing.T) {
 	r := coretest.RunOf(t, `steps: [{name: gpu, type: cordon, properties: {selector: {matchLabels: {pool: gpu}}}}, {name: cpu, type: cordon, properties: {selector: {matchLabels: {pool: cpu}}}}, {name: one, type: cordon, properties: {node: n9}},
  {name: each, type: for-each, properties: {apiVersion: v1, kind: ConfigMap, steps: [{name: shut, type: cordon, properties: {selector: {matchLabels: {pool: "${each.metadata.name}"}}}}, {name: reopen, type: uncordon, properties: {selector: {matchLabels: {pool: "${each.metadata.name}"}}}}]}},
  {name: drain, type: drain, properties: {selector: {matchLabels: {pool: gpu}}}}]
@@ -174,9 +204,9 @@ finally: [{name: open, type: uncordon, properties: {selector: {matchLabels: {poo
 		{Path: "finally/open", Type: "uncordon"},
 		{Path: "finally/open-one", Type: "uncordon"},
 	}}
-	for path, want := range map[string][]string{"finally/open": {"n1", "n2", "n6"}, "each/b/reopen": {"n5"}, "finally/open-one": nil, "nothing": nil} {
+	for path, want := range map[string][]string{"finally/open": {"n1", "n2", "n6"}, "each/b/reopen": {"n5"}, "finally/open-one": {"n9"}, "nothing": nil} {
 		var got []string
-		for _, n := range r.ClosedBySelector(j, path) {
+		for _, n := range r.ClosedFor(j, path) {
 			got = append(got, n.Name)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

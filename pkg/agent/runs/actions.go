@@ -144,7 +144,7 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	}
 	if failed == nil {
 		failed = c.stillClosed(ctx, l, m, home)
-		out.looked = failed == nil || failed.Reason == reasonUncordoned
+		out.looked = failed == nil || isLeftOpen(*failed)
 	}
 	if failed != nil {
 		out.Outcome = *failed

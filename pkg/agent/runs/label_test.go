@@ -303,6 +303,13 @@ func node(name string, unschedulable bool) *unstructured.Unstructured {
 	return u
 }
 
+// anew is a node that was created again under its name.
+func anew(name string, unschedulable bool) *unstructured.Unstructured {
+	u := node(name, unschedulable)
+	u.SetUID("another-uid")
+	return u
+}
+
 const afterDrain = "steps:\n- {name: for-nodes, type: for-each-node, properties: {selector: {matchLabels: {pool: a}}, steps: [{name: empty, type: drain}, " + hook + "}]}}\n"
 
 // What was closed for a step must be closed when the step begins.
@@ -314,7 +321,9 @@ func TestAStepAfterADrainLooksWhetherTheNodeIsStillClosed(t *testing.T) {
 		message string
 	}{
 		"it is":                     {node: node("n1", true), phase: run.StepSucceeded},
-		"it is gone":                {phase: run.StepSucceeded},
+		"it is gone":                {phase: run.StepFailed, message: "Node/n1 was deleted after it was drained, so this step does not run"},
+		"it was made anew":          {node: anew("n1", true), phase: run.StepFailed, message: "Node/n1 was deleted and created again after it was drained: pods may have come, so this step does not run"},
+		"it was made anew, open":    {node: anew("n1", false), phase: run.StepFailed, message: "Node/n1 was deleted and created again after it was drained"},
 		"somebody opened it":        {node: node("n1", false), phase: run.StepFailed, message: "Node/n1 was uncordoned by somebody else (seen at "},
 		"it may not be read":        {node: node("n1", true), given: func(w *world) { w.cluster.Deny(runner, "get", "nodes") }, phase: run.StepFailed, message: "to see whether it is still cordoned"},
 		"it cannot be read for now": {node: node("n1", true), given: func(w *world) { w.cluster.Fail(agenttest.When{User: "maint-runner", Resource: "nodes"}, 3) }, phase: run.StepSucceeded},
@@ -337,6 +346,33 @@ func TestAStepAfterADrainLooksWhetherTheNodeIsStillClosed(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A step that closes a node again does so with one that was made anew, and one that deletes it may
+// find that it is gone.
+func TestWhichStepsRunOnANodeThatIsNoLongerTheDrainedOne(t *testing.T) {
+	for kind, c := range map[string]struct{ gone, anew run.StepPhase }{
+		"drain, properties: {}":  {run.StepSucceeded, run.StepSucceeded},
+		"cordon, properties: {}": {run.StepSucceeded, run.StepSucceeded},
+		"uncordon":               {run.StepSucceeded, run.StepSucceeded},
+		"delete-object, properties: {resource: {apiVersion: v1, kind: Node, name: n1}}": {run.StepSucceeded, run.StepFailed},
+		"wait, properties: {condition: Ready}":                                          {run.StepFailed, run.StepFailed},
+	} {
+		for at, want := range map[*unstructured.Unstructured]run.StepPhase{nil: c.gone, anew("n1", true): c.anew} {
+			inWorld(t, "steps:\n- {name: for-nodes, type: for-each-node, properties: {selector: {matchLabels: {pool: a}}, steps: [{name: empty, type: drain}, {name: then, type: "+kind+"}]}}\n", func(w *world) {
+				w.steps.does("pass for-nodes", listing("n1"))
+				w.nodes.states = map[string]map[string]workflow.NodeState{"for-nodes": {"n1": {Granted: true}}}
+				if at != nil {
+					w.cluster.Put(at)
+				}
+				w.plays()
+				w.after(5 * time.Minute)
+				if rec := w.journal().Record("for-nodes"); rec.Phase != want {
+					t.Errorf("%s (there: %t): %s: %q, want %s", kind, at != nil, rec.Phase, rec.Message, want)
+				}
+			})
+		}
 	}
 }
 

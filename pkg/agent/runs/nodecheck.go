@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -14,18 +15,27 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// Reasons of a step that does not begin: its node could not be looked at, or is open.
+// Reasons of a step that does not begin: its node could not be looked at, is open, is gone, or is
+// another one.
 const (
 	reasonUnlooked   = "NodeNotRead"
 	reasonUncordoned = "Uncordoned"
+	reasonDeleted    = "NodeDeleted"
+	reasonReplaced   = "NodeReplaced"
 )
 
+// isLeftOpen says whether a step did not begin because a node is not as earlier steps left it.
+func isLeftOpen(out executors.Outcome) bool {
+	return slices.Contains([]string{reasonUncordoned, reasonDeleted, reasonReplaced}, out.Reason)
+}
+
 // stillClosed looks, before a step begins, whether the nodes that earlier steps closed
-// are as they left them. The look is live and the plan account's own: a cache may be
+// are there and as they left them. The look is live and the plan account's own: a cache may be
 // older than the uncordon.
 func (c *Controller) stillClosed(ctx context.Context, l *store.CachedRun, m workflow.Action, clients executors.Clients) *executors.Outcome {
 	for _, n := range l.Run.ClosedNodes(l.Journal, m.Path) {
@@ -34,7 +44,7 @@ func (c *Controller) stillClosed(ctx context.Context, l *store.CachedRun, m work
 			there, failed = c.clientsAt(ctx, l, n.Elsewhere, clients)
 		}
 		if failed == nil {
-			failed = c.nodeClosed(ctx, l, n, there)
+			failed = c.nodeClosed(ctx, l, m.Step.Type, n, there)
 		}
 		if failed != nil {
 			return failed
@@ -43,21 +53,28 @@ func (c *Controller) stillClosed(ctx context.Context, l *store.CachedRun, m work
 	return nil
 }
 
-// nodeClosed looks at one node. One that is gone, or was made anew under its name, was
-// opened by nobody.
-func (c *Controller) nodeClosed(ctx context.Context, l *store.CachedRun, n run.ClosedNode, clients executors.Clients) *executors.Outcome {
+// nodeClosed looks at one node for a step of a type. A step that cordons or drains does the
+// same with a node that was made anew under its name; it, and one that deletes an object, says itself
+// what it finds of one that is gone.
+func (c *Controller) nodeClosed(ctx context.Context, l *store.CachedRun, stepType string, n run.ClosedNode, clients executors.Clients) *executors.Outcome {
 	node, err := clients.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+	closes := stepType == plan.TypeCordon || stepType == plan.TypeDrain
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && (closes || stepType == plan.TypeDelete):
 		return nil
+	case apierrors.IsNotFound(err):
+		return new(executors.Refuse(reasonDeleted, "Node/%s was deleted after it was drained, so this step does not run", n.Name))
 	case err != nil:
 		return c.nodeNotRead(ctx, l, clients, n.Name, err)
-	case node.Spec.Unschedulable || n.UID != "" && string(node.UID) != n.UID:
+	case n.UID != "" && string(node.UID) != n.UID && closes:
+		return nil
+	case n.UID != "" && string(node.UID) != n.UID:
+		return new(executors.Refuse(reasonReplaced, "Node/%s was deleted and created again after it was drained: pods may have come, so this step does not run; run the plan again", n.Name))
+	case node.Spec.Unschedulable:
 		return nil
 	}
-	failed := executors.Refuse(reasonUncordoned, "Node/%s was uncordoned %s after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again",
-		n.Name, c.uncordonedBy(node, n))
-	return &failed
+	return new(executors.Refuse(reasonUncordoned, "Node/%s was uncordoned %s after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again",
+		n.Name, c.uncordonedBy(node, n)))
 }
 
 // nodeNotRead is a look at a node that failed: the step has not begun.

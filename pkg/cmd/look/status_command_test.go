@@ -52,7 +52,7 @@ Node:      b  Ready, unschedulable
 Cordoned:  for plan ops/roll, since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago
            it was schedulable before, and is again when the last one leaves
 Requests:  nobody asks for it
-Rollouts:  plan ops/roll  at work (run maint-run-roll-x, step roll)
+Rollouts:  plan ops/roll (run maint-run-roll-x, step roll)  at work
 Window:    open (no strategy is set)
 
 Needs somebody:
@@ -67,7 +67,7 @@ Window:    open (no strategy is set)
 
 Node:      quiet  Ready
 Requests:  nobody asks for it
-Rollouts:  plan ops/roll  not begun: waits (run maint-run-roll-x, step roll)
+Rollouts:  plan ops/roll (run maint-run-roll-x, step roll)  not begun: waits
 Window:    open (no strategy is set)
 `, Err: ""})
 }

@@ -38,7 +38,7 @@ func (v Printer) NodeLines(n view.Node) []string {
 		asked = append(asked, a.Request.Requestor+"  "+v.Asked(&a)+progressWords(a.Status))
 	}
 	for _, r := range n.StepClaims {
-		rolled = append(rolled, fmt.Sprintf("%s  %s (run %s, step %s)", nodes.ClaimantName(r.Claimant()), r.Words(), r.Run.Run.Name, r.Path))
+		rolled = append(rolled, r.Named()+"  "+r.Words())
 	}
 	if len(asked) == 0 {
 		asked = []string{"nobody asks for it"}

@@ -56,10 +56,10 @@ func TestThePictureOfANode(t *testing.T) {
 			"Node:      a  Ready, unschedulable", "Cordoned:  for gpu, " + ten, "           it was schedulable before, and is again when the last one leaves", "Requests:  nobody asks for it", open,
 		}},
 		{"cordoned for a run that failed on it", cordonedFor(run.StepFailed), []string{
-			"Node:      a  Ready, unschedulable", "Cordoned:  for plan shop/p, " + ten, "           it was schedulable before, and stays as it is: no run of plan shop/p goes on with it; the plan's next run does, or 'kubectl uncordon a'", "Requests:  nobody asks for it", "Rollouts:  plan shop/p  failed, and left as it is: no disk (run maint-run-p-x, step roll)", open,
+			"Node:      a  Ready, unschedulable", "Cordoned:  for plan shop/p, " + ten, "           it was schedulable before, and stays as it is: no run of plan shop/p goes on with it; the plan's next run does, or 'kubectl uncordon a'", "Requests:  nobody asks for it", "Rollouts:  plan shop/p (run maint-run-p-x, step roll)  failed, and left as it is: no disk", open,
 		}},
 		{"cordoned for a run that is at work on it", cordonedFor(run.StepRunning), []string{
-			"Node:      a  Ready, unschedulable", "Cordoned:  for plan shop/p, " + ten, "           it was schedulable before, and is again when the last one leaves", "Requests:  nobody asks for it", "Rollouts:  plan shop/p  at work (run maint-run-p-x, step roll)", open,
+			"Node:      a  Ready, unschedulable", "Cordoned:  for plan shop/p, " + ten, "           it was schedulable before, and is again when the last one leaves", "Requests:  nobody asks for it", "Rollouts:  plan shop/p (run maint-run-p-x, step roll)  at work", open,
 		}},
 		{"cordoned, and it was before", nodeOf(cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu"}, Before: true})), []string{
 			"Node:      a  Ready, unschedulable", "Cordoned:  for gpu, " + ten, "           it was cordoned before, and stays so afterwards", "Requests:  nobody asks for it", open,
@@ -72,7 +72,7 @@ func TestThePictureOfANode(t *testing.T) {
 		}},
 		{"that the agent has not looked at", nodeOf(cmdtest.Asked("gpu", "")), []string{"Node:      a  Ready", "Requests:  gpu  requested; the agent has not looked at it yet", open}},
 		{"being released", nodeOf(cmdtest.Stood("gpu", nodes.Ready, "")), []string{"Node:      a  Ready", "Requests:  gpu  being released, was Ready", open}},
-		{"that a rollout left", rolled, []string{"Node:      a  Ready", "Requests:  nobody asks for it", "Rollouts:  plan shop/p  failed, and left as it is: no disk (run maint-run-p-x, step roll)", open}},
+		{"that a rollout left", rolled, []string{"Node:      a  Ready", "Requests:  nobody asks for it", "Rollouts:  plan shop/p (run maint-run-p-x, step roll)  failed, and left as it is: no disk", open}},
 		{"frozen for a while", nodeOf(cmdtest.Noted(annotations.ChangeStrategy, "RestrictiveUntil"), cmdtest.Noted(annotations.RestrictiveUntil, "2026-11-21T06:00:00Z")), []string{
 			"Node:      a  Ready", "Requests:  nobody asks for it", "Window:    closed until Sat 2026-11-21 07:00 CET (2026-11-21T06:00:00Z), in 6h0m (RestrictiveUntil Sat 2026-11-21 07:00 CET)",
 		}},

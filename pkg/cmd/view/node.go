@@ -34,6 +34,11 @@ type StepClaim struct {
 // Claimant is the run's plan, as the cordon of a node names it: plan:NAMESPACE/NAME.
 func (r StepClaim) Claimant() string { return nodes.PlanClaimant(r.Run.Run.Namespace, r.Run.Run.Plan) }
 
+// Named is the claimant as people read it, with its run and step.
+func (r StepClaim) Named() string {
+	return fmt.Sprintf("%s (run %s, step %s)", nodes.ClaimantName(r.Claimant()), r.Run.Run.Name, r.Path)
+}
+
 // Step is RUN/PATH, by which nodes.Rank tells steps apart.
 func (r StepClaim) Step() string { return r.Run.Run.Name + "/" + r.Path }
 

@@ -240,21 +240,20 @@ func (q nodeQuestion) holding(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 
 // rollout is the node in a rollout of a plan.
 func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r view.StepClaim, ranking nodes.Ranking) {
-	who := nodes.ClaimantName(r.Claimant())
-	at := fmt.Sprintf(" (run %s, step %s)", r.Run.Run.Name, r.Path)
+	who := r.Named() // first, as messages may end with what others have
 	wait, waits := waitOf(ranking, n.Name, r.Claimant(), r.Step())
 	out.byLimits = out.byLimits || r.Phase == "" && (!waits || limited(wait.Reason))
 	switch {
 	case r.Yielded:
-		out.add(fmt.Sprintf("%s yielded its turn: %s%s", who, v.Told(r.Message), at), v.Suggest().DrainPlan(n.Name)+" shows all that blocks it; it goes on first once nothing does")
+		out.add(fmt.Sprintf("%s yielded its turn: %s", who, v.Told(r.Message)), v.Suggest().DrainPlan(n.Name)+" shows all that blocks it; it goes on first once nothing does")
 	case r.Phase == run.StepRunning:
-		out.stands("%s: at work%s", who, at)
+		out.stands("%s: at work", who)
 	case r.Phase == run.StepFailed:
-		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s%s", who, view.Colon(v.Told(r.Message)), at), fmt.Sprintf("fix it; the next run of the plan goes on with it, or 'kubectl uncordon %s'", n.Name))
+		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s", who, view.Colon(v.Told(r.Message))), fmt.Sprintf("fix it; the next run of the plan goes on with it, or 'kubectl uncordon %s'", n.Name))
 	case waits && (q.unread == nil || !limited(wait.Reason)):
-		out.add(who+": "+v.Told(wait.Message)+at, q.remedy(v, n, r.Claimant(), wait))
+		out.add(who+": "+v.Told(wait.Message), q.remedy(v, n, r.Claimant(), wait))
 	default:
-		out.add(who+" has not begun it"+view.Colon(v.Told(r.Message))+at, "it comes when its rollout gets to it")
+		out.add(who+" has not begun it"+view.Colon(v.Told(r.Message)), "it comes when its rollout gets to it")
 	}
 }
 

@@ -132,7 +132,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"an earlier run left it cordoned, and the new one waits", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}})), cmdtest.Node("b", Held("other", nodes.Ready, "")...)).with(func(q *nodeQuestion) { q.runs = map[string]string{"plan:shop/p": "maint-run-p-x"} }).with(rolls(run.Item{Name: "a"})),
-			"plan shop/p: cordoned for it; its run maint-run-p-x goes on\n1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b (run maint-run-p-x, step roll) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+			"plan shop/p: cordoned for it; its run maint-run-p-x goes on\n1. plan shop/p (run maint-run-p-x, step roll): waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
 			"a run says that it drains another, whose record does not know it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(drains(run.DrainTarget{Name: "b", Cordoned: true})),
@@ -152,23 +152,23 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"a plan drains it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}})), cmdtest.Node("b")).with(drains(run.DrainTarget{Name: "a", Cordoned: true})),
-			"plan shop/p: at work (run maint-run-p-x, step drain)\n1. gpu: the node is plan:shop/p's; waits until it is released → it goes on by itself when that is through with the node",
+			"plan shop/p (run maint-run-p-x, step drain): at work\n1. gpu: the node is plan:shop/p's; waits until it is released → it goes on by itself when that is through with the node",
 		},
 		{
 			"a plan's drain waits for its turn", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", Held("other", nodes.Ready, "")...)).with(drains(run.DrainTarget{Name: "a"})),
-			"1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b (run maint-run-p-x, step drain) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+			"1. plan shop/p (run maint-run-p-x, step drain): waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
 			"a plan's drain that waits longer than a request comes first", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "", func(s *nodes.Status) { s.Asked = cmdtest.Now().Add(-time.Minute) }))).with(drainsSince(cmdtest.Now().Add(-5*time.Minute), run.DrainTarget{Name: "a"})),
-			"1. plan shop/p has not begun it (run maint-run-p-x, step drain) → it comes when its rollout gets to it",
+			"1. plan shop/p (run maint-run-p-x, step drain) has not begun it → it comes when its rollout gets to it",
 		},
 		{
 			"a plan's drain that waits less long does not", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "", func(s *nodes.Status) { s.Asked = cmdtest.Now().Add(-5 * time.Minute) }))).with(drainsSince(cmdtest.Now().Add(-time.Minute), run.DrainTarget{Name: "a"})),
-			"1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1) (run maint-run-p-x, step drain) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+			"1. plan shop/p (run maint-run-p-x, step drain): waits its turn: 0 before it (maxParallelOperations 1) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
 			"pods that never leave are in the way of a plan's drain", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(drains(run.DrainTarget{Name: "a", Blocked: true, Why: "shop/db-0 cannot leave"})),
-			"1. plan shop/p: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn (run maint-run-p-x, step drain) → 'kubectl maint drain a --plan' shows all that blocks it",
+			"1. plan shop/p (run maint-run-p-x, step drain): Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' shows all that blocks it",
 		},
 		{
 			"nothing at all begins", question(nodes.NodeLimits{MaxParallelOperations: 0}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))),
@@ -188,19 +188,19 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"a rollout waits for a window", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", Held("gpu", nodes.Ready, "")...)).with(rolls(run.Item{Name: "a"})).with(closedBy("policy night: outside of the windows", cmdtest.After(2*time.Hour))),
-			"1. plan shop/p: policy night: outside of the windows (run maint-run-p-x, step roll) → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
+			"1. plan shop/p (run maint-run-p-x, step roll): policy night: outside of the windows → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
 		},
 		{
 			"a bypass on the node lets the rollout pass", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(closedBy("policy night: outside of the windows", cmdtest.After(2*time.Hour))).with(lets("a", "maint-run-p-x")),
-			"1. plan shop/p has not begun it: 1 of 3 are done, 1 left; soaks until noon (run maint-run-p-x, step roll) → it comes when its rollout gets to it",
+			"1. plan shop/p (run maint-run-p-x, step roll) has not begun it: 1 of 3 are done, 1 left; soaks until noon → it comes when its rollout gets to it",
 		},
 		{
 			"a rollout waits for the end of a freeze", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(gate(nodes.Gate{Reason: "RestrictiveUntil 2026-11-21T02:00:00Z by jane: audit", Next: cmdtest.After(2 * time.Hour), Cause: schedule.Cause{Kind: schedule.CauseFreeze}})),
-			"1. plan shop/p: RestrictiveUntil Sat 2026-11-21 03:00 CET by jane: audit (run maint-run-p-x, step roll) → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint freeze node/a --end'",
+			"1. plan shop/p (run maint-run-p-x, step roll): RestrictiveUntil Sat 2026-11-21 03:00 CET by jane: audit → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint freeze node/a --end'",
 		},
 		{
 			"a policy that reads like a freeze", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a"})).with(closedBy("RestrictiveUntil 2026-11-21T02:00:00Z by jane: audit", cmdtest.After(2*time.Hour))),
-			"1. plan shop/p: RestrictiveUntil Sat 2026-11-21 03:00 CET by jane: audit (run maint-run-p-x, step roll) → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
+			"1. plan shop/p (run maint-run-p-x, step roll): RestrictiveUntil Sat 2026-11-21 03:00 CET by jane: audit → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
 		},
 		{
 			"the node is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(gate(nodes.GateWith(schedule.Pause{On: true}, nil, cmdtest.Now()))),
@@ -272,19 +272,19 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 		{
 			"a rollout has it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(rolls(run.Item{Name: "a", Phase: run.StepRunning})),
-			"plan shop/p: at work (run maint-run-p-x, step roll)\n1. gpu: the node is plan:shop/p's; waits until it is released → it goes on by itself when that is through with the node",
+			"plan shop/p (run maint-run-p-x, step roll): at work\n1. gpu: the node is plan:shop/p's; waits until it is released → it goes on by itself when that is through with the node",
 		},
 		{
 			"a rollout failed on it", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a", Phase: run.StepFailed, Message: "no disk"})),
-			"1. plan shop/p failed here, and left the node as it is: no disk (run maint-run-p-x, step roll) → fix it; the next run of the plan goes on with it, or 'kubectl uncordon a'",
+			"1. plan shop/p (run maint-run-p-x, step roll) failed here, and left the node as it is: no disk → fix it; the next run of the plan goes on with it, or 'kubectl uncordon a'",
 		},
 		{
 			"a rollout is still to take it", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b")).with(rolls(run.Item{Name: "b", Phase: run.StepSucceeded}, run.Item{Name: "a"})),
-			"1. plan shop/p has not begun it: 1 of 3 are done, 1 left; soaks until noon (run maint-run-p-x, step roll) → it comes when its rollout gets to it",
+			"1. plan shop/p (run maint-run-p-x, step roll) has not begun it: 1 of 3 are done, 1 left; soaks until noon → it comes when its rollout gets to it",
 		},
 		{
 			"a rollout waits for a place", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", Held("gpu", nodes.Ready, "")...)).with(rolls(run.Item{Name: "a"})),
-			"1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b (run maint-run-p-x, step roll) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+			"1. plan shop/p (run maint-run-p-x, step roll): waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
 			"a rollout of other nodes takes the place", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(rolls(run.Item{Name: "b", Phase: run.StepRunning})),

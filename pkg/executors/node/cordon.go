@@ -176,11 +176,15 @@ func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([
 }
 
 // nodesToOpen are the nodes that a step means, followed by those that the run cordoned by its
-// selector and that the selector no longer picks, since their labels were changed. Nodes that are
-// gone or were replaced need no uncordon.
+// selector and that the selector no longer picks, since their labels were changed. Nodes of the run
+// that are gone or were replaced need no uncordon.
 func nodesToOpen(ctx context.Context, call executors.Call, p plan.NodeProperties) ([]cordoned, error) {
 	out, err := nodesOf(ctx, call, p)
-	if err != nil || p.Node != "" {
+	named := func(n run.DrainTarget) bool { return n.Name == p.Node }
+	switch {
+	case p.Node != "" && api.IsMissing(err) && (p.Node == call.Nodes.Current || slices.ContainsFunc(call.Nodes.Closed, named)):
+		return nil, nil
+	case err != nil || p.Node != "":
 		return out, err
 	}
 	for _, closed := range call.Nodes.Closed {
@@ -188,13 +192,10 @@ func nodesToOpen(ctx context.Context, call executors.Call, p plan.NodeProperties
 			continue
 		}
 		n, err := readNode(ctx, call.Clients, closed.Name)
-		switch {
-		case api.IsMissing(err):
-			continue
-		case err != nil:
+		if err != nil && !api.IsMissing(err) {
 			return nil, err
 		}
-		if string(n.UID) == closed.UID && n.claimed(claimant(call)) {
+		if err == nil && string(n.UID) == closed.UID && n.claimed(claimant(call)) {
 			out = append(out, n)
 		}
 	}

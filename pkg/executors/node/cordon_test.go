@@ -287,6 +287,28 @@ func TestCordonOfSeveralNodesGoesOnWhereItBrokeOff(t *testing.T) {
 	}
 }
 
+// A node that a run closed, or came to, may be gone when it is to be uncordoned: then that is done.
+func TestUncordonOfANodeThatIsGone(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		nodes executors.Nodes
+		want  string
+	}{
+		{"of the rollout", executors.Nodes{Current: "ghost"}, "done : Node/ghost is gone: there is nothing to uncordon"},
+		{"that the run closed", executors.Nodes{Closed: []run.DrainTarget{{Name: "ghost", UID: "uid-ghost"}}}, "done : Node/ghost is gone: there is nothing to uncordon"},
+		{"that nobody knows", executors.Nodes{Current: "a", Closed: []run.DrainTarget{{Name: "a", UID: "uid-a"}}}, `failed for good NotFound: get nodes "ghost": there is no such object`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := newCluster(t, nodeNamed("a"))
+			call := k.step(&plan.CordonProperties{NodeProperties: plan.NodeProperties{Node: "ghost"}})
+			call.Nodes = c.nodes
+			if got := outcome(Uncordoner{}.Pass(t.Context(), call)); got != c.want {
+				t.Errorf("%s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
 // Labels of nodes change in the middle of a run: what it closed by a selector it opens by that.
 func TestUncordonBySelectorOpensWhatTheRunClosedByIt(t *testing.T) {
 	other := func(n *corev1.Node) { n.Labels["pool"] = "cpu" }

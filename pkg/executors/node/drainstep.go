@@ -119,13 +119,16 @@ func remembered(call executors.Call) (m run.DrainMemory, read bool) {
 func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProperties, m *run.DrainMemory, t *run.DrainTarget) (executors.DrainStatus, *executors.Outcome, error) {
 	by := claimant(call)
 	n, err := readNode(ctx, call.Clients, t.Name)
-	if apierrors.IsNotFound(err) || err == nil && string(n.UID) != t.UID {
+	if apierrors.IsNotFound(err) {
 		call.Nodes.Drainer.Stop(t.Name, by)
-		failed := executors.Refuse(executors.ReasonGone, "Node/%s was deleted while it was drained", t.Name)
-		return executors.DrainStatus{}, &failed, nil
+		return executors.DrainStatus{}, new(executors.Refuse(executors.ReasonGone, "Node/%s was deleted while it was drained", t.Name)), nil
 	}
 	if err != nil {
 		return executors.DrainStatus{}, nil, err
+	}
+	if uid := string(n.UID); uid != t.UID { // made anew under its name: it is cordoned and drained again
+		call.Nodes.Drainer.Stop(t.Name, by)
+		*t = run.DrainTarget{Name: t.Name, UID: uid}
 	}
 	ours := n.claimed(by)
 	far := call.Clients.Cluster != "" // once the node is uncordoned, the agent of that cluster drops a record that names only plans

@@ -288,13 +288,13 @@ func TestWhatHappensToANodeWhileItIsDrained(t *testing.T) {
 			"failed for good Gone: Node/a was deleted while it was drained", "", true,
 		},
 		{
-			"it is deleted, and another of its name joins", func(s *draining) {
+			"it is deleted, and another of its name joins: that is cordoned and drained, too", func(s *draining) {
 				s.remove("a")
 				if err := s.kube.Tracker().Add(nodeNamed("a", func(n *corev1.Node) { n.UID = "uid-a-2" })); err != nil {
 					s.Fatal(err)
 				}
 			},
-			"failed for good Gone: Node/a was deleted while it was drained", "open", true,
+			"not yet Draining: Node/a: 0 of 2 pods have left", "shut for [plan:ops/roll]", true,
 		},
 		{
 			"another plan wants it cordoned too", func(s *draining) {

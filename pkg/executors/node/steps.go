@@ -35,7 +35,7 @@ func (Cordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome
 type Uncordoner struct{}
 
 // Pass removes the plan from each node's record, also on nodes that the run cordoned by the same
-// selector and that it no longer picks. A node that was cordoned before, or that another claimant
+// selector and that it no longer picks. A node of the run that is gone needs no uncordon. A node that was cordoned before, or that another claimant
 // wants cordoned, stays cordoned, and the outcome says so.
 func (Uncordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.CordonProperties](call)
@@ -46,6 +46,8 @@ func (Uncordoner) Pass(ctx context.Context, call executors.Call) executors.Outco
 	switch {
 	case err != nil:
 		return api.Outcome(ctx, call, err)
+	case len(picked) == 0 && p.Node != "":
+		return api.Done("Node/%s is gone: there is nothing to uncordon", p.Node)
 	case len(picked) == 0:
 		return api.Done("no node is left that it could open")
 	}
