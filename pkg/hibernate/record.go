@@ -67,18 +67,16 @@ type Snapshot struct {
 	Spec    Spec       `json:"spec"`
 	BeganAt time.Time  `json:"beganAt"`
 	WakeAt  *time.Time `json:"wakeAt,omitempty"` // the end of the off-hours, as it was seen last; nil: none is known
-	// Connectors are those by which the target is reached, as they were before the first
-	// effect, by their keys.
+	// Connectors are those that reach the target, as they were before the first effect, by their keys.
 	Connectors map[string]connector.Connector `json:"connectors,omitempty"`
 	// Address is where the other cluster was found before the first effect, as
 	// executors.Clients has it; empty: the target is in the plan's own cluster.
 	Address string `json:"address,omitempty"`
 }
 
-// Found is the record with the address at which its cluster is now. A kubeconfig that was
-// replaced may lead to the same cluster by another address, or to another one, where
-// everything that sleeps would seem to be gone and whatever runs would be put to sleep. What
-// tells is the uid of something that sleeps: failure says that none was found.
+// Found is the record with the address at which its cluster is now. A kubeconfig that was replaced
+// may lead to another cluster, where all that sleeps would seem to be gone and whatever runs would
+// be put to sleep. What tells is the uid of something that sleeps: failure says that none was found.
 func (r Record) Found(address string, seen []Observation) (out Record, failure string) {
 	if address == r.Snapshot.Address || len(r.Resources) == 0 {
 		r.Snapshot.Address = address
@@ -145,11 +143,9 @@ type Resource struct {
 	WokenAt    *time.Time      `json:"wokenAt,omitempty"`    // when waking it was first asked for
 	StartingAt *time.Time      `json:"startingAt,omitempty"` // when it was first seen on the way up since
 	RestoredAt *time.Time      `json:"restoredAt,omitempty"`
-	// Untouched says that for certain nothing was done of it so far: whoever stops it is
-	// somebody else.
+	// Untouched says that for certain nothing was done of it so far: who stops it is somebody else.
 	Untouched bool `json:"untouched,omitempty"`
-	// Left says why it is neither put to sleep nor woken any more in this cycle, and LeftAt
-	// since when.
+	// Left says why it is neither put to sleep nor woken any more in this cycle, LeftAt since when.
 	Left   string     `json:"left,omitempty"`
 	LeftAt *time.Time `json:"leftAt,omitempty"`
 	// Kind and Units are what is counted while it sleeps, as Observation has them, and PartUnits
@@ -161,8 +157,8 @@ type Resource struct {
 	// each unit; nil: Units slept all that time.
 	Slept     int64              `json:"slept,omitempty"`
 	UnitSlept map[string]float64 `json:"unitSlept,omitempty"`
-	// Revived is how often something that is not a person put it back meanwhile, and it
-	// was put to sleep again; the next time is not before NotBefore.
+	// Revived is how often something that is no person put it back, and it was put to sleep again;
+	// the next time is not before NotBefore.
 	Revived   int        `json:"revived,omitempty"`
 	RevivedBy string     `json:"revivedBy,omitempty"` // the last time
 	NotBefore *time.Time `json:"notBefore,omitempty"`
@@ -177,12 +173,10 @@ type Observation struct {
 	Asleep  bool // nothing of it runs, and it was told so
 	Awake   bool // it was told to run; neither: it is on the way
 	Ready   bool // awake, and at work
-	// Starting says that it is on the way up, or was since it was asked to wake, as far as
-	// that can be told: what sleeps then has fallen back.
+	// Starting says that it is on the way up, or was since it was asked to wake: what sleeps then fell back.
 	Starting bool
 	Gone     bool // there is no such resource any more
-	// Unseen says why it could not be looked at, where others of its target could; nil: it
-	// was. Only what is recorded and is to wake has it.
+	// Unseen says why it could not be looked at; nil: it was. Only what is recorded and is to wake has it.
 	Unseen error
 	Before json.RawMessage    // awake: what is to be put back
 	Kind   string             // what it is, for people and prices; empty: as the type of its target
@@ -190,16 +184,13 @@ type Observation struct {
 	// LeftOut says why it is not put to sleep although it was asked for, and StartedInPart what
 	// somebody started of it while it sleeps: that runs on.
 	LeftOut, StartedInPart string
-	// Machines are those that stop with it: their ids in their cloud, as i-0123456789abcdef0
-	// or aws:///eu-central-1a/i-0123456789abcdef0.
+	// Machines are the ids of those that stop with it, as i-0123456789abcdef0 or aws:///eu-central-1a/i-….
 	Machines []string
 	Version  string // of what was seen; a change that rests on it is refused once it is another
-	// RevivedBy names what put it back, where that is no person; Often that it does so by
-	// its nature, and is never given in to.
+	// RevivedBy names what put it back, if no person; Often that it does so by its nature, without end.
 	RevivedBy string
 	Often     bool
-	// Lag is how long after a request a look may still show what was before it; zero: no
-	// look does.
+	// Lag is how long after a request a look may still show what was before it; zero: no look does.
 	Lag time.Duration
 }
 
@@ -228,9 +219,8 @@ type Due struct {
 	FellBack bool
 }
 
-// ToSleep says which resources are to be put to sleep. What is seen awake for the first
-// time is recorded as it is; what was recorded is never recorded again, but where it was
-// awake again in between, by our own doing.
+// ToSleep says which resources are to be put to sleep. What is seen awake for the first time is
+// recorded as it is, and never again, but where it was awake in between by our own doing.
 func (r Record) ToSleep(seen []Observation, now time.Time) Step {
 	s := Step{Record: r, Done: true}
 	s.Record.Resources, s.Record.LeftOut = slices.Clone(r.Resources), nil
@@ -315,6 +305,7 @@ func (p places) of(o Observation) int {
 
 func (s *Step) sleep(o Observation, i int, now time.Time) {
 	res := &s.Record.Resources[i]
+	res.takeBack(o.Asleep)
 	switch {
 	case res.Left != "":
 	case o.Gone:
@@ -397,9 +388,9 @@ func (s *Step) revived(o Observation, i int, now time.Time) {
 	res := &s.Record.Resources[i]
 	switch {
 	case o.RevivedBy == "":
-		res.leave("somebody changed it while it slept", now)
+		res.leave(changedAsleep, now)
 	case res.Revived >= mostRevivals && !o.Often:
-		res.leave(o.RevivedBy+" puts it back again and again", now)
+		res.leave(o.RevivedBy+putsBack, now)
 	case waits(res.NotBefore, now, longestRevivalPause):
 		if res.AwakeAt == nil {
 			res.AwakeAt, res.RevivedBy = &now, o.RevivedBy
@@ -424,18 +415,20 @@ func (s *Step) wake(at time.Time) {
 	}
 }
 
-// ToWake says which resources are to be woken: those that were put to sleep, and nobody
-// changed since.
+// ToWake says which resources are to be woken: those that are as the sleep left them.
 func (r Record) ToWake(seen []Observation, now time.Time) Step {
 	s := Step{Record: r, Done: true}
 	s.Record.Resources = slices.Clone(r.Resources)
 	lastSeen := byPlace(seen)
 	for i := range s.Record.Resources {
 		res := &s.Record.Resources[i]
+		at, there := lastSeen[place{res.ID, res.UID}]
+		if there { // what nobody can look at may be as the sleep left it, too
+			res.takeBack(!seen[at].Awake && !seen[at].Gone)
+		}
 		if res.RestoredAt != nil || res.Left != "" {
 			continue
 		}
-		at, there := lastSeen[place{res.ID, res.UID}]
 		switch {
 		case !there || seen[at].Gone:
 			res.leave(goneForGood, now)
@@ -446,7 +439,7 @@ func (r Record) ToWake(seen []Observation, now time.Time) Step {
 		case !seen[at].Awake:
 			s.wakeUp(seen[at], i, now)
 		case res.WokenAt == nil && res.AsleepAt != nil && !equal(res.Before, seen[at].Before):
-			res.leave("somebody changed it while it slept", now)
+			res.leave(changedAsleep, now)
 		case res.AsleepAt == nil && res.WokenAt == nil && unsettled(res.AskedAt, seen[at], now): // it may be on its way down, and not be shown so yet
 			s.wait(res.AskedAt.Add(seen[at].Lag))
 		case res.AsleepAt == nil && res.WokenAt == nil: // it never slept
@@ -463,8 +456,8 @@ func (r Record) ToWake(seen []Observation, now time.Time) Step {
 // goneForGood is why a resource is left alone that is not there any more.
 const goneForGood = "it is gone"
 
-// Adopted is a record of a plan that was made anew, as out of a backup: what has been made
-// anew with it, and sleeps, is what slept. Another of the name that runs is somebody else's.
+// Adopted is a record of a plan that was made anew, as out of a backup: what was made anew with it,
+// and sleeps, is what slept. Another of the name that runs is somebody else's.
 func (r Record) Adopted(seen []Observation) Record {
 	there, others := map[place]bool{}, map[string]Observation{}
 	for _, o := range seen {
@@ -483,8 +476,7 @@ func (r Record) Adopted(seen []Observation) Record {
 	return r
 }
 
-// Expecting is the step without the conclusion that something is gone, until an instant
-// before which it may still come.
+// Expecting is the step without the conclusion that something is gone, as long as it may still come.
 func (s Step) Expecting(before Record, now, until time.Time) Step {
 	if !now.Before(until) {
 		return s
@@ -512,8 +504,7 @@ func byPlace(seen []Observation) map[place]int {
 // leave has a resource left alone until the cycle is over.
 func (r *Resource) leave(why string, now time.Time) { r.Left, r.LeftAt = why, &now }
 
-// RevivedNow says whether something put a resource back while it slept, or somebody started all
-// of it, and it is awake until it sleeps again.
+// RevivedNow says whether something put a resource back while it slept, or somebody started all of it.
 func (r Resource) RevivedNow() bool {
 	return r.AwakeAt != nil && r.WokenAt == nil && r.RestoredAt == nil && r.Left == ""
 }

@@ -121,10 +121,33 @@ func TestWhatIsRecordedOfAResource(t *testing.T) {
 			sees(0, "due web, web was 3", sight(3, 3, late)), sees(1, "done, web was 3 asleep", sight(0, 0, late)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0, late)),
 			sees(2+time.Minute, "done, web was 3 asleep", sight(0, 0, late)),
 		},
-		"it sleeps again while it wakes":              {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)), sees(3, "due web, web was 3", sight(3, 1)), sees(4, "done, web was 3 asleep", sight(0, 0))},
-		"its waking never came":                       {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)), sees(3, "done, web was 3 asleep", sight(0, 0)), wakes(4, "due web, web was 3 asleep woken", sight(0, 0))},
-		"somebody stopped it after it was woken":      {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3)), sees(2, "done, web was 3 restored left: somebody stopped it", sight(0, 0)), wakes(3, "done, web was 3 restored left: somebody stopped it", sight(0, 0))},
-		"somebody changed it while it slept":          {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)), wakes(3, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5))},
+		"it sleeps again while it wakes":         {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)), sees(3, "due web, web was 3", sight(3, 1)), sees(4, "done, web was 3 asleep", sight(0, 0))},
+		"its waking never came":                  {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)), sees(3, "done, web was 3 asleep", sight(0, 0)), wakes(4, "due web, web was 3 asleep woken", sight(0, 0))},
+		"somebody stopped it after it was woken": {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3)), sees(2, "done, web was 3 restored left: somebody stopped it", sight(0, 0)), wakes(3, "done, web was 3 restored left: somebody stopped it", sight(0, 0))},
+		"somebody changed it while it slept":     {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)), wakes(3, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5))},
+		"a run changes it while it sleeps, and undoes that": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)),
+			sees(3, "done, web was 3 asleep left: somebody changed it while it slept", sight(0, 2)), sees(4, "done, web was 3 asleep", sight(0, 0)),
+			wakes(5, "due web, web was 3 asleep woken", sight(0, 0)), wakes(6, "done, web was 3 asleep woken restored", sight(3, 3)),
+		},
+		"a run undoes that right before it wakes": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)),
+			wakes(3, "due web, web was 3 asleep woken", sight(0, 5)), wakes(4, "due web, web was 3 asleep woken", sight(3, 1)), wakes(5, "done, web was 3 asleep woken restored", sight(3, 3)),
+		},
+		"a run undoes that only when it has woken": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)),
+			wakes(3, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)), wakes(4, "due web, web was 3 asleep woken", sight(0, 0)),
+		},
+		"a run changed it before the sleep, and holds it at zero until then": {
+			sees(0, "done", sight(0, 0)), sees(1, "due web, web was 3", sight(3, 3)), sees(2, "done, web was 3 asleep", sight(0, 0)), wakes(3, "due web, web was 3 asleep woken", sight(0, 0)),
+		},
+		"a run changed it before the sleep, and undoes that before it wakes": {
+			sees(0, "due web, web was 5", sight(5, 5)), sees(1, "done, web was 5 asleep", sight(0, 0)), sees(2, "done, web was 5 asleep left: somebody changed it while it slept", sight(3, 3)), wakes(3, "done, web was 5 asleep left: somebody changed it while it slept", sight(3, 3)),
+		},
+		"somebody changed it, and it cannot be looked at when it is to wake": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)),
+			wakes(3, "due web, web was 3 asleep", Observation{ID: "web", UID: "u1", Unseen: errors.New("no answer")}), wakes(4, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)),
+		},
 		"somebody did so right before it wakes":       {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5))},
 		"somebody woke it to what it was":             {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep", sight(3, 1)), wakes(3, "done, web was 3 asleep restored", sight(3, 3))},
 		"it is deleted while it sleeps":               {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 left: it is gone", sight(0, 0, gone)), wakes(2, "done, web was 3 left: it is gone", sight(0, 0, gone))},
@@ -139,6 +162,7 @@ func TestWhatIsRecordedOfAResource(t *testing.T) {
 			sees(hour+6*time.Minute, "due web, web was 3 revived 3", sight(3, 3, by("flux"))), sees(hour+7*time.Minute, "done, web was 3 asleep revived 3", sight(0, 0)),
 			sees(2*hour, "done, web was 3 asleep revived 3 left: flux puts it back again and again", sight(3, 3, by("flux"))),
 			wakes(3*hour, "done, web was 3 asleep revived 3 left: flux puts it back again and again", sight(3, 3)),
+			wakes(3*hour+1, "due web, web was 3 asleep woken revived 3", sight(0, 0)),
 		},
 		"what it puts back is what wakes": {
 			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)),
@@ -197,6 +221,7 @@ func TestHoursEndWhenAResourceIsSeenAwake(t *testing.T) {
 		"what put it back stops it": {[]look{sees(2*hour+50*time.Second, "done, web was 3 asleep revived 1", sight(0, 0)), sees(3*hour, "done, web was 3 asleep revived 1", sight(0, 0))}, 1, before + 2*hour - 50*time.Second},
 		"it stays awake to the end": {[]look{wakes(3*hour, "done, web was 3 asleep restored revived 1", sight(3, 3))}, 0, before},
 		"it has to be woken":        {[]look{wakes(3*hour, "due web, web was 3 asleep woken revived 1", sight(0, 0))}, 0, before},
+		"a run changes it and back": {[]look{sees(3*hour, "done, web was 3 asleep revived 1 left: somebody changed it while it slept", sight(5, 5)), sees(3*hour+30*time.Minute, "done, web was 3 asleep revived 1", sight(0, 0))}, 1, before + 30*time.Minute},
 		"somebody changes it":       {[]look{sees(3*hour, "done, web was 3 asleep revived 1 left: somebody changed it while it slept", sight(5, 5))}, 0, before},
 	} {
 		t.Run(name, func(t *testing.T) {

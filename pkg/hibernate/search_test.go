@@ -227,9 +227,12 @@ func (w *toy) change(a Act, due Due) (changed, refused bool) {
 	return changed, false
 }
 
-// recorded says whether something sleeps by a record, or may.
+// recorded says whether something sleeps by a record, or may, or slept until somebody changed it.
 func (w *toy) recorded(target, id string) bool {
-	return slices.ContainsFunc(w.records[target].Resources, func(r Resource) bool { return r.ID == id && r.RestoredAt == nil && r.Left == "" && !r.Untouched })
+	return slices.ContainsFunc(w.records[target].Resources, func(r Resource) bool {
+		r.takeBack(r.UID == fmt.Sprint(w.things[target][id].uid))
+		return r.ID == id && r.RestoredAt == nil && r.Left == "" && !r.Untouched
+	})
 }
 
 // happens is something that the world does.

@@ -77,11 +77,7 @@ func unknownType(name string) string {
 
 // didYouMean ends a message about a word with the one among words that is near it.
 func didYouMean(word string, words []string) string {
-	near, ok := document.Nearest(word, words)
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", near)
+	return strings.ReplaceAll(document.DidYouMean(word, words), `"`, "")
 }
 
 // WorkloadParameters say which workloads of a cluster sleep.

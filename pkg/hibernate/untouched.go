@@ -1,8 +1,25 @@
 package hibernate
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
-const stoppedBefore = "somebody stopped it before it could be put to sleep" // why it is left alone
+// Why a resource is left alone. What was changed while it slept is so only while it differs.
+const (
+	stoppedBefore = "somebody stopped it before it could be put to sleep"
+	changedAsleep = "somebody changed it while it slept"
+	putsBack      = " puts it back again and again"
+)
+
+// takeBack ends that a resource is left alone which was changed while it slept, once that is undone,
+// as by a run at its end: only the record knows what is to be put back.
+func (r *Resource) takeBack(undone bool) {
+	if undone && (r.Left == changedAsleep || strings.HasSuffix(r.Left, putsBack)) {
+		r.AwakeAt, r.Left, r.LeftAt = cmp.Or(r.AwakeAt, r.LeftAt), "", nil
+	}
+}
 
 // Untouched is the record of a step with a mark at those of which for certain nothing was
 // done: neither by this step, as ids say, nor by any before it. The step takes the mark off

@@ -207,8 +207,12 @@ func (c *Controller) reportChange(k types.NamespacedName, was, is hibernate.Reco
 		c.Telemetry.Events.Event(cm, corev1.EventTypeWarning, "TargetFailed", why)
 	}
 	for i, res := range is.Resources {
-		if res.Left != "" && (i >= len(was.Resources) || was.Resources[i].Left == "") {
+		left := i < len(was.Resources) && was.Resources[i].Left != ""
+		switch {
+		case res.Left != "" && !left:
 			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "ResourceLeft", "%s of target %s is left alone until the next sleep: %s", res.ID, is.Target, res.Left)
+		case res.Left == "" && left && res.RestoredAt == nil && res.ID == was.Resources[i].ID:
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeNormal, "ResourceBack", "%s of target %s is as the sleep left it again: it wakes with the others", res.ID, is.Target)
 		}
 	}
 }

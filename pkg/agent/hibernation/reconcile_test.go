@@ -755,6 +755,38 @@ func TestWhatIsLeftAloneIsSaid(t *testing.T) {
 	})
 }
 
+// What a run scales while it sleeps, and puts back to what it found, wakes as it was.
+func TestWhatIsChangedWhileItSleepsAndUndoneWakesAsItWas(t *testing.T) {
+	for name, c := range map[string]struct{ begins, undone, woken string }{
+		"during the sleep":               {"01:30", "02:00", "orders 3, web 2"},
+		"right before it wakes":          {"02:57", "02:59", "orders 3, web 2"},
+		"after another agent took over":  {"01:10", "02:30", "orders 3, web 2"},
+		"not at all before it has woken": {"01:30", "", "orders 5, web 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				w.until(c.begins)
+				w.sleeps()
+				w.scale("orders", 5)
+				if strings.Contains(name, "agent") {
+					w.after(2 * time.Minute)
+					w.begins()
+				}
+				if c.undone != "" {
+					w.until(c.undone)
+					w.scale("orders", 0)
+				}
+				w.until("03:05")
+				w.has(c.woken)
+				w.closed()
+				if c.undone == "02:00" {
+					w.wantEvent("Normal ResourceBack nights: orders of target apps is as the sleep left it again: it wakes with the others")
+				}
+			})
+		})
+	}
+}
+
 // A controller that puts it back is fought three times, with pauses in which nothing is
 // looked at.
 func TestAControllerThatPutsItBackIsLeftToIt(t *testing.T) {

@@ -23,7 +23,8 @@ const (
 	applyEvery = 5 * time.Second
 )
 
-// Drift checks the fields that the step changed and will restore.
+// Drift checks the fields that the step changed and will restore, also where somebody deleted the
+// object and created it again: the next steps would meet that one.
 func (memory) Drift(ctx context.Context, call executors.Call) (executors.Drifted, *executors.Watch, error) {
 	rec, err := recorded(call)
 	if err != nil || rec == nil || rec.Object == nil {
@@ -35,7 +36,7 @@ func (memory) Drift(ctx context.Context, call executors.Call) (executors.Drifted
 	}
 	l := looked{object: o, every: lookEvery, hide: holdsSecrets(o.Kind.GroupKind(), rec.Changes)}
 	live, err := read(ctx, o, rec.Subresource)
-	if api.IsMissing(err) || err == nil && string(live.GetUID()) != rec.UID { // the restore reports a missing object
+	if api.IsMissing(err) { // it has no value that the next steps could meet: the restore reports it
 		return l.found(nil)
 	}
 	if err != nil {

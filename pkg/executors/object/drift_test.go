@@ -34,13 +34,19 @@ func TestWhatSomebodyChangedAfterAStep(t *testing.T) {
 		w.edit(k.key, `{metadata: {labels: {unrelated: x}}, status: {n: 1}}`)
 		look("")
 
+		left := w.objects[k.key].DeepCopy()
 		w.edit(k.key, k.meddle)
 		changed := touched(w.recordOf(call).Changes)[0].String()
 		if d := look(changed).Drift; d != nil && (d.Want == d.Value || d.Manager != "") {
 			w.Errorf("it says %s", d.Said())
 		}
-		w.edit(k.key, `{metadata: {uid: another}}`)
+		meddled := w.objects[k.key].DeepCopy()
+		w.objects[k.key] = left
+		w.edit(k.key, `{metadata: {uid: another}}`) // created again as the step left it
 		look("")
+		w.objects[k.key] = meddled
+		w.edit(k.key, `{metadata: {uid: another}}`)
+		look(changed)
 		delete(w.objects, k.key)
 		look("")
 		w.refuse["get"] = errors.New("connection refused")

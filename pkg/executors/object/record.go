@@ -68,6 +68,13 @@ func gone(o api.Object) executors.Outcome {
 	return executors.Outcome{State: executors.Done, Reason: executors.ReasonGone, Message: o.String() + " is not there any more: nothing to put back into"}
 }
 
+// replaced is the end of a restore where another object has the name by now.
+func replaced(o api.Object) executors.Outcome {
+	out := gone(o)
+	out.Message = o.String() + " is another one now (deleted and created again): nothing is put back into it"
+	return out
+}
+
 func changed(o api.Object, what, format string, args ...any) executors.Outcome {
 	out := api.Done(format, args...)
 	out.Changed = []run.Change{o.Change(what)}

@@ -46,7 +46,7 @@ func restore(ctx context.Context, call executors.Call, ref plan.ResourceRef, sub
 		return api.Outcome(ctx, call, err)
 	}
 	if string(live.GetUID()) != rec.UID && !follows(call, live, rec) {
-		return gone(o)
+		return replaced(o)
 	}
 	return writeBack(ctx, call, o, live, rec, subresource)
 }

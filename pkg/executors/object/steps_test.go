@@ -252,6 +252,9 @@ func TestRestorePutsBackWhatWasThere(t *testing.T) {
 				meddled := w.field(k.key, k.path...)
 				out := k.executor.Restore(w.Context(), *call)
 				is(w.T, out, c.state, c.reason)
+				if another := strings.Contains(c.name, "another uid"); c.reason == executors.ReasonGone && strings.Contains(out.Message, "is another one now") != another {
+					w.Errorf("it says %q", out.Message)
+				}
 				want := meddled
 				if c.want != nil {
 					want = c.want(k)
