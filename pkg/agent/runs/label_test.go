@@ -321,9 +321,9 @@ func TestAStepAfterADrainLooksWhetherTheNodeIsStillClosed(t *testing.T) {
 		message string
 	}{
 		"it is":                     {node: node("n1", true), phase: run.StepSucceeded},
-		"it is gone":                {phase: run.StepFailed, message: "Node/n1 was deleted after it was drained, so this step does not run"},
-		"it was made anew":          {node: anew("n1", true), phase: run.StepFailed, message: "Node/n1 was deleted and created again after it was drained: pods may have come, so this step does not run"},
-		"it was made anew, open":    {node: anew("n1", false), phase: run.StepFailed, message: "Node/n1 was deleted and created again after it was drained"},
+		"it is gone":                {phase: run.StepSucceeded},
+		"it was made anew, closed":  {node: anew("n1", true), phase: run.StepSucceeded},
+		"it was made anew, open":    {node: anew("n1", false), phase: run.StepFailed, message: "Node/n1 was deleted and created again after it was drained: pods may have come, so this step does not run"},
 		"somebody opened it":        {node: node("n1", false), phase: run.StepFailed, message: "Node/n1 was uncordoned by somebody else (seen at "},
 		"it may not be read":        {node: node("n1", true), given: func(w *world) { w.cluster.Deny(runner, "get", "nodes") }, phase: run.StepFailed, message: "to see whether it is still cordoned"},
 		"it cannot be read for now": {node: node("n1", true), given: func(w *world) { w.cluster.Fail(agenttest.When{User: "maint-runner", Resource: "nodes"}, 3) }, phase: run.StepSucceeded},
@@ -349,17 +349,17 @@ func TestAStepAfterADrainLooksWhetherTheNodeIsStillClosed(t *testing.T) {
 	}
 }
 
-// A step that closes a node again does so with one that was made anew, and one that deletes it may
-// find that it is gone.
+// A step that closes a node again does so with one that was made anew; on one that is gone, or that
+// registered itself closed, all run.
 func TestWhichStepsRunOnANodeThatIsNoLongerTheDrainedOne(t *testing.T) {
-	for kind, c := range map[string]struct{ gone, anew run.StepPhase }{
-		"drain, properties: {}":  {run.StepSucceeded, run.StepSucceeded},
-		"cordon, properties: {}": {run.StepSucceeded, run.StepSucceeded},
-		"uncordon":               {run.StepSucceeded, run.StepSucceeded},
-		"delete-object, properties: {resource: {apiVersion: v1, kind: Node, name: n1}}": {run.StepSucceeded, run.StepFailed},
-		"wait, properties: {condition: Ready}":                                          {run.StepFailed, run.StepFailed},
+	for kind, open := range map[string]run.StepPhase{
+		"drain, properties: {}":  run.StepSucceeded,
+		"cordon, properties: {}": run.StepSucceeded,
+		"uncordon":               run.StepSucceeded,
+		"delete-object, properties: {resource: {apiVersion: v1, kind: Node, name: n1}}": run.StepFailed,
+		"wait, properties: {condition: Ready}":                                          run.StepFailed,
 	} {
-		for at, want := range map[*unstructured.Unstructured]run.StepPhase{nil: c.gone, anew("n1", true): c.anew} {
+		for at, want := range map[*unstructured.Unstructured]run.StepPhase{nil: run.StepSucceeded, anew("n1", true): run.StepSucceeded, anew("n1", false): open} {
 			inWorld(t, "steps:\n- {name: for-nodes, type: for-each-node, properties: {selector: {matchLabels: {pool: a}}, steps: [{name: empty, type: drain}, {name: then, type: "+kind+"}]}}\n", func(w *world) {
 				w.steps.does("pass for-nodes", listing("n1"))
 				w.nodes.states = map[string]map[string]workflow.NodeState{"for-nodes": {"n1": {Granted: true}}}

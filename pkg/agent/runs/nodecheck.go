@@ -20,22 +20,21 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// Reasons of a step that does not begin: its node could not be looked at, is open, is gone, or is
-// another one.
+// Reasons of a step that does not begin: its node could not be looked at, is open, or is another
+// one that is.
 const (
 	reasonUnlooked   = "NodeNotRead"
 	reasonUncordoned = "Uncordoned"
-	reasonDeleted    = "NodeDeleted"
 	reasonReplaced   = "NodeReplaced"
 )
 
 // isLeftOpen says whether a step did not begin because a node is not as earlier steps left it.
 func isLeftOpen(out executors.Outcome) bool {
-	return slices.Contains([]string{reasonUncordoned, reasonDeleted, reasonReplaced}, out.Reason)
+	return slices.Contains([]string{reasonUncordoned, reasonReplaced}, out.Reason)
 }
 
 // stillClosed looks, before a step begins, whether the nodes that earlier steps closed
-// are there and as they left them. The look is live and the plan account's own: a cache may be
+// as they left them. The look is live and the plan account's own: a cache may be
 // older than the uncordon.
 func (c *Controller) stillClosed(ctx context.Context, l *store.CachedRun, m workflow.Action, clients executors.Clients) *executors.Outcome {
 	for _, n := range l.Run.ClosedNodes(l.Journal, m.Path) {
@@ -53,25 +52,23 @@ func (c *Controller) stillClosed(ctx context.Context, l *store.CachedRun, m work
 	return nil
 }
 
-// nodeClosed looks at one node for a step of a type. A step that cordons or drains does the
-// same with a node that was made anew under its name; it, and one that deletes an object, says itself
-// what it finds of one that is gone.
+// nodeClosed looks at one node for a step of a type. On one that is gone nothing runs, and one that
+// was made anew under its name and registered itself cordoned takes no pods; a step that cordons or
+// drains does the same with one that is open.
 func (c *Controller) nodeClosed(ctx context.Context, l *store.CachedRun, stepType string, n run.ClosedNode, clients executors.Clients) *executors.Outcome {
 	node, err := clients.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 	closes := stepType == plan.TypeCordon || stepType == plan.TypeDrain
 	switch {
-	case apierrors.IsNotFound(err) && (closes || stepType == plan.TypeDelete):
-		return nil
 	case apierrors.IsNotFound(err):
-		return new(executors.Refuse(reasonDeleted, "Node/%s was deleted after it was drained, so this step does not run", n.Name))
+		return nil
 	case err != nil:
 		return c.nodeNotRead(ctx, l, clients, n.Name, err)
+	case node.Spec.Unschedulable:
+		return nil
 	case n.UID != "" && string(node.UID) != n.UID && closes:
 		return nil
 	case n.UID != "" && string(node.UID) != n.UID:
-		return new(executors.Refuse(reasonReplaced, "Node/%s was deleted and created again after it was drained: pods may have come, so this step does not run; run the plan again", n.Name))
-	case node.Spec.Unschedulable:
-		return nil
+		return new(executors.Refuse(reasonReplaced, "Node/%s was deleted and created again after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again", n.Name))
 	}
 	return new(executors.Refuse(reasonUncordoned, "Node/%s was uncordoned %s after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again",
 		n.Name, c.uncordonedBy(node, n)))
