@@ -24,7 +24,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
-	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -612,14 +611,7 @@ func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
 	if err := c.saveTurns(ctx, l.Live(), now); err != nil { // before the entry closes: the next run lists after it
 		return err
 	}
-	err = c.Stores.Ledgers.Edit(ctx, l.PlanKey(), l.Run.PlanUID, func(led ledger.Ledger) ledger.Ledger {
-		led = led.CloseRun(l.Run, l.Journal, now)
-		if removed {
-			led = led.LabelTaken(l.Run.Request)
-		}
-		return led
-	})
-	if err != nil {
+	if err := c.closeEntry(ctx, l, removed, now); err != nil {
 		return err
 	}
 	j := l.Run.Finished(l.Journal, now)

@@ -296,21 +296,36 @@ func (l *Ledgers) replace(ctx context.Context, was, now *corev1.ConfigMap) (*cor
 	return maps.Update(ctx, now, client.UpdateOptions())
 }
 
-func (l *Ledgers) archive(ctx context.Context, pk types.NamespacedName, uid string, batch []ledger.Entry) error {
-	maps := l.kube.CoreV1().ConfigMaps(pk.Namespace)
-	have, err := maps.Get(ctx, annotations.ArchiveName(pk.Name, uid), metav1.GetOptions{})
+// Archived are the entries of a plan that are in its archive, where that counts.
+func (l *Ledgers) Archived(ctx context.Context, pk types.NamespacedName, uid string) ([]ledger.Entry, error) {
+	_, entries, err := l.readArchive(ctx, pk, uid)
+	if err != nil {
+		return nil, fmt.Errorf("read archived entries of plan %s: %w", pk, err)
+	}
+	return entries, nil
+}
+
+// readArchive reads a plan's archive. Of one that does not count only the object is given; nil: there
+// is none.
+func (l *Ledgers) readArchive(ctx context.Context, pk types.NamespacedName, uid string) (*corev1.ConfigMap, []ledger.Entry, error) {
+	have, err := l.kube.CoreV1().ConfigMaps(pk.Namespace).Get(ctx, annotations.ArchiveName(pk.Name, uid), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		have, err = nil, nil
-	case err == nil && l.keys.CheckKind(have, annotations.KindLedger) == nil:
-		var old ledger.Ledger
-		if old, err = annotations.ReadLedger(have, uid); err == nil {
-			batch = ledger.AppendArchive(old.Recent, batch)
-		}
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	case l.keys.CheckKind(have, annotations.KindLedger) != nil:
+		return have, nil, nil
 	}
+	old, err := annotations.ReadLedger(have, uid)
+	return have, old.Recent, err
+}
+
+func (l *Ledgers) archive(ctx context.Context, pk types.NamespacedName, uid string, batch []ledger.Entry) error {
+	have, old, err := l.readArchive(ctx, pk, uid)
 	var cm *corev1.ConfigMap
 	if err == nil {
-		cm, err = annotations.ArchiveObject(pk.Namespace, pk.Name, uid, batch)
+		cm, err = annotations.ArchiveObject(pk.Namespace, pk.Name, uid, ledger.AppendArchive(old, batch))
 	}
 	if err == nil {
 		_, err = l.replace(ctx, have, cm)

@@ -431,26 +431,35 @@ func (r *Runs) Unclaimed(k types.NamespacedName) bool {
 	return r.unclaimed[k]
 }
 
-// StuckOf says which of a plan's runs cannot go on, and why; empty where all can.
+// StuckOf says which of a plan's runs cannot go on, and why; empty where all can. All that are left
+// alone are named, before one that waits: commands know them by this.
 func (r *Runs) StuckOf(k types.NamespacedName) string {
+	var alone []string
+	waits := ""
 	for _, l := range r.OfPlan(k) {
-		if forged := new(annotations.SignatureError); errors.As(l.Broken, &forged) {
-			return fmt.Sprintf("run %s is left alone, and nothing of it is put back: %s; if it is the agent's own, from a backup say, sign it with %s", l.Object.Name, l.Broken, intent.Command(l.Object.Namespace, "adopt", "run/"+l.Object.Name))
-		}
-		if errors.Is(l.Broken, annotations.ErrNewer) {
-			return fmt.Sprintf("run %s: %s until a version runs that can read it", l.Object.Name, l.Broken)
-		}
 		if l.Broken != nil {
-			return fmt.Sprintf("run %s cannot be read and is left alone: %s; fix its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.Object.Name, l.Broken)
+			alone = append(alone, leftAlone(l))
+			continue
 		}
 		r.mu.Lock()
 		why := r.stuck[l.Key()]
 		r.mu.Unlock()
-		if why != "" {
-			return fmt.Sprintf("run %s cannot go on: %s", l.Object.Name, why)
+		if why != "" && waits == "" {
+			waits = fmt.Sprintf("run %s cannot go on: %s", l.Object.Name, why)
 		}
 	}
-	return ""
+	return cmp.Or(strings.Join(alone, "; "), waits)
+}
+
+// leftAlone says why a run is left alone, and what helps.
+func leftAlone(l *LiveRun) string {
+	if forged := new(annotations.SignatureError); errors.As(l.Broken, &forged) {
+		return fmt.Sprintf("run %s is left alone, and nothing of it is put back: %s; if it is the agent's own, from a backup say, sign it with %s", l.Object.Name, l.Broken, intent.Command(l.Object.Namespace, "adopt", "run/"+l.Object.Name))
+	}
+	if errors.Is(l.Broken, annotations.ErrNewer) {
+		return fmt.Sprintf("run %s: %s until a version runs that can read it", l.Object.Name, l.Broken)
+	}
+	return fmt.Sprintf("run %s cannot be read and is left alone: %s; fix its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.Object.Name, l.Broken)
 }
 
 // IsRecorded says whether a run stands as Running in the status of its plan.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,7 +23,7 @@ import (
 // the same kind that the agent has not handled is not overwritten, and an intent is not written
 // beside its opposite for the same run.
 func askRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.Run, intent, wanted, reason string, dry *factory.DryRun, opposites ...string) error {
-	cm, err := livePlan(ctx, k, r)
+	cm, err := watch.LivePlan(ctx, c, k, r)
 	if err != nil {
 		return err
 	}
@@ -40,15 +39,6 @@ func askRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.
 		}
 		return factory.Change{intent: factory.Value(wanted)}.Signed(intent, actor, reason), nil
 	})
-}
-
-// livePlan is the plan of a run, which may be gone.
-func livePlan(ctx context.Context, k *factory.Cluster, r view.Run) (*corev1.ConfigMap, error) {
-	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && string(cm.UID) != r.Run.PlanUID {
-		return nil, fmt.Errorf("the plan of run %s is gone: the agent is ending the run; if it does not, delete the ConfigMap %s", r.Run.Name, r.Run.Name)
-	}
-	return cm, factory.Explain("read plan "+r.Run.Plan, err)
 }
 
 // planOf is the minimal description of a run's plan.
@@ -132,6 +122,9 @@ func (o *abortOptions) Run(ctx context.Context) (err error) {
 	}
 	if r.Journal.Phase.Ended() {
 		return fmt.Errorf("run %s has ended already: %s", r.Run.Name, r.Journal.Phase)
+	}
+	if _, err := watch.LivePlan(ctx, o.Factory, k, r); err != nil { // before somebody is asked to confirm
+		return err
 	}
 	if !o.Client() {
 		if err := o.NeedAgent(ctx, k); err != nil {

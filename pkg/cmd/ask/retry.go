@@ -95,6 +95,9 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 		return err
 	}
 	if len(live) > 0 {
+		if _, err := watch.LivePlan(ctx, o.Factory, k, live[0]); err != nil {
+			return err
+		}
 		return exit.Errorf(exit.CodeNotNow, "run %s of the plan is active: %s shows how far it is, %s ends it", live[0].Run.Name, o.Suggest().StatusOf(live[0].Run.Name), o.Suggest().Abort(live[0].Run.Name))
 	}
 	kept, err := k.Ledger(ctx, cm)
@@ -104,7 +107,7 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 	if no := o.NoRetry(r, kept.Head); no != "" {
 		return errors.New(no)
 	}
-	is, err := livePlan(ctx, k, r)
+	is, err := watch.LivePlan(ctx, o.Factory, k, r)
 	if err != nil {
 		return err
 	}

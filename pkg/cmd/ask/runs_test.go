@@ -59,6 +59,9 @@ func TestAbort(t *testing.T) {
 	other := cmdtest.Plan("orders", "")
 	other.UID = "another"
 	const asks = "run maint-run-orders-a: Running"
+	const leftAlone = "error: run maint-run-orders-a is left alone: another key; sign it with 'kubectl maint -n shop adopt run/maint-run-orders-a', which needs the right to read the agent's key\n"
+	alone := []string{annotations.StatusConditions, `[{"type":"RunStuck","status":"True","message":"run maint-run-orders-a is left alone: another key; sign it with 'kubectl maint -n shop adopt run/maint-run-orders-a'"}]`}
+	waits := []string{annotations.StatusConditions, `[{"type":"RunStuck","status":"True","message":"run maint-run-orders-a cannot go on: it waits for run q, which holds the same target"}]`}
 	triggered := []string{annotations.Trigger, "token", annotations.TriggerOptions, `{"token":"token"}`, annotations.Actor(annotations.Trigger), "joe", annotations.Reason(annotations.Trigger), "CHG-1"}
 	untriggered := map[string]string{annotations.Trigger: "", annotations.TriggerOptions: "", annotations.Actor(annotations.Trigger): "", annotations.Reason(annotations.Trigger): ""}
 	asked := annotations.RunName("orders", "u-orders", run.Request{Kind: run.ByToken, Token: "token"})
@@ -69,6 +72,10 @@ func TestAbort(t *testing.T) {
 		{name: "a run at work", world: objects(live(step)), line: "abort maint-run-orders-a --yes --reason 'wrong week'", out: "run/maint-run-orders-a is being aborted\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "wrong week")},
 		{name: "by the end of its name", world: objects(live(step)), line: "abort orders-a --yes", out: "run/maint-run-orders-a is being aborted\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
 		{name: "by its plan", world: objects(live(step)), line: "abort orders --yes", out: "run/maint-run-orders-a is being aborted\n", err: "run maint-run-orders-a is the newest of plan orders\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
+		{name: "a run that the agent leaves alone", notes: alone, world: objects(live(step)), line: "abort orders-a --yes", code: 3, err: leftAlone},
+		{name: "the retry of a run beside one that the agent leaves alone", notes: alone, world: objects(live(step), endedAs("maint-run-orders-b", run.Failed)), line: "retry orders-b", code: 3, err: leftAlone},
+		{name: "the resume of a run that the agent leaves alone", notes: alone, world: objects(live(cmdtest.Record("hold", "suspend", run.StepRunning))), line: "resume orders-a", code: 3, err: leftAlone},
+		{name: "a run that waits for another one", notes: waits, world: objects(live(step)), line: "abort orders-a --yes", out: "run/maint-run-orders-a is being aborted\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
 		{name: "a run that waits", world: objects(pending()), line: "abort orders-a --yes", out: "run/maint-run-orders-a is being aborted\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
 		{name: "without a terminal and without --yes", world: objects(live(step)), line: "abort orders-a", code: 2, err: "error: abort run maint-run-orders-a: give --yes, since nobody can be asked here\n"},
 		{name: "a trial on the client asks neither the person nor for the agent", world: objects(live(step), noAgent()), line: "abort orders-a --dry-run", out: "run/maint-run-orders-a is being aborted (dry run)\n"},

@@ -124,7 +124,9 @@ func NewPlan(cm *corev1.ConfigMap, kept Ledger, live []Run, around Around, now t
 		NameOf: func(r run.Request) string { return annotations.RunName(cm.Name, string(cm.UID), r) },
 	}
 	for _, r := range live {
-		f.Live = append(f.Live, trigger.ActiveRunOf(r.Run, r.Journal))
+		if LeftAlone(cm, r.Run.Name) == "" { // else the agent does not count it
+			f.Live = append(f.Live, trigger.ActiveRunOf(r.Run, r.Journal))
+		}
 	}
 	if why, unready := Stands(p.Conditions(), "Ready", metav1.ConditionFalse); unready && (f.Gate == nil || f.Gate.Verdict(now).Ready) { // else the gate says so
 		f.Ready = trigger.Readiness{Reason: run.ReasonNotReady, Message: why}

@@ -99,6 +99,10 @@ func (o *options) document(ctx context.Context, k *factory.Cluster, cm *corev1.C
 	if err != nil {
 		return o.broken(ctx, err)
 	}
+	alone, err := o.leftAlone(ctx, k, cm)
+	if err != nil {
+		return o.broken(ctx, err)
+	}
 	name := cm.Labels[annotations.LabelKind] + "/" + cm.Name
 	return o.until(ctx, k, live.Changed, name, func() (bool, string, error) {
 		now := live.ConfigMap(cm.Namespace, cm.Name)
@@ -110,10 +114,27 @@ func (o *options) document(ctx context.Context, k *factory.Cluster, cm *corev1.C
 		}
 		if o.what == forCondition {
 			so, stands := o.holds(view.Conditions(now))
-			return so, stands, nil
+			return so, stands, alone(so)
 		}
-		return o.phase(now)
+		so, stands, err := o.phase(now)
+		return so, stands, cmp.Or(err, alone(so))
 	})
+}
+
+// leftAlone gives what says of a run that it will not be as it is to be, since the agent leaves it
+// alone: nil where it is so, and of other documents.
+func (o *options) leftAlone(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (func(so bool) error, error) {
+	plan := cm.Labels[annotations.LabelPlan]
+	if cm.Labels[annotations.LabelKind] != annotations.KindRun || plan == "" {
+		return func(bool) error { return nil }, nil
+	}
+	plans, err := watch.ConfigMaps(ctx, k, cm.Namespace, watch.ByName(plan))
+	return func(so bool) error {
+		if so {
+			return nil
+		}
+		return watch.LeftAlone(ctx, o.Factory, k, plans.ConfigMap(cm.Namespace, plan), cm.Name)
+	}, err
 }
 
 // seen says whether what the agent published of a document is about this version of it. A run has one

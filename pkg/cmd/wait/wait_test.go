@@ -33,6 +33,7 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 	seen := func(pairs ...string) *corev1.ConfigMap {
 		return cmdtest.Plan("orders", "", func(cm *corev1.ConfigMap) { cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm) }, cmdtest.Noting(pairs...))
 	}
+	const alone = `[{"type":"RunStuck","status":"True","message":"run maint-run-orders-a is left alone: false"}]`
 	const ready = `[{"type":"Ready","status":"False","message":"policy night is not there"}]`
 	world := func(list ...runtime.Object) []runtime.Object {
 		return append(list, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))
@@ -52,6 +53,8 @@ func TestWhatIsSoOrNeverWillBe(t *testing.T) {
 		code       int
 		out, err   string
 	}{
+		{name: "a run that the agent leaves alone", line: "wait orders-a", world: world(seen(annotations.StatusConditions, alone), runningOrders()), code: 3, out: "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step hold: Running\n", err: "error: run maint-run-orders-a is left alone: false\n"},
+		{name: "a phase of a run that the agent leaves alone", line: "wait orders-a --for=phase=Succeeded", world: world(seen(annotations.StatusConditions, alone), runningOrders()), code: 3, err: "error: run maint-run-orders-a is left alone: false\n"},
 		{name: "a run that succeeded", line: "wait orders-a", world: world(seen(), ended(run.Succeeded, "done")), out: "2026-11-21T00:00:00Z run maint-run-orders-a: Succeeded: done\n"},
 		{name: "the newest of a plan, which failed", line: "wait plan/orders", world: world(seen(), ended(run.Failed, "no disk")), code: 4, out: "2026-11-21T00:00:00Z run maint-run-orders-a: Failed: no disk\n", err: "run maint-run-orders-a is the newest of plan orders\nerror: run maint-run-orders-a ended Failed: no disk\n"},
 		{name: "a plan whose run was rehearsed since", line: "wait orders", world: world(seen(), ended(run.Failed, "no disk"), rehearsed()), code: 4, out: "2026-11-21T00:00:00Z run maint-run-orders-a: Failed: no disk\n", err: "run maint-run-orders-a is the newest of plan orders that was no dry run\nerror: run maint-run-orders-a ended Failed: no disk\n"},

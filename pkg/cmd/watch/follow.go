@@ -44,6 +44,9 @@ func followRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *
 		if over || err != nil {
 			return err
 		}
+		if err := LeftAlone(ctx, c, k, f.plans.ConfigMap(cm.Namespace, cm.Name), name); err != nil {
+			return err
+		}
 		if err := agent.Check(ctx, f.stands(c)); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -110,13 +111,14 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	v := o.printer(s)
+	alone := leftAlone(&p, v)
 	if slices.ContainsFunc(p.Active, rollsThroughNodes) {
 		o.nodes, _ = k.Nodes(ctx, "") // whoever may not list nodes does without
 	}
 	unseen := source.LookForNeeded(ctx, k, &p)
 	standing := append(o.leftCordoned(ctx, k, p, v), p.OnlyDry(), missedByLock(p, v), view.Prefix("its ledger ", p.Kept.Fault()), o.granted(s))
 	standing = slices.DeleteFunc(standing, func(line string) bool { return line == "" })
-	found := answer{list: o.obstacles(s, p, agent, v), granted: strings.Join(standing, "\n"), ask: agent.Missing == "" && o.triggerHelps(s, p)}
+	found := answer{list: slices.Concat(alone, o.obstacles(s, p, agent, v)), granted: strings.Join(standing, "\n"), ask: agent.Missing == "" && o.triggerHelps(s, p)}
 	found.retry = found.ask && o.retryHelps(ctx, k, p, v)
 	if len(found.list) == 0 && len(unseen) > 0 {
 		o.Warn("whether all that the plan needs is there is not known: " + strings.Join(unseen, "; "))
@@ -432,12 +434,9 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 	if refused := p.Decision.Status.Refused; refused != "" {
 		out = append(out, obstacle{v.Told(refused), "make room, or fix what refuses it; it is tried again every half minute, and at once when the plan changes"})
 	}
-	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is {
+	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is && len(view.AllLeftAlone(p.Object)) == 0 {
 		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
-		switch {
-		case strings.Contains(stuck, " adopt run/"):
-			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
-		case strings.Contains(stuck, " cannot go on: it waits for run "):
+		if strings.Contains(stuck, " cannot go on: it waits for run ") {
 			hand = "it goes on by itself when that run has ended"
 		}
 		out = append(out, obstacle{v.Told(stuck), hand})
@@ -446,6 +445,21 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		out = append(out, obstacle{ignored, "it stays so until somebody changes it; " + o.Suggest().Trigger(p.Object.Name) + " asks without the label"})
 	}
 	return append(out, o.runObstacles(p, v)...)
+}
+
+// leftAlone says which runs the agent leaves alone, and takes them from those that are at work: what
+// one waits for does not come, and it keeps no other from starting.
+func leftAlone(p *view.Plan, v print.Printer) (out []obstacle) {
+	all := view.AllLeftAlone(p.Object)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		hand := "fix or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
+		if strings.Contains(all[name], " adopt run/") {
+			hand = "to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back"
+		}
+		out = append(out, obstacle{v.Told(all[name]), hand})
+	}
+	p.Active = slices.DeleteFunc(slices.Clone(p.Active), func(r view.Run) bool { return all[r.Run.Name] != "" })
+	return out
 }
 
 // invalid says why nothing of a plan begins, whatever is permitted.

@@ -1,0 +1,22 @@
+package why_test
+
+import (
+	"testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// It is not at work, what it waits for does not come, and it keeps no other from starting.
+func TestWhyOfARunThatIsLeftAlone(t *testing.T) {
+	const conditions = `[{"type":"RunStuck","status":"True","message":"run maint-run-orders-a is left alone: another key; sign it with 'kubectl maint -n shop adopt run/maint-run-orders-a'"}]`
+	cm := cmdtest.Plan("orders", "", cmdtest.Noting(annotations.StatusConditions, conditions))
+	cmdtest.Noting(annotations.StatusObserved, annotations.Observed(cm))(cm)
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cm, cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", run.StepRunning)), "maint-run-orders-a"))
+	o.Maint("why", "maint-run-orders-a", "-n", "shop").Is(t, cmdtest.Printed{Code: 3, Out: `1. run maint-run-orders-a is left alone: another key; sign it with 'kubectl maint -n shop adopt run/maint-run-orders-a'
+   to sign it loses nothing; whoever takes its finalizer off by hand loses what it would put back
+by hand: 'kubectl maint trigger orders'
+`})
+}
