@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +23,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -186,21 +186,11 @@ func (c *Factory) chosen() string {
 		"--server": c.Config.APIServer, "--user": c.Config.AuthInfoName,
 	} {
 		if value != nil && *value != "" {
-			out = append(out, flag+" "+shellWord(*value))
+			out = append(out, flag+" "+intent.Word(*value))
 		}
 	}
 	slices.Sort(out)
 	return strings.Join(out, " ")
-}
-
-// shellWord is a word as a shell reads it. Messages put commands between single quotes, so others are
-// used.
-func shellWord(s string) string {
-	special := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`'"\$&;|<>()*?[]{}~#!`+"`", r) }
-	if !strings.ContainsFunc(s, special) {
-		return s
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s) + `"`
 }
 
 // elsewhere is the namespace that suggested commands have to name; empty: the default one.

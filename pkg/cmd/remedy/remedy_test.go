@@ -43,6 +43,8 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"Doctor":         "'kubectl maint doctor x'",
 		"Grant":          "'kubectl get configmap x -o yaml | kubectl maint rbac -f - | kubectl apply -f -'",
 		"Hibernate":      "'kubectl maint hibernate x'",
+		"HibernateFor":   "'kubectl maint hibernate x --for 2h'",
+		"WakeShortly":    "'kubectl maint wake x --for 2h'",
 		"History":        "'kubectl maint history x'",
 		"List":           "'kubectl maint list'",
 		"ListOf":         "'kubectl maint list x'",
@@ -109,8 +111,33 @@ func TestARemedyNamesTheClusterThatWasAsked(t *testing.T) {
 	}
 }
 
+// Step paths hold names of another cluster's objects.
+func TestARemedyKeepsANameOneWord(t *testing.T) {
+	const hostile = `r/roll/$(touch pwn); x/ask`
+	here := remedy.Commands{Name: "kubectl maint", Namespace: "shop"}
+	if got, want := here.Approve(hostile), `'kubectl maint -n shop approve r/roll/\$\(touch\ pwn\)\;\ x/ask'`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for name, command := range suggestedOf(here, "$(touch pwn)") {
+		if strings.Contains(command, "$(touch") && !strings.Contains(command, `\$\(touch`) {
+			t.Errorf("%s runs what a name says: %s", name, command)
+		}
+	}
+	if got, want := here.Answer("r/a\nb"), "'kubectl maint -n shop approve r' or 'kubectl maint -n shop reject r'"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := here.InstallWith("maint", "--impersonate a;b"), `'kubectl maint install --apply --namespace maint --impersonate a\;b'`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := remedy.CommandIn("it waits: " + here.Why("it's") + ": soon"); got != here.Why("it's") {
+		t.Errorf("the command in a message is %s", got)
+	}
+}
+
 // suggested calls every method that gives a command line, with x for what it is about.
-func suggested(c remedy.Commands) map[string]string {
+func suggested(c remedy.Commands) map[string]string { return suggestedOf(c, "x") }
+
+func suggestedOf(c remedy.Commands, about string) map[string]string {
 	out := map[string]string{}
 	of := reflect.ValueOf(c)
 	for i := range of.NumMethod() {
@@ -118,7 +145,7 @@ func suggested(c remedy.Commands) map[string]string {
 		if method.Type().Out(0).Kind() != reflect.String {
 			continue
 		}
-		args := slices.Repeat([]reflect.Value{reflect.ValueOf("x")}, method.Type().NumIn())
+		args := slices.Repeat([]reflect.Value{reflect.ValueOf(about)}, method.Type().NumIn())
 		out[name] = method.Call(args)[0].String()
 	}
 	return out
