@@ -16,7 +16,7 @@ func runConditions(created time.Time, j run.Journal) (string, error) {
 	var out []metav1.Condition
 	say := func(kind, reason, message string, is bool, at time.Time) {
 		status := map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[is]
-		out = append(out, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: document.Cut(message, document.MaxMessage), LastTransitionTime: metav1.NewTime(at.UTC())})
+		out = append(out, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: document.Cut(document.OneLine(message), document.MaxMessage), LastTransitionTime: metav1.NewTime(at.UTC())})
 	}
 	ended := created
 	if j.FinishedAt != nil {

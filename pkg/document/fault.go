@@ -22,7 +22,7 @@ func (f Fault) String() string {
 	if f.Path != "" {
 		b.WriteString(f.Path + ": ")
 	}
-	return b.String() + f.Message
+	return OneLine(b.String() + f.Message)
 }
 
 // Faults are all things wrong with a document, at once.

@@ -194,7 +194,7 @@ func conditionOf(t Type, list []claim) Condition {
 }
 
 func messageOf(names []string, text string) string {
-	return document.Cut(strings.Join(names, ", ")+": "+text, document.MaxMessage)
+	return document.Cut(strings.Join(names, ", ")+": "+document.OneLine(text), document.MaxMessage)
 }
 
 // textOf is what a reason says where nothing more is known.

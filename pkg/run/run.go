@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -347,9 +349,29 @@ type Item struct {
 // namespace may not: such a name stands behind one even without a namespace.
 func (i Item) Segment() string {
 	if i.Namespace != "" || strings.Contains(i.Name, ":") {
-		return i.Namespace + ":" + i.Name
+		return visible(i.Namespace) + ":" + visible(i.Name)
 	}
-	return i.Name
+	return visible(i.Name)
+}
+
+// visible is a name with codes for what cannot be seen, since paths are printed and typed: %0A for a
+// line break. Names in Kubernetes have no percent sign, so that no two become one.
+func visible(name string) string {
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError || r == '%' }
+	if !strings.ContainsFunc(name, hidden) {
+		return name
+	}
+	var b strings.Builder
+	for _, r := range name {
+		if hidden(r) {
+			for _, c := range []byte(string(r)) {
+				fmt.Fprintf(&b, "%%%02X", c)
+			}
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // Approval is what a person said.

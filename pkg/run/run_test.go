@@ -116,6 +116,9 @@ func TestAnItemsPartOfAPathTellsItFromOthers(t *testing.T) {
 		{run.Item{Name: "web", Namespace: "shop"}, "shop:web"},
 		{run.Item{Name: "system:web"}, ":system:web"},
 		{run.Item{Name: "system:web", Namespace: "shop"}, "shop:system:web"},
+		{run.Item{Name: "zażółć $(x)"}, "zażółć $(x)"},
+		{run.Item{Name: "a\nb\x1b[0m\u2028"}, "a%0Ab%1B[0m%E2%80%A8"},
+		{run.Item{Name: "a%0Ab"}, "a%250Ab"},
 	} {
 		if got := c.item.Segment(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.item, got, c.want)

@@ -62,10 +62,10 @@ func Note(r run.Run, j run.Journal, path string, rep StepResult, now time.Time) 
 		rec.ResumeAt = new(rep.ResumeAt.UTC())
 	}
 	if rep.Message != "" {
-		rec.Message = document.Cut(rep.Message, document.MaxMessage)
+		rec.Message = document.Cut(document.OneLine(rep.Message), document.MaxMessage)
 	}
 	rec.Changed = mergeChanges(rec.Changed, rep.Changed)
-	rec.Waits = document.Cut(rep.Seen.Waits, document.MaxMessage)
+	rec.Waits = document.Cut(document.OneLine(rep.Seen.Waits), document.MaxMessage)
 	if rep.Seen.NodeSeen {
 		rec.NodeSeen = rec.Attempt
 	}
@@ -164,7 +164,7 @@ func NoteStop(j run.Journal, path string, err error) run.Journal {
 	return with(j, path, func(rec *run.Record) {
 		rec.Stopping, rec.Waits = false, ""
 		if err != nil {
-			rec.Message = document.Cut(rec.Message+"; what it left working could not be ended: "+err.Error(), document.MaxMessage)
+			rec.Message = document.Cut(rec.Message+"; what it left working could not be ended: "+document.OneLine(err.Error()), document.MaxMessage)
 		}
 	})
 }
@@ -178,7 +178,7 @@ func NoteKeep(j run.Journal, path string, memory json.RawMessage, next time.Time
 			rec.Memory = memory
 		}
 		if message != "" {
-			rec.Message = document.Cut(message, document.MaxMessage)
+			rec.Message = document.Cut(document.OneLine(message), document.MaxMessage)
 		}
 	})
 }
@@ -188,7 +188,7 @@ func NoteRelease(j run.Journal, path, message string) run.Journal {
 	return with(j, path, func(rec *run.Record) {
 		rec.KeepAt, rec.Waits = nil, ""
 		if message != "" {
-			rec.Message = document.Cut(message, document.MaxMessage)
+			rec.Message = document.Cut(document.OneLine(message), document.MaxMessage)
 		}
 	})
 }

@@ -237,11 +237,11 @@ func (a *advance) begin(path string, step plan.Step, failed string, cleanup bool
 	a.found.moved = true
 	switch {
 	case err != nil:
-		rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = run.StepFailed, "BadCondition", document.Cut(err.Error(), document.MaxMessage), new(a.now.UTC())
+		rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = run.StepFailed, "BadCondition", document.Cut(document.OneLine(err.Error()), document.MaxMessage), new(a.now.UTC())
 	case !ok && step.If == "":
 		rec.Phase, rec.Attempt, rec.Reason, rec.Message = run.StepSkipped, 0, "EarlierFailure", fmt.Sprintf("step %s failed before it", failed)
 	case !ok:
-		rec.Phase, rec.Attempt, rec.Reason, rec.Message = run.StepSkipped, 0, "Condition", fmt.Sprintf("its condition is false: %s", step.If)
+		rec.Phase, rec.Attempt, rec.Reason, rec.Message = run.StepSkipped, 0, "Condition", "its condition is false: "+document.OneLine(step.If)
 	default:
 		rec.Phase, rec.Attempt, rec.StartedAt, rec.AttemptAt = run.StepRunning, rec.Base+1, new(a.now.UTC()), new(a.now.UTC())
 		if step.Holds() && !cleanup {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
 // roleAnnotation names the role of AWS that a ServiceAccount has: EKS's own convention.
@@ -66,7 +67,7 @@ func (a *Impersonator) accessKeys(ctx context.Context, w Account, name string) (
 func (a *Impersonator) noKeys(ctx context.Context, home executors.Clients, w Account, name string, err error) error {
 	asked := executors.Asked{
 		As: w.User(), Right: authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "secrets", Namespace: w.Namespace, Name: name},
-		Missing: fmt.Sprintf("serviceaccount %s/%s may not get secrets %q, which holds an access key of AWS: grant get on secrets to it; 'kubectl auth can-i get secrets/%s -n %s --as %s' says whether it may", w.Namespace, w.Name, name, name, w.Namespace, w.User()),
+		Missing: fmt.Sprintf("serviceaccount %s/%s may not get secrets %q, which holds an access key of AWS: grant get on secrets to it; 'kubectl auth can-i get secrets/%s -n %s --as %s' says whether it may", w.Namespace, w.Name, name, intent.Word(name), w.Namespace, w.User()),
 		Denied:  fmt.Sprintf("the Secret %s, which holds an access key of AWS, was not given to serviceaccount %s/%s", name, w.Namespace, w.Name),
 	}
 	if out, is := executors.Refused(ctx, home.Kube, a.now(), asked, err); is {

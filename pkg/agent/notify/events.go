@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 const (
@@ -71,7 +73,7 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 		return
 	}
 	select {
-	case r.queue <- event{about: about, annotations: annotations, kind: kind, reason: reason, message: fmt.Sprintf(format, args...)}:
+	case r.queue <- event{about: about, annotations: annotations, kind: kind, reason: reason, message: document.OneLine(fmt.Sprintf(format, args...))}:
 	default:
 		r.log.Warn("an Event is left out, since too many wait", "reason", reason, "about", about.Namespace+"/"+about.Name)
 	}

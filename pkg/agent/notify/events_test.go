@@ -153,8 +153,8 @@ func TestAnEventKeepsNoMoreOfItsObjectThanAReference(t *testing.T) {
 		if got := r.told(); len(got) != 1 || !strings.Contains(got[0], "kind=ConfigMap") {
 			t.Errorf("told %q", got)
 		}
-		r.Event(&corev1.ObjectReference{Kind: "Node", Name: "a"}, corev1.EventTypeNormal, "Drained", "two")
-		if got := r.told(); len(got) != 1 || !strings.Contains(got[0], "kind=Node") {
+		r.Event(&corev1.ObjectReference{Kind: "Node", Name: "a"}, corev1.EventTypeNormal, "Drained", "two\nlines")
+		if got := r.told(); len(got) != 1 || !strings.Contains(got[0], "kind=Node") || !strings.Contains(got[0], "two; lines") {
 			t.Errorf("told %q", got)
 		}
 	})

@@ -117,6 +117,7 @@ func (h *Notifier) enqueue(n message) {
 		h.Log.Warn("a notification was dropped: too many of its namespace wait for the sinks", "about", n.about.String(), "run", n.run, "what", string(n.on), "waiting", namespaceQueue)
 		return
 	}
+	n.title, n.text = document.OneLine(n.title), document.OneLine(n.text) // the agent says it: nobody else's words begin a line of it
 	queue := h.queue
 	if n.about.Namespace == "" {
 		queue = h.own

@@ -118,6 +118,9 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 			r.Request.Slot = &slot
 			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, r, run.Journal{Phase: run.Aborted, End: &run.End{Phase: run.Aborted, Result: run.Skipped, Reason: "skip"}})
 		}},
+		"what a function said in lines of its own": {on: []agentconfig.NotifyFor{"DrainBlocked"}, happen: func(h testNotifier) {
+			h.DrainBlocked(types.NamespacedName{Name: "worker-1"}, "", "worker-1", "no\nPlan shop/other failed\r\n  help")
+		}, want: "The drain of node worker-1 is blocked: no; Plan shop/other failed; help"},
 		"a window that opens": {on: []agentconfig.NotifyFor{"WindowOpening"}, happen: func(h testNotifier) {
 			h.WindowOpens(types.NamespacedName{Namespace: "shop", Name: "weekends"}, "change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)")
 		}, want: "Policy shop/weekends permits change: change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)"},

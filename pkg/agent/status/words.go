@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -32,6 +33,7 @@ func BroughtAlong(conditions string, created time.Time) bool {
 func Conditions(have string, want []metav1.Condition, now time.Time) string {
 	old := Read(have)
 	for i := range want {
+		want[i].Message = document.OneLine(want[i].Message)
 		want[i].LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
 		for _, o := range old {
 			if o.Type == want[i].Type && o.Status == want[i].Status {

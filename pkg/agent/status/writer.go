@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
@@ -63,6 +64,9 @@ func (w *Writer) WriteOver(ctx context.Context, cm *corev1.ConfigMap, last *Writ
 func (w *Writer) write(ctx context.Context, cm *corev1.ConfigMap, last *Written, version string, status func(have map[string]string) map[string]string) (bool, error) {
 	have := Current(cm, last)
 	want := status(have)
+	if said, is := want[annotations.StatusMessage]; is {
+		want[annotations.StatusMessage] = document.OneLine(said)
+	}
 	diff := map[string]any{}
 	for k, v := range want {
 		old, present := have[k]

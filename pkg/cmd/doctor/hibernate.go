@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
 )
 
@@ -118,7 +119,7 @@ func (o *options) role(ctx context.Context, k *factory.Cluster, namespace, accou
 	of, is := connector.RoleAccount(arn)
 	switch {
 	case !is:
-		o.amiss(fmt.Sprintf("ServiceAccount %s/%s names no role of AWS, which the connector %s takes", namespace, account, key), fmt.Sprintf("kubectl annotate serviceaccount %s -n %s %s=arn:aws:iam::%s:role/ROLE", account, namespace, annotation, in.AccountID))
+		o.amiss(fmt.Sprintf("ServiceAccount %s/%s names no role of AWS, which the connector %s takes", namespace, account, key), fmt.Sprintf("kubectl annotate serviceaccount %s -n %s %s=arn:aws:iam::%s:role/ROLE", intent.Word(account), intent.Word(namespace), intent.Word(annotation), intent.Word(in.AccountID)))
 	case in.AssumeRoleARN == "" && of != in.AccountID:
 		o.amiss(fmt.Sprintf("ServiceAccount %s/%s has a role of account %s, and the connector %s names account %s", namespace, account, of, key, in.AccountID), "name the account of the role, or a role of that account as assumeRoleArn")
 	default:

@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 )
 
@@ -185,7 +186,7 @@ func (c *Factory) chosen() string {
 		"--server": c.Config.APIServer, "--user": c.Config.AuthInfoName,
 	} {
 		if value != nil && *value != "" {
-			out = append(out, flag+" "+remedy.Word(*value))
+			out = append(out, flag+" "+intent.Word(*value))
 		}
 	}
 	slices.Sort(out)

@@ -558,7 +558,7 @@ func TestConnect(t *testing.T) {
 	}
 	f = factoryOf()
 	f.Name, *f.Config.KubeConfig = "kubectl maint", spaced
-	if _, err := f.Connect(); err != nil || f.Suggest().Describe("x") != `'kubectl maint --kubeconfig "`+spaced+`" describe x'` {
+	if _, err := f.Connect(); err != nil || f.Suggest().Describe("x") != "'kubectl maint --kubeconfig "+strings.ReplaceAll(spaced, " ", `\ `)+" describe x'" {
 		t.Errorf("a name that a shell would take apart: %s; %v", f.Suggest().Describe("x"), err)
 	}
 }

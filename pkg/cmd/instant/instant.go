@@ -224,9 +224,10 @@ func Local(at time.Time, zone string) string {
 
 // InText replaces instants in a text that are written for machines (RFC 3339) by the time in a
 // zone. An instant that is followed by a zone's name is shown in that zone. The agent writes its
-// messages in this way: it does not know the reader's zone.
+// messages in this way: it does not know the reader's zone. The text takes one line, since it stands
+// in lists.
 func InText(text, zone string) string {
-	words := strings.Split(text, " ")
+	words := strings.Split(document.OneLine(text), " ")
 	out := words[:0]
 	for i := 0; i < len(words); i++ {
 		at, before, after, ok := stamped(words[i])

@@ -185,7 +185,7 @@ func TestInstantsInATextAreShownOnPeoplesClocks(t *testing.T) {
 		"give 'kubectl maint skip orders --slot 2026-12-05T22:00:00Z'":                                                         "give 'kubectl maint skip orders --slot 2026-12-05T22:00:00Z'",
 		"kubectl maint pause orders --until 2026-12-05T22:00:00Z then":                                                         "kubectl maint pause orders --until 2026-12-05T22:00:00Z then",
 		"spec.at: \"2026-12-05T22:00:00Z\" is past":                                                                            "spec.at: \"2026-12-05T22:00:00Z\" is past",
-		"no time  in it\n2026-12-05":                                                                                           "no time  in it\n2026-12-05",
+		"no time  in it\n2026-12-05":                                                                                           "no time  in it; 2026-12-05",
 		"":                                                                                                                     "",
 	} {
 		if got := InText(text, "America/New_York"); got != want {

@@ -231,7 +231,7 @@ func eventLines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, v
 	}
 	lines := []string{"", "Events:"}
 	for _, e := range events {
-		lines = append(lines, fmt.Sprintf("  %s ago  %s  %s: %s", instant.Approximate(v.Now.Sub(eventAt(e))), e.Type, e.Reason, strings.ReplaceAll(v.Told(e.Message), "\n", "; ")))
+		lines = append(lines, fmt.Sprintf("  %s ago  %s  %s: %s", instant.Approximate(v.Now.Sub(eventAt(e))), e.Type, e.Reason, v.Told(e.Message)))
 	}
 	return lines
 }
@@ -287,7 +287,7 @@ func parametersOf(r run.Run) []string {
 			value, given = *p.Default, true
 		}
 		if given {
-			out = append(out, p.Name+"="+value)
+			out = append(out, p.Name+"="+document.OneLine(value))
 		}
 	}
 	return out

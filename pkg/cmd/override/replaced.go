@@ -2,11 +2,10 @@ package override
 
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -41,18 +40,16 @@ func (o *overrideOptions) replaced(f found) string {
 	}
 	reason := annotations.ActorOf(f.meta.GetAnnotations(), annotations.ChangeStrategy).Reason
 	return fmt.Sprintf("this replaces what was there: %s; that does not come back by itself: see %s",
-		was, again(f.String(), s.Until.UTC().Format(time.RFC3339), pasted(reason)))
+		was, again(f.String(), s.Until.UTC().Format(time.RFC3339), repeated(reason)))
 }
 
 // longReason is the length above which a reason is not repeated in a command.
 const longReason = 100
 
-// pasted is a reason as it can stand in double quotes in a shell, and in a message's single quotes.
-// Another person wrote it: what a shell would read as more than text is left out as a whole.
-func pasted(reason string) string {
-	special := func(r rune) bool { return strings.ContainsRune("'\"`$\\!", r) || !unicode.IsPrint(r) }
-	if reason == "" || len(reason) > longReason || strings.ContainsFunc(reason, special) {
-		return "…"
+// repeated is a reason as a command repeats it.
+func repeated(reason string) string {
+	if reason == "" || len(reason) > longReason {
+		return intent.Unsaid
 	}
-	return `"` + reason + `"`
+	return reason
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -47,7 +48,7 @@ func EntryEnd(e ledger.Entry) string {
 	if out.Duration.Duration > 0 {
 		text += " after " + instant.Approximate(out.Duration.Duration)
 	}
-	return text + view.Prefix(", step ", out.Step) + view.Colon(strings.ReplaceAll(out.Message, "\n", "; "))
+	return text + view.Prefix(", step ", out.Step) + view.Colon(document.OneLine(out.Message))
 }
 
 // DryMark is the suffix for the result of a dry run.

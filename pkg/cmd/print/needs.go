@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -32,7 +33,7 @@ func (v Printer) NeedLines(needs []Need) []string {
 	}
 	lines := []string{v.Bold("Needs somebody:")}
 	for _, n := range needs {
-		lines = append(lines, "  "+v.Bad(n.About)+"  "+n.What, "    "+n.Remedy)
+		lines = append(lines, "  "+document.OneLine(v.Bad(n.About)+"  "+n.What), "    "+n.Remedy)
 	}
 	return append(lines, "")
 }

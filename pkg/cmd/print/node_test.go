@@ -92,7 +92,7 @@ func TestTheTableOfNodesThatAreAskedFor(t *testing.T) {
 	got := offlineView().ClaimTable([]view.NodeClaim{
 		{Node: "a", By: "gpu", Phase: "Draining", Left: "3/12", Reason: "two\nlines", Since: *cmdtest.Before(time.Hour)}, {Node: "worker-10", By: "plan ops/roll", Phase: "Running"},
 	})
-	want := []string{"NODE        FOR             PHASE      SINCE   LEFT   REASON", "a           gpu             Draining   1h0m    3/12   two lines", "worker-10   plan ops/roll   Running    -       -      -"}
+	want := []string{"NODE        FOR             PHASE      SINCE   LEFT   REASON", "a           gpu             Draining   1h0m    3/12   two; lines", "worker-10   plan ops/roll   Running    -       -      -"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

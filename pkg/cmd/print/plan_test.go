@@ -276,7 +276,7 @@ func TestALineIsCutToTheTerminal(t *testing.T) {
 		{"an escape that does not end", "ab\x1b[31", 3, "ab\x1b[31"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := CutLine(c.line, c.width); got != c.want {
+			if got := CutLine(c.line, c.width, ""); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 )
 
 // Printer prints for one user: the time, the zone, the colours.
@@ -68,7 +69,7 @@ func (v Printer) soon(t time.Time) string {
 }
 
 // CutLine cuts a line to a terminal's width, without counting colours.
-func CutLine(line string, width int) string {
+func CutLine(line string, width int, mark terminal.Mark) string {
 	if width <= 0 || visible(line) <= width {
 		return line
 	}
@@ -81,7 +82,7 @@ func CutLine(line string, width int) string {
 		case escape:
 			escape = r != 'm'
 		case n == width-1:
-			return b.String() + "…\x1b[0m"
+			return b.String() + "…" + mark.Sequence("0m")
 		default:
 			n++
 		}

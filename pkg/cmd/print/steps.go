@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -120,7 +121,7 @@ func (v Printer) aligned(list []stepLine) []string {
 	}
 	lines := make([]string, len(list))
 	for i, l := range list {
-		l.detail = strings.ReplaceAll(l.detail, "\n", "; ") // a table row is one line
+		l.detail = document.OneLine(l.detail) // a table row is one line
 		name := strings.Repeat("  ", l.depth)
 		switch {
 		case l.rest:

@@ -1,6 +1,5 @@
 // Package remedy holds the commands that messages suggest. They are in one place, so that a test
-// can try each of them and a changed flag is changed everywhere. It imports no other package of
-// ours.
+// can try each of them and a changed flag is changed everywhere.
 package remedy
 
 import (
@@ -9,9 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/pflag"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 )
 
 // Commands are quoted command lines that can be pasted.
@@ -28,24 +28,39 @@ func (c Commands) In(namespace string) Commands {
 }
 
 // line is a command about something in a namespace.
-func (c Commands) line(format string, args ...any) string {
+func (c Commands) line(format string, args ...string) string {
 	if c.Namespace == "" {
 		return c.plain(format, args...)
 	}
-	return c.plain("-n "+c.Namespace+" "+format, args...)
+	return c.plain("-n %s "+format, append([]string{c.Namespace}, args...)...)
 }
 
 // plain is a command about something without a namespace.
-func (c Commands) plain(format string, args ...any) string {
-	if c.ClusterFlags == "" {
-		return c.offline(format, args...)
+func (c Commands) plain(format string, args ...string) string {
+	flags := ""
+	if c.ClusterFlags != "" {
+		flags = c.ClusterFlags + " "
 	}
-	return c.offline("%s %s", c.ClusterFlags, fmt.Sprintf(format, args...))
+	return fmt.Sprintf("'%s %s%s'", c.Name, flags, words(format, args...))
 }
 
 // offline is a command about files.
-func (c Commands) offline(format string, args ...any) string {
-	return fmt.Sprintf("'%s %s'", c.Name, fmt.Sprintf(format, args...))
+func (c Commands) offline(line string) string { return fmt.Sprintf("'%s %s'", c.Name, line) }
+
+// words puts arguments into a command. Names come from documents and from other clusters, so each is
+// escaped for the shell into which the command is pasted.
+func words(format string, args ...string) string {
+	said := make([]any, len(args))
+	for i, a := range args {
+		said[i] = intent.Word(a)
+	}
+	return fmt.Sprintf(format, said...)
+}
+
+// several is the format of names that stand one after another, and the names.
+func several(names string) (format string, args []string) {
+	args = strings.Fields(names)
+	return strings.Repeat(" %s", len(args)), args
 }
 
 // Abort ends a run.
@@ -64,11 +79,13 @@ func (c Commands) Allow(object string) string {
 
 // Answer answers a question of a run, RUN or RUN/STEP, in one of two ways.
 func (c Commands) Answer(question string) string {
-	return c.Approve(question) + " or " + c.line("reject %s", question)
+	return c.Approve(question) + " or " + c.line("reject %s", intent.Question(question))
 }
 
 // Approve approves a question of a run, RUN or RUN/STEP.
-func (c Commands) Approve(question string) string { return c.line("approve %s", question) }
+func (c Commands) Approve(question string) string {
+	return c.line("approve %s", intent.Question(question))
+}
 
 // Describe tells everything about a plan or run.
 func (c Commands) Describe(name string) string { return c.line("describe %s", name) }
@@ -87,12 +104,12 @@ func (c Commands) History(plan string) string { return c.line("history %s", plan
 
 // ShowLedger shows the object of a plan's ledger as it is.
 func (c Commands) ShowLedger(object string) string {
-	return fmt.Sprintf("'%s get configmap %s -o yaml'", c.kubectl(), object)
+	return c.kubectl("get configmap %s -o yaml", object)
 }
 
 // Grant grants the account of a plan what the plan needs.
 func (c Commands) Grant(plan string) string {
-	return fmt.Sprintf("'%s get configmap %s -o yaml | %s rbac -f - | %s apply -f -'", c.kubectl(), plan, c.Name, c.In("").kubectl())
+	return fmt.Sprintf("'%s get configmap %s -o yaml | %s rbac -f - | %s apply -f -'", c.begin(), intent.Word(plan), c.Name, c.In("").begin())
 }
 
 // GrantIn gives an account rights on a resource in another namespace, or on one object of it, by a Role
@@ -111,42 +128,50 @@ func (c Commands) grant(kind, of, account, verbs, resource, object string) strin
 	role := "maint:" + of + ":" + account + ":" + strings.ReplaceAll(resource, "/", ".")
 	only := ""
 	if object != "" {
-		role, only = role+":"+object, " --resource-name="+object
+		role, only = role+":"+object, words(" --resource-name=%s", object)
 	}
-	return c.reconcile("%s %s --verb=%s --resource=%s%s", kind, role, verbs, resource, only) + " and " +
-		c.reconcile("%sbinding %s --%s=%s --serviceaccount=%s:%s", kind, role, kind, role, of, account)
+	return c.reconcile(words(kind+" %s --verb=%s --resource=%s", role, verbs, resource)+only) + " and " +
+		c.reconcile(words(kind+"binding %s --"+kind+"=%s --serviceaccount=%s", role, role, of+":"+account))
 }
 
 // reconcile creates an object of RBAC, or adds what is missing where one of that name is there.
-func (c Commands) reconcile(format string, args ...any) string {
-	in := c.kubectl()
-	return fmt.Sprintf("'%s create %s --dry-run=client -o yaml | %s auth reconcile -f -'", in, fmt.Sprintf(format, args...), in)
+func (c Commands) reconcile(object string) string {
+	in := c.begin()
+	return fmt.Sprintf("'%s create %s --dry-run=client -o yaml | %s auth reconcile -f -'", in, object, in)
 }
 
 // DescribeNamespace shows what a namespace that is being deleted still waits for.
 func (c Commands) DescribeNamespace(name string) string {
-	return fmt.Sprintf("'%s describe namespace %s'", c.In("").kubectl(), name)
+	return c.In("").kubectl("describe namespace %s", name)
 }
 
 // TakeAnnotation takes an annotation off an object, KIND/NAME.
 func (c Commands) TakeAnnotation(object, key string) string {
-	return fmt.Sprintf("'%s annotate %s %s-'", c.kubectl(), object, key)
+	return c.kubectl("annotate %s %s-", object, key)
 }
 
-// kubectl is kubectl for the same cluster and namespace.
-func (c Commands) kubectl() string {
+// kubectl is a command of kubectl itself for the same cluster and namespace.
+func (c Commands) kubectl(format string, args ...string) string {
+	return fmt.Sprintf("'%s %s'", c.begin(), words(format, args...))
+}
+
+// begin is how such a command begins.
+func (c Commands) begin() string {
 	text := "kubectl"
 	if c.ClusterFlags != "" {
 		text += " " + c.ClusterFlags
 	}
 	if c.Namespace != "" {
-		text += " -n " + c.Namespace
+		text += " -n " + intent.Word(c.Namespace)
 	}
 	return text
 }
 
 // Hibernate puts the targets of a HibernatePlan to sleep.
 func (c Commands) Hibernate(plan string) string { return c.line("hibernate %s", plan) }
+
+// HibernateFor puts them to sleep for two hours, whatever its schedule says.
+func (c Commands) HibernateFor(plan string) string { return c.line("hibernate %s --for 2h", plan) }
 
 // Install puts the agent into the cluster.
 func (c Commands) Install() string { return c.plain("install --apply") }
@@ -158,7 +183,9 @@ func (c Commands) InstallIn(namespace string) string {
 
 // InstallWith changes an option of the agent in a namespace.
 func (c Commands) InstallWith(namespace, option string) string {
-	return c.plain("install --apply --namespace %s %s", namespace, option)
+	flag, value, _ := strings.Cut(option, " ")
+	format, args := several(value)
+	return c.plain("install --apply --namespace %s "+flag+format, append([]string{namespace}, args...)...)
 }
 
 // List shows the plans of the namespace.
@@ -177,14 +204,18 @@ func (c Commands) Lint() string { return c.offline("lint -f FILE") }
 func (c Commands) New() string { return c.offline("new") }
 
 // Release removes people's requests for nodes, by name.
-func (c Commands) Release(nodes string) string { return c.plain("release %s", nodes) }
+func (c Commands) Release(nodes string) string {
+	format, args := several(nodes)
+	return c.plain("release"+format, args...)
+}
 
 // ReleaseHold ends the hold of a HibernatePlan.
 func (c Commands) ReleaseHold(plan string) string { return c.line("wake %s --release", plan) }
 
 // ReleaseFor removes a requestor's requests for nodes.
 func (c Commands) ReleaseFor(nodes, requestor string) string {
-	return c.plain("release %s --requestor %s", nodes, requestor)
+	format, args := several(nodes)
+	return c.plain("release"+format+" --requestor %s", append(args, requestor)...)
 }
 
 // Resume ends the pause of a plan, policy or node, or a run's suspend.
@@ -211,8 +242,11 @@ func (c Commands) Schedule() string { return c.line("schedule") }
 // Status shows the namespace.
 func (c Commands) Status() string { return c.line("status") }
 
-// StatusOf shows a plan, run or node.
-func (c Commands) StatusOf(name string) string { return c.line("status %s", name) }
+// StatusOf shows plans, runs or nodes, by name.
+func (c Commands) StatusOf(names string) string {
+	format, args := several(names)
+	return c.line("status"+format, args...)
+}
 
 // Trigger asks for a run of a plan.
 func (c Commands) Trigger(plan string) string { return c.line("trigger %s", plan) }
@@ -226,14 +260,17 @@ func (c Commands) TriggerOutside(plan string) string {
 // where that is one.
 func (c Commands) Ask(plan, asOf, flags string) string {
 	if asOf != "" {
-		return c.line("rollback %s --to %s%s", plan, asOf, flags)
+		return with(c.line("rollback %s --to %s", plan, asOf), flags)
 	}
-	return c.line("trigger %s%s", plan, flags)
+	return with(c.line("trigger %s", plan), flags)
 }
+
+// with is a command with flags, whose values are escaped already.
+func with(command, flags string) string { return strings.TrimSuffix(command, "'") + flags + "'" }
 
 // AskOutside is Ask for a run that does not wait for a window.
 func (c Commands) AskOutside(plan, asOf, flags, reason string) string {
-	return c.Ask(plan, asOf, flags+" --outside-window --reason "+cmp.Or(Word(reason), "…"))
+	return c.Ask(plan, asOf, flags+" --outside-window --reason "+intent.Word(cmp.Or(reason, intent.Unsaid)))
 }
 
 // Unskip takes back the skips of a plan.
@@ -241,6 +278,9 @@ func (c Commands) Unskip(plan string) string { return c.line("unskip %s", plan) 
 
 // Wake wakes the targets of a HibernatePlan.
 func (c Commands) Wake(plan string) string { return c.line("wake %s", plan) }
+
+// WakeShortly wakes it for two hours, whatever its schedule says.
+func (c Commands) WakeShortly(plan string) string { return c.line("wake %s --for 2h", plan) }
 
 // WakeFor wakes it for a day, whatever its schedule says.
 func (c Commands) WakeFor(plan string) string { return c.line("wake %s --for 24h", plan) }
@@ -258,7 +298,7 @@ func (c Commands) FreezeNamespace(name string) string {
 	return c.plain("freeze namespace/%s --for D --reason R", name)
 }
 
-// AllowUntil permits change of an object until an instant; the reason is quoted as a shell needs it.
+// AllowUntil permits change of an object until an instant.
 func (c Commands) AllowUntil(object, until, reason string) string {
 	return c.line("allow %s --until %s --reason %s", object, until, reason)
 }
@@ -291,9 +331,9 @@ func Given(flags *pflag.FlagSet, without ...string) string {
 			case value == f.NoOptDefVal:
 				b.WriteString(" --" + f.Name)
 			case f.NoOptDefVal != "":
-				b.WriteString(" --" + f.Name + "=" + Word(value))
+				b.WriteString(" --" + f.Name + "=" + intent.Word(value))
 			default:
-				b.WriteString(" --" + f.Name + " " + Word(value))
+				b.WriteString(" --" + f.Name + " " + intent.Word(value))
 			}
 		}
 	})
@@ -311,18 +351,9 @@ func AsAsked(asOf string, parameters map[string]string, dry bool) string {
 		return b.String()
 	}
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		b.WriteString(" --param " + Word(name+"="+parameters[name]))
+		b.WriteString(" --param " + intent.Word(name+"="+parameters[name]))
 	}
 	return b.String()
-}
-
-// Word is a word as a shell reads it. Messages put commands between single quotes, so others are used.
-func Word(s string) string {
-	special := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`'"\$&;|<>()*?[]{}~#!`+"`", r) }
-	if !strings.ContainsFunc(s, special) {
-		return s
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s) + `"`
 }
 
 // CommandIn is the last quoted command of ours in a message; empty: none.
@@ -331,9 +362,13 @@ func CommandIn(message string) string {
 	if from < 0 {
 		return ""
 	}
-	to := strings.Index(message[from+1:], "'")
-	if to < 0 {
-		return ""
+	for to := from + 1; to < len(message); to++ {
+		switch message[to] {
+		case '\\': // the next character belongs to a name
+			to++
+		case '\'':
+			return message[from : to+1]
+		}
 	}
-	return message[from : from+1+to+1]
+	return ""
 }

@@ -47,6 +47,8 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"Doctor":         "'kubectl maint doctor x'",
 		"Grant":          "'kubectl get configmap x -o yaml | kubectl maint rbac -f - | kubectl apply -f -'",
 		"Hibernate":      "'kubectl maint hibernate x'",
+		"HibernateFor":   "'kubectl maint hibernate x --for 2h'",
+		"WakeShortly":    "'kubectl maint wake x --for 2h'",
 		"History":        "'kubectl maint history x'",
 		"List":           "'kubectl maint list'",
 		"ListOf":         "'kubectl maint list x'",
@@ -120,7 +122,7 @@ func TestARequestIsRepeatedWithItsFlags(t *testing.T) {
 	c := remedy.Commands{Name: "kubectl maint"}
 	for _, row := range []struct{ line, want string }{
 		{"", "'kubectl maint trigger p --outside-window --reason …'"},
-		{"--wait --param b=1 --param a=x,$y --dry-run", `'kubectl maint trigger p --dry-run --param b=1 --param "a=x,\$y" --wait --outside-window --reason …'`},
+		{"--wait --param b=1 --param a=x,$y --dry-run", `'kubectl maint trigger p --dry-run --param b=1 --param a=x,\$y --wait --outside-window --reason …'`},
 		{"--dry-run=server --reason CHG-1", "'kubectl maint trigger p --dry-run=server --outside-window --reason CHG-1'"},
 	} {
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -136,13 +138,38 @@ func TestARequestIsRepeatedWithItsFlags(t *testing.T) {
 			t.Errorf("%s: %s, want %s", row.line, got, row.want)
 		}
 	}
-	if got, want := c.Ask("p", "", remedy.AsAsked("", map[string]string{"mode": "full", "a": "b c"}, true)), `'kubectl maint trigger p --dry-run=run --param "a=b c" --param mode=full'`; got != want {
+	if got, want := c.Ask("p", "", remedy.AsAsked("", map[string]string{"mode": "full", "a": "b c"}, true)), `'kubectl maint trigger p --dry-run=run --param a=b\ c --param mode=full'`; got != want {
 		t.Errorf("as it was asked for: %s, want %s", got, want)
 	}
 }
 
+// Step paths hold names of another cluster's objects.
+func TestARemedyKeepsANameOneWord(t *testing.T) {
+	const hostile = `r/roll/$(touch pwn); x/ask`
+	here := remedy.Commands{Name: "kubectl maint", Namespace: "shop"}
+	if got, want := here.Approve(hostile), `'kubectl maint -n shop approve r/roll/\$\(touch\ pwn\)\;\ x/ask'`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for name, command := range suggestedOf(here, "$(touch pwn)") {
+		if strings.Contains(command, "$(touch") && !strings.Contains(command, `\$\(touch`) {
+			t.Errorf("%s runs what a name says: %s", name, command)
+		}
+	}
+	if got, want := here.Answer("r/a\nb"), "'kubectl maint -n shop approve r' or 'kubectl maint -n shop reject r'"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := here.InstallWith("maint", "--impersonate a;b"), `'kubectl maint install --apply --namespace maint --impersonate a\;b'`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := remedy.CommandIn("it waits: " + here.Why("it's") + ": soon"); got != here.Why("it's") {
+		t.Errorf("the command in a message is %s", got)
+	}
+}
+
 // suggested calls every method that gives a command line, with x for what it is about.
-func suggested(c remedy.Commands) map[string]string {
+func suggested(c remedy.Commands) map[string]string { return suggestedOf(c, "x") }
+
+func suggestedOf(c remedy.Commands, about string) map[string]string {
 	out := map[string]string{}
 	of := reflect.ValueOf(c)
 	for i := range of.NumMethod() {
@@ -150,7 +177,7 @@ func suggested(c remedy.Commands) map[string]string {
 		if method.Type().Out(0).Kind() != reflect.String {
 			continue
 		}
-		args := slices.Repeat([]reflect.Value{reflect.ValueOf("x")}, method.Type().NumIn())
+		args := slices.Repeat([]reflect.Value{reflect.ValueOf(about)}, method.Type().NumIn())
 		out[name] = method.Call(args)[0].String()
 	}
 	return out

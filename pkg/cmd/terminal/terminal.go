@@ -14,9 +14,6 @@ import (
 	"unicode/utf8"
 )
 
-// reset ends colours: sending it does no other harm.
-const reset = "\x1b[0m"
-
 // Mark distinguishes this process's control sequences from those in the text that it shows: nobody
 // can know it in advance. It is the first parameter: ESC [ MARK 31m. An empty one marks nothing.
 type Mark string
@@ -99,9 +96,6 @@ func (m Mark) Clean(text string) string {
 		case ours > 0:
 			b.WriteString("\x1b[")
 			size = ours
-		case strings.HasPrefix(text, reset):
-			b.WriteString(reset)
-			size = len(reset)
 		case strings.HasPrefix(text, "\r\n"):
 			b.WriteString("\r\n")
 			size = 2

@@ -16,7 +16,7 @@ func TestWhatReachesATerminal(t *testing.T) {
 		"a colour of ours":                    {mark.Sequence("31m") + "bad" + mark.Sequence("0m"), "\x1b[31mbad\x1b[0m"},
 		"the cursor of ours":                  {mark.Sequence("2A") + mark.Sequence("J") + "x", "\x1b[2A\x1b[Jx"},
 		"a colour of theirs":                  {"\x1b[31mbad", "^[[31mbad"},
-		"the end of colours":                  {"cut…\x1b[0m", "cut…\x1b[0m"},
+		"the end of colours of theirs":        {"cut…\x1b[0m", "cut…^[[0m"},
 		"a cursor of theirs":                  {"\x1b[2A\x1b[Jall is well", "^[[2A^[[Jall is well"},
 		"a title":                             {"\x1b]0;root@prod\a", "^[]0;root@prod^G"},
 		"somebody who guesses at the mark":    {"\x1b[124;31m", "^[[124;31m"},

@@ -43,7 +43,7 @@ func (s *Screen) print(picture []string, lines []print.Update) {
 		}
 		picture = s.fitting(picture)
 		for _, l := range picture {
-			fmt.Fprintln(s.Env.Out, print.CutLine(l, s.Env.Size.Columns))
+			fmt.Fprintln(s.Env.Out, print.CutLine(l, s.Env.Size.Columns, s.Env.Mark))
 		}
 		s.drawn = len(picture)
 		return

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -480,7 +481,7 @@ func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
 		fmt.Fprintln(o.Out, l)
 	}
 	for i, found := range answer.obstacles {
-		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, found.what, found.remedy)
+		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, document.OneLine(found.what), found.remedy)
 	}
 	switch {
 	case !verdict.Permitted:

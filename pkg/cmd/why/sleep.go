@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
@@ -103,9 +104,9 @@ func (w *whySleeper) paused() {
 // other is the command that holds it in the state opposite to its schedule.
 func (w *whySleeper) other() string {
 	if w.want.Asleep {
-		return w.Suggest().Wake(w.named + " --for 2h")
+		return w.Suggest().WakeShortly(w.named)
 	}
-	return w.Suggest().Hibernate(w.named + " --for 2h")
+	return w.Suggest().HibernateFor(w.named)
 }
 
 // beginning is what delays a sleep that is due.
@@ -114,7 +115,7 @@ func (w *whySleeper) beginning() {
 		return
 	}
 	if w.want.Forbidden != "" {
-		w.add("no sleep begins: "+w.want.Forbidden, "%s", w.Suggest().Hibernate(w.named+" --for 2h"))
+		w.add("no sleep begins: "+w.want.Forbidden, "%s", w.Suggest().HibernateFor(w.named))
 	}
 	if w.sleeper.Spec.DryRun {
 		w.add("it is a dry run", "take spec.dryRun out of the plan")
@@ -170,7 +171,7 @@ func (w *whySleeper) report() error {
 		fmt.Fprintln(w.Out, line)
 	}
 	for i, one := range w.found {
-		fmt.Fprintf(w.Out, "%d. %s\n   %s\n", i+1, one.what, one.remedy)
+		fmt.Fprintf(w.Out, "%d. %s\n   %s\n", i+1, document.OneLine(one.what), one.remedy)
 	}
 	if len(w.found) == 0 {
 		fmt.Fprintln(w.Out, "nothing is in the way")

@@ -24,6 +24,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/rollout"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -230,7 +231,7 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, a answer) error {
 	}
 	failed := o.reportFailed(p, v, a.retry)
 	for i, found := range a.list {
-		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, found.what, found.remedy)
+		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, document.OneLine(found.what), found.remedy)
 	}
 	switch {
 	case len(a.list) > 0:

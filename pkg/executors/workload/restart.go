@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -126,7 +127,7 @@ func restartable(call executors.Call, o api.Object, live *unstructured.Unstructu
 	switch o.Kind.Kind {
 	case "Deployment":
 		if read[appsv1.Deployment](live).Spec.Paused {
-			return api.Refuse("Paused", "%s is paused and would restart no pod; resume it first: kubectl rollout resume deployment/%s -n %s", o, o.Name, o.Namespace)
+			return api.Refuse("Paused", "%s is paused and would restart no pod; resume it first: kubectl rollout resume deployment/%s -n %s", o, intent.Word(o.Name), intent.Word(o.Namespace))
 		}
 	case "DaemonSet":
 		if d := read[appsv1.DaemonSet](live); d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
