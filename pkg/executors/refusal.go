@@ -30,7 +30,20 @@ const (
 	RefusedAccount
 	// RefusedByAdmission: a quota, a policy or a webhook refuses the request.
 	RefusedByAdmission
+	// RefusedNoAccount: the account to impersonate does not exist, so nothing was sent.
+	RefusedNoAccount
 )
+
+// causeNoAccount marks refusals of the agent itself.
+const causeNoAccount metav1.CauseType = "maint.dev/NoAccount"
+
+// NoAccount is the answer to a request as an account that does not exist.
+func NoAccount(message string) metav1.Status {
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+		Message: message, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: causeNoAccount}}},
+	}
+}
 
 // UnknownUser stands for the user of credentials whose name is not known here. Nobody else is
 // impersonated with them, so that every refusal is about their own account.
@@ -46,6 +59,8 @@ func RefusalOf(err error, user string) Refusal {
 	}
 	status := answer.Status()
 	switch {
+	case apierrors.HasStatusCause(err, causeNoAccount):
+		return RefusedNoAccount
 	case deniedByAdmission(status.Message):
 		return RefusedByAdmission
 	case status.Code == http.StatusUnauthorized:
@@ -105,6 +120,8 @@ func Refused(ctx context.Context, kube kube.Interface, now time.Time, asked Aske
 		return Fail(ReasonDenied, "%s: %s", asked.Denied, err), true
 	case RefusedAgent:
 		return later(ReasonForbidden), true
+	case RefusedNoAccount:
+		return Refuse(ReasonNoAccount, "%s", err), true
 	}
 	may, reviewed := Allowed(ctx, kube, asked.Right)
 	switch {

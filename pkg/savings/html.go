@@ -61,9 +61,7 @@ func (r Report) page() page {
 			Plan: row.Namespace + "/" + row.Plan, Target: row.Target, Kind: row.Kind, Resources: fmt.Sprint(row.Resources), Sleeps: fmt.Sprint(row.Sleeps),
 			Hours: fmt.Sprintf("%.1f", row.Hours), Saved: row.Money(),
 		}
-		if len(row.Unpriced) > 0 {
-			l.Note = "no price of " + strings.Join(row.Unpriced, ", ")
-		}
+		l.Note = row.Note()
 		p.Rows = append(p.Rows, l)
 	}
 	return p
@@ -87,6 +85,18 @@ func (r Report) bars() []bar {
 		out = append(out, bar{Plan: plan, Text: fmt.Sprintf("%.1f h", hours[plan]), Y: i * barHeight, Width: width})
 	}
 	return out
+}
+
+// Note says what of a row is left out.
+func (row Row) Note() string {
+	var notes []string
+	if len(row.Unpriced) > 0 {
+		notes = append(notes, "no price of "+strings.Join(row.Unpriced, ", "))
+	}
+	if len(row.Uncounted) > 0 {
+		notes = append(notes, "not counted, too much to have slept: "+strings.Join(row.Uncounted, ", "))
+	}
+	return strings.Join(notes, "; ")
 }
 
 // Money is what a row saved, as people read it; empty where no price is known.

@@ -18,6 +18,9 @@ type Prices struct {
 	Hourly map[string]map[string]float64 `json:"hourly"`
 }
 
+// mostPrice is more than anything costs an hour, in any currency (a guess).
+const mostPrice = 1e9
+
 // AnyUnit stands for each unit that has no price of its own.
 const AnyUnit = "*"
 
@@ -36,8 +39,11 @@ func ParsePrices(text []byte) (Prices, document.Faults) {
 	}
 	for _, executor := range slices.Sorted(maps.Keys(p.Hourly)) {
 		for _, unit := range slices.Sorted(maps.Keys(p.Hourly[executor])) {
-			if price := p.Hourly[executor][unit]; price < 0 || math.IsNaN(price) || math.IsInf(price, 0) {
+			switch price := p.Hourly[executor][unit]; {
+			case price < 0 || math.IsNaN(price):
 				c.Fault("hourly."+executor+"."+unit, "must be zero or more, is %v", price)
+			case price > mostPrice:
+				c.Fault("hourly."+executor+"."+unit, "must be at most %d, is %g", int64(mostPrice), price)
 			}
 		}
 	}

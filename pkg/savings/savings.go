@@ -46,9 +46,9 @@ func SleptIn(records []hibernate.Record, now time.Time) []ledger.Slept {
 				byKind[kind] = one
 			}
 			one.Resources++
-			one.Hours += hours
+			one.Hours = min(one.Hours+hours, 2*mostHours)
 			for unit, seconds := range res.UnitSeconds(now) {
-				one.UnitHours[unit] += seconds / time.Hour.Seconds()
+				one.UnitHours[unit] = min(one.UnitHours[unit]+seconds/time.Hour.Seconds(), 2*mostHours) // JSON has no infinity
 			}
 		}
 		for _, kind := range slices.Sorted(maps.Keys(byKind)) {
@@ -83,7 +83,19 @@ type Row struct {
 	Currency  string  `json:"currency,omitempty"`
 	// Unpriced are the units that no price is known of.
 	Unpriced []string `json:"unpriced,omitempty"`
+	// Uncounted are the units of which more is said to have slept than can be: they count for nothing.
+	Uncounted []string `json:"uncounted,omitempty"`
 }
+
+// mostHours is more than all resources of one sleep can have slept, of any unit (a guess). What slept
+// is a tenant's word, as is how much a resource asks for; a sum of it is to stay a number.
+const mostHours = 1e15
+
+// possible says whether so many hours can have been slept.
+func possible(hours float64) bool { return hours >= 0 && hours <= mostHours }
+
+// unitOfHours stands for the hours of a row among its units.
+const unitOfHours = "hours"
 
 // Sum adds up what slept in [from, to), by plan, target and kind. A sleep that lies there
 // in part counts in part. prices are those of a namespace; nil: none are known.
@@ -109,6 +121,7 @@ func Sum(sleeps []Sleep, from, to time.Time, prices func(namespace string) *Pric
 	out := make([]Row, 0, len(rows))
 	for _, row := range rows {
 		slices.Sort(row.Unpriced)
+		slices.Sort(row.Uncounted)
 		out = append(out, *row)
 	}
 	slices.SortFunc(out, func(a, b Row) int {
@@ -120,10 +133,21 @@ func Sum(sleeps []Sleep, from, to time.Time, prices func(namespace string) *Pric
 func (row *Row) add(one ledger.Slept, part float64, known *Prices) {
 	row.Sleeps++
 	row.Resources = max(row.Resources, one.Resources)
-	row.Hours += one.Hours * part
+	uncounted := func(what string) {
+		if !slices.Contains(row.Uncounted, what) {
+			row.Uncounted = append(row.Uncounted, what)
+		}
+	}
+	if possible(one.Hours) {
+		row.Hours += one.Hours * part
+	} else {
+		uncounted(unitOfHours)
+	}
 	for _, unit := range slices.Sorted(maps.Keys(one.UnitHours)) {
 		price, ok := known.of(one.Executor, unit)
 		switch {
+		case !possible(one.UnitHours[unit]):
+			uncounted(unit)
 		case ok:
 			row.Saved += price * one.UnitHours[unit] * part
 			row.Currency = known.Currency

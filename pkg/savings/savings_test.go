@@ -1,6 +1,7 @@
 package savings
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -34,6 +35,7 @@ func TestPrices(t *testing.T) {
 		"nothing priced":   {"currency: USD", "hourly: is missing"},
 		"a negative price": {"currency: USD\nhourly: {ec2: {a: -1}}", "hourly.ec2.a: must be zero or more, is -1"},
 		"infinite":         {"currency: USD\nhourly: {ec2: {a: .inf}}", "hourly.ec2.a: must be a number"},
+		"no real price":    {"currency: USD\nhourly: {ec2: {a: 1.7e+308}}", "hourly.ec2.a: must be at most 1000000000, is 1.7e+308"},
 		"a word for one":   {"currency: USD\nhourly: {ec2: {a: dear}}", `hourly.ec2.a: must be a number`},
 		"a list":           {"- 1", ""},
 		"an unknown field": {"currency: USD\nhourly: {ec2: {a: 1}}\nmonthly: {}", "monthly"},
@@ -42,6 +44,30 @@ func TestPrices(t *testing.T) {
 		if len(faults) == 0 || !strings.Contains(faults.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, faults, c.want)
 		}
+	}
+}
+
+func TestWhatCannotHaveSleptCountsForNothing(t *testing.T) {
+	prices := &Prices{Currency: "USD", Hourly: map[string]map[string]float64{"workload": {AnyUnit: mostPrice}}}
+	night := func(plan string, slept ledger.Slept) Sleep {
+		slept.Executor, slept.Resources = "workload", 1
+		return Sleep{"shop", plan, at(1, 20), at(2, 6), []ledger.Slept{slept}}
+	}
+	got := Sum([]Sleep{
+		night("a", ledger.Slept{Hours: 10, UnitHours: map[string]float64{"cpu": 1e300, "memoryGiB": 2}}),
+		night("b", ledger.Slept{Hours: math.MaxFloat64, UnitHours: map[string]float64{"cpu": -1}}),
+		night("c", ledger.Slept{Hours: 10, UnitHours: map[string]float64{"cpu": mostHours}}),
+	}, at(1, 0), at(5, 0), func(string) *Prices { return prices })
+	want := []Row{
+		{Namespace: "shop", Plan: "a", Executor: "workload", Resources: 1, Sleeps: 1, Hours: 10, Saved: 2 * mostPrice, Currency: "USD", Uncounted: []string{"cpu"}},
+		{Namespace: "shop", Plan: "b", Executor: "workload", Resources: 1, Sleeps: 1, Uncounted: []string{"cpu", "hours"}},
+		{Namespace: "shop", Plan: "c", Executor: "workload", Resources: 1, Sleeps: 1, Hours: 10, Saved: mostHours * mostPrice, Currency: "USD"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := json.Marshal(TotalOf(got)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -55,7 +55,7 @@ func over(t *testing.T, api *agenttest.Cluster, note func(*http.Request), answer
 
 func TestWhomRequestsActAs(t *testing.T) {
 	api := agenttest.New(t)
-	api.Put(configMap("a"))
+	api.Put(configMap("a"), account())
 	var sent atomic.Pointer[http.Request]
 	conn := over(t, api, func(r *http.Request) { sent.Store(r) }, func(string, string) {})
 	accounts := conn.Impersonate(client.External{HTTP: func() *http.Client { return nil }})
@@ -123,6 +123,57 @@ func TestWhomRequestsActAs(t *testing.T) {
 	}
 }
 
+func TestNothingIsSentAsAnAccountThatIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := agenttest.New(t)
+		api.Put(configMap("a"), account())
+		_, accounts := api.Connect()
+		c, err := accounts.Clients(maintRunner(), "run-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta, err := accounts.Metadata(maintRunner())
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps := corev1.SchemeGroupVersion.WithResource("configmaps")
+		ways := map[string]func() error{
+			"a read": func() error {
+				_, err := c.Kube.CoreV1().ConfigMaps("shop").Get(t.Context(), "a", metav1.GetOptions{})
+				return err
+			},
+			"a patch of any kind": func() error {
+				_, err := c.Dynamic.Resource(maps).Namespace("shop").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"data":{"x":"1"}}`), metav1.PatchOptions{})
+				return err
+			},
+			"a list of metadata": func() error {
+				_, err := meta.Resource(maps).Namespace("shop").List(t.Context(), metav1.ListOptions{})
+				return err
+			},
+		}
+		for what, way := range ways {
+			if err := way(); err != nil {
+				t.Errorf("it is there, %s: %v", what, err)
+			}
+		}
+		api.Delete("serviceaccounts", "shop", "maint-runner")
+		api.ClearLog()
+		time.Sleep(20 * time.Second)
+		for what, way := range ways {
+			err := way()
+			if executors.RefusalOf(err, runner) != executors.RefusedNoAccount || err.Error() != client.MissingMessage(maintRunner()) {
+				t.Errorf("it is not there, %s: %v", what, err)
+			}
+		}
+		api.Put(account())
+		for what, way := range ways {
+			if err := way(); err != nil {
+				t.Errorf("it is back, %s: %v", what, err)
+			}
+		}
+	})
+}
+
 func TestClientsOfAnAccountAreKept(t *testing.T) {
 	_, accounts := agenttest.New(t).Connect()
 	first, _ := accounts.Clients(maintRunner(), "")
@@ -160,6 +211,7 @@ func TestClientsOfAccountsThatNobodyAsksForAreForgotten(t *testing.T) {
 
 func TestWhoListensHearsOfAccountsAlone(t *testing.T) {
 	api := agenttest.New(t)
+	api.Put(account())
 	conn, accounts := api.Connect()
 	var heard []string
 	accounts.OnWrite(func(w client.Account, run string, next http.RoundTripper) http.RoundTripper {
@@ -182,7 +234,7 @@ func TestWhoListensHearsOfAccountsAlone(t *testing.T) {
 func TestEveryWriteStopsAtTheFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := agenttest.New(t)
-		api.Put(configMap("a"))
+		api.Put(configMap("a"), account())
 		conn, accounts := api.Connect()
 		theirs, err := accounts.Clients(maintRunner(), "run-1")
 		if err != nil {
@@ -289,11 +341,13 @@ func TestWhatAnAccountMay(t *testing.T) {
 		"it may":                         {change: func(*agenttest.Cluster) {}},
 		"it may not":                     {change: func(api *agenttest.Cluster) { api.Deny(runner, "patch", "deployments") }, want: `the ServiceAccount maint-runner may not patch deployments.apps "orders" in namespace shop`},
 		"the agent may not act as it":    {change: func(api *agenttest.Cluster) { api.Refuse(agenttest.When{Verb: "create"}, 1, 403, "cannot impersonate") }, want: "the agent may not act as the ServiceAccount maint-runner; 'kubectl maint install --read-only=false --apply' lets it ("},
+		"it is not there":                {change: func(api *agenttest.Cluster) { api.Delete("serviceaccounts", "shop", "maint-runner") }, want: "the ServiceAccount maint-runner does not exist in namespace shop"},
 		"the API server does not answer": {change: func(api *agenttest.Cluster) { api.Refuse(agenttest.When{Verb: "create"}, 1, 503, "away") }, fails: true},
 		"another account may not":        {change: func(api *agenttest.Cluster) { api.Deny("system:serviceaccount:shop:other", "patch", "deployments") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := agenttest.New(t)
+			api.Put(account())
 			_, accounts := api.Connect()
 			c.change(api)
 			got, err := accounts.Refused(t.Context(), maintRunner(), "patch", deployments, "orders")
@@ -323,6 +377,12 @@ func TestWhatAnAccountIsInOneWord(t *testing.T) {
 	if there == client.AccountMissing || there == "" || digest(there) != there {
 		t.Errorf("it is there, and: %q, then %q", there, digest(there))
 	}
+	api.Delete("serviceaccounts", "shop", "maint-runner")
+	accounts.Forget(maintRunner())
+	if got := digest(there); got != client.AccountMissing {
+		t.Errorf("it is deleted, and: %q", got)
+	}
+	api.Put(account())
 	api.Refuse(agenttest.When{Verb: "create", Resource: "selfsubjectrulesreviews"}, 1, 403, "no")
 	if got := digest(there); got != "refused" {
 		t.Errorf("it is refused, and: %q", got)

@@ -127,7 +127,7 @@ func (a *Impersonator) build(w Account, run string) (executors.Clients, error) {
 	if a.external.DefaultSink != nil {
 		sinks.Default = func() (string, error) { return a.external.DefaultSink(w.Namespace) }
 	}
-	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.external.HTTP(), Dial: a.external.Dial, Sinks: sinks, FunctionTLS: a.external.FunctionTLS, Fence: a.fence, Config: a.acting(as), Certificate: a.external.Certificate}, nil
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.external.HTTP(), Dial: a.external.Dial, Sinks: sinks, FunctionTLS: a.external.FunctionTLS, Fence: a.fence, Config: a.acting(w, as), Certificate: a.external.Certificate}, nil
 }
 
 // OnWrite has somebody listen to what is written for plans, before the first client is
@@ -138,17 +138,18 @@ func (a *Impersonator) OnWrite(wrap func(w Account, run string, next http.RoundT
 
 func (a *Impersonator) below(w Account, run string) http.RoundTripper {
 	below := a.home.bounded(a.base, w.Namespace)
-	if a.listen == nil {
-		return below
+	if a.listen != nil {
+		below = a.listen(w, run, below)
 	}
-	return a.listen(w, run, below)
+	return a.existing(w, below)
 }
 
 // acting is the configuration of clients that act as an account, for what streams.
-func (a *Impersonator) acting(as transport.ImpersonationConfig) *rest.Config {
+func (a *Impersonator) acting(w Account, as transport.ImpersonationConfig) *rest.Config {
 	config := rest.CopyConfig(a.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: as.UserName, Extra: as.Extra}
 	config.ContentType, config.AcceptContentTypes = "", ""
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return a.existing(w, rt) })
 	return config
 }
 
@@ -181,7 +182,10 @@ func (a *Impersonator) Refused(ctx context.Context, w Account, verb string, gvr 
 			Namespace: w.Namespace, Verb: verb, Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Name: name,
 		}}}
 		got, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if apierrors.IsForbidden(err) {
+		switch {
+		case executors.RefusalOf(err, w.User()) == executors.RefusedNoAccount:
+			return err.Error(), nil
+		case apierrors.IsForbidden(err):
 			return mayNotAct(w, err).Error(), nil
 		}
 		if err != nil || got.Status.Allowed {

@@ -116,6 +116,12 @@ func (a *Impersonator) Remote(ctx context.Context, w Account, c Cluster) (client
 	if err != nil {
 		return clients, a.noConnection(c, err)
 	}
+	switch missing, err := a.Missing(ctx, w); {
+	case missing != "":
+		return clients, new(executors.Refuse(executors.ReasonNoAccount, "%s", missing))
+	case err != nil:
+		return clients, a.unread(err, "look for the ServiceAccount %s by which K8SCluster %s is reached", w.Name, c.Name)
+	}
 	config, digest, failure := a.credentials(ctx, home, w, c)
 	if failure != nil {
 		return clients, failure
@@ -175,9 +181,14 @@ func (a *Impersonator) kubeconfig(ctx context.Context, home executors.Clients, w
 	if apierrors.IsNotFound(err) {
 		return nil, a.noConnection(c, fmt.Errorf("the Secret %s, which holds its kubeconfig, does not exist in namespace %s", ref.Name, w.Namespace))
 	}
-	out := executors.Fail(executors.ReasonUnavailable, "read the Secret %s, which holds the kubeconfig of K8SCluster %s: %s", ref.Name, c.Name, err)
+	return nil, a.unread(err, "read the Secret %s, which holds the kubeconfig of K8SCluster %s", ref.Name, c.Name)
+}
+
+// unread is what the API server has not answered; it is asked again.
+func (a *Impersonator) unread(err error, what string, args ...any) *executors.Outcome {
+	out := executors.Fail(executors.ReasonUnavailable, "%s: %s", fmt.Sprintf(what, args...), err)
 	out.State, out.WakeAt = executors.NotYet, a.now().Add(max(2*time.Second, executors.RetryAfter(err)))
-	return nil, &out
+	return &out
 }
 
 // noConnection is a cluster that cannot be reached until somebody mends what is said.

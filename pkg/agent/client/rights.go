@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/transport"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
 // AccountMissing is the answer about an account that is not there.
@@ -37,7 +38,10 @@ func (a *Impersonator) RightsDigest(ctx context.Context, w Account, last string)
 	}
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: w.Namespace}}
 	got, err := c.Kube.AuthorizationV1().SelfSubjectRulesReviews().Create(ctx, review, metav1.CreateOptions{})
-	if apierrors.IsForbidden(err) {
+	switch {
+	case executors.RefusalOf(err, w.User()) == executors.RefusedNoAccount:
+		return AccountMissing, nil
+	case apierrors.IsForbidden(err):
 		return "refused", nil
 	}
 	if err != nil {

@@ -82,6 +82,7 @@ func play(t *testing.T, story func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{TB: t, api: agenttest.New(t), events: &agenttest.Events{}, runs: store.NewRuns(agenttest.Keys()), scope: Scope{Namespace: "maint-system"}}
+		w.api.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "maint-runner"}})
 		story(w)
 	})
 }

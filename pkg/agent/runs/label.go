@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // endLabel takes a run's trigger label away, as the plan's account, in one write
@@ -61,7 +63,7 @@ func (c *Controller) endLabel(ctx context.Context, l *store.CachedRun) (bool, er
 // labelStays says, on the run and on its plan, that the API server does not let the
 // label be taken away: for want of a right, by an admission policy, because the
 // object would be too large, or because its cluster, which is another one, cannot be reached.
-// It is tried again without end, for a label that stays would ask for another run.
+// It is tried again without end, but for an account that is missing: see leavesLabel.
 func (c *Controller) labelStays(ctx context.Context, l *store.CachedRun, refusal error) error {
 	elsewhere := l.Run.Spec.ConnectorRef != nil && !apierrors.IsConflict(refusal) && !errors.Is(refusal, client.ErrFenced)
 	kind := executors.RefusalOf(refusal, l.Account().User())
@@ -79,6 +81,15 @@ func (c *Controller) labelStays(ctx context.Context, l *store.CachedRun, refusal
 	}
 	c.Telemetry.Events.Eventf(c.aboutRun(l), corev1.EventTypeWarning, "LabelStays", "Run %s cannot end: %s", l.Run.Name, waits)
 	return refusal
+}
+
+// leavesLabel says whether a run ends without its label taken away: its account is missing for as long
+// as a cleanup waits for one. The ledger keeps that the claim's label stays, so it asks for no other run.
+func (c *Controller) leavesLabel(l *store.CachedRun, refusal error, now time.Time) bool {
+	var elsewhere *client.NotReachedError
+	missing := executors.RefusalOf(refusal, l.Account().User()) == executors.RefusedNoAccount ||
+		errors.As(refusal, &elsewhere) && elsewhere.Outcome.Reason == executors.ReasonNoAccount
+	return missing && l.Journal.Waits != "" && !now.Before(workflow.CleanupEnds(l.Journal, "", c.Scope.LookingSince()))
 }
 
 // labelSharers says what other plans have to do with a run's request, about its target: by their live

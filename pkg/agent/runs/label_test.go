@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -103,6 +105,40 @@ func TestARunThatALabelAskedForEndsOnceTheLabelIsGone(t *testing.T) {
 				if got := cm.Annotations[annotations.Handled(restartKey)]; got != c.handled {
 					t.Errorf("handled is %q, want %q", got, c.handled)
 				}
+			})
+		})
+	}
+}
+
+func TestALabelWaitsForItsAccountAndNoLongerThanACleanupDoes(t *testing.T) {
+	for name, back := range map[string]bool{"it comes back": true, "it never comes back": false} {
+		t.Run(name, func(t *testing.T) {
+			byLabel(t, func(w *world) {
+				account := w.cluster.Get("serviceaccounts", shop, "maint-runner")
+				w.steps.does("pass hook", func(context.Context, executors.Call) executors.Outcome {
+					w.cluster.Delete("serviceaccounts", shop, "maint-runner")
+					time.Sleep(21 * time.Second) // that it was there is believed no longer
+					return executors.Outcome{State: executors.Done}
+				})
+				w.plays()
+				w.after(time.Minute)
+				j := w.journal()
+				if j.Phase != run.Running || !strings.Contains(j.Waits, "the label ops/restart cannot be taken away: ") || !strings.Contains(j.Waits, "the ServiceAccount maint-runner does not exist") {
+					t.Errorf("it is %s, and waits for %q", j.Phase, j.Waits)
+				}
+				if back {
+					w.cluster.Put(account)
+				}
+				w.after(20 * time.Minute)
+				cm := w.cluster.ConfigMap(shop, "orders")
+				if _, stays := cm.Labels[restartKey]; stays == back {
+					t.Errorf("the label stays: %t", stays)
+				}
+				message := ""
+				if !back {
+					message = "the label ops/restart stays: the ServiceAccount maint-runner does not exist"
+				}
+				w.endsAs(runName, run.Succeeded, message)
 			})
 		})
 	}

@@ -603,11 +603,12 @@ func (c *Controller) reread(ctx context.Context, l *store.CachedRun) error {
 // close ends a run: its label goes, its entry in the ledger is closed, and only
 // then does it lose its finalizer. Each of these can be done twice.
 func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
+	now := c.Now()
 	removed, err := c.endLabel(ctx, l)
-	if err != nil {
+	left := err != nil && c.leavesLabel(l, err, now)
+	if err != nil && !left {
 		return c.labelStays(ctx, l, err)
 	}
-	now := c.Now()
 	if err := c.saveTurns(ctx, l.Live(), now); err != nil { // before the entry closes: the next run lists after it
 		return err
 	}
@@ -615,6 +616,9 @@ func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
 		return err
 	}
 	j := l.Run.Finished(l.Journal, now)
+	if left {
+		j.Message = document.Cut(fmt.Sprintf("%s; the label %s stays: %s", document.Cut(j.Message, document.MaxMessage/2), l.Run.Request.Label, client.MissingMessage(l.Account())), document.MaxMessage)
+	}
 	object, err := annotations.WithJournal(l.Object, j)
 	if err != nil {
 		return err

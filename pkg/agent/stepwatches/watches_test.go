@@ -37,6 +37,7 @@ func inTower(t *testing.T, story func(ctx context.Context, w *tower)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &tower{T: t, cluster: agenttest.New(t)}
+		w.cluster.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "runner"}})
 		_, w.accounts = w.cluster.Connect()
 		w.Watches = New(func(s store.StepKey) {
 			w.mu.Lock()

@@ -41,6 +41,7 @@ func play(t *testing.T, story func(ctx context.Context, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, api: agenttest.New(t)}
 		w.api.Serve(agenttest.Kind{Group: "example.org", Version: "v1", Kind: "App", Resource: "apps", Namespaced: true}, agenttest.Kind{Group: "example.org", Version: "v1", Kind: "Site", Resource: "sites"})
+		w.api.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "maint-runner", "namespace": "shop"}}})
 		_, accounts := w.api.Connect()
 		w.Watches = New(Config{
 			Accounts: accounts, Plans: w,

@@ -98,6 +98,11 @@ func (o *savingsOptions) Run(ctx context.Context) error {
 	if err := o.out.Print(o.Out, o.table(rows), "SavingsList", func() ([]print.Value, error) { return valuesOf(rows), nil }); err != nil {
 		return err
 	}
+	for _, row := range rows {
+		if len(row.Uncounted) > 0 {
+			fmt.Fprintf(o.ErrOut, "warning: HibernatePlan %s/%s, target %s: not counted, too much to have slept: %s\n", row.Namespace, row.Plan, row.Target, strings.Join(row.Uncounted, ", "))
+		}
+	}
 	if o.out.Table() {
 		fmt.Fprintf(o.ErrOut, "%s from %s to %s\n", savings.TotalOf(rows), instant.Both(o.start, o.Zone), instant.Both(o.end, o.Zone))
 		if slices.ContainsFunc(rows, func(r savings.Row) bool { return r.Currency == "" && len(r.Unpriced) > 0 }) {

@@ -14,8 +14,8 @@ import (
 const hidden = "***"
 
 // Mask removes secrets in the forms in which a server is likely to send them back: as they are,
-// escaped for JSON or a URL, in base64, and without the scheme before them. The zero value hides
-// nothing.
+// escaped for JSON or a URL, in base64 also of a longer text, and without the scheme before them.
+// The zero value hides nothing.
 type Mask struct {
 	forms []string // longest first, so that no part of one remains
 }
@@ -54,6 +54,23 @@ func (m *Mask) add(s string) {
 	m.forms = append(m.forms, s, string(quoted[1:len(quoted)-1]), url.QueryEscape(s), url.PathEscape(s),
 		base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)),
 		base64.URLEncoding.EncodeToString([]byte(s)), fmt.Sprintf("%q", s)[1:len(fmt.Sprintf("%q", s))-1])
+	for before := range 3 {
+		m.inside(s, before)
+	}
+}
+
+// leastInside keeps words of a text from being taken for what is left of a secret of three bytes.
+const leastInside = 4
+
+// inside hides a secret in base64 of a text that has it behind so many bytes, modulo three: the
+// characters that are the same whatever stands around it.
+func (m *Mask) inside(s string, before int) {
+	padded := append(make([]byte, before), s...)
+	from, to := (8*before+5)/6, 8*len(padded)/6
+	if to-from < leastInside {
+		return
+	}
+	m.forms = append(m.forms, base64.RawStdEncoding.EncodeToString(padded)[from:to], base64.RawURLEncoding.EncodeToString(padded)[from:to])
 }
 
 // Text is a text without the secrets.
