@@ -42,7 +42,7 @@ func inWorld(t *testing.T, story func(w *world)) {
 		w := &world{T: t, cluster: agenttest.New(t), events: &agenttest.Events{}, book: store.NewGates(annotations.DefaultNamespace), runs: store.NewRuns(agenttest.Keys())}
 		w.cluster.Serve(agenttest.Kind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy", Resource: "validatingadmissionpolicies"})
 		w.cluster.Serve(agenttest.Kind{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespaced: true})
-		w.cluster.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, admission("deployments", "deployments/scale"))
+		w.cluster.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "maint-runner"}}, admission("deployments", "deployments/scale"))
 		w.deployment("web", "year-end")
 		story(w)
 		w.stop()
