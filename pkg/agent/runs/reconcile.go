@@ -482,7 +482,7 @@ func (c *Controller) mayAct(ctx context.Context, l *store.CachedRun) (again time
 	if again, err = c.claimed(ctx, l); err != nil || !again.IsZero() {
 		return again, err
 	}
-	if l.Journal.Phase == run.Running {
+	if l.Journal.Phase == run.Running && !c.Stores.Locks.Holds(l.Key().String()) { // what it started with it keeps
 		if err := c.acquire(ctx, l); err != nil {
 			return time.Time{}, err
 		}

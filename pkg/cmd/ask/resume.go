@@ -146,17 +146,18 @@ func (o *resumeOptions) nameIn(r resumed) string {
 	return o.named(r.Resource)
 }
 
-// find takes RUN/STEP apart where no kind stands before the slash, and looks in the ledgers for a run that is gone: what it left behind can be acknowledged by its
-// name, however long ago it was pruned.
+// find takes RUN/STEP apart where no kind stands before the slash, and looks in the ledgers for a run
+// that is gone: what it left behind can be acknowledged by its name, however long ago it was pruned.
 func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name string) (resumed, error) {
-	if of, step := view.SplitStep(name); step != "" && !strings.HasPrefix(name, factory.KindNode+"/") {
+	kind, _ := factory.SplitKind(name)
+	if of, step := view.SplitStep(name); step != "" && kind != factory.KindNode {
 		cm, err := k.Document(ctx, of, annotations.KindRun)
 		if bare := factory.BareName(of); err == nil || bare != of || strings.HasPrefix(bare, factory.RunPrefix) || !errors.As(err, new(factory.NotFoundError)) {
 			return resumed{Resource: factory.Resource{Document: cm}, step: step}, err
 		}
 	}
 	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
-	if before, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || !view.MayMean(before, annotations.KindRun) {
+	if !errors.As(err, new(factory.NotFoundError)) || !view.MayMean(kind, annotations.KindRun) {
 		return resumed{Resource: found}, err
 	}
 	gone, readErr := k.LeftBy(ctx, factory.BareName(name))

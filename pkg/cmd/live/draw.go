@@ -52,7 +52,7 @@ func (f frame) wrapped(p page, l view.Line) []string {
 // wrap breaks a text at spaces alone, so that names, dates and commands can be copied; a word that is
 // longer than the width is cut.
 func wrap(text string, width int) []string {
-	const hyphen, kept = "-", "\u2011" // ansi.Wrap breaks at each hyphen, and not at one that does not break
+	const hyphen, kept = "-", "\ue000" // ansi.Wrap breaks at each hyphen, and not at what has no meaning
 	rows := ansi.Wrap(strings.ReplaceAll(text, hyphen, kept), width, "")
 	return strings.Split(strings.ReplaceAll(rows, kept, hyphen), "\n")
 }

@@ -469,7 +469,7 @@ func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, 
 // documentKind says whether a kind before a name is one of our documents. Others are asked of the API:
 // a ConfigMap may be any, and there are policies of other projects.
 func documentKind(kind string) bool {
-	return slices.Contains([]string{"plan", "plans", "hibernate-plan", "hibernateplan", "policy", "policies"}, strings.ToLower(kind))
+	return slices.Contains([]string{"plan", "plans", "hibernate-plan", "hibernate-plans", "hibernateplan", "hibernateplans", "policy", "policies"}, strings.ToLower(kind))
 }
 
 func (o *overrideOptions) write(ctx context.Context, f found, c factory.Change) error {

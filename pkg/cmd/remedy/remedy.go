@@ -273,6 +273,9 @@ func (c Commands) AskOutside(plan, asOf, flags, reason string) string {
 	return c.Ask(plan, asOf, flags+" --outside-window --reason "+intent.Word(cmp.Or(reason, intent.Unsaid)))
 }
 
+// Uncordon lets pods come to a node again.
+func (c Commands) Uncordon(node string) string { return c.In("").kubectl("uncordon %s", node) }
+
 // Unskip takes back the skips of a plan.
 func (c Commands) Unskip(plan string) string { return c.line("unskip %s", plan) }
 

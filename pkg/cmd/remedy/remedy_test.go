@@ -32,6 +32,7 @@ func TestARemedyNamesTheNamespaceOfWhatItIsAbout(t *testing.T) {
 		"InstallIn":         "'kubectl maint install --apply --namespace x'",
 		"InstallWith":       "'kubectl maint install --apply --namespace x x'",
 		"Uninstall":         "'kubectl maint uninstall --apply --namespace x'",
+		"Uncordon":          "'kubectl uncordon x'",
 		"WhyNode":           "'kubectl maint why NODE'",
 	}
 	inNamespace := map[string]string{

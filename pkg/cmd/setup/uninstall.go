@@ -112,7 +112,7 @@ func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Clust
 		if ours := slices.DeleteFunc(slices.Clone(c.By), nodes.IsElsewhere); len(ours) > 0 {
 			hand := "take back what asks for them: " + o.Suggest().ReleaseFor(n.Name, ours[0])
 			if nodes.IsPlan(ours[0]) {
-				hand = "uncordon them: 'kubectl uncordon " + n.Name + "'"
+				hand = "uncordon them: " + o.Suggest().Uncordon(n.Name)
 			}
 			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; let their plans end, or %s", n.Name, nodes.ClaimantName(ours[0]), o.Suggest().Status(), hand)
 		}

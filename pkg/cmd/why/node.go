@@ -250,7 +250,7 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 	case r.Phase == run.StepRunning:
 		out.stands("%s: at work", who)
 	case r.Phase == run.StepFailed:
-		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s", who, view.Colon(v.Told(r.Message))), fmt.Sprintf("fix it; the next run of the plan goes on with it, or 'kubectl uncordon %s'", n.Name))
+		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s", who, view.Colon(v.Told(r.Message))), "fix it; the next run of the plan goes on with it, or "+v.Suggest().Uncordon(n.Name))
 	case waits && (q.unread == nil || !limited(wait.Reason)):
 		out.add(who+": "+v.Told(wait.Message), q.remedy(v, n, r.Claimant(), wait))
 	default:
