@@ -345,7 +345,7 @@ func (l *lab) given(cm *corev1.ConfigMap) *corev1.ConfigMap {
 	cm.Namespace = l.ns
 	by, says := world.admin, map[string]string{}
 	switch {
-	case strings.HasPrefix(cm.Name, "maint-"):
+	case strings.HasPrefix(cm.Name, "maint-") && cm.Labels[annotations.LabelKind] != annotations.KindAgentConfig: // an admin writes that
 		by = world.as(agent())
 	case cm.Labels[annotations.LabelKind] != "":
 		says, cm.Annotations = cm.Annotations, nil
