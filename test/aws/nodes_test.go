@@ -50,6 +50,7 @@ func newNodePools(t *testing.T) *nodePools {
 			w.put("NodeClaim", name+"-1", map[string]any{"metadata": map[string]any{"labels": map[string]any{"karpenter.sh/nodepool": name}, "finalizers": []any{"karpenter.sh/termination"}}})
 		}
 	}
+	w.api.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "maint-runner"}})
 	_, accounts := w.api.Connect()
 	clients, err := accounts.Clients(client.Account{Namespace: "team", Name: "maint-runner"}, "")
 	if err != nil {
