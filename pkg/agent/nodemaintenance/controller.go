@@ -666,15 +666,17 @@ func (k *Controller) States(run types.NamespacedName) map[string]map[string]work
 			if s.Run == run && want.given[name] {
 				sight := out[s.Path][name]
 				sight.Passed = by
-				out[s.Path] = with(out[s.Path], name, sight)
+				if out[s.Path] == nil {
+					out[s.Path] = map[string]workflow.NodeState{}
+				}
+				out[s.Path][name] = sight
 			}
 		}
 	}
 	return out
 }
 
-// Want takes in which nodes a run would take next. What it was given and does not
-// want any more is another's.
+// Want takes in which nodes a run would take next; what it was given and no longer wants is another's.
 func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand) {
 	k.state.mu.Lock()
 	news := false

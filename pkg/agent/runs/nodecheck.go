@@ -34,7 +34,7 @@ func isLeftOpen(out executors.Outcome) bool {
 }
 
 // stillClosed looks, before a step begins, whether the nodes that earlier steps closed
-// as they left them. The look is live and the plan account's own: a cache may be
+// are as they left them. The look is live and the plan account's own: a cache may be
 // older than the uncordon.
 func (c *Controller) stillClosed(ctx context.Context, l *store.CachedRun, m workflow.Action, clients executors.Clients) *executors.Outcome {
 	for _, n := range l.Run.ClosedNodes(l.Journal, m.Path) {
@@ -57,17 +57,15 @@ func (c *Controller) stillClosed(ctx context.Context, l *store.CachedRun, m work
 // drains does the same with one that is open.
 func (c *Controller) nodeClosed(ctx context.Context, l *store.CachedRun, stepType string, n run.ClosedNode, clients executors.Clients) *executors.Outcome {
 	node, err := clients.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
-	closes := stepType == plan.TypeCordon || stepType == plan.TypeDrain
+	replaced := n.UID != "" && string(node.UID) != n.UID
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return c.nodeNotRead(ctx, l, clients, n.Name, err)
-	case node.Spec.Unschedulable:
+	case node.Spec.Unschedulable, replaced && (stepType == plan.TypeCordon || stepType == plan.TypeDrain):
 		return nil
-	case n.UID != "" && string(node.UID) != n.UID && closes:
-		return nil
-	case n.UID != "" && string(node.UID) != n.UID:
+	case replaced:
 		return new(executors.Refuse(reasonReplaced, "Node/%s was deleted and created again after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again", n.Name))
 	}
 	return new(executors.Refuse(reasonUncordoned, "Node/%s was uncordoned %s after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again",

@@ -10,7 +10,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 )
@@ -45,7 +44,7 @@ has to be the newest of its plan, and no run of the plan may be active.`,
 }
 
 func (o *retryOptions) Complete(cmd *cobra.Command, args []string) error {
-	o.name, o.given = factory.OneName(args, "RUN", &o.faults), remedy.Given(cmd.LocalNonPersistentFlags(), "reason")
+	o.name, o.given = factory.OneName(args, "RUN", &o.faults), factory.GivenFlags(cmd.LocalNonPersistentFlags(), "reason")
 	return nil
 }
 
@@ -115,6 +114,6 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 		return err
 	}
 	asked := r.Run.Request
-	request := triggerOptions{Factory: o.Factory, Waiting: o.Waiting, reason: o.reason, asOf: asked.AsOf, given: o.given + remedy.AsAsked(asked.AsOf, asked.Parameters, asked.DryRun)} // the agent takes it up as a trigger
+	request := triggerOptions{Factory: o.Factory, Waiting: o.Waiting, reason: o.reason, asOf: asked.AsOf, given: o.given + factory.FlagsAsAsked(asked)} // the agent takes it up as a trigger
 	return request.willBeSeen(ctx, k, is)
 }

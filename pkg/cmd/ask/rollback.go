@@ -21,10 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
-type rollbackOptions struct {
-	triggerOptions
-	to string
-}
+type rollbackOptions struct{ triggerOptions }
 
 // NewRollback asks for a run that repeats an earlier run.
 func NewRollback(c *factory.Factory) *cobra.Command {
@@ -50,7 +47,7 @@ asks for a run that changes nothing.`,
 		ValidArgsFunction: completion.Plans(c, nil),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.to, "to", "", "the run to go back to; default: the newest that succeeded before the newest run")
+	f.StringVar(&o.asOf, "to", "", "the run to go back to; default: the newest that succeeded before the newest run")
 	f.StringVar(&o.reason, "reason", "", "why; it is kept with the run")
 	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window, unless the namespace is restrictive; needs --reason")
 	o.AddRunMode(cmd, "client")
@@ -99,8 +96,8 @@ func (o *rollbackOptions) Run(ctx context.Context) (err error) {
 
 // earlier is the run of --to, or the newest successful one before the newest.
 func (o *rollbackOptions) earlier(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (view.Run, error) {
-	if o.to != "" {
-		return k.Run(ctx, o.to)
+	if o.asOf != "" {
+		return k.Run(ctx, o.asOf)
 	}
 	runs, err := k.RunsOf(ctx, cm)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
@@ -36,7 +35,7 @@ type triggerOptions struct {
 	name          string
 	reason        string
 	outsideWindow bool
-	asOf          string // the earlier run that a rollback goes back to
+	asOf          string // the earlier run that a rollback goes back to, first as it was given
 	given         string // the other flags, as a suggested command repeats them
 	parameters    parameters
 	faults        exit.Faults
@@ -83,7 +82,7 @@ to sleep and wake it, whatever its schedule says.`,
 }
 
 func (o *triggerOptions) Complete(cmd *cobra.Command, args []string) error {
-	o.name, o.given = factory.OneName(args, "PLAN", &o.faults), remedy.Given(cmd.LocalNonPersistentFlags(), "reason", "outside-window", "to")
+	o.name, o.given = factory.OneName(args, "PLAN", &o.faults), factory.GivenFlags(cmd.LocalNonPersistentFlags(), "reason", "outside-window", "to")
 	o.parameters.values = map[string]string{}
 	for _, p := range o.parameters.flags {
 		key, val, ok := strings.Cut(p, "=")

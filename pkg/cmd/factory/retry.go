@@ -3,6 +3,8 @@ package factory
 import (
 	"fmt"
 
+	"github.com/spf13/pflag"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -13,7 +15,7 @@ import (
 // its plan's ledger, nil if there is none. The agent goes by the same rule.
 func (e Env) NoRetry(r view.Run, l *ledger.Ledger) string {
 	asked := r.Run.Request
-	anew := e.Suggest().Ask(r.Run.Plan, asked.AsOf, remedy.AsAsked(asked.AsOf, asked.Parameters, asked.DryRun))
+	anew := e.Suggest().Ask(r.Run.Plan, asked.AsOf, FlagsAsAsked(asked))
 	switch p := r.Journal.Phase; {
 	case p != run.Failed && p != run.Aborted:
 		return fmt.Sprintf("run %s is %s: only a Failed or Aborted run can be retried", r.Run.Name, p)
@@ -26,3 +28,9 @@ func (e Env) NoRetry(r view.Run, l *ledger.Ledger) string {
 	}
 	return ""
 }
+
+// GivenFlags is remedy.Given.
+func GivenFlags(f *pflag.FlagSet, but ...string) string { return remedy.Given(f, but...) }
+
+// FlagsAsAsked is remedy.AsAsked of a request.
+func FlagsAsAsked(r run.Request) string { return remedy.AsAsked(r.AsOf, r.Parameters, r.DryRun) }

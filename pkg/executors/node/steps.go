@@ -35,8 +35,8 @@ func (Cordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome
 type Uncordoner struct{}
 
 // Pass removes the plan from each node's record, also on nodes that the run cordoned by the same
-// selector and that it no longer picks. A node of the run that is gone needs no uncordon. A node that was cordoned before, or that another claimant
-// wants cordoned, stays cordoned, and the outcome says so.
+// selector and that it no longer picks. A node of the run that is gone needs no uncordon. One that was
+// cordoned before, or that another claimant wants cordoned, stays cordoned, and the outcome says so.
 func (Uncordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	p, err := api.PropertiesAs[plan.CordonProperties](call)
 	if err != nil {
