@@ -14,8 +14,7 @@ import (
 // NoRetry says why a run cannot be retried, whatever else of its plan is active; empty: it can. l is
 // its plan's ledger, nil if there is none. The agent goes by the same rule.
 func (e Env) NoRetry(r view.Run, l *ledger.Ledger) string {
-	asked := r.Run.Request
-	anew := e.Suggest().Ask(r.Run.Plan, asked.AsOf, FlagsAsAsked(asked))
+	anew := e.Suggest().Ask(r.Run.Plan, r.Run.Request.AsOf, FlagsAsAsked(r.Run.Request))
 	switch p := r.Journal.Phase; {
 	case p != run.Failed && p != run.Aborted:
 		return fmt.Sprintf("run %s is %s: only a Failed or Aborted run can be retried", r.Run.Name, p)
