@@ -82,7 +82,13 @@ func configMap(name, kind, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{annotations.LabelKind: kind}}, Data: map[string]string{"v": value}}
 }
 
-func two(api *agenttest.Cluster) { api.Put(configMap("a", "plan", "1"), configMap("b", "run", "1")) }
+// two are two ConfigMaps, and the account that looks at them.
+func two(api *agenttest.Cluster) {
+	api.Put(
+		configMap("a", "plan", "1"), configMap("b", "run", "1"),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: accountOf().Namespace, Name: accountOf().Name}},
+	)
+}
 
 // However a watch fails, what happened meanwhile is heard, and nothing twice.
 func TestWhatHappensWhileAWatchFailsIsHeard(t *testing.T) {

@@ -31,8 +31,8 @@ func TestANightAndADay(t *testing.T) {
 		if got := w.said(annotations.StatusWakes); got != "2000-01-01T03:00:00Z" {
 			t.Errorf("it says that it wakes %s", got)
 		}
-		if n := w.asleep[hibernate.TypeNoop]; n != 2 {
-			t.Errorf("metrics say that %d sleep", n)
+		if asleep, _ := w.agent.asleep.Load().(map[string]int); asleep[hibernate.TypeNoop] != 2 {
+			t.Errorf("metrics say that %v sleep", asleep)
 		}
 		r := w.record("apps")
 		if r == nil || len(r.Resources) != 2 || string(r.Resources[0].Before) != "3" || r.State != hibernate.Asleep {

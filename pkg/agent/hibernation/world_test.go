@@ -60,7 +60,6 @@ type world struct {
 	sick   atomic.Value // what the health checks say; empty: all is well
 
 	skew   atomic.Int64 // nanoseconds that the API server's clock is ahead
-	asleep map[string]int
 	denied atomic.Value // types of targets, of type []string
 	own    atomic.Value // the answer to what the agent runs on, of type ownMachines
 }
@@ -95,8 +94,11 @@ type ownMachines struct {
 // agent is one life of an agent.
 type agent struct {
 	*Controller
-	stop func()
+	stop   func()
+	asleep atomic.Value // what its metric counts, of type map[string]int
 }
+
+func (a *agent) counted(asleep map[string]int) { a.asleep.Store(asleep) }
 
 func play(t *testing.T, story func(w *world)) {
 	t.Helper()
@@ -166,7 +168,7 @@ func (w *world) begins() *agent {
 			}),
 			Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
 		},
-		Executors: Executors{Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds, hibernate.TypeEC2: w.beds, hibernate.TypeRDS: w.beds, hibernate.TypeEKS: w.beds}, Health: checks{w}, Machines: w.machines}, Clock: Clock{ClockDoubt: w.clockDoubt, Ahead: w.ahead, Now: time.Now}, Sleeping: func(n map[string]int) { w.asleep = n },
+		Executors: Executors{Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds, hibernate.TypeEC2: w.beds, hibernate.TypeRDS: w.beds, hibernate.TypeEKS: w.beds}, Health: checks{w}, Machines: w.machines}, Clock: Clock{ClockDoubt: w.clockDoubt, Ahead: w.ahead, Now: time.Now}, Sleeping: a.counted,
 		Status: status.NewWriter(conn.Kube, w.events), Telemetry: notify.Telemetry{Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}), Events: w.events, Log: log}, Scope: Scope{Namespace: annotations.DefaultNamespace, DryRun: w.dryRun, Denied: w.denies},
 		Queue: queue.New(queue.Config{Name: "hibernation", Now: time.Now, Log: log, OnPanic: func() { w.Error("a panic") }}),
 	})
