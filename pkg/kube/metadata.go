@@ -1,10 +1,14 @@
 package kube
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,20 +37,18 @@ const (
 // protobufMagic begins every answer in protobuf.
 const protobufMagic = "k8s\x00"
 
-// someMetadata lists a few fields of objects' metadata, from the API server's cache: names, namespaces, labels, annotations, when they were created. The rest, the managed fields
-// above all, is passed over: of thousands of objects the whole would take longer to decode than to
-// fetch. The annotation of `kubectl apply` is left out, too.
-func someMetadata(core rest.Interface) func(ctx context.Context, resource, namespace, selector string) ([]metav1.ObjectMeta, error) {
-	return func(ctx context.Context, resource, namespace, selector string) ([]metav1.ObjectMeta, error) {
-		answer := fromCache(core, asMetadata, resource, namespace, selector).Do(ctx)
-		if err := answer.Error(); err != nil { // with what the API server says of it
+// someMetadata lists a few fields of objects' metadata, from the API server's cache: names, namespaces,
+// labels, annotations, when they were created. The rest, the managed fields above all, is passed over:
+// of thousands of objects the whole would take longer to decode than to fetch. The annotation of
+// `kubectl apply` is left out, too. What has arrived is decoded while the rest is sent.
+func someMetadata(core rest.Interface) func(ctx context.Context, resource, namespace string, of Some) ([]metav1.ObjectMeta, error) {
+	return func(ctx context.Context, resource, namespace string, of Some) ([]metav1.ObjectMeta, error) {
+		body, err := fromCache(core, asMetadata, resource, namespace, of).Stream(ctx)
+		if err != nil { // with what the API server says of it
 			return nil, err
 		}
-		body, err := answer.Raw()
-		if err != nil {
-			return nil, err
-		}
-		out, err := metadataIn(body)
+		defer func() { _ = body.Close() }() // nothing more is read
+		out, err := metadataIn(bufio.NewReaderSize(body, 64<<10))
 		if err != nil {
 			return nil, fmt.Errorf("metadata of %s: %w", resource, err)
 		}
@@ -56,34 +58,71 @@ func someMetadata(core rest.Interface) func(ctx context.Context, resource, names
 
 var errNoMetadata = errors.New("the API server did not answer with metadata in protobuf")
 
-func metadataIn(body []byte) ([]metav1.ObjectMeta, error) {
-	if len(body) < len(protobufMagic) || string(body[:len(protobufMagic)]) != protobufMagic {
+func metadataIn(r *bufio.Reader) ([]metav1.ObjectMeta, error) {
+	magic := make([]byte, len(protobufMagic))
+	if _, err := io.ReadFull(r, magic); err != nil || string(magic) != protobufMagic {
 		return nil, errNoMetadata
 	}
-	var list []byte
-	if err := eachField(body[len(protobufMagic):], func(field protowire.Number, value []byte) error {
-		if field == unknownRaw {
-			list = value
-		}
-		return nil
-	}); err != nil {
-		return nil, err
-	}
 	var out []metav1.ObjectMeta
-	err := eachField(list, func(field protowire.Number, item []byte) error {
-		if field != listItems {
+	var item bytes.Buffer
+	err := eachLong(r, func(field protowire.Number, list *io.LimitedReader) error {
+		if field != unknownRaw {
 			return nil
 		}
-		return eachField(item, func(field protowire.Number, value []byte) error {
-			if field != itemMetadata {
+		return eachLong(bufio.NewReaderSize(list, 64<<10), func(field protowire.Number, value *io.LimitedReader) error {
+			if field != listItems {
 				return nil
 			}
-			m, err := objectMeta(value)
-			out = append(out, m)
-			return err
+			item.Reset()
+			if _, err := item.ReadFrom(value); err != nil {
+				return err
+			}
+			if value.N > 0 {
+				return io.ErrUnexpectedEOF
+			}
+			return eachField(item.Bytes(), func(field protowire.Number, value []byte) error {
+				if field != itemMetadata {
+					return nil
+				}
+				m, err := objectMeta(value)
+				out = append(out, m)
+				return err
+			})
 		})
 	})
 	return out, err
+}
+
+// eachLong calls do for each field of a message that has a length, while the message arrives. What do
+// leaves of the field is passed over.
+func eachLong(r *bufio.Reader, do func(field protowire.Number, value *io.LimitedReader) error) error {
+	for {
+		tag, err := binary.ReadUvarint(r)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		var length uint64
+		if err == nil {
+			length, err = binary.ReadUvarint(r) // or the number itself
+		}
+		field, kind := protowire.DecodeTag(tag)
+		switch {
+		case err != nil:
+		case kind == protowire.BytesType:
+			value := &io.LimitedReader{R: r, N: int64(min(length, math.MaxInt64))}
+			if err = do(field, value); err == nil {
+				_, err = io.Copy(io.Discard, value)
+			}
+			if err == nil && value.N > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+		case kind != protowire.VarintType:
+			err = errNoMetadata
+		}
+		if err != nil {
+			return fmt.Errorf("decode protobuf: %w", err)
+		}
+	}
 }
 
 func objectMeta(message []byte) (metav1.ObjectMeta, error) {

@@ -86,14 +86,14 @@ func TestMetadataInProtobuf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := NewCached(k.CoreV1().RESTClient()).Metadata(t.Context(), "configmaps", "shop", "maint.dev/kind=plan")
+			got, err := NewCached(k.CoreV1().RESTClient()).Metadata(t.Context(), "configmaps", "shop", Some{Selector: "maint.dev/kind=plan", Name: "orders"})
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, got); err == nil && diff != "" {
 				t.Error(diff)
 			}
-			if q := asked.URL.Query(); q.Get("labelSelector") != "maint.dev/kind=plan" || q.Get("resourceVersion") != "0" || !strings.Contains(asked.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+			if q := asked.URL.Query(); q.Get("labelSelector") != "maint.dev/kind=plan" || q.Get("fieldSelector") != "metadata.name=orders" || q.Get("resourceVersion") != "0" || !strings.Contains(asked.Header.Get("Accept"), "as=PartialObjectMetadataList") {
 				t.Errorf("asked %s, as %s", asked.URL, asked.Header.Get("Accept"))
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 )
 
@@ -14,8 +15,11 @@ import (
 // namespace or, where it is empty, of all.
 type Cached struct {
 	Names    func(ctx context.Context, resource, namespace, selector string) ([]string, error)
-	Metadata func(ctx context.Context, resource, namespace, selector string) ([]metav1.ObjectMeta, error)
+	Metadata func(ctx context.Context, resource, namespace string, of Some) ([]metav1.ObjectMeta, error)
 }
+
+// Some are the objects that have labels, and a name if there is one here.
+type Some struct{ Selector, Name string }
 
 // NewCached asks through a client of the core group.
 func NewCached(core rest.Interface) *Cached {
@@ -40,7 +44,7 @@ type table struct {
 // answer: of plans with a status a twelfth.
 func names(core rest.Interface) func(ctx context.Context, resource, namespace, selector string) ([]string, error) {
 	return func(ctx context.Context, resource, namespace, selector string) ([]string, error) {
-		request := fromCache(core, asTable, resource, namespace, selector).Param("includeObject", string(metav1.IncludeNone))
+		request := fromCache(core, asTable, resource, namespace, Some{Selector: selector}).Param("includeObject", string(metav1.IncludeNone))
 		answer := request.Do(ctx)
 		if err := answer.Error(); err != nil { // with what the API server says of it
 			return nil, err
@@ -59,13 +63,16 @@ func names(core rest.Interface) func(ctx context.Context, resource, namespace, s
 
 // fromCache is a request for objects as the API server's cache has them, which is recent enough for
 // words at a prompt.
-func fromCache(core rest.Interface, accept, resource, namespace, selector string) *rest.Request {
+func fromCache(core rest.Interface, accept, resource, namespace string, of Some) *rest.Request {
 	request := core.Get().Resource(resource).SetHeader("Accept", accept).Param("resourceVersion", "0")
 	if namespace != "" {
 		request = request.Namespace(namespace)
 	}
-	if selector != "" {
-		request = request.Param("labelSelector", selector)
+	if of.Selector != "" {
+		request = request.Param("labelSelector", of.Selector)
+	}
+	if of.Name != "" {
+		request = request.Param("fieldSelector", fields.OneTermEqualSelector(metav1.ObjectNameField, of.Name).String())
 	}
 	return request
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/kube"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -47,13 +49,14 @@ func offer(c *factory.Factory, directive cobra.ShellCompDirective, words func(ct
 	}
 }
 
-// names are those of the objects that keep accepts, from the API server's cache, which is recent
-// enough. Names alone are a twelfth of the metadata of a plan with a status.
-func names(ctx context.Context, k *factory.Cluster, resource, namespace, selector string, keep Keep) ([]string, error) {
+// names are those of the objects that keep accepts and that begin with what was typed, if they are
+// few, from the API server's cache, which is recent enough. Names alone are a twelfth of the metadata
+// of a plan with a status.
+func names(ctx context.Context, k *factory.Cluster, resource, namespace, selector, typed string, keep Keep) ([]string, error) {
 	if keep == nil && k.Cached != nil {
 		return k.Cached.Names(ctx, resource, namespace, selector)
 	}
-	list, err := metadataOf(ctx, k, resource, namespace, selector)
+	list, err := beginningWith(ctx, k, resource, namespace, selector, typed)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +69,39 @@ func names(ctx context.Context, k *factory.Cluster, resource, namespace, selecto
 	return out, nil
 }
 
+// few names are asked for one by one (client-go sends ten requests without a pause).
+const few = 8
+
+// beginningWith is the metadata of the objects whose names begin with what was typed, where those are
+// few; else of all. Of thousands, the metadata takes the API server four times as long as the names.
+func beginningWith(ctx context.Context, k *factory.Cluster, resource, namespace, selector, typed string) ([]metav1.ObjectMeta, error) {
+	if typed == "" || k.Cached == nil {
+		return metadataOf(ctx, k, resource, namespace, selector)
+	}
+	all, err := k.Cached.Names(ctx, resource, namespace, selector)
+	if err != nil {
+		return nil, err
+	}
+	begin := beginning(all, typed)
+	if len(begin) > few {
+		return metadataOf(ctx, k, resource, namespace, selector)
+	}
+	found := make([][]metav1.ObjectMeta, len(begin))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, name := range begin {
+		group.Go(func() (err error) {
+			found[i], err = k.Cached.Metadata(ctx, resource, namespace, kube.Some{Selector: selector, Name: name})
+			return err
+		})
+	}
+	err = group.Wait()
+	return slices.Concat(found...), err
+}
+
 // metadataOf is the metadata of objects, from the API server's cache.
 func metadataOf(ctx context.Context, k *factory.Cluster, resource, namespace, selector string) ([]metav1.ObjectMeta, error) {
 	if k.Cached != nil {
-		return k.Cached.Metadata(ctx, resource, namespace, selector)
+		return k.Cached.Metadata(ctx, resource, namespace, kube.Some{Selector: selector})
 	}
 	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
 	if err != nil {
@@ -91,14 +123,14 @@ func beginning(words []string, typed string) []string {
 // that was typed.
 func Documents(c *factory.Factory, selector string, keep Keep) Func {
 	return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, given []string, word string) ([]string, error) {
-		before, of := "", selector
-		if bare := factory.BareName(word); bare != word { // plan/or
+		before, of, bare := "", selector, factory.BareName(word)
+		if bare != word { // plan/or
 			before = strings.TrimSuffix(word, bare)
 			if kinds, _ := view.KindsBefore(strings.TrimSuffix(before, "/")); kinds != nil {
 				of += "," + annotations.LabelKind + " in (" + strings.Join(kinds, ",") + ")"
 			}
 		}
-		list, err := names(ctx, k, "configmaps", k.Namespace, of, keep)
+		list, err := names(ctx, k, "configmaps", k.Namespace, of, bare, keep)
 		return written(list, before, given), err
 	})
 }
@@ -149,7 +181,7 @@ func inPhases(phases []run.Phase) string {
 // was typed.
 func Nodes(c *factory.Factory, keep Keep) Func {
 	return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, given []string, word string) ([]string, error) {
-		list, err := names(ctx, k, "nodes", "", "", keep)
+		list, err := names(ctx, k, "nodes", "", "", factory.BareName(word), keep)
 		before := ""
 		if kind, _ := factory.SplitKind(word); kind == factory.KindNode {
 			before = word[:strings.Index(word, "/")+1]
@@ -193,7 +225,7 @@ func Governed(m metav1.ObjectMeta) bool {
 // Namespaces offers the names of namespaces.
 func Namespaces(c *factory.Factory) Func {
 	return offer(c, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *factory.Cluster, _ []string, word string) ([]string, error) {
-		return names(ctx, k, "namespaces", "", "", nil)
+		return names(ctx, k, "namespaces", "", "", "", nil)
 	})
 }
 

@@ -57,8 +57,13 @@ func TestCompletionOffersNames(t *testing.T) {
 		{name: "parameters before a plan is named: nothing", completer: completion.Parameters(f)},
 		{name: "steps of a run", completer: completion.Steps(f), given: []string{"orders-a"}, want: []string{"call", "check"}},
 		{name: "steps of the newest run of a plan", completer: completion.Steps(f), given: []string{"plan/orders"}, word: "a", want: []string{"ask"}},
-		{name: "names from a table", completer: completion.Plans(tables(f, nil), nil), given: []string{"b"}, want: []string{"a", "configmaps shop maint.dev/kind=plan"}},
+		{name: "names from a table", completer: completion.Plans(tables(f, nil), nil), word: "a", want: []string{"a"}},
+		{name: "names from a table that are not given yet", completer: completion.Plans(tables(f, nil), nil), word: "co", given: []string{"b"}, want: []string{"configmaps shop maint.dev/kind=plan"}},
 		{name: "what is kept needs the metadata", completer: completion.Plans(tables(f, nil), func(metav1.ObjectMeta) bool { return true }), want: []string{"c", "configmaps shop maint.dev/kind=plan"}},
+		{name: "of what few begin with, the metadata of those", completer: completion.Plans(tables(f, nil), func(metav1.ObjectMeta) bool { return true }), word: "b", want: []string{"b of configmaps shop maint.dev/kind=plan"}},
+		{name: "with their kind before them", completer: completion.Plans(tables(f, nil), func(metav1.ObjectMeta) bool { return true }), word: "plan/b", want: []string{"plan/b of configmaps shop maint.dev/kind=plan,maint.dev/kind in (plan,hibernate-plan)"}},
+		{name: "of what many begin with, all metadata", completer: completion.Plans(tables(f, nil), func(metav1.ObjectMeta) bool { return true }), word: "c", want: []string{"c", "configmaps shop maint.dev/kind=plan"}},
+		{name: "one of few whose metadata is refused: nothing", completer: completion.Plans(tables(f, nil), func(metav1.ObjectMeta) bool { return true }), word: "refused"},
 		{name: "metadata that is refused: nothing", completer: completion.Plans(tables(f, errors.New("no")), func(metav1.ObjectMeta) bool { return true })},
 		{name: "a table that is refused: nothing", completer: completion.Plans(tables(f, errors.New("no")), nil)},
 		{name: "both", completer: completion.Both(completion.Plans(f, nil), completion.Nodes(f, nil)), want: []string{"orders", "reports", "a", "b"}},
@@ -104,16 +109,24 @@ func TestNodesThatSomethingIsSaidOf(t *testing.T) {
 	}
 }
 
-// tables answers with the names a, b, metadata of c, and what was asked for.
+// tables answers with the names a, b, nine that begin with c and one whose metadata is refused, with
+// the metadata of c or of the one that is named, and with what was asked for.
 func tables(f *factory.Factory, err error) *factory.Factory {
 	k, _ := f.Connect()
 	other := *k
 	other.Cached = &kube.Cached{
 		Names: func(_ context.Context, resource, namespace, selector string) ([]string, error) {
-			return []string{"a", "b", resource + " " + namespace + " " + selector}, err
+			return []string{"a", "b", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "refused", resource + " " + namespace + " " + selector}, err
 		},
-		Metadata: func(_ context.Context, resource, namespace, selector string) ([]metav1.ObjectMeta, error) {
-			return []metav1.ObjectMeta{{Name: "c"}, {Name: resource + " " + namespace + " " + selector}}, err
+		Metadata: func(_ context.Context, resource, namespace string, of kube.Some) ([]metav1.ObjectMeta, error) {
+			asked := resource + " " + namespace + " " + of.Selector
+			switch of.Name {
+			case "":
+				return []metav1.ObjectMeta{{Name: "c"}, {Name: asked}}, err
+			case "refused":
+				return nil, errors.New("no")
+			}
+			return []metav1.ObjectMeta{{Name: of.Name + " of " + asked}}, err
 		},
 	}
 	return factory.NewFor(f.Env, &other)

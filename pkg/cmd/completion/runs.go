@@ -64,7 +64,7 @@ func Resumable(c *factory.Factory, paused Keep) Func {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() (err error) {
 			kinds := strings.Join([]string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy}, ",")
-			documents, err = metadataOf(ctx, k, "configmaps", k.Namespace, annotations.LabelKind+" in ("+kinds+")")
+			documents, err = beginningWith(ctx, k, "configmaps", k.Namespace, annotations.LabelKind+" in ("+kinds+")", ofDocument(word))
 			return err
 		})
 		group.Go(func() (err error) {
@@ -85,6 +85,19 @@ func Resumable(c *factory.Factory, paused Keep) Func {
 		}
 		return written(out, before, given), nil
 	})
+}
+
+// runPrefix begins the names of runs.
+const runPrefix = "maint-" + annotations.KindRun + "-"
+
+// ofDocument is what was typed of the name of a document; empty, where it may be that of a run, which
+// any plan may name.
+func ofDocument(word string) string {
+	typed := factory.BareName(word)
+	if strings.HasPrefix(typed, runPrefix) || strings.HasPrefix(runPrefix, typed) {
+		return ""
+	}
+	return typed
 }
 
 // Questions offers what waits for approval, RUN or RUN/STEP. It reads whole runs, since only their
@@ -132,6 +145,9 @@ func written(names []string, before string, given []string) []string {
 // leftBy is the run that a plan says left something, which its condition tells how to acknowledge;
 // empty: none.
 func leftBy(m metav1.ObjectMeta) string {
+	if !strings.Contains(m.Annotations[annotations.StatusConditions], " resume ") {
+		return "" // of thousands of plans, hardly one is decoded
+	}
 	message, left := view.Stands(view.ConditionsIn(m.Annotations), "Restored", metav1.ConditionFalse)
 	i := strings.LastIndex(message, " resume ")
 	if name, whole := strings.CutSuffix(message[max(i, 0):], "'"); left && i >= 0 && whole {
