@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/ask"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/completion"
@@ -126,10 +127,26 @@ func rootOf(c *factory.Factory) *cobra.Command {
 			root.AddCommand(sub)
 		}
 	}
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	completeFiles(root)
 	root.SetHelpCommandGroupID("More")
 	root.SetUsageTemplate(usageTemplate(env.Name))
 	wrapHelp(root)
 	return root
+}
+
+// completeFiles offers files for the flags that take them, of a command and all below it.
+func completeFiles(cmd *cobra.Command) {
+	for _, flags := range []*pflag.FlagSet{cmd.LocalNonPersistentFlags(), cmd.PersistentFlags()} {
+		for _, name := range []string{"filename", "prices", "kubeconfig", "certificate-authority", "client-certificate", "client-key", "cache-dir"} {
+			if flags.Lookup(name) != nil {
+				_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // fails only for a missing flag
+			}
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		completeFiles(sub)
+	}
 }
 
 // paintAs has a command print in colours, or not.

@@ -168,6 +168,18 @@ func TestCompletionForKubectlCallsThePlugin(t *testing.T) {
 	}
 }
 
+// A file is offered where one is asked for, and nowhere else.
+func TestFilesAreOfferedToFlagsThatTakeThem(t *testing.T) {
+	for line, want := range map[string]string{
+		"adopt": ":4", "pause a --timezone": ":4", "install --outbound": ":4", "trigger a --reason": ":4", "schedule a -f": ":0", "lint -f": ":0", "trigger a --kubeconfig": ":0", "--client-key": ":0",
+	} {
+		got := cmdtest.Offline(t, Run, "", append(append([]string{"__complete"}, strings.Fields(line)...), "")...)
+		if got.Code != 0 || strings.TrimSpace(got.Out) != want {
+			t.Errorf("%s: %+v, want %s", line, got, want)
+		}
+	}
+}
+
 // That there is no agent is an answer; that nobody may say so is an error.
 func TestVersionWithoutAnAgent(t *testing.T) {
 	got := cmdtest.NewCluster(t, Run).Maint("version")

@@ -182,7 +182,7 @@ goes on.
 	o.DryRun.AddFlag(cmd)
 	o.Consent.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.untilText, "until", "", `resume by itself then: 2h, "tomorrow 08:00", RFC 3339`)
-	cmd.Flags().StringVar(&o.timezone, "timezone", "", "zone of --until; default: the plan's, else yours")
+	cmd.Flags().StringVar(&o.timezone, "timezone", "", "zone of --until; default: that of the plan or policy, else yours")
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why")
 	return cmd
 }
@@ -311,15 +311,10 @@ func (o *pauseOptions) replaced(object metav1.Object, zone string) string {
 
 // zoneOf is the zone of a document's times; of a node, the user's.
 func (o *pauseOptions) zoneOf(found factory.Resource) string {
-	cm := found.Document
-	if cm == nil {
+	if found.Document == nil {
 		return o.Zone
 	}
-	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
-		return view.NewSleeper(cm, nil, nil).Zone()
-	}
-	spec, _ := annotations.Plan(cm)
-	return view.PlanZone(spec, o.Zone)
+	return view.DocumentZone(found.Document, o.Zone)
 }
 
 func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
@@ -376,7 +371,7 @@ func annotateNamespace(ctx context.Context, k *factory.Cluster, name string, dry
 		dry.Wrote(written)
 	}
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%w\n--all pauses the namespace itself; to pause single plans, name them", factory.Explain("write to namespace "+name, err))
+		return fmt.Errorf("%w\n--all is about the namespace itself; name plans to pause or resume single ones", factory.Explain("write to namespace "+name, err))
 	}
 	return factory.Explain("write to namespace "+name, err)
 }

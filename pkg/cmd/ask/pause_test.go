@@ -117,7 +117,7 @@ func TestPauseAndResumeOfAll(t *testing.T) {
 func TestWhoMayNotWriteOnTheNamespaceIsToldWhatElseThereIs(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Namespace("shop"), cmdtest.Agent())
 	o.Forbids("patch", "namespaces", "")
-	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): write to namespace shop: namespaces is forbidden: not for you\nerror: --all pauses the namespace itself; to pause single plans, name them\n"})
+	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): write to namespace shop: namespaces is forbidden: not for you\nerror: --all is about the namespace itself; name plans to pause or resume single ones\n"})
 	o.Forbids("get", "namespaces", "")
 	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): read namespace shop: namespaces is forbidden: not for you\n"})
 }

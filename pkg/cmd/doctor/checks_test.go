@@ -95,7 +95,7 @@ func TestDoctorOfTheAgent(t *testing.T) {
 		{name: "half a minute ago is fresh", line: "doctor", world: append(quiet, beat(30*time.Second, "v0.1.0")), out: "ok       agent v0.1.0 in namespace maint-system, seen 30s ago\n" + heartbeat},
 		{
 			name: "longer ago is silence", line: "doctor", world: append(quiet, beat(31*time.Second, "v0.1.0")), code: 1, err: oneProblem,
-			out: "PROBLEM  the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 00:59:29 CET): see 'kubectl -n maint-system get pods'\n         nothing starts until it runs; what pause, skip, freeze, hibernate and wake write is kept; trigger, approve, reject, abort, retry, rollback and drain refuse\n" + heartbeat,
+			out: "PROBLEM  the agent in namespace maint-system last showed itself 31s ago (Sat 2026-11-21 00:59:29 CET): see 'kubectl -n maint-system get pods'\n         nothing starts until it runs; what pause, skip, freeze, hibernate and wake write is kept; trigger, approve, reject, abort of a run, retry, rollback and drain refuse\n" + heartbeat,
 		},
 		{name: "its clock is a little ahead of ours", line: "doctor", world: append(quiet, beat(-time.Minute, "v0.1.0"))},
 		{

@@ -120,7 +120,7 @@ func filtered(lines []view.Line, filter string) []int {
 	words := strings.ToLower(filter)
 	for i := 0; i < len(lines); {
 		end := i + 1
-		for key := lines[i].Of.Key(); key != "" && end < len(lines) && lines[end].Of.Key() == key; {
+		for end < len(lines) && lines[i].Together(lines[end]) {
 			end++
 		}
 		if words == "" || slices.ContainsFunc(lines[i:end], func(l view.Line) bool { return l.Head || strings.Contains(plain(l), words) }) {

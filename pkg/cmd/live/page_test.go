@@ -151,12 +151,14 @@ func TestTheEndsOfAPage(t *testing.T) {
 
 func TestTheFilterOfAPage(t *testing.T) {
 	lines := linesOf("a:Running", "a:step dump", "", "b:Idle", "c:Running")
-	lines = append(lines, view.Line{Text: "PLAN PHASE", Head: true})
+	lines = append(lines, view.Line{Text: "PLAN PHASE", Head: true}, view.Line{Text: "policy night: paused", Part: 1}, view.Line{Text: "resume it", Part: 1}, view.Line{Text: "namespace shop: frozen", Part: 2})
 	for _, c := range []struct {
 		words string
 		want  []int
 	}{
-		{"", []int{0, 1, 2, 3, 4, 5}},
+		{"", []int{0, 1, 2, 3, 4, 5, 6, 7, 8}},
+		{"night", []int{5, 6, 7}}, // the whole of a part, which is no resource
+		{"frozen", []int{5, 8}},
 		{"DUMP", []int{0, 1, 5}}, // the whole block, and heads
 		{"running", []int{0, 1, 4, 5}},
 		{"nothing of that", []int{5}},

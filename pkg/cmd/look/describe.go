@@ -210,22 +210,25 @@ func entryLine(e ledger.Entry, v print.Printer) string {
 	return strings.TrimRight(fmt.Sprintf("  %s  %s  %s  %s  %s", print.EntryWhen(e, v.Zone), v.Phase(string(e.Result))+print.DryMark(e), e.Reason, e.Run, v.Told(print.EntryEnd(e))), " ")
 }
 
-// eventsOf are the newest Events of an object; none where they may not be read.
-func eventsOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) []corev1.Event {
+// eventsOf are the newest Events of an object.
+func eventsOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) ([]corev1.Event, error) {
 	list, err := k.Kube.CoreV1().Events(cm.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(cm.UID)})
 	if err != nil {
-		return nil
+		return nil, factory.Explain("read Events in namespace "+cm.Namespace, err)
 	}
 	events := list.Items
 	// Times are whole seconds; a name ends with the nanosecond.
 	slices.SortFunc(events, func(a, b corev1.Event) int {
 		return cmp.Or(eventAt(a).Compare(eventAt(b)), strings.Compare(a.Name, b.Name))
 	})
-	return events[max(len(events)-10, 0):]
+	return events[max(len(events)-10, 0):], nil
 }
 
 func eventLines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, v print.Printer) []string {
-	events := eventsOf(ctx, k, cm)
+	events, err := eventsOf(ctx, k, cm)
+	if err != nil {
+		return []string{"", "Events: not known: " + strings.Join(strings.Fields(err.Error()), " ")}
+	}
 	if len(events) == 0 {
 		return nil
 	}

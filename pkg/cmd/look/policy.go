@@ -102,6 +102,6 @@ func (o *describeOptions) describePolicy(ctx context.Context, k *factory.Cluster
 func (o *describeOptions) policyInFull(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) print.Value {
 	p := showPolicy(ctx, o.Factory, k, agent, cm)
 	body := p.value()
-	body.Spec, body.Events = &p.state.Spec, eventValues(ctx, k, cm)
+	body.Spec, body.Events = &p.state.Spec, o.eventValues(ctx, k, cm)
 	return policyValue(body)
 }

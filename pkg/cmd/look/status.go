@@ -329,7 +329,7 @@ func (o *statusOptions) needLines(above []held, plans []view.Plan, sleepers []vi
 	lines := heads(o.newPrinter(o.Zone).NeedLines(needs)...)
 	for i, need := range all { // two lines each, below the heading
 		for n := 1 + 2*i; n <= 2+2*i; n++ {
-			lines[n].Of, lines[n].Head = need.of, need.of.Kind == ""
+			lines[n].Of, lines[n].Head, lines[n].Part = need.of, false, 1+i
 		}
 	}
 	return lines
@@ -381,13 +381,13 @@ func (o *statusOptions) nodeLines(claims []view.NodeClaim, fleet []*corev1.Node)
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	v := o.newPrinter(o.Zone)
-	lines := heads(append([]string{""}, v.ClaimTable(claims)...)...)
-	node := named(fleet)
-	for i, c := range claims {
-		lines[i+2].Of, lines[i+2].Head = node(c.Node), false
+	v, node := o.newPrinter(o.Zone), named(fleet)
+	var rows [][]string
+	var about []view.Resource
+	for _, c := range claims {
+		about, rows = append(about, node(c.Node)), append(rows, v.ClaimCells(c))
 	}
-	return lines, print.ClaimUpdates(claims)
+	return append([]view.Line{{}}, tableOf(print.ClaimColumns(), rows, about, "PHASE", "SINCE", "FOR", "LEFT")...), print.ClaimUpdates(claims)
 }
 
 func (o *statusOptions) plans(r reads) []view.Plan {
@@ -479,33 +479,37 @@ func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view
 	return lines
 }
 
-// table has the namespace as its first column, which is shown for several namespaces. On a narrow
-// screen, spare columns are left out.
+// table has the namespace as its first column, which is shown for several namespaces.
 func (o *statusOptions) table(head []string, rows [][]string, about []view.Resource, spare ...string) []view.Line {
+	if !o.everywhere {
+		head = head[1:]
+		for i := range rows {
+			rows[i] = rows[i][1:]
+		}
+	}
+	return tableOf(head, rows, about, "PHASE", spare...)
+}
+
+// tableOf are the lines of a table. On a narrow screen, spare columns are left out; the narrowest shows
+// keep and the column before it.
+func tableOf(head []string, rows [][]string, about []view.Resource, keep string, spare ...string) []view.Line {
 	if len(rows) == 0 {
 		return nil
 	}
-	if !o.everywhere {
-		head = head[1:]
-	}
-	t := &view.Table{Keep: slices.Index(head, "PHASE")}
+	t := &view.Table{Keep: slices.Index(head, keep)}
 	for _, name := range spare {
 		t.Spare = append(t.Spare, slices.Index(head, name))
 	}
 	var b strings.Builder
 	w := printers.GetNewTabWriter(&b)
-	cells := make([][]string, len(rows)+1)
-	for i, row := range append([][]string{head}, rows...) {
-		if i > 0 && !o.everywhere {
-			row = row[1:]
-		}
-		for j, cell := range row {
-			if i > 0 {
+	cells := append([][]string{head}, rows...)
+	for i, row := range cells {
+		if i > 0 {
+			for j, cell := range row {
 				row[j] = view.OrDash(cell)
 			}
 		}
 		t.Fit(row)
-		cells[i] = row
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	_ = w.Flush() // a Builder accepts everything

@@ -248,7 +248,7 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, agent
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		return o.policyInFull(ctx, k, agent, cm), nil
 	}
-	events := eventValues(ctx, k, cm)
+	events := o.eventValues(ctx, k, cm)
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
 		r, err := k.ReadRun(ctx, cm)
 		if err != nil {
@@ -293,9 +293,12 @@ func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, agent
 	return planValue(body), nil
 }
 
-func eventValues(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) []print.EventValue {
-	var out []print.EventValue
-	for _, e := range eventsOf(ctx, k, cm) {
+func (o *describeOptions) eventValues(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (out []print.EventValue) {
+	events, err := eventsOf(ctx, k, cm)
+	if err != nil {
+		o.Warn("Events are not known: " + err.Error())
+	}
+	for _, e := range events {
 		out = append(out, print.EventValue{At: eventAt(e).UTC(), Type: e.Type, Reason: e.Reason, Message: e.Message})
 	}
 	return out

@@ -83,7 +83,7 @@ func (o *overrideOptions) command(use, short, long, example string) *cobra.Comma
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.forText, "for", "", "how long, like 2h or 3d")
 	cmd.Flags().StringVar(&o.untilText, "until", "", `until when: "tomorrow 08:00", "sat 02:00", RFC 3339`)
-	cmd.Flags().StringVar(&o.timezone, "timezone", "", "zone of --until; default: the policy's, else yours")
+	cmd.Flags().StringVar(&o.timezone, "timezone", "", "zone of --until; default: that of the policy or plan, else yours")
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why; recorded beside it")
 	cmd.Flags().BoolVar(&o.end, "end", false, "end it now: remove the strategy")
 	return cmd
@@ -448,9 +448,7 @@ func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, 
 			return found{}, err
 		}
 		kind, text = cm.Labels[annotations.LabelKind], "configmaps/"+cm.Name
-		if kind == annotations.KindPolicy {
-			zone = view.PolicyZone(annotations.Policy(cm).Spec, o.Zone)
-		}
+		zone = view.DocumentZone(cm, o.Zone)
 	}
 	infos, err := resource.NewBuilder(o.Config).Unstructured().NamespaceParam(k.Namespace).DefaultNamespace().ResourceTypeOrNameArgs(true, text).SingleResourceType().Flatten().Do().Infos()
 	if err != nil {

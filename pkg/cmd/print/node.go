@@ -4,30 +4,21 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/cli-runtime/pkg/printers"
-
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// ClaimTable has a line for each claim; it is empty without any.
-func (v Printer) ClaimTable(claims []view.NodeClaim) []string {
-	if len(claims) == 0 {
-		return nil
+// ClaimColumns are those of a table of nodes that somebody has or asks for.
+func ClaimColumns() []string { return []string{"NODE", "FOR", "PHASE", "SINCE", "LEFT", "REASON"} }
+
+// ClaimCells are a claim's in those columns.
+func (v Printer) ClaimCells(c view.NodeClaim) []string {
+	since := ""
+	if !c.Since.IsZero() {
+		since = instant.Approximate(v.Now.Sub(c.Since))
 	}
-	var b strings.Builder
-	w := printers.GetNewTabWriter(&b)
-	fmt.Fprintln(w, "NODE\tFOR\tPHASE\tSINCE\tLEFT\tREASON")
-	for _, c := range claims {
-		since := ""
-		if !c.Since.IsZero() {
-			since = instant.Approximate(v.Now.Sub(c.Since))
-		}
-		fmt.Fprintln(w, strings.Join([]string{c.Node, c.By, c.Phase, view.OrDash(since), view.OrDash(c.Left), view.OrDash(v.Told(c.Reason))}, "\t"))
-	}
-	w.Flush()
-	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	return []string{c.Node, c.By, c.Phase, since, c.Left, v.Told(c.Reason)}
 }
 
 // NodeLines show a node: for whom it is cordoned and how it was before, its requests, when it may

@@ -85,16 +85,17 @@ func TestThePictureOfANode(t *testing.T) {
 	}
 }
 
-func TestTheTableOfNodesThatAreAskedFor(t *testing.T) {
-	if got := offlineView().ClaimTable(nil); got != nil {
-		t.Errorf("%q", got)
-	}
-	got := offlineView().ClaimTable([]view.NodeClaim{
-		{Node: "a", By: "gpu", Phase: "Draining", Left: "3/12", Reason: "two\nlines", Since: *cmdtest.Before(time.Hour)}, {Node: "worker-10", By: "plan ops/roll", Phase: "Running"},
-	})
-	want := []string{"NODE        FOR             PHASE      SINCE   LEFT   REASON", "a           gpu             Draining   1h0m    3/12   two; lines", "worker-10   plan ops/roll   Running    -       -      -"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+func TestTheCellsOfANodeThatIsAskedFor(t *testing.T) {
+	for _, c := range []struct {
+		claim view.NodeClaim
+		want  []string
+	}{
+		{view.NodeClaim{Node: "a", By: "gpu", Phase: "Draining", Left: "3/12", Reason: "two\nlines", Since: *cmdtest.Before(time.Hour)}, []string{"a", "gpu", "Draining", "1h0m", "3/12", "two; lines"}},
+		{view.NodeClaim{Node: "worker-10", By: "plan ops/roll", Phase: "Running"}, []string{"worker-10", "plan ops/roll", "Running", "", "", ""}},
+	} {
+		if diff := cmp.Diff(c.want, offlineView().ClaimCells(c.claim)); diff != "" || len(c.want) != len(ClaimColumns()) {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
 	}
 }
 

@@ -248,12 +248,12 @@ func (o *historyOptions) table(lines []line) *metav1.Table {
 		e := l.entry
 		message, end := "", outcome(e)
 		if e.Outcome != nil {
-			message = instant.InText(e.Outcome.Message, zoneOf(l.plan, o.Zone))
+			message = instant.InText(e.Outcome.Message, view.DocumentZone(l.plan, o.Zone))
 		}
 		if o.out.Format() != "wide" {
 			end += because(e)
 		}
-		cells := []string{print.EntryWhen(e, zoneOf(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, instant.InText(end, zoneOf(l.plan, o.Zone)), view.EntryAt(e).UTC().Format(time.RFC3339), e.Who(), message}
+		cells := []string{print.EntryWhen(e, view.DocumentZone(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, instant.InText(end, view.DocumentZone(l.plan, o.Zone)), view.EntryAt(e).UTC().Format(time.RFC3339), e.Who(), message}
 		if o.name == "" {
 			cells = slices.Insert(cells, 0, o.planName(l.plan))
 		}
@@ -334,15 +334,6 @@ func slept(e ledger.Entry) string {
 		out = append(out, fmt.Sprintf("%s: %d of kind %s slept, together %s", s.Target, s.Resources, s.Kind, instant.Approximate(time.Duration(s.Hours*float64(time.Hour)))))
 	}
 	return strings.Join(out, "; ")
-}
-
-// zoneOf is the zone of a plan's times.
-func zoneOf(cm *corev1.ConfigMap, user string) string {
-	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
-		return view.NewSleeper(cm, nil, nil).Zone()
-	}
-	spec, _ := annotations.Plan(cm)
-	return view.PlanZone(spec, user)
 }
 
 // ledgerValues are entries for scripts. Their names are those of the runs: nothing else in a ledger

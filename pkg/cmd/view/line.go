@@ -18,6 +18,7 @@ type Line struct {
 	Cells []string
 	Table *Table // nil: not a line of a table
 	Head  bool   // a heading
+	Part  int    // the same for lines that belong together, beside those of one resource; 0: none
 }
 
 // Resource is what a line is about, as a command line would name it. The zero value is nothing.
@@ -26,6 +27,14 @@ type Resource struct {
 	Plan                  string // of a run
 	Question              string // RUN or RUN/STEP that waits for an answer; empty: none does
 	Resumes               string // what of it somebody may resume, as KIND/NAME; empty: nothing is known to wait for that
+}
+
+// Together says whether two lines are about the same, so that a filter that finds one keeps both.
+func (l Line) Together(other Line) bool {
+	if key := l.Of.Key(); key != "" || other.Of.Key() != "" {
+		return key == other.Of.Key()
+	}
+	return l.Part != 0 && l.Part == other.Part
 }
 
 // Key identifies the resource in every state; empty for none.

@@ -1,6 +1,9 @@
 package view
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
@@ -14,6 +17,18 @@ func PolicyZone(spec policy.PolicySpec, user string) string {
 		return zone
 	}
 	return "UTC"
+}
+
+// DocumentZone is the zone of the times of a plan of either kind, or a policy.
+func DocumentZone(cm *corev1.ConfigMap, user string) string {
+	switch cm.Labels[annotations.LabelKind] {
+	case annotations.KindHibernatePlan:
+		return NewSleeper(cm, nil, nil).Zone()
+	case annotations.KindPolicy:
+		return PolicyZone(annotations.Policy(cm).Spec, user)
+	}
+	spec, _ := annotations.Plan(cm)
+	return PlanZone(spec, user)
 }
 
 // PlanZone is the zone of a plan's times: that of its schedules if they agree, else the user's.

@@ -108,7 +108,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		{"its turn has come", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))), "gpu: its turn has come: the agent takes it up as soon as it can"},
 		{
 			"no agent", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(func(q *nodeQuestion) { q.agent.Missing = "no agent runs" }),
-			"gpu: its turn has come: the agent takes it up as soon as it can\n1. no agent is at work: no agent runs → nothing starts until it runs; what pause, skip, freeze, hibernate and wake write is kept; trigger, approve, reject, abort, retry, rollback and drain refuse",
+			"gpu: its turn has come: the agent takes it up as soon as it can\n1. no agent is at work: no agent runs → nothing starts until it runs; what pause, skip, freeze, hibernate and wake write is kept; trigger, approve, reject, abort of a run, retry, rollback and drain refuse",
 		},
 		{
 			"all places are taken", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", Held("other", nodes.Ready, "")...)),
