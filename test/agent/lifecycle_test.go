@@ -261,6 +261,10 @@ func TestALabelWaitsForThePlanThatIsPaused(t *testing.T) {
 	l.seen("one")
 	l.seen("two")
 	l.annotate("two", map[string]string{annotations.Pause: "true"})
+	l.eventually("the agent knows of the pause", func() (bool, string) { // by another watch than of the label
+		a := l.seen("two").Annotations
+		return strings.Contains(a[annotations.StatusConditions], "ChangesPaused"), a[annotations.StatusConditions]
+	})
 	l.setLabel("orders", `"go"`)
 	first := l.running("one", "hold")
 	l.annotate("one", map[string]string{annotations.Resume: first.run.Name})
