@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/restoredata"
 	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
 
@@ -84,6 +85,8 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 		return hibernate.Active, "awake: " + v.why
 	case d.Phase == hibernate.Hibernated && v.unready != "":
 		d.Message += "; " + v.unready
+	case d.Phase == hibernate.WakingUp:
+		d.Message += restoredata.Waits(v.facts.Records)
 	}
 	if v.paused != "" {
 		return d.Phase, v.paused + "; " + d.Message
