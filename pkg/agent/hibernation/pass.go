@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -87,7 +86,7 @@ func (c *Controller) pass(ctx context.Context, k types.NamespacedName, from *sto
 	working := r.State != hibernate.Asleep
 	waits := step.Done || seen.held != "" && len(step.Due) == 0
 	if failure == "" && working && !waits && r.StartedAt != nil && now.Sub(restoredata.Begun(r, step.Due)) > c.operationTimeout(r) {
-		failure = fmt.Sprintf("it is not %s after %s: %s", map[hibernate.Operation]string{hibernate.Shutdown: "asleep", hibernate.Wake: "awake"}[r.Operation], c.operationTimeout(r), waiting(step))
+		failure = fmt.Sprintf("it is not %s after %s: %s", map[hibernate.Operation]string{hibernate.Shutdown: "asleep", hibernate.Wake: "awake"}[r.Operation], c.operationTimeout(r), document.Few(idsOf(step.Due), 3))
 	}
 	r = r.Passed(step.Done, failure, r.Snapshot.Spec.Retries(), now)
 	if failure == "" && !step.Done {
@@ -133,19 +132,6 @@ func (c *Controller) next(r hibernate.Record, l look) time.Time {
 		return queue.Soonest(now.Add(sleep), step.Again)
 	}
 	return queue.Soonest(now.Add(work), step.Again)
-}
-
-// waiting names what is not done.
-func waiting(step hibernate.Step) string {
-	var out []string
-	for i, d := range step.Due {
-		if i == 3 {
-			out = append(out, fmt.Sprintf("and %d more", len(step.Due)-i))
-			break
-		}
-		out = append(out, d.ID)
-	}
-	return strings.Join(out, ", ")
 }
 
 func targetOf(r hibernate.Record) (hibernate.Target, bool) {
