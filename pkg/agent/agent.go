@@ -356,7 +356,7 @@ func (a *Agent) runsConfig() runs.Config {
 func (a *Agent) plansConfig() plans.Config {
 	o := a.options
 	return plans.Config{
-		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason, Doubted: a.conn.Clock.Doubted},
+		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Doubted: a.conn.Clock.Doubted},
 		Stores:    plans.Stores{Documents: a.memory.documents, Plans: a.memory.plans, Runs: a.memory.runs, History: a.memory.history, Ledgers: a.memory.ledgers, Gates: a.memory.gates, Keys: a.keys},
 		Telemetry: a.telemetry(),
 		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LookingSince: a.lookingSince},

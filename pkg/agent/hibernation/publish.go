@@ -39,7 +39,7 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 			annotations.StatusPhase: string(phase), annotations.StatusMessage: document.Cut(message, document.MaxMessage),
 			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusTargets: annotations.Targets(list),
 			annotations.StatusOverall: string(transition.Overall(list)), annotations.StatusProgress: transition.ProgressOf(list).String(), annotations.StatusLastTransition: transition.Plan(was, phase, have[annotations.StatusLastTransition], c.Clock.Now()),
-			annotations.StatusAsleep: transition.AsleepSince(v.facts.Records, d.Closed), annotations.StatusWakes: "", annotations.StatusSleeps: "", annotations.StatusBehavior: have[annotations.StatusBehavior], annotations.StatusHold: annotations.FormatHold(v.hold), annotations.StatusConditions: conditions(ownConditions(cm, have), v, phase, message, c.Clock.Now()),
+			annotations.StatusAsleep: transition.AsleepSince(v.facts.Records, d.Closed), annotations.StatusWakes: "", annotations.StatusSleeps: "", annotations.StatusBehavior: have[annotations.StatusBehavior], annotations.StatusHold: annotations.FormatHold(v.hold), annotations.StatusConditions: conditions(c.ownConditions(cm, have), v, phase, message, c.Clock.Now()),
 		}
 		switch {
 		case v.policy.none: // nothing stands before it any more
@@ -130,9 +130,9 @@ func (v view) recorded(target string) bool {
 }
 
 // ownConditions are those that an agent gave this very plan: what a copy brought along is of another.
-func ownConditions(cm *corev1.ConfigMap, have map[string]string) string {
+func (c *Controller) ownConditions(cm *corev1.ConfigMap, have map[string]string) string {
 	text := have[annotations.StatusConditions]
-	if status.BroughtAlong(text, cm.CreationTimestamp.Time) {
+	if status.BroughtAlong(text, cm.CreationTimestamp.Time, c.Clock.Ahead()) {
 		return ""
 	}
 	return text

@@ -111,7 +111,7 @@ func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *
 	if err != nil {
 		return f, err
 	}
-	if lost || v.ledger == nil && wasDecided(cm) { // nothing from before is made up
+	if lost || v.ledger == nil && c.wasDecided(cm) { // nothing from before is made up
 		f.Created = f.Now
 	}
 	if f.Table != nil {
@@ -122,11 +122,11 @@ func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *
 
 // wasDecided says whether an agent has decided over a plan before, and so gave it a ledger. Without
 // one it speaks of a plan that cannot be read, or while the clock is in doubt.
-func wasDecided(cm *corev1.ConfigMap) bool {
+func (c *Controller) wasDecided(cm *corev1.ConfigMap) bool {
 	phase, conditions := cm.Annotations[annotations.StatusPhase], cm.Annotations[annotations.StatusConditions]
 	doubted := meta.IsStatusConditionTrue(status.Read(conditions), status.ConditionClockDoubt)
 	said := phase != "" && phase != string(hibernate.Invalid) && !doubted
-	return (said || cm.Annotations[annotations.StatusTargets] != "") && !status.BroughtAlong(conditions, cm.CreationTimestamp.Time)
+	return (said || cm.Annotations[annotations.StatusTargets] != "") && !status.BroughtAlong(conditions, cm.CreationTimestamp.Time, c.Clock.Ahead())
 }
 
 // withTokens is a ledger that knows the tokens which ask for nothing any more. One that asks now is
