@@ -503,6 +503,13 @@ func (r Resource) SleptFor(now time.Time) time.Duration {
 	return time.Duration(r.seconds(now)) * time.Second
 }
 
+// Bounds of the units that slept of one resource (guesses): what a resource is worth is a tenant's
+// word, in each sleep another one, and JSON has no infinity. More hours than savings count.
+const (
+	mostUnitsSlept  = 100
+	mostUnitSeconds = 1e20
+)
+
 // UnitSeconds is how long each unit of a resource has slept in its cycle, in seconds; nil: it
 // has none.
 func (r Resource) UnitSeconds(now time.Time) map[string]float64 {
@@ -511,19 +518,22 @@ func (r Resource) UnitSeconds(now time.Time) map[string]float64 {
 	}
 	out := map[string]float64{}
 	maps.Copy(out, r.UnitSlept)
-	before, part := float64(r.Slept), r.PartUnits
-	since := float64(r.seconds(now)) - before
-	for unit, n := range r.Units {
-		if r.UnitSlept == nil {
-			out[unit] += n * before
-		}
-		if part == nil {
-			out[unit] += n * since
+	before := float64(r.Slept)
+	add := func(units map[string]float64, seconds float64) {
+		for _, unit := range slices.Sorted(maps.Keys(units)) {
+			if _, known := out[unit]; known || len(out) < mostUnitsSlept {
+				out[unit] = min(out[unit]+units[unit]*seconds, mostUnitSeconds)
+			}
 		}
 	}
-	for unit, n := range part {
-		out[unit] += n * since
+	if r.UnitSlept == nil {
+		add(r.Units, before)
 	}
+	part := r.PartUnits
+	if part == nil {
+		part = r.Units
+	}
+	add(part, float64(r.seconds(now))-before)
 	return out
 }
 
