@@ -223,7 +223,7 @@ func New(o Options) (*Agent, error) {
 	})
 	health, _ := o.Executors.Executor("health-check")
 	a.controllers.hibernation = hibernation.New(hibernation.Config{
-		Clients: hibernation.Clients{Kube: a.conn.Kube, Accounts: a.accounts}, Stores: hibernation.Stores{Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys}, Executors: hibernation.Executors{Sleepers: o.Executors.Sleepers, Health: health, Machines: a.machines}, Sleeping: a.metrics.Hibernated, Status: a.status, Telemetry: notify.Telemetry{Notify: a.notifier, Events: a.events.recorder, Log: o.Log},
+		Clients: hibernation.Clients{Kube: a.conn.Kube, Accounts: a.accounts}, Stores: hibernation.Stores{Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys, Holders: a.holders}, Executors: hibernation.Executors{Sleepers: o.Executors.Sleepers, Health: health, Machines: a.machines}, Sleeping: a.metrics.Hibernated, Status: a.status, Telemetry: notify.Telemetry{Notify: a.notifier, Events: a.events.recorder, Log: o.Log},
 		Clock: hibernation.Clock{ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Now: o.Now}, Queue: a.newQueue("hibernation"), Scope: hibernation.Scope{Namespace: o.Namespace, DryRun: o.DryRun, Denied: a.deniedTypes},
 	})
 	a.controllers.targets = targets.New(targets.Config{
@@ -356,7 +356,7 @@ func (a *Agent) runsConfig() runs.Config {
 func (a *Agent) plansConfig() plans.Config {
 	o := a.options
 	return plans.Config{
-		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason, Doubted: a.conn.Clock.Doubted},
+		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason, Ahead: a.conn.Clock.Ahead, Doubted: a.conn.Clock.Doubted},
 		Stores:    plans.Stores{Documents: a.memory.documents, Plans: a.memory.plans, Runs: a.memory.runs, History: a.memory.history, Ledgers: a.memory.ledgers, Gates: a.memory.gates, Keys: a.keys},
 		Telemetry: a.telemetry(),
 		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LookingSince: a.lookingSince},

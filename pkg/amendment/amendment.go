@@ -60,7 +60,7 @@ func Put(r hibernate.Record, list []Value) (out hibernate.Record, changed []stri
 			fault(i, "before of %s %s", res.ID, why)
 			continue
 		}
-		out.Resources[i].Before = a.Before
+		out.Resources[i].Before, out.Resources[i].Under = a.Before, nil // who edits it knows of runs
 		changed = append(changed, res.ID)
 	}
 	return out, changed, faults

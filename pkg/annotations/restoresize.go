@@ -133,5 +133,5 @@ func unfinished(res hibernate.Resource, operation hibernate.Operation) (hibernat
 // needed is what a resource is woken by: CapturedAt and Revived tell requests apart, and by
 // AskedAt what is seen awake may still be on its way down.
 func needed(res hibernate.Resource, _ hibernate.Operation) (hibernate.Resource, bool) {
-	return hibernate.Resource{ID: res.ID, UID: res.UID, Before: res.Before, CapturedAt: res.CapturedAt, AskedAt: res.AskedAt, Revived: res.Revived, Left: res.Left, RestoredAt: res.RestoredAt}, true
+	return hibernate.Resource{ID: res.ID, UID: res.UID, Before: res.Before, Under: res.Under, CapturedAt: res.CapturedAt, AskedAt: res.AskedAt, Revived: res.Revived, Left: res.Left, RestoredAt: res.RestoredAt}, true
 }

@@ -57,6 +57,12 @@ func DNSLabel(s string) bool {
 	return len(s) <= MaxNameLength && isLabel(s)
 }
 
+// ObjectName says whether s can name an object of any kind: it is one part of the path of a URL, as the
+// API server asks of every name (ValidatePathSegmentName of apimachinery).
+func ObjectName(s string) bool {
+	return s != "" && s != "." && s != ".." && !strings.ContainsAny(s, "/%")
+}
+
 // isLabel says whether s is made of a to z, 0 to 9 and, between them, dashes. Every name in every
 // document is tested, which a regular expression would make the longest part of reading it.
 func isLabel(s string) bool {

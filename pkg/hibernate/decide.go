@@ -179,7 +179,7 @@ func (r *Record) anew(f Facts, t Target) *Record {
 		return &out
 	}
 	for _, res := range r.Resources {
-		again := Resource{ID: res.ID, UID: res.UID, Before: res.Before, CapturedAt: res.CapturedAt, RestoredAt: res.RestoredAt, Kind: res.Kind, Units: res.Units, Slept: res.seconds(f.Now), UnitSlept: res.UnitSeconds(f.Now)}
+		again := Resource{ID: res.ID, UID: res.UID, Before: res.Before, Under: res.Under, CapturedAt: res.CapturedAt, RestoredAt: res.RestoredAt, Kind: res.Kind, Units: res.Units, Slept: res.seconds(f.Now), UnitSlept: res.UnitSeconds(f.Now)}
 		if again.RestoredAt == nil {
 			again.RestoredAt = new(f.Now)
 		}

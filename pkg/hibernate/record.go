@@ -74,26 +74,6 @@ type Snapshot struct {
 	Address string `json:"address,omitempty"`
 }
 
-// Found is the record with the address at which its cluster is now. A kubeconfig that was replaced
-// may lead to another cluster, where all that sleeps would seem to be gone and whatever runs would
-// be put to sleep. What tells is the uid of something that sleeps: failure says that none was found.
-func (r Record) Found(address string, seen []Observation) (out Record, failure string) {
-	if address == r.Snapshot.Address || len(r.Resources) == 0 {
-		r.Snapshot.Address = address
-		return r, ""
-	}
-	at := byPlace(seen)
-	known := slices.ContainsFunc(r.Resources, func(res Resource) bool {
-		i, there := at[place{res.ID, res.UID}]
-		return there && !seen[i].Gone && seen[i].Unseen == nil
-	})
-	if !known {
-		return r, "the kubeconfig names another API server than when this fell asleep, and none of the sleeping resources is there: let it name that cluster again"
-	}
-	r.Snapshot.Address = address
-	return r, ""
-}
-
 // Check says what is wrong with a record that was read back: what the agent did not write
 // so, or wrote for another version.
 func (r Record) Check() error {
@@ -157,6 +137,8 @@ type Resource struct {
 	// each unit; nil: Units slept all that time.
 	Slept     int64              `json:"slept,omitempty"`
 	UnitSlept map[string]float64 `json:"unitSlept,omitempty"`
+	// Under are the steps of runs that had set what Before speaks of, the last one first.
+	Under []Under `json:"under,omitempty"`
 	// Revived is how often something that is no person put it back, and it was put to sleep again;
 	// the next time is not before NotBefore.
 	Revived   int        `json:"revived,omitempty"`
@@ -165,6 +147,13 @@ type Resource struct {
 	// AwakeAt is since when it was seen awake because something put it back, or because somebody
 	// started all of it, until it sleeps again: meanwhile no hours are counted.
 	AwakeAt *time.Time `json:"awakeAt,omitempty"`
+}
+
+// Under is a step of a run that will put back what it found, or leaves it to who put to sleep what it set.
+type Under struct {
+	Run    string          `json:"run"`
+	Step   string          `json:"step"`
+	Before json.RawMessage `json:"before"` // what it found, as Resource has it
 }
 
 // Observation is what an executor sees of one resource now.
@@ -514,6 +503,13 @@ func (r Resource) SleptFor(now time.Time) time.Duration {
 	return time.Duration(r.seconds(now)) * time.Second
 }
 
+// Bounds of the units that slept of one resource (guesses): what a resource is worth is a tenant's
+// word, in each sleep another one, and JSON has no infinity. More hours than savings count.
+const (
+	mostUnitsSlept  = 100
+	mostUnitSeconds = 1e20
+)
+
 // UnitSeconds is how long each unit of a resource has slept in its cycle, in seconds; nil: it
 // has none.
 func (r Resource) UnitSeconds(now time.Time) map[string]float64 {
@@ -522,19 +518,22 @@ func (r Resource) UnitSeconds(now time.Time) map[string]float64 {
 	}
 	out := map[string]float64{}
 	maps.Copy(out, r.UnitSlept)
-	before, part := float64(r.Slept), r.PartUnits
-	since := float64(r.seconds(now)) - before
-	for unit, n := range r.Units {
-		if r.UnitSlept == nil {
-			out[unit] += n * before
-		}
-		if part == nil {
-			out[unit] += n * since
+	before := float64(r.Slept)
+	add := func(units map[string]float64, seconds float64) {
+		for _, unit := range slices.Sorted(maps.Keys(units)) {
+			if _, known := out[unit]; known || len(out) < mostUnitsSlept {
+				out[unit] = min(out[unit]+units[unit]*seconds, mostUnitSeconds)
+			}
 		}
 	}
-	for unit, n := range part {
-		out[unit] += n * since
+	if r.UnitSlept == nil {
+		add(r.Units, before)
 	}
+	part := r.PartUnits
+	if part == nil {
+		part = r.Units
+	}
+	add(part, float64(r.seconds(now))-before)
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -339,5 +340,21 @@ func TestHowManySleep(t *testing.T) {
 	r := Record{Resources: []Resource{{ID: "a"}, {ID: "b", Left: "gone"}, {ID: "c", RestoredAt: &evening}, {ID: "d", AsleepAt: &evening}}}
 	if n := r.Sleeping(); n != 2 {
 		t.Errorf("%d sleep", n)
+	}
+}
+
+// What a resource is worth is a tenant's word, and another one in each sleep: what is written of it stays
+// a number, and does not grow without end.
+func TestUnitsThatSleptHaveABound(t *testing.T) {
+	r := Resource{AsleepAt: &evening, Units: map[string]float64{"cpu": math.MaxFloat64}}
+	for i := range 3 * mostUnitsSlept {
+		r = r.Banked(evening.Add(time.Duration(i+1) * time.Hour))
+		r.AsleepAt, r.Units = new(evening.Add(time.Duration(i+1)*time.Hour)), map[string]float64{"cpu": math.MaxFloat64, fmt.Sprintf("type-%d", i): 1}
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Error(err)
+	}
+	if n := len(r.UnitSlept); n != mostUnitsSlept || r.UnitSlept["cpu"] != mostUnitSeconds || r.UnitSlept["type-0"] != 3600 {
+		t.Errorf("%d units slept, cpu %g s, type-0 %g s", n, r.UnitSlept["cpu"], r.UnitSlept["type-0"])
 	}
 }

@@ -32,12 +32,17 @@ type Facts struct {
 	DryRun bool
 }
 
+// First is the ledger of a plan that has none.
+func First(f Facts) ledger.Ledger {
+	return ledger.Ledger{PlanUID: f.UID, Watermark: f.Created.UTC(), Timetable: f.Timetable}
+}
+
 // Pass records what became of the off-windows up to now, each once: of one that is not
 // over, that its sleep has begun; of one that is, why nothing slept. With changed the
 // ledger is to be written.
 func Pass(stored *ledger.Ledger, f Facts) (l ledger.Ledger, changed bool) {
 	if stored == nil {
-		l, changed = ledger.Ledger{PlanUID: f.UID, Watermark: f.Created.UTC(), Timetable: f.Timetable}, true
+		l, changed = First(f), true
 	} else {
 		l = *stored
 	}

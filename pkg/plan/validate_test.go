@@ -172,6 +172,8 @@ func TestParseRefuses(t *testing.T) {
 		{planText("", "- {name: a, type: template/notify, properties: {text: '${params.x}'}}"), p + `text: "params.x" does not compile: `},
 		// target and triggers
 		{planText("target: {apiVersion: apps/v1, kind: Deployment}"), "spec.target.name: is missing; write it like orders"},
+		{planText("target: {apiVersion: v1, kind: ConfigMap, name: ../x}"), "spec.target.name: \"../x\" cannot name an object: no name is . or .., or has / or % in it"},
+		{planText("target: {apiVersion: v1, kind: ConfigMap, name: ..}"), "spec.target.name: \"..\" cannot name an object: no name is . or .., or has / or % in it"},
 		{planText("target: {apiVersion: a/b/c, kind: A, name: b}"), "spec.target.apiVersion: \"a/b/c\" is no apiVersion; write it like apps/v1 or v1"},
 		{planText("triggers: {labels: [a]}"), "spec.triggers.labels: need a target: they are labels on it"},
 		{planText("target: {apiVersion: v1, kind: A, name: b}\ntriggers: {labels: [a b]}"), "spec.triggers.labels[0]: \"a b\" is no key: write name or prefix.example.org/name, the name at most 63 letters, digits, '-', '_' and '.'"},
@@ -225,6 +227,7 @@ func TestParseRefuses(t *testing.T) {
 		{step("patch-object", resource+", patchType: yaml, patch: {}"), p + "patchType: must be strategic, merge or json, is \"yaml\""},
 		{step("patch-object", "patch: {a: b}"), p + "resource: is missing: a step of type patch-object needs it"},
 		{step("scale", "resource: {apiVersion: apps/v1, kind: Deployment, name: a, namespace: '../b'}, replicas: 1"), p + "resource.namespace: \"../b\" is no namespace"},
+		{step("scale", "resource: {apiVersion: apps/v1, kind: Deployment, name: 'a%2fb'}, replicas: 1"), p + "resource.name: \"a%2fb\" cannot name an object: no name is . or .., or has / or % in it"},
 		{step("scale", resource), p + "replicas: is missing: a step of type scale needs it"},
 		{step("scale", resource+", replicas: -1"), p + "replicas: must be from 0 to 1000000, is -1"},
 		{step("scale", resource+", replicas: '3'"), p + "replicas: must be a whole number, is \"3\""},

@@ -18,8 +18,8 @@ type Prices struct {
 	Hourly map[string]map[string]float64 `json:"hourly"`
 }
 
-// mostPrice is more than anything costs an hour, in any currency (a guess).
-const mostPrice = 1e9
+// MostPrice is more than anything costs an hour, in any currency (a guess).
+const MostPrice = 1e9
 
 // AnyUnit stands for each unit that has no price of its own.
 const AnyUnit = "*"
@@ -42,8 +42,8 @@ func ParsePrices(text []byte) (Prices, document.Faults) {
 			switch price := p.Hourly[executor][unit]; {
 			case price < 0 || math.IsNaN(price):
 				c.Fault("hourly."+executor+"."+unit, "must be zero or more, is %v", price)
-			case price > mostPrice:
-				c.Fault("hourly."+executor+"."+unit, "must be at most %d, is %g", int64(mostPrice), price)
+			case price > MostPrice:
+				c.Fault("hourly."+executor+"."+unit, "must be at most %d, is %g", int64(MostPrice), price)
 			}
 		}
 	}

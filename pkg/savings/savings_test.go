@@ -48,7 +48,7 @@ func TestPrices(t *testing.T) {
 }
 
 func TestWhatCannotHaveSleptCountsForNothing(t *testing.T) {
-	prices := &Prices{Currency: "USD", Hourly: map[string]map[string]float64{"workload": {AnyUnit: mostPrice}}}
+	prices := &Prices{Currency: "USD", Hourly: map[string]map[string]float64{"workload": {AnyUnit: MostPrice}}}
 	night := func(plan string, slept ledger.Slept) Sleep {
 		slept.Executor, slept.Resources = "workload", 1
 		return Sleep{"shop", plan, at(1, 20), at(2, 6), []ledger.Slept{slept}}
@@ -59,9 +59,9 @@ func TestWhatCannotHaveSleptCountsForNothing(t *testing.T) {
 		night("c", ledger.Slept{Hours: 10, UnitHours: map[string]float64{"cpu": mostHours}}),
 	}, at(1, 0), at(5, 0), func(string) *Prices { return prices })
 	want := []Row{
-		{Namespace: "shop", Plan: "a", Executor: "workload", Resources: 1, Sleeps: 1, Hours: 10, Saved: 2 * mostPrice, Currency: "USD", Uncounted: []string{"cpu"}},
+		{Namespace: "shop", Plan: "a", Executor: "workload", Resources: 1, Sleeps: 1, Hours: 10, Saved: 2 * MostPrice, Currency: "USD", Uncounted: []string{"cpu"}},
 		{Namespace: "shop", Plan: "b", Executor: "workload", Resources: 1, Sleeps: 1, Uncounted: []string{"cpu", "hours"}},
-		{Namespace: "shop", Plan: "c", Executor: "workload", Resources: 1, Sleeps: 1, Hours: 10, Saved: mostHours * mostPrice, Currency: "USD"},
+		{Namespace: "shop", Plan: "c", Executor: "workload", Resources: 1, Sleeps: 1, Hours: 10, Saved: mostHours * MostPrice, Currency: "USD"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -55,6 +55,7 @@ func core() [][]room {
 			{"offwindow", "how each off-window of a HibernatePlan ended, and which skips are used up"},
 			{"transition", "how the targets of a HibernatePlan are together, and since when"},
 			{"amendment", "which edits of restore data can be taken"},
+			{"restoredata", "what counts of restore data beside runs that hold the same, and where its cluster is now"},
 			{"rights", "what an account needs for what its plans do"},
 			{"summary", "what ran over a time, as a report"},
 		},

@@ -14,6 +14,6 @@ func pricesSchema(s source) (*jsonschema.Schema, error) {
 	one := uint64(1)
 	hourly := e.at("Prices.hourly")
 	hourly.MinProperties = &one
-	hourly.AdditionalProperties = &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "number", Minimum: number(0)}}
+	hourly.AdditionalProperties = &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "number", Minimum: number(0), Maximum: number(savings.MostPrice)}}
 	return e.done()
 }

@@ -296,6 +296,8 @@ func TestThePricesSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		"an unknown currency": {text: "{currency: dollar, hourly: {ec2: {m5.large: 0.096}}}", broken: true},
 		"no prices":           {text: "{currency: USD, hourly: {}}", broken: true},
 		"a price below zero":  {text: "{currency: USD, hourly: {ec2: {m5.large: -1}}}", broken: true},
+		"the highest price":   {text: "{currency: USD, hourly: {ec2: {m5.large: 1000000000}}}"},
+		"a price above it":    {text: "{currency: USD, hourly: {ec2: {m5.large: 1000000001}}}", broken: true},
 		"a price in words":    {text: "{currency: USD, hourly: {ec2: {m5.large: cheap}}}", broken: true},
 		"an unknown field":    {text: "{currency: USD, hourly: {ec2: {a: 1}}, monthly: {}}", broken: true},
 	} {

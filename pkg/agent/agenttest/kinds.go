@@ -103,7 +103,11 @@ func (c *Cluster) resources(group, version string) any {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
 	for _, k := range c.kinds {
 		if k.Group == group && k.Version == version {
-			list.APIResources = append(list.APIResources, metav1.APIResource{Name: k.Resource, Kind: k.Kind, Namespaced: k.Namespaced, Verbs: metav1.Verbs{"get", "list", "watch", "patch"}})
+			one := metav1.APIResource{Name: k.Resource, Kind: k.Kind, Namespaced: k.Namespaced, Verbs: metav1.Verbs{"get", "list", "watch", "patch"}}
+			if k.Kind == "Binding" {
+				one.Verbs = metav1.Verbs{"create"}
+			}
+			list.APIResources = append(list.APIResources, one)
 		}
 	}
 	if len(list.APIResources) == 0 {

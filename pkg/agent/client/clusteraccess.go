@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -125,6 +127,17 @@ func (r ClusterAccess) ObjectGone(err error, kind schema.GroupVersionKind) (bool
 	}
 	served, asked := liveMapper{kube: r.Clients.Kube}.serves(kind)
 	return asked == nil && !served, asked
+}
+
+// Lacks says whether the API server serves a kind, and its objects not for a verb: a Binding can be
+// created, and neither read nor watched.
+func (r ClusterAccess) Lacks(kind schema.GroupVersionKind, verb string) (bool, error) {
+	list, err := r.Clients.Kube.Discovery().ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	if err != nil {
+		return false, fmt.Errorf("ask how %s is served: %w", kind, err)
+	}
+	i := slices.IndexFunc(list.APIResources, func(one metav1.APIResource) bool { return one.Kind == kind.Kind && !strings.Contains(one.Name, "/") })
+	return i >= 0 && !slices.Contains(list.APIResources[i].Verbs, verb), nil
 }
 
 // Refused says whether the right that a trigger label needs is missing.

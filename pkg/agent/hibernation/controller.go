@@ -50,6 +50,7 @@ type Stores struct {
 	Gates     *store.Gates
 	Ledgers   *store.Ledgers
 	Keys      *keys.Store
+	Holders   func(mark string) []executors.Holder // of an object, as store.Holds has them
 }
 
 // Executors act on targets.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -115,5 +116,33 @@ func TestAPauseOfAWrongClockIsNotBelieved(t *testing.T) {
 		if got := (hibernate.Record{NotBefore: &c.until}).Waits(now); got != c.waits {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// A clock that is behind by less than what leaves it in doubt says all of a new plan before that was
+// made: it is the plan's own all the same, and is not said anew in each look.
+func TestAPlanThatIsMadeByAClockAheadIsWrittenOnce(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Second, time.Minute, 4 * time.Minute} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			play(t, func(w *world) {
+				w.skewed(ahead)
+				w.begins()
+				cm := annotations.NewHibernatePlan(shop, "nights", planText(oneToThree+apps), "")
+				cm.CreationTimestamp = metav1.NewTime(time.Now().Add(ahead).UTC().Truncate(time.Second))
+				w.api.Put(cm)
+				w.after(10 * time.Second)
+				w.is("Active: awake")
+				was := w.said(annotations.StatusConditions)
+				w.api.ClearLog()
+				w.after(20 * time.Second)
+				w.says(annotations.HoldState, "awake")
+				if is := w.said(annotations.StatusConditions); is[:strings.Index(is, "Ready")] != was[:strings.Index(was, "Ready")] {
+					t.Errorf("the conditions are %s, and were %s", is, was)
+				}
+				if wrote := w.api.Log(); len(wrote) > 3 {
+					t.Errorf("the agent wrote %q", wrote)
+				}
+			})
+		})
 	}
 }

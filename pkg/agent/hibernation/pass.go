@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/restoredata"
 )
 
 // How long a pass may take, and when a target is looked at again (guesses).
@@ -84,10 +84,14 @@ func (c *Controller) pass(ctx context.Context, k types.NamespacedName, from *sto
 	step, failure, written := seen.step, seen.failure, r
 	now := c.Clock.Now().UTC()
 	working := r.State != hibernate.Asleep
-	if failure == "" && working && !step.Done && r.StartedAt != nil && now.Sub(*r.StartedAt) > c.operationTimeout(r) {
-		failure = fmt.Sprintf("it is not %s after %s: %s", map[hibernate.Operation]string{hibernate.Shutdown: "asleep", hibernate.Wake: "awake"}[r.Operation], c.operationTimeout(r), waiting(step))
+	waits := step.Done || seen.held != "" && len(step.Due) == 0
+	if failure == "" && working && !waits && r.StartedAt != nil && now.Sub(restoredata.Begun(r, step.Due)) > c.operationTimeout(r) {
+		failure = fmt.Sprintf("it is not %s after %s: %s", map[hibernate.Operation]string{hibernate.Shutdown: "asleep", hibernate.Wake: "awake"}[r.Operation], c.operationTimeout(r), document.Few(idsOf(step.Due), 3))
 	}
 	r = r.Passed(step.Done, failure, r.Snapshot.Spec.Retries(), now)
+	if failure == "" && !step.Done {
+		r.Message = restoredata.Message(r.Message, seen.held)
+	}
 	if !reflect.DeepEqual(written, r) { // the time for a pass is not that for what came of it
 		if _, err := c.write(ctx, k, cmp.Or(seen.written, from), r); err != nil {
 			return time.Time{}, err
@@ -130,19 +134,6 @@ func (c *Controller) next(r hibernate.Record, l look) time.Time {
 	return queue.Soonest(now.Add(work), step.Again)
 }
 
-// waiting names what is not done.
-func waiting(step hibernate.Step) string {
-	var out []string
-	for i, d := range step.Due {
-		if i == 3 {
-			out = append(out, fmt.Sprintf("and %d more", len(step.Due)-i))
-			break
-		}
-		out = append(out, d.ID)
-	}
-	return strings.Join(out, ", ")
-}
-
 func targetOf(r hibernate.Record) (hibernate.Target, bool) {
 	for _, t := range r.Snapshot.Spec.Targets {
 		if t.Name == r.Target {
@@ -157,6 +148,7 @@ type look struct {
 	step    hibernate.Step
 	failure string  // what went wrong in the target's world
 	watched bool    // whatever changes of it is heard
+	held    string  // which runs have changed what is to wake; empty: none has
 	written *stored // what was written of it; nil: nothing was
 }
 
@@ -192,12 +184,12 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 	if err != nil {
 		return look{failure: said(call, err.Error(), err)}, nil
 	}
-	there, failure := r.Found(call.Clients.Address, seen)
+	there, failure := restoredata.Found(*r, call.Clients.Address, seen)
 	if failure != "" {
 		return look{failure: failure}, nil
 	}
 	*r = there
-	if l.step, err = c.follow(ctx, k, *r, seen); err != nil {
+	if l.step, l.held, err = c.follow(ctx, k, *r, seen, call); err != nil {
 		return look{failure: document.Cut(err.Error(), document.MaxMessage)}, nil
 	}
 	if failure := c.noRoom(k, *r, l.step.Record); failure != "" {
@@ -218,21 +210,35 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, from 
 	return l, nil
 }
 
-// follow is what follows for a target from how its resources are.
-func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hibernate.Record, seen []hibernate.Observation) (hibernate.Step, error) {
-	now, back := c.Clock.Now().UTC(), c.cameBack(k, r)
+// follow is what follows for a target from how its resources are, and which runs it waits for.
+func (c *Controller) follow(ctx context.Context, k types.NamespacedName, r hibernate.Record, seen []hibernate.Observation, call executors.SleepCall) (step hibernate.Step, held string, err error) {
+	now, back, steps := c.Clock.Now().UTC(), c.cameBack(k, r), c.holders(call)
 	expected := queue.Latest(back, c.alone(k, r)).Add(executors.RestoreTimeout)
 	if !back.IsZero() {
 		r = r.Adopted(seen)
 	}
+	r = restoredata.Settled(r, steps)
 	if r.Operation == hibernate.Wake {
-		return r.ToWake(seen, now).Expecting(r, now, expected), nil
+		step, held = restoredata.Waiting(r, r.ToWake(seen, now).Expecting(r, now, expected), seen, steps)
+		return step, held, nil
 	}
-	seen, err := c.withoutOwnMachines(ctx, seen)
-	if err != nil {
-		return hibernate.Step{}, err
+	if seen, err = c.withoutOwnMachines(ctx, seen); err != nil {
+		return step, "", err
 	}
-	return r.ToSleep(seen, now).Expecting(r, now, expected), nil
+	return restoredata.Noted(r, r.ToSleep(seen, now).Expecting(r, now, expected), now, steps), "", nil
+}
+
+// holders are the steps of runs that will put back what they changed of a resource, also those that
+// did so since it was looked at.
+func (c *Controller) holders(call executors.SleepCall) restoredata.Steps {
+	return func(uid string) (out []restoredata.Step) {
+		for _, h := range c.Stores.Holders(executors.ObjectID(uid, call.Clients.Server)) {
+			if h.Over.IsZero() || !h.Over.Before(call.Now) {
+				out = append(out, restoredata.Step{Run: h.Run, Path: h.Path, Record: h.Before, Over: !h.Over.IsZero()})
+			}
+		}
+		return out
+	}
 }
 
 // cameBack is when a plan, or its restore data, was made anew, as out of a backup: the plan

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/restoredata"
 	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
 
@@ -38,7 +39,7 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 			annotations.StatusPhase: string(phase), annotations.StatusMessage: document.Cut(message, document.MaxMessage),
 			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusTargets: annotations.Targets(list),
 			annotations.StatusOverall: string(transition.Overall(list)), annotations.StatusProgress: transition.ProgressOf(list).String(), annotations.StatusLastTransition: transition.Plan(was, phase, have[annotations.StatusLastTransition], c.Clock.Now()),
-			annotations.StatusAsleep: asleepSince(v.facts.Records, d), annotations.StatusWakes: "", annotations.StatusSleeps: "", annotations.StatusBehavior: have[annotations.StatusBehavior], annotations.StatusHold: annotations.FormatHold(v.hold), annotations.StatusConditions: conditions(ownConditions(cm, have), v, phase, message, c.Clock.Now()),
+			annotations.StatusAsleep: transition.AsleepSince(v.facts.Records, d.Closed), annotations.StatusWakes: "", annotations.StatusSleeps: "", annotations.StatusBehavior: have[annotations.StatusBehavior], annotations.StatusHold: annotations.FormatHold(v.hold), annotations.StatusConditions: conditions(c.ownConditions(cm, have), v, phase, message, c.Clock.Now()),
 		}
 		switch {
 		case v.policy.none: // nothing stands before it any more
@@ -84,6 +85,8 @@ func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
 		return hibernate.Active, "awake: " + v.why
 	case d.Phase == hibernate.Hibernated && v.unready != "":
 		d.Message += "; " + v.unready
+	case d.Phase == hibernate.WakingUp:
+		d.Message += restoredata.Waits(v.facts.Records)
 	}
 	if v.paused != "" {
 		return d.Phase, v.paused + "; " + d.Message
@@ -126,24 +129,10 @@ func (v view) recorded(target string) bool {
 	return slices.ContainsFunc(v.facts.Records, func(r hibernate.Record) bool { return r.Target == target })
 }
 
-// asleepSince is when the first target fell asleep that still sleeps.
-func asleepSince(records []hibernate.Record, d hibernate.Decision) string {
-	var first time.Time
-	for _, r := range records {
-		if r.State == hibernate.Asleep && r.FinishedAt != nil && !slices.Contains(d.Closed, r.Target) && (first.IsZero() || r.FinishedAt.Before(first)) {
-			first = *r.FinishedAt
-		}
-	}
-	if first.IsZero() {
-		return ""
-	}
-	return first.UTC().Format(time.RFC3339)
-}
-
 // ownConditions are those that an agent gave this very plan: what a copy brought along is of another.
-func ownConditions(cm *corev1.ConfigMap, have map[string]string) string {
+func (c *Controller) ownConditions(cm *corev1.ConfigMap, have map[string]string) string {
 	text := have[annotations.StatusConditions]
-	if status.BroughtAlong(text, cm.CreationTimestamp.Time) {
+	if status.BroughtAlong(text, cm.CreationTimestamp.Time, c.Clock.Ahead()) {
 		return ""
 	}
 	return text

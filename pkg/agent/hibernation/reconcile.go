@@ -100,8 +100,11 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	}
 	v := c.view(k, cm, known, stored, slots)
 	if newer {
-		v.withoutLedger(err)
+		v.withoutLedger("read", err)
 		v.again, err = queue.Soonest(v.again, c.Clock.Now().Add(time.Minute)), nil
+	}
+	if unmade := c.firstLedger(ctx, k, cm, known, &v); unmade != nil && len(stored) == 0 {
+		return c.requeueSoon(unmade)
 	}
 	defer c.records.release(k)
 	c.readiness(ctx, k, known, &v)
@@ -251,7 +254,7 @@ type view struct {
 	// unready is why nothing could be put to sleep or woken; empty: it can be, as far as known.
 	unready string
 	ledger  *ledger.Ledger // nil: there is none yet
-	newer   string         // why the ledger cannot be read that a newer version wrote; empty: it can be
+	newer   string         // why the ledger cannot be read that a newer version wrote, or not be made; empty: it can be
 	policy  policyVerdict
 }
 
@@ -341,10 +344,10 @@ func (v *view) fromSnapshots() {
 	}
 }
 
-// withoutLedger has nothing fall asleep by a plan whose ledger a newer version wrote, for its
-// slots are not known. What sleeps stays so as long as its schedule and people say.
-func (v *view) withoutLedger(why error) {
-	v.newer = fmt.Sprintf("its ledger cannot be read, so nothing falls asleep: %v", why)
+// withoutLedger has nothing fall asleep by a plan whose ledger a newer version wrote, for its slots are
+// not known, or cannot be made. What sleeps stays so as long as its schedule and people say.
+func (v *view) withoutLedger(what string, why error) {
+	v.newer = fmt.Sprintf("its ledger cannot be %s, so nothing falls asleep: %v", what, why)
 	v.faults = append(slices.Clone(v.faults), document.Fault{Message: v.newer})
 	v.facts.Forbidden = v.newer
 }

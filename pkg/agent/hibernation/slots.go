@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -19,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/offwindow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
+	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
 
 // digestOf tells apart when plans sleep.
@@ -70,11 +72,35 @@ func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *cor
 	return c.useSkip(ctx, cm, l, f)
 }
 
+// firstLedger makes the ledger of a plan before anything is said or done of it: what it says then tells
+// that it had one. One that is refused, as by a quota, keeps it from falling asleep, and is tried again:
+// what it slept not until then is recorded as missed.
+func (c *Controller) firstLedger(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v *view) error {
+	if cm == nil || known.table == nil || v.doubt != "" || v.ledger != nil || v.newer != "" {
+		return nil
+	}
+	f, err := c.slotFacts(ctx, k, cm, known, *v, hibernate.Decision{})
+	if err != nil {
+		return err
+	}
+	l := offwindow.First(f)
+	err = c.Stores.Ledgers.Put(ctx, k, f.UID, nil, l)
+	switch {
+	case err == nil:
+		v.ledger = &l
+	case client.IsRejectedForGood(err) || client.IsRefusedByAdmission(err):
+		v.withoutLedger("written", err)
+		v.again = queue.Soonest(v.again, c.Clock.Now().Add(time.Minute))
+		return nil
+	}
+	return err
+}
+
 // slotFacts are what the ledger rests on now.
 func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision) (offwindow.Facts, error) {
 	f := offwindow.Facts{
 		Now: c.Clock.Now(), UID: string(cm.UID), Created: cm.CreationTimestamp.Time,
-		Table: known.table, Skip: v.intent.Skip, SkipBy: v.intent.Actors["skip"], Begun: v.began(d), Woken: wokenAt(v.facts.Records),
+		Table: known.table, Skip: v.intent.Skip, SkipBy: v.intent.Actors["skip"], Begun: v.began(d), Woken: transition.WokenAt(v.facts.Records),
 		DryRun: (c.Scope.DryRun || known.spec.DryRun) && len(v.facts.Records) == 0,
 	}
 	if v.want.Level.Asleep {
@@ -85,7 +111,7 @@ func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *
 	if err != nil {
 		return f, err
 	}
-	if lost || v.ledger == nil && wasDecided(cm) { // nothing from before is made up
+	if lost || v.ledger == nil && c.wasDecided(cm) { // nothing from before is made up
 		f.Created = f.Now
 	}
 	if f.Table != nil {
@@ -96,11 +122,11 @@ func (c *Controller) slotFacts(ctx context.Context, k types.NamespacedName, cm *
 
 // wasDecided says whether an agent has decided over a plan before, and so gave it a ledger. Without
 // one it speaks of a plan that cannot be read, or while the clock is in doubt.
-func wasDecided(cm *corev1.ConfigMap) bool {
+func (c *Controller) wasDecided(cm *corev1.ConfigMap) bool {
 	phase, conditions := cm.Annotations[annotations.StatusPhase], cm.Annotations[annotations.StatusConditions]
 	doubted := meta.IsStatusConditionTrue(status.Read(conditions), status.ConditionClockDoubt)
 	said := phase != "" && phase != string(hibernate.Invalid) && !doubted
-	return (said || cm.Annotations[annotations.StatusTargets] != "") && !status.BroughtAlong(conditions, cm.CreationTimestamp.Time)
+	return (said || cm.Annotations[annotations.StatusTargets] != "") && !status.BroughtAlong(conditions, cm.CreationTimestamp.Time, c.Clock.Ahead())
 }
 
 // withTokens is a ledger that knows the tokens which ask for nothing any more. One that asks now is
@@ -137,18 +163,6 @@ func (v view) withSleep(l ledger.Ledger, changed bool, f offwindow.Facts, d hibe
 		ended = queue.Latest(ended, r.Snapshot.BeganAt)
 	}
 	return l.RecordSlept(f.Begun, savings.SleptIn(v.facts.Records, f.Now), ended), true
-}
-
-// wokenAt is when the last of some targets was awake again; zero: one is not.
-func wokenAt(records []hibernate.Record) time.Time {
-	var last time.Time
-	for _, r := range records {
-		if r.Operation != hibernate.Wake || r.State != hibernate.Awake || r.FinishedAt == nil {
-			return time.Time{}
-		}
-		last = queue.Latest(last, *r.FinishedAt)
-	}
-	return last
 }
 
 // awakeBecause is why nothing sleeps in off-hours, in the ledger's words; empty, in a dry

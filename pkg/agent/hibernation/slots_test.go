@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -61,4 +62,35 @@ func TestADeletedLedgerInventsNoNights(t *testing.T) {
 		deleted()
 		w.ledger()
 	})
+}
+
+// A quota that is full when a plan is made is said, and nothing falls asleep. The nights until there
+// is room are missed, and not forgotten, whoever leads.
+func TestAFirstLedgerThatAQuotaRefusesIsSaidAndTheNightsAreMissed(t *testing.T) {
+	for name, anew := range map[string]bool{"with one agent": false, "with another agent": true} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.deployment("orders", "apps", 3)
+				full := w.api.Refuse(agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.Always, 403, "exceeded quota: q")
+				w.plan(oneToThree + apps)
+				w.begins()
+				w.until("01:30")
+				w.has("orders 3")
+				w.is("Invalid: its ledger cannot be written, so nothing falls asleep: ")
+				w.until("04:00")
+				if anew {
+					w.begins()
+				}
+				full()
+				w.until("04:02")
+				w.is("Active: awake")
+				w.ledger("1 01:00 Missed catch-up")
+				w.until("25:30")
+				w.has("orders 0")
+				w.until("28:00")
+				w.has("orders 3")
+				w.ledger("1 01:00 Missed catch-up", "2 01:00 Ran since 2 01:00")
+			})
+		})
+	}
 }

@@ -62,6 +62,13 @@ type world struct {
 	skew   atomic.Int64 // nanoseconds that the API server's clock is ahead
 	denied atomic.Value // types of targets, of type []string
 	own    atomic.Value // the answer to what the agent runs on, of type ownMachines
+	held   atomic.Value // the steps of runs by the mark of their object, of type map[string][]executors.Holder
+}
+
+// holders are the steps of runs that will put back an object.
+func (w *world) holders(mark string) []executors.Holder {
+	all, _ := w.held.Load().(map[string][]executors.Holder)
+	return all[mark]
 }
 
 // denies are the types that the agent's configuration does not allow.
@@ -166,7 +173,7 @@ func (w *world) begins() *agent {
 			Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{
 				Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
 			}),
-			Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
+			Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed, Holders: w.holders,
 		},
 		Executors: Executors{Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds, hibernate.TypeEC2: w.beds, hibernate.TypeRDS: w.beds, hibernate.TypeEKS: w.beds}, Health: checks{w}, Machines: w.machines}, Clock: Clock{ClockDoubt: w.clockDoubt, Ahead: w.ahead, Now: time.Now}, Sleeping: a.counted,
 		Status: status.NewWriter(conn.Kube, w.events), Telemetry: notify.Telemetry{Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}), Events: w.events, Log: log}, Scope: Scope{Namespace: annotations.DefaultNamespace, DryRun: w.dryRun, Denied: w.denies},
@@ -345,8 +352,11 @@ type beds struct {
 	refuse error             // of Validate
 	wrong  map[string]string // what is refused, as "observe TARGET" or "wake RESOURCE", and how
 	hangs  string            // the target whose world does not answer; empty: none
-	turns  bool              // the first that is due is put to sleep before the others
-	looked func()            // what somebody does after the next look of a target that is to wake; nil: nothing
+	// workloads have restore data as those of the executor of workloads.
+	workloads bool
+
+	turns  bool   // the first that is due is put to sleep before the others
+	looked func() // what somebody does after the next look of a target that is to wake; nil: nothing
 }
 
 // meanwhile has somebody do something after the next look of a target that is to wake.
@@ -409,6 +419,14 @@ func (b *beds) Validate(_ context.Context, call executors.SleepCall) error {
 	return b.refuse
 }
 
+// replicasOf is the number in the restore data of a Deployment.
+func replicasOf(before json.RawMessage) string {
+	if text, is := strings.CutPrefix(string(before), `{"replicas":`); is {
+		return strings.TrimSuffix(text, "}")
+	}
+	return string(before)
+}
+
 // Observe is executors.Sleeper's.
 func (b *beds) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	defer b.hasLooked(call.Operation)
@@ -436,6 +454,9 @@ func (b *beds) Observe(ctx context.Context, call executors.SleepCall) ([]hiberna
 		before, err := json.Marshal(d.Spec.Replicas)
 		if err != nil {
 			return nil, err
+		}
+		if b.workloads {
+			before = fmt.Appendf(nil, `{"replicas":%s}`, before)
 		}
 		awake := *d.Spec.Replicas > 0
 		out = append(out, hibernate.Observation{
@@ -475,7 +496,7 @@ func (b *beds) Turn(_ executors.SleepCall, due []hibernate.Due) []hibernate.Due 
 
 // Wake is executors.Sleeper's.
 func (b *beds) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
-	return b.change(ctx, call, due, func(d hibernate.Due) string { return string(d.Before) })
+	return b.change(ctx, call, due, func(d hibernate.Due) string { return replicasOf(d.Before) })
 }
 
 func (b *beds) change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, to func(hibernate.Due) string) []executors.SleepResult {
@@ -489,7 +510,7 @@ func (b *beds) change(ctx context.Context, call executors.SleepCall, due []hiber
 			continue
 		}
 		var n int
-		if err := json.Unmarshal(d.Before, &n); err != nil {
+		if err := json.Unmarshal([]byte(replicasOf(d.Before)), &n); err != nil {
 			out = append(out, executors.SleepResult{ID: d.ID, Err: fmt.Errorf("the restore data of %s: %w", d.ID, err)})
 			continue
 		}

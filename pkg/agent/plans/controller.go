@@ -54,6 +54,7 @@ type Clients struct {
 	Kube       kube.Interface // the agent's own
 	Accounts   *client.Impersonator
 	ClockDoubt func() string
+	Ahead      func() time.Duration // of the API server's clock
 	// Doubted is when the clock was in doubt the last time.
 	Doubted func() (from, until time.Time)
 }

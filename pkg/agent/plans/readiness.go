@@ -179,6 +179,7 @@ func (c *Controller) liveTarget(ctx context.Context, k types.NamespacedName, w c
 	ref, on := *known.Spec.Target, known.Cluster()
 	object, err := c.readTarget(ctx, w, known)
 	var gone targets.GoneError
+	var unreadable targets.UnreadableError
 	switch {
 	case errors.As(err, &gone):
 		c.awaitTarget(ctx, k, w, known, 0, f.Now)
@@ -187,7 +188,7 @@ func (c *Controller) liveTarget(ctx context.Context, k types.NamespacedName, w c
 		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error())}, nil
 	case apierrors.IsForbidden(err):
 		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error()), by: blocker{who: w}}, nil
-	case client.UnknownKind(err):
+	case client.UnknownKind(err), errors.As(err, &unreadable):
 		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error()), by: kindBlocker(&ref)}, nil
 	case err != nil:
 		return readinessCheck{}, err

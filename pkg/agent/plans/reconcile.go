@@ -199,7 +199,7 @@ func wasDecided(cm *corev1.ConfigMap) bool {
 // status came with the plan, or the run that it asked for is there, of which an agent that died
 // had not said so in the status yet.
 func (c *Controller) answered(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, name string) (bool, error) {
-	if status.BroughtAlong(cm.Annotations[annotations.StatusConditions], cm.CreationTimestamp.Time) { // the token was never seen on this plan
+	if status.BroughtAlong(cm.Annotations[annotations.StatusConditions], cm.CreationTimestamp.Time, c.Clients.Ahead()) { // the token was never seen on this plan
 		return true, nil
 	}
 	switch _, err := c.Clients.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{}); {

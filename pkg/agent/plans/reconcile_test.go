@@ -1361,3 +1361,29 @@ func TestAnEndedRunThatCannotBeDeletedIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// A target of a kind that can be created and not read is said, and waited for as a kind that is not there.
+func TestATargetThatNobodyCanReadIsSaid(t *testing.T) {
+	for name, code := range map[string]int{"its path is served for creating": 405, "its path is not served": 404} {
+		for triggers, says := range map[string]string{
+			"schedules: [{cron: \"*/10 * * * *\"}]": "the API server lets nobody read a Binding of v1, so Binding/orders can be no target",
+			"labels: [example.org/rotate]":          "the API server lets nobody",
+		} {
+			if code == 404 && strings.HasPrefix(triggers, "labels") {
+				continue // a watch is tried on
+			}
+			t.Run(name+", "+triggers, func(t *testing.T) {
+				play(t, func(w *world) {
+					w.api.Serve(agenttest.Kind{Version: "v1", Kind: "Binding", Resource: "bindings", Namespaced: true})
+					w.api.Refuse(agenttest.When{Resource: "bindings"}, agenttest.Always, code, "the server does not do that")
+					w.plan("nightly", "target: {apiVersion: v1, kind: Binding, name: orders}\ntriggers: {"+triggers+"}\n"+hook)
+					w.begins()
+					w.after(15 * time.Minute)
+					if got := w.said("nightly", annotations.StatusPhase) + ": " + w.said("nightly", annotations.StatusMessage); !strings.Contains(got, says) {
+						t.Errorf("the plan says %q", got)
+					}
+				})
+			})
+		}
+	}
+}

@@ -140,7 +140,7 @@ func (w *world) begins() *agent {
 		Plans: store.NewPlans(), Runs: store.NewRuns(signed), History: store.NewHistory(), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Gates: store.NewGates(annotations.DefaultNamespace), Keys: signed,
 	}
 	a.Controller = New(Config{
-		Clients: Clients{Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }, Doubted: func() (from, until time.Time) { return w.doubted[0], w.doubted[1] }}, Stores: stores,
+		Clients: Clients{Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }, Ahead: func() time.Duration { return 0 }, Doubted: func() (from, until time.Time) { return w.doubted[0], w.doubted[1] }}, Stores: stores,
 		Telemetry: notify.Telemetry{
 			Events: w.events, Metrics: counts, Log: log,
 			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),

@@ -96,6 +96,13 @@ type GoneError struct{ Ref plan.ObjectRef }
 
 func (e GoneError) Error() string { return e.Ref.String() + " does not exist" }
 
+// UnreadableError says that a target is of a kind whose objects nobody can read.
+type UnreadableError struct{ Ref plan.ObjectRef }
+
+func (e UnreadableError) Error() string {
+	return fmt.Sprintf("the API server lets nobody read a %s of %s, so %s can be no target", e.Ref.Kind, e.Ref.APIVersion, e.Ref)
+}
+
 // Read reads a target live.
 func Read(ctx context.Context, from client.ClusterAccess, ref plan.ObjectRef) (*unstructured.Unstructured, error) {
 	objects, err := from.Resource(ref)
@@ -103,12 +110,18 @@ func Read(ctx context.Context, from client.ClusterAccess, ref plan.ObjectRef) (*
 		return nil, err
 	}
 	u, err := objects.Get(ctx, ref.Name, metav1.GetOptions{})
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	if apierrors.IsNotFound(err) {
-		gone, asked := from.ObjectGone(err, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+		gone, asked := from.ObjectGone(err, kind)
 		if gone {
 			return nil, GoneError{ref}
 		}
 		err = errors.Join(err, asked)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		if lacks, asked := from.Lacks(kind, "get"); lacks && asked == nil {
+			return nil, UnreadableError{ref}
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the target %s as %s: %w", ref, from.Actor(), from.Explain(err))

@@ -216,8 +216,11 @@ func (wk Key) slimWatched(o runtime.Object, _ any) any {
 	return o
 }
 
-// refusal says that the account may not look.
+// refusal says that the account may not look, or that nobody can.
 func (wk Key) refusal(err error) error {
+	if apierrors.IsMethodNotSupported(err) {
+		return fmt.Errorf("the API server lets nobody list and watch %s, which the plan's label triggers need: %w", wk.Resource.GroupResource(), err)
+	}
 	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 		return nil
 	}

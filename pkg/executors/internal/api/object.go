@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -43,6 +44,9 @@ func Resolve(call executors.Call, ref plan.ResourceRef) (Object, error) {
 	}
 	if err != nil {
 		return Object{}, fmt.Errorf("look up the kind of %s: %w", ref, err)
+	}
+	if ref.Name != "" && !document.ObjectName(ref.Name) { // as an expression gave it
+		return Object{}, Refuse(executors.ReasonInvalid, "%q cannot name a %s: no name is . or .., or has / or %% in it", document.Cut(ref.Name, 100), ref.Kind)
 	}
 	o := Object{Kind: mapping.GroupVersionKind, Resource: mapping.Resource, Name: ref.Name, manager: call.Plan.Manager}
 	resource := call.Clients.Dynamic.Resource(mapping.Resource)

@@ -1,0 +1,92 @@
+package restoredata
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// scaled is a step that scaled an object, as it wrote it down.
+func scaled(run, record string) Step {
+	return Step{Run: run, Path: "scale", Record: json.RawMessage(record)}
+}
+
+const (
+	threeToFive = `{"uid":"1","subresource":"scale","changes":[{"path":[{"key":"spec"},{"key":"replicas"}],"before":3,"after":5}]}`
+	fiveToSeven = `{"uid":"1","subresource":"scale","changes":[{"path":[{"key":"spec"},{"key":"replicas"}],"before":5,"after":7,"beneath":[{"run":"one","step":"scale","before":3,"after":5}]}]}`
+)
+
+func TestWhichRunsARecordIsOnTopOf(t *testing.T) {
+	one := hibernate.Under{Run: "one", Step: "scale", Before: json.RawMessage(`{"replicas":3}`)}
+	two := hibernate.Under{Run: "two", Step: "scale", Before: json.RawMessage(`{"replicas":5}`)}
+	for name, c := range map[string]struct {
+		before string
+		steps  []Step
+		want   []hibernate.Under
+	}{
+		"no run":                              {`{"replicas":5}`, nil, nil},
+		"one":                                 {`{"replicas":5}`, []Step{scaled("one", threeToFive)}, []hibernate.Under{one}},
+		"two, one above the other":            {`{"replicas":7}`, []Step{scaled("two", fiveToSeven), scaled("one", threeToFive)}, []hibernate.Under{two, one}},
+		"a number that somebody set since":    {`{"replicas":6}`, []Step{scaled("one", threeToFive)}, nil},
+		"another field":                       {`{"replicas":5}`, []Step{scaled("one", `{"changes":[{"path":[{"key":"spec"},{"key":"paused"}],"after":5}]}`)}, nil},
+		"a field of the same name elsewhere":  {`{"replicas":5}`, []Step{scaled("one", `{"changes":[{"path":[{"key":"metadata"},{"key":"replicas"}],"before":3,"after":5}]}`)}, nil},
+		"a CronJob that it resumed":           {`{"suspend":false}`, []Step{scaled("one", `{"changes":[{"path":[{"key":"spec"},{"key":"suspend"}],"before":true,"after":false}]}`)}, []hibernate.Under{{Run: "one", Step: "scale", Before: json.RawMessage(`{"suspend":true}`)}}},
+		"a field that was absent":             {`{"suspend":false}`, []Step{scaled("one", `{"changes":[{"path":[{"key":"spec"},{"key":"suspend"}],"after":false}]}`)}, nil},
+		"restore data of another shape":       {`3`, []Step{scaled("one", threeToFive)}, nil},
+		"a record that nobody understands":    {`{"replicas":5}`, []Step{scaled("one", `[]`)}, nil},
+		"a record that was not kept any more": {`{"replicas":5}`, []Step{scaled("one", "")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, underneath(c.steps, json.RawMessage(c.before))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// It is what the lowest of those found that are over, without one between that is at work.
+func TestWhatIsPutBackOnceRunsAreOver(t *testing.T) {
+	res := hibernate.Resource{ID: "a", UID: "1", Before: json.RawMessage(`{"replicas":7}`), Under: []hibernate.Under{
+		{Run: "two", Step: "scale", Before: json.RawMessage(`{"replicas":5}`)}, {Run: "one", Step: "scale", Before: json.RawMessage(`{"replicas":3}`)},
+	}}
+	for name, c := range map[string]struct {
+		steps []Step
+		want  string
+	}{
+		"both work":              {[]Step{{Run: "two", Path: "scale"}, {Run: "one", Path: "scale"}}, `{"replicas":7}`},
+		"the upper one is over":  {[]Step{{Run: "one", Path: "scale"}}, `{"replicas":5}`},
+		"the lower one is over":  {[]Step{{Run: "two", Path: "scale"}}, `{"replicas":7}`},
+		"both are over":          {nil, `{"replicas":3}`},
+		"both ended just now":    {[]Step{{Run: "two", Path: "scale", Over: true}, {Run: "one", Path: "scale", Over: true}}, `{"replicas":3}`},
+		"other steps of the run": {[]Step{{Run: "two", Path: "label"}, {Run: "one", Path: "label"}}, `{"replicas":3}`},
+	} {
+		was := hibernate.Record{Resources: []hibernate.Resource{res}}
+		got := Settled(was, func(string) []Step { return c.steps })
+		if string(got.Resources[0].Before) != c.want || string(was.Resources[0].Before) != `{"replicas":7}` {
+			t.Errorf("%s: it is %s, want %s; the record before says %s", name, got.Resources[0].Before, c.want, was.Resources[0].Before)
+		}
+	}
+}
+
+// A run that scales what is on its way to sleep found what the sleep made of it.
+func TestWhatARunChangesOnTheWayToSleepStaysAsItWasRecorded(t *testing.T) {
+	early, now := time.Date(2026, 3, 2, 20, 0, 0, 0, time.UTC), time.Date(2026, 3, 2, 20, 0, 30, 0, time.UTC)
+	was := hibernate.Record{Operation: hibernate.Shutdown, Resources: []hibernate.Resource{{ID: "a", UID: "1", Before: json.RawMessage(`{"replicas":3}`), CapturedAt: early}}}
+	seen := []hibernate.Observation{{ID: "a", UID: "1", Awake: true, Before: json.RawMessage(`{"replicas":5}`)}}
+	for name, c := range map[string]struct {
+		steps []Step
+		want  string
+	}{
+		"a run":    {[]Step{scaled("one", threeToFive)}, `{"replicas":3}`},
+		"a person": {nil, `{"replicas":5}`},
+	} {
+		got := Noted(was, was.ToSleep(seen, now), now, func(string) []Step { return c.steps })
+		if before := string(got.Record.Resources[0].Before); before != c.want || len(got.Due) != 1 {
+			t.Errorf("%s: %s is recorded, and %d are due", name, before, len(got.Due))
+		}
+	}
+}
