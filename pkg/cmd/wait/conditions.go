@@ -112,11 +112,16 @@ func (o *options) document(ctx context.Context, k *factory.Cluster, cm *corev1.C
 		if !seen(now) {
 			return false, "the agent has not looked at it yet", nil
 		}
+		if now.Labels[annotations.LabelKind] == annotations.KindRun { // its conditions count as little as it does
+			if _, err := k.ReadRun(ctx, now); err != nil {
+				return false, "", err
+			}
+		}
 		if o.what == forCondition {
 			so, stands := o.holds(view.Conditions(now))
 			return so, stands, alone(so)
 		}
-		so, stands, err := o.phase(now)
+		so, stands, err := o.phase(ctx, k, now)
 		return so, stands, cmp.Or(err, alone(so))
 	})
 }
@@ -155,10 +160,10 @@ func phasesOf(kind string) []string {
 }
 
 // phase says whether a document has the phase.
-func (o *options) phase(cm *corev1.ConfigMap) (bool, string, error) {
+func (o *options) phase(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (bool, string, error) {
 	kind, got, message := cm.Labels[annotations.LabelKind], cm.Annotations[annotations.StatusPhase], cm.Annotations[annotations.StatusMessage]
 	if kind == annotations.KindRun {
-		r, err := view.ReadRun(cm)
+		r, err := k.ReadRun(ctx, cm)
 		if err != nil {
 			return false, "", err
 		}
