@@ -237,6 +237,7 @@ func New(o Options) (*Agent, error) {
 	a.controllers.plans = plans.New(a.plansConfig())
 	a.controllers.policies = policies.New(policies.Config{
 		Documents: a.memory.documents, Plans: a.memory.plans, Store: a.memory.gates, Gates: a.controllers.gates, Status: a.status, Notify: a.notifier, Enqueue: a.enqueuePlan, Changed: a.enqueueGated, Now: o.Now,
+		Pause:         func() schedule.Pause { return schedule.LongestPause(a.memory.documents.Pauses(o.Namespace)...) },
 		MinimumWindow: func() *agentconfig.MinimumWindow { return a.config.Spec().MinimumWindow },
 	})
 	a.accounts.OnWrite(a.controllers.rules.Listen)

@@ -125,6 +125,8 @@ func Refused(ctx context.Context, kube kube.Interface, now time.Time, asked Aske
 	}
 	may, reviewed := Allowed(ctx, kube, asked.Right)
 	switch {
+	case RefusalOf(reviewed, asked.As) == RefusedNoAccount: // it went between the two
+		return Refuse(ReasonNoAccount, "%s", reviewed), true
 	case reviewed == nil && may: // its roles were read in between, or its authorizers disagree
 		return later(ReasonDenied), true
 	case asked.As == UnknownUser && (reviewed == nil || RefusalOf(reviewed, asked.As) == RefusedAccount): // the API server knows its name

@@ -65,6 +65,7 @@ func TestWhatARefusalMeansForAStep(t *testing.T) {
 		{"the right is missing, says a review, too", runnerUser, cannot(runnerUser), false, nil, forGood(missing), true},
 		{"the account has the right by now", runnerUser, cannot(runnerUser), true, nil, notYet(executors.ReasonDenied, cannot(runnerUser)), true},
 		{"the review is refused to the account: it lacks that right, too", runnerUser, cannot(runnerUser), false, cannot(runnerUser), forGood(missing), true},
+		{"the account went between the two", runnerUser, cannot(runnerUser), false, &apierrors.StatusError{ErrStatus: executors.NoAccount("it is gone")}, executors.Refuse(executors.ReasonNoAccount, "it is gone"), true},
 		{"the review is refused to the agent", runnerUser, cannot(runnerUser), false, cannot(agentUser), notYet(executors.ReasonForbidden, cannot(runnerUser)), true},
 		{"the review is not answered", runnerUser, cannot(runnerUser), false, io.ErrUnexpectedEOF, notYet(executors.ReasonForbidden, cannot(runnerUser)), true},
 		{"the agent may not impersonate", runnerUser, cannot(agentUser), false, nil, notYet(executors.ReasonForbidden, cannot(agentUser)), true},

@@ -151,7 +151,7 @@ func (w *work) newState(a *Asked) *requestState {
 	switch {
 	case a.Fault != "" && !begun:
 		if s.was != Invalid {
-			w.say(s.name(), true, "Invalid", "the request cannot be read: "+oneLine(a.Fault))
+			w.say(s.name(), true, "Invalid", "the request cannot be read: "+document.OneLine(a.Fault))
 		}
 		s.leave(w.now)
 		s.next.Ended = nil

@@ -81,9 +81,9 @@ func (w *work) reason(s *requestState, order *Drain) word {
 	phase := s.next.Phase
 	switch {
 	case s.Fault != "" && phase.Holds():
-		return word{reason: "the request cannot be read any more; it keeps the node, and nothing is drained: " + oneLine(s.Fault)}
+		return word{reason: "the request cannot be read any more; it keeps the node, and nothing is drained: " + document.OneLine(s.Fault)}
 	case s.Fault != "":
-		return word{reason: oneLine(s.Fault)}
+		return word{reason: document.OneLine(s.Fault)}
 	case phase == Pending && w.node.blocked(s.Asked):
 		return w.blockedReason(s)
 	case phase == Pending:

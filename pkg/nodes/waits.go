@@ -3,7 +3,6 @@ package nodes
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
@@ -12,7 +11,7 @@ import (
 func (r *ranker) stuck(s *site, a *Asked) (Wait, bool) {
 	switch {
 	case a.Fault != "":
-		return said(WaitInvalid, "the request cannot be read: "+oneLine(a.Fault)), true
+		return said(WaitInvalid, "the request cannot be read: "+document.OneLine(a.Fault)), true
 	case a.ended():
 		return said(WaitEnded, a.Status.Reason), true
 	case s.Deleting:
@@ -152,5 +151,3 @@ func closedText(g Gate) string { return cmp.Or(g.Reason, "no change is permitted
 
 // some are the first few of many names.
 func some(names []string) string { return document.Few(names, 3) }
-
-func oneLine(text string) string { return strings.ReplaceAll(text, "\n", "; ") }

@@ -492,16 +492,26 @@ func TestALabelOnTheTargetIsARequest(t *testing.T) {
 	})
 }
 
-// What a message suggests can be typed as it stands.
+// What a message suggests can be typed as it stands, and tells also what lint cannot know.
 func TestThatThereAreMoreFaultsIsSaidWithTheCommandThatTellsThem(t *testing.T) {
-	play(t, func(w *world) {
-		w.plan("nightly", "startDeadline: soon\njitter: later\n"+hook)
-		w.begins()
-		w.after(2 * time.Second)
-		if got := w.said("nightly", annotations.StatusMessage); !strings.HasSuffix(got, " (and 1 more: kubectl maint lint -f FILE)") {
-			w.Errorf("it says %q", got)
-		}
-	})
+	for name, spec := range map[string]string{
+		"faults of the document":                      "startDeadline: soon\njitter: later\n" + hook,
+		"steps that the agent's configuration denies": "steps:\n- {name: a, type: webhook, properties: {url: 'https://hooks.test'}}\n- {name: b, type: webhook, properties: {url: 'https://hooks.test'}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				if strings.HasPrefix(spec, "steps") {
+					w.settings.Steps = []agentconfig.StepUse{{Namespaces: []string{"*"}, Deny: []string{"webhook"}}}
+				}
+				w.plan("nightly", spec)
+				w.begins()
+				w.after(2 * time.Second)
+				if got := w.said("nightly", annotations.StatusMessage); !strings.HasSuffix(got, " (and 1 more: 'kubectl maint -n shop describe nightly')") {
+					w.Errorf("it says %q", got)
+				}
+			})
+		})
+	}
 }
 
 func TestALedgerThatIsNotThePlansOwn(t *testing.T) {

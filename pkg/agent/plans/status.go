@@ -70,7 +70,8 @@ func (c *Controller) message(f trigger.Facts, d trigger.Decision) string {
 		d.Status.Message = stuck + "; " + d.Status.Message
 	}
 	if len(f.Plan.Faults) > 1 {
-		return fmt.Sprintf("%s (and %d more: kubectl maint lint -f FILE)", d.Status.Message, len(f.Plan.Faults)-1)
+		// lint does not know what only the agent sees: templates, connectors, its configuration
+		return fmt.Sprintf("%s (and %d more: %s)", d.Status.Message, len(f.Plan.Faults)-1, intent.Command(f.Plan.Namespace, "describe", f.Plan.Name))
 	}
 	if len(f.Plan.Intent.Faults) > 0 {
 		return d.Status.Message + "; " + f.Plan.Intent.Faults[0].String()

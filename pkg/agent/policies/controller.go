@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // Controller publishes what policies and calendars say, and has their gates kept.
@@ -26,6 +27,7 @@ type Config struct {
 	Notify    *notify.Notifier
 	Enqueue   func(document types.NamespacedName)
 	Changed   func(namespace string) // what reads its policies and calendars may be gated otherwise now
+	Pause     func() schedule.Pause  // of the whole cluster
 	Now       func() time.Time
 	// MinimumWindow is how much change a policy has to permit by the agent's configuration; nil: any.
 	MinimumWindow func() *agentconfig.MinimumWindow

@@ -26,26 +26,45 @@ func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName
 		p.Store.Forget(k)
 		return p.Gates.Reconcile(ctx, k, nil)
 	}
-	state, policy := p.Store.Policy(k)
-	if policy == nil { // the watch is ahead of the resolver, or behind it: either will enqueue it
+	state, below := p.Store.Policy(k)
+	if below == nil { // the watch is ahead of the resolver, or behind it: either will enqueue it
 		return time.Time{}, nil
 	}
 	now := p.Now()
-	v := policy.Verdict(now)
-	p.Store.Note(k, &store.Subject{Kind: "Policy", System: cm.Labels[annotations.LabelSystem], Verdict: policy.Verdict, Strategy: state.StrategyOf, Uses: state.Stanza.Policies})
+	verdict, strategy := p.paused(state, below)
+	v := verdict(now)
+	p.Store.Note(k, &store.Subject{Kind: "Policy", System: cm.Labels[annotations.LabelSystem], Verdict: verdict, Strategy: strategy, Uses: state.Stanza.Policies})
 	wake, gateErr := p.Gates.Reconcile(ctx, k, &state)
 	short, tomorrow := p.minimum(k, now)
 	wake = queue.Soonest(wake, tomorrow)
 	opens := false
 	wrote, err := p.Status.Write(ctx, cm, p.Plans.WrittenOf(k), func(have map[string]string) map[string]string {
 		opens = v.Permitted && have[annotations.StatusPermitted] == "false"
-		return policyStatus(have, cm, state, v, append(p.Gates.Condition(k), short...), now)
+		return policyStatus(have, cm, state, v, strategy(now), append(p.Gates.Condition(k), short...), now)
 	})
 	if wrote && opens {
 		p.Notify.WindowOpens(k, status.VerdictSentence(v))
 	}
 	wake = queue.Soonest(wake, p.notifyAhead(ctx, cm, v))
-	return queue.Soonest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
+	return queue.Soonest(wake, policyWake(state, p.Pause(), v, now)), errors.Join(gateErr, err)
+}
+
+// paused is what is published of a policy: what it says itself, and nothing is permitted while the
+// whole cluster is paused. Gates go by the policy alone. Of two pauses the longer one is said.
+func (p *Controller) paused(state policy.State, below *schedule.Policy) (func(time.Time) schedule.Verdict, func(time.Time) schedule.Strategy) {
+	verdict := func(at time.Time) schedule.Verdict {
+		cluster := p.Pause()
+		if longest := schedule.LongestPause(cluster, state.Pause); longest != cluster {
+			return below.Verdict(at)
+		}
+		return cluster.Verdict(at, below.Verdict, below.Verdict)
+	}
+	return verdict, func(at time.Time) schedule.Strategy {
+		if p.Pause().Holds(at) {
+			return schedule.Restrictive
+		}
+		return state.StrategyOf(at)
+	}
 }
 
 // notifyAhead tells sinks of a window that comes, and returns when it is to be told.
@@ -70,9 +89,9 @@ func (p *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, v sc
 
 // policyWake is the next instant at which what is published may differ: also
 // where an Until ends and the answer stays the same, its reason changes.
-func policyWake(state policy.State, v schedule.Verdict, now time.Time) time.Time {
+func policyWake(state policy.State, cluster schedule.Pause, v schedule.Verdict, now time.Time) time.Time {
 	var wake time.Time
-	for _, at := range []*time.Time{v.Until, state.Stanza.Until, state.Pause.Until} {
+	for _, at := range []*time.Time{v.Until, state.Stanza.Until, state.Pause.Until, cluster.Until} {
 		if at != nil && at.After(now) {
 			wake = queue.Soonest(wake, *at)
 		}
@@ -80,7 +99,7 @@ func policyWake(state policy.State, v schedule.Verdict, now time.Time) time.Time
 	return wake
 }
 
-func policyStatus(have map[string]string, cm *corev1.ConfigMap, state policy.State, v schedule.Verdict, more []metav1.Condition, now time.Time) map[string]string {
+func policyStatus(have map[string]string, cm *corev1.ConfigMap, state policy.State, v schedule.Verdict, strategy schedule.Strategy, more []metav1.Condition, now time.Time) map[string]string {
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the policy is valid"}
 	if len(state.Faults) > 0 {
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(state.Faults.Error(), 4*document.MaxMessage)
@@ -99,7 +118,7 @@ func policyStatus(have map[string]string, cm *corev1.ConfigMap, state policy.Sta
 	}
 	return map[string]string{
 		annotations.StatusMessage: document.Cut(message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
-		annotations.StatusPermitted: fmt.Sprint(v.Permitted), annotations.StatusBehavior: status.Behavior(have[annotations.StatusBehavior], v, state.StrategyOf(now), now),
+		annotations.StatusPermitted: fmt.Sprint(v.Permitted), annotations.StatusBehavior: status.Behavior(have[annotations.StatusBehavior], v, strategy, now),
 		annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], append([]metav1.Condition{valid, ready, restricted}, more...), now),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -50,6 +51,7 @@ type world struct {
 	sent    []string
 	before  *document.Duration // how long ahead sinks are told
 	least   *agentconfig.MinimumWindow
+	pause   schedule.Pause // of the whole cluster
 }
 
 const shop = "shop"
@@ -89,6 +91,7 @@ func (w *world) begins() (stop func()) {
 			Queue: gated, Policies: w.queue, Events: &agenttest.Events{}, Log: log, Now: time.Now,
 		}),
 		Changed: func(string) { w.mu.Lock(); defer w.mu.Unlock(); w.changed++ }, Now: time.Now,
+		Pause: func() schedule.Pause { w.mu.Lock(); defer w.mu.Unlock(); return w.pause },
 		MinimumWindow: func() *agentconfig.MinimumWindow {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -239,6 +242,47 @@ func TestWhatAPolicySays(t *testing.T) {
 				w.after(10 * time.Minute)
 				if got := w.api.Log(); len(got) > 0 {
 					w.Errorf("writes although nothing changed: %q", got)
+				}
+			})
+		})
+	}
+}
+
+// What is published, and what metrics show, is what check says of a policy.
+func TestAPolicyPermitsNothingWhileTheWholeClusterIsPaused(t *testing.T) {
+	at := func(hour int) *time.Time { return new(time.Date(2000, 1, 1, hour, 0, 0, 0, time.UTC)) }
+	cluster := func(until *time.Time) schedule.Pause {
+		return schedule.Pause{On: true, Until: until, Of: "the whole cluster", By: " by jane: CHG-1"}
+	}
+	const paused, opens = "change is not permitted (the whole cluster is paused by jane: CHG-1)", "change is permitted"
+	for name, c := range map[string]struct {
+		spec          string
+		on            map[string]string
+		pause         schedule.Pause
+		message, then string // at once, and after three hours
+		last          float64
+	}{
+		"without an end":                         {"{strategy: Permissive}", nil, cluster(nil), paused, paused, -1},
+		"until an instant":                       {"{strategy: Permissive}", nil, cluster(at(2)), "change is not permitted until 2000-01-01T02:00:00Z (the whole cluster is paused until 2000-01-01T02:00:00Z by jane: CHG-1)", opens, 0},
+		"until an instant within its window":     {nights, nil, cluster(at(1)), "change is not permitted until 2000-01-01T01:00:00Z (the whole cluster is paused", "change is not permitted until 2000-01-08T01:00:00Z (policy nights", 3602},
+		"the policy itself is paused for longer": {"{strategy: Permissive}", map[string]string{annotations.Pause: "2000-01-01T05:00:00Z"}, cluster(at(2)), "change is not permitted until 2000-01-01T05:00:00Z (policy nights: paused until 2000-01-01T05:00:00Z)", "change is not permitted until 2000-01-01T05:00:00Z (policy nights: paused", -1},
+		"a pause that is over":                   {"{strategy: Permissive}", nil, schedule.Pause{On: true, Until: new(time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC))}, opens, opens, 0},
+		"a policy that is not ready":             {"{strategy: Sometimes}", nil, cluster(nil), "change is not permitted (policy nights: not ready", "change is not permitted (policy nights: not ready", -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.pause = c.pause
+				w.policy("nights", c.spec, c.on)
+				w.after(2 * time.Second)
+				for _, message := range []string{c.message, c.then} {
+					if got := w.said("nights", annotations.StatusMessage); !strings.HasPrefix(got, message) || w.said("nights", annotations.StatusPermitted) != fmt.Sprint(strings.HasPrefix(message, opens)) {
+						w.Errorf("permitted %s: %s", w.said("nights", annotations.StatusPermitted), got)
+					}
+					w.after(3 * time.Hour)
+				}
+				rows := (&Changes{gates: w.Store, runs: store.NewRuns(agenttest.Keys()), held: func() []*gates.HeldObject { return nil }, now: func() time.Time { return at(3).Add(2 * time.Second) }}).rows()
+				if len(rows) != 1 || rows[0].verdict.Permitted != strings.HasPrefix(c.then, opens) || rows[0].last != c.last {
+					w.Errorf("metrics: %+v", rows)
 				}
 			})
 		})

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"sync"
 )
 
@@ -9,11 +10,14 @@ import (
 type Locks struct {
 	mu        sync.Mutex
 	holder    map[string]string
-	mayChange map[string]bool // by run
+	held      map[string][]string // by run: it is asked at each act
+	mayChange map[string]bool     // by run
 }
 
 // NewLocks are held by nobody.
-func NewLocks() *Locks { return &Locks{holder: map[string]string{}, mayChange: map[string]bool{}} }
+func NewLocks() *Locks {
+	return &Locks{holder: map[string]string{}, held: map[string][]string{}, mayChange: map[string]bool{}}
+}
 
 // TargetLock is what a run holds that may change a target: no run of any namespace that may
 // change it works at the same time.
@@ -43,6 +47,7 @@ func (l *Locks) MayChange(run, targetUID string, ask func() (bool, error)) bool 
 	l.mayChange[run] = may
 	if name := TargetLock(targetUID); !may && l.holder[name] == run {
 		delete(l.holder, name)
+		l.held[run] = slices.DeleteFunc(l.held[run], func(held string) bool { return held == name })
 	}
 	return may
 }
@@ -57,7 +62,9 @@ func (l *Locks) Acquire(run string, names []string) (held, by string) {
 		}
 	}
 	for _, name := range names {
-		l.holder[name] = run
+		if l.holder[name] != run {
+			l.holder[name], l.held[run] = run, append(l.held[run], name)
+		}
 	}
 	return "", ""
 }
@@ -66,12 +73,7 @@ func (l *Locks) Acquire(run string, names []string) (held, by string) {
 func (l *Locks) Holds(run string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, h := range l.holder {
-		if h == run {
-			return true
-		}
-	}
-	return false
+	return len(l.held[run]) > 0
 }
 
 // Release gives back all that a run holds.
@@ -79,9 +81,8 @@ func (l *Locks) Release(run string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.mayChange, run)
-	for name, h := range l.holder {
-		if h == run {
-			delete(l.holder, name)
-		}
+	for _, name := range l.held[run] {
+		delete(l.holder, name)
 	}
+	delete(l.held, run)
 }

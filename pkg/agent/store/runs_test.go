@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -116,6 +117,45 @@ func TestLocksAreTakenAllOrNone(t *testing.T) {
 	if _, by := l.Acquire("b", []string{"target/1"}); by != "" {
 		t.Errorf("after a let go it is held by %q", by)
 	}
+}
+
+func TestWhichRunsHoldALock(t *testing.T) {
+	l := NewLocks()
+	holds := func(when string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, run := range []string{"a", "b"} {
+			if l.Holds(run) {
+				got = append(got, run)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s %v hold something, want %v", when, got, want)
+		}
+	}
+	holds("at first")
+	for range 2 { // a run asks again at each step
+		l.Acquire("a", []string{"plan/1", TargetLock("node")})
+	}
+	holds("once a has taken two", "a")
+	l.Acquire("b", []string{"plan/2", TargetLock("node")})
+	holds("when b got none", "a")
+	l.MayChange("a", "node", func() (bool, error) { return false, nil })
+	l.Acquire("b", []string{TargetLock("node")})
+	holds("when a has given back the target", "a", "b")
+	l.Release("a")
+	holds("when a has ended", "b")
+	if _, by := l.Acquire("b", []string{"plan/1"}); by != "" {
+		t.Errorf("what a held is held by %q", by)
+	}
+	l.Release("b")
+	holds("at the end")
+	if len(l.holder)+len(l.held) > 0 {
+		t.Errorf("%v and %v are kept", l.holder, l.held)
+	}
+	l.Acquire("a", []string{TargetLock("node")})
+	l.MayChange("a", "node", func() (bool, error) { return false, nil })
+	holds("when a has given back all")
 }
 
 // A run of which it is found out late that it may not change its target keeps other namespaces

@@ -95,6 +95,16 @@ func days(from, to int) string {
 	return out.String()
 }
 
+// minutes are the first slots of a plan that runs each minute, a line each.
+func minutes(n int) string {
+	var out strings.Builder
+	for m := 1; m <= n; m++ {
+		at := time.Date(2026, 11, 21, 0, m, 0, 0, time.UTC)
+		fmt.Fprintf(&out, "  %s UTC (%s)\n", at.Format("Mon 2006-01-02 15:04"), at.Format(time.RFC3339))
+	}
+	return out.String()
+}
+
 func TestSkip(t *testing.T) {
 	const one, two = "2026-11-21T07:00:00Z", "2026-11-28T07:00:00Z"
 	runRows(t, []row{
@@ -107,6 +117,8 @@ func TestSkip(t *testing.T) {
 		{name: "a slot by its time in another zone", spec: weekly, line: "skip orders --slot 'sat 08:00' --timezone Europe/Berlin", out: "plan/orders skips Sat 2026-11-21 08:00 CET (2026-11-21T07:00:00Z)\n", wrote: signed(annotations.Skip, one, "")},
 		{name: "all before a time", spec: weekly, line: "skip orders --until 2026-12-10", out: "plan/orders skips 3 slots before Thu 2026-12-10 00:00 EST (2026-12-10T05:00:00Z)\n  Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n  Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z)\n  Sat 2026-12-05 02:00 EST (2026-12-05T07:00:00Z)\n", wrote: signed(annotations.Skip, "until:2026-12-10T05:00:00Z", "")},
 		{name: "many before a time: the first ten are named", spec: "triggers: {schedules: [{cron: '30 2 * * *', timezone: Europe/Berlin}]}", line: "skip orders --until 2027-04-02 --dry-run", out: "plan/orders skips 132 slots before Fri 2027-04-02 00:00 CEST (2027-04-01T22:00:00Z) (dry run)\n" + days(21, 30) + "  and 122 more\n"},
+		{name: "more before a time than are counted", spec: "triggers: {schedules: [{cron: '* * * * *'}]}", line: "skip orders --until 2026-11-28T00:00:00Z --dry-run", out: "plan/orders skips more than 10000 slots before Sat 2026-11-28 00:00 UTC (2026-11-28T00:00:00Z) (dry run)\n" + minutes(10) + "  and more than 9990 more\n"},
+		{name: "as many before a time as are counted", spec: "triggers: {schedules: [{cron: '* * * * *'}]}", line: "skip orders --until 2026-11-27T22:41:00Z --dry-run", out: "plan/orders skips 10000 slots before Fri 2026-11-27 22:41 UTC (2026-11-27T22:41:00Z) (dry run)\n" + minutes(10) + "  and 9990 more\n"},
 		{name: "before a time: a slot that a clock change moves says so", spec: "triggers: {schedules: [{cron: '30 2 28 3 *', timezone: Europe/Berlin}]}", line: "skip orders --until 2027-04-02", out: "plan/orders skips 1 slot before Fri 2027-04-02 00:00 CEST (2027-04-01T22:00:00Z)\n  Sun 2027-03-28 03:00 CEST (2027-03-28T01:00:00Z), clocks go forward over it: the first instant after the gap\n", wrote: signed(annotations.Skip, "until:2027-04-01T22:00:00Z", "")},
 		{name: "none before a time", spec: weekly, line: "skip orders --until 1h", out: "plan/orders skips 0 slots before Fri 2026-11-20 20:00 EST (2026-11-21T01:00:00Z)\n", wrote: signed(annotations.Skip, "until:2026-11-21T01:00:00Z", "")},
 		{name: "the next, told in a zone that there is not", spec: weekly, line: "skip orders --next 1 --timezone Europe/Berln", code: 2, err: noZone},

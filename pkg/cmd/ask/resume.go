@@ -344,7 +344,7 @@ func (o *resumeOptions) sayPauses(v print.Printer, pauses []schedule.Pause) {
 }
 
 func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, step string) error {
-	r, err := view.ReadRun(cm)
+	r, err := k.ReadRun(ctx, cm)
 	if err != nil {
 		return err
 	}

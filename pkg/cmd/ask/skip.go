@@ -259,24 +259,37 @@ func (o *skipOptions) wantedUntil(cm *corev1.ConfigMap, have intent.Skip, p skip
 	if u := have.Until; u != nil && u.After(until) {
 		return have, nil, o.already(cm, "all %ss before %s, later than --until, are skipped already", p.what, instant.Both(*u, zone))
 	}
-	count, from, named := 0, p.begins, ""
-	for count < 10000 {
+	return intent.Skip{Until: &until}, []string{o.skippedUntil(p, until, zone)}, nil
+}
+
+// Guesses at what people read and wait for: how many of the slots before --until are named, and how
+// many are counted.
+const (
+	slotsNamed   = 10
+	slotsCounted = 10_000
+)
+
+// skippedUntil says which slots there are before an instant.
+func (o *skipOptions) skippedUntil(p skippable, until time.Time, zone string) string {
+	count, atLeast, named := 0, "", ""
+	for from := p.begins; ; count++ {
 		slot, ok := p.slots.Next(from)
 		if !ok || !slot.At.Before(until) {
 			break
 		}
-		if count, from = count+1, slot.At; count <= slotsNamed {
+		if count == slotsCounted {
+			atLeast = "more than "
+			break
+		}
+		if from = slot.At; count < slotsNamed {
 			named += "\n  " + o.named(p, slot, zone)
 		}
 	}
 	if more := count - slotsNamed; more > 0 {
-		named += fmt.Sprintf("\n  and %d more", more)
+		named += fmt.Sprintf("\n  and %s%d more", atLeast, more)
 	}
-	return intent.Skip{Until: &until}, []string{fmt.Sprintf("%s before %s", view.Counted(count, p.what), instant.Both(until, zone)) + named}, nil
+	return fmt.Sprintf("%s%s before %s%s", atLeast, view.Counted(count, p.what), instant.Both(until, zone), named)
 }
-
-// slotsNamed is how many of the slots before --until are named (a guess at what people read).
-const slotsNamed = 10
 
 // named is a slot that is skipped, with what is to be known of it.
 func (o *skipOptions) named(p skippable, s schedule.Slot, zone string) string {

@@ -163,13 +163,13 @@ func TestDoctorOfTwoInstallations(t *testing.T) {
 		{name: "a policy names another", line: "doctor", world: policies("ops"), code: 1, err: oneProblem, out: before + "PROBLEM  these policies confine another agent's token, and not that of namespace maint-system: maint-agent-nodes\n" +
 			"         'kubectl maint uninstall --apply --namespace NS' removes the installation that is too much; then 'kubectl maint install --apply --namespace maint-system' has the policies name this one\n"},
 		{name: "a Deployment of its name that anybody may have made", line: "doctor", world: append(policies("maint-system"), second)},
-		{name: "a second Deployment, which another policy names", line: "doctor", world: append(policies("maint-system"), second, of("maint-status", "ops")), code: 1, err: oneProblem, out: before + "PROBLEM  another agent is installed in namespace ops: there can be one in a cluster\n" +
+		{name: "a second Deployment, which another policy names", line: "doctor", world: append(policies("maint-system"), second, of("ours", "ops")), code: 1, err: oneProblem, out: before + "PROBLEM  another agent is installed in namespace ops: there can be one in a cluster\n" +
 			"         remove the one that is too much: 'kubectl maint uninstall --apply --namespace ops', or 'kubectl maint uninstall --apply --namespace maint-system'\nok       admission policies confine the agent's token\n"},
 	})
 	if got := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), second).Maint("version"); strings.Contains(got.Out, "another one") {
 		t.Errorf("%+v", got)
 	}
-	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), second, of("maint-status", "ops"))
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), second, of("ours", "ops"))
 	if got := o.Maint("version"); !strings.HasSuffix(got.Out, "agent:     another one is installed in namespace ops; there can be one in a cluster\n") {
 		t.Errorf("%+v", got)
 	}
@@ -192,19 +192,29 @@ func TestDoctorOfWhatConfinesTheAgent(t *testing.T) {
 		{
 			name: "one has no binding, and one only warns", line: "doctor", code: 1, err: oneProblem,
 			world: append(without("maint-agent-nodes", without("maint-agent-secrets", installed())), named("maint-agent-nodes"), named("maint-agent-secrets"), binding("maint-agent-nodes", admissionv1.Warn, admissionv1.Audit)),
-			out: before + "PROBLEM  of the policies that confine the agent's token these do not refuse: maint-agent-secrets (no binding), maint-agent-nodes (binding maint-agent-nodes has [Warn Audit])\n" +
+			out: before + "PROBLEM  of the policies that confine the agent's token these do not refuse: maint-agent-secrets (no binding maint-agent-secrets), maint-agent-nodes (binding maint-agent-nodes has [Warn Audit])\n" +
 				"         'kubectl maint install --apply' brings a binding that is missing; validationActions: [Deny] has one refuse\n",
 		},
 		{
 			name: "tokens for a cloud, and the policy that limits them has no binding", line: "doctor", world: installed(named("maint-agent-tokens")), code: 1, err: oneProblem,
-			out: before + "PROBLEM  of the policies that confine the agent's token these do not refuse: maint-agent-tokens (no binding)\n" +
+			out: before + "PROBLEM  of the policies that confine the agent's token these do not refuse: maint-agent-tokens (no binding maint-agent-tokens)\n" +
 				"         'kubectl maint install --apply' brings a binding that is missing; validationActions: [Deny] has one refuse\n",
 		},
 		{
 			name: "who may list the policies and not their bindings", line: "doctor", world: installed(), before: func(o *cmdtest.Cluster) { o.Forbids("list", "validatingadmissionpolicybindings", "") },
 			out: before + "unknown  the bindings of the policies that confine the agent: list them: validatingadmissionpolicybindings is forbidden: not for you\n",
 		},
-		{name: "those that guard intents are there, too", line: "doctor", world: installed(named("maint-intents")), out: "ok       admission policies guard intents, records and freezes (--with-admission)\n"},
+		{name: "those that guard intents are there, too", line: "doctor", world: installed(named("maint-intents"), binding("maint-intents", admissionv1.Deny)), out: "ok       admission policies guard intents, records and freezes (--with-admission)\n"},
+		{
+			name: "those that guard intents are there, and not all that bind them", line: "doctor", code: 1, err: oneProblem,
+			world: installed(named("maint-intents"), named("maint-status"), binding("maint-status", admissionv1.Audit), named("maint-records"), binding("maint-records", admissionv1.Deny), named("maint-nodes"), binding("maint-nodes", admissionv1.Deny)),
+			out: "PROBLEM  of the policies that guard intents, records and freezes these do not refuse: maint-intents (no binding maint-intents), maint-records (no binding maint-records-names), maint-status (binding maint-status has [Audit])\n" +
+				"         'kubectl maint install --apply' brings a binding that is missing; validationActions: [Deny] has one refuse\n",
+		},
+		{
+			name: "who may not list what binds them", line: "doctor", world: installed(named("maint-intents")), before: func(o *cmdtest.Cluster) { o.Forbids("list", "validatingadmissionpolicybindings", "") },
+			out: before + "unknown  the bindings of the policies that confine the agent: list them: validatingadmissionpolicybindings is forbidden: not for you\nunknown  the bindings of the policies that guard intents, records and freezes: list them: validatingadmissionpolicybindings is forbidden: not for you\n",
+		},
 		{
 			name: "who may not list them", line: "doctor", world: installed(), before: func(o *cmdtest.Cluster) { o.Forbids("list", "validatingadmissionpolicies", "") },
 			out: before + "unknown  the policies that confine the agent: list them: validatingadmissionpolicies is forbidden: not for you\n",

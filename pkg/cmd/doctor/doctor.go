@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -235,104 +234,12 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 	return spec
 }
 
-// confining checks the admission policies that confine the agent's own token.
-func confining() []string {
-	return []string{annotations.AgentPolicy, "maint-agent-secrets", "maint-agent-namespaces", "maint-agent-nodes"}
-}
-
-func (o *options) confined(ctx context.Context, k *factory.Cluster, namespace string) {
-	list, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
-	switch {
-	case apierrors.IsNotFound(err): // of the kind
-		o.unknown("the policies that confine the agent", errors.New("this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do)"))
-		return
-	case err != nil:
-		o.unknown("the policies that confine the agent", factory.Explain("list them", err))
-		return
-	}
-	var names, missing []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	for _, name := range confining() {
-		if !slices.Contains(names, name) {
-			missing = append(missing, name)
-		}
-	}
-	switch {
-	case len(missing) == len(confining()):
-		o.amiss("no admission policy confines the agent's token", "install them with "+o.Suggest().Install())
-	case len(missing) > 0:
-		o.amiss("of the policies that confine the agent's token these are missing: "+strings.Join(missing, ", "), "install again with "+o.Suggest().Install()+"; install --without may have left them out")
-	default:
-		if strangers := confiningOthers(list.Items, namespace); len(strangers) > 0 {
-			o.amiss(fmt.Sprintf("these policies confine another agent's token, and not that of namespace %s: %s", namespace, strings.Join(strangers, ", ")), o.Suggest().Uninstall("NS")+" removes the installation that is too much; then "+o.Suggest().InstallIn(namespace)+" has the policies name this one")
-			break
-		}
-		o.bound(ctx, k, names)
-	}
-	if slices.Contains(names, "maint-intents") {
-		o.good("admission policies guard intents, records and freezes (--with-admission)")
-	}
-}
-
-// confiningOthers are the policies that confine the token of agents of other namespaces only.
-func confiningOthers(policies []admissionv1.ValidatingAdmissionPolicy, namespace string) []string {
-	var out []string
-	for i := range policies {
-		p := &policies[i]
-		if !slices.Contains(append(confining(), "maint-agent-tokens"), p.Name) {
-			continue
-		}
-		if named := annotations.AgentsNamed(p.Spec); len(named) > 0 && !slices.Contains(named, namespace) {
-			out = append(out, p.Name)
-		}
-	}
-	return out
-}
-
 // alone warns of another agent's Deployment, if it can be seen.
 func (o *options) alone(ctx context.Context, k *factory.Cluster, agent factory.AgentState) {
 	others := k.OtherAgents(ctx, agent.Namespace)
 	if len(others) > 0 {
 		o.amiss(fmt.Sprintf("another agent is installed in namespace %s: there can be one in a cluster", strings.Join(others, " and ")), "remove the one that is too much: "+o.Suggest().Uninstall(others[0])+", or "+o.Suggest().Uninstall(agent.Namespace))
 	}
-}
-
-// bound says whether those policies refuse anything: without a binding, or with one that only
-// warns, a policy confines nothing.
-func (o *options) bound(ctx context.Context, k *factory.Cluster, policies []string) {
-	list, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		o.unknown("the bindings of the policies that confine the agent", factory.Explain("list them", err))
-		return
-	}
-	var idle []string
-	for _, policy := range append(confining(), "maint-agent-tokens") {
-		if fault := refusesNothing(policy, list.Items); fault != "" && slices.Contains(policies, policy) {
-			idle = append(idle, policy+" ("+fault+")")
-		}
-	}
-	if len(idle) > 0 {
-		o.amiss("of the policies that confine the agent's token these do not refuse: "+strings.Join(idle, ", "), o.Suggest().Install()+" brings a binding that is missing; validationActions: [Deny] has one refuse")
-		return
-	}
-	o.good("admission policies confine the agent's token")
-}
-
-// refusesNothing says why a policy refuses nothing; empty: each of its bindings refuses.
-func refusesNothing(policy string, all []admissionv1.ValidatingAdmissionPolicyBinding) string {
-	fault := "no binding"
-	for _, b := range all {
-		switch {
-		case b.Spec.PolicyName != policy:
-		case !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
-			return fmt.Sprintf("binding %s has %v", b.Name, b.Spec.ValidationActions)
-		default:
-			fault = ""
-		}
-	}
-	return fault
 }
 
 // account checks the plan's ServiceAccount. told are words by which the agent says what is reported.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -62,13 +63,18 @@ func (c *Factory) newestOf(ctx context.Context, k *Cluster, name string, meant f
 	if err != nil {
 		return view.Run{}, err
 	}
-	if len(runs) == 0 {
-		return view.Run{}, c.noRun(ctx, k, cm)
-	}
 	last := len(runs) - 1
 	found := last
 	for found >= 0 && !meant(runs[found]) {
 		found--
+	}
+	for name := range view.AllLeftAlone(cm) { // one that cannot be read may be meant
+		if _, err := k.Run(ctx, name); found < 0 && exit.CodeOf(err) == exit.CodeNotNow {
+			return view.Run{}, err
+		}
+	}
+	if len(runs) == 0 {
+		return view.Run{}, c.noRun(ctx, k, cm)
 	}
 	if found < 0 || found == last {
 		found, words = last, ""

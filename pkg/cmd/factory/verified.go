@@ -3,6 +3,7 @@ package factory
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -20,11 +22,14 @@ type actorsOf struct {
 	sure  bool
 }
 
-// ReadRun reads a run from its object. Actors count as verified only if that can be believed.
+// ReadRun reads a run from its object. Actors count as verified only if that can be believed. The
+// agent leaves a live run that does not carry its signature alone, as one whose signature is false.
 func (k *Cluster) ReadRun(ctx context.Context, cm *corev1.ConfigMap) (view.Run, error) {
 	r, err := view.ReadRun(cm)
 	if err == nil {
 		k.doubt(ctx, r.Verified())
+	} else if unsigned := new(annotations.SignatureError); errors.As(err, &unsigned) {
+		err = exit.WithHelp(&exit.Error{Code: exit.CodeNotNow, Err: err}, "the agent leaves it alone: if it is the agent's own, from a backup say, sign it with "+k.commands().In(cm.Namespace).Adopt("run/"+cm.Name)+", which needs the right to read the agent's key")
 	}
 	return r, err
 }

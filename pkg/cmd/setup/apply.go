@@ -110,14 +110,8 @@ func (a *applier) elsewhere(ctx context.Context, live objectsByKey, namespace st
 	if binding == nil {
 		return nil
 	}
-	subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
-	if err != nil {
-		return err
-	}
-	for _, s := range subjects {
-		fields, _ := s.(map[string]any)
-		other, _ := fields["namespace"].(string)
-		if fields["name"] != annotations.AgentName || other == "" || other == namespace {
+	for _, other := range agentsIn(binding) {
+		if other == namespace {
 			continue
 		}
 		there := &unstructured.Unstructured{}

@@ -225,17 +225,30 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	return o.leftovers(ctx, k)
 }
 
-// others are the other namespaces with an agent. It refuses if there is none in this namespace: the
-// other agent would lose its rights in the cluster.
+// others are the other namespaces with an agent. It refuses if this one has none, and no remains of
+// one: the other agent would lose its rights in the cluster. An agent is a Deployment whose account
+// is named in the cluster: anybody may make Deployments in a namespace. Where this namespace is not
+// named, those that are keep what they need also without their Deployments.
 func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]string, error) {
-	all, err := k.Agents(ctx)
+	deployed, err := k.Agents(ctx)
 	if err != nil {
 		return nil, factory.Explain("look where the agent is", err)
 	}
-	elsewhere := slices.DeleteFunc(slices.Clone(all), func(namespace string) bool { return namespace == o.namespace })
-	others, err := o.proved(ctx, elsewhere)
-	if err != nil || len(elsewhere) < len(all) || len(others) == 0 {
-		return others, err
+	named, err := o.named(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ours := slices.Contains(named, o.namespace)
+	others := slices.DeleteFunc(slices.Clone(named), func(other string) bool {
+		return other == o.namespace || ours && !slices.Contains(deployed, other)
+	})
+	for _, namespace := range deployed {
+		if !slices.Contains(named, namespace) && (namespace != o.namespace || len(others) > 0) {
+			fmt.Fprintf(o.ErrOut, "warning: Deployment %s in namespace %s does not count as an agent: no binding or policy of the cluster names its ServiceAccount, and whoever may create Deployments there may have made it\n", annotations.AgentName, namespace)
+		}
+	}
+	if len(others) == 0 || slices.Contains(deployed, o.namespace) {
+		return others, nil
 	}
 	_, err = k.Kube.CoreV1().ServiceAccounts(o.namespace).Get(ctx, annotations.AgentName, metav1.GetOptions{}) // of an interrupted removal
 	switch {
@@ -247,13 +260,8 @@ func (o *uninstallOptions) others(ctx context.Context, k *factory.Cluster) ([]st
 	return others, nil
 }
 
-// proved are those of some namespaces with a Deployment of the agent's name that a binding or a
-// policy of ours in the cluster names. The rest is told alone: whoever may create Deployments in a
-// namespace could otherwise have the removal leave what it takes away, and ask for rights for it.
-func (o *uninstallOptions) proved(ctx context.Context, namespaces []string) (agents []string, err error) {
-	if len(namespaces) == 0 {
-		return nil, nil
-	}
+// named are the namespaces whose agent a binding or a policy of ours in the cluster names.
+func (o *uninstallOptions) named(ctx context.Context) (out []string, err error) {
 	objects, err := o.removable()
 	if err != nil {
 		return nil, err
@@ -265,21 +273,11 @@ func (o *uninstallOptions) proved(ctx context.Context, namespaces []string) (age
 	live, err := a.read(ctx, slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool {
 		return u.GetKind() != "ClusterRoleBinding" && !policyKind(u.GetKind())
 	}))
-	if err != nil {
-		return nil, err
-	}
-	var named []string
 	for _, u := range live {
-		named = append(named, agentsIn(u)...)
+		out = append(out, agentsIn(u)...)
 	}
-	for _, namespace := range namespaces {
-		if slices.Contains(named, namespace) {
-			agents = append(agents, namespace)
-		} else {
-			fmt.Fprintf(o.ErrOut, "warning: Deployment %s in namespace %s does not count as an agent: no binding or policy of the cluster names its ServiceAccount, and whoever may create Deployments there may have made it\n", annotations.AgentName, namespace)
-		}
-	}
-	return agents, nil
+	slices.Sort(out)
+	return slices.Compact(out), err
 }
 
 // readKeys reads the keys of the agents in some namespaces.

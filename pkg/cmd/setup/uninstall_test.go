@@ -19,6 +19,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
+// uninstall runs the command, which asks the cluster whom its bindings and policies name.
+func uninstall(o *cmdtest.Cluster, args ...string) cmdtest.Printed {
+	return o.Maint(append(append([]string{"uninstall"}, args...), o.Served()...)...)
+}
+
 // Without an agent nobody would uncordon a node that is cordoned for somebody.
 func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
 	for by, want := range map[string]string{
@@ -26,7 +31,7 @@ func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
 		"firmware":      "firmware, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; let their plans end, or take back what asks for them: 'kubectl maint release b --requestor firmware'",
 	} {
 		o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{by}})))
-		o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Err: "error: node b is cordoned for " + want + "\n"})
+		uninstall(o, "--yes").Is(t, cmdtest.Printed{Code: 3, Err: "error: node b is cordoned for " + want + "\n"})
 	}
 }
 
@@ -35,20 +40,15 @@ func TestUninstallRefusesWhereTheAgentIsInAnotherNamespace(t *testing.T) {
 	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ops", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: annotations.AgentName}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: annotations.AgentName, Namespace: "ops"}}}
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent, binding)
-	server := o.Served()
-	uninstall := func(args ...string) cmdtest.Printed {
-		return o.Maint(append(append([]string{"uninstall"}, args...), server...)...)
-	}
-	uninstall("--yes").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no agent in namespace maint-system, and one in namespace ops: 'kubectl maint uninstall --apply --namespace ops' removes it\n"})
-	if got := uninstall("-n", "ops"); strings.Contains(got.Err, "there is no agent in namespace") {
+	uninstall(o, "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no agent in namespace maint-system, and one in namespace ops: 'kubectl maint uninstall --apply --namespace ops' removes it\n"})
+	if got := uninstall(o, "-n", "ops"); strings.Contains(got.Err, "there is no agent in namespace") {
 		t.Errorf("%+v", got)
 	}
 	second := agent.DeepCopy()
 	second.Namespace = annotations.DefaultNamespace
 	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), agent, second, binding)
-	server = o.Served()
 	for _, namespace := range []string{"ops", annotations.DefaultNamespace} { // of two, each can go
-		if got := uninstall("-n", namespace); strings.Contains(got.Err, "there is no agent in namespace") {
+		if got := uninstall(o, "-n", namespace); strings.Contains(got.Err, "there is no agent in namespace") {
 			t.Errorf("%s: %+v", namespace, got)
 		}
 	}
@@ -59,9 +59,43 @@ func TestUninstallRefusesWhereTheAgentIsInAnotherNamespace(t *testing.T) {
 func TestUninstallDoesNotTakeADeploymentForAnAgent(t *testing.T) {
 	tenant := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), tenant, cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})))
-	got := o.Maint(append([]string{"uninstall", "--yes"}, o.Served()...)...)
+	got := uninstall(o, "--yes")
 	const warning = "warning: Deployment maint-agent in namespace tenant does not count as an agent: no binding or policy of the cluster names its ServiceAccount, and whoever may create Deployments there may have made it\n"
 	if !strings.HasPrefix(got.Err, warning+"error: node b is cordoned for plan ops/roll") || strings.Contains(got.Err, "--namespace tenant") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The bindings name the agent in ops, whose Deployment somebody deleted: no removal in another
+// namespace takes its rights or its key for nobody's, also where somebody made a Deployment there.
+func TestUninstallLeavesWhatAnAgentWithoutADeploymentNeeds(t *testing.T) {
+	forged := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: annotations.AgentName, Labels: map[string]string{"app.kubernetes.io/name": annotations.AgentName}}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: annotations.AgentName}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: annotations.AgentName, Namespace: "ops"}}}
+	const (
+		warning   = "warning: Deployment maint-agent in namespace tenant does not count as an agent: no binding or policy of the cluster names its ServiceAccount, and whoever may create Deployments there may have made it\n"
+		elsewhere = "error: there is no agent in namespace tenant, and one in namespace ops: 'kubectl maint uninstall --apply --namespace ops' removes it\n"
+		unread    = "; whether the agent wrote that cannot be checked (read the key in namespace "
+	)
+	held := cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")
+	for name, c := range map[string]struct {
+		there     []runtime.Object
+		namespace string
+		want      string
+		without   string
+	}{
+		"a Deployment somewhere is no agent":        {[]runtime.Object{forged, binding, held}, "tenant", warning + "error: run shop/maint-run-orders-a of plan orders is active", "clusterrolebinding"},
+		"nor is a namespace without one":            {[]runtime.Object{binding}, "tenant", elsewhere, "clusterrolebinding"},
+		"the agent's own namespace has its remains": {[]runtime.Object{forged, binding, held}, "ops", warning + "error: run shop/maint-run-orders-a of plan orders is active", "namespace tenant" + unread},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := uninstall(cmdtest.NewCluster(t, cmd.Run, append(c.there, cmdtest.Agent())...), "-n", c.namespace, "-o", "name")
+			if !strings.HasPrefix(got.Err, c.want) || strings.Contains(got.Out+got.Err, c.without) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	got := uninstall(cmdtest.NewCluster(t, cmd.Run, forged, binding, cmdtest.Agent()), "-n", "tenant", "-o", "name")
+	if strings.Contains(got.Out, "clusterrolebinding") || !strings.HasPrefix(got.Err, warning) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -69,7 +103,7 @@ func TestUninstallDoesNotTakeADeploymentForAnAgent(t *testing.T) {
 // The agent of another cluster goes on with what it has cordoned.
 func TestUninstallLeavesNodesToTheAgentOfAnotherCluster(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{nodes.PlanElsewhere("ops", "roll", "7b")}})))
-	if got := o.Maint("uninstall"); strings.Contains(got.Err, "cordoned for") {
+	if got := uninstall(o); strings.Contains(got.Err, "cordoned for") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -78,7 +112,7 @@ func TestUninstallLeavesNodesToTheAgentOfAnotherCluster(t *testing.T) {
 func TestUninstallRefusesWhileAnythingSleeps(t *testing.T) {
 	asleep := cmdtest.Sleeper("office", "{schedule: {timezone: UTC, offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: a, type: noop}]}", cmdtest.Noting(annotations.StatusPhase, "Hibernated", annotations.StatusAsleep, "2026-11-20T20:00:00Z"))
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), asleep)
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: HibernatePlan shop/office is asleep (Hibernated), and without the agent nothing wakes it: wake it with 'kubectl maint -n shop wake office --for 24h', and uninstall once it is awake\n"})
+	uninstall(o, "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: HibernatePlan shop/office is asleep (Hibernated), and without the agent nothing wakes it: wake it with 'kubectl maint -n shop wake office --for 24h', and uninstall once it is awake\n"})
 }
 
 // Restore data says what sleeps also where its plan is gone, or says that it could not be woken.
@@ -104,7 +138,7 @@ func TestUninstallRefusesWhileRestoreDataNamesWhatSleeps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := cmdtest.NewCluster(t, cmd.Run, append(c.plan, cmdtest.Agent(), cmdtest.Node("a"), restore(c.edit))...)
-			got := o.Maint("uninstall", "--yes")
+			got := uninstall(o, "--yes")
 			const says = "error: 1 resource of target apps of HibernatePlan shop/office may sleep, and without the agent nothing wakes it: 'kubectl maint -n shop restore show office' shows what it was" + unchecked + "\n"
 			if (got.Code == 3 && got.Err == says) != c.refused {
 				t.Errorf("%+v", got)
@@ -162,11 +196,11 @@ func TestUninstallTakesNoRecordsThatTheAgentHasNotSigned(t *testing.T) {
 			if err := ring.Sign(ours); err != nil {
 				t.Fatal(err)
 			}
-			got := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, cmdtest.Node("a"), ours).Maint("uninstall", "--yes")
+			got := uninstall(cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, cmdtest.Node("a"), ours), "--yes")
 			got.Is(t, cmdtest.Printed{Code: 3, Err: c.ours + "\n"})
-			got = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), forged).Maint("uninstall", "--yes")
+			got = uninstall(cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), forged), "--yes")
 			got.Is(t, cmdtest.Printed{Code: 3, Err: c.ours + unchecked + "\n"})
-			got = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, cmdtest.Node("a"), forged).Maint("uninstall", "--yes")
+			got = uninstall(cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, cmdtest.Node("a"), forged), "--yes")
 			if !strings.HasPrefix(got.Err, c.forged) || (got.Code == 3) != c.holds {
 				t.Errorf("%+v", got)
 			}
@@ -180,13 +214,13 @@ func TestUninstallNamesRunsThatNoAgentGoesOnWith(t *testing.T) {
 	delete(forged.Annotations, annotations.StatusSignature)
 	held := cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}}))
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b"), forged)
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Err: "error: run shop/maint-run-orders-b of plan orders is active: wait for it or abort it first; 'kubectl maint pause --all -A' keeps others from beginning meanwhile" + unchecked + "\n"})
+	uninstall(o, "--yes").Is(t, cmdtest.Printed{Code: 3, Err: "error: run shop/maint-run-orders-b of plan orders is active: wait for it or abort it first; 'kubectl maint pause --all -A' keeps others from beginning meanwhile" + unchecked + "\n"})
 	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), held, forged)
-	if got := o.Maint("uninstall", "--yes"); got.Code != 3 || strings.Contains(got.Err, "maint-run-orders-a of plan orders is active") {
+	if got := uninstall(o, "--yes"); got.Code != 3 || strings.Contains(got.Err, "maint-run-orders-a of plan orders is active") {
 		t.Errorf("%+v", got)
 	}
 	o = cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), forged)
-	if got := o.Maint("uninstall"); !strings.HasPrefix(got.Err, "warning: run shop/maint-run-orders-a stays: the run shop/maint-run-orders-a does not count: it carries no signature of the agent's: delete it, or, if it is the agent's own, sign it with 'kubectl maint -n shop adopt maint-run-orders-a'; once it is deleted, take its finalizer off: kubectl -n shop patch configmap maint-run-orders-a --type=merge -p '{\"metadata\":{\"finalizers\":null}}'\n") {
+	if got := uninstall(o); !strings.HasPrefix(got.Err, "warning: run shop/maint-run-orders-a stays: the run shop/maint-run-orders-a does not count: it carries no signature of the agent's: delete it, or, if it is the agent's own, sign it with 'kubectl maint -n shop adopt maint-run-orders-a'; once it is deleted, take its finalizer off: kubectl -n shop patch configmap maint-run-orders-a --type=merge -p '{\"metadata\":{\"finalizers\":null}}'\n") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -195,7 +229,7 @@ func TestUninstallNamesRunsThatNoAgentGoesOnWith(t *testing.T) {
 func TestUninstallNeedsTheRightsOfAnAdmin(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent())
 	o.Forbids("list", "configmaps", "")
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): list runs: configmaps is forbidden: not for you; uninstall has to look at all namespaces and nodes: ask an admin of the cluster to run it\n"})
+	uninstall(o, "--yes").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): list runs: configmaps is forbidden: not for you; uninstall has to look at all namespaces and nodes: ask an admin of the cluster to run it\n"})
 }
 
 // A command line that says both, or neither.
@@ -210,6 +244,7 @@ func TestUninstallPrintsOrRemoves(t *testing.T) {
 		{"uninstall --apply", cmdtest.Printed{Code: 2, Err: "error: remove the agent from namespace maint-system: give --yes, since nobody can be asked here\n"}},
 		{"uninstall --apply --read-only", cmdtest.Printed{Code: 2, Err: "error: remove the agent from namespace maint-system: give --yes, since nobody can be asked here\n"}},
 	} {
-		cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent()).Line(c.line).Is(t, c.want)
+		args := strings.Fields(strings.TrimPrefix(c.line, "uninstall"))
+		uninstall(cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent()), args...).Is(t, c.want)
 	}
 }

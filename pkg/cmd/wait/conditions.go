@@ -112,11 +112,15 @@ func (o *options) document(ctx context.Context, k *factory.Cluster, cm *corev1.C
 		if !seen(now) {
 			return false, "the agent has not looked at it yet", nil
 		}
+		if o.what == forCondition && now.Labels[annotations.LabelKind] == annotations.KindRun {
+			so, stands, err := o.conditionOfRun(ctx, k, now)
+			return so, stands, cmp.Or(err, alone(so))
+		}
 		if o.what == forCondition {
 			so, stands := o.holds(view.Conditions(now))
-			return so, stands, alone(so)
+			return so, stands, nil
 		}
-		so, stands, err := o.phase(now)
+		so, stands, err := o.phase(ctx, k, now)
 		return so, stands, cmp.Or(err, alone(so))
 	})
 }
@@ -155,10 +159,10 @@ func phasesOf(kind string) []string {
 }
 
 // phase says whether a document has the phase.
-func (o *options) phase(cm *corev1.ConfigMap) (bool, string, error) {
+func (o *options) phase(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (bool, string, error) {
 	kind, got, message := cm.Labels[annotations.LabelKind], cm.Annotations[annotations.StatusPhase], cm.Annotations[annotations.StatusMessage]
 	if kind == annotations.KindRun {
-		r, err := view.ReadRun(cm)
+		r, err := k.ReadRun(ctx, cm)
 		if err != nil {
 			return false, "", err
 		}
@@ -178,11 +182,7 @@ func (o *options) reached(kind, name, got, message string) (bool, string, error)
 	case strings.EqualFold(got, o.value):
 		return true, stands, nil
 	case run.Phase(got).Ended() && kind == annotations.KindRun:
-		code := exit.CodeNotNow
-		if got == string(run.Failed) {
-			code = exit.CodeRunFailed
-		}
-		return false, "", exit.Errorf(code, "run %s ended, and will never be %s: %s", name, o.value, stands)
+		return false, "", exit.Errorf(neverCode(run.Phase(got)), "run %s ended, and will never be %s: %s", name, o.value, stands)
 	}
 	return false, stands, nil
 }
@@ -197,6 +197,38 @@ func (o *options) holds(list []metav1.Condition) (bool, string) {
 	}
 	c := list[i]
 	return strings.EqualFold(string(c.Status), status), fmt.Sprintf("condition %s=%s%s", c.Type, c.Status, view.Colon(print.New(o.Env, o.Zone).Told(c.Message)))
+}
+
+// conditionOfRun says whether a run has the condition. Those of a run that does not count do not
+// count either.
+func (o *options) conditionOfRun(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (bool, string, error) {
+	r, err := k.ReadRun(ctx, cm)
+	if err != nil {
+		return false, "", err
+	}
+	list := view.Conditions(cm)
+	if r.Journal.Phase.Ended() {
+		return o.had(cm.Name, r.Journal.Phase, list)
+	}
+	so, stands := o.holds(list)
+	return so, stands, nil
+}
+
+// had says whether a run that has ended has the condition: else it never will have it.
+func (o *options) had(name string, phase run.Phase, list []metav1.Condition) (bool, string, error) {
+	so, stands := o.holds(list)
+	if so {
+		return true, stands, nil
+	}
+	return false, stands, exit.Errorf(neverCode(phase), "run %s ended, and will never have condition %s: %s", name, o.value, stands)
+}
+
+// neverCode is the exit code of what a run that has ended never will be.
+func neverCode(phase run.Phase) int {
+	if phase == run.Failed {
+		return exit.CodeRunFailed
+	}
+	return exit.CodeNotNow
 }
 
 // node waits for a node's request, or for one of its published conditions.

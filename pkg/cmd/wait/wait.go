@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -117,7 +118,7 @@ func (o *options) Run(ctx context.Context) (err error) {
 	switch toEnd := o.what == "" || o.what == forEnded; {
 	case errors.As(err, &asked) && toEnd:
 		return o.finish(annotations.KindRun, found, o.begun(ctx, k, asked))
-	case errors.As(err, &gone) && (toEnd || o.what == forPhase):
+	case errors.As(err, &gone) && (toEnd || o.what == forPhase || o.what == forCondition):
 		return o.finish(annotations.KindRun, found, o.gone(gone))
 	case err != nil:
 		return err
@@ -150,22 +151,35 @@ func (o *options) begun(ctx context.Context, k *factory.Cluster, asked *factory.
 }
 
 // gone is how a run ended that is no longer kept, by the ledger of its plan: whether that is the phase
-// that is waited for, if one is.
+// or the condition that is waited for, if one is.
 func (o *options) gone(gone *factory.GoneRunError) error {
 	o.ran = &metav1.ObjectMeta{Namespace: gone.Namespace, Name: gone.Entry.Run}
 	o.WarnOfLedger(gone.Namespace, gone.Plan, view.Ledger{Doubt: gone.Doubt})
-	if end := gone.Entry.Outcome; o.what == forPhase && gone.Entry.Result == run.Ran && end != nil && end.Phase != "" {
-		so, stands, err := o.reached(annotations.KindRun, gone.Entry.Run, string(end.Phase), end.Message)
-		o.stands = stands
-		if so && o.out.Lines() {
-			fmt.Fprintf(o.Out, "run/%s: %s\n", gone.Entry.Run, stands)
-		}
-		return err
-	}
+	end := gone.Entry.Outcome
 	if o.what == "" {
 		o.what = forEnded
 	}
-	return watch.Remembered(o.shown().Env, gone.Plan, gone.Entry)
+	if o.what == forEnded || gone.Entry.Result != run.Ran || end == nil || end.Phase == "" {
+		return watch.Remembered(o.shown().Env, gone.Plan, gone.Entry)
+	}
+	so, stands, err := o.ledgerHas(gone.Entry.Run, end)
+	o.stands = stands
+	if so && o.out.Lines() {
+		fmt.Fprintf(o.Out, "run/%s: %s\n", gone.Entry.Run, stands)
+	}
+	return err
+}
+
+// ledgerHas says whether a run ended with the phase or the condition, of which a ledger knows Succeeded.
+func (o *options) ledgerHas(name string, end *ledger.Outcome) (bool, string, error) {
+	if o.what == forPhase {
+		return o.reached(annotations.KindRun, name, string(end.Phase), end.Message)
+	}
+	succeeded := metav1.Condition{Type: "Succeeded", Status: metav1.ConditionFalse, Message: end.Message}
+	if end.Phase == run.Succeeded {
+		succeeded.Status = metav1.ConditionTrue
+	}
+	return o.had(name, end.Phase, []metav1.Condition{succeeded})
 }
 
 // shown is where a run is shown: beside what is printed for scripts.

@@ -182,7 +182,7 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster, agent fact
 	if notRun != nil {
 		return s, err
 	}
-	r, err := view.ReadRun(cm)
+	r, err := k.ReadRun(ctx, cm)
 	if err != nil {
 		return s, err
 	}
@@ -288,7 +288,7 @@ func (o *whyOptions) retryHelps(ctx context.Context, k *factory.Cluster, p view.
 	if err != nil {
 		return false
 	}
-	r, err := view.ReadRun(cm)
+	r, err := k.ReadRun(ctx, cm)
 	return err == nil && o.NoRetry(r, p.Ledger) == ""
 }
 

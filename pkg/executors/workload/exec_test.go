@@ -247,6 +247,42 @@ func TestHowACommandEnds(t *testing.T) {
 	}
 }
 
+// The agent itself answers a request as an account that went after the attempt was recorded.
+func TestAStreamAsAnAccountThatIsGone(t *testing.T) {
+	c := newConsole(t, podWeb)
+	c.says(aboutTo)
+	status, err := json.Marshal(executors.NoAccount("the ServiceAccount maint-runner does not exist in namespace shop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := c.call.Clients.Config
+	c.call.Clients.Config = rest.CopyConfig(there)
+	c.call.Clients.Config.Wrap(func(http.RoundTripper) http.RoundTripper { return always{http.StatusForbidden, string(status)} })
+	c.says("failed for good NoServiceAccount: open the stream: the ServiceAccount maint-runner does not exist in namespace shop")
+	c.call.Clients.Config = rest.CopyConfig(there)
+	c.call.Clients.Config.Wrap(func(http.RoundTripper) http.RoundTripper {
+		return always{http.StatusBadGateway, strings.Repeat("x", 2<<10)}
+	})
+	if got := inShort(c.pass()); !strings.HasPrefix(got, "not yet Unavailable: ") || strings.Count(got, "x") > longestOther+10 {
+		t.Errorf("%s", got)
+	}
+	c.call.Clients.Config = there
+	c.says(`done : ["flush" "--all"] ran in Pod/web container app`) // it is there again
+	if len(c.streams()) != 1 {
+		t.Errorf("ran %q", c.streams())
+	}
+}
+
+// always is an answer to every request.
+type always struct {
+	code int
+	text string
+}
+
+func (a always) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: a.code, Request: r, Body: io.NopCloser(strings.NewReader(a.text))}, nil
+}
+
 // A request that never left began nothing: the attempt goes on when the API server is
 // back.
 func TestAStreamThatCannotBeDialled(t *testing.T) {

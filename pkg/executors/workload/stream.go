@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/remotecommand"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -97,9 +99,25 @@ func (u *upgrade) RoundTrip(r *http.Request) (*http.Response, error) {
 		return response, nil
 	}
 	defer response.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // as much as there is of it
-	status := apierrors.NewGenericServerResponse(response.StatusCode, r.Method, corev1.Resource("pods"), "", string(text), 0, true)
-	return nil, &httpstream.UpgradeFailureError{Cause: status}
+	text, _ := io.ReadAll(io.LimitReader(response.Body, longestStatus)) // as much as there is of it
+	return nil, &httpstream.UpgradeFailureError{Cause: answered(r, response.StatusCode, text)}
+}
+
+// longestStatus is how much of an answer is read that opens no stream, and longestOther how much of
+// one is said that is no Status (guesses).
+const (
+	longestStatus = 64 << 10
+	longestOther  = 1 << 10
+)
+
+// answered is an answer that opens no stream as an error. A Status keeps its causes: that the account
+// does not exist is such an answer, which the agent gives itself.
+func answered(r *http.Request, code int, text []byte) error {
+	var said metav1.Status
+	if json.Unmarshal(text, &said) == nil && said.Kind == "Status" && said.Status == metav1.StatusFailure {
+		return &apierrors.StatusError{ErrStatus: said}
+	}
+	return apierrors.NewGenericServerResponse(code, r.Method, corev1.Resource("pods"), "", string(text[:min(len(text), longestOther)]), 0, true)
 }
 
 // neverBegan says that the request for a stream was refused, or never sent.
