@@ -349,6 +349,24 @@ func TestAnArchiveFitsIntoAnObject(t *testing.T) {
 	}
 }
 
+func TestAnArchiveHoldsEntriesUpToItsBound(t *testing.T) {
+	entry := func(i, bytes int) ledger.Entry {
+		e := ledger.Entry{At: slotOf(i).At}
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Reason = strings.Repeat("x", bytes-len(text)-len(`"reason":"",`))
+		return e
+	}
+	const half = 450 << 10
+	for bytes, want := range map[int]int{half - 1: 2, half: 1} { // a comma follows each
+		if got := len(ledger.AppendArchive([]ledger.Entry{entry(1, bytes)}, []ledger.Entry{entry(2, half-1)})); got != want {
+			t.Errorf("with one of %d bytes it holds %d, want %d", bytes, got, want)
+		}
+	}
+}
+
 func TestLabelTaken(t *testing.T) {
 	l := ledger.Ledger{Labels: map[string]ledger.LabelState{"k": {TargetUID: "t", Claimed: 3}, "j": {TargetUID: "t", Claimed: 2}, "i": {TargetUID: "t2", Claimed: 3}}}
 	r := func(key string) run.Request {

@@ -158,6 +158,12 @@ func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
 			ledger.Outcome{Phase: run.Succeeded, Duration: took, Overrides: []ledger.Override{{What: "outside-window", Actor: "ann", Reason: "urgent"}}},
 		},
 		{
+			"the nodes that its rollout went through with success",
+			run.Request{},
+			run.Journal{StartedAt: &began, End: &run.End{Phase: run.Succeeded}, Steps: []run.Record{{Path: "roll", Type: "for-each-node", Items: []run.Item{{Name: "a", Phase: run.StepSucceeded, At: &later}, {Name: "b", Phase: run.StepFailed, At: &later}, {Name: "c", Phase: run.StepSucceeded, At: &later}, {Name: "d"}}}}},
+			ledger.Outcome{Phase: run.Succeeded, Duration: took, Nodes: 2},
+		},
+		{
 			"somebody else let it through, for the same reason",
 			run.Request{OutsideWindow: true, Actor: "ann", Reason: "urgent"},
 			run.Journal{StartedAt: &began, Passed: &intent.Actor{Name: "joe", Reason: "urgent"}, End: &run.End{Phase: run.Succeeded}},
