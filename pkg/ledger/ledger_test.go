@@ -219,6 +219,9 @@ func TestFailuresAreKnownUntilARunSucceeds(t *testing.T) {
 	want(0, "")
 	end("aborted", run.Aborted, false)
 	want(0, "")
+	if l.Last.Failures != nil {
+		t.Errorf("none is kept as %+v", l.Last.Failures)
+	}
 }
 
 func TestTokensAreCapped(t *testing.T) {
@@ -346,6 +349,24 @@ func TestAnArchiveFitsIntoAnObject(t *testing.T) {
 	}
 }
 
+func TestAnArchiveHoldsEntriesUpToItsBound(t *testing.T) {
+	entry := func(i, bytes int) ledger.Entry {
+		e := ledger.Entry{At: slotOf(i).At}
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Reason = strings.Repeat("x", bytes-len(text)-len(`"reason":"",`))
+		return e
+	}
+	const half = 450 << 10
+	for bytes, want := range map[int]int{half - 1: 2, half: 1} { // a comma follows each
+		if got := len(ledger.AppendArchive([]ledger.Entry{entry(1, bytes)}, []ledger.Entry{entry(2, half-1)})); got != want {
+			t.Errorf("with one of %d bytes it holds %d, want %d", bytes, got, want)
+		}
+	}
+}
+
 func TestLabelTaken(t *testing.T) {
 	l := ledger.Ledger{Labels: map[string]ledger.LabelState{"k": {TargetUID: "t", Claimed: 3}, "j": {TargetUID: "t", Claimed: 2}, "i": {TargetUID: "t2", Claimed: 3}}}
 	r := func(key string) run.Request {
@@ -400,6 +421,72 @@ func TestTheHeadOverflowsInBatches(t *testing.T) {
 		head, batch := entries(n).Overflow()
 		if len(head.Recent) != stay || len(head.Recent)+len(batch) != n {
 			t.Errorf("of %d entries %d stay and %d go, want %d to stay", n, len(head.Recent), len(batch), stay)
+		}
+	}
+}
+
+func TestTheClaimsAndTheNumberOfALabelsValue(t *testing.T) {
+	asked := run.Request{Kind: run.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: 3}
+	slot := coretest.SlotAt("02:00")
+	l := ledger.Ledger{Labels: map[string]ledger.LabelState{"k": {TargetUID: "t", Claimed: 3, Value: "v"}}}.
+		Claim("slot", slot, "").Claim("one", asked, "t").Claim("two", asked, "t")
+	l.Open = append(l.Open, ledger.Entry{Run: "of an older agent"})
+	for name, c := range map[string]struct {
+		edit   func(*run.Request)
+		runs   []string
+		number int64
+	}{
+		"the same":                       {func(*run.Request) {}, []string{"one", "two"}, 3},
+		"under another number":           {func(r *run.Request) { r.Ordinal = 9 }, []string{"one", "two"}, 3},
+		"another value":                  {func(r *run.Request) { r.Value = "w" }, nil, 0},
+		"another label":                  {func(r *run.Request) { r.Label = "j" }, nil, 0},
+		"another object":                 {func(r *run.Request) { r.TargetUID = "u" }, nil, 0},
+		"a request that is for no label": {func(r *run.Request) { r.Kind = run.ByToken }, nil, 0},
+	} {
+		r := asked
+		c.edit(&r)
+		var runs []string
+		for _, e := range l.OpenFor(r) {
+			runs = append(runs, e.Run)
+		}
+		if got := l.NumberOf(r); got != c.number || !slices.Equal(runs, c.runs) {
+			t.Errorf("%s: claims %q, number %d; want %q, %d", name, runs, got, c.runs, c.number)
+		}
+	}
+}
+
+func TestWhatQualifiesACauseIsNotPushedOut(t *testing.T) {
+	jane := intent.Actor{Name: "jane", Verified: true}
+	if got := ledger.CauseBy(jane, "skip").But("as far as is known"); got.Said != "skip by jane, as far as is known" || got.Actor != jane {
+		t.Errorf("%+v", got)
+	}
+	jane.Reason = strings.Repeat("x", 9999)
+	long := ledger.CauseBy(jane, "skip").But("as far as is known").Said
+	if len(long) != 256 || !strings.HasPrefix(long, "skip by jane: xxx") || !strings.HasSuffix(long, "x…, as far as is known") {
+		t.Errorf("%d bytes: %q", len(long), long)
+	}
+}
+
+func TestWhetherTwoCausesAreOne(t *testing.T) {
+	by := func(name string, checked bool, reason string) *ledger.Cause {
+		return new(ledger.CauseBy(intent.Actor{Name: name, Verified: checked, Reason: reason}, "paused"))
+	}
+	for _, c := range []struct {
+		name string
+		a, b *ledger.Cause
+		want bool
+	}{
+		{"the same", by("jane", true, "CHG-1"), by("jane", true, "CHG-1"), true},
+		{"a name that only one has checked", by("jane", true, "CHG-1"), by("jane", false, "CHG-1"), true},
+		{"another name", by("jane", true, "CHG-1"), by("joe", true, "CHG-1"), false},
+		{"another reason", by("jane", true, "CHG-1"), by("jane", true, "CHG-2"), false},
+		{"other people, in the same words", &ledger.Cause{Said: "paused", Actor: intent.Actor{Name: "jane"}}, &ledger.Cause{Said: "paused"}, false},
+		{"only one is known", by("jane", true, "CHG-1"), nil, false},
+		{"an empty one is known", &ledger.Cause{}, nil, false},
+		{"none is known", nil, nil, true},
+	} {
+		if c.a.Same(c.b) != c.want || c.b.Same(c.a) != c.want {
+			t.Errorf("%s: want %t", c.name, c.want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ const (
 	maxLeftoverText  = 256
 )
 
-// leftovers are what a run that ends now did not put back.
+// leftovers are what a run that had started and ends now did not put back.
 func leftovers(r run.Run, j run.Journal, now time.Time) []Leftover {
 	var out []Leftover
 	torn := j.End != nil && j.End.Reason == run.ReasonTornAway
@@ -66,7 +66,7 @@ func leftovers(r run.Run, j run.Journal, now time.Time) []Leftover {
 		}
 		out = append(out, l)
 	}
-	if torn && !slices.ContainsFunc(out, func(o Leftover) bool { return !o.Cleanup }) && j.StartedAt != nil && r.EndsWithWork(j) {
+	if torn && !slices.ContainsFunc(out, func(o Leftover) bool { return !o.Cleanup }) && r.EndsWithWork(j) {
 		out = append(out, Leftover{Run: r.Name, Message: document.Cut("its cleanup did not run: "+tornMessage, maxLeftoverText), At: now.UTC()})
 	}
 	return out

@@ -165,6 +165,36 @@ func TestOfATornRunOnlyStepsThatChangedSomethingLeaveIt(t *testing.T) {
 	}
 }
 
+func TestACleanupThatDidNotRunIsLeftByATornRunAlone(t *testing.T) {
+	torn := run.End{Phase: run.Aborted, Reason: run.ReasonTornAway}
+	stays := run.Record{Path: "s", Phase: run.StepSucceeded, Restored: run.RestoreFailed, RestoreMessage: "no right"}
+	broke := run.Record{Path: "finally/f", Type: "webhook", Phase: run.StepFailed, Message: "answered 404"}
+	finally := "steps: [" + coretest.Hook("s") + "]\nfinally: [" + coretest.Hook("f") + "]"
+	for _, c := range []struct {
+		name, spec string
+		end        run.End
+		steps      []run.Record
+		want       []string
+	}{
+		{"it has one", finally, torn, nil, []string{""}},
+		{"it has none", "steps: [" + coretest.Hook("s") + "]", torn, nil, nil},
+		{"another end ran it", finally, run.End{Phase: run.Aborted}, nil, nil},
+		{"what was not put back is told alone", finally, torn, []run.Record{stays}, []string{"s"}},
+		{"a step of it failed before", finally, torn, []run.Record{broke}, []string{"finally/f", ""}},
+		{"what another end did not put back", finally, run.End{Phase: run.Aborted}, []run.Record{stays}, []string{"s"}},
+	} {
+		r := coretest.RunOf(t, c.spec)
+		r.Name = "run-1"
+		var got []string
+		for _, left := range claimed().Finish(r, run.Journal{StartedAt: coretest.On("02:00"), End: &c.end, Steps: c.steps}, coretest.Clock("02:30")).Left {
+			got = append(got, left.Step)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
 func TestWhatAStepFoundIsKeptAsFarAsItIsSmall(t *testing.T) {
 	for n, kept := range map[int]bool{1024: true, 1025: false} {
 		r := coretest.NewRun()

@@ -46,8 +46,8 @@ func (l Ledger) Passed(slot time.Time) Ledger {
 	l.Watermark = slot.UTC()
 	if i := slices.IndexFunc(l.Looks, func(o Look) bool { return o.To.After(slot) }); i < 0 {
 		l.Looks = nil
-	} else if i > 0 {
-		l.Looks = slices.Clone(l.Looks[i:])
+	} else {
+		l.Looks = l.Looks[i:]
 	}
 	return l
 }

@@ -158,6 +158,30 @@ func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
 			ledger.Outcome{Phase: run.Succeeded, Duration: took, Overrides: []ledger.Override{{What: "outside-window", Actor: "ann", Reason: "urgent"}}},
 		},
 		{
+			"the nodes that its rollout went through with success",
+			run.Request{},
+			run.Journal{StartedAt: &began, End: &run.End{Phase: run.Succeeded}, Steps: []run.Record{{Path: "roll", Type: "for-each-node", Items: []run.Item{{Name: "a", Phase: run.StepSucceeded, At: &later}, {Name: "b", Phase: run.StepFailed, At: &later}, {Name: "c", Phase: run.StepSucceeded, At: &later}, {Name: "d"}}}}},
+			ledger.Outcome{Phase: run.Succeeded, Duration: took, Nodes: 2},
+		},
+		{
+			"somebody else let it through, for the same reason",
+			run.Request{OutsideWindow: true, Actor: "ann", Reason: "urgent"},
+			run.Journal{StartedAt: &began, Passed: &intent.Actor{Name: "joe", Reason: "urgent"}, End: &run.End{Phase: run.Succeeded}},
+			ledger.Outcome{Phase: run.Succeeded, Duration: took, Overrides: []ledger.Override{{What: "bypass", Actor: "joe", Reason: "urgent"}, {What: "outside-window", Actor: "ann", Reason: "urgent"}}},
+		},
+		{
+			"who asked for it let it through, for another reason",
+			run.Request{OutsideWindow: true, Actor: "ann", Reason: "urgent"},
+			run.Journal{StartedAt: &began, Passed: &intent.Actor{Name: "ann", Reason: "CHG-1"}, End: &run.End{Phase: run.Succeeded}},
+			ledger.Outcome{Phase: run.Succeeded, Duration: took, Overrides: []ledger.Override{{What: "bypass", Actor: "ann", Reason: "CHG-1"}, {What: "outside-window", Actor: "ann", Reason: "urgent"}}},
+		},
+		{
+			"who asked for it let it through afterwards",
+			run.Request{Actor: "ann", Reason: "urgent"},
+			run.Journal{StartedAt: &began, Passed: &intent.Actor{Name: "ann", Reason: "urgent"}, End: &run.End{Phase: run.Succeeded}},
+			ledger.Outcome{Phase: run.Succeeded, Duration: took, Overrides: []ledger.Override{{What: "bypass", Actor: "ann", Reason: "urgent"}}},
+		},
+		{
 			"its ledger is written later than it ends",
 			run.Request{},
 			run.Journal{StartedAt: &began, FinishedAt: new(began.Add(2600 * time.Millisecond)), End: &run.End{Phase: run.Succeeded}},
@@ -194,6 +218,25 @@ func TestAnOutcomeIsBounded(t *testing.T) {
 	}
 	if o := got.Overrides[0]; len(o.Actor) > 128 || len(o.Reason) > 128 || len(o.Step) > 128 || len(got.Parameters[0]) > 128 {
 		t.Errorf("an override or a name is longer than 128 bytes: %+v", o)
+	}
+}
+
+func TestADecisionIsSaidWithWhoTookIt(t *testing.T) {
+	for _, c := range []struct {
+		override ledger.Override
+		want     string
+	}{
+		{ledger.Override{What: ledger.OverrideApproved, Actor: "ann", Verified: true, Reason: "CHG-1"}, "done by ann: CHG-1"},
+		{ledger.Override{What: ledger.OverrideApproved, Actor: "ann"}, "done by ann (unverified)"},
+		{ledger.Override{What: ledger.OverrideApproved}, "done"},
+		{ledger.Override{What: ledger.OverrideResumed, Reason: "CHG-1"}, "done: CHG-1"},
+		{ledger.Override{What: ledger.OverrideBypass, Actor: "ann", Verified: true}, "done by ann"},
+		{ledger.Override{What: ledger.OverrideBypass}, "done by somebody unknown"},
+		{ledger.Override{What: ledger.OverrideOutsideWindow, Reason: "CHG-1"}, "done by somebody unknown: CHG-1"},
+	} {
+		if got := c.override.Said("done"); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.override, got, c.want)
+		}
 	}
 }
 
@@ -246,6 +289,7 @@ func TestWhatIsSaidOfTheLastRun(t *testing.T) {
 		"none ran":                                   {ledger.Ledger{}, ""},
 		"it succeeded, and nothing else is so":       {last(run.End{Phase: run.Succeeded}), ""},
 		"it succeeded, and left what others changed": {last(run.End{Phase: run.Succeeded}, left), "what step tag found was not put back: somebody changed tier"},
+		"another never started since":                {last(run.End{Phase: run.Succeeded}, left).NotRun("other", run.Request{}, run.ReasonRefused, "no quota", coretest.Clock("05:00")), "what step tag found was not put back: somebody changed tier"},
 		"a step failed":                              {last(run.End{Phase: run.Failed, Step: "x", Message: "exit code 3"}), "in step x: exit code 3"},
 		"it failed":                                  {last(run.End{Phase: run.Failed, Message: "too long"}), "too long"},
 	} {

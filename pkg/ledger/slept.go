@@ -44,10 +44,7 @@ func (l Ledger) beyondHours() int {
 
 // HasSlot says whether a slot has its entry among those that the head holds.
 func (l Ledger) HasSlot(slot time.Time) bool {
-	return slices.ContainsFunc(l.Recent, func(e Entry) bool {
-		folded := e.First != nil && e.Last != nil && !slot.Before(*e.First) && !slot.After(*e.Last)
-		return folded || e.Slot != nil && e.Slot.Equal(slot)
-	})
+	return slices.ContainsFunc(l.Recent, func(e Entry) bool { return e.covers(slot) })
 }
 
 // NamedSkip is a skip of the next off-window by the name of the one that it has met: it is used

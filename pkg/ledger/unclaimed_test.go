@@ -15,6 +15,7 @@ func TestARunWithoutAClaimIsRecordedOnce(t *testing.T) {
 	r := run.Run{Name: "r", Request: run.Request{Kind: run.ByToken, Token: "t", Actor: "jane", At: began}}
 	slot := run.Run{Name: "r", Request: slotOf(3)}
 	slot.Request.At = began
+	before, after := run.Run{Name: "r", Request: slotOf(0)}, run.Run{Name: "r", Request: slotOf(5)}
 	j := run.Journal{Phase: run.Running, StartedAt: &began, FinishedAt: &now, End: &run.End{Phase: run.Aborted, Reason: run.ReasonAborted}}
 	ran := func(name string) ledger.Entry {
 		return ledger.Entry{Kind: run.ByToken, Result: run.Ran, Run: name, At: now}
@@ -43,6 +44,9 @@ func TestARunWithoutAClaimIsRecordedOnce(t *testing.T) {
 		"its entry went to the archive":                      {r: r, archived: []ledger.Entry{ran("r")}},
 		"its slot has ended in the head":                     {r: slot, l: ledger.Ledger{}.End(slotOf(3), run.Missed, run.ReasonWindow, ledger.Cause{}, now)},
 		"its slot has ended among others that fold":          {r: slot, l: folded},
+		"its slot is after those that fold":                  {r: after, l: folded, recorded: true},
+		"its slot is before those that fold":                 {r: before, l: folded, recorded: true},
+		"its slot has ended, where a fold has no end":        {r: slot, l: ledger.Ledger{Recent: []ledger.Entry{{Slot: slot.Request.Slot, First: slot.Request.Slot, Result: run.Missed}}}},
 		"its slot has ended in the archive":                  {r: slot, archived: folded.Recent},
 		"it may be among those that a full archive has lost": {r: r, archived: many},
 		"its entry is open, which others close":              {r: r, l: ledger.Ledger{}.Claim("r", r.Request, "")},

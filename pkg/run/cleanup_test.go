@@ -33,6 +33,7 @@ func TestAnEndSaysWhatOfTheCleanupFailed(t *testing.T) {
 		"what the end says itself":             {"the steps succeeded, but finally/up failed: 404", []run.Record{broke("finally/up", "404"), broke("finally/z", "405")}, "the steps succeeded, but finally/up failed: 404; finally/z failed: 405"},
 		"an end without words":                 {"", []run.Record{broke("finally/up", "404")}, "finally/up failed: 404"},
 		"many":                                 {"aborted", []run.Record{broke("finally/a", "1"), broke("finally/b", "2"), broke("finally/c", "3"), broke("finally/d", "4"), broke("finally/e", "5")}, "aborted; finally/a failed: 1; finally/b failed: 2; finally/c failed: 3; and 2 more steps of the cleanup"},
+		"as many as are told":                  {"aborted", []run.Record{broke("finally/a", "1"), broke("finally/b", "2"), broke("finally/c", "3")}, "aborted; finally/a failed: 1; finally/b failed: 2; finally/c failed: 3"},
 		"however long the end is":              {long, []run.Record{broke("finally/up", "404")}, long[:512-len("…; finally/up failed: 404")] + "…; finally/up failed: 404"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,5 +46,49 @@ func TestAnEndSaysWhatOfTheCleanupFailed(t *testing.T) {
 				t.Errorf("its cleanup failed: %t", j.CleanupFailed())
 			}
 		})
+	}
+}
+
+// A short sentence stays whole, and what fits beside it is told; of two long ones each has half.
+func TestHowMuchOfAnEndIsKept(t *testing.T) {
+	const most = 100
+	x := func(n int) string { return strings.Repeat("x", n) }
+	failed := func(n int) string { return "finally/a failed: " + x(n-len("finally/a failed: ")) }
+	cut := func(text string, n int) string { return text[:n-len("…")] + "…" }
+	for name, c := range map[string]struct{ text, failed, want string }{
+		"nothing failed besides":       {"aborted", "", "aborted"},
+		"of a long sentence":           {x(200), "", cut(x(200), most)},
+		"both fit":                     {x(60), failed(38), x(60) + "; " + failed(38)},
+		"the sentence is short":        {x(40), failed(90), x(40) + "; " + cut(failed(90), 58)},
+		"the sentence has just half":   {x(48), failed(90), x(48) + "; " + cut(failed(90), 50)},
+		"both are long":                {x(200), failed(90), cut(x(200), 48) + "; " + cut(failed(90), 50)},
+		"what failed is said in short": {x(200), failed(20), cut(x(200), 78) + "; " + failed(20)},
+		"there is no sentence":         {"", failed(90), failed(90)},
+	} {
+		j := run.Journal{}
+		if c.failed != "" {
+			j.Steps = []run.Record{{Path: "finally/a", Phase: run.StepFailed, Message: strings.TrimPrefix(c.failed, "finally/a failed: ")}}
+		}
+		if got := j.WithCleanup(c.text, most); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestTheSummaryOfAnEndHasWhatOthersDid(t *testing.T) {
+	failed := run.Record{Path: "finally/a", Phase: run.StepFailed, Message: "404"}
+	changed := run.Record{Path: "b", Drift: new(wrote("flux", "c", "3"))}
+	for want, steps := range map[string][]run.Record{
+		"aborted":                                nil,
+		"aborted; finally/a failed: 404":         {failed},
+		"aborted; while it ran " + fluxSaid("c"): {changed},
+		"aborted; finally/a failed: 404; while it ran " + fluxSaid("c"): {changed, failed},
+	} {
+		if got := (run.Journal{Message: fluxSaid("c"), Steps: steps}).Summary("aborted", 512); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := (run.Journal{Steps: []run.Record{changed}}).Summary("step b: "+fluxSaid("c"), 512); got != "step b: "+fluxSaid("c") {
+		t.Errorf("what it says is said again: %q", got)
 	}
 }

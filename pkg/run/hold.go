@@ -78,12 +78,9 @@ func ClosedFor(g *schedule.Gate, run string, bypass intent.Bypass, now time.Time
 	if v.Permitted {
 		return nil
 	}
-	h := &ClosedGate{Reason: v.Why(), NotReady: !v.Ready, Since: v.Since}
+	h := &ClosedGate{Reason: v.Why(), NotReady: !v.Ready, Opens: v.Until, Since: v.Since} // what follows a closed stretch is open
 	if v.Until != nil {
 		h.Until = *v.Until
-		if v.Next != nil && v.Next.Permitted {
-			h.Opens = v.Until
-		}
 	}
 	return h
 }

@@ -63,6 +63,28 @@ func TestAWaitIsToldWithItsEndAsFarAsItIsKnown(t *testing.T) {
 	}
 }
 
+func TestWhetherAWindowOpensTooLate(t *testing.T) {
+	late := run.ClosedGate{Opens: coretest.On("03:00"), Deadline: coretest.Clock("02:30")}
+	for _, c := range []struct {
+		name string
+		edit func(*run.ClosedGate)
+		want bool
+	}{
+		{"after the deadline", func(*run.ClosedGate) {}, true},
+		{"at the deadline", func(h *run.ClosedGate) { h.Deadline = coretest.Clock("03:00") }, false},
+		{"there is no deadline", func(h *run.ClosedGate) { h.Deadline = time.Time{} }, false},
+		{"nobody knows when it opens", func(h *run.ClosedGate) { h.Opens = nil }, false},
+		{"nobody knows whether change is permitted", func(h *run.ClosedGate) { h.NotReady = true }, false},
+		{"nobody knows either", func(h *run.ClosedGate) { h.NotReady, h.Opens = true, nil }, false},
+	} {
+		h := late
+		c.edit(&h)
+		if got := h.TooLate(); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
 func TestAClosedGateKnowsWhenToBeAskedAgain(t *testing.T) {
 	now := coretest.Clock("02:00")
 	shut := schedule.NewGate(schedule.GateSpec{Own: schedule.Stanza{Strategy: schedule.Restrictive}})

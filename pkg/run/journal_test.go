@@ -63,6 +63,28 @@ func TestARunThatIsOverSaysHowItEnded(t *testing.T) {
 	}
 }
 
+func TestTheLastWordsOfARun(t *testing.T) {
+	done, failed := &run.End{Phase: run.Succeeded}, &run.End{Phase: run.Failed, Message: "step a failed"}
+	drift := []run.Record{{Path: "a", Drift: new(wrote("flux", "spec.replicas", "3"))}}
+	for _, c := range []struct {
+		name    string
+		dry     bool
+		journal run.Journal
+		want    string
+	}{
+		{"it succeeded", false, run.Journal{End: done}, "all steps are done"},
+		{"somebody changed something meanwhile", false, run.Journal{End: done, Steps: drift}, "all steps are done; while it ran " + fluxSaid("spec.replicas")},
+		{"so it was where it failed", false, run.Journal{End: failed, Steps: drift}, "step a failed; while it ran " + fluxSaid("spec.replicas")},
+		{"a dry run", true, run.Journal{End: done}, "dry run, nothing was changed: all steps are done"},
+		{"a dry run that failed", true, run.Journal{End: failed}, "dry run: step a failed"},
+	} {
+		r := run.Run{Request: run.Request{DryRun: c.dry}}
+		if got := r.Finished(c.journal, coretest.Clock("03:00")).Message; got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 func TestWhatARunStillHasToDoAtItsEnd(t *testing.T) {
 	spec := coretest.NewRun().Spec
 	for _, c := range []struct {

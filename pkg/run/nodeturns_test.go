@@ -48,6 +48,8 @@ func TestTurnsAreRemembered(t *testing.T) {
 		"a success ends the failures":  {run.NodeTurns{"a": {Last: 7, Success: 5, Failed: 6}}, run.NodeTurns{"a": {Last: 9, Success: 9}}, "", run.NodeTurns{"a": {Last: 9, Success: 9}}},
 		"an older run ends later":      {run.NodeTurns{"a": {Last: 9, Failed: 9}}, run.NodeTurns{"a": {Last: 5, Success: 5}}, "", run.NodeTurns{"a": {Last: 9, Success: 5, Failed: 9}}},
 		"an older agent's failure":     {run.NodeTurns{"a": {Last: 7, Success: 5}}, run.NodeTurns{"a": {Last: 9, Failed: 9}}, "", run.NodeTurns{"a": {Last: 9, Success: 5, Failed: 7}}},
+		"and where none succeeded":     {run.NodeTurns{"a": {Last: 7}}, run.NodeTurns{"a": {Last: 9, Failed: 9}}, "", run.NodeTurns{"a": {Last: 9, Failed: 7}}},
+		"one in the second of it":      {run.NodeTurns{"a": {Last: 5, Success: 5}}, run.NodeTurns{"a": {Last: 5, Failed: 5}}, "", run.NodeTurns{"a": {Last: 5, Success: 5}}},
 		"another node under the name":  {run.NodeTurns{"a": {UID: "1", Last: 9, Success: 9}}, run.NodeTurns{"a": {UID: "2", Last: 8}}, "", run.NodeTurns{"a": {UID: "2", Last: 8}}},
 		"a node that is gone is not":   {run.NodeTurns{"a": {Last: 9}, "b": {Last: 9}}, run.NodeTurns{"c": {Last: 9}}, "b", run.NodeTurns{"a": {Last: 9}, "c": {Last: 9}}},
 		"what others had stays theirs": {run.NodeTurns{"b": {Last: 3}}, run.NodeTurns{"a": {Last: 9}}, "", run.NodeTurns{"a": {Last: 9}, "b": {Last: 3}}},
@@ -58,6 +60,23 @@ func TestTurnsAreRemembered(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhoseTurnItWas(t *testing.T) {
+	for _, c := range []struct {
+		name, turn, node string
+		want             bool
+	}{
+		{"this node's", "12345678", "12345678-9abc", true},
+		{"another's under its name", "12345678", "abcdefgh-9abc", false},
+		{"nobody says whose", "", "12345678-9abc", true},
+		{"nobody says which node it is", "12345678", "", true},
+		{"nobody says either", "", "", true},
+	} {
+		if got := (run.NodeTurn{UID: c.turn}).Of(c.node); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
 	}
 }
 

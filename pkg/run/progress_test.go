@@ -61,6 +61,29 @@ func TestTheOutlineOfAJournal(t *testing.T) {
 	}
 }
 
+// The drains of nodes that a rollout is at work on are told by how they ended.
+func TestTheOutlineKeepsTheDrainsOfNodesAtWork(t *testing.T) {
+	now := []run.Item{{Name: "a", Phase: run.StepSucceeded}, {Name: "b", Phase: run.StepRunning}}
+	drained := func(path string) run.Record {
+		return run.Record{Path: path, Type: "drain", Phase: run.StepSucceeded}
+	}
+	j := run.Journal{Phase: run.Running, Steps: []run.Record{
+		{Path: "before", Type: "for-each-node", Phase: run.StepFailed, Items: now}, // it was cut off
+		drained("before/a/drain"), drained("before/b/drain"),
+		{Path: "roll", Type: "for-each-node", Phase: run.StepRunning, Items: now},
+		drained("roll/a/drain"), drained("roll/b/drain"),
+		{Path: "each", Type: "for-each", Phase: run.StepRunning, Items: now},
+		drained("each/a/drain"), drained("each/b/drain"),
+	}}
+	var paths []string
+	for _, rec := range j.Outline().Steps {
+		paths = append(paths, rec.Path)
+	}
+	if want := []string{"before", "roll", "roll/b/drain", "each"}; !slices.Equal(paths, want) {
+		t.Errorf("it keeps %q, want %q", paths, want)
+	}
+}
+
 func TestWhatSuspendsARun(t *testing.T) {
 	of := func(edit func(*run.Journal)) run.Journal {
 		j := run.Journal{Phase: run.Running, Steps: []run.Record{{Path: "a", Type: "webhook", Phase: run.StepRunning}}}

@@ -17,6 +17,7 @@ func TestWhichStepsRelyOnAClosedNode(t *testing.T) {
 	r := coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {steps: ["+
 		"{name: first, type: webhook, properties: {url: 'https://example.org'}}, {name: drain, type: drain}, {name: reboot, type: webhook, properties: {url: 'https://example.org'}},"+
 		" {name: uncordon, type: uncordon}, {name: last, type: webhook, properties: {url: 'https://example.org'}}, {name: other, type: drain, properties: {node: another}},"+
+		" {name: named, type: drain, properties: {node: n0}}, {name: this, type: drain, properties: {node: '${node.metadata.name}'}}, {name: chosen, type: drain, properties: {selector: {matchLabels: {pool: gpu}}}}, {name: far, connectorRef: {kind: K8SCluster, name: stg}, type: drain, properties: {node: n0}},"+
 		" {name: delete, type: delete-object, properties: {resource: {apiVersion: v1, kind: Node, name: '${node.metadata.name}'}}}, {name: tidy, type: delete-object, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: n0}}}]}}]")
 	at := func(minute int) *time.Time {
 		out := time.Date(2026, 5, 1, 2, minute, 0, 0, time.UTC)
@@ -41,6 +42,10 @@ func TestWhichStepsRelyOnAClosedNode(t *testing.T) {
 		"the uncordon":                         {steps: []run.Record{done("drain", "drain", 1), works("uncordon", "uncordon", 1, 0)}},
 		"after the uncordon":                   {steps: []run.Record{done("drain", "drain", 1), done("uncordon", "uncordon", 2), works("last", "webhook", 1, 0)}},
 		"after the drain of another node":      {steps: []run.Record{done("other", "drain", 1), works("last", "webhook", 1, 0)}},
+		"after a drain by its name":            {steps: []run.Record{done("named", "drain", 1), works("last", "webhook", 1, 0)}, want: true},
+		"after a drain by a template":          {steps: []run.Record{done("this", "drain", 1), works("last", "webhook", 1, 0)}, want: true},
+		"after a drain of what is selected":    {steps: []run.Record{done("chosen", "drain", 1), works("last", "webhook", 1, 0)}},
+		"after a drain on another cluster":     {steps: []run.Record{done("far", "drain", 1), works("last", "webhook", 1, 0)}},
 		"a drain that failed closed nothing":   {steps: []run.Record{{Path: "roll/n0/drain", Type: "drain", Phase: run.StepFailed, FinishedAt: at(1)}, works("reboot", "webhook", 1, 0)}},
 		"nor does the drain of another item":   {steps: []run.Record{{Path: "roll/n1/drain", Type: "drain", Phase: run.StepSucceeded, FinishedAt: at(1)}, works("reboot", "webhook", 1, 0)}},
 		"nor one that is only rehearsed":       {steps: []run.Record{done("drain", "drain", 1), works("reboot", "webhook", 1, 0)}, dryRun: true},
@@ -93,13 +98,18 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 		" {name: open, type: uncordon, properties: {node: n0}}, {name: all, type: uncordon, properties: {selector: {matchLabels: {pool: gpu}}}}," +
 		" {name: roll, type: for-each-node, properties: {steps: [{name: empty, type: drain}, {name: free, type: uncordon}]}}," +
 		" {name: each, type: for-each, properties: {apiVersion: v1, kind: Node, steps: [{name: shut, type: cordon, properties: {node: '${each.metadata.name}'}}, {name: toil, " + hook + "}]}}," +
+		" {name: group, type: step-group, properties: {steps: [{name: inside, " + hook + "}, {name: unlock, type: uncordon, properties: {node: n0}}]}}," +
+		" {name: items, type: for-each, properties: {apiVersion: v1, kind: Node, steps: [{name: lock, type: cordon, properties: {node: '${each.metadata.name}'}}, {name: toil2, " + hook + "}, {name: unlock2, type: uncordon, properties: {node: '${each.metadata.name}'}}]}}," +
+		" {name: apply-other, type: apply-object, properties: {object: {apiVersion: v1, kind: Node, metadata: {name: n9}}}}," +
+		" {name: apply-else, type: apply-object, properties: {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: n0}}}}," +
+		" {name: farther, " + toStg + ", type: drain, properties: {node: n0}}," +
 		" {name: far, " + toStg + ", type: drain, properties: {node: n0}}, {name: freed, " + toStg + ", type: uncordon, properties: {node: n0}}]\n" +
 		"finally: [{name: last, " + hook + "}]"
 	at := func(minute int) *time.Time {
 		out := time.Date(2026, 5, 1, 2, minute, 0, 0, time.UTC)
 		return &out
 	}
-	kinds := map[string]string{"far": "drain", "freed": "uncordon", "close": "cordon", "shut": "cordon", "drain": "drain", "empty": "drain", "open": "uncordon", "all": "uncordon", "delete": "delete-object", "patch": "patch-object", "note": "patch-object", "apply": "apply-object"}
+	kinds := map[string]string{"lock": "cordon", "apply-other": "apply-object", "apply-else": "apply-object", "farther": "drain", "far": "drain", "freed": "uncordon", "close": "cordon", "shut": "cordon", "drain": "drain", "empty": "drain", "open": "uncordon", "all": "uncordon", "delete": "delete-object", "patch": "patch-object", "note": "patch-object", "apply": "apply-object"}
 	ended := func(path string, phase run.StepPhase, minute int, nodes ...string) run.Record {
 		var m run.DrainMemory
 		for _, n := range nodes {
@@ -126,6 +136,9 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 		return run.Record{Path: path, Type: kinds[path], Phase: run.StepRunning, Attempt: 1, StartedAt: at(4), AttemptAt: at(4)}
 	}
 	loop := run.Record{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepSucceeded, FinishedAt: at(4), Listed: true}
+	holds := func(path, kind string, items ...run.Item) run.Record {
+		return run.Record{Path: path, Type: kind, Phase: run.StepRunning, Attempt: 1, StartedAt: at(4), AttemptAt: at(4), Items: items}
+	}
 	n0, n1 := run.ClosedNode{Name: "n0", UID: "u0"}, run.ClosedNode{Name: "n1", UID: "u1"}
 	far := run.ClosedNode{Name: "n0", UID: "u9", Elsewhere: "far"}
 	anew := done("drain", 2)
@@ -143,6 +156,16 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 		"once it has begun":                                        {steps: []run.Record{done("close", 1, "n0"), {Path: "work", Type: "webhook", Phase: run.StepRunning, Attempt: 1, NodeSeen: 1}}},
 		"a rehearsal":                                              {steps: []run.Record{done("close", 1, "n0"), works("work", 5)}, dryRun: true},
 		"a drain that failed closed nothing":                       {steps: []run.Record{ended("drain", run.StepFailed, 1, "n0"), works("work", 5)}},
+		"nor a cordon that did":                                    {steps: []run.Record{ended("close", run.StepFailed, 1, "n0"), works("work", 5)}},
+		"one beside a drain at work":                               {steps: []run.Record{opens("drain"), works("side", 2)}},
+		"in a group that opens it later":                           {steps: []run.Record{done("close", 1, "n0"), holds("group", plan.TypeGroup), works("group/inside", 5)}, want: []run.ClosedNode{n0}},
+		"in an item that opens it later":                           {steps: []run.Record{holds("items", plan.TypeForEach, run.Item{Name: "n0", Phase: run.StepRunning}), done("items/n0/lock", 1, "n0"), works("items/n0/toil2", 5)}, want: []run.ClosedNode{n0}},
+		"beside a loop that may open it":                           {steps: []run.Record{done("close", 1, "n0"), holds("items", plan.TypeForEach), works("work", 5)}},
+		"after an apply of another node":                           {steps: []run.Record{done("close", 1, "n0"), done("apply-other", 2), works("work", 5)}, want: []run.ClosedNode{n0}},
+		"after an apply of something else of that name":            {steps: []run.Record{done("close", 1, "n0"), done("apply-else", 2), works("work", 5)}, want: []run.ClosedNode{n0}},
+		"two drains on the other cluster name a node once":         {steps: []run.Record{away("farther", 1), away("far", 2), works("work", 5)}, want: []run.ClosedNode{far}},
+		"nodes of one name, the one here later":                    {steps: []run.Record{away("far", 1), done("close", 2, "n0"), works("work", 5)}, want: []run.ClosedNode{far, n0}},
+		"nodes of several names, one of them twice":                {steps: []run.Record{done("drain", 1, "n0", "n1"), done("close", 2, "n0"), works("work", 5)}, want: []run.ClosedNode{n1, n0}},
 		"a drain that undid its cordon opened what another closed": {steps: []run.Record{done("close", 1, "n0"), ended("drain", run.StepFailed, 2, "n0"), works("work", 5)}},
 		"one beside the drain began before its end":                {steps: []run.Record{done("drain", 3, "n0"), works("side", 2)}},
 		"after its uncordon":                                       {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), works("work", 5)}},
@@ -184,6 +207,7 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 func TestWhatAnUncordonOpensBeside(t *testing.T) {
 	r := coretest.RunOf(t, `steps: [{name: gpu, type: cordon, properties: {selector: {matchLabels: {pool: gpu}}}}, {name: cpu, type: cordon, properties: {selector: {matchLabels: {pool: cpu}}}}, {name: one, type: cordon, properties: {node: n9}},
  {name: each, type: for-each, properties: {apiVersion: v1, kind: ConfigMap, steps: [{name: shut, type: cordon, properties: {selector: {matchLabels: {pool: "${each.metadata.name}"}}}}, {name: reopen, type: uncordon, properties: {selector: {matchLabels: {pool: "${each.metadata.name}"}}}}]}},
+ {name: again, type: cordon, properties: {selector: {matchLabels: {pool: gpu}}}},
  {name: drain, type: drain, properties: {selector: {matchLabels: {pool: gpu}}}}]
 finally: [{name: open, type: uncordon, properties: {selector: {matchLabels: {pool: gpu}}}}, {name: open-one, type: uncordon, properties: {node: n9}}]`)
 	closed := func(path, kind string, phase run.StepPhase, names ...string) run.Record {
@@ -197,20 +221,44 @@ finally: [{name: open, type: uncordon, properties: {selector: {matchLabels: {poo
 		}
 		return run.Record{Path: path, Type: kind, Phase: phase, Memory: text}
 	}
+	anew := run.Record{Path: "again", Type: "cordon", Phase: run.StepSucceeded, Memory: []byte(`{"nodes": [{"name": "n1", "uid": "u-anew"}]}`)} // made anew since
 	j := run.Journal{Steps: []run.Record{
 		closed("gpu", "cordon", run.StepSucceeded, "n1", "n2"), closed("cpu", "cordon", run.StepSucceeded, "n3"), closed("one", "cordon", run.StepSucceeded, "n9"),
-		closed("each/a/shut", "cordon", run.StepSucceeded, "n4"), closed("each/b/shut", "cordon", run.StepSucceeded, "n5"), closed("drain", "drain", run.StepFailed, "n2", "n6"),
+		anew, closed("each/a/shut", "cordon", run.StepSucceeded, "n4"), closed("each/b/shut", "cordon", run.StepSucceeded, "n5"), closed("drain", "drain", run.StepFailed, "n2", "n6"),
 		{Path: "each/b/reopen", Type: "uncordon"},
 		{Path: "finally/open", Type: "uncordon"},
 		{Path: "finally/open-one", Type: "uncordon"},
 	}}
-	for path, want := range map[string][]string{"finally/open": {"n1", "n2", "n6"}, "each/b/reopen": {"n5"}, "finally/open-one": {"n9"}, "nothing": nil} {
+	for path, want := range map[string][]string{"finally/open": {"n1 u-n1", "n2 u-n2", "n1 u-anew", "n6 u-n6"}, "each/b/reopen": {"n5 u-n5"}, "finally/open-one": {"n9 u-n9"}, "nothing": nil} {
 		var got []string
 		for _, n := range r.ClosedFor(j, path) {
-			got = append(got, n.Name)
+			got = append(got, n.Name+" "+n.UID)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+func TestWhichStepsAreThereToCloseNodes(t *testing.T) {
+	for _, c := range []struct {
+		within string
+		want   bool
+	}{
+		{"{name: a, type: cordon}", true},
+		{"{name: a, type: drain}", true},
+		{coretest.Hook("a") + ", {name: b, type: drain}", true},
+		{"{name: a, type: drain}, " + coretest.Hook("b"), true},
+		{"{name: a, type: step-group, properties: {steps: [{name: b, type: cordon}]}}", true},
+		{"{name: a, type: uncordon}", false},
+		{coretest.Hook("a"), false},
+	} {
+		r := coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {steps: ["+c.within+"]}}]")
+		if got := r.Cordons("roll"); got != c.want {
+			t.Errorf("%s: %t", c.within, got)
+		}
+		if r.Cordons("nothing") {
+			t.Errorf("%s: a step that is not there", c.within)
 		}
 	}
 }

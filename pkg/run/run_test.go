@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -58,6 +59,45 @@ func TestARequestIsTheSameOneByItsIdentityAlone(t *testing.T) {
 	}
 }
 
+func TestTheReasonOfARunForPeople(t *testing.T) {
+	for want, request := range map[string]run.Request{
+		"schedule":                         {Kind: run.BySchedule},
+		"schedule, dry run":                {Kind: run.BySchedule, DryRun: true},
+		"rollback, as of run r-1":          {Kind: run.ByToken, AsOf: "r-1"},
+		"fire, as of run r-1":              {Kind: run.ByToken, Reason: "fire", AsOf: "r-1"},
+		"fire":                             {Kind: run.ByToken, Reason: "fire"},
+		"rollback, as of run r-1, dry run": {Kind: run.ByToken, AsOf: "r-1", DryRun: true},
+	} {
+		if got := request.Said(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestTwoRequestsForTheSameLabel(t *testing.T) {
+	first := run.Request{Kind: run.ByLabel, TargetUID: "t", Label: "run-me", Value: "v", Ordinal: 1}
+	for _, c := range []struct {
+		name string
+		edit func(*run.Request)
+		want bool
+	}{
+		{"under another number", func(r *run.Request) { r.Ordinal = 2 }, true},
+		{"another value", func(r *run.Request) { r.Value = "w" }, false},
+		{"another label", func(r *run.Request) { r.Label = "run-you" }, false},
+		{"another object", func(r *run.Request) { r.TargetUID = "u" }, false},
+		{"a request of another kind", func(r *run.Request) { r.Kind = run.ByToken }, false},
+	} {
+		other := first
+		c.edit(&other)
+		if first.SameLabel(other) != c.want || other.SameLabel(first) != c.want {
+			t.Errorf("%s: want %t", c.name, c.want)
+		}
+	}
+	if slot := coretest.SlotAt("02:00"); slot.SameLabel(slot) {
+		t.Error("a slot is for a label")
+	}
+}
+
 func TestARunIsScheduledAtItsSlotElseWhenItWasAskedFor(t *testing.T) {
 	r := run.Request{At: coretest.Clock("03:00")}
 	if got := r.ScheduledAt(); !got.Equal(coretest.Clock("03:00")) {
@@ -71,6 +111,7 @@ func TestARunIsScheduledAtItsSlotElseWhenItWasAskedFor(t *testing.T) {
 
 func TestWhatIsSaidOfARunIsWhatItWaitsForFirst(t *testing.T) {
 	waits := run.Record{Path: "scale", Waits: "for the right to patch"}
+	drift := []run.Record{{Path: "a", Drift: new(wrote("flux", "b", "3"))}}
 	for _, c := range []struct {
 		name    string
 		journal run.Journal
@@ -80,6 +121,10 @@ func TestWhatIsSaidOfARunIsWhatItWaitsForFirst(t *testing.T) {
 		{"its message", run.Journal{Phase: run.Running, Message: "at work"}, "at work"},
 		{"a step that waits", run.Journal{Phase: run.Running, Message: "at work", Steps: []run.Record{{Path: "a"}, waits, {Path: "b", Waits: "too"}}}, "step scale waits: for the right to patch"},
 		{"the run itself waits", run.Journal{Phase: run.Running, Waits: "for its label", Steps: []run.Record{waits}}, "for its label"},
+		{"what somebody changed", run.Journal{Phase: run.Running, Message: "at work", Steps: drift}, "after step a " + fluxSaid("b")},
+		{"a step that waits before that", run.Journal{Phase: run.Running, Steps: append(slices.Clone(drift), waits)}, "step scale waits: for the right to patch"},
+		{"what holds it says so itself", run.Journal{Phase: run.Running, Message: "is paused", HeldSince: coretest.On("02:00"), Steps: drift}, "is paused"},
+		{"so does its end", run.Journal{Phase: run.Running, Message: "step b failed", End: &run.End{}, Steps: drift}, "step b failed"},
 		{"one that has ended waits no more", run.Journal{Phase: run.Failed, Message: "over", Waits: "for its label", Steps: []run.Record{waits}}, "over"},
 		{"a long wait is cut", run.Journal{Steps: []run.Record{{Path: "a", Waits: strings.Repeat("w", document.MaxMessage)}}}, document.Cut("step a waits: "+strings.Repeat("w", document.MaxMessage), document.MaxMessage)},
 	} {
@@ -223,6 +268,36 @@ func TestADrainStepSaysWhichNodesAreBlocked(t *testing.T) {
 		edit(&rec)
 		if got := rec.Drains(); got != nil {
 			t.Errorf("%s drains %v", name, got)
+		}
+	}
+}
+
+func TestWhenADrainThatSomethingKeepsFromItsCordonIsGivenUp(t *testing.T) {
+	blocked := run.DrainTarget{Name: "a", BlockedAt: coretest.Clock("02:00")}
+	hour := &document.Duration{Duration: time.Hour}
+	gives := drain.Options{Timeout: hour, OnTimeout: drain.TimeoutAbort}
+	for _, c := range []struct {
+		name    string
+		target  run.DrainTarget
+		options drain.Options
+		want    string
+	}{
+		{"its time counts from there", blocked, gives, "03:00"},
+		{"nothing is in its way", run.DrainTarget{Name: "a"}, gives, ""},
+		{"it tries again", blocked, drain.Options{Timeout: hour, OnTimeout: drain.TimeoutRetry}, ""},
+		{"it has no limit", blocked, drain.Options{Timeout: &document.Duration{}, OnTimeout: drain.TimeoutAbort}, ""},
+		{"it has none, and nothing is in its way", run.DrainTarget{Name: "a"}, drain.Options{Timeout: &document.Duration{}, OnTimeout: drain.TimeoutAbort}, ""},
+	} {
+		at, ends := c.target.GivenUpAt(c.options)
+		if ends != (c.want != "") || ends && !at.Equal(coretest.Clock(c.want)) {
+			t.Errorf("%s: %t, at %s", c.name, ends, at)
+		}
+	}
+	later := run.DrainTarget{Name: "b", BlockedAt: coretest.Clock("02:10")}
+	free := run.DrainTarget{Name: "c"} // a deadline that counts from no time is none
+	for by, want := range map[string]string{"02:30": "02:30", "04:00": "03:00"} {
+		if got := (run.DrainMemory{Nodes: []run.DrainTarget{later, blocked, free}}).GivenUpBefore(coretest.Clock(by), gives); !got.Equal(coretest.Clock(want)) {
+			t.Errorf("before %s: %s", by, got)
 		}
 	}
 }
