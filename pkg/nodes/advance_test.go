@@ -192,6 +192,25 @@ func TestOnePhaseAfterTheOther(t *testing.T) {
 	}
 }
 
+func TestAStepKnowsWhetherItWritesOnlyOfTheGate(t *testing.T) {
+	text := "told"
+	for name, c := range map[string]struct {
+		step             nodes.Step
+		writes, onlyGate bool
+	}{
+		"nothing":                      {},
+		"a drain goes on":              {step: nodes.Step{Drain: &nodes.Drain{}}},
+		"how the node behaves":         {step: nodes.Step{Behavior: &text}, writes: true, onlyGate: true},
+		"its conditions":               {step: nodes.Step{Conditions: &text}, writes: true, onlyGate: true},
+		"its progress":                 {step: nodes.Step{Progress: &text}, writes: true},
+		"its progress, and conditions": {step: nodes.Step{Progress: &text, Conditions: &text}, writes: true},
+	} {
+		if writes, onlyGate := c.step.Writes(), c.step.OnlyGateStatus(); writes != c.writes || onlyGate != c.onlyGate {
+			t.Errorf("%s: writes %t, only of the gate %t", name, writes, onlyGate)
+		}
+	}
+}
+
 func TestCordonAndItsRecordAreOneWrite(t *testing.T) {
 	d := newDesk(t, "gpu")
 	d.step("gpu")
@@ -218,6 +237,14 @@ func TestWithoutATurnNothingBegins(t *testing.T) {
 	}
 	if got := nodes.Advance(d.view(), nodes.Turns{}, d.limits, d.now.Add(time.Hour)).Statuses["gpu"].Reason; got != "waits for its turn" {
 		t.Errorf("a ranking that has no word for it: it says %q", got)
+	}
+}
+
+func TestANodeThatRefusesWhatIsWrittenAndThatNobodyHasYieldsNothing(t *testing.T) {
+	d := newDesk(t, "gpu")
+	d.node.Gate = nodes.Gate{Reason: "the API server refuses it", Stops: "the API server refuses it"}
+	if d.run().is("gpu Pending"); len(d.said) > 0 {
+		t.Errorf("said %v", d.said)
 	}
 }
 
@@ -387,6 +414,14 @@ func TestAnUncordonBySomebodyElse(t *testing.T) {
 }
 
 func TestSeveralRequestsOnANode(t *testing.T) {
+	t.Run("one that was just cordoned says so, whoever shares the node", func(t *testing.T) {
+		d := newDesk(t, `gpu {"shared":true}`, `net {"shared":true}`)
+		for range 2 {
+			d.step("gpu", "net")
+		}
+		d.in("gpu", nodes.Cordoning)
+		d.says("gpu", "the node takes no new pods")
+	})
 	t.Run("shared ones are Ready in one write", func(t *testing.T) {
 		d := newDesk(t, `gpu {"shared":true}`, `net {"shared":true}`).run("gpu", "net")
 		d.is("gpu Draining, net Draining | cordoned for gpu+net | unschedulable | drains for gpu+net")
@@ -451,6 +486,7 @@ func TestSeveralRequestsOnANode(t *testing.T) {
 	t.Run("no drain begins while a mate waits for its pods", func(t *testing.T) {
 		d := newDesk(t, `gpu {"shared":true}`, `net {"shared":true,"waitFor":{"podSelector":"app"}}`).run("gpu", "net")
 		d.is("gpu Cordoning, net WaitingForPods | cordoned for gpu+net | unschedulable")
+		d.says("gpu", "is to be drained; becomes Ready together with net")
 		d.pods["net"] = nodes.Pods{Known: true}
 		d.run().is("gpu Draining, net Draining | cordoned for gpu+net | unschedulable | drains for gpu+net")
 	})
@@ -467,6 +503,11 @@ func TestSeveralRequestsOnANode(t *testing.T) {
 		d := newDesk(t, `gpu {"shared":true}`, `net {"shared":`, `old {"x":1}`).run("gpu", "net")
 		d.is("gpu Draining, net Invalid, old Invalid | cordoned for gpu | unschedulable | drains for gpu")
 		d.says("old", "unknown field")
+		for _, e := range []string{"net Invalid", "old Invalid"} {
+			if got := strings.Count(strings.Join(d.said, ","), e); got != 1 {
+				t.Errorf("%s is said %d times: %v", e, got, d.said)
+			}
+		}
 		d.drained().is("gpu Ready, net Invalid, old Invalid | cordoned for gpu | unschedulable")
 		d.ask(`net {}`)
 		d.run().is("gpu Ready, net Pending, old Invalid | cordoned for gpu | unschedulable")
@@ -481,6 +522,18 @@ func TestSeveralRequestsOnANode(t *testing.T) {
 		if d.after(time.Hour).run(); !d.status("gpu").Since.Equal(since) {
 			t.Error("another fault begins the phase anew")
 		}
+	})
+	t.Run("one that cannot be read after it took over a cordon keeps the node", func(t *testing.T) {
+		d := newDesk(t, "gpu", "net").run("gpu").drained()
+		delete(d.requests, "gpu")
+		d.step("net")
+		d.ask("net {")
+		d.run().is("net Scheduled | cordoned for net | unschedulable")
+	})
+	t.Run("one that wants no cordon and cannot be read any more keeps the node", func(t *testing.T) {
+		d := newDesk(t, `gpu {"cordon":false}`).run("gpu")
+		d.ask("gpu {")
+		d.run().is("gpu Draining")
 	})
 	t.Run("a turn for two that cannot share is one for the first", func(t *testing.T) {
 		newDesk(t, "gpu", "net").run("gpu", "net").is("gpu Draining, net Pending | cordoned for gpu | unschedulable | drains for gpu")
@@ -528,11 +581,14 @@ func TestAValueThatChanges(t *testing.T) {
 		d.ask(`gpu {}`)
 		d.run().is("gpu Draining | cordoned for gpu | unschedulable | drains for gpu")
 	})
-	t.Run("a word about the order before does not count", func(t *testing.T) {
-		d := newDesk(t, "gpu").run("gpu").session(nodes.SessionDone, 0)
-		d.ask(`gpu {"drain":{"force":true}}`)
-		d.run().is("gpu Draining | cordoned for gpu | unschedulable | drains for gpu")
-	})
+	for _, state := range []nodes.SessionState{nodes.SessionRunning, nodes.SessionDone} {
+		t.Run("a word about the order before does not count: "+string(state), func(t *testing.T) {
+			d := newDesk(t, "gpu").run("gpu").session(state, 0)
+			d.ask(`gpu {"drain":{"force":true}}`)
+			d.run().is("gpu Draining | cordoned for gpu | unschedulable | drains for gpu")
+			d.says("gpu", "pods are about to leave")
+		})
+	}
 }
 
 func TestWaitFor(t *testing.T) {
@@ -874,6 +930,9 @@ func TestProgressOfANode(t *testing.T) {
 	d.pods["net"] = nodes.Pods{Known: true, Left: 3}
 	d.run("gpu", "net")
 	stands(`{"step":"WaitingForPods","for":["gpu","net"],"done":0,"total":0,"left":3,"percent":0}`)
+	d.ask(`gpu {"shared":true,"waitFor":{"podSelector":"app=db"}}`) // its pods are not counted yet
+	d.run()
+	stands(`{"step":"WaitingForPods","for":["gpu","net"],"done":0,"total":0,"left":3,"percent":0}`)
 	delete(d.requests, "gpu")
 	delete(d.requests, "net")
 	d.run()
@@ -943,6 +1002,16 @@ func TestWhatIsLostIsFoundAgain(t *testing.T) {
 		d := newDesk(t)
 		d.node.Unschedulable, d.cordoned = true, nodes.Cordon{By: []string{"gpu"}, At: noon}.String()
 		d.run().is("")
+	})
+	t.Run("a lost record is written anew before anybody waits for pods", func(t *testing.T) {
+		d := newDesk(t, `gpu {"waitFor":{}}`)
+		for range 2 {
+			d.step("gpu")
+		}
+		d.cordoned = ""
+		d.step()
+		d.is("gpu Cordoning | cordoned for gpu and before | unschedulable")
+		d.run().is("gpu WaitingForPods | cordoned for gpu and before | unschedulable")
 	})
 	t.Run("a lost record is written anew, and doubts that we cordoned", func(t *testing.T) {
 		d := newDesk(t, "gpu").run("gpu")
@@ -1108,6 +1177,22 @@ func TestACordonByOthersThatNobodySawIsTheirs(t *testing.T) {
 			d.is("gpu Ready | cordoned for gpu and before | unschedulable")
 			delete(d.requests, "gpu")
 			d.run().is("unschedulable")
+		})
+	}
+	opened := nodes.CordonTakeover{By: "kubectl-cordon", Opened: true}
+	for name, c := range map[string]struct{ request, then string }{
+		"of one that does not drain":    {`gpu {"drain":false}`, "gpu Ready | cordoned for gpu and before | unschedulable"},
+		"of one whose requestor failed": {`gpu {"failed":true,"drain":false}`, "gpu RequestorFailed | cordoned for gpu and before | unschedulable"},
+		"of one that waits for pods":    {`gpu {"waitFor":{}}`, "gpu WaitingForPods | cordoned for gpu and before | unschedulable"},
+	} {
+		t.Run(name+" it does not begin anew", func(t *testing.T) {
+			d := newDesk(t, c.request).run("gpu")
+			since := d.status("gpu").Since
+			d.node.Taken = opened
+			d.after(time.Minute).run().is(c.then)
+			if got := d.status("gpu").Since; !got.Equal(since) {
+				t.Errorf("it begins anew at %s", got)
+			}
 		})
 	}
 	t.Run("as its request goes", func(t *testing.T) {

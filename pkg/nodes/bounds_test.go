@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -25,6 +27,41 @@ func TestAGateLetsChangeStartOnlyWhereItIsReady(t *testing.T) {
 	}
 }
 
+func TestAGateForARun(t *testing.T) {
+	next, until := noon.Add(time.Hour), noon.Add(2*time.Hour)
+	open := func(time.Time) schedule.Verdict { return schedule.Verdict{Permitted: true, Ready: true, Until: &next} }
+	closed := func(time.Time) schedule.Verdict {
+		return schedule.Verdict{Ready: true, Reason: "window closed", Until: &next}
+	}
+	paused, over := schedule.Pause{On: true, Until: &until}, schedule.Pause{On: true, Until: &noon}
+	shut := nodes.Gate{Reason: "window closed", Next: &next, Opens: &next}
+	inPause := nodes.Gate{Reason: "the node is paused", Next: &until, Opens: &until, Cause: schedule.Cause{Kind: schedule.CausePause}}
+	for name, c := range map[string]struct {
+		pause   schedule.Pause
+		named   bool
+		verdict func(time.Time) schedule.Verdict
+		want    nodes.Gate
+		passes  bool
+	}{
+		"an open window":                          {verdict: open, want: nodes.Gate{Permitted: true, Next: &next}},
+		"an open window, and a bypass":            {named: true, verdict: open, want: nodes.Gate{Permitted: true, Next: &next}},
+		"a closed window":                         {verdict: closed, want: shut},
+		"a closed window, and a bypass":           {named: true, verdict: closed, want: nodes.Gate{Permitted: true, Next: &next}, passes: true},
+		"a pause":                                 {pause: paused, verdict: open, want: inPause},
+		"a pause, and a bypass":                   {pause: paused, named: true, verdict: closed, want: inPause},
+		"a pause that is over":                    {pause: over, verdict: closed, want: shut},
+		"a pause that is over, and a bypass":      {pause: over, named: true, verdict: closed, want: nodes.Gate{Permitted: true, Next: &next}, passes: true},
+		"a pause that is over, of an open window": {pause: over, named: true, verdict: open, want: nodes.Gate{Permitted: true, Next: &next}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, passes := nodes.GateForRun(c.pause, c.named, c.verdict, noon)
+			if diff := cmp.Diff(c.want, got); diff != "" || passes != c.passes {
+				t.Errorf("passes %t, want %t; -want +got:\n%s", passes, c.passes, diff)
+			}
+		})
+	}
+}
+
 func TestWhatAnAdminMayLimit(t *testing.T) {
 	wait := func(d time.Duration) *document.Duration { return &document.Duration{Duration: d} }
 	for _, c := range []struct {
@@ -39,6 +76,8 @@ func TestWhatAnAdminMayLimit(t *testing.T) {
 		{"nodes that are no number", nodes.NodeLimits{MaxUnavailable: "110%"}, `maxUnavailable: "110%" is neither a number nor a share`},
 		{"a zone's limit below none", nodes.NodeLimits{ZoneLimit: -1}, "zoneLimit: must be a number of nodes, is -1"},
 		{"a negative time", nodes.NodeLimits{MaxNodeMaintenance: wait(-time.Second)}, "maxNodeMaintenanceTime: must not be negative, is -1s"},
+		{"a slot without an end", nodes.NodeLimits{MaxWithoutDrain: wait(0)}, ""},
+		{"a negative time of a slot", nodes.NodeLimits{MaxWithoutDrain: wait(-time.Second)}, "maxTimeWithoutDrain: must not be negative, is -1s"},
 		{"what this version does not do, which a condition says", nodes.NodeLimits{PauseMachineConfig: true}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

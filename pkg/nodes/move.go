@@ -296,18 +296,19 @@ func (w *work) drainNow() *Drain {
 	}
 	requestors := make([]string, 0, len(p.members))
 	for _, m := range p.members {
-		if m.Status == nil || m.Status.yielded() || !m.Status.Since.Equal(m.since) || !w.node.inForce(m.Asked) {
+		if m.Status.yielded() || !m.Status.Since.Equal(m.since) || !w.node.inForce(m.Asked) {
 			return nil
 		}
 		requestors = append(requestors, m.Request.Requestor)
 	}
-	if p.options.Timeout != nil && p.options.Timeout.Duration > 0 {
-		w.soon.add(p.since.Add(p.options.Timeout.Duration))
+	if at, ends := drain.Deadline(p.options, p.since); ends {
+		w.soon.add(at)
 	}
 	return &Drain{Key: w.key(p), Options: p.options, Since: p.since, Requestors: sortedSet(requestors)}
 }
 
 // endless says that a drain goes on past its timeout.
 func endless(o drain.Options, since, now time.Time) bool {
-	return o.OnTimeout == drain.TimeoutRetry && o.Timeout != nil && o.Timeout.Duration > 0 && !now.Before(since.Add(o.Timeout.Duration))
+	at, ends := drain.Deadline(o, since)
+	return o.OnTimeout == drain.TimeoutRetry && ends && !now.Before(at)
 }

@@ -343,12 +343,7 @@ func (r *ranker) holder(e *entry) (Wait, bool) {
 }
 
 // present names one of those who have the node.
-func (s *site) present() string {
-	if len(s.standing) > 0 {
-		return s.standing[0].Request.Requestor
-	}
-	return ""
-}
+func (s *site) present() string { return s.standing[0].Request.Requestor }
 
 func (r *ranker) afford(e *entry) (Wait, bool) {
 	costs := r.world.Limits.Unavailable != nil && !e.unavailable()
@@ -356,7 +351,7 @@ func (r *ranker) afford(e *entry) (Wait, bool) {
 		return wait, true
 	}
 	zone := r.others(e.site)
-	zoneFull := e.Zone != "" && r.world.Limits.Zone > 0 && len(zone) >= r.world.Limits.Zone
+	zoneFull := r.world.Limits.Zone > 0 && len(zone) >= r.world.Limits.Zone
 	switch {
 	case costs && r.limit == 0:
 		return r.overBudget(), true
@@ -373,9 +368,10 @@ func (r *ranker) afford(e *entry) (Wait, bool) {
 	return Wait{}, false
 }
 
-// others are the nodes of the same zone that count against its limit.
+// others are the nodes of the same zone that count against its limit; none where there is no limit,
+// or the zone is not known.
 func (r *ranker) others(s *site) []string {
-	if s.Zone == "" || r.world.Limits.Zone == 0 {
+	if r.world.Limits.Zone == 0 {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(r.zones[s.Zone]), func(name string) bool { return name == s.Name })
@@ -431,7 +427,7 @@ func (n *Node) joins(a *Asked, standing []*Asked, phase func(*Asked) Phase) bool
 	}
 	var members []member
 	for _, s := range standing {
-		if phase(s) == Draining && s.Status != nil && !n.fulfilled(s) {
+		if phase(s) == Draining && !n.fulfilled(s) {
 			members = append(members, member{Asked: s, since: s.Status.Since})
 		}
 	}

@@ -179,6 +179,9 @@ func TestWhoIsNext(t *testing.T) {
 		"it joins one that works":                  {nodes: list(one("a", `gpu Ready {"shared":true}`, `net Pending {"shared":true,"waitFor":{}}`)), grants: "a/net"},
 		"it joins a drain that serves it":          {nodes: list(one("a", `gpu Draining {"shared":true}`, `net Pending {"shared":true}`)), grants: "a/net"},
 		"it does not prolong a drain":              {nodes: list(one("a", `gpu Draining {"shared":true}`, `net Pending {"shared":true,"drain":{"force":true}}`)), waits: []string{"a/net NodeHeld: the node is gpu's; waits until it is released"}},
+		"it joins where another waits for a pass":  {nodes: list(one("a", `gpu Draining {"shared":true,"drain":{"podSelector":"app=b"}}`, `dpu Cordoning {"shared":true,"drain":{"podSelector":"app=a"}}`, `net Pending {"shared":true,"drain":{"podSelector":"app=b"}}`)), grants: "a/net"},
+		"it passes by one that cannot join":        {nodes: list(one("a", `gpu Draining {"shared":true}`, `net Pending {"shared":true,"drain":{"force":true}}`, `sky Pending {"shared":true}`)), grants: "a/sky", waits: []string{"a/net NodeHeld: the node is gpu's; waits until it is released"}},
+		"it is behind the first of others":         {nodes: list(one("a", `gpu Ready {"shared":true}`, "kernel Pending", "net Pending", `sky Pending {"shared":true}`)), waits: []string{"a/kernel NodeHeld: the node is gpu's; waits until it is released", "a/net NodeHeld: the node is gpu's; waits until it is released", "a/sky NodeHeld: kernel waits for the node before it, and does not share it"}},
 		"nor a wait":                               {nodes: list(one("a", `gpu WaitingForPods {"shared":true,"waitFor":{}}`, `net Pending {"shared":true,"waitFor":{}}`)), waits: []string{"a/net NodeHeld: the node is gpu's; waits until it is released"}},
 		"it does not join where it is alone":       {nodes: list(one("a", `gpu Ready {}`, `net Pending {"shared":true}`)), waits: []string{"a/net NodeHeld: the node is gpu's; waits until it is released"}},
 		"a released node goes on at no cost":       {limits: []string{"unavailable 0"}, nodes: list(leaving(one("a", "gpu Ready", "net Pending"), "gpu"), one("b", "gpu")), grants: "a/net", waits: []string{"b/gpu UnavailableLimit: the limit maxUnavailable is 0"}},
@@ -198,6 +201,7 @@ func TestWhoIsNext(t *testing.T) {
 		"a rollout waits for a request":                                                  {limits: []string{"parallel 9"}, nodes: list(one("a", "gpu Ready")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is gpu's; waits until it is released"}},
 		"it is next for one that is just released":                                       {limits: []string{"unavailable 0"}, nodes: list(leaving(one("a", "gpu Ready"), "gpu")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is being released"}},
 		"a node that was kept for it is its first":                                       {nodes: list(with(cordoned(one("a")), func(n *nodes.Node) { n.Cordon = &nodes.Cordon{By: []string{thePlan}, Handed: &noon} }), one("b", `gpu Pending {"priority":9}`)), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true}}, grants: "a/plan:infra/roll", waits: []string{"b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
+		"one that it left cordoned is not":                                               {nodes: list(keptFor(thePlan, one("a")), one("b", `gpu Pending {"priority":9}`)), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true}}, grants: "b/gpu", waits: []string{"a/plan:infra/roll Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
 		"but not past a lowered limit either":                                            {nodes: list(leaving(one("a", "gpu Ready"), "gpu"), one("b", "gpu Ready")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll Turn: waits its turn: more nodes are in maintenance than maxParallelOperations 1"}},
 		"the older of request and rollout":                                               {limits: []string{"parallel 9"}, nodes: list(one("a", "gpu Pending")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true, Since: noon.Add(-time.Minute)}}, grants: "a/plan:infra/roll", waits: []string{"a/gpu NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
 		"a rollout's own order holds":                                                    {limits: []string{"parallel 2"}, nodes: list(one("a"), one("b"), one("c")), wants: []nodes.Candidate{wanted("c", "one/roll", 0), wanted("a", "one/roll", 1), wanted("b", "one/roll", 2)}, grants: "c/plan:infra/roll a/plan:infra/roll", waits: []string{"b/plan:infra/roll Turn: waits its turn: 0 before it (maxParallelOperations 2)"}},
@@ -208,6 +212,8 @@ func TestWhoIsNext(t *testing.T) {
 		"nor does one join what the other has":                                           {limits: []string{"parallel 9"}, nodes: list(one("a")), holds: []nodes.Hold{{Node: "a", Claimant: thePlan, Step: "one/x"}}, wants: []nodes.Candidate{wanted("a", "one/y", 0)}, waits: []string{"a/plan:infra/roll NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
 		"a rollout that may not":                                                         {nodes: list(one("a"), one("b")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Reason: "window closed"}, {Node: "c", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll WindowClosed: window closed", "c/plan:infra/roll NodeUnknown: there is no node c"}},
 		"a grant that is not seen yet":                                                   {nodes: list(one("a", "gpu Pending"), one("b", "gpu Pending")), holds: []nodes.Hold{{Node: "a", Claimant: "gpu"}}, waits: []string{"b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a"}},
+		"one that joins, and is not seen yet":                                            {nodes: list(one("a", `gpu Ready {"shared":true}`, `net Pending {"shared":true}`)), holds: []nodes.Hold{{Node: "a", Claimant: "net"}}},
+		"a grant that is seen":                                                           {nodes: list(one("a", `gpu Ready {"shared":true}`, `net Pending {"shared":true}`)), holds: []nodes.Hold{{Node: "a", Claimant: "gpu"}}, grants: "a/net"},
 		"a rollout that waits gets a released node":                                      {limits: []string{"parallel 9"}, nodes: list(leaving(one("a", "gpu Ready", "net Pending"), "gpu")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true, Since: noon.Add(-time.Minute)}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is being released", "a/net NodeHeld: plan:infra/roll waits for the node before it, and does not share it"}},
 		"one that was given up and changed is fresh":                                     {nodes: list(aged(48*time.Hour, givenUp(one("a", "gpu Pending"), "another")), aged(time.Minute, one("b", "net Pending"))), grants: "b/net", waits: []string{"a/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
 		"one that was given up and not changed waits":                                    {nodes: list(func() nodes.Node { n := one("a", "gpu Pending"); return givenUp(n, n.Asked[0].Request.Identity) }()), waits: []string{"a/gpu GivenUp: the drain was aborted"}},
@@ -319,8 +325,6 @@ func TestLimitsAreRead(t *testing.T) {
 	}
 }
 
-// A request of low priority is overtaken by fresh ones of a higher one, but not
-// for ever.
 // Who has a node at work elsewhere comes first; who only left one behind does not.
 func TestARolloutThatIsAtWorkElsewhereComesFirst(t *testing.T) {
 	other := wanted("a", "two/roll", 0)
@@ -353,6 +357,29 @@ func TestHowManyNodesAreUnavailableIsSaid(t *testing.T) {
 	}
 }
 
+// Else its cordon would be undone as that of a plan which does not take its node.
+func TestARolloutHasTheNodeThatWasKeptForItWhileItWorksOnIt(t *testing.T) {
+	handed := func(to *time.Time) nodes.Node {
+		return with(keptFor(thePlan, one("a")), func(n *nodes.Node) { n.Cordon.Handed = to })
+	}
+	for name, c := range map[string]struct {
+		node  nodes.Node
+		holds []nodes.Hold
+		want  bool
+	}{
+		"at work":                       {handed(&noon), []nodes.Hold{{Node: "a", Claimant: thePlan}}, true},
+		"not yet":                       {handed(&noon), nil, false},
+		"at work where it was not kept": {handed(nil), []nodes.Hold{{Node: "a", Claimant: thePlan}}, false},
+	} {
+		r := nodes.Rank(nodes.ClusterState{Now: noon, Limits: limits(t), Nodes: []nodes.Node{c.node, one("b")}, Holds: c.holds})
+		if got := r.Turns("a")[thePlan].Granted; got != c.want {
+			t.Errorf("%s: granted %t", name, got)
+		}
+	}
+}
+
+// A request of low priority is overtaken by fresh ones of a higher one, but not
+// for ever.
 func TestNoRequestWaitsForEver(t *testing.T) {
 	old := one("old", `low Pending {"priority":-10}`)
 	for hours := range 30 {

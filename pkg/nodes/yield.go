@@ -207,10 +207,10 @@ func (w *work) mayYield() bool {
 // while it does not run.
 func (w *work) abortYielded() {
 	p, is := w.pass()
-	if !is || p.options.OnTimeout != drain.TimeoutAbort || p.options.Timeout == nil || p.options.Timeout.Duration <= 0 {
+	if !is || p.options.OnTimeout != drain.TimeoutAbort {
 		return
 	}
-	if !w.soon.add(p.since.Add(p.options.Timeout.Duration)) {
+	if at, ends := drain.Deadline(p.options, p.since); ends && !w.soon.add(at) {
 		w.aborted(p)
 	}
 }

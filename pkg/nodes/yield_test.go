@@ -46,6 +46,9 @@ func (q *queue) look() (wrote bool) {
 		for _, e := range step.Events {
 			q.events = append(q.events, n.Name+" "+e.Reason)
 		}
+		if step.Drain != nil && slices.ContainsFunc(n.Asked, func(a nodes.Asked) bool { return a.Status != nil && a.Status.Yielded != nil }) {
+			q.t.Errorf("%s drains before it is written that it goes on", n.Name)
+		}
 		n = step.Apply(n)
 		session := n.Drain
 		n.Drain = nodes.Session{}
@@ -187,6 +190,14 @@ func TestWhoDoesNotYield(t *testing.T) {
 	}
 }
 
+func TestADrainWhoseNodeIsCordonedForOthersAloneDoesNotYield(t *testing.T) {
+	q := newQueue(t, yields(), one("a", `gpu Pending {"cordon":false}`), one("b"))
+	q.stuck["a"] = true
+	q.is("a: gpu Draining; b: ")
+	*q.node("a") = keptFor(thePlan, *q.node("a"))
+	q.ask("b", "net", "").is("a: gpu Draining |; b: net Pending")
+}
+
 // Force gets past budgets, not past a refusal: such a drain gives its slot away, and
 // does not take its node over.
 func TestADrainThatForcesYieldsToOthersWhileAPodIsRefused(t *testing.T) {
@@ -235,6 +246,59 @@ func TestOfTwoBlockedDrainsOneYieldsToOneThatWaits(t *testing.T) {
 	q.ask("c", "sky", "")
 	if r := nodes.Rank(q.world); !slices.Equal(r.Yields, []string{"a"}) {
 		t.Errorf("%v yield", r.Yields)
+	}
+}
+
+// A mate whose drain is another waits for a pass of its own, also once its value has changed to one
+// that could have gone along.
+func TestABlockedDrainYieldsAlsoWhereAMateWaitsForAPassOfItsOwn(t *testing.T) {
+	q := newQueue(t, yields(), one("a", `gpu Pending {"shared":true,"priority":1,"drain":{"evictionFilters":[{"byResourceNameRegex":"gpu"}]}}`, `net Pending {"shared":true,"drain":{"force":true,"timeout":"1m"}}`), one("b"))
+	q.stuck["a"] = true
+	q.is("a: gpu Draining, net Cordoning |; b: ")
+	r, err := nodes.Parse("net", `{"shared":true,"drain":{"evictionFilters":[{"byResourceNameRegex":"net"}]}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.node("a").Asked[1].Request = r
+	q.is("a: gpu Draining, net Cordoning |; b: ")
+	q.ask("b", "sky", "").is("a: gpu Draining yielded, net Cordoning yielded |; b: sky Ready |")
+}
+
+// More are in maintenance than the limit allows now.
+func TestAsManyBlockedDrainsYieldAsSlotsAreShort(t *testing.T) {
+	limits := yields()
+	limits.Parallel = document.Share{N: 2}
+	q := newQueue(t, limits, one("a", "gpu"), one("b", "net"), one("c"))
+	q.stuck["a"], q.stuck["b"] = true, true
+	q.is("a: gpu Draining |; b: net Draining |; c: ")
+	q.world.Limits.Parallel = document.Share{N: 1}
+	q.ask("c", "sky", "")
+	if r := nodes.Rank(q.world); !slices.Equal(r.Yields, []string{"a", "b"}) {
+		t.Errorf("%v yield", r.Yields)
+	}
+	q.is("a: gpu Draining yielded |; b: net Draining yielded |; c: sky Ready |")
+}
+
+func TestADrainYieldsOnlyByTheWordOfItsOwnSession(t *testing.T) {
+	q := newQueue(t, yields(), one("a", "gpu"), one("b"))
+	q.stuck["a"] = true
+	q.settle().ask("b", "net", "")
+	for name, c := range map[string]struct {
+		change func(*nodes.Session)
+		yields []string
+	}{
+		"it is blocked":               {func(*nodes.Session) {}, []string{"a"}},
+		"that is of another order":    {func(s *nodes.Session) { s.Key = "another" }, nil},
+		"it has ended":                {func(s *nodes.Session) { s.State = nodes.SessionDone }, nil},
+		"it is blocked only for now":  {func(s *nodes.Session) { s.Block.Permanent = false }, nil},
+		"there is none after a crash": {func(s *nodes.Session) { *s = nodes.Session{} }, nil},
+	} {
+		world := q.world
+		world.Nodes = slices.Clone(q.world.Nodes)
+		c.change(&world.Nodes[0].Drain)
+		if r := nodes.Rank(world); !slices.Equal(r.Yields, c.yields) {
+			t.Errorf("%s: %v yield", name, r.Yields)
+		}
 	}
 }
 
@@ -294,6 +358,9 @@ func TestAYieldedNode(t *testing.T) {
 			q := blocked(t, value)
 			q.world.Now = noon.Add(time.Hour)
 			q.is("a: gpu Draining yielded |; b: net Ready |")
+			if since := q.node("a").Asked[0].Status.Since; !since.Equal(noon) {
+				t.Errorf("its drain begins anew at %s", since)
+			}
 		})
 	}
 	t.Run("goes on when nobody may yield any more", func(t *testing.T) {
@@ -324,6 +391,14 @@ func TestAYieldedNode(t *testing.T) {
 			t.Errorf("the status is %s", s)
 		}
 	})
+}
+
+// gaveWay is a node whose requests yielded their slot.
+func gaveWay(n nodes.Node) nodes.Node {
+	for i := range n.Asked {
+		n.Asked[i].Status.Yielded = &noon
+	}
+	return n
 }
 
 // others is what another plan wants of the same node, by a step of the same name.
@@ -367,6 +442,7 @@ func TestARolloutYieldsItsSlotAndComesBackFirst(t *testing.T) {
 		"another step of it comes after":  {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Candidate{wanted("a", "two/roll", 0)}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/roll NodeHeld"},
 		"a step of another plan, too":     {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Candidate{others(back)}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/other NodeHeld"},
 		"it waits for a slot":             {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true}), busy}, wants: []nodes.Candidate{back}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/roll Turn"},
+		"it and a request that yielded":   {holds: []nodes.Hold{step(nodes.Hold{Yielded: true})}, nodes: []nodes.Node{gaveWay(hindered(cordoned(one("a", "gpu Draining")))), one("b", "net")}, grants: "b/net", waits: "a/gpu Blocked"},
 		"what it was given counts":        {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true}), step(nodes.Hold{})}, nodes: []nodes.Node{cordoned(one("a")), one("b", "net")}, waits: "b/net Turn"},
 	} {
 		t.Run(name, func(t *testing.T) {

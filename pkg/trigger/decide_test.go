@@ -634,6 +634,29 @@ func TestALostLedgerMakesUpNoRequestByALabel(t *testing.T) {
 	}
 }
 
+func TestALostLedgerKnowsTheLastOfSeveralLiveRequestsByALabel(t *testing.T) {
+	for _, ordinals := range [][]int64{{2, 3}, {3, 2}} {
+		f := coretest.Facts("05:30", policy(plan.Allow), func(f *trigger.Facts) { f.State.Ledger, f.State.LedgerLost = nil, true })
+		for _, n := range ordinals {
+			r := run.Request{Kind: run.ByLabel, Label: "k", Value: fmt.Sprintf("v%d", n), TargetUID: "t", Ordinal: n, At: coretest.Clock("00:30")}
+			f.Live = append(f.Live, trigger.ActiveRun{Name: coretest.NameOf(r), Phase: run.Running, Request: r, TargetUID: "t"})
+		}
+		if got := trigger.Decide(f).Ledger.Labels["k"]; got.Claimed != 3 || got.Value != "v3" {
+			t.Errorf("of %v: %+v", ordinals, got)
+		}
+	}
+}
+
+// An agent of an earlier version did not write down who paused.
+func TestAPauseThatIsOverIsForgottenWhoeverAskedForIt(t *testing.T) {
+	for name, by := range map[string][]edit{"nobody knows who": nil, "jane": {wasBy(intent.Actor{Name: "jane"})}} {
+		f := coretest.Facts("05:30", append([]edit{at("05:00"), was(nil)}, by...)...)
+		if l := trigger.Decide(f).Ledger; l.Paused != nil || l.PausedBy != nil {
+			t.Errorf("%s: still %+v by %+v", name, l.Paused, l.PausedBy)
+		}
+	}
+}
+
 func TestWhetherALabelStillAsksForARun(t *testing.T) {
 	for name, c := range map[string]struct {
 		state  *ledger.LabelState // nil: the ledger knows nothing
@@ -1300,6 +1323,8 @@ func TestTheNewestRunnableSlotIsFoundBehindManyThatAreNot(t *testing.T) {
 	}{
 		"a run that has ended":      {ran(ledger.Entry{Run: "old", Result: run.Ran, StartedAt: &began, At: over}), began.Add(-time.Minute)},
 		"two runs after each other": {ran(ledger.Entry{Run: "a", Result: run.Ran, StartedAt: &began, At: middle}, ledger.Entry{Run: "b", Result: run.Ran, StartedAt: &middle, At: over}), began.Add(-time.Minute)},
+		"a run of long ago":         {ran(ledger.Entry{Run: "old", Result: run.Ran, StartedAt: &began, At: middle}), coretest.Clock("02:30")},
+		"nobody knows since when":   {ran(ledger.Entry{Run: "old", Result: run.Ran, At: over}), coretest.Clock("02:30")},
 		"a pause of long ago":       {coretest.Paused(schedule.Pause{On: true, Until: &began}), coretest.Clock("02:30")},
 		"a pause until just now":    {coretest.Paused(schedule.Pause{On: true, Until: &over}), time.Time{}},
 		"a skip until just now":     {coretest.Skip(intent.Skip{Until: &over}), time.Time{}},

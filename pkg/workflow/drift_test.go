@@ -456,6 +456,9 @@ func TestWhatTheStepsOfFinishedItemsDidIsLookedAt(t *testing.T) {
 		return plan.Step{Name: "down", Type: plan.TypeScale, Properties: map[string]any{"resource": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "${each.metadata.name}"}, "replicas": replicas}}
 	}
 	ask := plan.Step{Name: "ask", Type: "webhook"}
+	within := func(s plan.Step) plan.Step {
+		return plan.Step{Name: "g", Type: plan.TypeGroup, Properties: map[string]any{"steps": []any{map[string]any{"name": s.Name, "type": s.Type, "properties": s.Properties}}}}
+	}
 	for name, c := range map[string]struct {
 		items int
 		steps []plan.Step
@@ -466,7 +469,9 @@ func TestWhatTheStepsOfFinishedItemsDidIsLookedAt(t *testing.T) {
 		"each of them":                    {items: 2, steps: []plan.Step{scale(0.0)}, looks: 2, keeps: 2},
 		"beside a step that is forgotten": {items: 2, steps: []plan.Step{ask, scale(0.0)}, looks: 2, keeps: 2},
 		"with a step that it speaks of":   {items: 2, steps: []plan.Step{ask, scale("${steps.ask.outputs.replicas}")}, looks: 2, keeps: 4},
+		"but not the group it stands in":  {items: 2, steps: []plan.Step{ask, within(scale("${steps.ask.outputs.replicas}"))}, looks: 2, keeps: 4},
 		"not where that put out too much": {items: 2, steps: []plan.Step{ask, {Name: "more", Type: "webhook"}, scale("${steps.ask.outputs.replicas}")}},
+		"not one whose name it only has":  {items: 2, steps: []plan.Step{ask, scale("ask")}, looks: 2, keeps: 2},
 		"of the first fifty":              {items: 60, steps: []plan.Step{scale(0.0)}, looks: 50, keeps: 50},
 		"not what others may change":      {items: 2, steps: []plan.Step{{Name: "mark", Type: "label"}}},
 	} {
@@ -482,7 +487,7 @@ func TestWhatTheStepsOfFinishedItemsDidIsLookedAt(t *testing.T) {
 			if c.looks == 0 {
 				return
 			}
-			path := "roll/d000/down"
+			path := looksAt(m)[0]
 			if rec := j.Record(path); rec == nil || rec.Message != "" || rec.Memory != nil {
 				t.Fatalf("kept is %+v", rec)
 			}

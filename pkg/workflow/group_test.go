@@ -405,6 +405,51 @@ func TestALoopThatWouldLeaveTooMuchToRestoreDoesNotBegin(t *testing.T) {
 	}
 }
 
+// A list that comes late, of an agent that stood still, changes nothing.
+func TestALoopKeepsItsFirstList(t *testing.T) {
+	restoring := "{name: x, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: '${each.metadata.name}'}, replicas: 0, restoreAfter: true}}"
+	for name, late := range map[string]workflow.StepResult{
+		"another":      picks("c"),
+		"one too long": picks(coretest.Repeat(func(i int) string { return fmt.Sprintf("d-%04d", i) }, 2*plan.MaxItems)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begun(t, "steps: ["+loopOf("", restoring)+"]", 0)
+			s.advance("02:00")
+			s.j = workflow.Note(s.run, s.j, "roll", picks("a", "b"), s.now)
+			s.j = workflow.Note(s.run, s.j, "roll", late, s.now)
+			if rec := s.j.Record("roll"); rec.Phase != run.StepRunning || len(rec.Items) != 2 || rec.Items[0].Name != "a" {
+				t.Errorf("%s: %+v", rec.Phase, rec.Items)
+			}
+		})
+	}
+}
+
+// When other steps ended stands in their records.
+func TestALoopNotesUntilWhenItLooked(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec string
+		path string
+		rep  workflow.StepResult
+		want bool
+	}{
+		"a list":                    {loopOf("", coretest.Hook("x")), "roll", picks("a"), true},
+		"a batch that is done":      {loopOf("", coretest.Hook("x")), "roll", workflow.StepResult{Done: true}, true},
+		"a list that failed":        {loopOf("", coretest.Hook("x")), "roll", failed("Denied"), true},
+		"a list that comes later":   {loopOf("", coretest.Hook("x")), "roll", workflow.StepResult{Message: "not yet"}, false},
+		"another step that is done": {coretest.Hook("a"), "a", workflow.StepResult{Done: true}, false},
+		"another step that failed":  {coretest.Hook("a"), "a", failed("Boom"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begun(t, "steps: ["+c.spec+"]", 0)
+			s.advance("02:00")
+			j := workflow.Note(s.run, s.j, c.path, c.rep, s.now)
+			if got := j.WorkedAt != nil; got != c.want {
+				t.Errorf("noted: %t", got)
+			}
+		})
+	}
+}
+
 // What a loop says of those that failed: how many, and why the first did.
 func TestALoopSaysWhichOfItsObjectsFailed(t *testing.T) {
 	for name, c := range map[string]struct {

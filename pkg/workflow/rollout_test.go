@@ -339,6 +339,50 @@ func TestWhoLetsARunHaveANodeIsWrittenDown(t *testing.T) {
 	}
 }
 
+func TestOfSeveralWhoLetARunHaveNodesTheOneOfTheFirstNodeIsWrittenDown(t *testing.T) {
+	for range 20 { // whatever the order of a map
+		f := fleetOf(t, "", 10)
+		f.report("n5", func(s *workflow.NodeState) { s.Passed = &intent.Actor{Name: "joe"} })
+		f.report("n9", func(s *workflow.NodeState) { s.Passed = &intent.Actor{Name: "jane"} })
+		if f.look(); f.journal.Passed == nil || f.journal.Passed.Name != "joe" {
+			t.Fatalf("written down is %+v", f.journal.Passed)
+		}
+	}
+}
+
+func TestWhetherARolloutHasNoPlaceForAnotherNode(t *testing.T) {
+	now := coretest.Clock("02:00")
+	at := func(ago time.Duration) *time.Time { return new(now.Add(-ago)) }
+	away := workflow.NodeState{Unavailable: true}
+	for name, c := range map[string]struct {
+		properties string
+		items      []run.Item
+		states     map[string]workflow.NodeState
+		want       bool
+	}{
+		"no node is away":                             {items: []run.Item{{Name: "a"}, {Name: "b"}}},
+		"one that is away takes the only place":       {items: []run.Item{{Name: "a"}, {Name: "b"}}, states: map[string]workflow.NodeState{"b": away}, want: true},
+		"one of two places is free":                   {properties: "maxUnavailable: 2, ", items: []run.Item{{Name: "a"}, {Name: "b"}}, states: map[string]workflow.NodeState{"b": away}},
+		"a node that failed takes it":                 {items: []run.Item{{Name: "a"}, {Name: "b", Phase: run.StepFailed}}, states: map[string]workflow.NodeState{"b": away}, want: true},
+		"only nodes that are away wait":               {items: []run.Item{{Name: "a"}, {Name: "b"}}, states: map[string]workflow.NodeState{"a": away, "b": away}},
+		"only a node that is gone waits":              {items: []run.Item{{Name: "a"}, {Name: "b", Phase: run.StepFailed}}, states: map[string]workflow.NodeState{"a": {Gone: true}, "b": away}},
+		"no node waits":                               {items: []run.Item{{Name: "a", Phase: run.StepFailed}}, states: map[string]workflow.NodeState{"a": away}},
+		"one is at work, and frees its place":         {items: []run.Item{{Name: "a"}, {Name: "b", Phase: run.StepRunning}}},
+		"one soaks, and frees its place":              {properties: "soak: 2m, ", items: []run.Item{{Name: "a"}, {Name: "b", Phase: run.StepSucceeded, At: at(time.Minute)}}},
+		"one is at work and one soaks":                {properties: "soak: 2m, ", items: []run.Item{{Name: "a"}, {Name: "b", Phase: run.StepRunning}, {Name: "c", Phase: run.StepSucceeded, At: at(time.Minute)}}},
+		"one that has soaked and is away takes it":    {properties: "soak: 2m, ", items: []run.Item{{Name: "a"}, {Name: "b", Phase: run.StepSucceeded, At: at(time.Hour)}}, states: map[string]workflow.NodeState{"b": away}, want: true},
+		"one that an earlier run left takes no place": {items: []run.Item{{Name: "a"}, {Name: "b"}}, states: map[string]workflow.NodeState{"b": {Unavailable: true, Abandoned: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {"+c.properties+"steps: ["+coretest.Hook("work")+"]}}]")
+			rec := run.Record{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepRunning, Listed: true, Items: c.items}
+			if got := workflow.NoPlace(r.Spec.Steps[0], rec, c.states, now); got != c.want {
+				t.Errorf("no place: %t", got)
+			}
+		})
+	}
+}
+
 func TestANodeThatIsAwayAlreadyCostsNothingOfTheLimit(t *testing.T) {
 	f := fleetOf(t, "canary: 0, ", 3)
 	f.report("n2", func(s *workflow.NodeState) { s.Unavailable = true })

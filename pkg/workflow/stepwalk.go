@@ -783,7 +783,7 @@ func (a *advance) anew(path string) {
 // another path.
 func (a *advance) inItem(path, under string) bool {
 	return slices.ContainsFunc(a.tree.Chain(path), func(l plan.Link) bool {
-		return l.Item != "" && l.Path != path && (l.Path == under || plan.Below(l.Path, under))
+		return l.Item != "" && (l.Path == under || plan.Below(l.Path, under))
 	})
 }
 
