@@ -163,7 +163,8 @@ func (w *Writer) Claim(ctx context.Context, cm *corev1.ConfigMap, last *Written,
 }
 
 // RemoveHandled takes away what was said to a run. Where somebody wrote on the
-// plan meanwhile, it is still taken away as long as it says the same.
+// plan meanwhile, it is still taken away as long as it says the same; gone loses what
+// was not there any more, or says something else.
 func (w *Writer) RemoveHandled(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string) error {
 	for range 3 {
 		err := w.RemoveIntents(ctx, cm, gone, "")
