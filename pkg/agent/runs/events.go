@@ -34,9 +34,11 @@ func (c *Controller) consumeAnswers(ctx context.Context, l *store.CachedRun, ask
 	if len(gone) == 0 {
 		return nil
 	}
-	if err := c.Status.RemoveHandled(ctx, cm, gone); err != nil {
+	since, err := c.Status.RemoveHandled(ctx, cm, gone)
+	if err != nil {
 		return err
 	}
+	c.memory.answered.note(cm.UID, since)
 	if said := gone[annotations.Resume]; said != "" && sig.Resume == nil && !resumed(l.Journal, in.Resume, in.Actors["resume"]) {
 		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", document.Cut(said, 512))
 	}

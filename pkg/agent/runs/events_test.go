@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // What a run took up may be seen once more: in a cache that is behind, or because it could not be
@@ -61,4 +62,24 @@ func TestAResumeThatNothingWaitsForIsToldAfterOneThatWasTakenUp(t *testing.T) {
 		w.after(5 * time.Minute)
 		w.wantEvent("Warning ResumeIgnored nightly: Run maint-run-nightly-1 was not suspended")
 	})
+}
+
+// One resume ends one suspend, also where the cache still shows it when the next one begins.
+func TestAResumeIsTakenUpOnce(t *testing.T) {
+	for name, c := range map[string]struct{ spec, waits string }{
+		"among the steps": {"steps:\n- {name: one, type: suspend}\n- {name: two, type: suspend}\n", "two"},
+		"of the cleanup":  {"steps:\n- " + hook + "}\nfinally:\n- {name: one, type: suspend}\n- {name: two, type: suspend}\n", "finally/two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, c.spec, func(w *world) {
+				w.plays()
+				w.cluster.Before(agenttest.When{User: "agent", Verb: "patch", Resource: "configmaps", Name: nightly}, func() { w.cluster.StallWatches("configmaps") })
+				w.says(annotations.Resume, runName)
+				w.after(time.Minute)
+				if rec := w.record(c.waits); rec.Phase != run.StepRunning || rec.Resumed != nil {
+					t.Errorf("step %s is %s, resumed by %v", c.waits, rec.Phase, rec.Resumed)
+				}
+			})
+		})
+	}
 }
