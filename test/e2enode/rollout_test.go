@@ -84,7 +84,9 @@ func TestTheExamplesRebootANode(t *testing.T) {
 		})
 	}
 	if !t.Failed() {
-		w.rightsAreUsed("maint-runner", "maint-node-runner", "maint-runner", "batch jobs delete") // after an abort
+		for _, name := range []string{"kernel-reboot", "reboot-on-label"} {
+			w.rightsAreUsed("maint-runner", "maint:"+home+":"+name, "maint:"+name, "batch jobs delete") // after an abort
+		}
 	}
 }
 

@@ -279,6 +279,16 @@ func (l *lab) refusals() {
 	if made := l.kubectl("", "get", "namespace", "second", "--ignore-not-found"); made != "" {
 		l.Errorf("what was refused left a namespace: %s", made)
 	}
+	agent := l.work(home)
+	l.eventually("the agent shows itself", func() bool {
+		return l.kubectl("", "get", "configmap", "maint-agent-status", "-n", home, "--ignore-not-found", "-o", "name") != ""
+	})
+	l.kubectl("", "delete", "deployment", "maint-agent", "-n", home, "--wait")
+	l.refused(doubled, "install", "second", l.chart(), "-n", "default")
+	if out, code := l.maint("install", "--apply", "--namespace", "second"); code != 1 || !strings.Contains(out, "an agent runs in namespace maint-system, where it has no Deployment") {
+		l.Errorf("install --apply beside an agent without a Deployment exits %d: %s", code, out)
+	}
+	l.must(agent.Stop())
 	l.helm("uninstall", "maint", "-n", home, "--wait", "--timeout", "2m")
 	l.nothingLeft()
 }

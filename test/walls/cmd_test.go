@@ -37,7 +37,8 @@ func cmdRooms() map[string][]string {
 		"offline":    {"exit", "instant", "view", "factory", "source", "print"},
 		"report":     {"exit", "instant", "view", "factory", "completion", "source", "print"},
 		"restore":    {"exit", "instant", "view", "factory", "completion", "print"},
-		"setup":      {"exit", "instant", "view", "factory", "print"},
+		"image":      nil,
+		"setup":      {"exit", "image", "instant", "view", "factory", "print"},
 		"cmdtest":    {"view", "factory"},
 	}
 }

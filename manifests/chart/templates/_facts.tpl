@@ -192,6 +192,24 @@ former chart: where nothing is not the default, that is put in.
 {{- else }}{{ $text }}{{ end -}}
 {{- end -}}
 
+{{- /*
+Whether an agent shows itself in a namespace, by its Lease or its heartbeat: it may run without a
+Deployment. Half a minute is how long a living one is silent at most.
+*/ -}}
+{{- define "maint.lives" -}}
+{{- $lease := lookup "coordination.k8s.io/v1" "Lease" . "maint-agent" -}}
+{{- $heartbeat := lookup "v1" "ConfigMap" . "maint-agent-status" -}}
+{{- $seen := list -}}
+{{- if ($lease.spec).holderIdentity }}{{ $seen = append $seen ($lease.spec.renewTime | default "") }}{{ end -}}
+{{- if ($heartbeat.data).heartbeat }}{{ $seen = append $seen $heartbeat.data.heartbeat }}{{ end -}}
+{{- $since := now | unixEpoch | int64 | add -30 -}}
+{{- $lives := "no" -}}
+{{- range $seen -}}
+{{- if gt (toDate "2006-01-02T15:04:05Z07:00" . | unixEpoch | int64) $since }}{{ $lives = "yes" }}{{ end -}}
+{{- end -}}
+{{- $lives -}}
+{{- end -}}
+
 {{- /* What is refused in words, before anything is made. */ -}}
 {{- define "maint.check" -}}
 {{- $v := .Values -}}
@@ -217,7 +235,7 @@ former chart: where nothing is not the default, that is put in.
 {{- range $binding.subjects -}}
 {{- $other := .namespace -}}
 {{- if and (eq .name "maint-agent") $other (ne $other $namespace) -}}
-{{- if lookup "apps/v1" "Deployment" $other "maint-agent" -}}
+{{- if or (lookup "apps/v1" "Deployment" $other "maint-agent") (eq (include "maint.lives" $other) "yes") -}}
 {{- fail (printf "an agent is installed in namespace %s: give --namespace %s to upgrade it, or uninstall it first. A release of Helm is upgraded by helm upgrade -n %s; an installation by kubectl maint is taken over by helm install -n %s --take-ownership --force-conflicts" $other $other $other $other) -}}
 {{- end -}}
 {{- end -}}

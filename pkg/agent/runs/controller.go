@@ -33,8 +33,14 @@ import (
 // written before the next.
 type Controller struct {
 	Config
-	watches  *stepwatches.Watches
+	watches *stepwatches.Watches
+	memory  memory
+}
+
+// memory is what looks leave for later ones; another process does without.
+type memory struct {
 	refusals *store.Refusals[store.StepKey]
+	answered *answered
 }
 
 // Config is what runs are moved with.
@@ -118,7 +124,7 @@ type Freezes interface {
 // New moves nothing yet.
 func New(c Config) *Controller {
 	return &Controller{
-		Config: c, refusals: store.NewRefusals[store.StepKey](),
+		Config: c, memory: memory{refusals: store.NewRefusals[store.StepKey](), answered: &answered{}},
 		watches: stepwatches.New(c.Steps.Wake),
 	}
 }

@@ -16,37 +16,47 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// consumeAnswers takes away the intents that a run's journal just took up. A resume that
-// came while nothing waited for it counts for nothing, and that is said. asked is
-// the plan as it was when it was looked at: what came since is for the next look.
+// consumeAnswers takes away the intents that a run's journal just took up. What came while nothing
+// waited for it counts for nothing, and that is said by whoever takes it away: a cache that is behind
+// still shows what was taken up and is gone. asked is the plan as it was when it was looked at: what
+// came since is for the next look.
 func (c *Controller) consumeAnswers(ctx context.Context, l *store.CachedRun, asked *corev1.ConfigMap, sig workflow.Signals) error {
 	cm := asked
 	if cm == nil {
 		return nil
 	}
 	in, gone := annotations.Intent(cm.Annotations), map[string]string{}
-	if in.Abort.For(l.Run.Name) {
-		gone[annotations.Abort] = cm.Annotations[annotations.Abort]
-	}
-	if in.Resume.For(l.Run.Name) {
-		gone[annotations.Resume] = cm.Annotations[annotations.Resume]
-		if sig.Resume == nil {
-			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", document.Cut(gone[annotations.Resume], 512))
-		}
-	}
-	for key, ask := range map[string]intent.RunRef{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
-		if !ask.For(l.Run.Name) {
-			continue
-		}
-		gone[key] = cm.Annotations[key]
-		if !takenUp(l.Journal, ask) {
-			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "AnswerIgnored", "%s: %s is ignored: nothing waits for that answer", key, cm.Annotations[key])
+	for key, ask := range map[string]intent.RunRef{annotations.Abort: in.Abort, annotations.Resume: in.Resume, annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
+		if ask.For(l.Run.Name) {
+			gone[key] = cm.Annotations[key]
 		}
 	}
 	if len(gone) == 0 {
 		return nil
 	}
-	return c.Status.RemoveHandled(ctx, cm, gone)
+	since, err := c.Status.RemoveHandled(ctx, cm, gone)
+	if err != nil {
+		return err
+	}
+	c.memory.answered.note(cm.UID, since)
+	if said := gone[annotations.Resume]; said != "" && sig.Resume == nil && !resumed(l.Journal, in.Resume, in.Actors["resume"]) {
+		c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", document.Cut(said, 512))
+	}
+	for key, ask := range map[string]intent.RunRef{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
+		if said := gone[key]; said != "" && !takenUp(l.Journal, ask) {
+			c.Telemetry.Events.Eventf(cm, corev1.EventTypeWarning, "AnswerIgnored", "%s: %s is ignored: nothing waits for that answer", key, said)
+		}
+	}
+	return nil
+}
+
+// resumed says whether a resume was taken up by an earlier look, which could not take it away.
+func resumed(j run.Journal, ask intent.RunRef, by intent.Actor) bool {
+	same := func(a *intent.Actor) bool { return a != nil && a.Name == by.Name && a.Reason == by.Reason }
+	answer := &workflow.Answer{Step: ask.Step}
+	return slices.ContainsFunc(j.Steps, func(r run.Record) bool {
+		return answer.Covers(r.Path) && (same(r.Resumed) || r.Drift != nil && same(r.Drift.Accepted))
+	})
 }
 
 // takenUp says whether an approval or a rejection was taken up.

@@ -125,7 +125,7 @@ func (c *Controller) release(k types.NamespacedName) {
 	c.Stores.Runs.Holds.Drop(k, c.Now())
 	c.watches.DropRun(k)
 	c.Steps.Forget(k)
-	c.refusals.Forget(func(s store.StepKey) bool { return s.Run == k })
+	c.memory.refusals.Forget(func(s store.StepKey) bool { return s.Run == k })
 	c.Nodes.Want(k, nil)
 	c.Nodes.Enqueue()
 	c.Stores.Locks.Release(k.String())
@@ -159,7 +159,7 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	if l.Object.DeletionTimestamp != nil {
 		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
-	in := c.Stores.Documents.Intent(cm)
+	in := c.memory.answered.open(cm, c.Stores.Documents.Intent(cm))
 	now := c.Now()
 	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Stores.Documents.Pauses(l.Object.Namespace), now)
 	sig.LookingSince = c.Scope.LookingSince()

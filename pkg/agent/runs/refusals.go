@@ -29,11 +29,11 @@ func isRefusal(out executors.Outcome) bool {
 func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcome) executors.Outcome {
 	s := store.StepKey{Run: l.Key(), Path: path}
 	if !isRefusal(out) {
-		c.refusals.Clear(s)
+		c.memory.refusals.Clear(s)
 		return out
 	}
 	now := c.Now()
-	r, final := c.refusals.Record(s, now)
+	r, final := c.memory.refusals.Record(s, now)
 	later := func(what string, at time.Time) executors.Outcome {
 		out.State, out.Permanent, out.Message = executors.NotYet, false, document.Cut(out.Message+what, document.MaxMessage)
 		out.WakeAt = queue.Latest(out.WakeAt, at)
@@ -52,7 +52,7 @@ func (c *Controller) judge(l *store.CachedRun, path string, out executors.Outcom
 	case (out.Reason == executors.ReasonForbidden || out.Reason == executors.ReasonNoConnection) && !final:
 		return later(workflow.FailsBy(r.Since.Add(workflow.RefusalPatience)), r.VerdictAt(now))
 	}
-	c.refusals.Clear(s)
+	c.memory.refusals.Clear(s)
 	return out
 }
 
@@ -65,7 +65,7 @@ func (c *Controller) cleanupWaits(l *store.CachedRun, path string) string {
 // rarely, and the run says for what it waits.
 func (c *Controller) waitsFor(l *store.CachedRun, path string, out executors.Outcome) steppool.Outcome {
 	now := c.Now()
-	r, _ := c.refusals.Record(store.StepKey{Run: l.Key(), Path: path}, now)
+	r, _ := c.memory.refusals.Record(store.StepKey{Run: l.Key(), Path: path}, now)
 	waits := document.Cut(out.Message+c.cleanupWaits(l, path), document.MaxMessage)
 	o := steppool.Outcome{Wait: &steppool.Wait{Record: *l.Journal.Record(path), Wake: queue.Latest(out.WakeAt, r.RetryAt(now))}}
 	if l.Journal.Record(path).Waits != waits {

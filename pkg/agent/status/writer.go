@@ -163,32 +163,47 @@ func (w *Writer) Claim(ctx context.Context, cm *corev1.ConfigMap, last *Written,
 }
 
 // RemoveHandled takes away what was said to a run. Where somebody wrote on the
-// plan meanwhile, it is still taken away as long as it says the same.
-func (w *Writer) RemoveHandled(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string) error {
+// plan meanwhile, it is still taken away as long as it says the same; gone loses what
+// was not there any more, or says something else. since is the version of the plan from
+// which on none of it stands there; 0: the plan is gone.
+func (w *Writer) RemoveHandled(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string) (since uint64, err error) {
 	for range 3 {
-		err := w.RemoveIntents(ctx, cm, gone, "")
+		got, err := w.removeIntents(ctx, cm, gone, "")
 		if !errors.Is(err, queue.ErrConflict) {
-			return err
+			return versionOf(got), err
 		}
 		fresh, err := w.kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || err == nil && fresh.UID != cm.UID {
-			return nil
+			return 0, nil
 		}
 		if err != nil {
-			return fmt.Errorf("read plan %s/%s: %w", cm.Namespace, cm.Name, err)
+			return 0, fmt.Errorf("read plan %s/%s: %w", cm.Namespace, cm.Name, err)
 		}
 		cm = fresh
 		maps.DeleteFunc(gone, func(intent, handled string) bool { return fresh.Annotations[intent] != handled })
 		if len(gone) == 0 {
-			return nil
+			return versionOf(fresh), nil
 		}
 	}
-	return queue.ErrConflict
+	return 0, queue.ErrConflict
+}
+
+func versionOf(cm *corev1.ConfigMap) uint64 {
+	if cm == nil {
+		return 0
+	}
+	return informer.VersionOf(cm)
 }
 
 // RemoveIntents takes handled intents off a plan, with those who stood behind
 // them, as long as they still are what was handled.
 func (w *Writer) RemoveIntents(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string, skipLeft string) error {
+	_, err := w.removeIntents(ctx, cm, gone, skipLeft)
+	return err
+}
+
+// removeIntents gives the plan as it is then; nil: it is gone.
+func (w *Writer) removeIntents(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string, skipLeft string) (*corev1.ConfigMap, error) {
 	diff := map[string]any{}
 	for intent := range gone {
 		diff[intent], diff[annotations.Actor(intent)], diff[annotations.Reason(intent)] = nil, nil, nil
@@ -198,14 +213,14 @@ func (w *Writer) RemoveIntents(ctx context.Context, cm *corev1.ConfigMap, gone m
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "resourceVersion": cm.ResourceVersion, "annotations": diff}})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = w.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
+	got, err := w.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
 	if apierrors.IsConflict(err) {
-		return queue.ErrConflict // somebody wrote meanwhile: look again
+		return nil, queue.ErrConflict // somebody wrote meanwhile: look again
 	}
 	if apierrors.IsNotFound(err) {
-		return nil
+		return nil, nil
 	}
-	return err
+	return got, err
 }

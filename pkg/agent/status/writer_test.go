@@ -291,7 +291,7 @@ func TestWhatWasHandledIsTakenAway(t *testing.T) {
 			if c.given != nil {
 				c.given(cluster)
 			}
-			err := NewWriter(conn.Kube, &agenttest.Events{}).RemoveHandled(context.Background(), cm, map[string]string{annotations.Abort: "run-1"})
+			_, err := NewWriter(conn.Kube, &agenttest.Events{}).RemoveHandled(context.Background(), cm, map[string]string{annotations.Abort: "run-1"})
 			if c.fails != nil && !errors.Is(err, c.fails) || c.fails == nil && (err != nil) != c.any {
 				t.Errorf("it said %v", err)
 			}

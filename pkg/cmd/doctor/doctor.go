@@ -45,10 +45,10 @@ func New(c *factory.Factory) *cobra.Command {
 what to do about it. Without a PLAN: the agent, its configuration and its key, the clocks,
 and the policies that confine the agent. With a PLAN also: whether it is valid and ready,
 whether its target, its account and its policies are there, whether the account has the rights
-that the steps need, also on the owner in Git that holdOwners suspends, whether its sinks are
-configured, and whether the hosts and images that its steps name are found. With a
-HibernatePlan also: its connectors with their Secrets and roles, the hosts of its functions,
-the state of each target, and whether the restore data of sleeping resources is complete.
+that the steps need, also on the owner in Git that holdOwners suspends, its connectors with
+their Secrets and roles, whether its sinks are configured, and whether the hosts and images
+that its steps name are found. With a HibernatePlan also: the hosts of its functions, the
+state of each target, and whether the restore data of sleeping resources is complete.
 With a POLICY also: whether it is valid, whether its gates hold, and whether its account has the
 rights that they need.
 

@@ -39,9 +39,7 @@ func (o *options) sleeper(ctx context.Context, k *factory.Cluster, agent factory
 	o.policies(ctx, k, agent, cm.Namespace, spec.Policies)
 	if there {
 		used := o.sleepConnectors(ctx, k, spec, cm.Namespace)
-		for _, key := range slices.Sorted(maps.Keys(used)) {
-			o.reached(ctx, k, agent, cm.Namespace, account, key, used[key])
-		}
+		o.reachedAll(ctx, k, agent, cm.Namespace, account, used)
 		needs, open := rights.OfSleep(spec, cm.Namespace, used)
 		if _, err := o.rights(ctx, k, cm.Name, "system:serviceaccount:"+cm.Namespace+":"+account, "targets", needs); err != nil {
 			o.unknown("the rights of "+account, err)
@@ -65,6 +63,13 @@ func (o *options) sleepConnectors(ctx context.Context, k *factory.Cluster, spec 
 		said[f.Message] = true
 	}
 	return used
+}
+
+// reachedAll checks what the connectors of a plan need in this cluster.
+func (o *options) reachedAll(ctx context.Context, k *factory.Cluster, agent factory.AgentState, namespace, account string, used map[string]connector.Connector) {
+	for _, key := range slices.Sorted(maps.Keys(used)) {
+		o.reached(ctx, k, agent, namespace, account, key, used[key])
+	}
 }
 
 // reached checks what a connector needs in this cluster: its Secret, or a role for the account's

@@ -43,8 +43,10 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 	}
 	o.policies(ctx, k, agent, cm.Namespace, spec.Policies)
 	tree := plan.Tree{Spec: spec, Templates: o.templates(ctx, k, spec, cm.Namespace, agent.Namespace)}
+	used := o.connectors(ctx, k, tree, cm.Namespace)
+	o.reachedAll(ctx, k, agent, cm.Namespace, account, used)
 	if accountThere { // else all of its rights are missing with it
-		told = append(told, o.planRights(ctx, k, cm, tree, account)...)
+		told = append(told, o.planRights(ctx, k, cm, tree, account, used)...)
 	}
 	o.sinks(ctx, k, tree, cm.Namespace, agent.Namespace, config)
 	o.certificate(ctx, k, tree, agent.Namespace, config)
@@ -55,8 +57,8 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 
 // planRights checks the rights of what a plan does. told are words by which the agent says what of
 // them is missing on the target.
-func (o *options) planRights(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, tree plan.Tree, account string) (told []string) {
-	needs, open := rights.Of(tree, cm.Namespace, o.connectors(ctx, k, tree, cm.Namespace))
+func (o *options) planRights(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, tree plan.Tree, account string, used map[string]connector.Connector) (told []string) {
+	needs, open := rights.Of(tree, cm.Namespace, used)
 	user := "system:serviceaccount:" + cm.Namespace + ":" + account
 	lacking, err := o.rights(ctx, k, cm.Name, user, "steps", needs)
 	if err != nil {

@@ -3,12 +3,8 @@ package offline_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-
-	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
@@ -162,57 +158,6 @@ func TestRBACTellsWhatItCannotSay(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestRBACAsksForNoMoreThanTheExamplesGrant: their roles were written by hand, and tried.
-func TestRBACAsksForNoMoreThanTheExamplesGrant(t *testing.T) {
-	files, err := filepath.Glob("../../../examples/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatal(err)
-	}
-	tried := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := cmdtest.Offline(t, cmd.Run, "", "rbac", "-f", file)
-		granted := rules(t, string(text))
-		if got.Code != 0 || len(granted) == 0 { // no plan in it, or it names roles of somebody else
-			continue
-		}
-		tried++
-		for _, r := range rules(t, got.Out) {
-			for _, verb := range r.Verbs {
-				if len(r.ResourceNames) == 1 && strings.HasSuffix(r.ResourceNames[0], "-db") {
-					continue // what kind of thing a component is, its author knows, and the plan does not say
-				}
-				if !slices.ContainsFunc(granted, func(g rbacv1.PolicyRule) bool { return covers(g, r, verb) }) {
-					t.Errorf("%s: %s on %v %v %v is not granted there", filepath.Base(file), verb, r.APIGroups, r.Resources, r.ResourceNames)
-				}
-			}
-		}
-	}
-	if tried < 5 {
-		t.Errorf("only %d examples were tried", tried)
-	}
-}
-
-func covers(g, r rbacv1.PolicyRule, verb string) bool {
-	named := len(g.ResourceNames) == 0 || len(r.ResourceNames) > 0 && !slices.ContainsFunc(r.ResourceNames, func(n string) bool { return !slices.Contains(g.ResourceNames, n) })
-	return slices.Contains(g.APIGroups, r.APIGroups[0]) && slices.Contains(g.Resources, r.Resources[0]) && slices.Contains(g.Verbs, verb) && named
-}
-
-func rules(t *testing.T, text string) []rbacv1.PolicyRule {
-	t.Helper()
-	var out []rbacv1.PolicyRule
-	for _, part := range strings.Split("\n"+text, "\n---\n") {
-		var role rbacv1.Role
-		if err := yaml.Unmarshal([]byte(part), &role); err == nil && (role.Kind == "Role" || role.Kind == "ClusterRole") {
-			out = append(out, role.Rules...)
-		}
-	}
-	return out
 }
 
 // A policy closes and opens its gates as its account.

@@ -103,33 +103,6 @@ func (a *applier) read(ctx context.Context, all []*unstructured.Unstructured) (o
 	return live, nil
 }
 
-// elsewhere refuses to install where an agent runs in another namespace: its cluster-scoped objects
-// have the same names, and the policies confine one token.
-func (a *applier) elsewhere(ctx context.Context, live objectsByKey, namespace string) error {
-	binding := live[objectKey{"ClusterRoleBinding", annotations.AgentName}]
-	if binding == nil {
-		return nil
-	}
-	for _, other := range agentsIn(binding) {
-		if other == namespace {
-			continue
-		}
-		there := &unstructured.Unstructured{}
-		there.SetAPIVersion("apps/v1")
-		there.SetKind("Deployment")
-		there.SetNamespace(other)
-		there.SetName(annotations.AgentName)
-		found, err := a.read(ctx, []*unstructured.Unstructured{there})
-		if err != nil {
-			return err
-		}
-		if len(found) > 0 {
-			return exit.Errorf(exit.CodeError, "an agent is installed in namespace %s: give --namespace %s to upgrade it, or uninstall it first", other, other)
-		}
-	}
-	return nil
-}
-
 // change is the change of an object.
 type change struct {
 	of            *unstructured.Unstructured

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/image"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
@@ -159,7 +160,7 @@ func (o *installOptions) Validate() error {
 		o.faults.Add("%s", fault)
 	}
 	err := o.faults.Err()
-	if why := doubtfulTag(m.Image, o.Version); err == nil && why != "" && o.given(flagImage) {
+	if why := image.Doubt(m.Image, o.Version); err == nil && why != "" && o.given(flagImage) {
 		fmt.Fprintf(o.ErrOut, "warning: --image %s %s\n", m.Image, why)
 	}
 	return err
@@ -218,7 +219,7 @@ func (o *installOptions) bring(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.elsewhere(ctx, live, o.manifests.Namespace); err != nil {
+	if err := o.elsewhere(ctx, a, live); err != nil {
 		return err
 	}
 	o.manifests.adopt(live, o.given)

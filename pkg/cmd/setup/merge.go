@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/image"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
@@ -185,11 +186,11 @@ func (m merger) deployment(want, live *unstructured.Unstructured) (kept []string
 		return nil, fmt.Errorf("%s has no container agent: it is not what install wrote", named(live))
 	}
 	if !m.given(flagImage) {
-		image, _ := standing["image"].(string)
+		was, _ := standing["image"].(string)
 		why := ""
-		ours["image"], why = nextImage(image, live.GetLabels()[versionLabel], fmt.Sprint(ours["image"]))
+		ours["image"], why = image.Next(was, live.GetLabels()[versionLabel], fmt.Sprint(ours["image"]))
 		if why != "" {
-			kept = append(kept, fmt.Sprintf("the image %s: %s; --image changes it", image, why))
+			kept = append(kept, fmt.Sprintf("the image %s: %s; --image changes it", was, why))
 		}
 	}
 	standingArgs := argsOf(live)

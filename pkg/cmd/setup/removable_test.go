@@ -1,15 +1,21 @@
 package setup
 
 import (
+	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -85,4 +91,33 @@ func fakeOf(t *testing.T, o *uninstallOptions, there []*unstructured.Unstructure
 		objects[i] = u.DeepCopy()
 	}
 	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{}, objects...), mapper
+}
+
+// A key that is not there cannot be kept.
+func TestUninstallSpeaksOfTheKeyWhereThereIsOne(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: annotations.KeyName}}
+	for name, c := range map[string]struct {
+		there   []runtime.Object
+		removed int
+		want    string
+	}{
+		"there is a key":        {[]runtime.Object{namespace, key}, 1, "namespace other stays, with whatever else is in it and with Secret maint-agent-key: "},
+		"there is none":         {[]runtime.Object{namespace}, 1, "namespace other stays, with whatever else is in it\n"},
+		"there was no agent":    {[]runtime.Object{namespace}, 0, "no agent is installed in namespace other: there is nothing to remove\n"},
+		"an agent left its key": {[]runtime.Object{namespace, key}, 0, "no agent is installed in namespace other: there is nothing to remove\nnamespace other stays, with whatever else is in it and with Secret maint-agent-key: "},
+		"the namespace is gone": {nil, 1, "there is no namespace other: nothing is left in it\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said strings.Builder
+			o := &uninstallOptions{Factory: factory.New(factory.Env{IOStreams: genericiooptions.IOStreams{Out: io.Discard, ErrOut: &said}}), namespace: "other", removed: c.removed}
+			if err := o.leftovers(t.Context(), &factory.Cluster{Kube: fake.NewClientset(c.there...)}); err != nil {
+				t.Fatal(err)
+			}
+			got := said.String()
+			if !strings.HasPrefix(got, c.want) || strings.HasSuffix(c.want, "\n") && got != c.want {
+				t.Errorf("it says %q, want %q", got, c.want)
+			}
+		})
+	}
 }

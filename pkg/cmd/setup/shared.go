@@ -1,13 +1,59 @@
 package setup
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
+
+// elsewhere refuses to install where an agent is in another namespace, however it runs there: its
+// cluster-scoped objects have the same names, and the policies confine one token. Only namespaces that
+// such objects name count: whoever may write in one could keep others from installing.
+func (o *installOptions) elsewhere(ctx context.Context, a *applier, live objectsByKey) error {
+	var others []string
+	for key, u := range live {
+		if key.kind == "ClusterRoleBinding" || policyKind(key.kind) {
+			others = append(others, agentsIn(u)...)
+		}
+	}
+	slices.Sort(others)
+	for _, other := range slices.Compact(others) {
+		if other == o.manifests.Namespace {
+			continue
+		}
+		if err := o.standsIn(ctx, a, other); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// standsIn is the refusal where a namespace has an agent's Deployment, or one shows itself there.
+func (o *installOptions) standsIn(ctx context.Context, a *applier, namespace string) error {
+	there := (&uninstallOptions{namespace: namespace}).own("apps/v1", "Deployment", annotations.AgentName)
+	found, err := a.read(ctx, []*unstructured.Unstructured{there})
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return exit.Errorf(exit.CodeError, "an agent is installed in namespace %s: give --namespace %s to upgrade it, or uninstall it first: %s", namespace, namespace, o.Suggest().Uninstall(namespace))
+	}
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	of := *o.Factory
+	of.AgentNamespace = namespace
+	if state, err := of.Agent(ctx, k); err != nil || state.Missing != "" {
+		return err
+	}
+	return exit.Errorf(exit.CodeError, "an agent runs in namespace %s, where it has no Deployment: stop it where it runs, and remove what it was given: %s; or give --namespace %s to install it there", namespace, o.Suggest().Uninstall(namespace), namespace)
+}
 
 // sharedWith are the cluster-scoped objects that an agent of another namespace needs: all except
 // those that name only the agent of this namespace, and the bindings of such policies.

@@ -465,14 +465,20 @@ func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) er
 	if err := o.ownRecords(ctx, k); err != nil {
 		return err
 	}
+	_, err := k.Kube.CoreV1().Secrets(o.namespace).Get(ctx, annotations.KeyName, metav1.GetOptions{})
+	keyless := apierrors.IsNotFound(err)
 	if o.removed == 0 {
 		fmt.Fprintf(o.ErrOut, "no agent is installed in namespace %s: there is nothing to remove\n", o.namespace)
-		if _, err := k.Kube.CoreV1().Secrets(o.namespace).Get(ctx, annotations.KeyName, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-			return nil
-		}
+	}
+	if o.removed == 0 && keyless {
+		return nil
 	}
 	if _, err := k.Kube.CoreV1().Namespaces().Get(ctx, o.namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		fmt.Fprintf(o.ErrOut, "there is no namespace %s: nothing is left in it\n", o.namespace)
+		return nil
+	}
+	if keyless {
+		fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it\n", o.namespace)
 		return nil
 	}
 	fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it and with Secret %s: keep it if you will install again, since without this key no run, ledger or gate record that the agent signed counts any more. 'kubectl delete namespace %s' deletes both for good\n", o.namespace, annotations.KeyName, o.namespace)

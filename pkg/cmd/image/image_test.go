@@ -1,4 +1,4 @@
-package setup
+package image
 
 import "testing"
 
@@ -22,7 +22,7 @@ func TestTheImageOfAnUpgrade(t *testing.T) {
 		{"without an image the default is taken", "", "v0.1.0", "kubectl-maint/agent:v0.2.0", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, why := nextImage(c.live, c.was, "kubectl-maint/agent:v0.2.0")
+			got, why := Next(c.live, c.was, "kubectl-maint/agent:v0.2.0")
 			if got != c.want || (why != "") != c.told {
 				t.Errorf("it becomes %s (%q); want %s, told %v", got, why, c.want, c.told)
 			}
@@ -39,7 +39,7 @@ func TestAnImageOfAnotherVersionIsTold(t *testing.T) {
 		"r:5000/agent@sha256:abc":      "",
 		"r:5000/agent:v0.1.0@sha256:a": "",
 	} {
-		if got := doubtfulTag(image, "v0.2.0"); got != want {
+		if got := Doubt(image, "v0.2.0"); got != want {
 			t.Errorf("%s: %q, want %q", image, got, want)
 		}
 	}

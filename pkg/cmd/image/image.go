@@ -1,14 +1,15 @@
-package setup
+// Package image says which image an upgrade of the agent takes, and which images may not be of a version.
+package image
 
 import (
 	"regexp"
 	"strings"
 )
 
-// nextImage is the image for a Deployment after an upgrade, and why it is not of the new version,
+// Next is the image for a Deployment after an upgrade, and why it is not of the new version,
 // if it is not. The registry and the repository are the admin's; the tag follows the version if it
 // did before: was is the version of the present manifest.
-func nextImage(live, was, wanted string) (image, why string) {
+func Next(live, was, wanted string) (image, why string) {
 	repository, tag, digest := splitImage(live)
 	_, newTag, _ := splitImage(wanted)
 	switch {
@@ -26,8 +27,8 @@ func nextImage(live, was, wanted string) (image, why string) {
 	return repository + ":" + newTag, ""
 }
 
-// doubtfulTag warns of an image that may not be of this version; empty: no doubt.
-func doubtfulTag(image, version string) string {
+// Doubt warns of an image that may not be of this version; empty: no doubt.
+func Doubt(image, version string) string {
 	_, tag, digest := splitImage(image)
 	switch {
 	case digest != "":
