@@ -52,8 +52,8 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 		if v.facts.Sleep && v.wakes != nil && (phase == hibernate.Hibernated || phase == hibernate.Hibernating) {
 			want[annotations.StatusWakes] = v.wakes.UTC().Format(time.RFC3339)
 		}
-		if !v.facts.Sleep && known.table != nil && v.newer == "" && v.facts.Until != nil {
-			want[annotations.StatusSleeps] = v.facts.Until.UTC().Format(time.RFC3339)
+		if at := v.sleeps(known); at != nil {
+			want[annotations.StatusSleeps] = at.UTC().Format(time.RFC3339)
 		}
 		return want
 	})

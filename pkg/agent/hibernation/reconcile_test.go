@@ -639,6 +639,10 @@ func TestWhatPoliciesSayOfSleepIsPublished(t *testing.T) {
 		}
 		w.agent.Stores.Gates.Change(func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: shop, Name: "windows", Spec: windows}) })
 		w.plan(oneToThree + apps + "policies: [{name: windows}]\n")
+		w.until("00:30")
+		if got := w.said(annotations.StatusSleeps); got != "2000-01-01T02:00:00Z" {
+			w.Errorf("it says that it sleeps %s, before its window opens", got)
+		}
 		w.until("01:30")
 		if got := w.said(annotations.StatusBehavior); !strings.Contains(got, `"current":{"state":"ChangesPaused"`) || !strings.Contains(got, "policy windows") {
 			w.Errorf("before the window it says %s", got)
