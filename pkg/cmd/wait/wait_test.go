@@ -113,3 +113,13 @@ func TestARunThatIsAskedForIsWaitedFor(t *testing.T) {
 	}
 	o.Line("wait maint-run-orders-a").Is(t, cmdtest.Printed{Code: 1, Err: "error: there is no run or plan or policy \"maint-run-orders-a\" in namespace shop; did you mean \"orders\"?\n"})
 }
+
+// Nothing that is published on a policy tells whether the whole cluster is paused.
+func TestAPolicyWhosePauseIsHiddenIsNotWaitedFor(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system", annotations.Pause, "true"), cmdtest.Policy("open", "{strategy: Permissive}"))
+	o.Forbids("get", "namespaces", "maint-system")
+	got := o.Line("wait policy/open --for=permitted")
+	if got.Code != 3 || !strings.HasSuffix(got.Err, "error: whether policy/open permits change is not known: not ready: whether the whole cluster is paused cannot be read\n") {
+		t.Errorf("%+v", got)
+	}
+}
