@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/transition"
 )
 
@@ -163,6 +164,9 @@ func conditions(have string, v view, phase hibernate.Phase, message string, now 
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", document.Cut(v.unready, document.MaxMessage)
 	}
 	all := []metav1.Condition{valid, ready}
+	if v.paused != "" { // whatever it does: those who may not read the pauses above it go by that
+		all = append(all, metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: policy.ReasonPaused, Message: document.Cut(v.paused, document.MaxMessage)})
+	}
 	if v.doubt != "" {
 		all = append(all, status.ClockDoubt(v.doubt))
 	}

@@ -661,6 +661,25 @@ func TestWhatPoliciesSayOfSleepIsPublished(t *testing.T) {
 	})
 }
 
+// TestAPauseIsToldOfWhatSleepsToo: who may not read the pauses above a plan goes by its condition.
+func TestAPauseIsToldOfWhatSleepsToo(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("01:30")
+		w.sleeps()
+		w.pauses()
+		w.until("01:40")
+		w.sleeps()
+		if got := w.said(annotations.StatusConditions); !strings.Contains(got, `"type":"ChangesPaused","status":"True"`) || !strings.Contains(got, "namespace shop is paused") {
+			w.Errorf("under a pause it says %s", got)
+		}
+		w.api.Edit("namespaces", "", shop, func(u *unstructured.Unstructured) { u.SetAnnotations(nil) })
+		w.until("01:50")
+		if got := w.said(annotations.StatusConditions); strings.Contains(got, "ChangesPaused") {
+			w.Errorf("after the pause it says %s", got)
+		}
+	})
+}
+
 func TestWhatGoesWrongIsTriedAgainAndSaid(t *testing.T) {
 	patches := agenttest.When{User: "maint-runner", Verb: "patch", Resource: "deployments"}
 	for name, c := range map[string]struct {

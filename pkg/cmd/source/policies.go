@@ -375,7 +375,7 @@ func (s Switches) told(c *factory.Factory, cm *corev1.ConfigMap, paused string) 
 }
 
 // toldPause is the pause that the agent published on a document. An older agent says it in the
-// phase alone, and one of HibernatePlans, too.
+// phase alone.
 func toldPause(cm *corev1.ConfigMap, paused string) (schedule.Pause, bool) {
 	for _, condition := range view.Conditions(cm) {
 		if condition.Type == policy.ChangesPaused && condition.Status == metav1.ConditionTrue && condition.Reason == policy.ReasonPaused {
